@@ -1,0 +1,123 @@
+/* Files as ranges of memory: mmap, and nothing else, so that no file is ever copied whole. */
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/size.h"
+
+
+int
+vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
+{
+    int          fd;
+    void        *p;
+    struct stat  st;
+
+    memset(f, 0, sizeof(*f));
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd == -1) {
+        return vlm_fail(err, VLM_EMODEL, "%s: %s", path, strerror(errno));
+    }
+
+    if (fstat(fd, &st) == -1) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %s", path, strerror(errno));
+        goto failed;
+    }
+
+    if (!S_ISREG(st.st_mode)) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: not a regular file", path);
+        goto failed;
+    }
+
+    if (limit != 0 && (uint64_t) st.st_size > limit) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes, at most %" PRIu64 " are read",
+                        path, (uint64_t) st.st_size, limit);
+        goto failed;
+    }
+
+    if (st.st_size != 0) {
+        p = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED) {
+            (void) vlm_fail(err, VLM_EMEMORY, "%s: mmap of %" PRIu64 " bytes: %s", path,
+                            (uint64_t) st.st_size, strerror(errno));
+            goto failed;
+        }
+
+        f->data = p;
+        f->bytes = (uint64_t) st.st_size;
+    }
+
+    close(fd);
+
+    return 0;
+
+failed:
+
+    close(fd);
+
+    return -1;
+}
+
+
+void
+vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
+{
+    uint64_t  page, first, last;
+
+    if (f->data == NULL || offset > f->bytes || bytes > f->bytes - offset) {
+        return;
+    }
+
+    page = (uint64_t) sysconf(_SC_PAGESIZE);
+    first = vlm_round(offset, page);
+    last = (offset + bytes) & ~(page - 1);
+
+    if (last > first) {
+        (void) madvise((void *) (f->data + first), (size_t) (last - first), MADV_DONTNEED);
+    }
+}
+
+
+void
+vlm_file_close(vlm_file_t *f)
+{
+    if (f->data != NULL) {
+        (void) munmap((void *) f->data, (size_t) f->bytes);
+    }
+
+    memset(f, 0, sizeof(*f));
+}
+
+
+int
+vlm_file_exists(const char *dir, const char *name)
+{
+    char         path[4096];
+    struct stat  st;
+
+    return vlm_file_path(path, sizeof(path), dir, name, NULL) == 0 && stat(path, &st) == 0
+           && S_ISREG(st.st_mode);
+}
+
+
+int
+vlm_file_path(char *buf, size_t bytes, const char *dir, const char *name, vlm_err_t *err)
+{
+    int  n;
+
+    n = snprintf(buf, bytes, "%s/%s", dir, name);
+    if (n < 0 || (size_t) n >= bytes) {
+        return vlm_fail(err, VLM_EMODEL, "%s/%s: path longer than %zu bytes", dir, name, bytes - 1);
+    }
+
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* Files as ranges of memory. */
+
+#ifndef VLM_FILE_H
+#define VLM_FILE_H
+
+#include "base/err.h"
+
+typedef struct {
+    const uint8_t  *data;              /* [bytes], read-only; NULL for an empty file */
+    uint64_t        bytes;
+} vlm_file_t;
+
+/*
+ * Maps a regular file for reading.  VLM_EMODEL with the path and the system's words if it cannot
+ * be opened, is not a regular file, or is longer than limit bytes (0: no limit).
+ */
+int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err);
+
+/* Tells the system that a range will not be read again, so that it leaves resident memory. */
+void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
+
+void vlm_file_close(vlm_file_t *f);    /* safe twice, and on a zeroed structure */
+
+/* Is there a regular file DIR/NAME?  1 or 0. */
+int vlm_file_exists(const char *dir, const char *name);
+
+/* DIR/NAME in buf; -1 and VLM_EMODEL if it is longer than bytes. */
+int vlm_file_path(char *buf, size_t bytes, const char *dir, const char *name, vlm_err_t *err);
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * The engine as its host sees it: a checkpoint directory becomes a plan, a plan becomes a loaded
+ * model, and a loaded model answers prompts, several at once.
+ *
+ * Three kinds of thread meet here, and each function says who may call it:
+ *
+ *   loop     the host's event loop; nothing it may call waits or takes more than microseconds
+ *   engine   the one thread that runs vlm_load() and vlm_run()
+ *   any      any thread but the loop; pictures and prompts take milliseconds
+ *
+ * The engine prints nothing, exits never, and knows no HTTP.  A function that can fail takes a
+ * vlm_err_t as its last argument and returns 0 or -1 (or a pointer or NULL); the error is one
+ * sentence with the numbers in it, meant for the person who has to act on it.
+ */
+
+#ifndef VLM_H
+#define VLM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+typedef enum {
+    VLM_OK = 0,
+    VLM_EINPUT,                        /* what the client sent is not what it says it is */
+    VLM_ELIMIT,                        /* more than the plan has room for; the numbers are said */
+    VLM_ECANCELLED,                    /* vlm_cancel(), or conf->stop() */
+    VLM_EMODEL,                        /* the checkpoint is not one, or not one we can run */
+    VLM_EMEMORY,                       /* the plan does not fit, or the system gave less */
+    VLM_EDEVICE                        /* the device is lost: the process should be replaced */
+} vlm_code_t;
+
+typedef struct {
+    vlm_code_t  code;
+    char        text[480];
+} vlm_err_t;
+
+const char *vlm_code_name(vlm_code_t code);        /* "input", "limit", ...: for bodies, metrics */
+
+
+/* ---- configuration and plan --------------------------------------------------------------- */
+
+typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8 } vlm_type_t;
+
+typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
+
+/* What a host decides.  Strings are kept by the host as long as the engine lives. */
+typedef struct {
+    const char  *model;                /* checkpoint directory */
+    const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
+    const char  *ops;                  /* "plain", "avx2", "avx512"; NULL: the best there is */
+    vlm_type_t   weights;              /* VLM_INT8, VLM_BF16 or VLM_F32 */
+    uint64_t     memory;               /* bytes that the plan may have; 0: no bound */
+    uint32_t     context;              /* tokens of one sequence, prompt and answer */
+    uint32_t     slots;                /* sequences that step together */
+    uint64_t     max_pixels;           /* pixels of a picture after its resize */
+    uint32_t     max_tokens;           /* ceiling of an answer's length */
+    uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
+    void       (*log)(void *data, vlm_log_level_t level, const char *text);     /* may be NULL */
+    int        (*stop)(void *data);    /* asked often while loading and running; may be NULL */
+    void        *data;                 /* given back to log and stop */
+} vlm_conf_t;
+
+void vlm_conf_default(vlm_conf_t *conf);           /* the design's defaults; model is NULL */
+
+/* Bytes by purpose.  The code that fills this in is the code that places the buffers. */
+typedef struct {
+    uint64_t  weights;                 /* every tensor in its resident form */
+    uint64_t  vision;                  /* tower workspace and picture features of the slots */
+    uint64_t  kv;                      /* keys and values of all slots */
+    uint64_t  workspace;               /* activations of one step, logits, sampling */
+    uint64_t  device;                  /* what the device takes for itself; 0 on the CPU */
+    uint64_t  total;
+} vlm_plan_t;
+
+/*
+ * Reads config.json and the tensor headers, touches no device, allocates nothing that stays.
+ * With conf->memory set and too small: VLM_ELIMIT, the design's sentence, and the plan is still
+ * filled in.  For the host's configuration check; any thread.
+ */
+int vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err);
+
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+typedef struct vlm_s          vlm_t;
+typedef struct vlm_picture_s  vlm_picture_t;
+typedef struct vlm_prompt_s   vlm_prompt_t;
+typedef struct vlm_job_s      vlm_job_t;
+
+/*
+ * Host structures, config.json, the tokenizer, and the fd: what vlm_prompt_make() needs, so that
+ * prompts can be prepared while the model loads.  Takes 10 to 300 ms with a large vocabulary, so
+ * it is not for the loop.  The configuration is copied, its strings are not.
+ */
+vlm_t *vlm_open(const vlm_conf_t *conf, vlm_err_t *err);
+
+/* engine: device, arenas, weights.  Asks stop() between tensors; progress is in vlm_stat(). */
+int vlm_load(vlm_t *v, vlm_err_t *err);
+
+/*
+ * engine: runs until no job is left or stop() says so.  0, or -1 when the device is lost.  Jobs
+ * that are unfinished when stop() is true end with VLM_ECANCELLED.
+ */
+int vlm_run(vlm_t *v, vlm_err_t *err);
+
+/* Ends jobs that nobody will run any more with this error.  After a failed load, for one. */
+void vlm_fail_jobs(vlm_t *v, const vlm_err_t *err);
+
+void vlm_close(vlm_t *v);              /* after vlm_run() has returned; NULL is fine */
+
+
+/* ---- pictures and prompts ----------------------------------------------------------------- */
+
+typedef struct {
+    uint32_t  width, height;           /* pixels as sent, orientation applied */
+    uint32_t  resized_width, resized_height;       /* pixels that the model sees */
+    uint32_t  tokens;                  /* of the prompt */
+} vlm_picture_info_t;
+
+/*
+ * Decodes a picture (JPEG, PNG, GIF, BMP, WebP by its first bytes), turns it upright, lays alpha
+ * over white, resizes it as the family's processor does and cuts it into patches.
+ *
+ *   data, bytes   a whole file; not kept
+ *   returns       freed with vlm_picture_free() or taken over by vlm_prompt_make(); or NULL:
+ *                 VLM_EINPUT not a picture, VLM_ELIMIT more pixels than may be decoded
+ *
+ * any: takes milliseconds.
+ */
+vlm_picture_t *vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err);
+void vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info);
+void vlm_picture_free(vlm_picture_t *p);           /* NULL is fine */
+
+/* Looks at the header alone: is this a picture that vlm_picture_read() would take?  0 or -1. */
+int vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err);
+
+typedef enum { VLM_SYSTEM, VLM_USER, VLM_ASSISTANT } vlm_role_t;
+
+/* A piece of a message: a picture, or UTF-8 text (never control tokens, whatever it spells). */
+typedef struct {
+    vlm_picture_t  *picture;           /* or NULL and text */
+    const char     *text;
+    size_t          bytes;
+} vlm_part_t;
+
+typedef struct {
+    vlm_role_t         role;
+    const vlm_part_t  *parts;
+    size_t             n_parts;
+} vlm_message_t;
+
+/*
+ * The family's chat template, tokens and positions.
+ *
+ *   messages  1..n; a default system message is put before them if they bring none
+ *   tail      text that the assistant's turn begins with ("<think>"), or NULL
+ *   returns   owned by the caller until vlm_submit() takes it; takes the pictures over on success
+ *             only.  VLM_EINPUT: broken UTF-8, no messages.  VLM_ELIMIT: longer than the context
+ *             less one token; the sentence has both numbers
+ *
+ * any: takes milliseconds.
+ */
+vlm_prompt_t *vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, size_t n,
+                              const char *tail, vlm_err_t *err);
+/* The same without template: text becomes tokens as it stands.  For build/vlm and tests. */
+vlm_prompt_t *vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err);
+/* The tokens that vlm_prompt_make() would count, without keeping pictures or prompt; -1: error. */
+uint32_t vlm_prompt_tokens(const vlm_prompt_t *p);
+const uint32_t *vlm_prompt_ids(const vlm_prompt_t *p);         /* [vlm_prompt_tokens()] */
+void vlm_prompt_free(vlm_prompt_t *p);             /* NULL is fine */
+
+/* Text to ids, no template and no control tokens.  *ids is malloc()ed; any thread. */
+int vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
+                 vlm_err_t *err);
+
+
+/* ---- jobs --------------------------------------------------------------------------------- */
+
+typedef struct {
+    float               temperature;   /* 0: greedy */
+    float               top_p;         /* 1: off */
+    float               repetition_penalty;        /* 1: off */
+    uint32_t            top_k;         /* 0: off */
+    uint32_t            max_tokens;    /* 0: conf->max_tokens */
+    uint64_t            seed;          /* 0: a fresh one */
+    const char *const  *stop;          /* [n_stop] copied; text before a match is kept */
+    size_t              n_stop;
+} vlm_sampling_t;
+
+/* What generation_config.json says, then 0.7 / top_k 50 / top_p 1 / penalty 1.05. */
+void vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s);
+
+typedef enum {
+    VLM_STARTED,                       /* left the line: its prompt is being read */
+    VLM_TEXT,                          /* text, bytes: whole characters of the answer */
+    VLM_DONE,                          /* finish and the counts; the last event of a job */
+    VLM_FAILED                         /* err; the last event of a job */
+} vlm_event_kind_t;
+
+typedef enum { VLM_FINISH_NONE, VLM_FINISH_STOP, VLM_FINISH_LENGTH, VLM_FINISH_CANCELLED }
+    vlm_finish_t;
+
+typedef struct {
+    uint32_t  prompt_tokens, completion_tokens;
+    uint32_t  encode_ms, prefill_ms, decode_ms;    /* of this job, waiting for others included */
+    uint32_t  first_ms;                /* vlm_submit() to the first token */
+} vlm_usage_t;
+
+typedef struct {
+    vlm_event_kind_t  kind;
+    void             *user;            /* what vlm_submit() was given; NULL once cancelled */
+    const char       *text;            /* VLM_TEXT: valid until the next vlm_next_event() */
+    size_t            bytes;
+    vlm_finish_t      finish;          /* VLM_DONE */
+    vlm_usage_t       usage;           /* VLM_DONE */
+    vlm_err_t         err;             /* VLM_FAILED */
+} vlm_event_t;
+
+/*
+ * loop: hands a prompt over; from success on the engine owns it.  If *idle is set afterwards no
+ * vlm_run() is in progress that would see the job: the host starts one.  The waiting line is the
+ * host's: more than slots + 1 jobs at a time are never needed.
+ */
+vlm_job_t *vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *idle,
+                      vlm_err_t *err);
+
+/* loop: the job's last event still comes, with user NULL.  Not after that event was taken. */
+void vlm_cancel(vlm_t *v, vlm_job_t *job);
+
+/* loop: 1 and an event, or 0.  A job's memory is gone with the call after its last event. */
+int vlm_next_event(vlm_t *v, vlm_event_t *e);
+
+/* loop: an eventfd, readable after new events; read its counter first, then drain. */
+int vlm_fd(const vlm_t *v);
+
+
+/* ---- what any thread may ask, without waiting --------------------------------------------- */
+
+typedef enum { VLM_LOADING, VLM_READY, VLM_LOST } vlm_state_t;
+
+typedef struct {
+    vlm_state_t  state;
+    uint32_t     progress;             /* percent of the load */
+    uint64_t     ticks;                /* slices and steps since the start: the engine lives */
+    uint32_t     running;              /* jobs in slots */
+    uint64_t     prompt_tokens, completion_tokens; /* since the start */
+    char         device[64];           /* "cpu, avx512, 2 threads" */
+    char         reason[128];          /* why device auto took it; "" if asked for */
+    vlm_plan_t   plan;
+} vlm_stat_t;
+
+void vlm_stat(const vlm_t *v, vlm_stat_t *s);
+
+
+/* ---- RoboBrain's tasks -------------------------------------------------------------------- */
+
+typedef enum { VLM_GENERAL, VLM_GROUNDING, VLM_AFFORDANCE, VLM_TRAJECTORY, VLM_POINTING, VLM_TASKS }
+    vlm_task_t;
+
+const char *vlm_task_name(vlm_task_t task);        /* "general", ... */
+int vlm_task_find(const char *name, size_t bytes); /* a vlm_task_t, or -1 */
+int vlm_task_guess(const char *text, size_t bytes);    /* by keywords: a vlm_task_t, never -1 */
+
+/* The words RoboBrain was trained with around a request; malloc()ed, or NULL: no memory. */
+char *vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes);
+
+
+/* ---- for tests and build/vlm -------------------------------------------------------------- */
+
+/*
+ * engine, with no job running: logits f32 [vlm_prompt_tokens()][*vocab] of every position, in
+ * memory that the caller frees.  Uses slot 0.
+ */
+int vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm_err_t *err);
+
+/* One id as bytes (a piece of UTF-8), valid as long as v; NULL: no such id. */
+const char *vlm_piece(const vlm_t *v, uint32_t id, size_t *bytes);
+
+#endif
