@@ -1,0 +1,33 @@
+/*
+ * A picture on its way from bytes to patches.  The public functions are in vlm.h; this is what
+ * the rest of the engine sees.
+ *
+ * Patches lie in window order: windows row-major over the merged grid, merged cells row-major in
+ * a window (edge windows are smaller), the merge x merge patches of a cell row-major.  So the
+ * tower runs without reordering, and features come out one per cell in the same order; cell[]
+ * undoes it.
+ */
+
+#ifndef VLM_PICTURE_H
+#define VLM_PICTURE_H
+
+#include "load/config.h"
+
+struct vlm_picture_s {
+    vlm_picture_info_t  info;
+    uint32_t            grid_h, grid_w;            /* patches; merged cells are grid / merge */
+    uint32_t            n_patches, n_cells;        /* P and P / merge^2 */
+    uint32_t            n_windows;
+    uint8_t            *pixels;        /* [P][channels][patch][patch] in window order */
+    uint32_t           *row, *column;  /* [P] patch coordinates, for the 2-D rotary positions */
+    uint32_t           *border;        /* [n_windows + 1] first patch of each window; last is P */
+    uint32_t           *cell;          /* [n_cells] row-major cell -> its place in window order */
+    uint8_t             sha256[32];    /* of the file's bytes */
+};
+
+/* vlm_picture_read() without an engine: what tests and the fuzzer call. */
+vlm_picture_t *vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
+                                uint64_t max_pixels, const void *data, size_t bytes,
+                                vlm_err_t *err);
+
+#endif

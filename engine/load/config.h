@@ -1,0 +1,73 @@
+/*
+ * Every number of a model: config.json, generation_config.json, preprocessor_config.json.
+ *
+ * The text settings stand at the top of config.json (published checkpoints) or under "text_config"
+ * (re-saved by newer transformers).  Each number is bounded where it is read, so that the code
+ * behind may multiply sizes without fear; the bounds are named in config.c.
+ */
+
+#ifndef VLM_CONFIG_H
+#define VLM_CONFIG_H
+
+#include "base/err.h"
+
+#define VLM_MAX_EOS     16
+#define VLM_MAX_LAYERS  256
+
+typedef struct {                       /* language model; letters as in ops/ops.h */
+    uint32_t  hidden;                  /* D */
+    uint32_t  layers;                  /* L */
+    uint32_t  heads, kv_heads;         /* Hq, Hkv; heads is a multiple of kv_heads */
+    uint32_t  head_dim;                /* even; "head_dim", else hidden / heads */
+    uint32_t  mlp;                     /* F */
+    uint32_t  vocab;                   /* V, rows of the embedding; ids past the tokenizer's last
+                                          are padding and never picked */
+    uint32_t  max_positions;
+    uint32_t  mrope_section[3];        /* time, row, column; sum is head_dim / 2 */
+    float     rope_theta, norm_eps;
+    int       tied;                    /* the head is the embedding */
+} vlm_text_config_t;
+
+typedef struct {                       /* vision tower */
+    uint32_t  hidden;                  /* E */
+    uint32_t  depth, heads;
+    uint32_t  head_dim;                /* hidden / heads, a multiple of 4 */
+    uint32_t  mlp;
+    uint32_t  out;                     /* D */
+    uint32_t  channels;                /* 3 */
+    uint32_t  patch;                   /* pixels on a side, 14 */
+    uint32_t  temporal;                /* 2: a still picture twice */
+    uint32_t  merge;                   /* patches on a side of a merged cell, 2 */
+    uint32_t  window;                  /* merged cells on a side of a window: window_size / patch
+                                          / merge, 4 */
+    float     norm_eps;                /* 1e-6 */
+    uint8_t   full[VLM_MAX_LAYERS];    /* 1: this block attends over the whole picture */
+} vlm_vision_config_t;
+
+typedef struct {
+    uint64_t  min_pixels, max_pixels;  /* of a resized picture */
+    float     mean[3], std[3];         /* of pixels / 255, RGB */
+} vlm_pixel_config_t;
+
+typedef struct {
+    uint32_t  image_token, vision_start, vision_end;       /* ids */
+    uint32_t  eos[VLM_MAX_EOS], n_eos;
+    int       do_sample;               /* 0: greedy, temperature below is 0 */
+    float     temperature, top_p, repetition_penalty;      /* -1: not said */
+    int32_t   top_k;                   /* -1: not said */
+} vlm_generation_config_t;
+
+typedef struct {
+    vlm_text_config_t        text;
+    vlm_vision_config_t      vision;
+    vlm_pixel_config_t       pixel;
+    vlm_generation_config_t  generation;
+} vlm_config_t;
+
+/*
+ * Reads DIR/config.json (required), DIR/generation_config.json and DIR/preprocessor_config.json
+ * (the family's values where absent).  VLM_EMODEL names file, path and value.
+ */
+int vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* One .safetensors file: names, types, shapes and ranges, over a mapped file. */
+
+#ifndef VLM_SAFETENSORS_H
+#define VLM_SAFETENSORS_H
+
+#include "base/err.h"
+
+#define VLM_MAX_DIMS  8
+
+typedef struct {
+    const char     *name;              /* owned by the index that found it */
+    vlm_type_t      type;              /* VLM_F32, VLM_F16 or VLM_BF16 */
+    uint32_t        n_dims;
+    uint64_t        dims[VLM_MAX_DIMS];            /* slowest first */
+    const uint8_t  *data;              /* [bytes] in the mapped file; may be unaligned */
+    uint64_t        bytes;             /* type x shape, checked */
+    uint32_t        file;              /* index of the shard */
+} vlm_tensor_t;
+
+/* Called for each tensor of a header, in the file's order; name is valid during the call. */
+typedef int (*vlm_tensor_fn)(void *data, const vlm_tensor_t *t, vlm_err_t *err);
+
+/*
+ * Parses a whole file [bytes] and calls back for each tensor after all were checked: header
+ * length, offsets inside the file and without overlap or gap at a wrong place, type x shape =
+ * bytes.  path is for messages.
+ */
+int vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm_tensor_fn fn,
+                          void *data, vlm_err_t *err);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * The tokenizer of a checkpoint: NFC, the split pattern, byte-level BPE, added tokens.
+ *
+ * tokenizer.json if there is one, else vocab.json + merges.txt (and tokenizer_config.json's
+ * added_tokens_decoder).  Read-only after it was opened: any number of threads may use it.
+ */
+
+#ifndef VLM_TOKENIZER_H
+#define VLM_TOKENIZER_H
+
+#include "base/err.h"
+
+typedef struct vlm_tokenizer_s  vlm_tokenizer_t;
+
+vlm_tokenizer_t *vlm_tokenizer_open(const char *dir, vlm_err_t *err);
+void vlm_tokenizer_close(vlm_tokenizer_t *t);      /* NULL is fine */
+
+/* A growing list of ids; zeroed by the caller, ids freed with free(). */
+typedef struct {
+    uint32_t  *ids;                    /* [n] */
+    size_t     n, room;
+} vlm_ids_t;
+
+int vlm_ids_add(vlm_ids_t *ids, uint32_t id, vlm_err_t *err);      /* VLM_EMEMORY */
+
+/*
+ * Appends the ids of a text.  Never control tokens, whatever the text spells.  VLM_EINPUT if it
+ * is not UTF-8, with the byte offset.  n log n in the text's length at worst.
+ */
+int vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
+               vlm_err_t *err);
+
+/* The id of an added token ("<|im_start|>"); -1 if there is none of that name. */
+int64_t vlm_special(const vlm_tokenizer_t *t, const char *name);
+
+/* One past the largest id that means something. */
+uint32_t vlm_vocab_size(const vlm_tokenizer_t *t);
+
+/* The bytes of an id, or NULL; an added token gives its name. */
+const char *vlm_token_bytes(const vlm_tokenizer_t *t, uint32_t id, size_t *bytes);
+int vlm_token_is_special(const vlm_tokenizer_t *t, uint32_t id);   /* skipped in answers */
+size_t vlm_token_max_bytes(const vlm_tokenizer_t *t);  /* of the longest one */
+
+/*
+ * Ids to text, never half a character.  Zeroed by the caller.  Bytes that can no longer become a
+ * character are written as U+FFFD, as the reference's decoder does.
+ */
+typedef struct {
+    uint8_t   held[4];
+    uint32_t  n_held;
+} vlm_detok_t;
+
+/*
+ * Writes the whole characters that this id completes to out and returns how many bytes: at most
+ * VLM_DETOK_ROOM + 3 * the token's bytes.  Special tokens give nothing.
+ */
+#define VLM_DETOK_ROOM  16
+size_t vlm_detok_next(vlm_detok_t *d, const vlm_tokenizer_t *t, uint32_t id, char *out);
+
+/* At the end: what is still held back becomes U+FFFD.  At most VLM_DETOK_ROOM bytes. */
+size_t vlm_detok_end(vlm_detok_t *d, char *out);
+
+#endif
