@@ -1,0 +1,257 @@
+
+/*
+ * Sessions, turns and uploaded files: one SQLite file and two directories.
+ *
+ *   DIR/vlm.db      sessions and their turns; which uploads have which content
+ *   DIR/uploads/    pictures as clients sent them, "<uuid4>_<secure name>"
+ *   DIR/results/    pictures with answers drawn on them
+ *
+ * Plain C without nginx's headers: every function but the ones that say
+ * otherwise may wait for a disk, so they are called from thread tasks only.
+ * A store is used by any number of threads and processes at once.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_STORE_H_INCLUDED_
+#define _NGX_HTTP_VLM_STORE_H_INCLUDED_
+
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+
+/* bounds, in bytes unless said otherwise */
+
+#define NGX_HTTP_VLM_STORE_ID        128    /* of a session's id */
+#define NGX_HTTP_VLM_STORE_NAME      255    /* of a file's name */
+#define NGX_HTTP_VLM_STORE_PATH      1024   /* of a path, zero included */
+#define NGX_HTTP_VLM_STORE_TEXT      (4u << 20)    /* of one text of a turn */
+#define NGX_HTTP_VLM_STORE_ENTRIES   20     /* kept in a session */
+#define NGX_HTTP_VLM_STORE_CONTEXT   10     /* given to a prompt */
+
+
+typedef enum {
+    NGX_HTTP_VLM_STORE_OK = 0,
+    NGX_HTTP_VLM_STORE_NOTFOUND,       /* no such session or file */
+    NGX_HTTP_VLM_STORE_GONE,           /* reset or deleted in between */
+    NGX_HTTP_VLM_STORE_EINPUT,         /* the client's fault */
+    NGX_HTTP_VLM_STORE_EFULL,          /* no space left */
+    NGX_HTTP_VLM_STORE_EREADONLY,      /* cannot be written */
+    NGX_HTTP_VLM_STORE_ECORRUPT,       /* not a database, or a damaged one */
+    NGX_HTTP_VLM_STORE_EBUSY,          /* locked by others for too long */
+    NGX_HTTP_VLM_STORE_EIO             /* anything else */
+} ngx_http_vlm_store_code_t;
+
+
+/*
+ * What went wrong, in one sentence for a log or, with EINPUT, for a client.
+ * Functions return a code and fill this in whenever the code is not OK;
+ * the pointer may be NULL.
+ */
+
+typedef struct {
+    ngx_http_vlm_store_code_t     code;
+    char                          text[256];
+} ngx_http_vlm_store_err_t;
+
+
+typedef struct ngx_http_vlm_store_s  ngx_http_vlm_store_t;
+
+
+/* bytes that need no zero at the end; data NULL is SQL's NULL, JSON's null */
+
+typedef struct {
+    size_t                        len;
+    const char                   *data;
+} ngx_http_vlm_store_text_t;
+
+
+typedef enum {
+    NGX_HTTP_VLM_STORE_USER = 0,
+    NGX_HTTP_VLM_STORE_ASSISTANT
+} ngx_http_vlm_store_role_t;
+
+
+typedef struct {
+    ngx_http_vlm_store_role_t     role;
+    ngx_http_vlm_store_text_t     content;
+    ngx_http_vlm_store_text_t     image;       /* absolute path or NULL */
+    ngx_http_vlm_store_text_t     task;
+    ngx_http_vlm_store_text_t     thinking;    /* assistant only */
+    ngx_http_vlm_store_text_t     output;      /* assistant only: file name
+                                                  in results/, or NULL */
+    char                          time[32];    /* 2025-11-27T22:45:20.161117,
+                                                  local */
+} ngx_http_vlm_store_entry_t;
+
+
+/* a session as it was at one moment; freed with ..._loaded_free() */
+
+typedef struct {
+    int64_t                       epoch;       /* for ..._append() */
+    char                         *image;       /* absolute path, or NULL */
+    size_t                        total;       /* entries in the session */
+    size_t                        n;           /* entries here */
+    ngx_http_vlm_store_entry_t   *entries;     /* [n], oldest first */
+} ngx_http_vlm_store_loaded_t;
+
+
+/* a question and its answer, to be stored as a pair or not at all */
+
+typedef struct {
+    ngx_http_vlm_store_text_t     message;
+    ngx_http_vlm_store_text_t     task;        /* as resolved */
+    ngx_http_vlm_store_text_t     image;       /* the picture used: file name
+                                                  or path within uploads/;
+                                                  NULL: none */
+    ngx_http_vlm_store_text_t     answer;
+    ngx_http_vlm_store_text_t     thinking;
+    ngx_http_vlm_store_text_t     output;      /* file name in results/ */
+} ngx_http_vlm_store_turn_t;
+
+
+typedef struct {
+    char                          name[NGX_HTTP_VLM_STORE_NAME + 1];
+    char                          path[NGX_HTTP_VLM_STORE_PATH];
+} ngx_http_vlm_store_file_t;
+
+
+/*
+ * Master, before workers are forked: makes DIR and its directories with mode
+ * 0700 for this owner (uid -1: leave the owner alone) and gives it what an
+ * earlier run of another user left there.  Opens no database.
+ */
+
+int ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid,
+    ngx_http_vlm_store_err_t *err);
+
+/*
+ * Any process, after fork, also on the event loop: remembers the directory
+ * and does nothing else; NULL: no memory.  The database is opened by the
+ * first call that needs it, and again after an error.  ..._close() takes NULL
+ * and must not run beside other calls.
+ */
+
+ngx_http_vlm_store_t *ngx_http_vlm_store_open(const char *dir);
+void ngx_http_vlm_store_close(ngx_http_vlm_store_t *st);
+
+
+/* sessions */
+
+/* OK, or EINPUT: 1 to 128 bytes of UTF-8 without control characters; any
+   thread, never waits */
+
+int ngx_http_vlm_store_id(ngx_http_vlm_store_text_t id,
+    ngx_http_vlm_store_err_t *err);
+
+/* a new one; its id is a random uuid4 */
+
+int ngx_http_vlm_store_session_create(ngx_http_vlm_store_t *st, char id[37],
+    ngx_http_vlm_store_err_t *err);
+
+/* OK if it is there or was made by this call; EINPUT: not an id */
+
+int ngx_http_vlm_store_session_ensure(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_text_t id, ngx_http_vlm_store_err_t *err);
+
+/* NOTFOUND if there is none; what an answer in the making wants to append
+   later is GONE */
+
+int ngx_http_vlm_store_session_delete(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_text_t id, ngx_http_vlm_store_err_t *err);
+
+/* the same, but the session stays: without turns and without a picture */
+
+int ngx_http_vlm_store_session_reset(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_text_t id, ngx_http_vlm_store_err_t *err);
+
+/*
+ * The session with its newest entries, at most max of them (CONTEXT for a
+ * prompt, ENTRIES for a history).  NOTFOUND, and nothing to free.
+ */
+
+int ngx_http_vlm_store_session_load(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_text_t id, size_t max,
+    ngx_http_vlm_store_loaded_t *loaded, ngx_http_vlm_store_err_t *err);
+void ngx_http_vlm_store_loaded_free(ngx_http_vlm_store_loaded_t *loaded);
+
+/*
+ * Stores a pair and the session's current picture, and keeps the newest 20
+ * entries, if the session is still in the epoch that was loaded; else GONE
+ * and nothing is stored.  Once this returns OK, the pair outlives a crash of
+ * the process and of the machine.
+ *
+ *   turn_number    entries in the session now: 2, 4, ... 20
+ *   context_used   1 if there are more than these two
+ */
+
+int ngx_http_vlm_store_session_append(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_text_t id, int64_t epoch,
+    const ngx_http_vlm_store_turn_t *turn, size_t *turn_number,
+    int *context_used, ngx_http_vlm_store_err_t *err);
+
+/* makes this picture the current one without a turn; GONE as above */
+
+int ngx_http_vlm_store_session_image(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_text_t id, int64_t epoch,
+    ngx_http_vlm_store_text_t image, ngx_http_vlm_store_err_t *err);
+
+/* how many there are: one row read, whatever the number */
+
+int ngx_http_vlm_store_session_count(ngx_http_vlm_store_t *st, uint64_t *n,
+    ngx_http_vlm_store_err_t *err);
+
+
+/* files */
+
+/*
+ * Keeps an upload: on disk, whole, when this returns OK.  The same bytes under
+ * the same name are kept once and get the same answer again.
+ *
+ *   name   as the client called it: any bytes
+ *   file   <uuid4>_<secure name>, and its absolute path
+ */
+
+int ngx_http_vlm_store_upload_add(ngx_http_vlm_store_t *st, const void *data,
+    size_t bytes, ngx_http_vlm_store_text_t name,
+    ngx_http_vlm_store_file_t *file, ngx_http_vlm_store_err_t *err);
+
+/*
+ * The uploaded file that a client means: by its filename, by its absolute
+ * path, or by its url ("/uploads/NAME").  NOTFOUND for everything else: it
+ * must be a plain file, no link, directly inside uploads/.
+ */
+
+int ngx_http_vlm_store_upload_find(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_text_t image, ngx_http_vlm_store_file_t *file,
+    ngx_http_vlm_store_err_t *err);
+
+/*
+ * Keeps a drawn JPEG under a fresh name that tells which picture and task it
+ * belongs to: <uuid4>_<stem>_with_<task>_annotated.jpg
+ *
+ *   image   file name or path of the picture it was made from
+ */
+
+int ngx_http_vlm_store_result_add(ngx_http_vlm_store_t *st, const void *data,
+    size_t bytes, ngx_http_vlm_store_text_t image, const char *task,
+    ngx_http_vlm_store_file_t *file, ngx_http_vlm_store_err_t *err);
+
+/*
+ * Any thread, never waits: the path that /uploads/NAME or /result/NAME would
+ * have, if NAME is a single segment that cannot lead elsewhere.  Says nothing
+ * about whether the file is there.
+ */
+
+typedef enum {
+    NGX_HTTP_VLM_STORE_UPLOADS = 0,
+    NGX_HTTP_VLM_STORE_RESULTS
+} ngx_http_vlm_store_folder_t;
+
+int ngx_http_vlm_store_path(const char *dir,
+    ngx_http_vlm_store_folder_t folder, ngx_http_vlm_store_text_t name,
+    char path[NGX_HTTP_VLM_STORE_PATH]);
+
+
+#endif /* _NGX_HTTP_VLM_STORE_H_INCLUDED_ */
