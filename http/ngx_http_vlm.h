@@ -1,0 +1,495 @@
+
+/*
+ * What the topics of the nginx side share: the engine of a configuration, the
+ * request on its way, and the functions of each file, in the order in which a
+ * request meets them.
+ *
+ * Three kinds of thread: the event loop; the engine thread, which runs one
+ * task at a time (_engine.c); and the threads of nginx's "default" pool, in
+ * which everything waits that has to wait: files, SQLite, JSON, pictures.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_H_INCLUDED_
+#define _NGX_HTTP_VLM_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_http.h>
+#include <ngx_thread_pool.h>
+
+#include "../engine/vlm.h"
+#include "ngx_http_vlm_store.h"
+#include "ngx_http_vlm_json.h"
+
+
+typedef struct ngx_http_vlm_engine_s  ngx_http_vlm_engine_t;
+typedef struct ngx_http_vlm_chain_s   ngx_http_vlm_chain_t;
+typedef struct ngx_http_vlm_ctx_s     ngx_http_vlm_ctx_t;
+
+
+/* ---- the shared zone: what any worker can tell about an engine ---------- */
+
+typedef enum {
+    NGX_HTTP_VLM_LOADING = 0,
+    NGX_HTTP_VLM_READY,
+    NGX_HTTP_VLM_FAILED
+} ngx_http_vlm_state_e;
+
+
+typedef struct {
+    ngx_atomic_t                  pid;         /* of the designated worker */
+    ngx_atomic_t                  state;       /* ngx_http_vlm_state_e */
+    ngx_atomic_t                  progress;    /* percent of the load */
+    ngx_atomic_t                  heartbeat;   /* ngx_current_msec */
+    ngx_atomic_t                  ticks;       /* of the engine thread */
+    ngx_atomic_t                  waiting;
+    ngx_atomic_t                  running;
+    ngx_atomic_t                  sessions;
+    ngx_atomic_t                  started;     /* time of the last start */
+    ngx_atomic_t                  crashes;     /* starts in quick succession */
+
+    ngx_atomic_t                  served;      /* since nginx's start */
+    ngx_atomic_t                  refused;
+    ngx_atomic_t                  timedout;
+    ngx_atomic_t                  cancelled;
+    ngx_atomic_t                  failed;
+    ngx_atomic_t                  prompt_tokens;
+    ngx_atomic_t                  completion_tokens;
+
+    /* written and read under the mutex of the zone's slab pool */
+    vlm_plan_t                    plan;
+    char                          device[64];
+    char                          device_reason[128];
+    char                          reason[480]; /* why the load failed */
+} ngx_http_vlm_shm_t;
+
+
+/* ---- configuration ------------------------------------------------------ */
+
+typedef struct {
+    ngx_array_t                   engines;     /* ngx_http_vlm_engine_t * */
+} ngx_http_vlm_main_conf_t;
+
+
+typedef struct {
+    ngx_http_vlm_engine_t        *engine;      /* vlm_pass, or inner server */
+    ngx_http_handler_pt           hop;         /* what proxy_pass installed */
+    off_t                         max_body;    /* 64m, 0: the user's counts */
+    unsigned                      inner:1;     /* the generated server */
+} ngx_http_vlm_loc_conf_t;
+
+
+/* the thread task of the engine: one step at a time */
+
+typedef enum {
+    NGX_HTTP_VLM_STEP_OPEN = 0,                /* the lock, the tokenizer */
+    NGX_HTTP_VLM_STEP_LOAD,
+    NGX_HTTP_VLM_STEP_RUN,
+    NGX_HTTP_VLM_STEP_CLOSE
+} ngx_http_vlm_step_e;
+
+
+struct ngx_http_vlm_engine_s {
+    /* as configured */
+    ngx_str_t                     name;
+    u_char                       *file;        /* where it was first named */
+    ngx_uint_t                    line;
+    vlm_conf_t                    conf;
+    vlm_plan_t                    plan;
+    ngx_str_t                     store_dir;   /* with a zero */
+    ngx_str_t                     socket;
+    ngx_str_t                     lock;        /* with a zero */
+    ngx_uint_t                    prepare;
+    ngx_uint_t                    queue;
+    ngx_msec_t                    queue_timeout;
+    ngx_msec_t                    timeout;
+    ngx_uint_t                    thinking;    /* the template adds its tail */
+    vlm_sampling_t                sampling;    /* where set says so */
+    ngx_uint_t                    sampling_set;
+    ngx_thread_pool_t            *pool;        /* of the engine thread */
+    ngx_thread_pool_t            *threads;     /* nginx's "default" */
+    ngx_shm_zone_t               *zone;
+    ngx_uint_t                    worker;      /* the designated one */
+    unsigned                      defined:1;   /* not only named */
+
+    /* in every process */
+    ngx_http_vlm_shm_t           *shm;
+    ngx_http_vlm_store_t         *store;       /* since init_process */
+
+    /* in the designated worker */
+    vlm_t                        *vlm;         /* since the step "open" */
+    vlm_err_t                     err;         /* of the last step */
+    ngx_thread_task_t            *task;
+    ngx_http_vlm_step_e           step;
+    ngx_connection_t             *events;      /* vlm_fd() */
+    ngx_event_t                   beat;
+    int                           lock_fd;
+    ngx_msec_t                    backoff;     /* before the lock is taken */
+
+    ngx_queue_t                   arrivals;    /* ctx->queue, until parsed */
+    ngx_queue_t                   prepares;    /* ctx->queue: a prompt next */
+    ngx_queue_t                   ready;       /* ctx->queue: submit next */
+    ngx_rbtree_t                  chains;      /* by session */
+    ngx_rbtree_node_t             sentinel;
+    ngx_uint_t                    seq;         /* of the last arrival */
+    ngx_uint_t                    n_tasks;     /* of prepare, in threads */
+    ngx_uint_t                    n_prompts;   /* being made or waiting */
+    ngx_uint_t                    n_jobs;      /* submitted to the engine */
+    ngx_uint_t                    waiting;     /* the line: admitted, not yet
+                                                  started by the engine */
+    ngx_uint_t                    running;
+    ngx_atomic_t                  pending;     /* requests here; read by the
+                                                  engine thread */
+    unsigned                      here:1;      /* this is the worker */
+    unsigned                      opened:1;    /* prompts can be made */
+    unsigned                      loaded:1;
+    unsigned                      failed:1;
+    unsigned                      released:1;  /* exiting, model given up */
+};
+
+
+/* ---- a chat request ----------------------------------------------------- */
+
+/* what a client asked for; filled in by the dialect, in a thread */
+
+typedef struct {
+    ngx_http_vlm_store_text_t     session;
+    ngx_http_vlm_store_text_t     message;
+    ngx_http_vlm_store_text_t     image;       /* as given, or NULL */
+    ngx_http_vlm_store_file_t     file;        /* what it was found to be */
+    int                           task;        /* vlm_task_t */
+    unsigned                      task_auto:1;
+    unsigned                      thinking:1;
+    unsigned                      has_file:1;
+} ngx_http_vlm_chat_t;
+
+
+typedef enum {
+    NGX_HTTP_VLM_RECEIVING = 0,
+    NGX_HTTP_VLM_PARSING,                      /* JSON, upload; by arrival */
+    NGX_HTTP_VLM_CHAINED,                      /* behind its own session */
+    NGX_HTTP_VLM_PREPARING,
+    NGX_HTTP_VLM_WAITING,                      /* for a slot */
+    NGX_HTTP_VLM_SUBMITTED,
+    NGX_HTTP_VLM_RUNNING,
+    NGX_HTTP_VLM_STORING,
+    NGX_HTTP_VLM_ENDED
+} ngx_http_vlm_step_of_ctx_e;
+
+
+struct ngx_http_vlm_ctx_s {
+    ngx_http_request_t           *request;
+    ngx_http_vlm_engine_t        *engine;
+    ngx_http_vlm_step_of_ctx_e    step;
+    ngx_uint_t                    seq;
+    ngx_queue_t                   queue;       /* arrivals, prepares, ready */
+    ngx_queue_t                   turn;        /* in chain->turns */
+    ngx_http_vlm_chain_t         *chain;
+    ngx_event_t                   timer;
+
+    /* of the prepare tasks; freed with the pool */
+    ngx_http_vlm_json_t          *json;
+    ngx_http_vlm_chat_t           chat;
+    ngx_uint_t                    status;      /* 0, or of the answer that
+                                                  ends here, with err.text */
+    vlm_err_t                     err;
+    int64_t                       epoch;
+    char                         *image;       /* the picture of this turn */
+    vlm_prompt_t                 *prompt;      /* until submitted */
+    vlm_picture_info_t            picture;
+    ngx_uint_t                    n_entries;   /* in the session before */
+    ngx_uint_t                    n_dropped;   /* of the history's entries */
+
+    /* of the engine */
+    vlm_job_t                    *job;
+    vlm_finish_t                  finish;
+    vlm_usage_t                   usage;
+    ngx_buf_t                    *text;        /* the answer so far */
+
+    /* of the turn */
+    ngx_str_t                     answer;
+    ngx_str_t                     thinking;
+    size_t                        turn_number;
+    int                           context_used;
+    ngx_http_vlm_store_err_t      stored;
+
+    /* for variables, ngx_current_msec */
+    ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
+
+    /* of the filter: an error page of nginx's own becomes JSON */
+    ngx_str_t                     page;
+
+    unsigned                      counted:1;   /* in engine->pending */
+    unsigned                      queued:1;    /* in one of three queues */
+    unsigned                      parsed:1;
+    unsigned                      in_task:1;
+    unsigned                      replace:1;
+    unsigned                      replaced:1;
+};
+
+
+/* ---- routes ------------------------------------------------------------- */
+
+/*
+ * A content handler with a piece of the path: "abc" of /api/history/abc,
+ * decoded; empty if the route has none.  Returns as content handlers do.
+ */
+
+typedef ngx_int_t (*ngx_http_vlm_handler_pt)(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+
+typedef struct {
+    ngx_str_t                     before;      /* the path up to the piece */
+    ngx_str_t                     after;       /* and after it */
+    unsigned                      piece:1;     /* there is one */
+    unsigned                      hop:1;       /* to the designated worker */
+    ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
+    ngx_http_vlm_handler_pt       handler;
+} ngx_http_vlm_route_t;
+
+
+/* ---- ngx_http_vlm_conf.c: directives, generated text, nginx -t ---------- */
+
+char *ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+
+/* ---- ngx_http_vlm_route.c ----------------------------------------------- */
+
+/* the content handler of vlm_pass, and the phase of the inner server */
+
+ngx_int_t ngx_http_vlm_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);
+
+
+/* ---- ngx_http_vlm_reply.c: whole answers; CORS and errors as a filter --- */
+
+ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
+
+/*
+ * An answer as a whole, the return value of a content handler.  json must
+ * live as long as the request (its pool, or constant).  The body of the
+ * request is discarded if it was not read.
+ */
+
+ngx_int_t ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *json);
+
+/* the same from a writer that is done; takes the memory over in any case */
+
+ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_http_vlm_json_out_t *w);
+
+/* {"error": text}; text is escaped and needs not live on */
+
+ngx_int_t ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text);
+
+ngx_int_t ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
+    ngx_str_t *value);
+
+
+/* ---- ngx_http_vlm_body.c: a body as one range; work in a thread --------- */
+
+typedef struct {
+    const u_char                 *data;
+    size_t                        len;
+    void                         *map;         /* of a file, or NULL */
+} ngx_http_vlm_body_t;
+
+/*
+ * Reads the body of r, then calls post (which finalizes).  Returns as a
+ * content handler.  nginx keeps large bodies in files.
+ */
+
+ngx_int_t ngx_http_vlm_body_read(ngx_http_request_t *r,
+    ngx_http_client_body_handler_pt post);
+
+/*
+ * In a thread, of a request that was read: the body as one range of bytes,
+ * until ..._body_free() or the end of the request, whichever is first.
+ * ..._body_init() is called in the loop before; -1: no memory, or no file.
+ */
+
+ngx_int_t ngx_http_vlm_body_init(ngx_http_request_t *r,
+    ngx_http_vlm_body_t *body);
+int ngx_http_vlm_body_get(ngx_http_request_t *r, ngx_http_vlm_body_t *body);
+void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* safe twice */
+
+/*
+ * Runs run(data) in a thread of nginx's "default" pool, then done(r, data) in
+ * the loop, which finalizes the request.  If the client leaves meanwhile, the
+ * request stays in memory until run() has returned, and done is not called:
+ * what run() allocates is freed by a cleanup of r->pool that the caller adds
+ * before.  NGX_OK, or NGX_ERROR: nothing was started.
+ *
+ * run() touches no pool, no log, and nothing of r but what does not change.
+ */
+
+ngx_int_t ngx_http_vlm_thread(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data);
+
+
+/* ---- ngx_http_vlm_robobrain.c: the dialect of /api/chat ----------------- */
+
+ngx_int_t ngx_http_vlm_chat_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+/* thread: body to ctx->chat, or ctx->status and ctx->err */
+
+void ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_body_t *body);
+
+/* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
+
+void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
+
+/* loop: the model's words to ctx->answer and ctx->thinking */
+
+ngx_int_t ngx_http_vlm_chat_split(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: stores the turn */
+
+void ngx_http_vlm_chat_store(ngx_http_vlm_ctx_t *ctx);
+
+/* loop: the answer; return value of a content handler */
+
+ngx_int_t ngx_http_vlm_chat_answer(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_chat_refusal(ngx_http_vlm_ctx_t *ctx,
+    ngx_uint_t status, const char *text);
+
+
+/* ---- ngx_http_vlm_queue.c: the line, its length and its deadlines ------- */
+
+/* NGX_OK: counted, until the request's cleanup; NGX_BUSY: the line is full */
+
+ngx_int_t ngx_http_vlm_queue_admit(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng);
+ngx_int_t ngx_http_vlm_queue_full(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng);               /* the 429 */
+
+/* out of the line, with the deadline of a generation from now on */
+
+void ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx);
+
+/* out of everything: queues, chain, engine, counters; safe twice */
+
+void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
+
+/* ends ctx with this answer; the request may be gone after it */
+
+void ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
+
+/* ends all that wait, with 503 and this text */
+
+void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng, const char *text);
+
+
+/* ---- ngx_http_vlm_prepare.c: parse, chain, prompt, submit --------------- */
+
+/* the body was read: to the end of the arrivals */
+
+void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);
+
+/* starts what can be started: after each change of anything */
+
+void ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng);
+
+/* the session's next request may have its prompt made */
+
+void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- ngx_http_vlm_deliver.c: events of the engine to answers ------------ */
+
+void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
+
+
+/* ---- ngx_http_vlm_engine.c: the thread task and the wake fd ------------- */
+
+ngx_int_t ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng);  /* jobs are there */
+
+/* exiting, and no request left: gives the model up for the next worker */
+
+void ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_worker.c: lock file, socket, which worker ------------- */
+
+ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_vlm_init_process(ngx_cycle_t *cycle);
+void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
+
+/* in nginx.conf, not with -t: a socket that nobody answers on is removed */
+
+void ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
+
+/* engine thread: waits for the lock; 0, or -1: stopped or failed */
+
+int ngx_http_vlm_worker_lock(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+void ngx_http_vlm_worker_unlock(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_zone.c ------------------------------------------------ */
+
+ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);   /* a new worker */
+void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_state_e state, const char *reason);
+void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);   /* its lengths */
+void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *copy);                 /* what the mutex guards */
+
+/* any thread of any process, after a session was made or deleted */
+
+void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
+
+
+/* ---- ngx_http_vlm_health.c ---------------------------------------------- */
+
+ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+
+/* ---- ngx_http_vlm_session.c, ngx_http_vlm_upload.c ---------------------- */
+
+/* may run in any worker; POST /api/session answers 503 {"error": "Model not
+   initialized"} while eng->shm->state is NGX_HTTP_VLM_FAILED */
+
+ngx_int_t ngx_http_vlm_session_create_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_session_delete_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_session_reset_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_history_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_tasks_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_upload_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_file_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);         /* /uploads/NAME */
+ngx_int_t ngx_http_vlm_result_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);         /* /result/NAME */
+
+
+/* ---- ngx_http_vlm_vars.c ------------------------------------------------ */
+
+ngx_int_t ngx_http_vlm_add_variables(ngx_conf_t *cf);
+
+
+extern ngx_module_t  ngx_http_vlm_module;
+
+
+#endif /* _NGX_HTTP_VLM_H_INCLUDED_ */
