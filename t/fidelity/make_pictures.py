@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Makes t/fidelity/pictures/*.png: small odd sizes, every pixel from an integer rule.
+
+Blocks of random colour under two slopes, so that a shifted, mirrored or differently resized
+picture is another picture, and yet the files stay small.
+"""
+
+import os
+
+import numpy as np
+from PIL import Image
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# name, width, height, side of a block, mode
+PICTURES = [("61x117", 61, 117, 7, "RGB"), ("200x150", 200, 150, 10, "RGB"),
+            ("40x30", 40, 30, 3, "RGB"), ("118x62", 118, 62, 5, "RGB"),
+            ("113x57-grey", 113, 57, 6, "L"), ("31x290", 31, 290, 9, "RGB"),
+            ("168x168", 168, 168, 14, "RGB")]
+
+
+def pixel(x, y, channel, block, salt):
+    h = (x // block * 73856093) ^ (y // block * 19349663) ^ (channel * 83492791) ^ salt
+    h = (h * 2654435761) & 0xFFFFFFFF
+    h = ((h ^ (h >> 15)) * 2246822519) & 0xFFFFFFFF
+    return ((h >> 24) * 3 // 4 + x * (channel + 1) // 4 + y * (3 - channel) // 5) & 255
+
+
+def main():
+    for salt, (name, w, h, block, mode) in enumerate(PICTURES):
+        a = np.array([[[pixel(x, y, c, block, salt * 1000003) for c in range(3)]
+                       for x in range(w)] for y in range(h)], np.uint8)
+        image = Image.fromarray(a) if mode == "RGB" else Image.fromarray(a[:, :, 0], "L")
+        image.save(os.path.join(HERE, "pictures", name + ".png"), optimize=True)
+
+
+if __name__ == "__main__":
+    main()

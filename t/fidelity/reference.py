@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+"""What Hugging Face transformers says to the cases of cases.txt, for the engine to be compared.
+
+    reference.py check [CASE...]       recompute, compare with expected/ (what `make fidelity` runs)
+    reference.py write [CASE...]       recompute, write expected/
+    reference.py search CHECKPOINT     the first seed whose greedy answers have no close call
+    reference.py mutations             measure what small mistakes do, write mutations.txt
+    reference.py weights DIR CHECKPOINT    is a directory of random-checkpoint what numpy makes?
+
+The weights are made here in numpy, as weights.py says; the model is transformers' own class in f32
+with its own image processor, tokenizer and chat template.  An expected/*.ref file is, in little
+endian:
+
+    char  magic[8]     "VLMREF1\\n"
+    u32   n_sections
+    then each section:
+    char  name[16]     padded with zeros
+    u32   type         0: u32, 1: f32, 2: i32
+    u32   n_dims, dims[4]                  slowest first, unused ones are 1
+    data               4 bytes an element
+
+    ids        u32 [T]          the prompt, picture tokens repeated
+    pos        i32 [3][T]       M-RoPE: time, row, column
+    grid       u32 [n][2]       patch rows and columns of each picture
+    features   f32 [cells][D]   what the tower gives, row-major cells, pictures one after another
+    top_ids    u32 [T][32]      largest logits of each prompt position, largest first
+    top        f32 [T][32]
+    logits     f32 [T][V]       all of them, where cases.txt says "logits"
+    answer     u32 [64]         greedy, eos not obeyed, ids past the tokenizer's last never picked
+    gap        f32 [64]         of the two largest logits when answer[i] was picked
+    step_ids   u32 [64][32]     largest logits when answer[i] was picked
+    step       f32 [64][32]
+"""
+
+import copy
+import json
+import os
+import struct
+import sys
+
+import numpy as np
+import torch
+from PIL import Image
+from transformers import (AutoTokenizer, LogitsProcessor, LogitsProcessorList, Qwen2_5_VLConfig,
+                          Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor,
+                          Qwen2VLImageProcessor)
+from transformers.utils import logging
+
+import weights
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+MAGIC = b"VLMREF1\n"
+TOP = 32
+STEPS = 64
+MIN_GAP = 2e-3                         # of a greedy choice: far above what f32 sums differ by
+TYPES = [np.uint32, np.float32, np.int32]
+
+
+# ---- cases.txt --------------------------------------------------------------------------------
+
+class Checkpoint:
+    def __init__(self, words):
+        self.name, self.shape = words[0], words[1]
+        self.flags = dict(zip([w[2:] for w in words[2::2]], words[3::2]))
+        self.seed = int(self.flags["seed"])
+        self.type = self.flags["type"]
+        self.gain = self.flags.get("gain", "wild")
+        self.cases = []
+
+
+class Case:
+    def __init__(self, checkpoint, words):
+        self.checkpoint, self.name = checkpoint, words[0]
+        self.logits = "logits" in words[1:]
+        self.messages = []
+
+
+def read_cases():
+    checkpoints = []
+    with open(os.path.join(HERE, "cases.txt"), encoding="utf-8") as f:
+        for line in f:
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "checkpoint":
+                checkpoints.append(Checkpoint(rest.split()))
+            elif word == "case":
+                checkpoints[-1].cases.append(Case(checkpoints[-1], rest.split()))
+            elif word == "message":
+                checkpoints[-1].cases[-1].messages.append({"role": rest, "content": []})
+            elif word in ("text", "picture"):
+                value = rest.replace("\\n", "\n") if word == "text" else rest
+                kind = "text" if word == "text" else "image"
+                checkpoints[-1].cases[-1].messages[-1]["content"].append({"type": kind,
+                                                                          kind: value})
+    return checkpoints
+
+
+# ---- model ------------------------------------------------------------------------------------
+
+def read_shape(cp):
+    with open(os.path.join(ROOT, cp.shape)) as f:
+        return json.load(f)
+
+
+def make_weights(cp, shape, seed=None):
+    return {name: weights.values(name, dims, kind, scale, cp.seed if seed is None else seed,
+                                 cp.gain, cp.type)
+            for name, dims, kind, scale in weights.tensors(shape)}
+
+
+def make_model(shape, tensors, attention="sdpa"):
+    config = Qwen2_5_VLConfig(**copy.deepcopy(shape))
+    config._attn_implementation = attention
+    config.vision_config._attn_implementation = attention
+    model = Qwen2_5_VLForConditionalGeneration(config).float().eval()
+    missing, unexpected = model.load_state_dict(
+        {k: torch.from_numpy(v.copy()) for k, v in tensors.items()}, strict=False)
+    if unexpected or [m for m in missing if not (m == "lm_head.weight"
+                                                 and shape["tie_word_embeddings"])]:
+        raise SystemExit(f"missing {missing}, unexpected {unexpected}")
+    model.tie_weights()
+    return model
+
+
+def make_processor(shape):
+    v = shape["vision_config"]
+    images = Qwen2VLImageProcessor(min_pixels=3136, max_pixels=12845056,
+                                   patch_size=v["patch_size"], merge_size=v["spatial_merge_size"],
+                                   temporal_patch_size=v["temporal_patch_size"])
+    tokenizer = AutoTokenizer.from_pretrained(os.path.join(HERE, "tokenizer"))
+    return Qwen2_5_VLProcessor(images, tokenizer, chat_template=tokenizer.chat_template)
+
+
+def make_inputs(processor, case):
+    pictures = [Image.open(os.path.join(HERE, "pictures", part["image"]))
+                for message in case.messages for part in message["content"]
+                if part["type"] == "image"]
+    text = processor.apply_chat_template(case.messages, tokenize=False, add_generation_prompt=True)
+    return processor(text=[text], images=pictures or None, return_tensors="pt")
+
+
+# ---- one case ---------------------------------------------------------------------------------
+
+class PaddingNever(LogitsProcessor):
+    def __init__(self, first):
+        self.first = first
+
+    def __call__(self, ids, scores):
+        scores[:, self.first:] = -float("inf")
+        return scores
+
+
+def greedy(model, inputs, n_ids):
+    out = model.generate(**inputs, max_new_tokens=STEPS, min_new_tokens=STEPS, do_sample=False,
+                         repetition_penalty=1.0, eos_token_id=None, pad_token_id=0,
+                         logits_processor=LogitsProcessorList([PaddingNever(n_ids)]),
+                         output_logits=True, return_dict_in_generate=True)
+    return (out.sequences[0, -STEPS:].numpy().astype(np.uint32),
+            torch.cat(out.logits).numpy().astype(np.float32))
+
+
+def gaps(logits, n_ids):
+    two = np.sort(logits[:, :n_ids], axis=1)[:, -2:]
+    return two[:, 1] - two[:, 0]
+
+
+def top(logits):
+    order = np.argsort(-logits, axis=1, kind="stable")[:, :TOP].astype(np.uint32)
+    return order, np.take_along_axis(logits, order.astype(np.int64), axis=1)
+
+
+def prompt_logits(model, inputs):
+    with torch.no_grad():
+        return model(**inputs, use_cache=False).logits[0].numpy()
+
+
+def run_case(model, processor, case):
+    inputs = make_inputs(processor, case)
+    ids = inputs["input_ids"]
+    grid = inputs.get("image_grid_thw")
+    n_ids = len(processor.tokenizer)
+    out = {"ids": ids[0].numpy().astype(np.uint32)}
+    pos, _ = model.get_rope_index(ids, grid, attention_mask=inputs["attention_mask"])
+    out["pos"] = pos[:, 0].numpy().astype(np.int32)
+    if grid is not None:
+        out["grid"] = grid[:, 1:].numpy().astype(np.uint32)
+        with torch.no_grad():
+            out["features"] = model.visual(inputs["pixel_values"], grid).numpy()
+    logits = prompt_logits(model, inputs)
+    out["top_ids"], out["top"] = top(logits)
+    if case.logits:
+        out["logits"] = logits
+    out["answer"], steps = greedy(model, inputs, n_ids)
+    out["gap"] = gaps(steps, n_ids)
+    out["step_ids"], out["step"] = top(steps)
+    return out
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+def ref_path(case):
+    return os.path.join(HERE, "expected", case.name + ".ref")
+
+
+def write_ref(path, sections):
+    with open(path, "wb") as f:
+        f.write(MAGIC + struct.pack("<I", len(sections)))
+        for name, a in sections.items():
+            dims = list(a.shape) + [1] * (4 - a.ndim)
+            f.write(struct.pack("<16s6I", name.encode(), TYPES.index(a.dtype.type), a.ndim, *dims))
+            f.write(np.ascontiguousarray(a).astype(a.dtype.newbyteorder("<")).tobytes())
+
+
+def read_ref(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    if data[:8] != MAGIC:
+        raise SystemExit(f"{path}: not a reference file")
+    at, sections = 12, {}
+    for _ in range(struct.unpack_from("<I", data, 8)[0]):
+        name, kind, n_dims, *dims = struct.unpack_from("<16s6I", data, at)
+        n = int(np.prod(dims))
+        a = np.frombuffer(data, TYPES[kind], n, at + 40).reshape(dims[:n_dims])
+        sections[name.rstrip(b"\0").decode()] = a
+        at += 40 + 4 * n
+    return sections
+
+
+def difference(a, b):
+    """Largest distance over the reference's own spread; infinite for other whole numbers."""
+    if a.shape != b.shape:
+        return float("inf")
+    if a.dtype.kind in "iu":
+        return 0.0 if np.array_equal(a, b) else float("inf")
+    return float(np.max(np.abs(a.astype(np.float64) - b)) / max(float(np.std(a)), 1e-9))
+
+
+# ---- commands ---------------------------------------------------------------------------------
+
+def selected(names):
+    for cp in read_cases():
+        cases = [c for c in cp.cases if not names or c.name in names or cp.name in names]
+        if cases:
+            shape = read_shape(cp)
+            yield cp, cases, make_model(shape, make_weights(cp, shape)), make_processor(shape)
+
+
+def bad_answer(out, shape):
+    """Why the greedy answer of a case is no good test, or None."""
+    control = {shape[k] for k in ("eos_token_id", "bos_token_id", "image_token_id",
+                                  "vision_start_token_id", "video_token_id")}
+    if out["gap"].min() < MIN_GAP:
+        return f"gap {out['gap'].min():.1e}"
+    if control & set(out["answer"].tolist()):
+        return "control token"
+    if len(set(out["answer"].tolist())) < 8:
+        return "monotonous"
+    return None
+
+
+def write(names):
+    os.makedirs(os.path.join(HERE, "expected"), exist_ok=True)
+    for cp, cases, model, processor in selected(names):
+        for case in cases:
+            out = run_case(model, processor, case)
+            write_ref(ref_path(case), out)
+            print(f"{case.name:18} {len(out['ids']):4} tokens, logits std {out['top'].std():.2f}, "
+                  f"smallest gap {out['gap'].min():.4f}, "
+                  f"{len(set(out['answer'].tolist()))} different tokens, "
+                  f"{bad_answer(out, read_shape(cp)) or 'good'}")
+
+
+def check(names):
+    worst = 0.0
+    for _, cases, model, processor in selected(names):
+        for case in cases:
+            old, new = read_ref(ref_path(case)), run_case(model, processor, case)
+            d = {k: difference(old[k], new[k]) if k in new else float("inf")
+                 for k in old if not k.endswith("_ids")}
+            worst = max(worst, max(d.values()))
+            print(f"{case.name:18} " + " ".join(f"{k} {v:.1e}" for k, v in d.items()))
+    print(f"largest difference {worst:.1e} of the spread, at most 1e-4 is taken")
+    return 0 if worst <= 1e-4 else 1
+
+
+def search(name):
+    cp = next(c for c in read_cases() if c.name == name)
+    shape = read_shape(cp)
+    processor = make_processor(shape)
+    for seed in range(1, 1000):
+        model = make_model(shape, make_weights(cp, shape, seed))
+        for case in cp.cases:
+            why = bad_answer(run_case(model, processor, case), shape)
+            if why is not None:
+                print(f"{name}: seed {seed}: {case.name}: {why}", flush=True)
+                break
+        else:
+            print(f"{name}: seed {seed} is good")
+            return 0
+    return 1
+
+
+def prompt_difference(case, inputs, a, b):
+    """Of the prompt's logits, in units of their spread: the largest, and the root mean square."""
+    x, y = prompt_logits(a, inputs), prompt_logits(b, inputs)
+    d = np.abs(x.astype(np.float64) - y) / x.std()
+    return float(d.max()), float(np.sqrt((d ** 2).mean()))
+
+
+def mutations():
+    """Each small mistake in each checkpoint: what it does to the logits of a case."""
+    lines = ["# largest and root-mean-square difference of the prompt's logits, in units of their",
+             "# standard deviation, made by `reference.py mutations`; \"eager\" is no mutation but",
+             "# transformers' other attention code: the noise of f32 sums in another order",
+             "#", f"# {'case':16} {'mutation':14} {'largest':>9} {'rms':>9}"]
+    for cp in read_cases():
+        shape = read_shape(cp)
+        tensors, processor = make_weights(cp, shape), make_processor(shape)
+        model = make_model(shape, tensors)
+        for case in cp.cases:
+            inputs = make_inputs(processor, case)
+            others = {"eager": make_model(shape, tensors, "eager")}
+            for name in weights.MUTATIONS:
+                w, c = dict(tensors), copy.deepcopy(shape)
+                weights.mutate(w, c, name)
+                others[name] = make_model(c, w)
+            for name, other in others.items():
+                largest, rms = prompt_difference(case, inputs, model, other)
+                lines.append(f"  {case.name:16} {name:14} {largest:9.2e} {rms:9.2e}")
+                print(lines[-1], flush=True)
+    with open(os.path.join(HERE, "mutations.txt"), "w") as f:
+        f.write("\n".join(lines) + "\n")
+    return 0
+
+
+def main():
+    torch.set_num_threads(1)
+    logging.set_verbosity_error()
+    command, names = (sys.argv + ["check"])[1], sys.argv[2:]
+    if command == "search":
+        return search(names[0])
+    if command == "write":
+        return write(names)
+    if command == "mutations":
+        return mutations()
+    if command == "check":
+        return check(names)
+    print(__doc__)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

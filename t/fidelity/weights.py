@@ -1,0 +1,169 @@
+"""The seeded weights of bench/random_checkpoint.c once more, in numpy.
+
+Element i of a tensor is mix64(key + (i + 1) * GOLDEN), key = mix64(fnv1a64(name) + seed * GOLDEN),
+name being the published one.  Its upper 24 bits, less 2^23 and over 2^23, are an exact f32 u in
+[-1, 1).  A matrix or bias element is u * scale in f32; a gain is 1 + u / 2, negative where the
+lowest three bits of the hash are 0.  Then the value is rounded to the type of the file.
+"""
+
+import math
+
+import numpy as np
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MUTATIONS = ("q-heads", "k-bias", "vision-heads", "vision-bias", "gate-up", "merger-gain",
+             "mrope", "window")
+
+
+def mix64(z):
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def fnv1a64(name):
+    h = 0xCBF29CE484222325
+    for b in name.encode():
+        h = ((h ^ b) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def hashes(name, seed, n):
+    with np.errstate(over="ignore"):
+        key = mix64(np.array([fnv1a64(name)], np.uint64) + np.uint64(seed) * GOLDEN)
+        return mix64(key + np.arange(1, n + 1, dtype=np.uint64) * GOLDEN)
+
+
+def tensors(c):
+    """(name, dims, kind, scale) of every tensor of a flat config.json, in the file's order."""
+    v = c["vision_config"]
+    D, E, F, M = c["hidden_size"], v["hidden_size"], c["intermediate_size"], v["intermediate_size"]
+    hd = D // c["num_attention_heads"]
+    kv = hd * c["num_key_value_heads"]
+    cells = E * v["spatial_merge_size"] ** 2
+    patch = [v.get("in_channels", v.get("in_chans", 3)), v["temporal_patch_size"],
+             v["patch_size"], v["patch_size"]]
+    tied = c.get("tie_word_embeddings", False)
+    out = 4.0 / math.sqrt(D) if tied else 1.0      # spread of embeddings and features
+    branch = 2.5 * out if tied else 1.0            # a tied head likes the last token otherwise
+
+    def matrix(name, dims, gain):
+        k = 1
+        for d in dims[1:]:
+            k *= d
+        return name, dims, "matrix", np.float32(gain * math.sqrt(3.0 / k))
+
+    def bias(name, n, scale):
+        return name, [n], "bias", np.float32(scale)
+
+    def norm(name, n):
+        return name, [n], "gain", np.float32(0)
+
+    yield matrix("visual.patch_embed.proj.weight", [E] + patch, 1.0)
+    for i in range(v["depth"]):
+        b = f"visual.blocks.{i}."
+        yield norm(b + "norm1.weight", E)
+        yield norm(b + "norm2.weight", E)
+        yield matrix(b + "attn.qkv.weight", [3 * E, E], 1.25)
+        yield bias(b + "attn.qkv.bias", 3 * E, 1.0)
+        yield matrix(b + "attn.proj.weight", [E, E], 1.0)
+        yield bias(b + "attn.proj.bias", E, 0.25)
+        yield matrix(b + "mlp.gate_proj.weight", [M, E], 1.5)
+        yield bias(b + "mlp.gate_proj.bias", M, 0.5)
+        yield matrix(b + "mlp.up_proj.weight", [M, E], 1.0)
+        yield bias(b + "mlp.up_proj.bias", M, 0.5)
+        yield matrix(b + "mlp.down_proj.weight", [E, M], 1.0)
+        yield bias(b + "mlp.down_proj.bias", E, 0.5)
+    yield norm("visual.merger.ln_q.weight", E)
+    yield matrix("visual.merger.mlp.0.weight", [cells, cells], 1.0)
+    yield bias("visual.merger.mlp.0.bias", cells, 0.5)
+    yield matrix("visual.merger.mlp.2.weight", [D, cells], 1.5 * out)
+    yield bias("visual.merger.mlp.2.bias", D, 0.5 * out)
+
+    yield "model.embed_tokens.weight", [c["vocab_size"], D], "matrix", \
+        np.float32(out * math.sqrt(3.0))
+    for i in range(c["num_hidden_layers"]):
+        b = f"model.layers.{i}."
+        yield norm(b + "input_layernorm.weight", D)
+        yield matrix(b + "self_attn.q_proj.weight", [D, D], 1.5)
+        yield bias(b + "self_attn.q_proj.bias", D, 1.5)
+        yield matrix(b + "self_attn.k_proj.weight", [kv, D], 1.5)
+        yield bias(b + "self_attn.k_proj.bias", kv, 1.5)
+        yield matrix(b + "self_attn.v_proj.weight", [kv, D], 1.0)
+        yield bias(b + "self_attn.v_proj.bias", kv, 0.5)
+        yield matrix(b + "self_attn.o_proj.weight", [D, D], branch)
+        yield norm(b + "post_attention_layernorm.weight", D)
+        yield matrix(b + "mlp.gate_proj.weight", [F, D], 1.5)
+        yield matrix(b + "mlp.up_proj.weight", [F, D], 1.0)
+        yield matrix(b + "mlp.down_proj.weight", [D, F], branch)
+    yield norm("model.norm.weight", D)
+    if not tied:
+        yield matrix("lm_head.weight", [c["vocab_size"], D], 4.0)
+
+
+def rounded(x, kind):
+    """f32 to the file's element type and back, halves to even."""
+    if kind == "f16":
+        return x.astype(np.float16).astype(np.float32)
+    if kind == "bf16":
+        b = x.view(np.uint32)
+        b = (b + np.uint32(0x7FFF) + ((b >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
+        return b.view(np.float32)
+    return x
+
+
+def values(name, dims, kind, scale, seed, gain, file_type):
+    n = int(np.prod(dims))
+    h = hashes(name, seed, n)
+    u = ((h >> np.uint64(40)).astype(np.int32) - 2 ** 23).astype(np.float32) / np.float32(2 ** 23)
+    if kind != "gain":
+        x = u * scale
+    elif gain == "trivial":
+        x = np.ones(n, np.float32)
+    else:
+        x = np.float32(1) + u * np.float32(0.5)
+        x[(h & np.uint64(7)) == 0] *= np.float32(-1)
+    return rounded(x, file_type).reshape(dims)
+
+
+def swap_heads(x, first_row, head_dim, a, b):
+    y = x.copy()
+    ra, rb = first_row + a * head_dim, first_row + b * head_dim
+    y[ra:ra + head_dim], y[rb:rb + head_dim] = x[rb:rb + head_dim], x[ra:ra + head_dim]
+    return y
+
+
+def mutate(w, c, name):
+    """Changes weights (a dict) or config (a dict) as `random-checkpoint --mutate NAME` does."""
+    v = c["vision_config"]
+    if name == "q-heads":              # first and last query head of layer 0 change places
+        hd = c["hidden_size"] // c["num_attention_heads"]
+        for t in ("weight", "bias"):
+            key = "model.layers.0.self_attn.q_proj." + t
+            w[key] = swap_heads(w[key], 0, hd, 0, c["num_attention_heads"] - 1)
+    elif name == "k-bias":             # dropped in layer 0
+        key = "model.layers.0.self_attn.k_proj.bias"
+        w[key] = np.zeros_like(w[key])
+    elif name == "vision-heads":       # first and last head of block 0, the keys only
+        hd = v["hidden_size"] // v["num_heads"]
+        for t in ("weight", "bias"):
+            key = "visual.blocks.0.attn.qkv." + t
+            w[key] = swap_heads(w[key], v["hidden_size"], hd, 0, v["num_heads"] - 1)
+    elif name == "vision-bias":        # of the last block's down projection, dropped
+        key = f"visual.blocks.{v['depth'] - 1}.mlp.down_proj.bias"
+        w[key] = np.zeros_like(w[key])
+    elif name == "gate-up":            # change places in the last layer
+        b = f"model.layers.{c['num_hidden_layers'] - 1}.mlp."
+        g, u = b + "gate_proj.weight", b + "up_proj.weight"
+        w[g], w[u] = w[u], w[g]
+    elif name == "merger-gain":        # all ones
+        key = "visual.merger.ln_q.weight"
+        w[key] = np.ones_like(w[key])
+    elif name == "mrope":              # time and row sections change places
+        s = c["rope_scaling"]["mrope_section"]
+        s[0], s[1] = s[1], s[0]
+    elif name == "window":             # block 0 windowed instead of full, or the reverse
+        full = v["fullatt_block_indexes"]
+        v["fullatt_block_indexes"] = full[1:] if full[:1] == [0] else [0] + full
+    else:
+        raise SystemExit(f"no mutation is called {name}")
