@@ -5,7 +5,7 @@
     reference.py write [CASE...]       recompute, write expected/
     reference.py search CHECKPOINT     the first seed whose greedy answers have no close call
     reference.py mutations             measure what small mistakes do, write mutations.txt
-    reference.py weights DIR CHECKPOINT    is a directory of random-checkpoint what numpy makes?
+    reference.py weights PROGRAM       does random-checkpoint write what numpy makes, mutated too?
 
 The weights are made here in numpy, as weights.py says; the model is transformers' own class in f32
 with its own image processor, tokenizer and chat template.  An expected/*.ref file is, in little
@@ -36,11 +36,14 @@ import copy
 import json
 import os
 import struct
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 from transformers import (AutoTokenizer, LogitsProcessor, LogitsProcessorList, Qwen2_5_VLConfig,
                           Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor,
                           Qwen2VLImageProcessor)
@@ -333,6 +336,52 @@ def mutations():
     return 0
 
 
+def published(name):
+    for new, old in (("model.language_model.", "model."), ("model.visual.", "visual.")):
+        if name.startswith(new):
+            return old + name[len(new):]
+    return name
+
+
+def compare_weights(directory, tensors):
+    """Raises SystemExit unless the files hold these tensors, bit for bit, and no others."""
+    left = set(tensors)
+    for name in sorted(os.listdir(directory)):
+        if name.endswith(".safetensors"):
+            for key, a in load_file(os.path.join(directory, name)).items():
+                key = published(key)
+                if not np.array_equal(a.float().numpy(), tensors[key]):
+                    raise SystemExit(f"{directory}: {key} differs")
+                left.remove(key)
+    if left:
+        raise SystemExit(f"{directory}: {left} missing")
+
+
+def compare_program(program):
+    for cp in read_cases():
+        for mutation in (None,) + weights.MUTATIONS:
+            shape = read_shape(cp)
+            tensors = make_weights(cp, shape)
+            with tempfile.TemporaryDirectory() as directory:
+                flags = [x for k, v in cp.flags.items() for x in ("--" + k, v)]
+                if mutation is not None:
+                    weights.mutate(tensors, shape, mutation)
+                    flags += ["--mutate", mutation]
+                subprocess.run([program, os.path.join(ROOT, cp.shape), directory] + flags,
+                               check=True)
+                compare_weights(directory, tensors)
+                with open(os.path.join(directory, "config.json")) as f:
+                    c = json.load(f)
+                text = c.get("text_config", c)
+                rope = text.get("rope_parameters", text.get("rope_scaling"))
+                full = c["vision_config"]["fullatt_block_indexes"]
+                if (rope["mrope_section"] != shape["rope_scaling"]["mrope_section"]
+                        or full != shape["vision_config"]["fullatt_block_indexes"]):
+                    raise SystemExit(f"{cp.name}: config.json differs with --mutate {mutation}")
+        print(f"{cp.name}: equal, with {len(weights.MUTATIONS)} mutations")
+    return 0
+
+
 def main():
     torch.set_num_threads(1)
     logging.set_verbosity_error()
@@ -343,6 +392,8 @@ def main():
         return write(names)
     if command == "mutations":
         return mutations()
+    if command == "weights":
+        return compare_program(names[0])
     if command == "check":
         return check(names)
     print(__doc__)
