@@ -24,8 +24,9 @@ typedef struct {
 int vlm_ids_add(vlm_ids_t *ids, uint32_t id, vlm_err_t *err);      /* VLM_EMEMORY */
 
 /*
- * Appends the ids of a text.  Never control tokens, whatever the text spells.  VLM_EINPUT if it
- * is not UTF-8, with the byte offset.  n log n in the text's length at worst.
+ * Appends the ids of a text.  Never control tokens, whatever the text spells; NUL is a character.
+ * VLM_EINPUT if it is not UTF-8, with the byte offset; VLM_ELIMIT past 4 MiB; on failure the list
+ * is as it was.  n log n in the text's length at worst.
  */
 int vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
                vlm_err_t *err);

@@ -1,0 +1,832 @@
+/*
+ * Files to a tokenizer.
+ *
+ * Published vocabularies are written in the byte-level alphabet, a printable character for each
+ * byte; here it is undone, so that everybody else sees bytes.  Every list is walked once from its
+ * first member to its last: a lookup by name in a list of 150,000 would be the square of that.
+ * Errors inside are without the file's name; the two public functions put it before them.
+ */
+
+#include "text/read.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* Qwen2's, for checkpoints that bring none. */
+#define FAMILY_PATTERN                                                                             \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}"                            \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+/* What the reference's ByteLevel splits with when it is not told otherwise. */
+#define BYTE_LEVEL_PATTERN                                                                         \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+#define MAX_ID_DIGITS  8               /* VLM_MAX_ID has 8 */
+#define FOREIGN        SIZE_MAX        /* not spelled in the byte-level alphabet */
+
+
+/* The byte that a character of the byte-level alphabet stands for; -1: it is none of them. */
+static int
+letter_byte(uint32_t c)
+{
+    if ((c >= 0x21 && c <= 0x7e) || (c >= 0xa1 && c <= 0xff && c != 0xad)) {
+        return (int) c;                /* printable: stands for itself */
+    }
+
+    if (c < 0x100 || c > 0x143) {
+        return -1;
+    }
+
+    c -= 0x100;                        /* the others, in their order */
+
+    return c <= 0x20 ? (int) c : c <= 0x42 ? (int) (c - 0x21 + 0x7f) : 0xad;
+}
+
+
+/* Undoes the alphabet; out has room for n bytes.  Returns how many they are, or FOREIGN. */
+static size_t
+spell_bytes(const char *s, size_t n, uint8_t *out)
+{
+    int             byte;
+    size_t          i, at;
+    uint32_t        c;
+    const uint8_t  *p;
+
+    p = (const uint8_t *) s;
+    at = 0;
+
+    for (i = 0; i < n; i++) {
+        c = p[i];
+        if ((c & 0xe0) == 0xc0 && i + 1 < n && (p[i + 1] & 0xc0) == 0x80) {
+            c = (c & 0x1f) << 6 | (p[++i] & 0x3f);
+
+        } else if (c >= 0x80) {
+            return FOREIGN;
+        }
+
+        byte = letter_byte(c);
+        if (byte == -1) {
+            return FOREIGN;
+        }
+
+        out[at++] = (uint8_t) byte;
+    }
+
+    return at;
+}
+
+
+/* One entry of the vocabulary. */
+static int
+add_token(vlm_tokenizer_t *t, const char *text, double number, vlm_err_t *err)
+{
+    size_t   n, bytes;
+    uint8_t  raw[2 * VLM_MAX_TOKEN_BYTES];
+
+    if (!(number >= 0 && number < VLM_MAX_ID) || number != (double) (uint32_t) number) {
+        return vlm_fail(err, VLM_EMODEL, "the id of \"%.40s\" is not a whole number below %u",
+                        text, VLM_MAX_ID);
+    }
+
+    n = strlen(text);
+    if (n > sizeof(raw)) {
+        return vlm_fail(err, VLM_EMODEL, "the token \"%.40s...\" is %zu bytes long, at most %zu "
+                        "are read", text, n, sizeof(raw));
+    }
+
+    bytes = spell_bytes(text, n, raw);
+
+    if (bytes == FOREIGN) {
+        return vlm_vocab_add(&t->vocab, (uint32_t) number, text, n, VLM_TOKEN_FOREIGN, err);
+    }
+
+    return vlm_vocab_add(&t->vocab, (uint32_t) number, raw, bytes, VLM_TOKEN_BYTES, err);
+}
+
+
+static int
+add_vocab(vlm_tokenizer_t *t, const vlm_json_t *vocab, uint64_t n_merges, vlm_err_t *err)
+{
+    const vlm_json_t  *j;
+
+    if (!vlm_json_is_object(vocab)) {
+        return vlm_fail(err, VLM_EMODEL, "the vocabulary is not an object of tokens and ids");
+    }
+
+    if (vlm_vocab_open(&t->vocab, vlm_json_count(vocab), n_merges, err) != 0) {
+        return -1;
+    }
+
+    for (j = vlm_json_first(vocab); j != NULL; j = vlm_json_next(j)) {
+        if (add_token(t, vlm_json_key(j), vlm_json_number(j, -1), err) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* One merge: the two halves and what they make must be in the vocabulary. */
+static int
+add_merge(vlm_tokenizer_t *t, const char *left, size_t n_left, const char *right, size_t n_right,
+          uint32_t rank, vlm_err_t *err)
+{
+    size_t   a, b;
+    int64_t  left_id, right_id, id;
+    uint8_t  raw[4 * VLM_MAX_TOKEN_BYTES];
+
+    if (rank >= VLM_MAX_ID) {
+        return vlm_fail(err, VLM_EMODEL, "more than %u merges", VLM_MAX_ID);
+    }
+
+    if (n_left == 0 || n_right == 0 || n_left > sizeof(raw) / 2 || n_right > sizeof(raw) / 2) {
+        return vlm_fail(err, VLM_EMODEL, "merge %u has halves of %zu and %zu bytes, expected "
+                        "1 to %zu", rank, n_left, n_right, sizeof(raw) / 2);
+    }
+
+    a = spell_bytes(left, n_left, raw);
+    b = a == FOREIGN ? FOREIGN : spell_bytes(right, n_right, raw + a);
+    left_id = right_id = id = -1;
+
+    if (b != FOREIGN) {
+        left_id = vlm_vocab_find(&t->vocab, raw, a);
+        right_id = vlm_vocab_find(&t->vocab, raw + a, b);
+        id = vlm_vocab_find(&t->vocab, raw, a + b);
+    }
+
+    if (left_id < 0 || right_id < 0 || id < 0) {
+        return vlm_fail(err, VLM_EMODEL, "merge %u of \"%.*s\" and \"%.*s\": the vocabulary does "
+                        "not have all three", rank, (int) (n_left < 40 ? n_left : 40), left,
+                        (int) (n_right < 40 ? n_right : 40), right);
+    }
+
+    return vlm_vocab_join(&t->vocab, (uint32_t) left_id, (uint32_t) right_id, rank, (uint32_t) id,
+                          err);
+}
+
+
+/* "left right": neither half has a blank in it, the alphabet spells it otherwise. */
+static int
+add_merge_line(vlm_tokenizer_t *t, const char *line, size_t n, uint32_t rank, vlm_err_t *err)
+{
+    const char  *blank;
+
+    blank = memchr(line, ' ', n);
+    if (blank == NULL) {
+        return vlm_fail(err, VLM_EMODEL, "merge %u is \"%.*s\", expected two tokens and a blank",
+                        rank, (int) (n < 40 ? n : 40), line);
+    }
+
+    return add_merge(t, line, (size_t) (blank - line), blank + 1,
+                     n - (size_t) (blank + 1 - line), rank, err);
+}
+
+
+/* A merge of tokenizer.json: "left right", or ["left", "right"] since 2024. */
+static int
+add_merge_json(vlm_tokenizer_t *t, const vlm_json_t *j, uint32_t rank, vlm_err_t *err)
+{
+    const char        *text, *left, *right;
+    const vlm_json_t  *second;
+
+    text = vlm_json_text(j);
+    if (text != NULL) {
+        return add_merge_line(t, text, strlen(text), rank, err);
+    }
+
+    left = vlm_json_text(vlm_json_first(j));
+    second = vlm_json_next(vlm_json_first(j));
+    right = vlm_json_text(second);
+
+    if (left == NULL || right == NULL || vlm_json_next(second) != NULL) {
+        return vlm_fail(err, VLM_EMODEL, "merge %u is neither text nor a pair of texts", rank);
+    }
+
+    return add_merge(t, left, strlen(left), right, strlen(right), rank, err);
+}
+
+
+static int
+add_merges_json(vlm_tokenizer_t *t, const vlm_json_t *merges, vlm_err_t *err)
+{
+    uint32_t           rank;
+    const vlm_json_t  *j;
+
+    if (!vlm_json_is_array(merges)) {
+        return vlm_fail(err, VLM_EMODEL, "model.merges is not a list");
+    }
+
+    rank = 0;
+
+    for (j = vlm_json_first(merges); j != NULL; j = vlm_json_next(j)) {
+        if (add_merge_json(t, j, rank++, err) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The next line of a text, without its end; 0: there is none.  *at moves behind it. */
+static int
+next_line(const vlm_source_t *s, size_t *at, const char **line, size_t *n)
+{
+    const char  *end;
+
+    if (*at >= s->bytes) {
+        return 0;
+    }
+
+    *line = (const char *) s->data + *at;
+    end = memchr(*line, '\n', s->bytes - *at);
+    *n = end == NULL ? s->bytes - *at : (size_t) (end - *line);
+    *at += *n + 1;
+
+    if (*n != 0 && (*line)[*n - 1] == '\r') {
+        *n -= 1;
+    }
+
+    return 1;
+}
+
+
+static int
+add_merges_text(vlm_tokenizer_t *t, const vlm_source_t *s, vlm_err_t *err)
+{
+    size_t       at, n;
+    uint32_t     rank;
+    const char  *line;
+
+    at = 0;
+    rank = 0;
+
+    while (next_line(s, &at, &line, &n)) {
+        if (n == 0 || (n >= 8 && memcmp(line, "#version", 8) == 0)) {
+            continue;
+        }
+
+        if (add_merge_line(t, line, n, rank++, err) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static uint64_t
+count_lines(const vlm_source_t *s)
+{
+    size_t       at, n;
+    uint64_t     lines;
+    const char  *line;
+
+    at = 0;
+
+    for (lines = 0; next_line(s, &at, &line, &n); lines++) { /* void */ }
+
+    return lines;
+}
+
+
+/* Is the token of this id, if there is one, the name itself? */
+static int
+is_same_token(const vlm_tokenizer_t *t, uint32_t id, const char *name, size_t n)
+{
+    size_t              bytes;
+    uint8_t             raw[VLM_MAX_TOKEN_BYTES];
+    const uint8_t      *have;
+    const vlm_token_t  *token;
+
+    token = vlm_vocab_token(&t->vocab, id);
+    if (token == NULL) {
+        return 1;
+    }
+
+    have = t->vocab.pool + token->at;
+
+    if (token->kind != VLM_TOKEN_BYTES) {
+        return token->kind == VLM_TOKEN_FOREIGN && token->bytes == n && memcmp(have, name, n) == 0;
+    }
+
+    bytes = spell_bytes(name, n, raw);
+
+    return bytes == token->bytes && memcmp(have, raw, bytes) == 0;
+}
+
+
+static int
+add_name(vlm_tokenizer_t *t, double number, const char *name, int special, vlm_err_t *err)
+{
+    size_t    n;
+    uint32_t  id, room, *added;
+
+    if (!(number >= 0 && number < VLM_MAX_ID) || number != (double) (uint32_t) number) {
+        return vlm_fail(err, VLM_EMODEL, "an added token's id is not a whole number below %u",
+                        VLM_MAX_ID);
+    }
+
+    id = (uint32_t) number;
+    n = name == NULL ? 0 : strlen(name);
+
+    if (n == 0 || n > VLM_MAX_TOKEN_BYTES) {
+        return vlm_fail(err, VLM_EMODEL, "the content of added token %u has %zu bytes, expected 1 "
+                        "to %u", id, n, VLM_MAX_TOKEN_BYTES);
+    }
+
+    if (!is_same_token(t, id, name, n)) {
+        return vlm_fail(err, VLM_EMODEL, "added token \"%.40s\" has the id %u of another token",
+                        name, id);
+    }
+
+    if (t->n_added == t->added_room) {
+        room = t->added_room == 0 ? 64 : t->added_room * 2;
+        added = realloc(t->added, room * sizeof(uint32_t));
+        if (added == NULL) {
+            return vlm_fail(err, VLM_EMEMORY, "no memory for %u added tokens", room);
+        }
+
+        t->added = added;
+        t->added_room = room;
+    }
+
+    t->added[t->n_added++] = id;
+
+    return vlm_vocab_name(&t->vocab, id, name, n, special ? VLM_TOKEN_SPECIAL : VLM_TOKEN_ADDED,
+                          err);
+}
+
+
+/* tokenizer.json: [{"id": 151644, "content": "<|im_start|>", "special": true}, ...] */
+static int
+add_names_json(vlm_tokenizer_t *t, const vlm_json_t *list, vlm_err_t *err)
+{
+    const vlm_json_t  *j;
+
+    if (!vlm_json_is_null(list) && !vlm_json_is_array(list)) {
+        return vlm_fail(err, VLM_EMODEL, "added_tokens is not a list");
+    }
+
+    for (j = vlm_json_first(list); j != NULL; j = vlm_json_next(j)) {
+        if (add_name(t, vlm_json_number(vlm_json_get(j, "id"), -1),
+                     vlm_json_text(vlm_json_get(j, "content")),
+                     vlm_json_bool(vlm_json_get(j, "special"), 0), err) != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* tokenizer_config.json: {"151644": {"content": "<|im_start|>", "special": true}, ...} */
+static int
+add_names_config(vlm_tokenizer_t *t, const vlm_json_t *object, vlm_err_t *err)
+{
+    size_t             n;
+    double             id;
+    const char        *key;
+    const vlm_json_t  *j;
+
+    if (!vlm_json_is_null(object) && !vlm_json_is_object(object)) {
+        return vlm_fail(err, VLM_EMODEL, "added_tokens_decoder is not an object");
+    }
+
+    for (j = vlm_json_first(object); j != NULL; j = vlm_json_next(j)) {
+        key = vlm_json_key(j);
+        id = 0;
+
+        for (n = 0; n < MAX_ID_DIGITS && isdigit((unsigned char) key[n]); n++) {
+            id = id * 10 + (key[n] - '0');
+        }
+
+        if (n == 0 || key[n] != '\0') {
+            id = -1;
+        }
+
+        if (add_name(t, id, vlm_json_text(vlm_json_get(j, "content")),
+                     vlm_json_bool(vlm_json_get(j, "special"), 0), err) != 0)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * Every byte must begin as a token, so that any text can be spelled; and nothing that a text can
+ * become may be a control token.
+ */
+static int
+check_bytes(vlm_tokenizer_t *t, vlm_err_t *err)
+{
+    int64_t   id;
+    uint8_t   byte;
+    uint32_t  i;
+
+    for (i = 0; i < 256; i++) {
+        byte = (uint8_t) i;
+
+        id = vlm_vocab_find(&t->vocab, &byte, 1);
+        if (id < 0) {
+            return vlm_fail(err, VLM_EMODEL, "the vocabulary has no token for the byte 0x%02x: "
+                            "not a byte-level BPE", i);
+        }
+
+        t->byte_id[i] = (uint32_t) id;
+    }
+
+    return 0;
+}
+
+
+static int
+check_control(const vlm_tokenizer_t *t, vlm_err_t *err)
+{
+    uint32_t           i;
+    const vlm_pair_t  *pair;
+
+    for (i = 0; i < 256; i++) {
+        if (t->vocab.tokens[t->byte_id[i]].kind == VLM_TOKEN_SPECIAL) {
+            return vlm_fail(err, VLM_EMODEL, "special token %u is also the byte 0x%02x",
+                            t->byte_id[i], i);
+        }
+    }
+
+    for (i = 0; i <= t->vocab.pair_mask; i++) {
+        pair = &t->vocab.pairs[i];
+        if (pair->id != VLM_MAX_ID && t->vocab.tokens[pair->id].kind == VLM_TOKEN_SPECIAL) {
+            return vlm_fail(err, VLM_EMODEL, "special token %u is also what merge %u makes",
+                            pair->id, pair->rank);
+        }
+    }
+
+    return 0;
+}
+
+
+/* A member that must be absent, null, false, 0 or "": what it turns on is not done here. */
+static int
+expect_off(const vlm_json_t *object, const char *key, vlm_err_t *err)
+{
+    const char        *text;
+    const vlm_json_t  *j;
+
+    j = vlm_json_get(object, key);
+    text = vlm_json_text(j);
+
+    if (vlm_json_is_null(j) || (text != NULL && text[0] == '\0') || vlm_json_bool(j, 1) == 0
+        || vlm_json_number(j, 1) == 0)
+    {
+        return 0;
+    }
+
+    return vlm_fail(err, VLM_EMODEL, "%s is on, which is not supported", key);
+}
+
+
+static int
+expect_type(const vlm_json_t *object, const char *what, const char *type, vlm_err_t *err)
+{
+    const char  *have;
+
+    have = vlm_json_text(vlm_json_get(object, "type"));
+
+    if (have != NULL && strcmp(have, type) == 0) {
+        return 0;
+    }
+
+    return vlm_fail(err, VLM_EMODEL, "the %s is of type \"%.40s\", only \"%s\" is supported", what,
+                    have == NULL ? "" : have, type);
+}
+
+
+/* The members of a Sequence, or the one thing itself. */
+static const vlm_json_t *
+sequence(const vlm_json_t *j, const char *key, int *is_list)
+{
+    const char  *type;
+
+    type = vlm_json_text(vlm_json_get(j, "type"));
+    *is_list = type != NULL && strcmp(type, "Sequence") == 0;
+
+    return *is_list ? vlm_json_first(vlm_json_get(j, key)) : j;
+}
+
+
+static int
+read_normalizer(vlm_tokenizer_t *t, const vlm_json_t *j, vlm_err_t *err)
+{
+    int  is_list;
+
+    if (vlm_json_is_null(j)) {
+        return 0;
+    }
+
+    for (j = sequence(j, "normalizers", &is_list); j != NULL; j = is_list ? vlm_json_next(j) : NULL)
+    {
+        if (expect_type(j, "normalizer", "NFC", err) != 0) {
+            return -1;
+        }
+
+        t->nfc = 1;
+    }
+
+    return 0;
+}
+
+
+/* {"type": "Split", "pattern": {"Regex": "..."}, "behavior": "Isolated", "invert": false} */
+static const char *
+split_pattern(const vlm_json_t *j, vlm_err_t *err)
+{
+    const char  *pattern, *behavior;
+
+    if (expect_type(j, "pre_tokenizer", "Split", err) != 0 || expect_off(j, "invert", err) != 0) {
+        return NULL;
+    }
+
+    pattern = vlm_json_text(vlm_json_get(vlm_json_get(j, "pattern"), "Regex"));
+    behavior = vlm_json_text(vlm_json_get(j, "behavior"));
+
+    if (pattern == NULL || behavior == NULL || strcmp(behavior, "Isolated") != 0) {
+        (void) vlm_fail(err, VLM_EMODEL, "the pre_tokenizer's Split is not a Regex that is "
+                        "Isolated");
+        return NULL;
+    }
+
+    return pattern;
+}
+
+
+/*
+ * The one pattern of the pre_tokenizer: a Split's before a ByteLevel that only maps bytes, or the
+ * one that ByteLevel itself brings.
+ */
+static int
+read_pattern(const vlm_json_t *j, const char **pattern, vlm_err_t *err)
+{
+    int          is_list, mapped;
+    const char  *type;
+
+    *pattern = NULL;
+    mapped = 0;
+
+    if (vlm_json_is_null(j)) {
+        *pattern = FAMILY_PATTERN;
+        return 0;
+    }
+
+    for (j = sequence(j, "pretokenizers", &is_list); j != NULL;
+         j = is_list ? vlm_json_next(j) : NULL)
+    {
+        type = vlm_json_text(vlm_json_get(j, "type"));
+
+        if (mapped || type == NULL || strcmp(type, "ByteLevel") != 0) {
+            if (mapped || *pattern != NULL) {
+                return vlm_fail(err, VLM_EMODEL, "the pre_tokenizer is not one Split and one "
+                                "ByteLevel");
+            }
+
+            *pattern = split_pattern(j, err);
+            if (*pattern == NULL) {
+                return -1;
+            }
+
+            continue;
+        }
+
+        if (expect_off(j, "add_prefix_space", err) != 0) {
+            return -1;
+        }
+
+        mapped = 1;
+
+        if (vlm_json_bool(vlm_json_get(j, "use_regex"), 1)) {
+            if (*pattern != NULL) {
+                return vlm_fail(err, VLM_EMODEL, "the pre_tokenizer's ByteLevel splits again "
+                                "(use_regex)");
+            }
+
+            *pattern = BYTE_LEVEL_PATTERN;
+        }
+    }
+
+    if (!mapped || *pattern == NULL) {
+        return vlm_fail(err, VLM_EMODEL, "the pre_tokenizer has no %s",
+                        mapped ? "Split" : "ByteLevel");
+    }
+
+    return 0;
+}
+
+
+static int
+read_split(vlm_tokenizer_t *t, const char *pattern, vlm_err_t *err)
+{
+    t->split = vlm_split_open(pattern, err);
+
+    return t->split == NULL ? -1 : 0;
+}
+
+
+/* model: the type, what must be off, vocabulary and merges. */
+static int
+read_model(vlm_tokenizer_t *t, const vlm_json_t *model, vlm_err_t *err)
+{
+    size_t             i;
+    const vlm_json_t  *merges;
+
+    static const char *const  off[] = {
+        "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback",
+        "ignore_merges"
+    };
+
+    if (!vlm_json_is_null(vlm_json_get(model, "type"))     /* files of 2020 have none */
+        && expect_type(model, "model", "BPE", err) != 0)
+    {
+        return -1;
+    }
+
+    for (i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+        if (expect_off(model, off[i], err) != 0) {
+            return -1;
+        }
+    }
+
+    merges = vlm_json_get(model, "merges");
+
+    if (add_vocab(t, vlm_json_get(model, "vocab"), vlm_json_count(merges), err) != 0
+        || add_merges_json(t, merges, err) != 0)
+    {
+        return -1;
+    }
+
+    return check_bytes(t, err);
+}
+
+
+static int
+read_document(vlm_tokenizer_t *t, const vlm_json_t *j, vlm_err_t *err)
+{
+    const char        *pattern;
+    const vlm_json_t  *decoder;
+
+    decoder = vlm_json_get(j, "decoder");
+
+    if (!vlm_json_is_null(decoder) && expect_type(decoder, "decoder", "ByteLevel", err) != 0) {
+        return -1;
+    }
+
+    if (read_normalizer(t, vlm_json_get(j, "normalizer"), err) != 0
+        || read_pattern(vlm_json_get(j, "pre_tokenizer"), &pattern, err) != 0
+        || read_split(t, pattern, err) != 0
+        || read_model(t, vlm_json_get(j, "model"), err) != 0
+        || add_names_json(t, vlm_json_get(j, "added_tokens"), err) != 0)
+    {
+        return -1;
+    }
+
+    return check_control(t, err);
+}
+
+
+/* Says in which file it was; always -1. */
+static int
+fail_in(const vlm_source_t *s, const vlm_err_t *inside, vlm_err_t *err)
+{
+    return vlm_fail(err, inside->code, "%s: %s", s->name, inside->text);
+}
+
+
+static vlm_tokenizer_t *
+new_tokenizer(vlm_err_t *err)
+{
+    vlm_tokenizer_t  *t;
+
+    t = calloc(1, sizeof(*t));
+    if (t == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for a tokenizer");
+    }
+
+    return t;
+}
+
+
+vlm_tokenizer_t *
+vlm_read_json(const vlm_source_t *json, vlm_err_t *err)
+{
+    vlm_err_t         inside = { 0 };
+    vlm_json_t       *j;
+    vlm_tokenizer_t  *t;
+
+    j = vlm_json_parse(json->data, json->bytes, json->name, err);
+    if (j == NULL) {
+        return NULL;
+    }
+
+    t = new_tokenizer(err);
+
+    if (t != NULL && read_document(t, j, &inside) != 0) {
+        (void) fail_in(json, &inside, err);
+        vlm_tokenizer_close(t);
+        t = NULL;
+    }
+
+    vlm_json_free(j);
+
+    return t;
+}
+
+
+static int
+read_plain_vocab(vlm_tokenizer_t *t, const vlm_source_t *s, uint64_t n_merges, vlm_err_t *err)
+{
+    int          rc;
+    vlm_err_t    inside = { 0 };
+    vlm_json_t  *j;
+
+    j = vlm_json_parse(s->data, s->bytes, s->name, err);
+    if (j == NULL) {
+        return -1;
+    }
+
+    rc = add_vocab(t, j, n_merges, &inside);
+    if (rc == 0) {
+        rc = check_bytes(t, &inside);
+    }
+
+    vlm_json_free(j);
+
+    return rc == 0 ? 0 : fail_in(s, &inside, err);
+}
+
+
+static int
+read_plain_config(vlm_tokenizer_t *t, const vlm_source_t *s, vlm_err_t *err)
+{
+    int          rc;
+    vlm_err_t    inside = { 0 };
+    vlm_json_t  *j;
+
+    j = vlm_json_parse(s->data, s->bytes, s->name, err);
+    if (j == NULL) {
+        return -1;
+    }
+
+    rc = add_names_config(t, vlm_json_get(j, "added_tokens_decoder"), &inside);
+    if (rc == 0) {
+        rc = check_control(t, &inside);
+    }
+
+    vlm_json_free(j);
+
+    return rc == 0 ? 0 : fail_in(s, &inside, err);
+}
+
+
+vlm_tokenizer_t *
+vlm_read_plain(const vlm_source_t *vocab, const vlm_source_t *merges, const vlm_source_t *config,
+               vlm_err_t *err)
+{
+    vlm_err_t         inside = { 0 };
+    vlm_tokenizer_t  *t;
+
+    t = new_tokenizer(err);
+    if (t == NULL) {
+        return NULL;
+    }
+
+    t->nfc = 1;
+
+    if (read_split(t, FAMILY_PATTERN, err) != 0
+        || read_plain_vocab(t, vocab, count_lines(merges), err) != 0)
+    {
+        goto failed;
+    }
+
+    if (add_merges_text(t, merges, &inside) != 0) {
+        (void) fail_in(merges, &inside, err);
+        goto failed;
+    }
+
+    if (config != NULL && read_plain_config(t, config, err) != 0) {
+        goto failed;
+    }
+
+    return t;
+
+failed:
+
+    vlm_tokenizer_close(t);
+
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/*
+ * Cuts a text into pieces with the checkpoint's own pattern: each match is a piece, and so is what
+ * lies between two matches.  No token crosses the border of a piece.
+ */
+
+#ifndef VLM_SPLIT_H
+#define VLM_SPLIT_H
+
+#include "base/err.h"
+
+typedef struct vlm_split_s  vlm_split_t;
+
+#define VLM_MAX_PATTERN  4096          /* bytes; the family's has 118 */
+
+/* VLM_EMODEL with PCRE2's words and the offset in the pattern. */
+vlm_split_t *vlm_split_open(const char *pattern, vlm_err_t *err);
+void vlm_split_close(vlm_split_t *s);  /* NULL is fine */
+
+/* A walk over one text; any number may use one vlm_split_t at the same time. */
+typedef struct {
+    const vlm_split_t  *split;
+    const char         *text;          /* [bytes], UTF-8 that was checked, lives as long as this */
+    size_t              bytes;
+    size_t              done;          /* everything before was handed out */
+    size_t              from, to;      /* a match that waits for what lies before it */
+    size_t              search;        /* where the next match is looked for */
+    void               *match;         /* PCRE2's data */
+} vlm_pieces_t;
+
+int vlm_pieces_open(vlm_pieces_t *p, const vlm_split_t *split, const char *text, size_t bytes,
+                    vlm_err_t *err);
+void vlm_pieces_close(vlm_pieces_t *p);        /* safe twice */
+
+/*
+ * 1 and the next piece, never empty; 0 at the end; -1 and VLM_ELIMIT if the pattern takes too many
+ * steps at this place.
+ */
+int vlm_pieces_next(vlm_pieces_t *p, const char **piece, size_t *bytes, vlm_err_t *err);
+
+#endif

@@ -1,0 +1,272 @@
+/*
+ * The tokenizer as the engine uses it: opened from a checkpoint directory, asked for ids.
+ *
+ * A text goes through norm.c (is it UTF-8, NFC), split.c (pieces), bpe.c (ids of a piece).  Added
+ * tokens are reached by their name alone, never by a text.
+ */
+
+#include "text/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/size.h"
+#include "text/bpe.h"
+#include "text/norm.h"
+#include "text/read.h"
+
+#define MAX_FILE   (64u << 20)         /* bytes of one file; the family's is 7 MB */
+#define MAX_TEXT   (4u << 20)          /* bytes: more than a context holds; 200 MB to sort */
+#define MAX_PATH   4096
+#define MIN_ROOM   64
+
+
+int
+vlm_ids_add(vlm_ids_t *ids, uint32_t id, vlm_err_t *err)
+{
+    uint64_t   room;
+    uint32_t  *p;
+
+    if (ids->n == ids->room) {
+        room = ids->room == 0 ? MIN_ROOM : vlm_mul(ids->room, 2);
+
+        p = realloc(ids->ids, vlm_mul(room, sizeof(uint32_t)));
+        if (p == NULL) {
+            return vlm_fail(err, VLM_EMEMORY, "no memory for %zu token ids", ids->n + 1);
+        }
+
+        ids->ids = p;
+        ids->room = room;
+    }
+
+    ids->ids[ids->n++] = id;
+
+    return 0;
+}
+
+
+static int
+map(vlm_file_t *f, vlm_source_t *s, char *path, const char *dir, const char *name, vlm_err_t *err)
+{
+    if (vlm_file_path(path, MAX_PATH, dir, name, err) != 0
+        || vlm_file_open(f, path, MAX_FILE, err) != 0)
+    {
+        return -1;
+    }
+
+    s->name = path;
+    s->data = f->data == NULL ? (const void *) "" : f->data;
+    s->bytes = f->bytes;
+
+    return 0;
+}
+
+
+static vlm_tokenizer_t *
+open_json(const char *dir, vlm_err_t *err)
+{
+    char              path[MAX_PATH];
+    vlm_file_t        f;
+    vlm_source_t      s;
+    vlm_tokenizer_t  *t;
+
+    if (map(&f, &s, path, dir, "tokenizer.json", err) != 0) {
+        return NULL;
+    }
+
+    t = vlm_read_json(&s, err);
+
+    vlm_file_close(&f);
+
+    return t;
+}
+
+
+static vlm_tokenizer_t *
+open_plain(const char *dir, vlm_err_t *err)
+{
+    int               named;
+    char              path[3][MAX_PATH];
+    vlm_file_t        f[3];
+    vlm_source_t      s[3];
+    vlm_tokenizer_t  *t;
+
+    t = NULL;
+    memset(f, 0, sizeof(f));
+    named = vlm_file_exists(dir, "tokenizer_config.json");
+
+    if (map(&f[0], &s[0], path[0], dir, "vocab.json", err) == 0
+        && map(&f[1], &s[1], path[1], dir, "merges.txt", err) == 0
+        && (!named || map(&f[2], &s[2], path[2], dir, "tokenizer_config.json", err) == 0))
+    {
+        t = vlm_read_plain(&s[0], &s[1], named ? &s[2] : NULL, err);
+    }
+
+    vlm_file_close(&f[0]);
+    vlm_file_close(&f[1]);
+    vlm_file_close(&f[2]);
+
+    return t;
+}
+
+
+vlm_tokenizer_t *
+vlm_tokenizer_open(const char *dir, vlm_err_t *err)
+{
+    if (vlm_file_exists(dir, "tokenizer.json")) {
+        return open_json(dir, err);
+    }
+
+    if (vlm_file_exists(dir, "vocab.json") && vlm_file_exists(dir, "merges.txt")) {
+        return open_plain(dir, err);
+    }
+
+    (void) vlm_fail(err, VLM_EMODEL, "%s: neither tokenizer.json nor vocab.json with merges.txt",
+                    dir);
+
+    return NULL;
+}
+
+
+void
+vlm_tokenizer_close(vlm_tokenizer_t *t)
+{
+    if (t == NULL) {
+        return;
+    }
+
+    vlm_vocab_close(&t->vocab);
+    vlm_split_close(t->split);
+    free(t->added);
+    free(t);
+}
+
+
+static int
+encode_pieces(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
+              vlm_err_t *err)
+{
+    int           rc;
+    size_t        n;
+    vlm_bpe_t     work = { 0 };
+    const char   *piece;
+    vlm_pieces_t  pieces;
+
+    if (vlm_pieces_open(&pieces, t->split, text, bytes, err) != 0) {
+        return -1;
+    }
+
+    while ((rc = vlm_pieces_next(&pieces, &piece, &n, err)) == 1) {
+        rc = vlm_bpe_encode(&work, &t->vocab, t->byte_id, (const uint8_t *) piece, n, ids, err);
+        if (rc != 0) {
+            break;
+        }
+    }
+
+    vlm_bpe_free(&work);
+    vlm_pieces_close(&pieces);
+
+    return rc;
+}
+
+
+int
+vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
+           vlm_err_t *err)
+{
+    int      rc;
+    char    *composed;
+    size_t   n, at;
+
+    if (bytes > MAX_TEXT) {
+        return vlm_fail(err, VLM_ELIMIT, "a text of %zu bytes, at most %u are tokenised", bytes,
+                        MAX_TEXT);
+    }
+
+    at = vlm_utf8_check(text, bytes);
+    if (at != bytes) {
+        return vlm_fail(err, VLM_EINPUT, "not UTF-8 at byte %zu of %zu", at, bytes);
+    }
+
+    composed = NULL;
+    n = 0;
+
+    if (t->nfc && vlm_norm_nfc(text, bytes, &composed, &n, err) != 0) {
+        return -1;
+    }
+
+    at = ids->n;
+
+    rc = composed == NULL ? encode_pieces(t, text, bytes, ids, err)
+                          : encode_pieces(t, composed, n, ids, err);
+    if (rc != 0) {
+        ids->n = at;
+    }
+
+    free(composed);
+
+    return rc;
+}
+
+
+int64_t
+vlm_special(const vlm_tokenizer_t *t, const char *name)
+{
+    size_t              n;
+    uint32_t            i;
+    const vlm_token_t  *token;
+
+    n = strlen(name);
+
+    for (i = 0; i < t->n_added; i++) {
+        token = &t->vocab.tokens[t->added[i]];
+        if (token->bytes == n && memcmp(t->vocab.pool + token->at, name, n) == 0) {
+            return t->added[i];
+        }
+    }
+
+    return -1;
+}
+
+
+uint32_t
+vlm_vocab_size(const vlm_tokenizer_t *t)
+{
+    return t->vocab.n_ids;
+}
+
+
+const char *
+vlm_token_bytes(const vlm_tokenizer_t *t, uint32_t id, size_t *bytes)
+{
+    const vlm_token_t  *token;
+
+    token = vlm_vocab_token(&t->vocab, id);
+    if (token == NULL) {
+        *bytes = 0;
+        return NULL;
+    }
+
+    *bytes = token->bytes;
+
+    return (const char *) t->vocab.pool + token->at;
+}
+
+
+int
+vlm_token_is_special(const vlm_tokenizer_t *t, uint32_t id)
+{
+    const vlm_token_t  *token;
+
+    token = vlm_vocab_token(&t->vocab, id);
+
+    return token != NULL && token->kind == VLM_TOKEN_SPECIAL;
+}
+
+
+size_t
+vlm_token_max_bytes(const vlm_tokenizer_t *t)
+{
+    return t->vocab.max_bytes;
+}
