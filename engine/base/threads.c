@@ -1,0 +1,295 @@
+/*
+ * The CPU device's own threads: a range of items is shared out, and the caller takes part.
+ *
+ * Between two ranges of one step lie microseconds, so a worker spins a little before it sleeps;
+ * between two requests it sleeps.  Pieces are taken from a counter: a thread that the system
+ * holds up takes fewer.
+ */
+
+#define _GNU_SOURCE
+
+#include "base/threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_THREADS  256
+#define SPINS        20000             /* about 50 us: longer than the gap between two operations */
+
+typedef struct {
+    vlm_threads_t  *pool;
+    pthread_t       thread;
+    uint32_t        number;
+} vlm_worker_t;
+
+struct vlm_threads_s {
+    uint32_t          n;
+    vlm_worker_t     *worker;          /* [n - 1] */
+
+    vlm_range_fn      fn;
+    void             *arg;
+    uint32_t          n_items, grain;
+
+    atomic_uint       next;            /* first item that nobody has taken */
+    atomic_uint       busy;            /* workers still in this range */
+    atomic_uint       round;           /* bumped to start a range */
+    atomic_int        quit;
+
+    atomic_int        sleepers;
+    pthread_mutex_t   mutex;
+    pthread_cond_t    wake;
+};
+
+static void *worker_main(void *data);
+static void take_pieces(vlm_threads_t *t, uint32_t thread);
+static void await_round(vlm_threads_t *t, unsigned seen);
+static void relax(void);
+
+
+vlm_threads_t *
+vlm_threads_open(uint32_t n, vlm_err_t *err)
+{
+    uint32_t        i;
+    sigset_t        all, saved;
+    vlm_threads_t  *t;
+
+    if (n < 1 || n > MAX_THREADS) {
+        (void) vlm_fail(err, VLM_EINPUT, "threads is %u, expected 1 to %u", n, MAX_THREADS);
+        return NULL;
+    }
+
+    t = calloc(1, sizeof(*t));
+    if (t == NULL || (t->worker = calloc(n, sizeof(*t->worker))) == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for %u threads", n);
+        free(t);
+        return NULL;
+    }
+
+    t->n = 1;
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->wake, NULL);
+
+    /* Signals are the host's: a worker takes none, but for faults of its own. */
+
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+
+    for (i = 1; i < n; i++) {
+        t->worker[i - 1].pool = t;
+        t->worker[i - 1].number = i;
+
+        if (pthread_create(&t->worker[i - 1].thread, NULL, worker_main, &t->worker[i - 1]) != 0) {
+            (void) vlm_fail(err, VLM_EMEMORY, "the system gave %u threads of %u", i, n);
+            break;
+        }
+
+        t->n++;
+    }
+
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+
+    if (t->n != n) {
+        vlm_threads_close(t);
+        return NULL;
+    }
+
+    return t;
+}
+
+
+void
+vlm_threads_close(vlm_threads_t *t)
+{
+    uint32_t  i;
+
+    if (t == NULL) {
+        return;
+    }
+
+    pthread_mutex_lock(&t->mutex);
+    atomic_store(&t->quit, 1);
+    pthread_cond_broadcast(&t->wake);
+    pthread_mutex_unlock(&t->mutex);
+
+    for (i = 1; i < t->n; i++) {
+        pthread_join(t->worker[i - 1].thread, NULL);
+    }
+
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->mutex);
+    free(t->worker);
+    free(t);
+}
+
+
+uint32_t
+vlm_threads_count(const vlm_threads_t *t)
+{
+    return t->n;
+}
+
+
+void
+vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, void *arg)
+{
+    if (n == 0) {
+        return;
+    }
+
+    if (t->n == 1 || n <= grain) {
+        fn(arg, 0, n, 0);
+        return;
+    }
+
+    t->fn = fn;
+    t->arg = arg;
+    t->n_items = n;
+    t->grain = grain;
+
+    atomic_store(&t->next, 0);
+    atomic_store(&t->busy, t->n - 1);
+    atomic_fetch_add(&t->round, 1);
+
+    if (atomic_load(&t->sleepers) > 0) {
+        pthread_mutex_lock(&t->mutex);
+        pthread_cond_broadcast(&t->wake);
+        pthread_mutex_unlock(&t->mutex);
+    }
+
+    take_pieces(t, 0);
+
+    /* The others are in their last piece: shorter than a sleep. */
+
+    while (atomic_load(&t->busy) > 0) {
+        relax();
+    }
+}
+
+
+static void *
+worker_main(void *data)
+{
+    unsigned       seen;
+    vlm_worker_t  *w = data;
+
+    seen = 0;
+
+    for ( ;; ) {
+        await_round(w->pool, seen);
+
+        if (atomic_load(&w->pool->quit)) {
+            return NULL;
+        }
+
+        seen++;
+        take_pieces(w->pool, w->number);
+        atomic_fetch_sub(&w->pool->busy, 1);
+    }
+}
+
+
+static void
+take_pieces(vlm_threads_t *t, uint32_t thread)
+{
+    uint32_t  begin, end;
+
+    for ( ;; ) {
+        begin = atomic_fetch_add(&t->next, t->grain);
+        if (begin >= t->n_items) {
+            return;
+        }
+
+        end = t->n_items - begin > t->grain ? begin + t->grain : t->n_items;
+        t->fn(t->arg, begin, end, thread);
+    }
+}
+
+
+static void
+await_round(vlm_threads_t *t, unsigned seen)
+{
+    unsigned  i;
+
+    for (i = 0; i < SPINS; i++) {
+        if (atomic_load(&t->round) != seen || atomic_load(&t->quit)) {
+            return;
+        }
+
+        relax();
+    }
+
+    /* sleepers is raised before round is looked at again, so a wake-up cannot be missed. */
+
+    pthread_mutex_lock(&t->mutex);
+    atomic_fetch_add(&t->sleepers, 1);
+
+    while (atomic_load(&t->round) == seen && !atomic_load(&t->quit)) {
+        pthread_cond_wait(&t->wake, &t->mutex);
+    }
+
+    atomic_fetch_sub(&t->sleepers, 1);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+
+static void
+relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+
+/* cgroup v2: "MAX PERIOD" or "max PERIOD"; rounded up, so that half a core is one thread. */
+static uint32_t
+cgroup_quota(void)
+{
+    int                 n;
+    char                quota[32];
+    FILE               *f;
+    unsigned long long  max, period;
+
+    f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (f == NULL) {
+        return 0;
+    }
+
+    n = fscanf(f, "%31s %llu", quota, &period);
+    fclose(f);
+
+    if (n != 2 || strcmp(quota, "max") == 0 || period == 0) {
+        return 0;
+    }
+
+    max = strtoull(quota, NULL, 10);
+    max = (max + period - 1) / period;
+
+    return max > MAX_THREADS ? MAX_THREADS : (uint32_t) max;
+}
+
+
+uint32_t
+vlm_threads_default(void)
+{
+    uint32_t   n, quota;
+    cpu_set_t  set;
+
+    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t) CPU_COUNT(&set) : 1;
+
+    quota = cgroup_quota();
+    if (quota != 0 && quota < n) {
+        n = quota;
+    }
+
+    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+}

@@ -1,0 +1,29 @@
+/*
+ * The CPU device's own threads: a range of items is shared out, and the caller takes part.
+ *
+ * An item's result must not depend on which thread computes it, nor on its neighbours; then
+ * nothing depends on the number of threads.
+ */
+
+#ifndef VLM_THREADS_H
+#define VLM_THREADS_H
+
+#include "base/err.h"
+
+typedef struct vlm_threads_s  vlm_threads_t;
+
+/* Items [begin, end) by thread number `thread` (0: the caller). */
+typedef void (*vlm_range_fn)(void *arg, uint32_t begin, uint32_t end, uint32_t thread);
+
+/* n threads in all, the caller's included; VLM_EMEMORY if the system gives fewer. */
+vlm_threads_t *vlm_threads_open(uint32_t n, vlm_err_t *err);
+void vlm_threads_close(vlm_threads_t *t);          /* NULL is fine */
+uint32_t vlm_threads_count(const vlm_threads_t *t);
+
+/* Runs fn over [0, n) in pieces of at most grain items and returns when all are done. */
+void vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, void *arg);
+
+/* How many threads this process should use: affinity, and the cgroup's quota rounded up. */
+uint32_t vlm_threads_default(void);
+
+#endif

@@ -1,0 +1,181 @@
+/*
+ * A model's host structures, and the memory of its steps.
+ *
+ * The same code runs twice: without a base it only counts, and the result is the plan; with a
+ * base it hands out addresses.  So what is promised and what is used cannot differ.
+ */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/type.h"
+#include "model/model.h"
+#include "run/batch.h"
+
+
+int
+vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
+               vlm_device_t *device, vlm_type_t type, vlm_err_t *err)
+{
+    uint32_t                    s, i, axis;
+    const vlm_text_config_t    *t = &config->text;
+    const vlm_vision_config_t  *v = &config->vision;
+
+    memset(m, 0, sizeof(*m));
+    m->config = *config;
+    m->ops = ops;
+    m->device = device;
+    m->type = type;
+    m->seen_words = (t->vocab + 31) / 32;
+
+    m->layer = calloc(t->layers, sizeof(*m->layer));
+    m->block = calloc(v->depth, sizeof(*m->block));
+    m->inv_freq = calloc(t->head_dim / 2, sizeof(float));
+    m->axis = calloc(t->head_dim / 2, 1);
+    m->inv_freq_2d = calloc(v->head_dim / 4, sizeof(float));
+
+    if (m->layer == NULL || m->block == NULL || m->inv_freq == NULL || m->axis == NULL
+        || m->inv_freq_2d == NULL)
+    {
+        vlm_model_free(m);
+        return vlm_fail(err, VLM_EMEMORY, "no memory for the model's tables");
+    }
+
+    /* theta^(-2s / hd) for slot s; the first mrope_section[0] slots turn with time, and so on. */
+
+    for (s = 0, axis = 0; axis < 3; axis++) {
+        for (i = 0; i < t->mrope_section[axis]; i++, s++) {
+            m->axis[s] = (uint8_t) axis;
+            m->inv_freq[s] = 1 / powf(t->rope_theta, (float) (2 * s) / (float) t->head_dim);
+        }
+    }
+
+    for (s = 0; s < v->head_dim / 4; s++) {
+        m->inv_freq_2d[s] = 1 / powf(10000, (float) (4 * s) / (float) v->head_dim);
+    }
+
+    return 0;
+}
+
+
+void
+vlm_model_free(vlm_model_t *m)
+{
+    free(m->layer);
+    free(m->block);
+    free(m->inv_freq);
+    free(m->axis);
+    free(m->inv_freq_2d);
+    memset(m, 0, sizeof(*m));
+}
+
+
+void
+vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t context)
+{
+    uint64_t   n;
+    vlm_kv_t  *kv = &m->kv;
+
+    kv->type = m->type == VLM_F32 ? VLM_F32 : VLM_BF16;
+    kv->layers = m->config.text.layers;
+    kv->slots = slots;
+    kv->heads = m->config.text.kv_heads;
+    kv->context = context;
+    kv->head_dim = m->config.text.head_dim;
+
+    n = vlm_mul(vlm_mul(kv->layers, slots), vlm_mul(kv->heads, vlm_mul(context, kv->head_dim)));
+
+    kv->k = vlm_place(a, n, vlm_type_bytes(kv->type));
+    kv->v = vlm_place(a, n, vlm_type_bytes(kv->type));
+}
+
+
+static uint32_t
+larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+
+/* What the operations need for themselves: the longest of each kind. */
+static void
+set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
+{
+    uint32_t                    cell;
+    const vlm_text_config_t    *t = &m->config.text;
+    const vlm_vision_config_t  *v = &m->config.vision;
+
+    cell = v->merge * v->merge * v->hidden;
+
+    m->need.K = larger(larger(t->hidden, t->mlp), larger(t->heads * t->head_dim, cell));
+    m->need.K = larger(m->need.K, larger(v->mlp, v->channels * v->patch * v->patch));
+    m->need.qkv = larger((t->heads + 2 * t->kv_heads) * t->head_dim, 3 * v->hidden);
+    m->need.keys = larger(m->kv.context, patches);
+    m->need.vocab = t->vocab;
+    m->need.rows = slots;
+}
+
+
+static void
+place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
+{
+    uint64_t                  heads;
+    const vlm_ops_t          *ops = m->ops;
+    vlm_text_work_t          *w = &m->work;
+    const vlm_text_config_t  *t = &m->config.text;
+
+    heads = vlm_mul(t->heads, t->head_dim);
+
+    w->x = vlm_place(a, vlm_mul(VLM_SLICE, t->hidden), sizeof(float));
+    w->q = vlm_place(a, ops->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
+    w->o = vlm_place(a, ops->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
+    w->h = vlm_place(a, ops->act_bytes(vlm_mul(VLM_SLICE, t->mlp)), 1);
+    w->logits = vlm_place(a, vlm_mul(slots, t->vocab), sizeof(float));
+    w->token = vlm_place(a, slots, sizeof(uint32_t));
+    w->logprob = vlm_place(a, slots, sizeof(float));
+    w->seen = vlm_place(a, vlm_mul(slots, m->seen_words), sizeof(uint32_t));
+    w->ids = vlm_place(a, vlm_batch_words(VLM_SLICE, slots), sizeof(uint32_t));
+    w->pick = vlm_place(a, slots, sizeof(vlm_pick_t));
+    w->scratch = vlm_place(a, ops->scratch_bytes(m->device, &m->need), 1);
+}
+
+
+void
+vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uint32_t slots,
+                     uint64_t max_pixels)
+{
+    uint64_t                    P, E, tokens;
+    const vlm_ops_t            *ops = m->ops;
+    vlm_vision_work_t          *w = &m->vision;
+    const vlm_vision_config_t  *c = &m->config.vision;
+
+    P = max_pixels / ((uint64_t) c->patch * c->patch);
+    E = c->hidden;
+    tokens = P / (c->merge * c->merge);
+    w->cells = (uint32_t) tokens;
+
+    w->pixels = vlm_place(vision, vlm_mul(P, (uint64_t) c->channels * c->patch * c->patch), 1);
+    w->row = vlm_place(vision, P, sizeof(uint32_t));
+    w->column = vlm_place(vision, P, sizeof(uint32_t));
+    w->border = vlm_place(vision, vlm_add(tokens, 1), sizeof(uint32_t));
+    w->whole = vlm_place(vision, 2, sizeof(uint32_t));
+    w->x = vlm_place(vision, vlm_mul(P, E), sizeof(float));
+    w->q = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
+    w->k = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
+    w->v = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
+    w->o = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
+    w->h = vlm_place(vision, ops->act_bytes(vlm_mul(VLM_VISION_ROWS, c->mlp)), 1);
+    w->features = vlm_place(vision, ops->act_bytes(vlm_mul(vlm_mul(slots, tokens), c->out)), 1);
+
+    set_need(m, slots, (uint32_t) P);
+    place_text(m, text, slots);
+}
+
+
+void
+vlm_model_ready(vlm_model_t *m)
+{
+    m->ops->set_scratch(m->device, &m->need, m->work.scratch);
+}

@@ -1,0 +1,102 @@
+/*
+ * The vision tower, block by block so that others can step in between, and the merger.
+ *
+ * Patches stay in window order from the first operation to the last; rows of features come out
+ * one for each merged cell, in the same order (see image/picture.h).
+ */
+
+#include "base/size.h"
+#include "image/picture.h"
+#include "model/model.h"
+
+static void mlp(vlm_model_t *m, vlm_layer_t *l);
+
+
+void
+vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p)
+{
+    uint32_t            whole[2];
+    vlm_device_t       *d = m->device;
+    const vlm_ops_t    *ops = m->ops;
+    vlm_vision_work_t  *w = &m->vision;
+
+    w->n_patches = p->n_patches;
+    w->n_windows = p->n_windows;
+    w->next_block = 0;
+
+    whole[0] = 0;
+    whole[1] = p->n_patches;
+
+    ops->put(d, w->pixels, p->pixels, (uint64_t) p->n_patches * m->patch.K);
+    ops->put(d, w->row, p->row, (uint64_t) p->n_patches * sizeof(uint32_t));
+    ops->put(d, w->column, p->column, (uint64_t) p->n_patches * sizeof(uint32_t));
+    ops->put(d, w->border, p->border, ((uint64_t) p->n_windows + 1) * sizeof(uint32_t));
+    ops->put(d, w->whole, whole, sizeof(whole));
+
+    ops->patch_embed(d, &m->patch, w->pixels, p->n_patches, w->x);
+}
+
+
+int
+vlm_vision_blocks(vlm_model_t *m, uint32_t n)
+{
+    int                         full;
+    vlm_layer_t                *l;
+    vlm_device_t               *d = m->device;
+    const vlm_ops_t            *ops = m->ops;
+    vlm_vision_work_t          *w = &m->vision;
+    const vlm_vision_config_t  *c = &m->config.vision;
+
+    for ( /* void */ ; n > 0 && w->next_block < c->depth; n--, w->next_block++) {
+        l = &m->block[w->next_block];
+        full = c->full[w->next_block];
+
+        ops->qkv_2d(d, &l->qkv, w->x, l->norm1, c->norm_eps, m->inv_freq_2d, w->row, w->column,
+                    w->n_patches, c->heads, w->q, w->k, w->v);
+        ops->attend_segments(d, w->q, w->k, w->v, full ? w->whole : w->border,
+                             full ? 1 : w->n_windows, c->heads, c->head_dim, w->o);
+        ops->linear(d, &l->o, w->o, NULL, 0, w->n_patches, w->x);
+
+        mlp(m, l);
+    }
+
+    return w->next_block == c->depth;
+}
+
+
+/* A part of the patches at a time: h is the widest buffer of the tower. */
+static void
+mlp(vlm_model_t *m, vlm_layer_t *l)
+{
+    float              *x;
+    uint32_t            p, n;
+    vlm_vision_work_t  *w = &m->vision;
+
+    for (p = 0; p < w->n_patches; p += n) {
+        n = w->n_patches - p < VLM_VISION_ROWS ? w->n_patches - p : VLM_VISION_ROWS;
+        x = w->x + (size_t) p * m->config.vision.hidden;
+
+        m->ops->linear(m->device, &l->gate_up, x, l->norm2, m->config.vision.norm_eps, n, w->h);
+        m->ops->linear(m->device, &l->down, w->h, NULL, 0, n, x);
+    }
+}
+
+
+void
+vlm_vision_end(vlm_model_t *m, uint32_t slot)
+{
+    uint8_t                    *to;
+    uint32_t                    cells;
+    vlm_device_t               *d = m->device;
+    vlm_vision_work_t          *w = &m->vision;
+    const vlm_vision_config_t  *c = &m->config.vision;
+
+    cells = w->n_patches / (c->merge * c->merge);
+    to = (uint8_t *) w->features + m->ops->act_bytes((uint64_t) slot * w->cells * c->out);
+
+    /* The patches of a cell lie side by side: their normed rows are one row of the merger. */
+
+    m->ops->rmsnorm(d, w->x, m->merge_norm, c->norm_eps, w->n_patches, c->hidden, w->q);
+    m->ops->linear(d, &m->merge1, w->q, NULL, 0, cells, w->k);
+    m->ops->linear(d, &m->merge2, w->k, NULL, 0, cells, to);
+}

@@ -1,0 +1,28 @@
+/* What AVX512 has in place of the definitions: called after vlm_kernels_plain(). */
+
+#include "ops/kernels.h"
+
+uint64_t vlm_packed_bytes_avx512(vlm_type_t type, uint32_t N, uint32_t K);
+void vlm_pack_avx512(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
+void vlm_unpack_row_avx512(const vlm_linear_t *w, uint32_t row, float *out);
+void vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+void vlm_attend_avx512(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, float *scores);
+void vlm_attend_segments_avx512(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
+                               float *scores);
+void vlm_rmsnorm_avx512(const float *x, const float *gain, float eps, uint32_t n, float *y);
+void vlm_quantize_avx512(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
+
+
+void
+vlm_kernels_avx512(vlm_kernels_t *k)
+{
+    k->name = "avx512";
+    k->packed_bytes = vlm_packed_bytes_avx512;
+    k->pack = vlm_pack_avx512;
+    k->unpack_row = vlm_unpack_row_avx512;
+    k->linear = vlm_linear_avx512;
+    k->attend = vlm_attend_avx512;
+    k->attend_segments = vlm_attend_segments_avx512;
+    k->rmsnorm = vlm_rmsnorm_avx512;
+    k->quantize = vlm_quantize_avx512;
+}

@@ -1,0 +1,296 @@
+/*
+ * linear for AVX-512 with VNNI.
+ *
+ * Panels of 64 weight rows, k slowest: f32 and bf16 [N/64][K][64], int8 [N/64][K/4][64][4] stored
+ * as u8 = q + 128, because vpdpbusd multiplies unsigned by signed; 128 * sum(x) is taken off where
+ * a block's sum starts.  A step is four aligned loads and one broadcast, no shuffle and no
+ * horizontal sum, and the same bytes serve one row and many.
+ *
+ * Each output is summed in the order of k whatever T is, so a row's result does not depend on its
+ * neighbours; int8 gives the twin's bits (its sums are exact, blocks are added in its order).
+ */
+
+#include <immintrin.h>
+
+#include "base/size.h"
+#include "ops/kernels.h"
+
+#define F32_ROWS   6                   /* activation rows of a tile: 24 accumulators of 32 */
+#define INT8_ROWS  3                   /* 12 integer sums, 12 f32 sums, 4 weights, 1 activation */
+#define AHEAD      4096                /* bytes to prefetch: a page, one stream per thread */
+
+
+uint64_t
+vlm_packed_bytes_avx512(vlm_type_t type, uint32_t N, uint32_t K)
+{
+    uint64_t  rows, k;
+
+    rows = vlm_round(N, VLM_PANEL);
+    k = type == VLM_INT8 ? vlm_round(K, VLM_BLOCK) : K;
+
+    return vlm_mul(vlm_mul(rows, k), vlm_type_bytes(type));
+}
+
+
+static void
+pack_int8(uint8_t *panel, const int8_t *from, uint32_t n, uint32_t K)
+{
+    uint32_t  i, k;
+
+    memset(panel, 128, (size_t) vlm_blocks(K) * VLM_BLOCK * VLM_PANEL);
+
+    for (k = 0; k < K; k++) {
+        for (i = 0; i < n; i++) {
+            panel[(size_t) (k / 4) * 256 + i * 4 + k % 4]
+                = (uint8_t) (from[(size_t) i * K + k] + 128);
+        }
+    }
+}
+
+
+void
+vlm_pack_avx512(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from)
+{
+    uint8_t      *panel;
+    uint32_t      i, k, p, rows, K;
+    const float  *f;
+
+    K = w->K;
+
+    for (p = 0; p < n; p += VLM_PANEL) {
+        rows = n - p < VLM_PANEL ? n - p : VLM_PANEL;
+        panel = (uint8_t *) w->w
+                + (row + p) / VLM_PANEL * vlm_packed_bytes_avx512(w->type, VLM_PANEL, K);
+
+        if (w->type == VLM_INT8) {
+            pack_int8(panel, (const int8_t *) from + (size_t) p * K, rows, K);
+            continue;
+        }
+
+        memset(panel, 0, vlm_packed_bytes_avx512(w->type, VLM_PANEL, K));
+        f = (const float *) from + (size_t) p * K;
+
+        for (k = 0; k < K; k++) {
+            for (i = 0; i < rows; i++) {
+                if (w->type == VLM_BF16) {
+                    ((uint16_t *) panel)[(size_t) k * VLM_PANEL + i]
+                        = vlm_f32_bf16(f[(size_t) i * K + k]);
+                } else {
+                    ((float *) panel)[(size_t) k * VLM_PANEL + i] = f[(size_t) i * K + k];
+                }
+            }
+        }
+    }
+}
+
+
+void
+vlm_unpack_row_avx512(const vlm_linear_t *w, uint32_t row, float *out)
+{
+    uint32_t        k, i;
+    const uint8_t  *panel;
+
+    i = row % VLM_PANEL;
+    panel = (const uint8_t *) w->w
+            + row / VLM_PANEL * vlm_packed_bytes_avx512(w->type, VLM_PANEL, w->K);
+
+    for (k = 0; k < w->K; k++) {
+        switch (w->type) {
+
+        case VLM_INT8:
+            out[k] = (float) panel[(size_t) (k / 4) * 256 + i * 4 + k % 4] - 128;
+            break;
+
+        case VLM_BF16:
+            out[k] = vlm_bf16_f32(((const uint16_t *) panel)[(size_t) k * VLM_PANEL + i]);
+            break;
+
+        default:
+            out[k] = ((const float *) panel)[(size_t) k * VLM_PANEL + i];
+        }
+    }
+}
+
+
+static inline __m512
+load_weights(const uint8_t *p, int bf16, int j)
+{
+    __m256i  half;
+
+    if (bf16) {
+        half = _mm256_load_si256((const __m256i *) p + j);
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+    }
+
+    return _mm512_load_ps((const float *) p + 16 * j);
+}
+
+
+static inline __attribute__((always_inline)) void
+tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
+           float y[][VLM_PANEL])
+{
+    int       m, j;
+    size_t    step;
+    __m512    acc[F32_ROWS][4], w[4], v;
+    uint32_t  k;
+
+    step = VLM_PANEL * (bf16 ? 2 : 4);
+
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < 4; j++) {
+            acc[m][j] = _mm512_setzero_ps();
+        }
+    }
+
+    for (k = 0; k < K; k++, panel += step) {
+        for (j = 0; j < 4; j++) {
+            w[j] = load_weights(panel, bf16, j);
+            _mm_prefetch((const char *) panel + AHEAD + j * step / 4, _MM_HINT_T0);
+        }
+
+        for (m = 0; m < rows; m++) {
+            v = _mm512_set1_ps(x[(size_t) m * K + k]);
+
+            for (j = 0; j < 4; j++) {
+                acc[m][j] = _mm512_fmadd_ps(w[j], v, acc[m][j]);
+            }
+        }
+    }
+
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < 4; j++) {
+            _mm512_store_ps(y[m] + 16 * j, acc[m][j]);
+        }
+    }
+}
+
+
+/* One block of 64 k: integer sums of `rows` activation rows, then one multiply and add in f32. */
+static inline __attribute__((always_inline)) void
+tile_int8(const uint8_t *panel, const int8_t *q, const float *s, const int32_t *sum,
+          uint32_t n_blocks, int rows, float y[][VLM_PANEL])
+{
+    int        m, j;
+    int32_t    four;
+    __m512     acc[INT8_ROWS][4], scale;
+    __m512i    dot[INT8_ROWS][4], w[4], v;
+    uint32_t   b, k;
+
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < 4; j++) {
+            acc[m][j] = _mm512_setzero_ps();
+        }
+    }
+
+    for (b = 0; b < n_blocks; b++) {
+        for (m = 0; m < rows; m++) {
+            v = _mm512_set1_epi32(-128 * sum[(size_t) m * n_blocks + b]);
+
+            for (j = 0; j < 4; j++) {
+                dot[m][j] = v;
+            }
+        }
+
+        for (k = 0; k < VLM_BLOCK; k += 4, panel += 256) {
+            for (j = 0; j < 4; j++) {
+                w[j] = _mm512_load_si512(panel + 64 * j);
+                _mm_prefetch((const char *) panel + AHEAD + 64 * j, _MM_HINT_T0);
+            }
+
+            for (m = 0; m < rows; m++) {
+                memcpy(&four, q + ((size_t) m * n_blocks + b) * VLM_BLOCK + k, 4);
+                v = _mm512_set1_epi32(four);
+
+                for (j = 0; j < 4; j++) {
+                    dot[m][j] = _mm512_dpbusd_epi32(dot[m][j], w[j], v);
+                }
+            }
+        }
+
+        for (m = 0; m < rows; m++) {
+            scale = _mm512_set1_ps(s[(size_t) m * n_blocks + b]);
+
+            for (j = 0; j < 4; j++) {
+                acc[m][j] = _mm512_add_ps(acc[m][j],
+                                          _mm512_mul_ps(scale, _mm512_cvtepi32_ps(dot[m][j])));
+            }
+        }
+    }
+
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < 4; j++) {
+            _mm512_store_ps(y[m] + 16 * j, acc[m][j]);
+        }
+    }
+}
+
+
+static void
+tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, float y[][VLM_PANEL])
+{
+    size_t               at;
+    uint32_t             n_blocks;
+    const float         *x;
+    const vlm_linear_t  *w = a->w;
+
+    n_blocks = vlm_blocks(w->K);
+    at = (size_t) t * n_blocks;
+    x = a->x + (size_t) t * w->K;
+
+    /* The number of rows is a constant in each call, so that sums stay in registers. */
+
+    if (w->type == VLM_INT8) {
+        if (rows == INT8_ROWS) {
+            tile_int8(panel, a->q + at * VLM_BLOCK, a->s + at, a->sum + at, n_blocks, INT8_ROWS, y);
+        } else {
+            tile_int8(panel, a->q + at * VLM_BLOCK, a->s + at, a->sum + at, n_blocks, 1, y);
+        }
+
+    } else if (w->type == VLM_BF16) {
+        if (rows == F32_ROWS) {
+            tile_float(panel, 1, x, w->K, F32_ROWS, y);
+        } else {
+            tile_float(panel, 1, x, w->K, 1, y);
+        }
+
+    } else {
+        if (rows == F32_ROWS) {
+            tile_float(panel, 0, x, w->K, F32_ROWS, y);
+        } else {
+            tile_float(panel, 0, x, w->K, 1, y);
+        }
+    }
+}
+
+
+void
+vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
+{
+    int                  m, rows, most;
+    float                y[F32_ROWS][VLM_PANEL] __attribute__((aligned(64)));
+    size_t               out;
+    uint64_t             panel_bytes;
+    uint32_t             p, t, n0, n;
+    const uint8_t       *panel;
+    const vlm_linear_t  *w = a->w;
+
+    most = w->type == VLM_INT8 ? INT8_ROWS : F32_ROWS;
+    out = vlm_linear_out(w);
+    panel_bytes = vlm_packed_bytes_avx512(w->type, VLM_PANEL, w->K);
+
+    for (p = begin; p < end; p++) {
+        panel = (const uint8_t *) w->w + p * panel_bytes;
+        n0 = p * VLM_PANEL;
+        n = w->N - n0 < VLM_PANEL ? w->N - n0 : VLM_PANEL;
+
+        for (t = 0; t < a->T; t += rows) {
+            rows = a->T - t >= (uint32_t) most ? most : 1;
+            tile(a, panel, t, rows, y);
+
+            for (m = 0; m < rows; m++) {
+                vlm_epilogue(w, n0, n, y[m], a->y + (t + m) * out);
+            }
+        }
+    }
+}

@@ -1,0 +1,744 @@
+/*
+ * The CPU device: memory from the system, threads of its own, and the best kernels that the
+ * processor runs.  Each operation shares its items out among the threads; the arithmetic is in
+ * plain/, avx2/ and avx512/.
+ *
+ * Linears take their rows in chunks, so that what an operation needs for itself does not grow
+ * with the number of rows.
+ */
+
+#define _GNU_SOURCE
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/threads.h"
+#include "ops/kernels.h"
+
+#define CHUNK         256              /* activation rows between two readings of the weights */
+#define MAX_HEAD_DIM  512
+#define MAX_BLOCKS    16               /* of memory reserved: one an arena */
+
+typedef struct {                       /* what operations need for themselves */
+    float            *normed;          /* [CHUNK][K] */
+    int8_t           *q;               /* [CHUNK][blocks 64] */
+    float            *s;               /* [CHUNK][blocks] */
+    int32_t          *sum;             /* [CHUNK][blocks] */
+    float            *qkv;             /* [CHUNK][qkv] */
+    float            *scores;          /* [threads][keys] */
+    float            *rows;            /* [rows][K], gathered for the head */
+    vlm_candidate_t  *candidates;      /* [threads][vocab] */
+} vlm_scratch_t;
+
+struct vlm_device_s {
+    vlm_kernels_t    k;
+    uint32_t         n_threads;
+    vlm_threads_t   *threads;          /* started by the first reserve() */
+    vlm_scratch_t    scratch;
+    vlm_need_t       need;
+
+    uint32_t         n_blocks;
+    void            *block[MAX_BLOCKS];
+    uint64_t         block_bytes[MAX_BLOCKS];
+};
+
+static int choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err);
+static const vlm_ops_t  cpu_ops;
+
+
+vlm_device_t *
+vlm_cpu_open(const char *name, uint32_t threads, const vlm_ops_t **table, vlm_err_t *err)
+{
+    vlm_device_t  *d;
+
+    d = calloc(1, sizeof(*d));
+    if (d == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for the cpu device");
+        return NULL;
+    }
+
+    if (choose_kernels(&d->k, name, err) != 0) {
+        free(d);
+        return NULL;
+    }
+
+    d->n_threads = threads;
+    *table = &cpu_ops;
+
+    return d;
+}
+
+
+static int
+choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
+{
+    int  avx2, avx512;
+
+    vlm_kernels_plain(k);
+
+    avx2 = avx512 = 0;
+
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+             && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
+             && __builtin_cpu_supports("avx512vnni");
+#endif
+
+    if (name == NULL) {
+        name = avx512 ? "avx512" : avx2 ? "avx2" : "plain";
+    }
+
+    if (strcmp(name, "plain") == 0) {
+        return 0;
+    }
+
+#if defined(__x86_64__)
+    if (strcmp(name, "avx2") == 0 && avx2) {
+        vlm_kernels_avx2(k);
+        return 0;
+    }
+
+    if (strcmp(name, "avx512") == 0 && avx512) {
+        vlm_kernels_avx512(k);
+        return 0;
+    }
+#endif
+
+    return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s", name,
+                    avx2 ? ", avx2" : "", avx512 ? ", avx512" : "");
+}
+
+
+static void
+cpu_describe(const vlm_device_t *d, char *text, size_t bytes)
+{
+    (void) snprintf(text, bytes, "cpu, %s, %u thread%s", d->k.name, d->n_threads,
+                    d->n_threads == 1 ? "" : "s");
+}
+
+
+static void
+cpu_close(vlm_device_t *d)
+{
+    uint32_t  i;
+
+    if (d == NULL) {
+        return;
+    }
+
+    vlm_threads_close(d->threads);
+
+    for (i = 0; i < d->n_blocks; i++) {
+        (void) munmap(d->block[i], d->block_bytes[i]);
+    }
+
+    free(d);
+}
+
+
+static void *
+cpu_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
+{
+    void  *p;
+
+    if (d->threads == NULL && (d->threads = vlm_threads_open(d->n_threads, err)) == NULL) {
+        return NULL;
+    }
+
+    if (d->n_blocks == MAX_BLOCKS || bytes == 0 || bytes > SIZE_MAX / 2) {
+        (void) vlm_fail(err, VLM_EMEMORY, "cannot reserve %" PRIu64 " bytes", bytes);
+        return NULL;
+    }
+
+    p = mmap(NULL, (size_t) bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        (void) vlm_fail(err, VLM_EMEMORY, "the system did not give %" PRIu64 " bytes", bytes);
+        return NULL;
+    }
+
+    (void) madvise(p, (size_t) bytes, MADV_HUGEPAGE);      /* fewer TLB misses while streaming */
+
+    d->block[d->n_blocks] = p;
+    d->block_bytes[d->n_blocks++] = bytes;
+
+    return p;
+}
+
+
+static void
+cpu_copy(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
+{
+    (void) d;
+    memcpy(to, from, bytes);
+}
+
+
+static int
+cpu_sync(vlm_device_t *d, vlm_err_t *err)
+{
+    (void) d;
+    (void) err;
+
+    return 0;
+}
+
+
+static uint64_t
+cpu_act_bytes(uint64_t n)
+{
+    return vlm_mul(n, sizeof(float));
+}
+
+
+static void
+place_scratch(vlm_arena_t *a, vlm_scratch_t *s, uint32_t threads, const vlm_need_t *need)
+{
+    uint64_t  blocks;
+
+    blocks = vlm_mul(CHUNK, vlm_blocks(need->K));
+
+    s->normed = vlm_place(a, vlm_mul(CHUNK, need->K), sizeof(float));
+    s->q = vlm_place(a, vlm_mul(blocks, VLM_BLOCK), 1);
+    s->s = vlm_place(a, blocks, sizeof(float));
+    s->sum = vlm_place(a, blocks, sizeof(int32_t));
+    s->qkv = vlm_place(a, vlm_mul(CHUNK, need->qkv), sizeof(float));
+    s->scores = vlm_place(a, vlm_mul(threads, need->keys), sizeof(float));
+    s->rows = vlm_place(a, vlm_mul(need->rows, need->K), sizeof(float));
+    s->candidates = vlm_place(a, vlm_mul(threads, need->vocab), sizeof(vlm_candidate_t));
+}
+
+
+static uint64_t
+cpu_scratch_bytes(vlm_device_t *d, const vlm_need_t *need)
+{
+    vlm_arena_t    count = { NULL, 0, 0 };
+    vlm_scratch_t  s;
+
+    place_scratch(&count, &s, d->n_threads, need);
+
+    return count.used;
+}
+
+
+static void
+cpu_set_scratch(vlm_device_t *d, const vlm_need_t *need, void *scratch)
+{
+    vlm_arena_t  place = { scratch, UINT64_MAX, 0 };
+
+    place_scratch(&place, &d->scratch, d->n_threads, need);
+    d->need = *need;
+}
+
+
+static void
+cpu_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void *from)
+{
+    d->k.pack(w, row, n, from);
+}
+
+
+/* ---- linear ------------------------------------------------------------------------------- */
+
+typedef struct {
+    vlm_device_t       *d;
+    const float        *x;             /* [T][K] of this chunk */
+    const float        *gain;          /* [K] or NULL */
+    float               eps;
+    vlm_linear_args_t   args;
+} vlm_linear_job_t;
+
+
+/* Rows of a chunk as the weights want them: normalised, then in int8. */
+static void
+ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    size_t             blocks;
+    uint32_t           t, K;
+    const float       *row;
+    vlm_linear_job_t  *j = arg;
+    vlm_scratch_t     *s = &j->d->scratch;
+
+    (void) thread;
+
+    K = j->args.w->K;
+    blocks = vlm_blocks(K);
+
+    for (t = begin; t < end; t++) {
+        row = j->x + (size_t) t * K;
+
+        if (j->gain != NULL) {
+            j->d->k.rmsnorm(row, j->gain, j->eps, K, s->normed + (size_t) t * K);
+            row = s->normed + (size_t) t * K;
+        }
+
+        if (j->args.w->type == VLM_INT8) {
+            j->d->k.quantize(row, K, s->q + t * blocks * VLM_BLOCK, s->s + t * blocks,
+                             s->sum + t * blocks);
+        }
+    }
+}
+
+
+static void
+multiply_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    vlm_linear_job_t  *j = arg;
+
+    (void) thread;
+
+    j->d->k.linear(&j->args, begin, end);
+}
+
+
+/* At most CHUNK rows. */
+static void
+linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+             uint32_t T, float *y)
+{
+    uint32_t          panels, grain;
+    vlm_linear_job_t  j;
+
+    j.d = d;
+    j.x = x;
+    j.gain = gain;
+    j.eps = eps;
+    j.args.w = w;
+    j.args.T = T;
+    j.args.x = gain == NULL ? x : d->scratch.normed;
+    j.args.q = d->scratch.q;
+    j.args.s = d->scratch.s;
+    j.args.sum = d->scratch.sum;
+    j.args.y = y;
+
+    if (gain != NULL || w->type == VLM_INT8) {
+        vlm_threads_run(d->threads, T, 1, ready_rows, &j);
+    }
+
+    /* A few pieces for each thread: even if one is held up, the others do not wait long. */
+
+    panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
+    grain = panels / (d->n_threads * 4);
+
+    vlm_threads_run(d->threads, panels, grain < 1 ? 1 : grain, multiply_panels, &j);
+}
+
+
+static void
+cpu_linear(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *gain, float eps,
+           uint32_t T, void *y)
+{
+    uint32_t  t, n;
+
+    for (t = 0; t < T; t += n) {
+        n = T - t < CHUNK ? T - t : CHUNK;
+        linear_chunk(d, w, (const float *) x + (size_t) t * w->K, gain, eps, n,
+                     (float *) y + t * vlm_linear_out(w));
+    }
+}
+
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+static void
+cpu_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features, const vlm_batch_t *b,
+          float *x)
+{
+    float     *row;
+    uint32_t   t, i, D;
+
+    D = table->K;
+
+    for (t = 0; t < b->T; t++) {
+        row = x + (size_t) t * D;
+
+        if (b->source[t] != VLM_NONE) {
+            memcpy(row, (const float *) features + (size_t) b->source[t] * D, D * sizeof(float));
+            continue;
+        }
+
+        d->k.unpack_row(table, b->token[t], row);
+
+        if (table->scale != NULL) {
+            for (i = 0; i < D; i++) {
+                row[i] *= table->scale[b->token[t]];
+            }
+        }
+    }
+}
+
+
+typedef struct {
+    vlm_device_t  *d;
+    const float   *x, *gain;
+    float          eps, *y;
+    uint32_t       n;
+} vlm_norm_job_t;
+
+
+static void
+norm_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    uint32_t         t;
+    vlm_norm_job_t  *j = arg;
+
+    (void) thread;
+
+    for (t = begin; t < end; t++) {
+        j->d->k.rmsnorm(j->x + (size_t) t * j->n, j->gain, j->eps, j->n, j->y + (size_t) t * j->n);
+    }
+}
+
+
+static void
+cpu_rmsnorm(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T, uint32_t n,
+            void *y)
+{
+    vlm_norm_job_t  j = { d, x, gain, eps, y, n };
+
+    vlm_threads_run(d->threads, T, 8, norm_rows, &j);
+}
+
+
+typedef struct {
+    vlm_device_t       *d;
+    const vlm_rope_t   *rope;
+    const vlm_batch_t  *batch;
+    const vlm_kv_t     *kv;
+    uint32_t            layer, heads, first;       /* first row of this chunk */
+    float              *q;
+} vlm_append_job_t;
+
+
+static void
+store_kv(const vlm_kv_t *kv, void *base, size_t at, const float *from)
+{
+    uint32_t  i;
+
+    if (kv->type == VLM_F32) {
+        memcpy((float *) base + at, from, kv->head_dim * sizeof(float));
+        return;
+    }
+
+    for (i = 0; i < kv->head_dim; i++) {
+        ((uint16_t *) base)[at + i] = vlm_f32_bf16(from[i]);
+    }
+}
+
+
+/* One row of qkv: rotate q and k, q to its place, k and v into the cache of the row's slot. */
+static void
+append_row(const vlm_append_job_t *j, uint32_t t, float *row)
+{
+    float               cosine[MAX_HEAD_DIM / 2], sine[MAX_HEAD_DIM / 2], angle;
+    size_t              at;
+    uint32_t            i, h, s, hd, half;
+    const vlm_kv_t     *kv = j->kv;
+    const vlm_batch_t  *b = j->batch;
+
+    hd = kv->head_dim;
+    half = hd / 2;
+
+    for (i = 0; i < half; i++) {
+        angle = (float) b->pos[(size_t) j->rope->axis[i] * b->T + t] * j->rope->inv_freq[i];
+        cosine[i] = cosf(angle);
+        sine[i] = sinf(angle);
+    }
+
+    for (h = 0; h < j->heads + kv->heads; h++) {
+        vlm_rotate(row + (size_t) h * hd, cosine, sine, half);
+    }
+
+    memcpy(j->q + (size_t) t * j->heads * hd, row, (size_t) j->heads * hd * sizeof(float));
+
+    s = b->seq[t];
+
+    for (h = 0; h < kv->heads; h++) {
+        at = ((((size_t) j->layer * kv->slots + b->slot[s]) * kv->heads + h) * kv->context
+              + b->n_ctx[s] + (t - b->start[s])) * hd;
+
+        store_kv(kv, kv->k, at, row + (size_t) (j->heads + h) * hd);
+        store_kv(kv, kv->v, at, row + (size_t) (j->heads + kv->heads + h) * hd);
+    }
+}
+
+
+static void
+append_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    size_t             N;
+    uint32_t           t;
+    vlm_append_job_t  *j = arg;
+
+    (void) thread;
+
+    N = (size_t) (j->heads + 2 * j->kv->heads) * j->kv->head_dim;
+
+    for (t = begin; t < end; t++) {
+        append_row(j, j->first + t, j->d->scratch.qkv + t * N);
+    }
+}
+
+
+static void
+cpu_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+        const vlm_rope_t *rope, const vlm_batch_t *b, const vlm_kv_t *kv, uint32_t layer,
+        uint32_t heads, void *q)
+{
+    uint32_t          t, n;
+    vlm_append_job_t  j = { d, rope, b, kv, layer, heads, 0, q };
+
+    for (t = 0; t < b->T; t += n) {
+        n = b->T - t < CHUNK ? b->T - t : CHUNK;
+        linear_chunk(d, w, x + (size_t) t * w->K, gain, eps, n, d->scratch.qkv);
+
+        j.first = t;
+        vlm_threads_run(d->threads, n, 4, append_rows, &j);
+    }
+}
+
+
+typedef struct {
+    vlm_device_t       *d;
+    vlm_attend_args_t   args;
+} vlm_attend_job_t;
+
+
+static void
+attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    vlm_attend_job_t  *j = arg;
+
+    j->d->k.attend(&j->args, begin, end, j->d->scratch.scores + (size_t) thread * j->d->need.keys);
+}
+
+
+static void
+cpu_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
+           uint32_t layer, uint32_t heads, void *o)
+{
+    vlm_attend_job_t  j = { d, { q, b, kv, layer, heads, o } };
+
+    vlm_threads_run(d->threads, b->T * heads, heads / kv->heads, attend_items, &j);
+}
+
+
+static void
+cpu_head(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+         const vlm_batch_t *b, float *logits)
+{
+    uint32_t  r;
+
+    for (r = 0; r < b->R; r++) {
+        memcpy(d->scratch.rows + (size_t) r * w->K, x + (size_t) b->logit_row[r] * w->K,
+               w->K * sizeof(float));
+    }
+
+    cpu_linear(d, w, d->scratch.rows, gain, eps, b->R, logits);
+}
+
+
+typedef struct {
+    vlm_device_t       *d;
+    const vlm_batch_t  *batch;
+    float              *logits, *logprob;
+    uint32_t            V, n_vocab, seen_words, *seen, *token;
+} vlm_sample_job_t;
+
+
+static void
+sample_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    float             *logits;
+    uint32_t           r, *seen;
+    vlm_sample_job_t  *j = arg;
+    const vlm_pick_t  *pick;
+
+    for (r = begin; r < end; r++) {
+        pick = &j->batch->pick[r];
+        logits = j->logits + (size_t) r * j->V;
+        seen = j->seen + (size_t) pick->seen * j->seen_words;
+
+        if (vlm_sample_filter(logits, j->V, j->n_vocab, seen, pick,
+                              j->d->scratch.candidates + (size_t) thread * j->d->need.vocab) != 0)
+        {
+            j->token[r] = 0;
+            j->logprob[r] = NAN;
+            continue;
+        }
+
+        j->token[r] = vlm_sample_pick(logits, j->V, pick, &j->logprob[r]);
+        seen[j->token[r] / 32] |= 1u << (j->token[r] % 32);
+    }
+}
+
+
+static void
+cpu_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab, const vlm_batch_t *b,
+           uint32_t *seen, uint32_t seen_words, uint32_t *token, float *logprob)
+{
+    vlm_sample_job_t  j = { d, b, logits, logprob, V, n_vocab, seen_words, seen, token };
+
+    vlm_threads_run(d->threads, b->R, 1, sample_rows, &j);
+}
+
+
+/* ---- vision ------------------------------------------------------------------------------- */
+
+static void
+cpu_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, uint32_t P, float *x)
+{
+    size_t    i;
+    uint32_t  p, n;
+
+    for (p = 0; p < P; p += n) {
+        n = P - p < CHUNK ? P - p : CHUNK;
+
+        for (i = 0; i < (size_t) n * w->K; i++) {
+            d->scratch.normed[i] = pixels[(size_t) p * w->K + i];
+        }
+
+        linear_chunk(d, w, d->scratch.normed, NULL, 0, n, x + (size_t) p * w->N);
+    }
+}
+
+
+typedef struct {
+    vlm_device_t    *d;
+    const float     *inv_freq;
+    const uint32_t  *row, *column;     /* [n] of this chunk */
+    uint32_t         heads, head_dim;
+    float           *q, *k, *v;        /* [n][E] of this chunk */
+} vlm_split_job_t;
+
+
+/* Rows of [q k v]: rotate q and k by row and column, and part the three. */
+static void
+split_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    float             cosine[MAX_HEAD_DIM / 2], sine[MAX_HEAD_DIM / 2], angle, *from;
+    size_t            E, at;
+    uint32_t          t, i, h, dv, quarter;
+    vlm_split_job_t  *j = arg;
+
+    (void) thread;
+
+    dv = j->head_dim;
+    quarter = dv / 4;
+    E = (size_t) j->heads * dv;
+
+    for (t = begin; t < end; t++) {
+        for (i = 0; i < 2 * quarter; i++) {
+            angle = i < quarter ? (float) j->row[t] * j->inv_freq[i]
+                                : (float) j->column[t] * j->inv_freq[i - quarter];
+            cosine[i] = cosf(angle);
+            sine[i] = sinf(angle);
+        }
+
+        from = j->d->scratch.qkv + t * 3 * E;
+        at = t * E;
+
+        for (h = 0; h < 2 * j->heads; h++) {
+            vlm_rotate(from + (size_t) h * dv, cosine, sine, 2 * quarter);
+        }
+
+        memcpy(j->q + at, from, E * sizeof(float));
+        memcpy(j->k + at, from + E, E * sizeof(float));
+        memcpy(j->v + at, from + 2 * E, E * sizeof(float));
+    }
+}
+
+
+static void
+cpu_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+           const float *inv_freq, const uint32_t *row, const uint32_t *column, uint32_t P,
+           uint32_t heads, void *q, void *k, void *v)
+{
+    size_t           at, E;
+    uint32_t         p, n;
+    vlm_split_job_t  j;
+
+    E = w->N / 3;
+    j.d = d;
+    j.inv_freq = inv_freq;
+    j.heads = heads;
+    j.head_dim = (uint32_t) E / heads;
+
+    for (p = 0; p < P; p += n) {
+        n = P - p < CHUNK ? P - p : CHUNK;
+        at = p * E;
+        linear_chunk(d, w, x + at, gain, eps, n, d->scratch.qkv);
+
+        j.row = row + p;
+        j.column = column + p;
+        j.q = (float *) q + at;
+        j.k = (float *) k + at;
+        j.v = (float *) v + at;
+        vlm_threads_run(d->threads, n, 8, split_rows, &j);
+    }
+}
+
+
+typedef struct {
+    vlm_device_t         *d;
+    vlm_segments_args_t   args;
+} vlm_segments_job_t;
+
+
+static void
+segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    vlm_segments_job_t  *j = arg;
+
+    j->d->k.attend_segments(&j->args, begin, end,
+                            j->d->scratch.scores + (size_t) thread * j->d->need.keys);
+}
+
+
+static void
+cpu_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v,
+                    const uint32_t *border, uint32_t n_segments, uint32_t heads,
+                    uint32_t head_dim, void *o)
+{
+    vlm_segments_job_t  j = { d, { q, k, v, border, n_segments, heads, head_dim, o } };
+
+    vlm_threads_run(d->threads, border[n_segments] * heads, heads, segment_items, &j);
+}
+
+
+static uint64_t
+cpu_packed_bytes(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K)
+{
+    return d->k.packed_bytes(type, N, K);
+}
+
+
+static const vlm_ops_t  cpu_ops = {
+    .describe = cpu_describe,
+    .close = cpu_close,
+    .reserve = cpu_reserve,
+    .put = cpu_copy,
+    .get = cpu_copy,
+    .sync = cpu_sync,
+    .act_bytes = cpu_act_bytes,
+    .scratch_bytes = cpu_scratch_bytes,
+    .set_scratch = cpu_set_scratch,
+    .packed_bytes = cpu_packed_bytes,
+    .pack = cpu_pack,
+    .embed = cpu_embed,
+    .rmsnorm = cpu_rmsnorm,
+    .linear = cpu_linear,
+    .qkv = cpu_qkv,
+    .attend = cpu_attend,
+    .head = cpu_head,
+    .sample = cpu_sample,
+    .patch_embed = cpu_patch_embed,
+    .qkv_2d = cpu_qkv_2d,
+    .attend_segments = cpu_attend_segments
+};

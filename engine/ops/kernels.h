@@ -1,0 +1,115 @@
+/*
+ * What one thread of the CPU device does: kernels over a range of items.
+ *
+ * The plain versions are the definitions; an instruction set replaces those entries for which it
+ * has something better.  A weight matrix is packed by the same set that multiplies with it.
+ */
+
+#ifndef VLM_KERNELS_H
+#define VLM_KERNELS_H
+
+#include "base/type.h"
+#include "ops/ops.h"
+
+#define VLM_PANEL  64                  /* weight rows that are packed together */
+
+static inline uint32_t
+vlm_blocks(uint32_t K)
+{
+    return (K + VLM_BLOCK - 1) / VLM_BLOCK;
+}
+
+/* T rows against a range of weight rows. */
+typedef struct {
+    const vlm_linear_t  *w;
+    uint32_t             T;
+    const float         *x;            /* [T][K] for f32 and bf16 weights */
+    const int8_t        *q;            /* [T][blocks 64], for int8 weights, padded with zeros */
+    const float         *s;            /* [T][blocks] */
+    const int32_t       *sum;          /* [T][blocks] of each block's q */
+    float               *y;            /* as the epilogue says */
+} vlm_linear_args_t;
+
+typedef struct {
+    const float        *q;             /* [T][heads hd] */
+    const vlm_batch_t  *batch;
+    const vlm_kv_t     *kv;
+    uint32_t            layer, heads;
+    float              *o;             /* [T][heads hd] */
+} vlm_attend_args_t;
+
+typedef struct {
+    const float     *q, *k, *v;        /* [P][heads dv] */
+    const uint32_t  *border;           /* [n_segments + 1] */
+    uint32_t         n_segments, heads, head_dim;
+    float           *o;                /* [P][heads dv] */
+} vlm_segments_args_t;
+
+typedef struct {
+    const char  *name;
+
+    uint64_t  (*packed_bytes)(vlm_type_t type, uint32_t N, uint32_t K);
+    /* rows [row, row + n), row a multiple of VLM_PANEL */
+    void      (*pack)(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
+    /* one row back as f32, unscaled for int8 */
+    void      (*unpack_row)(const vlm_linear_t *w, uint32_t row, float *out);
+    /* panels [begin, end) of w, all T rows */
+    void      (*linear)(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+    /* items are row-major (row, head); scores has room for the context */
+    void      (*attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, float *scores);
+    /* items are row-major (patch, head); scores has room for the longest segment */
+    void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
+                                 float *scores);
+    void      (*rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, float *y);
+    /* one row to int8: q [blocks 64], s and sum [blocks] */
+    void      (*quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
+} vlm_kernels_t;
+
+void vlm_kernels_plain(vlm_kernels_t *k);
+void vlm_kernels_avx2(vlm_kernels_t *k);
+void vlm_kernels_avx512(vlm_kernels_t *k);
+
+/*
+ * The end of a linear: acc [n] are sums of weight rows n0 .. n0 + n of one activation row whose
+ * output row is y.  n0 and n are even for VLM_SILU_MUL.
+ */
+void vlm_epilogue(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y);
+
+/* Output values of one row: N, or half of it. */
+static inline size_t
+vlm_linear_out(const vlm_linear_t *w)
+{
+    return w->epilogue == VLM_SILU_MUL ? w->N / 2 : w->N;
+}
+
+/* Rotates one head of `half` pairs (i, i + half) in place. */
+static inline void
+vlm_rotate(float *x, const float *cosine, const float *sine, uint32_t half)
+{
+    float     a, b;
+    uint32_t  i;
+
+    for (i = 0; i < half; i++) {
+        a = x[i];
+        b = x[i + half];
+        x[i] = a * cosine[i] - b * sine[i];
+        x[i + half] = b * cosine[i] + a * sine[i];
+    }
+}
+
+/*
+ * Turns logits [V] into those that may be picked, in the reference's order: penalty for tokens
+ * seen [V / 32 bits], temperature, top k, top p; the others become -INFINITY.  Greedy leaves the
+ * penalty alone.  work [V].  -1 if a logit is not a number.
+ */
+typedef struct {
+    float     logit;
+    uint32_t  id;
+} vlm_candidate_t;
+
+int vlm_sample_filter(float *logits, uint32_t V, uint32_t n_vocab, const uint32_t *seen,
+                      const vlm_pick_t *pick, vlm_candidate_t *work);
+/* Picks from filtered logits. */
+uint32_t vlm_sample_pick(const float *logits, uint32_t V, const vlm_pick_t *pick, float *logprob);
+
+#endif

@@ -1,0 +1,169 @@
+/*
+ * The operations that a model is made of: one table, filled in by a device.
+ *
+ * Model code knows this table and nothing behind it.  Each operation has a plain-C twin under
+ * ops/plain that is its definition; a device's version computes the same within rounding.
+ *
+ * Letters: T rows of all sequences in this call, S sequences, R rows that want logits, D hidden,
+ * Hq and Hkv heads of hd, F mlp, V vocabulary, L layers, C context; P patches, E tower hidden,
+ * Hv heads of dv.  The residual stream x is f32 everywhere.  "act" is the device's type between
+ * operations: f32 on CPUs.  Counts are host values, arrays lie in device memory.
+ *
+ * int8, everywhere the same: a weight row has one f32 scale, max|w| / 127; an activation row has
+ * one f32 scale for each block of VLM_BLOCK values, s = max|x| / 127; q = round half to even;
+ * y = scale * (sum over blocks, in order, of s * integer dot) + bias.  A block of zeros has s = 0.
+ *
+ * A row's result never depends on the rows beside it: what a sequence says does not change with
+ * who shares the step.  Operations return nothing; shapes are checked at load.
+ */
+
+#ifndef VLM_OPS_H
+#define VLM_OPS_H
+
+#include "base/err.h"
+
+#define VLM_BLOCK  64                  /* activation values under one scale */
+#define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token, not a feature */
+
+typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
+typedef struct vlm_ops_s     vlm_ops_t;
+
+typedef enum {
+    VLM_STORE,                         /* y [T][N] = W x + b */
+    VLM_ADD,                           /* y f32 [T][N] += W x + b */
+    VLM_SILU_MUL,                      /* rows are gate 0, up 0, gate 1, ...: y act [T][N/2] */
+    VLM_GELU                           /* y act [T][N] = gelu(W x + b), exact erf */
+} vlm_epilogue_t;
+
+/* A weight matrix [N][K] in a device's own order. */
+typedef struct {
+    vlm_type_t       type;             /* VLM_F32, VLM_BF16, VLM_INT8 */
+    vlm_epilogue_t   epilogue;
+    uint32_t         N, K;
+    void            *w;                /* packed_bytes(type, N, K) */
+    float           *scale;            /* [N] of int8, else NULL */
+    float           *bias;             /* [N] or NULL */
+} vlm_linear_t;
+
+/* How one sequence picks its next token. */
+typedef struct {
+    float     temperature;             /* 0: greedy */
+    float     top_p, repetition_penalty;           /* 1: off */
+    uint32_t  top_k;                   /* 0: off */
+    uint64_t  seed;
+    uint32_t  step;                    /* tokens picked before: the random number's counter */
+    uint32_t  seen;                    /* row of vlm_batch_t.seen: the slot */
+} vlm_pick_t;
+
+/* Rows of several sequences, one after the other; prefill and decode are the same form. */
+typedef struct {
+    uint32_t           T, S, R;
+    const uint32_t    *token;          /* [T] id */
+    const uint32_t    *source;         /* [T] row of features, or VLM_NONE */
+    const int32_t     *pos;            /* [3][T] time, row, column */
+    const uint32_t    *seq;            /* [T] which sequence */
+    const uint32_t    *start;          /* [S + 1] its first row */
+    const uint32_t    *slot, *n_ctx;   /* [S] KV slot, rows cached before this call */
+    const uint32_t    *logit_row;      /* [R] row of x */
+    const vlm_pick_t  *pick;           /* [R] */
+} vlm_batch_t;
+
+/* Keys and values of all slots. */
+typedef struct {
+    vlm_type_t  type;                  /* VLM_F32 or VLM_BF16 */
+    uint32_t    layers, slots, heads, context, head_dim;
+    void       *k, *v;                 /* [L][slots][Hkv][C][hd] */
+} vlm_kv_t;
+
+/* M-RoPE: frequency slot s of hd/2 turns with time, row or column. */
+typedef struct {
+    const float    *inv_freq;          /* [hd / 2] */
+    const uint8_t  *axis;              /* [hd / 2] 0 time, 1 row, 2 column */
+} vlm_rope_t;
+
+/* The longest of each kind that a model asks for: what an operation's own memory is sized by. */
+typedef struct {
+    uint32_t  K;                       /* inputs of a linear */
+    uint32_t  qkv;                     /* outputs of qkv and qkv_2d */
+    uint32_t  keys;                    /* rows that one attends to: context, patches */
+    uint32_t  vocab;
+    uint32_t  rows;                    /* that want logits */
+} vlm_need_t;
+
+struct vlm_ops_s {
+    /* What this device is, for people: "avx512, 2 threads". */
+    void      (*describe)(const vlm_device_t *d, char *text, size_t bytes);
+
+    /* -- device: the only slots that can fail, with pack -- */
+
+    void      (*close)(vlm_device_t *d);
+    /* One block for a lifetime, zeroed; NULL and VLM_EMEMORY. */
+    void     *(*reserve)(vlm_device_t *d, uint64_t bytes, vlm_err_t *err);
+    void      (*put)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
+    void      (*get)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
+    /* Waits for all before it.  -1 and VLM_EDEVICE: the device is lost. */
+    int       (*sync)(vlm_device_t *d, vlm_err_t *err);
+    uint64_t  (*act_bytes)(uint64_t n);
+    /* What the operations below need for themselves, before anything was reserved; and its place */
+    uint64_t  (*scratch_bytes)(vlm_device_t *d, const vlm_need_t *need);
+    void      (*set_scratch)(vlm_device_t *d, const vlm_need_t *need, void *scratch);
+
+    /* -- weights -- */
+
+    uint64_t  (*packed_bytes)(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K);
+    /* Rows [row, row + n) of w, from f32 [n][K] or int8 [n][K]; row is a multiple of 64, any
+       thread, different rows at once.  Scale and bias are put by the caller. */
+    void      (*pack)(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
+
+    /* -- text -- */
+
+    /* x f32 [T][D] = features[source] or table[token] */
+    void      (*embed)(vlm_device_t *d, const vlm_linear_t *table, const void *features,
+                       const vlm_batch_t *b, float *x);
+    /* y act [T][n] = x / rms(x) * gain */
+    void      (*rmsnorm)(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T,
+                         uint32_t n, void *y);
+    /* x: f32 [T][K] with a gain, normalised first; or act [T][K] and gain NULL.  y: see above */
+    void      (*linear)(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *gain,
+                        float eps, uint32_t T, void *y);
+    /* norm, W [(Hq + 2 Hkv) hd][D], bias, M-RoPE: q act [T][Hq hd]; k, v appended to the cache */
+    void      (*qkv)(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
+                     float eps, const vlm_rope_t *rope, const vlm_batch_t *b, const vlm_kv_t *kv,
+                     uint32_t layer, uint32_t heads, void *q);
+    /* o act [T][Hq hd]: causal in its sequence, all cached rows before it */
+    void      (*attend)(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
+                        uint32_t layer, uint32_t heads, void *o);
+    /* logits f32 [R][V] of the rows asked for */
+    void      (*head)(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
+                      float eps, const vlm_batch_t *b, float *logits);
+    /* token [R] and its log-probability [R] (not a number: the logits were not); marks seen
+       [slots][seen_words].  Ids from n_vocab on are never picked.  logits are used up. */
+    void      (*sample)(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab,
+                        const vlm_batch_t *b, uint32_t *seen, uint32_t seen_words, uint32_t *token,
+                        float *logprob);
+
+    /* -- vision -- */
+
+    /* x f32 [P][E] = W pixels + b; normalisation and both time slices are folded into W and b */
+    void      (*patch_embed)(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels,
+                             uint32_t P, float *x);
+    /* norm, W [3 E][E], bias, 2-D rotation of q and k: q, k, v act [P][E] */
+    void      (*qkv_2d)(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
+                        float eps, const float *inv_freq, const uint32_t *row,
+                        const uint32_t *column, uint32_t P, uint32_t heads, void *q, void *k,
+                        void *v);
+    /* o act [P][E]: within each segment border[i] .. border[i + 1], all with all */
+    void      (*attend_segments)(vlm_device_t *d, const void *q, const void *k, const void *v,
+                                 const uint32_t *border, uint32_t n_segments, uint32_t heads,
+                                 uint32_t head_dim, void *o);
+};
+
+/*
+ * The CPU device: ops is "plain", "avx2", "avx512" or NULL for the best that this processor runs.
+ * VLM_EINPUT if it does not run what was asked for.  Threads start with the first reserve(), so a
+ * plan costs none.
+ */
+vlm_device_t *vlm_cpu_open(const char *ops, uint32_t threads, const vlm_ops_t **table,
+                           vlm_err_t *err);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * The definitions of what is done to one activation row: RMS norm, and the step to int8.
+ *
+ * Sums are taken in LANES partial sums, an order that vectors can keep: the same source is
+ * compiled for wider registers (../avx2/row.c, ../avx512/row.c) and gives the same bits.
+ */
+
+#include <math.h>
+
+#include "ops/kernels.h"
+
+#ifndef VLM_ISA
+#define VLM_ISA(name)  name##_plain
+#endif
+
+#define LANES    16
+#define ROUNDER  12582912.0f           /* 1.5 * 2^23: x + ROUNDER - ROUNDER rounds half to even */
+
+
+void
+VLM_ISA(vlm_rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, float *y)
+{
+    float     sum[LANES] = { 0 };
+    float     r;
+    uint32_t  i, j;
+
+    for (i = 0; i + LANES <= n; i += LANES) {
+        for (j = 0; j < LANES; j++) {
+            sum[j] += x[i + j] * x[i + j];
+        }
+    }
+
+    for (j = 0; i + j < n; j++) {
+        sum[j] += x[i + j] * x[i + j];
+    }
+
+    for (i = LANES / 2; i > 0; i /= 2) {
+        for (j = 0; j < i; j++) {
+            sum[j] += sum[j + i];
+        }
+    }
+
+    r = 1 / sqrtf(sum[0] / (float) n + eps);
+
+    for (i = 0; i < n; i++) {
+        y[i] = x[i] * r * gain[i];
+    }
+}
+
+
+/* One block of up to 64 values; the rest of the 64 becomes zeros. */
+static inline float
+quantize_block(const float *x, uint32_t n, int8_t *q, int32_t *sum)
+{
+    float     v[VLM_BLOCK], max, inverse;
+    int32_t   total;
+    uint32_t  i;
+
+    max = 0;
+
+    for (i = 0; i < VLM_BLOCK; i++) {
+        v[i] = i < n ? x[i] : 0;
+        max = fabsf(v[i]) > max ? fabsf(v[i]) : max;
+    }
+
+    inverse = max > 0 ? 127 / max : 0;
+    total = 0;
+
+    for (i = 0; i < VLM_BLOCK; i++) {
+        v[i] = v[i] * inverse + ROUNDER - ROUNDER;
+        q[i] = (int8_t) (int32_t) v[i];
+        total += (int32_t) v[i];
+    }
+
+    *sum = total;
+
+    return max / 127;
+}
+
+
+void
+VLM_ISA(vlm_quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum)
+{
+    uint32_t  b, first;
+
+    for (b = 0; b < vlm_blocks(n); b++) {
+        first = b * VLM_BLOCK;
+        s[b] = quantize_block(x + first, n - first < VLM_BLOCK ? n - first : VLM_BLOCK, q + first,
+                              sum + b);
+    }
+}
