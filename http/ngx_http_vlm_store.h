@@ -102,9 +102,12 @@ typedef struct {
 typedef struct {
     ngx_http_vlm_store_text_t     message;
     ngx_http_vlm_store_text_t     task;        /* as resolved */
+    int64_t                       asked;       /* when, in microseconds since
+                                                  1970; 0: now */
     ngx_http_vlm_store_text_t     image;       /* the picture used: file name
                                                   or path within uploads/;
-                                                  NULL: none */
+                                                  NULL: none, and the current
+                                                  one stays */
     ngx_http_vlm_store_text_t     answer;
     ngx_http_vlm_store_text_t     thinking;
     ngx_http_vlm_store_text_t     output;      /* file name in results/ */

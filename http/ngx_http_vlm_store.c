@@ -1,0 +1,891 @@
+
+/*
+ * Sessions and their turns.  See the header; uploads and results are in
+ * ngx_http_vlm_store_file.c, SQLite is in ngx_http_vlm_db.c.
+ *
+ * A session has an epoch, a random number that a reset replaces.  Whoever
+ * works on an answer holds the epoch of its question, and the answer is kept
+ * only if it is still the session's: so a reset or a delete in between wins,
+ * even if a session of the same id was made again.
+ */
+
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ngx_http_vlm_db.h"
+#include "ngx_http_vlm_file.h"
+#include "ngx_http_vlm_json.h"
+
+
+#define PATH            NGX_HTTP_VLM_STORE_PATH
+
+#define OK              NGX_HTTP_VLM_STORE_OK
+#define NOTFOUND        NGX_HTTP_VLM_STORE_NOTFOUND
+#define GONE            NGX_HTTP_VLM_STORE_GONE
+
+
+typedef ngx_http_vlm_store_t       store_t;
+typedef ngx_http_vlm_store_text_t  text_t;
+typedef ngx_http_vlm_store_err_t   err_t;
+
+
+/* a row of session */
+
+typedef struct {
+    int64_t                       n;
+    int64_t                       epoch;
+    char                          image[NGX_HTTP_VLM_STORE_NAME + 1];
+} session_t;
+
+
+static int own(int at, const char *name, int flags, uid_t uid, gid_t gid);
+
+static int session_get(store_t *st, text_t id, session_t *row, err_t *err);
+static int session_get_epoch(store_t *st, text_t id, int64_t epoch,
+    session_t *row, err_t *err);
+static int session_add(store_t *st, text_t id, err_t *err);
+static int session_touch(store_t *st, const session_t *row, text_t image,
+    err_t *err);
+
+static int turn_check(ngx_http_vlm_store_turn_t *turn, err_t *err);
+static int image_name(text_t *image, err_t *err);
+static int turn_add(store_t *st, const session_t *row,
+    const ngx_http_vlm_store_turn_t *turn, int64_t *n, err_t *err);
+static int entry_add(store_t *st, const session_t *row,
+    const ngx_http_vlm_store_turn_t *turn, ngx_http_vlm_store_role_t role,
+    err_t *err);
+static int entry_count(store_t *st, const session_t *row, int64_t *n,
+    err_t *err);
+
+static int entries_load(store_t *st, const session_t *row, size_t max,
+    ngx_http_vlm_store_loaded_t *loaded, err_t *err);
+static int entry_load(store_t *st, ngx_http_vlm_store_entry_t *e);
+static int copy(store_t *st, int i, text_t *t);
+static char *upload_path(store_t *st, const char *name);
+static void iso_time(char *buf, size_t size, int64_t us);
+static int64_t now(void);
+
+
+/* ---- life ---- */
+
+
+int
+ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
+{
+    int     fd, e;
+    size_t  i;
+
+    static const char *const  folders[] = { "uploads", "results" };
+    static const char *const  files[] = {
+        "vlm.db", "vlm.db-wal", "vlm.db-shm"
+    };
+
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
+        return ngx_http_vlm_db_fail_errno(err, errno, dir);
+    }
+
+    fd = open(dir, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+    if (fd == -1) {
+        return ngx_http_vlm_db_fail_errno(err, errno, dir);
+    }
+
+    e = own(fd, ".", O_DIRECTORY, uid, gid);
+
+    for (i = 0; i < sizeof(folders) / sizeof(folders[0]) && e == 0; i++) {
+
+        if (mkdirat(fd, folders[i], 0700) != 0 && errno != EEXIST) {
+            e = errno;
+            break;
+        }
+
+        e = own(fd, folders[i], O_DIRECTORY, uid, gid);
+    }
+
+    for (i = 0; i < sizeof(files) / sizeof(files[0]) && e == 0; i++) {
+
+        e = own(fd, files[i], 0, uid, gid);
+
+        if (e == ENOENT) {
+            e = 0;
+        }
+    }
+
+    (void) close(fd);
+
+    return e == 0 ? OK : ngx_http_vlm_db_fail_errno(err, e, dir);
+}
+
+
+/*
+ * Gives a file to the worker's user.  The directory may belong to that user
+ * already, who could have put a link there: root does not follow it, and does
+ * not give away what has a second name.  O_PATH: an open and close of the
+ * database proper would drop the locks that this process has on it.
+ */
+
+static int
+own(int at, const char *name, int flags, uid_t uid, gid_t gid)
+{
+    int          fd, e;
+    struct stat  sb;
+
+    if (uid == (uid_t) -1) {
+        return 0;
+    }
+
+    fd = openat(at, name, O_PATH|O_NOFOLLOW|O_CLOEXEC|flags);
+    if (fd == -1) {
+        return errno;
+    }
+
+    e = 0;
+
+    if (fstat(fd, &sb) != 0) {
+        e = errno;
+
+    } else if (sb.st_uid == uid) {
+        e = 0;
+
+    } else if (!S_ISDIR(sb.st_mode)
+               && (!S_ISREG(sb.st_mode) || sb.st_nlink != 1))
+    {
+        e = EPERM;
+
+    } else if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH) != 0) {
+        e = errno;
+    }
+
+    (void) close(fd);
+
+    return e;
+}
+
+
+store_t *
+ngx_http_vlm_store_open(const char *dir)
+{
+    size_t    len;
+    store_t  *st;
+
+    len = strlen(dir);
+
+    if (len + sizeof("/uploads/") + NGX_HTTP_VLM_STORE_NAME > PATH) {
+        return NULL;
+    }
+
+    st = calloc(1, sizeof(store_t));
+    if (st == NULL) {
+        return NULL;
+    }
+
+    memcpy(st->dir, dir, len + 1);
+
+    st->db = ngx_http_vlm_db_new(st->dir);
+    if (st->db == NULL) {
+        free(st);
+        return NULL;
+    }
+
+    return st;
+}
+
+
+void
+ngx_http_vlm_store_close(store_t *st)
+{
+    if (st == NULL) {
+        return;
+    }
+
+    ngx_http_vlm_db_free(st->db);
+    free(st);
+}
+
+
+/* ---- sessions ---- */
+
+
+int
+ngx_http_vlm_store_id(text_t id, err_t *err)
+{
+    int     code;
+    size_t  i;
+
+    code = NGX_HTTP_VLM_STORE_EINPUT;
+
+    if (id.data == NULL || id.len == 0 || id.len > NGX_HTTP_VLM_STORE_ID) {
+        return ngx_http_vlm_db_fail(err, code, "Session id of %zu bytes, 1 to"
+                                    " %d are possible", id.len,
+                                    NGX_HTTP_VLM_STORE_ID);
+    }
+
+    for (i = 0; i < id.len; i++) {
+        if ((unsigned char) id.data[i] < 0x20 || id.data[i] == 0x7f) {
+            return ngx_http_vlm_db_fail(err, code, "Session id has a control"
+                                        " character at byte %zu", i);
+        }
+    }
+
+    if (ngx_http_vlm_json_utf8(id.data, id.len) != id.len) {
+        return ngx_http_vlm_db_fail(err, code, "Session id is not UTF-8");
+    }
+
+    return OK;
+}
+
+
+int
+ngx_http_vlm_store_session_create(store_t *st, char id[37], err_t *err)
+{
+    text_t  t;
+
+    if (ngx_http_vlm_file_uuid(id) != 0) {
+        return ngx_http_vlm_db_fail(err, NGX_HTTP_VLM_STORE_EIO,
+                                    "no random numbers for a session id");
+    }
+
+    t.data = id;
+    t.len = 36;
+
+    return ngx_http_vlm_store_session_ensure(st, t, err);
+}
+
+
+/* Most of the time the session is there: reading it waits for no writer. */
+
+int
+ngx_http_vlm_store_session_ensure(store_t *st, text_t id, err_t *err)
+{
+    int        rc;
+    session_t  row;
+
+    rc = ngx_http_vlm_store_id(id, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_READ, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = session_get(st, id, &row, err);
+
+    rc = ngx_http_vlm_db_leave(st->db, rc, err);
+    if (rc != NOTFOUND) {
+        return rc;
+    }
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_WRITE, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = session_add(st, id, err);
+
+    return ngx_http_vlm_db_leave(st->db, rc, err);
+}
+
+
+static int
+session_add(store_t *st, text_t id, err_t *err)
+{
+    ngx_http_vlm_db_stmt_t  add;
+
+    add = NGX_HTTP_VLM_DB_SESSION_ADD;
+
+    ngx_http_vlm_db_text(st->db, add, 1, id);
+    ngx_http_vlm_db_int(st->db, add, 2, ngx_http_vlm_db_random());
+    ngx_http_vlm_db_int(st->db, add, 3, now());
+
+    return ngx_http_vlm_db_run(st->db, add, err);
+}
+
+
+static int
+session_get(store_t *st, text_t id, session_t *row, err_t *err)
+{
+    int                     rc;
+    text_t                  image;
+    ngx_http_vlm_db_stmt_t  get;
+
+    get = NGX_HTTP_VLM_DB_SESSION_GET;
+
+    ngx_http_vlm_db_text(st->db, get, 1, id);
+
+    rc = ngx_http_vlm_db_row(st->db, get, err);
+
+    if (rc == NOTFOUND) {
+        return ngx_http_vlm_db_fail(err, NOTFOUND, "Session not found");
+    }
+
+    if (rc != OK) {
+        return rc;
+    }
+
+    row->n = ngx_http_vlm_db_col_int(st->db, get, 0);
+    row->epoch = ngx_http_vlm_db_col_int(st->db, get, 1);
+
+    image = ngx_http_vlm_db_col_text(st->db, get, 2);
+
+    if (image.data == NULL || image.len > NGX_HTTP_VLM_STORE_NAME) {
+        image.data = "";
+        image.len = 0;
+    }
+
+    memcpy(row->image, image.data, image.len);
+    row->image[image.len] = '\0';
+
+    ngx_http_vlm_db_end(st->db, get);
+
+    return OK;
+}
+
+
+static int
+session_get_epoch(store_t *st, text_t id, int64_t epoch, session_t *row,
+    err_t *err)
+{
+    int  rc;
+
+    rc = session_get(st, id, row, err);
+
+    if (rc == NOTFOUND || (rc == OK && row->epoch != epoch)) {
+        return ngx_http_vlm_db_fail(err, GONE, "Session was reset or deleted"
+                                    " meanwhile");
+    }
+
+    return rc;
+}
+
+
+int
+ngx_http_vlm_store_session_delete(store_t *st, text_t id, err_t *err)
+{
+    int        rc;
+    session_t  row;
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_WRITE, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = session_get(st, id, &row, err);
+
+    if (rc == OK) {
+        ngx_http_vlm_db_int(st->db, NGX_HTTP_VLM_DB_ENTRY_CLEAR, 1, row.n);
+        rc = ngx_http_vlm_db_run(st->db, NGX_HTTP_VLM_DB_ENTRY_CLEAR, err);
+    }
+
+    if (rc == OK) {
+        ngx_http_vlm_db_int(st->db, NGX_HTTP_VLM_DB_SESSION_DROP, 1, row.n);
+        rc = ngx_http_vlm_db_run(st->db, NGX_HTTP_VLM_DB_SESSION_DROP, err);
+    }
+
+    return ngx_http_vlm_db_leave(st->db, rc, err);
+}
+
+
+int
+ngx_http_vlm_store_session_reset(store_t *st, text_t id, err_t *err)
+{
+    int                     rc;
+    session_t               row;
+    ngx_http_vlm_db_stmt_t  reset;
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_WRITE, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = session_get(st, id, &row, err);
+
+    if (rc == OK) {
+        ngx_http_vlm_db_int(st->db, NGX_HTTP_VLM_DB_ENTRY_CLEAR, 1, row.n);
+        rc = ngx_http_vlm_db_run(st->db, NGX_HTTP_VLM_DB_ENTRY_CLEAR, err);
+    }
+
+    if (rc == OK) {
+        reset = NGX_HTTP_VLM_DB_SESSION_RESET;
+
+        ngx_http_vlm_db_int(st->db, reset, 1, row.n);
+        ngx_http_vlm_db_int(st->db, reset, 2, now());
+        ngx_http_vlm_db_int(st->db, reset, 3, ngx_http_vlm_db_random());
+
+        rc = ngx_http_vlm_db_run(st->db, reset, err);
+    }
+
+    return ngx_http_vlm_db_leave(st->db, rc, err);
+}
+
+
+int
+ngx_http_vlm_store_session_count(store_t *st, uint64_t *n, err_t *err)
+{
+    int                     rc;
+    ngx_http_vlm_db_stmt_t  count;
+
+    *n = 0;
+    count = NGX_HTTP_VLM_DB_SESSION_COUNT;
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_READ, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = ngx_http_vlm_db_row(st->db, count, err);
+
+    if (rc == OK) {
+        *n = (uint64_t) ngx_http_vlm_db_col_int(st->db, count, 0);
+        ngx_http_vlm_db_end(st->db, count);
+    }
+
+    return ngx_http_vlm_db_leave(st->db, rc, err);
+}
+
+
+int
+ngx_http_vlm_store_session_image(store_t *st, text_t id, int64_t epoch,
+    text_t image, err_t *err)
+{
+    int        rc;
+    session_t  row;
+
+    rc = image_name(&image, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_WRITE, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = session_get_epoch(st, id, epoch, &row, err);
+
+    if (rc == OK) {
+        rc = session_touch(st, &row, image, err);
+    }
+
+    return ngx_http_vlm_db_leave(st->db, rc, err);
+}
+
+
+static int
+session_touch(store_t *st, const session_t *row, text_t image, err_t *err)
+{
+    ngx_http_vlm_db_stmt_t  touch;
+
+    touch = NGX_HTTP_VLM_DB_SESSION_TOUCH;
+
+    ngx_http_vlm_db_int(st->db, touch, 1, row->n);
+    ngx_http_vlm_db_int(st->db, touch, 2, now());
+    ngx_http_vlm_db_text(st->db, touch, 3, image);
+
+    return ngx_http_vlm_db_run(st->db, touch, err);
+}
+
+
+/* ---- turns ---- */
+
+
+int
+ngx_http_vlm_store_session_append(store_t *st, text_t id, int64_t epoch,
+    const ngx_http_vlm_store_turn_t *turn, size_t *turn_number,
+    int *context_used, err_t *err)
+{
+    int                        rc;
+    int64_t                    n;
+    session_t                  row;
+    ngx_http_vlm_store_turn_t  t;
+
+    t = *turn;
+
+    rc = turn_check(&t, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_WRITE, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    n = 0;
+
+    rc = session_get_epoch(st, id, epoch, &row, err);
+
+    if (rc == OK) {
+        rc = turn_add(st, &row, &t, &n, err);
+    }
+
+    if (rc == OK) {
+        rc = session_touch(st, &row, t.image, err);
+    }
+
+    *turn_number = (size_t) n;
+    *context_used = n > 2;
+
+    return ngx_http_vlm_db_leave(st->db, rc, err);
+}
+
+
+static int
+turn_check(ngx_http_vlm_store_turn_t *turn, err_t *err)
+{
+    if (turn->message.data == NULL || turn->answer.data == NULL
+        || turn->message.len > NGX_HTTP_VLM_STORE_TEXT
+        || turn->answer.len > NGX_HTTP_VLM_STORE_TEXT
+        || turn->thinking.len > NGX_HTTP_VLM_STORE_TEXT
+        || turn->task.len > NGX_HTTP_VLM_STORE_NAME
+        || turn->output.len > NGX_HTTP_VLM_STORE_NAME)
+    {
+        return ngx_http_vlm_db_fail(err, NGX_HTTP_VLM_STORE_EINPUT,
+                                    "Turn of %zu and %zu bytes, %u each can"
+                                    " be kept", turn->message.len,
+                                    turn->answer.len,
+                                    NGX_HTTP_VLM_STORE_TEXT);
+    }
+
+    return image_name(&turn->image, err);
+}
+
+
+/* keeps the file's name alone: the store's directory may move */
+
+static int
+image_name(text_t *image, err_t *err)
+{
+    const char  *slash;
+
+    if (image->data == NULL) {
+        return OK;
+    }
+
+    slash = memrchr(image->data, '/', image->len);
+
+    if (slash != NULL) {
+        image->len -= (size_t) (slash + 1 - image->data);
+        image->data = slash + 1;
+    }
+
+    if (!ngx_http_vlm_file_plain(image->data, image->len)) {
+        return ngx_http_vlm_db_fail(err, NGX_HTTP_VLM_STORE_EINPUT,
+                                    "Not the name of an upload");
+    }
+
+    return OK;
+}
+
+
+/* the pair, the oldest entries out, the number that are left */
+
+static int
+turn_add(store_t *st, const session_t *row,
+    const ngx_http_vlm_store_turn_t *turn, int64_t *n, err_t *err)
+{
+    int                     rc;
+    ngx_http_vlm_db_stmt_t  trim;
+
+    rc = entry_add(st, row, turn, NGX_HTTP_VLM_STORE_USER, err);
+
+    if (rc == OK) {
+        rc = entry_add(st, row, turn, NGX_HTTP_VLM_STORE_ASSISTANT, err);
+    }
+
+    if (rc == OK) {
+        trim = NGX_HTTP_VLM_DB_ENTRY_TRIM;
+
+        ngx_http_vlm_db_int(st->db, trim, 1, row->n);
+        ngx_http_vlm_db_int(st->db, trim, 2, NGX_HTTP_VLM_STORE_ENTRIES);
+
+        rc = ngx_http_vlm_db_run(st->db, trim, err);
+    }
+
+    if (rc == OK) {
+        rc = entry_count(st, row, n, err);
+    }
+
+    return rc;
+}
+
+
+static int
+entry_add(store_t *st, const session_t *row,
+    const ngx_http_vlm_store_turn_t *turn, ngx_http_vlm_store_role_t role,
+    err_t *err)
+{
+    int64_t                 time;
+    ngx_http_vlm_db_stmt_t  add;
+
+    time = now();
+    add = NGX_HTTP_VLM_DB_ENTRY_ADD;
+
+    ngx_http_vlm_db_int(st->db, add, 1, row->n);
+    ngx_http_vlm_db_int(st->db, add, 2, (int64_t) role);
+    ngx_http_vlm_db_text(st->db, add, 4, turn->image);
+    ngx_http_vlm_db_text(st->db, add, 5, turn->task);
+
+    if (role == NGX_HTTP_VLM_STORE_USER) {
+        ngx_http_vlm_db_text(st->db, add, 3, turn->message);
+
+        if (turn->asked > 0 && turn->asked < time) {
+            time = turn->asked;
+        }
+
+    } else {
+        ngx_http_vlm_db_text(st->db, add, 3, turn->answer);
+        ngx_http_vlm_db_text(st->db, add, 6, turn->thinking);
+        ngx_http_vlm_db_text(st->db, add, 7, turn->output);
+    }
+
+    ngx_http_vlm_db_int(st->db, add, 8, time);
+
+    return ngx_http_vlm_db_run(st->db, add, err);
+}
+
+
+static int
+entry_count(store_t *st, const session_t *row, int64_t *n, err_t *err)
+{
+    int                     rc;
+    ngx_http_vlm_db_stmt_t  count;
+
+    *n = 0;
+    count = NGX_HTTP_VLM_DB_ENTRY_COUNT;
+
+    ngx_http_vlm_db_int(st->db, count, 1, row->n);
+
+    rc = ngx_http_vlm_db_row(st->db, count, err);
+
+    if (rc == OK) {
+        *n = ngx_http_vlm_db_col_int(st->db, count, 0);
+        ngx_http_vlm_db_end(st->db, count);
+    }
+
+    return rc;
+}
+
+
+/* ---- loading ---- */
+
+
+int
+ngx_http_vlm_store_session_load(store_t *st, text_t id, size_t max,
+    ngx_http_vlm_store_loaded_t *loaded, err_t *err)
+{
+    int        rc;
+    session_t  row;
+
+    memset(loaded, 0, sizeof(*loaded));
+
+    rc = ngx_http_vlm_db_enter(st->db, NGX_HTTP_VLM_DB_READ, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    rc = session_get(st, id, &row, err);
+
+    if (rc == OK) {
+        rc = entries_load(st, &row, max, loaded, err);
+    }
+
+    rc = ngx_http_vlm_db_leave(st->db, rc, err);
+
+    if (rc != OK) {
+        ngx_http_vlm_store_loaded_free(loaded);
+    }
+
+    return rc;
+}
+
+
+static int
+entries_load(store_t *st, const session_t *row, size_t max,
+    ngx_http_vlm_store_loaded_t *loaded, err_t *err)
+{
+    int                     rc;
+    int64_t                 total;
+    ngx_http_vlm_db_stmt_t  list;
+
+    if (max > NGX_HTTP_VLM_STORE_ENTRIES) {
+        max = NGX_HTTP_VLM_STORE_ENTRIES;
+    }
+
+    rc = entry_count(st, row, &total, err);
+    if (rc != OK) {
+        return rc;
+    }
+
+    loaded->epoch = row->epoch;
+    loaded->total = (size_t) total;
+
+    if (row->image[0] != '\0') {
+        loaded->image = upload_path(st, row->image);
+        if (loaded->image == NULL) {
+            goto no_memory;
+        }
+    }
+
+    loaded->entries = calloc(max + 1, sizeof(ngx_http_vlm_store_entry_t));
+    if (loaded->entries == NULL) {
+        goto no_memory;
+    }
+
+    list = NGX_HTTP_VLM_DB_ENTRY_LIST;
+
+    ngx_http_vlm_db_int(st->db, list, 1, row->n);
+    ngx_http_vlm_db_int(st->db, list, 2, (int64_t) max);
+
+    while ((rc = ngx_http_vlm_db_row(st->db, list, err)) == OK) {
+
+        if (entry_load(st, &loaded->entries[loaded->n++]) != 0) {
+            ngx_http_vlm_db_end(st->db, list);
+            goto no_memory;
+        }
+    }
+
+    return rc == NOTFOUND ? OK : rc;
+
+no_memory:
+
+    return ngx_http_vlm_db_fail(err, NGX_HTTP_VLM_STORE_EIO,
+                                "no memory for a session's turns");
+}
+
+
+static int
+entry_load(store_t *st, ngx_http_vlm_store_entry_t *e)
+{
+    text_t                  name;
+    ngx_http_vlm_db_stmt_t  list;
+
+    list = NGX_HTTP_VLM_DB_ENTRY_LIST;
+
+    e->role = ngx_http_vlm_db_col_int(st->db, list, 0) == 0
+              ? NGX_HTTP_VLM_STORE_USER : NGX_HTTP_VLM_STORE_ASSISTANT;
+
+    iso_time(e->time, sizeof(e->time),
+             ngx_http_vlm_db_col_int(st->db, list, 6));
+
+    if (copy(st, 1, &e->content) != 0 || copy(st, 3, &e->task) != 0
+        || copy(st, 4, &e->thinking) != 0 || copy(st, 5, &e->output) != 0)
+    {
+        return -1;
+    }
+
+    name = ngx_http_vlm_db_col_text(st->db, list, 2);
+
+    if (name.data != NULL) {
+        e->image.data = upload_path(st, name.data);
+        if (e->image.data == NULL) {
+            return -1;
+        }
+
+        e->image.len = strlen(e->image.data);
+    }
+
+    return 0;
+}
+
+
+/* a column of the list, with a zero behind it; NULL stays NULL */
+
+static int
+copy(store_t *st, int i, text_t *t)
+{
+    char    *p;
+    text_t   src;
+
+    src = ngx_http_vlm_db_col_text(st->db, NGX_HTTP_VLM_DB_ENTRY_LIST, i);
+
+    if (src.data == NULL) {
+        return 0;
+    }
+
+    p = malloc(src.len + 1);
+    if (p == NULL) {
+        return -1;
+    }
+
+    memcpy(p, src.data, src.len);
+    p[src.len] = '\0';
+
+    t->data = p;
+    t->len = src.len;
+
+    return 0;
+}
+
+
+static char *
+upload_path(store_t *st, const char *name)
+{
+    char  *path;
+
+    return asprintf(&path, "%s/uploads/%s", st->dir, name) < 0 ? NULL : path;
+}
+
+
+void
+ngx_http_vlm_store_loaded_free(ngx_http_vlm_store_loaded_t *loaded)
+{
+    size_t                       i;
+    ngx_http_vlm_store_entry_t  *e;
+
+    for (i = 0; i < loaded->n; i++) {
+        e = &loaded->entries[i];
+
+        free((void *) e->content.data);
+        free((void *) e->image.data);
+        free((void *) e->task.data);
+        free((void *) e->thinking.data);
+        free((void *) e->output.data);
+    }
+
+    free(loaded->entries);
+    free(loaded->image);
+    memset(loaded, 0, sizeof(*loaded));
+}
+
+
+/* as Python's datetime.isoformat() of a local time: no zone */
+
+static void
+iso_time(char *buf, size_t size, int64_t us)
+{
+    size_t     n;
+    time_t     sec;
+    struct tm  tm;
+
+    sec = (time_t) (us / 1000000);
+
+    if (us < 0 || localtime_r(&sec, &tm) == NULL) {
+        (void) snprintf(buf, size, "1970-01-01T00:00:00.000000");
+        return;
+    }
+
+    n = strftime(buf, size, "%Y-%m-%dT%H:%M:%S", &tm);
+
+    (void) snprintf(buf + n, size - n, ".%06d", (int) (us % 1000000));
+}
+
+
+static int64_t
+now(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_REALTIME, &ts);
+
+    return (int64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
