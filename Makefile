@@ -101,7 +101,7 @@ TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O)/http \
 HTTP_PLAIN     = $(filter-out %_test.c %_fuzz.c,\
                    $(shell grep -Ls 'ngx_config.h\|"ngx_http_vlm.h"' http/*.c))
 HTTP_TESTS     = $(patsubst %.c,$(O)/%,$(wildcard http/*_test.c))
-HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson) -pthread
+HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson libutf8proc) -pthread
 
 http-tests: $(HTTP_TESTS)
 
@@ -110,7 +110,9 @@ $(O)/http/%_test: http/%_test.c $(HTTP_PLAIN) $(wildcard http/*.h)
 	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $< $(HTTP_PLAIN) $(HTTP_LIBS)
 
 # Checkpoints of random weights, and the vocabulary that Qwen's models share.
-fixtures: $(O)/random-checkpoint build/qwen-tokenizer/done
+fixtures: checkpoints build/qwen-tokenizer/done
+
+checkpoints: $(O)/random-checkpoint
 	@t/make-checkpoints $(O)/random-checkpoint build/fidelity
 
 build/qwen-tokenizer/done: t/fixtures/text/qwen.py | build/venv/done
@@ -119,6 +121,7 @@ build/qwen-tokenizer/done: t/fixtures/text/qwen.py | build/venv/done
 
 build/venv/done: | deps-test
 	python3 -m venv build/venv
+	build/venv/bin/pip install -q --disable-pip-version-check --no-deps dashscope
 	@touch $@
 
 # Compiled a second time, apart, and run with nginx in front; any report is a failure.
@@ -183,5 +186,6 @@ deps-fuzz:
 clean:
 	rm -rf build engine/build run t/servroot
 
-.PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests fixtures \
+.PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests \
+        fixtures checkpoints \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz clean

@@ -1,0 +1,838 @@
+# Every mistake that nginx -t finds, with the sentence that it says.
+
+use Test::Nginx::Socket;
+
+use Cwd qw(cwd);
+
+log_level('notice');
+no_shuffle();
+
+$ENV{TEST_NGINX_MODEL} ||= cwd() . '/demo/model';
+$ENV{TEST_NGINX_ROOT} = server_root();
+
+plan tests => repeat_each() * (blocks() * 2);
+
+run_tests();
+
+__DATA__
+
+=== TEST 1: an unknown parameter is named
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        slot 4;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown parameter "slot" in vlm_engine "demo"
+
+
+
+=== TEST 2: a parameter may be there once
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        slots 2;
+        slots 4;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+duplicate parameter "slots" in vlm_engine "demo"
+
+
+
+=== TEST 3: a parameter says how many values it takes
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        slots 2 3;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+"slots" has 2 values, it takes 1
+
+
+
+=== TEST 4: a parameter without a value
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        slots;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+"slots" has 0 values, it takes 1
+
+
+
+=== TEST 5: device is one of four
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device tpu;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+device "tpu" is none of auto, cpu, cuda, cuda:N
+
+
+
+=== TEST 6: a device number is a number
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device cuda:x;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+device "cuda:x" is none of auto, cpu, cuda, cuda:N
+
+
+
+=== TEST 7: ops is one of three
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device cpu ops=sse;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+"ops=sse" is none of ops=plain, ops=avx2, ops=avx512
+
+
+
+=== TEST 8: ops is for the CPU
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device auto ops=avx2;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+"ops=avx2" is for device cpu, not "auto"
+
+
+
+=== TEST 9: weights is one of three
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        weights int4;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+weights "int4" is none of int8, bf16, f32
+
+
+
+=== TEST 10: memory is a size
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        memory lots;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+memory "lots" is not a size of at least 1m
+
+
+
+=== TEST 11: memory of nothing
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        memory 0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+memory "0" is not a size of at least 1m
+
+
+
+=== TEST 12: a context has a smallest length
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        context 63;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+context "63" is not a number of tokens from 64 to 1m
+
+
+
+=== TEST 13: a context is a number
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        context long;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+context "long" is not a number of tokens from 64 to 1m
+
+
+
+=== TEST 14: slots has an upper bound
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        slots 257;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+slots "257" is not a number from 1 to 256
+
+
+
+=== TEST 15: no slots at all
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        slots 0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+slots "0" is not a number from 1 to 256
+
+
+
+=== TEST 16: max_pixels holds a cell at least
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        max_pixels 783;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+max_pixels "783" is not a number from 784 to 100000000
+
+
+
+=== TEST 17: max_tokens is a number
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        max_tokens -1;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+max_tokens "-1" is not a number from 1 to 1048576
+
+
+
+=== TEST 18: an answer needs room for its prompt
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        context 64;
+        max_tokens 64;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+max_tokens 64 leaves no room for a prompt in context 64
+
+
+
+=== TEST 19: sampling knows its names
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        sampling heat=1;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown value "heat=1" in sampling
+
+
+
+=== TEST 20: sampling takes a name once
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        sampling top_p=1 top_p=0.5;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+duplicate value "top_p=0.5" in sampling
+
+
+
+=== TEST 21: temperature has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        sampling temperature=5.1;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+sampling temperature=5.1 is not from 0 to 5
+
+
+
+=== TEST 22: top_k is a whole number
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        sampling top_k=1.5;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+sampling top_k=1.5 is not a whole number from 0 to 1000
+
+
+
+=== TEST 23: top_p has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        sampling top_p=0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+sampling top_p=0 is not from 0.01 to 1
+
+
+
+=== TEST 24: repetition_penalty has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        sampling repetition_penalty=11;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+sampling repetition_penalty=11 is not from 0.1 to 10
+
+
+
+=== TEST 25: thinking is one of three
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        thinking maybe;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+thinking "maybe" is none of on, off, auto
+
+
+
+=== TEST 26: threads has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        threads 0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+threads "0" is not a number from 1 to 1024
+
+
+
+=== TEST 27: the engine has a thread pool of its own
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        thread_pool default;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+thread_pool "default" is for files and pictures: the engine needs one of its own
+
+
+
+=== TEST 28: prepare has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        prepare 33;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+prepare "33" is not a number from 1 to 32
+
+
+
+=== TEST 29: queue has bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        queue 0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+queue "0" is not a number from 1 to 100000
+
+
+
+=== TEST 30: queue knows its values
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        queue 4 time=1s;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown value "time=1s" in queue
+
+
+
+=== TEST 31: queue timeout is a time
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        queue 4 timeout=soon;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+queue timeout "soon" is not a time from 1ms to 1d
+
+
+
+=== TEST 32: timeout is a time
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        timeout 2d;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+timeout "2d" is not a time from 1ms to 1d
+
+
+
+=== TEST 33: a socket has a longest path
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        socket /tmp/ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+a unix socket's path may have 107: set "socket"
+
+
+
+=== TEST 34: memory that is too small says what is needed
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        memory 1m;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+vlm_engine "demo": 
+
+
+
+=== TEST 35: an engine needs a model
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+no "model" in vlm_engine "demo"
+
+
+
+=== TEST 36: a model that is not there
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model /nowhere/at/all;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+/nowhere/at/all
+
+
+
+=== TEST 37: a directory that is no checkpoint
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model html;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+config.json
+
+
+
+=== TEST 38: a name is a word
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine "a b" {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+vlm_engine name "a b" is not 1 to 32 letters, digits, "-" or "_"
+
+
+
+=== TEST 39: a name is declared once
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+duplicate vlm_engine "demo"
+
+
+
+=== TEST 40: vlm_pass names an engine that is there
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass robot; }
+--- must_die
+--- error_log
+unknown vlm_engine "robot" in 
+
+
+
+=== TEST 41: vlm_pass stands once in a location
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; vlm_pass demo; }
+--- must_die
+--- error_log
+"vlm_pass" directive is duplicate
+
+
+
+=== TEST 42: vlm_pass takes one name
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass; }
+--- must_die
+--- error_log
+invalid number of arguments in "vlm_pass" directive
+
+
+
+=== TEST 43: the inner server is not for people
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    vlm_inner demo;
+--- must_die
+--- error_log
+"vlm_inner" directive is written by vlm_engine only
+
+
+
+=== TEST 44: the thread pool must be there
+--- main_config
+worker_rlimit_nofile 1024;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown thread pool "vlm"
+
+
+
+=== TEST 45: the plan is printed, and the first request needs no more
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr/\[notice\] .*vlm_engine "demo": \d+m planned \(weights \d+m, vision \d+m, kv \d+m, workspace \d+m, device \d+m\), memory is not bounded/]
+
+
+
+=== TEST 46: every parameter at once, and vlm_pass before vlm_engine
+--- main_config
+thread_pool engine threads=1;
+--- http_config
+    server {
+        listen unix:$TEST_NGINX_ROOT/logs/other.sock;
+        location / { vlm_pass full; }
+    }
+
+    vlm_engine full {
+        model $TEST_NGINX_MODEL;
+        device cpu ops=plain;
+        weights f32;
+        memory 2g;
+        context 1k;
+        slots 2;
+        max_pixels 200704;
+        max_tokens 128;
+        sampling temperature=0.5 top_k=20 top_p=0.9 repetition_penalty=1.1;
+        thinking off;
+        threads 1;
+        thread_pool engine;
+        prepare 1;
+        queue 8 timeout=10s;
+        timeout 30s;
+        store logs/vlm;
+        socket logs/engine.sock;
+    }
+--- config
+    location /api/ { vlm_pass full; }
+--- request
+GET /api/tasks
+--- no_error_log
+[error]
+
+
+
+=== TEST 47: two engines, each with a pool of its own
+--- main_config
+thread_pool vlm threads=1;
+thread_pool other threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+
+    vlm_engine Second-1 {
+        model $TEST_NGINX_MODEL;
+        store logs/second;
+        thread_pool other;
+        slots 1;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+    location /other/api/ { vlm_pass second-1; }
+--- request
+GET /api/tasks
+--- no_error_log
+[error]

@@ -1,0 +1,196 @@
+# The walls between the layers, by grep: engine/ knows no nginx, the nginx side
+# knows one header of the engine, CUDA is called in cuda/ only, a library from
+# one file of a layer, and the module exports what nginx looks up.
+
+use strict;
+use warnings;
+
+use File::Find ();
+use Test::More;
+
+my @C = sources(qr/\.(?:c|h|cu|cuh|cpp)$/, grep { -d } qw(engine cuda http));
+push @C, glob '*.c';
+
+my @ENGINE = grep { m{^engine/} } @C;
+my @CUDA   = grep { m{^cuda/} } @C;
+my @HTTP   = grep { m{^http/|^[^/]+$} } @C;
+my $TOPICS = 'base|text|chat|image|load|model|run|ops';
+my @SERVER = grep { !/_(?:test|fuzz)\.c$/ } @ENGINE, @HTTP;
+
+cmp_ok(scalar @ENGINE, '>', 10, 'there is an engine to look at');
+cmp_ok(scalar @HTTP, '>', 5, 'there is a server to look at');
+
+
+# ---- the three layers ------------------------------------------------------
+
+none('engine/ and cuda/ never say ngx_', qr/\bngx_/, @ENGINE, @CUDA);
+
+none('the nginx side includes engine/vlm.h and no other header of the engine',
+     qr{^\s*#\s*include\s*"(?:\.\./)*(?:engine/(?!vlm\.h")|(?:$TOPICS)/)}, @HTTP);
+
+none('the engine includes nothing of the nginx side',
+     qr{^\s*#\s*include\s*[<"].*(?:http/|nginx)}, @ENGINE, @CUDA);
+
+none('CUDA is called in cuda/ only',
+     qr/\b(?:cuda[A-Z]\w*|cu[A-Z][a-z]\w*)\s*\(/, @ENGINE, @HTTP);
+
+
+# ---- a library is called from one file of a layer --------------------------
+
+my @libraries = (
+    ['pcre2',    qr{<pcre2\.h>},            'engine/text/split.c'],
+    ['utf8proc', qr{<utf8proc\.h>},         'engine/text/norm.c'],
+    ['stb',      qr{[<"](?:stb/)?stb_},     'engine/image/stb.c'],
+    ['webp',     qr{<webp/},                'engine/image/webp.c'],
+    ['cJSON',    qr{[<"](?:cjson/)?cJSON\.h}i, 'engine/base/json.c'],
+    ['sqlite',   qr{<sqlite3\.h>},          ''],
+);
+
+for my $library (@libraries) {
+    my ($name, $include, $where) = @$library;
+
+    $include = qr/^\s*#\s*include\s*$include/;
+
+    my @engine = grep { has($_, $include) } grep { m{^engine/} } @SERVER;
+    my @http = grep { has($_, $include) } grep { !m{^engine/} } @SERVER;
+
+    is("@engine", $where, "$name in the engine: one file or none");
+    cmp_ok(scalar @http, '<=', 1, "$name on the nginx side: one file or none")
+        or diag(join "\n", @http);
+}
+
+
+# ---- what a server must not do ---------------------------------------------
+
+none('nothing ends the process: no exit, abort or assert',
+     qr/(?<![\w_>.])(?:exit|abort|assert|_exit)\s*\(/,
+     grep { !m{^engine/cli/} } @SERVER);
+
+none('the engine reads no environment variables', qr/\bgetenv\s*\(/,
+     grep { m{^engine/} && !m{^engine/cli/} } @SERVER);
+
+none('no file is built with -ffast-math', qr/-ffast-math\s+[^,]|-Ofast/,
+     grep { -e } qw(Makefile engine/Makefile cuda/Makefile config config.make));
+
+none('nothing is left open', qr/\b(?:TODO|FIXME|XXX)\b/, @C);
+
+
+# ---- how the code reads ----------------------------------------------------
+
+none('the nginx side has 80 columns', qr/^.{81,}/, @HTTP);
+none('the engine has 100 columns', qr/^.{101,}/, @ENGINE, @CUDA);
+none('there are no tabs', qr/\t/, @C);
+
+my @long = grep { lines($_) > 1000 } @C;
+
+ok(!@long, 'no file has more than 1,000 lines')
+    or diag(join "\n", @long);
+
+my @silent = grep { !opens_with_comment($_) } grep { /\.c$/ } @SERVER;
+
+ok(!@silent, 'every file says first what it holds')
+    or diag(join "\n", @silent);
+
+
+# ---- the module ------------------------------------------------------------
+
+my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES}
+                          || 'build/ngx_http_vlm_module.so';
+my %exported = map { $_ => 1 } grep { length }
+               map { (split)[2] } `nm -D --defined-only $module`;
+
+is(join(' ', sort keys %exported),
+   'ngx_http_vlm_module ngx_module_names ngx_module_order ngx_modules',
+   'the module exports what nginx looks up, and nothing else');
+
+done_testing();
+
+
+sub sources {
+    my ($pattern, @dirs) = @_;
+
+    my @files;
+
+    File::Find::find({ no_chdir => 1, wanted => sub {
+        $File::Find::prune = 1 if -d && m{^engine/build$};
+        push @files, $_ if -f && $_ =~ $pattern;
+    } }, @dirs) if @dirs;
+
+    return sort @files;
+}
+
+
+sub has {
+    my ($file, $pattern) = @_;
+
+    open my $in, '<', $file or return 0;
+
+    while (defined(my $line = <$in>)) {
+        return 1 if $line =~ $pattern;
+    }
+
+    return 0;
+}
+
+
+# A line that speaks of something in a comment is no breach.
+sub none {
+    my ($name, $pattern, @files) = @_;
+
+    my @found;
+
+    for my $file (@files) {
+        open my $in, '<:encoding(UTF-8)', $file or next;
+        my $comment = 0;
+
+        while (my $line = <$in>) {
+            chomp(my $code = $line);
+
+            if ($pattern !~ /TODO|\\t|\.\{/) {
+                $code = strip($code, \$comment);
+            }
+
+            push @found, "$file:$.: $line" if $code =~ $pattern;
+        }
+    }
+
+    ok(!@found, $name) or diag(join '', @found[0 .. (@found > 9 ? 9 : $#found)]);
+}
+
+
+sub strip {
+    my ($code, $comment) = @_;
+
+    if ($$comment) {
+        return '' unless $code =~ s{^.*?\*/}{};
+        $$comment = 0;
+    }
+
+    $code =~ s{/\*.*?\*/}{}g;
+    $code =~ s{//.*$}{};
+    $code =~ s{"(?:[^"\\]|\\.)*"}{""}g unless $code =~ /#\s*include/;
+    $$comment = 1 if $code =~ s{/\*.*$}{};
+
+    return $code;
+}
+
+
+sub lines {
+    my ($file) = @_;
+
+    open my $in, '<', $file or return 0;
+    my $n = 0;
+    $n++ while defined(my $line = <$in>);
+
+    return $n;
+}
+
+
+sub opens_with_comment {
+    my ($file) = @_;
+
+    open my $in, '<', $file or return 0;
+    local $/;
+
+    return <$in> =~ m{^\s*/\*};
+}
