@@ -1,0 +1,45 @@
+/*
+ * What the first bytes of a picture's file say, read without decoding anything.  Everything that
+ * a decoder is later trusted with has passed the limits below.
+ */
+
+#ifndef VLM_HEADER_H
+#define VLM_HEADER_H
+
+#include "base/err.h"
+
+#define VLM_MAX_PICTURE_FILE    (64u << 20)        /* bytes; client_max_body_size is the same */
+#define VLM_MAX_PICTURE_SIDE    32768u             /* pixels */
+#define VLM_MAX_PICTURE_PIXELS  40000000u          /* a 40 megapixel camera's */
+
+/*
+ * The most that the decoding of one picture may hold at a time, in bytes.  Enough for every kind
+ * at 40 megapixels but two that nobody sends: 16-bit RGBA PNG (16 bytes a pixel, up to 24
+ * megapixels) and progressive JPEG without chroma subsampling (12 bytes, up to 32).
+ */
+#define VLM_MAX_PICTURE_MEMORY  (384u << 20)
+
+typedef enum { VLM_JPEG, VLM_PNG, VLM_GIF, VLM_BMP, VLM_WEBP } vlm_picture_kind_t;
+
+typedef struct {
+    vlm_picture_kind_t  kind;
+    uint32_t            width, height;             /* as stored: orientation is not applied */
+    uint32_t            orientation;               /* EXIF's, 1 to 8; 1 where nothing is said */
+    int                 alpha;                     /* 1: pixels may be transparent */
+    uint32_t            frame_x, frame_y;          /* GIF, WebP: where the first frame lies; */
+    uint32_t            frame_width, frame_height; /* of the other kinds, the whole picture */
+    size_t              data_at, data_bytes;       /* WebP: the range that its decoder takes */
+} vlm_header_t;
+
+/*
+ *   data, bytes   a whole file
+ *   returns       0 and *h; or -1: VLM_EINPUT it is none of the five kinds, or cut off, or says
+ *                 what cannot be; VLM_ELIMIT a limit above, with both numbers
+ *
+ * Linear in bytes, allocates nothing.
+ */
+int vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err);
+
+const char *vlm_picture_kind_name(vlm_picture_kind_t kind);    /* "JPEG", ... */
+
+#endif

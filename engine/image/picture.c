@@ -1,0 +1,210 @@
+/*
+ * From the bytes of a file to patches: header, decode, lay over white, turn upright, resize, cut.
+ * Every refusal that the header allows comes before the first pixel is decoded.
+ */
+
+#include "image/picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "base/size.h"
+#include "image/gif.h"
+#include "image/header.h"
+#include "image/orient.h"
+#include "image/patch.h"
+#include "image/resize.h"
+#include "image/stb.h"
+#include "image/webp.h"
+
+
+/* Pixels as a browser shows them on a white page: RGBA to RGB, in place. */
+static void
+lay_over_white(uint8_t *p, size_t n_pixels)
+{
+    size_t    i;
+    uint32_t  c, alpha;
+
+    for (i = 0; i < n_pixels; i++) {
+        alpha = p[4 * i + 3];
+
+        for (c = 0; c < 3; c++) {
+            p[3 * i + c] = (uint8_t) ((alpha * p[4 * i + c] + (255 - alpha) * 255 + 127) / 255);
+        }
+    }
+}
+
+
+/* u8 [height][width][3] as stored, or NULL. */
+static uint8_t *
+decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
+{
+    int       alpha;
+    uint8_t  *p;
+
+    alpha = h->alpha;
+
+    switch (h->kind) {
+
+    case VLM_GIF:
+        p = vlm_gif_decode(h, data, bytes, err);
+        alpha = 1;
+        break;
+
+    case VLM_WEBP:
+        p = vlm_webp_decode(h, data, bytes, err);
+        break;
+
+    default:
+        p = vlm_stb_decode(h, data, bytes, err);
+        break;
+    }
+
+    if (p != NULL && alpha) {
+        lay_over_white(p, (size_t) h->width * h->height);
+    }
+
+    return p;
+}
+
+
+/* Sizes of a picture upright and resized, from its header alone. */
+static int
+measure(vlm_picture_info_t *info, const vlm_header_t *h, const vlm_pixel_config_t *pc,
+        const vlm_vision_config_t *vc, uint64_t max_pixels, vlm_err_t *err)
+{
+    int       turns;
+    uint64_t  low, high;
+
+    turns = vlm_orient_turns(h->orientation);
+    info->width = turns ? h->height : h->width;
+    info->height = turns ? h->width : h->height;
+
+    high = max_pixels < pc->max_pixels ? max_pixels : pc->max_pixels;
+    high = high < VLM_MAX_PICTURE_PIXELS ? high : VLM_MAX_PICTURE_PIXELS;
+    low = pc->min_pixels < high ? pc->min_pixels : high;
+
+    return vlm_smart_resize(info->width, info->height, vc->patch * vc->merge, low, high,
+                            &info->resized_width, &info->resized_height, err);
+}
+
+
+/* The picture upright and at the size of info, u8 [resized_height][resized_width][3]. */
+static uint8_t *
+render(const vlm_picture_info_t *info, const vlm_header_t *h, const void *data, size_t bytes,
+       vlm_err_t *err)
+{
+    uint8_t   *rgb, *small;
+    uint32_t   width, height;
+
+    width = h->width;
+    height = h->height;
+    rgb = decode(h, data, bytes, err);
+
+    if (rgb != NULL) {
+        rgb = vlm_orient(rgb, &width, &height, h->orientation, err);
+    }
+
+    if (rgb == NULL) {
+        return NULL;
+    }
+
+    small = vlm_resize(rgb, width, height, info->resized_width, info->resized_height, err);
+    free(rgb);
+
+    return small;
+}
+
+
+vlm_picture_t *
+vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, uint64_t max_pixels,
+                 const void *data, size_t bytes, vlm_err_t *err)
+{
+    int             rc;
+    uint8_t        *rgb;
+    vlm_header_t    h;
+    vlm_picture_t  *p;
+
+    if (vc->channels != 3) {
+        (void) vlm_fail(err, VLM_EMODEL, "the model takes pictures of %u channels, only 3 are made",
+                        vc->channels);
+        return NULL;
+    }
+
+    p = calloc(1, sizeof(*p));
+
+    if (p == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for a picture");
+        return NULL;
+    }
+
+    if (vlm_header_read(&h, data, bytes, err) != 0
+        || measure(&p->info, &h, pc, vc, max_pixels, err) != 0
+        || (rgb = render(&p->info, &h, data, bytes, err)) == NULL)
+    {
+        goto failed;
+    }
+
+    rc = vlm_patch_layout(p, p->info.resized_width, p->info.resized_height, vc, err);
+    rc = rc == 0 ? vlm_patch_cut(p, rgb, vc, err) : rc;
+    free(rgb);
+
+    if (rc != 0) {
+        goto failed;
+    }
+
+    p->info.tokens = p->n_cells;
+    vlm_sha256(data, bytes, p->sha256);
+
+    return p;
+
+failed:
+
+    vlm_picture_free(p);
+
+    return NULL;
+}
+
+
+void
+vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info)
+{
+    *info = p->info;
+}
+
+
+int
+vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err)
+{
+    int           turns;
+    vlm_header_t  h;
+
+    memset(info, 0, sizeof(*info));
+
+    if (vlm_header_read(&h, data, bytes, err) != 0) {
+        return -1;
+    }
+
+    turns = vlm_orient_turns(h.orientation);
+    info->width = turns ? h.height : h.width;
+    info->height = turns ? h.width : h.height;
+
+    return vlm_aspect_check(info->width, info->height, err);
+}
+
+
+void
+vlm_picture_free(vlm_picture_t *p)
+{
+    if (p == NULL) {
+        return;
+    }
+
+    free(p->pixels);
+    free(p->row);
+    free(p->column);
+    free(p->border);
+    free(p->cell);
+    free(p);
+}

@@ -1,0 +1,38 @@
+/*
+ * The size at which the model sees a picture, and the way there, both to the byte as the family's
+ * own processor does it (qwen-vl-utils over Pillow): what was trained on is what is shown.
+ */
+
+#ifndef VLM_RESIZE_H
+#define VLM_RESIZE_H
+
+#include "base/err.h"
+
+#define VLM_MAX_ASPECT  200u           /* long side over short side; the family's limit */
+
+/* 0, or -1 and VLM_ELIMIT: the sides differ by more than VLM_MAX_ASPECT. */
+int vlm_aspect_check(uint32_t width, uint32_t height, vlm_err_t *err);
+
+/*
+ * The family's smart_resize: sides rounded to multiples of factor (half to even), area brought
+ * between min_pixels and max_pixels with the proportions kept as far as that goes.  Never more
+ * than max_pixels, which the family's formula exceeds for slivers under a tight limit.
+ *
+ *   width, height  1 to VLM_MAX_PICTURE_SIDE
+ *   factor         pixels on a side of a merged cell: patch * merge
+ *   returns        0; or -1: VLM_ELIMIT the aspect, or max_pixels below one cell
+ */
+int vlm_smart_resize(uint32_t width, uint32_t height, uint32_t factor, uint64_t min_pixels,
+                     uint64_t max_pixels, uint32_t *out_width, uint32_t *out_height,
+                     vlm_err_t *err);
+
+/*
+ * Pillow's Image.resize(BICUBIC) of RGB, byte for byte.
+ *
+ *   rgb       u8 [height][width][3]
+ *   returns   u8 [out_height][out_width][3], free()d by the caller; NULL: VLM_EMEMORY
+ */
+uint8_t *vlm_resize(const uint8_t *rgb, uint32_t width, uint32_t height, uint32_t out_width,
+                    uint32_t out_height, vlm_err_t *err);
+
+#endif

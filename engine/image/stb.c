@@ -1,0 +1,119 @@
+/*
+ * stb_image, compiled once, with a purse: what a decoder allocates is counted, and beyond
+ * VLM_MAX_PICTURE_MEMORY there is no more.  So a PNG that unpacks to gigabytes ends here.
+ *
+ * stb_image leaves memory unset that a damaged JPEG does not paint, so that an answer could tell
+ * of other people's pictures; hence calloc().  It shifts and adds signed numbers out of range in
+ * damaged JPEGs; hence -fwrapv in the makefile.
+ */
+
+#include "image/stb.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *purse_alloc(size_t bytes);
+static void *purse_realloc(void *p, size_t bytes);
+static void purse_free(void *p);
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_PNG
+#define STBI_ONLY_BMP
+#define STBI_NO_STDIO
+#define STBI_NO_HDR
+#define STBI_NO_LINEAR
+#define STBI_MAX_DIMENSIONS    VLM_MAX_PICTURE_SIDE
+#define STBI_MALLOC(n)         purse_alloc(n)
+#define STBI_REALLOC(p, n)     purse_realloc(p, n)
+#define STBI_FREE(p)           purse_free(p)
+
+#ifndef VLM_FUZZ                       /* the fuzzer wants to hear of them; a server goes on */
+#define STBI_ASSERT(x)         ((void) 0)
+#endif
+
+#include <stb/stb_image.h>
+
+static __thread size_t  purse_used;    /* bytes that this thread's decoder holds */
+static __thread int     purse_empty;   /* 1: it was refused some */
+
+
+static void *
+purse_alloc(size_t bytes)
+{
+    void  *p;
+
+    if (bytes > VLM_MAX_PICTURE_MEMORY || purse_used > VLM_MAX_PICTURE_MEMORY - bytes) {
+        purse_empty = 1;
+        return NULL;
+    }
+
+    p = calloc(1, bytes);
+    purse_used += p == NULL ? 0 : malloc_usable_size(p);
+
+    return p;
+}
+
+
+static void
+purse_free(void *p)
+{
+    purse_used -= p == NULL ? 0 : malloc_usable_size(p);
+    free(p);
+}
+
+
+/* Old and new are held together for a moment, and are counted so. */
+static void *
+purse_realloc(void *p, size_t bytes)
+{
+    void    *new;
+    size_t   old;
+
+    new = purse_alloc(bytes);
+
+    if (new != NULL && p != NULL) {
+        old = malloc_usable_size(p);
+        memcpy(new, p, old < bytes ? old : bytes);
+        purse_free(p);
+    }
+
+    return new;
+}
+
+
+uint8_t *
+vlm_stb_decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
+{
+    int          width, height, channels;
+    uint8_t     *p;
+    const char  *name;
+
+    purse_used = 0;
+    purse_empty = 0;
+    name = vlm_picture_kind_name(h->kind);
+
+    p = stbi_load_from_memory(data, (int) bytes, &width, &height, &channels, h->alpha ? 4 : 3);
+
+    if (p == NULL && purse_empty) {
+        (void) vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels needs more than %u MB to decode", name,
+                        h->width, h->height, VLM_MAX_PICTURE_MEMORY >> 20);
+        return NULL;
+    }
+
+    if (p == NULL) {
+        (void) vlm_fail(err, VLM_EINPUT, "%s: damaged: %s", name, stbi_failure_reason());
+        return NULL;
+    }
+
+    if ((uint32_t) width != h->width || (uint32_t) height != h->height) {
+        (void) vlm_fail(err, VLM_EINPUT, "%s: its header says %ux%u, its pixels %dx%d", name,
+                        h->width, h->height, width, height);
+        free(p);
+        return NULL;
+    }
+
+    return p;
+}

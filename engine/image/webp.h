@@ -1,0 +1,15 @@
+/* WebP through libwebp: lossy, lossless, with alpha, and the first frame of an animation. */
+
+#ifndef VLM_WEBP_H
+#define VLM_WEBP_H
+
+#include "image/header.h"
+
+/*
+ *   h         what vlm_header_read() made of the same bytes
+ *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller, transparent where
+ *             a frame does not reach; or NULL: VLM_EINPUT damaged, VLM_EMEMORY
+ */
+uint8_t *vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
+
+#endif
