@@ -1,0 +1,39 @@
+/*
+ * A prompt: the tokens of a conversation, where its pictures' features go, and the positions.
+ */
+
+#ifndef VLM_PROMPT_H
+#define VLM_PROMPT_H
+
+#include "image/picture.h"
+#include "text/tokenizer.h"
+
+struct vlm_prompt_s {
+    uint32_t        n;
+    uint32_t       *token;             /* [n] id; a picture's rows have the image token's */
+    uint32_t       *source;            /* [n] row of the picture's features, or VLM_NONE */
+    int32_t        *pos;               /* [n][3] time, row, column */
+    int32_t         next_pos;          /* of the first answer token, on all three axes */
+    uint32_t        n_pictures;
+    vlm_picture_t **picture;           /* [n_pictures] owned */
+    uint32_t       *picture_at;        /* [n_pictures] its first row */
+};
+
+/* What it takes to make one; all of it is read-only and outlives the prompt. */
+typedef struct {
+    const vlm_tokenizer_t  *tokenizer;
+    uint32_t                im_start, im_end, vision_start, vision_end, image;
+    uint32_t                merge;     /* patches on a side of a merged cell */
+    uint32_t                limit;     /* most tokens */
+} vlm_template_t;
+
+/* Finds the control tokens; VLM_EMODEL if one is missing or differs from config.json. */
+int vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm_config_t *c,
+                      uint32_t limit, vlm_err_t *err);
+
+vlm_prompt_t *vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_t n,
+                                 const char *tail, vlm_err_t *err);
+vlm_prompt_t *vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n,
+                               vlm_err_t *err);
+
+#endif

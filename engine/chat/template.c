@@ -1,0 +1,412 @@
+/*
+ * The chat template of the family, to token ids.
+ *
+ *   <|im_start|>system\n TEXT <|im_end|>\n<|im_start|>user\n PICTURES AND TEXT <|im_end|>\n ...
+ *   <|im_start|>assistant\n
+ *
+ * Text between two control tokens is one stretch for the tokenizer, as it is for the reference,
+ * which splits the rendered template at control tokens.  Control tokens are ids from the start:
+ * what a user writes is never one.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat/prompt.h"
+#include "ops/ops.h"
+
+#define SYSTEM_TEXT   "You are a helpful assistant."
+#define MAX_PICTURES  256              /* of one prompt */
+
+typedef struct {                       /* a prompt being written */
+    const vlm_template_t  *t;
+    vlm_ids_t              ids;
+    char                  *text;       /* the stretch since the last control token */
+    size_t                 bytes, room;
+    vlm_picture_t         *picture[MAX_PICTURES];
+    uint32_t               picture_at[MAX_PICTURES];
+    uint32_t               n_pictures;
+    vlm_err_t             *err;
+} vlm_writer_t;
+
+static int write_message(vlm_writer_t *w, const vlm_message_t *m);
+static int write_parts(vlm_writer_t *w, const vlm_part_t *parts, size_t n);
+static int write_text(vlm_writer_t *w, const char *text, size_t bytes);
+static int write_control(vlm_writer_t *w, uint32_t id);
+static int write_picture(vlm_writer_t *w, vlm_picture_t *p);
+static int flush_text(vlm_writer_t *w);
+static vlm_prompt_t *finish(vlm_writer_t *w);
+
+
+static int
+find_control(const vlm_tokenizer_t *t, const char *name, uint32_t *id, vlm_err_t *err)
+{
+    int64_t  found;
+
+    found = vlm_special(t, name);
+    if (found < 0) {
+        return vlm_fail(err, VLM_EMODEL, "the tokenizer has no token %s", name);
+    }
+
+    *id = (uint32_t) found;
+
+    return 0;
+}
+
+
+int
+vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm_config_t *c,
+                  uint32_t limit, vlm_err_t *err)
+{
+    t->tokenizer = tokenizer;
+    t->merge = c->vision.merge;
+    t->limit = limit;
+
+    if (find_control(tokenizer, "<|im_start|>", &t->im_start, err) != 0
+        || find_control(tokenizer, "<|im_end|>", &t->im_end, err) != 0
+        || find_control(tokenizer, "<|vision_start|>", &t->vision_start, err) != 0
+        || find_control(tokenizer, "<|vision_end|>", &t->vision_end, err) != 0
+        || find_control(tokenizer, "<|image_pad|>", &t->image, err) != 0)
+    {
+        return -1;
+    }
+
+    if (t->image != c->generation.image_token) {
+        return vlm_fail(err, VLM_EMODEL,
+                        "config.json: image_token_id is %u, the tokenizer's <|image_pad|> is %u",
+                        c->generation.image_token, t->image);
+    }
+
+    if (vlm_vocab_size(tokenizer) > c->text.vocab) {
+        return vlm_fail(err, VLM_EMODEL,
+                        "the tokenizer has ids up to %u, config.json: vocab_size is %u",
+                        vlm_vocab_size(tokenizer) - 1, c->text.vocab);
+    }
+
+    return 0;
+}
+
+
+vlm_prompt_t *
+vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_t n,
+                   const char *tail, vlm_err_t *err)
+{
+    int                  rc;
+    size_t               i;
+    vlm_writer_t         w;
+    const vlm_part_t     part = { NULL, SYSTEM_TEXT, sizeof(SYSTEM_TEXT) - 1 };
+    const vlm_message_t  system = { VLM_SYSTEM, &part, 1 };
+
+    if (n == 0) {
+        (void) vlm_fail(err, VLM_EINPUT, "a prompt needs one message at least");
+        return NULL;
+    }
+
+    memset(&w, 0, sizeof(w));
+    w.t = t;
+    w.err = err;
+
+    rc = messages[0].role == VLM_SYSTEM ? 0 : write_message(&w, &system);
+
+    for (i = 0; i < n && rc == 0; i++) {
+        rc = write_message(&w, &messages[i]);
+    }
+
+    if (rc == 0) {
+        rc = write_control(&w, t->im_start);
+    }
+
+    if (rc == 0) {
+        rc = write_text(&w, "assistant\n", 10);
+    }
+
+    if (rc == 0 && tail != NULL) {
+        rc = write_text(&w, tail, strlen(tail));
+    }
+
+    if (rc == 0) {
+        return finish(&w);
+    }
+
+    free(w.text);
+    free(w.ids.ids);
+
+    return NULL;
+}
+
+
+vlm_prompt_t *
+vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n, vlm_err_t *err)
+{
+    vlm_writer_t  w;
+
+    memset(&w, 0, sizeof(w));
+    w.t = t;
+    w.err = err;
+
+    if (write_parts(&w, parts, n) == 0) {
+        return finish(&w);
+    }
+
+    free(w.text);
+    free(w.ids.ids);
+
+    return NULL;
+}
+
+
+static int
+write_message(vlm_writer_t *w, const vlm_message_t *m)
+{
+    static const char *const  roles[] = { "system\n", "user\n", "assistant\n" };
+
+    if ((unsigned) m->role > VLM_ASSISTANT) {
+        return vlm_fail(w->err, VLM_EINPUT, "a message has no such role as %d", (int) m->role);
+    }
+
+    if (write_control(w, w->t->im_start) != 0
+        || write_text(w, roles[m->role], strlen(roles[m->role])) != 0
+        || write_parts(w, m->parts, m->n_parts) != 0
+        || write_control(w, w->t->im_end) != 0)
+    {
+        return -1;
+    }
+
+    return write_text(w, "\n", 1);
+}
+
+
+static int
+write_parts(vlm_writer_t *w, const vlm_part_t *parts, size_t n)
+{
+    int     rc;
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        rc = parts[i].picture != NULL ? write_picture(w, parts[i].picture)
+                                      : write_text(w, parts[i].text, parts[i].bytes);
+        if (rc != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+write_text(vlm_writer_t *w, const char *text, size_t bytes)
+{
+    char    *p;
+    size_t   room;
+
+    if (bytes > w->room - w->bytes) {
+        if (bytes > SIZE_MAX / 4 || w->bytes > SIZE_MAX / 4) {
+            return vlm_fail(w->err, VLM_ELIMIT, "a text of %zu bytes", bytes);
+        }
+
+        room = 2 * (w->bytes + bytes);
+        p = realloc(w->text, room);
+        if (p == NULL) {
+            return vlm_fail(w->err, VLM_EMEMORY, "no memory for a prompt of %zu bytes", room);
+        }
+
+        w->text = p;
+        w->room = room;
+    }
+
+    if (bytes > 0) {
+        memcpy(w->text + w->bytes, text, bytes);
+        w->bytes += bytes;
+    }
+
+    return 0;
+}
+
+
+static int
+flush_text(vlm_writer_t *w)
+{
+    size_t  bytes;
+
+    bytes = w->bytes;
+    w->bytes = 0;
+
+    return bytes == 0 ? 0 : vlm_encode(w->t->tokenizer, w->text, bytes, &w->ids, w->err);
+}
+
+
+static int
+write_control(vlm_writer_t *w, uint32_t id)
+{
+    return flush_text(w) != 0 ? -1 : vlm_ids_add(&w->ids, id, w->err);
+}
+
+
+static int
+write_picture(vlm_writer_t *w, vlm_picture_t *p)
+{
+    uint32_t  i;
+
+    if (w->n_pictures == MAX_PICTURES) {
+        return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures", MAX_PICTURES);
+    }
+
+    if (write_control(w, w->t->vision_start) != 0) {
+        return -1;
+    }
+
+    w->picture[w->n_pictures] = p;
+    w->picture_at[w->n_pictures++] = (uint32_t) w->ids.n;
+
+    for (i = 0; i < p->n_cells; i++) {
+        if (vlm_ids_add(&w->ids, w->t->image, w->err) != 0) {
+            return -1;
+        }
+    }
+
+    return write_control(w, w->t->vision_end);
+}
+
+
+/*
+ * M-RoPE: text has its running index on all three axes.  A picture that starts at p has time p,
+ * row p + row and column p + column of the merged grid; what follows it starts one past the
+ * largest of those.
+ */
+static void
+set_positions(const vlm_template_t *t, vlm_prompt_t *p)
+{
+    int32_t               at, rows, columns;
+    uint32_t              i, cell, picture;
+    const vlm_picture_t  *pic;
+
+    at = 0;
+    picture = 0;
+
+    for (i = 0; i < p->n; /* void */ ) {
+        if (picture == p->n_pictures || i != p->picture_at[picture]) {
+            p->source[i] = VLM_NONE;
+            p->pos[3 * i] = p->pos[3 * i + 1] = p->pos[3 * i + 2] = at++;
+            i++;
+            continue;
+        }
+
+        pic = p->picture[picture++];
+        rows = (int32_t) (pic->grid_h / t->merge);
+        columns = (int32_t) (pic->grid_w / t->merge);
+
+        for (cell = 0; cell < pic->n_cells; cell++, i++) {
+            p->source[i] = pic->cell[cell];
+            p->pos[3 * i] = at;
+            p->pos[3 * i + 1] = at + (int32_t) cell / columns;
+            p->pos[3 * i + 2] = at + (int32_t) cell % columns;
+        }
+
+        at += rows > columns ? rows : columns;
+    }
+
+    p->next_pos = at;
+}
+
+
+static vlm_prompt_t *
+finish(vlm_writer_t *w)
+{
+    vlm_prompt_t  *p;
+
+    p = NULL;
+
+    if (flush_text(w) != 0) {
+        goto failed;
+    }
+
+    if (w->ids.n == 0) {
+        (void) vlm_fail(w->err, VLM_EINPUT, "the prompt is empty");
+        goto failed;
+    }
+
+    if (w->ids.n > w->t->limit) {
+        (void) vlm_fail(w->err, VLM_ELIMIT,
+                        "the prompt has %zu tokens, the context has room for %u and an answer",
+                        w->ids.n, w->t->limit);
+        goto failed;
+    }
+
+    p = calloc(1, sizeof(*p));
+    if (p == NULL) {
+        goto no_memory;
+    }
+
+    p->n = (uint32_t) w->ids.n;
+    p->n_pictures = w->n_pictures;
+    p->source = malloc(p->n * sizeof(*p->source));
+    p->pos = malloc(p->n * 3 * sizeof(*p->pos));
+    p->picture = malloc((p->n_pictures + 1) * sizeof(*p->picture));
+    p->picture_at = malloc((p->n_pictures + 1) * sizeof(*p->picture_at));
+
+    if (p->source == NULL || p->pos == NULL || p->picture == NULL || p->picture_at == NULL) {
+        goto no_memory;
+    }
+
+    memcpy(p->picture, w->picture, p->n_pictures * sizeof(*p->picture));
+    memcpy(p->picture_at, w->picture_at, p->n_pictures * sizeof(*p->picture_at));
+
+    p->token = w->ids.ids;
+    free(w->text);
+    set_positions(w->t, p);
+
+    return p;
+
+no_memory:
+
+    (void) vlm_fail(w->err, VLM_EMEMORY, "no memory for a prompt of %zu tokens", w->ids.n);
+
+failed:
+
+    free(w->text);
+    free(w->ids.ids);
+
+    if (p != NULL) {
+        p->n_pictures = 0;             /* the pictures stay the caller's */
+        vlm_prompt_free(p);
+    }
+
+    return NULL;
+}
+
+
+uint32_t
+vlm_prompt_tokens(const vlm_prompt_t *p)
+{
+    return p->n;
+}
+
+
+const uint32_t *
+vlm_prompt_ids(const vlm_prompt_t *p)
+{
+    return p->token;
+}
+
+
+void
+vlm_prompt_free(vlm_prompt_t *p)
+{
+    uint32_t  i;
+
+    if (p == NULL) {
+        return;
+    }
+
+    for (i = 0; i < p->n_pictures; i++) {
+        vlm_picture_free(p->picture[i]);
+    }
+
+    free(p->token);
+    free(p->source);
+    free(p->pos);
+    free(p->picture);
+    free(p->picture_at);
+    free(p);
+}

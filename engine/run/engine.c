@@ -1,0 +1,565 @@
+/* The public functions: plan, open, load, run, close. */
+
+#include "run/engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "base/threads.h"
+
+#define MAX_CONTEXT  (1u << 20)
+#define MIB(bytes)   (((bytes) + 1048575) / 1048576)
+
+typedef struct {                       /* one arena for each lifetime */
+    vlm_arena_t  text, vision, kv, work, features;
+} vlm_arenas_t;
+
+static int check_conf(vlm_conf_t *conf, vlm_err_t *err);
+static int open_device(const vlm_conf_t *conf, const vlm_ops_t **ops, vlm_device_t **device,
+                       char *reason, size_t bytes, vlm_err_t *err);
+static int place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t *conf,
+                     const vlm_progress_t *progress, vlm_err_t *err);
+static void sum_plan(const vlm_arenas_t *a, vlm_plan_t *plan);
+static int refuse_plan(const vlm_conf_t *conf, const vlm_config_t *config, vlm_checkpoint_t *c,
+                       const vlm_plan_t *plan, vlm_err_t *err);
+static int load_progress(void *data, uint32_t percent);
+
+
+void
+vlm_conf_default(vlm_conf_t *conf)
+{
+    memset(conf, 0, sizeof(*conf));
+
+    conf->device = "auto";
+    conf->weights = VLM_INT8;
+    conf->context = 4096;
+    conf->slots = 4;
+    conf->max_pixels = 1003520;
+    conf->max_tokens = 768;
+}
+
+
+static int
+check_conf(vlm_conf_t *conf, vlm_err_t *err)
+{
+    if (conf->threads == 0) {
+        conf->threads = vlm_threads_default();
+    }
+
+    if (conf->model == NULL) {
+        return vlm_fail(err, VLM_EINPUT, "no model directory is given");
+    }
+
+    if (conf->weights != VLM_INT8 && conf->weights != VLM_BF16 && conf->weights != VLM_F32) {
+        return vlm_fail(err, VLM_EINPUT, "weights are int8, bf16 or f32");
+    }
+
+    if (conf->context < 16 || conf->context > MAX_CONTEXT) {
+        return vlm_fail(err, VLM_EINPUT, "context is %u, expected 16 to %u", conf->context,
+                        MAX_CONTEXT);
+    }
+
+    if (conf->slots < 1 || conf->slots > VLM_SLICE) {
+        return vlm_fail(err, VLM_EINPUT, "slots is %u, expected 1 to %u", conf->slots, VLM_SLICE);
+    }
+
+    if (conf->max_tokens < 1) {
+        return vlm_fail(err, VLM_EINPUT, "max_tokens is 0, expected 1 at least");
+    }
+
+    if (conf->max_pixels < 28 * 28 || conf->max_pixels > 1u << 26) {
+        return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", expected %d to %u",
+                        conf->max_pixels, 28 * 28, 1u << 26);
+    }
+
+    return 0;
+}
+
+
+static int
+open_device(const vlm_conf_t *conf, const vlm_ops_t **ops, vlm_device_t **device, char *reason,
+            size_t bytes, vlm_err_t *err)
+{
+    reason[0] = '\0';
+
+    if (strncmp(conf->device, "cuda", 4) == 0) {
+        return vlm_fail(err, VLM_EDEVICE, "device %s: this build has no CUDA library",
+                        conf->device);
+    }
+
+    if (strcmp(conf->device, "auto") == 0) {
+        (void) snprintf(reason, bytes, "device auto took the cpu: this build has no CUDA library");
+
+    } else if (strcmp(conf->device, "cpu") != 0) {
+        return vlm_fail(err, VLM_EINPUT, "device is \"%s\", expected auto, cpu or cuda[:N]",
+                        conf->device);
+    }
+
+    *device = vlm_cpu_open(conf->ops, conf->threads, ops, err);
+
+    return *device == NULL ? -1 : 0;
+}
+
+
+int
+vlm_plan(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
+{
+    int                rc;
+    char               reason[128];
+    vlm_conf_t         conf;
+    vlm_model_t        m;
+    vlm_config_t      *config;
+    vlm_device_t      *device;
+    vlm_arenas_t       arenas;
+    const vlm_ops_t   *ops;
+    vlm_checkpoint_t  *c;
+
+    memset(plan, 0, sizeof(*plan));
+    memset(&arenas, 0, sizeof(arenas));
+    memset(&m, 0, sizeof(m));
+    conf = *given;
+    device = NULL;
+    c = NULL;
+    rc = -1;
+
+    config = malloc(sizeof(*config));
+    if (config == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory to read config.json");
+    }
+
+    if (check_conf(&conf, err) != 0 || vlm_config_read(config, conf.model, err) != 0
+        || open_device(&conf, &ops, &device, reason, sizeof(reason), err) != 0
+        || (c = vlm_checkpoint_open(conf.model, err)) == NULL
+        || vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
+        || place_all(&m, c, &arenas, &conf, NULL, err) != 0)
+    {
+        goto done;
+    }
+
+    sum_plan(&arenas, plan);
+
+    rc = conf.memory == 0 || plan->total <= conf.memory
+             ? 0 : refuse_plan(&conf, config, c, plan, err);
+
+done:
+
+    vlm_model_free(&m);
+    vlm_checkpoint_close(c);
+
+    if (device != NULL) {
+        ops->close(device);
+    }
+
+    free(config);
+
+    return rc;
+}
+
+
+static int
+place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t *conf,
+          const vlm_progress_t *progress, vlm_err_t *err)
+{
+    if (vlm_model_bind(m, c, &a->text, &a->vision, progress, err) != 0) {
+        return -1;
+    }
+
+    vlm_model_place_kv(m, &a->kv, conf->slots, conf->context);
+    vlm_model_place_work(m, &a->work, &a->features, conf->slots, conf->max_pixels);
+
+    return 0;
+}
+
+
+static void
+sum_plan(const vlm_arenas_t *a, vlm_plan_t *plan)
+{
+    plan->weights = a->text.used;
+    plan->vision = vlm_add(a->vision.used, a->features.used);
+    plan->kv = a->kv.used;
+    plan->workspace = a->work.used;
+    plan->device = 0;
+    plan->total = vlm_add(vlm_add(plan->weights, plan->vision), vlm_add(plan->kv, plan->workspace));
+}
+
+
+/* What would fit: each remedy is planned again before it is named. */
+static uint64_t
+total_with(const vlm_conf_t *conf, const char *name, uint32_t value)
+{
+    vlm_err_t   err = { VLM_OK, "" };
+    vlm_conf_t  changed;
+    vlm_plan_t  plan;
+
+    changed = *conf;
+    changed.memory = 0;
+
+    if (strcmp(name, "context") == 0) {
+        changed.context = value;
+    } else {
+        changed.slots = value;
+    }
+
+    return vlm_plan(&changed, &plan, &err) == 0 ? plan.total : UINT64_MAX;
+}
+
+
+static size_t
+name_remedy(const vlm_conf_t *conf, const char *name, uint32_t now, uint32_t least, char *text,
+            size_t bytes)
+{
+    uint32_t  value;
+    uint64_t  total;
+
+    for (value = now / 2; value >= least; value /= 2) {
+        total = total_with(conf, name, value);
+
+        if (total <= conf->memory) {
+            return (size_t) snprintf(text, bytes,
+                                     value % 1024 == 0 ? "%s %uk needs %" PRIu64 "m"
+                                                       : "%s %u needs %" PRIu64 "m",
+                                     name, value % 1024 == 0 ? value / 1024 : value, MIB(total));
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+refuse_plan(const vlm_conf_t *conf, const vlm_config_t *config, vlm_checkpoint_t *c,
+            const vlm_plan_t *plan, vlm_err_t *err)
+{
+    char    remedy[128];
+    size_t  n;
+
+    (void) config;
+    (void) c;
+
+    n = name_remedy(conf, "context", conf->context, 1024, remedy, sizeof(remedy) / 2);
+
+    if (n > 0) {
+        n += (size_t) snprintf(remedy + n, sizeof(remedy) - n, ", ");
+    }
+
+    n += name_remedy(conf, "slots", conf->slots, 1, remedy + n, sizeof(remedy) - n);
+
+    if (n >= 2 && strcmp(remedy + n - 2, ", ") == 0) {
+        n -= 2;
+    }
+
+    remedy[n] = '\0';
+
+    return vlm_fail(err, VLM_ELIMIT,
+                    "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, kv %" PRIu64
+                    "m, workspace %" PRIu64 "m, device %" PRIu64 "m), memory is %" PRIu64 "m%s%s",
+                    MIB(plan->total), MIB(plan->weights), MIB(plan->vision), MIB(plan->kv),
+                    MIB(plan->workspace), MIB(plan->device), conf->memory / 1048576,
+                    n == 0 ? "" : ": ", remedy);
+}
+
+
+vlm_t *
+vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
+{
+    vlm_t  *v;
+
+    v = calloc(1, sizeof(*v));
+    if (v == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for an engine");
+        return NULL;
+    }
+
+    v->conf = *conf;
+    v->submitted_last = &v->submitted;
+    v->news_last = &v->news;
+    v->stat.state = VLM_LOADING;
+    pthread_mutex_init(&v->mutex, NULL);
+
+    v->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (v->fd == -1) {
+        (void) vlm_fail(err, VLM_EMEMORY, "the system gave no eventfd");
+        goto failed;
+    }
+
+    if (check_conf(&v->conf, err) != 0 || vlm_config_read(&v->config, conf->model, err) != 0) {
+        goto failed;
+    }
+
+    v->tokenizer = vlm_tokenizer_open(conf->model, err);
+    if (v->tokenizer == NULL
+        || vlm_template_open(&v->template, v->tokenizer, &v->config, v->conf.context - 1, err) != 0)
+    {
+        goto failed;
+    }
+
+    return v;
+
+failed:
+
+    vlm_close(v);
+
+    return NULL;
+}
+
+
+static int
+reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
+{
+    uint32_t      i;
+    vlm_arena_t  *all[] = { &a->text, &a->vision, &a->kv, &a->work, &a->features };
+
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        all[i]->size = all[i]->used;
+        all[i]->used = 0;
+        all[i]->base = v->ops->reserve(v->device, all[i]->size, err);
+
+        if (all[i]->base == NULL) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+vlm_load(vlm_t *v, vlm_err_t *err)
+{
+    int                rc;
+    vlm_arenas_t       arenas;
+    vlm_progress_t     progress = { load_progress, v, v->conf.threads };
+    vlm_checkpoint_t  *c;
+
+    if (vlm_plan(&v->conf, &v->plan, err) != 0) {
+        return -1;
+    }
+
+    c = vlm_checkpoint_open(v->conf.model, err);
+    if (c == NULL) {
+        return -1;
+    }
+
+    memset(&arenas, 0, sizeof(arenas));
+
+    rc = open_device(&v->conf, &v->ops, &v->device, v->reason, sizeof(v->reason), err);
+
+    if (rc == 0 && v->reason[0] != '\0' && v->conf.log != NULL) {
+        v->conf.log(v->conf.data, VLM_LOG_WARN, v->reason);
+    }
+
+    if (rc == 0) {
+        rc = vlm_model_init(&v->sched.model, &v->config, v->ops, v->device, v->conf.weights, err);
+    }
+
+    if (rc == 0) {
+        rc = place_all(&v->sched.model, c, &arenas, &v->conf, NULL, err);
+    }
+
+    if (rc == 0) {
+        rc = reserve_all(v, &arenas, err);
+    }
+
+    if (rc == 0) {
+        rc = place_all(&v->sched.model, c, &arenas, &v->conf, &progress, err);
+    }
+
+    vlm_checkpoint_close(c);
+
+    if (rc != 0) {
+        return -1;
+    }
+
+    v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
+    vlm_model_ready(&v->sched.model);
+
+    if (vlm_sched_open(v, err) != 0) {
+        return -1;
+    }
+
+    pthread_mutex_lock(&v->mutex);
+    v->stat.state = VLM_READY;
+    v->stat.progress = 100;
+    v->stat.plan = v->plan;
+    v->ops->describe(v->device, v->stat.device, sizeof(v->stat.device));
+    memcpy(v->stat.reason, v->reason, sizeof(v->stat.reason));
+    pthread_mutex_unlock(&v->mutex);
+
+    return 0;
+}
+
+
+static int
+load_progress(void *data, uint32_t percent)
+{
+    vlm_t  *v = data;
+
+    pthread_mutex_lock(&v->mutex);
+    v->stat.progress = percent < 100 ? percent : 99;
+    v->stat.ticks++;
+    pthread_mutex_unlock(&v->mutex);
+
+    return vlm_stopped(v);
+}
+
+
+int
+vlm_run(vlm_t *v, vlm_err_t *err)
+{
+    int        rc;
+    vlm_err_t  local = { VLM_OK, "" };
+
+    pthread_mutex_lock(&v->mutex);
+    v->running = 1;
+    pthread_mutex_unlock(&v->mutex);
+
+    rc = vlm_sched_run(v, &local);
+
+    if (rc != 0) {
+        pthread_mutex_lock(&v->mutex);
+        v->stat.state = VLM_LOST;
+        pthread_mutex_unlock(&v->mutex);
+
+        if (err != NULL) {
+            *err = local;
+        }
+    }
+
+    return rc;
+}
+
+
+void
+vlm_close(vlm_t *v)
+{
+    vlm_err_t    closing = { VLM_ECANCELLED, "the engine is closing" };
+    vlm_event_t  e;
+
+    if (v == NULL) {
+        return;
+    }
+
+    vlm_fail_jobs(v, &closing);
+
+    while (v->fd != -1 && vlm_next_event(v, &e)) {
+        /* their memory goes with their last event */
+    }
+
+    vlm_sched_close(v);
+    vlm_model_free(&v->sched.model);
+
+    if (v->device != NULL) {
+        v->ops->close(v->device);
+    }
+
+    vlm_tokenizer_close(v->tokenizer);
+
+    if (v->fd != -1) {
+        (void) close(v->fd);
+    }
+
+    pthread_mutex_destroy(&v->mutex);
+    free(v);
+}
+
+
+int
+vlm_stopped(const vlm_t *v)
+{
+    return v->conf.stop != NULL && v->conf.stop(v->conf.data);
+}
+
+
+void
+vlm_stat(const vlm_t *v, vlm_stat_t *s)
+{
+    vlm_t  *shared = (vlm_t *) v;      /* the mutex is no part of what is const here */
+
+    pthread_mutex_lock(&shared->mutex);
+    *s = v->stat;
+    pthread_mutex_unlock(&shared->mutex);
+}
+
+
+void
+vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s)
+{
+    const vlm_generation_config_t  *g = &v->config.generation;
+
+    memset(s, 0, sizeof(*s));
+
+    s->temperature = g->temperature >= 0 ? g->temperature : 0.7f;
+    s->top_k = g->top_k >= 0 ? (uint32_t) g->top_k : 50;
+    s->top_p = g->top_p > 0 ? g->top_p : 1;
+    s->repetition_penalty = g->repetition_penalty > 0 ? g->repetition_penalty : 1.05f;
+    s->max_tokens = v->conf.max_tokens;
+}
+
+
+vlm_picture_t *
+vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err)
+{
+    vlm_picture_t  *p;
+
+    p = vlm_picture_make(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data, bytes, err);
+
+    /* A side is never less than one cell, so an extreme shape may end above the bound. */
+
+    if (p != NULL
+        && (uint64_t) p->info.resized_width * p->info.resized_height > v->conf.max_pixels)
+    {
+        (void) vlm_fail(err, VLM_ELIMIT,
+                        "a picture of %ux%u becomes %ux%u pixels, max_pixels is %" PRIu64,
+                        p->info.width, p->info.height, p->info.resized_width,
+                        p->info.resized_height, v->conf.max_pixels);
+        vlm_picture_free(p);
+        return NULL;
+    }
+
+    return p;
+}
+
+
+vlm_prompt_t *
+vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, size_t n, const char *tail,
+                vlm_err_t *err)
+{
+    return vlm_template_apply(&v->template, messages, n, tail, err);
+}
+
+
+vlm_prompt_t *
+vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err)
+{
+    return vlm_template_raw(&v->template, parts, n, err);
+}
+
+
+int
+vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
+             vlm_err_t *err)
+{
+    vlm_ids_t  list = { NULL, 0, 0 };
+
+    if (vlm_encode(v->tokenizer, text, bytes, &list, err) != 0) {
+        free(list.ids);
+        return -1;
+    }
+
+    *ids = list.ids;
+    *n = list.n;
+
+    return 0;
+}
+
+
+const char *
+vlm_piece(const vlm_t *v, uint32_t id, size_t *bytes)
+{
+    return vlm_token_bytes(v->tokenizer, id, bytes);
+}

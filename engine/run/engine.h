@@ -1,0 +1,60 @@
+/* What the files of run/ share: the engine behind a vlm_t. */
+
+#ifndef VLM_ENGINE_H
+#define VLM_ENGINE_H
+
+#include <pthread.h>
+
+#include "model/model.h"
+#include "run/batch.h"
+#include "run/job.h"
+
+typedef struct {                       /* the engine thread's */
+    vlm_model_t     model;
+    vlm_rows_t      rows;
+    vlm_job_t     **slot;              /* [slots] NULL: free */
+    uint32_t       *token;             /* [slots] picked in this step, on the host */
+    float          *logprob;           /* [slots] */
+    uint32_t       *seen;              /* [seen_words] of a prompt being admitted */
+    uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
+    vlm_job_t      *encoding;          /* whose picture is in the tower */
+} vlm_sched_t;
+
+struct vlm_s {
+    vlm_conf_t        conf;
+    vlm_config_t      config;
+    vlm_tokenizer_t  *tokenizer;
+    vlm_template_t    template;
+    vlm_plan_t        plan;
+    char              reason[128];     /* why device auto took what it took */
+
+    const vlm_ops_t  *ops;
+    vlm_device_t     *device;
+    vlm_sched_t       sched;
+
+    int               fd;              /* eventfd */
+
+    pthread_mutex_t   mutex;           /* held for a few assignments, never across work */
+    vlm_job_t        *submitted, **submitted_last;
+    vlm_job_t        *news, **news_last;
+    vlm_job_t        *ended;           /* its last event was taken: freed at the next call */
+    int               running;         /* a vlm_run() that will look at submitted again */
+    vlm_stat_t        stat;            /* as vlm_stat() gives it */
+};
+
+int vlm_stopped(const vlm_t *v);       /* what the host says */
+
+/* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
+int vlm_sched_open(vlm_t *v, vlm_err_t *err);
+void vlm_sched_close(vlm_t *v);
+int vlm_sched_run(vlm_t *v, vlm_err_t *err);
+
+/* News for the loop: more text is visible, or the job has ended. */
+void vlm_tell_started(vlm_t *v, vlm_job_t *j);
+void vlm_tell_text(vlm_t *v, vlm_job_t *j, size_t visible);
+void vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err);
+
+/* The next submitted job, or NULL.  last: NULL also means that this run is over. */
+vlm_job_t *vlm_take_submitted(vlm_t *v, int last);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * Between the loop and the engine: jobs one way, news the other.
+ *
+ * Two lists under one mutex that is held for a few assignments.  A job is in the list of news at
+ * most once; what the news is, the loop reads from the job.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "run/engine.h"
+
+
+/* Under the mutex. */
+static void
+add_news(vlm_t *v, vlm_job_t *j)
+{
+    uint64_t  one = 1;
+
+    if (j->news) {
+        return;
+    }
+
+    j->news = 1;
+    j->next = NULL;
+    *v->news_last = j;
+    v->news_last = &j->next;
+
+    /* If the counter is full the loop has a wake-up already. */
+
+    if (write(v->fd, &one, sizeof(one)) != sizeof(one)) {
+        return;
+    }
+}
+
+
+void
+vlm_tell_started(vlm_t *v, vlm_job_t *j)
+{
+    pthread_mutex_lock(&v->mutex);
+    j->started = 1;
+    add_news(v, j);
+    pthread_mutex_unlock(&v->mutex);
+}
+
+
+void
+vlm_tell_text(vlm_t *v, vlm_job_t *j, size_t visible)
+{
+    pthread_mutex_lock(&v->mutex);
+
+    if (visible > j->visible) {
+        j->visible = visible;
+        add_news(v, j);
+    }
+
+    pthread_mutex_unlock(&v->mutex);
+}
+
+
+void
+vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
+{
+    pthread_mutex_lock(&v->mutex);
+
+    j->ended = 1;
+    j->finish = finish;
+
+    if (err != NULL) {
+        j->err = *err;
+    }
+
+    v->stat.prompt_tokens += j->usage.prompt_tokens;
+    v->stat.completion_tokens += j->usage.completion_tokens;
+
+    add_news(v, j);
+    pthread_mutex_unlock(&v->mutex);
+}
+
+
+vlm_job_t *
+vlm_take_submitted(vlm_t *v, int last)
+{
+    vlm_job_t  *j;
+
+    pthread_mutex_lock(&v->mutex);
+
+    j = v->submitted;
+
+    if (j != NULL) {
+        v->submitted = j->next;
+        j->next = NULL;
+
+        if (v->submitted == NULL) {
+            v->submitted_last = &v->submitted;
+        }
+
+    } else if (last) {
+        v->running = 0;
+    }
+
+    pthread_mutex_unlock(&v->mutex);
+
+    return j;
+}
+
+
+vlm_job_t *
+vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *idle,
+           vlm_err_t *err)
+{
+    uint32_t         room;
+    vlm_job_t       *j;
+    vlm_sampling_t   sampling;
+
+    sampling = *s;
+    room = v->conf.context - p->n;
+
+    if (sampling.max_tokens == 0 || sampling.max_tokens > v->conf.max_tokens) {
+        sampling.max_tokens = v->conf.max_tokens;
+    }
+
+    if (sampling.max_tokens > room) {
+        sampling.max_tokens = room;
+    }
+
+    j = vlm_job_make(p, &sampling, vlm_token_max_bytes(v->tokenizer), user, err);
+    if (j == NULL) {
+        return NULL;
+    }
+
+    if (s->stop != NULL) {
+        j->sampling.n_stop = s->n_stop;
+    }
+
+    pthread_mutex_lock(&v->mutex);
+    *v->submitted_last = j;
+    v->submitted_last = &j->next;
+    *idle = !v->running;
+    pthread_mutex_unlock(&v->mutex);
+
+    return j;
+}
+
+
+void
+vlm_cancel(vlm_t *v, vlm_job_t *job)
+{
+    pthread_mutex_lock(&v->mutex);
+    job->user = NULL;
+    pthread_mutex_unlock(&v->mutex);
+
+    atomic_store(&job->cancelled, 1);
+}
+
+
+void
+vlm_fail_jobs(vlm_t *v, const vlm_err_t *err)
+{
+    vlm_job_t  *j;
+
+    while ((j = vlm_take_submitted(v, 0)) != NULL) {
+        vlm_tell_end(v, j, VLM_FINISH_NONE, err);
+    }
+}
+
+
+/* Under the mutex: the first piece of news of a job, in the order of its life; 0: all is told. */
+static int
+next_of_job(vlm_job_t *j, vlm_event_t *e)
+{
+    memset(e, 0, sizeof(*e));
+    e->user = j->user;
+
+    if (j->started && !j->said_started) {
+        j->said_started = 1;
+        e->kind = VLM_STARTED;
+        return 1;
+    }
+
+    if (j->visible > j->delivered) {
+        e->kind = VLM_TEXT;
+        e->text = j->text + j->delivered;
+        e->bytes = j->visible - j->delivered;
+        j->delivered = j->visible;
+        return 1;
+    }
+
+    if (j->ended) {
+        e->kind = j->err.code == VLM_OK ? VLM_DONE : VLM_FAILED;
+        e->finish = j->finish;
+        e->usage = j->usage;
+        e->err = j->err;
+        return 1;
+    }
+
+    return 0;
+}
+
+
+int
+vlm_next_event(vlm_t *v, vlm_event_t *e)
+{
+    int         found;
+    vlm_job_t  *j;
+
+    vlm_job_free(v->ended);
+    v->ended = NULL;
+    found = 0;
+
+    pthread_mutex_lock(&v->mutex);
+
+    while (v->news != NULL && !found) {
+        j = v->news;
+        found = next_of_job(j, e);
+
+        if (!found || e->kind == VLM_DONE || e->kind == VLM_FAILED) {
+            v->news = j->next;
+            j->next = NULL;
+            j->news = 0;
+
+            if (v->news == NULL) {
+                v->news_last = &v->news;
+            }
+
+            if (found) {
+                v->ended = j;
+            }
+        }
+    }
+
+    pthread_mutex_unlock(&v->mutex);
+
+    return found;
+}
+
+
+int
+vlm_fd(const vlm_t *v)
+{
+    return v->fd;
+}

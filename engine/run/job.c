@@ -1,0 +1,137 @@
+/* One request's state: made by the loop, freed by the loop, worked on by the engine. */
+
+#include "run/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/size.h"
+
+#define MAX_STOPS       16
+#define MAX_STOP_BYTES  1024
+
+static int check(const vlm_sampling_t *s, vlm_err_t *err);
+
+
+vlm_job_t *
+vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, void *user,
+             vlm_err_t *err)
+{
+    size_t      i;
+    uint64_t    room;
+    vlm_job_t  *j;
+
+    if (check(s, err) != 0) {
+        return NULL;
+    }
+
+    j = calloc(1, sizeof(*j));
+    if (j == NULL) {
+        goto no_memory;
+    }
+
+    /* A byte that is no character becomes three. */
+
+    room = vlm_add(vlm_mul(s->max_tokens, vlm_mul(3, token_bytes)), 2 * VLM_DETOK_ROOM);
+
+    j->sampling = *s;
+    j->sampling.stop = NULL;
+    j->user = user;
+    j->room = (size_t) room;
+    j->text = malloc(j->room);         /* pages that are never written are never had */
+    j->stop = calloc(s->n_stop + 1, sizeof(*j->stop));
+
+    if (j->text == NULL || j->stop == NULL) {
+        goto no_memory;
+    }
+
+    for (i = 0; i < s->n_stop; i++) {
+        j->stop[i] = strdup(s->stop[i]);
+        if (j->stop[i] == NULL) {
+            goto no_memory;
+        }
+    }
+
+    if (s->seed == 0 && getrandom(&j->sampling.seed, sizeof(j->sampling.seed), 0) < 0) {
+        j->sampling.seed = vlm_now_ms();
+    }
+
+    j->prompt = p;
+    j->usage.prompt_tokens = p->n;
+    j->submitted_ms = vlm_now_ms();
+
+    return j;
+
+no_memory:
+
+    (void) vlm_fail(err, VLM_EMEMORY, "no memory for a job of %u tokens", s->max_tokens);
+    vlm_job_free(j);
+
+    return NULL;
+}
+
+
+static int
+check(const vlm_sampling_t *s, vlm_err_t *err)
+{
+    size_t  i;
+
+    if (!(s->temperature >= 0 && s->temperature <= 100)) {
+        return vlm_fail(err, VLM_EINPUT, "temperature is %g, expected 0 to 100", s->temperature);
+    }
+
+    if (!(s->top_p > 0 && s->top_p <= 1)) {
+        return vlm_fail(err, VLM_EINPUT, "top_p is %g, expected above 0 and at most 1", s->top_p);
+    }
+
+    if (!(s->repetition_penalty > 0 && s->repetition_penalty <= 10)) {
+        return vlm_fail(err, VLM_EINPUT, "repetition_penalty is %g, expected above 0, at most 10",
+                        s->repetition_penalty);
+    }
+
+    if (s->n_stop > MAX_STOPS) {
+        return vlm_fail(err, VLM_EINPUT, "%zu stop strings, at most %d", s->n_stop, MAX_STOPS);
+    }
+
+    for (i = 0; i < s->n_stop; i++) {
+        if (strlen(s->stop[i]) > MAX_STOP_BYTES) {
+            return vlm_fail(err, VLM_EINPUT, "a stop string of %zu bytes, at most %d",
+                            strlen(s->stop[i]), MAX_STOP_BYTES);
+        }
+    }
+
+    return 0;
+}
+
+
+void
+vlm_job_free(vlm_job_t *j)
+{
+    size_t  i;
+
+    if (j == NULL) {
+        return;
+    }
+
+    for (i = 0; j->stop != NULL && j->stop[i] != NULL; i++) {
+        free(j->stop[i]);
+    }
+
+    vlm_prompt_free(j->prompt);
+    free(j->stop);
+    free(j->text);
+    free(j);
+}
+
+
+uint64_t
+vlm_now_ms(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+}

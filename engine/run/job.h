@@ -1,0 +1,59 @@
+/*
+ * One request's state, on its way through the engine.
+ *
+ * An answer is one buffer as long as the longest answer can be: the engine appends, the loop reads
+ * what it has not seen yet.  So nothing is allocated per token, a slow loop loses nothing, and an
+ * event is only the news that there is more.  Fields are the engine thread's unless marked; those
+ * marked "shared" are read and written under vlm_s.mutex.
+ */
+
+#ifndef VLM_JOB_H
+#define VLM_JOB_H
+
+#include <stdatomic.h>
+
+#include "chat/prompt.h"
+
+typedef enum { VLM_WAITING, VLM_ENCODING, VLM_PREFILLING, VLM_DECODING } vlm_job_state_t;
+
+struct vlm_job_s {
+    vlm_prompt_t     *prompt;
+    vlm_sampling_t    sampling;
+    char            **stop;            /* [sampling.n_stop] */
+
+    vlm_job_state_t   state;
+    uint32_t          slot;
+    uint32_t          n_ctx;           /* rows in the slot's cache */
+    uint32_t          picture;         /* the next to encode */
+    int               encoding;        /* its blocks are under way */
+    uint32_t          token;           /* picked last, not yet in the cache */
+    int32_t           pos;             /* of that token */
+    vlm_detok_t       detok;
+
+    char             *text;            /* [room] the answer so far */
+    size_t            bytes, room;
+    size_t            clear;           /* of them no stop string can begin in */
+
+    uint64_t          submitted_ms, started_ms, encoded_ms, first_ms;
+    vlm_usage_t       usage;
+
+    atomic_int        cancelled;       /* set by the loop */
+
+    vlm_job_t        *next;            /* shared: in the submitted list, or in the news */
+    void             *user;            /* shared: NULL once cancelled */
+    int               news;            /* shared: in the list of those with news */
+    int               started, ended;  /* shared */
+    size_t            visible;         /* shared: of text */
+    vlm_finish_t      finish;          /* shared, with ended */
+    vlm_err_t         err;             /* shared, with ended: code is VLM_OK if it went well */
+    int               said_started;    /* the loop's */
+    size_t            delivered;       /* the loop's */
+};
+
+vlm_job_t *vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, void *user,
+                        vlm_err_t *err);
+void vlm_job_free(vlm_job_t *j);       /* NULL is fine; the prompt too */
+
+uint64_t vlm_now_ms(void);             /* monotonic */
+
+#endif

@@ -1,0 +1,518 @@
+/*
+ * The state machine: which job does what next.
+ *
+ *   WAITING -> ENCODING -> PREFILLING -> (ENCODING -> PREFILLING ...) -> DECODING -> ended
+ *
+ * A turn of the loop admits, does one slice of one job's reading (some blocks of the tower, or up
+ * to VLM_SLICE rows of a prompt), then steps all that decode together.  So a long picture delays
+ * the others' next token by one slice.  What a job says does not depend on who shares its turns.
+ */
+
+#include "run/engine.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat/stop.h"
+
+#define ENCODE_BLOCKS  4               /* tower blocks of one slice */
+
+static void drop_cancelled(vlm_t *v);
+static void admit(vlm_t *v);
+static void read_one(vlm_t *v);
+static void encode_slice(vlm_t *v, vlm_job_t *j);
+static void prefill_slice(vlm_t *v, vlm_job_t *j);
+static void step_all(vlm_t *v);
+static int run_batch(vlm_t *v, vlm_job_t **jobs);
+static void take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob);
+static void end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err);
+static void tick(vlm_t *v);
+
+
+int
+vlm_sched_open(vlm_t *v, vlm_err_t *err)
+{
+    vlm_sched_t  *s = &v->sched;
+
+    s->slot = calloc(v->conf.slots, sizeof(*s->slot));
+    s->token = calloc(v->conf.slots, sizeof(*s->token));
+    s->logprob = calloc(v->conf.slots, sizeof(*s->logprob));
+    s->seen = calloc(s->model.seen_words, sizeof(*s->seen));
+
+    if (s->slot == NULL || s->token == NULL || s->logprob == NULL || s->seen == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory for %u slots", v->conf.slots);
+    }
+
+    return vlm_rows_open(&s->rows, VLM_SLICE, v->conf.slots, err);
+}
+
+
+void
+vlm_sched_close(vlm_t *v)
+{
+    vlm_sched_t  *s = &v->sched;
+
+    free(s->slot);
+    free(s->token);
+    free(s->logprob);
+    free(s->seen);
+    vlm_rows_close(&s->rows);
+    s->slot = NULL;
+    s->token = s->seen = NULL;
+    s->logprob = NULL;
+}
+
+
+static uint32_t
+count_jobs(const vlm_t *v)
+{
+    uint32_t  i, n;
+
+    for (n = 0, i = 0; i < v->conf.slots; i++) {
+        n += v->sched.slot[i] != NULL;
+    }
+
+    return n;
+}
+
+
+int
+vlm_sched_run(vlm_t *v, vlm_err_t *err)
+{
+    uint32_t   i;
+    vlm_err_t  stopped = { VLM_ECANCELLED, "the server is stopping" };
+
+    for ( ;; ) {
+        drop_cancelled(v);
+        admit(v);
+
+        if (count_jobs(v) == 0) {
+            return 0;
+        }
+
+        if (vlm_stopped(v)) {
+            break;
+        }
+
+        read_one(v);
+        step_all(v);
+
+        if (v->ops->sync(v->device, err) != 0) {
+            break;
+        }
+    }
+
+    /* Stopped, or the device is lost: nobody is left without an answer. */
+
+    if (err->code != VLM_OK) {
+        stopped = *err;
+    }
+
+    for (i = 0; i < v->conf.slots; i++) {
+        if (v->sched.slot[i] != NULL) {
+            end_job(v, v->sched.slot[i], VLM_FINISH_NONE, &stopped);
+        }
+    }
+
+    pthread_mutex_lock(&v->mutex);
+    v->running = 0;
+    pthread_mutex_unlock(&v->mutex);
+
+    vlm_fail_jobs(v, &stopped);
+
+    return err->code == VLM_OK ? 0 : -1;
+}
+
+
+static void
+drop_cancelled(vlm_t *v)
+{
+    uint32_t    i;
+    vlm_job_t  *j;
+
+    for (i = 0; i < v->conf.slots; i++) {
+        j = v->sched.slot[i];
+
+        if (j != NULL && atomic_load(&j->cancelled)) {
+            end_job(v, j, VLM_FINISH_CANCELLED, NULL);
+        }
+    }
+}
+
+
+/* Tokens of the prompt count for the repetition penalty, a picture's rows among them. */
+static void
+mark_seen(vlm_t *v, const vlm_job_t *j)
+{
+    uint32_t      i, id;
+    vlm_sched_t  *s = &v->sched;
+    vlm_model_t  *m = &s->model;
+
+    memset(s->seen, 0, m->seen_words * sizeof(uint32_t));
+
+    for (i = 0; i < j->prompt->n; i++) {
+        id = j->prompt->token[i];
+        s->seen[id / 32] |= 1u << (id % 32);
+    }
+
+    v->ops->put(v->device, m->work.seen + (size_t) j->slot * m->seen_words, s->seen,
+                m->seen_words * sizeof(uint32_t));
+}
+
+
+/* WAITING -> ENCODING, while a slot is free. */
+static void
+admit(vlm_t *v)
+{
+    uint32_t    i;
+    vlm_job_t  *j;
+
+    for (i = 0; i < v->conf.slots; i++) {
+        if (v->sched.slot[i] != NULL) {
+            continue;
+        }
+
+        j = vlm_take_submitted(v, count_jobs(v) == 0);
+        if (j == NULL) {
+            break;
+        }
+
+        v->sched.slot[i] = j;
+        j->slot = i;
+        j->state = VLM_ENCODING;
+        j->started_ms = vlm_now_ms();
+
+        mark_seen(v, j);
+        vlm_tell_started(v, j);
+    }
+
+    pthread_mutex_lock(&v->mutex);
+    v->stat.running = count_jobs(v);
+    pthread_mutex_unlock(&v->mutex);
+}
+
+
+/* One slice for one of those that still read; they take turns, but one picture is in the tower. */
+static void
+read_one(vlm_t *v)
+{
+    uint32_t      i;
+    vlm_job_t    *j;
+    vlm_sched_t  *s = &v->sched;
+
+    for (i = 0; i < v->conf.slots; i++) {
+        s->turn = (s->turn + 1) % v->conf.slots;
+        j = s->slot[s->turn];
+
+        if (j == NULL || j->state == VLM_DECODING) {
+            continue;
+        }
+
+        if (j->state == VLM_ENCODING && s->encoding != NULL && s->encoding != j) {
+            continue;
+        }
+
+        if (j->state == VLM_ENCODING) {
+            encode_slice(v, j);
+        } else {
+            prefill_slice(v, j);
+        }
+
+        return;
+    }
+}
+
+
+/* ENCODING -> PREFILLING: features of the job's next picture, if it has one left. */
+static void
+encode_slice(vlm_t *v, vlm_job_t *j)
+{
+    vlm_sched_t  *s = &v->sched;
+    vlm_model_t  *m = &s->model;
+
+    if (j->picture == j->prompt->n_pictures) {
+        j->state = VLM_PREFILLING;
+        prefill_slice(v, j);
+        return;
+    }
+
+    if (s->encoding == NULL) {
+        s->encoding = j;
+        vlm_vision_begin(m, j->prompt->picture[j->picture]);
+    }
+
+    if (vlm_vision_blocks(m, ENCODE_BLOCKS)) {
+        vlm_vision_end(m, j->slot);
+        s->encoding = NULL;
+        j->picture++;
+        j->state = VLM_PREFILLING;
+        j->encoded_ms = vlm_now_ms();
+    }
+
+    tick(v);
+}
+
+
+typedef struct {
+    vlm_t      *v;
+    vlm_job_t  *j;                     /* whose slice it is, or NULL */
+} vlm_asker_t;
+
+
+static int
+should_quit(void *data)
+{
+    vlm_asker_t  *a = data;
+
+    tick(a->v);
+
+    return vlm_stopped(a->v) || (a->j != NULL && atomic_load(&a->j->cancelled));
+}
+
+
+static void
+set_pick(const vlm_job_t *j, vlm_pick_t *pick)
+{
+    pick->temperature = j->sampling.temperature;
+    pick->top_p = j->sampling.top_p;
+    pick->top_k = j->sampling.top_k;
+    pick->repetition_penalty = j->sampling.repetition_penalty;
+    pick->seed = j->sampling.seed;
+    pick->step = j->usage.completion_tokens;
+    pick->seen = j->slot;
+}
+
+
+/* PREFILLING -> DECODING, or -> ENCODING when the next picture's rows come up. */
+static void
+prefill_slice(vlm_t *v, vlm_job_t *j)
+{
+    uint32_t             i, end, source;
+    vlm_pick_t           pick;
+    vlm_rows_t          *rows = &v->sched.rows;
+    const vlm_prompt_t  *p = j->prompt;
+
+    /* Rows up to the next picture that has no features yet; there may be none. */
+
+    end = j->picture < p->n_pictures ? p->picture_at[j->picture] : p->n;
+
+    if (end - j->n_ctx > VLM_SLICE) {
+        end = j->n_ctx + VLM_SLICE;
+    }
+
+    if (end == j->n_ctx) {
+        j->state = VLM_ENCODING;
+        return;
+    }
+
+    vlm_rows_clear(rows);
+    vlm_rows_sequence(rows, j->slot, j->n_ctx);
+
+    for (i = j->n_ctx; i < end; i++) {
+        source = p->source[i];
+
+        if (source != VLM_NONE) {
+            source += j->slot * v->sched.model.vision.cells;
+        }
+
+        vlm_rows_add(rows, p->token[i], source, p->pos + 3 * (size_t) i);
+    }
+
+    if (end == p->n) {
+        set_pick(j, &pick);
+        vlm_rows_pick(rows, &pick);
+    }
+
+    if (run_batch(v, &j) != 0) {
+        return;                        /* cancelled or stopped: seen at the loop's top */
+    }
+
+    j->n_ctx = end;
+
+    if (end == p->n) {
+        j->pos = p->next_pos;
+        j->state = VLM_DECODING;
+        j->first_ms = vlm_now_ms();
+        j->usage.encode_ms = j->encoded_ms == 0 ? 0 : (uint32_t) (j->encoded_ms - j->started_ms);
+        j->usage.prefill_ms = (uint32_t) (j->first_ms - j->started_ms) - j->usage.encode_ms;
+        j->usage.first_ms = (uint32_t) (j->first_ms - j->submitted_ms);
+
+        take_token(v, j, v->sched.token[0], v->sched.logprob[0]);
+
+    } else if (j->picture < p->n_pictures && end == p->picture_at[j->picture]) {
+        j->state = VLM_ENCODING;
+    }
+}
+
+
+/* One token for everybody who decodes. */
+static void
+step_all(vlm_t *v)
+{
+    int32_t      pos[3];
+    uint32_t     i, n;
+    vlm_job_t   *j, *jobs[VLM_SLICE];
+    vlm_pick_t   pick;
+    vlm_rows_t  *rows = &v->sched.rows;
+
+    vlm_rows_clear(rows);
+
+    for (n = 0, i = 0; i < v->conf.slots; i++) {
+        j = v->sched.slot[i];
+
+        if (j == NULL || j->state != VLM_DECODING) {
+            continue;
+        }
+
+        pos[0] = pos[1] = pos[2] = j->pos;
+        set_pick(j, &pick);
+
+        vlm_rows_sequence(rows, j->slot, j->n_ctx);
+        vlm_rows_add(rows, j->token, VLM_NONE, pos);
+        vlm_rows_pick(rows, &pick);
+        jobs[n++] = j;
+    }
+
+    if (n == 0 || run_batch(v, NULL) != 0) {
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+        jobs[i]->n_ctx++;
+        jobs[i]->pos++;
+        take_token(v, jobs[i], v->sched.token[i], v->sched.logprob[i]);
+    }
+}
+
+
+/* The rows through all layers, and tokens for those that asked.  only: whose slice it is. */
+static int
+run_batch(vlm_t *v, vlm_job_t **only)
+{
+    vlm_asker_t       asker = { v, only == NULL ? NULL : *only };
+    vlm_batch_t       b;
+    vlm_sched_t      *s = &v->sched;
+    vlm_model_t      *m = &s->model;
+    vlm_text_work_t  *w = &m->work;
+
+    vlm_rows_put(&s->rows, v->ops, v->device, w->ids, w->pick, &b);
+
+    if (vlm_text_forward(m, &b, should_quit, &asker) != 0) {
+        return -1;
+    }
+
+    if (b.R > 0) {
+        vlm_text_head(m, &b);
+        v->ops->sample(v->device, w->logits, m->config.text.vocab, m->n_vocab, &b, w->seen,
+                       m->seen_words, w->token, w->logprob);
+        v->ops->get(v->device, s->token, w->token, b.R * sizeof(uint32_t));
+        v->ops->get(v->device, s->logprob, w->logprob, b.R * sizeof(float));
+    }
+
+    tick(v);
+
+    return v->ops->sync(v->device, NULL);
+}
+
+
+static int
+is_eos(const vlm_t *v, uint32_t token)
+{
+    uint32_t  i;
+
+    for (i = 0; i < v->config.generation.n_eos; i++) {
+        if (v->config.generation.eos[i] == token) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Shows what no stop string can begin in; 1 if one was met. */
+static int
+show_text(vlm_t *v, vlm_job_t *j, int last)
+{
+    int  hit;
+
+    j->clear = vlm_stop_scan(j->text, j->bytes, j->clear, j->stop, j->sampling.n_stop, last, &hit);
+    vlm_tell_text(v, j, j->clear);
+
+    return hit;
+}
+
+
+static void
+take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob)
+{
+    vlm_err_t     err = { VLM_OK, "" };
+    vlm_finish_t  finish;
+
+    if (isnan(logprob)) {
+        (void) vlm_fail(&err, VLM_EMODEL, "the model's logits are not numbers after %u tokens",
+                        j->n_ctx);
+        end_job(v, j, VLM_FINISH_NONE, &err);
+        return;
+    }
+
+    finish = VLM_FINISH_NONE;
+
+    if (is_eos(v, token)) {
+        finish = VLM_FINISH_STOP;
+
+    } else {
+        j->token = token;
+        j->usage.completion_tokens++;
+        j->bytes += vlm_detok_next(&j->detok, v->tokenizer, token, j->text + j->bytes);
+
+        /* max_tokens was bounded by the context when the job was submitted. */
+
+        if (j->usage.completion_tokens >= j->sampling.max_tokens) {
+            finish = VLM_FINISH_LENGTH;
+        }
+    }
+
+    if (finish != VLM_FINISH_NONE) {
+        j->bytes += vlm_detok_end(&j->detok, j->text + j->bytes);
+    }
+
+    if (show_text(v, j, finish != VLM_FINISH_NONE)) {
+        finish = VLM_FINISH_STOP;
+    }
+
+    if (finish != VLM_FINISH_NONE) {
+        end_job(v, j, finish, NULL);
+    }
+}
+
+
+/* After this the job is the loop's: not to be touched. */
+static void
+end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
+{
+    vlm_sched_t  *s = &v->sched;
+
+    if (s->encoding == j) {
+        s->encoding = NULL;
+    }
+
+    s->slot[j->slot] = NULL;
+
+    if (j->first_ms != 0) {
+        j->usage.decode_ms = (uint32_t) (vlm_now_ms() - j->first_ms);
+    }
+
+    vlm_tell_end(v, j, finish, err);
+}
+
+
+static void
+tick(vlm_t *v)
+{
+    pthread_mutex_lock(&v->mutex);
+    v->stat.ticks++;
+    pthread_mutex_unlock(&v->mutex);
+}
