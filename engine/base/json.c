@@ -13,17 +13,32 @@ vlm_json_t *
 vlm_json_parse(const void *data, size_t bytes, const char *name, vlm_err_t *err)
 {
     cJSON       *j;
+    size_t       at;
     const char  *end;
 
     end = NULL;
 
     j = cJSON_ParseWithLengthOpts(data, bytes, &end, 0);
-    if (j == NULL) {
-        (void) vlm_fail(err, VLM_EMODEL, "%s: not JSON at byte %zu of %zu", name,
-                        end == NULL ? (size_t) 0 : (size_t) (end - (const char *) data), bytes);
+
+    at = end == NULL ? 0 : (size_t) (end - (const char *) data);
+
+    if (j != NULL) {                           /* cJSON does not look behind the value */
+        while (at < bytes && strchr(" \t\r\n", ((const char *) data)[at]) != NULL
+               && ((const char *) data)[at] != '\0')
+        {
+            at++;
+        }
+
+        if (at == bytes) {
+            return j;
+        }
+
+        cJSON_Delete(j);
     }
 
-    return j;
+    (void) vlm_fail(err, VLM_EMODEL, "%s: not JSON at byte %zu of %zu", name, at, bytes);
+
+    return NULL;
 }
 
 

@@ -9,7 +9,9 @@
 
 typedef struct {
     const char     *name;              /* owned by the index that found it */
-    vlm_type_t      type;              /* VLM_F32, VLM_F16 or VLM_BF16 */
+    char            dtype[12];         /* as the file spells it: "BF16" */
+    int             readable;          /* 0: not one of the three types we read */
+    vlm_type_t      type;              /* VLM_F32, VLM_F16 or VLM_BF16, if readable */
     uint32_t        n_dims;
     uint64_t        dims[VLM_MAX_DIMS];            /* slowest first */
     const uint8_t  *data;              /* [bytes] in the mapped file; may be unaligned */
@@ -22,8 +24,8 @@ typedef int (*vlm_tensor_fn)(void *data, const vlm_tensor_t *t, vlm_err_t *err);
 
 /*
  * Parses a whole file [bytes] and calls back for each tensor after all were checked: header
- * length, offsets inside the file and without overlap or gap at a wrong place, type x shape =
- * bytes.  path is for messages.
+ * length, every byte of the data in exactly one tensor, type x shape = bytes, no name twice.
+ * path is for messages.  0, or -1: VLM_EMODEL, VLM_EMEMORY, or what fn returned an error for.
  */
 int vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm_tensor_fn fn,
                           void *data, vlm_err_t *err);

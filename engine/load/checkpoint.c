@@ -1,0 +1,565 @@
+/*
+ * A directory of shards as one set of tensors, found by name.
+ *
+ * model.safetensors is taken if it is there, as the reference does, else the shards of
+ * model.safetensors.index.json.  The index must agree with the shards in both directions, so that
+ * a half-finished download is noticed at once and not at the first missing weight.
+ */
+
+#include "load/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+#define SINGLE       "model.safetensors"
+#define INDEX        "model.safetensors.index.json"
+#define MAX_INDEX    (16u << 20)       /* bytes */
+#define MAX_SHARDS   1024
+#define MAX_TENSORS  (1u << 20)
+#define MAX_PATH     4096
+
+typedef struct {
+    char         name[256];            /* a plain file name */
+    char         path[MAX_PATH];
+    vlm_file_t   file;
+} shard_t;
+
+typedef struct {
+    vlm_tensor_t  t;                   /* t.name is the folded name, malloc()ed */
+    int           asked;               /* by vlm_checkpoint_find() */
+    int           indexed;             /* named by the index */
+} slot_t;
+
+struct vlm_checkpoint_s {
+    char         dir[MAX_PATH];
+    shard_t     *shards;               /* [n_shards], room for MAX_SHARDS */
+    uint32_t     n_shards;
+    slot_t      *slots;                /* [n], in the order of the files */
+    uint32_t     n, room;
+    uint32_t    *table;                /* [n_table] slot + 1, or 0; open addressing */
+    uint32_t     n_table;              /* a power of two, at least 2 n */
+};
+
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+/* The published name, in buf where it differs from the given one. */
+static const char *
+fold(const char *name, char *buf, size_t bytes)
+{
+    if (strncmp(name, "model.language_model.", 21) == 0) {
+        snprintf(buf, bytes, "model.%s", name + 21);
+        return buf;
+    }
+
+    return strncmp(name, "model.visual.", 13) == 0 ? name + 6 : name;
+}
+
+
+static uint32_t
+hash(const char *s)
+{
+    uint32_t  h;
+
+    for (h = 2166136261u; *s != '\0'; s++) {
+        h = (h ^ (uint8_t) *s) * 16777619u;
+    }
+
+    return h;
+}
+
+
+/* Where in the table a name stands, or would. */
+static uint32_t
+probe(const vlm_checkpoint_t *c, const char *name)
+{
+    uint32_t  i;
+
+    i = hash(name) & (c->n_table - 1);
+
+    while (c->table[i] != 0 && strcmp(c->slots[c->table[i] - 1].t.name, name) != 0) {
+        i = (i + 1) & (c->n_table - 1);
+    }
+
+    return i;
+}
+
+
+static slot_t *
+lookup(const vlm_checkpoint_t *c, const char *name)
+{
+    uint32_t  i;
+
+    if (c->n == 0) {
+        return NULL;
+    }
+
+    i = c->table[probe(c, name)];
+
+    return i == 0 ? NULL : &c->slots[i - 1];
+}
+
+
+/* Room for one more slot, and a table that stays half empty. */
+static int
+grow(vlm_checkpoint_t *c, vlm_err_t *err)
+{
+    slot_t    *slots;
+    uint32_t   i, room, *table;
+
+    if (c->n < c->room) {
+        return 0;
+    }
+
+    room = c->room == 0 ? 1024 : 2 * c->room;
+
+    if (room > MAX_TENSORS) {
+        return vlm_fail(err, VLM_EMODEL, "%s: more than %u tensors", c->dir, MAX_TENSORS);
+    }
+
+    slots = realloc(c->slots, room * sizeof(slot_t));
+    if (slots == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u tensors", c->dir, room);
+    }
+
+    c->slots = slots;
+
+    table = calloc((size_t) room * 2, sizeof(uint32_t));
+    if (table == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u tensors", c->dir, room);
+    }
+
+    free(c->table);
+    c->table = table;
+    c->n_table = room * 2;
+    c->room = room;
+
+    for (i = 0; i < c->n; i++) {
+        c->table[probe(c, c->slots[i].t.name)] = i + 1;
+    }
+
+    return 0;
+}
+
+
+/* A vlm_tensor_fn: takes a tensor of the last shard in. */
+static int
+take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
+{
+    char               buf[512];
+    slot_t            *s;
+    uint32_t           i;
+    const char        *name;
+    vlm_checkpoint_t  *c;
+
+    c = data;
+    name = fold(t->name, buf, sizeof(buf));
+
+    s = lookup(c, name);
+    if (s != NULL) {
+        return vlm_fail(err, VLM_EMODEL, "%s: %s is also in %s", c->shards[c->n_shards - 1].path,
+                        t->name, c->shards[s->t.file].name);
+    }
+
+    if (grow(c, err) != 0) {
+        return -1;
+    }
+
+    i = probe(c, name);
+    s = &c->slots[c->n];
+    memset(s, 0, sizeof(*s));
+
+    s->t = *t;
+    s->t.file = c->n_shards - 1;
+    s->t.name = strdup(name);
+    if (s->t.name == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for a name", c->dir);
+    }
+
+    c->table[i] = ++c->n;
+
+    return 0;
+}
+
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static int
+open_shard(vlm_checkpoint_t *c, const char *name, vlm_err_t *err)
+{
+    shard_t  *s;
+
+    if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL
+        || strlen(name) >= sizeof(s->name))
+    {
+        return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": \"%.100s\" is no plain file name", c->dir,
+                        name);
+    }
+
+    if (c->n_shards == MAX_SHARDS) {
+        return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": more than %u files", c->dir, MAX_SHARDS);
+    }
+
+    s = &c->shards[c->n_shards];
+    strcpy(s->name, name);
+
+    if (vlm_file_path(s->path, sizeof(s->path), c->dir, name, err) != 0
+        || vlm_file_open(&s->file, s->path, 0, err) != 0)
+    {
+        return -1;
+    }
+
+    c->n_shards++;
+
+    return vlm_safetensors_parse(s->file.data, s->file.bytes, s->path, take, c, err);
+}
+
+
+static shard_t *
+find_shard(const vlm_checkpoint_t *c, const char *name)
+{
+    uint32_t  i;
+
+    for (i = c->n_shards; i > 0; i--) {        /* mostly the one opened last */
+        if (strcmp(c->shards[i - 1].name, name) == 0) {
+            return &c->shards[i - 1];
+        }
+    }
+
+    return NULL;
+}
+
+
+static int
+open_shards(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
+{
+    const char        *name;
+    const vlm_json_t  *j;
+
+    for (j = vlm_json_first(map); j != NULL; j = vlm_json_next(j)) {
+        name = vlm_json_text(j);
+
+        if (name == NULL) {
+            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %.100s is in no file", c->dir,
+                            vlm_json_key(j));
+        }
+
+        if (find_shard(c, name) == NULL && open_shard(c, name, err) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Every tensor of the index is in its shard, and every tensor of a shard in the index. */
+static int
+check_index(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
+{
+    char               buf[512];
+    slot_t            *s;
+    uint32_t           i;
+    const char        *file;
+    const vlm_json_t  *j;
+
+    for (j = vlm_json_first(map); j != NULL; j = vlm_json_next(j)) {
+        file = vlm_json_text(j);
+        s = lookup(c, fold(vlm_json_key(j), buf, sizeof(buf)));
+
+        if (s == NULL || s->t.file != (uint32_t) (find_shard(c, file) - c->shards)) {
+            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %.200s should be in %s, and is not",
+                            c->dir, vlm_json_key(j), file);
+        }
+
+        if (s->indexed) {
+            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %.200s: twice", c->dir,
+                            vlm_json_key(j));
+        }
+
+        s->indexed = 1;
+    }
+
+    for (i = 0; i < c->n; i++) {
+        if (!c->slots[i].indexed) {
+            return vlm_fail(err, VLM_EMODEL, "%s: %s is not in " INDEX,
+                            c->shards[c->slots[i].t.file].path, c->slots[i].t.name);
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+open_index(vlm_checkpoint_t *c, vlm_err_t *err)
+{
+    int                rc;
+    vlm_json_t        *index;
+    const vlm_json_t  *map;
+
+    index = vlm_json_read(c->dir, INDEX, MAX_INDEX, err);
+    if (index == NULL) {
+        return -1;
+    }
+
+    map = vlm_json_get(index, "weight_map");
+
+    if (!vlm_json_is_object(map)) {
+        rc = vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": no weight_map", c->dir);
+    } else {
+        rc = open_shards(c, map, err) != 0 || check_index(c, map, err) != 0 ? -1 : 0;
+    }
+
+    vlm_json_free(index);
+
+    return rc;
+}
+
+
+vlm_checkpoint_t *
+vlm_checkpoint_open(const char *dir, vlm_err_t *err)
+{
+    int                rc;
+    vlm_checkpoint_t  *c;
+
+    c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "%s: no memory for an index", dir);
+        return NULL;
+    }
+
+    c->shards = calloc(MAX_SHARDS, sizeof(shard_t));
+
+    if (c->shards == NULL) {
+        rc = vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u files", dir, MAX_SHARDS);
+    } else if (strlen(dir) >= sizeof(c->dir)) {
+        rc = vlm_fail(err, VLM_EMODEL, "%.200s...: path longer than %zu bytes", dir,
+                      sizeof(c->dir) - 1);
+    } else {
+        strcpy(c->dir, dir);
+
+        if (vlm_file_exists(dir, SINGLE)) {
+            rc = open_shard(c, SINGLE, err);
+        } else if (vlm_file_exists(dir, INDEX)) {
+            rc = open_index(c, err);
+        } else {
+            rc = vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX, dir);
+        }
+    }
+
+    if (rc != 0) {
+        vlm_checkpoint_close(c);
+        return NULL;
+    }
+
+    return c;
+}
+
+
+void
+vlm_checkpoint_close(vlm_checkpoint_t *c)
+{
+    uint32_t  i;
+
+    if (c == NULL) {
+        return;
+    }
+
+    for (i = 0; i < c->n; i++) {
+        free((char *) c->slots[i].t.name);
+    }
+
+    for (i = 0; i < c->n_shards; i++) {
+        vlm_file_close(&c->shards[i].file);
+    }
+
+    free(c->table);
+    free(c->slots);
+    free(c->shards);
+    free(c);
+}
+
+
+/* ---- tensors ------------------------------------------------------------------------------ */
+
+static void
+shape_text(char *buf, size_t bytes, const uint64_t *dims, uint32_t n)
+{
+    int       used;
+    uint32_t  i;
+
+    used = snprintf(buf, bytes, "[");
+
+    for (i = 0; i < n && used > 0 && (size_t) used < bytes; i++) {
+        used += snprintf(buf + used, bytes - (size_t) used, "%s%" PRIu64, i == 0 ? "" : ", ",
+                         dims[i]);
+    }
+
+    if (used > 0 && (size_t) used < bytes) {
+        snprintf(buf + used, bytes - (size_t) used, "]");
+    }
+}
+
+
+static int
+same_shape(const vlm_tensor_t *t, const uint64_t *dims, uint32_t n_dims)
+{
+    uint32_t  i;
+
+    for (i = 0; i < t->n_dims || i < n_dims; i++) {
+        if ((i < t->n_dims ? t->dims[i] : 1) != (i < n_dims ? dims[i] : 1)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+const vlm_tensor_t *
+vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims, uint32_t n_dims,
+                    vlm_err_t *err)
+{
+    char     is[128], should[128];
+    slot_t  *s;
+
+    s = lookup(c, name);
+    if (s == NULL) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: no tensor %s", c->dir, name);
+        return NULL;
+    }
+
+    if (!same_shape(&s->t, dims, n_dims)) {
+        shape_text(is, sizeof(is), s->t.dims, s->t.n_dims);
+        shape_text(should, sizeof(should), dims, n_dims);
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %s is %s, config.json says %s",
+                        c->shards[s->t.file].path, name, is, should);
+        return NULL;
+    }
+
+    if (!s->t.readable) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %s has elements of type %s; F32, F16 and BF16 are "
+                        "read", c->shards[s->t.file].path, name, s->t.dtype);
+        return NULL;
+    }
+
+    s->asked = 1;
+
+    return &s->t;
+}
+
+
+int
+vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name)
+{
+    return lookup(c, name) != NULL;
+}
+
+
+int
+vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err)
+{
+    uint32_t       i, n;
+    const slot_t  *first;
+
+    first = NULL;
+    n = 0;
+
+    for (i = 0; i < c->n; i++) {
+        if (!c->slots[i].asked && strcmp(c->slots[i].t.name, "lm_head.weight") != 0) {
+            first = first == NULL ? &c->slots[i] : first;
+            n++;
+        }
+    }
+
+    if (n == 0) {
+        return 0;
+    }
+
+    return vlm_fail(err, VLM_EMODEL, "%s: %u tensors that config.json has no place for, the first "
+                    "is %s", c->shards[first->t.file].path, n, first->t.name);
+}
+
+
+/* Exact: a half is five bits of exponent and ten of fraction, both fit. */
+static inline uint32_t
+half_bits(uint32_t h)
+{
+    float     f;
+    uint32_t  magnitude, bits;
+
+    magnitude = h & 0x7FFF;
+    bits = magnitude << 13;
+    memcpy(&f, &bits, sizeof(f));
+    f *= 0x1p112f;                             /* the exponent's other bias; subnormals, too */
+    memcpy(&bits, &f, sizeof(bits));
+
+    return bits | (magnitude >= 0x7C00 ? 0x7F800000 : 0) | (h & 0x8000) << 16;
+}
+
+
+static void
+from_half(const uint8_t *in, uint64_t n, float *out)
+{
+    uint16_t  h;
+    uint32_t  bits;
+    uint64_t  i;
+
+    for (i = 0; i < n; i++) {
+        memcpy(&h, in + 2 * i, sizeof(h));
+        bits = half_bits(h);
+        memcpy(&out[i], &bits, sizeof(bits));
+    }
+}
+
+
+static void
+from_bf16(const uint8_t *in, uint64_t n, float *out)
+{
+    uint16_t  h;
+    uint32_t  bits;
+    uint64_t  i;
+
+    for (i = 0; i < n; i++) {
+        memcpy(&h, in + 2 * i, sizeof(h));
+        bits = (uint32_t) h << 16;
+        memcpy(&out[i], &bits, sizeof(bits));
+    }
+}
+
+
+void
+vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out)
+{
+    switch (t->type) {
+
+    case VLM_F16:
+        from_half(t->data + 2 * first, n, out);
+        break;
+
+    case VLM_BF16:
+        from_bf16(t->data + 2 * first, n, out);
+        break;
+
+    default:
+        memcpy(out, t->data + 4 * first, n * sizeof(float));
+        break;
+    }
+}
+
+
+void
+vlm_tensor_done(vlm_checkpoint_t *c, const vlm_tensor_t *t)
+{
+    const vlm_file_t  *f;
+
+    f = &c->shards[t->file].file;
+
+    vlm_file_done(f, (uint64_t) (t->data - f->data), t->bytes);
+}
