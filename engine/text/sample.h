@@ -63,7 +63,8 @@ vlm_sample(const char *vocab, const char *merges, const char *rest)
 
     p = text + sprintf(text, "{\"model\": {\"type\": \"BPE\", \"vocab\": {");
     p = vlm_sample_bytes(p);
-    p += sprintf(p, "%s}, \"merges\": [%s]}%s%s}", vocab, merges, rest[0] == '\0' ? "" : ", ", rest);
+    (void) sprintf(p, "%s}, \"merges\": [%s]}%s%s}", vocab, merges,
+                   rest[0] == '\0' ? "" : ", ", rest);
 
     return text;
 }
