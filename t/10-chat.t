@@ -1,0 +1,243 @@
+# POST /api/chat: what it takes, what it says, in which order it complains.
+
+use Test::Nginx::Socket;
+
+require './t/lib/vlm.pl';
+
+add_block_preprocessor(\&defaults);
+log_level('info');
+no_shuffle();
+
+plan tests => repeat_each() * 110;
+
+run_tests();
+
+__DATA__
+
+=== TEST 1: an answer has its six members
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+main::chat(image => 'cup.png', message => 'How many cups are there?')
+--- response_headers
+Content-Type: application/json
+--- response_body_like eval
+qr/^\{"answer":"[^"]*","context_used":false,"output_image":null,"task":"general","thinking":"","turn_number":2\}\n$/
+--- no_error_log
+[error]
+
+
+
+=== TEST 2: the same question has the same answer
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[map { main::chat(session_id => $_, image => 'cup.png', message => 'What is this?') } 'a', 'b']
+--- response_body_filters eval
+sub { my $text = main::canonical(shift); our $first; $first = $text unless defined $first; $text eq $first ? "same\n" : "$first$text" }
+--- response_body eval
+["same\n", "same\n"]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 3: a body that says nothing
+--- request eval
+[map { "POST /api/chat\n$_" } '{}', '[]', 'null', '""', '0', 'false', '0.0']
+--- error_code eval
+[(400) x 7]
+--- response_body eval
+[("{\"error\":\"No JSON data provided\"}\n") x 7]
+
+
+
+=== TEST 4: a body that is no object
+--- request eval
+[map { "POST /api/chat\n$_" } '[1]', '"text"', '17', 'true']
+--- error_code eval
+[(400) x 4]
+--- response_body_like eval
+[(qr/^\{"error":"[^"]+"\}\n$/) x 4]
+
+
+
+=== TEST 5: a body that is no JSON
+--- request eval
+[map { "POST /api/chat\n$_" } '{', '{"session_id":"s"', "{'a':1}", '{"a":1,}', '{"a":01}', '{"a":1}x', "\xff\xfe", '{"a":"' . "\xc3(" . '"}']
+--- error_code eval
+[(400) x 8]
+--- response_body_like eval
+[(qr/^\{"error":".+"\}\n$/) x 8]
+
+
+
+=== TEST 6: no session
+--- request eval
+[map { "POST /api/chat\n$_" } '{"message":"hi"}', '{"message":"hi","session_id":""}', '{"message":"hi","session_id":null,"sessionId":""}']
+--- error_code eval
+[(400) x 3]
+--- response_body eval
+[("{\"error\":\"Missing session ID\"}\n") x 3]
+
+
+
+=== TEST 7: no message
+--- request eval
+[map { "POST /api/chat\n$_" } '{"session_id":"s"}', '{"session_id":"s","message":null}', '{"session_id":"s","message":""}']
+--- error_code eval
+[(400) x 3]
+--- response_body eval
+[("{\"error\":\"Message is required\"}\n") x 3]
+
+
+
+=== TEST 8: members of the wrong type
+--- request eval
+[map { "POST /api/chat\n$_" } '{"session_id":7,"message":"hi"}', '{"session_id":"s","message":["hi"]}', '{"session_id":"s","message":"hi","image":{}}', '{"session_id":"s","message":"hi","task":4}']
+--- error_code eval
+[(400) x 4]
+--- response_body_like eval
+[(qr/^\{"error":".+"\}\n$/) x 4]
+
+
+
+=== TEST 9: a session without a picture says so, where the page shows it
+--- request eval
+[main::chat(), main::chat(task => 'grounding'), "GET /api/history/s"]
+--- error_code eval
+[200, 200, 200]
+--- response_body_like eval
+[qr/^\{"answer":"No image set\. Use set_image\(\) or provide image_path\.","error":"No image set\. Use set_image\(\) or provide image_path\.","task":"general"\}\n$/,
+ qr/"error":"No image set\. .*"task":"grounding"\}/, qr/^\[\]\n$/]
+
+
+
+=== TEST 10: a picture that was never uploaded
+--- request eval
+[map { main::chat(image => $_) } 'nothing.png', '/etc/passwd', '../../nginx.conf', 'http://example.com/a.png']
+--- error_code eval
+[(400) x 4]
+--- response_body eval
+["{\"error\":\"Image not found: nothing.png\"}\n", "{\"error\":\"Image not found: /etc/passwd\"}\n",
+ "{\"error\":\"Image not found: ../../nginx.conf\"}\n", "{\"error\":\"Image not found: http://example.com/a.png\"}\n"]
+
+
+
+=== TEST 11: a picture by file name, by path and by URL
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(image => 'cup.png'), main::chat(image => '/uploads/cup.png'),
+ main::chat(image => main::server_root() . '/logs/vlm/uploads/cup.png')]
+--- error_code eval
+[(200) x 3]
+--- response_body_like eval
+[qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/"turn_number":6\}/]
+
+
+
+=== TEST 12: the picture stays the session's own
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(image => 'cup.png'), main::chat(), main::chat(image => JSON::PP::null()), main::chat(session_id => 'other')]
+--- error_code eval
+[(200) x 4]
+--- response_body_like eval
+[qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/"turn_number":6\}/, qr/"error":"No image set/]
+
+
+
+=== TEST 13: the five tasks
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[map { main::chat(session_id => $_, image => 'cup.png', message => 'the cup', task => $_) } qw(general grounding affordance trajectory pointing)]
+--- error_code eval
+[(200) x 5]
+--- response_body_like eval
+[map { qr/^\{"answer":"[^"]*","context_used":false,"output_image":(?:null|"\/result\/[^"\/]+"),"task":"$_","thinking":"","turn_number":2\}\n$/ } qw(general grounding affordance trajectory pointing)]
+
+
+
+=== TEST 14: a task that is none
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(image => 'cup.png', task => 'dance'), "GET /api/history/s"]
+--- error_code eval
+[200, 200]
+--- response_body_like eval
+[qr/"answer":"Inference error: Invalid task type: dance\. Supported tasks are 'general', 'pointing', 'affordance', 'trajectory', 'grounding'\.".*"error":"Inference error: Invalid task type: dance\./,
+ qr/^\[\]\n$/]
+
+
+
+=== TEST 15: auto finds the task and says that it did
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[map { main::chat(session_id => $_->[0], image => 'cup.png', message => $_->[0], task => 'auto') }
+ ['Where is the red cup?'], ['How do I grasp the cup?'], ['Plan a path to the cup'], ['What is at (10, 20)?'], ['What colour is it?']]
+--- error_code eval
+[(200) x 5]
+--- response_body_like eval
+[map { qr/"task":"$_","task_source":"auto","thinking":""/ } qw(grounding affordance trajectory pointing general)]
+
+
+
+=== TEST 16: a file that is no picture
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", "this is text"]]
+--- request eval
+[main::chat(image => 'cup.png'), "GET /api/history/s"]
+--- error_code_like eval
+[qr/^(?:200|400)$/, qr/^200$/]
+--- response_body_like eval
+[qr/"error":".+"/, qr/^\[\]\n$/]
+
+
+
+=== TEST 17: the wrong method, and a path that is not there
+--- request eval
+["GET /api/chat", "DELETE /api/tasks", "GET /api/nothing", "PUT /api/upload\nx"]
+--- error_code eval
+[405, 405, 404, 405]
+--- response_body_like eval
+[(qr/^\{"error":".+"\}\n$/) x 4]
+--- response_headers_like eval
+["Allow: .*POST.*", "Allow: .*GET.*", "Content-Type: application/json", "Allow: .*POST.*"]
+
+
+
+=== TEST 18: health says that the model is there
+--- request eval
+[main::chat(), "GET /api/health"]
+--- error_code eval
+[200, 200]
+--- response_body_like eval
+[qr/No image set/, qr/"model_loaded":true.*"status":"healthy"/]
+
+
+
+=== TEST 19: HTTP/1.0, and a body in chunks
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- raw_request eval
+my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
+"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+. sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 10, substr($body, 0, 10), length($body) - 10, substr($body, 10))
+--- response_body_like: "turn_number":2\}
+
+
+
+=== TEST 20: two on one connection
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- pipelined_requests eval
+[main::chat(image => 'cup.png'), main::chat()]
+--- error_code eval
+[200, 200]
+--- response_body_like eval
+[qr/"turn_number":2\}/, qr/"turn_number":4\}/]

@@ -1,0 +1,142 @@
+# Sessions: made, read, reset, deleted; turns in them; the list of tasks.
+
+use Test::Nginx::Socket;
+
+require './t/lib/vlm.pl';
+
+add_block_preprocessor(\&defaults);
+log_level('info');
+no_shuffle();
+
+plan tests => repeat_each() * 75;
+
+run_tests();
+
+__DATA__
+
+=== TEST 1: a session has an id under both names
+--- request
+POST /api/session
+--- response_headers
+Content-Type: application/json
+--- response_body_like eval
+qr/^\{"sessionId":"([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})","session_id":"\1"\}\n$/
+
+
+
+=== TEST 2: what is sent with it is ignored
+--- request
+POST /api/session
+this is not JSON
+--- response_body_like: ^\{"sessionId":
+
+
+
+=== TEST 3: a session that nobody made
+--- request eval
+["DELETE /api/session/nobody", "POST /api/session/nobody/reset", "GET /api/history/nobody"]
+--- error_code eval
+[404, 404, 404]
+--- response_body eval
+["{\"error\":\"Session not found\"}\n", "{\"error\":\"Session not found\"}\n", "{\"error\":\"Session not found\"}\n"]
+
+
+
+=== TEST 4: a chat makes the session that it names
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(session_id => 'fresh', image => 'cup.png', message => 'How many cups are there?'),
+ "GET /api/history/fresh"]
+--- error_code eval
+[200, 200]
+--- response_body_like eval
+[qr/"turn_number":2\}/,
+ qr/^\[\{"content":"How many cups are there\?","image_path":"[^"]+cup\.png","metadata":\{\},"role":"user","task":"general","timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\},\{"content":"[^"]*","image_path":(?:null|"[^"]+"),"metadata":\{"output_image":null,"task":"general","thinking":""\},"role":"assistant","task":null,"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\}\]/]
+
+
+
+=== TEST 5: the second turn sees the first, and a reset forgets both and the picture
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(image => 'cup.png'), main::chat(), "POST /api/session/s/reset",
+ "GET /api/history/s", main::chat()]
+--- error_code eval
+[200, 200, 200, 200, 200]
+--- response_body_like eval
+[qr/"context_used":false.*"turn_number":2\}/, qr/"context_used":true.*"turn_number":4\}/,
+ qr/^\{"status":"reset"\}\n$/, qr/^\[\]\n$/, qr/"error":"No image set\./]
+
+
+
+=== TEST 6: a deleted session is gone, and a chat makes it anew
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(image => 'cup.png'), "DELETE /api/session/s", "GET /api/history/s",
+ "DELETE /api/session/s", main::chat(image => 'cup.png')]
+--- error_code eval
+[200, 200, 404, 404, 200]
+--- response_body_like eval
+[qr/"turn_number":2\}/, qr/^\{"status":"deleted"\}\n$/, qr/"Session not found"/,
+ qr/"Session not found"/, qr/"turn_number":2\}/]
+
+
+
+=== TEST 7: a session keeps its newest twenty entries
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(image => 'cup.png', message => 'first'), (map { main::chat(message => "turn $_") } 2 .. 10),
+ main::chat(message => 'last'), "GET /api/history/s"]
+--- error_code eval
+[(200) x 12]
+--- response_body_like eval
+[(map { my $n = 2 * $_; qr/"turn_number":$n\}/ } 1 .. 10), qr/"turn_number":20\}/,
+ qr/^\[\{"content":"turn 2",(?:(?!"first").)*"content":"last"/]
+
+
+
+=== TEST 8: sessionId is another name of session_id, which wins
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+["POST /api/chat\n{\"sessionId\":\"camel\",\"message\":\"hi\",\"image\":\"cup.png\"}",
+ "POST /api/chat\n{\"sessionId\":\"camel\",\"session_id\":\"snake\",\"message\":\"hi\",\"image\":\"cup.png\"}",
+ "POST /api/chat\n{\"sessionId\":\"camel\",\"session_id\":\"\",\"message\":\"hi\"}",
+ "GET /api/history/snake"]
+--- error_code eval
+[200, 200, 200, 200]
+--- response_body_like eval
+[qr/"turn_number":2\}/, qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/^\[\{"content":"hi"/]
+
+
+
+=== TEST 9: an id in a path may be escaped
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(session_id => "a b\x{e4}", image => 'cup.png'), "GET /api/history/a%20b%C3%A4", "DELETE /api/session/a%20b%C3%A4"]
+--- error_code eval
+[200, 200, 200]
+--- response_body_like eval
+[qr/"turn_number":2\}/, qr/^\[\{/, qr/"deleted"/]
+
+
+
+=== TEST 10: the tasks, in their order
+--- request
+GET /api/tasks
+--- response_body
+{"tasks":[{"description":"Automatically detect task type using AI","id":"auto","name":"Auto Mode"},{"description":"General conversation and Q&A about the image","id":"general","name":"General Chat"},{"description":"Locate objects in the image with bounding boxes","id":"grounding","name":"Grounding"},{"description":"Predict actionable areas for robot manipulation","id":"affordance","name":"Affordance"},{"description":"Plan robot arm movement paths","id":"trajectory","name":"Trajectory"},{"description":"Identify specific points on objects","id":"pointing","name":"Pointing"}]}
+
+
+
+=== TEST 11: the number of sessions is in health
+--- request eval
+["POST /api/session", "POST /api/session", "GET /api/health"]
+--- error_code eval
+[200, 200, 200]
+--- response_body_like eval
+[qr/session_id/, qr/session_id/, qr/"active_sessions":2\b.*"status":"healthy"/]
