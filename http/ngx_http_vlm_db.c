@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -522,6 +523,15 @@ fail_sqlite(db_t *db, int rc, err_t *err)
                                     BUSY_MS);
 
     case SQLITE_CANTOPEN:
+
+        /* after a failed open SQLite tries another that fails otherwise */
+
+        if (access(dir, W_OK|X_OK) != 0) {
+            e = errno;
+        }
+
+        /* fall through */
+
     case SQLITE_IOERR:
 
         if (e != 0) {

@@ -289,7 +289,7 @@ ngx_http_vlm_store_result_add(store_t *st, const void *data, size_t bytes,
 
     /* "<uuid4>_cat.png" was made from "cat" */
 
-    if (image.len > 37 && image.data[36] == '_') {
+    if (image.len >= 37 && image.data[36] == '_') {
         image.data += 37;
         image.len -= 37;
     }
