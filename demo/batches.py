@@ -1,0 +1,156 @@
+"""Makes training batches without end, in a worker process: pictures, cell targets and packed questions."""
+
+import random
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from questions import GENERAL, MIX, TASKS, ask, ask_any, in_context, wrap
+from scenes import COLOURS, KINDS, SIZE, make_scene, render
+
+CELL = 28
+CODES = {task: i for i, task in enumerate(TASKS + ("describe", "greeting"))}
+# (tasks, questions of each picture, tokens of each): a bucket's questions are padded to one length
+BUCKETS = ((GENERAL, 8, 24), (("grounding",), 4, 48), (("affordance",), 2, 60), (("pointing",), 1, 100),
+           (("trajectory",), 1, 130), ("context", 1, 192))
+GENERAL_MIX = tuple((t, w) for t, w in MIX if t in GENERAL)
+
+
+def patches_of(picture):
+    """u8 [324, 588]: patches in window order, each (channel, y, x)."""
+    parts = np.asarray(picture).reshape(3, 3, 2, 14, 3, 3, 2, 14, 3)
+    return np.ascontiguousarray(parts.transpose(0, 4, 1, 5, 2, 6, 8, 3, 7)).reshape(324, 588)
+
+
+def cell_targets(scene):
+    """What each of the 81 cells shows: kind, colour, centre flag, and its object's ten coordinates."""
+    kind, colour, flag = (np.zeros(81, np.int64) for _ in range(3))
+    coords, best = np.zeros((81, 10), np.int64), np.full(81, 1e9)
+    for obj in scene["objects"]:
+        x1, y1, x2, y2 = obj["box"]
+        px, py = obj["point"]
+        home = min(8, py // CELL) * 9 + min(8, px // CELL)
+        for cell in range(81):
+            cx, cy = cell % 9 * CELL, cell // 9 * CELL
+            wide = min(x2, cx + CELL) - max(x1, cx)
+            high = min(y2, cy + CELL) - max(y1, cy)
+            if cell != home and (wide <= 0 or high <= 0 or wide * high < 0.2 * CELL * CELL):
+                continue
+            distance = -1 if cell == home else (px - cx - 14) ** 2 + (py - cy - 14) ** 2
+            if distance < best[cell]:
+                best[cell] = distance
+                kind[cell] = KINDS.index(obj["kind"]) + 1
+                colour[cell] = sorted(COLOURS).index(obj["colour"]) + 1
+                coords[cell] = list(obj["box"]) + list(obj["grasp"]) + [px, py]
+        flag[home] = 1
+    return kind, colour, flag, np.clip(coords, 0, SIZE - 1)
+
+
+class Encoder:
+    """Turns a question and its answer into ids and the weight of each id as a target."""
+
+    def __init__(self, path):
+        self.tok = Tokenizer.from_file(path)
+        self.tail = self.ids("<|im_end|>\n<|im_start|>assistant\n")
+        self.end = self.tok.token_to_id("<|im_end|>")
+        self.pad = self.tok.token_to_id("<|endoftext|>")
+        self.digits = {self.tok.token_to_id(str(d)) for d in range(10)}
+        self.marks = {i for t, i in self.tok.get_vocab().items() if not any(c.isalnum() for c in t.replace("Ġ", ""))}
+
+    def ids(self, text):
+        return self.tok.encode(text, add_special_tokens=False).ids
+
+    def prefix(self):
+        """The ids before and after the picture's places."""
+        before = self.ids("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
+                          "<|vision_start|>")
+        return before, self.ids("<|vision_end|>")
+
+    def weights(self, task, answer):
+        if task in GENERAL:
+            return [5.0] * len(answer) + [1.0]
+        found = []
+        for i, token in enumerate(answer):
+            if token in self.digits:
+                more = i + 1 < len(answer) and answer[i + 1] in self.digits
+                found.append(1.0 if more else 0.4)
+            else:
+                found.append(0.15 if token in self.marks else 1.0)
+        return found + [0.2]
+
+    def row(self, task, text, answer, size):
+        """ids [size] and weights [size]; None where it does not fit."""
+        question, answer = self.ids(wrap(task, text)) + self.tail, self.ids(answer)
+        ids = question + answer + [self.end]
+        if len(ids) > size:
+            return None
+        weights = [0.0] * len(question) + self.weights(task, answer)
+        fill = size - len(ids)
+        return ids + [self.pad] * fill, weights + [0.0] * fill
+
+
+def draw_question(tasks, scene, rng):
+    if tasks is GENERAL:
+        if rng.random() < 0.01:
+            return ask("greeting", scene, rng)
+        return ask_any(scene, rng, GENERAL_MIX)
+    if tasks[0] == "grounding" and rng.random() < 0.06:
+        return ask("describe", scene, rng)
+    return ask(rng.choice(tasks), scene, rng)
+
+
+def context_question(scene, rng):
+    """A later question of a session: up to five earlier ones come before it."""
+    new = ask_any(scene, rng)
+    earlier = [ask_any(scene, rng) for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4, 5)))]
+    return new[0], in_context([(t, s["answer"]) for _, t, s in earlier], new[1]), new[2]
+
+
+def pack(scene, encoder, rng):
+    """For each bucket: ids, weights [Q, T] and the task codes [Q]."""
+    found = []
+    for tasks, count, size in BUCKETS:
+        ids = np.full((count, size), encoder.pad, np.int64)
+        weights = np.zeros((count, size), np.float32)
+        codes = np.full(count, -1, np.int64)
+        for i in range(count):
+            for _ in range(8):
+                asked = context_question(scene, rng) if tasks == "context" else draw_question(tasks, scene, rng)
+                row = asked and encoder.row(asked[0]["task"], asked[1], asked[2]["answer"], size)
+                if row:
+                    ids[i], weights[i] = row
+                    codes[i] = CODES[asked[0]["task"]]
+                    break
+        found.append((ids, weights, codes))
+    return found
+
+
+class Batches(torch.utils.data.IterableDataset):
+    """Scenes from `seed` on, each seen once by one of the processes."""
+
+    def __init__(self, seed, size, tokenizer=None, rank=0, ranks=1):
+        self.seed, self.size, self.tokenizer, self.rank, self.ranks = seed, size, tokenizer, rank, ranks
+
+    def __iter__(self):
+        torch.set_num_threads(1)
+        at = self.seed + self.rank
+        encoder = Encoder(self.tokenizer) if self.tokenizer else None
+        while True:
+            patches, targets, packed = [], [], []
+            for _ in range(self.size):
+                scene = make_scene(at)
+                at += self.ranks
+                patches.append(patches_of(render(scene)))
+                targets.append(cell_targets(scene))
+                if encoder:
+                    packed.append(pack(scene, encoder, random.Random(at)))
+            targets = [torch.from_numpy(np.stack(t)) for t in zip(*targets)]
+            buckets = [[torch.from_numpy(np.stack([p[b][i] for p in packed])) for i in range(3)]
+                       for b in range(len(BUCKETS) if packed else 0)]
+            yield torch.from_numpy(np.stack(patches)), targets, buckets
+
+
+def loader(seed, size, tokenizer=None, rank=0, ranks=1):
+    return iter(torch.utils.data.DataLoader(Batches(seed, size, tokenizer, rank, ranks), batch_size=None,
+                                            num_workers=1, prefetch_factor=4))

@@ -1,0 +1,90 @@
+"""Writes the model as an ordinary checkpoint directory, and reads one back."""
+
+import json
+import os
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from tokenizer import write_json
+
+
+def names(conf):
+    """Our name -> the family's name, for every tensor stored as it is."""
+    found = {"embed.weight": "model.embed_tokens.weight", "norm.weight": "model.norm.weight",
+             "vision.ln_q.weight": "visual.merger.ln_q.weight"}
+    for ours, theirs in (("merge1", "mlp.0"), ("merge2", "mlp.2")):
+        for kind in ("weight", "bias"):
+            found["vision.%s.%s" % (ours, kind)] = "visual.merger.%s.%s" % (theirs, kind)
+    for i in range(conf["vision"]["depth"]):
+        for ours, theirs in (("norm1", "norm1"), ("norm2", "norm2"), ("qkv", "attn.qkv"), ("proj", "attn.proj"),
+                             ("gate", "mlp.gate_proj"), ("up", "mlp.up_proj"), ("down", "mlp.down_proj")):
+            for kind in ("weight",) if "norm" in ours else ("weight", "bias"):
+                found["vision.blocks.%d.%s.%s" % (i, ours, kind)] = "visual.blocks.%d.%s.%s" % (i, theirs, kind)
+    for i in range(conf["num_hidden_layers"]):
+        for ours, theirs in (("norm1", "input_layernorm"), ("norm2", "post_attention_layernorm"),
+                             ("q", "self_attn.q_proj"), ("k", "self_attn.k_proj"), ("v", "self_attn.v_proj"),
+                             ("o", "self_attn.o_proj"), ("gate", "mlp.gate_proj"), ("up", "mlp.up_proj"),
+                             ("down", "mlp.down_proj")):
+            for kind in ("weight", "bias") if ours in "qkv" else ("weight",):
+                found["layers.%d.%s.%s" % (i, ours, kind)] = "model.layers.%d.%s.%s" % (i, theirs, kind)
+    return found
+
+
+def to_family(model):
+    ours = model.state_dict()
+    tensors = {theirs: ours[name].bfloat16().contiguous() for name, theirs in names(model.conf).items()}
+    patch = ours["vision.patch.weight"].view(-1, 3, 1, 14, 14) / 2          # half to each of two frames
+    tensors["visual.patch_embed.proj.weight"] = patch.expand(-1, 3, 2, 14, 14).bfloat16().contiguous()
+    return tensors
+
+
+def from_family(model, file):
+    tensors = load_file(file)
+    ours = {name: tensors[theirs].float() for name, theirs in names(model.conf).items()}
+    ours["vision.patch.weight"] = tensors["visual.patch_embed.proj.weight"].float().sum(2).flatten(1)
+    model.load_state_dict(ours)
+
+
+def write_configs(conf, folder, token):
+    """token: the id of an added token's text."""
+    vision = conf["vision"]
+    write_json(folder, "config.json", {
+        "architectures": ["Qwen2_5_VLForConditionalGeneration"], "attention_dropout": 0.0,
+        "bos_token_id": token("<|endoftext|>"), "eos_token_id": token("<|im_end|>"),
+        "vision_start_token_id": token("<|vision_start|>"), "vision_end_token_id": token("<|vision_end|>"),
+        "vision_token_id": token("<|vision_pad|>"), "image_token_id": token("<|image_pad|>"),
+        "video_token_id": token("<|video_pad|>"), "hidden_act": "silu", "hidden_size": conf["hidden_size"],
+        "initializer_range": 0.02, "intermediate_size": conf["intermediate_size"],
+        "max_position_embeddings": 4096, "max_window_layers": conf["num_hidden_layers"],
+        "model_type": "qwen2_5_vl", "num_attention_heads": conf["num_attention_heads"],
+        "num_hidden_layers": conf["num_hidden_layers"], "num_key_value_heads": conf["num_key_value_heads"],
+        "rms_norm_eps": conf["rms_norm_eps"], "rope_theta": conf["rope_theta"], "sliding_window": 4096,
+        "tie_word_embeddings": True, "torch_dtype": "bfloat16", "transformers_version": "4.51.3",
+        "use_cache": True, "use_sliding_window": False,
+        "vision_config": {
+            "depth": vision["depth"], "hidden_act": "silu", "hidden_size": vision["hidden_size"],
+            "intermediate_size": vision["intermediate_size"], "num_heads": vision["num_heads"],
+            "in_chans": 3, "in_channels": 3, "out_hidden_size": conf["hidden_size"], "patch_size": 14,
+            "spatial_merge_size": 2, "spatial_patch_size": 14, "window_size": vision["window_size"],
+            "fullatt_block_indexes": vision["fullatt_block_indexes"], "tokens_per_second": 2,
+            "temporal_patch_size": 2, "model_type": "qwen2_5_vl"},
+        "rope_scaling": {"type": "mrope", "mrope_section": conf["mrope_section"]},
+        "vocab_size": conf["vocab_size"]})
+    write_json(folder, "generation_config.json", {
+        "do_sample": False, "eos_token_id": [token("<|im_end|>"), token("<|endoftext|>")],
+        "pad_token_id": token("<|endoftext|>"), "repetition_penalty": 1.0, "temperature": 0.0,
+        "transformers_version": "4.51.3"})
+    write_json(folder, "preprocessor_config.json", {
+        "min_pixels": 3136, "max_pixels": 401408, "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2,
+        "image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711],
+        "image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen2_5_VLProcessor"})
+
+
+def write(model, folder, token):
+    """Weights under a temporary name first: a reader never sees half a file."""
+    write_configs(model.conf, folder, token)
+    file = os.path.join(folder, "model.safetensors")
+    save_file(to_family(model), file + ".new", metadata={"format": "pt"})
+    os.chmod(file + ".new", 0o644)
+    os.replace(file + ".new", file)
