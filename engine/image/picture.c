@@ -69,17 +69,25 @@ decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
 }
 
 
+static void
+measure_upright(vlm_picture_info_t *info, const vlm_header_t *h)
+{
+    int  turns;
+
+    turns = vlm_orient_turns(h->orientation);
+    info->width = turns ? h->height : h->width;
+    info->height = turns ? h->width : h->height;
+}
+
+
 /* Sizes of a picture upright and resized, from its header alone. */
 static int
 measure(vlm_picture_info_t *info, const vlm_header_t *h, const vlm_pixel_config_t *pc,
         const vlm_vision_config_t *vc, uint64_t max_pixels, vlm_err_t *err)
 {
-    int       turns;
     uint64_t  low, high;
 
-    turns = vlm_orient_turns(h->orientation);
-    info->width = turns ? h->height : h->width;
-    info->height = turns ? h->width : h->height;
+    measure_upright(info, h);
 
     high = max_pixels < pc->max_pixels ? max_pixels : pc->max_pixels;
     high = high < VLM_MAX_PICTURE_PIXELS ? high : VLM_MAX_PICTURE_PIXELS;
@@ -177,7 +185,6 @@ vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info)
 int
 vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err)
 {
-    int           turns;
     vlm_header_t  h;
 
     memset(info, 0, sizeof(*info));
@@ -186,9 +193,7 @@ vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_
         return -1;
     }
 
-    turns = vlm_orient_turns(h.orientation);
-    info->width = turns ? h.height : h.width;
-    info->height = turns ? h.width : h.height;
+    measure_upright(info, &h);
 
     return vlm_aspect_check(info->width, info->height, err);
 }

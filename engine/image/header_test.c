@@ -1,0 +1,333 @@
+/* Headers of every kind: what they say, and which of them are refused with which sentence. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "image/fixture.h"
+#include "image/header.h"
+
+#define PNG(width, height, depth, color)  "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR" width height depth \
+                                          color "\0\0\0----\0\0\0\0IEND----"
+#define SOI   "\xff\xd8"
+#define SOF   "\xff\xc0\0\x0b\x08\0\x10\0\x20\x01\x01\x11\0"       /* 32x16, grey */
+#define SOF2  "\xff\xc2\0\x0b\x08\0\x10\0\x20\x01\x01\x11\0"
+#define SOS   "\xff\xda\0\x08\x01\x01\0\0\x3f\0-"
+#define EOI   "\xff\xd9"
+
+
+static void
+put_u32(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+    p[2] = (uint8_t) (v >> 16);
+    p[3] = (uint8_t) (v >> 24);
+}
+
+
+static void
+refuse(const void *data, size_t bytes, vlm_code_t code, const char *text)
+{
+    uint8_t       *p;
+    vlm_err_t      err;
+    vlm_header_t   h;
+
+    memset(&err, 0, sizeof(err));
+    p = malloc(bytes == 0 ? 1 : bytes);
+    memcpy(p, data, bytes);
+
+    assert_int_equal(vlm_header_read(&h, p, bytes, &err), -1);
+    assert_string_equal(err.text, text);
+    assert_int_equal(err.code, code);
+
+    free(p);
+}
+
+
+#define REFUSE(bytes, code, text)  refuse(bytes, sizeof(bytes) - 1, code, text)
+
+
+static void
+each_kind_is_known_by_its_first_bytes(void **state)
+{
+    size_t         i, bytes;
+    uint8_t       *data;
+    vlm_err_t      err;
+    vlm_header_t   h;
+
+    static const struct {
+        const char          *name;
+        vlm_picture_kind_t   kind;
+        uint32_t             width, height, orientation;
+        int                  alpha;
+    } files[] = {
+        { "jpeg-420.jpg", VLM_JPEG, 67, 45, 1, 0 },
+        { "jpeg-cmyk.jpg", VLM_JPEG, 67, 45, 1, 0 },
+        { "turn-7.jpg", VLM_JPEG, 23, 37, 7, 0 },
+        { "turn-4.png", VLM_PNG, 37, 23, 4, 0 },
+        { "png-la8.png", VLM_PNG, 19, 13, 1, 1 },
+        { "png-palette4-trns.png", VLM_PNG, 19, 13, 1, 1 },
+        { "gif-transparent.gif", VLM_GIF, 41, 29, 1, 1 },
+        { "gif-256.gif", VLM_GIF, 41, 29, 1, 0 },
+        { "bmp-topdown.bmp", VLM_BMP, 19, 13, 1, 0 },
+        { "bmp-32-alpha.bmp", VLM_BMP, 19, 13, 1, 1 },
+        { "webp-lossy.webp", VLM_WEBP, 53, 35, 1, 0 },
+        { "webp-lossless-alpha.webp", VLM_WEBP, 53, 35, 1, 1 },
+        { "webp-animated.webp", VLM_WEBP, 53, 35, 1, 1 },
+        { "turn-8.webp", VLM_WEBP, 23, 37, 8, 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        memset(&err, 0, sizeof(err));
+        data = fixture_file(files[i].name, &bytes);
+        assert_int_equal(vlm_header_read(&h, data, bytes, &err), 0);
+        assert_int_equal(h.kind, files[i].kind);
+        assert_int_equal(h.width, files[i].width);
+        assert_int_equal(h.height, files[i].height);
+        assert_int_equal(h.orientation, files[i].orientation);
+        assert_int_equal(h.alpha, files[i].alpha);
+        free(data);
+    }
+}
+
+
+static void
+what_is_no_picture_is_refused_with_its_first_bytes(void **state)
+{
+    (void) state;
+
+    REFUSE("", VLM_EINPUT, "not a picture: no bytes");
+    REFUSE("G", VLM_EINPUT,
+           "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes 47");
+    REFUSE("<svg xmlns=", VLM_EINPUT,
+           "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes 3c 73 76 67 20 78 6d 6c");
+    REFUSE("\0\0\0\x18" "ftypavif----", VLM_EINPUT,
+           "not a picture we read: HEIC, AVIF or a film; send JPEG, PNG, WebP, GIF or BMP");
+}
+
+
+static void
+sizes_beyond_a_limit_are_refused_with_both_numbers(void **state)
+{
+    vlm_err_t     err;
+    vlm_header_t  h;
+
+    (void) state;
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_header_read(&h, "", VLM_MAX_PICTURE_FILE + 1, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
+    assert_string_equal(err.text, "picture file of 67108865 bytes, at most 67108864 are read");
+
+    REFUSE(PNG("\0\0\x80\x01", "\0\0\0\1", "\x08", "\x02"), VLM_ELIMIT,
+           "PNG of 32769x1 pixels, a side may have at most 32768");
+    REFUSE(PNG("\xff\xff\xff\xff", "\xff\xff\xff\xff", "\x08", "\x02"), VLM_ELIMIT,
+           "PNG of 4294967295x4294967295 pixels, a side may have at most 32768");
+    REFUSE(PNG("\0\0\x80\0", "\0\0\x04\xc5", "\x08", "\x02"), VLM_ELIMIT,
+           "PNG of 32768x1221 pixels are 40009728, at most 40000000 are decoded");
+    REFUSE(PNG("\0\0\0\0", "\0\0\0\1", "\x08", "\x02"), VLM_EINPUT, "PNG: its size is 0x1");
+}
+
+
+static void
+a_png_that_cannot_be_is_refused(void **state)
+{
+    (void) state;
+
+    REFUSE(PNG("\0\0\0\1", "\0\0\0\1", "\x04", "\x02"), VLM_EINPUT,
+           "PNG: no colour type 2 with 4 bits exists");
+    REFUSE(PNG("\0\0\0\1", "\0\0\0\1", "\x03", "\0"), VLM_EINPUT,
+           "PNG: no colour type 0 with 3 bits exists");
+    REFUSE(PNG("\0\0\0\1", "\0\0\0\1", "\x08", "\x07"), VLM_EINPUT,
+           "PNG: no colour type 7 with 8 bits exists");
+    REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x04" "CgBI\x50\0\x20\x06----\0\0\0\x0dIHDR----", VLM_EINPUT,
+           "PNG: the first chunk is not IHDR");
+    REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", VLM_EINPUT,
+           "PNG: the file ends after 16 bytes, inside its header");
+    REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0----\xff\xff\xff\xffIDAT----",
+           VLM_EINPUT, "PNG: the file ends after 45 bytes, inside its chunks");
+}
+
+
+static void
+a_jpeg_that_cannot_be_is_refused(void **state)
+{
+    (void) state;
+
+    REFUSE(SOI "\xff", VLM_EINPUT, "JPEG: no marker at byte 2 of 3: cut off or damaged");
+    REFUSE(SOI EOI, VLM_EINPUT, "JPEG: no frame header with a size, or its size is zero");
+    REFUSE(SOI SOS EOI, VLM_EINPUT, "JPEG: a scan before the frame header");
+    REFUSE(SOI SOF SOF EOI, VLM_EINPUT, "JPEG: a second frame header");
+    REFUSE(SOI SOF SOS "\xff\0\xff\xd3\xff", VLM_EINPUT,
+           "JPEG: no marker at byte 25 of 31: cut off or damaged");
+    REFUSE(SOI "\xff\xe0\0\1", VLM_EINPUT, "JPEG: segment E0 at byte 4 has length 1");
+    REFUSE(SOI "\xff\xe0\xff\xff-", VLM_EINPUT,
+           "JPEG: the file ends after 7 bytes, inside its segments");
+    REFUSE(SOI "\xff\xc9\0\x0b\x08\0\1\0\1\1\1\x11\0", VLM_EINPUT,
+           "JPEG: coding process C9, only C0, C1 and C2 (baseline, extended, progressive) are read");
+    REFUSE(SOI "\xff\xc1\0\x0b\x0c\0\1\0\1\1\1\x11\0", VLM_EINPUT,
+           "JPEG: 12 bits a sample, only 8 are read");
+    REFUSE(SOI "\xff\xc0\0\x0b\x08\0\1\0\1\2\1\x11\0", VLM_EINPUT,
+           "JPEG: 2 components, only 1, 3 and 4 are read");
+    REFUSE(SOI "\xff\xc0\0\x04\x08\0", VLM_EINPUT,
+           "JPEG: frame header of 2 bytes, at least 6 are needed");
+}
+
+
+/* stb_image 2.27 writes past its arrays for these. */
+static void
+huffman_tables_of_more_than_256_values_are_refused(void **state)
+{
+    uint8_t  dht[4 + 2 + 2 + 17 + 300];
+
+    (void) state;
+
+    memset(dht, 0, sizeof(dht));
+    memcpy(dht, SOI "\xff\xc4", 4);
+    dht[4] = (2 + 17 + 300) >> 8;
+    dht[5] = (2 + 17 + 300) & 255;
+    dht[7] = 200;
+    dht[8] = 57;
+    refuse(dht, sizeof(dht), VLM_EINPUT, "JPEG: Huffman table of 257 values in a segment of 317 "
+           "bytes, at most 256 exist");
+
+    REFUSE(SOI "\xff\xc4\0\x08-----\xff\x01", VLM_EINPUT, "JPEG: Huffman table of 435 values in a "
+           "segment of 6 bytes, at most 256 exist");
+    REFUSE(SOI "\xff\xc4\0\x13-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01", VLM_EINPUT, "JPEG: Huffman "
+           "table of 1 values in a segment of 17 bytes, at most 256 exist");
+}
+
+
+static void
+append(uint8_t *p, size_t *at, const void *data, size_t bytes)
+{
+    memcpy(p + *at, data, bytes);
+    *at += bytes;
+}
+
+
+/* n scans of nothing behind a frame header. */
+static int
+read_scans(const char *frame, int n, vlm_err_t *err)
+{
+    int            rc;
+    size_t         at;
+    uint8_t       *p;
+    vlm_header_t   h;
+
+    memset(err, 0, sizeof(*err));
+    p = malloc(64 + (size_t) n * sizeof(SOS));
+    at = 0;
+    append(p, &at, SOI, 2);
+    append(p, &at, frame, sizeof(SOF) - 1);
+
+    while (n-- > 0) {
+        append(p, &at, SOS, sizeof(SOS) - 1);
+    }
+
+    append(p, &at, EOI "trailing bytes \xff\xda", 19);
+    rc = vlm_header_read(&h, p, at, err);
+    free(p);
+
+    return rc;
+}
+
+
+static void
+a_jpeg_of_many_scans_is_refused(void **state)
+{
+    vlm_err_t  err;
+
+    (void) state;
+
+    assert_int_equal(read_scans(SOF, 4, &err), 0);
+    assert_int_equal(read_scans(SOF2, 100, &err), 0);
+
+    assert_int_equal(read_scans(SOF, 5, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
+    assert_int_equal(read_scans(SOF2, 101, &err), -1);
+    assert_string_equal(err.text, "JPEG: more than 100 scans (4 if not progressive)");
+}
+
+
+static void
+a_bmp_whose_rows_are_not_in_the_file_is_refused(void **state)
+{
+    uint8_t  bmp[14 + 40 + 12];
+
+    (void) state;
+
+    memset(bmp, 0, sizeof(bmp));
+    memcpy(bmp, "BM", 2);
+    put_u32(bmp + 10, 54);
+    put_u32(bmp + 14, 40);
+    put_u32(bmp + 18, 3);
+    put_u32(bmp + 22, 2);
+    put_u32(bmp + 26, 1 | 24 << 16);
+    refuse(bmp, sizeof(bmp), VLM_EINPUT, "BMP: 3x2 at 24 bits needs 78 bytes, the file has 66");
+
+    put_u32(bmp + 22, 0x80000000);                 /* -2^31: its negative is itself */
+    refuse(bmp, sizeof(bmp), VLM_EINPUT, "BMP: 3x2147483648 at 24 bits needs 25769803830 bytes, "
+           "the file has 66");
+
+    put_u32(bmp + 10, 0xffffffff);
+    put_u32(bmp + 18, 0xffffffff);
+    put_u32(bmp + 26, 1 | 0xffffu << 16);
+    refuse(bmp, sizeof(bmp), VLM_EINPUT, "BMP: 4294967295x2147483648 at 65535 bits needs "
+           "18446744073709551615 bytes, the file has 66");
+
+    put_u32(bmp + 30, 1);
+    refuse(bmp, sizeof(bmp), VLM_EINPUT,
+           "BMP: compression 1, only 0 and 3 (none, bit fields) are read");
+
+    put_u32(bmp + 14, 64);
+    refuse(bmp, sizeof(bmp), VLM_EINPUT,
+           "BMP: header of 64 bytes, 12, 40, 108 and 124 are read");
+}
+
+
+static void
+a_webp_that_cannot_be_is_refused(void **state)
+{
+    (void) state;
+
+    REFUSE("RIFF\x20\0\0\0WEBPVP8 ----", VLM_EINPUT,
+           "WebP: the file ends after 20 bytes, inside its chunks");
+    REFUSE("RIFF\x0c\0\0\0WEBPVP8A----", VLM_EINPUT,
+           "WebP: the first chunk is none of VP8, VP8L, VP8X");
+    REFUSE("RIFF\0\0\0\0WEBPVP8 --------", VLM_EINPUT,
+           "WebP: the file ends after 8 bytes, inside its header");
+    REFUSE("RIFF\x11\0\0\0WEBPVP8L\5\0\0\0\x2e----", VLM_EINPUT,
+           "WebP: damaged VP8L chunk of 5 bytes");
+    REFUSE("RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\x09\0\0\x09\0\0", VLM_EINPUT,
+           "WebP: an animation without frames");
+    REFUSE("RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\x09\0\0\x09\0\0ANMF\xff\xff\xff\x7f",
+           VLM_EINPUT, "WebP: the file ends after 38 bytes, inside its chunks");
+    REFUSE("RIFF\x2e\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\x09\0\0\x09\0\0ANMF\x10\0\0\0"
+           "\1\0\0\0\0\0\x08\0\0\x09\0\0----", VLM_EINPUT,
+           "WebP: frame 9x10 at 2,0 on a canvas of 10x10");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(each_kind_is_known_by_its_first_bytes),
+        cmocka_unit_test(what_is_no_picture_is_refused_with_its_first_bytes),
+        cmocka_unit_test(sizes_beyond_a_limit_are_refused_with_both_numbers),
+        cmocka_unit_test(a_png_that_cannot_be_is_refused),
+        cmocka_unit_test(a_jpeg_that_cannot_be_is_refused),
+        cmocka_unit_test(huffman_tables_of_more_than_256_values_are_refused),
+        cmocka_unit_test(a_jpeg_of_many_scans_is_refused),
+        cmocka_unit_test(a_bmp_whose_rows_are_not_in_the_file_is_refused),
+        cmocka_unit_test(a_webp_that_cannot_be_is_refused)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/*
+ * Fuzz target: any bytes become a picture or an error.  A picture keeps what picture.h promises;
+ * an error has a code.  Pictures are kept small, so that many are tried.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "image/header.h"
+#include "image/picture.h"
+
+#define MAX_PIXELS  (1u << 18)
+
+int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+
+static void
+check(int right)
+{
+    if (!right) {
+        __builtin_trap();
+    }
+}
+
+
+/* Every byte is read, so that a sanitizer sees the one that is not there. */
+static void
+check_picture(const vlm_picture_t *p, const vlm_vision_config_t *vc, uint64_t max_pixels)
+{
+    size_t    i;
+    uint32_t  n, sum;
+    uint8_t  *seen;
+
+    check((uint64_t) p->info.resized_width * p->info.resized_height <= max_pixels);
+    check(p->n_patches == p->grid_h * p->grid_w && p->info.tokens == p->n_cells);
+    check(p->border[0] == 0 && p->border[p->n_windows] == p->n_patches);
+
+    for (n = 0; n < p->n_windows; n++) {
+        check(p->border[n] < p->border[n + 1]);
+    }
+
+    seen = calloc(p->n_cells, 1);
+
+    for (n = 0; seen != NULL && n < p->n_cells; n++) {
+        check(p->cell[n] < p->n_cells && !seen[p->cell[n]]);
+        seen[p->cell[n]] = 1;
+    }
+
+    free(seen);
+    sum = 0;
+
+    for (i = 0; i < (size_t) p->n_patches * 3 * vc->patch * vc->patch; i++) {
+        sum += p->pixels[i];
+    }
+
+    check(sum <= p->n_patches * 3 * vc->patch * vc->patch * 255);
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    uint64_t            max_pixels;
+    vlm_err_t           err;
+    vlm_header_t        h;
+    vlm_picture_t      *p;
+    vlm_picture_info_t  info;
+
+    static const vlm_pixel_config_t   pc = { 3136, 12845056, { 0 }, { 0 } };
+    static const vlm_vision_config_t  vc = {
+        .channels = 3, .patch = 14, .temporal = 2, .merge = 2, .window = 4
+    };
+
+    if (vlm_header_read(&h, data, bytes, NULL) == 0 && h.width * h.height > MAX_PIXELS) {
+        return 0;
+    }
+
+    memset(&err, 0, sizeof(err));
+    max_pixels = 784 + bytes % 32 * 784;
+    p = vlm_picture_make(&pc, &vc, max_pixels, data, bytes, &err);
+    check((p == NULL) == (err.code != VLM_OK));
+
+    if (p != NULL) {
+        check(vlm_picture_check(data, bytes, &info, NULL) == 0);
+        check(info.width == p->info.width && info.height == p->info.height);
+        check_picture(p, &vc, max_pixels);
+    }
+
+    vlm_picture_free(p);
+
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* WebP: frames of an animation on their canvas, and headers that say other than their pixels. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "image/fixture.h"
+#include "image/webp.h"
+
+#define HEAD  (12 + 18 + 8 + 16)       /* RIFF, VP8X, ANMF and the frame's own header */
+
+
+static void
+put_u24(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+    p[2] = (uint8_t) (v >> 16);
+}
+
+
+/* An animation of one frame, which is the still picture data[bytes], on a canvas. */
+static uint8_t *
+animate(const uint8_t *data, size_t bytes, uint32_t width, uint32_t height, uint32_t x, uint32_t y,
+        uint32_t canvas_width, uint32_t canvas_height, size_t *made)
+{
+    uint8_t  *p;
+
+    *made = HEAD + bytes - 12;
+    p = calloc(*made, 1);
+    memcpy(p, "RIFF....WEBPVP8X\x0a\0\0\0\x12", 21);
+    put_u24(p + 4, (uint32_t) *made - 8);
+    p[7] = 0;
+    put_u24(p + 24, canvas_width - 1);
+    put_u24(p + 27, canvas_height - 1);
+    memcpy(p + 30, "ANMF", 4);
+    put_u24(p + 34, (uint32_t) (16 + bytes - 12));
+    put_u24(p + 38, x / 2);
+    put_u24(p + 41, y / 2);
+    put_u24(p + 44, width - 1);
+    put_u24(p + 47, height - 1);
+    memcpy(p + HEAD, data + 12, bytes - 12);
+
+    return p;
+}
+
+
+static uint8_t *
+decode(const uint8_t *data, size_t bytes, vlm_header_t *h, vlm_err_t *err)
+{
+    memset(err, 0, sizeof(*err));
+
+    return vlm_header_read(h, data, bytes, err) == 0 ? vlm_webp_decode(h, data, bytes, err) : NULL;
+}
+
+
+static void
+a_frame_lies_where_it_says_on_a_transparent_canvas(void **state)
+{
+    size_t         bytes, made;
+    uint8_t       *still, *moving, *a, *b, *pixel;
+    uint32_t       x, y;
+    vlm_err_t      err;
+    vlm_header_t   h;
+
+    (void) state;
+
+    still = fixture_file("webp-lossless.webp", &bytes);
+    moving = animate(still, bytes, 53, 35, 4, 6, 60, 50, &made);
+    a = decode(still, bytes, &h, &err);
+    assert_non_null(a);
+    assert_int_equal(h.alpha, 0);
+    b = decode(moving, made, &h, &err);
+    assert_string_equal(err.text, "");
+    assert_int_equal(h.width, 60);
+    assert_int_equal(h.height, 50);
+
+    for (y = 0; y < 50; y++) {
+        for (x = 0; x < 60; x++) {
+            pixel = b + (y * 60 + x) * 4;
+
+            if (x >= 4 && x < 57 && y >= 6 && y < 41) {
+                assert_memory_equal(pixel, a + ((y - 6) * 53 + x - 4) * 3, 3);
+                assert_int_equal(pixel[3], 255);
+            } else {
+                assert_memory_equal(pixel, "\0\0\0\0", 4);
+            }
+        }
+    }
+
+    free(a);
+    free(b);
+    free(moving);
+    free(still);
+}
+
+
+static void
+a_frame_of_another_size_than_its_pixels_is_refused(void **state)
+{
+    size_t         bytes, made;
+    uint8_t       *still, *moving;
+    vlm_err_t      err;
+    vlm_header_t   h;
+
+    (void) state;
+
+    still = fixture_file("webp-lossless.webp", &bytes);
+    moving = animate(still, bytes, 52, 35, 0, 0, 60, 50, &made);
+    assert_null(decode(moving, made, &h, &err));
+    assert_int_equal(err.code, VLM_EINPUT);
+    assert_string_equal(err.text, "WebP: its header says 52x35, its pixels 53x35");
+    free(moving);
+    free(still);
+}
+
+
+static void
+a_header_of_another_file_is_refused(void **state)
+{
+    size_t         bytes;
+    uint8_t       *data;
+    vlm_err_t      err;
+    vlm_header_t   h;
+
+    (void) state;
+
+    memset(&err, 0, sizeof(err));
+    data = fixture_file("webp-lossy.webp", &bytes);
+    assert_int_equal(vlm_header_read(&h, data, bytes, &err), 0);
+    assert_null(vlm_webp_decode(&h, data, bytes - 1, &err));
+    assert_int_equal(err.code, VLM_EINPUT);
+    free(data);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_frame_lies_where_it_says_on_a_transparent_canvas),
+        cmocka_unit_test(a_frame_of_another_size_than_its_pixels_is_refused),
+        cmocka_unit_test(a_header_of_another_file_is_refused)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
