@@ -1,10 +1,9 @@
 /*
- * Files to a tokenizer.
+ * Files to a tokenizer: where things stand in the two forms, and which kinds are refused.
  *
- * Published vocabularies are written in the byte-level alphabet, a printable character for each
- * byte; here it is undone, so that everybody else sees bytes.  Every list is walked once from its
- * first member to its last: a lookup by name in a list of 150,000 would be the square of that.
- * Errors inside are without the file's name; the two public functions put it before them.
+ * Every list is walked once from its first member to its last: a lookup by name in a list of
+ * 150,000 would be the square of that.  Errors inside are without the file's name; the two public
+ * functions put it before them.
  */
 
 #include "text/read.h"
@@ -14,6 +13,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "text/fill.h"
 
 /* Qwen2's, for checkpoints that bring none. */
 #define FAMILY_PATTERN                                                                             \
@@ -25,86 +25,6 @@
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 #define MAX_ID_DIGITS  8               /* VLM_MAX_ID has 8 */
-#define FOREIGN        SIZE_MAX        /* not spelled in the byte-level alphabet */
-
-
-/* The byte that a character of the byte-level alphabet stands for; -1: it is none of them. */
-static int
-letter_byte(uint32_t c)
-{
-    if ((c >= 0x21 && c <= 0x7e) || (c >= 0xa1 && c <= 0xff && c != 0xad)) {
-        return (int) c;                /* printable: stands for itself */
-    }
-
-    if (c < 0x100 || c > 0x143) {
-        return -1;
-    }
-
-    c -= 0x100;                        /* the others, in their order */
-
-    return c <= 0x20 ? (int) c : c <= 0x42 ? (int) (c - 0x21 + 0x7f) : 0xad;
-}
-
-
-/* Undoes the alphabet; out has room for n bytes.  Returns how many they are, or FOREIGN. */
-static size_t
-spell_bytes(const char *s, size_t n, uint8_t *out)
-{
-    int             byte;
-    size_t          i, at;
-    uint32_t        c;
-    const uint8_t  *p;
-
-    p = (const uint8_t *) s;
-    at = 0;
-
-    for (i = 0; i < n; i++) {
-        c = p[i];
-        if ((c & 0xe0) == 0xc0 && i + 1 < n && (p[i + 1] & 0xc0) == 0x80) {
-            c = (c & 0x1f) << 6 | (p[++i] & 0x3f);
-
-        } else if (c >= 0x80) {
-            return FOREIGN;
-        }
-
-        byte = letter_byte(c);
-        if (byte == -1) {
-            return FOREIGN;
-        }
-
-        out[at++] = (uint8_t) byte;
-    }
-
-    return at;
-}
-
-
-/* One entry of the vocabulary. */
-static int
-add_token(vlm_tokenizer_t *t, const char *text, double number, vlm_err_t *err)
-{
-    size_t   n, bytes;
-    uint8_t  raw[2 * VLM_MAX_TOKEN_BYTES];
-
-    if (!(number >= 0 && number < VLM_MAX_ID) || number != (double) (uint32_t) number) {
-        return vlm_fail(err, VLM_EMODEL, "the id of \"%.40s\" is not a whole number below %u",
-                        text, VLM_MAX_ID);
-    }
-
-    n = strlen(text);
-    if (n > sizeof(raw)) {
-        return vlm_fail(err, VLM_EMODEL, "the token \"%.40s...\" is %zu bytes long, at most %zu "
-                        "are read", text, n, sizeof(raw));
-    }
-
-    bytes = spell_bytes(text, n, raw);
-
-    if (bytes == FOREIGN) {
-        return vlm_vocab_add(&t->vocab, (uint32_t) number, text, n, VLM_TOKEN_FOREIGN, err);
-    }
-
-    return vlm_vocab_add(&t->vocab, (uint32_t) number, raw, bytes, VLM_TOKEN_BYTES, err);
-}
 
 
 static int
@@ -121,68 +41,12 @@ add_vocab(vlm_tokenizer_t *t, const vlm_json_t *vocab, uint64_t n_merges, vlm_er
     }
 
     for (j = vlm_json_first(vocab); j != NULL; j = vlm_json_next(j)) {
-        if (add_token(t, vlm_json_key(j), vlm_json_number(j, -1), err) != 0) {
+        if (vlm_fill_token(t, vlm_json_key(j), vlm_json_number(j, -1), err) != 0) {
             return -1;
         }
     }
 
     return 0;
-}
-
-
-/* One merge: the two halves and what they make must be in the vocabulary. */
-static int
-add_merge(vlm_tokenizer_t *t, const char *left, size_t n_left, const char *right, size_t n_right,
-          uint32_t rank, vlm_err_t *err)
-{
-    size_t   a, b;
-    int64_t  left_id, right_id, id;
-    uint8_t  raw[4 * VLM_MAX_TOKEN_BYTES];
-
-    if (rank >= VLM_MAX_ID) {
-        return vlm_fail(err, VLM_EMODEL, "more than %u merges", VLM_MAX_ID);
-    }
-
-    if (n_left == 0 || n_right == 0 || n_left > sizeof(raw) / 2 || n_right > sizeof(raw) / 2) {
-        return vlm_fail(err, VLM_EMODEL, "merge %u has halves of %zu and %zu bytes, expected "
-                        "1 to %zu", rank, n_left, n_right, sizeof(raw) / 2);
-    }
-
-    a = spell_bytes(left, n_left, raw);
-    b = a == FOREIGN ? FOREIGN : spell_bytes(right, n_right, raw + a);
-    left_id = right_id = id = -1;
-
-    if (b != FOREIGN) {
-        left_id = vlm_vocab_find(&t->vocab, raw, a);
-        right_id = vlm_vocab_find(&t->vocab, raw + a, b);
-        id = vlm_vocab_find(&t->vocab, raw, a + b);
-    }
-
-    if (left_id < 0 || right_id < 0 || id < 0) {
-        return vlm_fail(err, VLM_EMODEL, "merge %u of \"%.*s\" and \"%.*s\": the vocabulary does "
-                        "not have all three", rank, (int) (n_left < 40 ? n_left : 40), left,
-                        (int) (n_right < 40 ? n_right : 40), right);
-    }
-
-    return vlm_vocab_join(&t->vocab, (uint32_t) left_id, (uint32_t) right_id, rank, (uint32_t) id,
-                          err);
-}
-
-
-/* "left right": neither half has a blank in it, the alphabet spells it otherwise. */
-static int
-add_merge_line(vlm_tokenizer_t *t, const char *line, size_t n, uint32_t rank, vlm_err_t *err)
-{
-    const char  *blank;
-
-    blank = memchr(line, ' ', n);
-    if (blank == NULL) {
-        return vlm_fail(err, VLM_EMODEL, "merge %u is \"%.*s\", expected two tokens and a blank",
-                        rank, (int) (n < 40 ? n : 40), line);
-    }
-
-    return add_merge(t, line, (size_t) (blank - line), blank + 1,
-                     n - (size_t) (blank + 1 - line), rank, err);
 }
 
 
@@ -195,7 +59,7 @@ add_merge_json(vlm_tokenizer_t *t, const vlm_json_t *j, uint32_t rank, vlm_err_t
 
     text = vlm_json_text(j);
     if (text != NULL) {
-        return add_merge_line(t, text, strlen(text), rank, err);
+        return vlm_fill_merge_line(t, text, strlen(text), rank, err);
     }
 
     left = vlm_json_text(vlm_json_first(j));
@@ -206,7 +70,7 @@ add_merge_json(vlm_tokenizer_t *t, const vlm_json_t *j, uint32_t rank, vlm_err_t
         return vlm_fail(err, VLM_EMODEL, "merge %u is neither text nor a pair of texts", rank);
     }
 
-    return add_merge(t, left, strlen(left), right, strlen(right), rank, err);
+    return vlm_fill_merge(t, left, strlen(left), right, strlen(right), rank, err);
 }
 
 
@@ -270,7 +134,7 @@ add_merges_text(vlm_tokenizer_t *t, const vlm_source_t *s, vlm_err_t *err)
             continue;
         }
 
-        if (add_merge_line(t, line, n, rank++, err) != 0) {
+        if (vlm_fill_merge_line(t, line, n, rank++, err) != 0) {
             return -1;
         }
     }
@@ -294,74 +158,6 @@ count_lines(const vlm_source_t *s)
 }
 
 
-/* Is the token of this id, if there is one, the name itself? */
-static int
-is_same_token(const vlm_tokenizer_t *t, uint32_t id, const char *name, size_t n)
-{
-    size_t              bytes;
-    uint8_t             raw[VLM_MAX_TOKEN_BYTES];
-    const uint8_t      *have;
-    const vlm_token_t  *token;
-
-    token = vlm_vocab_token(&t->vocab, id);
-    if (token == NULL) {
-        return 1;
-    }
-
-    have = t->vocab.pool + token->at;
-
-    if (token->kind != VLM_TOKEN_BYTES) {
-        return token->kind == VLM_TOKEN_FOREIGN && token->bytes == n && memcmp(have, name, n) == 0;
-    }
-
-    bytes = spell_bytes(name, n, raw);
-
-    return bytes == token->bytes && memcmp(have, raw, bytes) == 0;
-}
-
-
-static int
-add_name(vlm_tokenizer_t *t, double number, const char *name, int special, vlm_err_t *err)
-{
-    size_t    n;
-    uint32_t  id, room, *added;
-
-    if (!(number >= 0 && number < VLM_MAX_ID) || number != (double) (uint32_t) number) {
-        return vlm_fail(err, VLM_EMODEL, "an added token's id is not a whole number below %u",
-                        VLM_MAX_ID);
-    }
-
-    id = (uint32_t) number;
-    n = name == NULL ? 0 : strlen(name);
-
-    if (n == 0 || n > VLM_MAX_TOKEN_BYTES) {
-        return vlm_fail(err, VLM_EMODEL, "the content of added token %u has %zu bytes, expected 1 "
-                        "to %u", id, n, VLM_MAX_TOKEN_BYTES);
-    }
-
-    if (!is_same_token(t, id, name, n)) {
-        return vlm_fail(err, VLM_EMODEL, "added token \"%.40s\" has the id %u of another token",
-                        name, id);
-    }
-
-    if (t->n_added == t->added_room) {
-        room = t->added_room == 0 ? 64 : t->added_room * 2;
-        added = realloc(t->added, room * sizeof(uint32_t));
-        if (added == NULL) {
-            return vlm_fail(err, VLM_EMEMORY, "no memory for %u added tokens", room);
-        }
-
-        t->added = added;
-        t->added_room = room;
-    }
-
-    t->added[t->n_added++] = id;
-
-    return vlm_vocab_name(&t->vocab, id, name, n, special ? VLM_TOKEN_SPECIAL : VLM_TOKEN_ADDED,
-                          err);
-}
-
-
 /* tokenizer.json: [{"id": 151644, "content": "<|im_start|>", "special": true}, ...] */
 static int
 add_names_json(vlm_tokenizer_t *t, const vlm_json_t *list, vlm_err_t *err)
@@ -373,9 +169,9 @@ add_names_json(vlm_tokenizer_t *t, const vlm_json_t *list, vlm_err_t *err)
     }
 
     for (j = vlm_json_first(list); j != NULL; j = vlm_json_next(j)) {
-        if (add_name(t, vlm_json_number(vlm_json_get(j, "id"), -1),
-                     vlm_json_text(vlm_json_get(j, "content")),
-                     vlm_json_bool(vlm_json_get(j, "special"), 0), err) != 0)
+        if (vlm_fill_name(t, vlm_json_number(vlm_json_get(j, "id"), -1),
+                          vlm_json_text(vlm_json_get(j, "content")),
+                          vlm_json_bool(vlm_json_get(j, "special"), 0), err) != 0)
         {
             return -1;
         }
@@ -410,62 +206,10 @@ add_names_config(vlm_tokenizer_t *t, const vlm_json_t *object, vlm_err_t *err)
             id = -1;
         }
 
-        if (add_name(t, id, vlm_json_text(vlm_json_get(j, "content")),
-                     vlm_json_bool(vlm_json_get(j, "special"), 0), err) != 0)
+        if (vlm_fill_name(t, id, vlm_json_text(vlm_json_get(j, "content")),
+                          vlm_json_bool(vlm_json_get(j, "special"), 0), err) != 0)
         {
             return -1;
-        }
-    }
-
-    return 0;
-}
-
-
-/*
- * Every byte must begin as a token, so that any text can be spelled; and nothing that a text can
- * become may be a control token.
- */
-static int
-check_bytes(vlm_tokenizer_t *t, vlm_err_t *err)
-{
-    int64_t   id;
-    uint8_t   byte;
-    uint32_t  i;
-
-    for (i = 0; i < 256; i++) {
-        byte = (uint8_t) i;
-
-        id = vlm_vocab_find(&t->vocab, &byte, 1);
-        if (id < 0) {
-            return vlm_fail(err, VLM_EMODEL, "the vocabulary has no token for the byte 0x%02x: "
-                            "not a byte-level BPE", i);
-        }
-
-        t->byte_id[i] = (uint32_t) id;
-    }
-
-    return 0;
-}
-
-
-static int
-check_control(const vlm_tokenizer_t *t, vlm_err_t *err)
-{
-    uint32_t           i;
-    const vlm_pair_t  *pair;
-
-    for (i = 0; i < 256; i++) {
-        if (t->vocab.tokens[t->byte_id[i]].kind == VLM_TOKEN_SPECIAL) {
-            return vlm_fail(err, VLM_EMODEL, "special token %u is also the byte 0x%02x",
-                            t->byte_id[i], i);
-        }
-    }
-
-    for (i = 0; i <= t->vocab.pair_mask; i++) {
-        pair = &t->vocab.pairs[i];
-        if (pair->id != VLM_MAX_ID && t->vocab.tokens[pair->id].kind == VLM_TOKEN_SPECIAL) {
-            return vlm_fail(err, VLM_EMODEL, "special token %u is also what merge %u makes",
-                            pair->id, pair->rank);
         }
     }
 
@@ -670,7 +414,7 @@ read_model(vlm_tokenizer_t *t, const vlm_json_t *model, vlm_err_t *err)
         return -1;
     }
 
-    return check_bytes(t, err);
+    return vlm_fill_bytes(t, err);
 }
 
 
@@ -695,7 +439,7 @@ read_document(vlm_tokenizer_t *t, const vlm_json_t *j, vlm_err_t *err)
         return -1;
     }
 
-    return check_control(t, err);
+    return vlm_fill_check(t, err);
 }
 
 
@@ -761,7 +505,7 @@ read_plain_vocab(vlm_tokenizer_t *t, const vlm_source_t *s, uint64_t n_merges, v
 
     rc = add_vocab(t, j, n_merges, &inside);
     if (rc == 0) {
-        rc = check_bytes(t, &inside);
+        rc = vlm_fill_bytes(t, &inside);
     }
 
     vlm_json_free(j);
@@ -784,7 +528,7 @@ read_plain_config(vlm_tokenizer_t *t, const vlm_source_t *s, vlm_err_t *err)
 
     rc = add_names_config(t, vlm_json_get(j, "added_tokens_decoder"), &inside);
     if (rc == 0) {
-        rc = check_control(t, &inside);
+        rc = vlm_fill_check(t, &inside);
     }
 
     vlm_json_free(j);
