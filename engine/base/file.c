@@ -23,7 +23,7 @@ vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
 
     memset(f, 0, sizeof(*f));
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* a pipe's open would wait */
     if (fd == -1) {
         return vlm_fail(err, VLM_EMODEL, "%s: %s", path, strerror(errno));
     }
