@@ -88,8 +88,8 @@ ngx_http_vlm_json_parse(const void *data, size_t bytes,
     }
 
     if (end != last) {
-        (void) fail(err, "More than one JSON value: the first ends at byte"
-                    " %zu of %zu", (size_t) (end - (const char *) data),
+        (void) fail(err, "More than one JSON value: the second begins at"
+                    " byte %zu of %zu", (size_t) (end - (const char *) data),
                     bytes);
         cJSON_Delete(j);
         return NULL;

@@ -361,6 +361,10 @@ parameter(range_t *r, range_t *key, range_t *value, int *quoted)
     key->last = p++;
     *key = trim(*key);
 
+    while (p < r->last && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
     *quoted = p < r->last && *p == '"';
 
     if (*quoted) {

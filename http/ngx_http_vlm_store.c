@@ -211,6 +211,40 @@ ngx_http_vlm_store_close(store_t *st)
 }
 
 
+const char *
+ngx_http_vlm_store_say(int code)
+{
+    switch (code) {
+
+    case OK:
+        return "";
+
+    case NOTFOUND:
+        return "Session not found";
+
+    case GONE:
+        return "Session was reset or deleted meanwhile";
+
+    case NGX_HTTP_VLM_STORE_EINPUT:
+        return "Not possible as a session or a turn";
+
+    case NGX_HTTP_VLM_STORE_EFULL:
+        return "The disk of the store is full";
+
+    case NGX_HTTP_VLM_STORE_EREADONLY:
+        return "The store cannot be written";
+
+    case NGX_HTTP_VLM_STORE_ECORRUPT:
+        return "The database of the store is damaged";
+
+    case NGX_HTTP_VLM_STORE_EBUSY:
+        return "The store is busy, try again";
+    }
+
+    return "The store failed, the error log says why";
+}
+
+
 /* ---- sessions ---- */
 
 

@@ -56,6 +56,11 @@ typedef struct {
 } ngx_http_vlm_store_err_t;
 
 
+/* the same without paths, for a client: a constant; any thread */
+
+const char *ngx_http_vlm_store_say(int code);
+
+
 typedef struct ngx_http_vlm_store_s  ngx_http_vlm_store_t;
 
 
