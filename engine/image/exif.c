@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "image/bytes.h"
+
 #define ORIENTATION  0x0112            /* tag; a SHORT */
 #define SHORT        3
 
@@ -14,14 +16,7 @@
 static uint32_t
 read_u16(const uint8_t *p, int big)
 {
-    return big ? (uint32_t) p[0] << 8 | p[1] : (uint32_t) p[1] << 8 | p[0];
-}
-
-
-static uint32_t
-read_u32(const uint8_t *p, int big)
-{
-    return big ? read_u16(p, 1) << 16 | read_u16(p + 2, 1) : read_u16(p + 2, 0) << 16 | read_u16(p, 0);
+    return big ? vlm_u16be(p) : vlm_u16le(p);
 }
 
 
@@ -43,7 +38,7 @@ vlm_exif_orientation(const uint8_t *data, size_t bytes)
     }
 
     big = data[0] == 'M';
-    at = read_u32(data + 4, big);
+    at = big ? vlm_u32be(data + 4) : vlm_u32le(data + 4);
 
     if (at > bytes - 2) {
         return 1;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image/bytes.h"
+
 #define MAX_CODES  4096                /* 12 bits */
 
 typedef struct {
@@ -33,13 +35,6 @@ typedef struct {
     uint16_t  length[MAX_CODES];
     uint8_t   first[MAX_CODES], last[MAX_CODES];
 } table_t;
-
-
-static uint32_t
-u16le(const uint8_t *p)
-{
-    return (uint32_t) p[1] << 8 | p[0];
-}
 
 
 static int
@@ -115,10 +110,10 @@ read_descriptor(gif_t *g, vlm_header_t *h, vlm_err_t *err)
 
     p = g->data + g->at;
     g->at += 9;
-    h->frame_x = u16le(p);
-    h->frame_y = u16le(p + 2);
-    h->frame_width = u16le(p + 4);
-    h->frame_height = u16le(p + 6);
+    h->frame_x = vlm_u16le(p);
+    h->frame_y = vlm_u16le(p + 2);
+    h->frame_width = vlm_u16le(p + 4);
+    h->frame_height = vlm_u16le(p + 6);
     g->interlaced = (p[8] & 0x40) != 0;
 
     if (h->frame_width == 0 || h->frame_height == 0
@@ -158,8 +153,8 @@ find_frame(gif_t *g, vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err
         return cut_off(g, "header", err);
     }
 
-    h->width = u16le(data + 6);
-    h->height = u16le(data + 8);
+    h->width = vlm_u16le(data + 6);
+    h->height = vlm_u16le(data + 8);
     g->at = 13;
 
     if (read_palette(g, data[10], err) != 0) {

@@ -40,6 +40,9 @@ typedef struct {
  */
 int vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err);
 
+/* -1 and VLM_EINPUT: the file ends after bytes, inside its where.  For the readers of each kind. */
+int vlm_header_cut(const vlm_header_t *h, size_t bytes, const char *where, vlm_err_t *err);
+
 const char *vlm_picture_kind_name(vlm_picture_kind_t kind);    /* "JPEG", ... */
 
 #endif

@@ -105,7 +105,8 @@ what_is_no_picture_is_refused_with_its_first_bytes(void **state)
     REFUSE("G", VLM_EINPUT,
            "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes 47");
     REFUSE("<svg xmlns=", VLM_EINPUT,
-           "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes 3c 73 76 67 20 78 6d 6c");
+           "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes "
+           "3c 73 76 67 20 78 6d 6c");
     REFUSE("\0\0\0\x18" "ftypavif----", VLM_EINPUT,
            "not a picture we read: HEIC, AVIF or a film; send JPEG, PNG, WebP, GIF or BMP");
 }
@@ -149,8 +150,9 @@ a_png_that_cannot_be_is_refused(void **state)
            "PNG: the first chunk is not IHDR");
     REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", VLM_EINPUT,
            "PNG: the file ends after 16 bytes, inside its header");
-    REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0----\xff\xff\xff\xffIDAT----",
-           VLM_EINPUT, "PNG: the file ends after 45 bytes, inside its chunks");
+    REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0----"
+           "\xff\xff\xff\xffIDAT----", VLM_EINPUT,
+           "PNG: the file ends after 45 bytes, inside its chunks");
 }
 
 
@@ -159,23 +161,41 @@ a_jpeg_that_cannot_be_is_refused(void **state)
 {
     (void) state;
 
-    REFUSE(SOI "\xff", VLM_EINPUT, "JPEG: no marker at byte 2 of 3: cut off or damaged");
+    REFUSE(SOI "\xff", VLM_EINPUT, "JPEG: no end behind byte 2 of 3: cut off");
     REFUSE(SOI EOI, VLM_EINPUT, "JPEG: no frame header with a size, or its size is zero");
     REFUSE(SOI SOS EOI, VLM_EINPUT, "JPEG: a scan before the frame header");
     REFUSE(SOI SOF SOF EOI, VLM_EINPUT, "JPEG: a second frame header");
     REFUSE(SOI SOF SOS "\xff\0\xff\xd3\xff", VLM_EINPUT,
-           "JPEG: no marker at byte 25 of 31: cut off or damaged");
+           "JPEG: no end behind byte 30 of 31: cut off");
     REFUSE(SOI "\xff\xe0\0\1", VLM_EINPUT, "JPEG: segment E0 at byte 4 has length 1");
     REFUSE(SOI "\xff\xe0\xff\xff-", VLM_EINPUT,
            "JPEG: the file ends after 7 bytes, inside its segments");
     REFUSE(SOI "\xff\xc9\0\x0b\x08\0\1\0\1\1\1\x11\0", VLM_EINPUT,
-           "JPEG: coding process C9, only C0, C1 and C2 (baseline, extended, progressive) are read");
+           "JPEG: coding process C9, only C0, C1 and C2 (baseline, extended, progressive) are "
+           "read");
     REFUSE(SOI "\xff\xc1\0\x0b\x0c\0\1\0\1\1\1\x11\0", VLM_EINPUT,
            "JPEG: 12 bits a sample, only 8 are read");
     REFUSE(SOI "\xff\xc0\0\x0b\x08\0\1\0\1\2\1\x11\0", VLM_EINPUT,
            "JPEG: 2 components, only 1, 3 and 4 are read");
     REFUSE(SOI "\xff\xc0\0\x04\x08\0", VLM_EINPUT,
            "JPEG: frame header of 2 bytes, at least 6 are needed");
+}
+
+
+static void
+bytes_between_the_segments_of_a_jpeg_are_passed_over(void **state)
+{
+    vlm_err_t     err;
+    vlm_header_t  h;
+
+    static const char  jpeg[] = SOI "\xff\xfe\0\x04--" "\0\0\0" "\xff" SOF SOS EOI;
+
+    (void) state;
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_header_read(&h, jpeg, sizeof(jpeg) - 1, &err), 0);
+    assert_int_equal(h.width, 32);
+    assert_int_equal(h.height, 16);
 }
 
 
@@ -323,6 +343,7 @@ main(void)
         cmocka_unit_test(sizes_beyond_a_limit_are_refused_with_both_numbers),
         cmocka_unit_test(a_png_that_cannot_be_is_refused),
         cmocka_unit_test(a_jpeg_that_cannot_be_is_refused),
+        cmocka_unit_test(bytes_between_the_segments_of_a_jpeg_are_passed_over),
         cmocka_unit_test(huffman_tables_of_more_than_256_values_are_refused),
         cmocka_unit_test(a_jpeg_of_many_scans_is_refused),
         cmocka_unit_test(a_bmp_whose_rows_are_not_in_the_file_is_refused),

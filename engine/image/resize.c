@@ -241,7 +241,7 @@ sum_columns(int32_t *restrict sum, const uint8_t *restrict columns, const int32_
 }
 
 
-/* out u8 [n_rows][a->n][3] from in u8 [n_rows][width][3]; columns has room for [width * 3][ROWS]. */
+/* out u8 [n_rows][a->n][3] from in u8 [n_rows][width][3]; columns has room for [width][3][ROWS]. */
 static void
 pass_horizontal(uint8_t *out, const uint8_t *in, uint32_t n_rows, uint32_t width, const axis_t *a,
                 uint8_t *columns)

@@ -6,7 +6,151 @@
 #include "image/webp.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <webp/decode.h>
+
+#include "image/bytes.h"
+#include "image/exif.h"
+
+
+/* The size in a lossy or lossless bitstream, p[bytes]. */
+static int
+read_stream(vlm_header_t *h, const uint8_t *chunk, size_t bytes, vlm_err_t *err)
+{
+    uint32_t        bits;
+    const uint8_t  *p;
+
+    p = chunk + 8;
+
+    if (chunk[3] == ' ' && bytes >= 10 && memcmp(p + 3, "\x9d\x01\x2a", 3) == 0) {
+        h->width = vlm_u16le(p + 6) & 0x3fff;
+        h->height = vlm_u16le(p + 8) & 0x3fff;
+
+        return 0;
+    }
+
+    if (chunk[3] == 'L' && bytes >= 5 && p[0] == 0x2f) {
+        bits = vlm_u32le(p + 1);
+        h->width = (bits & 0x3fff) + 1;
+        h->height = (bits >> 14 & 0x3fff) + 1;
+        h->alpha = (bits >> 28 & 1) != 0;
+
+        return 0;
+    }
+
+    return vlm_fail(err, VLM_EINPUT, "WebP: damaged %.4s chunk of %zu bytes", (const char *) chunk,
+                    bytes);
+}
+
+
+/* A frame of an animation: place, size, and behind them the chunks of a still picture. */
+static int
+read_frame(vlm_header_t *h, const uint8_t *data, size_t at, size_t length, vlm_err_t *err)
+{
+    const uint8_t  *p;
+
+    p = data + at;
+
+    if (length < 16) {
+        return vlm_fail(err, VLM_EINPUT, "WebP: frame of %zu bytes, 16 are its header", length);
+    }
+
+    h->frame_x = vlm_u24le(p) * 2;
+    h->frame_y = vlm_u24le(p + 3) * 2;
+    h->frame_width = vlm_u24le(p + 6) + 1;
+    h->frame_height = vlm_u24le(p + 9) + 1;
+    h->data_at = at + 16;
+    h->data_bytes = length - 16;
+
+    if (h->frame_x + h->frame_width > h->width || h->frame_y + h->frame_height > h->height) {
+        return vlm_fail(err, VLM_EINPUT, "WebP: frame %ux%u at %u,%u on a canvas of %ux%u",
+                        h->frame_width, h->frame_height, h->frame_x, h->frame_y, h->width,
+                        h->height);
+    }
+
+    return 0;
+}
+
+
+/* The chunks of an extended file: VP8X first, then any of the others. */
+static int
+read_extended(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
+{
+    int             animated;
+    size_t          at, length;
+    const uint8_t  *chunk;
+
+    if (bytes < 30) {
+        return vlm_header_cut(h, bytes, "header", err);
+    }
+
+    animated = (data[20] & 0x02) != 0;
+    h->alpha = animated || (data[20] & 0x10) != 0;
+    h->width = vlm_u24le(data + 24) + 1;
+    h->height = vlm_u24le(data + 27) + 1;
+
+    for (at = 12; bytes - at >= 8; at += length) {
+        chunk = data + at;
+        length = vlm_u32le(chunk + 4);
+        at += 8;
+
+        if (length > bytes - at) {
+            return vlm_header_cut(h, bytes, "chunks", err);
+        }
+
+        if (memcmp(chunk, "EXIF", 4) == 0) {
+            h->orientation = vlm_exif_orientation(chunk + 8, length);
+
+        } else if (animated && h->frame_width == 0 && memcmp(chunk, "ANMF", 4) == 0
+                   && read_frame(h, data, at, length, err) != 0)
+        {
+            return -1;
+        }
+
+        length += length < bytes - at ? (length & 1) : 0;
+    }
+
+    if (animated && h->frame_width == 0) {
+        return vlm_fail(err, VLM_EINPUT, "WebP: an animation without frames");
+    }
+
+    return 0;
+}
+
+
+int
+vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
+{
+    size_t  length;
+
+    if (bytes < 20) {
+        return vlm_header_cut(h, bytes, "header", err);
+    }
+
+    length = vlm_u32le(data + 4);
+
+    if (length > bytes - 8) {
+        return vlm_header_cut(h, bytes, "chunks", err);
+    }
+
+    bytes = length + 8;                            /* what is appended is not read */
+    h->data_at = 0;
+    h->data_bytes = bytes;
+
+    if (bytes < 20) {
+        return vlm_header_cut(h, bytes, "header", err);
+    }
+
+    if (memcmp(data + 12, "VP8X", 4) == 0) {
+        return read_extended(h, data, bytes, err);
+    }
+
+    if (memcmp(data + 12, "VP8 ", 4) != 0 && memcmp(data + 12, "VP8L", 4) != 0) {
+        return vlm_fail(err, VLM_EINPUT, "WebP: the first chunk is none of VP8, VP8L, VP8X");
+    }
+
+    return read_stream(h, data + 12, bytes - 20, err);
+}
 
 
 /* Does the decoder see what our own reading of the header saw? */

@@ -5,6 +5,9 @@
 
 #include "image/header.h"
 
+/* vlm_header_read() for a file that begins as a WebP does; sizes are checked by the caller. */
+int vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
+
 /*
  *   h         what vlm_header_read() made of the same bytes
  *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller, transparent where
