@@ -48,8 +48,8 @@ typedef struct {
     ngx_atomic_t                  waiting;
     ngx_atomic_t                  running;
     ngx_atomic_t                  sessions;
-    ngx_atomic_t                  started;     /* time of the last start */
-    ngx_atomic_t                  crashes;     /* starts in quick succession */
+    ngx_atomic_t                  crashes;     /* in the load, in a row */
+    ngx_atomic_t                  lost;        /* the device, by the last */
 
     ngx_atomic_t                  served;      /* since nginx's start */
     ngx_atomic_t                  refused;
@@ -80,6 +80,21 @@ typedef struct {
     off_t                         max_body;    /* 64m, 0: the user's counts */
     unsigned                      inner:1;     /* the generated server */
 } ngx_http_vlm_loc_conf_t;
+
+
+/* inside vlm_engine { } */
+
+typedef struct {
+    ngx_http_vlm_engine_t        *engine;
+    ngx_str_t                     model;       /* as it was written */
+    ngx_uint_t                    seen;        /* bit of each parameter */
+} ngx_http_vlm_param_t;
+
+
+/* bytes as a configuration would say them */
+
+#define ngx_http_vlm_mib(bytes)                                               \
+    (((uint64_t) (bytes) + 1024 * 1024 - 1) / (1024 * 1024))
 
 
 /* the thread task of the engine: one step at a time */
@@ -121,14 +136,19 @@ struct ngx_http_vlm_engine_s {
 
     /* in the designated worker */
     vlm_t                        *vlm;         /* since the step "open" */
-    vlm_err_t                     err;         /* of the last step */
+    vlm_t                        *handed;      /* the same, the thread's */
+    int                           rc;          /* of the last step */
+    vlm_err_t                     err;
     ngx_thread_task_t            *task;
     ngx_http_vlm_step_e           step;
     ngx_connection_t             *events;      /* vlm_fd() */
     ngx_event_t                   beat;
+    ngx_event_t                   next;        /* posted: see ..._wake() */
+    ngx_log_t                    *log;
     int                           lock_fd;
     ngx_msec_t                    backoff;     /* before the lock is taken */
 
+    ngx_queue_t                   requests;    /* ctx->all */
     ngx_queue_t                   arrivals;    /* ctx->queue, until parsed */
     ngx_queue_t                   prepares;    /* ctx->queue: a prompt next */
     ngx_queue_t                   ready;       /* ctx->queue: submit next */
@@ -147,23 +167,37 @@ struct ngx_http_vlm_engine_s {
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
     unsigned                      failed:1;
+    unsigned                      closed:1;    /* or about to be */
     unsigned                      released:1;  /* exiting, model given up */
 };
 
 
 /* ---- a chat request ----------------------------------------------------- */
 
-/* what a client asked for; filled in by the dialect, in a thread */
+/* a request's body, wherever nginx has put it */
+
+typedef struct {
+    ngx_http_request_body_t      *from;
+    const u_char                 *data;
+    size_t                        len;
+    void                         *map;         /* of a file */
+    u_char                       *copy;        /* of several buffers */
+} ngx_http_vlm_body_t;
+
+
+/* what a client asked for; filled in by the dialect, in a thread; malloc()ed,
+   so that neither the body nor its JSON is kept while a request waits */
 
 typedef struct {
     ngx_http_vlm_store_text_t     session;
     ngx_http_vlm_store_text_t     message;
-    ngx_http_vlm_store_text_t     image;       /* as given, or NULL */
-    ngx_http_vlm_store_file_t     file;        /* what it was found to be */
-    int                           task;        /* vlm_task_t */
+    char                         *task_name;   /* as given */
+    char                         *image;       /* path of this turn's picture */
+    int                           task;        /* vlm_task_t, or -1 */
     unsigned                      task_auto:1;
     unsigned                      thinking:1;
-    unsigned                      has_file:1;
+    unsigned                      inference:1; /* an error of the model's */
+    unsigned                      no_image:1;
 } ngx_http_vlm_chat_t;
 
 
@@ -185,19 +219,23 @@ struct ngx_http_vlm_ctx_s {
     ngx_http_vlm_engine_t        *engine;
     ngx_http_vlm_step_of_ctx_e    step;
     ngx_uint_t                    seq;
+    ngx_queue_t                   all;         /* in engine->requests */
     ngx_queue_t                   queue;       /* arrivals, prepares, ready */
     ngx_queue_t                   turn;        /* in chain->turns */
     ngx_http_vlm_chain_t         *chain;
     ngx_event_t                   timer;
 
+    /* a refusal that waits for a thread */
+    ngx_uint_t                    late_status;
+    char                          late_text[128];
+
     /* of the prepare tasks; freed with the pool */
-    ngx_http_vlm_json_t          *json;
+    ngx_http_vlm_body_t           body;
     ngx_http_vlm_chat_t           chat;
     ngx_uint_t                    status;      /* 0, or of the answer that
                                                   ends here, with err.text */
     vlm_err_t                     err;
     int64_t                       epoch;
-    char                         *image;       /* the picture of this turn */
     vlm_prompt_t                 *prompt;      /* until submitted */
     vlm_picture_info_t            picture;
     ngx_uint_t                    n_entries;   /* in the session before */
@@ -216,16 +254,22 @@ struct ngx_http_vlm_ctx_s {
     int                           context_used;
     ngx_http_vlm_store_err_t      stored;
 
-    /* for variables, ngx_current_msec */
+    /* for variables; times of ngx_current_msec */
+    ngx_str_t                     session;
     ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
 
     /* of the filter: an error page of nginx's own becomes JSON */
     ngx_str_t                     page;
+    ngx_uint_t                    page_status;
 
     unsigned                      counted:1;   /* in engine->pending */
+    unsigned                      in_line:1;   /* in engine->waiting */
+    unsigned                      in_slot:1;   /* in engine->running */
+    unsigned                      in_prompts:1;    /* in engine->n_prompts */
     unsigned                      queued:1;    /* in one of three queues */
-    unsigned                      parsed:1;
     unsigned                      in_task:1;
+    unsigned                      parsed:1;
+    unsigned                      left:1;      /* the request is going */
     unsigned                      replace:1;
     unsigned                      replaced:1;
 };
@@ -260,7 +304,68 @@ char *ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* ---- ngx_http_vlm_route.c ----------------------------------------------- */
+/* ---- ngx_http_vlm_param.c: what stands inside vlm_engine { } ------------ */
+
+void ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
+    ngx_http_vlm_engine_t *eng);
+char *ngx_http_vlm_param(ngx_conf_t *cf, ngx_command_t *dummy, void *conf);
+char *ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_t *param);
+
+/* the defaults of a request: the checkpoint's, and "sampling" over them */
+
+void ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s);
+
+
+/* ---- ngx_http_vlm_worker.c: which worker, its socket, its lock ---------- */
+
+ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_vlm_init_process(ngx_cycle_t *cycle);
+void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
+
+/* while nginx starts: a socket that nobody listens on is removed */
+
+void ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
+
+/* engine thread: waits for the lock; 0, or -1: stopped or failed */
+
+int ngx_http_vlm_worker_lock(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+void ngx_http_vlm_worker_unlock(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_zone.c: what all workers can read --------------------- */
+
+ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_state_e state, const char *reason);
+void ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);
+
+/* a copy, whose texts belong together */
+
+void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *copy);
+
+/* any thread of any process, after a session was made or deleted */
+
+void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
+
+
+/* ---- ngx_http_vlm_engine.c: the thread task and the wake fd ------------- */
+
+void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are there */
+
+/* later in this turn of the loop: start and end what can be */
+
+void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_route.c: method and path to a handler ----------------- */
 
 /* the content handler of vlm_pass, and the phase of the inner server */
 
@@ -268,9 +373,11 @@ ngx_int_t ngx_http_vlm_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);
 
 
-/* ---- ngx_http_vlm_reply.c: whole answers; CORS and errors as a filter --- */
+/* ---- ngx_http_vlm_reply.c: whole answers -------------------------------- */
 
-ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
+/* of r, made if there is none yet; NULL: no memory */
+
+ngx_http_vlm_ctx_t *ngx_http_vlm_ctx(ngx_http_request_t *r);
 
 /*
  * An answer as a whole, the return value of a content handler.  json must
@@ -281,7 +388,7 @@ ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
 ngx_int_t ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *json);
 
-/* the same from a writer that is done; takes the memory over in any case */
+/* the same from a writer that is done; takes its memory over in any case */
 
 ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
     ngx_http_vlm_json_out_t *w);
@@ -291,36 +398,45 @@ ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *text);
 
+/* key is constant; the value lives as long as the request */
+
 ngx_int_t ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
     ngx_str_t *value);
+ngx_int_t ngx_http_vlm_retry_after(ngx_http_request_t *r,
+    ngx_uint_t seconds);
+
+/* a header of the request, by its name in lower case, or NULL */
+
+ngx_table_elt_t *ngx_http_vlm_header(ngx_http_request_t *r, const char *name);
 
 
-/* ---- ngx_http_vlm_body.c: a body as one range; work in a thread --------- */
+/* ---- ngx_http_vlm_filter.c: CORS; nginx's own error pages as JSON ------- */
 
-typedef struct {
-    const u_char                 *data;
-    size_t                        len;
-    void                         *map;         /* of a file, or NULL */
-} ngx_http_vlm_body_t;
+ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
+
+
+/* ---- ngx_http_vlm_body.c: the body as one range of bytes ---------------- */
 
 /*
- * Reads the body of r, then calls post (which finalizes).  Returns as a
- * content handler.  nginx keeps large bodies in files.
+ * Reads the body of r, then calls post, which finalizes.  Returns as a
+ * content handler does.
  */
 
 ngx_int_t ngx_http_vlm_body_read(ngx_http_request_t *r,
     ngx_http_client_body_handler_pt post);
 
-/*
- * In a thread, of a request that was read: the body as one range of bytes,
- * until ..._body_free() or the end of the request, whichever is first.
- * ..._body_init() is called in the loop before; -1: no memory, or no file.
- */
+/* in the loop, after the body was read; frees it with the request */
 
 ngx_int_t ngx_http_vlm_body_init(ngx_http_request_t *r,
     ngx_http_vlm_body_t *body);
-int ngx_http_vlm_body_get(ngx_http_request_t *r, ngx_http_vlm_body_t *body);
+
+/* in a thread, for nginx keeps large bodies in files: data and len; or -1 */
+
+int ngx_http_vlm_body_get(ngx_http_vlm_body_t *body);
 void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* safe twice */
+
+
+/* ---- ngx_http_vlm_thread.c: work of a request that has to wait ---------- */
 
 /*
  * Runs run(data) in a thread of nginx's "default" pool, then done(r, data) in
@@ -336,123 +452,92 @@ ngx_int_t ngx_http_vlm_thread(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, void (*run)(void *data),
     void (*done)(ngx_http_request_t *r, void *data), void *data);
 
+/* the same with always(data), in the loop, after run() in any case */
+
+ngx_int_t ngx_http_vlm_thread_always(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
+    void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data);
+
 
 /* ---- ngx_http_vlm_robobrain.c: the dialect of /api/chat ----------------- */
 
 ngx_int_t ngx_http_vlm_chat_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
-/* thread: body to ctx->chat, or ctx->status and ctx->err */
+/* thread: the body to ctx->chat, or ctx->status and ctx->err */
 
-void ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_body_t *body);
+void ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx);
+
+void ngx_http_vlm_chat_free(ngx_http_vlm_chat_t *chat);    /* safe twice */
 
 /* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
 
 void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
 
+/* thread: stores the turn, before its answer is sent */
+
+void ngx_http_vlm_chat_store(ngx_http_vlm_ctx_t *ctx);
+
 /* loop: the model's words to ctx->answer and ctx->thinking */
 
 ngx_int_t ngx_http_vlm_chat_split(ngx_http_vlm_ctx_t *ctx);
 
-/* thread: stores the turn */
-
-void ngx_http_vlm_chat_store(ngx_http_vlm_ctx_t *ctx);
-
-/* loop: the answer; return value of a content handler */
+/* loop: answers as return values of a content handler */
 
 ngx_int_t ngx_http_vlm_chat_answer(ngx_http_vlm_ctx_t *ctx);
-ngx_int_t ngx_http_vlm_chat_refusal(ngx_http_vlm_ctx_t *ctx,
-    ngx_uint_t status, const char *text);
+ngx_int_t ngx_http_vlm_chat_failed(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- ngx_http_vlm_queue.c: the line, its length and its deadlines ------- */
 
-/* NGX_OK: counted, until the request's cleanup; NGX_BUSY: the line is full */
+/* NULL: no memory; NGX_BUSY in *rc: the line is full.  Counted until the
+   request's cleanup */
 
-ngx_int_t ngx_http_vlm_queue_admit(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng);
+ngx_http_vlm_ctx_t *ngx_http_vlm_queue_admit(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_int_t *rc);
 ngx_int_t ngx_http_vlm_queue_full(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);               /* the 429 */
 
-/* out of the line, with the deadline of a generation from now on */
+/* the body was read: the deadline of the line, and an eye on the client */
+
+void ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx);
+
+/* the engine has begun: out of the line, the deadline of a generation */
 
 void ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx);
+
+/* answers ctx with {"error": text} as soon as no thread works for it */
+
+void ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *text);
+
+/* ends ctx with the return value of a content handler; the request may be
+   gone after it */
+
+void ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 
 /* out of everything: queues, chain, engine, counters; safe twice */
 
 void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
 
-/* ends ctx with this answer; the request may be gone after it */
+/* the engine has failed: so do all that wait */
 
-void ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
-
-/* ends all that wait, with 503 and this text */
-
-void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng, const char *text);
+void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- ngx_http_vlm_prepare.c: parse, chain, prompt, submit --------------- */
-
-/* the body was read: to the end of the arrivals */
+/* ---- ngx_http_vlm_prepare.c: parse, chain, prompt, submit, store -------- */
 
 void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);
-
-/* starts what can be started: after each change of anything */
-
 void ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng);
-
-/* the session's next request may have its prompt made */
-
-void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_prepare_store(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_prepare_free(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
 
 
 /* ---- ngx_http_vlm_deliver.c: events of the engine to answers ------------ */
 
 void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
-
-
-/* ---- ngx_http_vlm_engine.c: the thread task and the wake fd ------------- */
-
-ngx_int_t ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
-    ngx_cycle_t *cycle);
-void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng);  /* jobs are there */
-
-/* exiting, and no request left: gives the model up for the next worker */
-
-void ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng);
-
-
-/* ---- ngx_http_vlm_worker.c: lock file, socket, which worker ------------- */
-
-ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
-ngx_int_t ngx_http_vlm_init_process(ngx_cycle_t *cycle);
-void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
-
-/* in nginx.conf, not with -t: a socket that nobody answers on is removed */
-
-void ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
-
-/* engine thread: waits for the lock; 0, or -1: stopped or failed */
-
-int ngx_http_vlm_worker_lock(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
-void ngx_http_vlm_worker_unlock(ngx_http_vlm_engine_t *eng);
-
-
-/* ---- ngx_http_vlm_zone.c ------------------------------------------------ */
-
-ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);   /* a new worker */
-void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_state_e state, const char *reason);
-void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);   /* its lengths */
-void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_shm_t *copy);                 /* what the mutex guards */
-
-/* any thread of any process, after a session was made or deleted */
-
-void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
 
 
 /* ---- ngx_http_vlm_health.c ---------------------------------------------- */
@@ -487,6 +572,10 @@ ngx_int_t ngx_http_vlm_result_handler(ngx_http_request_t *r,
 /* ---- ngx_http_vlm_vars.c ------------------------------------------------ */
 
 ngx_int_t ngx_http_vlm_add_variables(ngx_conf_t *cf);
+
+/* the inner server's header with these values, for the outer one's log */
+
+ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
 
 
 extern ngx_module_t  ngx_http_vlm_module;

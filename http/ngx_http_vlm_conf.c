@@ -1,0 +1,587 @@
+
+/*
+ * The directives: vlm_engine, vlm_pass, and the text that they generate.
+ *
+ * The hop from any worker to the designated one is nginx's own proxy to a
+ * server on a unix socket.  Both are written as configuration text and parsed
+ * as if they stood in the file; docs/directives.md quotes them.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+#define NGX_HTTP_VLM_TEXT     4096         /* of generated configuration */
+#define NGX_HTTP_VLM_NAME     32           /* of an engine */
+#define NGX_HTTP_VLM_SUN_PATH 107          /* sizeof(sun_path) less a zero */
+
+
+static ngx_http_vlm_engine_t *ngx_http_vlm_get(ngx_conf_t *cf,
+    ngx_str_t *name);
+static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+static char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+static char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+static char *ngx_http_vlm_add_store(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_vlm_name_ok(ngx_str_t *name);
+static ngx_int_t ngx_http_vlm_body_size_set(ngx_conf_t *cf);
+static ngx_int_t ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst,
+    ngx_str_t *src);
+static char *ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt,
+    ...);
+
+
+/* the text of vlm_engine, in http{}: name, socket, socket, name */
+
+static char  ngx_http_vlm_server_text[] =
+    "upstream vlm_%V {\n"
+    "    server \"unix:%V\" max_fails=0;\n"
+    "}\n"
+    "server {\n"
+    "    listen \"unix:%V\";\n"
+    "    vlm_inner %V;\n"
+    "    access_log off;\n"
+    "    gzip off;\n"
+    "    client_max_body_size 0;\n"
+    "    add_header X-Vlm-Inner \"\";\n"
+    "}\n"
+    "}";
+
+
+/* the text of vlm_pass, in its location: name */
+
+static char  ngx_http_vlm_location_text[] =
+    "proxy_pass http://vlm_%V;\n"
+    "proxy_http_version 1.1;\n"
+    "proxy_buffering off;\n"
+    "proxy_request_buffering off;\n"
+    "proxy_max_temp_file_size 0;\n"
+    "proxy_next_upstream off;\n"
+    "proxy_ignore_client_abort off;\n"
+    "proxy_intercept_errors off;\n"
+    "proxy_redirect off;\n"
+    "proxy_cache off;\n"
+    "proxy_store off;\n"
+    "proxy_connect_timeout 5s;\n"
+    "proxy_read_timeout 1d;\n"
+    "proxy_send_timeout 1d;\n"
+    "proxy_set_header Host $http_host;\n"
+    "proxy_hide_header X-Vlm-Usage;\n"
+    "}";
+
+
+char *
+ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char                   *rv;
+    ngx_str_t              *value;
+    ngx_conf_t              save;
+    ngx_http_vlm_param_t    param;
+    ngx_http_vlm_engine_t  *eng;
+
+    value = cf->args->elts;
+
+    if (ngx_http_vlm_name_ok(&value[1]) != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "vlm_engine name \"%V\" is not 1 to %d letters, "
+                           "digits, \"-\" or \"_\"",
+                           &value[1], NGX_HTTP_VLM_NAME);
+        return NGX_CONF_ERROR;
+    }
+
+    eng = ngx_http_vlm_get(cf, &value[1]);
+    if (eng == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (eng->defined) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "duplicate vlm_engine \"%V\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    eng->name = value[1];
+    eng->defined = 1;
+
+    ngx_http_vlm_param_init(&param, eng);
+
+    save = *cf;
+
+    cf->handler = ngx_http_vlm_param;
+    cf->handler_conf = &param;
+
+    rv = ngx_conf_parse(cf, NULL);
+
+    *cf = save;
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    rv = ngx_http_vlm_param_finish(cf, &param);
+
+    return rv != NGX_CONF_OK ? rv : ngx_http_vlm_finish(cf, eng);
+}
+
+
+/* the engine of that name, which vlm_engine may define later */
+
+static ngx_http_vlm_engine_t *
+ngx_http_vlm_get(ngx_conf_t *cf, ngx_str_t *name)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **p, *eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    p = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        /* names of upstreams, as hosts, have no case */
+
+        if (p[i]->name.len == name->len
+            && ngx_strncasecmp(p[i]->name.data, name->data, name->len) == 0)
+        {
+            return p[i];
+        }
+    }
+
+    eng = ngx_pcalloc(cf->pool, sizeof(ngx_http_vlm_engine_t));
+    if (eng == NULL) {
+        return NULL;
+    }
+
+    p = ngx_array_push(&mcf->engines);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    *p = eng;
+
+    eng->name = *name;
+    eng->file = cf->conf_file->file.name.data;
+    eng->line = cf->conf_file->line;
+    eng->lock_fd = -1;
+
+    return eng;
+}
+
+
+/* what follows from the parameters once the block has ended */
+
+static char *
+ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_str_t   socket, pool;
+
+    if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_add_store(cf, eng) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_str_set(&pool, "default");
+
+    eng->threads = ngx_thread_pool_add(cf, &pool);
+    if (eng->threads == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_vlm_zone_add(cf, eng) != NGX_OK
+        || ngx_http_vlm_quote(cf, &socket, &eng->socket) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_http_vlm_worker_unlink(eng, cf->log);
+
+    return ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_server_text,
+                             &eng->name, &socket, &socket, &eng->name);
+}
+
+
+/* the store, and what is in it unless said otherwise: the socket, the lock */
+
+static char *
+ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    u_char  *p;
+
+    if (eng->store_dir.data == NULL) {
+        ngx_str_set(&eng->store_dir, "vlm");
+
+        if (ngx_conf_full_name(cf->cycle, &eng->store_dir, 0) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    while (eng->store_dir.len > 1
+           && eng->store_dir.data[eng->store_dir.len - 1] == '/')
+    {
+        eng->store_dir.data[--eng->store_dir.len] = '\0';
+    }
+
+    p = ngx_pnalloc(cf->pool, 2 * (eng->store_dir.len + eng->name.len
+                                   + sizeof("/.lock")));
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    eng->lock.data = p;
+    eng->lock.len = ngx_sprintf(p, "%V/%V.lock%Z", &eng->store_dir,
+                                &eng->name)
+                    - p - 1;
+
+    if (eng->socket.data == NULL) {
+        p += eng->lock.len + 1;
+
+        eng->socket.data = p;
+        eng->socket.len = ngx_sprintf(p, "%V/%V.sock%Z", &eng->store_dir,
+                                      &eng->name)
+                          - p - 1;
+    }
+
+    if (eng->socket.len > NGX_HTTP_VLM_SUN_PATH) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "vlm_engine \"%V\": socket \"%V\" has %uz bytes, "
+                           "a unix socket's path may have %d: set \"socket\"",
+                           &eng->name, &eng->socket, eng->socket.len,
+                           NGX_HTTP_VLM_SUN_PATH);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* asks the engine, which touches no device here */
+
+static char *
+ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    vlm_err_t  err;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (vlm_plan(&eng->conf, &eng->plan, &err) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
+                           &eng->name, err.text);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_process == NGX_PROCESS_SIGNALLER) {
+        return NGX_CONF_OK;
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                  "vlm_engine \"%V\": %uLm planned (weights %uLm, "
+                  "vision %uLm, kv %uLm, workspace %uLm, device %uLm)%s",
+                  &eng->name,
+                  ngx_http_vlm_mib(eng->plan.total),
+                  ngx_http_vlm_mib(eng->plan.weights),
+                  ngx_http_vlm_mib(eng->plan.vision),
+                  ngx_http_vlm_mib(eng->plan.kv),
+                  ngx_http_vlm_mib(eng->plan.workspace),
+                  ngx_http_vlm_mib(eng->plan.device),
+                  eng->conf.memory ? "" : ", memory is not bounded");
+
+    return NGX_CONF_OK;
+}
+
+
+/* nginx makes the directory, as it makes those of temporary files */
+
+static char *
+ngx_http_vlm_add_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_path_t  *path;
+
+    path = ngx_pcalloc(cf->pool, sizeof(ngx_path_t));
+    if (path == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    path->name = eng->store_dir;
+    path->conf_file = cf->conf_file->file.name.data;
+    path->line = cf->conf_file->line;
+
+    return ngx_add_path(cf, &path) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_vlm_loc_conf_t *lcf = conf;
+
+    ngx_url_t                      u;
+    ngx_str_t                     *value;
+    ngx_http_vlm_engine_t         *eng;
+    ngx_http_core_loc_conf_t      *clcf;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    if (lcf->engine) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_http_vlm_name_ok(&value[1]) != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown vlm_engine \"%V\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    eng = ngx_http_vlm_get(cf, &value[1]);
+    if (eng == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    /* nobody looks a name up that only this file can define */
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url.data = ngx_pnalloc(cf->pool, sizeof("vlm_") - 1 + eng->name.len);
+    if (u.url.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    u.url.len = ngx_sprintf(u.url.data, "vlm_%V", &eng->name) - u.url.data;
+    u.default_port = 80;
+    u.no_resolve = 1;
+
+    us = ngx_http_upstream_add(cf, &u, 0);
+    if (us == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    us->peer.init_upstream = ngx_http_vlm_init_upstream;
+
+    if (ngx_http_vlm_text(cf, "(vlm_pass)", ngx_http_vlm_location_text,
+                          &eng->name)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (clcf->error_pages == NULL) {
+
+        /* pages of http{} and server{} are for people, not for clients of
+           an API; those in this location are still added */
+
+        clcf->error_pages = ngx_array_create(cf->pool, 1,
+                                             sizeof(ngx_http_err_page_t));
+        if (clcf->error_pages == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    lcf->engine = eng;
+    lcf->hop = clcf->handler;
+    lcf->max_body = ngx_http_vlm_body_size_set(cf) ? 0 : 64 * 1024 * 1024;
+
+    clcf->handler = ngx_http_vlm_handler;
+
+    return NGX_CONF_OK;
+}
+
+
+/* runs once for each upstream, before any host name would be looked up */
+
+static ngx_int_t
+ngx_http_vlm_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_str_t  name;
+
+    if (!(us->flags & NGX_HTTP_UPSTREAM_CREATE)) {
+
+        name.len = us->host.len - (sizeof("vlm_") - 1);
+        name.data = us->host.data + sizeof("vlm_") - 1;
+
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "unknown vlm_engine \"%V\" in %s:%ui",
+                      &name, us->file_name, us->line);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_upstream_init_round_robin(cf, us);
+}
+
+
+char *
+ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_vlm_loc_conf_t *lcf = conf;
+
+    ngx_str_t              *value;
+    ngx_http_vlm_engine_t  *eng;
+
+    value = cf->args->elts;
+
+    eng = ngx_http_vlm_get(cf, &value[1]);
+    if (eng == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_strcmp(cf->conf_file->file.name.data, "(vlm_engine)") != 0) {
+        return "is written by vlm_engine only";
+    }
+
+    lcf->engine = eng;
+    lcf->inner = 1;
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_name_ok(ngx_str_t *name)
+{
+    u_char      ch;
+    ngx_uint_t  i;
+
+    if (name->len == 0 || name->len > NGX_HTTP_VLM_NAME) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < name->len; i++) {
+        ch = name->data[i];
+
+        if ((ch < '0' || ch > '9')
+            && ((ch | 0x20) < 'a' || (ch | 0x20) > 'z')
+            && ch != '-' && ch != '_')
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Did the user say client_max_body_size in http{}, server{} or the location,
+ * in front of this directive?  What follows it is known from the value, unless
+ * that is the default's.
+ */
+
+static ngx_int_t
+ngx_http_vlm_body_size_set(ngx_conf_t *cf)
+{
+    ngx_http_conf_ctx_t       *ctx, *http;
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    ctx = cf->ctx;
+
+    clcf = ctx->loc_conf[ngx_http_core_module.ctx_index];
+
+    if (clcf->client_max_body_size != NGX_CONF_UNSET) {
+        return 1;
+    }
+
+    cscf = ctx->srv_conf[ngx_http_core_module.ctx_index];
+    clcf = cscf->ctx->loc_conf[ngx_http_core_module.ctx_index];
+
+    if (clcf->client_max_body_size != NGX_CONF_UNSET) {
+        return 1;
+    }
+
+    http = (ngx_http_conf_ctx_t *) cf->cycle->conf_ctx[ngx_http_module.index];
+    clcf = http->loc_conf[ngx_http_core_module.ctx_index];
+
+    return clcf->client_max_body_size != NGX_CONF_UNSET;
+}
+
+
+/* a path between quotes */
+
+static ngx_int_t
+ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst, ngx_str_t *src)
+{
+    u_char      *p;
+    ngx_uint_t   i;
+
+    dst->data = ngx_pnalloc(cf->pool, 2 * src->len);
+    if (dst->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = dst->data;
+
+    for (i = 0; i < src->len; i++) {
+
+        if (src->data[i] == '"' || src->data[i] == '\\') {
+            *p++ = '\\';
+        }
+
+        *p++ = src->data[i];
+    }
+
+    dst->len = p - dst->data;
+
+    return NGX_OK;
+}
+
+
+/* parses directives from memory, as if they stood where cf stands */
+
+static char *
+ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt, ...)
+{
+    char             *rv;
+    u_char           *text;
+    va_list           args;
+    ngx_buf_t         b;
+    ngx_array_t      *saved_args;
+    ngx_conf_file_t  *saved, file;
+
+    text = ngx_pnalloc(cf->pool, NGX_HTTP_VLM_TEXT);
+    if (text == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&b, sizeof(ngx_buf_t));
+
+    b.start = text;
+    b.pos = text;
+
+    va_start(args, fmt);
+    b.last = ngx_vslprintf(text, text + NGX_HTTP_VLM_TEXT, fmt, args);
+    va_end(args);
+
+    b.end = b.last;
+
+    ngx_log_error(NGX_LOG_DEBUG, cf->log, 0, "%s: %*s", name,
+                  (size_t) (b.last - b.pos - 1), b.pos);
+
+    saved = cf->conf_file;
+    saved_args = cf->args;
+
+    /* its open file selects the parsing of a block, which a "}" ends */
+
+    file = *saved;
+    file.buffer = &b;
+    file.file.offset = ngx_file_size(&file.file.info);
+    file.file.name.data = (u_char *) name;
+    file.file.name.len = ngx_strlen(name);
+    file.line = 1;
+    file.dump = NULL;
+
+    cf->conf_file = &file;
+    cf->args = ngx_array_create(cf->pool, 10, sizeof(ngx_str_t));
+
+    rv = cf->args ? ngx_conf_parse(cf, NULL) : NGX_CONF_ERROR;
+
+    cf->conf_file = saved;
+    cf->args = saved_args;
+
+    return rv;
+}

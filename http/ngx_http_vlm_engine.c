@@ -1,0 +1,533 @@
+
+/*
+ * One engine in its designated worker: the thread task and the wake fd.
+ *
+ * There is one task, and it is posted for one step at a time: open, load, run,
+ * close.  The handler of its completion, in the loop, decides on the next.  A
+ * job that is submitted while a run ends is not lost: "active" is cleared only
+ * just before that handler, which posts the task again if jobs are left.
+ *
+ * eng->vlm is written by the loop alone; the thread hands over through
+ * eng->handed.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+#define NGX_HTTP_VLM_EVENTS  64            /* of the engine, in a turn */
+#define NGX_HTTP_VLM_BEAT    500           /* ms */
+
+
+static void ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_step_e step);
+static void ngx_http_vlm_engine_task(void *data, ngx_log_t *log);
+static void ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_done(ngx_event_t *ev);
+static void ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng,
+    const char *reason);
+static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_events(ngx_event_t *rev);
+static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
+static void ngx_http_vlm_engine_next(ngx_event_t *ev);
+static void ngx_http_vlm_engine_log(void *data, vlm_log_level_t level,
+    const char *text);
+static int ngx_http_vlm_engine_stopping(void *data);
+
+
+void
+ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    ngx_queue_init(&eng->arrivals);
+    ngx_queue_init(&eng->prepares);
+    ngx_queue_init(&eng->ready);
+    ngx_queue_init(&eng->requests);
+
+    ngx_rbtree_init(&eng->chains, &eng->sentinel, ngx_str_rbtree_insert_value);
+
+    eng->here = 1;
+    eng->lock_fd = -1;
+    eng->log = cycle->log;
+
+    eng->conf.log = ngx_http_vlm_engine_log;
+    eng->conf.stop = ngx_http_vlm_engine_stopping;
+    eng->conf.data = eng;
+
+    eng->next.handler = ngx_http_vlm_engine_next;
+    eng->next.data = eng;
+    eng->next.log = cycle->log;
+
+    ngx_http_vlm_zone_take(eng);
+
+    /* must not keep a graceful exit from ending */
+
+    eng->beat.handler = ngx_http_vlm_engine_beat;
+    eng->beat.data = eng;
+    eng->beat.log = cycle->log;
+    eng->beat.cancelable = 1;
+
+    ngx_add_timer(&eng->beat, NGX_HTTP_VLM_BEAT);
+
+    eng->task = ngx_thread_task_alloc(cycle->pool, sizeof(void *));
+
+    if (eng->task == NULL) {
+        ngx_http_vlm_engine_fail(eng, "no memory for the engine's task");
+        return;
+    }
+
+    *(ngx_http_vlm_engine_t **) eng->task->ctx = eng;
+
+    eng->task->handler = ngx_http_vlm_engine_task;
+    eng->task->event.handler = ngx_http_vlm_engine_done;
+    eng->task->event.data = eng;
+    eng->task->event.log = cycle->log;
+
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_OPEN);
+}
+
+
+/* in exit_process: the engine thread has ended */
+
+void
+ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_engine_unwatch(eng);
+
+    if (eng->beat.timer_set) {
+        ngx_del_timer(&eng->beat);
+    }
+
+    vlm_close(eng->handed);
+    ngx_http_vlm_worker_unlock(eng);
+    ngx_http_vlm_zone_leave(eng);
+
+    eng->handed = NULL;
+    eng->vlm = NULL;
+    eng->here = 0;
+}
+
+
+void
+ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->task->event.active) {
+        ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_RUN);
+    }
+}
+
+
+static void
+ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng, ngx_http_vlm_step_e step)
+{
+    eng->step = step;
+    ngx_memzero(&eng->err, sizeof(vlm_err_t));
+
+    if (ngx_thread_task_post(eng->pool, eng->task) != NGX_OK) {
+        ngx_http_vlm_engine_fail(eng, "the engine's task was not taken by "
+                                      "its thread pool");
+    }
+}
+
+
+/* the engine thread */
+
+static void
+ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = *(ngx_http_vlm_engine_t **) data;
+
+    switch (eng->step) {
+
+    case NGX_HTTP_VLM_STEP_OPEN:
+        ngx_http_vlm_engine_open(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_LOAD:
+        eng->rc = vlm_load(eng->handed, &eng->err);
+        break;
+
+    case NGX_HTTP_VLM_STEP_RUN:
+        eng->rc = vlm_run(eng->handed, &eng->err);
+        break;
+
+    case NGX_HTTP_VLM_STEP_CLOSE:
+
+        /* memory first, then the lock that promises it to the next */
+
+        vlm_close(eng->handed);
+        eng->handed = NULL;
+        ngx_http_vlm_worker_unlock(eng);
+        break;
+    }
+}
+
+
+/*
+ * The tokenizer, and then the lock: once it is held, no turn of a session is
+ * in the making elsewhere, so prompts may be made of what is stored.
+ */
+
+static void
+ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
+{
+    uint64_t  n;
+
+    eng->rc = -1;
+
+    eng->handed = vlm_open(&eng->conf, &eng->err);
+
+    if (eng->handed == NULL
+        || ngx_http_vlm_worker_lock(eng, &eng->err) != 0)
+    {
+        return;
+    }
+
+    if (eng->store
+        && ngx_http_vlm_store_session_count(eng->store, &n, NULL)
+           == NGX_HTTP_VLM_STORE_OK)
+    {
+        ngx_http_vlm_zone_sessions(eng, n);
+    }
+
+    eng->rc = 0;
+}
+
+
+/* the loop, after each step */
+
+static void
+ngx_http_vlm_engine_done(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_t *eng = ev->data;
+
+    switch (eng->step) {
+
+    case NGX_HTTP_VLM_STEP_OPEN:
+        ngx_http_vlm_engine_opened(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_LOAD:
+        ngx_http_vlm_engine_loaded(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_RUN:
+        ngx_http_vlm_engine_ran(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_CLOSE:
+        ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                      "vlm_engine \"%V\": model released", &eng->name);
+        break;
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+static void
+ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->rc != 0) {
+
+        if (eng->err.code != VLM_ECANCELLED) {
+            ngx_http_vlm_engine_fail(eng, eng->err.text);
+        }
+
+        return;
+    }
+
+    eng->vlm = eng->handed;
+
+    if (ngx_http_vlm_engine_watch(eng) != NGX_OK) {
+        ngx_http_vlm_engine_fail(eng, "no connection for the engine's events: "
+                                      "raise worker_connections");
+        return;
+    }
+
+    eng->opened = 1;
+
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_LOAD);
+}
+
+
+static void
+ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
+{
+    vlm_stat_t  st;
+
+    if (eng->rc != 0) {
+
+        if (eng->err.code != VLM_ECANCELLED) {
+            ngx_http_vlm_engine_fail(eng, eng->err.text);
+        }
+
+        return;
+    }
+
+    eng->loaded = 1;
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_READY, "");
+
+    vlm_stat(eng->vlm, &st);
+
+    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                  "vlm_engine \"%V\": model loaded, %uLm, %s%s%s%s",
+                  &eng->name, ngx_http_vlm_mib(st.plan.total), st.device,
+                  st.reason[0] ? " (" : "", st.reason,
+                  st.reason[0] ? ")" : "");
+}
+
+
+static void
+ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->rc == 0) {
+
+        if (eng->n_jobs && !ngx_http_vlm_engine_stopping(eng)) {
+            ngx_http_vlm_engine_kick(eng);
+        }
+
+        return;
+    }
+
+    /*
+     * The device is lost, and what a process knows of a device does not come
+     * back.  This worker leaves; the master's next one loads again.
+     */
+
+    ngx_http_vlm_engine_fail(eng, eng->err.text);
+
+    eng->shm->lost = 1;
+
+    if (ngx_process == NGX_PROCESS_WORKER) {
+        ngx_quit = 1;
+    }
+}
+
+
+/* from now on every chat is answered 503 with the reason in the log */
+
+static void
+ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
+{
+    vlm_err_t  err;
+
+    ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, reason);
+
+    eng->failed = 1;
+    eng->loaded = 0;
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, reason);
+
+    if (eng->vlm && eng->n_jobs) {
+        err = eng->err;
+
+        if (err.code == VLM_OK) {
+            err.code = VLM_EDEVICE;
+            ngx_cpystrn((u_char *) err.text, (u_char *) reason,
+                        sizeof(err.text));
+        }
+
+        vlm_fail_jobs(eng->vlm, &err);
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+/*
+ * The engine's own eventfd, as a connection that is idle: nginx tells idle
+ * connections, and nobody else in a module, that a graceful exit has begun.
+ */
+
+static ngx_int_t
+ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng)
+{
+    ngx_connection_t  *c;
+
+    c = ngx_get_connection(vlm_fd(eng->vlm), eng->log);
+
+    if (c == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->data = eng;
+    c->log = eng->log;
+    c->idle = 1;
+
+    c->read->handler = ngx_http_vlm_engine_events;
+    c->read->log = eng->log;
+    c->write->log = eng->log;
+
+    if (ngx_add_event(c->read, NGX_READ_EVENT, 0) != NGX_OK) {
+        ngx_free_connection(c);
+        c->fd = (ngx_socket_t) -1;
+        return NGX_ERROR;
+    }
+
+    eng->events = c;
+
+    return NGX_OK;
+}
+
+
+/* without this an exit would report a socket left open, and an engine that
+   is closed would leave its descriptor to somebody else's events */
+
+static void
+ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng)
+{
+    ngx_connection_t  *c;
+
+    c = eng->events;
+
+    if (c == NULL) {
+        return;
+    }
+
+    eng->events = NULL;
+
+    if (c->read->posted) {
+        ngx_delete_posted_event(c->read);
+    }
+
+    (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
+}
+
+
+static void
+ngx_http_vlm_engine_events(ngx_event_t *rev)
+{
+    uint64_t                n;
+    ngx_uint_t              i;
+    vlm_event_t             e;
+    ngx_connection_t       *c;
+    ngx_http_vlm_engine_t  *eng;
+
+    c = rev->data;
+    eng = c->data;
+
+    if (c->close) {
+
+        /* a graceful exit has begun */
+
+        c->close = 0;
+        c->idle = 0;
+    }
+
+    /* first the counter, then the events: no wake-up is lost */
+
+    (void) read(c->fd, &n, sizeof(uint64_t));
+
+    for (i = 0; i < NGX_HTTP_VLM_EVENTS; i++) {
+
+        if (!vlm_next_event(eng->vlm, &e)) {
+            break;
+        }
+
+        ngx_http_vlm_deliver(eng, &e);
+    }
+
+    if (i == NGX_HTTP_VLM_EVENTS) {
+        ngx_post_event(rev, &ngx_posted_next_events);
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+static void
+ngx_http_vlm_engine_beat(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_t *eng = ev->data;
+
+    ngx_http_vlm_zone_beat(eng);
+
+    ngx_add_timer(ev, NGX_HTTP_VLM_BEAT);
+}
+
+
+/*
+ * Something has changed: later in this turn of the loop, when nobody holds a
+ * request, everything is started or ended that can be.
+ */
+
+void
+ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->next.posted) {
+        ngx_post_event(&eng->next, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_vlm_engine_next(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_t *eng = ev->data;
+
+    if (eng->failed) {
+        ngx_http_vlm_queue_fail(eng);
+
+    } else {
+        ngx_http_vlm_prepare_next(eng);
+    }
+
+    ngx_http_vlm_zone_line(eng);
+
+    /* who waits for the lock waits for no more than the last request here */
+
+    if ((ngx_exiting || eng->failed) && eng->pending == 0 && !eng->closed
+        && eng->task && !eng->task->event.active && eng->n_jobs == 0)
+    {
+        ngx_http_vlm_engine_unwatch(eng);
+
+        eng->opened = 0;
+        eng->loaded = 0;
+        eng->vlm = NULL;
+        eng->closed = 1;
+        eng->released = ngx_exiting ? 1 : 0;
+
+        ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_CLOSE);
+    }
+}
+
+
+/* also the engine thread: nginx's error log takes lines of threads */
+
+static void
+ngx_http_vlm_engine_log(void *data, vlm_log_level_t level, const char *text)
+{
+    ngx_http_vlm_engine_t *eng = data;
+
+    ngx_uint_t  lev;
+
+    lev = (level == VLM_LOG_WARN) ? NGX_LOG_WARN : NGX_LOG_NOTICE;
+
+    ngx_log_error(lev, eng->log, 0, "vlm_engine \"%V\": %s", &eng->name,
+                  text);
+}
+
+
+/* Asked often, by the engine thread.  nginx's pools wait for their tasks at an
+   exit, so the task has to see it coming. */
+
+static int
+ngx_http_vlm_engine_stopping(void *data)
+{
+    ngx_http_vlm_engine_t *eng = data;
+
+    return ngx_terminate
+           || (ngx_process == NGX_PROCESS_SINGLE && ngx_quit)
+           || (ngx_exiting && *(volatile ngx_atomic_t *) &eng->pending == 0);
+}

@@ -1,0 +1,240 @@
+
+/*
+ * A header filter and a body filter for locations with vlm_pass.
+ *
+ * CORS headers go on every answer, whoever made it.  An error page of nginx's
+ * own (413 before our handler ran, 502 of the hop, 403 of access rules)
+ * becomes {"error": ...}: clients of an API read nothing else.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+static ngx_int_t ngx_http_vlm_header_filter(ngx_http_request_t *r);
+static ngx_int_t ngx_http_vlm_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+static ngx_int_t ngx_http_vlm_cors(ngx_http_request_t *r);
+static ngx_int_t ngx_http_vlm_page(ngx_http_request_t *r);
+static const char *ngx_http_vlm_page_text(ngx_http_request_t *r,
+    u_char *buf, size_t size);
+
+
+static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
+static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
+
+
+ngx_int_t
+ngx_http_vlm_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_vlm_header_filter;
+
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_vlm_body_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_header_filter(ngx_http_request_t *r)
+{
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->engine == NULL || r != r->main) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    /* what the inner server says, the outer one sends with its own headers */
+
+    if ((lcf->inner ? ngx_http_vlm_add_usage(r) : ngx_http_vlm_cors(r))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (r->err_status >= NGX_HTTP_BAD_REQUEST
+        && ngx_http_vlm_page(r) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_next_header_filter(r);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_cors(ngx_http_request_t *r)
+{
+    ngx_str_t         value;
+    ngx_table_elt_t  *origin;
+
+    origin = ngx_http_vlm_header(r, "origin");
+
+    if (origin == NULL) {
+        ngx_str_set(&value, "*");
+        return ngx_http_vlm_add_header(r, "Access-Control-Allow-Origin",
+                                       &value);
+    }
+
+    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Origin",
+                                &origin->value)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_str_set(&value, "Origin");
+
+    return ngx_http_vlm_add_header(r, "Vary", &value);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_page(ngx_http_request_t *r)
+{
+    u_char              *p, buf[256];
+    size_t               len;
+    const char          *text;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* the hop found nobody, or the worker died with the request: not to be
+       repeated by nginx, but by the client */
+
+    if (r->err_status == NGX_HTTP_BAD_GATEWAY && r->upstream) {
+        r->err_status = NGX_HTTP_SERVICE_UNAVAILABLE;
+        r->headers_out.status = NGX_HTTP_SERVICE_UNAVAILABLE;
+
+        if (ngx_http_vlm_retry_after(r, 5) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    text = ngx_http_vlm_page_text(r, buf, sizeof(buf));
+    len = ngx_strlen(text);
+
+    p = ngx_pnalloc(r->pool, sizeof("{\"error\":\"\"}\n") + 6 * len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->page.data = p;
+
+    p = ngx_cpymem(p, "{\"error\":\"", sizeof("{\"error\":\"") - 1);
+    p += ngx_http_vlm_json_escape((char *) p, text, len);
+    p = ngx_cpymem(p, "\"}\n", sizeof("\"}\n") - 1);
+
+    ctx->page.len = p - ctx->page.data;
+    ctx->replace = 1;
+
+    ngx_str_set(&r->headers_out.content_type, "application/json");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+    ngx_str_null(&r->headers_out.charset);
+
+    ngx_http_clear_content_length(r);
+    r->headers_out.content_length_n = ctx->page.len;
+
+    return NGX_OK;
+}
+
+
+static const char *
+ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    switch (r->err_status) {
+
+    case NGX_HTTP_BAD_REQUEST:
+        return "Bad request";
+
+    case NGX_HTTP_UNAUTHORIZED:
+        return "Unauthorized";
+
+    case NGX_HTTP_FORBIDDEN:
+        return "Forbidden";
+
+    case NGX_HTTP_NOT_FOUND:
+        return "Not found";
+
+    case NGX_HTTP_NOT_ALLOWED:
+        return "Method not allowed";
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        (void) ngx_snprintf(buf, size - 1,
+                            "The request body is larger than %O bytes%Z",
+                            clcf->client_max_body_size);
+        return (char *) buf;
+
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+        return "Too many requests";
+
+    case NGX_HTTP_INTERNAL_SERVER_ERROR:
+        return "Internal server error";
+
+    case NGX_HTTP_SERVICE_UNAVAILABLE:
+        return r->upstream ? "The model's worker has ended, try again"
+                           : "Service unavailable";
+
+    case NGX_HTTP_GATEWAY_TIME_OUT:
+        return "The model did not answer in time";
+
+    default:
+        (void) ngx_snprintf(buf, size - 1, "HTTP status %ui%Z",
+                            r->err_status);
+        return (char *) buf;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_vlm_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    ngx_buf_t           *b;
+    ngx_chain_t          out, *cl;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx == NULL || !ctx->replace || in == NULL) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    for (cl = in; cl; cl = cl->next) {
+        cl->buf->pos = cl->buf->last;
+        cl->buf->file_pos = cl->buf->file_last;
+    }
+
+    if (ctx->replaced) {
+        return ngx_http_next_body_filter(r, NULL);
+    }
+
+    ctx->replaced = 1;
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->pos = ctx->page.data;
+    b->last = ctx->page.data + ctx->page.len;
+    b->memory = 1;
+    b->last_buf = 1;
+    b->last_in_chain = 1;
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_next_body_filter(r, &out);
+}

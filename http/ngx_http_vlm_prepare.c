@@ -1,0 +1,484 @@
+
+/*
+ * From a body to a job: parse, chain, prompt, submit; and the turn's way back
+ * into the store.
+ *
+ * Requests of one session run in the order in which they arrived.  A session
+ * is known only once its request was parsed, so parsed requests are let out in
+ * their order of arrival; then each stands in the chain of its session, and
+ * only the first of a chain has its prompt made.  It leaves the chain when its
+ * turn is stored.
+ *
+ * Prompts hold pictures.  No more are made than the engine takes soon.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+struct ngx_http_vlm_chain_s {
+    ngx_str_node_t                sn;
+    ngx_queue_t                   turns;       /* ctx->turn */
+    u_char                        id[NGX_HTTP_VLM_STORE_ID];
+};
+
+
+static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
+    void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data));
+static void ngx_http_vlm_prepare_always(void *data);
+static void ngx_http_vlm_prepare_run_parse(void *data);
+static void ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_prepare_run_prompt(void *data);
+static void ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_prepare_run_store(void *data);
+static void ngx_http_vlm_prepare_store_always(void *data);
+static void ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_prepare_insert(ngx_queue_t *queue,
+    ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
+static ngx_int_t ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx);
+
+
+/* the body was read: to the end of the arrivals */
+
+void
+ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    ctx->step = NGX_HTTP_VLM_PARSING;
+    ctx->seq = ++eng->seq;
+
+    ctx->queued = 1;
+    ngx_queue_insert_tail(&eng->arrivals, &ctx->queue);
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+/* from the handler of eng->next only: no request is held by a caller */
+
+void
+ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_prepare_release(eng);
+    ngx_http_vlm_prepare_parse(eng);
+    ngx_http_vlm_prepare_submit(eng);
+    ngx_http_vlm_prepare_prompt(eng);
+}
+
+
+static void
+ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q, *next;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    for (q = ngx_queue_head(&eng->arrivals);
+         q != ngx_queue_sentinel(&eng->arrivals)
+         && eng->n_tasks < eng->prepare;
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (ctx->in_task || ctx->parsed) {
+            continue;
+        }
+
+        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_parse,
+                                       ngx_http_vlm_prepare_parsed)
+            != NGX_OK)
+        {
+            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+    }
+}
+
+
+/* in their order of arrival, each into the chain of its session */
+
+static void
+ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    while (!ngx_queue_empty(&eng->arrivals)) {
+
+        q = ngx_queue_head(&eng->arrivals);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (!ctx->parsed || ctx->in_task) {
+            return;
+        }
+
+        ngx_queue_remove(q);
+        ctx->queued = 0;
+
+        if (ngx_http_vlm_chain_enter(ctx) != NGX_OK) {
+            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+    }
+}
+
+
+static void
+ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    while (eng->opened
+           && eng->n_tasks < eng->prepare
+           && eng->n_prompts < eng->conf.slots + eng->prepare
+           && !ngx_queue_empty(&eng->prepares))
+    {
+        q = ngx_queue_head(&eng->prepares);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        ngx_queue_remove(q);
+        ctx->queued = 0;
+
+        ctx->in_prompts = 1;
+        eng->n_prompts++;
+
+        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_prompt,
+                                       ngx_http_vlm_prepare_prompted)
+            != NGX_OK)
+        {
+            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+    }
+}
+
+
+/* one more than the slots, so that a slot that gets free finds work */
+
+static void
+ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
+{
+    int                  idle;
+    ngx_queue_t         *q;
+    vlm_sampling_t       sampling;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    while (eng->loaded
+           && eng->n_jobs < eng->conf.slots + 1
+           && !ngx_queue_empty(&eng->ready))
+    {
+        q = ngx_queue_head(&eng->ready);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        ngx_queue_remove(q);
+        ctx->queued = 0;
+
+        ctx->in_prompts = 0;
+        eng->n_prompts--;
+
+        ngx_http_vlm_sampling(eng, &sampling);
+
+        ctx->job = vlm_submit(eng->vlm, ctx->prompt, &sampling, ctx, &idle,
+                              &ctx->err);
+
+        if (ctx->job == NULL) {
+            ngx_http_vlm_prepare_end(ctx, ngx_http_vlm_chat_failed(ctx));
+            continue;
+        }
+
+        ctx->prompt = NULL;
+        ctx->step = NGX_HTTP_VLM_SUBMITTED;
+
+        eng->n_jobs++;
+
+        ngx_http_vlm_engine_kick(eng);
+    }
+}
+
+
+void
+ngx_http_vlm_prepare_store(ngx_http_vlm_ctx_t *ctx)
+{
+    ctx->step = NGX_HTTP_VLM_STORING;
+    ctx->in_task = 1;
+
+    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine,
+                                   ngx_http_vlm_prepare_run_store,
+                                   ngx_http_vlm_prepare_store_always,
+                                   ngx_http_vlm_prepare_stored, ctx)
+        != NGX_OK)
+    {
+        ctx->in_task = 0;
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
+
+
+/* what threads have left in ctx; not while one works for it */
+
+void
+ngx_http_vlm_prepare_free(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_chat_free(&ctx->chat);
+    ngx_http_vlm_body_free(&ctx->body);
+
+    vlm_prompt_free(ctx->prompt);
+    ctx->prompt = NULL;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data))
+{
+    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine, run,
+                                   ngx_http_vlm_prepare_always, done, ctx)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->in_task = 1;
+    ctx->engine->n_tasks++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_prepare_always(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->engine->n_tasks--;
+
+    ngx_http_vlm_prepare_store_always(ctx);
+}
+
+
+static void
+ngx_http_vlm_prepare_store_always(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->in_task = 0;
+
+    ngx_http_vlm_engine_wake(ctx->engine);
+
+    if (ctx->left) {
+        ngx_http_vlm_queue_leave(ctx);
+    }
+}
+
+
+static void
+ngx_http_vlm_prepare_run_parse(void *data)
+{
+    ngx_http_vlm_chat_parse(data);
+}
+
+
+static void
+ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->late_status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
+
+    } else if (ctx->status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_chat_failed(ctx));
+
+    } else {
+        ctx->parsed = 1;
+
+        /* for the log, which is written when ctx->chat is gone */
+
+        ctx->session.len = ctx->chat.session.len;
+        ctx->session.data = ngx_pnalloc(r->pool, ctx->session.len);
+
+        if (ctx->session.data == NULL) {
+            ctx->session.len = 0;
+            return;
+        }
+
+        ngx_memcpy(ctx->session.data, ctx->chat.session.data,
+                   ctx->session.len);
+    }
+}
+
+
+static void
+ngx_http_vlm_prepare_run_prompt(void *data)
+{
+    ngx_http_vlm_chat_prompt(data);
+}
+
+
+static void
+ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->late_status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
+
+    } else if (ctx->status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_chat_failed(ctx));
+
+    } else {
+        ctx->step = NGX_HTTP_VLM_WAITING;
+        ngx_http_vlm_prepare_insert(&ctx->engine->ready, ctx);
+    }
+}
+
+
+static void
+ngx_http_vlm_prepare_run_store(void *data)
+{
+    ngx_http_vlm_chat_store(data);
+}
+
+
+static void
+ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->stored.code != NGX_HTTP_VLM_STORE_OK
+        && ctx->stored.code != NGX_HTTP_VLM_STORE_GONE)
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "vlm_engine \"%V\": a turn was not stored: %s",
+                      &ctx->engine->name, ctx->stored.text);
+    }
+
+    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_chat_answer(ctx));
+}
+
+
+/* by arrival; a request whose prompt was quick does not overtake */
+
+static void
+ngx_http_vlm_prepare_insert(ngx_queue_t *queue, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *other;
+
+    for (q = ngx_queue_last(queue);
+         q != ngx_queue_sentinel(queue);
+         q = ngx_queue_prev(q))
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (other->seq < ctx->seq) {
+            break;
+        }
+    }
+
+    ngx_queue_insert_after(q, &ctx->queue);
+
+    ctx->queued = 1;
+}
+
+
+static void
+ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_connection_t  *c;
+
+    c = ctx->request->connection;
+
+    ngx_http_vlm_queue_end(ctx, rc);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
+{
+    uint32_t                hash;
+    ngx_str_t               id;
+    ngx_http_vlm_chain_t   *chain;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    id.data = (u_char *) ctx->chat.session.data;
+    id.len = ctx->chat.session.len;
+
+    hash = ngx_crc32_short(id.data, id.len);
+
+    chain = (ngx_http_vlm_chain_t *) ngx_str_rbtree_lookup(&eng->chains, &id,
+                                                           hash);
+
+    if (chain == NULL) {
+        chain = ngx_alloc(sizeof(ngx_http_vlm_chain_t), eng->log);
+        if (chain == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(chain->id, id.data, id.len);
+
+        chain->sn.node.key = hash;
+        chain->sn.str.data = chain->id;
+        chain->sn.str.len = id.len;
+
+        ngx_queue_init(&chain->turns);
+        ngx_rbtree_insert(&eng->chains, &chain->sn.node);
+    }
+
+    ctx->chain = chain;
+    ctx->step = NGX_HTTP_VLM_CHAINED;
+
+    if (ngx_queue_empty(&chain->turns)) {
+        ctx->step = NGX_HTTP_VLM_PREPARING;
+        ngx_http_vlm_prepare_insert(&eng->prepares, ctx);
+    }
+
+    ngx_queue_insert_tail(&chain->turns, &ctx->turn);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_queue_t            *q;
+    ngx_http_vlm_ctx_t     *next;
+    ngx_http_vlm_chain_t   *chain;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+    chain = ctx->chain;
+
+    if (chain == NULL) {
+        return;
+    }
+
+    ctx->chain = NULL;
+    ngx_queue_remove(&ctx->turn);
+
+    if (ngx_queue_empty(&chain->turns)) {
+        ngx_rbtree_delete(&eng->chains, &chain->sn.node);
+        ngx_free(chain);
+        return;
+    }
+
+    q = ngx_queue_head(&chain->turns);
+    next = ngx_queue_data(q, ngx_http_vlm_ctx_t, turn);
+
+    if (next->step == NGX_HTTP_VLM_CHAINED) {
+        next->step = NGX_HTTP_VLM_PREPARING;
+        ngx_http_vlm_prepare_insert(&eng->prepares, next);
+    }
+}

@@ -1,0 +1,365 @@
+
+/*
+ * The line: how many may wait, how long, and how one leaves it.
+ *
+ * A request is in the line from the moment its headers were read until the
+ * engine begins with it.  Whatever ends it, its cleanup takes it out of every
+ * list and counter; but while a thread works for it, the end waits, because
+ * the thread has its memory, and its session's next must not overtake it.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+#define NGX_HTTP_VLM_RETRY  5              /* s, of Retry-After */
+
+
+static void ngx_http_vlm_queue_cleanup(void *data);
+static void ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_queue_timer(ngx_event_t *ev);
+
+
+ngx_http_vlm_ctx_t *
+ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_int_t *rc)
+{
+    ngx_http_cleanup_t  *cln;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    if (eng->waiting >= eng->queue) {
+        *rc = NGX_BUSY;
+        return NULL;
+    }
+
+    *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    cln = ngx_http_cleanup_add(r, 0);
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    cln->handler = ngx_http_vlm_queue_cleanup;
+    cln->data = ctx;
+
+    ctx->engine = eng;
+    ctx->seq = ++eng->seq;
+    ctx->t_arrived = ngx_current_msec;
+
+    ctx->timer.handler = ngx_http_vlm_queue_timer;
+    ctx->timer.data = ctx;
+    ctx->timer.log = r->connection->log;
+
+    ngx_queue_insert_tail(&eng->requests, &ctx->all);
+
+    ctx->counted = 1;
+    eng->pending++;
+
+    ctx->in_line = 1;
+    eng->waiting++;
+
+    ngx_http_vlm_zone_line(eng);
+
+    return ctx;
+}
+
+
+ngx_int_t
+ngx_http_vlm_queue_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
+{
+    u_char  text[128];
+
+    (void) ngx_atomic_fetch_add(&eng->shm->refused, 1);
+
+    if (ngx_http_vlm_retry_after(r, NGX_HTTP_VLM_RETRY) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        "The line is full: %ui requests are waiting%Z",
+                        eng->queue);
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
+                                   (char *) text);
+}
+
+
+void
+ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_event_t         *rev;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    rev = r->connection->read;
+
+    /* not cancelable: it is also what keeps an exiting worker here */
+
+    ngx_add_timer(&ctx->timer, ctx->engine->queue_timeout);
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    /* the end may have come together with the body */
+
+    if (rev->pending_eof || rev->eof) {
+        ngx_post_event(rev, &ngx_posted_events);
+    }
+}
+
+
+void
+ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    if (ctx->in_line) {
+        ctx->in_line = 0;
+        eng->waiting--;
+    }
+
+    if (!ctx->in_slot) {
+        ctx->in_slot = 1;
+        eng->running++;
+    }
+
+    ctx->step = NGX_HTTP_VLM_RUNNING;
+    ctx->t_started = ngx_current_msec;
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    ngx_add_timer(&ctx->timer, eng->timeout);
+
+    ngx_http_vlm_zone_line(eng);
+}
+
+
+static void
+ngx_http_vlm_queue_timer(ngx_event_t *ev)
+{
+    u_char                  text[128];
+    ngx_connection_t       *c;
+    ngx_http_vlm_ctx_t     *ctx;
+    ngx_http_vlm_engine_t  *eng;
+
+    ctx = ev->data;
+    eng = ctx->engine;
+    c = ctx->request->connection;
+
+    switch (ctx->step) {
+
+    case NGX_HTTP_VLM_STORING:
+    case NGX_HTTP_VLM_ENDED:
+
+        /* the answer is there: a disk's time is not the client's fault */
+
+        ngx_add_timer(ev, 1000);
+        return;
+
+    case NGX_HTTP_VLM_RUNNING:
+        (void) ngx_snprintf(text, sizeof(text) - 1,
+                            "The answer took longer than %T seconds%Z",
+                            (time_t) (eng->timeout + 999) / 1000);
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_GATEWAY_TIME_OUT,
+                                  (char *) text);
+        break;
+
+    default:
+        (void) ngx_atomic_fetch_add(&eng->shm->timedout, 1);
+
+        (void) ngx_snprintf(text, sizeof(text) - 1,
+                            "No slot became free within %T seconds%Z",
+                            (time_t) (eng->queue_timeout + 999) / 1000);
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  (char *) text);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+void
+ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *text)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (ctx->left) {
+        return;
+    }
+
+    if (ctx->in_task) {
+
+        /* its answer is sent when the thread gives it back */
+
+        if (ctx->late_status == 0) {
+            ctx->late_status = status;
+            ngx_cpystrn((u_char *) ctx->late_text, (u_char *) text,
+                        sizeof(ctx->late_text));
+        }
+
+        if (!ctx->timer.timer_set) {
+            ngx_add_timer(&ctx->timer, 1000);
+        }
+
+        return;
+    }
+
+    if (status == NGX_HTTP_SERVICE_UNAVAILABLE
+        && ngx_http_vlm_retry_after(r, NGX_HTTP_VLM_RETRY) != NGX_OK)
+    {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_send_error(r, status, text));
+}
+
+
+void
+ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    ctx->step = NGX_HTTP_VLM_ENDED;
+    ctx->t_ended = ngx_current_msec;
+
+    ngx_http_vlm_queue_leave(ctx);
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+/* the request goes, by an answer, an error, or because its client left */
+
+static void
+ngx_http_vlm_queue_cleanup(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->counted && ctx->step != NGX_HTTP_VLM_ENDED) {
+        (void) ngx_atomic_fetch_add(&ctx->engine->shm->cancelled, 1);
+    }
+
+    ngx_http_vlm_queue_leave(ctx);
+}
+
+
+void
+ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    if (!ctx->counted) {
+        return;
+    }
+
+    ngx_http_vlm_queue_out(ctx);
+
+    if (ctx->job) {
+        vlm_cancel(eng->vlm, ctx->job);
+        ctx->job = NULL;
+    }
+
+    if (ctx->in_task) {
+        ctx->left = 1;
+        return;
+    }
+
+    if (ctx->queued) {
+        ctx->queued = 0;
+        ngx_queue_remove(&ctx->queue);
+    }
+
+    if (ctx->in_prompts) {
+        ctx->in_prompts = 0;
+        eng->n_prompts--;
+    }
+
+    ngx_http_vlm_chain_leave(ctx);
+    ngx_http_vlm_prepare_free(ctx);
+
+    ngx_queue_remove(&ctx->all);
+
+    ctx->counted = 0;
+    eng->pending--;
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+/* its place is free at once, for it is what others are refused for */
+
+static void
+ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    if (ctx->in_line) {
+        ctx->in_line = 0;
+        eng->waiting--;
+    }
+
+    if (ctx->in_slot) {
+        ctx->in_slot = 0;
+        eng->running--;
+    }
+
+    ngx_http_vlm_zone_line(eng);
+}
+
+
+void
+ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q, *next;
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    for (q = ngx_queue_head(&eng->requests);
+         q != ngx_queue_sentinel(&eng->requests);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+
+        /* the others are on their way to an end, or still receive */
+
+        if (ctx->step == NGX_HTTP_VLM_RECEIVING
+            || ctx->step >= NGX_HTTP_VLM_SUBMITTED)
+        {
+            continue;
+        }
+
+        c = ctx->request->connection;
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "Model not initialized");
+
+        ngx_http_run_posted_requests(c);
+    }
+}

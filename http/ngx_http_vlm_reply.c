@@ -1,0 +1,242 @@
+
+/*
+ * Answers that are sent as a whole: a status and a JSON text.
+ *
+ * An HTTP/2 client that is answered while it still sends a body takes the
+ * reset of its stream for an error, so there the body is read first.  With
+ * HTTP/1.1 nginx lingers, and the connection is not used again.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+static void ngx_http_vlm_send_late(ngx_http_request_t *r);
+static ngx_int_t ngx_http_vlm_send_now(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_str_t *json);
+static void ngx_http_vlm_json_cleanup(void *data);
+
+
+ngx_http_vlm_ctx_t *
+ngx_http_vlm_ctx(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx == NULL) {
+        ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_vlm_ctx_t));
+        if (ctx == NULL) {
+            return NULL;
+        }
+
+        ctx->request = r;
+
+        ngx_http_set_ctx(r, ctx, ngx_http_vlm_module);
+    }
+
+    return ctx;
+}
+
+
+ngx_int_t
+ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *json)
+{
+    ngx_int_t            rc;
+    ngx_uint_t           unread;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    unread = r->request_body == NULL
+             && (r->headers_in.content_length_n > 0 || r->headers_in.chunked);
+
+    if (!unread || status < NGX_HTTP_SPECIAL_RESPONSE) {
+        return ngx_http_vlm_send_now(r, status, json);
+    }
+
+    if (r->http_version < NGX_HTTP_VERSION_20) {
+
+        /* no "100 Continue" in front of a refusal */
+
+        r->expect_tested = 1;
+        r->keepalive = 0;
+
+        return ngx_http_vlm_send_now(r, status, json);
+    }
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->page_status = status;
+    ctx->page = *json;
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_vlm_send_late);
+
+    return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
+}
+
+
+static void
+ngx_http_vlm_send_late(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    ngx_http_finalize_request(r, ngx_http_vlm_send_now(r, ctx->page_status,
+                                                       &ctx->page));
+}
+
+
+static ngx_int_t
+ngx_http_vlm_send_now(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *json)
+{
+    ngx_http_complex_value_t  cv;
+
+    static ngx_str_t  type = ngx_string("application/json");
+
+    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
+    cv.value = *json;
+
+    return ngx_http_send_response(r, status, &type, &cv);
+}
+
+
+ngx_int_t
+ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_http_vlm_json_out_t *w)
+{
+    ngx_str_t            json;
+    ngx_pool_cleanup_t  *cln;
+
+    if (w->failed) {
+        ngx_http_vlm_json_release(w);
+        return ngx_http_vlm_send_error(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                       "The answer is too long");
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        ngx_http_vlm_json_release(w);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    cln->handler = ngx_http_vlm_json_cleanup;
+    cln->data = w->data;
+
+    json.data = (u_char *) w->data;
+    json.len = w->len;
+
+    return ngx_http_vlm_send(r, status, &json);
+}
+
+
+static void
+ngx_http_vlm_json_cleanup(void *data)
+{
+    free(data);
+}
+
+
+ngx_int_t
+ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text)
+{
+    size_t     len;
+    u_char    *p;
+    ngx_str_t  json;
+
+    len = ngx_strlen(text);
+
+    p = ngx_pnalloc(r->pool, sizeof("{\"error\":\"\"}\n")
+                    + ngx_http_vlm_json_escape(NULL, text, len));
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    json.data = p;
+
+    p = ngx_cpymem(p, "{\"error\":\"", sizeof("{\"error\":\"") - 1);
+    p += ngx_http_vlm_json_escape((char *) p, text, len);
+    p = ngx_cpymem(p, "\"}\n", sizeof("\"}\n") - 1);
+
+    json.len = p - json.data;
+
+    return ngx_http_vlm_send(r, status, &json);
+}
+
+
+ngx_int_t
+ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
+    ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->hash = 1;
+    h->key.data = (u_char *) key;
+    h->key.len = ngx_strlen(key);
+    h->value = *value;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_retry_after(ngx_http_request_t *r, ngx_uint_t seconds)
+{
+    ngx_str_t  value;
+
+    value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.len = ngx_sprintf(value.data, "%ui", seconds) - value.data;
+
+    return ngx_http_vlm_add_header(r, "Retry-After", &value);
+}
+
+
+/* a request's header by its name in lower case; nginx has no field for it */
+
+ngx_table_elt_t *
+ngx_http_vlm_header(ngx_http_request_t *r, const char *name)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+    part = &r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                return NULL;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].hash && h[i].key.len == len
+            && ngx_strncmp(h[i].lowcase_key, name, len) == 0)
+        {
+            return &h[i];
+        }
+    }
+}

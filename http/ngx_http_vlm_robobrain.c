@@ -1,0 +1,1057 @@
+
+/*
+ * The dialect of POST /api/chat: a request to a session's question, a session
+ * to a prompt, the model's words to an answer.
+ *
+ * The fields, their order of checking, and the texts of errors are those of
+ * the server that this one replaces; docs/http-api.md lists where it differs.
+ */
+
+
+#include "ngx_http_vlm.h"
+#include <sys/mman.h>
+
+
+#define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
+#define NGX_HTTP_VLM_TASK     64                   /* bytes, of its name */
+#define NGX_HTTP_VLM_PICTURE  (64 * 1024 * 1024)   /* bytes, of a file */
+#define NGX_HTTP_VLM_TRIES    3                    /* against resets */
+
+
+static void ngx_http_vlm_chat_body(ngx_http_request_t *r);
+static ngx_int_t ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx,
+    const char *url, ngx_http_vlm_store_file_t *file);
+static ngx_int_t ngx_http_vlm_chat_load(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_loaded_t *loaded);
+static vlm_picture_t *ngx_http_vlm_chat_picture(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_chat_make(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_loaded_t *loaded, vlm_picture_t *picture);
+static char *ngx_http_vlm_chat_context(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_loaded_t *loaded, size_t first, size_t *len);
+static ngx_int_t ngx_http_vlm_chat_store_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_err_t *err);
+static ngx_int_t ngx_http_vlm_chat_fail(ngx_http_vlm_ctx_t *ctx,
+    ngx_uint_t status, const char *fmt, ...);
+static ngx_int_t ngx_http_vlm_chat_copy(ngx_http_vlm_store_text_t *dst,
+    const char *text);
+static ngx_int_t ngx_http_vlm_chat_without(ngx_http_request_t *r,
+    ngx_str_t *text, const char *word);
+static void ngx_http_vlm_chat_strip(ngx_str_t *text);
+static void ngx_http_vlm_chat_put_task(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
+
+
+ngx_int_t
+ngx_http_vlm_chat_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    ngx_int_t            rc;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    if (eng->failed || eng->store == NULL) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                       "Model not initialized");
+    }
+
+    ctx = ngx_http_vlm_queue_admit(r, eng, &rc);
+
+    if (ctx == NULL) {
+        return rc == NGX_BUSY ? ngx_http_vlm_queue_full(r, eng) : rc;
+    }
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_chat_body);
+}
+
+
+static void
+ngx_http_vlm_chat_body(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx->engine->failed) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "Model not initialized");
+        return;
+    }
+
+    if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_vlm_queue_wait(ctx);
+    ngx_http_vlm_prepare_add(ctx);
+}
+
+
+void
+ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_json_t      *json;
+    ngx_http_vlm_json_err_t   err;
+
+    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
+        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "The request body cannot be read");
+        return;
+    }
+
+    if (ctx->body.len == 0) {
+        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "No JSON data provided");
+        return;
+    }
+
+    json = ngx_http_vlm_json_parse(ctx->body.data, ctx->body.len, &err);
+
+    ngx_http_vlm_body_free(&ctx->body);
+
+    if (json == NULL) {
+        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                      err.text);
+        return;
+    }
+
+    (void) ngx_http_vlm_chat_fields(ctx, json);
+
+    ngx_http_vlm_json_free(json);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json)
+{
+    const char                 *text;
+    const ngx_http_vlm_json_t  *field;
+
+    if (!ngx_http_vlm_json_is_true(json)) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "No JSON data provided");
+    }
+
+    if (!ngx_http_vlm_json_is_object(json)) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The request is not a JSON object");
+    }
+
+    if (ngx_http_vlm_chat_session(ctx, json) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    text = ngx_http_vlm_json_text(ngx_http_vlm_json_get(json, "message"));
+
+    if (text == NULL || text[0] == '\0') {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "Message is required");
+    }
+
+    if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The message has %uz bytes, it may have "
+                                      "%d", ngx_strlen(text),
+                                      NGX_HTTP_VLM_MESSAGE);
+    }
+
+    if (ngx_http_vlm_chat_copy(&ctx->chat.message, text) != NGX_OK) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the message");
+    }
+
+    if (ngx_http_vlm_chat_task(ctx, json) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    field = ngx_http_vlm_json_get(json, "enable_thinking");
+    ctx->chat.thinking = field == NULL || ngx_http_vlm_json_is_null(field)
+                         || ngx_http_vlm_json_is_true(field);
+
+    return ngx_http_vlm_chat_image(ctx, json);
+}
+
+
+/* session_id, or sessionId where that is empty */
+
+static ngx_int_t
+ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json)
+{
+    const char                 *text;
+    const ngx_http_vlm_json_t  *id;
+    ngx_http_vlm_store_err_t    err;
+
+    id = ngx_http_vlm_json_get(json, "session_id");
+
+    if (!ngx_http_vlm_json_is_true(id)) {
+        id = ngx_http_vlm_json_get(json, "sessionId");
+    }
+
+    if (!ngx_http_vlm_json_is_true(id)) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "Missing session ID");
+    }
+
+    text = ngx_http_vlm_json_text(id);
+
+    if (text == NULL) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The session ID is not a string");
+    }
+
+    if (ngx_http_vlm_chat_copy(&ctx->chat.session, text) != NGX_OK) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the session");
+    }
+
+    if (ngx_http_vlm_store_id(ctx->chat.session, &err)
+        != NGX_HTTP_VLM_STORE_OK)
+    {
+        return ngx_http_vlm_chat_store_error(ctx, &err);
+    }
+
+    return NGX_OK;
+}
+
+
+/* an unknown task is the model's error, told once a picture was found */
+
+static ngx_int_t
+ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json)
+{
+    size_t                      len;
+    const char                 *text;
+    const ngx_http_vlm_json_t  *task;
+
+    task = ngx_http_vlm_json_get(json, "task");
+
+    if (task == NULL || ngx_http_vlm_json_is_null(task)) {
+        text = "general";
+
+    } else {
+        text = ngx_http_vlm_json_text(task);
+
+        if (text == NULL) {
+            return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "The task is not a string");
+        }
+    }
+
+    len = ngx_strlen(text);
+
+    if (len > NGX_HTTP_VLM_TASK) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The task has %uz bytes, it may have %d",
+                                      len, NGX_HTTP_VLM_TASK);
+    }
+
+    if (ngx_strcmp(text, "auto") == 0) {
+        ctx->chat.task_auto = 1;
+        ctx->chat.task = vlm_task_guess(ctx->chat.message.data,
+                                        ctx->chat.message.len);
+        text = vlm_task_name(ctx->chat.task);
+
+    } else {
+        ctx->chat.task = vlm_task_find(text, len);
+    }
+
+    ctx->chat.task_name = strdup(text);
+
+    if (ctx->chat.task_name == NULL) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the task");
+    }
+
+    return NGX_OK;
+}
+
+
+/* an uploaded file, by name or path, or a picture within the request */
+
+static ngx_int_t
+ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json)
+{
+    int                         rc;
+    const char                 *text;
+    const ngx_http_vlm_json_t  *image;
+    ngx_http_vlm_store_err_t    err;
+    ngx_http_vlm_store_file_t   file;
+    ngx_http_vlm_store_text_t   name;
+
+    image = ngx_http_vlm_json_get(json, "image");
+
+    if (!ngx_http_vlm_json_is_true(image)) {
+        return NGX_OK;
+    }
+
+    text = ngx_http_vlm_json_text(image);
+
+    if (text == NULL) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The image is not a string");
+    }
+
+    if (ngx_strncmp(text, "data:", 5) == 0) {
+
+        if (ngx_http_vlm_chat_data_url(ctx, text, &file) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+    } else {
+        name.data = text;
+        name.len = ngx_strlen(text);
+
+        rc = ngx_http_vlm_store_upload_find(ctx->engine->store, name, &file,
+                                            &err);
+
+        if (rc == NGX_HTTP_VLM_STORE_NOTFOUND
+            || rc == NGX_HTTP_VLM_STORE_EINPUT)
+        {
+            return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "Image not found: %s", text);
+        }
+
+        if (rc != NGX_HTTP_VLM_STORE_OK) {
+            return ngx_http_vlm_chat_store_error(ctx, &err);
+        }
+    }
+
+    ctx->chat.image = strdup(file.path);
+
+    if (ctx->chat.image == NULL) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the image");
+    }
+
+    return NGX_OK;
+}
+
+
+/* kept as an upload, for it is the session's picture from now on */
+
+static ngx_int_t
+ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
+    ngx_http_vlm_store_file_t *file)
+{
+    int                         rc;
+    vlm_err_t                   err;
+    ngx_str_t                   src, dst;
+    const char                 *p;
+    vlm_picture_info_t          info;
+    ngx_http_vlm_store_err_t    stored;
+    ngx_http_vlm_store_text_t   name;
+
+    p = strchr(url, ',');
+
+    if (p == NULL || p - url < 7 || ngx_strncmp(p - 7, ";base64", 7) != 0) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The image is a data URL without "
+                                      "\";base64,\"");
+    }
+
+    src.data = (u_char *) p + 1;
+    src.len = ngx_strlen(p + 1);
+
+    dst.data = malloc(ngx_base64_decoded_length(src.len) + 1);
+
+    if (dst.data == NULL) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the image");
+    }
+
+    if (ngx_decode_base64(&dst, &src) != NGX_OK) {
+        free(dst.data);
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The image is not base64");
+    }
+
+    if (vlm_picture_check(dst.data, dst.len, &info, &err) != 0) {
+        free(dst.data);
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                      err.text);
+    }
+
+    name.data = "picture";
+    name.len = sizeof("picture") - 1;
+
+    rc = ngx_http_vlm_store_upload_add(ctx->engine->store, dst.data, dst.len,
+                                       name, file, &stored);
+
+    free(dst.data);
+
+    return rc == NGX_HTTP_VLM_STORE_OK
+           ? NGX_OK : ngx_http_vlm_chat_store_error(ctx, &stored);
+}
+
+
+void
+ngx_http_vlm_chat_free(ngx_http_vlm_chat_t *chat)
+{
+    free((char *) chat->session.data);
+    free((char *) chat->message.data);
+    free(chat->task_name);
+    free(chat->image);
+
+    chat->session.data = NULL;
+    chat->message.data = NULL;
+    chat->task_name = NULL;
+    chat->image = NULL;
+}
+
+
+void
+ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_picture_t                *picture;
+    ngx_http_vlm_store_loaded_t   loaded;
+
+    if (ngx_http_vlm_chat_load(ctx, &loaded) != NGX_OK) {
+        return;
+    }
+
+    ctx->epoch = loaded.epoch;
+    ctx->n_entries = loaded.total;
+
+    if (ctx->chat.image == NULL && loaded.image) {
+        ctx->chat.image = strdup(loaded.image);
+    }
+
+    if (ctx->chat.image == NULL) {
+        ctx->chat.no_image = 1;
+        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_OK,
+                                      "No image set. Use set_image() or "
+                                      "provide image_path.");
+
+    } else if (ctx->chat.task < 0) {
+        ctx->chat.inference = 1;
+        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_OK,
+                                      "Invalid task type: %s. Supported tasks "
+                                      "are 'general', 'pointing', "
+                                      "'affordance', 'trajectory', "
+                                      "'grounding'.", ctx->chat.task_name);
+
+    } else {
+        picture = ngx_http_vlm_chat_picture(ctx);
+
+        if (picture
+            && ngx_http_vlm_chat_make(ctx, &loaded, picture) != NGX_OK)
+        {
+            vlm_picture_free(picture);
+        }
+    }
+
+    ngx_http_vlm_store_loaded_free(&loaded);
+}
+
+
+/*
+ * The session as it is now, with the picture of this request as its current
+ * one.  Who resets or deletes it meanwhile is obeyed, and asked again.
+ */
+
+static ngx_int_t
+ngx_http_vlm_chat_load(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_loaded_t *loaded)
+{
+    int                         rc;
+    uint64_t                    n;
+    ngx_uint_t                  i;
+    ngx_http_vlm_store_t       *store;
+    ngx_http_vlm_store_err_t    err;
+    ngx_http_vlm_store_text_t   image;
+
+    store = ctx->engine->store;
+
+    for (i = 0; i < NGX_HTTP_VLM_TRIES; i++) {
+
+        rc = ngx_http_vlm_store_session_ensure(store, ctx->chat.session, &err);
+
+        if (rc == NGX_HTTP_VLM_STORE_OK) {
+            rc = ngx_http_vlm_store_session_load(store, ctx->chat.session,
+                                                 NGX_HTTP_VLM_STORE_CONTEXT,
+                                                 loaded, &err);
+        }
+
+        if (rc == NGX_HTTP_VLM_STORE_NOTFOUND) {
+            continue;
+        }
+
+        if (rc != NGX_HTTP_VLM_STORE_OK) {
+            break;
+        }
+
+        if (loaded->total == 0
+            && ngx_http_vlm_store_session_count(store, &n, NULL)
+               == NGX_HTTP_VLM_STORE_OK)
+        {
+            ngx_http_vlm_zone_sessions(ctx->engine, n);
+        }
+
+        if (ctx->chat.image == NULL) {
+            return NGX_OK;
+        }
+
+        image.data = ctx->chat.image;
+        image.len = ngx_strlen(ctx->chat.image);
+
+        rc = ngx_http_vlm_store_session_image(store, ctx->chat.session,
+                                              loaded->epoch, image, &err);
+
+        if (rc == NGX_HTTP_VLM_STORE_OK) {
+            return NGX_OK;
+        }
+
+        ngx_http_vlm_store_loaded_free(loaded);
+
+        if (rc != NGX_HTTP_VLM_STORE_GONE
+            && rc != NGX_HTTP_VLM_STORE_NOTFOUND)
+        {
+            break;
+        }
+    }
+
+    return ngx_http_vlm_chat_store_error(ctx, &err);
+}
+
+
+static vlm_picture_t *
+ngx_http_vlm_chat_picture(ngx_http_vlm_ctx_t *ctx)
+{
+    int             fd;
+    void           *map;
+    vlm_picture_t  *picture;
+    struct stat     st;
+
+    map = MAP_FAILED;
+    ngx_memzero(&st, sizeof(struct stat));
+
+    fd = open(ctx->chat.image, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
+
+    if (fd != -1) {
+
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0
+            && st.st_size <= NGX_HTTP_VLM_PICTURE)
+        {
+            map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        }
+
+        (void) close(fd);
+    }
+
+    if (map == MAP_FAILED) {
+
+        if (fd == -1) {
+            (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "Image not found: %s",
+                                          ctx->chat.image);
+
+        } else {
+            (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "The image has %O bytes, it may "
+                                          "have 1 to %d", st.st_size,
+                                          NGX_HTTP_VLM_PICTURE);
+        }
+
+        return NULL;
+    }
+
+    picture = vlm_picture_read(ctx->engine->vlm, map, st.st_size, &ctx->err);
+
+    (void) munmap(map, st.st_size);
+
+    if (picture == NULL) {
+        ctx->status = ctx->err.code == VLM_EINPUT
+                      || ctx->err.code == VLM_ELIMIT
+                      ? NGX_HTTP_BAD_REQUEST
+                      : NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NULL;
+    }
+
+    vlm_picture_info(picture, &ctx->picture);
+
+    return picture;
+}
+
+
+/*
+ * The prompt.  A history that no longer fits loses its oldest pair, again and
+ * again; what does not fit without any is the client's fault.
+ */
+
+static ngx_int_t
+ngx_http_vlm_chat_make(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_loaded_t *loaded, vlm_picture_t *picture)
+{
+    char           *text, *wrapped;
+    size_t          len, first;
+    vlm_part_t      parts[2];
+    const char     *tail;
+    vlm_message_t   message;
+
+    ngx_memzero(parts, sizeof(parts));
+    parts[0].picture = picture;
+
+    message.role = VLM_USER;
+    message.parts = parts;
+    message.n_parts = 2;
+
+    tail = NULL;
+
+    if (ctx->engine->thinking) {
+        tail = ctx->chat.thinking ? "<think>" : "<think></think><answer>";
+    }
+
+    for (first = 0; /* void */ ; first += 2) {
+
+        if (first > loaded->n) {
+            first = loaded->n;
+        }
+
+        wrapped = NULL;
+        text = ngx_http_vlm_chat_context(ctx, loaded, first, &len);
+
+        if (text) {
+            wrapped = vlm_task_prompt(ctx->chat.task, text, len);
+            free(text);
+        }
+
+        if (wrapped == NULL) {
+            return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                          "No memory for the prompt");
+        }
+
+        parts[1].text = wrapped;
+        parts[1].bytes = ngx_strlen(wrapped);
+
+        ctx->prompt = vlm_prompt_make(ctx->engine->vlm, &message, 1, tail,
+                                      &ctx->err);
+        free(wrapped);
+
+        if (ctx->prompt) {
+            ctx->n_dropped = first;
+            return NGX_OK;
+        }
+
+        if (ctx->err.code != VLM_ELIMIT || first == loaded->n) {
+            break;
+        }
+    }
+
+    ctx->status = ctx->err.code == VLM_EINPUT || ctx->err.code == VLM_ELIMIT
+                  ? NGX_HTTP_BAD_REQUEST : NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    return NGX_ERROR;
+}
+
+
+/* the entries from first on, and the question; malloc()ed */
+
+static char *
+ngx_http_vlm_chat_context(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_loaded_t *loaded, size_t first, size_t *len)
+{
+    char                        *text;
+    FILE                        *f;
+    size_t                       i;
+    const char                  *who;
+    ngx_http_vlm_store_entry_t  *entry;
+
+    f = open_memstream(&text, len);
+    if (f == NULL) {
+        return NULL;
+    }
+
+    if (first < loaded->n) {
+        (void) fputs("[Previous conversation context]\n", f);
+
+        for (i = first; i < loaded->n; i++) {
+            entry = &loaded->entries[i];
+
+            if (entry->role == NGX_HTTP_VLM_STORE_ASSISTANT) {
+                who = "Assistant: ";
+
+            } else {
+                who = entry->image.data ? "User (with image): " : "User: ";
+            }
+
+            (void) fputs(who, f);
+
+            if (entry->content.len) {
+                (void) fwrite(entry->content.data, entry->content.len, 1, f);
+            }
+
+            (void) fputc('\n', f);
+        }
+
+        (void) fputs("[Current query]\n", f);
+    }
+
+    (void) fwrite(ctx->chat.message.data, ctx->chat.message.len, 1, f);
+
+    if (ferror(f)) {
+        (void) fclose(f);
+        free(text);
+        return NULL;
+    }
+
+    if (fclose(f) != 0) {
+        free(text);
+        return NULL;
+    }
+
+    return text;
+}
+
+
+void
+ngx_http_vlm_chat_store(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_store_turn_t     turn;
+    ngx_http_vlm_store_loaded_t   loaded;
+
+    ngx_memzero(&turn, sizeof(ngx_http_vlm_store_turn_t));
+
+    turn.message = ctx->chat.message;
+
+    turn.task.data = ctx->chat.task_name;
+    turn.task.len = ngx_strlen(ctx->chat.task_name);
+
+    turn.image.data = ctx->chat.image;
+    turn.image.len = ngx_strlen(ctx->chat.image);
+
+    turn.answer.data = (char *) ctx->answer.data;
+    turn.answer.len = ctx->answer.len;
+
+    turn.thinking.data = (char *) ctx->thinking.data;
+    turn.thinking.len = ctx->thinking.len;
+
+    ctx->stored.code = ngx_http_vlm_store_session_append(ctx->engine->store,
+                                                         ctx->chat.session,
+                                                         ctx->epoch, &turn,
+                                                         &ctx->turn_number,
+                                                         &ctx->context_used,
+                                                         &ctx->stored);
+
+    if (ctx->stored.code == NGX_HTTP_VLM_STORE_OK) {
+        return;
+    }
+
+    ctx->turn_number = 0;
+    ctx->context_used = 0;
+
+    if (ngx_http_vlm_store_session_load(ctx->engine->store, ctx->chat.session,
+                                        0, &loaded, NULL)
+        == NGX_HTTP_VLM_STORE_OK)
+    {
+        ctx->turn_number = loaded.total;
+        ngx_http_vlm_store_loaded_free(&loaded);
+    }
+}
+
+
+/* The family's rule for what is thinking and what is the answer. */
+
+ngx_int_t
+ngx_http_vlm_chat_split(ngx_http_vlm_ctx_t *ctx)
+{
+    u_char              *p, *last;
+    ngx_str_t           *answer, *thinking;
+    ngx_http_request_t  *r;
+
+    static const char   end[] = "</think>";
+
+    r = ctx->request;
+    answer = &ctx->answer;
+    thinking = &ctx->thinking;
+
+    ngx_str_set(answer, "");
+    ngx_str_set(thinking, "");
+
+    if (ctx->text) {
+        answer->data = ctx->text->pos;
+        answer->len = ctx->text->last - ctx->text->pos;
+    }
+
+    if (!ctx->engine->thinking) {
+        return NGX_OK;
+    }
+
+    if (ctx->chat.thinking) {
+
+        *thinking = *answer;
+        last = answer->data + answer->len;
+
+        p = memmem(answer->data, answer->len, end, sizeof(end) - 1);
+
+        if (p == NULL) {
+            answer->len = 0;
+
+        } else {
+            thinking->len = p - thinking->data;
+
+            answer->data = p + sizeof(end) - 1;
+            answer->len = last - answer->data;
+
+            p = memmem(answer->data, answer->len, end, sizeof(end) - 1);
+
+            if (p) {
+                answer->len = p - answer->data;
+            }
+        }
+
+        if (ngx_http_vlm_chat_without(r, thinking, "<think>") != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_vlm_chat_strip(thinking);
+    }
+
+    if (ngx_http_vlm_chat_without(r, answer, "<answer>") != NGX_OK
+        || ngx_http_vlm_chat_without(r, answer, "</answer>") != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_http_vlm_chat_strip(answer);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_chat_without(ngx_http_request_t *r, ngx_str_t *text,
+    const char *word)
+{
+    u_char  *p, *q, *last, *dst;
+    size_t   len;
+
+    len = ngx_strlen(word);
+    last = text->data + text->len;
+
+    if (memmem(text->data, text->len, word, len) == NULL) {
+        return NGX_OK;
+    }
+
+    dst = ngx_pnalloc(r->pool, text->len);
+    if (dst == NULL) {
+        return NGX_ERROR;
+    }
+
+    q = dst;
+
+    for (p = text->data; p < last; /* void */ ) {
+
+        if ((size_t) (last - p) >= len && ngx_strncmp(p, word, len) == 0) {
+            p += len;
+            continue;
+        }
+
+        *q++ = *p++;
+    }
+
+    text->data = dst;
+    text->len = q - dst;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_chat_strip(ngx_str_t *text)
+{
+    while (text->len && ngx_strchr(" \t\n\v\f\r", *text->data)) {
+        text->data++;
+        text->len--;
+    }
+
+    while (text->len && ngx_strchr(" \t\n\v\f\r", text->data[text->len - 1])) {
+        text->len--;
+    }
+}
+
+
+ngx_int_t
+ngx_http_vlm_chat_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_json_out_t  w;
+
+    ngx_http_vlm_json_init(&w, 8 * NGX_HTTP_VLM_STORE_TEXT);
+
+    ngx_http_vlm_json_open(&w, '{');
+
+    ngx_http_vlm_json_put_key(&w, "answer");
+    ngx_http_vlm_json_put_text(&w, (char *) ctx->answer.data, ctx->answer.len);
+
+    ngx_http_vlm_json_put_key(&w, "context_used");
+    ngx_http_vlm_json_put_bool(&w, ctx->context_used);
+
+    if (ctx->stored.code != NGX_HTTP_VLM_STORE_OK
+        && ctx->stored.code != NGX_HTTP_VLM_STORE_GONE)
+    {
+        ngx_http_vlm_json_put_key(&w, "error");
+        ngx_http_vlm_json_put_text(&w, "This turn was not stored",
+                                   sizeof("This turn was not stored") - 1);
+    }
+
+    if (ctx->n_dropped) {
+        ngx_http_vlm_json_put_key(&w, "history_dropped");
+        ngx_http_vlm_json_put_int(&w, ctx->n_dropped);
+    }
+
+    ngx_http_vlm_json_put_key(&w, "output_image");
+    ngx_http_vlm_json_put_null(&w);
+
+    ngx_http_vlm_chat_put_task(ctx, &w);
+
+    ngx_http_vlm_json_put_key(&w, "thinking");
+    ngx_http_vlm_json_put_text(&w, (char *) ctx->thinking.data,
+                               ctx->thinking.len);
+
+    ngx_http_vlm_json_put_key(&w, "turn_number");
+    ngx_http_vlm_json_put_int(&w, ctx->turn_number);
+
+    ngx_http_vlm_json_shut(&w, '}');
+    (void) ngx_http_vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+/* ctx->status and ctx->err; without a status, the engine's refusal of a job */
+
+ngx_int_t
+ngx_http_vlm_chat_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    u_char                   *p;
+    ngx_str_t                 text;
+    ngx_http_vlm_json_out_t   w;
+
+    if (ctx->status == 0) {
+        ctx->status = NGX_HTTP_OK;
+        ctx->chat.inference = 1;
+    }
+
+    if (ctx->status != NGX_HTTP_OK) {
+        return ngx_http_vlm_send_error(ctx->request, ctx->status,
+                                       ctx->err.text);
+    }
+
+    text.data = ngx_pnalloc(ctx->request->pool,
+                            sizeof("Inference error: ") + sizeof(ctx->err));
+    if (text.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_sprintf(text.data, "%s%s",
+                    ctx->chat.inference ? "Inference error: " : "",
+                    ctx->err.text);
+    text.len = p - text.data;
+
+    ngx_http_vlm_json_init(&w, 64 * 1024);
+    ngx_http_vlm_json_open(&w, '{');
+
+    ngx_http_vlm_json_put_key(&w, "answer");
+    ngx_http_vlm_json_put_text(&w, (char *) text.data, text.len);
+
+    if (ctx->chat.inference) {
+        ngx_http_vlm_json_put_key(&w, "context_used");
+        ngx_http_vlm_json_put_bool(&w, 0);
+    }
+
+    ngx_http_vlm_json_put_key(&w, "error");
+    ngx_http_vlm_json_put_text(&w, (char *) text.data, text.len);
+
+    ngx_http_vlm_chat_put_task(ctx, &w);
+
+    if (ctx->chat.inference) {
+        ngx_http_vlm_json_put_key(&w, "turn_number");
+        ngx_http_vlm_json_put_int(&w, ctx->n_entries);
+    }
+
+    ngx_http_vlm_json_shut(&w, '}');
+    (void) ngx_http_vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+static void
+ngx_http_vlm_chat_put_task(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w)
+{
+    ngx_http_vlm_json_put_key(w, "task");
+    ngx_http_vlm_json_put_text(w, ctx->chat.task_name,
+                               ngx_strlen(ctx->chat.task_name));
+
+    if (ctx->chat.task_auto) {
+        ngx_http_vlm_json_put_key(w, "task_source");
+        ngx_http_vlm_json_put_text(w, "auto", sizeof("auto") - 1);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_vlm_chat_store_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_err_t *err)
+{
+    if (err->code == NGX_HTTP_VLM_STORE_EINPUT) {
+        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                      err->text);
+    }
+
+    ctx->stored = *err;
+
+    return ngx_http_vlm_chat_fail(ctx, err->code == NGX_HTTP_VLM_STORE_EFULL
+                                       ? NGX_HTTP_INSUFFICIENT_STORAGE
+                                       : NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  err->code == NGX_HTTP_VLM_STORE_EFULL
+                                  ? "The store is full"
+                                  : "The store cannot be used");
+}
+
+
+/* ends the request with this status and text; whole characters of it */
+
+static ngx_int_t
+ngx_http_vlm_chat_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *fmt, ...)
+{
+    char     *text;
+    u_char   *last;
+    va_list   args;
+
+    text = ctx->err.text;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf((u_char *) text,
+                         (u_char *) text + sizeof(ctx->err.text) - 1,
+                         fmt, args);
+    va_end(args);
+
+    text[ngx_http_vlm_json_utf8(text, (char *) last - text)] = '\0';
+
+    ctx->status = status;
+
+    return NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_chat_copy(ngx_http_vlm_store_text_t *dst, const char *text)
+{
+    dst->data = strdup(text);
+    dst->len = ngx_strlen(text);
+
+    return dst->data ? NGX_OK : NGX_ERROR;
+}

@@ -1,0 +1,396 @@
+
+/*
+ * Method and path to a handler, by a table; and from any worker to the
+ * designated one, for what needs the model.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+static const ngx_http_vlm_route_t *ngx_http_vlm_find(ngx_http_request_t *r,
+    ngx_str_t *piece, ngx_uint_t *allow);
+static ngx_int_t ngx_http_vlm_match(const ngx_http_vlm_route_t *route,
+    ngx_str_t *uri, ngx_str_t *piece);
+static ngx_int_t ngx_http_vlm_hop(ngx_http_request_t *r,
+    ngx_http_vlm_loc_conf_t *lcf);
+static ngx_int_t ngx_http_vlm_options(ngx_http_request_t *r,
+    ngx_uint_t allow);
+static ngx_int_t ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow);
+static ngx_int_t ngx_http_vlm_preflight(ngx_http_request_t *r,
+    ngx_str_t *names);
+static int ngx_libc_cdecl ngx_http_vlm_cmp_names(const void *one,
+    const void *two);
+
+
+/* before, after, has a piece between, hops, method, handler */
+
+static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
+
+    { ngx_string("/api/health"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_health_handler },
+
+    { ngx_string("/api/chat"), ngx_null_string, 0, 1,
+      NGX_HTTP_POST, ngx_http_vlm_chat_handler },
+
+    { ngx_string("/api/session"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_session_create_handler },
+
+    { ngx_string("/api/session/"), ngx_null_string, 1, 0,
+      NGX_HTTP_DELETE, ngx_http_vlm_session_delete_handler },
+
+    { ngx_string("/api/session/"), ngx_string("/reset"), 1, 0,
+      NGX_HTTP_POST, ngx_http_vlm_session_reset_handler },
+
+    { ngx_string("/api/history/"), ngx_null_string, 1, 0,
+      NGX_HTTP_GET, ngx_http_vlm_history_handler },
+
+    { ngx_string("/api/tasks"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_tasks_handler },
+
+    { ngx_string("/api/upload"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_upload_handler },
+
+    { ngx_string("/uploads/"), ngx_null_string, 1, 0,
+      NGX_HTTP_GET, ngx_http_vlm_file_handler },
+
+    { ngx_string("/result/"), ngx_null_string, 1, 0,
+      NGX_HTTP_GET, ngx_http_vlm_result_handler },
+
+    { ngx_null_string, ngx_null_string, 0, 0, 0, NULL }
+};
+
+
+ngx_int_t
+ngx_http_vlm_handler(ngx_http_request_t *r)
+{
+    ngx_str_t                    piece;
+    ngx_uint_t                   allow;
+    ngx_http_vlm_engine_t       *eng;
+    const ngx_http_vlm_route_t  *route;
+    ngx_http_vlm_loc_conf_t     *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    eng = lcf->engine;
+
+    route = ngx_http_vlm_find(r, &piece, &allow);
+
+    if (allow == 0) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
+    }
+
+    if (r->method == NGX_HTTP_OPTIONS) {
+        return ngx_http_vlm_options(r, allow);
+    }
+
+    if (route == NULL) {
+        if (ngx_http_vlm_allow(r, allow) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_ALLOWED,
+                                       "Method not allowed");
+    }
+
+    if (route->hop && (!eng->here || eng->released)) {
+        return ngx_http_vlm_hop(r, lcf);
+    }
+
+    return route->handler(r, eng, &piece);
+}
+
+
+/*
+ * The inner server takes its requests before any phase of http{} could rewrite,
+ * refuse or delay them a second time.
+ */
+
+ngx_int_t
+ngx_http_vlm_inner_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                    rc;
+    ngx_str_t                    piece;
+    ngx_uint_t                   allow;
+    const ngx_http_vlm_route_t  *route;
+    ngx_http_vlm_loc_conf_t     *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (!lcf->inner || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    route = ngx_http_vlm_find(r, &piece, &allow);
+
+    if (route == NULL || !route->hop) {
+        rc = ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
+
+    } else if (!lcf->engine->here || lcf->engine->released) {
+
+        rc = ngx_http_vlm_retry_after(r, 1) == NGX_OK
+             ? ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                       "The model is changing its worker, "
+                                       "try again")
+             : NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    } else {
+        rc = route->handler(r, lcf->engine, &piece);
+    }
+
+    ngx_http_finalize_request(r, rc);
+
+    return NGX_DONE;
+}
+
+
+/* the route, or NULL and the methods that the path has otherwise */
+
+static const ngx_http_vlm_route_t *
+ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
+{
+    ngx_uint_t                   methods;
+    const ngx_http_vlm_route_t  *route;
+
+    *allow = 0;
+    ngx_str_null(piece);
+
+    for (route = ngx_http_vlm_routes; route->handler; route++) {
+
+        if (ngx_http_vlm_match(route, &r->uri, piece) != NGX_OK) {
+            continue;
+        }
+
+        methods = route->methods;
+
+        if (methods & NGX_HTTP_GET) {
+            methods |= NGX_HTTP_HEAD;
+        }
+
+        *allow |= methods | NGX_HTTP_OPTIONS;
+
+        if (r->method & methods) {
+            return route;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_match(const ngx_http_vlm_route_t *route, ngx_str_t *uri,
+    ngx_str_t *piece)
+{
+    u_char  *p;
+    size_t   len;
+
+    len = route->before.len + route->after.len;
+
+    if (uri->len < len
+        || ngx_strncmp(uri->data, route->before.data, route->before.len) != 0
+        || ngx_strncmp(uri->data + uri->len - route->after.len,
+                       route->after.data, route->after.len)
+           != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = uri->data + route->before.len;
+    len = uri->len - len;
+
+    if (!route->piece) {
+        return len == 0 ? NGX_OK : NGX_DECLINED;
+    }
+
+    if (len == 0 || ngx_strlchr(p, p + len, '/') != NULL) {
+        return NGX_DECLINED;
+    }
+
+    piece->data = p;
+    piece->len = len;
+
+    return NGX_OK;
+}
+
+
+/*
+ * From another worker.  What the zone says spares a hop whose answer is known;
+ * the designated worker counts again.
+ */
+
+static ngx_int_t
+ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
+{
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = lcf->engine->shm;
+
+    if (shm->state == NGX_HTTP_VLM_FAILED) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                       "Model not initialized");
+    }
+
+    if (shm->waiting >= lcf->engine->queue) {
+        return ngx_http_vlm_queue_full(r, lcf->engine);
+    }
+
+    return lcf->hop(r);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_options(ngx_http_request_t *r, ngx_uint_t allow)
+{
+    ngx_str_t         none, names;
+    ngx_table_elt_t  *h;
+
+    if (ngx_http_vlm_allow(r, allow) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_vlm_header(r, "access-control-request-method")) {
+
+        ngx_str_set(&names, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
+
+        if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Methods", &names)
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        h = ngx_http_vlm_header(r, "access-control-request-headers");
+
+        if (h && h->value.len
+            && ngx_http_vlm_preflight(r, &h->value) != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    ngx_str_set(&none, "");
+
+    return ngx_http_vlm_send(r, NGX_HTTP_OK, &none);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow)
+{
+    u_char      *p;
+    ngx_str_t    value;
+    ngx_uint_t   i;
+
+    static struct {
+        ngx_uint_t   method;
+        const char  *name;
+    } names[] = {
+        { NGX_HTTP_DELETE,  "DELETE" },
+        { NGX_HTTP_GET,     "GET" },
+        { NGX_HTTP_HEAD,    "HEAD" },
+        { NGX_HTTP_OPTIONS, "OPTIONS" },
+        { NGX_HTTP_POST,    "POST" }
+    };
+
+    value.data = ngx_pnalloc(r->pool, sizeof("DELETE, GET, HEAD, OPTIONS, "
+                                             "POST"));
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = value.data;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+
+        if (allow & names[i].method) {
+            p = ngx_sprintf(p, "%s%s", p == value.data ? "" : ", ",
+                            names[i].name);
+        }
+    }
+
+    value.len = p - value.data;
+
+    return ngx_http_vlm_add_header(r, "Allow", &value);
+}
+
+
+/* Access-Control-Allow-Headers: what was asked for, sorted, ", " between */
+
+static ngx_int_t
+ngx_http_vlm_preflight(ngx_http_request_t *r, ngx_str_t *names)
+{
+    u_char       *p, *end, *last;
+    ngx_str_t     value, *name;
+    ngx_uint_t    i;
+    ngx_array_t   a;
+
+    if (ngx_array_init(&a, r->pool, 8, sizeof(ngx_str_t)) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    last = names->data + names->len;
+
+    for (p = names->data; p < last; p = end + 1) {
+
+        end = ngx_strlchr(p, last, ',');
+        if (end == NULL) {
+            end = last;
+        }
+
+        name = ngx_array_push(&a);
+        if (name == NULL) {
+            return NGX_ERROR;
+        }
+
+        name->data = p;
+        name->len = end - p;
+
+        while (name->len && *name->data == ' ') {
+            name->data++;
+            name->len--;
+        }
+
+        while (name->len && name->data[name->len - 1] == ' ') {
+            name->len--;
+        }
+
+        if (name->len == 0) {
+            a.nelts--;
+        }
+    }
+
+    if (a.nelts == 0) {
+        return NGX_OK;
+    }
+
+    name = a.elts;
+
+    ngx_qsort(name, a.nelts, sizeof(ngx_str_t), ngx_http_vlm_cmp_names);
+
+    value.data = ngx_pnalloc(r->pool, names->len + 2 * a.nelts);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = value.data;
+
+    for (i = 0; i < a.nelts; i++) {
+        p = ngx_sprintf(p, "%s%V", i ? ", " : "", &name[i]);
+    }
+
+    value.len = p - value.data;
+
+    return ngx_http_vlm_add_header(r, "Access-Control-Allow-Headers", &value);
+}
+
+
+static int ngx_libc_cdecl
+ngx_http_vlm_cmp_names(const void *one, const void *two)
+{
+    ngx_str_t  *first, *second;
+
+    first = (ngx_str_t *) one;
+    second = (ngx_str_t *) two;
+
+    return ngx_memn2cmp(first->data, second->data, first->len, second->len);
+}

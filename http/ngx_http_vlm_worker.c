@@ -1,0 +1,376 @@
+
+/*
+ * The designated worker: which one accepts on the inner socket, who owns that
+ * socket's file, and the lock that hands the model from one worker to the
+ * next.
+ *
+ * A listener marked "reuseport" is skipped by every worker but the one whose
+ * number it has.  Set when the sockets are open already, the mark has no other
+ * effect; a respawned worker keeps its number.
+ */
+
+
+#include "ngx_http_vlm.h"
+#include <sys/file.h>
+
+
+#define NGX_HTTP_VLM_LOCK_WAIT    10       /* ms between two tries */
+#define NGX_HTTP_VLM_BACKOFF      100      /* ms, doubled by each crash */
+#define NGX_HTTP_VLM_MAX_BACKOFF  30000
+
+
+static ngx_int_t ngx_http_vlm_own(ngx_cycle_t *cycle,
+    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_designate(ngx_cycle_t *cycle,
+    ngx_http_vlm_engine_t *eng);
+static ngx_msec_t ngx_http_vlm_backoff(ngx_http_vlm_engine_t *eng);
+
+
+/* in the master: the sockets are open, no worker is forked yet */
+
+ngx_int_t
+ngx_http_vlm_init_module(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    if (mcf == NULL) {
+        return NGX_OK;
+    }
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        ngx_http_vlm_designate(cycle, eng[i]);
+
+        if (ngx_test_config || ngx_process == NGX_PROCESS_SIGNALLER) {
+            continue;
+        }
+
+        if (ngx_http_vlm_own(cycle, eng[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_designate(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t        i;
+    ngx_listening_t  *ls;
+
+    ls = cycle->listening.elts;
+
+    for (i = 0; i < cycle->listening.nelts; i++) {
+
+        if (ls[i].addr_text.len == sizeof("unix:") - 1 + eng->socket.len
+            && ngx_strncmp(ls[i].addr_text.data + sizeof("unix:") - 1,
+                           eng->socket.data, eng->socket.len)
+               == 0)
+        {
+            ls[i].reuseport = 1;
+            ls[i].worker = eng->worker;
+        }
+    }
+}
+
+
+/*
+ * The worker's user must be able to use what a run of another user may have
+ * left, and nobody else: the socket leads past TLS, authentication and limits.
+ */
+
+static ngx_int_t
+ngx_http_vlm_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
+{
+    int                        fd;
+    uid_t                      uid;
+    gid_t                      gid;
+    ngx_core_conf_t           *ccf;
+    ngx_http_vlm_store_err_t   err;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    uid = (uid_t) -1;
+    gid = (gid_t) -1;
+
+    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
+        && ccf->master)
+    {
+        uid = ccf->user;
+        gid = ccf->group;
+    }
+
+    if (ngx_http_vlm_store_prepare((char *) eng->store_dir.data, uid, gid,
+                                   &err)
+        != NGX_HTTP_VLM_STORE_OK)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "vlm_engine \"%V\": %s",
+                      &eng->name, err.text);
+        return NGX_ERROR;
+    }
+
+    if (chmod((char *) eng->socket.data, 0600) == -1
+        || (uid != (uid_t) -1
+            && chown((char *) eng->socket.data, uid, gid) == -1))
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "vlm_engine \"%V\": chmod() or chown() of \"%V\" failed",
+                      &eng->name, &eng->socket);
+        return NGX_ERROR;
+    }
+
+    fd = open((char *) eng->lock.data, O_RDWR|O_CREAT|O_CLOEXEC, 0600);
+
+    if (fd == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "vlm_engine \"%V\": open() \"%V\" failed",
+                      &eng->name, &eng->lock);
+        return NGX_ERROR;
+    }
+
+    if (uid != (uid_t) -1 && fchown(fd, uid, gid) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "vlm_engine \"%V\": chown() \"%V\" failed",
+                      &eng->name, &eng->lock);
+        (void) close(fd);
+        return NGX_ERROR;
+    }
+
+    (void) close(fd);
+
+    return NGX_OK;
+}
+
+
+/*
+ * Never fails: a worker that cannot start is not respawned, and its clients
+ * would hang.  An engine that does not come up answers 503.
+ */
+
+ngx_int_t
+ngx_http_vlm_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    /* the cache manager and the cache loader come here, too, as number 0 */
+
+    if (mcf == NULL
+        || (ngx_process != NGX_PROCESS_WORKER
+            && ngx_process != NGX_PROCESS_SINGLE))
+    {
+        return NGX_OK;
+    }
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        eng[i]->store = ngx_http_vlm_store_open((char *)
+                                                eng[i]->store_dir.data);
+
+        if (eng[i]->store == NULL) {
+            ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
+                          "vlm_engine \"%V\": no memory for the store",
+                          &eng[i]->name);
+        }
+
+        if (ngx_worker == eng[i]->worker) {
+            eng[i]->backoff = ngx_http_vlm_backoff(eng[i]);
+            ngx_http_vlm_engine_start(eng[i], cycle);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* The pools of threads have ended by now: nobody else uses what goes here. */
+
+void
+ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    if (mcf == NULL
+        || (ngx_process != NGX_PROCESS_WORKER
+            && ngx_process != NGX_PROCESS_SINGLE))
+    {
+        return;
+    }
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (eng[i]->here) {
+            ngx_http_vlm_engine_stop(eng[i]);
+        }
+
+        ngx_http_vlm_store_close(eng[i]->store);
+        eng[i]->store = NULL;
+    }
+}
+
+
+/*
+ * How long the engine thread waits before it loads.  The master respawns a
+ * worker at once, so a crash in the load would be a loop at full speed.  A
+ * predecessor that is gone without having said so has crashed.
+ */
+
+static ngx_msec_t
+ngx_http_vlm_backoff(ngx_http_vlm_engine_t *eng)
+{
+    pid_t                pid;
+    ngx_msec_t           ms;
+    ngx_uint_t           i;
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = eng->shm;
+    pid = (pid_t) shm->pid;
+
+    if (shm->lost
+        || (pid && shm->state == NGX_HTTP_VLM_LOADING
+            && kill(pid, 0) == -1 && ngx_errno == ESRCH))
+    {
+        shm->crashes++;
+
+    } else {
+        shm->crashes = 0;
+    }
+
+    shm->lost = 0;
+
+    if (shm->crashes < 2) {
+        return 0;
+    }
+
+    ms = NGX_HTTP_VLM_BACKOFF;
+
+    for (i = 2; i < shm->crashes && ms < NGX_HTTP_VLM_MAX_BACKOFF; i++) {
+        ms *= 2;
+    }
+
+    return ngx_min(ms, NGX_HTTP_VLM_MAX_BACKOFF);
+}
+
+
+/*
+ * nginx does not unlink a unix socket before it binds, so one that a killed
+ * master left would keep the next from starting.
+ */
+
+void
+ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    int                 fd;
+    struct stat         st;
+    struct sockaddr_un  sun;
+
+    if (ngx_test_config || ngx_process == NGX_PROCESS_SIGNALLER
+        || lstat((char *) eng->socket.data, &st) == -1
+        || !S_ISSOCK(st.st_mode))
+    {
+        return;
+    }
+
+    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
+    if (fd == -1) {
+        return;
+    }
+
+    ngx_memzero(&sun, sizeof(struct sockaddr_un));
+    sun.sun_family = AF_UNIX;
+    ngx_cpystrn((u_char *) sun.sun_path, eng->socket.data,
+                sizeof(sun.sun_path));
+
+    if (connect(fd, (struct sockaddr *) &sun, sizeof(struct sockaddr_un)) == -1
+        && ngx_errno == ECONNREFUSED)
+    {
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "vlm_engine \"%V\": removes \"%V\", on which nobody "
+                      "listens", &eng->name, &eng->socket);
+
+        (void) unlink((char *) eng->socket.data);
+    }
+
+    (void) close(fd);
+}
+
+
+int
+ngx_http_vlm_worker_lock(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    int         fd;
+    ngx_msec_t  ms;
+
+    for (ms = 0; ms < eng->backoff; ms += NGX_HTTP_VLM_LOCK_WAIT) {
+
+        if (eng->conf.stop(eng)) {
+            err->code = VLM_ECANCELLED;
+            return -1;
+        }
+
+        ngx_msleep(NGX_HTTP_VLM_LOCK_WAIT);
+    }
+
+    fd = open((char *) eng->lock.data, O_RDWR|O_CLOEXEC);
+
+    if (fd == -1) {
+        err->code = VLM_EDEVICE;
+        (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
+                            "the lock file \"%V\" cannot be opened: %s%Z",
+                            &eng->lock, strerror(ngx_errno));
+        return -1;
+    }
+
+    while (flock(fd, LOCK_EX|LOCK_NB) == -1) {
+
+        if (ngx_errno != EWOULDBLOCK && ngx_errno != EINTR) {
+            err->code = VLM_EDEVICE;
+            (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
+                                "the lock file \"%V\" cannot be locked: %s%Z",
+                                &eng->lock, strerror(ngx_errno));
+            (void) close(fd);
+            return -1;
+        }
+
+        if (eng->conf.stop(eng)) {
+            err->code = VLM_ECANCELLED;
+            (void) close(fd);
+            return -1;
+        }
+
+        ngx_msleep(NGX_HTTP_VLM_LOCK_WAIT);
+    }
+
+    eng->lock_fd = fd;
+
+    return 0;
+}
+
+
+void
+ngx_http_vlm_worker_unlock(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->lock_fd != -1) {
+        (void) close(eng->lock_fd);
+        eng->lock_fd = -1;
+    }
+}

@@ -1,0 +1,231 @@
+
+/*
+ * The shared zone of an engine: its state, its counters, the lengths of its
+ * line.  The designated worker writes, every worker reads.
+ *
+ * While a reload lasts there are two designated workers.  The newer one takes
+ * the zone over when it starts; the older one then keeps its lengths and its
+ * state to itself.  Counters are both's, and outlive reloads and crashes.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+#define NGX_HTTP_VLM_ZONE_SIZE  (64 * 1024)    /* another size: a new zone */
+
+
+static ngx_int_t ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data);
+static ngx_slab_pool_t *ngx_http_vlm_zone_pool(ngx_http_vlm_engine_t *eng);
+
+
+ngx_int_t
+ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_str_t  name;
+
+    name.data = ngx_pnalloc(cf->pool, sizeof("vlm_") + eng->name.len);
+    if (name.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    name.len = ngx_sprintf(name.data, "vlm_%V%Z", &eng->name) - name.data - 1;
+
+    eng->zone = ngx_shared_memory_add(cf, &name, NGX_HTTP_VLM_ZONE_SIZE,
+                                      &ngx_http_vlm_module);
+    if (eng->zone == NULL) {
+        return NGX_ERROR;
+    }
+
+    eng->zone->init = ngx_http_vlm_zone_init;
+    eng->zone->data = eng;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
+{
+    ngx_http_vlm_engine_t *old = data;
+
+    ngx_slab_pool_t        *slab;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = zone->data;
+
+    if (old) {
+        eng->shm = old->shm;
+        return NGX_OK;
+    }
+
+    slab = (ngx_slab_pool_t *) zone->shm.addr;
+
+    if (zone->shm.exists) {
+        eng->shm = slab->data;
+        return NGX_OK;
+    }
+
+    eng->shm = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_shm_t));
+    if (eng->shm == NULL) {
+        return NGX_ERROR;
+    }
+
+    slab->data = eng->shm;
+
+    return NGX_OK;
+}
+
+
+static ngx_slab_pool_t *
+ngx_http_vlm_zone_pool(ngx_http_vlm_engine_t *eng)
+{
+    return (ngx_slab_pool_t *) eng->zone->shm.addr;
+}
+
+
+/* a designated worker starts: what the one before left is not the truth */
+
+void
+ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
+{
+    ngx_slab_pool_t     *slab;
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = eng->shm;
+    slab = ngx_http_vlm_zone_pool(eng);
+
+    ngx_shmtx_lock(&slab->mutex);
+
+    shm->pid = ngx_pid;
+    shm->state = NGX_HTTP_VLM_LOADING;
+    shm->progress = 0;
+    shm->heartbeat = ngx_current_msec;
+    shm->ticks = 0;
+    shm->waiting = 0;
+    shm->running = 0;
+
+    shm->plan = eng->plan;
+    shm->device[0] = '\0';
+    shm->device_reason[0] = '\0';
+    shm->reason[0] = '\0';
+
+    ngx_shmtx_unlock(&slab->mutex);
+}
+
+
+/* at an orderly exit: nobody is designated, so nobody crashed */
+
+void
+ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
+{
+    if (ngx_http_vlm_zone_mine(eng)) {
+        eng->shm->waiting = 0;
+        eng->shm->running = 0;
+        eng->shm->state = NGX_HTTP_VLM_LOADING;
+        eng->shm->pid = 0;
+    }
+}
+
+
+ngx_uint_t
+ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng)
+{
+    return eng->shm->pid == (ngx_atomic_uint_t) ngx_pid;
+}
+
+
+void
+ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_state_e state, const char *reason)
+{
+    vlm_stat_t           st;
+    ngx_slab_pool_t     *slab;
+    ngx_http_vlm_shm_t  *shm;
+
+    if (!ngx_http_vlm_zone_mine(eng)) {
+        return;
+    }
+
+    shm = eng->shm;
+    slab = ngx_http_vlm_zone_pool(eng);
+
+    ngx_memzero(&st, sizeof(vlm_stat_t));
+
+    if (eng->vlm) {
+        vlm_stat(eng->vlm, &st);
+    }
+
+    ngx_shmtx_lock(&slab->mutex);
+
+    if (st.plan.total) {
+        shm->plan = st.plan;
+    }
+
+    ngx_memcpy(shm->device, st.device, sizeof(shm->device));
+    ngx_memcpy(shm->device_reason, st.reason, sizeof(shm->device_reason));
+    ngx_cpystrn((u_char *) shm->reason, (u_char *) reason,
+                sizeof(shm->reason));
+
+    shm->progress = state == NGX_HTTP_VLM_READY ? 100 : st.progress;
+    shm->state = state;
+
+    ngx_shmtx_unlock(&slab->mutex);
+}
+
+
+/* a heartbeat: the loop lives, and the engine thread has come so far */
+
+void
+ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
+{
+    vlm_stat_t  st;
+
+    if (!ngx_http_vlm_zone_mine(eng)) {
+        return;
+    }
+
+    eng->shm->heartbeat = ngx_current_msec;
+
+    if (eng->vlm) {
+        vlm_stat(eng->vlm, &st);
+
+        eng->shm->ticks = st.ticks;
+
+        if (!eng->loaded && !eng->failed) {
+            eng->shm->progress = st.progress;
+        }
+    }
+}
+
+
+void
+ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng)
+{
+    if (ngx_http_vlm_zone_mine(eng)) {
+        eng->shm->waiting = eng->waiting;
+        eng->shm->running = eng->running;
+    }
+}
+
+
+void
+ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
+{
+    ngx_slab_pool_t  *slab;
+
+    slab = ngx_http_vlm_zone_pool(eng);
+
+    ngx_shmtx_lock(&slab->mutex);
+
+    *copy = *eng->shm;
+
+    ngx_shmtx_unlock(&slab->mutex);
+}
+
+
+void
+ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n)
+{
+    eng->shm->sessions = (ngx_atomic_uint_t) n;
+}
