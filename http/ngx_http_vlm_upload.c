@@ -40,6 +40,24 @@ static ngx_int_t ngx_http_vlm_file_open(ngx_http_request_t *r,
     ngx_str_t *path, size_t name, ngx_open_file_info_t *of);
 static ngx_int_t ngx_http_vlm_file_headers(ngx_http_request_t *r,
     ngx_open_file_info_t *of);
+static ngx_int_t ngx_http_vlm_file_type(ngx_http_request_t *r);
+
+
+typedef struct {
+    ngx_str_t                     exten;
+    ngx_str_t                     type;
+} ngx_http_vlm_type_t;
+
+
+static ngx_http_vlm_type_t  ngx_http_vlm_types[] = {
+    { ngx_string("jpg"), ngx_string("image/jpeg") },
+    { ngx_string("jpeg"), ngx_string("image/jpeg") },
+    { ngx_string("png"), ngx_string("image/png") },
+    { ngx_string("webp"), ngx_string("image/webp") },
+    { ngx_string("gif"), ngx_string("image/gif") },
+    { ngx_string("bmp"), ngx_string("image/bmp") },
+    { ngx_null_string, ngx_null_string }
+};
 
 
 /* ---- in ---- */
@@ -444,7 +462,7 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
     r->allow_ranges = 1;
 
     if (ngx_http_set_etag(r) != NGX_OK
-        || ngx_http_set_content_type(r) != NGX_OK)
+        || ngx_http_vlm_file_type(r) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -454,6 +472,41 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
             != NGX_OK)
         {
             return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Many a configuration has no "types": pictures have theirs all the same, or
+   a browser that must not guess would not show them. */
+
+static ngx_int_t
+ngx_http_vlm_file_type(ngx_http_request_t *r)
+{
+    ngx_http_vlm_type_t       *t;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (ngx_http_set_content_type(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (r->headers_out.content_type.data != clcf->default_type.data) {
+        return NGX_OK;
+    }
+
+    for (t = ngx_http_vlm_types; t->exten.len; t++) {
+
+        if (r->exten.len == t->exten.len
+            && ngx_strncasecmp(r->exten.data, t->exten.data, t->exten.len)
+               == 0)
+        {
+            r->headers_out.content_type = t->type;
+            r->headers_out.content_type_len = t->type.len;
+            break;
         }
     }
 
