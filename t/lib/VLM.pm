@@ -67,6 +67,46 @@ sub free_port {
 }
 
 
+# A checkpoint of random weights: it never comes to an end by itself, so its
+# answers are as long as max_tokens, and slow enough to do something meanwhile.
+sub slow_model {
+    my $dir = "$ROOT/build/live/slow-model";
+
+    return $dir if -e "$dir/model.safetensors";
+
+    my $shape = $JSON->decode(slurp("$ROOT/bench/shapes/tiny-f.json"));
+
+    ($shape->{text_config} || $shape)->{num_hidden_layers} = 12;
+
+    File::Path::make_path("$ROOT/build/live");
+
+    open my $out, '>', "$dir.json" or die "$dir.json: $!";
+    print $out $JSON->encode($shape);
+    close $out or die "$dir.json: $!";
+
+    system("$ROOT/build/random-checkpoint", "$dir.json", $dir, '--seed', 1,
+           '--type', 'bf16', '--tokenizer', "$ROOT/t/fidelity/tokenizer") == 0
+        or die "random-checkpoint failed\n";
+
+    return $dir;
+}
+
+# What an engine needs so that its answers last for many seconds.
+sub slow {
+    my (%conf) = @_;
+
+    return (model => slow_model(), %conf, engine => <<"_EOC_" . $conf{engine});
+        device cpu ops=plain;
+        weights f32;
+        threads 1;
+        thinking off;
+        context 4k;
+        max_tokens 3500;
+        sampling temperature=0 repetition_penalty=1;
+_EOC_
+}
+
+
 sub port { $_[0]{port} }
 sub dir  { $_[0]{dir} }
 sub pid  { $_[0]{pid} }
@@ -184,6 +224,25 @@ sub ready {
     die "$self->{name}: the model does not load:\n", $self->log() unless $ok;
 
     return $self;
+}
+
+
+sub health {
+    my ($self) = @_;
+
+    return $self->get('/api/health')->{json} || {};
+}
+
+
+# Waits until so many are in the engine, and so many in line.
+sub busy {
+    my ($self, $running, $waiting) = @_;
+
+    return wait_for(30, sub {
+        my $line = $self->health->{queue} || {};
+        return ($line->{running} // -1) == $running
+               && (!defined $waiting || ($line->{waiting} // -1) == $waiting);
+    });
 }
 
 

@@ -1,0 +1,82 @@
+# The line: a full one refuses before the body is read, a wait has an end, and
+# whoever leaves makes room.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Test::More;
+use Time::HiRes qw(time);
+use VLM;
+
+my $s = VLM->new(VLM::slow(name => 'queue', workers => 2,
+                           engine => 'slots 1; queue 2 timeout=2s;'));
+my $picture;
+
+$s->start->ready;
+$picture = $s->upload('t/fidelity/pictures/40x30.png');
+
+my $running = $s->begin_chat('a', 'count', image => $picture);
+
+ok($s->busy(1, 0), 'the first leaves the line at once');
+
+my @waiting = map { $s->begin_chat($_, 'count', image => $picture) } 'b', 'c';
+
+ok($s->busy(1, 2), 'two wait');
+
+for my $i (1 .. 4) {
+    my $r = $s->chat('d', 'count', image => $picture);
+
+    is($r->{code}, 429, "the line is full ($i)");
+    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'and says when to retry');
+    like($r->{json}{error} || '', qr/\b2 requests\b/, 'and how many wait');
+    is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
+}
+
+# Announced, not sent: nobody waits for a body that will be refused.
+my $start = time;
+my $r = $s->begin('POST', '/api/chat', '',
+                  { 'Content-Length' => 5_000_000,
+                    'Content-Type' => 'application/json' })->end(10);
+
+is($r->{code}, 429, 'a body is refused before it is sent');
+cmp_ok(time - $start, '<', 1, 'without waiting for it');
+
+$r = $s->get('/api/tasks');
+is($r->{code}, 200, 'what needs no engine is answered meanwhile');
+
+$r = $s->post('/api/session');
+is($r->{code}, 200, 'a session is made meanwhile');
+
+# A wait has an end.
+for my $w ($s->end_all(20, @waiting)) {
+    is($w->{code}, 503, 'nobody waits longer than the timeout');
+    like($w->{headers}{'retry-after'} || '', qr/^\d+$/, 'and is told when to retry');
+    like($w->{json}{error} || '', qr/\b2 seconds\b/, 'and how long it was');
+    cmp_ok($w->{seconds}, '>', 1.5, 'not before');
+    cmp_ok($w->{seconds}, '<', 8, 'and not much later');
+}
+
+ok($s->busy(1, 0), 'the line is empty again');
+
+# Leaving makes room at once.
+my @crowd = map { $s->begin_chat("e$_", 'count', image => $picture) } 1, 2;
+
+ok($s->busy(1, 2), 'full again');
+$crowd[0]->leave;
+ok($s->busy(1, 1), 'one leaves the line');
+
+my $late = $s->begin_chat('f', 'count', image => $picture);
+
+ok($s->busy(1, 2), 'another takes its place');
+
+$running->leave;
+ok($s->busy(1, 1), 'the running one leaves, the next in line runs');
+
+$_->leave for $crowd[1], $late;
+ok($s->busy(0, 0), 'nobody is left');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();

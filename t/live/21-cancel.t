@@ -1,0 +1,75 @@
+# A client that leaves frees its slot, wherever its request is.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Socket qw(SOL_SOCKET SO_LINGER);
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $s = VLM->new(VLM::slow(name => 'cancel', workers => 2,
+                           engine => 'slots 2; queue 8 timeout=60s;'));
+
+$s->start->ready;
+
+my $picture = $s->upload('t/fidelity/pictures/200x150.png');
+my $start;
+
+for my $how ('closes', 'half-closes', 'resets') {
+    for my $i (1 .. 3) {
+        my $r = $s->begin_chat("$how$i", 'count', image => $picture);
+
+        ok($s->busy(1), "running ($i)");
+        $start = time;
+
+        if ($how eq 'half-closes') {
+            shutdown $r->{sock}, 1;
+
+        } else {
+            setsockopt $r->{sock}, SOL_SOCKET, SO_LINGER, pack('ii', 1, 0)
+                if $how eq 'resets';
+            $r->leave;
+        }
+
+        ok($s->busy(0), "the client $how: the slot is free");
+        cmp_ok(time - $start, '<', 3, 'soon');
+        $r->leave;
+    }
+}
+
+# At every moment of a request's life: while it is read, prepared, submitted.
+for my $i (0 .. 39) {
+    my $r = $s->begin_chat("early$i", 'count', image => $picture);
+    sleep $i * 0.002;
+    $r->leave;
+}
+
+ok($s->busy(0, 0), 'forty that left within 80 ms left nothing behind');
+
+# One that leaves takes nothing from its neighbour in the batch.
+my $stays = $s->begin_chat('stays', 'count', image => $picture);
+ok($s->busy(1), 'one runs');
+
+for my $i (1 .. 5) {
+    my $goes = $s->begin_chat("goes$i", 'count', image => $picture);
+    ok($s->busy(2), 'another runs beside it');
+    $goes->leave;
+    ok($s->busy(1), 'and leaves');
+}
+
+ok(!$stays->done, 'the first is still at it');
+$stays->leave;
+
+# What was cancelled is not stored.
+ok($s->busy(0, 0), 'nobody is left');
+
+my $r = $s->get('/api/history/stays');
+ok($r->{code} eq '404' || $r->{body} =~ /^\[\]\s*$/,
+   'a cancelled turn is in no history') or diag($r->{body});
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();

@@ -1,0 +1,120 @@
+# Several workers: whichever accepts a request, the one with the model answers
+# it, and the death of another disturbs nobody else.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Test::More;
+use Time::HiRes qw(sleep);
+use VLM;
+
+my $ENGINE = 'thinking off; slots 4; queue 64 timeout=60s; max_tokens 32;'
+             . 'sampling temperature=0;';
+
+# Five at once in five sessions, then ten in one.
+sub parallel {
+    my ($s, $picture, $name) = @_;
+
+    my @five = map {
+        $s->begin_chat("$name-five$_", "How many cups are there?",
+                       image => $picture)
+    } 1 .. 5;
+
+    my @answers = $s->end_all(60, @five);
+
+    is(join(' ', map { $_->{code} } @answers), '200 200 200 200 200',
+       "$name: five sessions at once");
+    is(scalar(grep { ($_->{json}{turn_number} || 0) == 2 } @answers), 5,
+       "$name: each is a first turn");
+
+    my %texts = map { ($_->{json}{answer} // '') => 1 } @answers;
+
+    is(scalar keys %texts, 1, "$name: five equal questions, one answer")
+        or diag(join "\n", keys %texts);
+
+    my @ten = map {
+        my $r = $s->begin_chat("$name-ten", "question $_", image => $picture);
+        sleep 0.01;             # so that there is an order to be kept
+        $r;
+    } 1 .. 10;
+
+    @answers = $s->end_all(60, @ten);
+
+    is(scalar(grep { $_->{code} eq '200' } @answers), 10,
+       "$name: ten at once in one session");
+    is(join(' ', map { $_->{json}{turn_number} // '-' } @answers),
+       join(' ', map { 2 * $_ } 1 .. 10), "$name: in their order");
+
+    my $history = $s->get("/api/history/$name-ten")->{json} || [];
+
+    is(join(' ', map { $_->{content} } grep { $_->{role} eq 'user' } @$history),
+       join(' ', map { "question $_" } 1 .. 10), "$name: stored in their order");
+
+    return (@answers);
+}
+
+
+my $one = VLM->new(name => 'workers-1', workers => 1, engine => $ENGINE);
+
+$one->start->ready;
+parallel($one, $one->upload('t/fidelity/pictures/118x62.png'), 'one worker');
+ok($one->stop, 'the server stops in time');
+$one->check_log;
+
+
+my $four = VLM->new(name => 'workers-4', workers => 4, listen => 'reuseport',
+                    engine => $ENGINE);
+my %seen;
+
+$four->start->ready;
+
+my $picture = $four->upload('t/fidelity/pictures/118x62.png');
+
+for my $i (1 .. 20) {
+    my @answers = $i <= 2 ? parallel($four, $picture, "round $i")
+        : $four->end_all(60, map { $four->begin_chat("more$i-$_", 'hi', image => $picture) } 1 .. 8);
+
+    $seen{$_->{worker}} = 1 for grep { $_->{code} eq '200' } @answers;
+    last if $i >= 2 && keys %seen == 4;
+}
+
+is(scalar keys %seen, 4, 'all four workers have answered')
+    or diag(join ' ', keys %seen);
+
+is_deeply([sort { $a <=> $b } keys %seen], [$four->workers],
+          'they are the four that there are');
+
+
+# ---- one that has not the model dies ---------------------------------------
+
+my $designated = $four->designated;
+
+ok($designated, 'one worker holds the model');
+
+my ($victim) = grep { $_ != $designated } $four->workers;
+my @others = map { $four->begin_chat("others$_", 'How many cups are there?',
+                                     image => $picture) } 1 .. 12;
+
+kill 'KILL', $victim;
+
+my @answers = $four->end_all(60, @others);
+my @lost = grep { $_->{code} ne '200' } @answers;
+
+# What the dead worker had accepted is lost with it, and nothing else.
+cmp_ok(scalar @lost, '<=', 12 - 1, 'others were answered');
+is(scalar(grep { $_->{code} ne '0' } @lost), 0,
+   'whoever was answered, was answered with 200')
+    or diag(join "\n", map { "$_->{code} $_->{body}" } @lost);
+
+is($four->designated, $designated, 'the model is where it was');
+ok(VLM::wait_for(10, sub { $four->workers == 4 }), 'a new worker is there');
+
+my @after = $four->end_all(60, map { $four->begin_chat("after$_", 'hi', image => $picture) } 1 .. 8);
+
+is(scalar(grep { $_->{code} eq '200' } @after), 8, 'everybody is answered');
+
+ok($four->stop, 'the server stops in time');
+$four->check_log(undef, qr/exited on signal 9/);
+
+done_testing();
