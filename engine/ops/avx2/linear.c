@@ -5,7 +5,7 @@
  * signed.  vpmaddubsw wants unsigned times signed and saturates at 16 bits: |w| times x with w's
  * sign stays within 2 * 127 * 127 because weights and activations are at most 127.
  *
- * Each output is summed in the order of k whatever T is; int8 gives the twin's bits.
+ * Each output is summed in the order of k whatever T is, and the bits are the twin's.
  */
 
 #include <immintrin.h>

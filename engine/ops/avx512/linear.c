@@ -7,7 +7,8 @@
  * horizontal sum, and the same bytes serve one row and many.
  *
  * Each output is summed in the order of k whatever T is, so a row's result does not depend on its
- * neighbours; int8 gives the twin's bits (its sums are exact, blocks are added in its order).
+ * neighbours, and the bits are the twin's: f32 and bf16 by fused multiply-adds in its order, int8
+ * by exact sums whose blocks are added in its order.
  */
 
 #include <immintrin.h>

@@ -1,8 +1,9 @@
 /*
  * The definition of linear: y = epilogue(W x + b), each output summed in the order of k.
  *
- * Weights stay as they come, row by row; int8 rows are padded with zeros to whole blocks.  Faster
- * versions give the same sums for int8 to the bit, and within rounding for f32 and bf16.
+ * Weights stay as they come, row by row; int8 rows are padded with zeros to whole blocks.  Sums of
+ * f32 and bf16 are fused multiply-adds, as vector units have them, so faster versions give the
+ * same bits for every type.
  */
 
 #include <math.h>
@@ -87,7 +88,7 @@ dot_f32(const float *w, const float *x, uint32_t K)
     sum = 0;
 
     for (k = 0; k < K; k++) {
-        sum += w[k] * x[k];
+        sum = fmaf(w[k], x[k], sum);
     }
 
     return sum;
@@ -103,7 +104,7 @@ dot_bf16(const uint16_t *w, const float *x, uint32_t K)
     sum = 0;
 
     for (k = 0; k < K; k++) {
-        sum += vlm_bf16_f32(w[k]) * x[k];
+        sum = fmaf(vlm_bf16_f32(w[k]), x[k], sum);
     }
 
     return sum;

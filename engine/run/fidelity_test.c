@@ -1,0 +1,886 @@
+/*
+ * The engine against Hugging Face transformers: see t/fidelity/README.md.
+ *
+ * Every case, every form of the weights, every set of operations that this processor runs.  With
+ * --table it prints the table of docs/fidelity.md in place of the tests' results.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/file.h"
+#include "run/engine.h"
+
+#define CASES        "t/fidelity/cases.txt"
+#define EXPECTED     "t/fidelity/expected"
+#define PICTURES     "t/fidelity/pictures"
+#define CHECKPOINTS  "build/fidelity"
+#define TOLERANCE    1e-4f             /* relative, and absolute */
+#define MAX_CASES    64
+#define MAX_PARTS    16
+#define MAX_WORDS    512
+#define TOP          32
+#define STEPS        64
+
+/*
+ * Bounds of the forms that round their weights, over all cases: measured (docs/fidelity.md), then
+ * kept with some room.  The models are random and far from smooth, a hard case for int8.
+ */
+#define BF16_TOP1    0.985
+#define BF16_KL      0.001
+#define INT8_TOP1    0.94
+#define INT8_KL      0.01
+
+typedef struct {
+    int         picture;               /* words is a file's name */
+    vlm_role_t  role;                  /* of its message */
+    int         first;                 /* a message begins */
+    char        words[MAX_WORDS];
+} part_t;
+
+typedef struct {
+    char      checkpoint[64], shape[128], flags[192], name[64];
+    uint32_t  n_parts;
+    part_t    part[MAX_PARTS];
+} case_t;
+
+typedef struct {                       /* a section of a .ref file */
+    uint32_t        n_dims, dims[4];
+    const uint32_t  *u;                /* NULL: not there */
+    const float     *f;
+    const int32_t   *i;
+} section_t;
+
+typedef struct {
+    vlm_file_t  file;
+    section_t   ids, pos, features, top_ids, top, logits, answer, step_ids, step;
+} ref_t;
+
+typedef struct {                       /* what one form of the weights did, over positions */
+    uint64_t  positions, agreed;
+    double    kl, worst_kl, worst;     /* worst: |difference| / (1 + |reference|) */
+} score_t;
+
+static case_t    cases[MAX_CASES];
+static uint32_t  n_cases;
+
+
+/* ---- cases.txt and .ref ------------------------------------------------------------------- */
+
+static void
+unescape(char *text)
+{
+    char  *to;
+
+    for (to = text; *text != '\0'; text++, to++) {
+        if (text[0] == '\\' && text[1] == 'n') {
+            *to = '\n';
+            text++;
+        } else {
+            *to = *text;
+        }
+    }
+
+    *to = '\0';
+}
+
+
+static void
+add_part(case_t *c, int picture, vlm_role_t role, int first, const char *words)
+{
+    part_t  *p;
+
+    assert_true(c->n_parts < MAX_PARTS);
+
+    p = &c->part[c->n_parts++];
+    p->picture = picture;
+    p->role = role;
+    p->first = first;
+    (void) snprintf(p->words, sizeof(p->words), "%s", words);
+    unescape(p->words);
+}
+
+
+static void
+read_cases(void)
+{
+    int          first;
+    char         line[1024], *rest;
+    FILE        *f;
+    case_t       at, *c;
+    vlm_role_t   role;
+
+    f = fopen(CASES, "r");
+    assert_non_null(f);
+
+    memset(&at, 0, sizeof(at));
+    c = NULL;
+    role = VLM_USER;
+    first = 0;
+
+    while (fgets(line, sizeof(line), f) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        rest = strchr(line, ' ');
+
+        if (line[0] == '#' || rest == NULL) {
+            continue;
+        }
+
+        *rest++ = '\0';
+
+        if (strcmp(line, "checkpoint") == 0) {
+            assert_int_equal(sscanf(rest, "%63s %127s %191[^\n]", at.checkpoint, at.shape,
+                                    at.flags), 3);
+
+        } else if (strcmp(line, "case") == 0) {
+            assert_true(n_cases < MAX_CASES);
+            c = &cases[n_cases++];
+            *c = at;
+            assert_int_equal(sscanf(rest, "%63s", c->name), 1);
+
+        } else if (strcmp(line, "message") == 0) {
+            role = rest[0] == 's' ? VLM_SYSTEM : rest[0] == 'u' ? VLM_USER : VLM_ASSISTANT;
+            first = 1;
+
+        } else {
+            add_part(c, strcmp(line, "picture") == 0, role, first, rest);
+            first = 0;
+        }
+    }
+
+    fclose(f);
+    assert_true(n_cases >= 6);
+}
+
+
+static void
+open_ref(ref_t *r, const char *name)
+{
+    char            path[512];
+    section_t      *to;
+    uint32_t        i, j, k, n;
+    uint64_t        size;
+    vlm_err_t       err = { VLM_OK, "" };
+    const uint8_t  *p;
+    const struct {
+        const char  *name;
+        section_t   *to;
+    } known[] = {
+        { "ids", &r->ids }, { "pos", &r->pos }, { "features", &r->features },
+        { "top_ids", &r->top_ids }, { "top", &r->top }, { "logits", &r->logits },
+        { "answer", &r->answer }, { "step_ids", &r->step_ids }, { "step", &r->step }
+    };
+
+    memset(r, 0, sizeof(*r));
+    (void) snprintf(path, sizeof(path), EXPECTED "/%s.ref", name);
+
+    if (vlm_file_open(&r->file, path, 0, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+
+    p = r->file.data;
+    assert_memory_equal(p, "VLMREF1\n", 8);
+    memcpy(&n, p + 8, 4);
+    p += 12;
+
+    for (i = 0; i < n; i++) {
+        section_t  s;
+
+        memset(&s, 0, sizeof(s));
+        memcpy(&s.n_dims, p + 20, 4);
+        memcpy(s.dims, p + 24, 16);
+        s.u = (const uint32_t *) (p + 40);
+        s.f = (const float *) (p + 40);
+        s.i = (const int32_t *) (p + 40);
+
+        for (size = 4, k = 0; k < 4; k++) {
+            size *= s.dims[k];
+        }
+
+        for (j = 0; j < sizeof(known) / sizeof(known[0]); j++) {
+            to = strcmp((const char *) p, known[j].name) == 0 ? known[j].to : NULL;
+
+            if (to != NULL) {
+                *to = s;
+            }
+        }
+
+        p += 40 + size;
+    }
+}
+
+
+/* ---- an engine and a case's prompt -------------------------------------------------------- */
+
+static vlm_t *
+open_engine(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots)
+{
+    vlm_t       *v;
+    vlm_err_t    err = { VLM_OK, "" };
+    vlm_conf_t   conf;
+
+    vlm_conf_default(&conf);
+    conf.model = dir;
+    conf.device = "cpu";
+    conf.weights = weights;
+    conf.ops = ops;
+    conf.context = 1024;
+    conf.slots = slots;
+    conf.threads = 2;
+
+    v = vlm_open(&conf, &err);
+    if (v == NULL || vlm_load(v, &err) != 0) {
+        fail_msg("%s: %s", dir, err.text);
+    }
+
+    return v;
+}
+
+
+static vlm_t *
+open_case(const case_t *c, vlm_type_t weights, const char *ops, uint32_t slots)
+{
+    char  dir[256];
+
+    (void) snprintf(dir, sizeof(dir), CHECKPOINTS "/%s", c->checkpoint);
+
+    return open_engine(dir, weights, ops, slots);
+}
+
+
+static vlm_prompt_t *
+make_prompt(const vlm_t *v, const case_t *c)
+{
+    char            path[1024];
+    uint32_t        i, n;
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_file_t      f;
+    vlm_part_t      parts[MAX_PARTS];
+    vlm_prompt_t   *p;
+    vlm_message_t   messages[MAX_PARTS];
+
+    memset(parts, 0, sizeof(parts));
+
+    for (n = 0, i = 0; i < c->n_parts; i++) {
+        if (c->part[i].first) {
+            messages[n++] = (vlm_message_t) { c->part[i].role, &parts[i], 0 };
+        }
+
+        messages[n - 1].n_parts++;
+
+        if (!c->part[i].picture) {
+            parts[i].text = c->part[i].words;
+            parts[i].bytes = strlen(c->part[i].words);
+            continue;
+        }
+
+        (void) snprintf(path, sizeof(path), PICTURES "/%s", c->part[i].words);
+
+        if (vlm_file_open(&f, path, 0, &err) != 0
+            || (parts[i].picture = vlm_picture_read(v, f.data, f.bytes, &err)) == NULL)
+        {
+            fail_msg("%s: %s", path, err.text);
+        }
+
+        vlm_file_close(&f);
+    }
+
+    p = vlm_prompt_make(v, messages, n, NULL, &err);
+    if (p == NULL) {
+        fail_msg("%s: %s", c->name, err.text);
+    }
+
+    return p;
+}
+
+
+/* The prompt followed by the reference's answer, so that one pass gives every step's logits. */
+static void
+append_answer(vlm_prompt_t *p, const section_t *answer)
+{
+    uint32_t  i, n;
+
+    n = p->n + answer->dims[0];
+    p->token = realloc(p->token, n * sizeof(*p->token));
+    p->source = realloc(p->source, n * sizeof(*p->source));
+    p->pos = realloc(p->pos, 3 * (size_t) n * sizeof(*p->pos));
+
+    for (i = 0; p->n < n; i++, p->n++) {
+        p->token[p->n] = answer->u[i];
+        p->source[p->n] = VLM_NONE;
+        p->pos[3 * p->n] = p->pos[3 * p->n + 1] = p->pos[3 * p->n + 2] = p->next_pos++;
+    }
+}
+
+
+/* ---- comparing ---------------------------------------------------------------------------- */
+
+static double
+off(float got, float want)
+{
+    return fabs((double) got - want) / (1 + fabs((double) want));
+}
+
+
+/* The largest difference of the reference's top logits: of the prompt, then of each step. */
+static double
+compare_top(const ref_t *r, const float *logits, uint32_t V)
+{
+    double        worst, d;
+    uint32_t      t, k, T;
+    const float  *row;
+
+    worst = 0;
+    T = r->ids.dims[0];
+
+    for (t = 0; t < T + STEPS - 1; t++) {
+        row = logits + (size_t) t * V;
+
+        for (k = 0; k < TOP; k++) {
+            if (t < T) {
+                d = off(row[r->top_ids.u[t * TOP + k]], r->top.f[t * TOP + k]);
+                worst = d > worst || isnan(d) ? d : worst;
+            }
+
+            if (t >= T - 1) {
+                d = off(row[r->step_ids.u[(t - T + 1) * TOP + k]],
+                        r->step.f[(t - T + 1) * TOP + k]);
+                worst = d > worst || isnan(d) ? d : worst;
+            }
+        }
+    }
+
+    for (t = 0; r->logits.f != NULL && t < T; t++) {
+        for (k = 0; k < r->logits.dims[1]; k++) {
+            d = off(logits[(size_t) t * V + k], r->logits.f[(size_t) t * r->logits.dims[1] + k]);
+            worst = d > worst || isnan(d) ? d : worst;
+        }
+    }
+
+    return worst;
+}
+
+
+static float *
+all_logits(vlm_t *v, const case_t *c, const ref_t *r, uint32_t *n, uint32_t *V)
+{
+    float         *logits;
+    vlm_err_t      err = { VLM_OK, "" };
+    vlm_prompt_t  *p;
+
+    p = make_prompt(v, c);
+    append_answer(p, &r->answer);
+    *n = p->n;
+
+    if (vlm_logits(v, p, &logits, V, &err) != 0) {
+        fail_msg("%s: %s", c->name, err.text);
+    }
+
+    vlm_prompt_free(p);
+
+    return logits;
+}
+
+
+static void
+check_prompt(const vlm_t *v, const case_t *c, const ref_t *r)
+{
+    uint32_t       t, axis;
+    vlm_prompt_t  *p;
+
+    p = make_prompt(v, c);
+    assert_int_equal(p->n, r->ids.dims[0]);
+    assert_memory_equal(p->token, r->ids.u, p->n * sizeof(uint32_t));
+
+    for (t = 0; t < p->n; t++) {
+        for (axis = 0; axis < 3; axis++) {
+            assert_int_equal(p->pos[3 * t + axis], r->pos.i[axis * p->n + t]);
+        }
+    }
+
+    vlm_prompt_free(p);
+}
+
+
+static void
+check_features(vlm_t *v, const case_t *c, const ref_t *r)
+{
+    double          d;
+    uint32_t        i, k, cell, at, D;
+    const float    *got, *want;
+    vlm_model_t    *m = &v->sched.model;
+    vlm_prompt_t   *p;
+
+    p = make_prompt(v, c);
+    D = m->config.text.hidden;
+
+    for (at = 0, i = 0; i < p->n_pictures; i++) {
+        vlm_vision_begin(m, p->picture[i]);
+        assert_int_equal(vlm_vision_blocks(m, VLM_MAX_LAYERS), 1);
+        vlm_vision_end(m, 0);
+
+        for (cell = 0; cell < p->picture[i]->n_cells; cell++, at++) {
+            got = (const float *) m->vision.features + (size_t) p->picture[i]->cell[cell] * D;
+            want = r->features.f + (size_t) at * D;
+
+            for (k = 0; k < D; k++) {
+                d = off(got[k], want[k]);
+
+                if (!(d <= TOLERANCE)) {
+                    fail_msg("%s: picture %u, cell %u, feature %u is %g, not %g", c->name, i, cell,
+                             k, (double) got[k], (double) want[k]);
+                }
+            }
+        }
+    }
+
+    vlm_prompt_free(p);
+}
+
+
+/* The answers of cases [first, first + n), all of one checkpoint, asked at once. */
+static void
+answers(vlm_t *v, const case_t *c, uint32_t n, char (*text)[4096])
+{
+    int             idle;
+    size_t          used[MAX_CASES] = { 0 };
+    uint32_t        i;
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_event_t     e;
+    vlm_sampling_t  s;
+
+    vlm_sampling_default(v, &s);
+    s.temperature = 0;
+    s.repetition_penalty = 1;
+    s.max_tokens = STEPS;
+
+    for (i = 0; i < n; i++) {
+        assert_non_null(vlm_submit(v, make_prompt(v, &c[i]), &s, &used[i], &idle, &err));
+    }
+
+    assert_int_equal(vlm_run(v, &err), 0);
+
+    while (vlm_next_event(v, &e)) {
+        i = (uint32_t) ((size_t *) e.user - used);
+        assert_int_not_equal(e.kind, VLM_FAILED);
+
+        if (e.kind == VLM_TEXT) {
+            assert_true(used[i] + e.bytes < sizeof(*text));
+            memcpy(text[i] + used[i], e.text, e.bytes);
+            used[i] += e.bytes;
+        }
+    }
+
+    for (i = 0; i < n; i++) {
+        text[i][used[i]] = '\0';
+    }
+}
+
+
+static void
+expected_answer(const vlm_t *v, const ref_t *r, char *text)
+{
+    size_t       n;
+    uint32_t     i;
+    vlm_detok_t  d = { { 0 }, 0 };
+
+    for (n = 0, i = 0; i < r->answer.dims[0]; i++) {
+        n += vlm_detok_next(&d, v->tokenizer, r->answer.u[i], text + n);
+    }
+
+    n += vlm_detok_end(&d, text + n);
+    text[n] = '\0';
+}
+
+
+static uint32_t
+cases_of_checkpoint(uint32_t first)
+{
+    uint32_t  n;
+
+    for (n = 1; first + n < n_cases; n++) {
+        if (strcmp(cases[first + n].checkpoint, cases[first].checkpoint) != 0) {
+            break;
+        }
+    }
+
+    return n;
+}
+
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static void
+f32_equals_the_reference_with(const char *ops)
+{
+    char       text[MAX_CASES][4096], want[4096];
+    float     *logits;
+    double     worst;
+    ref_t      r;
+    vlm_t     *v;
+    uint32_t   i, j, n, V, rows;
+
+    for (i = 0; i < n_cases; i += n) {
+        n = cases_of_checkpoint(i);
+        v = open_case(&cases[i], VLM_F32, ops, 1);
+
+        for (j = i; j < i + n; j++) {
+            open_ref(&r, cases[j].name);
+            check_prompt(v, &cases[j], &r);
+
+            if (r.features.f != NULL) {
+                check_features(v, &cases[j], &r);
+            }
+
+            logits = all_logits(v, &cases[j], &r, &rows, &V);
+            worst = compare_top(&r, logits, V);
+            free(logits);
+
+            if (!(worst <= TOLERANCE)) {
+                fail_msg("%s, ops=%s: a logit is off by %g", cases[j].name, ops, worst);
+            }
+
+            answers(v, &cases[j], 1, text);
+            expected_answer(v, &r, want);
+            assert_string_equal(text[0], want);
+            vlm_file_close(&r.file);
+        }
+
+        vlm_close(v);
+    }
+}
+
+
+static void
+every_logit_feature_and_greedy_text_equals_the_reference_in_plain_c(void **state)
+{
+    (void) state;
+    f32_equals_the_reference_with("plain");
+}
+
+
+static int
+processor_runs(const char *ops)
+{
+    vlm_err_t         err = { VLM_OK, "" };
+    vlm_device_t     *d;
+    const vlm_ops_t  *table;
+
+    d = vlm_cpu_open(ops, 1, &table, &err);
+    if (d != NULL) {
+        table->close(d);
+    }
+
+    return d != NULL;
+}
+
+
+static void
+every_logit_feature_and_greedy_text_equals_the_reference_with_avx2(void **state)
+{
+    (void) state;
+
+    if (processor_runs("avx2")) {
+        f32_equals_the_reference_with("avx2");
+    } else {
+        print_message("not run: this processor has no avx2\n");
+    }
+}
+
+
+static void
+every_logit_feature_and_greedy_text_equals_the_reference_with_avx512(void **state)
+{
+    (void) state;
+
+    if (processor_runs("avx512")) {
+        f32_equals_the_reference_with("avx512");
+    } else {
+        print_message("not run: this processor has no avx512 vnni\n");
+    }
+}
+
+
+/* More jobs than slots, pictures of one encoded while others decode: the same text as alone. */
+static void
+together_each_gives_the_text_that_it_gives_alone(void **state)
+{
+    char        alone[MAX_CASES][4096], together[MAX_CASES][4096];
+    vlm_t      *v;
+    uint32_t    i, j, n, form;
+    vlm_type_t  forms[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+
+    (void) state;
+
+    for (form = 0; form < 3; form++) {
+        for (i = 0; i < n_cases; i += n) {
+            n = cases_of_checkpoint(i);
+            v = open_case(&cases[i], forms[form], NULL, 3);
+
+            for (j = 0; j < n; j++) {
+                answers(v, &cases[i + j], 1, &alone[j]);
+            }
+
+            answers(v, &cases[i], n, together);
+
+            for (j = 0; j < n; j++) {
+                assert_string_equal(together[j], alone[j]);
+            }
+
+            vlm_close(v);
+        }
+    }
+}
+
+
+/* int8 sums are exact and blocks are added in one order: no set of operations may differ. */
+static void
+int8_gives_the_same_text_with_every_set_of_operations(void **state)
+{
+    char         text[3][MAX_CASES][4096];
+    vlm_t       *v;
+    uint32_t     i, j, n, k;
+    const char  *ops[] = { "plain", "avx2", "avx512" };
+
+    (void) state;
+
+    for (i = 0; i < n_cases; i += n) {
+        n = cases_of_checkpoint(i);
+
+        for (k = 0; k < 3; k++) {
+            if (!processor_runs(ops[k])) {
+                continue;
+            }
+
+            v = open_case(&cases[i], VLM_INT8, ops[k], 4);
+            answers(v, &cases[i], n, text[k]);
+            vlm_close(v);
+
+            for (j = 0; j < n; j++) {
+                assert_string_equal(text[k][j], text[0][j]);
+            }
+        }
+    }
+}
+
+
+static uint32_t
+best(const float *row, uint32_t V)
+{
+    uint32_t  i, k;
+
+    for (k = 0, i = 1; i < V; i++) {
+        k = row[i] > row[k] ? i : k;
+    }
+
+    return k;
+}
+
+
+/* KL(want || got) of the two softmaxes. */
+static double
+divergence(const float *want, const float *got, uint32_t V)
+{
+    double    max_w, max_g, sum_w, sum_g, kl, log_w, log_g;
+    uint32_t  i;
+
+    max_w = want[best(want, V)];
+    max_g = got[best(got, V)];
+    sum_w = sum_g = kl = 0;
+
+    for (i = 0; i < V; i++) {
+        sum_w += exp(want[i] - max_w);
+        sum_g += exp(got[i] - max_g);
+    }
+
+    for (i = 0; i < V; i++) {
+        log_w = want[i] - max_w - log(sum_w);
+        log_g = got[i] - max_g - log(sum_g);
+        kl += exp(log_w) * (log_w - log_g);
+    }
+
+    return kl;
+}
+
+
+/* A form of the weights against f32, which equals the reference: see the tests above. */
+static void
+score_form(vlm_type_t weights, score_t *s)
+{
+    float     *want, *got;
+    double     kl, d;
+    ref_t      r;
+    vlm_t     *exact, *v;
+    uint32_t   i, j, n, t, V, rows;
+
+    memset(s, 0, sizeof(*s));
+
+    for (i = 0; i < n_cases; i += n) {
+        n = cases_of_checkpoint(i);
+        exact = open_case(&cases[i], VLM_F32, NULL, 1);
+        v = open_case(&cases[i], weights, NULL, 1);
+
+        for (j = i; j < i + n; j++) {
+            open_ref(&r, cases[j].name);
+            want = all_logits(exact, &cases[j], &r, &rows, &V);
+            got = all_logits(v, &cases[j], &r, &rows, &V);
+            d = compare_top(&r, got, V);
+            s->worst = d > s->worst ? d : s->worst;
+
+            for (t = 0; t < rows; t++) {
+                kl = divergence(want + (size_t) t * V, got + (size_t) t * V, V);
+                s->kl += kl;
+                s->worst_kl = kl > s->worst_kl ? kl : s->worst_kl;
+                s->agreed += best(want + (size_t) t * V, V) == best(got + (size_t) t * V, V);
+                s->positions++;
+            }
+
+            free(want);
+            free(got);
+            vlm_file_close(&r.file);
+        }
+
+        vlm_close(exact);
+        vlm_close(v);
+    }
+
+    s->kl /= (double) s->positions;
+}
+
+
+static void
+check_form(vlm_type_t weights, double top1, double kl)
+{
+    score_t  s;
+
+    score_form(weights, &s);
+
+    if ((double) s.agreed / (double) s.positions < top1 || s.kl > kl) {
+        fail_msg("top-1 agreement %.4f (bound %.2f), KL %.5f (bound %.2f)",
+                 (double) s.agreed / (double) s.positions, top1, s.kl, kl);
+    }
+}
+
+
+static void
+bf16_stays_within_its_bounds(void **state)
+{
+    (void) state;
+    check_form(VLM_BF16, BF16_TOP1, BF16_KL);
+}
+
+
+static void
+int8_stays_within_its_bounds(void **state)
+{
+    (void) state;
+    check_form(VLM_INT8, INT8_TOP1, INT8_KL);
+}
+
+
+/* One small mistake in the weights must show, or the comparison above proves nothing. */
+static void
+a_permuted_head_a_dropped_bias_a_swapped_section_fail(void **state)
+{
+    char           command[1024];
+    float         *logits;
+    double         worst;
+    ref_t          r;
+    vlm_t         *v;
+    const case_t  *c;
+    uint32_t       i, k, V, rows;
+    const char    *mutations[] = {
+        "q-heads", "k-bias", "vision-heads", "vision-bias", "gate-up", "merger-gain", "mrope",
+        "window"
+    };
+
+    (void) state;
+
+    for (c = NULL, i = 0; i < n_cases && c == NULL; i++) {
+        c = strcmp(cases[i].name, "tiny-a-picture") == 0 ? &cases[i] : NULL;
+    }
+
+    assert_non_null(c);
+    open_ref(&r, c->name);
+
+    for (k = 0; k < sizeof(mutations) / sizeof(mutations[0]); k++) {
+        (void) snprintf(command, sizeof(command),
+                        "build/random-checkpoint %s " CHECKPOINTS "/mutated %s --mutate %s "
+                        "--tokenizer t/fidelity/tokenizer", c->shape, c->flags, mutations[k]);
+        assert_int_equal(system(command), 0);
+
+        v = open_engine(CHECKPOINTS "/mutated", VLM_F32, NULL, 1);
+        logits = all_logits(v, c, &r, &rows, &V);
+        worst = compare_top(&r, logits, V);
+        free(logits);
+        vlm_close(v);
+
+        if (worst < 100 * (double) TOLERANCE) {
+            fail_msg("%s moves no logit by more than %g", mutations[k], worst);
+        }
+    }
+
+    vlm_file_close(&r.file);
+}
+
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static void
+print_table(void)
+{
+    score_t     s;
+    uint32_t    i;
+    const char  *names[] = { "f32", "bf16", "int8" };
+    vlm_type_t   forms[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+
+    printf("| weights | positions | top-1 agreement | mean KL | worst KL | largest difference |\n");
+    printf("|---|---:|---:|---:|---:|---:|\n");
+
+    for (i = 0; i < 3; i++) {
+        score_form(forms[i], &s);
+        printf("| %s | %llu | %.4f | %.2e | %.2e | %.2e |\n", names[i],
+               (unsigned long long) s.positions, (double) s.agreed / (double) s.positions, s.kl,
+               s.worst_kl, s.worst);
+    }
+}
+
+
+static int
+set_up(void **state)
+{
+    (void) state;
+    read_cases();
+
+    return 0;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(every_logit_feature_and_greedy_text_equals_the_reference_in_plain_c),
+        cmocka_unit_test(every_logit_feature_and_greedy_text_equals_the_reference_with_avx2),
+        cmocka_unit_test(every_logit_feature_and_greedy_text_equals_the_reference_with_avx512),
+        cmocka_unit_test(together_each_gives_the_text_that_it_gives_alone),
+        cmocka_unit_test(int8_gives_the_same_text_with_every_set_of_operations),
+        cmocka_unit_test(bf16_stays_within_its_bounds),
+        cmocka_unit_test(int8_stays_within_its_bounds),
+        cmocka_unit_test(a_permuted_head_a_dropped_bias_a_swapped_section_fail)
+    };
+
+    if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+        read_cases();
+        print_table();
+        return 0;
+    }
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
