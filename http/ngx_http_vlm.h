@@ -498,6 +498,7 @@ ngx_http_vlm_ctx_t *ngx_http_vlm_queue_admit(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_int_t *rc);
 ngx_int_t ngx_http_vlm_queue_full(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);               /* the 429 */
+ngx_uint_t ngx_http_vlm_queue_length(ngx_http_vlm_engine_t *eng);
 
 /* the body was read: the deadline of the line, and an eye on the client */
 

@@ -27,7 +27,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_cleanup_t  *cln;
     ngx_http_vlm_ctx_t  *ctx;
 
-    if (eng->waiting >= eng->queue) {
+    if (ngx_http_vlm_queue_length(eng) >= eng->queue) {
         *rc = NGX_BUSY;
         return NULL;
     }
@@ -66,6 +66,26 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_zone_line(eng);
 
     return ctx;
+}
+
+
+/*
+ * Who is on the way to a slot that is free does not wait, however long its
+ * picture takes; so it does not depend on the clock who is refused.
+ */
+
+ngx_uint_t
+ngx_http_vlm_queue_length(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t  free;
+
+    free = 0;
+
+    if (eng->loaded && eng->running < eng->conf.slots) {
+        free = eng->conf.slots - eng->running;
+    }
+
+    return eng->waiting > free ? eng->waiting - free : 0;
 }
 
 

@@ -203,7 +203,7 @@ void
 ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng)
 {
     if (ngx_http_vlm_zone_mine(eng)) {
-        eng->shm->waiting = eng->waiting;
+        eng->shm->waiting = ngx_http_vlm_queue_length(eng);
         eng->shm->running = eng->running;
     }
 }
