@@ -24,6 +24,10 @@ ngx_http_vlm_body_read(ngx_http_request_t *r,
 
     r->request_body_in_single_buf = 1;
 
+    /* a picture in a file is nothing to warn about, as for WebDAV */
+
+    r->request_body_file_log_level = 0;
+
     rc = ngx_http_read_client_request_body(r, post);
 
     return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;

@@ -189,9 +189,10 @@ ngx_http_vlm_match(const ngx_http_vlm_route_t *route, ngx_str_t *uri,
 
     if (uri->len < len
         || ngx_strncmp(uri->data, route->before.data, route->before.len) != 0
-        || ngx_strncmp(uri->data + uri->len - route->after.len,
-                       route->after.data, route->after.len)
-           != 0)
+        || (route->after.len
+            && ngx_strncmp(uri->data + uri->len - route->after.len,
+                           route->after.data, route->after.len)
+               != 0))
     {
         return NGX_DECLINED;
     }
