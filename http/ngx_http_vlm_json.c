@@ -759,9 +759,6 @@ ngx_http_vlm_json_escape(char *dst, const char *text, size_t len)
         } else if (code >= 0x20 && code < 0x7f) {
             *d++ = (char) code;
 
-        } else if (code == 0x7f) {
-            *d++ = (char) code;            /* as Python's json.dumps() */
-
         } else if (code < 0x10000) {
             d = hex4(d, code);
 

@@ -282,7 +282,7 @@ answers_have_flasks_form(void **state)
                                10);
     ngx_http_vlm_json_shut(&w, '}');
 
-    written(&w, "{\"answer\":\"a \\\"b\\\"\\\\/\\n\\t\\u0001\x7f\","
+    written(&w, "{\"answer\":\"a \\\"b\\\"\\\\/\\n\\t\\u0001\\u007f\","
                 "\"list\":[-5,12.0,0.1,1e-07,null,true,false,null,{},[]],"
                 "\"null\":null,"
                 "\"utf8\":\"\\u00e9\\u20ac\\ud83d\\udc31\\ufffd\"}\n");
