@@ -2,8 +2,8 @@
  * Kind, size and orientation of a picture from its file, without decoding.
  *
  * The decoders behind (stb_image above all) were not written against hostile files, so what they
- * are weak at is refused here and in jpeg.c: sizes of zero or beyond memory, files that end before
- * their pixels do.
+ * are weak at is refused here, in jpeg.c and in png.c: sizes of zero or beyond memory, files that
+ * end before their pixels do, pixels of colours that do not exist.
  */
 
 #include "image/header.h"
@@ -13,9 +13,9 @@
 
 #include "base/size.h"
 #include "image/bytes.h"
-#include "image/exif.h"
 #include "image/gif.h"
 #include "image/jpeg.h"
+#include "image/png.h"
 #include "image/webp.h"
 
 
@@ -36,76 +36,35 @@ vlm_header_cut(const vlm_header_t *h, size_t bytes, const char *where, vlm_err_t
 }
 
 
-/* ---- PNG ---------------------------------------------------------------------------------- */
-
 static int
-read_png_ihdr(vlm_header_t *h, const uint8_t *p, vlm_err_t *err)
+check_size(const vlm_header_t *h, vlm_err_t *err)
 {
-    static const uint8_t  depths[7] = { 1|2|4|8|16, 0, 8|16, 1|2|4|8, 8|16, 0, 8|16 };
+    const char  *name;
 
-    h->width = vlm_u32be(p);
-    h->height = vlm_u32be(p + 4);
+    name = vlm_picture_kind_name(h->kind);
 
-    if (p[9] > 6 || (p[8] & (p[8] - 1)) != 0 || (p[8] & depths[p[9]]) == 0) {
-        return vlm_fail(err, VLM_EINPUT, "PNG: no colour type %u with %u bits exists", p[9], p[8]);
+    if (h->width == 0 || h->height == 0) {
+        return vlm_fail(err, VLM_EINPUT, "%s: its size is %ux%u", name, h->width, h->height);
     }
 
-    if (p[10] != 0 || p[11] != 0 || p[12] > 1) {
-        return vlm_fail(err, VLM_EINPUT, "PNG: no compression %u, filter %u, interlace %u exists",
-                        p[10], p[11], p[12]);
+    if (h->width > VLM_MAX_PICTURE_SIDE || h->height > VLM_MAX_PICTURE_SIDE) {
+        return vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels, a side may have at most %u", name,
+                        h->width, h->height, VLM_MAX_PICTURE_SIDE);
     }
 
-    h->alpha = (p[9] & 4) != 0;
+    if (vlm_mul(h->width, h->height) > VLM_MAX_PICTURE_PIXELS) {
+        return vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels are %" PRIu64 ", at most %u are "
+                        "decoded", name, h->width, h->height, vlm_mul(h->width, h->height),
+                        VLM_MAX_PICTURE_PIXELS);
+    }
 
     return 0;
 }
 
 
-static int
-read_png(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
-{
-    size_t          at, length;
-    const uint8_t  *type;
-
-    if (bytes < 33) {
-        return vlm_header_cut(h, bytes, "header", err);
-    }
-
-    if (vlm_u32be(data + 8) != 13 || memcmp(data + 12, "IHDR", 4) != 0) {
-        return vlm_fail(err, VLM_EINPUT, "PNG: the first chunk is not IHDR");
-    }
-
-    if (read_png_ihdr(h, data + 16, err) != 0) {
-        return -1;
-    }
-
-    for (at = 33; bytes - at >= 12; at += length + 12) {
-        length = vlm_u32be(data + at);
-        type = data + at + 4;
-
-        if (length > bytes - at - 12) {
-            return vlm_header_cut(h, bytes, "chunks", err);
-        }
-
-        if (memcmp(type, "IEND", 4) == 0) {
-            return 0;
-        }
-
-        if (memcmp(type, "tRNS", 4) == 0) {
-            h->alpha = 1;
-
-        } else if (memcmp(type, "eXIf", 4) == 0) {
-            h->orientation = vlm_exif_orientation(data + at + 8, length);
-        }
-    }
-
-    return vlm_header_cut(h, bytes, "chunks", err);
-}
-
-
 /* ---- BMP ---------------------------------------------------------------------------------- */
 
-/* The rows must be in the file: the decoder takes what is missing for black. */
+/* The rows must be in the file: stb_image takes what is missing for black. */
 static int
 check_bmp_rows(const vlm_header_t *h, uint32_t bits, uint32_t at, size_t bytes, vlm_err_t *err)
 {
@@ -123,36 +82,60 @@ check_bmp_rows(const vlm_header_t *h, uint32_t bits, uint32_t at, size_t bytes, 
 }
 
 
+/*
+ * Every index must name one of the n_colors: for others stb_image shows what lies on its stack.
+ * The rows of indices begin at p and are in the file.
+ */
+static int
+check_bmp_indices(const vlm_header_t *h, uint32_t bits, uint32_t n_colors, const uint8_t *p,
+                  vlm_err_t *err)
+{
+    size_t    row, x;
+    uint32_t  y, index;
+
+    if (n_colors >= 1u << bits) {
+        return 0;
+    }
+
+    row = ((size_t) h->width * bits + 31) / 32 * 4;
+
+    for (y = 0; y < h->height; y++, p += row) {
+        for (x = 0; x < h->width; x++) {
+            index = (p[x * bits / 8] >> (8 - bits - x * bits % 8)) & ((1u << bits) - 1);
+
+            if (index >= n_colors) {
+                return vlm_fail(err, VLM_EINPUT, "BMP: a pixel has colour %u of %u", index,
+                                n_colors);
+            }
+        }
+    }
+
+    return 0;
+}
+
+
 static int
 read_bmp(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
 {
     int32_t   height;
     uint32_t  at, size, bits, packing;
 
-    if (bytes < 26) {
+    if (bytes < 18) {
         return vlm_header_cut(h, bytes, "header", err);
     }
 
     at = vlm_u32le(data + 10);
     size = vlm_u32le(data + 14);
 
-    if (size == 12) {
-        h->width = vlm_u16le(data + 18);
-        h->height = vlm_u16le(data + 20);
-
-        return check_bmp_rows(h, vlm_u16le(data + 24), at, bytes, err);
-    }
-
     if (size != 40 && size != 108 && size != 124) {
-        return vlm_fail(err, VLM_EINPUT, "BMP: header of %u bytes, 12, 40, 108 and 124 are read",
-                        size);
+        return vlm_fail(err, VLM_EINPUT, "BMP: header of %u bytes, 40, 108 and 124 are read", size);
     }
 
     if (bytes < 14 + size) {
         return vlm_header_cut(h, bytes, "header", err);
     }
 
-    height = (int32_t) vlm_u32le(data + 22);           /* below zero: rows from the top */
+    height = (int32_t) vlm_u32le(data + 22);       /* below zero: rows from the top */
     h->width = vlm_u32le(data + 18);
     h->height = height < 0 ? 0u - (uint32_t) height : (uint32_t) height;
     bits = vlm_u16le(data + 28);
@@ -163,9 +146,22 @@ read_bmp(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
                         "are read", packing);
     }
 
+    if (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32) {
+        return vlm_fail(err, VLM_EINPUT, "BMP: no %u bits a pixel exist", bits);
+    }
+
+    if (at < 14 + size) {
+        return vlm_fail(err, VLM_EINPUT, "BMP: pixels at byte %u, the header has %u", at,
+                        14 + size);
+    }
+
+    if (check_size(h, err) != 0 || check_bmp_rows(h, bits, at, bytes, err) != 0) {
+        return -1;
+    }
+
     h->alpha = packing == 3 && size != 40 && vlm_u32le(data + 66) != 0;
 
-    return check_bmp_rows(h, bits, at, bytes, err);
+    return bits > 8 ? 0 : check_bmp_indices(h, bits, (at - 14 - size) / 4, data + at, err);
 }
 
 
@@ -184,7 +180,7 @@ find_reader(const uint8_t *p, size_t bytes, vlm_picture_kind_t *kind)
 
     if (bytes >= 8 && memcmp(p, "\x89PNG\r\n\x1a\n", 8) == 0) {
         *kind = VLM_PNG;
-        return read_png;
+        return vlm_png_header;
     }
 
     if (bytes >= 6 && (memcmp(p, "GIF87a", 6) == 0 || memcmp(p, "GIF89a", 6) == 0)) {
@@ -234,32 +230,6 @@ not_a_picture(const uint8_t *p, size_t bytes, vlm_err_t *err)
 
     return vlm_fail(err, VLM_EINPUT, "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first "
                     "bytes %s", text);
-}
-
-
-static int
-check_size(const vlm_header_t *h, vlm_err_t *err)
-{
-    const char  *name;
-
-    name = vlm_picture_kind_name(h->kind);
-
-    if (h->width == 0 || h->height == 0) {
-        return vlm_fail(err, VLM_EINPUT, "%s: its size is %ux%u", name, h->width, h->height);
-    }
-
-    if (h->width > VLM_MAX_PICTURE_SIDE || h->height > VLM_MAX_PICTURE_SIDE) {
-        return vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels, a side may have at most %u", name,
-                        h->width, h->height, VLM_MAX_PICTURE_SIDE);
-    }
-
-    if (vlm_mul(h->width, h->height) > VLM_MAX_PICTURE_PIXELS) {
-        return vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels are %" PRIu64 ", at most %u are "
-                        "decoded", name, h->width, h->height, vlm_mul(h->width, h->height),
-                        VLM_MAX_PICTURE_PIXELS);
-    }
-
-    return 0;
 }
 
 

@@ -275,39 +275,62 @@ a_jpeg_of_many_scans_is_refused(void **state)
 }
 
 
+/* A BMP of 66 bytes: headers, and room for 12 of pixels. */
+static void
+make_bmp(uint8_t bmp[66], uint32_t at, uint32_t width, uint32_t height, uint32_t bits)
+{
+    memset(bmp, 0, 66);
+    memcpy(bmp, "BM", 2);
+    put_u32(bmp + 10, at);
+    put_u32(bmp + 14, 40);
+    put_u32(bmp + 18, width);
+    put_u32(bmp + 22, height);
+    put_u32(bmp + 26, 1 | bits << 16);
+}
+
+
 static void
 a_bmp_whose_rows_are_not_in_the_file_is_refused(void **state)
 {
-    uint8_t  bmp[14 + 40 + 12];
+    uint8_t  bmp[66];
 
     (void) state;
 
-    memset(bmp, 0, sizeof(bmp));
-    memcpy(bmp, "BM", 2);
-    put_u32(bmp + 10, 54);
-    put_u32(bmp + 14, 40);
-    put_u32(bmp + 18, 3);
-    put_u32(bmp + 22, 2);
-    put_u32(bmp + 26, 1 | 24 << 16);
-    refuse(bmp, sizeof(bmp), VLM_EINPUT, "BMP: 3x2 at 24 bits needs 78 bytes, the file has 66");
-
-    put_u32(bmp + 22, 0x80000000);                 /* -2^31: its negative is itself */
-    refuse(bmp, sizeof(bmp), VLM_EINPUT, "BMP: 3x2147483648 at 24 bits needs 25769803830 bytes, "
-           "the file has 66");
-
-    put_u32(bmp + 10, 0xffffffff);
-    put_u32(bmp + 18, 0xffffffff);
-    put_u32(bmp + 26, 1 | 0xffffu << 16);
-    refuse(bmp, sizeof(bmp), VLM_EINPUT, "BMP: 4294967295x2147483648 at 65535 bits needs "
-           "18446744073709551615 bytes, the file has 66");
-
+    make_bmp(bmp, 54, 3, 2, 24);
+    refuse(bmp, 66, VLM_EINPUT, "BMP: 3x2 at 24 bits needs 78 bytes, the file has 66");
+    make_bmp(bmp, 54, 3, 0x80000000, 24);          /* -2^31: its negative is itself */
+    refuse(bmp, 66, VLM_ELIMIT, "BMP of 3x2147483648 pixels, a side may have at most 32768");
+    make_bmp(bmp, 0xffffffff, 3, 0xffffffff, 24);
+    refuse(bmp, 66, VLM_EINPUT, "BMP: 3x1 at 24 bits needs 4294967307 bytes, the file has 66");
+    make_bmp(bmp, 53, 3, 1, 24);
+    refuse(bmp, 66, VLM_EINPUT, "BMP: pixels at byte 53, the header has 54");
+    make_bmp(bmp, 54, 3, 1, 2);
+    refuse(bmp, 66, VLM_EINPUT, "BMP: no 2 bits a pixel exist");
     put_u32(bmp + 30, 1);
-    refuse(bmp, sizeof(bmp), VLM_EINPUT,
-           "BMP: compression 1, only 0 and 3 (none, bit fields) are read");
+    refuse(bmp, 66, VLM_EINPUT, "BMP: compression 1, only 0 and 3 (none, bit fields) are read");
+    put_u32(bmp + 14, 12);
+    refuse(bmp, 66, VLM_EINPUT, "BMP: header of 12 bytes, 40, 108 and 124 are read");
+}
 
-    put_u32(bmp + 14, 64);
-    refuse(bmp, sizeof(bmp), VLM_EINPUT,
-           "BMP: header of 64 bytes, 12, 40, 108 and 124 are read");
+
+/* stb_image 2.27 shows its stack for such pixels. */
+static void
+a_bmp_pixel_without_a_colour_is_refused(void **state)
+{
+    uint8_t  bmp[66];
+
+    (void) state;
+
+    make_bmp(bmp, 62, 3, 1, 4);                    /* two colours, then 3 pixels of 4 bits */
+    bmp[62] = 0x10;
+    bmp[63] = 0x2f;                                /* the second half is padding */
+    refuse(bmp, 66, VLM_EINPUT, "BMP: a pixel has colour 2 of 2");
+    make_bmp(bmp, 62, 4, 1, 8);
+    bmp[65] = 0xff;
+    refuse(bmp, 66, VLM_EINPUT, "BMP: a pixel has colour 255 of 2");
+    make_bmp(bmp, 58, 10, 2, 1);                   /* a single colour; rows of 4 bytes */
+    bmp[63] = 0x40;                                /* the last pixel of the second row */
+    refuse(bmp, 66, VLM_EINPUT, "BMP: a pixel has colour 1 of 1");
 }
 
 
@@ -347,6 +370,7 @@ main(void)
         cmocka_unit_test(huffman_tables_of_more_than_256_values_are_refused),
         cmocka_unit_test(a_jpeg_of_many_scans_is_refused),
         cmocka_unit_test(a_bmp_whose_rows_are_not_in_the_file_is_refused),
+        cmocka_unit_test(a_bmp_pixel_without_a_colour_is_refused),
         cmocka_unit_test(a_webp_that_cannot_be_is_refused)
     };
 

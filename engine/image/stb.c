@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image/png.h"
+
 static void *purse_alloc(size_t bytes);
 static void *purse_realloc(void *p, size_t bytes);
 static void purse_free(void *p);
@@ -82,8 +84,8 @@ purse_realloc(void *p, size_t bytes)
 }
 
 
-uint8_t *
-vlm_stb_decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
+static uint8_t *
+decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
 {
     int          width, height, channels;
     uint8_t     *p;
@@ -98,20 +100,37 @@ vlm_stb_decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t 
     if (p == NULL && purse_empty) {
         (void) vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels needs more than %u MB to decode", name,
                         h->width, h->height, VLM_MAX_PICTURE_MEMORY >> 20);
-        return NULL;
-    }
 
-    if (p == NULL) {
+    } else if (p == NULL) {
         (void) vlm_fail(err, VLM_EINPUT, "%s: damaged: %s", name, stbi_failure_reason());
-        return NULL;
-    }
 
-    if ((uint32_t) width != h->width || (uint32_t) height != h->height) {
+    } else if ((uint32_t) width != h->width || (uint32_t) height != h->height) {
         (void) vlm_fail(err, VLM_EINPUT, "%s: its header says %ux%u, its pixels %dx%d", name,
                         h->width, h->height, width, height);
         free(p);
+        p = NULL;
+    }
+
+    return p;
+}
+
+
+uint8_t *
+vlm_stb_decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
+{
+    size_t    n_filled;
+    uint8_t  *p, *filled;
+
+    if (h->kind != VLM_PNG) {
+        return decode(h, data, bytes, err);
+    }
+
+    if (vlm_png_fill_palette(data, bytes, &filled, &n_filled, err) != 0) {
         return NULL;
     }
+
+    p = filled == NULL ? decode(h, data, bytes, err) : decode(h, filled, n_filled, err);
+    free(filled);
 
     return p;
 }
