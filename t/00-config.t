@@ -586,17 +586,34 @@ thread_pool vlm threads=1;
     vlm_engine demo {
         model $TEST_NGINX_MODEL;
         store logs/vlm;
-        memory 1m;
+        memory 20m;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
---- error_log
-vlm_engine "demo": 
+--- error_log eval
+[qr/vlm_engine "demo": \d+m needed \(weights \d+m, vision \d+m, kv \d+m, workspace \d+m, device \d+m\), memory is 20m/]
 
 
 
-=== TEST 35: an engine needs a model
+=== TEST 35: a remedy is named if the plan with it fits
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        memory 50m;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr/memory is 50m: context 2k needs 4\dm, slots 2 needs 4\dm in /]
+
+
+
+=== TEST 36: an engine needs a model
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -611,7 +628,7 @@ no "model" in vlm_engine "demo"
 
 
 
-=== TEST 36: a model that is not there
+=== TEST 37: a model that is not there
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -627,7 +644,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 37: a directory that is no checkpoint
+=== TEST 38: a directory that is no checkpoint
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -643,7 +660,7 @@ config.json
 
 
 
-=== TEST 38: a name is a word
+=== TEST 39: a name is a word
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -659,7 +676,7 @@ vlm_engine name "a b" is not 1 to 32 letters, digits, "-" or "_"
 
 
 
-=== TEST 39: a name is declared once
+=== TEST 40: a name is declared once
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -679,7 +696,7 @@ duplicate vlm_engine "demo"
 
 
 
-=== TEST 40: vlm_pass names an engine that is there
+=== TEST 41: vlm_pass names an engine that is there
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -695,7 +712,7 @@ unknown vlm_engine "robot" in
 
 
 
-=== TEST 41: vlm_pass stands once in a location
+=== TEST 42: vlm_pass stands once in a location
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -711,7 +728,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 42: vlm_pass takes one name
+=== TEST 43: vlm_pass takes one name
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -727,7 +744,7 @@ invalid number of arguments in "vlm_pass" directive
 
 
 
-=== TEST 43: the inner server is not for people
+=== TEST 44: the inner server is not for people
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -743,7 +760,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 44: the thread pool must be there
+=== TEST 45: the thread pool must be there
 --- main_config
 worker_rlimit_nofile 1024;
 --- http_config
@@ -759,7 +776,7 @@ unknown thread pool "vlm"
 
 
 
-=== TEST 45: the plan is printed, and the first request needs no more
+=== TEST 46: the plan is printed, and the first request needs no more
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -776,7 +793,7 @@ GET /api/tasks
 
 
 
-=== TEST 46: every parameter at once, and vlm_pass before vlm_engine
+=== TEST 47: every parameter at once, and vlm_pass before vlm_engine
 --- main_config
 thread_pool engine threads=1;
 --- http_config
@@ -813,7 +830,7 @@ GET /api/tasks
 
 
 
-=== TEST 47: two engines, each with a pool of its own
+=== TEST 48: two engines, each with a pool of its own
 --- main_config
 thread_pool vlm threads=1;
 thread_pool other threads=1;

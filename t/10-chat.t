@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 110;
+plan tests => repeat_each() * 144;
 
 run_tests();
 
@@ -94,7 +94,7 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 
 === TEST 8: members of the wrong type
 --- request eval
-[map { "POST /api/chat\n$_" } '{"session_id":7,"message":"hi"}', '{"session_id":"s","message":["hi"]}', '{"session_id":"s","message":"hi","image":{}}', '{"session_id":"s","message":"hi","task":4}']
+[map { "POST /api/chat\n$_" } '{"session_id":7,"message":"hi"}', '{"session_id":"s","message":["hi"]}', '{"session_id":"s","message":"hi","image":["a.png"]}', '{"session_id":"s","message":"hi","task":4}']
 --- error_code eval
 [(400) x 4]
 --- response_body_like eval
@@ -212,12 +212,14 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 
 
 === TEST 18: health says that the model is there
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("40x30.png")]]
 --- request eval
-[main::chat(), "GET /api/health"]
+[main::chat(image => 'cup.png'), "GET /api/health"]
 --- error_code eval
 [200, 200]
 --- response_body_like eval
-[qr/No image set/, qr/"model_loaded":true.*"status":"healthy"/]
+[qr/"turn_number":2/, qr/"device":"cpu[^"]*".*"model_loaded":true.*"state":"ready","status":"healthy"/]
 
 
 

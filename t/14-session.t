@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 75;
+plan tests => repeat_each() * 81;
 
 run_tests();
 

@@ -10,7 +10,7 @@ no_shuffle();
 
 our $Type = 'Content-Type: multipart/form-data; boundary=xxxx';
 
-plan tests => repeat_each() * 60;
+plan tests => repeat_each() * 66;
 
 run_tests();
 

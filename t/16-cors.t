@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 50;
+plan tests => repeat_each() * 35;
 
 run_tests();
 

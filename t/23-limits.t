@@ -20,7 +20,7 @@ our $Small = <<'_EOC_';
     }
 _EOC_
 
-plan tests => repeat_each() * 44;
+plan tests => repeat_each() * 52;
 
 run_tests();
 

@@ -468,6 +468,17 @@ sub end_all {
 }
 
 
+# Reads what is there, and so lets the server close what it has answered.
+sub drain {
+    my ($self, @requests) = @_;
+
+    for my $r (grep { !$_->done } @requests) {
+        $r->read_some() while !$r->done
+                              && IO::Select->new($r->{sock})->can_read(0);
+    }
+}
+
+
 # ---- logs ------------------------------------------------------------------
 
 sub slurp {

@@ -58,7 +58,7 @@ sub parallel {
 my $one = VLM->new(name => 'workers-1', workers => 1, engine => $ENGINE);
 
 $one->start->ready;
-parallel($one, $one->upload('t/fidelity/pictures/118x62.png'), 'one worker');
+parallel($one, $one->upload('t/fidelity/pictures/118x62.png'), 'one');
 ok($one->stop, 'the server stops in time');
 $one->check_log;
 
@@ -72,7 +72,7 @@ $four->start->ready;
 my $picture = $four->upload('t/fidelity/pictures/118x62.png');
 
 for my $i (1 .. 20) {
-    my @answers = $i <= 2 ? parallel($four, $picture, "round $i")
+    my @answers = $i <= 2 ? parallel($four, $picture, "round-$i")
         : $four->end_all(60, map { $four->begin_chat("more$i-$_", 'hi', image => $picture) } 1 .. 8);
 
     $seen{$_->{worker}} = 1 for grep { $_->{code} eq '200' } @answers;
@@ -108,7 +108,7 @@ is(scalar(grep { $_->{code} ne '0' } @lost), 0,
     or diag(join "\n", map { "$_->{code} $_->{body}" } @lost);
 
 is($four->designated, $designated, 'the model is where it was');
-ok(VLM::wait_for(10, sub { $four->workers == 4 }), 'a new worker is there');
+ok(VLM::wait_for(10, sub { 4 == (() = $four->workers) }), 'a new worker is there');
 
 my @after = $four->end_all(60, map { $four->begin_chat("after$_", 'hi', image => $picture) } 1 .. 8);
 

@@ -133,8 +133,10 @@ sub run_block {
     write_user_files($block);
     write_conf($block);
 
-    eval $block->init if defined $block->init;
-    bail("$name - init: $@") if $@;
+    if (defined $block->init) {
+        eval $block->init;
+        bail("$name - init: $@") if $@;
+    }
 
     $LogPos = 0;
 
