@@ -569,6 +569,12 @@ ngx_int_t ngx_http_vlm_file_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_vlm_result_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);         /* /result/NAME */
 
+/* logs what the store says, and answers with its status and without paths;
+   the return value of a content handler */
+
+ngx_int_t ngx_http_vlm_store_refuse(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_store_err_t *err);
+
 
 /* ---- ngx_http_vlm_vars.c ------------------------------------------------ */
 

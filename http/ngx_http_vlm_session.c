@@ -183,8 +183,7 @@ ngx_http_vlm_session_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_session_t *s = data;
 
-    ngx_int_t   rc;
-    ngx_uint_t  status;
+    ngx_int_t  rc;
 
     if (s->count_rc != NGX_HTTP_VLM_STORE_OK) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0, "vlm_engine"
@@ -202,10 +201,27 @@ ngx_http_vlm_session_done(ngx_http_request_t *r, void *data)
         return;
     }
 
-    switch (s->rc) {
+    ngx_http_finalize_request(r,
+                        ngx_http_vlm_store_refuse(r, s->engine, &s->err));
+}
+
+
+ngx_int_t
+ngx_http_vlm_store_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_store_err_t *err)
+{
+    ngx_uint_t  status;
+
+    switch (err->code) {
 
     case NGX_HTTP_VLM_STORE_NOTFOUND:
-        status = NGX_HTTP_NOT_FOUND;
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, err->text);
+
+    case NGX_HTTP_VLM_STORE_EINPUT:
+        return ngx_http_vlm_send_error(r, NGX_HTTP_BAD_REQUEST, err->text);
+
+    case NGX_HTTP_VLM_STORE_EFULL:
+        status = NGX_HTTP_INSUFFICIENT_STORAGE;
         break;
 
     case NGX_HTTP_VLM_STORE_EBUSY:
@@ -216,14 +232,17 @@ ngx_http_vlm_session_done(ngx_http_request_t *r, void *data)
         status = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (s->rc != NGX_HTTP_VLM_STORE_NOTFOUND) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "vlm_engine \"%V\": %s", &s->engine->name,
-                      s->err.text);
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, err->text);
+
+    if (status == NGX_HTTP_SERVICE_UNAVAILABLE
+        && ngx_http_vlm_retry_after(r, 1) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_finalize_request(r,
-        ngx_http_vlm_send_error(r, status, ngx_http_vlm_store_say(s->rc)));
+    return ngx_http_vlm_send_error(r, status,
+                                   ngx_http_vlm_store_say(err->code));
 }
 
 

@@ -229,7 +229,7 @@ ngx_http_vlm_store_say(int code)
         return "Not possible as a session or a turn";
 
     case NGX_HTTP_VLM_STORE_EFULL:
-        return "The disk of the store is full";
+        return "The store is full";
 
     case NGX_HTTP_VLM_STORE_EREADONLY:
         return "The store cannot be written";

@@ -19,7 +19,8 @@ typedef struct {
     ngx_http_vlm_json_out_t       json;        /* freed with the request */
     ngx_uint_t                    status;
     const char                   *text;        /* of an error */
-    ngx_http_vlm_store_err_t      err;         /* the store's, for the log */
+    int                           rc;          /* of the store */
+    ngx_http_vlm_store_err_t      err;
 } ngx_http_vlm_upload_t;
 
 
@@ -200,7 +201,6 @@ static void
 ngx_http_vlm_upload_keep(ngx_http_vlm_upload_t *up,
     ngx_http_vlm_multipart_part_t *part)
 {
-    int                         rc;
     u_char                     *last, url[NGX_HTTP_VLM_STORE_NAME + 16];
     ngx_http_vlm_store_file_t   file;
     ngx_http_vlm_store_text_t   name;
@@ -208,14 +208,11 @@ ngx_http_vlm_upload_keep(ngx_http_vlm_upload_t *up,
     name.data = part->filename;
     name.len = part->filename_len;
 
-    rc = ngx_http_vlm_store_upload_add(up->engine->store, part->data,
-                                       part->bytes, name, &file, &up->err);
+    up->rc = ngx_http_vlm_store_upload_add(up->engine->store, part->data,
+                                           part->bytes, name, &file,
+                                           &up->err);
 
-    if (rc != NGX_HTTP_VLM_STORE_OK) {
-        ngx_http_vlm_upload_refuse(up, rc == NGX_HTTP_VLM_STORE_EBUSY
-                                       ? NGX_HTTP_SERVICE_UNAVAILABLE
-                                       : NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                   ngx_http_vlm_store_say(rc));
+    if (up->rc != NGX_HTTP_VLM_STORE_OK) {
         return;
     }
 
@@ -250,13 +247,10 @@ ngx_http_vlm_upload_done(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    if (up->err.code != NGX_HTTP_VLM_STORE_OK) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "vlm_engine \"%V\": %s", &up->engine->name,
-                      up->err.text);
-    }
+    if (up->rc != NGX_HTTP_VLM_STORE_OK) {
+        rc = ngx_http_vlm_store_refuse(r, up->engine, &up->err);
 
-    if (up->status) {
+    } else if (up->status) {
         rc = ngx_http_vlm_send_error(r, up->status, up->text);
 
     } else {
