@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define MAX_THREADS  256
-#define SPINS        20000             /* about 50 us: longer than the gap between two operations */
+#define SPINS        2000              /* about 100 us: longer than the gap between two operations */
 
 typedef struct {
     vlm_threads_t  *pool;
@@ -141,6 +141,8 @@ vlm_threads_count(const vlm_threads_t *t)
 void
 vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, void *arg)
 {
+    uint32_t  i;
+
     if (n == 0) {
         return;
     }
@@ -167,10 +169,14 @@ vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, v
 
     take_pieces(t, 0);
 
-    /* The others are in their last piece: shorter than a sleep. */
+    /* The others are in their last piece: shorter than a sleep, unless the system took a core. */
 
-    while (atomic_load(&t->busy) > 0) {
-        relax();
+    for (i = 0; atomic_load(&t->busy) > 0; i++) {
+        if (i < SPINS) {
+            relax();
+        } else {
+            (void) sched_yield();
+        }
     }
 }
 

@@ -232,7 +232,7 @@ open_engine(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots
     conf.ops = ops;
     conf.context = 1024;
     conf.slots = slots;
-    conf.threads = 2;
+    conf.threads = slots > 1 ? 2 : 1;
 
     v = vlm_open(&conf, &err);
     if (v == NULL || vlm_load(v, &err) != 0) {
