@@ -59,6 +59,7 @@ static int user_version(db_t *db, int *version);
 static int prepare_all(db_t *db, err_t *err);
 static void close_database(db_t *db);
 static int fail_sqlite(db_t *db, int rc, err_t *err);
+static int fail_busy(db_t *db, err_t *err);
 static int fail_step(db_t *db, int rc, err_t *err);
 
 
@@ -169,9 +170,17 @@ ngx_http_vlm_db_free(db_t *db)
 int
 ngx_http_vlm_db_enter(db_t *db, stmt_t how, err_t *err)
 {
-    int  rc;
+    int              rc;
+    struct timespec  until;
 
-    (void) pthread_mutex_lock(&db->lock);
+    /* behind one who waits for other processes, others do not wait longer */
+
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += BUSY_MS / 1000;
+
+    if (pthread_mutex_timedlock(&db->lock, &until) != 0) {
+        return fail_busy(db, err);
+    }
 
     rc = db->conn == NULL ? open_database(db, err) : OK;
 
@@ -517,10 +526,7 @@ fail_sqlite(db_t *db, int rc, err_t *err)
 
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        code = NGX_HTTP_VLM_STORE_EBUSY;
-        return ngx_http_vlm_db_fail(err, code, "store %.100s: " DATABASE
-                                    " was locked by others for %d ms", dir,
-                                    BUSY_MS);
+        return fail_busy(db, err);
 
     case SQLITE_CANTOPEN:
 
@@ -544,6 +550,15 @@ fail_sqlite(db_t *db, int rc, err_t *err)
     return ngx_http_vlm_db_fail(err, NGX_HTTP_VLM_STORE_EIO,
                                 "store %.100s: " DATABASE ": %.100s", dir,
                                 text);
+}
+
+
+static int
+fail_busy(db_t *db, err_t *err)
+{
+    return ngx_http_vlm_db_fail(err, NGX_HTTP_VLM_STORE_EBUSY,
+                                "store %.100s: " DATABASE " was locked by"
+                                " others for %d ms", db->dir, BUSY_MS);
 }
 
 

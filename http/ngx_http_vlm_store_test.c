@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "ngx_http_vlm_store.h"
 
@@ -652,6 +653,57 @@ eight_threads_share_one_store(void **state)
 }
 
 
+static void *
+wait_for_it(void *data)
+{
+    int       rc;
+    char      id[37];
+    store_t  *st;
+
+    st = data;
+    rc = ngx_http_vlm_store_session_create(st, id, NULL);
+
+    return (void *) (intptr_t) rc;
+}
+
+
+static void
+a_locked_database_is_waited_for_but_not_by_one_after_another(void **state)
+{
+    int             i;
+    char            path[128], id[37];
+    void           *rc;
+    time_t          start;
+    sqlite3        *db;
+    pthread_t       t[6];
+
+    assert_int_equal(ngx_http_vlm_store_session_create(*state, id, NULL), OK);
+
+    (void) snprintf(path, sizeof(path), "%s/vlm.db", dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL),
+                     SQLITE_OK);
+
+    start = time(NULL);
+
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(pthread_create(&t[i], NULL, wait_for_it, *state), 0);
+    }
+
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(pthread_join(t[i], &rc), 0);
+        assert_int_equal((intptr_t) rc, NGX_HTTP_VLM_STORE_EBUSY);
+    }
+
+    assert_true(time(NULL) - start < 12);
+
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+
+    assert_int_equal(ngx_http_vlm_store_session_create(*state, id, NULL), OK);
+}
+
+
 /* runs as a user who may only read what is there; root may always write */
 
 static int
@@ -1243,6 +1295,7 @@ main(void)
         TEST(kill_9_while_writing_loses_no_acknowledged_turn),
         TEST(four_processes_write_at_once),
         TEST(eight_threads_share_one_store),
+        TEST(a_locked_database_is_waited_for_but_not_by_one_after_another),
         TEST(a_directory_that_cannot_be_written_says_so),
         TEST(a_full_disk_says_so),
         TEST(a_file_that_is_no_database_says_so_and_can_be_replaced),
