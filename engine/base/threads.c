@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define MAX_THREADS  256
-#define SPINS        2000              /* about 100 us: longer than the gap between two operations */
+#define SPINS        2000              /* about 100 us: more than lies between two operations */
 
 typedef struct {
     vlm_threads_t  *pool;

@@ -48,7 +48,8 @@ static const char  usage[] =
     "       vlm tokenize DIR TEXT                     ids of a text\n"
     "       vlm chat DIR --image F --prompt P         an answer\n"
     "       vlm logits DIR --prompt P [--image F ...] [--raw] --top K\n"
-    "                                                 the likeliest K ids at each position; 0: all\n"
+    "                                                 the likeliest K ids at each position;\n"
+    "                                                 0: all\n"
     "\n"
     "  --device auto|cpu|cuda[:N]   --ops plain|avx2|avx512     --weights int8|bf16|f32\n"
     "  --threads N    --context N   --slots N   --memory BYTES[k|m|g]   --max-pixels N\n"
@@ -542,7 +543,8 @@ by_logit(const void *a, const void *b)
 {
     const vlm_ranked_t  *x = a, *y = b;
 
-    return x->logit != y->logit ? (x->logit < y->logit ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+    return x->logit != y->logit ? (x->logit < y->logit ? 1 : -1)
+                                : (x->id > y->id) - (x->id < y->id);
 }
 
 

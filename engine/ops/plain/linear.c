@@ -15,7 +15,8 @@
 static uint64_t
 row_bytes(vlm_type_t type, uint32_t K)
 {
-    return type == VLM_INT8 ? (uint64_t) vlm_blocks(K) * VLM_BLOCK : vlm_mul(K, vlm_type_bytes(type));
+    return type == VLM_INT8 ? (uint64_t) vlm_blocks(K) * VLM_BLOCK
+                            : vlm_mul(K, vlm_type_bytes(type));
 }
 
 
@@ -134,16 +135,43 @@ dot_int8(const int8_t *w, const int8_t *q, const float *s, uint32_t n_blocks)
 }
 
 
+/* Weight row n against activation row t. */
+static float
+dot_row(const vlm_linear_args_t *a, uint32_t n, uint32_t t)
+{
+    size_t               at;
+    uint32_t             n_blocks;
+    const float         *x;
+    const uint8_t       *row;
+    const vlm_linear_t  *w = a->w;
+
+    n_blocks = vlm_blocks(w->K);
+    at = (size_t) t * n_blocks;
+    x = a->x + (size_t) t * w->K;
+    row = (const uint8_t *) w->w + n * row_bytes(w->type, w->K);
+
+    switch (w->type) {
+
+    case VLM_INT8:
+        return dot_int8((const int8_t *) row, a->q + at * VLM_BLOCK, a->s + at, n_blocks);
+
+    case VLM_BF16:
+        return dot_bf16((const uint16_t *) row, x, w->K);
+
+    default:
+        return dot_f32((const float *) row, x, w->K);
+    }
+}
+
+
 void
 vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
     float                acc[VLM_PANEL];
     size_t               out;
-    uint32_t             p, t, i, n0, n, n_blocks;
-    const uint8_t       *row;
+    uint32_t             p, t, i, n0, n;
     const vlm_linear_t  *w = a->w;
 
-    n_blocks = vlm_blocks(w->K);
     out = vlm_linear_out(w);
 
     for (p = begin; p < end; p++) {
@@ -152,14 +180,7 @@ vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 
         for (t = 0; t < a->T; t++) {
             for (i = 0; i < n; i++) {
-                row = (const uint8_t *) w->w + (n0 + i) * row_bytes(w->type, w->K);
-
-                acc[i] = w->type == VLM_INT8
-                             ? dot_int8((const int8_t *) row, a->q + (size_t) t * n_blocks * VLM_BLOCK,
-                                        a->s + (size_t) t * n_blocks, n_blocks)
-                         : w->type == VLM_BF16
-                             ? dot_bf16((const uint16_t *) row, a->x + (size_t) t * w->K, w->K)
-                             : dot_f32((const float *) row, a->x + (size_t) t * w->K, w->K);
+                acc[i] = dot_row(a, n0 + i, t);
             }
 
             vlm_epilogue(w, n0, n, acc, a->y + t * out);
