@@ -33,6 +33,7 @@ endian:
 """
 
 import copy
+import importlib.metadata
 import json
 import os
 import struct
@@ -382,7 +383,18 @@ def compare_program(program):
     return 0
 
 
+def check_versions():
+    """Other versions compute other things: Pillow 13 resizes in another order."""
+    with open(os.path.join(HERE, "requirements.txt")) as f:
+        for line in f:
+            name, _, wanted = line.strip().partition("==")
+            found = importlib.metadata.version(name).partition("+")[0]
+            if found != wanted:
+                raise SystemExit(f"{name} {found} is installed, requirements.txt says {wanted}")
+
+
 def main():
+    check_versions()
     torch.set_num_threads(1)
     logging.set_verbosity_error()
     command, names = (sys.argv + ["check"])[1], sys.argv[2:]
