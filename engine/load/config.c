@@ -691,28 +691,24 @@ read_config(vlm_config_t *c, const reader_t *r)
 }
 
 
-/* Opens DIR/NAME as an object; r->top is NULL and 0 is returned if it may be absent and is. */
+/* Opens a file's text as an object; r->top is NULL if there is no such file. */
 static int
-open_file(reader_t *r, char *path, size_t bytes, const char *dir, const char *name, int required)
+open_file(reader_t *r, const vlm_config_file_t *f)
 {
-    r->file = path;
+    r->file = f->path;
     r->top = r->text = r->vision = NULL;
 
-    if (vlm_file_path(path, bytes, dir, name, r->err) != 0) {
-        return -1;
-    }
-
-    if (!required && !vlm_file_exists(dir, name)) {
+    if (f->data == NULL) {
         return 0;
     }
 
-    r->top = vlm_json_read(dir, name, MAX_FILE, r->err);
+    r->top = vlm_json_parse(f->data, f->bytes, f->path, r->err);
     if (r->top == NULL) {
         return -1;
     }
 
     if (!vlm_json_is_object(r->top)) {
-        (void) vlm_fail(r->err, VLM_EMODEL, "%s: not a JSON object", path);
+        (void) vlm_fail(r->err, VLM_EMODEL, "%s: not a JSON object", f->path);
         vlm_json_free((vlm_json_t *) r->top);
         r->top = NULL;
         return -1;
@@ -734,10 +730,9 @@ close_file(reader_t *r)
 
 
 int
-vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
+vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[3], vlm_err_t *err)
 {
     int                      rc;
-    char                     path[4096];
     reader_t                 r;
     vlm_generation_config_t  fallback;
 
@@ -746,14 +741,14 @@ vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
     default_pixels(&c->pixel);
     r.err = err;
 
-    if (open_file(&r, path, sizeof(path), dir, "config.json", 1) != 0) {
+    if (open_file(&r, &file[0]) != 0) {
         return -1;
     }
 
     rc = read_config(c, &r) != 0 || read_eos(&r, c->text.vocab, &fallback) != 0 ? -1 : 0;
     close_file(&r);
 
-    if (rc != 0 || open_file(&r, path, sizeof(path), dir, "generation_config.json", 0) != 0) {
+    if (rc != 0 || open_file(&r, &file[1]) != 0) {
         return -1;
     }
 
@@ -769,12 +764,51 @@ vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
         default_eos(c->text.vocab, &c->generation);
     }
 
-    if (rc != 0 || open_file(&r, path, sizeof(path), dir, "preprocessor_config.json", 0) != 0) {
+    if (rc != 0 || open_file(&r, &file[2]) != 0) {
         return -1;
     }
 
     rc = read_pixels(&r, &c->pixel, &c->vision);
     close_file(&r);
+
+    return rc;
+}
+
+
+int
+vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
+{
+    int                i, rc;
+    char               path[3][4096];
+    vlm_file_t         f[3];
+    vlm_config_file_t  file[3];
+
+    static const char  *names[] = { "config.json", "generation_config.json",
+                                    "preprocessor_config.json" };
+
+    memset(f, 0, sizeof(f));
+    memset(file, 0, sizeof(file));
+    rc = 0;
+
+    for (i = 0; rc == 0 && i < 3; i++) {
+        rc = vlm_file_path(path[i], sizeof(path[i]), dir, names[i], err);
+
+        if (rc == 0 && (i == 0 || vlm_file_exists(dir, names[i]))) {
+            rc = vlm_file_open(&f[i], path[i], MAX_FILE, err);
+            file[i].data = f[i].data == NULL ? (const void *) "" : f[i].data;
+        }
+
+        file[i].path = path[i];
+        file[i].bytes = f[i].bytes;
+    }
+
+    if (rc == 0) {
+        rc = vlm_config_parse(c, file, err);
+    }
+
+    for (i = 0; i < 3; i++) {
+        vlm_file_close(&f[i]);
+    }
 
     return rc;
 }

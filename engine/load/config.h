@@ -70,4 +70,13 @@ typedef struct {
  */
 int vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err);
 
+typedef struct {
+    const char  *path;                 /* for messages */
+    const void  *data;                 /* [bytes], NULL: there is no such file */
+    size_t       bytes;
+} vlm_config_file_t;
+
+/* The same without files: what the fuzzer calls.  In the order of this file's head. */
+int vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[3], vlm_err_t *err);
+
 #endif
