@@ -64,7 +64,7 @@ $(O)/nginx/objs/Makefile: config config.make $(wildcard $(NGINX_SRC)/conf_flags)
 
 $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
 	@$(MAKE) --no-print-directory -C $(O)/nginx -f objs/Makefile modules
-	@cmp -s $(O)/nginx/objs/$(@F) $@ || cp $(O)/nginx/objs/$(@F) $@
+	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.new && mv $@.new $@; }
 
 $(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
@@ -78,8 +78,12 @@ $(O)/random-checkpoint: bench/random_checkpoint.c $(E)/libvlm.a
 run: module
 	@PORT="$(PORT)" MODEL="$(MODEL)" conf/run.sh
 
-demo-eval: module
+demo-eval: module build/venv/pillow
 	@t/demo-eval
+
+build/venv/pillow: | build/venv/done
+	build/venv/bin/pip install -q --disable-pip-version-check pillow
+	@touch $@
 
 
 # ---- tests --------------------------------------------------------------------------------------
@@ -134,7 +138,7 @@ ASAN          := -fsanitize=address,undefined -fno-sanitize-recover=undefined -f
 
 suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
-	    UBSAN_OPTIONS=print_stacktrace=1 t/suite -o $(O)/results -n asan unit fidelity http live
+	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o $(O)/results -n asan unit fidelity http live
 
 fidelity: test-programs build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
