@@ -161,12 +161,15 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    waiting;     /* the line: admitted, not yet
                                                   started by the engine */
     ngx_uint_t                    running;
-    ngx_atomic_t                  pending;     /* requests here; read by the
-                                                  engine thread */
+    ngx_uint_t                    receiving;   /* bodies */
+    ngx_atomic_t                  pending;     /* requests past that; read by
+                                                  the engine thread */
+    ngx_msec_t                    exit_time;   /* when it was noticed, or 0 */
     unsigned                      here:1;      /* this is the worker */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
     unsigned                      failed:1;
+    unsigned                      stopped:1;   /* by an exit, not loaded */
     unsigned                      closed:1;    /* or about to be */
     unsigned                      released:1;  /* exiting, model given up */
 };
@@ -262,7 +265,8 @@ struct ngx_http_vlm_ctx_s {
     ngx_str_t                     page;
     ngx_uint_t                    page_status;
 
-    unsigned                      counted:1;   /* in engine->pending */
+    unsigned                      counted:1;   /* in engine->pending, or */
+    unsigned                      receiving:1; /* in engine->receiving */
     unsigned                      in_line:1;   /* in engine->waiting */
     unsigned                      in_slot:1;   /* in engine->running */
     unsigned                      in_prompts:1;    /* in engine->n_prompts */
@@ -366,6 +370,10 @@ void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
 
 
 /* ---- ngx_http_vlm_route.c: method and path to a handler ----------------- */
+
+/* of the inner server, when its worker gave the model up */
+
+ngx_int_t ngx_http_vlm_route_moved(ngx_http_request_t *r);
 
 /* the content handler of vlm_pass, and the phase of the inner server */
 
@@ -491,8 +499,7 @@ ngx_int_t ngx_http_vlm_chat_failed(ngx_http_vlm_ctx_t *ctx);
 
 /* ---- ngx_http_vlm_queue.c: the line, its length and its deadlines ------- */
 
-/* NULL: no memory; NGX_BUSY in *rc: the line is full.  Counted until the
-   request's cleanup */
+/* before the body is read; NULL, and NGX_BUSY in *rc: the line is full */
 
 ngx_http_vlm_ctx_t *ngx_http_vlm_queue_admit(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_int_t *rc);
@@ -500,9 +507,10 @@ ngx_int_t ngx_http_vlm_queue_full(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);               /* the 429 */
 ngx_uint_t ngx_http_vlm_queue_length(ngx_http_vlm_engine_t *eng);
 
-/* the body was read: the deadline of the line, and an eye on the client */
+/* the body was read: a place in the line with its deadline, and an eye on the
+   client; or NGX_BUSY */
 
-void ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx);
 
 /* the engine has begun: out of the line, the deadline of a generation */
 

@@ -17,6 +17,7 @@
 
 #define NGX_HTTP_VLM_EVENTS  64            /* of the engine, in a turn */
 #define NGX_HTTP_VLM_BEAT    500           /* ms */
+#define NGX_HTTP_VLM_GRACE   10000         /* ms, for bodies at an exit */
 
 
 static void ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng,
@@ -34,6 +35,7 @@ static void ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_events(ngx_event_t *rev);
 static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
 static void ngx_http_vlm_engine_next(ngx_event_t *ev);
+static ngx_uint_t ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_log(void *data, vlm_log_level_t level,
     const char *text);
 static int ngx_http_vlm_engine_stopping(void *data);
@@ -235,7 +237,10 @@ ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
 {
     if (eng->rc != 0) {
 
-        if (eng->err.code != VLM_ECANCELLED) {
+        if (eng->err.code == VLM_ECANCELLED) {
+            eng->stopped = 1;
+
+        } else {
             ngx_http_vlm_engine_fail(eng, eng->err.text);
         }
 
@@ -263,7 +268,10 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
 
     if (eng->rc != 0) {
 
-        if (eng->err.code != VLM_ECANCELLED) {
+        if (eng->err.code == VLM_ECANCELLED) {
+            eng->stopped = 1;
+
+        } else {
             ngx_http_vlm_engine_fail(eng, eng->err.text);
         }
 
@@ -453,6 +461,10 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
     ngx_http_vlm_zone_beat(eng);
 
+    if (ngx_exiting) {
+        ngx_http_vlm_engine_wake(eng);
+    }
+
     ngx_add_timer(ev, NGX_HTTP_VLM_BEAT);
 }
 
@@ -485,10 +497,8 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
 
     ngx_http_vlm_zone_line(eng);
 
-    /* who waits for the lock waits for no more than the last request here */
-
-    if ((ngx_exiting || eng->failed) && eng->pending == 0 && !eng->closed
-        && eng->task && !eng->task->event.active && eng->n_jobs == 0)
+    if (!ngx_http_vlm_engine_needed(eng) && !eng->closed
+        && eng->task && !eng->task->event.active)
     {
         ngx_http_vlm_engine_unwatch(eng);
 
@@ -500,6 +510,36 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
 
         ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_CLOSE);
     }
+}
+
+
+/*
+ * In a worker that exits, until its last request has ended: the next worker
+ * waits for the lock.  Of bodies it is not said that they ever end; who takes
+ * longer than the grace is sent on to the next worker.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->pending || eng->n_jobs) {
+        return 1;
+    }
+
+    if (eng->failed) {
+        return 0;
+    }
+
+    if (!ngx_exiting) {
+        return 1;
+    }
+
+    if (eng->exit_time == 0) {
+        eng->exit_time = ngx_current_msec;
+    }
+
+    return eng->receiving && !eng->stopped
+           && ngx_current_msec - eng->exit_time < NGX_HTTP_VLM_GRACE;
 }
 
 

@@ -2,10 +2,13 @@
 /*
  * The line: how many may wait, how long, and how one leaves it.
  *
- * A request is in the line from the moment its headers were read until the
- * engine begins with it.  Whatever ends it, its cleanup takes it out of every
- * list and counter; but while a thread works for it, the end waits, because
- * the thread has its memory, and its session's next must not overtake it.
+ * A full line refuses before a body is read.  A request takes its place when
+ * its body is there, so that who sends none keeps nobody out, and has it until
+ * the engine begins with it.
+ *
+ * Whatever ends a request, its cleanup takes it out of every list and counter;
+ * but while a thread works for it, the end waits, because the thread has its
+ * memory, and its session's next must not overtake it.
  */
 
 
@@ -48,8 +51,6 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     cln->data = ctx;
 
     ctx->engine = eng;
-    ctx->seq = ++eng->seq;
-    ctx->t_arrived = ngx_current_msec;
 
     ctx->timer.handler = ngx_http_vlm_queue_timer;
     ctx->timer.data = ctx;
@@ -58,12 +59,8 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_queue_insert_tail(&eng->requests, &ctx->all);
 
     ctx->counted = 1;
-    eng->pending++;
-
-    ctx->in_line = 1;
-    eng->waiting++;
-
-    ngx_http_vlm_zone_line(eng);
+    ctx->receiving = 1;
+    eng->receiving++;
 
     return ctx;
 }
@@ -109,18 +106,34 @@ ngx_http_vlm_queue_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 }
 
 
-void
+ngx_int_t
 ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_event_t         *rev;
-    ngx_http_request_t  *r;
+    ngx_event_t            *rev;
+    ngx_http_request_t     *r;
+    ngx_http_vlm_engine_t  *eng;
 
     r = ctx->request;
+    eng = ctx->engine;
     rev = r->connection->read;
+
+    if (ngx_http_vlm_queue_length(eng) >= eng->queue) {
+        return NGX_BUSY;
+    }
+
+    ctx->receiving = 0;
+    eng->receiving--;
+    eng->pending++;
+
+    ctx->in_line = 1;
+    eng->waiting++;
+    ctx->t_arrived = ngx_current_msec;
+
+    ngx_http_vlm_zone_line(eng);
 
     /* not cancelable: it is also what keeps an exiting worker here */
 
-    ngx_add_timer(&ctx->timer, ctx->engine->queue_timeout);
+    ngx_add_timer(&ctx->timer, eng->queue_timeout);
 
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
@@ -130,6 +143,8 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
     if (rev->pending_eof || rev->eof) {
         ngx_post_event(rev, &ngx_posted_events);
     }
+
+    return NGX_OK;
 }
 
 
@@ -319,7 +334,14 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     ngx_queue_remove(&ctx->all);
 
     ctx->counted = 0;
-    eng->pending--;
+
+    if (ctx->receiving) {
+        ctx->receiving = 0;
+        eng->receiving--;
+
+    } else {
+        eng->pending--;
+    }
 
     ngx_http_vlm_engine_wake(eng);
 }

@@ -74,7 +74,8 @@ ngx_http_vlm_chat_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 static void
 ngx_http_vlm_chat_body(ngx_http_request_t *r)
 {
-    ngx_http_vlm_ctx_t  *ctx;
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_loc_conf_t  *lcf;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
@@ -84,12 +85,28 @@ ngx_http_vlm_chat_body(ngx_http_request_t *r)
         return;
     }
 
+    if (ctx->engine->released) {
+
+        /* the body took longer than this worker had the model */
+
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+        ngx_http_vlm_queue_leave(ctx);
+        ngx_http_finalize_request(r, lcf->inner ? ngx_http_vlm_route_moved(r)
+                                                : lcf->hop(r));
+        return;
+    }
+
     if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK) {
         ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
 
-    ngx_http_vlm_queue_wait(ctx);
+    if (ngx_http_vlm_queue_wait(ctx) != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_queue_full(r, ctx->engine));
+        return;
+    }
+
     ngx_http_vlm_prepare_add(ctx);
 }
 

@@ -127,12 +127,7 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
         rc = ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
 
     } else if (!lcf->engine->here || lcf->engine->released) {
-
-        rc = ngx_http_vlm_retry_after(r, 1) == NGX_OK
-             ? ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                       "The model is changing its worker, "
-                                       "try again")
-             : NGX_HTTP_INTERNAL_SERVER_ERROR;
+        rc = ngx_http_vlm_route_moved(r);
 
     } else {
         rc = route->handler(r, lcf->engine, &piece);
@@ -141,6 +136,19 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
     ngx_http_finalize_request(r, rc);
 
     return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_vlm_route_moved(ngx_http_request_t *r)
+{
+    if (ngx_http_vlm_retry_after(r, 1) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                   "The model is changing its worker, try "
+                                   "again");
 }
 
 

@@ -177,7 +177,8 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
         finish = "cancelled";
         break;
     default:
-        finish = ctx->t_started ? "cancelled" : "-";
+        finish = ctx->t_started == 0 ? "-"
+                 : ctx->err.code == VLM_OK ? "cancelled" : "error";
     }
 
     if (ctx->usage.prompt_tokens) {
