@@ -30,7 +30,6 @@
 
 #define SCHEMA          1                  /* PRAGMA user_version */
 #define BUSY_MS         5000               /* other workers' commits take ms */
-#define OPEN_TRIES      100                /* 10 ms apart */
 #define DATABASE        "vlm.db"
 
 #define OK              NGX_HTTP_VLM_STORE_OK
@@ -52,6 +51,7 @@ struct ngx_http_vlm_db_s {
 };
 
 
+static void leave_moved(db_t *db);
 static int open_database(db_t *db, err_t *err);
 static int configure(db_t *db);
 static int make_schema(db_t *db, err_t *err);
@@ -182,6 +182,10 @@ ngx_http_vlm_db_enter(db_t *db, stmt_t how, err_t *err)
         return fail_busy(db, err);
     }
 
+    if (db->conn != NULL) {
+        leave_moved(db);
+    }
+
     rc = db->conn == NULL ? open_database(db, err) : OK;
 
     if (rc == OK) {
@@ -193,6 +197,32 @@ ngx_http_vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     }
 
     return rc;
+}
+
+
+/*
+ * The file was moved away or removed, and a connection goes on with it where
+ * nobody looks any more, while other workers have a new one.  A close that
+ * tidied up would take the journal by its name, which is the new one's.
+ */
+
+static void
+leave_moved(db_t *db)
+{
+    int  moved;
+
+    moved = 0;
+
+    if (sqlite3_file_control(db->conn, "main", SQLITE_FCNTL_HAS_MOVED, &moved)
+        != SQLITE_OK
+        || !moved)
+    {
+        return;
+    }
+
+    (void) sqlite3_db_config(db->conn, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                             NULL);
+    close_database(db);
 }
 
 
@@ -267,23 +297,29 @@ open_database(db_t *db, err_t *err)
 static int
 configure(db_t *db)
 {
-    int              rc, n;
-    struct timespec  pause;
+    int              rc;
+    struct timespec  pause, start, now;
 
     pause.tv_sec = 0;
     pause.tv_nsec = 10 * 1000000;
 
+    (void) clock_gettime(CLOCK_MONOTONIC, &start);
+
     (void) sqlite3_busy_timeout(db->conn, BUSY_MS);
     (void) sqlite3_extended_result_codes(db->conn, 1);
 
-    for (n = 0; /* void */ ; n++) {
+    for ( ;; ) {
 
         rc = sqlite3_exec(db->conn, "PRAGMA journal_mode = WAL;"
                           "PRAGMA synchronous = FULL;"
                           "PRAGMA trusted_schema = OFF;"
                           "PRAGMA cache_size = -1024;", NULL, NULL, NULL);
 
-        if ((rc & 0xff) != SQLITE_BUSY || n == OPEN_TRIES) {
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+
+        if ((rc & 0xff) != SQLITE_BUSY
+            || now.tv_sec - start.tv_sec >= BUSY_MS / 1000)
+        {
             return rc;
         }
 

@@ -983,6 +983,45 @@ a_file_that_is_no_database_says_so_and_can_be_replaced(void **state)
 }
 
 
+/* two connections stand for two workers */
+
+static void
+a_database_that_is_moved_away_is_left_by_everybody(void **state)
+{
+    int       i;
+    char      id[37], from[128], to[128];
+    err_t     err;
+    store_t  *st, *other;
+
+    static const char *const  files[] = { "", "-wal", "-shm" };
+
+    st = *state;
+    other = ngx_http_vlm_store_open(dir);
+
+    assert_int_equal(ngx_http_vlm_store_session_create(st, id, &err), OK);
+    assert_int_equal(ngx_http_vlm_store_session_create(other, id, &err), OK);
+    assert_int_equal(count(st), 2);
+
+    for (i = 0; i < 3; i++) {
+        (void) snprintf(from, sizeof(from), "%s/vlm.db%s", dir, files[i]);
+        (void) snprintf(to, sizeof(to), "%s/old.db%s", dir, files[i]);
+        assert_int_equal(rename(from, to), 0);
+    }
+
+    assert_int_equal(ngx_http_vlm_store_session_create(st, id, &err), OK);
+    assert_int_equal(count(st), 1);
+    assert_int_equal(ngx_http_vlm_store_session_create(other, id, &err), OK);
+    assert_int_equal(count(other), 2);
+    assert_int_equal(count(st), 2);
+
+    ngx_http_vlm_store_close(other);
+    ngx_http_vlm_store_close(st);
+
+    *state = st = ngx_http_vlm_store_open(dir);
+    assert_int_equal(count(st), 2);
+}
+
+
 static void
 a_damaged_database_says_so(void **state)
 {
@@ -1299,6 +1338,7 @@ main(void)
         TEST(a_directory_that_cannot_be_written_says_so),
         TEST(a_full_disk_says_so),
         TEST(a_file_that_is_no_database_says_so_and_can_be_replaced),
+        TEST(a_database_that_is_moved_away_is_left_by_everybody),
         TEST(a_damaged_database_says_so),
         TEST(a_database_of_a_later_version_is_left_alone),
         TEST(a_store_without_its_directory_says_so),
