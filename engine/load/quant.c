@@ -3,23 +3,33 @@
 #include "load/quant.h"
 
 #include <math.h>
+#include <string.h>
 
 #define ROUNDER  12582912.0f           /* 1.5 * 2^23: x + ROUNDER - ROUNDER rounds half to even */
+#define TINY     0x1p-120f             /* 127 over less is infinite: such a row is zeros */
 
 
 float
 vlm_quant_row(const float *x, uint32_t n, int8_t *q)
 {
+    int       finite;
     float     max, inverse;
     uint32_t  i;
 
     max = 0;
+    finite = 1;
 
     for (i = 0; i < n; i++) {
         max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+        finite &= isfinite(x[i]) != 0;
     }
 
-    inverse = max > 0 ? 127 / max : 0;
+    if (!finite) {
+        memset(q, 0, n);
+        return NAN;                    /* seen by the sampler, not hidden in a zero */
+    }
+
+    inverse = max >= TINY ? 127 / max : 0;
 
     for (i = 0; i < n; i++) {
         q[i] = (int8_t) (int32_t) (x[i] * inverse + ROUNDER - ROUNDER);

@@ -11,7 +11,8 @@
  *
  * int8, everywhere the same: a weight row has one f32 scale, max|w| / 127; an activation row has
  * one f32 scale for each block of VLM_BLOCK values, s = max|x| / 127; q = round half to even;
- * y = scale * (sum over blocks, in order, of s * integer dot) + bias.  A block of zeros has s = 0.
+ * y = scale * (sum over blocks, in order, of s * integer dot) + bias.  Below 2^-120 max|x| counts
+ * as 0 and q is 0; with an x that is not finite, s is not a number, so that this is seen.
  *
  * A row's result never depends on the rows beside it: what a sequence says does not change with
  * who shares the step.  Operations return nothing; shapes are checked at load.

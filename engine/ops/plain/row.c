@@ -15,6 +15,8 @@
 
 #define LANES    16
 #define ROUNDER  12582912.0f           /* 1.5 * 2^23: x + ROUNDER - ROUNDER rounds half to even */
+#define TINY     0x1p-120f             /* 127 over less is infinite: such a block is zeros */
+#define INFINITE 0x7f800000u           /* as bits: the first that is not finite */
 
 
 void
@@ -48,22 +50,35 @@ VLM_ISA(vlm_rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, f
 }
 
 
-/* One block of up to 64 values; the rest of the 64 becomes zeros. */
+/*
+ * One block of up to 64 values; the rest of the 64 becomes zeros.  Floats without their sign are
+ * in the order of their bits, and what is not finite comes last: it may not vanish in int8, so
+ * it makes the scale not a number, and with it all that the block is multiplied into.
+ */
 static inline float
 quantize_block(const float *x, uint32_t n, int8_t *q, int32_t *sum)
 {
-    float     v[VLM_BLOCK], max, inverse;
+    float     v[VLM_BLOCK] = { 0 }, max, inverse;
     int32_t   total;
-    uint32_t  i;
+    uint32_t  i, bits, top;
 
-    max = 0;
+    memcpy(v, x, n * sizeof(float));
+    top = 0;
 
     for (i = 0; i < VLM_BLOCK; i++) {
-        v[i] = i < n ? x[i] : 0;
-        max = fabsf(v[i]) > max ? fabsf(v[i]) : max;
+        memcpy(&bits, &v[i], sizeof(bits));
+        bits &= 0x7fffffff;
+        top = bits > top ? bits : top;
     }
 
-    inverse = max > 0 ? 127 / max : 0;
+    if (top >= INFINITE) {
+        memset(q, 0, VLM_BLOCK);
+        *sum = 0;
+        return NAN;
+    }
+
+    memcpy(&max, &top, sizeof(max));
+    inverse = max >= TINY ? 127 / max : 0;
     total = 0;
 
     for (i = 0; i < VLM_BLOCK; i++) {
