@@ -34,7 +34,7 @@ __DATA__
 === TEST 2: deep nesting, and many values
 --- request eval
 ["POST /api/chat\n" . '[' x 100000, "POST /api/chat\n" . '{"a":' x 5000 . '1' . '}' x 5000,
- "POST /api/chat\n[" . join(',', (0) x 200000) . "]"]
+ "POST /api/chat\n[" . CORE::join(',', (0) x 200000) . "]"]
 --- error_code eval
 [400, 400, 400]
 --- response_body_like eval
