@@ -197,6 +197,7 @@ typedef struct {
     char                         *task_name;   /* as given */
     char                         *image;       /* path of this turn's picture */
     int                           task;        /* vlm_task_t, or -1 */
+    int64_t                       asked;       /* us since 1970 */
     unsigned                      task_auto:1;
     unsigned                      thinking:1;
     unsigned                      inference:1; /* an error of the model's */

@@ -54,6 +54,7 @@ ngx_http_vlm_chat_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
     ngx_int_t            rc;
+    ngx_time_t          *tp;
     ngx_http_vlm_ctx_t  *ctx;
 
     if (eng->failed || eng->store == NULL) {
@@ -66,6 +67,10 @@ ngx_http_vlm_chat_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     if (ctx == NULL) {
         return rc == NGX_BUSY ? ngx_http_vlm_queue_full(r, eng) : rc;
     }
+
+    tp = ngx_timeofday();
+
+    ctx->chat.asked = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
 
     return ngx_http_vlm_body_read(r, ngx_http_vlm_chat_body);
 }
@@ -740,6 +745,7 @@ ngx_http_vlm_chat_store(ngx_http_vlm_ctx_t *ctx)
     ngx_memzero(&turn, sizeof(ngx_http_vlm_store_turn_t));
 
     turn.message = ctx->chat.message;
+    turn.asked = ctx->chat.asked;
 
     turn.task.data = ctx->chat.task_name;
     turn.task.len = ngx_strlen(ctx->chat.task_name);
