@@ -1,12 +1,13 @@
 """Makes training batches without end, in a worker process: pictures, cell targets and packed questions."""
 
 import random
+import signal
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from questions import GENERAL, MIX, TASKS, ask, ask_any, in_context, wrap
+from questions import GENERAL, MIX, TASKS, WRAPPERS, ask, ask_any, in_context, wrap
 from scenes import COLOURS, KINDS, SIZE, make_scene, render
 
 CELL = 28
@@ -21,6 +22,10 @@ def patches_of(picture):
     """u8 [324, 588]: patches in window order, each (channel, y, x)."""
     parts = np.asarray(picture).reshape(3, 3, 2, 14, 3, 3, 2, 14, 3)
     return np.ascontiguousarray(parts.transpose(0, 4, 1, 5, 2, 6, 8, 3, 7)).reshape(324, 588)
+
+
+def coordinates(obj):
+    return list(obj["box"]) + list(obj["grasp"]) + list(obj["point"])
 
 
 def cell_targets(scene):
@@ -42,7 +47,7 @@ def cell_targets(scene):
                 best[cell] = distance
                 kind[cell] = KINDS.index(obj["kind"]) + 1
                 colour[cell] = sorted(COLOURS).index(obj["colour"]) + 1
-                coords[cell] = list(obj["box"]) + list(obj["grasp"]) + [px, py]
+                coords[cell] = coordinates(obj)
         flag[home] = 1
     return kind, colour, flag, np.clip(coords, 0, SIZE - 1)
 
@@ -80,14 +85,17 @@ class Encoder:
         return found + [0.2]
 
     def row(self, task, text, answer, size):
-        """ids [size] and weights [size]; None where it does not fit."""
-        question, answer = self.ids(wrap(task, text)) + self.tail, self.ids(answer)
+        """ids [size], weights [size] and where the text and the whole question end; None where it does not fit."""
+        asked = self.tok.encode(wrap(task, text), add_special_tokens=False)
+        last = (WRAPPERS[task].index("%s") if task in WRAPPERS else 0) + len(text)
+        text_end = max(i for i, (_, end) in enumerate(asked.offsets) if end <= last)
+        question, answer = asked.ids + self.tail, self.ids(answer)
         ids = question + answer + [self.end]
         if len(ids) > size:
             return None
         weights = [0.0] * len(question) + self.weights(task, answer)
         fill = size - len(ids)
-        return ids + [self.pad] * fill, weights + [0.0] * fill
+        return ids + [self.pad] * fill, weights + [0.0] * fill, (text_end, len(question) - 1)
 
 
 def draw_question(tasks, scene, rng):
@@ -108,21 +116,25 @@ def context_question(scene, rng):
 
 
 def pack(scene, encoder, rng):
-    """For each bucket: ids, weights [Q, T] and the task codes [Q]."""
+    """For each bucket: ids, weights [Q, T], the task codes [Q], where text and question end [Q, 2]
+    and the coordinates of the objects they are about [Q, 2, 10], -1 for none."""
     found = []
     for tasks, count, size in BUCKETS:
         ids = np.full((count, size), encoder.pad, np.int64)
         weights = np.zeros((count, size), np.float32)
-        codes = np.full(count, -1, np.int64)
+        codes, ends = np.full(count, -1, np.int64), np.zeros((count, 2), np.int64)
+        about = np.full((count, 2, 10), -1, np.int64)
         for i in range(count):
             for _ in range(8):
                 asked = context_question(scene, rng) if tasks == "context" else draw_question(tasks, scene, rng)
                 row = asked and encoder.row(asked[0]["task"], asked[1], asked[2]["answer"], size)
                 if row:
-                    ids[i], weights[i] = row
+                    ids[i], weights[i], ends[i] = row
                     codes[i] = CODES[asked[0]["task"]]
+                    for j, obj in enumerate(asked[2].get("about", ())):
+                        about[i, j] = np.clip(coordinates(obj), 0, SIZE - 1)
                     break
-        found.append((ids, weights, codes))
+        found.append((ids, weights, codes, ends, about))
     return found
 
 
@@ -134,6 +146,7 @@ class Batches(torch.utils.data.IterableDataset):
 
     def __iter__(self):
         torch.set_num_threads(1)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)       # the trainer saves first, then stops its worker
         at = self.seed + self.rank
         encoder = Encoder(self.tokenizer) if self.tokenizer else None
         while True:
@@ -146,7 +159,7 @@ class Batches(torch.utils.data.IterableDataset):
                 if encoder:
                     packed.append(pack(scene, encoder, random.Random(at)))
             targets = [torch.from_numpy(np.stack(t)) for t in zip(*targets)]
-            buckets = [[torch.from_numpy(np.stack([p[b][i] for p in packed])) for i in range(3)]
+            buckets = [[torch.from_numpy(np.stack([p[b][i] for p in packed])) for i in range(5)]
                        for b in range(len(BUCKETS) if packed else 0)]
             yield torch.from_numpy(np.stack(patches)), targets, buckets
 

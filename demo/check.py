@@ -47,7 +47,7 @@ def main():
             + ours.after + branch, "the two prompts differ"
         with torch.no_grad():
             theirs_logits = theirs(input_ids=ids, attention_mask=torch.ones_like(ids), **pixels).logits[0]
-            hidden, _ = ours(torch.from_numpy(patches_of(picture))[None], [torch.tensor([[branch]])],
+            hidden, _, _ = ours(torch.from_numpy(patches_of(picture))[None], [torch.tensor([[branch]])],
                              dtype=torch.float32)
             ours_logits = ours.logits(hidden[0][0, 0])
             out = theirs.generate(input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=60,

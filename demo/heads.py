@@ -16,6 +16,8 @@ PARTS = (len(KINDS) + 1, len(COLOURS) + 1, 2, 260, 100, 10)
 class Heads(nn.Module):
     def __init__(self, width):
         super().__init__()
+        self.query, self.key = nn.Linear(width, 2 * 64), nn.Linear(width, 64)
+        self.about = nn.ModuleList(nn.Linear(width, 2 * 260) for _ in range(2))
         self.out = nn.Linear(width, sum(PARTS))
         nn.init.normal_(self.out.weight, std=0.02)
 
@@ -45,3 +47,35 @@ class Heads(nn.Module):
         total = (loss["kind"] * 2 + loss["colour"] * 2 + loss["centre"] + loss["tens"]
                  + 0.2 * loss["units"] + loss["value"])
         return total, seen
+
+    def referents(self, states, buckets, picture, targets):
+        """What a question is about, read from the states between the language model's layers.
+
+        After the second layer the last word of the text must point at the cells of its object; after the
+        third it must know the object's coordinates, after the fourth the question's last token must.  So
+        the model looks an object up before it has to spell it.
+        """
+        def rows(state, which):
+            found = []
+            for m, (_, _, _, ends, _) in zip(state, buckets):
+                at = ends[:, :, which, None, None].expand(-1, -1, 1, m.shape[-1])
+                found.append(m.gather(2, at)[:, :, 0])
+            x = torch.cat(found, dim=1).float()                         # [B, Q, D]
+            return F.rms_norm(x, x.shape[-1:])
+
+        wanted = torch.cat([b[4] for b in buckets], dim=1)              # [B, Q, 2, 10]
+        known = wanted[..., 0] >= 0
+        keys = self.key(F.rms_norm(picture.float(), picture.shape[-1:]))            # [B, 81, 64]
+        queries = self.query(rows(states[1], 0)).unflatten(-1, (2, 64))
+        scores = torch.einsum("bqok,bck->bqoc", queries, keys).float() / 8
+        cells = (wanted[:, :, :, None] == targets[3][:, None, None]).all(-1) & known[..., None]
+        known = known & cells.any(-1)
+        chance = scores.log_softmax(-1).masked_fill(~cells, -1e4).logsumexp(-1)
+        loss = -chance[known].mean()
+        for which, layer in ((0, 2), (1, 3)):
+            out = self.about[which](rows(states[layer], which)).float().unflatten(-1, (2, 10, 26))[known]
+            loss = loss + F.cross_entropy(out.flatten(0, 1), wanted[known].flatten() // 10)
+        with torch.no_grad():
+            hit = (out.argmax(-1) == wanted[known] // 10).float().mean().item()
+            found = cells.gather(-1, scores.argmax(-1, keepdim=True))[..., 0][known].float().mean().item()
+        return loss, hit, found

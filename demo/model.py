@@ -14,7 +14,7 @@ from torch import nn
 
 CONFIG = {
     "vocab_size": 768, "hidden_size": 256, "intermediate_size": 576, "num_hidden_layers": 5,
-    "num_attention_heads": 8, "num_key_value_heads": 2, "rope_theta": 100.0, "mrope_section": [4, 6, 6],
+    "num_attention_heads": 8, "num_key_value_heads": 2, "rope_theta": 10000.0, "mrope_section": [4, 6, 6],
     "rms_norm_eps": 1e-6,
     "vision": {"depth": 6, "hidden_size": 192, "intermediate_size": 512, "num_heads": 6,
                "fullatt_block_indexes": [1, 3, 5], "window_size": 84, "patch_size": 14},
@@ -211,7 +211,8 @@ class Model(nn.Module):
         return [torch.full((T, T), -3e4).triu(1).to(dtype) for T in [P] + [T for _, T in buckets]]
 
     def forward(self, patches, branches, dtype=torch.bfloat16):
-        """patches u8 [B, 324, 588], branches: ids [B, Q, T] -> hidden per bucket, picture features."""
+        """patches u8 [B, 324, 588], branches: ids [B, Q, T] -> for each bucket the normed last states, the same
+        after every layer (without the norm), and the picture's features."""
         B = len(patches)
         picture = self.vision(patches, dtype)
         buckets = [tuple(b.shape[1:]) for b in branches]
@@ -222,14 +223,19 @@ class Model(nn.Module):
         x = torch.cat([prefix.reshape(B * P, -1)] + [self.embed(b.reshape(-1)).to(dtype) for b in branches])
         cos, sin = self.angles(buckets, B, dtype)
         shape = (B, P, buckets, self.masks(buckets, P, dtype))
+        states = []
         for layer in self.layers:
             x = layer(x, cos, sin, shape)
-        x = self.norm(x)
-        hidden, at = [], B * P
-        for b in branches:
-            hidden.append(x[at:at + b.numel()].view(*b.shape, -1))
-            at += b.numel()
-        return hidden, picture
+            states.append(x)
+
+        def parts(t):
+            at, found = B * P, []
+            for b in branches:
+                found.append(t[at:at + b.numel()].view(*b.shape, -1))
+                at += b.numel()
+            return found
+
+        return parts(self.norm(x)), [parts(s) for s in states], picture
 
     def logits(self, hidden):
         return F.linear(hidden, self.embed.weight.to(hidden.dtype))

@@ -104,16 +104,17 @@ def solve_relation(q, scene):
         if a is None or a is b:
             return None
         gap = along(q["rel"], a) - along(q["rel"], b)
-        return None if abs(gap) < MARGIN else {"answer": "yes" if gap > 0 else "no"}
+        return None if abs(gap) < MARGIN else {"answer": "yes" if gap > 0 else "no", "about": [a, b]}
     gaps = [(along(q["rel"], o) - along(q["rel"], b), o) for o in scene["objects"] if o is not b]
     beyond = [o for gap, o in gaps if gap > 0]
     if any(abs(gap) < MARGIN for gap, _ in gaps) or len(beyond) != 1:
         return None
-    return {"answer": name(beyond[0])}
+    return {"answer": name(beyond[0]), "about": [beyond[0], b]}
 
 
 def solve(q, scene):
-    """The answer as a dict with "answer" and what a checker needs; None: not to be asked here."""
+    """The answer as a dict with "answer", the one or two objects it is "about" (for training), and what a
+    checker needs; None: not to be asked here."""
     task = q["task"]
     if task == "count":
         return {"answer": str(len(matches(q["ref"], scene)))}
@@ -122,7 +123,7 @@ def solve(q, scene):
     if task == "relation":
         if "ref" in q:
             obj = only(q["ref"], scene)
-            return obj and {"answer": name(obj)}
+            return obj and {"answer": name(obj), "about": [obj]}
         return solve_relation(q, scene)
     if task == "describe":
         objects = sorted(scene["objects"], key=lambda o: centre(o)[0])
@@ -137,23 +138,23 @@ def solve(q, scene):
             return None
         if any(b["point"][0] - a["point"][0] < 4 for a, b in zip(found, found[1:])):
             return None
-        return {"answer": points_text([o["point"] for o in found]), "objects": found}
+        return {"answer": points_text([o["point"] for o in found]), "objects": found, "about": found[:2]}
     obj = only(q["ref"], scene)
     if obj is None:
         return None
     if task == "colour":
-        return {"answer": obj["colour"]}
+        return {"answer": obj["colour"], "about": [obj]}
     if task == "grounding":
-        return {"answer": box_text(obj["box"]), "box": obj["box"]}
+        return {"answer": box_text(obj["box"]), "box": obj["box"], "about": [obj]}
     if task == "affordance":
-        return {"answer": box_text(obj["grasp"]), "box": obj["grasp"]}
+        return {"answer": box_text(obj["grasp"]), "box": obj["grasp"], "about": [obj]}
     if "to" in q:                                           # trajectory from an object to a target
         goal = only(q["to"], scene)
         if goal is None or goal is obj:
             return None
-        return {"answer": points_text(path(obj["point"], goal["point"])), "objects": [obj, goal]}
+        return {"answer": points_text(path(obj["point"], goal["point"])), "objects": [obj, goal], "about": [obj, goal]}
     hand = (SIZE // 2, SIZE - 10)                           # the arm comes in from below
-    return {"answer": points_text(path(hand, obj["point"])), "objects": [obj]}
+    return {"answer": points_text(path(hand, obj["point"])), "objects": [obj], "about": [obj]}
 
 
 # -- wordings ----------------------------------------------------------------------------------------

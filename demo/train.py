@@ -35,7 +35,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "model")
 STATE, CURVE = os.path.join(HERE, "state.json"), os.path.join(HERE, "curve.csv")
 FULL = os.path.join(HERE, "..", "build", "demo-train.pt")
-FIELDS = ["date", "minutes", "phase", "step", "pictures", "loss", "helper", "kind", "tens", "pixels"] + list(CODES)
+FIELDS = ["date", "minutes", "phase", "step", "pictures", "loss", "helper", "kind", "tens", "pixels", "about"] + list(CODES)
 
 
 def arguments():
@@ -69,7 +69,7 @@ def optimizers(model, heads, lr):
 def answer_loss(model, hidden, buckets, tally):
     """Weighted cross-entropy of the answers' tokens; tally[task] counts questions answered exactly."""
     total = weight_sum = 0.0
-    for h, (ids, weights, codes) in zip(hidden, buckets):
+    for h, (ids, weights, codes, _, _) in zip(hidden, buckets):
         wanted = weights[:, :, 1:] > 0
         logits = model.logits(h[:, :, :-1][wanted]).float()
         target, weight = ids[:, :, 1:][wanted], weights[:, :, 1:][wanted]
@@ -100,7 +100,8 @@ class Trainer:
         self.parameters = list(self.model.parameters()) + list(self.heads.parameters())
         self.optimizers = optimizers(self.model, self.heads, args.lr)
         for optimizer, state in zip(self.optimizers, self.moments or ()):
-            optimizer.load_state_dict(state)
+            if [len(g["params"]) for g in state["param_groups"]] == [len(g["params"]) for g in optimizer.param_groups]:
+                optimizer.load_state_dict(state)
         tokenizer = os.path.join(FOLDER, "tokenizer.json") if args.phase == "all" else None
         self.data = loader(self.state["seed"] + self.state["pictures"], args.batch, tokenizer,
                            self.rank, self.ranks)
@@ -114,7 +115,7 @@ class Trainer:
         if os.path.exists(FULL):
             full = torch.load(FULL)
             self.model.load_state_dict(full["model"])
-            self.heads.load_state_dict(full["heads"])
+            self.heads.load_state_dict(full["heads"], strict=False)
             self.moments = full.get("optimizers")
         else:
             export.from_family(self.model, os.path.join(FOLDER, "model.safetensors"))
@@ -139,9 +140,12 @@ class Trainer:
             if self.args.phase == "vision":
                 picture, answers = self.model.vision(patches, torch.bfloat16), torch.zeros(())
             else:
-                hidden, picture = self.model(patches, [b[0] for b in buckets])
+                hidden, middle, picture = self.model(patches, [b[0] for b in buckets])
                 answers = answer_loss(self.model, hidden, buckets, tally)
         helper, seen = self.heads(picture, targets)
+        if self.args.phase == "all":
+            loss, seen["about"], seen["found"] = self.heads.referents(middle, buckets, picture, targets)
+            helper = helper + loss
         weight = 1.0 if self.args.phase == "vision" else self.args.helper
         (answers + weight * helper).backward()
         return answers.item(), helper.item(), seen
@@ -176,7 +180,7 @@ class Trainer:
         count, stop = 0, False
         while not stop:
             answers, helper, seen = self.backward(next(self.data), tally)
-            rate, stop = self.share(self.rate(count, start, end), asked or time.time() > end)
+            rate, stop = self.share(self.rate(count, start, end), bool(asked) or time.time() > end)
             self.update(rate)
             losses.append((answers, helper))
             count += 1
@@ -198,7 +202,7 @@ class Trainer:
         row = {"date": time.strftime("%H:%M"), "minutes": "%.1f" % self.state["minutes"], "phase": self.args.phase,
                "step": self.state["step"], "pictures": self.state["pictures"], "loss": "%.4f" % answers,
                "helper": "%.4f" % helper, "kind": "%.3f" % seen["kind"], "tens": "%.3f" % seen["tens"],
-               "pixels": "%.2f" % seen["pixels"]}
+               "pixels": "%.2f" % seen["pixels"], "about": "%.3f" % seen.get("about", 0)}
         for task, code in CODES.items():
             n, ok = tally.get(code, (0, 0))
             row[task] = "%.3f" % (ok / n) if n else ""
@@ -208,7 +212,8 @@ class Trainer:
             if fresh:
                 writer.writeheader()
             writer.writerow(row)
-        print("%s lr %.2f colour %.3f centre %.3f %s" % (len(losses), rate, seen["colour"], seen["centre"],
+        print("%s lr %.2f colour %.3f centre %.3f found %.3f %s" % (
+            len(losses), rate, seen["colour"], seen["centre"], seen.get("found", 0),
               " ".join("%s=%s" % i for i in row.items())), flush=True)
 
 

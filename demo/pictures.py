@@ -1,0 +1,72 @@
+"""Writes the sample pictures and what right answers to a question about each are.
+
+  python pictures.py          chooses scenes which the checkpoint directory answers rightly
+"""
+
+import json
+import os
+import random
+
+from ask_torch import ask_torch
+from eval import is_right
+from questions import TASKS, ask, solve
+from scenes import make_scene, render
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pictures")
+SEED = 950_000_000                      # neither trained on nor evaluated
+COUNT = 12
+PLAIN = ({"task": "count", "ref": {}}, "How many objects are on the table?")
+
+
+def candidates(n=60):
+    """Scenes of three to six objects, each with the plain count and one question of every task."""
+    rng, found = random.Random(SEED), []
+    for i in range(n):
+        scene = make_scene(SEED + i)
+        if not 3 <= len(scene["objects"]) <= 6:
+            continue
+        items = [{"scene": scene, "task": "count", "q": PLAIN[0], "text": PLAIN[1],
+                  "solution": solve(PLAIN[0], scene)}]
+        for task in TASKS:
+            asked = ask(task, scene, rng)
+            if asked and (task != "trajectory" or "to" in asked[0]):
+                items.append({"scene": scene, "task": task, "q": asked[0], "text": asked[1],
+                              "solution": asked[2]})
+        found.append(items)
+    return found
+
+
+def plain(item):
+    """What a checker needs, in JSON: the exact answer, or a box, or the boxes of the points."""
+    solution, task = item["solution"], item["task"]
+    entry = {"task": "general" if task in TASKS[:4] else task, "question": item["text"]}
+    if task in TASKS[:4]:
+        return dict(entry, answer=solution["answer"])
+    if "box" in solution:
+        return dict(entry, example=solution["answer"], box=solution["box"], iou=0.5)
+    return dict(entry, example=solution["answer"], boxes=[o["box"] for o in solution["objects"]])
+
+
+def main():
+    scenes = candidates()
+    ask_torch([item for items in scenes for item in items])
+    scored = []
+    for items in scenes:
+        right = [i for i in items if is_right(i["q"], i["solution"], i["answer"])]
+        if items[0] in right:
+            scored.append((len(right), right))
+    scored.sort(key=lambda s: -s[0])
+    os.makedirs(FOLDER, exist_ok=True)
+    expected = {}
+    for n, (_, right) in enumerate(scored[:COUNT], 1):
+        file = "table-%02d.png" % n
+        render(right[0]["scene"]).save(os.path.join(FOLDER, file), optimize=True)
+        expected[file] = {"seed": right[0]["scene"]["seed"], "questions": [plain(i) for i in right]}
+    with open(os.path.join(FOLDER, "expected.json"), "w") as f:
+        json.dump(expected, f, indent=1)
+        f.write("\n")
+    print("%d pictures, %d questions" % (len(expected), sum(len(e["questions"]) for e in expected.values())))
+
+
+if __name__ == "__main__":
+    main()
