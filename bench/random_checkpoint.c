@@ -426,6 +426,12 @@ read_shape(job_t *job, vlm_err_t *err)
         return -1;
     }
 
+    if (vlm_json_count(vlm_json_get(vlm_json_get(c, "rope_scaling"), "mrope_section")) != 3
+        || !(vlm_json_number(vlm_json_get(c, "rope_theta"), 0) > 0))
+    {
+        return vlm_fail(err, VLM_EMODEL, "%s: no rope_theta, or no mrope_section of 3 numbers", f);
+    }
+
     if (s->hidden % s->heads != 0 || s->v_hidden % s->v_heads != 0
         || 16 * (s->layers + s->v_depth) > MAX_TENSORS)
     {
