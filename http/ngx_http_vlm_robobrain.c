@@ -398,6 +398,8 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
                                       "The image is not base64");
     }
 
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
     if (vlm_picture_check(dst.data, dst.len, &info, &err) != 0) {
         free(dst.data);
         return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
@@ -655,6 +657,8 @@ ngx_http_vlm_chat_make(ngx_http_vlm_ctx_t *ctx,
 
         parts[1].text = wrapped;
         parts[1].bytes = ngx_strlen(wrapped);
+
+        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
 
         ctx->prompt = vlm_prompt_make(ctx->engine->vlm, &message, 1, tail,
                                       &ctx->err);
