@@ -28,7 +28,6 @@
 #include <sqlite3.h>
 
 
-#define SCHEMA          1                  /* PRAGMA user_version */
 #define BUSY_MS         5000               /* other workers' commits take ms */
 #define DATABASE        "vlm.db"
 
@@ -83,6 +82,14 @@ static const char *const  sql[N_STMTS] = {
 
     "SELECT sessions FROM total",
 
+    "SELECT 1 FROM session WHERE image = ?1 AND used > ?2 LIMIT 1",
+
+    "DELETE FROM entry WHERE session IN (SELECT n FROM session"
+    " WHERE used < ?1 ORDER BY used, n LIMIT ?2)",
+
+    "DELETE FROM session WHERE n IN (SELECT n FROM session"
+    " WHERE used < ?1 ORDER BY used, n LIMIT ?2)",
+
     "INSERT INTO entry(session, role, content, image, task, thinking, output,"
     " time) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 
@@ -100,7 +107,9 @@ static const char *const  sql[N_STMTS] = {
     "SELECT name FROM upload WHERE hash = ?1 AND bytes = ?2 AND secure = ?3",
 
     "INSERT OR REPLACE INTO upload(hash, bytes, secure, name)"
-    " VALUES(?1, ?2, ?3, ?4)"
+    " VALUES(?1, ?2, ?3, ?4)",
+
+    "DELETE FROM upload WHERE name = ?1"
 };
 
 
@@ -112,9 +121,13 @@ static const char *const  sql[N_STMTS] = {
  * upload          the newest file of each content and name; the hash only
  *                 finds candidates, their bytes decide
  * total           one row, kept by triggers: counting reads that row
+ *
+ * PRAGMA user_version counts the steps that a database has had; an older one
+ * gets those that it lacks.
  */
 
-static const char  schema[] =
+static const char *const  schema[] = {
+
     "CREATE TABLE session("
     " n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, epoch INTEGER NOT NULL,"
     " image TEXT, used INTEGER NOT NULL);"
@@ -132,7 +145,18 @@ static const char  schema[] =
     " BEGIN UPDATE total SET sessions = sessions + 1; END;"
     "CREATE TRIGGER session_less AFTER DELETE ON session"
     " BEGIN UPDATE total SET sessions = sessions - 1; END;"
-    "PRAGMA user_version = 1;";
+    "PRAGMA user_version = 1;",
+
+    /* for the removal of what is old */
+
+    "CREATE INDEX session_used ON session(used);"
+    "CREATE INDEX session_image ON session(image);"
+    "CREATE INDEX upload_name ON upload(name);"
+    "PRAGMA user_version = 2;"
+};
+
+
+#define SCHEMA          (int) (sizeof(schema) / sizeof(schema[0]))
 
 
 db_t *
@@ -337,7 +361,7 @@ make_schema(db_t *db, err_t *err)
 
     rc = user_version(db, &version);
 
-    if (rc == SQLITE_OK && version == 0) {
+    if (rc == SQLITE_OK && version < SCHEMA) {
 
         rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 
@@ -345,9 +369,8 @@ make_schema(db_t *db, err_t *err)
             rc = user_version(db, &version);
         }
 
-        if (rc == SQLITE_OK && version == 0) {
-            rc = sqlite3_exec(db->conn, schema, NULL, NULL, NULL);
-            version = SCHEMA;
+        while (rc == SQLITE_OK && version >= 0 && version < SCHEMA) {
+            rc = sqlite3_exec(db->conn, schema[version++], NULL, NULL, NULL);
         }
 
         if (rc == SQLITE_OK) {
@@ -453,6 +476,13 @@ ngx_http_vlm_db_text(db_t *db, stmt_t which, int i, text_t text)
 
     (void) sqlite3_bind_text64(s, i, text.data, text.len, SQLITE_STATIC,
                                SQLITE_UTF8);
+}
+
+
+int64_t
+ngx_http_vlm_db_changes(db_t *db)
+{
+    return sqlite3_changes(db->conn);
 }
 
 

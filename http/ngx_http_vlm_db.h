@@ -27,6 +27,10 @@ typedef enum {
     NGX_HTTP_VLM_DB_SESSION_RESET,         /* n, used, epoch */
     NGX_HTTP_VLM_DB_SESSION_DROP,          /* n */
     NGX_HTTP_VLM_DB_SESSION_COUNT,         /* : sessions */
+    NGX_HTTP_VLM_DB_SESSION_SHOWS,         /* image, used after: 1 */
+
+    NGX_HTTP_VLM_DB_OLD_ENTRIES,           /* used before, n sessions */
+    NGX_HTTP_VLM_DB_OLD_SESSIONS,          /* used before, n sessions */
 
     NGX_HTTP_VLM_DB_ENTRY_ADD,             /* n, role, content, image, task,
                                               thinking, output, time */
@@ -38,6 +42,7 @@ typedef enum {
 
     NGX_HTTP_VLM_DB_UPLOAD_GET,            /* hash, bytes, secure: name */
     NGX_HTTP_VLM_DB_UPLOAD_PUT,            /* hash, bytes, secure, name */
+    NGX_HTTP_VLM_DB_UPLOAD_DROP,           /* name */
 
     NGX_HTTP_VLM_DB_STATEMENTS
 } ngx_http_vlm_db_stmt_t;
@@ -88,6 +93,10 @@ void ngx_http_vlm_db_int(ngx_http_vlm_db_t *db, ngx_http_vlm_db_stmt_t which,
     int i, int64_t n);
 void ngx_http_vlm_db_text(ngx_http_vlm_db_t *db, ngx_http_vlm_db_stmt_t which,
     int i, ngx_http_vlm_store_text_t text);
+
+/* rows that the last statement changed */
+
+int64_t ngx_http_vlm_db_changes(ngx_http_vlm_db_t *db);
 
 /* runs a statement that gives no rows */
 

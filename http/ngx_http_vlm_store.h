@@ -247,6 +247,30 @@ int ngx_http_vlm_store_result_add(ngx_http_vlm_store_t *st, const void *data,
     ngx_http_vlm_store_file_t *file, ngx_http_vlm_store_err_t *err);
 
 /*
+ * Removes what is old, and the oldest of what is too much; 0 sets no bound.
+ *
+ *   age    seconds: sessions that nobody asked anything in for so long; files
+ *          of that age, but for the current picture of a session
+ *   bytes  of all files: the oldest go until it is kept, but for those of the
+ *          last minutes and the pictures of sessions in use
+ *
+ * swept tells what was done, also if there was an error in the middle.  Takes up
+ * to some seconds; other calls go on meanwhile.
+ */
+
+typedef struct {
+    uint64_t                      sessions;    /* removed */
+    uint64_t                      files;       /* removed */
+    uint64_t                      bytes;       /* of those */
+    uint64_t                      left;        /* bytes of files that stay */
+    unsigned                      more:1;      /* to do: call again soon */
+} ngx_http_vlm_store_swept_t;
+
+int ngx_http_vlm_store_sweep(ngx_http_vlm_store_t *st, int64_t age,
+    uint64_t bytes, ngx_http_vlm_store_swept_t *swept,
+    ngx_http_vlm_store_err_t *err);
+
+/*
  * Any thread, never waits: the path that /uploads/NAME or /result/NAME would
  * have, if NAME is a single segment that cannot lead elsewhere.  Says nothing
  * about whether the file is there.
