@@ -99,8 +99,9 @@ vlm_rotate(float *x, const float *cosine, const float *sine, uint32_t half)
 
 /*
  * Turns logits [V] into those that may be picked, in the reference's order: penalty for tokens
- * seen [V / 32 bits], temperature, top k, top p; the others become -INFINITY.  Greedy leaves the
- * penalty alone.  work [V].  -1 if a logit is not a number.
+ * seen [V / 32 bits], temperature, top k, top p; the others become -INFINITY.  When
+ * greedy (temperature 0), the penalty is all that is done.  work [V].  -1 if a logit is not a
+ * number, or none is finite.
  */
 typedef struct {
     float     logit;

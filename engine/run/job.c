@@ -86,8 +86,8 @@ check(const vlm_sampling_t *s, vlm_err_t *err)
         return vlm_fail(err, VLM_EINPUT, "top_p is %g, expected above 0 and at most 1", s->top_p);
     }
 
-    if (!(s->repetition_penalty > 0 && s->repetition_penalty <= 10)) {
-        return vlm_fail(err, VLM_EINPUT, "repetition_penalty is %g, expected above 0, at most 10",
+    if (!(s->repetition_penalty >= 0.01f && s->repetition_penalty <= 10)) {
+        return vlm_fail(err, VLM_EINPUT, "repetition_penalty is %g, expected 0.01 to 10",
                         s->repetition_penalty);
     }
 

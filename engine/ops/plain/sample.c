@@ -1,7 +1,9 @@
 /*
  * The definition of sampling, in the reference's order: repetition penalty over every id of the
  * sequence, temperature, top k, top p, softmax, one draw.  Ties are kept as the reference keeps
- * them: top k keeps all that equal the k-th, top p removes from the smallest up.
+ * them: top k keeps all that equal the k-th; top p removes from the smallest up.  Which of equal ones
+ * top p removes first the reference leaves open; here the last id goes first, so that the one
+ * that greedy would take stays.
  */
 
 #include <math.h>
@@ -28,6 +30,31 @@ penalize(float *logits, uint32_t V, uint32_t n_vocab, const uint32_t *seen, floa
         if (penalty != 1 && (seen[i / 32] >> (i % 32) & 1)) {
             logits[i] = logits[i] < 0 ? logits[i] * penalty : logits[i] / penalty;
         }
+    }
+
+    return 0;
+}
+
+
+/* The logits less their largest, so that no temperature is too low for them; -1: not finite. */
+static int
+temper(float *logits, uint32_t V, float temperature)
+{
+    float     max;
+    uint32_t  i;
+
+    max = -INFINITY;
+
+    for (i = 0; i < V; i++) {
+        max = logits[i] > max ? logits[i] : max;
+    }
+
+    if (!isfinite(max)) {
+        return -1;
+    }
+
+    for (i = 0; i < V && temperature != 0; i++) {
+        logits[i] = (logits[i] - max) / temperature;
     }
 
     return 0;
@@ -154,22 +181,16 @@ int
 vlm_sample_filter(float *logits, uint32_t V, uint32_t n_vocab, const uint32_t *seen,
                   const vlm_pick_t *pick, vlm_candidate_t *work)
 {
-    uint32_t  i;
-
-    if (penalize(logits, V, n_vocab, seen, pick->repetition_penalty) != 0) {
+    if (penalize(logits, V, n_vocab, seen, pick->repetition_penalty) != 0
+        || temper(logits, V, pick->temperature) != 0)
+    {
         return -1;
     }
 
-    if (pick->temperature == 0) {
-        return 0;
+    if (pick->temperature != 0) {
+        keep_top_k(logits, V, pick->top_k, work);
+        keep_top_p(logits, V, pick->top_p, work);
     }
-
-    for (i = 0; i < V; i++) {
-        logits[i] /= pick->temperature;
-    }
-
-    keep_top_k(logits, V, pick->top_k, work);
-    keep_top_p(logits, V, pick->top_p, work);
 
     return 0;
 }
