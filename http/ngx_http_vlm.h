@@ -115,6 +115,8 @@ struct ngx_http_vlm_engine_s {
     vlm_conf_t                    conf;
     vlm_plan_t                    plan;
     ngx_str_t                     store_dir;   /* with a zero */
+    time_t                        store_expires;   /* 0: never */
+    off_t                         store_max;   /* bytes of files, 0: any */
     ngx_str_t                     socket;
     ngx_str_t                     lock;        /* with a zero */
     ngx_uint_t                    prepare;
@@ -142,6 +144,7 @@ struct ngx_http_vlm_engine_s {
     ngx_thread_task_t            *task;
     ngx_http_vlm_step_e           step;
     ngx_connection_t             *events;      /* vlm_fd() */
+    ngx_event_t                   sweep;
     ngx_event_t                   beat;
     ngx_event_t                   next;        /* posted: see ..._wake() */
     ngx_log_t                    *log;
@@ -480,14 +483,6 @@ void ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_chat_free(ngx_http_vlm_chat_t *chat);    /* safe twice */
 
-/* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
-
-void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
-
-/* thread: stores the turn, before its answer is sent */
-
-void ngx_http_vlm_chat_store(ngx_http_vlm_ctx_t *ctx);
-
 /* loop: the model's words to ctx->answer and ctx->thinking */
 
 ngx_int_t ngx_http_vlm_chat_split(ngx_http_vlm_ctx_t *ctx);
@@ -496,6 +491,24 @@ ngx_int_t ngx_http_vlm_chat_split(ngx_http_vlm_ctx_t *ctx);
 
 ngx_int_t ngx_http_vlm_chat_answer(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_chat_failed(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- ngx_http_vlm_turn.c: a session to a prompt, an answer to it -------- */
+
+/* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
+
+void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: stores the turn, before its answer is sent */
+
+void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: ends the request with this status and text; NGX_ERROR */
+
+ngx_int_t ngx_http_vlm_turn_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *fmt, ...);
+ngx_int_t ngx_http_vlm_turn_store_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_err_t *err);
 
 
 /* ---- ngx_http_vlm_queue.c: the line, its length and its deadlines ------- */
@@ -583,6 +596,14 @@ ngx_int_t ngx_http_vlm_result_handler(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_vlm_store_refuse(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_store_err_t *err);
+
+
+/* ---- ngx_http_vlm_sweep.c: what leaves the store by itself -------------- */
+
+/* in the designated worker; without bounds it does nothing */
+
+void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
 
 
 /* ---- ngx_http_vlm_vars.c ------------------------------------------------ */

@@ -318,7 +318,7 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 static void
 ngx_http_vlm_prepare_run_prompt(void *data)
 {
-    ngx_http_vlm_chat_prompt(data);
+    ngx_http_vlm_turn_prompt(data);
 }
 
 
@@ -343,7 +343,7 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
 static void
 ngx_http_vlm_prepare_run_store(void *data)
 {
-    ngx_http_vlm_chat_store(data);
+    ngx_http_vlm_turn_store(data);
 }
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The dialect of POST /api/chat: a request to a session's question, a session
- * to a prompt, the model's words to an answer.
+ * The dialect of POST /api/chat: a request to a session's question, the
+ * model's words to an answer.
  *
  * The fields, their order of checking, and the texts of errors are those of
  * the server that this one replaces; docs/http-api.md lists where it differs.
@@ -9,13 +9,10 @@
 
 
 #include "ngx_http_vlm.h"
-#include <sys/mman.h>
 
 
 #define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
 #define NGX_HTTP_VLM_TASK     64                   /* bytes, of its name */
-#define NGX_HTTP_VLM_PICTURE  (64 * 1024 * 1024)   /* bytes, of a file */
-#define NGX_HTTP_VLM_TRIES    3                    /* against resets */
 
 
 static void ngx_http_vlm_chat_body(ngx_http_request_t *r);
@@ -29,17 +26,6 @@ static ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx,
     const char *url, ngx_http_vlm_store_file_t *file);
-static ngx_int_t ngx_http_vlm_chat_load(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_loaded_t *loaded);
-static vlm_picture_t *ngx_http_vlm_chat_picture(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_chat_make(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_loaded_t *loaded, vlm_picture_t *picture);
-static char *ngx_http_vlm_chat_context(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_loaded_t *loaded, size_t first, size_t *len);
-static ngx_int_t ngx_http_vlm_chat_store_error(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_err_t *err);
-static ngx_int_t ngx_http_vlm_chat_fail(ngx_http_vlm_ctx_t *ctx,
-    ngx_uint_t status, const char *fmt, ...);
 static ngx_int_t ngx_http_vlm_chat_copy(ngx_http_vlm_store_text_t *dst,
     const char *text);
 static ngx_int_t ngx_http_vlm_chat_without(ngx_http_request_t *r,
@@ -123,13 +109,13 @@ ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_json_err_t   err;
 
     if (ngx_http_vlm_body_get(&ctx->body) != 0) {
-        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+        (void) ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "The request body cannot be read");
         return;
     }
 
     if (ctx->body.len == 0) {
-        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        (void) ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "No JSON data provided");
         return;
     }
@@ -139,7 +125,7 @@ ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_body_free(&ctx->body);
 
     if (json == NULL) {
-        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+        (void) ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
                                       err.text);
         return;
     }
@@ -158,12 +144,12 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t  *field;
 
     if (!ngx_http_vlm_json_is_true(json)) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "No JSON data provided");
     }
 
     if (!ngx_http_vlm_json_is_object(json)) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The request is not a JSON object");
     }
 
@@ -174,19 +160,19 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     text = ngx_http_vlm_json_text(ngx_http_vlm_json_get(json, "message"));
 
     if (text == NULL || text[0] == '\0') {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "Message is required");
     }
 
     if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The message has %uz bytes, it may have "
                                       "%d", ngx_strlen(text),
                                       NGX_HTTP_VLM_MESSAGE);
     }
 
     if (ngx_http_vlm_chat_copy(&ctx->chat.message, text) != NGX_OK) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "No memory for the message");
     }
 
@@ -219,26 +205,26 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!ngx_http_vlm_json_is_true(id)) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "Missing session ID");
     }
 
     text = ngx_http_vlm_json_text(id);
 
     if (text == NULL) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The session ID is not a string");
     }
 
     if (ngx_http_vlm_chat_copy(&ctx->chat.session, text) != NGX_OK) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "No memory for the session");
     }
 
     if (ngx_http_vlm_store_id(ctx->chat.session, &err)
         != NGX_HTTP_VLM_STORE_OK)
     {
-        return ngx_http_vlm_chat_store_error(ctx, &err);
+        return ngx_http_vlm_turn_store_error(ctx, &err);
     }
 
     return NGX_OK;
@@ -264,7 +250,7 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
         text = ngx_http_vlm_json_text(task);
 
         if (text == NULL) {
-            return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+            return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                           "The task is not a string");
         }
     }
@@ -272,7 +258,7 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
     len = ngx_strlen(text);
 
     if (len > NGX_HTTP_VLM_TASK) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The task has %uz bytes, it may have %d",
                                       len, NGX_HTTP_VLM_TASK);
     }
@@ -290,7 +276,7 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
     ctx->chat.task_name = strdup(text);
 
     if (ctx->chat.task_name == NULL) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "No memory for the task");
     }
 
@@ -320,7 +306,7 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     text = ngx_http_vlm_json_text(image);
 
     if (text == NULL) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The image is not a string");
     }
 
@@ -340,19 +326,19 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
         if (rc == NGX_HTTP_VLM_STORE_NOTFOUND
             || rc == NGX_HTTP_VLM_STORE_EINPUT)
         {
-            return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+            return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                           "Image not found: %s", text);
         }
 
         if (rc != NGX_HTTP_VLM_STORE_OK) {
-            return ngx_http_vlm_chat_store_error(ctx, &err);
+            return ngx_http_vlm_turn_store_error(ctx, &err);
         }
     }
 
     ctx->chat.image = strdup(file.path);
 
     if (ctx->chat.image == NULL) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "No memory for the image");
     }
 
@@ -377,7 +363,7 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     p = strchr(url, ',');
 
     if (p == NULL || p - url < 7 || ngx_strncmp(p - 7, ";base64", 7) != 0) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The image is a data URL without "
                                       "\";base64,\"");
     }
@@ -388,13 +374,13 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     dst.data = malloc(ngx_base64_decoded_length(src.len) + 1);
 
     if (dst.data == NULL) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "No memory for the image");
     }
 
     if (ngx_decode_base64(&dst, &src) != NGX_OK) {
         free(dst.data);
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The image is not base64");
     }
 
@@ -402,7 +388,7 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
 
     if (vlm_picture_check(dst.data, dst.len, &info, &err) != 0) {
         free(dst.data);
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
                                       err.text);
     }
 
@@ -415,7 +401,7 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     free(dst.data);
 
     return rc == NGX_HTTP_VLM_STORE_OK
-           ? NGX_OK : ngx_http_vlm_chat_store_error(ctx, &stored);
+           ? NGX_OK : ngx_http_vlm_turn_store_error(ctx, &stored);
 }
 
 
@@ -431,359 +417,6 @@ ngx_http_vlm_chat_free(ngx_http_vlm_chat_t *chat)
     chat->message.data = NULL;
     chat->task_name = NULL;
     chat->image = NULL;
-}
-
-
-void
-ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
-{
-    vlm_picture_t                *picture;
-    ngx_http_vlm_store_loaded_t   loaded;
-
-    if (ngx_http_vlm_chat_load(ctx, &loaded) != NGX_OK) {
-        return;
-    }
-
-    ctx->epoch = loaded.epoch;
-    ctx->n_entries = loaded.total;
-
-    if (ctx->chat.image == NULL && loaded.image) {
-        ctx->chat.image = strdup(loaded.image);
-    }
-
-    if (ctx->chat.image == NULL) {
-        ctx->chat.no_image = 1;
-        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_OK,
-                                      "No image set. Use set_image() or "
-                                      "provide image_path.");
-
-    } else if (ctx->chat.task < 0) {
-        ctx->chat.inference = 1;
-        (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_OK,
-                                      "Invalid task type: %s. Supported tasks "
-                                      "are 'general', 'pointing', "
-                                      "'affordance', 'trajectory', "
-                                      "'grounding'.", ctx->chat.task_name);
-
-    } else {
-        picture = ngx_http_vlm_chat_picture(ctx);
-
-        if (picture
-            && ngx_http_vlm_chat_make(ctx, &loaded, picture) != NGX_OK)
-        {
-            vlm_picture_free(picture);
-        }
-    }
-
-    ngx_http_vlm_store_loaded_free(&loaded);
-}
-
-
-/*
- * The session as it is now, with the picture of this request as its current
- * one.  Who resets or deletes it meanwhile is obeyed, and asked again.
- */
-
-static ngx_int_t
-ngx_http_vlm_chat_load(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_loaded_t *loaded)
-{
-    int                         rc;
-    uint64_t                    n;
-    ngx_uint_t                  i;
-    ngx_http_vlm_store_t       *store;
-    ngx_http_vlm_store_err_t    err;
-    ngx_http_vlm_store_text_t   image;
-
-    store = ctx->engine->store;
-
-    for (i = 0; i < NGX_HTTP_VLM_TRIES; i++) {
-
-        rc = ngx_http_vlm_store_session_ensure(store, ctx->chat.session, &err);
-
-        if (rc == NGX_HTTP_VLM_STORE_OK) {
-            rc = ngx_http_vlm_store_session_load(store, ctx->chat.session,
-                                                 NGX_HTTP_VLM_STORE_CONTEXT,
-                                                 loaded, &err);
-        }
-
-        if (rc == NGX_HTTP_VLM_STORE_NOTFOUND) {
-            continue;
-        }
-
-        if (rc != NGX_HTTP_VLM_STORE_OK) {
-            break;
-        }
-
-        if (loaded->total == 0
-            && ngx_http_vlm_store_session_count(store, &n, NULL)
-               == NGX_HTTP_VLM_STORE_OK)
-        {
-            ngx_http_vlm_zone_sessions(ctx->engine, n);
-        }
-
-        if (ctx->chat.image == NULL) {
-            return NGX_OK;
-        }
-
-        image.data = ctx->chat.image;
-        image.len = ngx_strlen(ctx->chat.image);
-
-        rc = ngx_http_vlm_store_session_image(store, ctx->chat.session,
-                                              loaded->epoch, image, &err);
-
-        if (rc == NGX_HTTP_VLM_STORE_OK) {
-            return NGX_OK;
-        }
-
-        ngx_http_vlm_store_loaded_free(loaded);
-
-        if (rc != NGX_HTTP_VLM_STORE_GONE
-            && rc != NGX_HTTP_VLM_STORE_NOTFOUND)
-        {
-            break;
-        }
-    }
-
-    return ngx_http_vlm_chat_store_error(ctx, &err);
-}
-
-
-static vlm_picture_t *
-ngx_http_vlm_chat_picture(ngx_http_vlm_ctx_t *ctx)
-{
-    int             fd;
-    void           *map;
-    vlm_picture_t  *picture;
-    struct stat     st;
-
-    map = MAP_FAILED;
-    ngx_memzero(&st, sizeof(struct stat));
-
-    fd = open(ctx->chat.image, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
-
-    if (fd != -1) {
-
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0
-            && st.st_size <= NGX_HTTP_VLM_PICTURE)
-        {
-            map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        }
-
-        (void) close(fd);
-    }
-
-    if (map == MAP_FAILED) {
-
-        if (fd == -1) {
-            (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "Image not found: %s",
-                                          ctx->chat.image);
-
-        } else {
-            (void) ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "The image has %O bytes, it may "
-                                          "have 1 to %d", st.st_size,
-                                          NGX_HTTP_VLM_PICTURE);
-        }
-
-        return NULL;
-    }
-
-    picture = vlm_picture_read(ctx->engine->vlm, map, st.st_size, &ctx->err);
-
-    (void) munmap(map, st.st_size);
-
-    if (picture == NULL) {
-        ctx->status = ctx->err.code == VLM_EINPUT
-                      || ctx->err.code == VLM_ELIMIT
-                      ? NGX_HTTP_BAD_REQUEST
-                      : NGX_HTTP_INTERNAL_SERVER_ERROR;
-        return NULL;
-    }
-
-    vlm_picture_info(picture, &ctx->picture);
-
-    return picture;
-}
-
-
-/*
- * The prompt.  A history that no longer fits loses its oldest pair, again and
- * again; what does not fit without any is the client's fault.
- */
-
-static ngx_int_t
-ngx_http_vlm_chat_make(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_loaded_t *loaded, vlm_picture_t *picture)
-{
-    char           *text, *wrapped;
-    size_t          len, first;
-    vlm_part_t      parts[2];
-    const char     *tail;
-    vlm_message_t   message;
-
-    ngx_memzero(parts, sizeof(parts));
-    parts[0].picture = picture;
-
-    message.role = VLM_USER;
-    message.parts = parts;
-    message.n_parts = 2;
-
-    tail = NULL;
-
-    if (ctx->engine->thinking) {
-        tail = ctx->chat.thinking ? "<think>" : "<think></think><answer>";
-    }
-
-    for (first = 0; /* void */ ; first += 2) {
-
-        if (first > loaded->n) {
-            first = loaded->n;
-        }
-
-        wrapped = NULL;
-        text = ngx_http_vlm_chat_context(ctx, loaded, first, &len);
-
-        if (text) {
-            wrapped = vlm_task_prompt(ctx->chat.task, text, len);
-            free(text);
-        }
-
-        if (wrapped == NULL) {
-            return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                          "No memory for the prompt");
-        }
-
-        parts[1].text = wrapped;
-        parts[1].bytes = ngx_strlen(wrapped);
-
-        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
-
-        ctx->prompt = vlm_prompt_make(ctx->engine->vlm, &message, 1, tail,
-                                      &ctx->err);
-        free(wrapped);
-
-        if (ctx->prompt) {
-            ctx->n_dropped = first;
-            return NGX_OK;
-        }
-
-        if (ctx->err.code != VLM_ELIMIT || first == loaded->n) {
-            break;
-        }
-    }
-
-    ctx->status = ctx->err.code == VLM_EINPUT || ctx->err.code == VLM_ELIMIT
-                  ? NGX_HTTP_BAD_REQUEST : NGX_HTTP_INTERNAL_SERVER_ERROR;
-
-    return NGX_ERROR;
-}
-
-
-/* the entries from first on, and the question; malloc()ed */
-
-static char *
-ngx_http_vlm_chat_context(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_loaded_t *loaded, size_t first, size_t *len)
-{
-    char                        *text;
-    FILE                        *f;
-    size_t                       i;
-    const char                  *who;
-    ngx_http_vlm_store_entry_t  *entry;
-
-    f = open_memstream(&text, len);
-    if (f == NULL) {
-        return NULL;
-    }
-
-    if (first < loaded->n) {
-        (void) fputs("[Previous conversation context]\n", f);
-
-        for (i = first; i < loaded->n; i++) {
-            entry = &loaded->entries[i];
-
-            if (entry->role == NGX_HTTP_VLM_STORE_ASSISTANT) {
-                who = "Assistant: ";
-
-            } else {
-                who = entry->image.data ? "User (with image): " : "User: ";
-            }
-
-            (void) fputs(who, f);
-
-            if (entry->content.len) {
-                (void) fwrite(entry->content.data, entry->content.len, 1, f);
-            }
-
-            (void) fputc('\n', f);
-        }
-
-        (void) fputs("[Current query]\n", f);
-    }
-
-    (void) fwrite(ctx->chat.message.data, ctx->chat.message.len, 1, f);
-
-    if (ferror(f)) {
-        (void) fclose(f);
-        free(text);
-        return NULL;
-    }
-
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-
-    return text;
-}
-
-
-void
-ngx_http_vlm_chat_store(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_store_turn_t     turn;
-    ngx_http_vlm_store_loaded_t   loaded;
-
-    ngx_memzero(&turn, sizeof(ngx_http_vlm_store_turn_t));
-
-    turn.message = ctx->chat.message;
-    turn.asked = ctx->chat.asked;
-
-    turn.task.data = ctx->chat.task_name;
-    turn.task.len = ngx_strlen(ctx->chat.task_name);
-
-    turn.image.data = ctx->chat.image;
-    turn.image.len = ngx_strlen(ctx->chat.image);
-
-    turn.answer.data = (char *) ctx->answer.data;
-    turn.answer.len = ctx->answer.len;
-
-    turn.thinking.data = (char *) ctx->thinking.data;
-    turn.thinking.len = ctx->thinking.len;
-
-    ctx->stored.code = ngx_http_vlm_store_session_append(ctx->engine->store,
-                                                         ctx->chat.session,
-                                                         ctx->epoch, &turn,
-                                                         &ctx->turn_number,
-                                                         &ctx->context_used,
-                                                         &ctx->stored);
-
-    if (ctx->stored.code == NGX_HTTP_VLM_STORE_OK) {
-        return;
-    }
-
-    ctx->turn_number = 0;
-    ctx->context_used = 0;
-
-    if (ngx_http_vlm_store_session_load(ctx->engine->store, ctx->chat.session,
-                                        0, &loaded, NULL)
-        == NGX_HTTP_VLM_STORE_OK)
-    {
-        ctx->turn_number = loaded.total;
-        ngx_http_vlm_store_loaded_free(&loaded);
-    }
 }
 
 
@@ -1025,52 +658,6 @@ ngx_http_vlm_chat_put_task(ngx_http_vlm_ctx_t *ctx,
         ngx_http_vlm_json_put_key(w, "task_source");
         ngx_http_vlm_json_put_text(w, "auto", sizeof("auto") - 1);
     }
-}
-
-
-static ngx_int_t
-ngx_http_vlm_chat_store_error(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_err_t *err)
-{
-    if (err->code == NGX_HTTP_VLM_STORE_EINPUT) {
-        return ngx_http_vlm_chat_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                      err->text);
-    }
-
-    ctx->stored = *err;
-
-    return ngx_http_vlm_chat_fail(ctx, err->code == NGX_HTTP_VLM_STORE_EFULL
-                                       ? NGX_HTTP_INSUFFICIENT_STORAGE
-                                       : NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  err->code == NGX_HTTP_VLM_STORE_EFULL
-                                  ? "The store is full"
-                                  : "The store cannot be used");
-}
-
-
-/* ends the request with this status and text; whole characters of it */
-
-static ngx_int_t
-ngx_http_vlm_chat_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
-    const char *fmt, ...)
-{
-    char     *text;
-    u_char   *last;
-    va_list   args;
-
-    text = ctx->err.text;
-
-    va_start(args, fmt);
-    last = ngx_vslprintf((u_char *) text,
-                         (u_char *) text + sizeof(ctx->err.text) - 1,
-                         fmt, args);
-    va_end(args);
-
-    text[ngx_http_vlm_json_utf8(text, (char *) last - text)] = '\0';
-
-    ctx->status = status;
-
-    return NGX_ERROR;
 }
 
 
