@@ -63,7 +63,7 @@ $(O)/nginx/objs/Makefile: config config.make $(wildcard $(NGINX_SRC)/conf_flags)
 	    || { tail -n 20 configure.log; exit 1; }
 
 $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
-	@$(MAKE) --no-print-directory -C $(O)/nginx -f objs/Makefile modules
+	@$(MAKE) --no-print-directory -j $(JOBS) -C $(O)/nginx -f objs/Makefile modules
 	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.new && mv $@.new $@; }
 
 $(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a

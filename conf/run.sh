@@ -56,7 +56,8 @@ hint() {
     echo
     echo "Ready: $url (Ctrl-C stops it)."
 
-    picture=$(ls demo/pictures/*.png 2>/dev/null | head -n 1)
+    for picture in demo/pictures/*.png; do break; done
+
     file=$(ask -F "file=@$picture" "$url/api/upload" |
            sed -n 's/.*"filename": *"\([^"]*\)".*/\1/p')
 
@@ -65,13 +66,17 @@ hint() {
     echo "$picture was uploaded; paste this line to ask about it:"
     echo
     echo "    curl -s $url/api/chat -H 'Content-Type: application/json' -d" \
-         "'{\"session_id\":\"me\",\"image\":\"$file\",\"message\":\"@QUESTION@\",\"task\":\"general\"}'"
+         "'{\"session_id\":\"me\",\"image\":\"$file\",\"message\":\"How many objects are on the table?\",\"task\":\"general\"}'"
     echo
 }
 
-"$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr
+said=$("$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr 2>&1) || {
+    echo "$said" >&2
+    exit 1
+}
 
-hint $$ &
+# Not a child of nginx, which would wonder about it.
+(hint $$ &)
 
 exec "$nginx" -p "$root/run" -c "$root/run/nginx.conf" -e stderr \
      -g 'daemon off;'

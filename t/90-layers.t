@@ -78,7 +78,7 @@ none('nothing is left open', qr/\b(?:TODO|FIXME|XXX)\b/, @C);
 # ---- how the code reads ----------------------------------------------------
 
 none('the nginx side has 80 columns', qr/^.{81,}/, @HTTP);
-none('the engine has 100 columns', qr/^.{101,}/, @ENGINE, @CUDA);
+none('the engine has 100 columns', qr/^(?!\s*cmocka_unit_test\().{101,}/, @ENGINE, @CUDA);
 none('there are no tabs', qr/\t/, @C);
 
 my @long = grep { lines($_) > 1000 } grep { !/_test\.c$/ } @C;
