@@ -81,7 +81,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("prepare"),     1, ngx_http_vlm_param_prepare },
     { ngx_string("queue"),       2, ngx_http_vlm_param_queue },
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
-    { ngx_string("store"),       1, ngx_http_vlm_param_store },
+    { ngx_string("store"),       3, ngx_http_vlm_param_store },
     { ngx_string("socket"),      1, ngx_http_vlm_param_socket },
     { ngx_null_string, 0, NULL }
 };
@@ -148,9 +148,10 @@ ngx_http_vlm_param(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 
     if (n < 1 || n > def->max) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" has %ui values, it takes 1%s%s",
-                           &value[0], n, def->max > 1 ? " to " : "",
-                           def->max == 2 ? "2" : def->max == 4 ? "4" : "");
+                           def->max == 1 ? "\"%V\" has %ui values, it takes 1"
+                                         : "\"%V\" has %ui values, it takes "
+                                           "1 to %ui",
+                           &value[0], n, def->max);
         return NGX_CONF_ERROR;
     }
 
@@ -597,7 +598,51 @@ static char *
 ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
+    ngx_str_t    text;
+    ngx_uint_t   i;
+
     eng->store_dir = value[0];
+
+    for (i = 1; i < n; i++) {
+
+        text = value[i];
+
+        if (ngx_http_vlm_starts(&text, "expires=")) {
+            text.data += 8;
+            text.len -= 8;
+
+            eng->store_expires = ngx_parse_time(&text, 1);
+
+            if (eng->store_expires < 60) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid store expires \"%V\", "
+                                   "a time from 1m on is possible", &text);
+                return NGX_CONF_ERROR;
+            }
+
+            continue;
+        }
+
+        if (ngx_http_vlm_starts(&text, "max=")) {
+            text.data += 4;
+            text.len -= 4;
+
+            eng->store_max = ngx_parse_offset(&text);
+
+            if (eng->store_max < 1024 * 1024) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid store max \"%V\", "
+                                   "a size from 1m on is possible", &text);
+                return NGX_CONF_ERROR;
+            }
+
+            continue;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown value \"%V\" in store", &text);
+        return NGX_CONF_ERROR;
+    }
 
     return ngx_conf_full_name(cf->cycle, &eng->store_dir, 0) == NGX_OK
            ? NGX_CONF_OK : NGX_CONF_ERROR;

@@ -254,8 +254,8 @@ int ngx_http_vlm_store_result_add(ngx_http_vlm_store_t *st, const void *data,
  *   bytes  of all files: the oldest go until it is kept, but for those of the
  *          last minutes and the pictures of sessions in use
  *
- * swept tells what was done, also if there was an error in the middle.  Takes up
- * to some seconds; other calls go on meanwhile.
+ * swept tells what was done, also if there was an error in the middle.  Takes
+ * up to some seconds; other calls go on meanwhile.
  */
 
 typedef struct {

@@ -189,6 +189,7 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
         if (ngx_worker == eng[i]->worker) {
             eng[i]->backoff = ngx_http_vlm_backoff(eng[i]);
             ngx_http_vlm_engine_start(eng[i], cycle);
+            ngx_http_vlm_sweep_start(eng[i], cycle);
         }
     }
 
