@@ -853,3 +853,68 @@ thread_pool other threads=1;
 GET /api/tasks
 --- no_error_log
 [error]
+
+
+
+=== TEST 49: what the store removes: a time
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm expires=10s;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+invalid store expires "10s", a time from 1m on is possible
+
+
+
+=== TEST 50: what the store removes: a size
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm max=1k;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+invalid store max "1k", a size from 1m on is possible
+
+
+
+=== TEST 51: what the store does not know
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm age=7d;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown value "age=7d" in store
+
+
+
+=== TEST 52: a store with bounds
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm expires=30d max=10g;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- no_error_log
+[error]
