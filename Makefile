@@ -69,8 +69,10 @@ $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
 $(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
 
-$(O)/random-checkpoint: bench/random_checkpoint.c $(E)/libvlm.a
-	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
+RANDOM_SRCS    = $(wildcard bench/random_*.c)
+
+$(O)/random-checkpoint: $(RANDOM_SRCS) bench/random.h $(E)/libvlm.a
+	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $(RANDOM_SRCS) $(LINK)
 
 
 # ---- run ----------------------------------------------------------------------------------------

@@ -1,0 +1,345 @@
+/*
+ * config.json and the small files beside it.
+ *
+ * The shape is copied member by member, so that control tokens can follow the tokenizer, and the
+ * text settings can move to where newer files have them.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "random.h"
+
+
+/* ---- control tokens ----------------------------------------------------------------------- */
+
+/* The id of a control token in tokenizer.json, or -1. */
+static int64_t
+token_id(const job_t *job, const char *name)
+{
+    const char        *content;
+    const vlm_json_t  *t;
+
+    t = vlm_json_first(vlm_json_get(job->vocab, "added_tokens"));
+
+    for ( /* void */ ; t != NULL; t = vlm_json_next(t)) {
+        content = vlm_json_text(vlm_json_get(t, "content"));
+        if (content != NULL && strcmp(content, name) == 0) {
+            return (int64_t) vlm_json_number(vlm_json_get(t, "id"), -1);
+        }
+    }
+
+    return -1;
+}
+
+
+/* ---- config.json -------------------------------------------------------------------------- */
+
+/* The keys that newer files keep at the top; every other one moves to text_config. */
+static const char  *top_keys[] = {
+    "architectures", "model_type", "vision_config", "bos_token_id", "eos_token_id",
+    "vision_start_token_id", "vision_end_token_id", "vision_token_id", "image_token_id",
+    "video_token_id", "tie_word_embeddings", "torch_dtype", NULL
+};
+
+/* Control tokens follow the tokenizer, whatever ids the shape says. */
+static const struct {
+    const char  *key, *token;
+} control[] = {
+    { "bos_token_id", "<|endoftext|>" },
+    { "eos_token_id", "<|im_end|>" },
+    { "vision_start_token_id", "<|vision_start|>" },
+    { "vision_end_token_id", "<|vision_end|>" },
+    { "vision_token_id", "<|vision_pad|>" },
+    { "image_token_id", "<|image_pad|>" },
+    { "video_token_id", "<|video_pad|>" },
+    { NULL, NULL }
+};
+
+
+static int
+is_top(const char *key)
+{
+    int  i;
+
+    for (i = 0; top_keys[i] != NULL; i++) {
+        if (strcmp(key, top_keys[i]) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int64_t
+control_id(const job_t *job, const char *key)
+{
+    int  i;
+
+    for (i = 0; control[i].key != NULL; i++) {
+        if (strcmp(key, control[i].key) == 0) {
+            return token_id(job, control[i].token);
+        }
+    }
+
+    return -1;
+}
+
+
+/* [1, 2, 3] or, to mutate it, [2, 1, 3]. */
+static void
+write_sections(FILE *f, const vlm_json_t *j, int swap)
+{
+    double             n[3];
+    int                i;
+    const vlm_json_t  *e;
+
+    for (i = 0, e = vlm_json_first(j); i < 3; i++, e = vlm_json_next(e)) {
+        n[i] = vlm_json_number(e, 0);
+    }
+
+    fprintf(f, "[%g, %g, %g]", n[swap ? 1 : 0], n[swap ? 0 : 1], n[2]);
+}
+
+
+/* The list of blocks without windows; to mutate it, block 0 is taken out or put in. */
+static void
+write_full(FILE *f, const vlm_json_t *j, int flip)
+{
+    int                n, had;
+    const vlm_json_t  *e;
+
+    e = vlm_json_first(j);
+    had = e != NULL && vlm_json_number(e, -1) == 0;
+    n = 0;
+
+    fputc('[', f);
+
+    if (flip && !had) {
+        fputs("0", f);
+        n++;
+    }
+
+    for ( /* void */ ; e != NULL; e = vlm_json_next(e)) {
+        if (!flip || vlm_json_number(e, -1) != 0) {
+            fprintf(f, "%s%g", n++ == 0 ? "" : ", ", vlm_json_number(e, 0));
+        }
+    }
+
+    fputc(']', f);
+}
+
+
+static void write_value(const job_t *job, FILE *f, const vlm_json_t *j, int indent);
+
+
+static void
+write_member(const job_t *job, FILE *f, const vlm_json_t *j, int indent, int *n)
+{
+    int64_t      id;
+    const char  *key, *mutate;
+
+    key = vlm_json_key(j);
+    mutate = job->opt.mutate == NULL ? "" : job->opt.mutate;
+    id = control_id(job, key);
+
+    fprintf(f, "%s\n%*s\"%s\": ", (*n)++ == 0 ? "" : ",", indent, "", key);
+
+    if (id >= 0) {
+        fprintf(f, "%" PRId64, id);
+    } else if (strcmp(key, "mrope_section") == 0) {
+        write_sections(f, j, strcmp(mutate, "mrope") == 0);
+    } else if (strcmp(key, "fullatt_block_indexes") == 0) {
+        write_full(f, j, strcmp(mutate, "window") == 0);
+    } else if (strcmp(key, "torch_dtype") == 0) {
+        fprintf(f, "\"%s\"", job->opt.type == VLM_F32 ? "float32"
+                             : job->opt.type == VLM_F16 ? "float16" : "bfloat16");
+    } else {
+        write_value(job, f, j, indent);
+    }
+}
+
+
+/* Shapes are our own files: their strings need no escapes. */
+static void
+write_value(const job_t *job, FILE *f, const vlm_json_t *j, int indent)
+{
+    int                n;
+    const vlm_json_t  *e;
+
+    n = 0;
+
+    if (vlm_json_is_object(j)) {
+        fputc('{', f);
+        for (e = vlm_json_first(j); e != NULL; e = vlm_json_next(e)) {
+            write_member(job, f, e, indent + 2, &n);
+        }
+        fprintf(f, "\n%*s}", indent, "");
+
+    } else if (vlm_json_is_array(j)) {
+        fputc('[', f);
+        for (e = vlm_json_first(j); e != NULL; e = vlm_json_next(e)) {
+            fputs(n++ == 0 ? "" : ", ", f);
+            write_value(job, f, e, indent);
+        }
+        fputc(']', f);
+
+    } else if (vlm_json_text(j) != NULL) {
+        fprintf(f, "\"%s\"", vlm_json_text(j));
+    } else if (vlm_json_is_null(j)) {
+        fputs("null", f);
+    } else if (vlm_json_bool(j, -1) >= 0) {
+        fputs(vlm_json_bool(j, 0) ? "true" : "false", f);
+    } else {
+        fprintf(f, "%.15g", vlm_json_number(j, 0));
+    }
+}
+
+
+/* As transformers 5 writes it: rope_theta and rope_scaling are one object. */
+static void
+write_text_config(const job_t *job, FILE *f)
+{
+    int                n;
+    const char        *key;
+    const vlm_json_t  *e;
+
+    n = 1;
+    fputs(",\n  \"text_config\": {\n    \"model_type\": \"qwen2_5_vl_text\"", f);
+
+    for (e = vlm_json_first(job->config); e != NULL; e = vlm_json_next(e)) {
+        key = vlm_json_key(e);
+        if (!is_top(key) && strcmp(key, "rope_theta") != 0 && strcmp(key, "rope_scaling") != 0) {
+            write_member(job, f, e, 4, &n);
+        }
+    }
+
+    fputs(",\n    \"rope_parameters\": {", f);
+    n = 0;
+    write_member(job, f, vlm_json_get(vlm_json_get(job->config, "rope_scaling"), "mrope_section"),
+                 6, &n);
+    write_member(job, f, vlm_json_get(job->config, "rope_theta"), 6, &n);
+    fputs(",\n      \"rope_type\": \"default\",\n      \"type\": \"default\"\n    }\n  }", f);
+}
+
+
+int
+random_write_config(const job_t *job, vlm_err_t *err)
+{
+    FILE              *f;
+    int                n;
+    const vlm_json_t  *e;
+
+    f = random_create(job, "config.json", err);
+    if (f == NULL) {
+        return -1;
+    }
+
+    n = 0;
+    fputc('{', f);
+
+    for (e = vlm_json_first(job->config); e != NULL; e = vlm_json_next(e)) {
+        if (!job->opt.new_names || is_top(vlm_json_key(e))) {
+            write_member(job, f, e, 2, &n);
+        }
+    }
+
+    if (job->opt.new_names) {
+        write_text_config(job, f);
+    }
+
+    fputs("\n}\n", f);
+
+    return random_finish(job, f, "config.json", err);
+}
+
+
+int
+random_write_small_files(const job_t *job, vlm_err_t *err)
+{
+    FILE     *f;
+    int64_t   bos, eos;
+
+    bos = token_id(job, "<|endoftext|>");
+    eos = token_id(job, "<|im_end|>");
+
+    if (bos < 0) {
+        bos = (int64_t) vlm_json_number(vlm_json_get(job->config, "bos_token_id"), 0);
+    }
+
+    if (eos < 0) {
+        eos = (int64_t) vlm_json_number(vlm_json_get(job->config, "eos_token_id"), 0);
+    }
+
+    f = random_create(job, "generation_config.json", err);
+    if (f == NULL) {
+        return -1;
+    }
+
+    fprintf(f, "{\n  \"bos_token_id\": %" PRId64 ",\n  \"do_sample\": true,\n"
+            "  \"eos_token_id\": [\n    %" PRId64 ",\n    %" PRId64 "\n  ],\n"
+            "  \"pad_token_id\": %" PRId64 ",\n  \"repetition_penalty\": 1.05,\n"
+            "  \"temperature\": 1e-06\n}\n", bos, eos, bos, bos);
+
+    if (random_finish(job, f, "generation_config.json", err) != 0) {
+        return -1;
+    }
+
+    f = random_create(job, "preprocessor_config.json", err);
+    if (f == NULL) {
+        return -1;
+    }
+
+    fprintf(f, "{\n  \"min_pixels\": 3136,\n  \"max_pixels\": 12845056,\n"
+            "  \"patch_size\": %" PRIu64 ",\n  \"temporal_patch_size\": %" PRIu64 ",\n"
+            "  \"merge_size\": %" PRIu64 ",\n"
+            "  \"image_mean\": [0.48145466, 0.4578275, 0.40821073],\n"
+            "  \"image_std\": [0.26862954, 0.26130258, 0.27577711],\n"
+            "  \"image_processor_type\": \"Qwen2VLImageProcessor\",\n"
+            "  \"processor_class\": \"Qwen2_5_VLProcessor\"\n}\n",
+            job->s.patch, job->s.temporal, job->s.merge);
+
+    return random_finish(job, f, "preprocessor_config.json", err);
+}
+
+
+int
+random_copy_tokenizer(const job_t *job, vlm_err_t *err)
+{
+    int          i;
+    FILE        *f;
+    char         path[4096];
+    vlm_file_t   in;
+
+    static const char  *names[] = { "tokenizer.json", "tokenizer_config.json", "vocab.json",
+                                    "merges.txt", "chat_template.json", NULL };
+
+    for (i = 0; names[i] != NULL; i++) {
+        if (!vlm_file_exists(job->opt.tokenizer, names[i])) {
+            continue;
+        }
+
+        if (vlm_file_path(path, sizeof(path), job->opt.tokenizer, names[i], err) != 0
+            || vlm_file_open(&in, path, MAX_JSON, err) != 0)
+        {
+            return -1;
+        }
+
+        f = random_create(job, names[i], err);
+        if (f == NULL) {
+            vlm_file_close(&in);
+            return -1;
+        }
+
+        fwrite(in.data, 1, in.bytes, f);
+        vlm_file_close(&in);
+
+        if (random_finish(job, f, names[i], err) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
