@@ -56,5 +56,7 @@ void vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *
 
 /* The next submitted job, or NULL.  last: NULL also means that this run is over. */
 vlm_job_t *vlm_take_submitted(vlm_t *v, int last);
+/* A submitted job that was cancelled before it had a slot, or NULL. */
+vlm_job_t *vlm_take_cancelled(vlm_t *v);
 
 #endif

@@ -72,7 +72,7 @@ vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
         j->err = *err;
     }
 
-    v->stat.prompt_tokens += j->usage.prompt_tokens;
+    v->stat.prompt_tokens += j->started ? j->usage.prompt_tokens : 0;
     v->stat.completion_tokens += j->usage.completion_tokens;
 
     add_news(v, j);
@@ -108,6 +108,34 @@ vlm_take_submitted(vlm_t *v, int last)
 
 
 vlm_job_t *
+vlm_take_cancelled(vlm_t *v)
+{
+    vlm_job_t  *j, **at;
+
+    pthread_mutex_lock(&v->mutex);
+
+    for (at = &v->submitted; (j = *at) != NULL; at = &j->next) {
+        if (atomic_load(&j->cancelled)) {
+            break;
+        }
+    }
+
+    if (j != NULL) {
+        *at = j->next;
+        j->next = NULL;
+
+        if (*at == NULL) {
+            v->submitted_last = at;
+        }
+    }
+
+    pthread_mutex_unlock(&v->mutex);
+
+    return j;
+}
+
+
+vlm_job_t *
 vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *idle,
            vlm_err_t *err)
 {
@@ -115,8 +143,18 @@ vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *
     vlm_job_t       *j;
     vlm_sampling_t   sampling;
 
+    if (p->n >= v->conf.context) {
+        (void) vlm_fail(err, VLM_ELIMIT, "a prompt of %u tokens, made for another context than %u",
+                        p->n, v->conf.context);
+        return NULL;
+    }
+
     sampling = *s;
     room = v->conf.context - p->n;
+
+    if (sampling.stop == NULL) {
+        sampling.n_stop = 0;
+    }
 
     if (sampling.max_tokens == 0 || sampling.max_tokens > v->conf.max_tokens) {
         sampling.max_tokens = v->conf.max_tokens;
@@ -129,10 +167,6 @@ vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *
     j = vlm_job_make(p, &sampling, vlm_token_max_bytes(v->tokenizer), user, err);
     if (j == NULL) {
         return NULL;
-    }
-
-    if (s->stop != NULL) {
-        j->sampling.n_stop = s->n_stop;
     }
 
     pthread_mutex_lock(&v->mutex);

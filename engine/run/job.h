@@ -25,7 +25,6 @@ struct vlm_job_s {
     uint32_t          slot;
     uint32_t          n_ctx;           /* rows in the slot's cache */
     uint32_t          picture;         /* the next to encode */
-    int               encoding;        /* its blocks are under way */
     uint32_t          token;           /* picked last, not yet in the cache */
     int32_t           pos;             /* of that token */
     vlm_detok_t       detok;

@@ -17,7 +17,7 @@
 
 #include "chat/stop.h"
 
-#define ENCODE_BLOCKS  4               /* tower blocks of one slice */
+#define ENCODE_BLOCKS  1               /* tower blocks of one slice: a second, on a CPU */
 
 static void drop_cancelled(vlm_t *v);
 static void admit(vlm_t *v);
@@ -118,6 +118,7 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
 
     pthread_mutex_lock(&v->mutex);
     v->running = 0;
+    v->stat.running = 0;
     pthread_mutex_unlock(&v->mutex);
 
     vlm_fail_jobs(v, &stopped);
@@ -131,6 +132,10 @@ drop_cancelled(vlm_t *v)
 {
     uint32_t    i;
     vlm_job_t  *j;
+
+    while ((j = vlm_take_cancelled(v)) != NULL) {
+        vlm_tell_end(v, j, VLM_FINISH_CANCELLED, NULL);
+    }
 
     for (i = 0; i < v->conf.slots; i++) {
         j = v->sched.slot[i];
@@ -162,7 +167,7 @@ mark_seen(vlm_t *v, const vlm_job_t *j)
 }
 
 
-/* WAITING -> ENCODING, while a slot is free. */
+/* WAITING -> ENCODING or, without pictures, PREFILLING, while a slot is free. */
 static void
 admit(vlm_t *v)
 {
@@ -181,7 +186,7 @@ admit(vlm_t *v)
 
         v->sched.slot[i] = j;
         j->slot = i;
-        j->state = VLM_ENCODING;
+        j->state = j->prompt->n_pictures > 0 ? VLM_ENCODING : VLM_PREFILLING;
         j->started_ms = vlm_now_ms();
 
         mark_seen(v, j);
@@ -225,18 +230,12 @@ read_one(vlm_t *v)
 }
 
 
-/* ENCODING -> PREFILLING: features of the job's next picture, if it has one left. */
+/* ENCODING -> PREFILLING: features of the job's next picture. */
 static void
 encode_slice(vlm_t *v, vlm_job_t *j)
 {
     vlm_sched_t  *s = &v->sched;
     vlm_model_t  *m = &s->model;
-
-    if (j->picture == j->prompt->n_pictures) {
-        j->state = VLM_PREFILLING;
-        prefill_slice(v, j);
-        return;
-    }
 
     if (s->encoding == NULL) {
         s->encoding = j;

@@ -1,0 +1,196 @@
+/*
+ * What the tests of this folder share: an engine over a tiny checkpoint of random weights, prompts,
+ * and a loop that collects answers.
+ *
+ * Most of the tests run vlm_run() in their own thread.  stop() is asked before each turn and in
+ * each layer, so a test that acts there is at a known place in a job's life.
+ */
+
+#ifndef VLM_RUN_FIXTURE_H
+#define VLM_RUN_FIXTURE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "run/engine.h"
+
+#define CHECKPOINT  "build/fidelity/tiny-a"
+#define PICTURE     "t/fidelity/pictures/200x150.png"
+
+typedef struct {                       /* what a job told the loop */
+    char           text[16384];
+    size_t         bytes;
+    uint32_t       n_started, n_texts, n_ends;
+    vlm_finish_t   finish;
+    vlm_usage_t    usage;
+    vlm_err_t      err;
+} vlm_answer_t;
+
+
+static inline void
+vlm_tiny_conf(vlm_conf_t *conf)
+{
+    vlm_conf_default(conf);
+    conf->model = CHECKPOINT;
+    conf->device = "cpu";
+    conf->context = 1024;
+    conf->slots = 2;
+    conf->threads = 1;
+    conf->max_pixels = 1 << 16;
+}
+
+
+static inline vlm_t *
+vlm_tiny_open(const vlm_conf_t *conf)
+{
+    vlm_t      *v;
+    vlm_err_t   err = { VLM_OK, "" };
+
+    v = vlm_open(conf, &err);
+    if (v == NULL || vlm_load(v, &err) != 0) {
+        fail_msg("%s: %s", conf->model, err.text);
+    }
+
+    return v;
+}
+
+
+/* A user's message: n pictures and a text. */
+static inline vlm_prompt_t *
+vlm_tiny_prompt(const vlm_t *v, const char *text, uint32_t n)
+{
+    uint32_t        i;
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_file_t      f;
+    vlm_part_t      parts[8];
+    vlm_prompt_t   *p;
+    vlm_message_t   message = { VLM_USER, parts, n + 1 };
+
+    memset(parts, 0, sizeof(parts));
+
+    for (i = 0; i < n; i++) {
+        assert_int_equal(vlm_file_open(&f, PICTURE, 0, &err), 0);
+        parts[i].picture = vlm_picture_read(v, f.data, f.bytes, &err);
+        assert_non_null(parts[i].picture);
+        vlm_file_close(&f);
+    }
+
+    parts[n].text = text;
+    parts[n].bytes = strlen(text);
+
+    p = vlm_prompt_make(v, &message, 1, NULL, &err);
+    if (p == NULL) {
+        fail_msg("%s", err.text);
+    }
+
+    return p;
+}
+
+
+static inline vlm_sampling_t
+vlm_tiny_sampling(uint64_t seed)
+{
+    vlm_sampling_t  s;
+
+    memset(&s, 0, sizeof(s));
+    s.temperature = 1;
+    s.top_p = 1;
+    s.repetition_penalty = 1;
+    s.max_tokens = 20;
+    s.seed = seed;
+
+    return s;
+}
+
+
+static inline vlm_job_t *
+vlm_tiny_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, vlm_answer_t *a)
+{
+    int         idle;
+    vlm_job_t  *j;
+    vlm_err_t   err = { VLM_OK, "" };
+
+    memset(a, 0, sizeof(*a));
+    j = vlm_submit(v, p, s, a, &idle, &err);
+
+    if (j == NULL) {
+        fail_msg("%s", err.text);
+    }
+
+    return j;
+}
+
+
+/* One event to its answer; those without a user go to orphan. */
+static inline int
+vlm_tiny_event(vlm_t *v, vlm_answer_t *orphan)
+{
+    vlm_event_t    e;
+    vlm_answer_t  *a;
+
+    if (!vlm_next_event(v, &e)) {
+        return 0;
+    }
+
+    a = e.user == NULL ? orphan : e.user;
+    assert_non_null(a);
+
+    switch (e.kind) {
+
+    case VLM_STARTED:
+        assert_true(a == orphan || (a->n_texts == 0 && a->n_ends == 0));
+        a->n_started++;
+        break;
+
+    case VLM_TEXT:
+        assert_true(a == orphan || (a->n_started == 1 && a->n_ends == 0));
+        assert_true(e.bytes > 0 && a->bytes + e.bytes < sizeof(a->text));
+        memcpy(a->text + a->bytes, e.text, e.bytes);
+        a->bytes += e.bytes;
+        a->n_texts++;
+        break;
+
+    case VLM_DONE:
+    case VLM_FAILED:
+        assert_true(a == orphan || a->n_ends == 0);
+        assert_int_equal(e.kind == VLM_DONE, e.err.code == VLM_OK);
+        a->n_ends++;
+        a->finish = e.finish;
+        a->usage = e.usage;
+        a->err = e.err;
+        break;
+    }
+
+    return 1;
+}
+
+
+static inline void
+vlm_tiny_drain(vlm_t *v, vlm_answer_t *orphan)
+{
+    while (vlm_tiny_event(v, orphan)) { /* void */ }
+}
+
+
+static inline void
+vlm_tiny_run(vlm_t *v)
+{
+    vlm_err_t  err = { VLM_OK, "" };
+
+    assert_int_equal(vlm_run(v, &err), 0);
+}
+
+
+/* The answer to a prompt that has the engine for itself. */
+static inline void
+vlm_tiny_alone(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, vlm_answer_t *a)
+{
+    (void) vlm_tiny_submit(v, p, s, a);
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+    assert_int_equal(a->n_ends, 1);
+}
+
+#endif
