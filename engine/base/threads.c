@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_THREADS  256
 #define SPINS        2000              /* about 100 us: more than lies between two operations */
 
 typedef struct {
@@ -58,8 +57,8 @@ vlm_threads_open(uint32_t n, vlm_err_t *err)
     sigset_t        all, saved;
     vlm_threads_t  *t;
 
-    if (n < 1 || n > MAX_THREADS) {
-        (void) vlm_fail(err, VLM_EINPUT, "threads is %u, expected 1 to %u", n, MAX_THREADS);
+    if (n < 1 || n > VLM_MAX_THREADS) {
+        (void) vlm_fail(err, VLM_EINPUT, "threads is %u, expected 1 to %u", n, VLM_MAX_THREADS);
         return NULL;
     }
 
@@ -280,7 +279,7 @@ cgroup_quota(void)
     max = strtoull(quota, NULL, 10);
     max = (max + period - 1) / period;
 
-    return max > MAX_THREADS ? MAX_THREADS : (uint32_t) max;
+    return max > VLM_MAX_THREADS ? VLM_MAX_THREADS : (uint32_t) max;
 }
 
 
@@ -297,5 +296,5 @@ vlm_threads_default(void)
         n = quota;
     }
 
-    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+    return n < 1 ? 1 : n > VLM_MAX_THREADS ? VLM_MAX_THREADS : n;
 }

@@ -10,6 +10,8 @@
 
 #include "base/err.h"
 
+#define VLM_MAX_THREADS  256
+
 typedef struct vlm_threads_s  vlm_threads_t;
 
 /* Items [begin, end) by thread number `thread` (0: the caller). */

@@ -25,8 +25,7 @@ static int open_device(const vlm_conf_t *conf, const vlm_ops_t **ops, vlm_device
 static int place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t *conf,
                      const vlm_progress_t *progress, vlm_err_t *err);
 static void sum_plan(const vlm_arenas_t *a, vlm_plan_t *plan);
-static int refuse_plan(const vlm_conf_t *conf, const vlm_config_t *config, vlm_checkpoint_t *c,
-                       const vlm_plan_t *plan, vlm_err_t *err);
+static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
 static int load_progress(void *data, uint32_t percent);
 
 
@@ -51,8 +50,17 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
         conf->threads = vlm_threads_default();
     }
 
+    if (conf->threads > VLM_MAX_THREADS) {
+        return vlm_fail(err, VLM_EINPUT, "threads is %u, expected 1 to %u", conf->threads,
+                        VLM_MAX_THREADS);
+    }
+
     if (conf->model == NULL) {
         return vlm_fail(err, VLM_EINPUT, "no model directory is given");
+    }
+
+    if (conf->device == NULL) {
+        return vlm_fail(err, VLM_EINPUT, "no device is given, expected auto, cpu or cuda[:N]");
     }
 
     if (conf->weights != VLM_INT8 && conf->weights != VLM_BF16 && conf->weights != VLM_F32) {
@@ -143,8 +151,7 @@ vlm_plan(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 
     sum_plan(&arenas, plan);
 
-    rc = conf.memory == 0 || plan->total <= conf.memory
-             ? 0 : refuse_plan(&conf, config, c, plan, err);
+    rc = conf.memory == 0 || plan->total <= conf.memory ? 0 : refuse_plan(&conf, plan, err);
 
 done:
 
@@ -232,14 +239,10 @@ name_remedy(const vlm_conf_t *conf, const char *name, uint32_t now, uint32_t lea
 
 
 static int
-refuse_plan(const vlm_conf_t *conf, const vlm_config_t *config, vlm_checkpoint_t *c,
-            const vlm_plan_t *plan, vlm_err_t *err)
+refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
 {
     char    remedy[128];
     size_t  n;
-
-    (void) config;
-    (void) c;
 
     n = name_remedy(conf, "context", conf->context, 1024, remedy, sizeof(remedy) / 2);
 
@@ -328,6 +331,30 @@ reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
 }
 
 
+/* What works, but perhaps not as it was meant. */
+static void
+warn(const vlm_t *v)
+{
+    char  text[160];
+
+    if (v->conf.log == NULL) {
+        return;
+    }
+
+    if (v->reason[0] != '\0') {
+        v->conf.log(v->conf.data, VLM_LOG_WARN, v->reason);
+    }
+
+    if (v->conf.context > v->config.text.max_positions) {
+        (void) snprintf(text, sizeof(text),
+                        "context is %u, the model knows positions below %u "
+                        "(max_position_embeddings)",
+                        v->conf.context, v->config.text.max_positions);
+        v->conf.log(v->conf.data, VLM_LOG_WARN, text);
+    }
+}
+
+
 int
 vlm_load(vlm_t *v, vlm_err_t *err)
 {
@@ -349,8 +376,8 @@ vlm_load(vlm_t *v, vlm_err_t *err)
 
     rc = open_device(&v->conf, &v->ops, &v->device, v->reason, sizeof(v->reason), err);
 
-    if (rc == 0 && v->reason[0] != '\0' && v->conf.log != NULL) {
-        v->conf.log(v->conf.data, VLM_LOG_WARN, v->reason);
+    if (rc == 0) {
+        warn(v);
     }
 
     if (rc == 0) {
