@@ -39,6 +39,7 @@ typedef struct {
     uint64_t     seed;
     vlm_type_t   type;
     int          new_names, trivial;
+    int          sparse;               /* holes in place of weights: sizes without a disk */
     uint32_t     shards;
 } options_t;
 

@@ -3,11 +3,13 @@
  *
  *     random-checkpoint SHAPE.json DIR [--seed N] [--type bf16|f16|f32] [--names old|new]
  *                       [--shards N] [--gain wild|trivial] [--tokenizer DIR] [--mutate NAME]
+ *                       [--values random|none]
  *
  * SHAPE.json is a config.json (bench/shapes/).  Weights come from integers alone, so that
  * t/fidelity/weights.py, whose head has the rule, makes the same ones.  They are made and written
  * a piece at a time: the 3B's 7.5 GB need a few MB of memory.  --mutate makes one small mistake,
- * for tests that have to notice it; t/fidelity/mutations.txt says what each of them does.
+ * for tests that have to notice it; t/fidelity/mutations.txt says what each of them does.  With
+ * --values none the files are holes of the right size: enough for a plan of the 72B.
  */
 
 #include <errno.h>
@@ -155,6 +157,8 @@ read_options(options_t *o, int argc, char **argv)
             o->shards = (uint32_t) strtoul(v, NULL, 10);
         } else if (strcmp(argv[i], "--tokenizer") == 0) {
             o->tokenizer = v;
+        } else if (strcmp(argv[i], "--values") == 0) {
+            o->sparse = strcmp(v, "none") == 0;
         } else if (strcmp(argv[i], "--mutate") == 0) {
             o->mutate = v;
         } else {
@@ -220,6 +224,7 @@ main(int argc, char **argv)
     if (read_options(&job.opt, argc, argv) != 0) {
         fputs("usage: random-checkpoint SHAPE.json DIR [--seed N] [--type bf16|f16|f32]\n"
               "    [--names old|new] [--shards N] [--gain wild|trivial] [--tokenizer DIR]\n"
+              "    [--values random|none]\n"
               "    [--mutate q-heads|k-bias|vision-heads|vision-bias|gate-up|merger-gain|mrope|"
               "window]\n", stderr);
         return 2;

@@ -463,16 +463,47 @@ make_header(const job_t *job, uint32_t shard, size_t *bytes)
 }
 
 
+/* The tensors of a shard, or a hole of their size. */
+static void
+write_values(const job_t *job, uint32_t shard, float *piece, FILE *f)
+{
+    long             start;
+    uint32_t         i;
+    uint64_t         at, n, end;
+    const tensor_t  *t;
+
+    end = 0;
+    start = ftell(f);
+
+    for (i = 0; i < job->n_tensors && !ferror(f); i++) {
+        t = &job->tensors[i];
+
+        if (t->shard == shard) {
+            end = t->offset + t->n * type_bytes(job->opt.type);
+        }
+
+        for (at = 0; !job->opt.sparse && t->shard == shard && at < t->n && !ferror(f); at += n) {
+            n = t->n - at < PIECE ? t->n - at : PIECE;
+            make_values(job, t, at, n, piece);
+            fwrite(piece, 1, to_type(job->opt.type, piece, n, piece), f);
+        }
+    }
+
+    if (job->opt.sparse && end > 0) {
+        fseek(f, start + (long) end - 1, SEEK_SET);
+        fputc(0, f);
+    }
+}
+
+
 static int
 write_shard(const job_t *job, uint32_t shard, float *piece, vlm_err_t *err)
 {
-    FILE            *f;
-    char            *header, name[64];
-    size_t           bytes;
-    uint8_t          length[8];
-    uint32_t         i;
-    uint64_t         at, n;
-    const tensor_t  *t;
+    FILE      *f;
+    char      *header, name[64];
+    size_t     bytes;
+    uint8_t    length[8];
+    uint32_t   i;
 
     header = make_header(job, shard, &bytes);
     if (header == NULL) {
@@ -494,14 +525,7 @@ write_shard(const job_t *job, uint32_t shard, float *piece, vlm_err_t *err)
     fwrite(header, 1, bytes, f);
     free(header);
 
-    for (i = 0; i < job->n_tensors && !ferror(f); i++) {
-        t = &job->tensors[i];
-        for (at = 0; t->shard == shard && at < t->n && !ferror(f); at += n) {
-            n = t->n - at < PIECE ? t->n - at : PIECE;
-            make_values(job, t, at, n, piece);
-            fwrite(piece, 1, to_type(job->opt.type, piece, n, piece), f);
-        }
-    }
+    write_values(job, shard, piece, f);
 
     return random_finish(job, f, name, err);
 }

@@ -35,6 +35,20 @@ is($rc, 1, 'a plan beyond the memory fails');
 like($out, qr/\d+m needed \(weights \d+m, vision \d+m, kv \d+m, workspace \d+m, device \d+m\), memory is 1m/,
      'and says how much is needed for what');
 
+# Every size comes from the files: the family's four, as holes on the disk, int8 and one slot.
+my %LEAST = ('3b' => 3_091_400_192, '7b' => 7_615_000_000, '32b' => 32_760_000_000,
+             '72b' => 72_700_000_000);
+my $RANDOM = dirname($VLM) . '/random-checkpoint';
+
+for my $shape (sort keys %LEAST) {
+    my $dir = "build/fidelity/shape-$shape";
+    system($RANDOM, "bench/shapes/$shape.json", $dir, qw(--values none --shards 3)) == 0
+        or BAIL_OUT("$RANDOM failed");
+    $plan = decode_json((vlm('plan', $dir, '--json'))[1]);
+    cmp_ok(abs($plan->{weights} / $LEAST{$shape} - 1), '<', 0.002, "the $shape's weights");
+    cmp_ok($plan->{vision}, '>', 660_000_000, "the $shape's tower");
+}
+
 ($rc, $out) = vlm('plan', 'build/no-such-directory');
 is($rc, 1, 'a directory that is not there fails');
 like($out, qr{build/no-such-directory/config\.json: No such file}, 'and says which file is missing');
