@@ -67,7 +67,11 @@ static char  ngx_http_vlm_location_text[] =
     "proxy_connect_timeout 5s;\n"
     "proxy_read_timeout 1d;\n"
     "proxy_send_timeout 1d;\n"
-    "proxy_set_header Host $http_host;\n"
+    "proxy_limit_rate 0;\n"
+    "proxy_bind off;\n"
+    "proxy_pass_request_headers on;\n"
+    "proxy_pass_request_body on;\n"
+    "proxy_set_header Host vlm;\n"
     "proxy_hide_header X-Vlm-Usage;\n"
     "}";
 

@@ -74,6 +74,12 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
 
     eng = lcf->engine;
 
+    if (r != r->main) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "vlm_pass takes no subrequests");
+        return NGX_HTTP_FORBIDDEN;
+    }
+
     route = ngx_http_vlm_find(r, &piece, &allow);
 
     if (allow == 0) {

@@ -21,6 +21,8 @@
 
 static ngx_int_t ngx_http_vlm_own(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_assign(ngx_cycle_t *cycle,
+    ngx_http_vlm_engine_t **eng, ngx_uint_t n);
 static void ngx_http_vlm_designate(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
 static ngx_msec_t ngx_http_vlm_backoff(ngx_http_vlm_engine_t *eng);
@@ -43,6 +45,10 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
 
     eng = mcf->engines.elts;
 
+    if (ngx_http_vlm_assign(cycle, eng, mcf->engines.nelts) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     for (i = 0; i < mcf->engines.nelts; i++) {
 
         ngx_http_vlm_designate(cycle, eng[i]);
@@ -53,6 +59,45 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
 
         if (ngx_http_vlm_own(cycle, eng[i]) != NGX_OK) {
             return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * A worker for each engine, while there are enough.  An engine thread does not
+ * return while there is work, so two of one worker cannot share a pool.
+ */
+
+static ngx_int_t
+ngx_http_vlm_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t **eng,
+    ngx_uint_t n)
+{
+    ngx_uint_t        i, k, workers;
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    workers = ccf->master && ccf->worker_processes > 0
+              ? (ngx_uint_t) ccf->worker_processes : 1;
+
+    for (i = 0; i < n; i++) {
+        eng[i]->worker = i % workers;
+
+        for (k = 0; k < i; k++) {
+
+            if (eng[k]->worker == eng[i]->worker
+                && eng[k]->pool == eng[i]->pool)
+            {
+                ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                              "vlm_engine \"%V\" needs a thread_pool of its "
+                              "own: with worker_processes %ui it is in one "
+                              "worker with \"%V\"", &eng[i]->name, workers,
+                              &eng[k]->name);
+                return NGX_ERROR;
+            }
         }
     }
 
