@@ -7,7 +7,6 @@
  */
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "ops/kernels.h"
 
@@ -61,13 +60,11 @@ temper(float *logits, uint32_t V, float temperature)
 }
 
 
-static int
-by_logit_descending(const void *a, const void *b)
+/* Of equal ones the last id is the smaller. */
+static inline int
+below(const vlm_candidate_t *a, const vlm_candidate_t *b)
 {
-    const vlm_candidate_t  *x = a, *y = b;
-
-    return x->logit != y->logit ? (x->logit < y->logit ? 1 : -1)
-                                : (x->id > y->id) - (x->id < y->id);
+    return a->logit != b->logit ? a->logit < b->logit : a->id > b->id;
 }
 
 
@@ -85,11 +82,11 @@ sift_down(vlm_candidate_t *heap, uint32_t n, uint32_t i)
             break;
         }
 
-        if (child + 1 < n && heap[child + 1].logit < heap[child].logit) {
+        if (child + 1 < n && below(&heap[child + 1], &heap[child])) {
             child++;
         }
 
-        if (heap[child].logit >= moved.logit) {
+        if (!below(&heap[child], &moved)) {
             break;
         }
 
@@ -101,7 +98,19 @@ sift_down(vlm_candidate_t *heap, uint32_t n, uint32_t i)
 }
 
 
-/* A heap of the k largest, smallest on top: its top is the bar. */
+/* The smallest on top. */
+static void
+make_heap(vlm_candidate_t *heap, uint32_t n)
+{
+    uint32_t  i;
+
+    for (i = n / 2; i-- > 0; /* void */) {
+        sift_down(heap, n, i);
+    }
+}
+
+
+/* A heap of the k largest: its top is the bar. */
 static void
 keep_top_k(float *logits, uint32_t V, uint32_t k, vlm_candidate_t *heap)
 {
@@ -116,9 +125,7 @@ keep_top_k(float *logits, uint32_t V, uint32_t k, vlm_candidate_t *heap)
         heap[i] = (vlm_candidate_t) { logits[i], i };
     }
 
-    for (i = k / 2; i-- > 0; /* void */) {
-        sift_down(heap, k, i);
-    }
+    make_heap(heap, k);
 
     for (i = k; i < V; i++) {
         if (logits[i] > heap[0].logit) {
@@ -137,9 +144,12 @@ keep_top_k(float *logits, uint32_t V, uint32_t k, vlm_candidate_t *heap)
 }
 
 
-/* From the smallest up, those whose probabilities add up to at most 1 - p go; the largest stays. */
+/*
+ * From the smallest up, those whose probabilities add up to at most 1 - p go; the largest stays.
+ * Logits are at most 0, the largest is 0.  (No qsort(): libc's allocates.)
+ */
 static void
-keep_top_p(float *logits, uint32_t V, float p, vlm_candidate_t *sorted)
+keep_top_p(float *logits, uint32_t V, float p, vlm_candidate_t *heap)
 {
     double    sum, rest;
     uint32_t  i, n;
@@ -148,31 +158,24 @@ keep_top_p(float *logits, uint32_t V, float p, vlm_candidate_t *sorted)
         return;
     }
 
-    n = 0;
-
-    for (i = 0; i < V; i++) {
+    for (sum = 0, n = 0, i = 0; i < V; i++) {
         if (logits[i] != -INFINITY) {
-            sorted[n++] = (vlm_candidate_t) { logits[i], i };
+            heap[n++] = (vlm_candidate_t) { logits[i], i };
+            sum += exp(logits[i]);
         }
     }
 
-    qsort(sorted, n, sizeof(*sorted), by_logit_descending);
+    make_heap(heap, n);
 
-    sum = 0;
-
-    for (i = 0; i < n; i++) {
-        sum += exp((double) sorted[i].logit - sorted[0].logit);
-    }
-
-    rest = 0;
-
-    for (i = n; i-- > 1; /* void */) {
-        rest += exp((double) sorted[i].logit - sorted[0].logit) / sum;
+    for (rest = 0; n > 1; /* void */) {
+        rest += exp(heap[0].logit) / sum;
         if (rest > 1 - (double) p) {
             break;
         }
 
-        logits[sorted[i].id] = -INFINITY;
+        logits[heap[0].id] = -INFINITY;
+        heap[0] = heap[--n];
+        sift_down(heap, n, 0);
     }
 }
 
