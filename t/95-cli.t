@@ -45,8 +45,8 @@ for my $shape (sort keys %LEAST) {
     system($RANDOM, "bench/shapes/$shape.json", $dir, qw(--values none --shards 3)) == 0
         or BAIL_OUT("$RANDOM failed");
     $plan = decode_json((vlm('plan', $dir, '--json'))[1]);
-    cmp_ok(abs($plan->{weights} / $LEAST{$shape} - 1), '<', 0.002, "the $shape's weights");
-    cmp_ok($plan->{vision}, '>', 660_000_000, "the $shape's tower");
+    cmp_ok(abs($plan->{weights} / $LEAST{$shape} - 1), '<', 0.002, "the weights of the $shape");
+    cmp_ok($plan->{vision}, '>', 660_000_000, "the tower of the $shape");
 }
 
 ($rc, $out) = vlm('plan', 'build/no-such-directory');
