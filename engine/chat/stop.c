@@ -17,6 +17,7 @@ size_t
 vlm_stop_scan(const char *text, size_t bytes, size_t clear, char *const *stop, size_t n, int last,
               int *hit)
 {
+    int     held;
     size_t  at, i, len;
 
     *hit = 0;
@@ -24,17 +25,23 @@ vlm_stop_scan(const char *text, size_t bytes, size_t clear, char *const *stop, s
     /* The first place where a stop string begins, whole or as far as the text goes. */
 
     for (at = clear; at < bytes; at++) {
-        for (i = 0; i < n; i++) {
+        for (held = 0, i = 0; i < n; i++) {
             len = strlen(stop[i]);
 
             if (len == 0 || !begins(text + at, bytes - at, stop[i], len)) {
                 continue;
             }
 
-            if (bytes - at >= len || !last) {
-                *hit = bytes - at >= len;
+            if (bytes - at >= len) {
+                *hit = 1;
                 return at;
             }
+
+            held = !last;
+        }
+
+        if (held) {
+            return at;
         }
     }
 
