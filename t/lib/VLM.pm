@@ -34,6 +34,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # model      checkpoint directory; the demo model
 # workers    worker_processes
 # listen     more words for listen: "reuseport"
+# store      more words for store: "max=1m"
 # main, http, server                   more lines there
 sub new {
     my ($class, %conf) = @_;
@@ -44,6 +45,7 @@ sub new {
         model   => "$ROOT/demo/model",
         workers => 1,
         listen  => '',
+        store   => '',
         main    => '',
         http    => '',
         server  => '',
@@ -150,7 +152,7 @@ $self->{http}
 
     vlm_engine live {
         model $self->{model};
-        store $self->{dir}/store;
+        store $self->{dir}/store $self->{store};
 $self->{engine}
     }
 
@@ -242,6 +244,20 @@ sub busy {
         my $line = $self->health->{queue} || {};
         return ($line->{running} // -1) == $running
                && (!defined $waiting || ($line->{waiting} // -1) == $waiting);
+    });
+}
+
+
+# Waits until the server has taken this request on: what is begun after that
+# has arrived later, whichever worker accepts it.
+sub taken {
+    my ($self, $request) = @_;
+
+    return wait_for(30, sub {
+        my $line = $self->health->{queue} || {};
+        $self->drain($request);
+        return $request->done || length $request->{raw}
+               || ($line->{running} || 0) + ($line->{waiting} || 0) > 0;
     });
 }
 

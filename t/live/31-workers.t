@@ -43,13 +43,25 @@ sub parallel {
 
     is(scalar(grep { $_->{code} eq '200' } @answers), 10,
        "$name: ten at once in one session");
-    is(join(' ', map { $_->{json}{turn_number} // '-' } @answers),
-       join(' ', map { 2 * $_ } 1 .. 10), "$name: in their order");
+    is(join(' ', sort { $a <=> $b } map { $_->{json}{turn_number} // 0 } @answers),
+       join(' ', map { 2 * $_ } 1 .. 10), "$name: each is a turn of its own");
+
+    # Several workers accept in no order: theirs is the one that counts.
+    my @said;
+
+    for my $i (1 .. 10) {
+        $said[($answers[$i - 1]{json}{turn_number} // 0) / 2] = "question $i";
+    }
+
+    shift @said;
+
+    is(join(' ', @said), join(' ', map { "question $_" } 1 .. 10),
+       "$name: in the order of their sending") if $s->{workers} == 1;
 
     my $history = $s->get("/api/history/$name-ten")->{json} || [];
 
     is(join(' ', map { $_->{content} } grep { $_->{role} eq 'user' } @$history),
-       join(' ', map { "question $_" } 1 .. 10), "$name: stored in their order");
+       join(' ', @said), "$name: stored in the order of their turns");
 
     return (@answers);
 }

@@ -20,7 +20,7 @@ my $other = $s->upload('t/fidelity/pictures/61x117.png');
 
 for my $i (1 .. 10) {
     my $first = $s->begin_chat("s$i", 'How many cups are there?', image => $picture);
-    sleep 0.005;
+    $s->taken($first);
     my $second = $s->begin_chat("s$i", 'And where is it?');
 
     my @r = $s->end_all(60, $first, $second);
@@ -37,6 +37,7 @@ for my $i (1 .. 3) {
     $s->chat("f$i", 'hi', image => $picture);
 
     my $first = $s->begin_chat("f$i", 'hi', image => 'nothing.png');
+    $s->taken($first);
     my $second = $s->begin_chat("f$i", 'hi');
     my @r = $s->end_all(60, $first, $second);
 
@@ -44,7 +45,11 @@ for my $i (1 .. 3) {
     is($r[1]{json}{turn_number}, 4, 'and is the second turn');
 }
 
-# The first leaves: the same.
+# The first leaves: the same.  One worker accepts in the order of connecting.
+ok($s->stop, 'the server stops in time');
+$s->{workers} = 1;
+$s->start->ready;
+
 for my $i (1 .. 5) {
     my $first = $s->begin_chat("l$i", 'hi', image => $picture);
     my $second = $s->begin_chat("l$i", 'hi', image => $other);

@@ -1,0 +1,119 @@
+# The store behind several workers: what one makes all see; who leaves in the
+# middle leaves nothing behind; what nobody used for long is removed.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Test::More;
+use Time::HiRes qw(sleep);
+use VLM;
+
+my $s = VLM->new(name => 'store', workers => 4, store => 'expires=1h max=1m',
+                 listen => 'reuseport',
+                 engine => 'thinking off; max_tokens 4;');
+
+sub form {
+    my ($name, $data) = @_;
+
+    return ("--xxxx\r\nContent-Disposition: form-data; name=\"file\"; "
+            . "filename=\"$name\"\r\n\r\n$data\r\n--xxxx--\r\n",
+            { 'Content-Type' => 'multipart/form-data; boundary=xxxx' });
+}
+
+sub upload {
+    my ($name, $data) = @_;
+
+    return $s->begin('POST', '/api/upload', form($name, $data))->end->{json}
+           || {};
+}
+
+sub files {
+    my @files = glob "$s->{dir}/$_[0]";
+
+    return scalar @files;
+}
+
+# Before anything else, so that the first look of the server finds it: old
+# files, of which a session shows one.
+
+$s->start;
+
+my $old = upload('old.png', 'o' x 1000);
+my $kept = $s->upload('t/fidelity/pictures/40x30.png');
+
+utime time - 7200, time - 7200, "$s->{dir}/store/uploads/$_"
+    for $old->{filename}, $kept;
+
+is($s->chat('keeps', 'hi', image => $kept)->{code}, 200, 'a session has one');
+
+# ---- any worker -------------------------------------------------------------
+
+my (%made, %seen, %workers);
+
+for (1 .. 40) {
+    my $r = $s->post('/api/session');
+
+    $made{$r->{json}{session_id} || 'none'} = 1;
+    $workers{$r->{headers}{'x-worker'} || 0} = 1;
+}
+
+is(scalar keys %made, 40, 'forty sessions have forty names');
+cmp_ok(scalar keys %workers, '>', 1, 'more than one worker made them');
+
+for my $id (keys %made) {
+    my $r = $s->get("/api/history/$id");
+
+    $seen{$id} = 1 if $r->{code} eq '200' && $r->{body} eq "[]\n";
+}
+
+is(scalar keys %seen, 40, 'each is known to whichever worker is asked');
+is($s->health->{active_sessions}, 41, 'all are counted');
+
+my %same = map { upload('same.png', 's' x 5000)->{filename} => 1 } 1 .. 20;
+
+is(scalar keys %same, 1, 'the same file, sent to all of them, is kept once');
+
+my @at_once = map {
+    $s->begin('POST', '/api/upload', form('at-once.png', 'a' x 50_000))
+} 1 .. 20;
+
+is(scalar(grep { $_->{code} eq '200' } $s->end_all(30, @at_once)), 20,
+   'twenty at once');
+
+# ---- who leaves -------------------------------------------------------------
+
+my @before = $s->workers;
+
+for my $i (1 .. 150) {
+    my ($body, $headers) = form("leaver-$i.png", 'l' x 100_000);
+
+    # some while they send, some while a thread writes their file
+    $body = substr $body, 0, $i * 900 if $i % 3 == 0;
+    $headers->{'Content-Length'} = 100_100 if $i % 3 == 0;
+
+    my $r = $i % 5 == 1 ? $s->begin('POST', '/api/session')
+                        : $s->begin('POST', '/api/upload', $body, $headers);
+    sleep 0.001 * ($i % 4);
+    $r->leave;
+}
+
+is($s->post('/api/session')->{code}, 200, 'the next is served');
+
+ok(VLM::wait_for(5, sub { !files("store/uploads/.*.tmp") }),
+   'no half-written file is left');
+is(join(' ', $s->workers), join(' ', @before), 'the workers are the same');
+ok(VLM::wait_for(5, sub { !files("client_body/*") }),
+   'no body is left');
+
+# ---- what is removed --------------------------------------------------------
+
+ok($s->log_has(qr/removed from the store: 0 sessions, 1 files of 1000 bytes/,
+               15), 'what nobody used for an hour is removed');
+is($s->get($old->{url})->{code}, 404, 'and not to be had');
+is($s->get("/uploads/$kept")->{code}, 200, 'but not what a session shows');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log();
+
+done_testing();
