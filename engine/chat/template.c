@@ -252,6 +252,12 @@ write_picture(vlm_writer_t *w, vlm_picture_t *p)
         return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures", MAX_PICTURES);
     }
 
+    for (i = 0; i < w->n_pictures; i++) {
+        if (w->picture[i] == p) {
+            return vlm_fail(w->err, VLM_EINPUT, "a picture stands in the prompt twice");
+        }
+    }
+
     if (write_control(w, w->t->vision_start) != 0) {
         return -1;
     }
