@@ -43,7 +43,7 @@ my $RANDOM = dirname($VLM) . '/random-checkpoint';
 for my $shape (sort keys %LEAST) {
     my $dir = "build/fidelity/shape-$shape";
     system($RANDOM, "bench/shapes/$shape.json", $dir, qw(--values none --shards 3)) == 0
-        or BAIL_OUT("$RANDOM failed");
+        or die "$RANDOM failed\n";
     $plan = decode_json((vlm('plan', $dir, '--json'))[1]);
     cmp_ok(abs($plan->{weights} / $LEAST{$shape} - 1), '<', 0.002, "the weights of the $shape");
     cmp_ok($plan->{vision}, '>', 660_000_000, "the tower of the $shape");
