@@ -285,10 +285,8 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
     vlm_stat(eng->vlm, &st);
 
     ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
-                  "vlm_engine \"%V\": model loaded, %uLm, %s%s%s%s",
-                  &eng->name, ngx_http_vlm_mib(st.plan.total), st.device,
-                  st.reason[0] ? " (" : "", st.reason,
-                  st.reason[0] ? ")" : "");
+                  "vlm_engine \"%V\": model loaded, %uLm, %s",
+                  &eng->name, ngx_http_vlm_mib(st.plan.total), st.device);
 }
 
 
