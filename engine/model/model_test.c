@@ -1,0 +1,390 @@
+/*
+ * The model over a tiny checkpoint: how a prompt is cut, which slot it has and what was there
+ * before change no bit of what comes out.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/type.h"
+#include "run/fixture.h"
+
+#define SLOTS  3
+
+static vlm_t  *v;
+
+
+static int
+open_engine(void **state)
+{
+    vlm_conf_t  conf;
+
+    (void) state;
+
+    vlm_tiny_conf(&conf);
+    conf.slots = SLOTS;
+    v = vlm_tiny_open(&conf);
+
+    return 0;
+}
+
+
+static int
+close_engine(void **state)
+{
+    (void) state;
+    vlm_close(v);
+
+    return 0;
+}
+
+
+/* Rows [first, end) of a prompt in a slot, whose cache has those before. */
+static void
+forward(const vlm_prompt_t *p, uint32_t slot, uint32_t first, uint32_t end)
+{
+    uint32_t      i, source;
+    vlm_batch_t   b;
+    vlm_rows_t   *rows = &v->sched.rows;
+    vlm_model_t  *m = &v->sched.model;
+
+    vlm_rows_clear(rows);
+    vlm_rows_sequence(rows, slot, first);
+
+    for (i = first; i < end; i++) {
+        source = p->source[i] == VLM_NONE ? VLM_NONE : p->source[i] + slot * m->vision.cells;
+        vlm_rows_add(rows, p->token[i], source, p->pos + 3 * (size_t) i);
+    }
+
+    vlm_rows_pick(rows, NULL);
+    vlm_rows_put(rows, v->ops, v->device, m->work.ids, m->work.pick, &b);
+    assert_int_equal(vlm_text_forward(m, &b, NULL, NULL), 0);
+    vlm_text_head(m, &b);
+}
+
+
+static void
+encode(const vlm_prompt_t *p, uint32_t slot, uint32_t blocks)
+{
+    int           done;
+    uint32_t      turns;
+    vlm_model_t  *m = &v->sched.model;
+
+    vlm_vision_begin(m, p->picture[0]);
+    turns = 0;
+
+    do {
+        done = vlm_vision_blocks(m, blocks);
+        turns++;
+    } while (!done);
+
+    assert_int_equal(turns, (m->config.vision.depth + blocks - 1) / blocks);
+    vlm_vision_end(m, slot);
+}
+
+
+/* The logits after the last row of a prompt that is read `slice` rows at a time. */
+static float *
+logits_of(const vlm_prompt_t *p, uint32_t slot, uint32_t slice)
+{
+    float     *copy;
+    size_t     bytes;
+    uint32_t   first, n;
+
+    bytes = v->config.text.vocab * sizeof(float);
+
+    for (first = 0; first < p->n; first += n) {
+        n = p->n - first < slice ? p->n - first : slice;
+        forward(p, slot, first, first + n);
+    }
+
+    copy = malloc(bytes);
+    memcpy(copy, v->sched.model.work.logits, bytes);
+
+    return copy;
+}
+
+
+static void
+a_prompt_may_be_read_in_slices_of_any_length_and_in_any_slot(void **state)
+{
+    float                  *want, *got;
+    uint32_t                i, slot;
+    vlm_prompt_t           *p;
+    static const uint32_t   slices[] = { 1, 2, 7, 31, 255 };
+
+    (void) state;
+
+    p = vlm_tiny_prompt(v, "Is the cup on the table, or is it below the table?", 1);
+    assert_true(p->n < 256);
+    encode(p, 0, 100);
+    want = logits_of(p, 0, 256);
+
+    for (i = 0; i < 5; i++) {
+        slot = i % SLOTS;
+        encode(p, slot, 1 + i);
+        got = logits_of(p, slot, slices[i]);
+        assert_memory_equal(got, want, v->config.text.vocab * sizeof(float));
+        free(got);
+    }
+
+    free(want);
+    vlm_prompt_free(p);
+}
+
+
+/* Rows of three sequences in one call: each is what it is alone. */
+static void
+sequences_in_one_call_do_not_see_each_other(void **state)
+{
+    size_t         V;
+    float         *want[SLOTS];
+    uint32_t       s, i;
+    vlm_batch_t    b;
+    vlm_rows_t    *rows = &v->sched.rows;
+    vlm_model_t   *m = &v->sched.model;
+    vlm_prompt_t  *p[SLOTS];
+
+    (void) state;
+
+    V = v->config.text.vocab;
+
+    for (s = 0; s < SLOTS; s++) {
+        p[s] = vlm_tiny_prompt(v, s == 0 ? "One." : s == 1 ? "Two or more?" : "3", 0);
+        want[s] = logits_of(p[s], s, 256);
+    }
+
+    vlm_rows_clear(rows);
+
+    for (s = 0; s < SLOTS; s++) {
+        vlm_rows_sequence(rows, SLOTS - 1 - s, 0);
+
+        for (i = 0; i < p[s]->n; i++) {
+            vlm_rows_add(rows, p[s]->token[i], VLM_NONE, p[s]->pos + 3 * (size_t) i);
+        }
+
+        vlm_rows_pick(rows, NULL);
+    }
+
+    vlm_rows_put(rows, v->ops, v->device, m->work.ids, m->work.pick, &b);
+    assert_int_equal(vlm_text_forward(m, &b, NULL, NULL), 0);
+    vlm_text_head(m, &b);
+
+    for (s = 0; s < SLOTS; s++) {
+        assert_memory_equal(m->work.logits + s * V, want[s], V * sizeof(float));
+        free(want[s]);
+        vlm_prompt_free(p[s]);
+    }
+}
+
+
+/* Work memory is painted: what a picture or a prompt left there must not be read. */
+static void
+what_was_in_memory_before_does_not_matter(void **state)
+{
+    float         *want, *got;
+    uint64_t       cells;
+    vlm_model_t   *m = &v->sched.model;
+    vlm_prompt_t  *p;
+
+    (void) state;
+
+    p = vlm_tiny_prompt(v, "Is the cup on the table?", 1);
+    encode(p, 1, 100);
+    want = logits_of(p, 1, 50);
+
+    cells = (uint64_t) SLOTS * m->vision.cells * m->config.text.hidden;
+    memset(m->vision.features, 0xff, v->ops->act_bytes(cells));
+    memset(m->kv.k, 0xff, (size_t) m->kv.layers * SLOTS * m->kv.heads * m->kv.context
+                          * m->kv.head_dim * vlm_type_bytes(m->kv.type));
+    memset(m->kv.v, 0xff, (size_t) m->kv.layers * SLOTS * m->kv.heads * m->kv.context
+                          * m->kv.head_dim * vlm_type_bytes(m->kv.type));
+    memset(m->work.x, 0xff, (size_t) VLM_SLICE * m->config.text.hidden * sizeof(float));
+    memset(m->vision.x, 0xff, m->vision.cells * 4 * m->config.vision.hidden * sizeof(float));
+    memset(m->vision.o, 0xff, m->vision.cells * 4 * m->config.vision.hidden * sizeof(float));
+    memset(m->work.scratch, 0xff, v->ops->scratch_bytes(v->device, &m->need));
+
+    encode(p, 1, 1);
+    got = logits_of(p, 1, 50);
+    assert_memory_equal(got, want, v->config.text.vocab * sizeof(float));
+
+    memset(m->vision.features, 0, v->ops->act_bytes(cells));
+    free(want);
+    free(got);
+    vlm_prompt_free(p);
+}
+
+
+static int
+quit_at(void *data)
+{
+    return --*(int *) data < 0;
+}
+
+
+static void
+a_pass_can_be_left_between_layers(void **state)
+{
+    int            left;
+    uint32_t       layers;
+    vlm_batch_t    b;
+    vlm_rows_t    *rows = &v->sched.rows;
+    const int32_t  pos[3] = { 0, 0, 0 };
+
+    (void) state;
+
+    layers = v->config.text.layers;
+    vlm_rows_clear(rows);
+    vlm_rows_sequence(rows, 0, 0);
+    vlm_rows_add(rows, 5, VLM_NONE, pos);
+    vlm_rows_put(rows, v->ops, v->device, v->sched.model.work.ids, v->sched.model.work.pick, &b);
+
+    left = (int) layers - 1;
+    assert_int_equal(vlm_text_forward(&v->sched.model, &b, quit_at, &left), -1);
+    left = (int) layers;
+    assert_int_equal(vlm_text_forward(&v->sched.model, &b, quit_at, &left), 0);
+}
+
+
+static void
+logits_of_every_position_are_those_of_each_prefix(void **state)
+{
+    float         *all, *one;
+    uint32_t       V, n;
+    vlm_err_t      err = { VLM_OK, "" };
+    vlm_prompt_t  *p;
+
+    (void) state;
+
+    p = vlm_tiny_prompt(v, "A red box.", 0);
+    assert_int_equal(vlm_logits(v, p, &all, &V, &err), 0);
+    assert_int_equal(V, v->config.text.vocab);
+
+    for (n = 1; n <= p->n; n += 5) {
+        forward(p, 1, 0, n);
+        one = v->sched.model.work.logits;
+        assert_memory_equal(all + (size_t) (n - 1) * V, one, V * sizeof(float));
+    }
+
+    free(all);
+    vlm_prompt_free(p);
+}
+
+
+/* ---- checkpoints that are not what config.json says ------------------------------------------- */
+
+/* A directory with the tiny checkpoint's files and a config.json in which one word is another. */
+static void
+changed_checkpoint(char *dir, const char *from, const char *to)
+{
+    char         path[300], target[4096], *at;
+    size_t       i;
+    FILE        *f;
+    vlm_err_t    err = { VLM_OK, "" };
+    vlm_file_t   config;
+    const char  *links[] = {
+        "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json",
+        "preprocessor_config.json"
+    };
+
+    assert_non_null(mkdtemp(dir));
+
+    for (i = 0; i < 5; i++) {
+        assert_non_null(realpath(CHECKPOINT, target));
+        (void) snprintf(target + strlen(target), sizeof(target) - strlen(target), "/%s", links[i]);
+        (void) snprintf(path, sizeof(path), "%s/%s", dir, links[i]);
+        assert_int_equal(symlink(target, path), 0);
+    }
+
+    assert_int_equal(vlm_file_open(&config, CHECKPOINT "/config.json", 0, &err), 0);
+    assert_true(config.bytes < sizeof(target));
+    memcpy(target, config.data, config.bytes);
+    target[config.bytes] = '\0';
+    vlm_file_close(&config);
+
+    at = strstr(target, from);
+    assert_non_null(at);
+    (void) snprintf(path, sizeof(path), "%s/config.json", dir);
+    f = fopen(path, "w");
+    fprintf(f, "%.*s%s%s", (int) (at - target), target, to, at + strlen(from));
+    fclose(f);
+}
+
+
+static void
+remove_checkpoint(const char *dir)
+{
+    char  command[300];
+
+    (void) snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+
+static void
+a_tensor_that_is_not_as_config_json_says_is_named_with_both_shapes(void **state)
+{
+    char         dir[64];
+    size_t       i;
+    vlm_err_t    err;
+    vlm_conf_t   conf;
+    vlm_plan_t   plan;
+    const struct {
+        const char  *from, *to, *tensor, *numbers;
+    } cases[] = {
+        { "\"intermediate_size\": 96", "\"intermediate_size\": 97", "gate_proj", "97" },
+        { "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "layers.2", "" },
+        { "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", "layers.1", "" },
+        { "\"depth\": 2", "\"depth\": 3", "blocks.2", "" },
+        { "\"vocab_size\": 600", "\"vocab_size\": 608", "embed_tokens", "608" },
+        { "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "k_proj", "64" },
+        { "\"spatial_merge_size\": 2", "\"spatial_merge_size\": 1", "merger", "" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        strcpy(dir, "/tmp/vlm-model-XXXXXX");
+        changed_checkpoint(dir, cases[i].from, cases[i].to);
+
+        memset(&err, 0, sizeof(err));
+        vlm_tiny_conf(&conf);
+        conf.model = dir;
+
+        if (vlm_plan(&conf, &plan, &err) == 0) {
+            fail_msg("%s is taken", cases[i].to);
+        }
+
+        assert_int_equal(err.code, VLM_EMODEL);
+
+        if (strstr(err.text, cases[i].tensor) == NULL
+            || strstr(err.text, cases[i].numbers) == NULL)
+        {
+            fail_msg("%s: \"%s\"", cases[i].to, err.text);
+        }
+
+        remove_checkpoint(dir);
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_prompt_may_be_read_in_slices_of_any_length_and_in_any_slot),
+        cmocka_unit_test(sequences_in_one_call_do_not_see_each_other),
+        cmocka_unit_test(what_was_in_memory_before_does_not_matter),
+        cmocka_unit_test(a_pass_can_be_left_between_layers),
+        cmocka_unit_test(logits_of_every_position_are_those_of_each_prefix),
+        cmocka_unit_test(a_tensor_that_is_not_as_config_json_says_is_named_with_both_shapes)
+    };
+
+    return cmocka_run_group_tests(tests, open_engine, close_engine);
+}
