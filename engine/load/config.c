@@ -208,7 +208,7 @@ read_rope(const reader_t *r, vlm_text_config_t *t)
 
     for (i = 0, e = vlm_json_first(section.j); i < 3; i++, e = vlm_json_next(e)) {
         s.j = e;
-        snprintf(s.path, sizeof(s.path), "%.70s[%d]", section.path, i);
+        snprintf(s.path, sizeof(s.path), "%.60s[%d]", section.path, i);
         if (whole(r, s, 0, MAX_HEAD_DIM / 2, &t->mrope_section[i]) != 0) {
             return -1;
         }
