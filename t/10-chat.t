@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 144;
+plan tests => repeat_each() * 160;
 
 run_tests();
 
@@ -243,3 +243,46 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 [200, 200]
 --- response_body_like eval
 [qr/"turn_number":2\}/, qr/"turn_number":4\}/]
+
+
+
+=== TEST 21: a picture inside the request
+--- request eval
+[map { main::chat(session_id => $_->[0], image => $_->[1]) }
+ ['a', 'data:image/png;base64,' . main::base64(main::picture('40x30.png'))],
+ ['b', 'data:image/jpeg;base64,' . main::base64(main::picture('40x30.png'))],
+ ['c', 'data:image/png;base64,****'], ['d', 'data:image/png;base64,'], ['e', 'data:,x']]
+--- error_code eval
+[200, 200, 400, 400, 400]
+--- response_body_like eval
+[(qr/"turn_number":2\}/) x 2, (qr/"error":".+"/) x 3]
+
+
+
+=== TEST 22: what a request took is there for the log
+--- http_config eval
+$::Http . <<'_EOC_'
+    log_format vlm '[$uri] q=$vlm_queue_time t=$vlm_ttft p=$vlm_prompt_tokens c=$vlm_completion_tokens f=$vlm_finish_reason s=$vlm_session.';
+    access_log logs/access.log vlm;
+_EOC_
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("40x30.png")]]
+--- request eval
+main::chat(image => 'cup.png', session_id => 'mine')
+--- response_body_like: "turn_number":2
+--- access_log eval
+[qr/^\[\/api\/chat\] q=\d+\.\d{3} t=\d+\.\d{3} p=\d+ c=\d+ f=(?:stop|length) s=mine\.$/]
+
+
+
+=== TEST 23: and absent from what is no request of the engine's
+--- http_config eval
+$::Http . <<'_EOC_'
+    log_format vlm '[$uri] q=$vlm_queue_time t=$vlm_ttft p=$vlm_prompt_tokens c=$vlm_completion_tokens f=$vlm_finish_reason s=$vlm_session.';
+    access_log logs/access.log vlm;
+_EOC_
+--- request
+GET /api/tasks
+--- response_body_like: tasks
+--- access_log
+[/api/tasks] q=- t=- p=- c=- f=- s=-.

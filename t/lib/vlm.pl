@@ -55,6 +55,12 @@ sub picture {
 }
 
 
+sub base64 {
+    require MIME::Base64;
+    return MIME::Base64::encode_base64($_[0], '');
+}
+
+
 # Parts are [name, file name or undef, data].
 sub multipart {
     my (@parts) = @_;

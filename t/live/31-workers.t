@@ -98,6 +98,49 @@ is_deeply([sort { $a <=> $b } keys %seen], [$four->workers],
           'they are the four that there are');
 
 
+# ---- what stands in http{} is the user's, not the hop's --------------------
+
+my $strict = VLM->new(name => 'workers-http', workers => 3, listen => 'reuseport',
+                      engine => $ENGINE, server => 'add_header X-Once yes always;',
+                      http => <<'_EOC_');
+    allow 127.0.0.1;
+    deny all;
+    gzip on;
+    gzip_types application/json;
+    gzip_min_length 1;
+    client_body_buffer_size 1k;
+    error_page 404 /nowhere.html;
+    proxy_buffering on;
+    proxy_set_header X-Other 1;
+    proxy_read_timeout 1ms;
+_EOC_
+
+$strict->start->ready;
+$picture = $strict->upload('t/fidelity/pictures/118x62.png');
+
+my @answers = $strict->end_all(60, map { $strict->begin_chat("s$_", 'How many cups are there?', image => $picture) } 1 .. 12);
+
+my %by = map { $_->{worker} // 0 => 1 } @answers;
+
+cmp_ok(scalar keys %by, '>', 1, 'several workers accepted');
+is(scalar(grep { $_->{code} eq '200' } @answers), 12, 'all were let in')
+    or diag(join ' ', map { $_->{code} } @answers);
+is(scalar(grep { 1 == (() = $_->{raw} =~ /^X-Once:/mg) } @answers), 12,
+   'a header of the user\'s is there once');
+unlike(join('', map { $_->{raw} } @answers), qr/^X-Vlm/mi, 'and none of ours');
+
+my $zipped = $strict->begin('POST', '/api/chat',
+    VLM::chat_body('z', 'How many cups are there?', image => $picture),
+    { 'Accept-Encoding' => 'gzip' })->end;
+
+is($zipped->{headers}{'content-encoding'}, 'gzip', 'an answer may be zipped');
+is(substr($zipped->{body}, 0, 2), "\x1f\x8b", 'and is, once');
+
+is($strict->stop, 1, 'the server stops in time');
+$strict->check_log;
+$picture = $four->upload('t/fidelity/pictures/118x62.png');
+
+
 # ---- one that has not the model dies ---------------------------------------
 
 my $designated = $four->designated;
@@ -110,7 +153,7 @@ my @others = map { $four->begin_chat("others$_", 'How many cups are there?',
 
 kill 'KILL', $victim;
 
-my @answers = $four->end_all(60, @others);
+@answers = $four->end_all(60, @others);
 my @lost = grep { $_->{code} ne '200' } @answers;
 
 # What the dead worker had accepted is lost with it, and nothing else.
