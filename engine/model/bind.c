@@ -155,7 +155,8 @@ load_linear(vlm_source_t *s)
     uint64_t     need;
     vlm_bind_t  *b = s->b;
 
-    need = vlm_mul(vlm_mul(vlm_threads_count(b->threads), PANEL), s->w->K) * sizeof(float);
+    need = vlm_mul(vlm_mul(vlm_threads_count(b->threads), PANEL),
+                   vlm_mul(s->w->K, sizeof(float)));
 
     if (need > b->rows_room) {
         free(b->rows);

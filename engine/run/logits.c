@@ -16,6 +16,11 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
     uint64_t      bytes;
     vlm_model_t  *m = &v->sched.model;
 
+    if (p->n > v->conf.context) {
+        return vlm_fail(err, VLM_ELIMIT, "a prompt of %u tokens, the context has %u", p->n,
+                        v->conf.context);
+    }
+
     V = m->config.text.vocab;
     bytes = vlm_mul(vlm_mul(p->n, V), sizeof(float));
 
