@@ -569,6 +569,18 @@ ngx_http_vlm_chat_answer(ngx_http_vlm_ctx_t *ctx)
         ngx_http_vlm_json_put_int(&w, ctx->n_dropped);
     }
 
+    if ((uint64_t) ctx->picture.width * ctx->picture.height
+        > ctx->engine->conf.max_pixels)
+    {
+        /* coordinates in the answer are of this size */
+
+        ngx_http_vlm_json_put_key(&w, "image_resized");
+        ngx_http_vlm_json_open(&w, '[');
+        ngx_http_vlm_json_put_int(&w, ctx->picture.resized_width);
+        ngx_http_vlm_json_put_int(&w, ctx->picture.resized_height);
+        ngx_http_vlm_json_shut(&w, ']');
+    }
+
     ngx_http_vlm_json_put_key(&w, "output_image");
     ngx_http_vlm_json_put_null(&w);
 
