@@ -1,28 +1,136 @@
-"""Answers the evaluation's questions through transformers, greedily, as the server would."""
+"""Answers the evaluation's questions without a server, greedily: one token at a time with a key cache.
+
+The model is the training code's, which check.py compares with transformers; a batch is a few scenes with
+all their questions, so each picture is seen once.
+"""
 
 import os
 
 import torch
-from transformers import AutoTokenizer, Qwen2_5_VLForConditionalGeneration, Qwen2VLImageProcessor
 
-from check import FOLDER, prompt
-from questions import TASKS, wrap
+import export
+from batches import Encoder, patches_of
+from model import HEAD, SCALE, Model, rotate
+from questions import in_context, wrap
 from scenes import render
 
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "model")
+LONGEST = 64                            # tokens of an answer
 
-def ask_torch(items, folder=None, size=24):
-    """Fills in item["answer"], in batches of one task (so of like lengths)."""
+
+class Session:
+    """The keys and values of some pictures' prefixes [B, P] and of their questions [B, Q, room]."""
+
+    def __init__(self, model, pictures, questions, room):
+        B = len(pictures)
+        self.model, self.shape, self.room = model, (B, questions), room
+        fixed = [model.embed(torch.tensor(ids)).expand(B, -1, -1) for ids in (model.before, model.after)]
+        prefix = torch.cat((fixed[0], model.vision(pictures, torch.float32), fixed[1]), dim=1)
+        self.prefix, self.own = [], []
+        self.start = len(model.before) + 9 + len(model.after)
+        self.run(prefix[:, None], model.positions((), 1).expand(B, 1, -1, -1), None)
+        self.own = [[torch.zeros(B, questions, room, layer.kv, HEAD) for _ in range(2)] for layer in model.layers]
+
+    def run(self, x, at, index):
+        """x [B, Q, T, D] at positions `at`; stored at `index` [B, Q, T], or as the prefix where that is None."""
+        model, conf = self.model, self.model.conf
+        axis = torch.tensor([a for a, n in enumerate(conf["mrope_section"]) for _ in range(n)])
+        freq = conf["rope_theta"] ** (-torch.arange(HEAD // 2).float() * 2 / HEAD)
+        angle = at.float()[..., axis] * freq
+        angle = torch.cat((angle, angle), -1)[:, :, :, None]
+        for i, layer in enumerate(model.layers):
+            h = layer.norm1(x)
+            q, k = (rotate(f(h).unflatten(-1, (-1, HEAD)), angle.cos(), angle.sin()) for f in (layer.q, layer.k))
+            x = x + layer.o(self.attend(i, q, k, layer.v(h).unflatten(-1, (-1, HEAD)), index))
+            h = layer.norm2(x)
+            x = x + layer.down(torch.nn.functional.silu(layer.gate(h)) * layer.up(h))
+        return model.norm(x)
+
+    def attend(self, i, q, k, v, index):
+        T = q.shape[2]
+        if index is None:
+            self.prefix.append((k, v))
+            seen = torch.ones(T, T, dtype=torch.bool).tril()
+        else:
+            where = index[..., None, None].expand_as(k)
+            for store, new in zip(self.own[i], (k, v)):
+                store.scatter_(2, where, new)
+            k, v = (torch.cat((p.expand(-1, q.shape[1], -1, -1, -1), o), dim=2)
+                    for p, o in zip(self.prefix[i], self.own[i]))
+            P = k.shape[2] - self.room
+            seen = torch.arange(k.shape[2]) - P <= index[..., None]
+            seen = seen[:, :, None, None]                                   # [B, Q, 1, 1, T, P + room]
+        q = q.unflatten(3, (k.shape[3], -1)).permute(0, 1, 3, 4, 2, 5)      # [B, Q, kv, rep, T, HEAD]
+        k, v = (t.permute(0, 1, 3, 2, 4)[:, :, :, None] for t in (k, v))
+        scores = (q @ k.transpose(-1, -2) * SCALE).masked_fill(~seen, -1e30)
+        return (scores.softmax(-1) @ v).permute(0, 1, 4, 2, 3, 5).flatten(3)
+
+    def tokens(self, ids, index):
+        at = (index + self.start)[..., None].expand(-1, -1, -1, 3)
+        return self.run(self.model.embed(ids), at, index)
+
+
+@torch.no_grad()
+def answer(model, encoder, scenes, questions):
+    """Texts [B][Q] -> answers [B][Q]."""
+    ids = [[encoder.ids(t) + encoder.tail for t in row] for row in questions]
+    B, Q = len(ids), len(ids[0])
+    lengths = torch.tensor([[len(r) for r in row] for row in ids])
+    T = int(lengths.max())
+    padded = torch.tensor([[r + [encoder.pad] * (T - len(r)) for r in row] for row in ids])
+    pictures = torch.stack([torch.from_numpy(patches_of(render(s))) for s in scenes])
+    session = Session(model, pictures, Q, T + LONGEST)
+    hidden = session.tokens(padded, torch.arange(T).expand(B, Q, T))
+    last = hidden.gather(2, (lengths - 1)[..., None, None].expand(-1, -1, 1, hidden.shape[-1]))[:, :, 0]
+    found, done = [], torch.zeros(B, Q, dtype=torch.bool)
+    for step in range(LONGEST):
+        token = model.logits(last).argmax(-1)
+        done = done | (token == encoder.end) | (token == encoder.pad)
+        if done.all():
+            break
+        found.append(torch.where(done, encoder.pad, token))
+        last = session.tokens(token[..., None], (lengths + step)[..., None])[:, :, 0]
+    out = torch.stack(found, -1).tolist()
+    return [[encoder.tok.decode([t for t in row if t != encoder.pad]) for row in rows] for rows in out]
+
+
+def load(folder=None):
     folder = folder or FOLDER
-    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    model = Qwen2_5_VLForConditionalGeneration.from_pretrained(folder, torch_dtype=torch.float32).eval()
-    processor = Qwen2VLImageProcessor.from_pretrained(folder)
-    ordered = sorted(items, key=lambda i: TASKS.index(i["task"]))
-    for at in range(0, len(ordered), size):
-        some = ordered[at:at + size]
-        texts = [prompt(tokenizer, wrap(i["task"], i["text"])) for i in some]
-        inputs = tokenizer(texts, return_tensors="pt", padding=True)
-        inputs.update(processor([render(i["scene"]) for i in some], return_tensors="pt"))
-        with torch.no_grad():
-            out = model.generate(**inputs, max_new_tokens=64, do_sample=False)
-        for item, row in zip(some, out[:, inputs["input_ids"].shape[1]:]):
-            item["answer"] = tokenizer.decode(row, skip_special_tokens=True)
+    encoder = Encoder(os.path.join(folder, "tokenizer.json"))
+    model = Model(*encoder.prefix()).eval()
+    export.from_family(model, os.path.join(folder, "model.safetensors"))
+    return model, encoder
+
+
+def rounds_of(scenes, together):
+    """What is asked at once: all of a scene's questions, or the first ones, then the second ones, ..."""
+    if not together:
+        return [scenes]
+    return [[[row[i]] for row in scenes if i < len(row)] for i in range(max(map(len, scenes)))]
+
+
+def asked_text(item, earlier):
+    text = in_context([(e["text"], e["answer"]) for e in earlier[-5:]], item["text"]) if earlier else item["text"]
+    return wrap(item["task"], text)
+
+
+def ask_torch(items, folder=None, size=8, together=False):
+    """Fills in item["answer"]; the items of a scene are neighbours.  Together: they form one session."""
+    torch.set_num_threads(1)
+    model, encoder = load(folder)
+    scenes, earlier = [], {}
+    for item in items:
+        if not scenes or scenes[-1][0]["scene"] is not item["scene"]:
+            scenes.append([])
+        scenes[-1].append(item)
+    for rows in rounds_of(scenes, together):
+        rows.sort(key=len)              # rows of a batch have equally many questions
+        while rows:
+            some = [r for r in rows[:size] if len(r) == len(rows[0])]
+            rows = rows[len(some):]
+            texts = [[asked_text(i, earlier.get(id(i["scene"]), ())) for i in row] for row in some]
+            for row, answers in zip(some, answer(model, encoder, [r[0]["scene"] for r in some], texts)):
+                for item, text in zip(row, answers):
+                    item["answer"] = text
+                if together:
+                    earlier.setdefault(id(row[0]["scene"]), []).append(row[0])

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from questions import GENERAL, MIX, TASKS, WRAPPERS, ask, ask_any, in_context, wrap
+from questions import GENERAL, MIX, TASKS, WRAPPERS, ask, ask_any, in_context, matches, wrap
 from scenes import COLOURS, KINDS, SIZE, make_scene, render
 
 CELL = 28
@@ -28,6 +28,11 @@ def coordinates(obj):
     return list(obj["box"]) + list(obj["grasp"]) + list(obj["point"])
 
 
+def home_cell(obj):
+    x, y = obj["point"]
+    return min(8, y // CELL) * 9 + min(8, x // CELL)
+
+
 def cell_targets(scene):
     """What each of the 81 cells shows: kind, colour, centre flag, and its object's ten coordinates."""
     kind, colour, flag = (np.zeros(81, np.int64) for _ in range(3))
@@ -35,7 +40,7 @@ def cell_targets(scene):
     for obj in scene["objects"]:
         x1, y1, x2, y2 = obj["box"]
         px, py = obj["point"]
-        home = min(8, py // CELL) * 9 + min(8, px // CELL)
+        home = home_cell(obj)
         for cell in range(81):
             cx, cy = cell % 9 * CELL, cell // 9 * CELL
             wide = min(x2, cx + CELL) - max(x1, cx)
@@ -79,7 +84,7 @@ class Encoder:
         for i, token in enumerate(answer):
             if token in self.digits:
                 more = i + 1 < len(answer) and answer[i + 1] in self.digits
-                found.append(1.0 if more else 0.4)
+                found.append(1.0 if more else 0.8)
             else:
                 found.append(0.15 if token in self.marks else 1.0)
         return found + [0.2]
@@ -117,13 +122,14 @@ def context_question(scene, rng):
 
 def pack(scene, encoder, rng):
     """For each bucket: ids, weights [Q, T], the task codes [Q], where text and question end [Q, 2]
-    and the coordinates of the objects they are about [Q, 2, 10], -1 for none."""
+    the coordinates of the objects they are about [Q, 2, 10], -1 for none, and which cells hold a thing to
+    be counted [Q, 81], -1 where nothing is."""
     found = []
     for tasks, count, size in BUCKETS:
         ids = np.full((count, size), encoder.pad, np.int64)
         weights = np.zeros((count, size), np.float32)
         codes, ends = np.full(count, -1, np.int64), np.zeros((count, 2), np.int64)
-        about = np.full((count, 2, 10), -1, np.int64)
+        about, counted = np.full((count, 2, 10), -1, np.int64), np.full((count, 81), -1, np.int64)
         for i in range(count):
             for _ in range(8):
                 asked = context_question(scene, rng) if tasks == "context" else draw_question(tasks, scene, rng)
@@ -133,8 +139,11 @@ def pack(scene, encoder, rng):
                     codes[i] = CODES[asked[0]["task"]]
                     for j, obj in enumerate(asked[2].get("about", ())):
                         about[i, j] = np.clip(coordinates(obj), 0, SIZE - 1)
+                    if asked[0]["task"] in ("count", "presence"):
+                        counted[i] = 0
+                        counted[i, [home_cell(o) for o in matches(asked[0]["ref"], scene)]] = 1
                     break
-        found.append((ids, weights, codes, ends, about))
+        found.append((ids, weights, codes, ends, about, counted))
     return found
 
 
@@ -159,7 +168,7 @@ class Batches(torch.utils.data.IterableDataset):
                 if encoder:
                     packed.append(pack(scene, encoder, random.Random(at)))
             targets = [torch.from_numpy(np.stack(t)) for t in zip(*targets)]
-            buckets = [[torch.from_numpy(np.stack([p[b][i] for p in packed])) for i in range(5)]
+            buckets = [[torch.from_numpy(np.stack([p[b][i] for p in packed])) for i in range(6)]
                        for b in range(len(BUCKETS) if packed else 0)]
             yield torch.from_numpy(np.stack(patches)), targets, buckets
 

@@ -27,6 +27,7 @@ def prompt(tokenizer, text):
 
 
 def main():
+    torch.set_num_threads(1)            # threads that share a busy machine wait for each other
     encoder, tokenizer = Encoder(os.path.join(FOLDER, "tokenizer.json")), AutoTokenizer.from_pretrained(FOLDER)
     ours = Model(*encoder.prefix()).eval()
     export.from_family(ours, os.path.join(FOLDER, "model.safetensors"))

@@ -1,7 +1,8 @@
 """Asks 300 held-out scenes every task and says how often the answers are right.
 
   python eval.py                        through the server at http://127.0.0.1:5001
-  python eval.py --torch                through transformers, without a server
+  python eval.py --torch                through the training code, without a server
+  python eval.py --session              the eight questions of a scene in one session, each after the other
   python eval.py --json FILE            also writes the figures, and every wrong answer
 
 The scenes come in 150 pairs; a question is asked, in the same words, on both scenes of a pair, whose right
@@ -143,13 +144,14 @@ def upload(server, picture, name):
                 "multipart/form-data; boundary=" + mark)["filename"]
 
 
-def ask_server(server, items):
-    last, name = None, None
+def ask_server(server, items, together):
+    last, name, session = None, None, None
     for n, item in enumerate(items):
         scene = item["scene"]
         if scene is not last:
             last, name = scene, upload(server, render(scene), "scene-%d.png" % scene["seed"])
-        body = {"session_id": str(uuid.uuid4()), "message": item["text"], "image": name,
+            session = str(uuid.uuid4())
+        body = {"session_id": session if together else str(uuid.uuid4()), "message": item["text"], "image": name,
                 "task": item["task"], "enable_thinking": False}
         reply = post(server + "/api/chat", json.dumps(body).encode(), "application/json")
         item["answer"] = reply.get("answer") or reply.get("error", "")
@@ -183,7 +185,8 @@ def report(items):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--server", default="http://127.0.0.1:5001")
-    p.add_argument("--torch", action="store_true", help="ask transformers instead of a server")
+    p.add_argument("--torch", action="store_true", help="ask the training code instead of a server")
+    p.add_argument("--session", action="store_true", help="one session for each scene, not for each question")
     p.add_argument("--model", help="with --torch: another checkpoint directory")
     p.add_argument("--scenes", type=int, default=300)
     p.add_argument("--seed", type=int, default=SEED)
@@ -192,9 +195,9 @@ def main():
     items = items_of(make_pairs(args.scenes // 2, args.seed))
     if args.torch:
         from ask_torch import ask_torch
-        ask_torch(items, args.model)
+        ask_torch(items, args.model, together=args.session)
     else:
-        ask_server(args.server.rstrip("/"), items)
+        ask_server(args.server.rstrip("/"), items, args.session)
     for item in items:
         item["right"] = is_right(item["q"], item["solution"], item["answer"])
     figures, table = report(items)

@@ -17,6 +17,8 @@ class Heads(nn.Module):
     def __init__(self, width):
         super().__init__()
         self.query, self.key = nn.Linear(width, 2 * 64), nn.Linear(width, 64)
+        self.which = nn.Linear(width, 65)
+        self.apart = nn.ModuleList(nn.Linear(width, 2) for _ in range(2))
         self.about = nn.ModuleList(nn.Linear(width, 2 * 260) for _ in range(2))
         self.out = nn.Linear(width, sum(PARTS))
         nn.init.normal_(self.out.weight, std=0.02)
@@ -52,12 +54,12 @@ class Heads(nn.Module):
         """What a question is about, read from the states between the language model's layers.
 
         After the second layer the last word of the text must point at the cells of its object; after the
-        third it must know the object's coordinates, after the fourth the question's last token must.  So
-        the model looks an object up before it has to spell it.
+        third it must know the object's coordinates, after the fourth the question's last token must.  Where
+        things are counted it must tell their cells.  So the model looks up before it has to spell.
         """
         def rows(state, which):
             found = []
-            for m, (_, _, _, ends, _) in zip(state, buckets):
+            for m, (_, _, _, ends, _, _) in zip(state, buckets):
                 at = ends[:, :, which, None, None].expand(-1, -1, 1, m.shape[-1])
                 found.append(m.gather(2, at)[:, :, 0])
             x = torch.cat(found, dim=1).float()                         # [B, Q, D]
@@ -75,7 +77,22 @@ class Heads(nn.Module):
         for which, layer in ((0, 2), (1, 3)):
             out = self.about[which](rows(states[layer], which)).float().unflatten(-1, (2, 10, 26))[known]
             loss = loss + F.cross_entropy(out.flatten(0, 1), wanted[known].flatten() // 10)
+        both = known.all(-1)                # of two objects also how far they are apart, right and down
+        middle = (wanted[..., (0, 1)] + wanted[..., (2, 3)]).float() / 2
+        middle[..., 1] = wanted[..., 3].float()                         # down counts where they stand
+        apart = ((middle[:, :, 0] - middle[:, :, 1]) / 28)[both]
+        for which, layer in ((0, 2), (1, 3)):
+            told = self.apart[which](rows(states[layer], which)).float()[both]
+            loss = loss + F.smooth_l1_loss(told, apart)
+            loss = loss + 0.5 * F.binary_cross_entropy_with_logits(told * 2, (apart > 0).float())
+        counted = torch.cat([b[5] for b in buckets], dim=1)             # [B, Q, 81]
+        which = self.which(rows(states[1], 0)).float()
+        scores_of = torch.einsum("bqk,bck->bqc", which[..., :64], keys.float()) / 8 + which[..., 64:]
+        asked = counted[..., 0] >= 0
+        loss = loss + 2 * F.binary_cross_entropy_with_logits(scores_of[asked], counted[asked].float(),
+                                                             pos_weight=torch.tensor(4.0))
         with torch.no_grad():
             hit = (out.argmax(-1) == wanted[known] // 10).float().mean().item()
+            side = ((told > 0) == (apart > 0)).float().mean().item()
             found = cells.gather(-1, scores.argmax(-1, keepdim=True))[..., 0][known].float().mean().item()
-        return loss, hit, found
+        return loss, hit, found, side

@@ -17,7 +17,7 @@ def orthogonal(g):
 
 class Muon(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, momentum=0.95, weight_decay=0.05):
-        super().__init__(list(params), dict(lr=lr, momentum=momentum, weight_decay=weight_decay))
+        super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay))
 
     @torch.no_grad()
     def step(self):

@@ -328,7 +328,7 @@ def choose_relation(scene, rng):
         return {"task": "relation", "ref": {"most": rng.choice(sorted(MOST))}}
     b = refs_of(rng.choice(scene["objects"]), scene, rng)
     q = {"task": "relation", "rel": rng.choice(sorted(RELATIONS)), "b": b}
-    if rng.random() < 0.6:
+    if rng.random() < 0.72:
         q["a"] = refs_of(rng.choice(scene["objects"]), scene, rng)
     return None if b is None or "most" in b or q.get("a", {}) is None or "most" in q.get("a", {}) else q
 
@@ -343,7 +343,7 @@ def ask(task, scene, rng, tries=12):
     return None
 
 
-MIX = (("count", 5), ("colour", 4), ("presence", 4), ("relation", 8), ("describe", 0.5), ("greeting", 0.2),
+MIX = (("count", 7), ("colour", 3), ("presence", 4), ("relation", 10), ("describe", 0.5), ("greeting", 0.2),
        ("grounding", 7), ("pointing", 4), ("affordance", 5), ("trajectory", 4))
 
 

@@ -46,6 +46,7 @@ def arguments():
     p.add_argument("--lr", type=float, default=2e-3)
     p.add_argument("--batch", type=int, default=6, help="pictures of each process")
     p.add_argument("--helper", type=float, default=0.5, help="weight of the helper heads' loss")
+    p.add_argument("--seeing", type=float, default=0.5, help="the vision tower's share of the rate")
     p.add_argument("--compile", type=int, default=1)
     p.add_argument("--save-minutes", type=float, default=5)
     return p.parse_args()
@@ -57,26 +58,33 @@ def clock(text):
     return time.mktime((now.tm_year, now.tm_mon, now.tm_mday, hour, minute, 0, 0, 0, -1))
 
 
-def optimizers(model, heads, lr):
-    matrix = [p for n, p in model.named_parameters() if p.dim() == 2 and "embed" not in n and "patch" not in n]
-    ids = {id(p) for p in matrix}
-    rest = [p for p in model.parameters() if id(p) not in ids]
-    return (Muon(matrix, lr=lr),
-            torch.optim.AdamW([{"params": rest, "weight_decay": 0.0}, {"params": heads.parameters()}],
+def optimizers(model, heads, lr, seeing):
+    """Muon for the matrices, AdamW for the rest; the vision tower at a share of the rate once it can see."""
+    groups = {}
+    for name, p in model.named_parameters():
+        matrix = p.dim() == 2 and "embed" not in name and "patch" not in name
+        groups.setdefault((matrix, name.startswith("vision")), []).append(p)
+
+    def some(matrix, vision):
+        return {"params": groups[matrix, vision], "share": seeing if vision else 1.0}
+
+    return (Muon([some(True, False), some(True, True)], lr=lr),
+            torch.optim.AdamW([dict(some(False, False), weight_decay=0.0), dict(some(False, True), weight_decay=0.0),
+                               {"params": heads.parameters(), "share": 1.0}],
                               lr=lr, betas=(0.9, 0.98), weight_decay=0.01))
 
 
 def answer_loss(model, hidden, buckets, tally):
     """Weighted cross-entropy of the answers' tokens; tally[task] counts questions answered exactly."""
     total = weight_sum = 0.0
-    for h, (ids, weights, codes, _, _) in zip(hidden, buckets):
+    for h, (ids, weights, codes, *_) in zip(hidden, buckets):
         wanted = weights[:, :, 1:] > 0
         logits = model.logits(h[:, :, :-1][wanted]).float()
         target, weight = ids[:, :, 1:][wanted], weights[:, :, 1:][wanted]
         total = total + (F.cross_entropy(logits, target, reduction="none") * weight).sum()
         weight_sum += weight.sum()
         with torch.no_grad():
-            strict = weight > 0.5               # unit digits and punctuation do not count
+            strict = weight > 0.9               # unit digits and punctuation do not count
             wrong = torch.zeros(wanted.shape, dtype=torch.bool)
             wrong[wanted] = (logits.argmax(-1) != target) & strict
             right = ~wrong.any(-1)
@@ -94,14 +102,10 @@ class Trainer:
         self.model = Model(*self.encoder.prefix())
         self.heads = Heads(CONFIG["hidden_size"])
         self.state = {"step": 0, "pictures": 0, "minutes": 0.0, "seed": 1_000_000}
-        self.moments = None
         if args.resume:
             self.load()
         self.parameters = list(self.model.parameters()) + list(self.heads.parameters())
-        self.optimizers = optimizers(self.model, self.heads, args.lr)
-        for optimizer, state in zip(self.optimizers, self.moments or ()):
-            if [len(g["params"]) for g in state["param_groups"]] == [len(g["params"]) for g in optimizer.param_groups]:
-                optimizer.load_state_dict(state)
+        self.optimizers = optimizers(self.model, self.heads, args.lr, args.seeing if args.phase == "all" else 1.0)
         tokenizer = os.path.join(FOLDER, "tokenizer.json") if args.phase == "all" else None
         self.data = loader(self.state["seed"] + self.state["pictures"], args.batch, tokenizer,
                            self.rank, self.ranks)
@@ -116,15 +120,13 @@ class Trainer:
             full = torch.load(FULL)
             self.model.load_state_dict(full["model"])
             self.heads.load_state_dict(full["heads"], strict=False)
-            self.moments = full.get("optimizers")
         else:
             export.from_family(self.model, os.path.join(FOLDER, "model.safetensors"))
 
     def save(self):
         export.write(self.model, FOLDER, self.encoder.tok.token_to_id)
         os.makedirs(os.path.dirname(FULL), exist_ok=True)
-        torch.save({"model": self.model.state_dict(), "heads": self.heads.state_dict(),
-                    "optimizers": [o.state_dict() for o in self.optimizers]}, FULL + ".new")
+        torch.save({"model": self.model.state_dict(), "heads": self.heads.state_dict()}, FULL + ".new")
         os.replace(FULL + ".new", FULL)
         with open(STATE, "w") as f:
             json.dump({k: round(v, 2) for k, v in self.state.items()}, f)
@@ -132,7 +134,7 @@ class Trainer:
 
     def rate(self, count, start, end):
         done = min(1.0, (time.time() - start) / (end - start))
-        return min(1.0, (count + 1) / 60) * max(0.01, 0.5 + 0.5 * math.cos(math.pi * done))
+        return min(1.0, (count + 1) / 30) * max(0.01, 0.5 + 0.5 * math.cos(math.pi * done))
 
     def backward(self, batch, tally):
         patches, targets, buckets = batch
@@ -144,7 +146,7 @@ class Trainer:
                 answers = answer_loss(self.model, hidden, buckets, tally)
         helper, seen = self.heads(picture, targets)
         if self.args.phase == "all":
-            loss, seen["about"], seen["found"] = self.heads.referents(middle, buckets, picture, targets)
+            loss, seen["about"], seen["found"], seen["side"] = self.heads.referents(middle, buckets, picture, targets)
             helper = helper + loss
         weight = 1.0 if self.args.phase == "vision" else self.args.helper
         (answers + weight * helper).backward()
@@ -166,7 +168,7 @@ class Trainer:
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = self.args.lr * rate
+                group["lr"] = self.args.lr * rate * group["share"]
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
@@ -212,8 +214,8 @@ class Trainer:
             if fresh:
                 writer.writeheader()
             writer.writerow(row)
-        print("%s lr %.2f colour %.3f centre %.3f found %.3f %s" % (
-            len(losses), rate, seen["colour"], seen["centre"], seen.get("found", 0),
+        print("%s lr %.2f colour %.3f centre %.3f found %.3f side %.3f %s" % (
+            len(losses), rate, seen["colour"], seen["centre"], seen.get("found", 0), seen.get("side", 0),
               " ".join("%s=%s" % i for i in row.items())), flush=True)
 
 
