@@ -33,11 +33,13 @@ struct vlm_threads_s {
     vlm_range_fn      fn;
     void             *arg;
     uint32_t          n_items, grain;
+    int             (*quit)(void *data);           /* the caller's alone */
+    void             *quit_data;
 
     atomic_uint       next;            /* first item that nobody has taken */
     atomic_uint       busy;            /* workers still in this range */
     atomic_uint       round;           /* bumped to start a range */
-    atomic_int        quit;
+    atomic_int        closing;
 
     atomic_int        sleepers;
     pthread_mutex_t   mutex;
@@ -115,7 +117,7 @@ vlm_threads_close(vlm_threads_t *t)
     }
 
     pthread_mutex_lock(&t->mutex);
-    atomic_store(&t->quit, 1);
+    atomic_store(&t->closing, 1);
     pthread_cond_broadcast(&t->wake);
     pthread_mutex_unlock(&t->mutex);
 
@@ -146,7 +148,7 @@ vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, v
         return;
     }
 
-    if (t->n == 1 || n <= grain) {
+    if (n <= grain || (t->n == 1 && t->quit == NULL)) {
         fn(arg, 0, n, 0);
         return;
     }
@@ -180,6 +182,14 @@ vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, v
 }
 
 
+void
+vlm_threads_ask(vlm_threads_t *t, int (*quit)(void *data), void *data)
+{
+    t->quit = quit;
+    t->quit_data = data;
+}
+
+
 static void *
 worker_main(void *data)
 {
@@ -191,7 +201,7 @@ worker_main(void *data)
     for ( ;; ) {
         await_round(w->pool, seen);
 
-        if (atomic_load(&w->pool->quit)) {
+        if (atomic_load(&w->pool->closing)) {
             return NULL;
         }
 
@@ -208,6 +218,11 @@ take_pieces(vlm_threads_t *t, uint32_t thread)
     uint32_t  begin, end;
 
     for ( ;; ) {
+        if (thread == 0 && t->quit != NULL && t->quit(t->quit_data)) {
+            atomic_store(&t->next, t->n_items);    /* nothing is left to take */
+            return;
+        }
+
         begin = atomic_fetch_add(&t->next, t->grain);
         if (begin >= t->n_items) {
             return;
@@ -225,7 +240,7 @@ await_round(vlm_threads_t *t, unsigned seen)
     unsigned  i;
 
     for (i = 0; i < SPINS; i++) {
-        if (atomic_load(&t->round) != seen || atomic_load(&t->quit)) {
+        if (atomic_load(&t->round) != seen || atomic_load(&t->closing)) {
             return;
         }
 
@@ -237,7 +252,7 @@ await_round(vlm_threads_t *t, unsigned seen)
     pthread_mutex_lock(&t->mutex);
     atomic_fetch_add(&t->sleepers, 1);
 
-    while (atomic_load(&t->round) == seen && !atomic_load(&t->quit)) {
+    while (atomic_load(&t->round) == seen && !atomic_load(&t->closing)) {
         pthread_cond_wait(&t->wake, &t->mutex);
     }
 

@@ -25,6 +25,12 @@ uint32_t vlm_threads_count(const vlm_threads_t *t);
 /* Runs fn over [0, n) in pieces of at most grain items and returns when all are done. */
 void vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, void *arg);
 
+/*
+ * Until it is told NULL, the caller asks quit between its own pieces; from the first answer that is
+ * not 0 on, the rest of the range is left undone.
+ */
+void vlm_threads_ask(vlm_threads_t *t, int (*quit)(void *data), void *data);
+
 /* How many threads this process should use: affinity, and the cgroup's quota rounded up. */
 uint32_t vlm_threads_default(void);
 

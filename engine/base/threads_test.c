@@ -168,6 +168,60 @@ threads_that_never_worked_are_closed_awake_or_asleep(void **state)
 }
 
 
+typedef struct {
+    uint32_t  asked, limit;
+} quit_t;
+
+
+static int
+quit_after(void *data)
+{
+    quit_t  *q = data;
+
+    return q->asked++ >= q->limit;
+}
+
+
+static void
+count_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    (void) thread;
+    atomic_fetch_add((atomic_uint *) arg, end - begin);
+}
+
+
+/* The caller's pieces end it; those of others are at most as many as they had taken. */
+static void
+a_range_is_left_when_the_caller_is_told_to_quit(void **state)
+{
+    quit_t          q;
+    uint32_t        i, threads;
+    atomic_uint     done;
+    vlm_threads_t  *t;
+
+    (void) state;
+
+    for (threads = 1; threads <= 3; threads++) {
+        t = open_threads(threads);
+
+        for (i = 0; i < 50; i++) {
+            q.asked = 0;
+            q.limit = i % 5;
+            atomic_store(&done, 0);
+            vlm_threads_ask(t, quit_after, &q);
+            vlm_threads_run(t, 1000, 3, count_items, &done);
+            assert_true(threads > 1 || atomic_load(&done) == 3 * q.limit);
+            assert_true(q.asked <= q.limit + 1);
+
+            vlm_threads_ask(t, NULL, NULL);
+            share_out(t, 500, 3);
+        }
+
+        vlm_threads_close(t);
+    }
+}
+
+
 static void
 two_pools_do_not_disturb_each_other(void **state)
 {
@@ -216,6 +270,7 @@ main(void)
         cmocka_unit_test(thousands_of_rounds_lose_nothing),
         cmocka_unit_test(workers_that_sleep_are_woken),
         cmocka_unit_test(threads_that_never_worked_are_closed_awake_or_asleep),
+        cmocka_unit_test(a_range_is_left_when_the_caller_is_told_to_quit),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(no_threads_and_too_many_are_refused)
     };

@@ -104,9 +104,6 @@ void vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision
 /* After both, with bases: constants and the operations' scratch are set. */
 void vlm_model_ready(vlm_model_t *m);
 
-/* Asked between layers; not 0: leave. */
-typedef int (*vlm_quit_fn)(void *data);
-
 /* All layers over a batch: x is ready for the head, KV rows are written.  -1: quit said so. */
 int vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);
 /* Logits of the batch's logit rows, into work.logits. */

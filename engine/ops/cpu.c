@@ -190,6 +190,13 @@ cpu_sync(vlm_device_t *d, vlm_err_t *err)
 }
 
 
+static void
+cpu_ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
+{
+    vlm_threads_ask(d->threads, quit, data);
+}
+
+
 static uint64_t
 cpu_act_bytes(uint64_t n)
 {
@@ -726,6 +733,7 @@ static const vlm_ops_t  cpu_ops = {
     .put = cpu_copy,
     .get = cpu_copy,
     .sync = cpu_sync,
+    .ask = cpu_ask,
     .act_bytes = cpu_act_bytes,
     .scratch_bytes = cpu_scratch_bytes,
     .set_scratch = cpu_set_scratch,

@@ -29,6 +29,8 @@
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
 typedef struct vlm_ops_s     vlm_ops_t;
 
+typedef int (*vlm_quit_fn)(void *data);            /* not 0: leave */
+
 typedef enum {
     VLM_STORE,                         /* y [T][N] = W x + b */
     VLM_ADD,                           /* y f32 [T][N] += W x + b */
@@ -104,6 +106,9 @@ struct vlm_ops_s {
     void      (*get)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
     /* Waits for all before it.  -1 and VLM_EDEVICE: the device is lost. */
     int       (*sync)(vlm_device_t *d, vlm_err_t *err);
+    /* Until it is told NULL, the device may ask within long operations.  Once the answer is not 0
+       it may leave them undone: what they were to write is worthless. */
+    void      (*ask)(vlm_device_t *d, vlm_quit_fn quit, void *data);
     uint64_t  (*act_bytes)(uint64_t n);
     /* What the operations below need for themselves, before anything was reserved; and its place */
     uint64_t  (*scratch_bytes)(vlm_device_t *d, const vlm_need_t *need);

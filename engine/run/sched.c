@@ -19,13 +19,20 @@
 
 #define ENCODE_BLOCKS  1               /* tower blocks of one slice: a second, on a CPU */
 
+typedef struct {                       /* who is asked whether to leave, and what was said */
+    vlm_t      *v;
+    vlm_job_t  *j;                     /* whose slice it is, or NULL */
+    int         quit;
+} vlm_asker_t;
+
 static void drop_cancelled(vlm_t *v);
 static void admit(vlm_t *v);
 static void read_one(vlm_t *v);
 static void encode_slice(vlm_t *v, vlm_job_t *j);
 static void prefill_slice(vlm_t *v, vlm_job_t *j);
+static int should_quit(void *data);
 static void step_all(vlm_t *v);
-static int run_batch(vlm_t *v, vlm_job_t **jobs);
+static int run_batch(vlm_t *v, vlm_job_t *only);
 static void take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob);
 static void end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err);
 static void tick(vlm_t *v);
@@ -234,32 +241,40 @@ read_one(vlm_t *v)
 static void
 encode_slice(vlm_t *v, vlm_job_t *j)
 {
+    int           done;
     vlm_sched_t  *s = &v->sched;
     vlm_model_t  *m = &s->model;
+    vlm_asker_t   asker = { v, j, 0 };
+
+    v->ops->ask(v->device, should_quit, &asker);
 
     if (s->encoding == NULL) {
         s->encoding = j;
         vlm_vision_begin(m, j->prompt->picture[j->picture]);
     }
 
-    if (vlm_vision_blocks(m, ENCODE_BLOCKS)) {
+    done = vlm_vision_blocks(m, ENCODE_BLOCKS);
+
+    if (done) {
         vlm_vision_end(m, j->slot);
+    }
+
+    v->ops->ask(v->device, NULL, NULL);
+    tick(v);
+
+    if (asker.quit) {
+        s->encoding = NULL;            /* left undone */
+
+    } else if (done) {
         s->encoding = NULL;
         j->picture++;
         j->state = VLM_PREFILLING;
         j->encoded_ms = vlm_now_ms();
     }
-
-    tick(v);
 }
 
 
-typedef struct {
-    vlm_t      *v;
-    vlm_job_t  *j;                     /* whose slice it is, or NULL */
-} vlm_asker_t;
-
-
+/* Between layers and, by the device, within them.  The answer stays what it was. */
 static int
 should_quit(void *data)
 {
@@ -267,7 +282,11 @@ should_quit(void *data)
 
     tick(a->v);
 
-    return vlm_stopped(a->v) || (a->j != NULL && atomic_load(&a->j->cancelled));
+    if (vlm_stopped(a->v) || (a->j != NULL && atomic_load(&a->j->cancelled))) {
+        a->quit = 1;
+    }
+
+    return a->quit;
 }
 
 
@@ -324,7 +343,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
         vlm_rows_pick(rows, &pick);
     }
 
-    if (run_batch(v, &j) != 0) {
+    if (run_batch(v, j) != 0) {
         return;                        /* cancelled or stopped: seen at the loop's top */
     }
 
@@ -388,9 +407,9 @@ step_all(vlm_t *v)
 
 /* The rows through all layers, and tokens for those that asked.  only: whose slice it is. */
 static int
-run_batch(vlm_t *v, vlm_job_t **only)
+run_batch(vlm_t *v, vlm_job_t *only)
 {
-    vlm_asker_t       asker = { v, only == NULL ? NULL : *only };
+    vlm_asker_t       asker = { v, only, 0 };
     vlm_batch_t       b;
     vlm_sched_t      *s = &v->sched;
     vlm_model_t      *m = &s->model;
@@ -398,12 +417,19 @@ run_batch(vlm_t *v, vlm_job_t **only)
 
     vlm_rows_put(&s->rows, v->ops, v->device, w->ids, w->pick, &b);
 
-    if (vlm_text_forward(m, &b, should_quit, &asker) != 0) {
-        return -1;
+    v->ops->ask(v->device, should_quit, &asker);
+
+    if (vlm_text_forward(m, &b, should_quit, &asker) == 0 && b.R > 0) {
+        vlm_text_head(m, &b);
+    }
+
+    v->ops->ask(v->device, NULL, NULL);
+
+    if (asker.quit) {
+        return -1;                     /* nothing is picked from what was left undone */
     }
 
     if (b.R > 0) {
-        vlm_text_head(m, &b);
         v->ops->sample(v->device, w->logits, m->config.text.vocab, m->n_vocab, &b, w->seen,
                        m->seen_words, w->token, w->logprob);
         v->ops->get(v->device, s->token, w->token, b.R * sizeof(uint32_t));
