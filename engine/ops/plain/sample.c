@@ -1,9 +1,9 @@
 /*
  * The definition of sampling, in the reference's order: repetition penalty over every id of the
  * sequence, temperature, top k, top p, softmax, one draw.  Ties are kept as the reference keeps
- * them: top k keeps all that equal the k-th; top p removes from the smallest up.  Which of equal ones
- * top p removes first the reference leaves open; here the last id goes first, so that the one
- * that greedy would take stays.
+ * them: top k keeps all that equal the k-th; top p removes from the smallest up.  Which of equal
+ * ones top p removes first the reference leaves open; here the last id goes first, so that the
+ * one that greedy would take stays.
  */
 
 #include <math.h>
