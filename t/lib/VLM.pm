@@ -15,6 +15,7 @@ use strict;
 use warnings;
 
 use Cwd ();
+use File::Basename qw(dirname);
 use File::Path ();
 use IO::Select;
 use IO::Socket::INET;
@@ -86,7 +87,10 @@ sub slow_model {
     print $out $JSON->encode($shape);
     close $out or die "$dir.json: $!";
 
-    system("$ROOT/build/random-checkpoint", "$dir.json", $dir, '--seed', 1,
+    my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || '';
+    my $build = $module ? dirname($module) : "$ROOT/build";
+
+    system("$build/random-checkpoint", "$dir.json", $dir, '--seed', 1,
            '--type', 'bf16', '--tokenizer', "$ROOT/t/fidelity/tokenizer") == 0
         or die "random-checkpoint failed\n";
 
