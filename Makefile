@@ -50,7 +50,8 @@ tools: $(O)/vlm $(O)/random-checkpoint
 engine: | deps-build
 	@$(ENGINE)
 
-$(E)/libvlm.a: engine
+# The empty recipe has make look at the file again: who needs it is remade only if it changed.
+$(E)/libvlm.a: engine ;
 
 NGX_OPT        = --with-cc-opt="$(OPT) $(SAN)" --with-ld-opt="$(SAN)"
 
