@@ -441,7 +441,38 @@ sub upload {
 
 # body: bytes, or what becomes JSON.  Everything is sent when this returns.
 sub begin {
-    my ($self, $method, $path, $body, $headers) = @_;
+    my ($self, @args) = @_;
+
+    return VLM::Request->new($self->{port}, request_text(@args));
+}
+
+
+# A connection that is open already, with the pid of its worker.
+sub connection {
+    my ($self) = @_;
+
+    my $r = $self->begin('GET', '/api/tasks', undef,
+                         { Connection => 'keep-alive' });
+
+    $r->more(10) until $r->done || $r->response->{whole};
+    $r->{worker} = $r->response->{worker};
+    $r->{raw} = '';
+
+    return $r;
+}
+
+sub chat_on {
+    my ($self, $connection, $session, $message, %more) = @_;
+
+    $connection->{begun} = time;
+    $connection->send(request_text('POST', '/api/chat',
+                                   chat_body($session, $message, %more)));
+    return $connection;
+}
+
+
+sub request_text {
+    my ($method, $path, $body, $headers) = @_;
 
     my %headers = (Host => 'localhost', Connection => 'close',
                    %{ $headers || {} });
@@ -460,11 +491,9 @@ sub begin {
         $headers{'Content-Length'} = 0 if $method eq 'POST';
     }
 
-    my $request = "$method $path HTTP/1.1\r\n"
-                  . join('', map { "$_: $headers{$_}\r\n" } sort keys %headers)
-                  . "\r\n$body";
-
-    return VLM::Request->new($self->{port}, $request);
+    return "$method $path HTTP/1.1\r\n"
+           . join('', map { "$_: $headers{$_}\r\n" } sort keys %headers)
+           . "\r\n$body";
 }
 
 
