@@ -5,10 +5,15 @@
  * A request whose client leaves meanwhile is held by r->main->blocked: nginx
  * puts a handler of its own in place of ours, which ends the request as soon
  * as it is called.  So whether ours is still there tells who lives.
+ *
+ * A worker that exits waits for timers, not for threads: each task has one.
  */
 
 
 #include "ngx_http_vlm.h"
+
+
+#define NGX_HTTP_VLM_HOLD  60000           /* ms, and again */
 
 
 typedef struct {
@@ -18,11 +23,13 @@ typedef struct {
     void                        (*always)(void *data);
     void                        (*done)(ngx_http_request_t *r, void *data);
     void                         *data;
+    ngx_event_t                   hold;
 } ngx_http_vlm_thread_t;
 
 
 static void ngx_http_vlm_thread_run(void *data, ngx_log_t *log);
 static void ngx_http_vlm_thread_done(ngx_event_t *ev);
+static void ngx_http_vlm_thread_hold(ngx_event_t *ev);
 static void ngx_http_vlm_thread_wait(ngx_http_request_t *r);
 
 
@@ -57,6 +64,9 @@ ngx_http_vlm_thread_always(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     t->done = done;
     t->data = data;
 
+    t->hold.handler = ngx_http_vlm_thread_hold;
+    t->hold.log = r->connection->log;
+
     task->handler = ngx_http_vlm_thread_run;
     task->event.handler = ngx_http_vlm_thread_done;
     task->event.data = t;
@@ -65,6 +75,8 @@ ngx_http_vlm_thread_always(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     if (ngx_thread_task_post(eng->threads, task) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    ngx_add_timer(&t->hold, NGX_HTTP_VLM_HOLD);
 
     r->main->blocked++;
     r->write_event_handler = ngx_http_vlm_thread_wait;
@@ -95,6 +107,10 @@ ngx_http_vlm_thread_done(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, r);
 
+    if (t->hold.timer_set) {
+        ngx_del_timer(&t->hold);
+    }
+
     r->main->blocked--;
 
     if (t->always) {
@@ -110,6 +126,13 @@ ngx_http_vlm_thread_done(ngx_event_t *ev)
     }
 
     ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_vlm_thread_hold(ngx_event_t *ev)
+{
+    ngx_add_timer(ev, NGX_HTTP_VLM_HOLD);
 }
 
 
