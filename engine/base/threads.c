@@ -144,7 +144,7 @@ vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, v
 {
     uint32_t  i;
 
-    if (n == 0) {
+    if (n == 0 || (t->quit != NULL && t->quit(t->quit_data))) {
         return;
     }
 

@@ -26,8 +26,8 @@ uint32_t vlm_threads_count(const vlm_threads_t *t);
 void vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, void *arg);
 
 /*
- * Until it is told NULL, the caller asks quit between its own pieces; from the first answer that is
- * not 0 on, the rest of the range is left undone.
+ * Until it is told NULL, the caller asks quit before a range and between its own pieces; when the
+ * answer is not 0, the rest of the range is left undone.
  */
 void vlm_threads_ask(vlm_threads_t *t, int (*quit)(void *data), void *data);
 
