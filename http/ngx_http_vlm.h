@@ -147,6 +147,7 @@ struct ngx_http_vlm_engine_s {
     ngx_event_t                   sweep;
     ngx_event_t                   beat;
     ngx_event_t                   next;        /* posted: see ..._wake() */
+    ngx_event_t                   hold;        /* wakes: see _prepare.c */
     ngx_log_t                    *log;
     int                           lock_fd;
     ngx_msec_t                    backoff;     /* before the lock is taken */
@@ -232,6 +233,10 @@ struct ngx_http_vlm_ctx_s {
     ngx_http_vlm_chain_t         *chain;
     ngx_event_t                   timer;
 
+    /* how fast the body comes */
+    ngx_msec_t                    looked;
+    off_t                         received;
+
     /* a refusal that waits for a thread */
     ngx_uint_t                    late_status;
     char                          late_text[128];
@@ -277,6 +282,7 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      queued:1;    /* in one of three queues */
     unsigned                      in_task:1;
     unsigned                      parsed:1;
+    unsigned                      slow:1;      /* the body comes slowly */
     unsigned                      left:1;      /* the request is going */
     unsigned                      replace:1;
     unsigned                      replaced:1;
@@ -551,7 +557,8 @@ void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng);
 
 /* ---- ngx_http_vlm_prepare.c: parse, chain, prompt, submit, store -------- */
 
-void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx); /* at its headers */
+void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);    /* at its body */
 void ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_prepare_store(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_prepare_free(ngx_http_vlm_ctx_t *ctx);   /* safe twice */

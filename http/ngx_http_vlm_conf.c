@@ -56,7 +56,7 @@ static char  ngx_http_vlm_location_text[] =
     "proxy_pass http://vlm_%V;\n"
     "proxy_http_version 1.1;\n"
     "proxy_buffering off;\n"
-    "proxy_request_buffering on;\n"
+    "proxy_request_buffering off;\n"
     "proxy_max_temp_file_size 0;\n"
     "proxy_next_upstream off;\n"
     "proxy_ignore_client_abort off;\n"

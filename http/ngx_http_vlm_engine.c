@@ -34,6 +34,7 @@ static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_events(ngx_event_t *rev);
 static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
+static void ngx_http_vlm_engine_hold(ngx_event_t *ev);
 static void ngx_http_vlm_engine_next(ngx_event_t *ev);
 static ngx_uint_t ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_log(void *data, vlm_log_level_t level,
@@ -62,6 +63,11 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     eng->next.handler = ngx_http_vlm_engine_next;
     eng->next.data = eng;
     eng->next.log = cycle->log;
+
+    eng->hold.handler = ngx_http_vlm_engine_hold;
+    eng->hold.data = eng;
+    eng->hold.log = cycle->log;
+    eng->hold.cancelable = 1;
 
     ngx_http_vlm_zone_take(eng);
 
@@ -101,6 +107,10 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
 
     if (eng->beat.timer_set) {
         ngx_del_timer(&eng->beat);
+    }
+
+    if (eng->hold.timer_set) {
+        ngx_del_timer(&eng->hold);
     }
 
     vlm_close(eng->handed);
@@ -464,6 +474,13 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
     }
 
     ngx_add_timer(ev, NGX_HTTP_VLM_BEAT);
+}
+
+
+static void
+ngx_http_vlm_engine_hold(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_wake(ev->data);
 }
 
 

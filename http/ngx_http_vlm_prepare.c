@@ -9,11 +9,20 @@
  * only the first of a chain has its prompt made.  It leaves the chain when its
  * turn is stored.
  *
+ * A request arrives with its headers.  One with a large picture, whose body is
+ * still on its way, is not overtaken by one that came a moment later; but a
+ * body that comes slowly is not waited for.
+ *
  * Prompts hold pictures.  No more are made than the engine takes soon.
  */
 
 
 #include "ngx_http_vlm.h"
+
+
+#define NGX_HTTP_VLM_LOOK  100             /* ms, between two at a body */
+#define NGX_HTTP_VLM_SLOW  65536           /* bytes, less from look to look */
+#define NGX_HTTP_VLM_HOLD  2000            /* ms, that a request is held */
 
 
 struct ngx_http_vlm_chain_s {
@@ -25,6 +34,7 @@ struct ngx_http_vlm_chain_s {
 
 static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
@@ -43,22 +53,31 @@ static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx);
 
 
-/* the body was read: to the end of the arrivals */
+/* the headers were read: to the end of the arrivals */
 
 void
-ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_engine_t  *eng;
 
     eng = ctx->engine;
 
-    ctx->step = NGX_HTTP_VLM_PARSING;
     ctx->seq = ++eng->seq;
+
+    ctx->looked = ngx_current_msec;
+    ctx->received = ctx->request->request_length;
 
     ctx->queued = 1;
     ngx_queue_insert_tail(&eng->arrivals, &ctx->queue);
+}
 
-    ngx_http_vlm_engine_wake(eng);
+
+void
+ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
+{
+    ctx->step = NGX_HTTP_VLM_PARSING;
+
+    ngx_http_vlm_engine_wake(ctx->engine);
 }
 
 
@@ -89,7 +108,7 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
 
-        if (ctx->in_task || ctx->parsed) {
+        if (ctx->step != NGX_HTTP_VLM_PARSING || ctx->in_task || ctx->parsed) {
             continue;
         }
 
@@ -108,15 +127,36 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 {
-    ngx_queue_t         *q;
+    ngx_uint_t           receiving;
+    ngx_queue_t         *q, *next;
     ngx_http_vlm_ctx_t  *ctx;
 
-    while (!ngx_queue_empty(&eng->arrivals)) {
+    receiving = 0;
 
-        q = ngx_queue_head(&eng->arrivals);
+    for (q = ngx_queue_head(&eng->arrivals);
+         q != ngx_queue_sentinel(&eng->arrivals);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
 
+        if (ctx->step == NGX_HTTP_VLM_RECEIVING) {
+            receiving |= ngx_http_vlm_prepare_comes(ctx);
+            continue;
+        }
+
         if (!ctx->parsed || ctx->in_task) {
+            return;
+        }
+
+        if (receiving
+            && ngx_current_msec - ctx->t_arrived < NGX_HTTP_VLM_HOLD)
+        {
+            if (!eng->hold.timer_set) {
+                ngx_add_timer(&eng->hold, NGX_HTTP_VLM_LOOK);
+            }
+
             return;
         }
 
@@ -127,6 +167,28 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
             ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
         }
     }
+}
+
+
+/* its body grows as if its end were near */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx)
+{
+    off_t       n;
+    ngx_msec_t  ms;
+
+    ms = ngx_current_msec - ctx->looked;
+
+    if (ms >= NGX_HTTP_VLM_LOOK) {
+        n = ctx->request->request_length - ctx->received;
+
+        ctx->slow = n * NGX_HTTP_VLM_LOOK / (off_t) ms < NGX_HTTP_VLM_SLOW;
+        ctx->looked = ngx_current_msec;
+        ctx->received = ctx->request->request_length;
+    }
+
+    return !ctx->slow;
 }
 
 

@@ -62,6 +62,8 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ctx->receiving = 1;
     eng->receiving++;
 
+    ngx_http_vlm_prepare_expect(ctx);
+
     return ctx;
 }
 
