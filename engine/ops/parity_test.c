@@ -887,7 +887,7 @@ compare_attend(const attend_t *a, const float *got)
 
 
 static void
-attention_has_the_same_bits_in_every_set_and_is_what_double_precision_says(void **state)
+attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
 {
     float     *want, *got;
     attend_t   a;
@@ -996,7 +996,7 @@ compare_segments(const float *qkv[3], const uint32_t *border, uint32_t n, uint32
 
 
 static void
-segments_have_the_same_bits_in_every_set_and_are_what_double_precision_says(void **state)
+segments_have_the_same_bits_in_every_set_and_are_what_double_says(void **state)
 {
     float                 *want, *got;
     size_t                 n;
@@ -1053,9 +1053,9 @@ main(void)
         cmocka_unit_test(halves_are_rounded_to_even),
         cmocka_unit_test(what_is_not_a_number_stays_visible_through_int8),
         cmocka_unit_test(numbers_too_small_for_a_scale_become_zeros),
-        cmocka_unit_test(attention_has_the_same_bits_in_every_set_and_is_what_double_precision_says),
+        cmocka_unit_test(attention_has_the_same_bits_in_every_set_and_is_what_double_says),
         cmocka_unit_test(attention_with_huge_or_zero_scores_stays_finite),
-        cmocka_unit_test(segments_have_the_same_bits_in_every_set_and_are_what_double_precision_says)
+        cmocka_unit_test(segments_have_the_same_bits_in_every_set_and_are_what_double_says)
     };
 
     return cmocka_run_group_tests(tests, find_sets, NULL);
