@@ -48,8 +48,12 @@ ask() {
 
 # Waits beside nginx, which takes over this process below, and says how to ask.
 hint() {
-    while ! ask "$url/api/health" | grep -q '"model_loaded": *true'; do
+    until [ "$(cat run/nginx.pid 2>/dev/null)" = "$1" ] &&
+          health=$(ask "$url/api/health") &&
+          echo "$health" | grep -q '"model_loaded": *true'
+    do
         kill -0 "$1" 2>/dev/null || return
+        case ${health:-} in *'"state":"failed"'*) return ;; esac
         sleep 0.2
     done
 
@@ -61,7 +65,10 @@ hint() {
     file=$(ask -F "file=@$picture" "$url/api/upload" |
            sed -n 's/.*"filename": *"\([^"]*\)".*/\1/p')
 
-    [ -n "$file" ] || return
+    [ -n "$file" ] || {
+        echo "There is no picture in demo/pictures to upload as an example."
+        return
+    }
 
     echo "$picture was uploaded; paste this line to ask about it:"
     echo

@@ -189,6 +189,23 @@ ngx_http_vlm_db_free(db_t *db)
 }
 
 
+/* ms that are left of a wait, one at least */
+
+static int
+rest_of(const struct timespec *until)
+{
+    long             ms;
+    struct timespec  now;
+
+    (void) clock_gettime(CLOCK_REALTIME, &now);
+
+    ms = (until->tv_sec - now.tv_sec) * 1000
+         + (until->tv_nsec - now.tv_nsec) / 1000000;
+
+    return ms < 1 ? 1 : ms > BUSY_MS ? BUSY_MS : (int) ms;
+}
+
+
 /* locks the store and begins a transaction; after OK comes leave() */
 
 int
@@ -213,6 +230,7 @@ ngx_http_vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     rc = db->conn == NULL ? open_database(db, err) : OK;
 
     if (rc == OK) {
+        (void) sqlite3_busy_timeout(db->conn, rest_of(&until));
         rc = ngx_http_vlm_db_run(db, how, err);
     }
 

@@ -362,7 +362,7 @@ ngx_http_vlm_param_max_pixels(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     char        *rv;
     ngx_uint_t   pixels;
 
-    rv = ngx_http_vlm_number(cf, "max_pixels", &value[0], 784, 100000000,
+    rv = ngx_http_vlm_number(cf, "max_pixels", &value[0], 784, 67108864,
                              &pixels);
 
     if (rv == NGX_CONF_OK) {

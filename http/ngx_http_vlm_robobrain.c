@@ -614,6 +614,19 @@ ngx_http_vlm_chat_failed(ngx_http_vlm_ctx_t *ctx)
         ctx->chat.inference = 1;
     }
 
+    if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+        && ctx->stored.code != NGX_HTTP_VLM_STORE_OK)
+    {
+        return ngx_http_vlm_store_refuse(ctx->request, ctx->engine,
+                                         &ctx->stored);
+    }
+
+    if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "vlm_engine \"%V\": %s", &ctx->engine->name,
+                      ctx->err.text);
+    }
+
     if (ctx->status != NGX_HTTP_OK) {
         return ngx_http_vlm_send_error(ctx->request, ctx->status,
                                        ctx->err.text);

@@ -273,6 +273,13 @@ ngx_http_vlm_store_id(text_t id, err_t *err)
         return ngx_http_vlm_db_fail(err, code, "Session id is not UTF-8");
     }
 
+    /* it must be one segment of a path: /api/history/ID */
+
+    if (memchr(id.data, '/', id.len) != NULL || id.data[0] == '.') {
+        return ngx_http_vlm_db_fail(err, code, "Session id has a \"/\" or"
+                                    " begins with a dot");
+    }
+
     return OK;
 }
 

@@ -28,7 +28,20 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
     vlm_picture_t                *picture;
     ngx_http_vlm_store_loaded_t   loaded;
 
+    picture = NULL;
+
+    /* before it becomes the session's: a broken one must not replace it */
+
+    if (ctx->chat.image) {
+        picture = ngx_http_vlm_turn_picture(ctx);
+
+        if (picture == NULL) {
+            return;
+        }
+    }
+
     if (ngx_http_vlm_turn_load(ctx, &loaded) != NGX_OK) {
+        vlm_picture_free(picture);
         return;
     }
 
@@ -54,15 +67,19 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
                                       "'grounding'.", ctx->chat.task_name);
 
     } else {
-        picture = ngx_http_vlm_turn_picture(ctx);
+
+        if (picture == NULL) {
+            picture = ngx_http_vlm_turn_picture(ctx);
+        }
 
         if (picture
-            && ngx_http_vlm_turn_make(ctx, &loaded, picture) != NGX_OK)
+            && ngx_http_vlm_turn_make(ctx, &loaded, picture) == NGX_OK)
         {
-            vlm_picture_free(picture);
+            picture = NULL;
         }
     }
 
+    vlm_picture_free(picture);
     ngx_http_vlm_store_loaded_free(&loaded);
 }
 
@@ -384,14 +401,12 @@ ngx_http_vlm_turn_store_error(ngx_http_vlm_ctx_t *ctx,
                                       err->text);
     }
 
+    /* what the client is told and what the log: ngx_http_vlm_store_refuse() */
+
     ctx->stored = *err;
 
-    return ngx_http_vlm_turn_fail(ctx, err->code == NGX_HTTP_VLM_STORE_EFULL
-                                       ? NGX_HTTP_INSUFFICIENT_STORAGE
-                                       : NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  err->code == NGX_HTTP_VLM_STORE_EFULL
-                                  ? "The store is full"
-                                  : "The store cannot be used");
+    return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, "%s",
+                                  err->text);
 }
 
 

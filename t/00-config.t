@@ -285,7 +285,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-max_pixels "783" is not a number from 784 to 100000000
+max_pixels "783" is not a number from 784 to 67108864
 
 
 
