@@ -23,7 +23,6 @@
 #define FIXTURES    "t/fixtures/text/"
 
 #define N_STRINGS   5000
-#define N_DEMO      1000
 #define N_DECODE    400
 #define MAX_IDS     4096
 #define N_THREADS   4
@@ -222,7 +221,7 @@ vocab_and_merges_give_the_same_ids(void **state)
 static void
 the_demo_s_tokenizer_gives_the_reference_s_ids(void **state)
 {
-    check_t  c = { NULL, "demo.ids", N_DEMO, 0 };
+    check_t  c = { NULL, "demo.ids", N_STRINGS, 0 };
 
     (void) state;
 
