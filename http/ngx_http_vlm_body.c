@@ -152,6 +152,12 @@ ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body)
     for (cl = body->from->bufs; cl; cl = cl->next) {
         b = cl->buf;
 
+        /* the end of a chunked body may be a buffer without memory */
+
+        if (ngx_buf_size(b) == 0) {
+            continue;
+        }
+
         if (!b->in_file) {
             p = ngx_cpymem(p, b->pos, b->last - b->pos);
             continue;

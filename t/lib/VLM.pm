@@ -556,7 +556,7 @@ sub log_has {
 sub check_log {
     my ($self, $name, $except) = @_;
 
-    my @bad = grep { /\[(?:alert|emerg)\]|open socket|Assertion/ }
+    my @bad = grep { /\[(?:alert|emerg)\]|open socket|Assertion|runtime error:/ }
               split /\n/, $self->log();
 
     @bad = grep { !/$except/ } @bad if $except;

@@ -429,7 +429,7 @@ sub check_death {
     }
 
     for my $line (split /\n/, slurp("$Root/logs/error.log")) {
-        next unless $line =~ /\[alert\]|\[emerg\]|Assertion .* failed/;
+        next unless $line =~ /\[alert\]|\[emerg\]|Assertion .* failed|runtime error:/;
         Test::More::fail("$name - error.log: $line");
     }
 }
