@@ -20,8 +20,8 @@
 #include "ngx_http_vlm.h"
 
 
-#define NGX_HTTP_VLM_LOOK  100             /* ms, between two at a body */
-#define NGX_HTTP_VLM_SLOW  65536           /* bytes, less from look to look */
+#define NGX_HTTP_VLM_LOOK  200             /* ms, between two at a body */
+#define NGX_HTTP_VLM_SLOW  32768           /* bytes, less from look to look */
 #define NGX_HTTP_VLM_HOLD  2000            /* ms, that a request is held */
 
 
