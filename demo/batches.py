@@ -66,6 +66,7 @@ class Encoder:
         self.end = self.tok.token_to_id("<|im_end|>")
         self.pad = self.tok.token_to_id("<|endoftext|>")
         self.digits = {self.tok.token_to_id(str(d)) for d in range(10)}
+        self.ends = {i for t, i in self.tok.get_vocab().items() if ")" in t}
         self.marks = {i for t, i in self.tok.get_vocab().items() if not any(c.isalnum() for c in t.replace("Ġ", ""))}
 
     def ids(self, text):
@@ -86,7 +87,7 @@ class Encoder:
                 more = i + 1 < len(answer) and answer[i + 1] in self.digits
                 found.append(1.0 if more else 0.8)
             else:
-                found.append(0.15 if token in self.marks else 1.0)
+                found.append(0.9 if token in self.ends else 0.15 if token in self.marks else 1.0)
         return found + [0.2]
 
     def row(self, task, text, answer, size):
