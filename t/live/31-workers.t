@@ -12,13 +12,19 @@ use VLM;
 my $ENGINE = 'thinking off; slots 4; queue 64 timeout=60s; max_tokens 32;'
              . 'sampling temperature=0;';
 
+# What the demo model is asked about its first picture, and what is right.
+my $PICTURE = 'demo/pictures/table-01.png';
+my @ASKED = (["How many objects are on the table?", '4'],
+             ["Tell me the color of the first bowl from the left.", 'orange'],
+             ["Do you see a red one?", 'yes'],
+             ["Would you say the red ball is to the right of the white bowl?", 'no']);
+
 # Five at once in five sessions, then ten in one.
 sub parallel {
     my ($s, $picture, $name) = @_;
 
     my @five = map {
-        $s->begin_chat("$name-five$_", "How many cups are there?",
-                       image => $picture)
+        $s->begin_chat("$name-five$_", $ASKED[0][0], image => $picture)
     } 1 .. 5;
 
     my @answers = $s->end_all(60, @five);
@@ -28,21 +34,22 @@ sub parallel {
     is(scalar(grep { ($_->{json}{turn_number} || 0) == 2 } @answers), 5,
        "$name: each is a first turn");
 
-    my %texts = map { ($_->{json}{answer} // '') => 1 } @answers;
+    is(join(' ', map { $_->{json}{answer} // '' } @answers), join(' ', ($ASKED[0][1]) x 5),
+       "$name: five right answers");
 
-    is(scalar keys %texts, 1, "$name: five equal questions, one answer")
-        or diag(join "\n", keys %texts);
-
+    my @questions = map { $ASKED[$_ % @ASKED] } 0 .. 9;
     my @ten = map {
-        my $r = $s->begin_chat("$name-ten", "question $_", image => $picture);
-        sleep 0.01;             # so that there is an order to be kept
+        my $r = $s->begin_chat("$name-ten", $_->[0], image => $picture);
+        sleep 0.05;             # so that there is an order to be kept
         $r;
-    } 1 .. 10;
+    } @questions;
 
     @answers = $s->end_all(60, @ten);
 
     is(scalar(grep { $_->{code} eq '200' } @answers), 10,
        "$name: ten at once in one session");
+    is(join(' ', map { $_->{json}{answer} // '' } @answers),
+       join(' ', map { $_->[1] } @questions), "$name: ten right answers");
     is(join(' ', sort { $a <=> $b } map { $_->{json}{turn_number} // 0 } @answers),
        join(' ', map { 2 * $_ } 1 .. 10), "$name: each is a turn of its own");
 
@@ -50,12 +57,12 @@ sub parallel {
     my @said;
 
     for my $i (1 .. 10) {
-        $said[($answers[$i - 1]{json}{turn_number} // 0) / 2] = "question $i";
+        $said[($answers[$i - 1]{json}{turn_number} // 0) / 2] = $questions[$i - 1][0];
     }
 
     shift @said;
 
-    is(join(' ', @said), join(' ', map { "question $_" } 1 .. 10),
+    is(join(' ', @said), join(' ', map { $_->[0] } @questions),
        "$name: in the order of their sending") if $s->{workers} == 1;
 
     my $history = $s->get("/api/history/$name-ten")->{json} || [];
@@ -70,7 +77,7 @@ sub parallel {
 my $one = VLM->new(name => 'workers-1', workers => 1, engine => $ENGINE);
 
 $one->start->ready;
-parallel($one, $one->upload('t/fidelity/pictures/118x62.png'), 'one');
+parallel($one, $one->upload($PICTURE), 'one');
 ok($one->stop, 'the server stops in time');
 $one->check_log;
 
@@ -81,7 +88,7 @@ my %seen;
 
 $four->start->ready;
 
-my $picture = $four->upload('t/fidelity/pictures/118x62.png');
+my $picture = $four->upload($PICTURE);
 
 for my $i (1 .. 20) {
     my @answers = $i <= 2 ? parallel($four, $picture, "round-$i")
@@ -116,7 +123,7 @@ my $strict = VLM->new(name => 'workers-http', workers => 3, listen => 'reuseport
 _EOC_
 
 $strict->start->ready;
-$picture = $strict->upload('t/fidelity/pictures/118x62.png');
+$picture = $strict->upload($PICTURE);
 
 my @answers = $strict->end_all(60, map { $strict->begin_chat("s$_", 'How many cups are there?', image => $picture) } 1 .. 12);
 
@@ -138,7 +145,7 @@ is(substr($zipped->{body}, 0, 2), "\x1f\x8b", 'and is, once');
 
 is($strict->stop, 1, 'the server stops in time');
 $strict->check_log;
-$picture = $four->upload('t/fidelity/pictures/118x62.png');
+$picture = $four->upload($PICTURE);
 
 
 # ---- one that has not the model dies ---------------------------------------
