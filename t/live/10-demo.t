@@ -1,0 +1,35 @@
+# The demo model answers what demo/pictures/expected.json asks about each of the
+# sample pictures: pixels to words, through everything that lies between.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Test::More;
+use VLM;
+
+my $s = VLM->new(name => 'demo', workers => 2,
+                 engine => 'thinking off; sampling temperature=0 repetition_penalty=1;');
+
+$s->start->ready;
+
+my $expected = JSON::PP->new->utf8->decode(VLM::slurp('demo/pictures/expected.json'));
+
+cmp_ok(scalar keys %$expected, '>=', 3, 'there are sample pictures');
+
+for my $name (sort keys %$expected) {
+    my $picture = $s->upload("demo/pictures/$name");
+    my $n = 0;
+
+    for my $q (grep { $_->{task} eq 'general' } @{ $expected->{$name}{questions} }) {
+        my $r = $s->chat("$name-" . ++$n, $q->{question}, image => $picture);
+
+        is($r->{json}{answer}, $q->{answer}, "$name: $q->{question}");
+    }
+}
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();
