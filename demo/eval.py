@@ -152,7 +152,7 @@ def ask_server(server, items, together):
             last, name = scene, upload(server, render(scene), "scene-%d.png" % scene["seed"])
             session = str(uuid.uuid4())
         body = {"session_id": session if together else str(uuid.uuid4()), "message": item["text"], "image": name,
-                "task": item["task"], "enable_thinking": False}
+                "task": "general" if item["task"] in GENERAL else item["task"], "enable_thinking": False}
         reply = post(server + "/api/chat", json.dumps(body).encode(), "application/json")
         item["answer"] = reply.get("answer") or reply.get("error", "")
         if n % 200 == 199:
