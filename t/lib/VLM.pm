@@ -79,7 +79,7 @@ sub slow_model {
 
     my $shape = $JSON->decode(slurp("$ROOT/bench/shapes/tiny-f.json"));
 
-    ($shape->{text_config} || $shape)->{num_hidden_layers} = 12;
+    ($shape->{text_config} || $shape)->{num_hidden_layers} = 64;
 
     File::Path::make_path("$ROOT/build/live");
 
