@@ -214,6 +214,7 @@ typedef struct {
     void             *user;            /* what vlm_submit() was given; NULL once cancelled */
     const char       *text;            /* VLM_TEXT: valid until the next vlm_next_event() */
     size_t            bytes;
+    int               started;         /* VLM_DONE, VLM_FAILED: VLM_STARTED was told before */
     vlm_finish_t      finish;          /* VLM_DONE */
     vlm_usage_t       usage;           /* VLM_DONE */
     vlm_err_t         err;             /* VLM_FAILED */

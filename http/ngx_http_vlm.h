@@ -164,7 +164,8 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    n_jobs;      /* submitted to the engine */
     ngx_uint_t                    waiting;     /* the line: admitted, not yet
                                                   started by the engine */
-    ngx_uint_t                    running;
+    ngx_uint_t                    running;     /* jobs in slots, until their
+                                                  last event */
     ngx_uint_t                    receiving;   /* bodies */
     ngx_atomic_t                  pending;     /* requests past that; read by
                                                   the engine thread */
@@ -277,7 +278,6 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      counted:1;   /* in engine->pending, or */
     unsigned                      receiving:1; /* in engine->receiving */
     unsigned                      in_line:1;   /* in engine->waiting */
-    unsigned                      in_slot:1;   /* in engine->running */
     unsigned                      in_prompts:1;    /* in engine->n_prompts */
     unsigned                      queued:1;    /* in one of three queues */
     unsigned                      in_task:1;

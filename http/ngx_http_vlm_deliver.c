@@ -25,8 +25,15 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
 
     ctx = e->user;
 
-    if (e->kind == VLM_DONE || e->kind == VLM_FAILED) {
+    if (e->kind == VLM_STARTED) {
+        eng->running++;
+
+    } else if (e->kind == VLM_DONE || e->kind == VLM_FAILED) {
         eng->n_jobs--;
+
+        if (e->started) {
+            eng->running--;
+        }
 
         (void) ngx_atomic_fetch_add(&eng->shm->prompt_tokens,
                                     e->usage.prompt_tokens);
@@ -124,11 +131,6 @@ ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     ctx->usage = e->usage;
     ctx->finish = e->finish;
     ctx->t_ended = ngx_current_msec;
-
-    if (ctx->in_slot) {
-        ctx->in_slot = 0;
-        eng->running--;
-    }
 
     if (e->finish == VLM_FINISH_CANCELLED) {
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,

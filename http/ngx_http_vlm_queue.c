@@ -162,11 +162,6 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
         eng->waiting--;
     }
 
-    if (!ctx->in_slot) {
-        ctx->in_slot = 1;
-        eng->running++;
-    }
-
     ctx->step = NGX_HTTP_VLM_RUNNING;
     ctx->t_started = ngx_current_msec;
 
@@ -349,7 +344,8 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* its place is free at once, for it is what others are refused for */
+/* its place in the line is free at once, for it is what others are refused
+   for; a slot is free when the engine says so */
 
 static void
 ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
@@ -365,11 +361,6 @@ ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
     if (ctx->in_line) {
         ctx->in_line = 0;
         eng->waiting--;
-    }
-
-    if (ctx->in_slot) {
-        ctx->in_slot = 0;
-        eng->running--;
     }
 
     ngx_http_vlm_zone_line(eng);

@@ -224,6 +224,7 @@ next_of_job(vlm_job_t *j, vlm_event_t *e)
 
     if (j->ended) {
         e->kind = j->err.code == VLM_OK ? VLM_DONE : VLM_FAILED;
+        e->started = j->started;
         e->finish = j->finish;
         e->usage = j->usage;
         e->err = j->err;

@@ -113,6 +113,24 @@ _EOC_
 }
 
 
+# A picture of any size without a library: its file's path.
+sub bmp {
+    my ($width, $height) = @_;
+
+    my $file = "$ROOT/build/live/${width}x$height.bmp";
+    my $row = pack('x' . (($width * 3 + 3) & ~3));
+    my $bytes = length($row) * $height;
+
+    open my $out, '>:raw', $file or die "$file: $!";
+    print $out pack('a2VvvV VVVvvVVVVVV', 'BM', 54 + $bytes, 0, 0, 54,
+                    40, $width, $height, 1, 24, 0, $bytes, 2835, 2835, 0, 0);
+    print $out $row x $height;
+    close $out or die "$file: $!";
+
+    return $file;
+}
+
+
 sub port { $_[0]{port} }
 sub dir  { $_[0]{dir} }
 sub pid  { $_[0]{pid} }

@@ -72,4 +72,37 @@ ok($r->{code} eq '404' || $r->{body} =~ /^\[\]\s*$/,
 ok($s->stop, 'the server stops in time');
 $s->check_log;
 
+# Within a picture: the tower reads for seconds, and lets go at once.  Health's
+# "running" is the engine's own word: it falls with a job's last event.
+$s = VLM->new(VLM::slow(name => 'cancel-picture',
+                        engine => 'slots 1; queue 8 timeout=60s;'));
+
+$s->start->ready;
+
+my $large = $s->upload(VLM::bmp(1200, 800));
+
+my $whole = $s->begin_chat('whole', 'count', image => $large);
+ok($s->busy(1, 0), 'a large picture is read');
+sleep 1;
+
+$start = time;
+my $next = $s->begin_chat('next', 'count', image => $large);
+ok($s->busy(1, 1), 'another waits');
+$whole->leave;
+ok($s->busy(1, 0), 'its client leaves: the other is read');
+cmp_ok(time - $start, '<', 2, 'soon');
+
+$start = time;
+$next->leave;
+ok($s->busy(0, 0), 'and leaves, too: the slot is free');
+cmp_ok(time - $start, '<', 1, 'soon');
+
+my $last = $s->begin_chat('last', 'count', image => $large);
+ok($s->busy(1, 0), 'a third is read');
+
+$start = time;
+ok($s->stop('TERM', 5), 'SIGTERM within a picture: the server ends');
+cmp_ok(time - $start, '<', 2, 'soon');
+$s->check_log;
+
 done_testing();
