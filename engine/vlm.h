@@ -268,6 +268,44 @@ int vlm_task_guess(const char *text, size_t bytes);    /* by keywords: a vlm_tas
 /* The words RoboBrain was trained with around a request; malloc()ed, or NULL: no memory. */
 char *vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes);
 
+/* What an answer points at, in pixels of the picture that the model saw (resized_width, _height). */
+#define VLM_MAX_SHAPES  256            /* more than an answer of 768 tokens has room for */
+
+typedef enum {
+    VLM_SHAPE_POINT,
+    VLM_SHAPE_BOX,
+    VLM_SHAPE_PATH                     /* one point of the one path, in order */
+} vlm_shape_kind_t;
+
+typedef struct {
+    vlm_shape_kind_t  kind;
+    float             x, y;            /* finite, but perhaps off the picture */
+    float             x2, y2;          /* the other corner of a box, not always below and right */
+    char              label[64];       /* "label" of a JSON answer, whole UTF-8 characters; or "" */
+} vlm_shape_t;
+
+/*
+ * The shapes in an answer, in whatever brackets the family writes them: at most max, the first
+ * ones.  Grounding and affordance give boxes (points, if there are points alone), pointing gives
+ * points (the centres of boxes, if there are boxes alone), trajectory a path of two points or more;
+ * general gives none.  Any thread; microseconds.
+ */
+size_t vlm_shapes(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *shapes, size_t max);
+
+/*
+ * The sender's picture at its full size and upright, with the shapes drawn over it, as a JPEG.
+ *
+ *   image, bytes  the file that vlm_picture_read() was given; not kept
+ *   seen          what vlm_picture_info() said of it: shapes are scaled from resized_* to full size
+ *   shapes        [n] up to VLM_MAX_SHAPES, off the picture or not even finite too; 0: none drawn
+ *   jpeg          malloc()ed
+ *   returns       0, or -1: the refusals of vlm_picture_read(), VLM_ELIMIT too many shapes
+ *
+ * any: takes some hundred milliseconds for a photograph.
+ */
+int vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
+             const vlm_shape_t *shapes, size_t n, void **jpeg, size_t *jpeg_bytes, vlm_err_t *err);
+
 
 /* ---- for tests and build/vlm -------------------------------------------------------------- */
 
