@@ -268,7 +268,7 @@ int vlm_task_guess(const char *text, size_t bytes);    /* by keywords: a vlm_tas
 /* The words RoboBrain was trained with around a request; malloc()ed, or NULL: no memory. */
 char *vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes);
 
-/* What an answer points at, in pixels of the picture that the model saw (resized_width, _height). */
+/* What an answer points at, in pixels of the picture that the model saw: of resized_width. */
 #define VLM_MAX_SHAPES  256            /* more than an answer of 768 tokens has room for */
 
 typedef enum {
