@@ -82,6 +82,19 @@ typedef struct {
  */
 int vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err);
 
+/* What a checkpoint is, from its own files: for lists of models. */
+typedef struct {
+    const char  *architecture;         /* config.json's model_type; static */
+    uint64_t     parameters;           /* elements of all tensors; a tied head counts once */
+    uint32_t     layers, heads, kv_heads, hidden, mlp, vocab;
+    uint32_t     context_max;          /* max_position_embeddings */
+    uint32_t     vision_layers;
+    uint32_t     patch;                /* pixels on a side */
+} vlm_facts_t;
+
+/* Reads what vlm_plan() reads, of conf only the model.  Any thread. */
+int vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err);
+
 
 /* ---- life --------------------------------------------------------------------------------- */
 
@@ -179,15 +192,45 @@ int vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids,
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
+#define VLM_TOP_LOGPROBS  20
+#define VLM_MAX_BIAS      1024
+
+typedef struct {
+    uint32_t  id;
+    float     bias;                    /* -100 to 100; at -100 the id is never picked */
+} vlm_bias_t;
+
+typedef struct {
+    uint32_t  id;
+    float     logprob;                 /* before penalties, bias and temperature */
+} vlm_logprob_t;
+
+typedef struct {
+    vlm_logprob_t  picked;
+    uint32_t       n_top;
+    vlm_logprob_t  top[VLM_TOP_LOGPROBS];          /* [n_top] the likeliest first */
+} vlm_token_t;
+
+/*
+ * In this order: logprobs are told; frequency and presence penalty, bias, JSON; then repetition
+ * penalty, temperature, top k, top p, one draw.
+ */
 typedef struct {
     float               temperature;   /* 0: greedy */
     float               top_p;         /* 1: off */
     float               repetition_penalty;        /* 1: off */
+    float               frequency_penalty;         /* -2 to 2, 0: off; times a token's count in */
+    float               presence_penalty;          /* the answer; -2 to 2, 0: off; once */
     uint32_t            top_k;         /* 0: off */
     uint32_t            max_tokens;    /* 0: conf->max_tokens */
     uint64_t            seed;          /* 0: a fresh one */
     const char *const  *stop;          /* [n_stop] copied; text before a match is kept */
     size_t              n_stop;
+    const vlm_bias_t   *bias;          /* [n_bias] copied, each id once; added to the logits */
+    size_t              n_bias;        /* at most VLM_MAX_BIAS */
+    int                 logprobs;      /* events tell vlm_token_t's */
+    uint32_t            top_logprobs;  /* with logprobs: 0 to VLM_TOP_LOGPROBS */
+    int                 json;          /* the answer is one JSON object, whole within max_tokens */
 } vlm_sampling_t;
 
 /* What generation_config.json says, then 0.7 / top_k 50 / top_p 1 / penalty 1.05. */
@@ -213,7 +256,9 @@ typedef struct {
     vlm_event_kind_t  kind;
     void             *user;            /* what vlm_submit() was given; NULL once cancelled */
     const char       *text;            /* VLM_TEXT: valid until the next vlm_next_event() */
-    size_t            bytes;
+    size_t            bytes;           /* may be 0 if there are tokens */
+    const vlm_token_t *tokens;         /* VLM_TEXT, if logprobs were asked for: those whose text */
+    size_t            n_tokens;        /* has become visible with this event; valid as text is */
     int               started;         /* VLM_DONE, VLM_FAILED: VLM_STARTED was told before */
     vlm_finish_t      finish;          /* VLM_DONE */
     vlm_usage_t       usage;           /* VLM_DONE */

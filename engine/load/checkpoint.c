@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/size.h"
 
 #define SINGLE       "model.safetensors"
 #define INDEX        "model.safetensors.index.json"
@@ -459,6 +460,31 @@ int
 vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name)
 {
     return lookup(c, name) != NULL;
+}
+
+
+uint64_t
+vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but)
+{
+    uint32_t             i, k;
+    uint64_t             n, sum;
+    const vlm_tensor_t  *t;
+
+    for (sum = 0, i = 0; i < c->n; i++) {
+        t = &c->slots[i].t;
+
+        if (but != NULL && strcmp(t->name, but) == 0) {
+            continue;
+        }
+
+        for (n = 1, k = 0; k < t->n_dims; k++) {
+            n = vlm_mul(n, t->dims[k]);
+        }
+
+        sum = vlm_add(sum, n);
+    }
+
+    return sum;
 }
 
 

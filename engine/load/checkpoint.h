@@ -24,6 +24,9 @@ const vlm_tensor_t *vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name,
                                         const uint64_t *dims, uint32_t n_dims, vlm_err_t *err);
 int vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name);
 
+/* Elements of all tensors but one; but may be NULL. */
+uint64_t vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but);
+
 /*
  * 0, or -1 and VLM_EMODEL naming the first of the tensors that nobody asked for and how many
  * there are.  A left-over "lm_head.weight" of a tied model is not one (re-saved files carry it).

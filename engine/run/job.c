@@ -2,6 +2,7 @@
 
 #include "run/job.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +14,7 @@
 #define MAX_STOP_BYTES  1024
 
 static int check(const vlm_sampling_t *s, vlm_err_t *err);
+static int check_rare(const vlm_sampling_t *s, vlm_err_t *err);
 
 
 vlm_job_t *
@@ -100,6 +102,50 @@ check(const vlm_sampling_t *s, vlm_err_t *err)
             return vlm_fail(err, VLM_EINPUT, "a stop string of %zu bytes, at most %d",
                             strlen(s->stop[i]), MAX_STOP_BYTES);
         }
+    }
+
+    return check_rare(s, err);
+}
+
+
+/* What few ask for. */
+static int
+check_rare(const vlm_sampling_t *s, vlm_err_t *err)
+{
+    size_t  i;
+
+    if (!(fabsf(s->frequency_penalty) <= 2)) {
+        return vlm_fail(err, VLM_EINPUT, "frequency_penalty is %g, expected -2 to 2",
+                        s->frequency_penalty);
+    }
+
+    if (!(fabsf(s->presence_penalty) <= 2)) {
+        return vlm_fail(err, VLM_EINPUT, "presence_penalty is %g, expected -2 to 2",
+                        s->presence_penalty);
+    }
+
+    if (s->top_logprobs > VLM_TOP_LOGPROBS) {
+        return vlm_fail(err, VLM_EINPUT, "top_logprobs is %u, expected 0 to %d", s->top_logprobs,
+                        VLM_TOP_LOGPROBS);
+    }
+
+    if (s->n_bias > VLM_MAX_BIAS) {
+        return vlm_fail(err, VLM_EINPUT, "a bias for %zu tokens, at most %d", s->n_bias,
+                        VLM_MAX_BIAS);
+    }
+
+    for (i = 0; i < s->n_bias; i++) {
+        if (!(fabsf(s->bias[i].bias) <= 100)) {
+            return vlm_fail(err, VLM_EINPUT, "the bias of token %u is %g, expected -100 to 100",
+                            s->bias[i].id, s->bias[i].bias);
+        }
+    }
+
+    if (s->frequency_penalty != 0 || s->presence_penalty != 0 || s->n_bias != 0 || s->logprobs
+        || s->json)
+    {
+        return vlm_fail(err, VLM_EINPUT, "penalties, bias, logprobs and JSON answers are not "
+                        "there yet");
     }
 
     return 0;

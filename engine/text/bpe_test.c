@@ -47,7 +47,7 @@ add_merge(small_t *s, uint32_t left, uint32_t right, uint32_t rank)
     uint8_t             bytes[VLM_MAX_TOKEN_BYTES];
     uint32_t            id;
     vlm_err_t           err = { 0 };
-    const vlm_token_t  *a, *b;
+    const vlm_entry_t  *a, *b;
 
     a = vlm_vocab_token(&s->vocab, left);
     b = vlm_vocab_token(&s->vocab, right);

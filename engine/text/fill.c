@@ -153,7 +153,7 @@ is_same_token(const vlm_tokenizer_t *t, uint32_t id, const char *name, size_t n)
     size_t              bytes;
     uint8_t             raw[VLM_MAX_TOKEN_BYTES];
     const uint8_t      *have;
-    const vlm_token_t  *token;
+    const vlm_entry_t  *token;
 
     token = vlm_vocab_token(&t->vocab, id);
     if (token == NULL) {

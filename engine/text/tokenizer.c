@@ -215,7 +215,7 @@ vlm_special(const vlm_tokenizer_t *t, const char *name)
 {
     size_t              n;
     uint32_t            i;
-    const vlm_token_t  *token;
+    const vlm_entry_t  *token;
 
     n = strlen(name);
 
@@ -240,7 +240,7 @@ vlm_vocab_size(const vlm_tokenizer_t *t)
 const char *
 vlm_token_bytes(const vlm_tokenizer_t *t, uint32_t id, size_t *bytes)
 {
-    const vlm_token_t  *token;
+    const vlm_entry_t  *token;
 
     token = vlm_vocab_token(&t->vocab, id);
     if (token == NULL) {
@@ -257,7 +257,7 @@ vlm_token_bytes(const vlm_tokenizer_t *t, uint32_t id, size_t *bytes)
 int
 vlm_token_is_special(const vlm_tokenizer_t *t, uint32_t id)
 {
-    const vlm_token_t  *token;
+    const vlm_entry_t  *token;
 
     token = vlm_vocab_token(&t->vocab, id);
 

@@ -117,7 +117,7 @@ static int
 grow_ids(vlm_vocab_t *v, uint32_t id, vlm_err_t *err)
 {
     uint32_t      room;
-    vlm_token_t  *tokens;
+    vlm_entry_t  *tokens;
 
     if (id >= VLM_MAX_ID) {
         return vlm_fail(err, VLM_EMODEL, "token id %u, at most %u is expected", id,
@@ -130,12 +130,12 @@ grow_ids(vlm_vocab_t *v, uint32_t id, vlm_err_t *err)
             room *= 2;
         }
 
-        tokens = realloc(v->tokens, vlm_mul(room, sizeof(vlm_token_t)));
+        tokens = realloc(v->tokens, vlm_mul(room, sizeof(vlm_entry_t)));
         if (tokens == NULL) {
             return vlm_fail(err, VLM_EMEMORY, "no memory for %u token ids", room);
         }
 
-        memset(tokens + v->ids_room, 0, (size_t) (room - v->ids_room) * sizeof(vlm_token_t));
+        memset(tokens + v->ids_room, 0, (size_t) (room - v->ids_room) * sizeof(vlm_entry_t));
         v->tokens = tokens;
         v->ids_room = room;
     }
@@ -182,7 +182,7 @@ int
 vlm_vocab_name(vlm_vocab_t *v, uint32_t id, const void *name, size_t n, vlm_token_kind_t kind,
                vlm_err_t *err)
 {
-    vlm_token_t  *t;
+    vlm_entry_t  *t;
 
     if (grow_ids(v, id, err) != 0 || grow_pool(v, n, err) != 0) {
         return -1;
@@ -209,7 +209,7 @@ static uint32_t
 find_slot(const vlm_vocab_t *v, const void *bytes, size_t n)
 {
     uint32_t            i, id;
-    const vlm_token_t  *t;
+    const vlm_entry_t  *t;
 
     for (i = hash_bytes(bytes, n) & v->slot_mask; ; i = (i + 1) & v->slot_mask) {
         id = v->slots[i];
@@ -328,7 +328,7 @@ vlm_vocab_pair(const vlm_vocab_t *v, uint32_t left, uint32_t right)
 }
 
 
-const vlm_token_t *
+const vlm_entry_t *
 vlm_vocab_token(const vlm_vocab_t *v, uint32_t id)
 {
     if (id >= v->n_ids || v->tokens[id].kind == VLM_TOKEN_NONE) {

@@ -23,7 +23,7 @@ typedef struct {
     uint32_t  at;                      /* in pool */
     uint16_t  bytes;
     uint8_t   kind;                    /* vlm_token_kind_t */
-} vlm_token_t;
+} vlm_entry_t;
 
 typedef struct {
     uint32_t  left, right;             /* ids */
@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     uint8_t      *pool;                /* [pool_bytes] of pool_room */
     uint64_t      pool_bytes, pool_room;
-    vlm_token_t  *tokens;              /* [n_ids] of ids_room */
+    vlm_entry_t  *tokens;              /* [n_ids] of ids_room */
     uint32_t      n_ids, ids_room;     /* n_ids is one past the largest */
     uint32_t      max_bytes;           /* of the longest token */
     uint32_t     *slots;               /* [slot_mask + 1] ids by the hash of their bytes */
@@ -69,6 +69,6 @@ int vlm_vocab_join(vlm_vocab_t *v, uint32_t left, uint32_t right, uint32_t rank,
 const vlm_pair_t *vlm_vocab_pair(const vlm_vocab_t *v, uint32_t left, uint32_t right);
 
 /* The token of an id, or NULL if there is none. */
-const vlm_token_t *vlm_vocab_token(const vlm_vocab_t *v, uint32_t id);
+const vlm_entry_t *vlm_vocab_token(const vlm_vocab_t *v, uint32_t id);
 
 #endif

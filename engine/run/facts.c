@@ -1,0 +1,61 @@
+/* What a checkpoint is, for lists of models: no device, and nothing stays open. */
+
+#include <stdlib.h>
+
+#include "load/checkpoint.h"
+#include "load/config.h"
+#include "run/engine.h"
+
+static void copy_config(const vlm_config_t *c, vlm_facts_t *f);
+
+
+int
+vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
+{
+    int                rc;
+    vlm_config_t      *config;
+    vlm_checkpoint_t  *c;
+
+    if (conf->model == NULL) {
+        return vlm_fail(err, VLM_EINPUT, "no model directory is given");
+    }
+
+    config = malloc(sizeof(*config));
+    if (config == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory to read config.json");
+    }
+
+    c = NULL;
+    rc = vlm_config_read(config, conf->model, err);
+
+    if (rc == 0) {
+        c = vlm_checkpoint_open(conf->model, err);
+        rc = c == NULL ? -1 : 0;
+    }
+
+    if (rc == 0) {
+        copy_config(config, f);
+        f->parameters = vlm_checkpoint_elements(c, config->text.tied ? "lm_head.weight" : NULL);
+    }
+
+    vlm_checkpoint_close(c);
+    free(config);
+
+    return rc;
+}
+
+
+static void
+copy_config(const vlm_config_t *c, vlm_facts_t *f)
+{
+    f->architecture = "qwen2_5_vl";    /* vlm_config_read() takes no other */
+    f->layers = c->text.layers;
+    f->heads = c->text.heads;
+    f->kv_heads = c->text.kv_heads;
+    f->hidden = c->text.hidden;
+    f->mlp = c->text.mlp;
+    f->vocab = c->text.vocab;
+    f->context_max = c->text.max_positions;
+    f->vision_layers = c->vision.depth;
+    f->patch = c->vision.patch;
+}
