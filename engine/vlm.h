@@ -196,7 +196,7 @@ int vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids,
 #define VLM_MAX_BIAS      1024
 
 typedef struct {
-    uint32_t  id;
+    uint32_t  id;                      /* of the vocabulary */
     float     bias;                    /* -100 to 100; at -100 the id is never picked */
 } vlm_bias_t;
 
@@ -214,6 +214,11 @@ typedef struct {
 /*
  * In this order: logprobs are told; frequency and presence penalty, bias, JSON; then repetition
  * penalty, temperature, top k, top p, one draw.
+ *
+ * With json only such tokens are picked as make the answer one JSON object that max_tokens have
+ * room for: it begins with the brace and ends with VLM_FINISH_STOP at the last one, so it wants
+ * max_tokens of 2 at least, and a prompt without a tail.  A bias of -100 is then no more than that.
+ * Stop strings hold as ever and cut the object, if one is in it.
  */
 typedef struct {
     float               temperature;   /* 0: greedy */

@@ -22,7 +22,7 @@ typedef struct {
     const char  *image[MAX_IMAGES];
     size_t       n_images;
     uint32_t     top;
-    int          raw, json, greedy_set;
+    int          raw, json, json_mode;
     float        temperature;
     uint64_t     seed;
 } vlm_args_t;
@@ -54,7 +54,7 @@ static const char  usage[] =
     "  --device auto|cpu|cuda[:N]   --ops plain|avx2|avx512     --weights int8|bf16|f32\n"
     "  --threads N    --context N   --slots N   --memory BYTES[k|m|g]   --max-pixels N\n"
     "  --max-tokens N --temperature T           --seed N        --task NAME\n"
-    "  --json         for machines\n";
+    "  --json         for machines  --json-mode   the answer is a JSON object\n";
 
 
 int
@@ -107,6 +107,9 @@ parse(int argc, char **argv, vlm_args_t *a, vlm_err_t *err)
 
         } else if (strcmp(name, "--json") == 0) {
             a->json = 1;
+
+        } else if (strcmp(name, "--json-mode") == 0) {
+            a->json_mode = 1;
 
         } else if (i + 1 == argc) {
             err->code = VLM_EINPUT;
@@ -269,22 +272,36 @@ print_json_text(const char *text, size_t bytes)
 }
 
 
+static void
+print_json_plan(const vlm_plan_t *p, const vlm_facts_t *f)
+{
+    printf("{\"weights\":%" PRIu64 ",\"vision\":%" PRIu64 ",\"kv\":%" PRIu64
+           ",\"workspace\":%" PRIu64 ",\"device\":%" PRIu64 ",\"total\":%" PRIu64,
+           p->weights, p->vision, p->kv, p->workspace, p->device, p->total);
+
+    printf(",\"model\":{\"architecture\":\"%s\",\"parameters\":%" PRIu64 ",\"layers\":%u"
+           ",\"heads\":%u,\"kv_heads\":%u,\"hidden\":%u,\"mlp\":%u,\"vocab\":%u"
+           ",\"context_max\":%u,\"vision_layers\":%u,\"patch\":%u}}\n",
+           f->architecture, f->parameters, f->layers, f->heads, f->kv_heads, f->hidden, f->mlp,
+           f->vocab, f->context_max, f->vision_layers, f->patch);
+}
+
+
 static int
 plan(const vlm_args_t *a, vlm_err_t *err)
 {
-    int         rc;
-    vlm_plan_t  p;
+    int          rc;
+    vlm_plan_t   p;
+    vlm_facts_t  f;
 
     rc = vlm_plan(&a->conf, &p, err);
 
-    if (p.total == 0) {
-        return rc;
+    if (p.total == 0 || vlm_facts(&a->conf, &f, err) != 0) {
+        return -1;
     }
 
     if (a->json) {
-        printf("{\"weights\":%" PRIu64 ",\"vision\":%" PRIu64 ",\"kv\":%" PRIu64
-               ",\"workspace\":%" PRIu64 ",\"device\":%" PRIu64 ",\"total\":%" PRIu64 "}\n",
-               p.weights, p.vision, p.kv, p.workspace, p.device, p.total);
+        print_json_plan(&p, &f);
         return rc;
     }
 
@@ -511,6 +528,7 @@ chat(const vlm_args_t *a, vlm_err_t *err)
 
     vlm_sampling_default(v, &s);
     s.seed = a->seed;
+    s.json = a->json_mode;
 
     if (a->temperature >= 0) {
         s.temperature = a->temperature;

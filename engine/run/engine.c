@@ -301,6 +301,12 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
         goto failed;
     }
 
+    v->json = vlm_json_tokens_open(v->tokenizer, vlm_n_ids(v), v->config.generation.eos,
+                                   v->config.generation.n_eos, err);
+    if (v->json == NULL) {
+        goto failed;
+    }
+
     return v;
 
 failed:
@@ -484,6 +490,7 @@ vlm_close(vlm_t *v)
         v->ops->close(v->device);
     }
 
+    vlm_json_tokens_close(v->json);
     vlm_tokenizer_close(v->tokenizer);
 
     if (v->fd != -1) {
@@ -499,6 +506,15 @@ int
 vlm_stopped(const vlm_t *v)
 {
     return v->conf.stop != NULL && v->conf.stop(v->conf.data);
+}
+
+
+uint32_t
+vlm_n_ids(const vlm_t *v)
+{
+    uint32_t  n = vlm_vocab_size(v->tokenizer);
+
+    return n < v->config.text.vocab ? n : v->config.text.vocab;
 }
 
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "model/model.h"
+#include "run/adjust.h"
 #include "run/batch.h"
 #include "run/job.h"
 
@@ -16,6 +17,7 @@ typedef struct {                       /* the engine thread's */
     uint32_t       *token;             /* [slots] picked in this step, on the host */
     float          *logprob;           /* [slots] */
     uint32_t       *seen;              /* [seen_words] of a prompt being admitted */
+    vlm_adjust_t    adjust;
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
     vlm_job_t      *encoding;          /* whose picture is in the tower */
 } vlm_sched_t;
@@ -25,6 +27,7 @@ struct vlm_s {
     vlm_config_t      config;
     vlm_tokenizer_t  *tokenizer;
     vlm_template_t    template;
+    vlm_json_tokens_t *json;
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto took what it took */
 
@@ -43,6 +46,7 @@ struct vlm_s {
 };
 
 int vlm_stopped(const vlm_t *v);       /* what the host says */
+uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
 
 /* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
 int vlm_sched_open(vlm_t *v, vlm_err_t *err);
@@ -51,7 +55,7 @@ int vlm_sched_run(vlm_t *v, vlm_err_t *err);
 
 /* News for the loop: more text is visible, or the job has ended. */
 void vlm_tell_started(vlm_t *v, vlm_job_t *j);
-void vlm_tell_text(vlm_t *v, vlm_job_t *j, size_t visible);
+void vlm_tell_text(vlm_t *v, vlm_job_t *j, size_t visible, uint32_t visible_tokens);
 void vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err);
 
 /* The next submitted job, or NULL.  last: NULL also means that this run is over. */

@@ -12,6 +12,8 @@
 
 #include "run/engine.h"
 
+#define LEAST_JSON  2                  /* bytes of {}, a token each */
+
 
 /* Under the mutex. */
 static void
@@ -47,12 +49,13 @@ vlm_tell_started(vlm_t *v, vlm_job_t *j)
 
 
 void
-vlm_tell_text(vlm_t *v, vlm_job_t *j, size_t visible)
+vlm_tell_text(vlm_t *v, vlm_job_t *j, size_t visible, uint32_t visible_tokens)
 {
     pthread_mutex_lock(&v->mutex);
 
-    if (visible > j->visible) {
+    if (visible > j->visible || visible_tokens > j->visible_tokens) {
         j->visible = visible;
+        j->visible_tokens = visible_tokens;
         add_news(v, j);
     }
 
@@ -135,6 +138,18 @@ vlm_take_cancelled(vlm_t *v)
 }
 
 
+static int
+check_json(const vlm_t *v, const vlm_sampling_t *s, vlm_err_t *err)
+{
+    if (s->max_tokens < LEAST_JSON) {
+        return vlm_fail(err, VLM_ELIMIT, "a JSON object takes %d tokens at least, there is room "
+                        "for %u", LEAST_JSON, s->max_tokens);
+    }
+
+    return vlm_json_tokens_check(v->json, err);
+}
+
+
 vlm_job_t *
 vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *idle,
            vlm_err_t *err)
@@ -164,7 +179,15 @@ vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *
         sampling.max_tokens = room;
     }
 
-    j = vlm_job_make(p, &sampling, vlm_token_max_bytes(v->tokenizer), user, err);
+    if (sampling.bias == NULL) {
+        sampling.n_bias = 0;
+    }
+
+    if (sampling.json && check_json(v, &sampling, err) != 0) {
+        return NULL;
+    }
+
+    j = vlm_job_make(p, &sampling, vlm_token_max_bytes(v->tokenizer), vlm_n_ids(v), user, err);
     if (j == NULL) {
         return NULL;
     }
@@ -214,11 +237,14 @@ next_of_job(vlm_job_t *j, vlm_event_t *e)
         return 1;
     }
 
-    if (j->visible > j->delivered) {
+    if (j->visible > j->delivered || j->visible_tokens > j->delivered_tokens) {
         e->kind = VLM_TEXT;
         e->text = j->text + j->delivered;
         e->bytes = j->visible - j->delivered;
+        e->n_tokens = j->visible_tokens - j->delivered_tokens;
+        e->tokens = e->n_tokens == 0 ? NULL : j->tokens + j->delivered_tokens;
         j->delivered = j->visible;
+        j->delivered_tokens = j->visible_tokens;
         return 1;
     }
 

@@ -14,18 +14,19 @@
 #define MAX_STOP_BYTES  1024
 
 static int check(const vlm_sampling_t *s, vlm_err_t *err);
-static int check_rare(const vlm_sampling_t *s, vlm_err_t *err);
+static int check_rare(const vlm_sampling_t *s, uint32_t n_ids, vlm_err_t *err);
+static int make_rare(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids);
 
 
 vlm_job_t *
-vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, void *user,
-             vlm_err_t *err)
+vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, uint32_t n_ids,
+             void *user, vlm_err_t *err)
 {
     size_t      i;
     uint64_t    room;
     vlm_job_t  *j;
 
-    if (check(s, err) != 0) {
+    if (check(s, err) != 0 || check_rare(s, n_ids, err) != 0) {
         return NULL;
     }
 
@@ -45,7 +46,7 @@ vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, void 
     j->text = malloc(j->room);         /* pages that are never written are never had */
     j->stop = calloc(s->n_stop + 1, sizeof(*j->stop));
 
-    if (j->text == NULL || j->stop == NULL) {
+    if (j->text == NULL || j->stop == NULL || make_rare(j, s, n_ids) != 0) {
         goto no_memory;
     }
 
@@ -104,13 +105,13 @@ check(const vlm_sampling_t *s, vlm_err_t *err)
         }
     }
 
-    return check_rare(s, err);
+    return 0;
 }
 
 
 /* What few ask for. */
 static int
-check_rare(const vlm_sampling_t *s, vlm_err_t *err)
+check_rare(const vlm_sampling_t *s, uint32_t n_ids, vlm_err_t *err)
 {
     size_t  i;
 
@@ -135,17 +136,52 @@ check_rare(const vlm_sampling_t *s, vlm_err_t *err)
     }
 
     for (i = 0; i < s->n_bias; i++) {
+        if (s->bias[i].id >= n_ids) {
+            return vlm_fail(err, VLM_EINPUT, "a bias for token %u, the model's are 0 to %u",
+                            s->bias[i].id, n_ids - 1);
+        }
+
         if (!(fabsf(s->bias[i].bias) <= 100)) {
             return vlm_fail(err, VLM_EINPUT, "the bias of token %u is %g, expected -100 to 100",
                             s->bias[i].id, s->bias[i].bias);
         }
     }
 
-    if (s->frequency_penalty != 0 || s->presence_penalty != 0 || s->n_bias != 0 || s->logprobs
-        || s->json)
-    {
-        return vlm_fail(err, VLM_EINPUT, "penalties, bias, logprobs and JSON answers are not "
-                        "there yet");
+    return 0;
+}
+
+
+/* Room for what few ask for. */
+static int
+make_rare(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids)
+{
+    j->sampling.bias = NULL;
+
+    if (s->n_bias > 0) {
+        j->bias = malloc(s->n_bias * sizeof(*j->bias));
+        if (j->bias == NULL) {
+            return -1;
+        }
+
+        memcpy(j->bias, s->bias, s->n_bias * sizeof(*j->bias));
+        j->sampling.bias = j->bias;
+    }
+
+    if (s->frequency_penalty != 0 || s->presence_penalty != 0) {
+        j->counts = malloc(vlm_mul(s->max_tokens, sizeof(*j->counts)));
+        if (j->counts == NULL) {
+            return -1;
+        }
+    }
+
+    if (s->logprobs) {
+        j->raw = malloc(vlm_mul(n_ids, sizeof(*j->raw)));
+        j->tokens = malloc(vlm_mul(s->max_tokens, sizeof(*j->tokens)));
+        j->token_end = malloc(vlm_mul(s->max_tokens, sizeof(*j->token_end)));
+
+        if (j->raw == NULL || j->tokens == NULL || j->token_end == NULL) {
+            return -1;
+        }
     }
 
     return 0;
@@ -167,6 +203,11 @@ vlm_job_free(vlm_job_t *j)
 
     vlm_prompt_free(j->prompt);
     free(j->stop);
+    free(j->bias);
+    free(j->counts);
+    free(j->raw);
+    free(j->tokens);
+    free(j->token_end);
     free(j->text);
     free(j);
 }

@@ -12,7 +12,12 @@
 
 #include <stdatomic.h>
 
+#include "chat/json_mode.h"
 #include "chat/prompt.h"
+
+typedef struct {
+    uint32_t  id, n;
+} vlm_count_t;
 
 typedef enum { VLM_WAITING, VLM_ENCODING, VLM_PREFILLING, VLM_DECODING } vlm_job_state_t;
 
@@ -20,6 +25,7 @@ struct vlm_job_s {
     vlm_prompt_t     *prompt;
     vlm_sampling_t    sampling;
     char            **stop;            /* [sampling.n_stop] */
+    vlm_bias_t       *bias;            /* [sampling.n_bias] */
 
     vlm_job_state_t   state;
     uint32_t          slot;
@@ -33,6 +39,18 @@ struct vlm_job_s {
     size_t            bytes, room;
     size_t            clear;           /* of them no stop string can begin in */
 
+    vlm_json_mode_t   json;            /* after the answer so far, if it is JSON */
+    int               no_choice;       /* the bias forbids every id */
+    vlm_count_t      *counts;          /* [n_counts] ids of the answer, with a penalty; or NULL */
+    uint32_t          n_counts;
+
+    float            *raw;             /* [n_ids] logits as they were, with logprobs; or NULL */
+    double            log_sum;         /* of their exponentials */
+    vlm_token_t      *tokens;          /* [n_tokens] of the answer, with logprobs */
+    size_t           *token_end;       /* [n_placed] in text */
+    uint32_t          n_tokens, n_placed;
+    uint32_t          n_clear;         /* of them text is clear */
+
     uint64_t          submitted_ms, started_ms, encoded_ms, first_ms;
     vlm_usage_t       usage;
 
@@ -43,14 +61,17 @@ struct vlm_job_s {
     int               news;            /* shared: in the list of those with news */
     int               started, ended;  /* shared */
     size_t            visible;         /* shared: of text */
+    uint32_t          visible_tokens;  /* shared */
     vlm_finish_t      finish;          /* shared, with ended */
     vlm_err_t         err;             /* shared, with ended: code is VLM_OK if it went well */
     int               said_started;    /* the loop's */
     size_t            delivered;       /* the loop's */
+    uint32_t          delivered_tokens;            /* the loop's */
 };
 
-vlm_job_t *vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, void *user,
-                        vlm_err_t *err);
+/* Ids are below n_ids, and a token has at most token_bytes. */
+vlm_job_t *vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes,
+                        uint32_t n_ids, void *user, vlm_err_t *err);
 void vlm_job_free(vlm_job_t *j);       /* NULL is fine; the prompt too */
 
 uint64_t vlm_now_ms(void);             /* monotonic */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "chat/stop.h"
+#include "run/told.h"
 
 #define ENCODE_BLOCKS  1               /* tower blocks of one slice: a second, on a CPU */
 
@@ -32,7 +33,8 @@ static void encode_slice(vlm_t *v, vlm_job_t *j);
 static void prefill_slice(vlm_t *v, vlm_job_t *j);
 static int should_quit(void *data);
 static void step_all(vlm_t *v);
-static int run_batch(vlm_t *v, vlm_job_t *only);
+static int run_batch(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs);
+static void adjust_rows(vlm_t *v, uint32_t R, vlm_job_t **jobs);
 static void take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob);
 static void end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err);
 static void tick(vlm_t *v);
@@ -52,6 +54,10 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u slots", v->conf.slots);
     }
 
+    if (vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->json, err) != 0) {
+        return -1;
+    }
+
     return vlm_rows_open(&s->rows, VLM_SLICE, v->conf.slots, err);
 }
 
@@ -65,6 +71,7 @@ vlm_sched_close(vlm_t *v)
     free(s->token);
     free(s->logprob);
     free(s->seen);
+    vlm_adjust_close(&s->adjust);
     vlm_rows_close(&s->rows);
     s->slot = NULL;
     s->token = s->seen = NULL;
@@ -343,7 +350,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
         vlm_rows_pick(rows, &pick);
     }
 
-    if (run_batch(v, j) != 0) {
+    if (run_batch(v, j, &j) != 0) {
         return;                        /* cancelled or stopped: seen at the loop's top */
     }
 
@@ -393,7 +400,7 @@ step_all(vlm_t *v)
         jobs[n++] = j;
     }
 
-    if (n == 0 || run_batch(v, NULL) != 0) {
+    if (n == 0 || run_batch(v, NULL, jobs) != 0) {
         return;
     }
 
@@ -405,9 +412,12 @@ step_all(vlm_t *v)
 }
 
 
-/* The rows through all layers, and tokens for those that asked.  only: whose slice it is. */
+/*
+ * The rows through all layers, and tokens for those that asked.  only: whose slice it is; jobs:
+ * whose rows want logits.
+ */
 static int
-run_batch(vlm_t *v, vlm_job_t *only)
+run_batch(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
 {
     vlm_asker_t       asker = { v, only, 0 };
     vlm_batch_t       b;
@@ -430,6 +440,8 @@ run_batch(vlm_t *v, vlm_job_t *only)
     }
 
     if (b.R > 0) {
+        adjust_rows(v, b.R, jobs);
+
         v->ops->sample(v->device, w->logits, m->config.text.vocab, m->n_vocab, &b, w->seen,
                        m->seen_words, w->token, w->logprob);
         v->ops->get(v->device, s->token, w->token, b.R * sizeof(uint32_t));
@@ -439,6 +451,44 @@ run_batch(vlm_t *v, vlm_job_t *only)
     tick(v);
 
     return v->ops->sync(v->device, NULL);
+}
+
+
+/* Rows of those who asked for something that the device does not do. */
+static void
+adjust_rows(vlm_t *v, uint32_t R, vlm_job_t **jobs)
+{
+    float         *row;
+    uint32_t       r;
+    uint64_t       bytes;
+    vlm_adjust_t  *a = &v->sched.adjust;
+    vlm_model_t   *m = &v->sched.model;
+
+    bytes = (uint64_t) a->n_ids * sizeof(float);
+
+    for (r = 0; r < R; r++) {
+        if (!vlm_adjust_wanted(jobs[r])) {
+            continue;
+        }
+
+        row = m->work.logits + (size_t) r * m->config.text.vocab;
+        v->ops->get(v->device, vlm_adjust_raw(a, jobs[r]), row, bytes);
+
+        if (v->ops->sync(v->device, NULL) != 0) {
+            return;                    /* run_batch() finds it, too */
+        }
+
+        switch (vlm_adjust(a, jobs[r])) {
+        case VLM_ADJUST_PUT:
+            v->ops->put(v->device, row, a->row, bytes);
+            break;
+        case VLM_ADJUST_NOTHING_LEFT:
+            jobs[r]->no_choice = 1;
+            break;
+        case VLM_ADJUST_KEEP:
+            break;
+        }
+    }
 }
 
 
@@ -464,9 +514,63 @@ show_text(vlm_t *v, vlm_job_t *j, int last)
     int  hit;
 
     j->clear = vlm_stop_scan(j->text, j->bytes, j->clear, j->stop, j->sampling.n_stop, last, &hit);
-    vlm_tell_text(v, j, j->clear);
+    vlm_tell_text(v, j, j->clear, vlm_told_clear(j));
 
     return hit;
+}
+
+
+/* A token more of the answer, and whether it is the last. */
+static vlm_finish_t
+append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
+{
+    size_t  bytes;
+
+    j->token = token;
+    j->usage.completion_tokens++;
+    j->bytes += vlm_detok_next(&j->detok, v->tokenizer, token, j->text + j->bytes);
+
+    if (j->sampling.logprobs) {
+        bytes = 0;
+
+        if (!vlm_token_is_special(v->tokenizer, token)) {
+            (void) vlm_token_bytes(v->tokenizer, token, &bytes);
+        }
+
+        vlm_told_add(j, token);
+        vlm_told_place(j, j->detok.n_held, bytes);
+    }
+
+    if (vlm_json_mode_done(&j->json)) {
+        return VLM_FINISH_STOP;        /* nothing else may follow: no need to ask for the end */
+    }
+
+    /* max_tokens was bounded by the context when the job was submitted. */
+
+    return j->usage.completion_tokens >= j->sampling.max_tokens ? VLM_FINISH_LENGTH
+                                                                : VLM_FINISH_NONE;
+}
+
+
+/* Why there is no token: 0, or -1. */
+static int
+check_token(const vlm_t *v, vlm_job_t *j, uint32_t token, float logprob, vlm_err_t *err)
+{
+    if (j->no_choice) {
+        return vlm_fail(err, VLM_EINPUT, "the bias leaves no token to pick after %u tokens",
+                        j->n_ctx);
+    }
+
+    if (isnan(logprob)) {
+        return vlm_fail(err, VLM_EMODEL, "the model's logits are not numbers after %u tokens",
+                        j->n_ctx);
+    }
+
+    if (vlm_adjust_picked(j, v->tokenizer, token) != 0) {
+        return vlm_fail(err, VLM_EMODEL, "token %u was picked, JSON does not go on with it", token);
+    }
+
+    return 0;
 }
 
 
@@ -476,32 +580,16 @@ take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob)
     vlm_err_t     err = { VLM_OK, "" };
     vlm_finish_t  finish;
 
-    if (isnan(logprob)) {
-        (void) vlm_fail(&err, VLM_EMODEL, "the model's logits are not numbers after %u tokens",
-                        j->n_ctx);
+    if (check_token(v, j, token, logprob, &err) != 0) {
         end_job(v, j, VLM_FINISH_NONE, &err);
         return;
     }
 
-    finish = VLM_FINISH_NONE;
-
-    if (is_eos(v, token)) {
-        finish = VLM_FINISH_STOP;
-
-    } else {
-        j->token = token;
-        j->usage.completion_tokens++;
-        j->bytes += vlm_detok_next(&j->detok, v->tokenizer, token, j->text + j->bytes);
-
-        /* max_tokens was bounded by the context when the job was submitted. */
-
-        if (j->usage.completion_tokens >= j->sampling.max_tokens) {
-            finish = VLM_FINISH_LENGTH;
-        }
-    }
+    finish = is_eos(v, token) ? VLM_FINISH_STOP : append_token(v, j, token);
 
     if (finish != VLM_FINISH_NONE) {
         j->bytes += vlm_detok_end(&j->detok, j->text + j->bytes);
+        vlm_told_place(j, 0, 0);
     }
 
     if (show_text(v, j, finish != VLM_FINISH_NONE)) {

@@ -265,6 +265,17 @@ vlm_token_is_special(const vlm_tokenizer_t *t, uint32_t id)
 }
 
 
+int
+vlm_token_is_text(const vlm_tokenizer_t *t, uint32_t id)
+{
+    const vlm_entry_t  *token;
+
+    token = vlm_vocab_token(&t->vocab, id);
+
+    return token != NULL && token->kind == VLM_TOKEN_BYTES;
+}
+
+
 size_t
 vlm_token_max_bytes(const vlm_tokenizer_t *t)
 {

@@ -40,6 +40,7 @@ uint32_t vlm_vocab_size(const vlm_tokenizer_t *t);
 /* The bytes of an id, or NULL; an added token gives its name. */
 const char *vlm_token_bytes(const vlm_tokenizer_t *t, uint32_t id, size_t *bytes);
 int vlm_token_is_special(const vlm_tokenizer_t *t, uint32_t id);   /* skipped in answers */
+int vlm_token_is_text(const vlm_tokenizer_t *t, uint32_t id);      /* what texts are made of */
 size_t vlm_token_max_bytes(const vlm_tokenizer_t *t);  /* of the longest one */
 
 /*

@@ -1,0 +1,258 @@
+/* One row of logits on the host: told, then changed, in the order that vlm_sampling_t says. */
+
+#include "run/adjust.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+#define BANNED  (-100)                 /* a bias from here down */
+
+static int largest(const float *row, uint32_t n, float *max);
+static void tell_logprobs(const float *raw, uint32_t n, float max, vlm_job_t *j);
+static void penalize(float *row, const vlm_job_t *j);
+static void add_bias(float *row, const vlm_job_t *j);
+static void hold_to_json(const vlm_adjust_t *a, const vlm_job_t *j);
+
+
+int
+vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_json_tokens_t *json, vlm_err_t *err)
+{
+    a->n_ids = n_ids;
+    a->json = json;
+    a->row = malloc(vlm_mul(n_ids, sizeof(float)));
+    a->allowed = malloc(vlm_mul(((uint64_t) n_ids + 31) / 32, sizeof(uint32_t)));
+
+    if (a->row == NULL || a->allowed == NULL) {
+        vlm_adjust_close(a);
+        return vlm_fail(err, VLM_EMEMORY, "no memory for a row of %u logits", n_ids);
+    }
+
+    return 0;
+}
+
+
+void
+vlm_adjust_close(vlm_adjust_t *a)
+{
+    free(a->row);
+    free(a->allowed);
+    memset(a, 0, sizeof(*a));
+}
+
+
+static int
+changes_logits(const vlm_job_t *j)
+{
+    const vlm_sampling_t  *s = &j->sampling;
+
+    return s->frequency_penalty != 0 || s->presence_penalty != 0 || s->n_bias != 0 || s->json;
+}
+
+
+int
+vlm_adjust_wanted(const vlm_job_t *j)
+{
+    return j->sampling.logprobs || changes_logits(j);
+}
+
+
+float *
+vlm_adjust_raw(const vlm_adjust_t *a, const vlm_job_t *j)
+{
+    return j->raw != NULL ? j->raw : a->row;
+}
+
+
+vlm_adjusted_t
+vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j)
+{
+    float   max, *raw;
+
+    raw = vlm_adjust_raw(a, j);
+
+    if (largest(raw, a->n_ids, &max) != 0) {
+        return VLM_ADJUST_KEEP;
+    }
+
+    if (j->sampling.logprobs) {
+        tell_logprobs(raw, a->n_ids, max, j);
+    }
+
+    if (!changes_logits(j)) {
+        return VLM_ADJUST_KEEP;
+    }
+
+    if (raw != a->row) {
+        memcpy(a->row, raw, a->n_ids * sizeof(float));
+    }
+
+    penalize(a->row, j);
+    add_bias(a->row, j);
+
+    if (j->sampling.json) {
+        hold_to_json(a, j);
+    }
+
+    return largest(a->row, a->n_ids, &max) == 0 ? VLM_ADJUST_PUT : VLM_ADJUST_NOTHING_LEFT;
+}
+
+
+/* -1: one is not a number, or the largest is not finite. */
+static int
+largest(const float *row, uint32_t n, float *max)
+{
+    int       bad;
+    float     m;
+    uint32_t  i;
+
+    m = -INFINITY;
+
+    for (bad = 0, i = 0; i < n; i++) {
+        bad |= isnan(row[i]) != 0;
+        m = row[i] > m ? row[i] : m;
+    }
+
+    *max = m;
+
+    return bad || !isfinite(m) ? -1 : 0;
+}
+
+
+/* The first of equal ones is the likelier. */
+static void
+insert(vlm_token_t *t, uint32_t room, uint32_t id, float logit)
+{
+    uint32_t  i;
+
+    i = t->n_top < room ? t->n_top++ : room - 1;
+
+    for ( /* void */ ; i > 0 && t->top[i - 1].logprob < logit; i--) {
+        t->top[i] = t->top[i - 1];
+    }
+
+    t->top[i].id = id;
+    t->top[i].logprob = logit;
+}
+
+
+static void
+tell_logprobs(const float *raw, uint32_t n, float max, vlm_job_t *j)
+{
+    double        sum;
+    uint32_t      i, room;
+    vlm_token_t  *t;
+
+    for (sum = 0, i = 0; i < n; i++) {
+        sum += expf(raw[i] - max);
+    }
+
+    j->log_sum = max + log(sum);
+
+    room = j->sampling.top_logprobs;
+    t = &j->tokens[j->n_tokens];
+    t->n_top = 0;
+
+    for (i = 0; i < n && room > 0; i++) {
+        if (raw[i] != -INFINITY && (t->n_top < room || raw[i] > t->top[room - 1].logprob)) {
+            insert(t, room, i, raw[i]);
+        }
+    }
+
+    for (i = 0; i < t->n_top; i++) {
+        t->top[i].logprob = (float) ((double) t->top[i].logprob - j->log_sum);
+    }
+}
+
+
+static void
+penalize(float *row, const vlm_job_t *j)
+{
+    uint32_t              i;
+    const vlm_count_t    *c;
+    const vlm_sampling_t  *s = &j->sampling;
+
+    for (i = 0; i < j->n_counts; i++) {
+        c = &j->counts[i];
+        row[c->id] -= (float) c->n * s->frequency_penalty + s->presence_penalty;
+    }
+}
+
+
+/* JSON can always be ended: no id is out of the question there. */
+static void
+add_bias(float *row, const vlm_job_t *j)
+{
+    size_t             i;
+    const vlm_bias_t  *b;
+
+    for (i = 0; i < j->sampling.n_bias; i++) {
+        b = &j->sampling.bias[i];
+        row[b->id] = b->bias <= BANNED && !j->sampling.json ? -INFINITY : row[b->id] + b->bias;
+    }
+}
+
+
+static void
+hold_to_json(const vlm_adjust_t *a, const vlm_job_t *j)
+{
+    uint32_t  i, bits;
+
+    vlm_json_tokens_allow(a->json, &j->json,
+                          j->sampling.max_tokens - j->usage.completion_tokens - 1, a->allowed);
+
+    for (i = 0, bits = 0; i < a->n_ids; i++, bits >>= 1) {
+        if (i % 32 == 0) {
+            bits = a->allowed[i / 32];
+        }
+
+        if ((bits & 1) == 0) {
+            a->row[i] = -INFINITY;
+        }
+    }
+}
+
+
+static void
+count(vlm_job_t *j, uint32_t id)
+{
+    uint32_t  i;
+
+    for (i = 0; i < j->n_counts && j->counts[i].id != id; i++) { /* void */ }
+
+    if (i == j->n_counts) {
+        j->counts[i].id = id;
+        j->counts[i].n = 0;
+        j->n_counts++;
+    }
+
+    j->counts[i].n++;
+}
+
+
+int
+vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
+{
+    size_t       i, bytes;
+    const char  *p;
+
+    if (j->counts != NULL) {
+        count(j, id);
+    }
+
+    if (!j->sampling.json) {
+        return 0;
+    }
+
+    p = vlm_token_bytes(t, id, &bytes);
+
+    for (i = 0; i < bytes; i++) {
+        if (!vlm_json_mode_next(&j->json, (uint8_t) p[i])) {
+            return -1;
+        }
+    }
+
+    return 0;
+}

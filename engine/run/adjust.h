@@ -1,0 +1,41 @@
+/*
+ * What few requests ask of a pick, done to a host copy of one row of logits: log-probabilities,
+ * frequency and presence penalty, bias, JSON.  So the table of operations knows none of them, and
+ * rows of jobs that ask for nothing stay on the device, bit for bit.
+ */
+
+#ifndef VLM_ADJUST_H
+#define VLM_ADJUST_H
+
+#include "chat/json_tokens.h"
+#include "run/job.h"
+
+typedef struct {                       /* the engine thread's, for one row at a time */
+    uint32_t                  n_ids;   /* that can be picked */
+    float                    *row;     /* [n_ids] */
+    uint32_t                 *allowed; /* [(n_ids + 31) / 32] bit per id */
+    const vlm_json_tokens_t  *json;
+} vlm_adjust_t;
+
+typedef enum {
+    VLM_ADJUST_KEEP,                   /* the row is as it should be */
+    VLM_ADJUST_PUT,                    /* a->row is to take its place */
+    VLM_ADJUST_NOTHING_LEFT            /* the bias forbids every id */
+} vlm_adjusted_t;
+
+int vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_json_tokens_t *json,
+                    vlm_err_t *err);
+void vlm_adjust_close(vlm_adjust_t *a);            /* safe on a zeroed structure */
+
+int vlm_adjust_wanted(const vlm_job_t *j);
+
+/* Where the job's row of logits, f32 [n_ids], is copied from the device. */
+float *vlm_adjust_raw(const vlm_adjust_t *a, const vlm_job_t *j);
+
+/* Adjusts that copy.  A row that has something else than numbers is kept: the pick finds it. */
+vlm_adjusted_t vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j);
+
+/* This id has become part of the answer: it counts.  -1: it is not how the JSON can go on. */
+int vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id);
+
+#endif

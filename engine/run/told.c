@@ -1,0 +1,39 @@
+/* Tokens that are told with the text that they became. */
+
+#include "run/told.h"
+
+
+void
+vlm_told_add(vlm_job_t *j, uint32_t id)
+{
+    vlm_token_t  *t = &j->tokens[j->n_tokens++];
+
+    t->picked.id = id;
+    t->picked.logprob = (float) ((double) j->raw[id] - j->log_sum);
+}
+
+
+void
+vlm_told_place(vlm_job_t *j, size_t held, size_t fed)
+{
+    uint32_t  whole;
+
+    /* What is held begins in the last token, or before it, where it began already. */
+
+    whole = held == 0 ? j->n_tokens : held <= fed ? j->n_tokens - 1 : j->n_placed;
+
+    while (j->n_placed < whole) {
+        j->token_end[j->n_placed++] = j->bytes;
+    }
+}
+
+
+uint32_t
+vlm_told_clear(vlm_job_t *j)
+{
+    while (j->n_clear < j->n_placed && j->token_end[j->n_clear] <= j->clear) {
+        j->n_clear++;
+    }
+
+    return j->n_clear;
+}
