@@ -28,6 +28,7 @@
 typedef struct ngx_http_vlm_engine_s  ngx_http_vlm_engine_t;
 typedef struct ngx_http_vlm_chain_s   ngx_http_vlm_chain_t;
 typedef struct ngx_http_vlm_ctx_s     ngx_http_vlm_ctx_t;
+typedef struct ngx_http_vlm_dialect_s ngx_http_vlm_dialect_t;
 
 
 /* ---- the shared zone: what any worker can tell about an engine ---------- */
@@ -193,8 +194,9 @@ typedef struct {
 } ngx_http_vlm_body_t;
 
 
-/* what a client asked for; filled in by the dialect, in a thread; malloc()ed,
-   so that neither the body nor its JSON is kept while a request waits */
+/* what a client of RoboBrain asked for; filled in by the dialect, in a thread;
+   malloc()ed, so that neither the body nor its JSON is kept while a request
+   waits */
 
 typedef struct {
     ngx_http_vlm_store_text_t     session;
@@ -203,11 +205,79 @@ typedef struct {
     char                         *image;       /* path of this turn's picture */
     int                           task;        /* vlm_task_t, or -1 */
     int64_t                       asked;       /* us since 1970 */
+    ngx_http_vlm_store_file_t    *result;      /* the drawn picture, or NULL */
+    u_char                       *clean;       /* answers without marks */
+    size_t                        clean_size;
+    size_t                        told_thinking;   /* bytes, of a stream */
     unsigned                      task_auto:1;
     unsigned                      thinking:1;
     unsigned                      inference:1; /* an error of the model's */
     unsigned                      no_image:1;
 } ngx_http_vlm_chat_t;
+
+
+/*
+ * How a request is asked and answered: RoboBrain's way, OpenAI's, Ollama's.
+ * The flow is the same for all of them (_ask, _prepare, _queue, _deliver);
+ * a dialect says what a body means, what the model is asked, and what its
+ * words become.  A request may ask the model more than once, one prompt after
+ * the other; each takes its own place in the line, or keeps the first.
+ *
+ * thread: in nginx's pool, the functions may wait; no pool, no log.  They end
+ *         a request with ngx_http_vlm_ask_fail()
+ * loop:   on the event loop
+ */
+
+struct ngx_http_vlm_dialect_s {
+
+    /* thread: the parsed body, or NULL if it is empty; may set ctx->dialect
+       to one that knows the request better, ctx->streaming, and
+       ctx->chat.session, in whose order of arrival it is run */
+
+    void                        (*fields)(ngx_http_vlm_ctx_t *ctx,
+                                          const ngx_http_vlm_json_t *json);
+
+    /* thread: makes ctx->prompt, and changes ctx->sampling, which has the
+       engine's defaults; what it points to lives until the job is submitted */
+
+    void                        (*prompt)(ngx_http_vlm_ctx_t *ctx);
+
+    /* loop, when the model's words are whole in ctx->text: NGX_OK, or
+       NGX_AGAIN: "prompt" once more, and ctx->text is emptied; NGX_ERROR: no
+       memory; NULL is NGX_OK */
+
+    ngx_int_t                   (*ended)(ngx_http_vlm_ctx_t *ctx);
+
+    /* thread, before the answer is sent; NULL: nothing to do */
+
+    void                        (*store)(ngx_http_vlm_ctx_t *ctx);
+
+    /* loop: an answer as a whole, and what becomes of a failure (ctx->status
+       and ctx->err); as the return value of a content handler */
+
+    ngx_int_t                   (*answer)(ngx_http_vlm_ctx_t *ctx);
+    ngx_int_t                   (*failed)(ngx_http_vlm_ctx_t *ctx);
+
+    /* loop, of an answer that streams: appends to w what the client has not
+       been told yet; with "last" everything to the end of the answer.  An
+       error after the header is an event, too; status is what it would have
+       been.  "waits": NULL, or tells the place in the line */
+
+    const char                   *stream_type;
+    void                        (*chunk)(ngx_http_vlm_ctx_t *ctx,
+                                         ngx_http_vlm_json_out_t *w,
+                                         ngx_uint_t last);
+    void                        (*error)(ngx_http_vlm_ctx_t *ctx,
+                                         ngx_http_vlm_json_out_t *w,
+                                         ngx_uint_t status, const char *text);
+    void                        (*waits)(ngx_http_vlm_ctx_t *ctx,
+                                         ngx_http_vlm_json_out_t *w,
+                                         ngx_uint_t place);
+
+    /* loop, no thread works for ctx: frees ctx->data; safe twice; or NULL */
+
+    void                        (*free)(ngx_http_vlm_ctx_t *ctx);
+};
 
 
 typedef enum {
@@ -227,6 +297,8 @@ struct ngx_http_vlm_ctx_s {
     ngx_http_request_t           *request;
     ngx_http_vlm_engine_t        *engine;
     ngx_http_vlm_step_of_ctx_e    step;
+    const ngx_http_vlm_dialect_t *dialect;
+    void                         *data;        /* the dialect's own */
     ngx_uint_t                    seq;
     ngx_queue_t                   all;         /* in engine->requests */
     ngx_queue_t                   queue;       /* arrivals, prepares, ready */
@@ -255,10 +327,18 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    n_dropped;   /* of the history's entries */
 
     /* of the engine */
+    vlm_sampling_t                sampling;
     vlm_job_t                    *job;
     vlm_finish_t                  finish;
-    vlm_usage_t                   usage;
+    vlm_usage_t                   usage;       /* of all its jobs */
     ngx_buf_t                    *text;        /* the answer so far */
+    ngx_array_t                  *tokens;      /* vlm_token_t, or NULL */
+
+    /* of a stream: see _stream.c */
+    ngx_event_t                   tell;        /* the place in the line */
+    ngx_chain_t                  *free, *busy;
+    size_t                        told;        /* bytes of the answer, and */
+    size_t                        told_tokens; /* tokens that were sent */
 
     /* of the turn */
     ngx_str_t                     answer;
@@ -284,6 +364,11 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      parsed:1;
     unsigned                      slow:1;      /* the body comes slowly */
     unsigned                      left:1;      /* the request is going */
+    unsigned                      streaming:1; /* the client wants events */
+    unsigned                      begun:1;     /* the header was sent */
+    unsigned                      asking:1;    /* what the model says is not
+                                                  the client's answer */
+    unsigned                      again:1;     /* a later prompt of it */
     unsigned                      replace:1;
     unsigned                      replaced:1;
 };
@@ -478,43 +563,33 @@ ngx_int_t ngx_http_vlm_thread_always(ngx_http_request_t *r,
     void (*done)(ngx_http_request_t *r, void *data), void *data);
 
 
+/* ---- ngx_http_vlm_ask.c: a request for an answer, up to the line -------- */
+
+/* the return value of a content handler; the dialect may change later */
+
+ngx_int_t ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect);
+
+/* thread: the body to the dialect's fields, or ctx->status and ctx->err */
+
+void ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: ends the request with this status and text; NGX_ERROR */
+
+ngx_int_t ngx_http_vlm_ask_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *fmt, ...);
+ngx_int_t ngx_http_vlm_ask_store_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_err_t *err);
+
+/* loop: logs a failure of ours, then lets the dialect answer it */
+
+ngx_int_t ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx);
+
+
 /* ---- ngx_http_vlm_robobrain.c: the dialect of /api/chat ----------------- */
 
 ngx_int_t ngx_http_vlm_chat_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-/* thread: the body to ctx->chat, or ctx->status and ctx->err */
-
-void ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx);
-
-void ngx_http_vlm_chat_free(ngx_http_vlm_chat_t *chat);    /* safe twice */
-
-/* loop: the model's words to ctx->answer and ctx->thinking */
-
-ngx_int_t ngx_http_vlm_chat_split(ngx_http_vlm_ctx_t *ctx);
-
-/* loop: answers as return values of a content handler */
-
-ngx_int_t ngx_http_vlm_chat_answer(ngx_http_vlm_ctx_t *ctx);
-ngx_int_t ngx_http_vlm_chat_failed(ngx_http_vlm_ctx_t *ctx);
-
-
-/* ---- ngx_http_vlm_turn.c: a session to a prompt, an answer to it -------- */
-
-/* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
-
-void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
-
-/* thread: stores the turn, before its answer is sent */
-
-void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
-
-/* thread: ends the request with this status and text; NGX_ERROR */
-
-ngx_int_t ngx_http_vlm_turn_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
-    const char *fmt, ...);
-ngx_int_t ngx_http_vlm_turn_store_error(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_err_t *err);
 
 
 /* ---- ngx_http_vlm_queue.c: the line, its length and its deadlines ------- */
@@ -546,6 +621,15 @@ void ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 
 void ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 
+/* how many requests the engine will begin before this one, and one more; 0:
+   it has begun */
+
+ngx_uint_t ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx);
+
+/* back into the line for another prompt; its deadline stays */
+
+void ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx);
+
 /* out of everything: queues, chain, engine, counters; safe twice */
 
 void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
@@ -561,6 +645,14 @@ void ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx); /* at its headers */
 void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);    /* at its body */
 void ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_prepare_store(ngx_http_vlm_ctx_t *ctx);
+
+/* another prompt of the same request: in its first place, or at the end */
+
+void ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end);
+
+/* ends ctx with its answer, as a whole or as the last of a stream */
+
+void ngx_http_vlm_prepare_answer(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_prepare_free(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
 void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
 
@@ -568,6 +660,38 @@ void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
 /* ---- ngx_http_vlm_deliver.c: events of the engine to answers ------------ */
 
 void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
+
+
+/* ---- ngx_http_vlm_stream.c: an answer as events ------------------------- */
+
+/* from now on, once the line was entered: the place in it is told in time */
+
+void ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx);
+
+/* something new is in ctx->text: sends it, unless the client is behind;
+   NGX_ERROR: the request should be finalized */
+
+ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);
+
+/* the rest and the end, or an error as the last event; the return value of a
+   content handler */
+
+ngx_int_t ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_uint_t status, const char *text);
+
+void ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+
+/* for dialects: "event: NAME\ndata: " or, with NULL, "data: "; what is
+   written as JSON then ends the event with ngx_http_vlm_stream_end() */
+
+void ngx_http_vlm_stream_event(ngx_http_vlm_json_out_t *w, const char *name);
+void ngx_http_vlm_stream_end(ngx_http_vlm_json_out_t *w);
+
+/* ": place N", a comment of SSE: for "waits" */
+
+void ngx_http_vlm_stream_waits(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t place);
 
 
 /* ---- ngx_http_vlm_health.c ---------------------------------------------- */

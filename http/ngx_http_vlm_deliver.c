@@ -1,7 +1,7 @@
 
 /*
- * Events of the engine: the text of an answer grows, and when its last event
- * has come the turn is stored.
+ * Events of the engine: the text of an answer grows, and a stream is told of
+ * it; when its last event has come, the dialect asks on, stores, or answers.
  */
 
 
@@ -13,6 +13,10 @@
 
 
 static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+static ngx_int_t ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx,
+    const char *text, size_t len);
+static ngx_int_t ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+static void ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static void ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static void ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 
@@ -78,59 +82,151 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
 static void
 ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
-    size_t      size, used;
-    ngx_buf_t  *b;
+    ngx_int_t  rc;
 
     if (ctx->t_first == 0) {
         ctx->t_first = ngx_current_msec;
     }
 
+    rc = ngx_http_vlm_append(ctx, e->text, e->bytes);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "The answer is too long");
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_vlm_tokens(ctx, e);
+    }
+
+    if (rc == NGX_OK && ctx->streaming && !ctx->asking) {
+
+        if (ngx_http_vlm_stream_update(ctx) != NGX_OK) {
+            ngx_http_vlm_queue_end(ctx, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
+
+
+/* NGX_DECLINED: more than an answer may have */
+
+static ngx_int_t
+ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx, const char *text, size_t len)
+{
+    size_t      size, used;
+    ngx_buf_t  *b;
+
     b = ctx->text;
     used = b ? b->last - b->pos : 0;
 
-    if (b == NULL || (size_t) (b->end - b->last) < e->bytes) {
+    if (b == NULL || (size_t) (b->end - b->last) < len) {
 
         size = b ? 2 * (b->end - b->start) : NGX_HTTP_VLM_ANSWER;
 
-        while (size < used + e->bytes) {
+        while (size < used + len) {
             size *= 2;
         }
 
         if (size > NGX_HTTP_VLM_STORE_TEXT) {
-            ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "The answer is too long");
-            return;
+            return NGX_DECLINED;
         }
 
         b = ngx_create_temp_buf(ctx->request->pool, size);
         if (b == NULL) {
-            ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            return;
+            return NGX_ERROR;
         }
 
         if (used) {
             b->last = ngx_cpymem(b->last, ctx->text->pos, used);
+        }
+
+        if (ctx->text) {
             (void) ngx_pfree(ctx->request->pool, ctx->text->start);
         }
 
         ctx->text = b;
     }
 
-    b->last = ngx_cpymem(b->last, e->text, e->bytes);
+    if (len) {
+        b->last = ngx_cpymem(b->last, text, len);
+    }
+
+    return NGX_OK;
+}
+
+
+/* log-probabilities, where they were asked for */
+
+static ngx_int_t
+ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    vlm_token_t  *tokens;
+
+    if (e->n_tokens == 0) {
+        return NGX_OK;
+    }
+
+    if (ctx->tokens == NULL) {
+        ctx->tokens = ngx_array_create(ctx->request->pool, 64,
+                                       sizeof(vlm_token_t));
+        if (ctx->tokens == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    tokens = ngx_array_push_n(ctx->tokens, e->n_tokens);
+    if (tokens == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(tokens, e->tokens, e->n_tokens * sizeof(vlm_token_t));
+
+    return NGX_OK;
+}
+
+
+/* all the jobs of a request count */
+
+static void
+ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    vlm_usage_t  *u;
+
+    u = &ctx->usage;
+
+    if (u->prompt_tokens == 0) {
+        u->first_ms = e->usage.first_ms;
+    }
+
+    u->prompt_tokens += e->usage.prompt_tokens;
+    u->completion_tokens += e->usage.completion_tokens;
+    u->encode_ms += e->usage.encode_ms;
+    u->prefill_ms += e->usage.prefill_ms;
+    u->decode_ms += e->usage.decode_ms;
+
+    ctx->job = NULL;
+    ctx->t_ended = ngx_current_msec;
 }
 
 
 static void
 ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
+    ngx_int_t               rc;
     ngx_http_vlm_engine_t  *eng;
 
     eng = ctx->engine;
 
-    ctx->job = NULL;
-    ctx->usage = e->usage;
     ctx->finish = e->finish;
-    ctx->t_ended = ngx_current_msec;
+
+    ngx_http_vlm_used(ctx, e);
 
     if (e->finish == VLM_FINISH_CANCELLED) {
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
@@ -138,14 +234,25 @@ ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         return;
     }
 
-    (void) ngx_atomic_fetch_add(&eng->shm->served, 1);
+    rc = ctx->dialect->ended ? ctx->dialect->ended(ctx) : NGX_OK;
 
-    if (ngx_http_vlm_chat_split(ctx) != NGX_OK) {
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    if (rc != NGX_OK) {
         ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
 
-    ngx_http_vlm_prepare_store(ctx);
+    (void) ngx_atomic_fetch_add(&eng->shm->served, 1);
+
+    if (ctx->dialect->store) {
+        ngx_http_vlm_prepare_store(ctx);
+        return;
+    }
+
+    ngx_http_vlm_prepare_answer(ctx);
 }
 
 
@@ -156,10 +263,9 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
     eng = ctx->engine;
 
-    ctx->job = NULL;
-    ctx->usage = e->usage;
     ctx->err = e->err;
-    ctx->t_ended = ngx_current_msec;
+
+    ngx_http_vlm_used(ctx, e);
 
     (void) ngx_atomic_fetch_add(&eng->shm->failed, 1);
 
@@ -176,6 +282,6 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         break;
 
     default:
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_chat_failed(ctx));
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
     }
 }

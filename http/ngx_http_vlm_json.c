@@ -700,6 +700,15 @@ by_key(const void *one, const void *two)
 }
 
 
+void
+ngx_http_vlm_json_put_raw(ngx_http_vlm_json_out_t *w, const char *bytes,
+    size_t len)
+{
+    put(w, bytes, len);
+    w->comma = 0;
+}
+
+
 int
 ngx_http_vlm_json_done(ngx_http_vlm_json_out_t *w)
 {

@@ -129,6 +129,11 @@ void ngx_http_vlm_json_put_null(ngx_http_vlm_json_out_t *w);
 void ngx_http_vlm_json_put_value(ngx_http_vlm_json_out_t *w,
     const ngx_http_vlm_json_t *j);
 
+/* bytes as they stand: what a stream has between its documents */
+
+void ngx_http_vlm_json_put_raw(ngx_http_vlm_json_out_t *w, const char *bytes,
+    size_t len);
+
 /* The newline.  0, and data and len are the caller's, freed with
    ..._release(); or -1: there is nothing to use, release it all the same. */
 

@@ -229,7 +229,6 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 {
     int                  idle;
     ngx_queue_t         *q;
-    vlm_sampling_t       sampling;
     ngx_http_vlm_ctx_t  *ctx;
 
     while (eng->loaded
@@ -245,13 +244,11 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
         ctx->in_prompts = 0;
         eng->n_prompts--;
 
-        ngx_http_vlm_sampling(eng, &sampling);
-
-        ctx->job = vlm_submit(eng->vlm, ctx->prompt, &sampling, ctx, &idle,
-                              &ctx->err);
+        ctx->job = vlm_submit(eng->vlm, ctx->prompt, &ctx->sampling, ctx,
+                              &idle, &ctx->err);
 
         if (ctx->job == NULL) {
-            ngx_http_vlm_prepare_end(ctx, ngx_http_vlm_chat_failed(ctx));
+            ngx_http_vlm_prepare_end(ctx, ngx_http_vlm_ask_failed(ctx));
             continue;
         }
 
@@ -283,12 +280,45 @@ ngx_http_vlm_prepare_store(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+void
+ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
+{
+    if (at_end) {
+        ctx->seq = ++ctx->engine->seq;
+    }
+
+    ctx->again = 1;
+    ctx->step = NGX_HTTP_VLM_PREPARING;
+
+    if (ctx->text) {
+        ctx->text->last = ctx->text->pos;
+    }
+
+    ngx_http_vlm_queue_again(ctx);
+    ngx_http_vlm_prepare_insert(&ctx->engine->prepares, ctx);
+    ngx_http_vlm_engine_wake(ctx->engine);
+}
+
+
+/* everything is there that the client is told */
+
+void
+ngx_http_vlm_prepare_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_queue_end(ctx, ctx->streaming ? ngx_http_vlm_stream_last(ctx)
+                                               : ctx->dialect->answer(ctx));
+}
+
+
 /* what threads have left in ctx; not while one works for it */
 
 void
 ngx_http_vlm_prepare_free(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_chat_free(&ctx->chat);
+    if (ctx->dialect && ctx->dialect->free) {
+        ctx->dialect->free(ctx);
+    }
+
     ngx_http_vlm_body_free(&ctx->body);
 
     vlm_prompt_free(ctx->prompt);
@@ -343,7 +373,7 @@ ngx_http_vlm_prepare_store_always(void *data)
 static void
 ngx_http_vlm_prepare_run_parse(void *data)
 {
-    ngx_http_vlm_chat_parse(data);
+    ngx_http_vlm_ask_parse(data);
 }
 
 
@@ -356,10 +386,14 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
         ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
 
     } else if (ctx->status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_chat_failed(ctx));
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
 
     } else {
         ctx->parsed = 1;
+
+        if (ctx->streaming) {
+            ngx_http_vlm_stream_watch(ctx);
+        }
 
         /* for the log, which is written when ctx->chat is gone */
 
@@ -380,7 +414,11 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 static void
 ngx_http_vlm_prepare_run_prompt(void *data)
 {
-    ngx_http_vlm_turn_prompt(data);
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ngx_http_vlm_sampling(ctx->engine, &ctx->sampling);
+
+    ctx->dialect->prompt(ctx);
 }
 
 
@@ -393,7 +431,7 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
         ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
 
     } else if (ctx->status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_chat_failed(ctx));
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
 
     } else {
         ctx->step = NGX_HTTP_VLM_WAITING;
@@ -405,7 +443,9 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
 static void
 ngx_http_vlm_prepare_run_store(void *data)
 {
-    ngx_http_vlm_turn_store(data);
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->dialect->store(ctx);
 }
 
 
@@ -422,7 +462,13 @@ ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data)
                       &ctx->engine->name, ctx->stored.text);
     }
 
-    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_chat_answer(ctx));
+    if (ctx->err.code != VLM_OK) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "vlm_engine \"%V\": an answer was not drawn: %s",
+                      &ctx->engine->name, ctx->err.text);
+    }
+
+    ngx_http_vlm_prepare_answer(ctx);
 }
 
 
@@ -476,6 +522,16 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
 
     id.data = (u_char *) ctx->chat.session.data;
     id.len = ctx->chat.session.len;
+
+    if (id.len == 0) {
+
+        /* of no session: behind nobody */
+
+        ctx->step = NGX_HTTP_VLM_PREPARING;
+        ngx_http_vlm_prepare_insert(&eng->prepares, ctx);
+
+        return NGX_OK;
+    }
 
     hash = ngx_crc32_short(id.data, id.len);
 

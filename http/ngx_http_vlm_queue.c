@@ -163,15 +163,56 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->step = NGX_HTTP_VLM_RUNNING;
-    ctx->t_started = ngx_current_msec;
 
-    if (ctx->timer.timer_set) {
-        ngx_del_timer(&ctx->timer);
+    if (ctx->t_started == 0) {
+        ctx->t_started = ngx_current_msec;
+
+        if (ctx->timer.timer_set) {
+            ngx_del_timer(&ctx->timer);
+        }
+
+        ngx_add_timer(&ctx->timer, eng->timeout);
     }
 
-    ngx_add_timer(&ctx->timer, eng->timeout);
-
     ngx_http_vlm_zone_line(eng);
+}
+
+
+void
+ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx)
+{
+    ctx->in_line = 1;
+    ctx->engine->waiting++;
+
+    ngx_http_vlm_zone_line(ctx->engine);
+}
+
+
+ngx_uint_t
+ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t           n;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *other;
+
+    if (!ctx->in_line) {
+        return 0;
+    }
+
+    n = 1;
+
+    for (q = ngx_queue_head(&ctx->engine->requests);
+         q != ngx_queue_sentinel(&ctx->engine->requests);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+
+        if (other->in_line && other->seq < ctx->seq) {
+            n++;
+        }
+    }
+
+    return n;
 }
 
 
@@ -187,26 +228,23 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
     eng = ctx->engine;
     c = ctx->request->connection;
 
-    switch (ctx->step) {
-
-    case NGX_HTTP_VLM_STORING:
-    case NGX_HTTP_VLM_ENDED:
+    if (ctx->step >= NGX_HTTP_VLM_STORING) {
 
         /* the answer is there: a disk's time is not the client's fault */
 
         ngx_add_timer(ev, 1000);
         return;
+    }
 
-    case NGX_HTTP_VLM_RUNNING:
+    if (ctx->t_started) {
         (void) ngx_snprintf(text, sizeof(text) - 1,
                             "The answer took longer than %T seconds%Z",
                             (time_t) (eng->timeout + 999) / 1000);
 
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_GATEWAY_TIME_OUT,
                                   (char *) text);
-        break;
 
-    default:
+    } else {
         (void) ngx_atomic_fetch_add(&eng->shm->timedout, 1);
 
         (void) ngx_snprintf(text, sizeof(text) - 1,
@@ -304,6 +342,7 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_vlm_queue_out(ctx);
+    ngx_http_vlm_stream_leave(ctx);
 
     if (ctx->job) {
         vlm_cancel(eng->vlm, ctx->job);

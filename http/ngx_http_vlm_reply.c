@@ -144,9 +144,16 @@ ngx_int_t
 ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *text)
 {
-    size_t     len;
-    u_char    *p;
-    ngx_str_t  json;
+    size_t               len;
+    u_char              *p;
+    ngx_str_t            json;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx && ctx->begun) {
+        return ngx_http_vlm_stream_error(ctx, status, text);
+    }
 
     len = ngx_strlen(text);
 

@@ -5,7 +5,7 @@
  */
 
 
-#include "ngx_http_vlm.h"
+#include "ngx_http_vlm_robobrain.h"
 #include <sys/mman.h>
 
 
@@ -54,13 +54,13 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 
     if (ctx->chat.image == NULL) {
         ctx->chat.no_image = 1;
-        (void) ngx_http_vlm_turn_fail(ctx, NGX_HTTP_OK,
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_OK,
                                       "No image set. Use set_image() or "
                                       "provide image_path.");
 
     } else if (ctx->chat.task < 0) {
         ctx->chat.inference = 1;
-        (void) ngx_http_vlm_turn_fail(ctx, NGX_HTTP_OK,
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_OK,
                                       "Invalid task type: %s. Supported tasks "
                                       "are 'general', 'pointing', "
                                       "'affordance', 'trajectory', "
@@ -150,54 +150,39 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
         }
     }
 
-    return ngx_http_vlm_turn_store_error(ctx, &err);
+    return ngx_http_vlm_ask_store_error(ctx, &err);
 }
 
 
 static vlm_picture_t *
 ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 {
-    int             fd;
     void           *map;
+    size_t          size;
     vlm_picture_t  *picture;
-    struct stat     st;
 
-    map = MAP_FAILED;
-    ngx_memzero(&st, sizeof(struct stat));
+    map = ngx_http_vlm_turn_map(ctx->chat.image, &size);
 
-    fd = open(ctx->chat.image, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
+    if (map == NULL) {
 
-    if (fd != -1) {
-
-        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0
-            && st.st_size <= NGX_HTTP_VLM_PICTURE)
-        {
-            map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        }
-
-        (void) close(fd);
-    }
-
-    if (map == MAP_FAILED) {
-
-        if (fd == -1) {
-            (void) ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
+        if (size == 0) {
+            (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                           "Image not found: %s",
                                           ctx->chat.image);
 
         } else {
-            (void) ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "The image has %O bytes, it may "
-                                          "have 1 to %d", st.st_size,
+            (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "The image has %uz bytes, it may "
+                                          "have %d", size,
                                           NGX_HTTP_VLM_PICTURE);
         }
 
         return NULL;
     }
 
-    picture = vlm_picture_read(ctx->engine->vlm, map, st.st_size, &ctx->err);
+    picture = vlm_picture_read(ctx->engine->vlm, map, size, &ctx->err);
 
-    (void) munmap(map, st.st_size);
+    (void) munmap(map, size);
 
     if (picture == NULL) {
         ctx->status = ctx->err.code == VLM_EINPUT
@@ -210,6 +195,36 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     vlm_picture_info(picture, &ctx->picture);
 
     return picture;
+}
+
+
+void *
+ngx_http_vlm_turn_map(const char *path, size_t *size)
+{
+    int           fd;
+    void         *map;
+    struct stat   st;
+
+    map = MAP_FAILED;
+    *size = 0;
+
+    fd = open(path, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
+
+    if (fd == -1) {
+        return NULL;
+    }
+
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+        *size = st.st_size;
+
+        if (st.st_size <= NGX_HTTP_VLM_PICTURE) {
+            map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        }
+    }
+
+    (void) close(fd);
+
+    return map == MAP_FAILED ? NULL : map;
 }
 
 
@@ -256,7 +271,7 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
         }
 
         if (wrapped == NULL) {
-            return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                           "No memory for the prompt");
         }
 
@@ -389,48 +404,4 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
         ctx->turn_number = loaded.total;
         ngx_http_vlm_store_loaded_free(&loaded);
     }
-}
-
-
-ngx_int_t
-ngx_http_vlm_turn_store_error(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_store_err_t *err)
-{
-    if (err->code == NGX_HTTP_VLM_STORE_EINPUT) {
-        return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                      err->text);
-    }
-
-    /* what the client is told and what the log: ngx_http_vlm_store_refuse() */
-
-    ctx->stored = *err;
-
-    return ngx_http_vlm_turn_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, "%s",
-                                  err->text);
-}
-
-
-/* ends the request with this status and text; whole characters of it */
-
-ngx_int_t
-ngx_http_vlm_turn_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
-    const char *fmt, ...)
-{
-    char     *text;
-    u_char   *last;
-    va_list   args;
-
-    text = ctx->err.text;
-
-    va_start(args, fmt);
-    last = ngx_vslprintf((u_char *) text,
-                         (u_char *) text + sizeof(ctx->err.text) - 1,
-                         fmt, args);
-    va_end(args);
-
-    text[ngx_http_vlm_json_utf8(text, (char *) last - text)] = '\0';
-
-    ctx->status = status;
-
-    return NGX_ERROR;
 }

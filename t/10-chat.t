@@ -22,7 +22,7 @@ main::chat(image => 'cup.png', message => 'How many cups are there?')
 --- response_headers
 Content-Type: application/json
 --- response_body_like eval
-qr/^\{"answer":"[^"]*","context_used":false,"output_image":null,"task":"general","thinking":"","turn_number":2\}\n$/
+qr/^\{"answer":"[^"]*","context_used":false,"output_image":null,"task":"general","thinking":"","turn_number":2,"usage":\{[^{}]*\}\}\n$/
 --- no_error_log
 [error]
 
@@ -34,7 +34,7 @@ qr/^\{"answer":"[^"]*","context_used":false,"output_image":null,"task":"general"
 --- request eval
 [map { main::chat(session_id => $_, image => 'cup.png', message => 'What is this?') } 'a', 'b']
 --- response_body_filters eval
-sub { my $text = main::canonical(shift); our $first; $first = $text unless defined $first; $text eq $first ? "same\n" : "$first$text" }
+sub { my $text = main::canonical(shift); $text =~ s/,"usage":\{[^{}]*\}//; our $first; $first = $text unless defined $first; $text eq $first ? "same\n" : "$first$text" }
 --- response_body eval
 ["same\n", "same\n"]
 --- error_code eval
@@ -133,7 +133,7 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 --- error_code eval
 [(200) x 3]
 --- response_body_like eval
-[qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/"turn_number":6\}/]
+[qr/"turn_number":2,"usage"/, qr/"turn_number":4,"usage"/, qr/"turn_number":6,"usage"/]
 
 
 
@@ -145,7 +145,7 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 --- error_code eval
 [(200) x 4]
 --- response_body_like eval
-[qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/"turn_number":6\}/, qr/"error":"No image set/]
+[qr/"turn_number":2,"usage"/, qr/"turn_number":4,"usage"/, qr/"turn_number":6,"usage"/, qr/"error":"No image set/]
 
 
 
@@ -157,7 +157,7 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 --- error_code eval
 [(200) x 5]
 --- response_body_like eval
-[map { qr/^\{"answer":"[^"]*","context_used":false,"output_image":(?:null|"\/result\/[^"\/]+"),"task":"$_","thinking":"","turn_number":2\}\n$/ } qw(general grounding affordance trajectory pointing)]
+[map { qr/^\{"answer":"[^"]*","context_used":false,"output_image":(?:null|"\/result\/[^"\/]+"),"task":"$_","thinking":"","turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
 
 
 
@@ -230,7 +230,7 @@ sub { my $text = main::canonical(shift); our $first; $first = $text unless defin
 my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 . sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 10, substr($body, 0, 10), length($body) - 10, substr($body, 10))
---- response_body_like: "turn_number":2\}
+--- response_body_like: "turn_number":2,"usage"
 
 
 
@@ -242,7 +242,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 --- error_code eval
 [200, 200]
 --- response_body_like eval
-[qr/"turn_number":2\}/, qr/"turn_number":4\}/]
+[qr/"turn_number":2,"usage"/, qr/"turn_number":4,"usage"/]
 
 
 
@@ -255,7 +255,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 --- error_code eval
 [200, 200, 400, 400, 400]
 --- response_body_like eval
-[(qr/"turn_number":2\}/) x 2, (qr/"error":".+"/) x 3]
+[(qr/"turn_number":2,"usage"/) x 2, (qr/"error":".+"/) x 3]
 
 
 

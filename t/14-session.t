@@ -51,7 +51,7 @@ this is not JSON
 --- error_code eval
 [200, 200]
 --- response_body_like eval
-[qr/"turn_number":2\}/,
+[qr/"turn_number":2,"usage"/,
  qr/^\[\{"content":"How many cups are there\?","image_path":"[^"]+cup\.png","metadata":\{\},"role":"user","task":"general","timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\},\{"content":"[^"]*","image_path":(?:null|"[^"]+"),"metadata":\{"output_image":null,"task":"general","thinking":""\},"role":"assistant","task":null,"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\}\]/]
 
 
@@ -65,7 +65,7 @@ this is not JSON
 --- error_code eval
 [200, 200, 200, 200, 200]
 --- response_body_like eval
-[qr/"context_used":false.*"turn_number":2\}/, qr/"context_used":true.*"turn_number":4\}/,
+[qr/"context_used":false.*"turn_number":2,"usage"/, qr/"context_used":true.*"turn_number":4,"usage"/,
  qr/^\{"status":"reset"\}\n$/, qr/^\[\]\n$/, qr/"error":"No image set\./]
 
 
@@ -79,8 +79,8 @@ this is not JSON
 --- error_code eval
 [200, 200, 404, 404, 200]
 --- response_body_like eval
-[qr/"turn_number":2\}/, qr/^\{"status":"deleted"\}\n$/, qr/"Session not found"/,
- qr/"Session not found"/, qr/"turn_number":2\}/]
+[qr/"turn_number":2,"usage"/, qr/^\{"status":"deleted"\}\n$/, qr/"Session not found"/,
+ qr/"Session not found"/, qr/"turn_number":2,"usage"/]
 
 
 
@@ -93,7 +93,7 @@ this is not JSON
 --- error_code eval
 [(200) x 12]
 --- response_body_like eval
-[(map { my $n = 2 * $_; qr/"turn_number":$n\}/ } 1 .. 10), qr/"turn_number":20\}/,
+[(map { my $n = 2 * $_; qr/"turn_number":$n,"usage"/ } 1 .. 10), qr/"turn_number":20,"usage"/,
  qr/^\[\{"content":"turn 2",(?:(?!"first").)*"content":"last"/]
 
 
@@ -109,7 +109,7 @@ this is not JSON
 --- error_code eval
 [200, 200, 200, 200]
 --- response_body_like eval
-[qr/"turn_number":2\}/, qr/"turn_number":2\}/, qr/"turn_number":4\}/, qr/^\[\{"content":"hi"/]
+[qr/"turn_number":2,"usage"/, qr/"turn_number":2,"usage"/, qr/"turn_number":4,"usage"/, qr/^\[\{"content":"hi"/]
 
 
 
@@ -121,7 +121,7 @@ this is not JSON
 --- error_code eval
 [200, 200, 200]
 --- response_body_like eval
-[qr/"turn_number":2\}/, qr/^\[\{/, qr/"deleted"/]
+[qr/"turn_number":2,"usage"/, qr/^\[\{/, qr/"deleted"/]
 
 
 

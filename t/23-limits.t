@@ -35,7 +35,7 @@ __DATA__
 --- error_code eval
 [400, 200]
 --- response_body_like eval
-[qr/^\{.*"error":".*\b\d{3,4}\b.*\b12[78]\b.*"/, qr/"turn_number":2\}/]
+[qr/^\{.*"error":".*\b\d{3,4}\b.*\b12[78]\b.*"/, qr/"turn_number":2,"usage"/]
 
 
 
@@ -48,7 +48,7 @@ __DATA__
 --- error_code eval
 [(200) x 6]
 --- response_body_like eval
-[(map { my $n = 2 * $_; qr/"turn_number":$n\}/ } 1 .. 5), qr/"history_dropped":[1-9].*"turn_number":12\}/]
+[(map { my $n = 2 * $_; qr/"turn_number":$n,"usage"/ } 1 .. 5), qr/"history_dropped":[1-9].*"turn_number":12,"usage"/]
 --- no_error_log
 [error]
 
@@ -105,7 +105,7 @@ $::Http . "client_max_body_size 1m;\n"
 --- error_code_like eval
 [qr/200/, qr/400/, qr/200/, qr/400|404/]
 --- response_body_like eval
-[qr/"turn_number":2\}/, qr/"error":".+"/, qr/^\[\{/, qr/"error":".+"/]
+[qr/"turn_number":2,"usage"/, qr/"error":".+"/, qr/^\[\{/, qr/"error":".+"/]
 
 
 

@@ -1,0 +1,184 @@
+
+/*
+ * A request for an answer of the model, whoever's dialect it speaks: admitted
+ * at its headers, in the line once its body is there, then parsed in a thread.
+ */
+
+
+#include "ngx_http_vlm.h"
+
+
+static void ngx_http_vlm_ask_body(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    ngx_int_t            rc;
+    ngx_time_t          *tp;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    if (eng->failed || eng->store == NULL) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                       "Model not initialized");
+    }
+
+    ctx = ngx_http_vlm_queue_admit(r, eng, &rc);
+
+    if (ctx == NULL) {
+        return rc == NGX_BUSY ? ngx_http_vlm_queue_full(r, eng) : rc;
+    }
+
+    ctx->dialect = dialect;
+
+    tp = ngx_timeofday();
+
+    ctx->chat.asked = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_ask_body);
+}
+
+
+static void
+ngx_http_vlm_ask_body(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx->engine->failed) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "Model not initialized");
+        return;
+    }
+
+    if (ctx->engine->released) {
+
+        /* the body took longer than this worker had the model */
+
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+        ngx_http_vlm_queue_leave(ctx);
+        ngx_http_finalize_request(r, lcf->inner ? ngx_http_vlm_route_moved(r)
+                                                : lcf->hop(r));
+        return;
+    }
+
+    if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    if (ngx_http_vlm_queue_wait(ctx) != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_queue_full(r, ctx->engine));
+        return;
+    }
+
+    ngx_http_vlm_prepare_add(ctx);
+}
+
+
+void
+ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_json_t      *json;
+    ngx_http_vlm_json_err_t   err;
+
+    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "The request body cannot be read");
+        return;
+    }
+
+    if (ctx->body.len == 0) {
+        ctx->dialect->fields(ctx, NULL);
+        return;
+    }
+
+    json = ngx_http_vlm_json_parse(ctx->body.data, ctx->body.len, &err);
+
+    ngx_http_vlm_body_free(&ctx->body);
+
+    if (json == NULL) {
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                      err.text);
+        return;
+    }
+
+    ctx->dialect->fields(ctx, json);
+
+    ngx_http_vlm_json_free(json);
+}
+
+
+ngx_int_t
+ngx_http_vlm_ask_store_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_err_t *err)
+{
+    if (err->code == NGX_HTTP_VLM_STORE_EINPUT) {
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                      err->text);
+    }
+
+    /* what the client is told and what the log: ngx_http_vlm_store_refuse() */
+
+    ctx->stored = *err;
+
+    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, "%s",
+                                  err->text);
+}
+
+
+/* ends the request with this status and text; whole characters of it */
+
+ngx_int_t
+ngx_http_vlm_ask_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *fmt, ...)
+{
+    char     *text;
+    u_char   *last;
+    va_list   args;
+
+    text = ctx->err.text;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf((u_char *) text,
+                         (u_char *) text + sizeof(ctx->err.text) - 1,
+                         fmt, args);
+    va_end(args);
+
+    text[ngx_http_vlm_json_utf8(text, (char *) last - text)] = '\0';
+
+    ctx->status = status;
+
+    return NGX_ERROR;
+}
+
+
+/* without a status it is the engine that refused a job */
+
+ngx_int_t
+ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+
+        if (ctx->stored.code != NGX_HTTP_VLM_STORE_OK) {
+            return ngx_http_vlm_store_refuse(ctx->request, ctx->engine,
+                                             &ctx->stored);
+        }
+
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "vlm_engine \"%V\": %s", &ctx->engine->name,
+                      ctx->err.text);
+    }
+
+    if (ctx->begun) {
+        return ngx_http_vlm_stream_error(ctx, ctx->status ? ctx->status
+                                              : NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                         ctx->err.text);
+    }
+
+    return ctx->dialect->failed(ctx);
+}
