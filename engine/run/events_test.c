@@ -114,6 +114,10 @@ sampling(uint32_t kind)
     vlm_sampling_t  s = vlm_tiny_sampling(kind + 1);
 
     s.max_tokens = 1 + 3 * kind;
+    s.json = kind == 5;
+    s.logprobs = kind >= 4;
+    s.top_logprobs = 3;
+    s.frequency_penalty = kind == 3 ? 1 : 0;
 
     return s;
 }
@@ -142,6 +146,7 @@ take_event(const vlm_event_t *e)
         assert_true(p->answer.bytes + e->bytes < sizeof(p->answer.text));
         memcpy(p->answer.text + p->answer.bytes, e->text, e->bytes);
         p->answer.bytes += e->bytes;
+        vlm_tiny_tokens(e, &p->answer);
     }
 
     if (e->kind != VLM_DONE) {
@@ -150,6 +155,7 @@ take_event(const vlm_event_t *e)
     }
 
     assert_int_equal(e->finish, alone[p->kind].finish);
+    assert_int_equal(p->answer.n_tokens, alone[p->kind].n_tokens);
     assert_int_equal(p->answer.bytes, alone[p->kind].bytes);
     assert_memory_equal(p->answer.text, alone[p->kind].text, p->answer.bytes);
     p->job = NULL;
@@ -178,6 +184,7 @@ submit_more(vlm_t *v, runner_t *r, place_t *places, tally_t *t, uint32_t all)
 
         places[i].kind = (t->submitted * 5 + i) % KINDS;
         places[i].answer.bytes = 0;
+        places[i].answer.n_tokens = 0;
         s = sampling(places[i].kind);
         places[i].job = vlm_submit(v, prompt(v, places[i].kind), &s, &places[i], &idle, &err);
         assert_non_null(places[i].job);

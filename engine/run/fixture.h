@@ -18,10 +18,14 @@
 
 #define CHECKPOINT  "build/fidelity/tiny-a"
 #define PICTURE     "t/fidelity/pictures/200x150.png"
+#define TOKENS      128                /* that a test asks log-probabilities for */
 
 typedef struct {                       /* what a job told the loop */
     char           text[16384];
     size_t         bytes;
+    vlm_token_t    tokens[TOKENS];
+    size_t         text_at[TOKENS];    /* bytes of text that were told with a token */
+    size_t         n_tokens;
     uint32_t       n_started, n_texts, n_ends;
     vlm_finish_t   finish;
     vlm_usage_t    usage;
@@ -123,6 +127,20 @@ vlm_tiny_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, vlm_answer_t
 }
 
 
+static inline void
+vlm_tiny_tokens(const vlm_event_t *e, vlm_answer_t *a)
+{
+    size_t  i;
+
+    assert_true(a->n_tokens + e->n_tokens <= TOKENS);
+
+    for (i = 0; i < e->n_tokens; i++) {
+        a->tokens[a->n_tokens] = e->tokens[i];
+        a->text_at[a->n_tokens++] = a->bytes;
+    }
+}
+
+
 /* One event to its answer; those without a user go to orphan. */
 static inline int
 vlm_tiny_event(vlm_t *v, vlm_answer_t *orphan)
@@ -146,10 +164,12 @@ vlm_tiny_event(vlm_t *v, vlm_answer_t *orphan)
 
     case VLM_TEXT:
         assert_true(a == orphan || (a->n_started == 1 && a->n_ends == 0));
-        assert_true(e.bytes > 0 && a->bytes + e.bytes < sizeof(a->text));
+        assert_true(e.bytes > 0 || e.n_tokens > 0);
+        assert_true(a->bytes + e.bytes < sizeof(a->text));
         memcpy(a->text + a->bytes, e.text, e.bytes);
         a->bytes += e.bytes;
         a->n_texts++;
+        vlm_tiny_tokens(&e, a);
         break;
 
     case VLM_DONE:

@@ -72,6 +72,7 @@ a_run_calls_no_allocator_whatever_the_jobs_want(void **state)
     vlm_err_t       err = { VLM_OK, "" };
     vlm_conf_t      conf;
     const char     *stop[] = { "never", "said", "by", "anybody" };
+    vlm_bias_t      bias[] = { { 7, 3 }, { 70, -100 } };
     vlm_answer_t    a[6];
     vlm_sampling_t  s;
 
@@ -91,6 +92,12 @@ a_run_calls_no_allocator_whatever_the_jobs_want(void **state)
             s.repetition_penalty = 1.05f;
             s.stop = stop;
             s.n_stop = 4;
+            s.frequency_penalty = i % 2 == 0 ? 0 : 0.5f;
+            s.bias = bias;
+            s.n_bias = i % 3;
+            s.logprobs = i >= 3;
+            s.top_logprobs = 20;
+            s.json = i % 4 == 3;
 
             (void) vlm_tiny_submit(v, vlm_tiny_prompt(v, "Where is the cup?", i % 3), &s, &a[i]);
         }

@@ -1,0 +1,357 @@
+/* One row of logits: what is told of it, and what becomes of it, against the formulas. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/adjust.h"
+#include "text/sample.h"
+
+#define N_IDS  302                     /* of the sample vocabulary */
+#define ROOM   32                      /* tokens of an answer */
+
+static vlm_tokenizer_t    *tokenizer;
+static vlm_json_tokens_t  *json;
+static vlm_adjust_t        a;
+static float               row[N_IDS], raw[N_IDS];
+static vlm_token_t         tokens[ROOM];
+static vlm_count_t         counts[ROOM];
+
+
+static int
+open_all(void **state)
+{
+    char       *text;
+    vlm_err_t   err = { VLM_OK, "" };
+
+    (void) state;
+
+    text = vlm_sample("", "", VLM_SAMPLE_REST);
+    tokenizer = vlm_sample_read(text, &err);
+    free(text);
+    assert_non_null(tokenizer);
+    assert_int_equal(vlm_vocab_size(tokenizer), N_IDS);
+
+    json = vlm_json_tokens_open(tokenizer, N_IDS, NULL, 0, &err);
+    assert_non_null(json);
+
+    return vlm_adjust_open(&a, N_IDS, json, &err);
+}
+
+
+static int
+close_all(void **state)
+{
+    (void) state;
+
+    vlm_adjust_close(&a);
+    vlm_json_tokens_close(json);
+    vlm_tokenizer_close(tokenizer);
+
+    return 0;
+}
+
+
+/* Logits from -9 to 9, some of them equal; the same each time. */
+static int
+fill_row(void **state)
+{
+    uint32_t  i, x;
+
+    (void) state;
+
+    for (x = 7, i = 0; i < N_IDS; i++) {
+        x = x * 1664525 + 1013904223;
+        row[i] = (float) ((int) (x >> 24) % 145) / 8 - 9;
+    }
+
+    return 0;
+}
+
+
+static vlm_job_t
+make_job(void)
+{
+    vlm_job_t  j;
+
+    memset(&j, 0, sizeof(j));
+    j.sampling.max_tokens = ROOM;
+
+    return j;
+}
+
+
+static vlm_adjusted_t
+adjust(vlm_job_t *j)
+{
+    assert_true(vlm_adjust_wanted(j));
+    memcpy(vlm_adjust_raw(&a, j), row, sizeof(row));
+
+    return vlm_adjust(&a, j);
+}
+
+
+static double
+log_sum(void)
+{
+    double    sum;
+    uint32_t  i;
+
+    for (sum = 0, i = 0; i < N_IDS; i++) {
+        sum += exp(row[i]);
+    }
+
+    return log(sum);
+}
+
+
+static void
+a_job_without_wishes_is_left_alone(void **state)
+{
+    vlm_job_t  j = make_job();
+
+    (void) state;
+
+    j.sampling.temperature = 0.7f;
+    j.sampling.top_k = 50;
+    j.sampling.top_p = 0.9f;
+    j.sampling.repetition_penalty = 1.05f;
+    assert_false(vlm_adjust_wanted(&j));
+}
+
+
+static void
+the_likeliest_are_told_in_order_and_the_first_of_equal_ones_first(void **state)
+{
+    uint32_t   i, k, better, room;
+    vlm_job_t  j;
+
+    (void) state;
+
+    for (room = 0; room <= VLM_TOP_LOGPROBS; room++) {
+        j = make_job();
+        j.sampling.logprobs = 1;
+        j.sampling.top_logprobs = room;
+        j.raw = raw;
+        j.tokens = tokens;
+
+        assert_int_equal(adjust(&j), VLM_ADJUST_KEEP);
+        assert_memory_equal(raw, row, sizeof(row));
+        assert_true(fabs(j.log_sum - log_sum()) < 1e-5);
+        assert_int_equal(tokens[0].n_top, room);
+
+        for (i = 0; i < room; i++) {
+            for (better = 0, k = 0; k < N_IDS; k++) {
+                better += row[k] > row[tokens[0].top[i].id]
+                          || (row[k] == row[tokens[0].top[i].id] && k < tokens[0].top[i].id);
+            }
+
+            assert_int_equal(better, i);
+            assert_true(fabs(tokens[0].top[i].logprob - (row[tokens[0].top[i].id] - log_sum()))
+                        < 1e-5);
+        }
+    }
+}
+
+
+static void
+fewer_than_asked_for_are_told_if_there_are_fewer(void **state)
+{
+    uint32_t   i;
+    vlm_job_t  j = make_job();
+
+    (void) state;
+
+    j.sampling.logprobs = 1;
+    j.sampling.top_logprobs = 5;
+    j.raw = raw;
+    j.tokens = tokens;
+
+    for (i = 0; i < N_IDS; i++) {
+        row[i] = i == 7 || i == 300 ? 1 : -INFINITY;
+    }
+
+    assert_int_equal(adjust(&j), VLM_ADJUST_KEEP);
+    assert_int_equal(tokens[0].n_top, 2);
+    assert_int_equal(tokens[0].top[0].id, 7);
+    assert_int_equal(tokens[0].top[1].id, 300);
+    assert_true(fabs(tokens[0].top[0].logprob - log(0.5)) < 1e-6);
+}
+
+
+/* logit - count * frequency - (count > 0) * presence, as OpenAI's reference writes it. */
+static void
+penalties_count_the_answers_own_tokens(void **state)
+{
+    float      want;
+    uint32_t   i, n;
+    vlm_job_t  j = make_job();
+
+    (void) state;
+
+    j.sampling.frequency_penalty = 0.5f;
+    j.sampling.presence_penalty = -1.25f;
+    j.counts = counts;
+
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(vlm_adjust_picked(&j, tokenizer, 10), 0);
+    }
+
+    assert_int_equal(vlm_adjust_picked(&j, tokenizer, 200), 0);
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+
+    for (i = 0; i < N_IDS; i++) {
+        n = i == 10 ? 6 : i == 200;
+        want = row[i] - (float) n * 0.5f + (n > 0 ? 1.25f : 0);
+        assert_true(a.row[i] == want);
+    }
+}
+
+
+static void
+a_bias_is_added_and_one_of_minus_100_forbids(void **state)
+{
+    uint32_t          i;
+    vlm_job_t         j = make_job();
+    const vlm_bias_t  bias[] = { { 0, 2.5f }, { 301, -100 }, { 9, 100 }, { 10, -99 } };
+
+    (void) state;
+
+    j.sampling.bias = bias;
+    j.sampling.n_bias = 4;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+
+    assert_true(a.row[0] == row[0] + 2.5f);
+    assert_true(a.row[9] == row[9] + 100);
+    assert_true(a.row[10] == row[10] - 99);
+    assert_true(a.row[301] == -INFINITY);
+
+    for (i = 11; i < 301; i++) {
+        assert_true(a.row[i] == row[i]);
+    }
+}
+
+
+static void
+a_bias_that_forbids_all_leaves_nothing(void **state)
+{
+    uint32_t    i;
+    vlm_job_t   j = make_job();
+    vlm_bias_t  bias[N_IDS];
+
+    (void) state;
+
+    for (i = 0; i < N_IDS; i++) {
+        bias[i].id = i;
+        bias[i].bias = -100;
+    }
+
+    j.sampling.bias = bias;
+    j.sampling.n_bias = N_IDS;
+    assert_int_equal(adjust(&j), VLM_ADJUST_NOTHING_LEFT);
+
+    j.sampling.n_bias--;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+
+    /* An object can be ended whatever the bias says. */
+
+    j.sampling.n_bias = N_IDS;
+    j.sampling.json = 1;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_true(isfinite(a.row['{']));
+}
+
+
+static void
+json_leaves_what_may_come_and_fits(void **state)
+{
+    uint32_t   i;
+    vlm_job_t  j = make_job();
+
+    (void) state;
+
+    j.sampling.json = 1;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+
+    for (i = 0; i < N_IDS; i++) {
+        assert_true(i == '{' ? a.row[i] == row[i] : a.row[i] == -INFINITY);
+    }
+
+    assert_int_equal(vlm_adjust_picked(&j, tokenizer, '{'), 0);
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_true(a.row['"'] == row['"'] && a.row['}'] == row['}'] && a.row[' '] == row[' ']);
+    assert_true(a.row['a'] == -INFINITY && a.row[300] == -INFINITY);
+
+    /* After a blank there is one token of room: only the brace. */
+
+    j.usage.completion_tokens = ROOM - 1;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_true(a.row['}'] == row['}'] && a.row['"'] == -INFINITY && a.row[' '] == -INFINITY);
+
+    assert_int_equal(vlm_adjust_picked(&j, tokenizer, 'x'), -1);
+    assert_int_equal(vlm_adjust_picked(&j, tokenizer, '}'), 0);
+    assert_true(vlm_json_mode_done(&j.json));
+}
+
+
+static void
+the_raw_logits_stay_for_who_wants_them_told(void **state)
+{
+    vlm_job_t         j = make_job();
+    const vlm_bias_t  bias[] = { { 5, 50 } };
+
+    (void) state;
+
+    j.sampling.bias = bias;
+    j.sampling.n_bias = 1;
+    j.sampling.logprobs = 1;
+    j.raw = raw;
+    j.tokens = tokens;
+
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_memory_equal(raw, row, sizeof(row));
+    assert_true(a.row[5] == row[5] + 50);
+}
+
+
+static void
+what_is_not_a_number_is_left_to_be_found(void **state)
+{
+    vlm_job_t  j = make_job();
+
+    (void) state;
+
+    j.sampling.json = 1;
+    row[17] = NAN;
+    assert_int_equal(adjust(&j), VLM_ADJUST_KEEP);
+    row[17] = INFINITY;
+    assert_int_equal(adjust(&j), VLM_ADJUST_KEEP);
+    row[17] = -INFINITY;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test_setup(a_job_without_wishes_is_left_alone, fill_row),
+        cmocka_unit_test_setup(the_likeliest_are_told_in_order_and_the_first_of_equal_ones_first,
+                               fill_row),
+        cmocka_unit_test_setup(fewer_than_asked_for_are_told_if_there_are_fewer, fill_row),
+        cmocka_unit_test_setup(penalties_count_the_answers_own_tokens, fill_row),
+        cmocka_unit_test_setup(a_bias_is_added_and_one_of_minus_100_forbids, fill_row),
+        cmocka_unit_test_setup(a_bias_that_forbids_all_leaves_nothing, fill_row),
+        cmocka_unit_test_setup(json_leaves_what_may_come_and_fits, fill_row),
+        cmocka_unit_test_setup(the_raw_logits_stay_for_who_wants_them_told, fill_row),
+        cmocka_unit_test_setup(what_is_not_a_number_is_left_to_be_found, fill_row)
+    };
+
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
