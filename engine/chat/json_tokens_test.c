@@ -222,7 +222,8 @@ it_says_the_same_within_a_character_an_escape_a_number(void **state)
     vlm_json_tokens_t  *tokens;
     static const char  *const texts[] = {
         "", "{", "{\"", "{\"\\", "{\"\\u", "{\"\\ud", "{\"\\u00", "{\"\xc3", "{\"\xe0",
-        "{\"\xe4\xb8", "{\"\xf0", "{\"\xf4\x8f", "{\"a\"", "{\"a\":", "{\"a\":t", "{\"a\":nul", "{\"a\":-",
+        "{\"\xe4\xb8", "{\"\xf0", "{\"\xf4\x8f", "{\"a\"", "{\"a\":", "{\"a\":t", "{\"a\":nul",
+        "{\"a\":-",
         "{\"a\":1.", "{\"a\":1e", "{\"a\":1.5e+9", "{\"a\":[[[", "{\"a\":[1,", "{\"a\":{}", "{}"
     };
 
