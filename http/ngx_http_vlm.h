@@ -238,17 +238,20 @@ struct ngx_http_vlm_dialect_s {
                                           const ngx_http_vlm_json_t *json);
 
     /* thread: makes ctx->prompt, and changes ctx->sampling, which has the
-       engine's defaults; what it points to lives until the job is submitted */
+       engine's defaults; what it points to lives until the job is submitted.
+       Without a prompt and without ctx->status: nothing is left to be asked */
 
     void                        (*prompt)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop, when the model's words are whole in ctx->text: NGX_OK, or
-       NGX_AGAIN: "prompt" once more, and ctx->text is emptied; NGX_ERROR: no
-       memory; NULL is NGX_OK */
+    /* loop, when the model's words are whole in ctx->text, or nothing was
+       asked: NGX_OK; NGX_AGAIN: ngx_http_vlm_prepare_again() or ..._store()
+       was called; NGX_ERROR: no memory; NULL is NGX_OK.  While ctx->asking,
+       ctx->err may say why the model has said nothing */
 
     ngx_int_t                   (*ended)(ngx_http_vlm_ctx_t *ctx);
 
-    /* thread, before the answer is sent; NULL: nothing to do */
+    /* thread, before the answer is sent or, while ctx->asking, before the
+       next prompt; NULL: nothing to do */
 
     void                        (*store)(ngx_http_vlm_ctx_t *ctx);
 
@@ -314,12 +317,16 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    late_status;
     char                          late_text[128];
 
-    /* of the prepare tasks; freed with the pool */
+    /* of the prepare tasks, and written in threads: no bits, whose neighbours
+       are the loop's */
     ngx_http_vlm_body_t           body;
     ngx_http_vlm_chat_t           chat;
     ngx_uint_t                    status;      /* 0, or of the answer that
                                                   ends here, with err.text */
     vlm_err_t                     err;
+    ngx_uint_t                    streaming;   /* the client wants events */
+    ngx_uint_t                    asking;      /* what the model says next is
+                                                  not the client's answer */
     int64_t                       epoch;
     vlm_prompt_t                 *prompt;      /* until submitted */
     vlm_picture_info_t            picture;
@@ -364,11 +371,7 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      parsed:1;
     unsigned                      slow:1;      /* the body comes slowly */
     unsigned                      left:1;      /* the request is going */
-    unsigned                      streaming:1; /* the client wants events */
     unsigned                      begun:1;     /* the header was sent */
-    unsigned                      asking:1;    /* what the model says is not
-                                                  the client's answer */
-    unsigned                      again:1;     /* a later prompt of it */
     unsigned                      replace:1;
     unsigned                      replaced:1;
 };
@@ -611,7 +614,7 @@ ngx_int_t ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx);
 
-/* answers ctx with {"error": text} as soon as no thread works for it */
+/* fails ctx with this status and text as soon as no thread works for it */
 
 void ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *text);
@@ -660,6 +663,11 @@ void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
 /* ---- ngx_http_vlm_deliver.c: events of the engine to answers ------------ */
 
 void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
+
+/* the model has said what it was asked for, or ctx->err says why it has not,
+   or there was nothing to ask; the request may be gone after it */
+
+void ngx_http_vlm_deliver_said(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- ngx_http_vlm_stream.c: an answer as events ------------------------- */

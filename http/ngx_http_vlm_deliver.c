@@ -84,7 +84,7 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
     ngx_int_t  rc;
 
-    if (ctx->t_first == 0) {
+    if (ctx->t_first == 0 && !ctx->asking) {
         ctx->t_first = ngx_current_msec;
     }
 
@@ -219,11 +219,6 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 static void
 ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
-    ngx_int_t               rc;
-    ngx_http_vlm_engine_t  *eng;
-
-    eng = ctx->engine;
-
     ctx->finish = e->finish;
 
     ngx_http_vlm_used(ctx, e);
@@ -233,6 +228,15 @@ ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
                                   "The model is shutting down");
         return;
     }
+
+    ngx_http_vlm_deliver_said(ctx);
+}
+
+
+void
+ngx_http_vlm_deliver_said(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_int_t  rc;
 
     rc = ctx->dialect->ended ? ctx->dialect->ended(ctx) : NGX_OK;
 
@@ -245,7 +249,7 @@ ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         return;
     }
 
-    (void) ngx_atomic_fetch_add(&eng->shm->served, 1);
+    (void) ngx_atomic_fetch_add(&ctx->engine->shm->served, 1);
 
     if (ctx->dialect->store) {
         ngx_http_vlm_prepare_store(ctx);
@@ -282,6 +286,12 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         break;
 
     default:
+
+        if (ctx->asking) {
+            ngx_http_vlm_deliver_said(ctx);
+            break;
+        }
+
         ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
     }
 }

@@ -37,6 +37,7 @@ static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
     void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data));
 static void ngx_http_vlm_prepare_always(void *data);
@@ -248,7 +249,7 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
                               &idle, &ctx->err);
 
         if (ctx->job == NULL) {
-            ngx_http_vlm_prepare_end(ctx, ngx_http_vlm_ask_failed(ctx));
+            ngx_http_vlm_prepare_refused(ctx);
             continue;
         }
 
@@ -259,6 +260,29 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 
         ngx_http_vlm_engine_kick(eng);
     }
+}
+
+
+/* the engine does not take the prompt */
+
+static void
+ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_connection_t  *c;
+
+    c = ctx->request->connection;
+
+    vlm_prompt_free(ctx->prompt);
+    ctx->prompt = NULL;
+
+    if (ctx->asking) {
+        ngx_http_vlm_deliver_said(ctx);
+
+    } else {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
+    }
+
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -287,7 +311,6 @@ ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
         ctx->seq = ++ctx->engine->seq;
     }
 
-    ctx->again = 1;
     ctx->step = NGX_HTTP_VLM_PREPARING;
 
     if (ctx->text) {
@@ -416,6 +439,8 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
+    ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+
     ngx_http_vlm_sampling(ctx->engine, &ctx->sampling);
 
     ctx->dialect->prompt(ctx);
@@ -432,6 +457,12 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
 
     } else if (ctx->status) {
         ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
+
+    } else if (ctx->prompt == NULL) {
+        ctx->in_prompts = 0;
+        ctx->engine->n_prompts--;
+
+        ngx_http_vlm_deliver_said(ctx);
 
     } else {
         ctx->step = NGX_HTTP_VLM_WAITING;
@@ -466,6 +497,11 @@ ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data)
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "vlm_engine \"%V\": an answer was not drawn: %s",
                       &ctx->engine->name, ctx->err.text);
+    }
+
+    if (ctx->asking) {
+        ngx_http_vlm_prepare_again(ctx, 1);
+        return;
     }
 
     ngx_http_vlm_prepare_answer(ctx);

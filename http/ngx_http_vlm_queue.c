@@ -181,8 +181,10 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx)
 {
-    ctx->in_line = 1;
-    ctx->engine->waiting++;
+    if (!ctx->in_line) {
+        ctx->in_line = 1;
+        ctx->engine->waiting++;
+    }
 
     ngx_http_vlm_zone_line(ctx->engine);
 }
@@ -295,7 +297,17 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
         return;
     }
 
-    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_send_error(r, status, text));
+    if (ctx->begun) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_stream_error(ctx, status,
+                                                              text));
+        return;
+    }
+
+    ctx->status = status;
+    ngx_cpystrn((u_char *) ctx->err.text, (u_char *) text,
+                sizeof(ctx->err.text));
+
+    ngx_http_vlm_queue_end(ctx, ctx->dialect->failed(ctx));
 }
 
 

@@ -56,7 +56,7 @@ ngx_http_vlm_stream_tell(ngx_event_t *ev)
     ngx_connection_t         *c;
     ngx_http_vlm_json_out_t   w;
 
-    if (ctx->text || ctx->step >= NGX_HTTP_VLM_STORING) {
+    if (ctx->t_first || ctx->step >= NGX_HTTP_VLM_STORING) {
         return;
     }
 
