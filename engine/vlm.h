@@ -105,7 +105,7 @@ typedef struct vlm_job_s      vlm_job_t;
 
 /*
  * Host structures, config.json, the tokenizer, and the fd: what vlm_prompt_make() needs, so that
- * prompts can be prepared while the model loads.  Takes 10 to 300 ms with a large vocabulary, so
+ * prompts can be prepared while the model loads.  Takes 10 to 400 ms with a large vocabulary, so
  * it is not for the loop.  The configuration is copied, its strings are not.
  */
 vlm_t *vlm_open(const vlm_conf_t *conf, vlm_err_t *err);

@@ -40,6 +40,10 @@ my %LEAST = ('3b' => 3_091_400_192, '7b' => 7_615_000_000, '32b' => 32_760_000_0
              '72b' => 72_700_000_000);
 my $RANDOM = dirname($VLM) . '/random-checkpoint';
 
+# As the hub counts them.
+my %PARAMETERS = ('3b' => 3_754_622_976, '7b' => 8_292_166_656, '32b' => 33_452_718_336,
+                  '72b' => 73_410_777_344);
+
 for my $shape (sort keys %LEAST) {
     my $dir = "build/fidelity/shape-$shape";
     system($RANDOM, "bench/shapes/$shape.json", $dir, qw(--values none --shards 3)) == 0
@@ -47,6 +51,7 @@ for my $shape (sort keys %LEAST) {
     $plan = decode_json((vlm('plan', $dir, '--json'))[1]);
     cmp_ok(abs($plan->{weights} / $LEAST{$shape} - 1), '<', 0.002, "the weights of the $shape");
     cmp_ok($plan->{vision}, '>', 660_000_000, "the tower of the $shape");
+    is($plan->{model}{parameters}, $PARAMETERS{$shape}, "the parameters of the $shape");
 }
 
 ($rc, $out) = vlm('plan', 'build/no-such-directory');
@@ -71,6 +76,10 @@ is($answer->{finish}, 'length', 'an answer ends at max-tokens');
 is($answer->{completion_tokens}, 8, 'and has that many tokens');
 cmp_ok($answer->{prompt_tokens}, '>', 20, 'a picture\'s tokens are prompt tokens');
 
+
+($rc, $out) = vlm('chat', 'demo/model', '--prompt', 'List the colours.', '--max-tokens', '30',
+                  '--json-mode', '--temperature', '1.5', '--seed', '3');
+is(ref decode_json($out), 'HASH', '--json-mode gives an object');
 
 my @seed = (@answer[0 .. $#answer - 1], '1', '--json', '--seed', '7');
 is(decode_json((vlm(@seed))[1])->{answer}, decode_json((vlm(@seed))[1])->{answer},
