@@ -106,7 +106,7 @@ TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O)/http \
 
 # Those files of the nginx side that need no nginx, and their tests.
 HTTP_PLAIN     = $(filter-out %_test.c %_fuzz.c,\
-                   $(shell grep -Ls 'ngx_config.h\|"ngx_http_vlm.h"' http/*.c))
+                   $(shell grep -Lsw 'ngx_u\?int_t\|ngx_config.h\|"ngx_http_vlm.h"' http/*.c))
 HTTP_TESTS     = $(patsubst %.c,$(O)/%,$(wildcard http/*_test.c))
 HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson libutf8proc) -pthread
 

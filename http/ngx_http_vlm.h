@@ -125,6 +125,11 @@ struct ngx_http_vlm_engine_s {
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
     ngx_uint_t                    thinking;    /* the template adds its tail */
+    ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
+    ngx_uint_t                    any_name;    /* alias * */
+    ngx_str_t                     directory;   /* the checkpoint's, its name */
+    vlm_facts_t                   facts;
+    time_t                        created;     /* of config.json */
     vlm_sampling_t                sampling;    /* where set says so */
     ngx_uint_t                    sampling_set;
     ngx_thread_pool_t            *pool;        /* of the engine thread */
@@ -316,6 +321,7 @@ struct ngx_http_vlm_ctx_s {
     /* a refusal that waits for a thread */
     ngx_uint_t                    late_status;
     char                          late_text[128];
+    const char                   *late_code;   /* constant, or NULL */
 
     /* of the prepare tasks, and written in threads: no bits, whose neighbours
        are the loop's */
@@ -323,6 +329,9 @@ struct ngx_http_vlm_ctx_s {
     ngx_http_vlm_chat_t           chat;
     ngx_uint_t                    status;      /* 0, or of the answer that
                                                   ends here, with err.text */
+    const char                   *code;        /* of it, as OpenAI's clients
+                                                  know it; constant, or NULL */
+    char                          param[64];   /* the field that it is about */
     vlm_err_t                     err;
     ngx_uint_t                    streaming;   /* the client wants events */
     ngx_uint_t                    asking;      /* what the model says next is

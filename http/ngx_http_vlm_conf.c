@@ -8,7 +8,7 @@
  */
 
 
-#include "ngx_http_vlm.h"
+#include "ngx_http_vlm_model.h"
 
 
 #define NGX_HTTP_VLM_TEXT     4096         /* of generated configuration */
@@ -184,6 +184,7 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
         || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_model_init(cf, eng) != NGX_CONF_OK
         || ngx_http_vlm_add_store(cf, eng) != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;

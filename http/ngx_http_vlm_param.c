@@ -5,10 +5,11 @@
  */
 
 
-#include "ngx_http_vlm.h"
+#include "ngx_http_vlm_model.h"
 
 
 #define NGX_HTTP_VLM_MAX_TIME  (24 * 3600 * 1000)      /* ms: a day */
+#define NGX_HTTP_VLM_ALIASES   32
 
 
 typedef char *(*ngx_http_vlm_param_pt)(ngx_conf_t *cf,
@@ -67,6 +68,8 @@ static ngx_uint_t ngx_http_vlm_starts(ngx_str_t *value, const char *with);
 
 static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("model"),       1, ngx_http_vlm_param_model },
+    { ngx_string("alias"),       NGX_HTTP_VLM_ALIASES,
+      ngx_http_vlm_model_alias },
     { ngx_string("device"),      2, ngx_http_vlm_param_device },
     { ngx_string("weights"),     1, ngx_http_vlm_param_weights },
     { ngx_string("memory"),      1, ngx_http_vlm_param_memory },
