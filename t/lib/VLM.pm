@@ -70,29 +70,34 @@ sub free_port {
 }
 
 
-# A checkpoint of random weights: it never comes to an end by itself, so its
-# answers are as long as max_tokens, and slow enough to do something meanwhile.
+# A checkpoint of random weights whose answers are as long as max_tokens, and slow
+# enough to do something meanwhile.  What would end them is a row of the head that
+# the tokenizer has no token for, and so is never taken.
 sub slow_model {
-    my $dir = "$ROOT/build/live/slow-model";
+    my $dir = "$ROOT/build/live/endless-model";
 
-    return $dir if -e "$dir/model.safetensors";
+    return $dir if -d $dir;
 
     my $shape = $JSON->decode(slurp("$ROOT/bench/shapes/tiny-f.json"));
+    my $text = $shape->{text_config} || $shape;
 
-    ($shape->{text_config} || $shape)->{num_hidden_layers} = 64;
+    $text->{num_hidden_layers} = 64;
 
-    File::Path::make_path("$ROOT/build/live");
-
-    open my $out, '>', "$dir.json" or die "$dir.json: $!";
-    print $out $JSON->encode($shape);
-    close $out or die "$dir.json: $!";
+    spew("$dir.json", $JSON->encode($shape));
 
     my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || '';
     my $build = $module ? dirname($module) : "$ROOT/build";
 
-    system("$build/random-checkpoint", "$dir.json", $dir, '--seed', 1,
+    File::Path::remove_tree("$dir.new");
+
+    system("$build/random-checkpoint", "$dir.json", "$dir.new", '--seed', 1,
            '--type', 'bf16', '--tokenizer', "$ROOT/t/fidelity/tokenizer") == 0
         or die "random-checkpoint failed\n";
+
+    spew("$dir.new/generation_config.json",
+         $JSON->encode({ eos_token_id => [$text->{vocab_size} - 1] }));
+
+    rename "$dir.new", $dir or die "$dir: $!";
 
     return $dir;
 }
@@ -555,6 +560,16 @@ sub slurp {
     local $/;
 
     return scalar(<$in>) // '';
+}
+
+sub spew {
+    my ($path, $text) = @_;
+
+    File::Path::make_path(dirname($path));
+
+    open my $out, '>', $path or die "$path: $!";
+    print $out $text;
+    close $out or die "$path: $!";
 }
 
 sub log {
