@@ -3,6 +3,7 @@
 # make test        everything that is checked, in at most ten minutes on two cores
 # make test-asan   the same under AddressSanitizer and UBSan
 # make demo-eval   asks the demo model the questions that it was trained for
+# make bench       what is measured; on an idle machine
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make install     the module, below DESTDIR
@@ -87,6 +88,15 @@ demo-eval: module build/venv/pillow
 build/venv/pillow: | build/venv/done
 	build/venv/bin/pip install -q --disable-pip-version-check pillow
 	@touch $@
+
+
+# ---- measurements -------------------------------------------------------------------------------
+
+bench: module tools $(O)/emit-clock.so
+	@bench/deliver.py
+
+$(O)/emit-clock.so: bench/emit_clock.c
+	$(CC) $(CFLAGS_C) -shared -fPIC -o $@ $<
 
 
 # ---- tests --------------------------------------------------------------------------------------
