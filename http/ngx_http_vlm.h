@@ -604,6 +604,30 @@ ngx_int_t ngx_http_vlm_chat_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
 
+/* ---- ngx_http_vlm_ollama.c, ngx_http_vlm_ollama_model.c ----------------- */
+
+ngx_int_t ngx_http_vlm_ollama_generate_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+/* may run in any worker */
+
+ngx_int_t ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_ollama_version_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_ollama_show_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+/* 501: pull, push, create, copy, delete, blobs; embeddings */
+
+ngx_int_t ngx_http_vlm_ollama_fixed_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_ollama_embed_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+
 /* ---- ngx_http_vlm_queue.c: the line, its length and its deadlines ------- */
 
 /* before the body is read; NULL, and NGX_BUSY in *rc: the line is full */

@@ -8,6 +8,7 @@
 
 
 #include "ngx_http_vlm_robobrain.h"
+#include "ngx_http_vlm_ollama.h"
 
 
 #define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
@@ -61,6 +62,12 @@ static void
 ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json)
 {
+    if (ngx_http_vlm_ollama_speaks(json)) {
+        ctx->dialect = &ngx_http_vlm_ollama_chat;
+        ctx->dialect->fields(ctx, json);
+        return;
+    }
+
     (void) ngx_http_vlm_chat_fields(ctx, json);
 }
 

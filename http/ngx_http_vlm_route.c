@@ -57,6 +57,47 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/result/"), ngx_null_string, 1, 0,
       NGX_HTTP_GET, ngx_http_vlm_result_handler },
 
+    /* Ollama's; /api/chat is told by its body */
+
+    { ngx_string("/api/generate"), ngx_null_string, 0, 1,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_generate_handler },
+
+    { ngx_string("/api/tags"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_ollama_tags_handler },
+
+    { ngx_string("/api/ps"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_ollama_ps_handler },
+
+    { ngx_string("/api/version"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_ollama_version_handler },
+
+    { ngx_string("/api/show"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler },
+
+    { ngx_string("/api/pull"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+
+    { ngx_string("/api/push"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+
+    { ngx_string("/api/create"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+
+    { ngx_string("/api/copy"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+
+    { ngx_string("/api/delete"), ngx_null_string, 0, 0,
+      NGX_HTTP_DELETE, ngx_http_vlm_ollama_fixed_handler },
+
+    { ngx_string("/api/blobs/"), ngx_null_string, 1, 0,
+      NGX_HTTP_HEAD|NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+
+    { ngx_string("/api/embed"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler },
+
+    { ngx_string("/api/embeddings"), ngx_null_string, 0, 0,
+      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler },
+
     { ngx_null_string, ngx_null_string, 0, 0, 0, NULL }
 };
 

@@ -1,0 +1,119 @@
+
+/*
+ * What Ollama's files share: a request as its client sent it, the answer in
+ * its form, and the numbers that stand for versions and limits.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_
+#define _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_
+
+
+#include "ngx_http_vlm.h"
+#include "ngx_http_vlm_messages.h"
+#include "ngx_http_vlm_model.h"
+
+
+/* the release of Ollama whose interface this is: what clients compare */
+
+#define NGX_HTTP_VLM_OLLAMA_VERSION   "0.12.11"
+
+#define NGX_HTTP_VLM_OLLAMA_NAME      256      /* bytes, of a model's name */
+#define NGX_HTTP_VLM_OLLAMA_STOPS     16
+#define NGX_HTTP_VLM_OLLAMA_STOP      1024     /* bytes, of one of them */
+
+
+typedef enum {
+    NGX_HTTP_VLM_OLLAMA_TEMPERATURE = 0,
+    NGX_HTTP_VLM_OLLAMA_TOP_P,
+    NGX_HTTP_VLM_OLLAMA_REPEAT,
+    NGX_HTTP_VLM_OLLAMA_FREQUENCY,
+    NGX_HTTP_VLM_OLLAMA_PRESENCE,
+    NGX_HTTP_VLM_OLLAMA_TOP_K,
+    NGX_HTTP_VLM_OLLAMA_SEED,
+    NGX_HTTP_VLM_OLLAMA_PREDICT,
+    NGX_HTTP_VLM_OLLAMA_CTX,
+    NGX_HTTP_VLM_OLLAMA_OPTIONS
+} ngx_http_vlm_ollama_option_e;
+
+
+/* what no prompt is needed for */
+
+typedef enum {
+    NGX_HTTP_VLM_OLLAMA_ASK = 0,
+    NGX_HTTP_VLM_OLLAMA_LOAD,
+    NGX_HTTP_VLM_OLLAMA_UNLOAD
+} ngx_http_vlm_ollama_what_e;
+
+
+/* malloc()ed in the thread that parses; ctx->data */
+
+typedef struct {
+    char                           *model;     /* as asked, or our own name */
+    ngx_http_vlm_messages_t        *messages;
+    ngx_http_vlm_ollama_what_e      what;
+
+    ngx_uint_t                      set;       /* bit of each option */
+    double                          options[NGX_HTTP_VLM_OLLAMA_OPTIONS];
+    char                           *stop[NGX_HTTP_VLM_OLLAMA_STOPS];
+    size_t                          n_stop;
+    uint32_t                        top_logprobs;
+
+    ngx_http_vlm_json_out_t         json;      /* an answer that took long */
+
+    unsigned                        generate:1;
+    unsigned                        raw:1;
+    unsigned                        format:1;  /* json */
+    unsigned                        logprobs:1;
+    unsigned                        plain:1;   /* no thinking to be split */
+    unsigned                        whole:1;   /* of the history nothing may
+                                                  be left out */
+} ngx_http_vlm_ollama_t;
+
+
+/* ---- ngx_http_vlm_ollama.c: a request of /api/chat or /api/generate ----- */
+
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long;
+
+/* is this body of /api/chat one of Ollama's, and not of RoboBrain's? */
+
+ngx_uint_t ngx_http_vlm_ollama_speaks(const ngx_http_vlm_json_t *json);
+
+
+/* ---- ngx_http_vlm_ollama_option.c: how it is to be answered ------------- */
+
+/* thread: "options", "format", "logprobs"; or fails ctx */
+
+ngx_int_t ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+
+/* thread: over the engine's defaults in ctx->sampling */
+
+void ngx_http_vlm_ollama_sampling(ngx_http_vlm_ctx_t *ctx);
+
+/* "keep_alive": given, and no time at all */
+
+ngx_uint_t ngx_http_vlm_ollama_unloads(const ngx_http_vlm_json_t *keep);
+
+
+/* ---- ngx_http_vlm_ollama_answer.c: the model's words -------------------- */
+
+/* of a dialect */
+
+ngx_int_t ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_ollama_failed(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t last);
+void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t status, const char *text);
+
+/* 2025-11-27T22:45:20.161Z */
+
+void ngx_http_vlm_ollama_put_time(ngx_http_vlm_json_out_t *w, time_t sec,
+    ngx_uint_t msec);
+
+
+#endif /* _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_ */

@@ -1,0 +1,405 @@
+# Ollama's interface: what its clients send and what they read.
+
+use JSON::PP ();
+use Test::Nginx::Socket;
+
+require './t/lib/vlm.pl';
+
+add_block_preprocessor(\&defaults);
+log_level('info');
+no_shuffle();
+
+plan tests => repeat_each() * 337;
+
+run_tests();
+
+
+# POST PATH with these fields.
+sub ask {
+    my ($path, %fields) = @_;
+
+    return "POST /api/$path\n" . JSON::PP->new->utf8->canonical->encode(\%fields);
+}
+
+sub chat_with {
+    my ($text, %more) = @_;
+
+    return ask('chat', model => 'demo', messages => [{ role => 'user', content => $text }], stream => JSON::PP::false, %more);
+}
+
+sub generate {
+    my ($text, %more) = @_;
+
+    return ask('generate', model => 'demo', prompt => $text, stream => JSON::PP::false, %more);
+}
+
+sub image {
+    my ($name) = @_;
+
+    return main::base64(main::picture($name));
+}
+
+# The lines of a stream, joined as a client joins them: the text, then what
+# the last line says; or what is wrong with them.
+sub joined {
+    my ($body) = @_;
+
+    my @lines = map { JSON::PP->new->utf8->decode($_) } split /\n/, $body;
+    my $last = pop @lines;
+    my $text = '';
+
+    for my $line (@lines) {
+        return "a line too many: $body" if $line->{done} || $line->{done_reason};
+        $text .= $line->{message} ? $line->{message}{content} : $line->{response};
+    }
+
+    return "no end: $body" unless $last->{done};
+    return "a text at the end: $body" if length($last->{message} ? $last->{message}{content} : $last->{response});
+    return "$text|$last->{done_reason}|$last->{eval_count}\n";
+}
+
+# The same of an answer as a whole.
+sub whole {
+    my ($body) = @_;
+
+    my $all = JSON::PP->new->utf8->decode($body);
+
+    return ($all->{message} ? $all->{message}{content} : $all->{response}) . "|$all->{done_reason}|$all->{eval_count}\n";
+}
+
+
+__DATA__
+
+=== TEST 1: an answer as a whole
+--- request eval
+main::chat_with('hello', options => { num_predict => 5 })
+--- response_headers
+Content-Type: application/json
+--- response_body_like eval
+qr/^\{"created_at":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","done":true,"done_reason":"length","eval_count":5,"eval_duration":[1-9]\d{6,},"load_duration":[1-9]\d{5,},"message":\{"content":"[^"]+","role":"assistant"\},"model":"demo","prompt_eval_count":22,"prompt_eval_duration":[1-9]\d{5,},"total_duration":[1-9]\d{6,}\}\n$/
+--- no_error_log
+[error]
+
+
+
+=== TEST 2: a stream of lines, unless it is told not to
+--- request eval
+main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'hello' }], options => { num_predict => 3 })
+--- response_headers
+Content-Type: application/x-ndjson
+Transfer-Encoding: chunked
+--- response_body_like eval
+qr/^(?:\{"model":"demo","created_at":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","message":\{"role":"assistant","content":"[^"]+"\},"done":false\}\n)+\{"model":"demo","created_at":"[^"]+","message":\{"role":"assistant","content":""\},"done":true,"done_reason":"length","total_duration":\d+,"load_duration":\d+,"prompt_eval_count":22,"prompt_eval_duration":\d+,"eval_count":3,"eval_duration":\d+\}\n$/
+
+
+
+=== TEST 3: a stream says what the whole says
+--- request eval
+[main::chat_with('What is it?'), main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'What is it?' }]),
+ main::generate('What is it?'), main::ask('generate', model => 'demo', prompt => 'What is it?')]
+--- response_body_filters eval
+sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : main::whole($text); our $first; $first = $text unless defined $first; $text eq $first ? "same\n" : "$first$text" }
+--- response_body eval
+[("same\n") x 4]
+--- error_code eval
+[(200) x 4]
+
+
+
+=== TEST 4: generate, as a whole and as lines
+--- request eval
+[main::generate('hello', options => { num_predict => 2 }), main::ask('generate', model => 'demo', prompt => 'hello', options => { num_predict => 2 })]
+--- response_body_like eval
+[qr/^\{"created_at":"[^"]+","done":true,"done_reason":"length","eval_count":2,"eval_duration":\d+,"load_duration":\d+,"model":"demo","prompt_eval_count":22,"prompt_eval_duration":\d+,"response":"[^"]+","total_duration":\d+\}\n$/,
+ qr/^(?:\{"model":"demo","created_at":"[^"]+","response":"[^"]+","done":false\}\n)+\{"model":"demo","created_at":"[^"]+","response":"","done":true,"done_reason":"length",/]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 5: pictures: they are tokens of the prompt, in any message, base64 or a data URL
+--- request eval
+[main::chat_with('What is it?', messages => [{ role => 'user', content => 'What is it?', images => [main::image('118x62.png')] }]),
+ main::chat_with('', messages => [{ role => 'user', content => 'What is it?', images => ['data:image/png;base64,' . main::image('118x62.png')] }]),
+ main::chat_with('', messages => [{ role => 'user', content => 'What is it?', images => [main::image('118x62.png'), main::image('40x30.png')] }]),
+ main::chat_with('', messages => [{ role => 'user', content => 'a', images => [main::image('118x62.png')] }, { role => 'assistant', content => 'b' }, { role => 'user', content => 'c', images => [main::image('40x30.png')] }]),
+ main::generate('What is it?', images => [main::image('118x62.png')]), main::generate('What is it?')]
+--- response_body_filters eval
+sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @counts; push @counts, $n; ($counts[0] == $counts[-1] ? 'same' : $counts[0] < $counts[-1] ? 'more' : 'less') . "\n" }
+--- response_body eval
+["same\n", "same\n", "more\n", "more\n", "same\n", "less\n"]
+--- error_code eval
+[(200) x 6]
+
+
+
+=== TEST 6: a picture that is none
+--- request eval
+[map { main::chat_with('', messages => [{ role => 'user', content => 'hi', images => $_ }]) } ['****'], [main::base64('this is text')], [''], ['http://127.0.0.1/a.png'], [7], 'text', {}]
+--- error_code eval
+[(400) x 7]
+--- response_body_like eval
+[(qr/^\{"error":".+"\}\n$/) x 7]
+
+
+
+=== TEST 7: a system message, and a conversation
+--- request eval
+[main::chat_with('', messages => [{ role => 'system', content => 'Be short.' }, { role => 'user', content => 'hi' }, { role => 'assistant', content => 'yes', thinking => 'hm' }, { role => 'user', content => 'go on' }]),
+ main::generate('hi', system => 'Be short.')]
+--- error_code eval
+[200, 200]
+--- response_body_like eval
+[(qr/"done":true/) x 2]
+
+
+
+=== TEST 8: a message that is none
+--- request eval
+[map { main::chat_with('', messages => $_) } 'hi', { role => 'user', content => 'hi' }, ['hi'], [{ content => 'hi' }], [{ role => 'tool', content => 'hi' }], [{ role => 'user', content => ['hi'] }], [{ role => 7, content => 'hi' }]]
+--- error_code eval
+[(400) x 7]
+--- response_body_like eval
+[(qr/^\{"error":"messages is not an array"\}\n$/) x 2, qr/messages\[0\] is not an object/, (qr/messages\[0\]\.role is not/) x 2, qr/messages\[0\]\.content is not a string/, qr/messages\[0\]\.role/]
+
+
+
+=== TEST 9: names of the model
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias robobrain:3b llava;/; $text
+--- request eval
+[map { main::chat_with('hi', model => $_) } 'demo', 'demo:latest', 'Demo', 'model', 'robobrain:3b', 'llava', 'LLAVA:latest', '', undef, 'other', 'demo:7b', 7, 'x' x 3000]
+--- error_code eval
+[(200) x 9, 404, 404, 400, 404]
+--- response_body_like eval
+[(map { qr/"model":"$_"/ } 'demo', 'demo:latest', 'Demo', 'model', 'robobrain:3b', 'llava', 'LLAVA:latest', 'demo', 'demo'),
+ qr/^\{"error":"model \\"other\\" not found/, qr/not found/, qr/model is not a string/, qr/^\{"error":".{1,400}"\}\n$/]
+
+
+
+=== TEST 10: a name of no bound is not repeated in every line
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias *;/; $text
+--- request eval
+[main::chat_with('hi', model => 'x' x 256), main::chat_with('hi', model => 'x' x 257)]
+--- error_code eval
+[200, 400]
+--- response_body_like eval
+[qr/"model":"x{256}"/, qr/model has 257 bytes, it may have 256/]
+
+
+
+=== TEST 11: options that are what they should be
+--- request eval
+[map { main::chat_with('hi', options => $_) }
+ {}, undef, { temperature => 0, top_p => 0, top_k => -1, seed => 0, num_predict => -1, repeat_penalty => 1.1, frequency_penalty => 0.5, presence_penalty => -0.5, stop => ['zz', ''], num_ctx => 1000000 },
+ { temperature => 1.5, top_p => 0.9, top_k => 40, seed => -1, num_predict => -2, stop => 'zz', mirostat => 1, min_p => 'x', num_gpu => [] },
+ { num_predict => 0, seed => 9007199254740993, top_k => 20.0, temperature => undef }]
+--- error_code eval
+[(200) x 5]
+--- response_body_like eval
+[(qr/"done":true/) x 5]
+
+
+
+=== TEST 12: options that are not
+--- request eval
+[map { main::chat_with('hi', options => $_) }
+ 'x', [], { temperature => 'hot' }, { temperature => -1 }, { temperature => 101 }, { top_p => 1.5 }, { top_k => 2.5 }, { top_k => '40' }, { seed => 'x' }, { seed => 1e300 }, { num_predict => -3 }, { num_predict => [] },
+ { repeat_penalty => 0 }, { frequency_penalty => 3 }, { presence_penalty => JSON::PP::true }, { stop => 7 }, { stop => [7] }, { stop => [('x') x 17] }, { stop => 'x' x 1025 }, { num_ctx => 'many' }]
+--- error_code eval
+[(400) x 20]
+--- response_body_like eval
+[(qr/options is not an object/) x 2, qr/option \\"temperature\\" must be of type float32/, (qr/option \\"temperature\\" is out of its range, 0 to 100/) x 2, qr/top_p/, (qr/option \\"top_k\\" must be of type integer/) x 2, qr/seed/, qr/seed\\" is out of its range/, (qr/num_predict/) x 2,
+ qr/repeat_penalty/, qr/frequency_penalty/, qr/presence_penalty/, qr/option \\"stop\\" must be of type array/, qr/array of strings/, qr/more than 16 stop strings/, qr/1025 bytes, it may have 1024/, qr/num_ctx/]
+
+
+
+=== TEST 13: a seed makes an answer come again, 0 as any other
+--- request eval
+[map { main::generate('hello', options => { temperature => 5, seed => $_ }) } 0, 0, 7, 7]
+--- response_body_filters eval
+sub { our @all; push @all, main::whole(shift); @all % 2 ? "first\n" : $all[-1] eq $all[-2] ? "same\n" : "other\n" }
+--- response_body eval
+["first\n", "same\n", "first\n", "same\n"]
+--- error_code eval
+[(200) x 4]
+
+
+
+=== TEST 14: a stop string ends the answer before it
+--- request eval
+[main::generate('hello'), main::generate('hello', options => { stop => ['o'] })]
+--- response_body_filters eval
+\&main::whole
+--- response_body_like eval
+[qr/^Hello.*\|(?:stop|length)\|/s, qr/^Hell\|stop\|/]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 15: format json
+--- request eval
+[(map { main::generate('hello', format => 'json', options => { temperature => 1.5, num_predict => $_ }) } 2, 3, 10, 48),
+ main::ask('generate', model => 'demo', prompt => 'hello', format => 'json', options => { temperature => 1.5 })]
+--- response_body_filters eval
+sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : main::whole($text); $text =~ s/\|stop\|\d+\n$//; ref JSON::PP->new->utf8->decode($text) eq 'HASH' ? "an object\n" : $text }
+--- response_body eval
+[("an object\n") x 5]
+--- error_code eval
+[(200) x 5]
+
+
+
+=== TEST 16: formats that are not there
+--- request eval
+[map { main::generate('hello', %$_) } { format => { type => 'object' } }, { format => 'xml' }, { format => 7 }, { format => 'json', options => { num_predict => 1 } }, { format => '' }, { format => undef }]
+--- error_code eval
+[(400) x 4, 200, 200]
+--- response_body_like eval
+[qr/a JSON schema as format is not there yet/, (qr/invalid format/) x 2, qr/2 tokens at least/, (qr/"done":true/) x 2]
+
+
+
+=== TEST 17: log-probabilities, as a whole and in a stream
+--- request eval
+[main::generate('hello', logprobs => JSON::PP::true, top_logprobs => 2, options => { num_predict => 2 }),
+ main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'hello' }], logprobs => JSON::PP::true, options => { num_predict => 2 }),
+ main::generate('hello', top_logprobs => 2), main::generate('hello', top_logprobs => 21), main::generate('hello', logprobs => 1)]
+--- error_code eval
+[200, 200, 200, 400, 400]
+--- response_body_like eval
+[qr/"logprobs":\[(?:\{"bytes":\[[\d,]+\],"logprob":-\d[^"]*,"token":"[^"]+","top_logprobs":\[(?:\{"bytes":\[[\d,]+\],"logprob":-\d[^"]*,"token":"[^"]+"\},?){2}\]\},?){2}\]/,
+ qr/^(?:\{"model":"demo",[^\n]*"logprobs":\[\{"token":"[^"]+","logprob":-\d[^"]*,"bytes":\[[\d,]+\]\}\],"done":false\}\n){2}\{[^\n]*"done":true/,
+ qr/^(?!.*logprobs).*"done":true/, qr/top_logprobs must be between 0 and 20/, qr/logprobs is not a boolean/]
+
+
+
+=== TEST 18: a model that does not think, does not call tools, does not insert
+--- request eval
+[main::chat_with('hi', think => JSON::PP::false), main::chat_with('hi', think => JSON::PP::true), main::chat_with('hi', think => 'high'), main::chat_with('hi', think => 7),
+ main::chat_with('hi', tools => [{ type => 'function' }]), main::chat_with('hi', tools => []), main::generate('hi', suffix => 'x'), main::generate('hi', suffix => '')]
+--- error_code eval
+[200, 400, 400, 400, 400, 200, 400, 200]
+--- response_body_like eval
+[qr/"done":true/, (qr/\\"demo\\" does not support thinking/) x 2, qr/think is neither/, qr/demo does not support tools/, qr/"done":true/, qr/demo does not support insert/, qr/"done":true/]
+
+
+
+=== TEST 19: a model that thinks does so unless it is told
+--- http_config eval
+(my $text = $::Http) =~ s/thinking off/thinking on/; $text
+--- request eval
+[main::chat_with('hi'), main::chat_with('hi', think => JSON::PP::true), main::chat_with('hi', think => JSON::PP::false), main::generate('hi'), main::generate('hi', think => JSON::PP::false),
+ main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'hi' }]), main::generate('hi', format => 'json'), main::ask('show', model => 'demo')]
+--- error_code eval
+[(200) x 8]
+--- response_body_like eval
+[(qr/"message":\{"content":"","role":"assistant","thinking":"[^"]+"\}/) x 2, qr/"message":\{"content":"[^"]+","role":"assistant"\}/, qr/"response":"","thinking":"[^"]+"/, qr/^(?!.*thinking).*"response":"[^"]+"/,
+ qr/^\{[^\n]*"message":\{"role":"assistant","content":"","thinking":"[^"]+"\},"done":false\}\n/, qr/^(?!.*thinking).*"response":"\{/, qr/"capabilities":\["completion","vision","thinking"\]/]
+
+
+
+=== TEST 20: raw: the prompt as it stands
+--- request eval
+[main::generate('hello', raw => JSON::PP::true), main::generate('hello', raw => JSON::PP::true, system => 'x'), main::generate('hello', raw => JSON::PP::true, context => [1]), main::generate('hello', template => 'x'), main::generate('hello', raw => 1),
+ main::generate('hello', raw => JSON::PP::true, images => [main::image('40x30.png')])]
+--- error_code eval
+[200, (400) x 4, 200]
+--- response_body_like eval
+[qr/"prompt_eval_count":[1-5],/, (qr/raw mode does not support template, system, or context/) x 2, qr/does not support template/, qr/raw is not a boolean/, qr/"prompt_eval_count":\d\d?,/]
+
+
+
+=== TEST 21: context is taken and not used, nor given
+--- request eval
+[main::generate('hello', context => [1, 2, 3]), main::generate('hello', context => []), main::generate('hello', context => 'x')]
+--- error_code eval
+[200, 200, 400]
+--- response_body_like eval
+[(qr/^(?!.*"context").*"prompt_eval_count":22,/) x 2, qr/context is not an array/]
+
+
+
+=== TEST 22: nothing to ask: a load; with no time to stay: an unload that is none
+--- request eval
+[main::ask('chat', model => 'demo', messages => []), main::ask('chat', model => 'demo'), main::ask('generate', model => 'demo'), main::ask('generate', model => 'demo', prompt => '', keep_alive => '5m'),
+ main::ask('chat', model => 'demo', messages => [], keep_alive => 0), main::ask('generate', model => 'demo', keep_alive => 0), main::ask('generate', model => 'demo', keep_alive => '0s'), main::ask('generate', model => 'demo', keep_alive => -1), main::generate('hi', keep_alive => 0)]
+--- error_code eval
+[(200) x 9]
+--- response_headers eval
+[("Content-Type: application/json") x 9]
+--- response_body_like eval
+[(qr/^\{"created_at":"[^"]+","done":true,"done_reason":"load","message":\{"content":"","role":"assistant"\},"model":"demo"\}\n$/) x 2, (qr/^\{"created_at":"[^"]+","done":true,"done_reason":"load","model":"demo","response":""\}\n$/) x 2,
+ qr/"done_reason":"unload","message":/, (qr/"done_reason":"unload","model":"demo","response":""/) x 2, qr/"done_reason":"load"/, qr/"eval_count"/]
+
+
+
+=== TEST 23: fields of the wrong type
+--- request eval
+[main::chat_with('hi', stream => 'no'), main::chat_with('hi', keep_alive => JSON::PP::true), main::chat_with('hi', truncate => 1), main::generate(['hi']), main::generate('hi', system => 7), "POST /api/generate\n[1]", "POST /api/generate\n{", "POST /api/generate\n"]
+--- error_code eval
+[(400) x 8]
+--- response_body_like eval
+[qr/stream is not a boolean/, qr/keep_alive is neither/, qr/truncate is not a boolean/, qr/prompt is not a string/, qr/system is not a string/, qr/not a JSON object/, qr/Not JSON/, qr/missing request body/]
+
+
+
+=== TEST 24: a history that no longer fits loses its oldest messages, but not the system's and not the last
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 4; context 256;/; $text
+--- request eval
+my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn number $_" } } 0 .. 60;
+[main::chat_with('', messages => [{ role => 'system', content => 'Be short.' }, @history]),
+ main::chat_with('', messages => [{ role => 'system', content => 'Be short.' }, @history], truncate => JSON::PP::false),
+ main::chat_with('word ' x 500), main::chat_with('', messages => [{ role => 'system', content => 'word ' x 500 }, @history])]
+--- error_code eval
+[200, 400, 400, 400]
+--- response_body_like eval
+[qr/"prompt_eval_count":(?:1[5-9]|2[0-5])\d,/, (qr/^\{"error":"[^"]*\d+ tokens[^"]*"\}\n$/) x 3]
+
+
+
+=== TEST 25: /api/tags, /api/ps, /api/version
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/alias llava;/; $text
+--- request eval
+[main::chat_with('hi'), "GET /api/tags", "GET /api/ps", "GET /api/version", "POST /api/tags\n{}"]
+--- error_code eval
+[200, 200, 200, 200, 405]
+--- response_body_like eval
+[qr/done/, qr/^\{"models":\[\{"details":\{"families":\["qwen25vl"\],"family":"qwen25vl","format":"safetensors","parameter_size":"6\.91M","parent_model":"","quantization_level":"INT8"\},"digest":"[0-9a-f]{64}","model":"demo:latest","modified_at":"[^"]+Z","name":"demo:latest","size":\d+\},\{.*"name":"llava:latest".*\}\]\}\n$/,
+ qr/^\{"models":\[\{"context_length":4096,"details":\{[^{}]*\},"digest":"[0-9a-f]{64}","expires_at":"2\d\d\d-[^"]+Z","model":"demo:latest","name":"demo:latest","size":\d+,"size_vram":0\}\]\}\n$/,
+ qr/^\{"version":"\d+\.\d+\.\d+"\}\n$/, qr/Method not allowed/]
+
+
+
+=== TEST 26: /api/show
+--- request eval
+[main::ask('show', model => 'demo'), main::ask('show', name => 'demo:latest', verbose => JSON::PP::true), main::ask('show', model => 'other'), main::ask('show'), "POST /api/show\n{", "POST /api/show\n[]", main::ask('show', model => 'demo', more => 'x' x 70000)]
+--- error_code eval
+[200, 200, 404, 400, 400, 400, 413]
+--- response_body_like eval
+[(qr/"capabilities":\["completion","vision"\],"details":\{.*"model_info":\{"general\.architecture":"qwen25vl","general\.basename":"model","general\.parameter_count":\d{7},.*"qwen25vl\.context_length":4096,.*"parameters":"num_ctx +4096\\nnum_predict +48","template":"/) x 2,
+ qr/^\{"error":"model \\"other\\" not found/, qr/model is required/, qr/Not JSON/, qr/model is required/, qr/it may have 65536/]
+
+
+
+=== TEST 27: what a server with one model does not do
+--- request eval
+[(map { main::ask($_, model => 'demo') } qw(pull push create copy embed embeddings blobs/sha256:abc)), "DELETE /api/delete\n{\"model\":\"demo\"}"]
+--- error_code eval
+[(501) x 8]
+--- response_body_like eval
+[(qr/^\{"error":"The model of this server is named in its configuration/) x 4, (qr/makes no embeddings/) x 2, (qr/is named in its configuration/) x 2]
+
+
+
+=== TEST 28: RoboBrain's requests stay RoboBrain's
+--- request eval
+[main::chat(), "POST /api/chat\n{\"message\":\"hi\",\"model\":\"demo\"}", "POST /api/chat\n{\"session_id\":\"s\",\"model\":\"demo\"}", "POST /api/chat\n{\"message\":\"hi\"}"]
+--- error_code eval
+[200, 400, 400, 400]
+--- response_body_like eval
+[qr/No image set/, qr/Missing session ID/, qr/Message is required/, qr/Missing session ID/]

@@ -1,0 +1,75 @@
+# What Ollama's clients see when it takes long: a model that still loads, a
+# line to stand in, an end before the end.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Test::More;
+use Time::HiRes qw(time);
+use VLM;
+
+my $JSON = JSON::PP->new->utf8;
+
+sub lines { map { $JSON->decode($_) } split /\n/, $_[0]{body} }
+
+my $s = VLM->new(VLM::slow(name => 'ollama', workers => 2,
+                           engine => 'slots 1; queue 8 timeout=60s; timeout 5s;'));
+
+sub generate {
+    my (%fields) = @_;
+
+    return $s->begin('POST', '/api/generate', { model => 'live', %fields });
+}
+
+$s->start;
+
+# A load is answered once the model is there, whenever it was asked for.
+my $load = $s->begin('POST', '/api/chat', { model => 'live', messages => [] });
+my $tags = $s->get('/api/tags');
+is($tags->{code}, 200, 'the model is listed while it loads');
+is($tags->{json}{models}[0]{name}, 'live:latest', 'by its name');
+
+my $r = $load->end(120);
+is($r->{code}, 200, 'a load while it loads ends well');
+is($r->{json}{done_reason}, 'load', 'as a load');
+ok($s->health->{model_loaded}, 'and when it has ended the model is there');
+is(scalar @{ $s->get('/api/ps')->{json}{models} }, 1, 'which /api/ps knows');
+
+# Who waits is given the header, and an error after it is the last line.
+my $first = generate(prompt => 'hello');
+ok($s->busy(1), 'one runs');
+
+my $start = time;
+my $second = generate(prompt => 'hello');
+ok($second->more(4), 'the next is told something');
+cmp_ok(time - $start, '>', 1.5, 'after two seconds');
+like($second->{raw}, qr/^HTTP\/1\.1 200 .*application\/x-ndjson.*\r\n\r\n$/s,
+     'which is the header alone');
+
+$r = $first->end(30);
+my @lines = lines($r);
+is($r->{code}, 200, 'the first had begun');
+like($lines[-1]{error}, qr/took longer than 5 seconds/,
+     'so its error is its last line');
+ok(!grep({ $_->{done} } @lines), 'and no line says that it is done');
+cmp_ok(scalar @lines, '>', 5, 'after some that say something');
+
+$r = $second->end(30);
+like((lines($r))[-1]{error}, qr/took longer than 5 seconds/, 'as the other');
+
+# A whole answer has its status.
+$r = generate(prompt => 'hello', stream => JSON::PP::false())->end(30);
+is($r->{code}, 504, 'without a stream it is a status');
+like($r->{json}{error}, qr/took longer/, 'and an error');
+
+# A client that leaves in the middle of a stream leaves the slot.
+my $goes = generate(prompt => 'hello');
+$goes->more(10) until $goes->{raw} =~ /"done":false/ || $goes->done;
+$goes->leave;
+ok($s->busy(0), 'who leaves frees the slot');
+
+$s->check_log;
+
+done_testing();
