@@ -347,7 +347,8 @@ size_t vlm_shapes(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *
  *
  *   image, bytes  the file that vlm_picture_read() was given; not kept
  *   seen          what vlm_picture_info() said of it: shapes are scaled from resized_* to full size
- *   shapes        [n] up to VLM_MAX_SHAPES, off the picture or not even finite too; 0: none drawn
+ *   shapes        [n] up to VLM_MAX_SHAPES; what is off the picture or not finite is left out, and
+ *                 coordinates from 0 to 1 that are not all whole are shares of the picture
  *   jpeg          malloc()ed
  *   returns       0, or -1: the refusals of vlm_picture_read(), VLM_ELIMIT too many shapes
  *
