@@ -11,7 +11,6 @@
 #include "base/sha256.h"
 #include "base/size.h"
 #include "image/gif.h"
-#include "image/header.h"
 #include "image/orient.h"
 #include "image/patch.h"
 #include "image/resize.h"
@@ -98,6 +97,20 @@ measure(vlm_picture_info_t *info, const vlm_header_t *h, const vlm_pixel_config_
 }
 
 
+uint8_t *
+vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32_t *width,
+                   uint32_t *height, vlm_err_t *err)
+{
+    uint8_t  *rgb;
+
+    *width = h->width;
+    *height = h->height;
+    rgb = decode(h, data, bytes, err);
+
+    return rgb == NULL ? NULL : vlm_orient(rgb, width, height, h->orientation, err);
+}
+
+
 /* The picture upright and at the size of info, u8 [resized_height][resized_width][3]. */
 static uint8_t *
 render(const vlm_picture_info_t *info, const vlm_header_t *h, const void *data, size_t bytes,
@@ -106,14 +119,7 @@ render(const vlm_picture_info_t *info, const vlm_header_t *h, const void *data, 
     uint8_t   *rgb, *small;
     uint32_t   width, height;
 
-    width = h->width;
-    height = h->height;
-    rgb = decode(h, data, bytes, err);
-
-    if (rgb != NULL) {
-        rgb = vlm_orient(rgb, &width, &height, h->orientation, err);
-    }
-
+    rgb = vlm_picture_pixels(h, data, bytes, &width, &height, err);
     if (rgb == NULL) {
         return NULL;
     }

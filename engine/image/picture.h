@@ -11,6 +11,7 @@
 #ifndef VLM_PICTURE_H
 #define VLM_PICTURE_H
 
+#include "image/header.h"
 #include "load/config.h"
 
 struct vlm_picture_s {
@@ -24,6 +25,13 @@ struct vlm_picture_s {
     uint32_t           *cell;          /* [n_cells] row-major cell -> its place in window order */
     uint8_t             sha256[32];    /* of the file's bytes */
 };
+
+/*
+ * The whole picture, upright and over white: u8 [*height][*width][3], free()d by the caller; or
+ * NULL.  h is what vlm_header_read() made of the same bytes.
+ */
+uint8_t *vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32_t *width,
+                            uint32_t *height, vlm_err_t *err);
 
 /* vlm_picture_read() without an engine: what tests and the fuzzer call. */
 vlm_picture_t *vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,

@@ -1,6 +1,7 @@
 /*
- * stb_image, compiled once, with a purse: what a decoder allocates is counted, and beyond
- * VLM_MAX_PICTURE_MEMORY there is no more.  So a PNG that unpacks to gigabytes ends here.
+ * stb_image and stb_image_write, compiled once.  The decoder has a purse: what it allocates is
+ * counted, and beyond VLM_MAX_PICTURE_MEMORY there is no more.  So a PNG that unpacks to gigabytes
+ * ends here.
  *
  * stb_image leaves memory unset that a damaged JPEG does not paint, so that an answer could tell
  * of other people's pictures; hence calloc().  In damaged JPEGs it adds signed numbers beyond their
@@ -35,6 +36,20 @@ static void purse_free(void *p);
 #define STBI_ASSERT(x)         ((void) 0)          /* a server does not abort */
 
 #include <stb/stb_image.h>
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#define STBI_WRITE_NO_STDIO
+#define STBIW_ASSERT(x)        ((void) 0)
+
+#include <stb/stb_image_write.h>
+
+#define QUALITY  92                    /* above 90 the encoder leaves colours at full size */
+
+typedef struct {
+    uint8_t  *data;                    /* [bytes] of room; NULL with room 0: there was no memory */
+    size_t    bytes, room;
+} sink_t;
 
 static __thread size_t  purse_used;    /* bytes that this thread's decoder holds */
 static __thread int     purse_empty;   /* 1: it was refused some */
@@ -133,4 +148,61 @@ vlm_stb_decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t 
     free(filled);
 
     return p;
+}
+
+
+/* Called for every byte or few: only to grow does it do more than copy. */
+static void
+put(void *to, void *data, int n)
+{
+    sink_t   *s;
+    uint8_t  *more;
+
+    s = to;
+
+    if ((size_t) n > s->room - s->bytes) {
+        if (s->room == 0) {
+            return;                                /* failed before */
+        }
+
+        more = realloc(s->data, s->room * 2 + (size_t) n);
+
+        if (more == NULL) {
+            free(s->data);
+            memset(s, 0, sizeof(*s));
+            return;
+        }
+
+        s->data = more;
+        s->room = s->room * 2 + (size_t) n;
+    }
+
+    memcpy(s->data + s->bytes, data, (size_t) n);
+    s->bytes += (size_t) n;
+}
+
+
+int
+vlm_stb_jpeg(const uint8_t *rgb, uint32_t width, uint32_t height, void **jpeg, size_t *bytes,
+             vlm_err_t *err)
+{
+    sink_t  s;
+
+    s.bytes = 0;
+    s.room = (size_t) width * height / 4 + 4096;   /* a photograph's usual share */
+    s.data = malloc(s.room);
+
+    if (s.data != NULL) {
+        (void) stbi_write_jpg_to_func(put, &s, (int) width, (int) height, 3, rgb, QUALITY);
+    }
+
+    if (s.data == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory to write a JPEG of %ux%u pixels", width,
+                        height);
+    }
+
+    *jpeg = s.data;
+    *bytes = s.bytes;
+
+    return 0;
 }

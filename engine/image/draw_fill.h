@@ -1,0 +1,51 @@
+/*
+ * Anti-aliased fills.  A pixel's coverage is read off its signed distance to the shape's border:
+ * exact for straight borders, and near enough for round ones.  Coordinates are in pixels, (0, 0) is
+ * the upper left corner of the first; any number will do, what is off the canvas costs nothing.
+ */
+
+#ifndef VLM_DRAW_FILL_H
+#define VLM_DRAW_FILL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint8_t  *rgb;                     /* u8 [height][width][3] */
+    uint32_t  width, height;
+} vlm_canvas_t;
+
+typedef struct {
+    uint8_t  r, g, b, alpha;           /* 255: hides what is below */
+} vlm_ink_t;
+
+typedef struct {
+    double  x, y;
+} vlm_spot_t;
+
+typedef struct {
+    vlm_spot_t  a, b;
+} vlm_stroke_t;
+
+void vlm_fill_disc(vlm_canvas_t *c, vlm_spot_t at, double radius, vlm_ink_t ink);
+void vlm_fill_triangle(vlm_canvas_t *c, const vlm_spot_t p[3], vlm_ink_t ink);
+
+/* With corners of that radius. */
+void vlm_fill_round_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double radius,
+                        vlm_ink_t ink);
+
+/* Round at both ends.  Takes the time of its own pixels, not of a box around it. */
+void vlm_fill_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink_t ink);
+
+/* All of them as one shape, of at most VLM_MAX_STROKES: where they cross nothing shows. */
+#define VLM_MAX_STROKES  128
+void vlm_fill_strokes(vlm_canvas_t *c, const vlm_stroke_t *strokes, size_t n, double width,
+                      vlm_ink_t ink);
+
+/* Whole pixels: borders are rounded, so that boxes beside each other neither overlap nor part. */
+void vlm_fill_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, vlm_ink_t ink);
+
+/* The border of a box, width pixels to its inside and none to the outside. */
+void vlm_fill_frame(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double width, vlm_ink_t ink);
+
+#endif

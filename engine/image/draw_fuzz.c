@@ -1,0 +1,91 @@
+/*
+ * Fuzz target: any shapes on a canvas of any small size, and now and then the JPEG of it.  The
+ * first bytes are size and scale, the others shapes as they lie in memory, so that every float that
+ * there is comes by.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "image/draw.h"
+#include "image/header.h"
+#include "image/stb.h"
+
+#define SIDE   160                     /* pixels at most */
+#define BYTES  (1 + 4 * sizeof(float) + 12)        /* of the input for one shape */
+
+int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+
+static void
+check(int right)
+{
+    if (!right) {
+        __builtin_trap();
+    }
+}
+
+
+static void
+read_shape(vlm_shape_t *s, const uint8_t *p)
+{
+    float  v[4];
+
+    memcpy(v, p + 1, sizeof(v));
+    memset(s, 0, sizeof(*s));
+
+    s->kind = (vlm_shape_kind_t) (p[0] % 3);
+    s->x = v[0];
+    s->y = v[1];
+    s->x2 = v[2];
+    s->y2 = v[3];
+
+    /* A label of up to 12 bytes, or one that fills its room. */
+
+    memcpy(s->label, p + 1 + sizeof(v), 12);
+
+    if (p[0] & 0x80) {
+        memset(s->label + 12, p[0], sizeof(s->label) - 13);
+    }
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    void          *jpeg;
+    size_t         n, n_jpeg;
+    double         scale;
+    vlm_canvas_t   c;
+    vlm_header_t   h;
+    vlm_shape_t    s[8];
+
+    if (bytes < 4) {
+        return 0;
+    }
+
+    c.width = 1 + (data[0] | data[1] << 8) % SIDE;
+    c.height = 1 + (data[1] >> 4 | data[2] << 4) % SIDE;
+    scale = (data[3] + 1) / 64.0;
+
+    for (n = 0; n < 8 && bytes - 4 >= (n + 1) * BYTES; n++) {
+        read_shape(&s[n], data + 4 + n * BYTES);
+    }
+
+    c.rgb = calloc((size_t) c.width * c.height, 3);
+
+    if (c.rgb != NULL) {
+        vlm_draw_shapes(&c, scale, 1 / scale, s, n);
+
+        if (data[3] % 16 == 0) {
+            check(vlm_stb_jpeg(c.rgb, c.width, c.height, &jpeg, &n_jpeg, NULL) == 0);
+            check(vlm_header_read(&h, jpeg, n_jpeg, NULL) == 0);
+            check(h.kind == VLM_JPEG && h.width == c.width && h.height == c.height);
+            free(jpeg);
+        }
+    }
+
+    free(c.rgb);
+
+    return 0;
+}

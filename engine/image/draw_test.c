@@ -1,0 +1,679 @@
+/* Answers over pictures: where they are drawn, in which colours, and what stays as it was. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "image/draw.h"
+#include "image/draw_text.h"
+#include "image/fixture.h"
+#include "image/header.h"
+
+#define GREY  100                      /* of a canvas before anything is drawn */
+
+static const uint8_t  white[] = { 255, 255, 255 }, red[] = { 226, 28, 44 };
+static const uint8_t  green[] = { 30, 215, 96 }, orange[] = { 255, 140, 0 };
+static const uint8_t  grey[] = { GREY, GREY, GREY };
+
+
+static vlm_canvas_t
+canvas(uint32_t width, uint32_t height)
+{
+    vlm_canvas_t  c = { malloc((size_t) width * height * 3), width, height };
+
+    memset(c.rgb, GREY, (size_t) width * height * 3);
+
+    return c;
+}
+
+
+static const uint8_t *
+pixel(const vlm_canvas_t *c, uint32_t x, uint32_t y)
+{
+    return c->rgb + ((size_t) y * c->width + x) * 3;
+}
+
+
+#define assert_pixel(c, x, y, want)  assert_memory_equal(pixel(c, x, y), want, 3)
+
+
+/* The box around all that was drawn; 0: nothing was. */
+static int
+drawn(const vlm_canvas_t *c, uint32_t box[4])
+{
+    uint32_t  x, y;
+
+    box[0] = box[1] = UINT32_MAX;
+    box[2] = box[3] = 0;
+
+    for (y = 0; y < c->height; y++) {
+        for (x = 0; x < c->width; x++) {
+            if (memcmp(pixel(c, x, y), grey, 3) != 0) {
+                box[0] = x < box[0] ? x : box[0];
+                box[1] = y < box[1] ? y : box[1];
+                box[2] = x > box[2] ? x : box[2];
+                box[3] = y > box[3] ? y : box[3];
+            }
+        }
+    }
+
+    return box[0] != UINT32_MAX;
+}
+
+
+/* Pixels that are covered, in parts of one, by black on a canvas of white. */
+static double
+covered(const vlm_canvas_t *c)
+{
+    size_t  i;
+    double  sum;
+
+    for (sum = 0, i = 0; i < (size_t) c->width * c->height; i++) {
+        sum += (255 - c->rgb[3 * i]) / 255.0;
+    }
+
+    return sum;
+}
+
+
+static vlm_canvas_t
+white_canvas(uint32_t width, uint32_t height)
+{
+    vlm_canvas_t  c = canvas(width, height);
+
+    memset(c.rgb, 255, (size_t) width * height * 3);
+
+    return c;
+}
+
+
+static void
+a_fill_covers_as_much_as_geometry_says(void **state)
+{
+    vlm_canvas_t       c;
+    const vlm_ink_t    black = { 0, 0, 0, 255 };
+    const vlm_spot_t   p[] = { { 10.3, 10.6 }, { 80.2, 25.1 }, { 30.7, 90.9 } };
+
+    (void) state;
+
+    c = white_canvas(101, 103);
+    vlm_fill_disc(&c, (vlm_spot_t) { 50.3, 51.8 }, 30.4, black);
+    assert_float_equal(covered(&c), M_PI * 30.4 * 30.4, 5);
+    free(c.rgb);
+
+    c = white_canvas(101, 103);
+    vlm_fill_triangle(&c, p, black);
+    assert_float_equal(covered(&c), (69.9 * 80.3 - 20.4 * 14.5) / 2, 5);
+    free(c.rgb);
+
+    c = white_canvas(101, 103);
+    vlm_fill_line(&c, (vlm_spot_t) { 20, 80 }, (vlm_spot_t) { 80, 35 }, 7, black);
+    assert_float_equal(covered(&c), 75 * 7 + M_PI * 3.5 * 3.5, 3);
+    free(c.rgb);
+
+    c = white_canvas(101, 103);
+    vlm_fill_round_box(&c, (vlm_spot_t) { 20.5, 30.25 }, (vlm_spot_t) { 80.5, 70.75 }, 10, black);
+    assert_float_equal(covered(&c), 60 * 40.5 - (4 - M_PI) * 100, 3);
+    free(c.rgb);
+
+    c = white_canvas(101, 103);
+    vlm_fill_box(&c, (vlm_spot_t) { 9.6, 20.4 }, (vlm_spot_t) { 20.4, 29.6 }, black);
+    vlm_fill_frame(&c, (vlm_spot_t) { 40, 40 }, (vlm_spot_t) { 60, 70 }, 3, black);
+    assert_float_equal(covered(&c), 10 * 10 + 20 * 30 - 14 * 24, 0);
+    free(c.rgb);
+}
+
+
+static void
+crossing_strokes_show_no_crossing(void **state)
+{
+    int                 i;
+    vlm_canvas_t        c, d;
+    const vlm_ink_t     half = { 0, 0, 0, 128 };
+    const vlm_stroke_t  s[] = {
+        { { 10, 10 }, { 40, 40 } }, { { 40, 10 }, { 10, 40 } }, { { 10, 10 }, { 40, 40 } }
+    };
+
+    (void) state;
+
+    c = white_canvas(50, 50);
+    d = white_canvas(50, 50);
+    vlm_fill_strokes(&c, s, 3, 5, half);
+    vlm_fill_strokes(&d, s, 2, 5, half);
+    assert_memory_equal(c.rgb, d.rgb, 50 * 50 * 3);
+
+    for (i = 12; i < 38; i++) {
+        assert_int_equal(pixel(&c, i, i)[0], 127);
+    }
+
+    free(c.rgb);
+    free(d.rgb);
+}
+
+
+static void
+a_line_ends_where_the_canvas_does_and_nothing_is_bent(void **state)
+{
+    uint32_t         i;
+    vlm_canvas_t     c;
+    const vlm_ink_t  black = { 0, 0, 0, 255 };
+
+    (void) state;
+
+    c = white_canvas(64, 64);
+    vlm_fill_line(&c, (vlm_spot_t) { -1e6, -1e6 }, (vlm_spot_t) { 1e6, 1e6 }, 3, black);
+
+    for (i = 0; i < 64; i++) {
+        assert_int_equal(pixel(&c, i, i)[0], 0);
+        assert_int_equal(pixel(&c, i, (i + 10) % 64)[0], 255);
+    }
+
+    free(c.rgb);
+}
+
+
+static void
+a_point_is_a_red_disc_with_a_white_rim_and_a_number(void **state)
+{
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(600, 400);            /* a unit is 2 pixels */
+    vlm_shape_t   s = { .kind = VLM_SHAPE_POINT, .x = 300, .y = 200 };
+
+    (void) state;
+
+    vlm_draw_shapes(&c, 1, 1, &s, 1);
+    assert_in_range(pixel(&c, 301, 200)[1], 200, 255);         /* the stroke of the 1 */
+    assert_pixel(&c, 293, 200, red);
+    assert_pixel(&c, 306, 200, red);
+    assert_pixel(&c, 300, 207, red);
+    assert_in_range(pixel(&c, 309, 200)[1], 245, 255);
+    assert_in_range(pixel(&c, 290, 200)[1], 245, 255);
+
+    assert_int_equal(drawn(&c, box), 1);
+    assert_in_range(box[0], 288, 290);
+    assert_in_range(box[2], 309, 311);
+    assert_in_range(box[1], 188, 190);
+    assert_in_range(box[3], 209, 211);
+    free(c.rgb);
+}
+
+
+static void
+points_are_numbered_in_their_order(void **state)
+{
+    uint32_t      y;
+    vlm_canvas_t  c = canvas(600, 400), d = canvas(600, 400);
+    vlm_shape_t   s[3];
+
+    (void) state;
+
+    memset(s, 0, sizeof(s));
+    s[0].x = 100;
+    s[1].x = 200;
+    s[2].x = 300;
+    s[0].y = s[1].y = s[2].y = 200;
+    vlm_draw_shapes(&c, 1, 1, s, 3);
+
+    /* The third alone is a 1: it differs from the 3, and is what the first is. */
+
+    vlm_draw_shapes(&d, 1, 1, s + 2, 1);
+
+    for (y = 180; y < 220; y++) {
+        assert_memory_equal(pixel(&c, 80, y), pixel(&d, 280, y), 40 * 3);
+    }
+
+    assert_memory_not_equal(pixel(&c, 280, 200), pixel(&d, 280, 200), 40 * 3);
+    free(c.rgb);
+    free(d.rgb);
+}
+
+
+static void
+a_box_is_a_green_frame_with_a_light_inside(void **state)
+{
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(600, 400);
+    vlm_shape_t   s = { .kind = VLM_SHAPE_BOX, .x = 400, .y = 300, .x2 = 100, .y2 = 50 };
+
+    (void) state;
+
+    vlm_draw_shapes(&c, 1, 1, &s, 1);              /* its corners are given in the wrong order */
+    assert_pixel(&c, 100, 200, green);
+    assert_pixel(&c, 399, 200, green);
+    assert_pixel(&c, 250, 50, green);
+    assert_pixel(&c, 250, 299, green);
+    assert_in_range(pixel(&c, 250, 150)[1], GREY + 10, GREY + 25);
+    assert_in_range(pixel(&c, 250, 150)[0], GREY - 15, GREY - 5);
+
+    assert_int_equal(drawn(&c, box), 1);
+    assert_in_range(box[0], 96, 98);
+    assert_in_range(box[1], 46, 48);
+    assert_in_range(box[2], 401, 403);
+    assert_in_range(box[3], 301, 303);
+    free(c.rgb);
+}
+
+
+/* The height of the tag over a box from (100, 100), or 0. */
+static uint32_t
+tag_height(const char *label, size_t n)
+{
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(600, 400);
+    vlm_shape_t   s[2];
+
+    memset(s, 0, sizeof(s));
+    s[0].kind = s[1].kind = VLM_SHAPE_BOX;
+    s[0].x = s[1].x = 100;
+    s[0].y = s[1].y = 100;
+    s[0].x2 = s[1].x2 = 300;
+    s[0].y2 = s[1].y2 = 200;
+    strcpy(s[0].label, label);
+
+    vlm_draw_shapes(&c, 1, 1, s, n);
+    drawn(&c, box);
+    free(c.rgb);
+
+    return 98 - box[1] > 2 ? 98 - box[1] : 0;
+}
+
+
+static void
+a_box_has_its_label_or_its_number_on_a_tag(void **state)
+{
+    (void) state;
+
+    assert_in_range(tag_height("cup", 1), 10, 20);
+    assert_in_range(tag_height("\xe6\x9d\xaf", 1), 10, 20);    /* 1: the font lacks the label */
+    assert_in_range(tag_height("", 2), 10, 20);
+    assert_int_equal(tag_height("", 1), 0);        /* one box needs no number */
+}
+
+
+static void
+a_long_label_is_shortened_to_the_picture(void **state)
+{
+    uint32_t      x, n_green;
+    vlm_canvas_t  c = canvas(120, 200);
+    vlm_shape_t   s = { .kind = VLM_SHAPE_BOX, .x = 60, .y = 100, .x2 = 110, .y2 = 150 };
+
+    (void) state;
+
+    memset(s.label, 'W', sizeof(s.label) - 1);
+    vlm_draw_shapes(&c, 1, 1, &s, 1);
+
+    for (n_green = 0, x = 0; x < 120; x++) {
+        n_green += memcmp(pixel(&c, x, 83), green, 3) == 0;
+    }
+
+    assert_in_range(n_green, 90, 120);             /* the tag's edge, below its letters */
+    free(c.rgb);
+}
+
+
+static void
+a_path_goes_from_a_green_disc_to_an_orange_tip(void **state)
+{
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(600, 400);
+    vlm_shape_t   s[] = {
+        { VLM_SHAPE_PATH, 100, 200, 0, 0, "" }, { VLM_SHAPE_PATH, 300, 200, 0, 0, "" },
+        { VLM_SHAPE_PATH, 300, 200, 0, 0, "" }, { VLM_SHAPE_PATH, 500, 200, 0, 0, "" }
+    };
+
+    (void) state;
+
+    vlm_draw_shapes(&c, 1, 1, s, 4);
+    assert_pixel(&c, 100, 200, green);
+    assert_pixel(&c, 93, 200, white);
+    assert_pixel(&c, 200, 200, orange);
+    assert_pixel(&c, 200, 202, white);
+    assert_pixel(&c, 490, 197, orange);            /* the arrow is wider than the line */
+    assert_pixel(&c, 497, 200, orange);
+
+    assert_int_equal(drawn(&c, box), 1);
+    assert_in_range(box[2], 499, 504);             /* nothing beyond the tip but its edge */
+    free(c.rgb);
+}
+
+
+static void
+a_path_that_stays_where_it_is_has_no_arrow(void **state)
+{
+    int           i;
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(600, 400);
+    vlm_shape_t   s[VLM_MAX_SHAPES];
+
+    (void) state;
+
+    for (i = 0; i < VLM_MAX_SHAPES; i++) {
+        s[i] = (vlm_shape_t) { VLM_SHAPE_PATH, 300, 200, 0, 0, "" };
+    }
+
+    vlm_draw_shapes(&c, 1, 1, s, VLM_MAX_SHAPES);
+    assert_pixel(&c, 300, 200, green);
+    drawn(&c, box);
+    assert_in_range(box[2] - box[0], 12, 17);
+    free(c.rgb);
+}
+
+
+static void
+coordinates_are_scaled_and_marks_grow_with_the_picture(void **state)
+{
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(3000, 1000);          /* a unit is 10 pixels */
+    vlm_shape_t   s = { .kind = VLM_SHAPE_POINT, .x = 100, .y = 200 };
+
+    (void) state;
+
+    vlm_draw_shapes(&c, 10, 2.5, &s, 1);
+    assert_int_equal(drawn(&c, box), 1);
+    assert_in_range(box[0], 943, 947);
+    assert_in_range(box[2], 1052, 1056);
+    assert_in_range(box[1], 443, 447);
+    assert_in_range(box[3], 552, 556);
+    free(c.rgb);
+}
+
+
+static void
+shares_of_the_picture_are_understood(void **state)
+{
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(600, 400);
+    vlm_shape_t   s[] = { { VLM_SHAPE_BOX, 0.5, 0.25, 1, 0.75, "" } };
+
+    (void) state;
+
+    vlm_draw_shapes(&c, 1, 1, s, 1);
+    drawn(&c, box);
+    assert_in_range(box[0], 296, 298);
+    assert_in_range(box[1], 96, 98);
+    assert_int_equal(box[2], 599);
+    assert_in_range(box[3], 301, 303);
+    free(c.rgb);
+
+    c = canvas(600, 400);
+    s[0].x = 0;                                    /* whole numbers are pixels */
+    s[0].y = 0;
+    s[0].y2 = 1;
+    vlm_draw_shapes(&c, 1, 1, s, 1);
+    drawn(&c, box);
+    assert_in_range(box[2], 0, 5);
+    free(c.rgb);
+}
+
+
+static void
+what_is_off_the_picture_or_no_number_leaves_it_as_it_was(void **state)
+{
+    size_t        i;
+    uint32_t      box[4];
+    vlm_canvas_t  c = canvas(600, 400);
+    static const vlm_shape_t  s[] = {
+        { VLM_SHAPE_POINT, -100, 200, 0, 0, "" }, { VLM_SHAPE_POINT, 300, 1e30f, 0, 0, "" },
+        { VLM_SHAPE_POINT, NAN, 200, 0, 0, "" }, { VLM_SHAPE_POINT, 300, INFINITY, 0, 0, "" },
+        { VLM_SHAPE_POINT, -INFINITY, NAN, 0, 0, "" },
+        { VLM_SHAPE_POINT, -1e30f, -1e30f, 0, 0, "" },
+        { VLM_SHAPE_BOX, 700, 100, 800, 200, "a" }, { VLM_SHAPE_BOX, 100, -200, 200, -100, "a" },
+        { VLM_SHAPE_BOX, NAN, 100, 200, 200, "a" }, { VLM_SHAPE_BOX, 0, 0, INFINITY, 9, "a" },
+        { VLM_SHAPE_PATH, NAN, 0, 0, 0, "" }, { VLM_SHAPE_PATH, 1e30f, -1e38f, 0, 0, "" },
+        { VLM_SHAPE_PATH, 3e38f, -1e38f, 0, 0, "" }, { VLM_SHAPE_PATH, 0, -INFINITY, 0, 0, "" },
+        { VLM_SHAPE_PATH, 5000, -5000, 0, 0, "" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(s) / sizeof(s[0]); i++) {
+        vlm_draw_shapes(&c, 1, 1, &s[i], 1);
+    }
+
+    vlm_draw_shapes(&c, 1, 1, s, sizeof(s) / sizeof(s[0]));
+    assert_int_equal(drawn(&c, box), 0);
+    free(c.rgb);
+}
+
+
+static void
+what_reaches_beyond_the_picture_is_cut_at_its_edge(void **state)
+{
+    vlm_canvas_t  c = canvas(600, 400);
+    vlm_shape_t   s[] = {
+        { VLM_SHAPE_BOX, -1e30f, 100, 1e30f, 300, "wide" },
+        { VLM_SHAPE_PATH, 300, -1e6f, 0, 0, "" }, { VLM_SHAPE_PATH, 300, 1e6f, 0, 0, "" },
+        { VLM_SHAPE_POINT, 0, 0, 0, 0, "" }
+    };
+
+    (void) state;
+
+    vlm_draw_shapes(&c, 1, 1, s, 4);
+    assert_pixel(&c, 0, 99, green);
+    assert_pixel(&c, 599, 300, green);
+    assert_pixel(&c, 300, 0, orange);
+    assert_pixel(&c, 300, 399, orange);
+    assert_pixel(&c, 6, 3, red);
+    assert_pixel(&c, 550, 50, grey);
+    free(c.rgb);
+}
+
+
+static void
+the_smallest_picture_is_drawn_on(void **state)
+{
+    vlm_canvas_t  c = canvas(1, 1);
+    vlm_shape_t   s[] = {
+        { VLM_SHAPE_BOX, 0, 0, 1, 1, "label" }, { VLM_SHAPE_PATH, 0, 0, 0, 0, "" },
+        { VLM_SHAPE_PATH, 1, 1, 0, 0, "" }, { VLM_SHAPE_POINT, 3, 0, 0, 0, "" }
+    };
+
+    (void) state;
+
+    vlm_draw_shapes(&c, 1, 1, s, 4);
+    assert_memory_not_equal(c.rgb, grey, 3);
+    free(c.rgb);
+}
+
+
+static void
+every_printable_character_has_a_glyph_of_its_own(void **state)
+{
+    char             a, b, text[1];
+    double           width;
+    uint32_t         box[4];
+    vlm_canvas_t     c[0x7f];
+    const vlm_ink_t  black = { 0, 0, 0, 255 };
+
+    (void) state;
+
+    for (a = 0x20; a < 0x7f; a++) {
+        text[0] = a;
+        c[(int) a] = canvas(80, 80);
+        width = vlm_text_width(text, 1, 40);
+        assert_true(width > 0 && width < 56);
+        vlm_text_draw(&c[(int) a], text, 1, (vlm_spot_t) { 10, 10 }, 40, black);
+
+        if (drawn(&c[(int) a], box)) {
+            assert_true(box[0] >= 9 && box[2] <= 10 + width + 1 && box[1] >= 9 && box[3] <= 62);
+
+        } else {
+            assert_int_equal(a, ' ');
+        }
+
+        for (b = 0x20; b < a; b++) {
+            assert_memory_not_equal(c[(int) a].rgb, c[(int) b].rgb, 80 * 80 * 3);
+        }
+    }
+
+    for (a = 0x20; a < 0x7f; a++) {
+        free(c[(int) a].rgb);
+    }
+
+    assert_true(vlm_text_width("a\n", 2, 40) < 0);
+    assert_true(vlm_text_width("\xc3\xa4", 2, 40) < 0);
+    assert_true(vlm_text_width("\x7f", 1, 40) < 0);
+    assert_true(vlm_text_width("", 0, 40) == 0);
+}
+
+
+/* vlm_draw() of a file, and its JPEG decoded again; free c->rgb. */
+static void
+through_a_file(const char *name, const vlm_shape_t *s, size_t n, vlm_canvas_t *c)
+{
+    void                *jpeg;
+    size_t               bytes, n_jpeg;
+    uint8_t             *file;
+    vlm_err_t            err = { 0 };
+    vlm_header_t         h;
+    vlm_picture_info_t   seen;
+
+    file = fixture_file(name, &bytes);
+    assert_non_null(file);
+    assert_int_equal(vlm_picture_check(file, bytes, &seen, &err), 0);
+    seen.resized_width = 2 * seen.width;
+    seen.resized_height = 4 * seen.height;
+
+    if (vlm_draw(file, bytes, &seen, s, n, &jpeg, &n_jpeg, &err) != 0) {
+        fail_msg("%s: %s", name, err.text);
+    }
+
+    assert_int_equal(vlm_header_read(&h, jpeg, n_jpeg, &err), 0);
+    assert_int_equal(h.kind, VLM_JPEG);
+    c->rgb = vlm_picture_pixels(&h, jpeg, n_jpeg, &c->width, &c->height, &err);
+    assert_non_null(c->rgb);
+    assert_int_equal(c->width, seen.width);
+    assert_int_equal(c->height, seen.height);
+    free(jpeg);
+    free(file);
+}
+
+
+static void
+the_jpeg_is_the_picture_upright_at_its_full_size(void **state)
+{
+    size_t        i, n, bytes;
+    double        apart;
+    uint8_t      *file, *want;
+    uint32_t      width, height;
+    vlm_canvas_t  c;
+    vlm_header_t  h;
+    static const char *const  names[] = {
+        "jpeg-420.jpg", "png-photo.png", "turn-6.jpg", "turn-8.webp", "webp-lossy.webp"
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        through_a_file(names[i], NULL, 0, &c);
+
+        file = fixture_file(names[i], &bytes);
+        assert_int_equal(vlm_header_read(&h, file, bytes, NULL), 0);
+        want = vlm_picture_pixels(&h, file, bytes, &width, &height, NULL);
+        assert_int_equal(width, c.width);
+
+        for (apart = 0, n = 0; n < (size_t) width * height * 3; n++) {
+            apart += abs(want[n] - c.rgb[n]);
+        }
+
+        assert_true(apart / (double) n < 6);       /* these pictures are noise, for the most */
+        free(file);
+        free(want);
+        free(c.rgb);
+    }
+}
+
+
+static void
+shapes_reach_the_jpeg_at_the_senders_size(void **state)
+{
+    vlm_canvas_t  c;
+    vlm_shape_t   s = { .kind = VLM_SHAPE_BOX };
+
+    (void) state;
+
+    /* All of the picture that the model saw, and a tenth more of it. */
+
+    through_a_file("png-photo.png", NULL, 0, &c);
+    s.x = 0.5f * 2 * (float) c.width;
+    s.y = 0.25f * 4 * (float) c.height;
+    s.x2 = 1.1f * 2 * (float) c.width;
+    s.y2 = 0.75f * 4 * (float) c.height;
+    free(c.rgb);
+
+    through_a_file("png-photo.png", &s, 1, &c);
+    assert_in_range(pixel(&c, c.width / 2, c.height / 2)[0], 0, 80);
+    assert_in_range(pixel(&c, c.width / 2, c.height / 2)[1], 170, 255);
+    free(c.rgb);
+}
+
+
+static void
+what_cannot_be_drawn_is_refused_with_a_sentence(void **state)
+{
+    void                *jpeg;
+    size_t               bytes, n_jpeg;
+    uint8_t             *file;
+    vlm_err_t            err;
+    vlm_shape_t          s[VLM_MAX_SHAPES + 1];
+    vlm_picture_info_t   seen;
+
+    (void) state;
+
+    memset(s, 0, sizeof(s));
+    file = fixture_file("jpeg-420.jpg", &bytes);
+    assert_int_equal(vlm_picture_check(file, bytes, &seen, NULL), 0);
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_draw(file, bytes, &seen, s, 1, &jpeg, &n_jpeg, &err), -1);
+    assert_int_equal(err.code, VLM_EINPUT);
+    assert_string_equal(err.text, "shapes in a picture of 0x0 pixels");
+
+    memset(&err, 0, sizeof(err));
+    seen.resized_width = seen.resized_height = 28;
+    assert_int_equal(vlm_draw(file, bytes, &seen, s, VLM_MAX_SHAPES + 1, &jpeg, &n_jpeg, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
+    assert_string_equal(err.text, "257 shapes to draw, at most 256 are");
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_draw(file, 20, &seen, s, 1, &jpeg, &n_jpeg, &err), -1);
+    assert_int_equal(err.code, VLM_EINPUT);
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_draw("no picture", 10, &seen, s, 0, &jpeg, &n_jpeg, &err), -1);
+    assert_int_equal(err.code, VLM_EINPUT);
+    free(file);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_fill_covers_as_much_as_geometry_says),
+        cmocka_unit_test(crossing_strokes_show_no_crossing),
+        cmocka_unit_test(a_line_ends_where_the_canvas_does_and_nothing_is_bent),
+        cmocka_unit_test(a_point_is_a_red_disc_with_a_white_rim_and_a_number),
+        cmocka_unit_test(points_are_numbered_in_their_order),
+        cmocka_unit_test(a_box_is_a_green_frame_with_a_light_inside),
+        cmocka_unit_test(a_box_has_its_label_or_its_number_on_a_tag),
+        cmocka_unit_test(a_long_label_is_shortened_to_the_picture),
+        cmocka_unit_test(a_path_goes_from_a_green_disc_to_an_orange_tip),
+        cmocka_unit_test(a_path_that_stays_where_it_is_has_no_arrow),
+        cmocka_unit_test(coordinates_are_scaled_and_marks_grow_with_the_picture),
+        cmocka_unit_test(shares_of_the_picture_are_understood),
+        cmocka_unit_test(what_is_off_the_picture_or_no_number_leaves_it_as_it_was),
+        cmocka_unit_test(what_reaches_beyond_the_picture_is_cut_at_its_edge),
+        cmocka_unit_test(the_smallest_picture_is_drawn_on),
+        cmocka_unit_test(every_printable_character_has_a_glyph_of_its_own),
+        cmocka_unit_test(the_jpeg_is_the_picture_upright_at_its_full_size),
+        cmocka_unit_test(shapes_reach_the_jpeg_at_the_senders_size),
+        cmocka_unit_test(what_cannot_be_drawn_is_refused_with_a_sentence)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
