@@ -418,6 +418,10 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
             ngx_http_vlm_stream_watch(ctx);
         }
 
+        if (ctx->chat.session.len == 0) {
+            return;
+        }
+
         /* for the log, which is written when ctx->chat is gone */
 
         ctx->session.len = ctx->chat.session.len;

@@ -38,11 +38,11 @@ ok($s->health->{model_loaded}, 'and when it has ended the model is there');
 is(scalar @{ $s->get('/api/ps')->{json}{models} }, 1, 'which /api/ps knows');
 
 # Who waits is given the header, and an error after it is the last line.
-my $first = generate(prompt => 'hello');
+my $first = generate(prompt => 'hello', raw => JSON::PP::true());
 ok($s->busy(1), 'one runs');
 
 my $start = time;
-my $second = generate(prompt => 'hello');
+my $second = generate(prompt => 'hello', raw => JSON::PP::true());
 ok($second->more(4), 'the next is told something');
 cmp_ok(time - $start, '>', 1.5, 'after two seconds');
 like($second->{raw}, qr/^HTTP\/1\.1 200 .*application\/x-ndjson.*\r\n\r\n$/s,
@@ -54,7 +54,7 @@ is($r->{code}, 200, 'the first had begun');
 like($lines[-1]{error}, qr/took longer than 5 seconds/,
      'so its error is its last line');
 ok(!grep({ $_->{done} } @lines), 'and no line says that it is done');
-cmp_ok(scalar @lines, '>', 5, 'after some that say something');
+cmp_ok(scalar @lines, '>', 1, 'after some that say something');
 
 $r = $second->end(30);
 like((lines($r))[-1]{error}, qr/took longer than 5 seconds/, 'as the other');
@@ -65,7 +65,7 @@ is($r->{code}, 504, 'without a stream it is a status');
 like($r->{json}{error}, qr/took longer/, 'and an error');
 
 # A client that leaves in the middle of a stream leaves the slot.
-my $goes = generate(prompt => 'hello');
+my $goes = generate(prompt => 'hello', raw => JSON::PP::true());
 $goes->more(10) until $goes->{raw} =~ /"done":false/ || $goes->done;
 $goes->leave;
 ok($s->busy(0), 'who leaves frees the slot');
