@@ -203,10 +203,13 @@ typedef struct {
    malloc()ed, so that neither the body nor its JSON is kept while a request
    waits */
 
+#define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
+
 typedef struct {
     ngx_http_vlm_store_text_t     session;
     ngx_http_vlm_store_text_t     message;
-    char                         *task_name;   /* as given */
+    char                          task_name[NGX_HTTP_VLM_TASK + 1];
+                                               /* as given, or as found */
     char                         *image;       /* path of this turn's picture */
     int                           task;        /* vlm_task_t, or -1 */
     int64_t                       asked;       /* us since 1970 */
@@ -215,6 +218,7 @@ typedef struct {
     size_t                        clean_size;
     size_t                        told_thinking;   /* bytes, of a stream */
     unsigned                      task_auto:1;
+    unsigned                      task_asked:1;    /* the model, for it */
     unsigned                      thinking:1;
     unsigned                      inference:1; /* an error of the model's */
     unsigned                      no_image:1;
@@ -397,11 +401,13 @@ typedef ngx_int_t (*ngx_http_vlm_handler_pt)(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
 
+#define NGX_HTTP_VLM_HOP_SELF  2           /* the handler decides */
+
 typedef struct {
     ngx_str_t                     before;      /* the path up to the piece */
     ngx_str_t                     after;       /* and after it */
     unsigned                      piece:1;     /* there is one */
-    unsigned                      hop:1;       /* to the designated worker */
+    unsigned                      hop:2;       /* to the designated worker */
     ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
     ngx_http_vlm_handler_pt       handler;
 } ngx_http_vlm_route_t;
@@ -601,6 +607,16 @@ ngx_int_t ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx);
 /* ---- ngx_http_vlm_robobrain.c: the dialect of /api/chat ----------------- */
 
 ngx_int_t ngx_http_vlm_chat_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+
+/* ---- ngx_http_vlm_title.c, ngx_http_vlm_pipeline.c ---------------------- */
+
+ngx_int_t ngx_http_vlm_title_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_pipeline_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_decompose_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
 

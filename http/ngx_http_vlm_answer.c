@@ -69,7 +69,7 @@ ngx_http_vlm_answer_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
         answer->len = end - answer->data;
     }
 
-    if (ctx->chat.thinking) {
+    if (ctx->chat.thinking && !ctx->asking) {
 
         *thinking = *answer;
 
@@ -250,17 +250,7 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
         ngx_http_vlm_json_put_int(w, ctx->n_dropped);
     }
 
-    if ((uint64_t) ctx->picture.width * ctx->picture.height
-        > ctx->engine->conf.max_pixels)
-    {
-        /* coordinates in the answer are of this size */
-
-        ngx_http_vlm_json_put_key(w, "image_resized");
-        ngx_http_vlm_json_open(w, '[');
-        ngx_http_vlm_json_put_int(w, ctx->picture.resized_width);
-        ngx_http_vlm_json_put_int(w, ctx->picture.resized_height);
-        ngx_http_vlm_json_shut(w, ']');
-    }
+    ngx_http_vlm_answer_put_resized(ctx, w);
 
     ngx_http_vlm_json_put_key(w, "output_image");
     ngx_http_vlm_answer_put_result(w, ctx->chat.result);
@@ -278,6 +268,24 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
     ngx_http_vlm_answer_put_usage(w, &ctx->usage);
 
     ngx_http_vlm_json_shut(w, '}');
+}
+
+
+void
+ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w)
+{
+    if ((uint64_t) ctx->picture.width * ctx->picture.height
+        <= ctx->engine->conf.max_pixels)
+    {
+        return;
+    }
+
+    ngx_http_vlm_json_put_key(w, "image_resized");
+    ngx_http_vlm_json_open(w, '[');
+    ngx_http_vlm_json_put_int(w, ctx->picture.resized_width);
+    ngx_http_vlm_json_put_int(w, ctx->picture.resized_height);
+    ngx_http_vlm_json_shut(w, ']');
 }
 
 

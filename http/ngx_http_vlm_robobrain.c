@@ -11,25 +11,17 @@
 #include "ngx_http_vlm_ollama.h"
 
 
-#define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
-#define NGX_HTTP_VLM_TASK     64                   /* bytes, of its name */
-
-
 static void ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx,
     const char *url, ngx_http_vlm_store_file_t *file);
 static ngx_uint_t ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
-static void ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_chat_copy(ngx_http_vlm_store_text_t *dst,
     const char *text);
@@ -37,7 +29,7 @@ static ngx_int_t ngx_http_vlm_chat_copy(ngx_http_vlm_store_text_t *dst,
 
 static const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect = {
     ngx_http_vlm_chat_parse,
-    ngx_http_vlm_turn_prompt,
+    ngx_http_vlm_chat_prompt,
     ngx_http_vlm_chat_ended,
     ngx_http_vlm_turn_store,
     ngx_http_vlm_answer_send,
@@ -76,7 +68,6 @@ static ngx_int_t
 ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json)
 {
-    const char                 *text;
     const ngx_http_vlm_json_t  *field;
 
     if (!ngx_http_vlm_json_is_true(json)) {
@@ -93,26 +84,11 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    text = ngx_http_vlm_json_text(ngx_http_vlm_json_get(json, "message"));
-
-    if (text == NULL || text[0] == '\0') {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "Message is required");
-    }
-
-    if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The message has %uz bytes, it may have "
-                                      "%d", ngx_strlen(text),
-                                      NGX_HTTP_VLM_MESSAGE);
-    }
-
-    if (ngx_http_vlm_chat_copy(&ctx->chat.message, text) != NGX_OK) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "No memory for the message");
-    }
-
-    if (ngx_http_vlm_chat_task(ctx, json) != NGX_OK) {
+    if (ngx_http_vlm_chat_message(ctx, ngx_http_vlm_json_get(json, "message"),
+                                  "Message is required")
+        != NGX_OK
+        || ngx_http_vlm_chat_task(ctx, json) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -152,7 +128,7 @@ ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
 
 /* session_id, or sessionId where that is empty */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json)
 {
@@ -193,6 +169,35 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+ngx_int_t
+ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *field, const char *missing)
+{
+    const char  *text;
+
+    text = ngx_http_vlm_json_text(field);
+
+    if (text == NULL || text[0] == '\0') {
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                      missing);
+    }
+
+    if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The message has %uz bytes, it may have "
+                                      "%d", ngx_strlen(text),
+                                      NGX_HTTP_VLM_MESSAGE);
+    }
+
+    if (ngx_http_vlm_chat_copy(&ctx->chat.message, text) != NGX_OK) {
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the message");
+    }
+
+    return NGX_OK;
+}
+
+
 /* an unknown task is the model's error, told once a picture was found */
 
 static ngx_int_t
@@ -226,6 +231,9 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (ngx_strcmp(text, "auto") == 0) {
+
+        /* what is done if the model cannot be asked, or knows no task */
+
         ctx->chat.task_auto = 1;
         ctx->chat.task = vlm_task_guess(ctx->chat.message.data,
                                         ctx->chat.message.len);
@@ -235,12 +243,8 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
         ctx->chat.task = vlm_task_find(text, len);
     }
 
-    ctx->chat.task_name = strdup(text);
-
-    if (ctx->chat.task_name == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "No memory for the task");
-    }
+    ngx_cpystrn((u_char *) ctx->chat.task_name, (u_char *) text,
+                sizeof(ctx->chat.task_name));
 
     return NGX_OK;
 }
@@ -248,7 +252,7 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
 
 /* an uploaded file, by name or path, or a picture within the request */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json)
 {
@@ -368,6 +372,45 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
 
 
 static void
+ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_err_t  err;
+
+    if (ctx->chat.task_auto && !ctx->chat.task_asked) {
+        ctx->chat.task_asked = 1;
+
+        /* not for a request that fails all the same */
+
+        if (ngx_http_vlm_turn_check(ctx, &err) == NGX_OK
+            && ngx_http_vlm_aside_task(ctx) == NGX_OK)
+        {
+            return;
+        }
+
+        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+    }
+
+    ngx_http_vlm_turn_prompt(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    if (!ctx->asking) {
+        return ngx_http_vlm_answer_split(ctx, 1);
+    }
+
+    ngx_http_vlm_aside_task_said(ctx);
+
+    ctx->asking = 0;
+    ngx_http_vlm_prepare_again(ctx, 0);
+
+    return NGX_AGAIN;
+}
+
+
+void
 ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_chat_t  *chat;
@@ -376,22 +419,13 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
 
     free((char *) chat->session.data);
     free((char *) chat->message.data);
-    free(chat->task_name);
     free(chat->image);
     free(chat->result);
 
     chat->session.data = NULL;
     chat->message.data = NULL;
-    chat->task_name = NULL;
     chat->image = NULL;
     chat->result = NULL;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
-{
-    return ngx_http_vlm_answer_split(ctx, 1);
 }
 
 

@@ -9,6 +9,51 @@
 
 
 #include "ngx_http_vlm.h"
+#include "ngx_http_vlm_words.h"
+
+
+#define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
+
+/* what the answer of a model that thinks begins with if it should not */
+
+#define NGX_HTTP_VLM_NO_THINKING  "<think></think><answer>"
+
+
+/* ---- ngx_http_vlm_robobrain.c: fields that several requests have -------- */
+
+/* thread: of a dialect's fields; NGX_ERROR: the request has failed */
+
+ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+
+/* a text that is there, "missing" otherwise, to ctx->chat.message */
+
+ngx_int_t ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *field, const char *missing);
+
+/* a dialect's free */
+
+void ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- ngx_http_vlm_aside.c: what the model is asked on one's behalf ------ */
+
+/* thread: each makes ctx->prompt and sets ctx->asking, or NGX_DECLINED, and
+   ctx->err says why not */
+
+ngx_int_t ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx,
+    const char *system, const char *text, size_t len, float temperature,
+    ngx_uint_t max_tokens);
+ngx_int_t ngx_http_vlm_aside_task(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_aside_title(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_aside_plan(ngx_http_vlm_ctx_t *ctx);
+
+/* loop: what it said, without marks of thinking; "" if it said nothing */
+
+void ngx_http_vlm_aside_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *words);
+void ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- ngx_http_vlm_answer.c: the model's words to an answer -------------- */
@@ -28,6 +73,12 @@ void ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx,
 void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_uint_t status, const char *text);
 
+/* "image_resized", if the picture was shrunk: coordinates in an answer are of
+   that size */
+
+void ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
+
 /* "/result/NAME", or null */
 
 void ngx_http_vlm_answer_put_result(ngx_http_vlm_json_out_t *w,
@@ -39,6 +90,11 @@ void ngx_http_vlm_answer_put_result(ngx_http_vlm_json_out_t *w,
 /* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
 
 void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: is there a picture, by its header at least?  NGX_DECLINED: none;
+   NGX_ERROR: not one, and err says why */
+
+ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
 
 /* thread: draws and stores the turn, before its answer is sent */
 

@@ -48,6 +48,15 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/api/tasks"), ngx_null_string, 0, 0,
       NGX_HTTP_GET, ngx_http_vlm_tasks_handler },
 
+    { ngx_string("/api/generate-title"), ngx_null_string, 0,
+      NGX_HTTP_VLM_HOP_SELF, NGX_HTTP_POST, ngx_http_vlm_title_handler },
+
+    { ngx_string("/api/pipeline"), ngx_null_string, 0, 1,
+      NGX_HTTP_POST, ngx_http_vlm_pipeline_handler },
+
+    { ngx_string("/api/decompose"), ngx_null_string, 0, 1,
+      NGX_HTTP_POST, ngx_http_vlm_decompose_handler },
+
     { ngx_string("/api/upload"), ngx_null_string, 0, 0,
       NGX_HTTP_POST, ngx_http_vlm_upload_handler },
 
@@ -140,7 +149,9 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
                                        "Method not allowed");
     }
 
-    if (route->hop && (!eng->here || eng->released)) {
+    if (route->hop && route->hop != NGX_HTTP_VLM_HOP_SELF
+        && (!eng->here || eng->released))
+    {
         return ngx_http_vlm_hop(r, lcf);
     }
 

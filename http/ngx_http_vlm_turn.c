@@ -198,6 +198,46 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+ngx_int_t
+ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
+{
+    int                           rc;
+    void                         *map;
+    size_t                        size;
+    const char                   *path;
+    vlm_picture_info_t            info;
+    ngx_http_vlm_store_loaded_t   loaded;
+
+    ngx_memzero(err, sizeof(vlm_err_t));
+    ngx_memzero(&loaded, sizeof(ngx_http_vlm_store_loaded_t));
+
+    path = ctx->chat.image;
+
+    if (path == NULL
+        && ngx_http_vlm_store_session_load(ctx->engine->store,
+                                           ctx->chat.session, 0, &loaded,
+                                           NULL)
+           == NGX_HTTP_VLM_STORE_OK)
+    {
+        path = loaded.image;
+    }
+
+    map = path ? ngx_http_vlm_turn_map(path, &size) : NULL;
+
+    ngx_http_vlm_store_loaded_free(&loaded);
+
+    if (map == NULL) {
+        return NGX_DECLINED;
+    }
+
+    rc = vlm_picture_check(map, size, &info, err);
+
+    (void) munmap(map, size);
+
+    return rc == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
 void *
 ngx_http_vlm_turn_map(const char *path, size_t *size)
 {
@@ -253,7 +293,7 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
     tail = NULL;
 
     if (ctx->engine->thinking) {
-        tail = ctx->chat.thinking ? "<think>" : "<think></think><answer>";
+        tail = ctx->chat.thinking ? "<think>" : NGX_HTTP_VLM_NO_THINKING;
     }
 
     for (first = 0; /* void */ ; first += 2) {

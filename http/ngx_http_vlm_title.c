@@ -1,0 +1,254 @@
+
+/*
+ * POST /api/generate-title: what a conversation is called in a list.
+ *
+ * A page asks this beside its questions and does not wait for it.  So the
+ * model is asked only if a slot is free and nobody waits; else, and whenever
+ * anything fails, the title is the first words of the message.
+ */
+
+
+#include "ngx_http_vlm_robobrain.h"
+
+
+#define NGX_HTTP_VLM_TITLE_MESSAGE  8192   /* bytes that are looked at */
+#define NGX_HTTP_VLM_TITLE_JSON     4096   /* bytes, of an answer */
+
+
+static ngx_int_t ngx_http_vlm_title_words(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_title_body(ngx_http_request_t *r);
+static void ngx_http_vlm_title_run(void *data);
+static void ngx_http_vlm_title_done(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_title_cleanup(void *data);
+
+static void ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
+static void ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx);
+
+
+static const ngx_http_vlm_dialect_t  ngx_http_vlm_title_dialect = {
+    ngx_http_vlm_title_fields,
+    ngx_http_vlm_title_prompt,
+    ngx_http_vlm_title_ended,
+    NULL,
+    ngx_http_vlm_title_answer,
+    ngx_http_vlm_title_failed,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_chat_free
+};
+
+
+ngx_int_t
+ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    ngx_http_vlm_shm_t       *shm;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    if (eng->here && !eng->released) {
+
+        if (eng->loaded && eng->store
+            && eng->waiting == 0 && eng->running < eng->conf.slots)
+        {
+            return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_title_dialect);
+        }
+
+        return ngx_http_vlm_title_words(r, eng);
+    }
+
+    shm = eng->shm;
+
+    if (shm->state == NGX_HTTP_VLM_READY
+        && shm->waiting == 0 && shm->running < eng->conf.slots)
+    {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+        return lcf->hop(r);
+    }
+
+    return ngx_http_vlm_title_words(r, eng);
+}
+
+
+/* without the model: past the line, in any worker */
+
+static ngx_int_t
+ngx_http_vlm_title_words(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
+{
+    ngx_pool_cleanup_t  *cln;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    cln->handler = ngx_http_vlm_title_cleanup;
+    cln->data = ctx;
+
+    ctx->engine = eng;
+    ctx->dialect = &ngx_http_vlm_title_dialect;
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_title_body);
+}
+
+
+static void
+ngx_http_vlm_title_body(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK
+        || ngx_http_vlm_thread(r, ctx->engine, ngx_http_vlm_title_run,
+                               ngx_http_vlm_title_done, ctx)
+           != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
+
+
+static void
+ngx_http_vlm_title_run(void *data)
+{
+    ngx_http_vlm_ask_parse(data);
+}
+
+
+static void
+ngx_http_vlm_title_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ngx_http_finalize_request(r, ctx->status
+                                 ? ngx_http_vlm_title_failed(ctx)
+                                 : ngx_http_vlm_title_answer(ctx));
+}
+
+
+static void
+ngx_http_vlm_title_cleanup(void *data)
+{
+    ngx_http_vlm_prepare_free(data);
+}
+
+
+/* ---- the dialect ---- */
+
+
+static void
+ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json)
+{
+    char                       *message;
+    size_t                      len;
+    const char                 *text;
+    const ngx_http_vlm_json_t  *field;
+
+    field = ngx_http_vlm_json_get(json, "message");
+
+    if (!ngx_http_vlm_json_is_true(field)) {
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "Message is required");
+        return;
+    }
+
+    text = ngx_http_vlm_json_text(field);
+
+    if (text == NULL) {
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "The message is not a string");
+        return;
+    }
+
+    len = ngx_strlen(text);
+
+    if (len > NGX_HTTP_VLM_TITLE_MESSAGE) {
+        len = ngx_http_vlm_json_utf8(text, NGX_HTTP_VLM_TITLE_MESSAGE);
+    }
+
+    message = malloc(len);
+
+    if (message == NULL) {
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "No memory for the message");
+        return;
+    }
+
+    ngx_memcpy(message, text, len);
+
+    ctx->chat.message.data = message;
+    ctx->chat.message.len = len;
+}
+
+
+static void
+ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    (void) ngx_http_vlm_aside_title(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_aside_said(ctx, &ctx->answer);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    char                     title[NGX_HTTP_VLM_WORDS_TITLE];
+    size_t                   len;
+    ngx_http_vlm_json_out_t  w;
+
+    len = ngx_http_vlm_words_title((char *) ctx->answer.data,
+                                   ctx->answer.len, title);
+
+    if (len == 0) {
+        len = ngx_http_vlm_words_first(ctx->chat.message.data,
+                                       ctx->chat.message.len, title);
+    }
+
+    ngx_http_vlm_json_init(&w, NGX_HTTP_VLM_TITLE_JSON);
+    ngx_http_vlm_json_open(&w, '{');
+    ngx_http_vlm_json_put_key(&w, "title");
+    ngx_http_vlm_json_put_text(&w, title, len);
+    ngx_http_vlm_json_shut(&w, '}');
+    (void) ngx_http_vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+/* a deadline, an engine that stops: the message is there all the same */
+
+static ngx_int_t
+ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->chat.message.data == NULL) {
+        return ngx_http_vlm_send_error(ctx->request, ctx->status,
+                                       ctx->err.text);
+    }
+
+    ngx_str_set(&ctx->answer, "");
+
+    return ngx_http_vlm_title_answer(ctx);
+}
