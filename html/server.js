@@ -1,0 +1,255 @@
+/*
+ * Requests, and what went wrong with them as sentences; the server's health, asked for again and
+ * again, and what the head and the panel of the page say about it.
+ */
+'use strict';
+
+const POLL_MS = 10000;                  // health, while all is well
+const POLL_BUSY_MS = 2000;              // while it answers us
+const POLL_SOON_MS = 800;               // while the model loads
+const POLL_LATE_MS = 15000;             // the longest pause while the server is away
+
+const PURPOSES = {                      // of memory, in the plan's words
+    weights: 'Weights', vision: 'Vision', kv: 'Context', workspace: 'Workspace', device: 'Device',
+};
+
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+// What went wrong, as a sentence, and what to do about it.
+class Failure extends Error {
+    constructor(text, status, wait) {
+        super([sentence(text), advice(status, wait)].filter(Boolean).join(' '));
+        this.status = status;
+        this.text = text;
+    }
+}
+
+function advice(status, wait) {
+    switch (status) {
+    case 0: return 'The page tries to reach it by itself; ask again when it is back.';
+    case 413: return 'Choose a smaller one.';
+    case 429: return `Ask again in ${plural(wait || 5, 'second')}.`;
+    case 502: case 503: return 'Ask again in a moment.';
+    case 504: return 'Ask again, or for something shorter.';
+    case 500: case 507: return 'The error log of the server says more.';
+    default: return '';
+    }
+}
+
+function failureOf(status, body, wait) {
+    let text = '';
+
+    try {
+        text = JSON.parse(body).error;
+    } catch {
+        // a page of somebody in between
+    }
+
+    if (status === 413) {
+        text = 'The picture is larger than the server takes';
+    }
+
+    return new Failure(text || `The server answered with status ${status}`, status, wait);
+}
+
+const unreachable = () => new Failure('The server cannot be reached', 0);
+
+async function request(path, options = {}) {
+    let response;
+
+    try {
+        response = await fetch(address(path), { cache: 'no-store', ...options });
+    } catch (error) {
+        throw error.name === 'AbortError' ? error : unreachable();
+    }
+
+    if (!response.ok) {
+        const wait = parseInt(response.headers.get('Retry-After'), 10);
+
+        throw failureOf(response.status, await response.text().catch(() => ''), wait);
+    }
+
+    return response;
+}
+
+// The older interface, because it alone tells how far an upload is.
+function upload(blob, name, progress) {
+    const form = new FormData();
+    const xhr = new XMLHttpRequest();
+
+    form.append('file', blob, name);
+
+    return new Promise((resolve, reject) => {
+        xhr.upload.onprogress = (e) => progress(e.lengthComputable ? e.loaded / e.total : 0);
+        xhr.onerror = () => reject(unreachable());
+        xhr.onload = () => {
+            try {
+                if (xhr.status === 200) {
+                    resolve(JSON.parse(xhr.responseText).filename);
+                    return;
+                }
+            } catch {
+                // falls through to the failure
+            }
+
+            reject(failureOf(xhr.status, xhr.responseText));
+        };
+
+        xhr.open('POST', address('api/upload'));
+        xhr.send(form);
+    });
+}
+
+
+/* ---- the server's health --------------------------------------------------------------------- */
+
+const server = { state: 'connecting', data: {}, fails: 0, timer: 0, rate: 0 };
+
+async function poll() {
+    const before = server.state;
+
+    clearTimeout(server.timer);
+
+    try {
+        const response = await request('api/health', { signal: AbortSignal.timeout(8000) });
+
+        server.data = await response.json();
+        server.state = server.data.state || (server.data.model_loaded ? 'ready' : 'loading');
+        server.fails = 0;
+
+    } catch {
+        server.state = 'away';
+        server.fails++;
+    }
+
+    showHealth();
+    tellChange(before, server.state);
+
+    if (server.state !== 'away') {
+        restore();
+    }
+
+    clearTimeout(server.timer);
+    server.timer = setTimeout(poll, document.hidden ? POLL_LATE_MS : pollDelay());
+}
+
+// The longer it is away, the rarer it is asked; not all pages at the same moment.
+function pollDelay() {
+    if (server.fails) {
+        return Math.min(POLL_LATE_MS, 500 * 2 ** server.fails) * (0.75 + Math.random() / 2);
+    }
+
+    return server.state === 'loading' ? POLL_SOON_MS : talk.busy ? POLL_BUSY_MS : POLL_MS;
+}
+
+function tellChange(before, now) {
+    if (before === now) {
+        return;
+    }
+
+    if (now === 'away') {
+        say('The server cannot be reached. Trying again.');
+    } else if (now === 'loading') {
+        say('The model is loading.');
+    } else if (now === 'ready' && before !== 'connecting') {
+        say('The server is ready.');
+    }
+}
+
+function statusWords() {
+    const line = server.data.queue || {};
+
+    switch (server.state) {
+    case 'away': return 'Reconnecting';
+    case 'failed': return 'No model';
+    case 'loading': return `Loading ${server.data.progress || 0} %`;
+    case 'ready': return line.waiting ? `${line.waiting} in line` : 'Ready';
+    default: return 'Connecting';
+    }
+}
+
+function showHealth() {
+    const loading = server.state === 'loading';
+
+    $('status').dataset.state = server.state;
+    $('status').setAttribute('aria-label', `Server: ${statusWords()}`);
+    $('status-text').textContent = statusWords();
+    $('loading').hidden = !loading;
+    $('loading').value = server.data.progress || 0;
+
+    showNotice();
+    showServer();
+    showPlan(server.data.plan);
+
+    if (talk.busy) {
+        update(talk.busy);
+    }
+}
+
+function showNotice() {
+    let text = talk.note;
+
+    if (server.state === 'away') {
+        text = 'The server cannot be reached. The page goes on trying by itself.';
+
+    } else if (server.state === 'failed') {
+        text = sentence(`The model could not be loaded: ${server.data.reason || 'no reason given'}`)
+               + ' The error log of the server says more.';
+    }
+
+    $('notice').textContent = text;
+    $('notice').hidden = !text;
+}
+
+function showServer() {
+    const { device, device_reason: why, queue, active_sessions: sessions } = server.data;
+    const words = {
+        ready: 'The model is loaded and answers.',
+        loading: `The model is loading, ${server.data.progress || 0} %. Questions wait in line.`,
+        failed: 'The model could not be loaded.',
+        away: 'The server cannot be reached.',
+    };
+    const facts = [
+        ['Runs on', device],
+        ['Because', why],
+        ['Answering now', queue && String(queue.running)],
+        ['Waiting in line', queue && `${queue.waiting} of ${queue.limit}`],
+        ['Conversations', sessions !== undefined && String(sessions)],
+        ['Last answer', server.rate && `${round(server.rate)} tokens/s`],
+    ];
+
+    $('server-text').textContent = words[server.state] || '';
+    $('facts').replaceChildren(...facts.filter((f) => f[1]).map(definition));
+}
+
+function definition([name, value]) {
+    return el('div', {}, el('dt', { textContent: name }), el('dd', { textContent: value }));
+}
+
+// One bar, cut as the memory is.
+function showPlan(plan) {
+    const parts = Object.keys(PURPOSES).filter((key) => plan && plan[key] > 0);
+
+    $('plan').hidden = parts.length === 0;
+
+    if (parts.length === 0) {
+        return;
+    }
+
+    $('plan-total').textContent = bytes(plan.total);
+    $('plan-bar').replaceChildren(...parts.map((key) => {
+        const part = el('i', { className: key });
+
+        part.style.flexGrow = plan[key];
+
+        return part;
+    }));
+    $('plan-list').replaceChildren(...parts.map((key) => {
+        const row = definition([PURPOSES[key], bytes(plan[key])]);
+
+        row.firstChild.className = key;
+
+        return row;
+    }));
+}

@@ -1,0 +1,680 @@
+/*
+ * The conversation: its turns on the page, a question on its way, the stream of an answer, and the
+ * session that outlives a reload of the page or of the server.
+ */
+'use strict';
+
+const TASKS = {                         // name, and what to type
+    auto: ['Auto', 'Ask about the picture'],
+    general: ['General', 'How many cups are there?'],
+    grounding: ['Grounding', 'What should be found?'],
+    pointing: ['Pointing', 'What should be pointed at?'],
+    affordance: ['Affordance', 'What should be picked up?'],
+    trajectory: ['Trajectory', 'What should move where?'],
+};
+
+const NEAR_END_PX = 80;                 // so near to the end, the view follows the answer
+
+
+/* ---- turns: a question and its answer -------------------------------------------------------- */
+
+const talk = {
+    session: '', turns: [], busy: null, note: '', restored: false,
+    following: true,                    // the view is at the end, and stays there
+};
+
+function addTurn(values) {
+    const turn = {
+        question: '', task: 'auto', done: '', picture: null, size: null,
+        answer: '', thinking: '', marks: [], wait: null, began: 0, pieces: 0,
+        failure: '', remark: '', output: '', usage: null, dropped: 0,
+        ...values,
+    };
+
+    buildTurn(turn);
+    talk.turns.push(turn);
+    $('turns').append(turn.node);
+    $('welcome').hidden = true;
+
+    return turn;
+}
+
+function buildTurn(turn) {
+    const parts = {
+        task: el('span', { className: 'task' }),
+        thinking: el('details', { className: 'thinking', hidden: true },
+                     el('summary', { textContent: 'Thinking' }), el('p')),
+        wait: el('p', { className: 'wait', hidden: true }),
+        text: el('p', { className: 'text', hidden: true }),
+        note: el('div', { className: 'note', hidden: true }),
+        meta: el('p', { className: 'meta', hidden: true }),
+    };
+
+    turn.parts = parts;
+    turn.node = el('li', { className: 'turn' },
+        el('div', { className: 'question' },
+           parts.task, el('p', { textContent: turn.question })),
+        el('div', { className: 'answer' },
+           parts.thinking, parts.wait, parts.text, parts.note, parts.meta));
+}
+
+function update(turn) {
+    const { parts } = turn;
+    const running = talk.busy === turn;
+
+    turn.node.setAttribute('aria-busy', String(running));
+    parts.task.textContent = taskWords(turn);
+
+    parts.thinking.hidden = !turn.thinking;
+    parts.thinking.lastChild.textContent = turn.thinking;
+
+    parts.wait.hidden = !running || Boolean(turn.answer || turn.thinking);
+    parts.wait.textContent = running ? waitWords(turn) : '';
+
+    if (running) {
+        markEarly(turn);
+    }
+
+    showText(turn, running);
+    showNote(turn);
+    showMeta(turn, running);
+    followEnd();
+}
+
+function noteEnd() {
+    const { scrollHeight, scrollTop, clientHeight } = $('scroll');
+
+    talk.following = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
+}
+
+function followEnd() {
+    if (talk.following) {
+        $('scroll').scrollTop = $('scroll').scrollHeight;
+    }
+}
+
+function taskWords(turn) {
+    const name = (task) => (TASKS[task] || [task])[0];
+
+    return turn.task === 'auto' && turn.done
+           ? `Auto, ${name(turn.done).toLowerCase()}` : name(turn.task);
+}
+
+function waitWords(turn) {
+    const ms = performance.now() - turn.began;
+
+    return placeWords(turn) + (ms > 3000 ? `  ·  ${Math.round(ms / 1000)} s` : '');
+}
+
+function placeWords(turn) {
+    const before = turn.wait > 1 ? `, ${turn.wait - 1} before you` : '';
+
+    if (!turn.picture.name) {
+        return 'Sending the picture';
+    }
+
+    if (server.state === 'loading') {
+        return `The model is loading, ${server.data.progress || 0} %; your question waits${before}`;
+    }
+
+    switch (turn.wait) {
+    case null: return 'Asking';
+    case 0: return 'Looking at the picture';
+    case 1: return 'Next in line';
+    default: return `In line${before}`;
+    }
+}
+
+// The answer as it was written, its coordinates marked.
+function showText(turn, running) {
+    const { text } = turn.parts;
+    const source = turn.answer;
+    const nodes = [];
+    let at = 0;
+
+    text.hidden = !source;
+    text.classList.toggle('writing', running);
+
+    turn.marks.forEach((mark, i) => {
+        if (mark.start >= at && mark.end <= source.length && turn.source === 'answer') {
+            const place = el('span', { className: 'place' }, source.slice(mark.start, mark.end));
+
+            place.dataset.mark = i;
+            nodes.push(source.slice(at, mark.start), place);
+            at = mark.end;
+        }
+    });
+
+    text.replaceChildren(...nodes, source.slice(at));
+}
+
+function showNote(turn) {
+    const { note } = turn.parts;
+    const text = turn.failure || turn.remark;
+
+    note.hidden = !text;
+    note.classList.toggle('error', Boolean(turn.failure));
+    note.replaceChildren(text);
+
+    if (turn.failure) {
+        note.append(' ', el('button', {
+            type: 'button', className: 'link', textContent: 'Ask again', onclick: () => again(turn),
+        }));
+    }
+}
+
+function showMeta(turn, running) {
+    const { meta } = turn.parts;
+    const had = meta.contains(document.activeElement);
+    const words = metaWords(turn, running);
+    const nodes = words ? [el('span', { textContent: words })] : [];
+
+    turn.parts.show = null;
+
+    if (turn.marks.length && !running) {
+        turn.parts.show = iconButton('i-eye', 'Show', () => show(turn.picture, turn));
+        turn.parts.show.setAttribute('aria-label', 'Show on the picture');
+        turn.parts.show.setAttribute('aria-pressed', String(stage.turn === turn));
+        nodes.push(turn.parts.show);
+    }
+
+    if (turn.output) {
+        nodes.push(saveLink(turn));
+    }
+
+    meta.hidden = nodes.length === 0;
+    meta.replaceChildren(...nodes);
+
+    if (had) {
+        turn.parts.show?.focus();
+    }
+}
+
+function metaWords(turn, running) {
+    const usage = turn.usage;
+    const words = [];
+
+    if (usage) {
+        words.push(plural(usage.completion_tokens, 'token'));
+
+        if (usage.decode_ms > 0 && usage.completion_tokens > 1) {
+            words.push(`${round(usage.completion_tokens * 1000 / usage.decode_ms)} tokens/s`);
+        }
+
+        words.push(`first after ${seconds(usage.first_ms)}`);
+
+    } else if (running && turn.pieces > 8) {
+        const rate = (turn.pieces - 1) * 1000 / (performance.now() - turn.first);
+
+        words.push(`${round(rate)} tokens/s`);
+    }
+
+    if (turn.dropped) {
+        words.push(`${turn.dropped} earlier entries did not fit`);
+    }
+
+    return words.join('  ·  ');
+}
+
+function saveLink(turn) {
+    const link = el('a', {
+        className: 'link', href: address(turn.output), download: baseName(turn.output),
+    });
+    const icon = svg('svg', { 'aria-hidden': 'true' });
+
+    icon.append(svg('use', { href: '#i-save' }));
+    link.append(icon, 'Marked picture');
+
+    return link;
+}
+
+// Thinking counts where the answer is empty: some checkpoints put everything there.
+function setMarks(turn) {
+    const running = talk.busy === turn;
+
+    turn.source = turn.answer || running ? 'answer' : 'thinking';
+    turn.marks = findMarks(taskOf(turn), turn[turn.source], !running);
+}
+
+// What was done; until that is known, what was asked for.
+function taskOf(turn) {
+    const task = turn.done || turn.task;
+
+    return task === 'auto' ? 'general' : task;
+}
+
+// As soon as they are written.
+function markEarly(turn) {
+    const n = turn.marks.length;
+
+    setMarks(turn);
+
+    if (turn.marks.length !== n && stage.turn === turn) {
+        draw();
+        listMarks();
+    }
+}
+
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+function submit() {
+    const question = $('message').value.trim();
+    const task = document.querySelector('input[name=task]:checked').value;
+    const { picture } = stage;
+
+    if (talk.busy || !question) {
+        $('message').focus();
+        return;
+    }
+
+    if (!picture) {
+        complain('Choose a picture first: drop it here, paste it, or press the button.');
+        $('choose').focus();
+        return;
+    }
+
+    $('message').value = '';
+    grow();
+    run(addTurn({ question, task, picture }));
+}
+
+// In the place of the one that failed.
+function again(turn) {
+    if (talk.busy) {
+        return;
+    }
+
+    talk.turns = talk.turns.filter((t) => t !== turn);
+    turn.node.remove();
+    $('message').focus();
+    run(addTurn({ question: turn.question, task: turn.task, picture: turn.picture }));
+}
+
+async function run(turn) {
+    const ticks = setInterval(() => update(turn), 1000);
+
+    talk.busy = turn;
+    talk.note = '';
+    turn.stop = new AbortController();
+    turn.began = performance.now();
+    talk.following = true;
+    keepDraft(turn.question);
+    show(turn.picture, turn);
+    showSend();
+    update(turn);
+
+    try {
+        await converse(turn);
+        say(`Answer: ${turn.answer || turn.thinking || 'empty'}`);
+
+    } catch (error) {
+        fail(turn, error);
+
+    } finally {
+        clearInterval(ticks);
+        talk.busy = null;
+        keepDraft($('message').value || (turn.stored ? '' : turn.question));
+        end(turn);
+    }
+}
+
+function end(turn) {
+    turn.parts.thinking.open = Boolean(turn.thinking && !turn.answer);
+    setMarks(turn);
+    update(turn);
+    showSend();
+
+    if (stage.turn === turn) {
+        fit();
+        listMarks();
+        showPictureName();
+    }
+
+    poll();
+}
+
+function fail(turn, error) {
+    if (error.name === 'AbortError') {
+        turn.remark = turn.answer || turn.thinking
+                      ? 'Stopped here. This answer is not part of the conversation.' : 'Stopped.';
+        say('Stopped.');
+
+    } else if (error instanceof Failure) {
+        turn.failure = error.message;
+        say(error.message);
+
+    } else {
+        turn.failure = broken().message;
+        say(turn.failure);
+    }
+}
+
+async function converse(turn) {
+    const { picture } = turn;
+
+    if (!picture.name && !picture.sent) {
+        send(picture);
+    }
+
+    await stoppable(turn, picture.name || picture.sent);
+    await openSession();
+
+    try {
+        await chat(turn);
+
+    } catch (error) {
+        if (!(error.status === 400 && /^Image not found/.test(error.text))) {
+            throw error;
+        }
+
+        await sendAnew(turn);
+        await chat(turn);
+    }
+}
+
+// The stop button works while the picture is on its way, too.
+function stoppable(turn, promise) {
+    const { signal } = turn.stop;
+
+    return Promise.race([promise, new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+    })]);
+}
+
+// The server lost the picture, perhaps with its whole store; this page may still have it.
+async function sendAnew(turn) {
+    const { picture } = turn;
+
+    if (!picture.blob) {
+        picture.gone = true;
+        showPictureError();
+        throw new Failure('The server no longer has this picture. Choose it again', 404);
+    }
+
+    picture.name = '';
+    send(picture);
+    await stoppable(turn, picture.sent);
+}
+
+const broken = () => new Failure('The connection broke before the answer was whole', 502);
+
+async function openSession() {
+    if (!talk.session) {
+        const made = await (await request('api/session', { method: 'POST' })).json();
+
+        talk.session = made.session_id;
+        remember('session', talk.session);
+    }
+}
+
+async function chat(turn) {
+    const response = await request('api/chat', {
+        method: 'POST',
+        headers: {
+            'Content-Type': 'application/json',
+            'Accept': 'text/event-stream, application/json',
+        },
+        signal: turn.stop.signal,
+        body: JSON.stringify({
+            session_id: talk.session,
+            message: turn.question,
+            image: turn.picture.name,
+            task: turn.task,
+            enable_thinking: $('think').checked,
+            stream: true,
+        }),
+    });
+
+    if (!(response.headers.get('Content-Type') || '').startsWith('text/event-stream')) {
+        finish(turn, await response.json());
+        return;
+    }
+
+    for await (const event of events(response.body)) {
+        if (event.name === 'answer') {
+            finish(turn, JSON.parse(event.data));
+            return;
+        }
+
+        hear(turn, event);
+    }
+
+    throw broken();
+}
+
+// Server-sent events, as far as this server sends them: comments, event, data.
+async function* events(body) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+
+    for (;;) {
+        const { done, value } = await reader.read();
+
+        if (done) {
+            return;
+        }
+
+        const blocks = (rest + value).split(/\r?\n\r?\n/);
+
+        rest = blocks.pop();
+        yield* blocks.map(eventOf);
+    }
+}
+
+function eventOf(block) {
+    const event = { name: 'message', data: '', comment: '' };
+
+    for (const line of block.split(/\r?\n/)) {
+        const [, field, value] = /^([^:]*):? ?(.*)$/.exec(line);
+
+        if (field === '') {
+            event.comment = value;
+        } else if (field === 'event') {
+            event.name = value;
+        } else if (field === 'data') {
+            event.data += value;
+        }
+    }
+
+    return event;
+}
+
+function hear(turn, event) {
+    const place = /^place (\d+)/.exec(event.comment);
+
+    if (place) {
+        if (turn.wait !== Number(place[1])) {
+            turn.wait = Number(place[1]);
+            say(placeWords(turn));
+        }
+
+        later(turn);
+
+    } else if (event.name === 'token') {
+        const { text, thinking } = JSON.parse(event.data);
+
+        turn.answer += text || '';
+        turn.thinking += thinking || '';
+        turn.first ??= performance.now();
+        turn.pieces++;
+        turn.parts.thinking.open = !turn.answer;
+        later(turn);
+
+    } else if (event.name === 'error') {
+        const { error, status } = JSON.parse(event.data);
+
+        throw new Failure(error, status);
+    }
+}
+
+// Tokens may come faster than the screen changes.
+function later(turn) {
+    turn.frame ??= requestAnimationFrame(() => {
+        turn.frame = null;
+
+        if (talk.busy === turn) {
+            update(turn);
+        }
+    });
+}
+
+function finish(turn, answer) {
+    if (answer.error && (!answer.answer || answer.answer === answer.error)) {
+        throw new Failure(answer.error, 200);
+    }
+
+    turn.answer = answer.answer || '';
+    turn.thinking = answer.thinking || '';
+    turn.done = answer.task || turn.task;
+    turn.size = answer.image_resized || null;
+    turn.output = answer.output_image || '';
+    turn.usage = answer.usage || null;
+    turn.dropped = answer.history_dropped || 0;
+    turn.remark = remarkOf(turn, answer);
+
+    if (turn.usage?.decode_ms > 0) {
+        server.rate = turn.usage.completion_tokens * 1000 / turn.usage.decode_ms;
+    }
+
+    if (turn.size) {
+        remember('sizes', JSON.stringify({ ...seenSizes(), [turn.picture.name]: turn.size }));
+    }
+
+    turn.stored = answer.turn_number > 0;
+}
+
+function remarkOf(turn, answer) {
+    if (answer.error) {
+        return `The answer could not be stored: ${sentence(answer.error)}`;
+    }
+
+    if (answer.turn_number === 2 && talk.turns.some((t) => t !== turn && t.stored)) {
+        return 'The server had lost what was said before; it knows this question only.';
+    }
+
+    return answer.answer || answer.thinking ? '' : 'The answer is empty. Ask in other words.';
+}
+
+function stop() {
+    talk.busy?.stop.abort();
+    $('message').focus();
+}
+
+function showSend() {
+    const busy = talk.busy !== null;
+
+    $('send').setAttribute('aria-label', busy ? 'Stop' : 'Ask');
+    $('send').title = busy ? 'Stop (Esc)' : 'Ask (Enter)';
+    $('send').classList.toggle('stop', busy);
+    $('send').disabled = !busy && !$('message').value.trim();
+    $('send-icon').setAttribute('href', busy ? '#i-stop' : '#i-send');
+}
+
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+// Once, when the server first answers: what was said before the page was left.
+async function restore() {
+    if (talk.restored) {
+        return;
+    }
+
+    talk.restored = true;
+    talk.session = recall('session') || '';
+
+    if (!talk.session) {
+        return;
+    }
+
+    try {
+        const response = await request('api/history/' + encodeURIComponent(talk.session));
+
+        retell(await response.json());
+
+    } catch (error) {
+        if (error.status === 404) {
+            talk.session = '';
+            remember('session', null);
+            talk.note = 'The server no longer has the last conversation. A new one begins.';
+            showNotice();
+        } else {
+            talk.restored = false;
+        }
+    }
+}
+
+function retell(entries) {
+    const sizes = seenSizes();
+    const asked = talk.turns.length > 0;
+
+    for (let i = 0; i + 1 < entries.length && !asked; i += 2) {
+        const [user, assistant] = [entries[i], entries[i + 1]];
+        const name = user.image_path ? baseName(user.image_path) : '';
+        const data = assistant.metadata || {};
+        const turn = addTurn({
+            question: user.content,
+            task: user.task || 'general',
+            done: data.task || user.task || 'general',
+            picture: name ? pictureNamed(name) : null,
+            size: data.image_resized || sizes[name] || null,
+            answer: assistant.content,
+            thinking: data.thinking || '',
+            output: data.output_image ? 'result/' + baseName(data.output_image) : '',
+            stored: true,
+        });
+
+        setMarks(turn);
+        update(turn);
+    }
+
+    const last = talk.turns.findLast((t) => t.picture);
+
+    if (last && !stage.picture) {
+        show(last.picture, last);
+    }
+
+}
+
+function newChat() {
+    stop();
+    talk.session = '';
+    talk.turns = [];
+    talk.note = '';
+    remember('session', null);
+    remember('sizes', null);
+    $('turns').replaceChildren();
+    $('welcome').hidden = false;
+
+    for (const picture of [...pictures.values(), stage.picture]) {
+        if (picture?.blob) {
+            URL.revokeObjectURL(picture.src);
+        }
+    }
+
+    pictures.clear();
+    show(null, null);
+    showNotice();
+    say('New conversation.');
+    $('choose').focus();
+}
+
+async function deleteChat() {
+    const { session } = talk;
+
+    $('server').hidePopover();
+    newChat();
+
+    if (!session) {
+        return;
+    }
+
+    try {
+        await request('api/session/' + encodeURIComponent(session), { method: 'DELETE' });
+        say('The conversation is deleted.');
+
+    } catch (error) {
+        talk.note = error.status === 404 ? '' : `The conversation is not deleted. ${error.message}`;
+        showNotice();
+    }
+}
