@@ -9,6 +9,7 @@
 
 
 #include "ngx_http_vlm_model.h"
+#include "ngx_http_vlm_ram.h"
 
 
 #define NGX_HTTP_VLM_TEXT     4096         /* of generated configuration */
@@ -21,6 +22,7 @@ static ngx_http_vlm_engine_t *ngx_http_vlm_get(ngx_conf_t *cf,
 static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static char *ngx_http_vlm_add_store(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_init_upstream(ngx_conf_t *cf,
@@ -295,7 +297,38 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                   ngx_http_vlm_mib(eng->plan.device),
                   eng->conf.memory ? "" : ", memory is not bounded");
 
+    ngx_http_vlm_warn_ram(cf, eng);
+
     return NGX_CONF_OK;
+}
+
+
+/* no error: what is mapped from a file need not be in memory all at once */
+
+static void
+ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_ram_t  ram;
+
+    if (eng->plan.device) {
+
+        /* the plan is of another memory than this machine's */
+
+        return;
+    }
+
+    ngx_http_vlm_ram("", &ram);
+
+    if (ram.bytes == 0 || eng->plan.total <= ram.bytes) {
+        return;
+    }
+
+    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                       "vlm_engine \"%V\": %uLm planned, %s %uLm",
+                       &eng->name, ngx_http_vlm_mib(eng->plan.total),
+                       ram.group ? "the control group may use"
+                                 : "this machine has",
+                       ram.bytes / (1024 * 1024));
 }
 
 

@@ -1,3 +1,4 @@
+
 /*
  * The store with many at once: processes that are killed in the middle, those
  * that write at the same time, threads of one, and a lock that somebody keeps.

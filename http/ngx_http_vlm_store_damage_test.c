@@ -1,3 +1,4 @@
+
 /*
  * The store where the system says no: a directory without its rights, a disk
  * that is full, a database that is none, is damaged, of another version, or

@@ -1,3 +1,4 @@
+
 /*
  * Pictures in the store: kept once, found by what an upload's answer called
  * them and by nothing else, and results named after them.

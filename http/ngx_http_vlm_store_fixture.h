@@ -1,3 +1,4 @@
+
 /*
  * What the tests of the store share: a store in a directory of its own for
  * each test, turns, counts, and a hand on its files.  Inline, since no test

@@ -1,3 +1,4 @@
+
 /*
  * What the store removes, by age and by bytes, and what it has to keep: young
  * files, and the picture that a session looks at.

@@ -1,3 +1,4 @@
+
 /*
  * The store's sessions: what is stored comes back as it was, in order, within
  * its bounds, and not once a reset came in between.

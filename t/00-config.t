@@ -7,7 +7,10 @@ use Cwd qw(cwd);
 log_level('notice');
 no_shuffle();
 
+require './t/lib/VLM.pm';
+
 $ENV{TEST_NGINX_MODEL} ||= cwd() . '/demo/model';
+$ENV{TEST_NGINX_SLOW_MODEL} = VLM::slow_model();
 $ENV{TEST_NGINX_ROOT} = server_root();
 
 plan tests => repeat_each() * (blocks() * 2);
@@ -918,3 +921,41 @@ thread_pool vlm threads=1;
 GET /api/tasks
 --- no_error_log
 [error]
+
+
+
+=== TEST 53: a plan beyond the machine's memory is a warning with both numbers
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_SLOW_MODEL;
+        store logs/vlm;
+        device cpu;
+        context 1m;
+        slots 256;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+    slots 256;
+--- must_die
+--- error_log eval
+[qr/\[warn\] .*vlm_engine "demo": \d{7,}m planned, (?:this machine has|the control group may use) \d+m in /]
+
+
+
+=== TEST 54: and one within it is not
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device cpu;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- no_error_log
+[warn]
