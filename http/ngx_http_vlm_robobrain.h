@@ -105,4 +105,17 @@ void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
 void *ngx_http_vlm_turn_map(const char *path, size_t *size);
 
 
+/* ---- ngx_http_vlm_draw.c: the picture of an answer ---------------------- */
+
+/*
+ * thread: the shapes in an answer's text drawn over its picture, kept as a
+ * result.  NULL for task general, and if it went wrong, which err tells; else
+ * malloc()ed.
+ */
+
+ngx_http_vlm_store_file_t *ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng,
+    int task, const char *image, const vlm_picture_info_t *seen,
+    ngx_str_t *text, vlm_err_t *err);
+
+
 #endif /* _NGX_HTTP_VLM_ROBOBRAIN_H_INCLUDED_ */

@@ -423,6 +423,19 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     turn.thinking.data = (char *) ctx->thinking.data;
     turn.thinking.len = ctx->thinking.len;
 
+    /* a model that thinks may say its coordinates there and nothing else */
+
+    ctx->chat.result = ngx_http_vlm_draw(ctx->engine, ctx->chat.task,
+                                         ctx->chat.image, &ctx->picture,
+                                         ctx->answer.len ? &ctx->answer
+                                                         : &ctx->thinking,
+                                         &ctx->err);
+
+    if (ctx->chat.result) {
+        turn.output.data = ctx->chat.result->name;
+        turn.output.len = ngx_strlen(ctx->chat.result->name);
+    }
+
     ctx->stored.code = ngx_http_vlm_store_session_append(ctx->engine->store,
                                                          ctx->chat.session,
                                                          ctx->epoch, &turn,

@@ -157,7 +157,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"usage":\{[^{}]*\}//; our $
 --- error_code eval
 [(200) x 5]
 --- response_body_like eval
-[map { qr/^\{"answer":"[^"]*","context_used":false,"output_image":(?:null|"\/result\/[^"\/]+"),"task":"$_","thinking":"","turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
+[map { my $image = $_ eq 'general' ? 'null' : qr{"/result/[0-9a-f-]{36}_[^"/]*with_${_}_annotated\.jpg"}; qr/^\{"answer":"[^"]*","context_used":false,"output_image":$image,"task":"$_","thinking":"","turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
 
 
 
