@@ -524,7 +524,7 @@ ngx_http_vlm_param_threads(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     char        *rv;
     ngx_uint_t   threads;
 
-    rv = ngx_http_vlm_number(cf, "threads", &value[0], 1, 1024, &threads);
+    rv = ngx_http_vlm_number(cf, "threads", &value[0], 1, 256, &threads);
 
     if (rv == NGX_CONF_OK) {
         eng->conf.threads = (uint32_t) threads;

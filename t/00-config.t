@@ -459,7 +459,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-threads "0" is not a number from 1 to 1024
+threads "0" is not a number from 1 to 256
 
 
 
@@ -959,3 +959,35 @@ thread_pool vlm threads=1;
 GET /api/tasks
 --- no_error_log
 [warn]
+
+
+
+=== TEST 55: what vlm_pass has set itself is a duplicate behind it
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; proxy_read_timeout 10s; }
+--- must_die
+--- error_log
+"proxy_read_timeout" directive is duplicate in
+
+
+
+=== TEST 56: what vlm_pass has set itself is a duplicate in front of it
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { proxy_read_timeout 10s; vlm_pass demo; }
+--- must_die
+--- error_log
+"proxy_read_timeout" directive is duplicate in (vlm_pass):

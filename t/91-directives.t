@@ -1,0 +1,219 @@
+# docs/directives.md against the server: each bound that the page gives is tried
+# with `nginx -t`, at its value and one step beyond, and each default is compared
+# with what the server has without it.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Cwd qw(cwd);
+use File::Path qw(make_path remove_tree);
+use Test::More;
+use VLM;
+
+my $root = cwd();
+my $dir = "$root/build/directives";
+my $code = VLM::slurp('http/ngx_http_vlm_param.c') . VLM::slurp('engine/run/engine.c');
+my ($page) = VLM::slurp('docs/directives.md') =~ /^## vlm_engine\n(.*?)^## vlm_pass\n/ms;
+my %section = $page =~ /^### (\w+)\n(.*?)(?=^### |\z)/msg;
+
+# How a value is written, and the least step beyond it.
+my %number = (
+    'context'             => ['context %s; max_tokens 1', 1],
+    'slots'               => ['slots %s', 1],
+    'max_pixels'          => ['max_pixels %s', 1],
+    'max_tokens'          => ['context 1m; max_tokens %s', 1],
+    'memory'              => ['memory %s', 1024],
+    'threads'             => ['device cpu ops=plain; threads %s', 1],
+    'prepare'             => ['prepare %s', 1],
+    'timeout'             => ['timeout %s', 0.001],
+    'queue number'        => ['queue %s', 1],
+    'queue timeout'       => ['queue 1 timeout=%s', 0.001],
+    'store expires'       => ["store $dir/store expires=%s", 1],
+    'store max'           => ["store $dir/store max=%s", 1024],
+    'sampling temperature'        => ['sampling temperature=%s', 0.000001],
+    'sampling top_k'              => ['sampling top_k=%s', 1],
+    'sampling top_p'              => ['sampling top_p=%s', 0.000001],
+    'sampling repetition_penalty' => ['sampling repetition_penalty=%s', 0.000001],
+);
+
+# Where the code has a default that no plan shows.
+my %default = (
+    'max_tokens'    => qr/conf->max_tokens = (\d+);/,
+    'prepare'       => qr/eng->prepare = (\d+);/,
+    'queue number'  => qr/eng->queue = (\d+);/,
+    'queue timeout' => qr/eng->queue_timeout = (\d+);/,
+    'timeout'       => qr/eng->timeout = (\d+);/,
+);
+
+remove_tree($dir);
+make_path("$dir/logs");
+
+
+# What nginx -t says to these parameters.
+sub check {
+    my ($parameters) = @_;
+
+    my $load = join "\n", map { "load_module $_;" }
+                          split ' ', $ENV{TEST_NGINX_LOAD_MODULES}
+                                     || "$root/build/ngx_http_vlm_module.so";
+    my $temp = join "\n", map { "    ${_}_temp_path $dir/$_;" }
+                          qw(client_body proxy fastcgi uwsgi scgi);
+    my $store = $parameters =~ /\bstore / ? '' : "store $dir/store;";
+
+    VLM::spew("$dir/nginx.conf", <<"_EOC_");
+$load
+pid $dir/nginx.pid;
+thread_pool vlm threads=1;
+
+events { }
+
+http {
+    access_log off;
+$temp
+    vlm_engine e {
+        model $root/demo/model;
+        $store
+        $parameters;
+    }
+
+    server {
+        listen 127.0.0.1:1;
+        location / { vlm_pass e; }
+    }
+}
+_EOC_
+
+    my $binary = $ENV{TEST_NGINX_BINARY} || 'nginx';
+    my $said = `$binary -t -p $dir/ -c $dir/nginx.conf -e stderr 2>&1`;
+
+    $said .= "\nkilled by signal " . ($? & 127) if $? & 127;
+
+    return $said;
+}
+
+
+# In units: 1m is a minute for what counts seconds, a megabyte for the others.
+sub units {
+    my ($text, $time) = @_;
+
+    my ($n, $unit) = $text =~ /^([\d.]+)(ms|[smhdkg]?)$/ or return undef;
+    my %unit = $time ? ('' => 1, ms => 0.001, s => 1, m => 60, h => 3600, d => 86400)
+                     : ('' => 1, k => 1024, m => 1024 ** 2, g => 1024 ** 3);
+
+    return $n * $unit{$unit};
+}
+
+
+# A number of units as a configuration has it.
+sub written {
+    my ($n, $time) = @_;
+
+    return sprintf('%.0fms', $n * 1000) if $time;
+    return sprintf('%.6f', $n) =~ s/\.?0+$//r;
+}
+
+
+sub refused {
+    my ($said) = @_;
+
+    return $said !~ /test is successful/
+           && $said =~ /\[emerg\] .*(?:is not|invalid|leaves no room|needed)/;
+}
+
+
+# ---- every parameter has its section ---------------------------------------
+
+my @names = $code =~ /^    \{ ngx_string\("(\w+)"\),/mg;
+
+cmp_ok(scalar @names, '>', 15, 'the code has a table of parameters');
+is(join(' ', sort keys %section), join(' ', sort @names),
+   'each has a section, and no other thing has');
+
+
+# ---- bounds ----------------------------------------------------------------
+
+my %seen;
+
+for my $name (sort keys %section) {
+    my ($values) = $section{$name} =~ /^    Values:   (.*(?:\n {14}\S.*)*)/m or next;
+
+    next if $values =~ /names|bytes/;
+
+    for my $one (split /,\s+/, $values) {
+        next if $one =~ /^less than/;
+
+        my ($key, $low, $high) = $one =~ /^(?:(\w+) )?([\d.]+\w*) (?:to ([\d.]+\w*)|or more)$/
+            or fail("$name: \"$one\" is a range") || next;
+        my $what = defined $key ? "$name $key" : $name;
+        my ($form, $step) = @{ $number{$what} || [] };
+
+        ok($form, "$what: this test knows how it is written") or next;
+        $seen{$what} = 1;
+
+        my $time = $what =~ /time|expires/;
+        my ($from, $to) = map { defined ? units($_, $time) : undef } $low, $high;
+
+        # "memory 1m" is a size, but too little for a plan.
+        my $said = check(sprintf $form, $low);
+        ok($said =~ /test is successful/ || $said =~ /memory is 1m/, "$what $low is taken")
+            or diag($said);
+
+        ok(refused(check(sprintf $form, $from ? written($from - $step, $time) : '-1')),
+           "$what: less is refused");
+
+        next unless defined $high;
+
+        $said = check(sprintf $form, $high);
+        like($said, qr/test is successful/, "$what $high is taken");
+        ok(refused(check(sprintf $form, written($to + $step, $time))),
+           "$what: more is refused");
+    }
+}
+
+is(join(' ', sort keys %seen), join(' ', sort keys %number), 'all numbers have bounds');
+
+like(check('alias ' . join ' ', map { "a$_" } 1 .. 32), qr/successful/, '32 aliases');
+like(check('alias ' . join ' ', map { "a$_" } 1 .. 33), qr/it takes 1 to 32/, 'and no more');
+
+for my $bytes (107, 108) {
+    my $path = "$dir/";
+
+    $path .= 's' x ($bytes - length $path);
+
+    my $said = check("socket $path");
+
+    like($said, $bytes == 107 ? qr/successful/ : qr/108 bytes.* may have 107/,
+         "a socket's path of $bytes bytes");
+}
+
+
+# ---- defaults --------------------------------------------------------------
+
+my ($plan) = check('thinking auto') =~ /(\d+m planned.*)/;
+
+for my $name (sort keys %section) {
+    my ($text) = $section{$name} =~ /^    Default:  ($name [^;]*);/m or next;
+
+    next if $name eq 'store';
+
+    my $said = check($text);
+
+    like($said, qr/\Q$plan\E/, "$text: the same plan as without it") or diag($said);
+
+    my @values = $name eq 'queue' ? $text =~ /^queue (\S+) timeout=(\S+)$/ : $text =~ / (\S+)$/;
+
+    for my $what ($name eq 'queue' ? ('queue number', 'queue timeout') : $name) {
+        my $value = shift @values;
+
+        next unless $default{$what};
+
+        my $time = $what =~ /time/;
+
+        like($code, $default{$what}, "$what has a default in the code");
+        is(units($value, $time) * ($time ? 1000 : 1), $code =~ $default{$what} && $1,
+           "and it is $value");
+    }
+}
+
+done_testing();
