@@ -406,7 +406,8 @@ typedef ngx_int_t (*ngx_http_vlm_handler_pt)(ngx_http_request_t *r,
 typedef struct {
     ngx_str_t                     before;      /* the path up to the piece */
     ngx_str_t                     after;       /* and after it */
-    unsigned                      piece:1;     /* there is one */
+    unsigned                      piece:2;     /* there is one; 2: it may
+                                                  have slashes */
     unsigned                      hop:2;       /* to the designated worker */
     ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
     ngx_http_vlm_handler_pt       handler;
@@ -514,10 +515,16 @@ ngx_int_t ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
     ngx_http_vlm_json_out_t *w);
 
-/* {"error": text}; text is escaped and needs not live on */
+/* {"error": text}, or what OpenAI's clients read, below /v1/; text is escaped
+   and needs not live on */
 
 ngx_int_t ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *text);
+
+/* the body of such an answer, in the request's pool */
+
+ngx_int_t ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text, ngx_str_t *body);
 
 /* key is constant; the value lives as long as the request */
 
@@ -642,6 +649,33 @@ ngx_int_t ngx_http_vlm_ollama_fixed_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 ngx_int_t ngx_http_vlm_ollama_embed_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+
+/* ---- ngx_http_vlm_openai.c, _models.c: the dialect of /v1/ -------------- */
+
+ngx_int_t ngx_http_vlm_openai_chat_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_openai_completion_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+/* may run in any worker */
+
+ngx_int_t ngx_http_vlm_models_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+
+/* ---- ngx_http_vlm_openai_error.c ---------------------------------------- */
+
+/* does the client of r read errors of this form? */
+
+ngx_uint_t ngx_http_vlm_openai_speaks(ngx_http_request_t *r);
+
+/* {"error": {...}}; ctx, which may be NULL, knows a code and a field */
+
+void ngx_http_vlm_openai_put_error(ngx_http_vlm_json_out_t *w,
+    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text);
 
 
 /* ---- ngx_http_vlm_queue.c: the line, its length and its deadlines ------- */

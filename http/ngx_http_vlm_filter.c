@@ -4,7 +4,7 @@
  *
  * CORS headers go on every answer, whoever made it.  An error page of nginx's
  * own (413 before our handler ran, 502 of the hop, 403 of access rules)
- * becomes {"error": ...}: clients of an API read nothing else.
+ * becomes JSON: clients of an API read nothing else.
  */
 
 
@@ -96,8 +96,7 @@ ngx_http_vlm_cors(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_vlm_page(ngx_http_request_t *r)
 {
-    u_char              *p, buf[256];
-    size_t               len;
+    u_char               buf[256];
     const char          *text;
     ngx_http_vlm_ctx_t  *ctx;
 
@@ -119,20 +118,13 @@ ngx_http_vlm_page(ngx_http_request_t *r)
     }
 
     text = ngx_http_vlm_page_text(r, buf, sizeof(buf));
-    len = ngx_strlen(text);
 
-    p = ngx_pnalloc(r->pool, sizeof("{\"error\":\"\"}\n") + 6 * len);
-    if (p == NULL) {
+    if (ngx_http_vlm_error_body(r, r->err_status, text, &ctx->page)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    ctx->page.data = p;
-
-    p = ngx_cpymem(p, "{\"error\":\"", sizeof("{\"error\":\"") - 1);
-    p += ngx_http_vlm_json_escape((char *) p, text, len);
-    p = ngx_cpymem(p, "\"}\n", sizeof("\"}\n") - 1);
-
-    ctx->page.len = p - ctx->page.data;
     ctx->replace = 1;
 
     ngx_str_set(&r->headers_out.content_type, "application/json");

@@ -91,13 +91,20 @@ ngx_http_vlm_queue_length(ngx_http_vlm_engine_t *eng)
 ngx_int_t
 ngx_http_vlm_queue_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
-    u_char  text[128];
+    u_char               text[128];
+    ngx_http_vlm_ctx_t  *ctx;
 
     (void) ngx_atomic_fetch_add(&eng->shm->refused, 1);
 
-    if (ngx_http_vlm_retry_after(r, NGX_HTTP_VLM_RETRY) != NGX_OK) {
+    ctx = ngx_http_vlm_ctx(r);
+
+    if (ctx == NULL
+        || ngx_http_vlm_retry_after(r, NGX_HTTP_VLM_RETRY) != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ctx->late_code = "queue_full";
 
     (void) ngx_snprintf(text, sizeof(text) - 1,
                         "The line is full: %ui requests are waiting%Z",
@@ -252,6 +259,8 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
         (void) ngx_snprintf(text, sizeof(text) - 1,
                             "No slot became free within %T seconds%Z",
                             (time_t) (eng->queue_timeout + 999) / 1000);
+
+        ctx->late_code = "queue_timeout";
 
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                   (char *) text);

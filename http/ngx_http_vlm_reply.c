@@ -11,6 +11,9 @@
 #include "ngx_http_vlm.h"
 
 
+#define NGX_HTTP_VLM_ERROR  65536          /* bytes of JSON, of an error */
+
+
 static void ngx_http_vlm_send_late(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_send_now(ngx_http_request_t *r,
     ngx_uint_t status, ngx_str_t *json);
@@ -144,8 +147,6 @@ ngx_int_t
 ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *text)
 {
-    size_t               len;
-    u_char              *p;
     ngx_str_t            json;
     ngx_http_vlm_ctx_t  *ctx;
 
@@ -155,23 +156,52 @@ ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
         return ngx_http_vlm_stream_error(ctx, status, text);
     }
 
-    len = ngx_strlen(text);
-
-    p = ngx_pnalloc(r->pool, sizeof("{\"error\":\"\"}\n")
-                    + ngx_http_vlm_json_escape(NULL, text, len));
-    if (p == NULL) {
+    if (ngx_http_vlm_error_body(r, status, text, &json) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    json.data = p;
-
-    p = ngx_cpymem(p, "{\"error\":\"", sizeof("{\"error\":\"") - 1);
-    p += ngx_http_vlm_json_escape((char *) p, text, len);
-    p = ngx_cpymem(p, "\"}\n", sizeof("\"}\n") - 1);
-
-    json.len = p - json.data;
-
     return ngx_http_vlm_send(r, status, &json);
+}
+
+
+/* The one place that decides by whom an error is to be understood. */
+
+ngx_int_t
+ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text, ngx_str_t *body)
+{
+    ngx_int_t                 rc;
+    ngx_http_vlm_json_out_t   w;
+
+    ngx_http_vlm_json_init(&w, NGX_HTTP_VLM_ERROR);
+
+    if (ngx_http_vlm_openai_speaks(r)) {
+        ngx_http_vlm_openai_put_error(&w, ngx_http_get_module_ctx(r,
+                                                         ngx_http_vlm_module),
+                                      status, text);
+
+    } else {
+        ngx_http_vlm_json_open(&w, '{');
+        ngx_http_vlm_json_put_key(&w, "error");
+        ngx_http_vlm_json_put_text(&w, text, ngx_strlen(text));
+        ngx_http_vlm_json_shut(&w, '}');
+    }
+
+    rc = NGX_ERROR;
+
+    if (ngx_http_vlm_json_done(&w) == 0) {
+        body->len = w.len;
+        body->data = ngx_pnalloc(r->pool, w.len);
+
+        if (body->data) {
+            ngx_memcpy(body->data, w.data, w.len);
+            rc = NGX_OK;
+        }
+    }
+
+    ngx_http_vlm_json_release(&w);
+
+    return rc;
 }
 
 

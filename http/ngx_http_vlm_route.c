@@ -107,6 +107,18 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/api/embeddings"), ngx_null_string, 0, 0,
       NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler },
 
+    { ngx_string("/v1/chat/completions"), ngx_null_string, 0, 1,
+      NGX_HTTP_POST, ngx_http_vlm_openai_chat_handler },
+
+    { ngx_string("/v1/completions"), ngx_null_string, 0, 1,
+      NGX_HTTP_POST, ngx_http_vlm_openai_completion_handler },
+
+    { ngx_string("/v1/models"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_models_handler },
+
+    { ngx_string("/v1/models/"), ngx_null_string, 2, 0,
+      NGX_HTTP_GET, ngx_http_vlm_models_one_handler },
+
     { ngx_null_string, ngx_null_string, 0, 0, 0, NULL }
 };
 
@@ -270,7 +282,9 @@ ngx_http_vlm_match(const ngx_http_vlm_route_t *route, ngx_str_t *uri,
         return len == 0 ? NGX_OK : NGX_DECLINED;
     }
 
-    if (len == 0 || ngx_strlchr(p, p + len, '/') != NULL) {
+    if (len == 0
+        || (route->piece == 1 && ngx_strlchr(p, p + len, '/') != NULL))
+    {
         return NGX_DECLINED;
     }
 

@@ -50,7 +50,7 @@ Content-Type: application/json
 
 === TEST 4: errors of nginx's own
 --- config
-        location ~ ^/(api|uploads|result)/ {
+        location ~ ^/(api|v1|uploads|result)/ {
             client_max_body_size 1k;
             vlm_pass demo;
         }

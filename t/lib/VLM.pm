@@ -188,7 +188,7 @@ $self->{engine}
         add_header X-Worker \$pid always;
 $self->{server}
 
-        location ~ ^/(api|uploads|result)/ {
+        location ~ ^/(api|v1|uploads|result)/ {
             vlm_pass live;
         }
     }

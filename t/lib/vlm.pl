@@ -23,7 +23,7 @@ our $Http = <<'_EOC_';
 _EOC_
 
 our $Config = <<'_EOC_';
-        location ~ ^/(api|uploads|result)/ {
+        location ~ ^/(api|v1|uploads|result)/ {
             vlm_pass demo;
         }
 _EOC_

@@ -47,7 +47,7 @@ sub http2 {
         ssl_certificate_key $dir/key.pem;
         access_log $s->{dir}/logs/h2.log h2;
 
-        location ~ ^/(api|uploads|result)/ {
+        location ~ ^/(api|v1|uploads|result)/ {
             vlm_pass live;
         }
     }

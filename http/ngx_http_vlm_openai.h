@@ -1,0 +1,98 @@
+
+/*
+ * What the files of OpenAI's dialect share: a request as its fields have said
+ * it, kept in ctx->data until it ends.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_OPENAI_H_INCLUDED_
+#define _NGX_HTTP_VLM_OPENAI_H_INCLUDED_
+
+
+#include "ngx_http_vlm_messages.h"
+#include "ngx_http_vlm_model.h"
+
+
+#define NGX_HTTP_VLM_OPENAI_STOPS  16
+#define NGX_HTTP_VLM_OPENAI_NAME   256         /* bytes, of a model's: it is
+                                                  repeated in every event */
+
+
+/* fields that are numbers; one that was not sent is NAN */
+
+typedef enum {
+    NGX_HTTP_VLM_TEMPERATURE = 0,
+    NGX_HTTP_VLM_TOP_P,
+    NGX_HTTP_VLM_TOP_K,
+    NGX_HTTP_VLM_FREQUENCY,
+    NGX_HTTP_VLM_PRESENCE,
+    NGX_HTTP_VLM_REPETITION,
+    NGX_HTTP_VLM_SEED,
+    NGX_HTTP_VLM_MAX_TOKENS,
+    NGX_HTTP_VLM_MAX_COMPLETION,
+    NGX_HTTP_VLM_TOP_LOGPROBS,
+    NGX_HTTP_VLM_NUMBERS
+} ngx_http_vlm_openai_number_e;
+
+
+typedef struct {
+    ngx_uint_t                    chat;        /* else /v1/completions */
+    ngx_http_vlm_messages_t      *messages;
+    char                         *model;       /* as asked for, or NULL */
+    char                          id[40];
+    double                        number[NGX_HTTP_VLM_NUMBERS];
+    char                         *stop[NGX_HTTP_VLM_OPENAI_STOPS];
+    size_t                        n_stop;
+    vlm_bias_t                   *bias;
+    size_t                        n_bias;
+    ngx_uint_t                    logprobs;
+    ngx_uint_t                    json;
+    ngx_uint_t                    include_usage;
+
+    /* of the answer */
+    ngx_http_vlm_json_out_t       body;        /* as a whole */
+    ngx_uint_t                    begun;       /* the role was told */
+    size_t                        offset;      /* characters of tokens told */
+} ngx_http_vlm_openai_t;
+
+
+/* ---- ngx_http_vlm_openai_chat.c: thread: "messages", "prompt" ----------- */
+
+ngx_int_t ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const ngx_http_vlm_json_t *json);
+ngx_int_t ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const ngx_http_vlm_json_t *json);
+
+
+/* ---- ngx_http_vlm_openai_fields.c: thread: how the answer is to be ------ */
+
+ngx_int_t ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_openai_t *o, const ngx_http_vlm_json_t *json);
+
+/* over the engine's defaults in ctx->sampling */
+
+void ngx_http_vlm_openai_sampling(ngx_http_vlm_openai_t *o,
+    vlm_sampling_t *s);
+
+/* which field the error is about that comes next */
+
+void ngx_http_vlm_openai_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
+
+
+/* ---- ngx_http_vlm_openai_answer.c: of a dialect ------------------------- */
+
+void ngx_http_vlm_openai_build(ngx_http_vlm_ctx_t *ctx);   /* "store" */
+ngx_int_t ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t last);
+
+
+/* ---- ngx_http_vlm_openai_logprobs.c ------------------------------------- */
+
+/* of the tokens from first on; null if they were not asked for */
+
+void ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, size_t first);
+
+
+#endif /* _NGX_HTTP_VLM_OPENAI_H_INCLUDED_ */

@@ -1,0 +1,355 @@
+
+/*
+ * Answers in OpenAI's form: as a whole, or as events of which each has what
+ * is new.
+ */
+
+
+#include "ngx_http_vlm_openai.h"
+
+
+#define NGX_HTTP_VLM_OPENAI_TEXT   (8 * NGX_HTTP_VLM_STORE_TEXT)   /* bytes */
+#define NGX_HTTP_VLM_OPENAI_TOKEN  2048        /* bytes of JSON for each token
+                                                  that is told beside another */
+
+
+static void ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, const char *object);
+static void ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
+static void ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
+static const char *ngx_http_vlm_openai_finish(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, const char *role, ngx_str_t *text,
+    const char *finish);
+static void ngx_http_vlm_openai_delta(ngx_http_vlm_json_out_t *w,
+    const char *role, ngx_str_t *text);
+static void ngx_http_vlm_openai_used(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
+static void ngx_http_vlm_openai_said(ngx_http_vlm_ctx_t *ctx,
+    ngx_str_t *text);
+static void ngx_http_vlm_openai_string(ngx_http_vlm_json_out_t *w,
+    const char *key, const char *text);
+
+
+/*
+ * In a thread, since log-probabilities of a long answer are megabytes.  What
+ * goes wrong is told by the one who sends it.
+ */
+
+void
+ngx_http_vlm_openai_build(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_str_t                 text;
+    ngx_http_vlm_openai_t    *o;
+    ngx_http_vlm_json_out_t  *w;
+
+    o = ctx->data;
+    w = &o->body;
+
+    ngx_http_vlm_json_init(w, NGX_HTTP_VLM_OPENAI_TEXT
+                           + (ctx->tokens ? ctx->tokens->nelts : 0)
+                             * (ctx->sampling.top_logprobs + 1)
+                             * NGX_HTTP_VLM_OPENAI_TOKEN);
+
+    ngx_http_vlm_openai_said(ctx, &text);
+
+    ngx_http_vlm_openai_head(ctx, w, o->chat ? "chat.completion"
+                                             : "text_completion");
+
+    ngx_http_vlm_json_put_key(w, "choices");
+    ngx_http_vlm_json_open(w, '[');
+    ngx_http_vlm_json_open(w, '{');
+
+    ngx_http_vlm_json_put_key(w, "index");
+    ngx_http_vlm_json_put_int(w, 0);
+
+    if (o->chat) {
+        ngx_http_vlm_json_put_key(w, "message");
+        ngx_http_vlm_json_open(w, '{');
+        ngx_http_vlm_openai_string(w, "role", "assistant");
+        ngx_http_vlm_json_put_key(w, "content");
+        ngx_http_vlm_json_put_text(w, (char *) text.data, text.len);
+        ngx_http_vlm_openai_string(w, "refusal", NULL);
+        ngx_http_vlm_json_shut(w, '}');
+
+    } else {
+        ngx_http_vlm_json_put_key(w, "text");
+        ngx_http_vlm_json_put_text(w, (char *) text.data, text.len);
+    }
+
+    ngx_http_vlm_json_put_key(w, "logprobs");
+    ngx_http_vlm_openai_logprobs(ctx, w, 0);
+
+    ngx_http_vlm_openai_string(w, "finish_reason",
+                               ngx_http_vlm_openai_finish(ctx));
+
+    ngx_http_vlm_json_shut(w, '}');
+    ngx_http_vlm_json_shut(w, ']');
+
+    ngx_http_vlm_openai_usage(ctx, w);
+    ngx_http_vlm_openai_tail(ctx, w);
+
+    (void) ngx_http_vlm_json_done(w);
+}
+
+
+ngx_int_t
+ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_openai_t    *o;
+    ngx_http_vlm_json_out_t   w;
+
+    o = ctx->data;
+
+    /* whose memory is now the sender's */
+
+    w = o->body;
+    ngx_memzero(&o->body, sizeof(ngx_http_vlm_json_out_t));
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+static void
+ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
+    const char *object)
+{
+    ngx_str_t              *name;
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_json_open(w, '{');
+
+    ngx_http_vlm_openai_string(w, "id", o->id);
+    ngx_http_vlm_openai_string(w, "object", object);
+
+    ngx_http_vlm_json_put_key(w, "created");
+    ngx_http_vlm_json_put_int(w, ctx->chat.asked / 1000000);
+
+    if (o->model) {
+        ngx_http_vlm_openai_string(w, "model", o->model);
+        return;
+    }
+
+    name = ngx_http_vlm_model_name(ctx->engine, 0);
+
+    ngx_http_vlm_json_put_key(w, "model");
+    ngx_http_vlm_json_put_text(w, (char *) name->data, name->len);
+}
+
+
+static void
+ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
+{
+    vlm_usage_t  *u;
+
+    u = &ctx->usage;
+
+    ngx_http_vlm_json_put_key(w, "usage");
+    ngx_http_vlm_json_open(w, '{');
+
+    ngx_http_vlm_json_put_key(w, "prompt_tokens");
+    ngx_http_vlm_json_put_int(w, u->prompt_tokens);
+    ngx_http_vlm_json_put_key(w, "completion_tokens");
+    ngx_http_vlm_json_put_int(w, u->completion_tokens);
+    ngx_http_vlm_json_put_key(w, "total_tokens");
+    ngx_http_vlm_json_put_int(w, (int64_t) u->prompt_tokens
+                                 + u->completion_tokens);
+
+    ngx_http_vlm_json_shut(w, '}');
+}
+
+
+/* the same seed has the same answer where this has the same value */
+
+static void
+ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
+{
+    u_char                  text[sizeof("vlm-01234567")];
+    uint32_t                crc;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    ngx_crc32_init(crc);
+    ngx_crc32_update(&crc, eng->directory.data, eng->directory.len);
+    ngx_crc32_update(&crc, (u_char *) &eng->created, sizeof(time_t));
+    ngx_crc32_update(&crc, (u_char *) &eng->conf.weights, sizeof(vlm_type_t));
+    ngx_crc32_final(crc);
+
+    (void) ngx_sprintf(text, "vlm-%08xD%Z", crc);
+
+    ngx_http_vlm_openai_string(w, "system_fingerprint", (char *) text);
+
+    ngx_http_vlm_json_shut(w, '}');
+}
+
+
+static const char *
+ngx_http_vlm_openai_finish(ngx_http_vlm_ctx_t *ctx)
+{
+    return ctx->finish == VLM_FINISH_LENGTH ? "length" : "stop";
+}
+
+
+void
+ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
+    ngx_uint_t last)
+{
+    size_t                  n_tokens;
+    ngx_str_t               text;
+    ngx_http_vlm_openai_t  *o;
+
+    static ngx_str_t  none = ngx_string("");
+
+    o = ctx->data;
+
+    if (o->chat && !o->begun) {
+        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, NULL);
+    }
+
+    o->begun = 1;
+
+    ngx_http_vlm_openai_said(ctx, &text);
+
+    text.data += ctx->told;
+    text.len -= ctx->told;
+
+    n_tokens = ctx->tokens ? ctx->tokens->nelts : 0;
+
+    if (text.len || n_tokens > ctx->told_tokens) {
+        ngx_http_vlm_openai_event(ctx, w, NULL, &text, NULL);
+
+        ctx->told += text.len;
+        ctx->told_tokens = n_tokens;
+    }
+
+    if (last) {
+        ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none,
+                                  ngx_http_vlm_openai_finish(ctx));
+
+        if (o->include_usage) {
+            ngx_http_vlm_openai_used(ctx, w);
+        }
+
+        ngx_http_vlm_json_put_raw(w, "data: [DONE]\n\n",
+                                  sizeof("data: [DONE]\n\n") - 1);
+    }
+}
+
+
+static void
+ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
+    const char *role, ngx_str_t *text, const char *finish)
+{
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_stream_event(w, NULL);
+    ngx_http_vlm_openai_head(ctx, w, o->chat ? "chat.completion.chunk"
+                                             : "text_completion");
+
+    ngx_http_vlm_json_put_key(w, "choices");
+    ngx_http_vlm_json_open(w, '[');
+    ngx_http_vlm_json_open(w, '{');
+
+    ngx_http_vlm_json_put_key(w, "index");
+    ngx_http_vlm_json_put_int(w, 0);
+
+    if (o->chat) {
+        ngx_http_vlm_openai_delta(w, role, text);
+
+    } else {
+        ngx_http_vlm_json_put_key(w, "text");
+        ngx_http_vlm_json_put_text(w, (char *) text->data, text->len);
+    }
+
+    ngx_http_vlm_json_put_key(w, "logprobs");
+
+    if (role || finish) {
+        ngx_http_vlm_json_put_null(w);
+
+    } else {
+        ngx_http_vlm_openai_logprobs(ctx, w, ctx->told_tokens);
+    }
+
+    ngx_http_vlm_openai_string(w, "finish_reason", finish);
+
+    ngx_http_vlm_json_shut(w, '}');
+    ngx_http_vlm_json_shut(w, ']');
+
+    if (o->include_usage) {
+        ngx_http_vlm_openai_string(w, "usage", NULL);
+    }
+
+    ngx_http_vlm_openai_tail(ctx, w);
+    ngx_http_vlm_stream_end(w);
+}
+
+
+static void
+ngx_http_vlm_openai_delta(ngx_http_vlm_json_out_t *w, const char *role,
+    ngx_str_t *text)
+{
+    ngx_http_vlm_json_put_key(w, "delta");
+    ngx_http_vlm_json_open(w, '{');
+
+    if (role) {
+        ngx_http_vlm_openai_string(w, "role", role);
+    }
+
+    if (text) {
+        ngx_http_vlm_json_put_key(w, "content");
+        ngx_http_vlm_json_put_text(w, (char *) text->data, text->len);
+    }
+
+    ngx_http_vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_openai_used(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
+{
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_stream_event(w, NULL);
+    ngx_http_vlm_openai_head(ctx, w, o->chat ? "chat.completion.chunk"
+                                             : "text_completion");
+
+    ngx_http_vlm_json_put_key(w, "choices");
+    ngx_http_vlm_json_open(w, '[');
+    ngx_http_vlm_json_shut(w, ']');
+
+    ngx_http_vlm_openai_usage(ctx, w);
+    ngx_http_vlm_openai_tail(ctx, w);
+    ngx_http_vlm_stream_end(w);
+}
+
+
+/* what the model has said so far */
+
+static void
+ngx_http_vlm_openai_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)
+{
+    ngx_str_set(text, "");
+
+    if (ctx->text) {
+        text->data = ctx->text->pos;
+        text->len = ctx->text->last - ctx->text->pos;
+    }
+}
+
+
+static void
+ngx_http_vlm_openai_string(ngx_http_vlm_json_out_t *w, const char *key,
+    const char *text)
+{
+    ngx_http_vlm_json_put_key(w, key);
+    ngx_http_vlm_json_put_text(w, text, text ? ngx_strlen(text) : 0);
+}

@@ -1,0 +1,668 @@
+# OpenAI's interface: what its clients send and what they read.
+
+use JSON::PP ();
+use Test::Nginx::Socket;
+
+require './t/lib/vlm.pl';
+
+add_block_preprocessor(\&defaults);
+log_level('info');
+no_shuffle();
+
+plan tests => repeat_each() * 472;
+
+run_tests();
+
+
+sub yes { JSON::PP::true() }
+sub no  { JSON::PP::false() }
+
+# POST /v1/PATH with these fields; "hi" is asked unless they ask.
+sub post {
+    my ($path, %fields) = @_;
+
+    return "POST /v1/$path\n" . JSON::PP->new->utf8->canonical->encode(\%fields);
+}
+
+sub chat_with {
+    my (%fields) = @_;
+
+    return post('chat/completions', messages => [{ role => 'user', content => 'What is this?' }], %fields);
+}
+
+sub messages { chat_with(messages => $_[0]) }
+
+sub parts { messages([{ role => 'user', content => $_[0] }]) }
+
+sub text_of {
+    my (%fields) = @_;
+
+    return post('completions', prompt => 'The table has', %fields);
+}
+
+sub url {
+    my ($name) = @_;
+
+    return 'data:image/png;base64,' . main::base64(main::picture($name));
+}
+
+# A file that is a picture by its header, and its pixels are not.
+sub broken {
+    my ($name) = @_;
+
+    my $file = main::picture($name);
+
+    substr($file, 200, 300) = "\xff" x 300;
+
+    return main::base64($file);
+}
+
+sub image { { type => 'image_url', image_url => { url => url($_[0]), detail => 'low' } } }
+
+sub text_part { { type => 'text', text => $_[0] } }
+
+# An error's parts in one line: type|param|code.
+sub fault {
+    my ($body) = @_;
+
+    my $all = JSON::PP->new->utf8->decode($body);
+    my $e = $all->{error};
+
+    return "keys: $body" unless join(' ', sort keys %$e) eq 'code message param type' && keys %$all == 1;
+    return "no message: $body" unless length $e->{message};
+
+    return join('|', map { defined $_ ? $_ : '-' } @$e{qw(type param code)}) . "\n";
+}
+
+sub choice { JSON::PP->new->utf8->decode($_[0])->{choices}[0] }
+
+# An answer as a whole in one line: text|finish|completion tokens.
+sub whole {
+    my ($body) = @_;
+
+    my $all = JSON::PP->new->utf8->decode($body);
+    my $c = $all->{choices}[0];
+    my $u = $all->{usage};
+
+    return "usage: $body" if $u->{total_tokens} != $u->{prompt_tokens} + $u->{completion_tokens};
+
+    return ($c->{message} ? $c->{message}{content} : $c->{text}) . "|$c->{finish_reason}|$u->{completion_tokens}\n";
+}
+
+sub events {
+    my ($body) = @_;
+
+    my @events = split /\n\n/, $body, -1;
+
+    die "no end: $body" unless pop @events eq '' && pop @events eq 'data: [DONE]';
+
+    return map { /^data: (\{.*\})$/ or die "no event: $_"; JSON::PP->new->utf8->decode($1) } @events;
+}
+
+# The same of a stream that has include_usage, or what is wrong with it.
+sub joined {
+    my ($body) = @_;
+
+    my @events = eval { events($body) } or return $@;
+    my $u = pop @events;
+
+    return "no usage: $body" if @{ $u->{choices} } || !$u->{usage};
+    return "usage before the end: $body" if grep { !exists $_->{usage} || defined $_->{usage} } @events;
+    return "ids: $body" if grep { $_->{id} ne $u->{id} || $_->{created} != $u->{created} || $_->{object} ne $u->{object} } @events;
+
+    my $last = pop @events;
+    my $finish = $last->{choices}[0]{finish_reason};
+
+    return "no end: $body" unless $finish;
+    return "an end before the end: $body" if grep { defined $_->{choices}[0]{finish_reason} } @events;
+
+    if ($u->{object} eq 'chat.completion.chunk') {
+        my $first = shift @events;
+        return "no role: $body" unless $first->{choices}[0]{delta}{role} eq 'assistant' && $first->{choices}[0]{delta}{content} eq '';
+        return "a text at the end: $body" if keys %{ $last->{choices}[0]{delta} };
+        return "a role again: $body" if grep { $_->{choices}[0]{delta}{role} } @events;
+    }
+
+    my $text = join '', map { $_->{choices}[0]{delta} ? $_->{choices}[0]{delta}{content} : $_->{choices}[0]{text} } @events;
+
+    return "$text|$finish|$u->{usage}{completion_tokens}\n";
+}
+
+# A chat's tokens: their number, and what is wrong with one.
+sub tokens {
+    my ($text, $n_top, @tokens) = @_;
+
+    my $bytes = '';
+
+    for my $t (@tokens) {
+        my ($first) = @{ $t->{top_logprobs} };
+
+        return 'keys ' . join(' ', sort keys %$t) unless join(' ', sort keys %$t) eq 'bytes logprob token top_logprobs';
+        return 'tops ' . @{ $t->{top_logprobs} } unless @{ $t->{top_logprobs} } == $n_top;
+        return "logprob $t->{logprob}" unless $t->{logprob} <= 0 && $t->{logprob} > -9999;
+        return 'not the likeliest' if $first && $first->{token} ne $t->{token};
+        return 'order' if grep { $t->{top_logprobs}[$_ - 1]{logprob} < $t->{top_logprobs}[$_]{logprob} } 1 .. $n_top - 1;
+
+        $bytes .= pack 'C*', @{ $t->{bytes} };
+    }
+
+    utf8::decode($bytes);
+
+    return $bytes eq $text ? scalar(@tokens) . " tokens\n" : "<$bytes> is not <$text>";
+}
+
+sub tokens_of_whole {
+    my ($n_top, $body) = @_;
+
+    my $c = choice($body);
+
+    return tokens($c->{message}{content}, $n_top, @{ $c->{logprobs}{content} });
+}
+
+sub tokens_of_stream {
+    my ($n_top, $body) = @_;
+
+    my @choices = map { $_->{choices}[0] } events($body);
+
+    return tokens(join('', map { $_->{delta}{content} // '' } @choices), $n_top, map { @{ ($_->{logprobs} || {})->{content} || [] } } @choices);
+}
+
+
+__DATA__
+
+=== TEST 1: a chat as a whole
+--- request eval
+main::chat_with(model => 'demo', max_tokens => 4)
+--- response_headers
+Content-Type: application/json
+--- response_body_filters eval
+sub { $_[0] }
+--- response_body_like eval
+qr/^\{"id":"chatcmpl-[A-Za-z0-9]{24}","object":"chat\.completion","created":\d{10},"model":"demo","choices":\[\{"index":0,"message":\{"role":"assistant","content":"[^"]+","refusal":null\},"logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":23,"completion_tokens":4,"total_tokens":27\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/
+--- no_error_log
+[error]
+
+
+
+=== TEST 2: a chat as a stream: the role, the text, the end
+--- request eval
+main::chat_with(max_tokens => 2, stream => main::yes())
+--- response_headers
+Content-Type: text/event-stream; charset=utf-8
+Cache-Control: no-cache
+X-Accel-Buffering: no
+Transfer-Encoding: chunked
+--- response_body_like eval
+my $head = qr/data: \{"id":"chatcmpl-\w{24}","object":"chat\.completion\.chunk","created":\d{10},"model":"demo","choices":\[\{"index":0,/;
+my $tail = qr/"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n\n/;
+qr/^$head"delta":\{"role":"assistant","content":""\},"logprobs":null,"finish_reason":null\}\],$tail(?:$head"delta":\{"content":"[^"]+"\},"logprobs":null,"finish_reason":null\}\],$tail)+$head"delta":\{\},"logprobs":null,"finish_reason":"length"\}\],${tail}data: \[DONE\]\n\n$/
+--- no_error_log
+[error]
+
+
+
+=== TEST 3: a stream says what the whole says, and the same usage
+--- request eval
+[main::chat_with(), main::chat_with(stream => main::yes(), stream_options => { include_usage => main::yes() }),
+ main::text_of(max_tokens => 20), main::text_of(max_tokens => 20, stream => main::yes(), stream_options => { include_usage => main::yes() })]
+--- response_body_filters eval
+sub { my $text = shift; our $turn; $turn++; $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $said; $said = $text if $turn % 2; $text eq $said ? "same\n" : "$said$text" }
+--- response_body eval
+[("same\n") x 4]
+--- error_code eval
+[(200) x 4]
+
+
+
+=== TEST 4: a chat that ends by itself says stop
+--- request eval
+[main::parts([main::image('118x62.png'), main::text_part('How many cups are there?')]), main::chat_with(max_tokens => 1)]
+--- response_body_like eval
+[qr/"finish_reason":"stop"/, qr/"finish_reason":"length"/]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 5: pictures are tokens of the prompt, in any turn, several
+--- request eval
+[main::parts([main::image('118x62.png'), main::text_part('What is it?')]),
+ main::parts([{ type => 'image_url', image_url => main::url('118x62.png') }, main::text_part('What is it?')]),
+ main::parts([main::text_part('What is it?'), main::image('118x62.png')]),
+ main::parts([main::image('118x62.png'), main::image('40x30.png'), main::text_part('What is it?')]),
+ main::messages([{ role => 'user', content => [main::image('118x62.png'), main::text_part('a')] }, { role => 'assistant', content => 'b' }, { role => 'user', content => [main::image('40x30.png')] }]),
+ main::parts([main::text_part('What is it?')])]
+--- response_body_filters eval
+sub { my $n = JSON::PP->new->utf8->decode(shift)->{usage}{prompt_tokens}; our @counts; push @counts, $n; ($counts[0] == $counts[-1] ? 'same' : $counts[0] < $counts[-1] ? 'more' : 'less') . "\n" }
+--- response_body eval
+["same\n", "same\n", "same\n", "more\n", "more\n", "less\n"]
+--- error_code eval
+[(200) x 6]
+
+
+
+=== TEST 6: a text is the same as a part, and as several
+--- request eval
+[main::messages([{ role => 'user', content => 'What is this?' }]), main::parts([main::text_part('What is this?')]), main::parts([main::text_part('What is '), main::text_part('this?')]),
+ main::messages([{ role => 'system', content => 'You are a helpful assistant.' }, { role => 'user', content => 'What is this?', name => 'bob' }]),
+ main::messages([{ role => 'developer', content => [main::text_part('You are a helpful assistant.')] }, { role => 'user', content => 'What is this?' }])]
+--- response_body_filters eval
+sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; our $plain; $plain = $text unless defined $plain; $text eq $plain ? "same\n" : "$plain$text" }
+--- response_body eval
+[("same\n") x 5]
+--- error_code eval
+[(200) x 5]
+
+
+
+=== TEST 7: a conversation, with an answer that had no text
+--- request eval
+[main::messages([{ role => 'system', content => 'Be short.' }, { role => 'user', content => 'hi' }, { role => 'assistant', content => undef }, { role => 'user', content => 'go on' }]),
+ main::messages([{ role => 'user', content => 'hi' }, { role => 'assistant', content => [main::text_part('no'), { type => 'refusal', refusal => 'I will not' }], refusal => undef }, { role => 'user', content => '' }]),
+ main::messages([{ role => 'system', content => 'Be short.' }]), main::messages([{ role => 'user', content => [] }])]
+--- error_code eval
+[(200) x 4]
+--- response_body_like eval
+[(qr/"finish_reason"/) x 4]
+
+
+
+=== TEST 8: messages that are none
+--- request eval
+[main::post('chat/completions'), map { main::messages($_) } undef, 'hi', {}, [], ['hi'], [{ content => 'hi' }], [{ role => 7, content => 'hi' }], [{ role => 'bot', content => 'hi' }],
+ [{ role => 'tool', content => 'hi', tool_call_id => 'x' }], [{ role => 'user' }], [{ role => 'user', content => undef }], [{ role => 'user', content => 7 }], [{ role => 'user', content => { type => 'text', text => 'hi' } }],
+ [{ role => 'user', content => 'a' }, { role => 'user', content => [main::text_part('b'), 'c'] }],
+ [{ role => 'user', content => [{ type => 'text' }] }], [{ role => 'user', content => [{ type => 'text', text => ['a'] }] }],
+ [{ role => 'user', content => [{ type => 'input_audio', input_audio => {} }] }], [{ role => 'user', content => [{ type => 'image_url' }] }], [{ role => 'user', content => [{ type => 'image_url', image_url => { detail => 'low' } }] }]]
+--- error_code eval
+[(400) x 20]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+my $t = 'invalid_request_error';
+["$t|messages|missing_required_parameter\n", "$t|messages|missing_required_parameter\n", "$t|messages|-\n", "$t|messages|-\n", "$t|messages|empty_array\n", "$t|messages.0|-\n", "$t|messages.0.role|-\n", "$t|messages.0.role|-\n", "$t|messages.0.role|-\n",
+ "$t|messages.0.role|unsupported_value\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n",
+ "$t|messages.1.content.1|-\n", "$t|messages.0.content.0|-\n", "$t|messages.0.content.0|-\n", "$t|messages.0.content.0|unsupported_value\n", "$t|messages.0.content.0|-\n", "$t|messages.0.content.0|-\n"]
+
+
+
+=== TEST 9: addresses of pictures are not followed
+--- request eval
+[map { main::parts([{ type => 'image_url', image_url => { url => $_ } }]) } 'http://127.0.0.1/a.png', 'https://example.com/a.png', 'file:///etc/passwd', '/uploads/a.png', 'a.png', 'HTTP://A', '', 'dat', main::base64(main::picture('118x62.png'))]
+--- error_code eval
+[(400) x 9]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+[("invalid_request_error|messages.0.content.0|image_url_not_supported\n") x 9]
+
+
+
+=== TEST 10: pictures that are none
+--- request eval
+[map { main::parts([main::text_part('a'), { type => 'image_url', image_url => { url => $_ } }]) } 'data:image/png,abc', 'data:image/png;base64,***', 'data:image/png;base64,', 'data:image/png;base64,' . main::base64('this is text'), 'data:image/png;base64,' . main::broken('118x62.png')]
+--- error_code eval
+[(400) x 5]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+my $t = 'invalid_request_error';
+["$t|messages.0.content.1|-\n", "$t|messages.0.content.1|-\n", "$t|messages.0.content.1|unsupported_image_format\n", "$t|messages.0.content.1|unsupported_image_format\n", "$t|messages|unsupported_image_format\n"]
+
+
+
+=== TEST 11: a picture whose header says too much
+--- request eval
+my $bmp = 'BM' . pack('V4 V V V v v V6', 100, 0, 54, 0, 40, 60000, 60000, 1, 24, 0, 0, 0, 0, 0, 0); substr($bmp, 6, 8) = pack('V2', 0, 54); substr($bmp, 14) = pack('V V V v v V6', 40, 60000, 60000, 1, 24, (0) x 6);
+main::parts([{ type => 'image_url', image_url => { url => 'data:image/bmp;base64,' . main::base64($bmp) } }])
+--- error_code: 400
+--- response_body_filters eval
+\&main::fault
+--- response_body
+invalid_request_error|messages.0.content.0|image_too_large
+
+
+
+=== TEST 12: too many pictures, messages, parts; too much text
+--- request eval
+[main::parts([(main::image('40x30.png')) x 65]), main::messages([({ role => 'user', content => 'a' }) x 4097]), main::parts([(main::text_part('a')) x 8193]), main::messages([{ role => 'user', content => 'a' x 4194305 }])]
+--- error_code eval
+[(400) x 4]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+my $t = 'invalid_request_error';
+["$t|messages.0.content.64|too_many_images\n", "$t|messages.4096.role|-\n", "$t|messages.0.content.8192|-\n", "$t|messages.0.content|context_length_exceeded\n"]
+
+
+
+=== TEST 13: what does not fit the context says both numbers
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 8; context 64;/; $text
+--- request eval
+[main::messages([{ role => 'user', content => 'word ' x 100 }]), main::text_of(prompt => 'word ' x 100), main::parts([(main::image('118x62.png')) x 20])]
+--- error_code eval
+[(400) x 3]
+--- response_body_like eval
+[qr/^\{"error":\{"code":"context_length_exceeded","message":"the prompt has \d{3} tokens, the context has room for 63 and an answer","param":"messages","type":"invalid_request_error"\}\}\n$/,
+ qr/"code":"context_length_exceeded","message":"the prompt has \d{3} tokens.*"param":"prompt"/, qr/"code":"context_length_exceeded","message":"the first images alone have \d+ tokens, the context has room for 63/]
+
+
+
+=== TEST 14: max_tokens: the smaller of two, and no more than the engine's
+--- request eval
+[main::chat_with(max_tokens => 3), main::chat_with(max_completion_tokens => 3), main::chat_with(max_tokens => 9, max_completion_tokens => 3), main::chat_with(max_tokens => 3, max_completion_tokens => 9), main::text_of(max_tokens => 3), main::text_of(), main::text_of(max_tokens => 1000000, logit_bias => { 40 => 100 })]
+--- response_body_filters eval
+sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
+--- response_body eval
+["3\n", "3\n", "3\n", "3\n", "3\n", "16\n", "48\n"]
+--- error_code eval
+[(200) x 7]
+
+
+
+=== TEST 15: numbers and others that are what they should be
+--- request eval
+[map { main::chat_with(max_tokens => 2, %$_) } { temperature => 0 }, { temperature => 2 }, { temperature => 0.5, top_p => 0, top_k => -1, seed => 0 }, { top_p => 1, top_k => 40, seed => -1 }, { seed => 9007199254740993 }, { n => 1 }, { n => 1.0, frequency_penalty => -2, presence_penalty => 2 },
+ { repetition_penalty => 1.3 }, { stop => undef }, { stop => '' }, { stop => [] }, { stop => ['a', 'b', 'c', 'd'] }, { logit_bias => {} }, { logit_bias => { 5 => -100, 6 => 100 } }, { tools => [], functions => [], tool_choice => 'auto' }, { tools => undef },
+ { response_format => { type => 'text' } }, { response_format => undef }, { stream => main::no() }, { logprobs => main::no(), top_logprobs => 0 }, { user => 'u', metadata => {}, store => main::no(), nonsense => [[7]], service_tier => 'auto', parallel_tool_calls => main::yes() }]
+--- error_code eval
+[(200) x 21]
+--- response_body_like eval
+[(qr/"object":"chat.completion"/) x 21]
+
+
+
+=== TEST 16: and those that are not, by name
+--- request eval
+[map { main::chat_with(%$_) } { temperature => 'hot' }, { temperature => -0.1 }, { temperature => 2.1 }, { temperature => main::yes() }, { top_p => 1.1 }, { top_p => [] }, { top_k => 2.5 }, { top_k => -2 }, { seed => 'x' }, { seed => 1.5 }, { seed => 1e300 },
+ { max_tokens => 0 }, { max_tokens => -1 }, { max_tokens => '5' }, { max_completion_tokens => 1.5 }, { frequency_penalty => 2.1 }, { presence_penalty => '1' }, { repetition_penalty => 0 }, { stream => 'yes' }, { stream => 1 }, { stop => 7 }, { stop => [7] }, { stop => {} }, { stop => [map { "x$_" } 1 .. 17] }, { stop => 'x' x 1025 },
+ { logit_bias => [] }, { logit_bias => { x => 1 } }, { logit_bias => { 99999999 => 1 } }, { logit_bias => { 5 => 101 } }, { logit_bias => { 5 => '1' } }, { logit_bias => { map { $_ => 1 } 1 .. 1025 } }, { logprobs => 5 }, { logprobs => main::yes(), top_logprobs => 21 }, { top_logprobs => 2 },
+ { stream_options => { include_usage => main::yes() } }, { stream => main::yes(), stream_options => 7 }, { stream => main::yes(), stream_options => { include_usage => 'yes' } }, { response_format => 'json' }, { response_format => {} }, { response_format => { type => 'xml' } }, { model => 7 }]
+--- error_code eval
+[(400) x 41]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+[map { "invalid_request_error|$_|-\n" } ('temperature') x 4, ('top_p') x 2, ('top_k') x 2, ('seed') x 3, ('max_tokens') x 3, 'max_completion_tokens', 'frequency_penalty', 'presence_penalty', 'repetition_penalty', ('stream') x 2, ('stop') x 5,
+ 'logit_bias', 'logit_bias.x', 'logit_bias.99999999', ('logit_bias.5') x 2, 'logit_bias', 'logprobs', ('top_logprobs') x 2, ('stream_options') x 2, 'stream_options.include_usage', 'response_format', ('response_format.type') x 2, 'model']
+
+
+
+=== TEST 17: what is not there is refused, not ignored
+--- request eval
+[map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] }, { response_format => { type => 'json_schema', json_schema => { name => 'x', schema => {} } } }]
+--- error_code eval
+[(400) x 5]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+[map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter', 'response_format.type|unsupported_value']
+
+
+
+=== TEST 18: json_schema is said to be not there yet
+--- request eval
+main::chat_with(response_format => { type => 'json_schema' })
+--- error_code: 400
+--- response_body_like: "message":"response_format json_schema is not there yet; json_object is"
+
+
+
+=== TEST 19: json_object is an object, whole, however few its tokens
+--- request eval
+[map { main::chat_with(response_format => { type => 'json_object' }, temperature => 1.5, seed => $_, max_tokens => 1 + $_) } 1 .. 12]
+--- error_code eval
+[(200) x 12]
+--- response_body_filters eval
+sub { my $c = main::choice(shift); ref(eval { JSON::PP->new->decode($c->{message}{content}) }) eq 'HASH' && $c->{finish_reason} eq 'stop' ? "object\n" : JSON::PP->new->encode($c) }
+--- response_body eval
+[("object\n") x 12]
+
+
+
+=== TEST 20: an object of one token there is not
+--- request eval
+main::chat_with(response_format => { type => 'json_object' }, max_tokens => 1)
+--- error_code: 400
+--- response_body_filters eval
+\&main::fault
+--- response_body
+invalid_request_error|-|-
+
+
+
+=== TEST 21: a stop string ends the text before it
+--- request eval
+[main::chat_with(), main::chat_with(stop => ' the'), main::chat_with(stop => ['zzz', ' the']), main::chat_with(stop => ' the', stream => main::yes(), stream_options => { include_usage => main::yes() }), main::text_of(stop => '[')]
+--- response_body_filters eval
+sub { my $text = shift; $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $uncut; if (!defined $uncut) { $uncut = $text; return $uncut =~ /. the/ ? "said\n" : $uncut } my ($cut) = $uncut =~ /^(.*?) the/; $text =~ /^\|stop\|/ ? "none\n" : $text =~ /^\Q$cut\E\|stop\|/ ? "cut\n" : "$cut, not $text" }
+--- response_body eval
+["said\n", "cut\n", "cut\n", "cut\n", "none\n"]
+--- error_code eval
+[(200) x 5]
+
+
+
+=== TEST 22: log-probabilities: of every token, and what was likely beside it
+--- request eval
+[main::chat_with(logprobs => main::yes(), max_tokens => 5), main::chat_with(logprobs => main::yes(), top_logprobs => 3, max_tokens => 5), main::chat_with(logprobs => main::yes(), top_logprobs => 20, max_tokens => 5),
+ main::chat_with(logprobs => main::yes(), top_logprobs => 2, max_tokens => 5, stream => main::yes())]
+--- error_code eval
+[(200) x 4]
+--- response_body_filters eval
+sub { my $text = shift; our $asked; my $top = (0, 3, 20, 2)[$asked++]; $text =~ /^data/ ? main::tokens_of_stream($top, $text) : main::tokens_of_whole($top, $text) }
+--- response_body eval
+[("5 tokens\n") x 4]
+
+
+
+=== TEST 23: log-probabilities of a completion: four arrays
+--- request eval
+[main::text_of(max_tokens => 3, logprobs => 2), main::text_of(max_tokens => 3, logprobs => 0), main::text_of(max_tokens => 3)]
+--- error_code eval
+[(200) x 3]
+--- response_body_like eval
+my $lp = qr/-?\d[\d.e-]*/;
+[qr/"logprobs":\{"text_offset":\[0,\d,\d\],"token_logprobs":\[$lp,$lp,$lp\],"tokens":\["[^"]+","[^"]+","[^"]+"\],"top_logprobs":\[(?:\{"[^"]+":$lp,"[^"]+":$lp\},?){3}\]\}/,
+ qr/"logprobs":\{"text_offset":\[[^]]*\],"token_logprobs":\[[^]]*\],"tokens":\[[^]]*\],"top_logprobs":null\}/, qr/"logprobs":null/]
+
+
+
+=== TEST 24: a completion's own form
+--- request eval
+[main::text_of(max_tokens => 2, prompt => ['The table has']), main::text_of(max_tokens => 2, stream => main::yes())]
+--- response_body_filters eval
+sub { $_[0] }
+--- response_body_like eval
+my $id = qr/"id":"cmpl-[A-Za-z0-9]{24}","object":"text_completion","created":\d{10},"model":"demo"/;
+[qr/^\{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,"total_tokens":\d+\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/,
+ qr/^(?:data: \{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":null\}\],"system_fingerprint":"[^"]+"\}\n\n)+data: \{$id,"choices":\[\{"index":0,"text":"","logprobs":null,"finish_reason":"length"\}\],"system_fingerprint":"[^"]+"\}\n\ndata: \[DONE\]\n\n$/]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 25: a completion puts no template around its prompt
+--- request eval
+[main::text_of(prompt => 'a', max_tokens => 1), main::messages([{ role => 'user', content => 'a' }])]
+--- response_body_like eval
+[qr/"prompt_tokens":1,/, qr/"prompt_tokens":(?!1,)/]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 26: prompts that are none, and features of completions that are not there
+--- request eval
+[main::post('completions'), map { main::text_of(%$_) } { prompt => ['a', 'b'] }, { prompt => [1, 2] }, { prompt => [[1]] }, { prompt => 7 }, { prompt => '' }, { echo => main::yes() }, { suffix => 'x' }, { best_of => 2 }, { n => 3 }, { logprobs => 21 }, { logprobs => main::yes() }]
+--- error_code eval
+[(400) x 12]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+[map { "invalid_request_error|$_\n" } 'prompt|missing_required_parameter', ('prompt|-') x 5, 'echo|unsupported_parameter', 'suffix|unsupported_parameter', 'best_of|unsupported_value', 'n|unsupported_value', 'logprobs|-', 'logprobs|-']
+
+
+
+=== TEST 27: and their defaults are taken
+--- request eval
+main::text_of(max_tokens => 1, echo => main::no(), suffix => undef, best_of => 1, n => 1, user => 'u')
+--- error_code: 200
+
+
+
+=== TEST 28: the same seed has the same answer, and a seed of 0 is one
+--- request eval
+[map { main::chat_with(temperature => 2, max_tokens => 24, seed => $_) } 0, 0, 7, 7]
+--- response_body_filters eval
+sub { my $text = main::whole(shift); our @seeded; push @seeded, $text; @seeded % 2 ? "said\n" : $seeded[-1] eq $seeded[-2] ? "same\n" : "$seeded[-2]$seeded[-1]" }
+--- response_body eval
+["said\n", "same\n", "said\n", "same\n"]
+--- error_code eval
+[(200) x 4]
+
+
+
+=== TEST 29: without a seed answers differ
+--- request eval
+[map { main::chat_with(temperature => 2, max_tokens => 40) } 1, 2]
+--- response_body_filters eval
+sub { my $text = main::whole(shift); our @unseeded; push @unseeded, $text; @unseeded == 1 ? "said\n" : $unseeded[0] ne $unseeded[1] ? "another\n" : "the same: $text" }
+--- response_body eval
+["said\n", "another\n"]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 30: a bias of 100 is a token for ever, one of -100 is none
+--- request eval
+[main::chat_with(max_tokens => 1), main::chat_with(max_tokens => 6, logit_bias => { 40 => 100 }), main::chat_with(max_tokens => 6, logit_bias => { '040' => -100, 40 => 100 }), main::chat_with(max_tokens => 6, logit_bias => { 40 => -100 })]
+--- response_body_filters eval
+sub { my $text = (split /\|/, main::whole(shift))[0]; our $biased; $biased++ ? $text =~ /^I{6}$/ ? "one\n" : $text =~ /I/ ? $text : "none\n" : "$text\n" }
+--- response_body eval
+["I\n", "one\n", "one\n", "none\n"]
+--- error_code eval
+[(200) x 4]
+
+
+
+=== TEST 31: names of the model
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias gpt-4o Qwen\/Qwen2.5-VL;/; $text
+--- request eval
+[map { main::chat_with(model => $_) } 'demo', 'demo:latest', 'DEMO', 'model', 'gpt-4o', 'Qwen/Qwen2.5-VL:latest', '', undef, 'gpt-4', 'demo:7b', 'x' x 3000]
+--- error_code eval
+[(200) x 8, (404) x 3]
+--- response_body_like eval
+[(map { qr/"model":"$_"/ } 'demo', 'demo:latest', 'DEMO', 'model', 'gpt-4o', 'Qwen\/Qwen2\.5-VL:latest', 'demo', 'demo'),
+ qr/^\{"error":\{"code":"model_not_found","message":"model \\"gpt-4\\" not found, the model here is \\"demo\\"","param":"model","type":"invalid_request_error"\}\}\n$/, qr/"code":"model_not_found"/, qr/"message":"model \\"x{128}\\" not found, /]
+
+
+
+=== TEST 32: any name, but not of any length
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias *;/; $text
+--- request eval
+[main::chat_with(model => 'anything'), main::chat_with(model => 'x' x 257), "GET /v1/models", "GET /v1/models/anything"]
+--- error_code eval
+[200, 400, 200, 200]
+--- response_body_like eval
+[qr/"model":"anything"/, qr/model has 257 bytes, it may have 256/, qr/^\{"data":\[\{[^]{}]*"id":"demo"[^]{}]*\}\],"object":"list"\}\n$/, qr/"id":"anything"/]
+
+
+
+=== TEST 33: models
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias gpt-4o Qwen\/Qwen2.5-VL;/; $text
+--- request eval
+["GET /v1/models", "GET /v1/models/demo", "GET /v1/models/gpt-4o", "GET /v1/models/Qwen%2FQwen2.5-VL", "GET /v1/models/other"]
+--- response_body_filters eval
+sub { $_[0] }
+--- response_body_like eval
+my $model = sub { qr/\{"id":"$_[0]","object":"model","created":\d{10},"owned_by":"vlm","max_model_len":4096\}/ };
+my @models = map { $model->($_) } 'demo', 'gpt-4o', 'Qwen\/Qwen2\.5-VL';
+[qr/^\{"object":"list","data":\[$models[0],$models[1],$models[2]\]\}\n$/, (map { qr/^$_\n$/ } @models), qr/^\{"error":\{"message":"model \\"other\\" not found, the model here is \\"demo\\"","type":"invalid_request_error","param":"model","code":"model_not_found"\}\}\n$/]
+--- error_code eval
+[200, 200, 200, 200, 404]
+
+
+
+=== TEST 34: paths and methods that are not there
+--- request eval
+["GET /v1/", "POST /v1/embeddings\n{}", "GET /v1/chat/completions", "POST /v1/models\n{}", "DELETE /v1/models/demo"]
+--- error_code eval
+[404, 404, 405, 405, 405]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+["invalid_request_error|-|-\n", "invalid_request_error|-|-\n", ("invalid_request_error|-|method_not_supported\n") x 3]
+
+
+
+=== TEST 35: bodies that are none
+--- request eval
+["POST /v1/chat/completions", map { "POST /v1/chat/completions\n$_" } '{', '[1]', '"x"', 'null', "\xff\xfe", '{"messages":[{"role":"user","content":"\ud800"}]}']
+--- error_code eval
+[(400) x 7]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+[("invalid_request_error|-|-\n") x 7]
+
+
+
+=== TEST 36: nginx's own pages
+--- config
+        location /v1/ {
+            client_max_body_size 100;
+            vlm_pass demo;
+        }
+        location /v1/models {
+            deny all;
+            vlm_pass demo;
+        }
+--- request eval
+[main::chat_with(user => 'x' x 200), "GET /v1/models"]
+--- error_code eval
+[413, 403]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+["invalid_request_error|-|content_too_large\n", "invalid_request_error|-|permission_denied\n"]
+
+
+
+=== TEST 37: elsewhere errors are what they were
+--- request eval
+["GET /api/none", "POST /api/chat\n{}"]
+--- error_code eval
+[404, 400]
+--- response_body eval
+["{\"error\":\"Not found\"}\n", "{\"error\":\"No JSON data provided\"}\n"]
+
+
+
+=== TEST 38: control tokens in a text are text
+--- request eval
+[main::messages([{ role => 'user', content => '<|im_end|>' }]), main::messages([{ role => 'user', content => '' }])]
+--- response_body_filters eval
+sub { my $n = JSON::PP->new->utf8->decode(shift)->{usage}{prompt_tokens}; our $spelled; if (!$spelled) { $spelled = $n; return "some\n" } $spelled > $n + 2 ? "less\n" : "$spelled, $n" }
+--- response_body eval
+["some\n", "less\n"]
+--- error_code eval
+[200, 200]
+
+
+
+=== TEST 39: a browser may ask
+--- more_headers
+Origin: http://page.example
+Content-Type: application/json
+--- request eval
+[main::chat_with(max_tokens => 1), main::chat_with(n => 2), "GET /v1/models"]
+--- response_headers eval
+[("Access-Control-Allow-Origin: http://page.example") x 3]
+--- error_code eval
+[200, 400, 200]
