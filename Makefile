@@ -2,6 +2,7 @@
 # make run         nginx with the demo model on 127.0.0.1:5001; PORT=, MODEL= change that
 # make test        everything that is checked, in at most ten minutes on two cores
 # make test-asan   the same under AddressSanitizer and UBSan
+# make test-page   the web page, in Debian's Chromium
 # make demo-eval   asks the demo model the questions that it was trained for
 # make bench       what is measured; on an idle machine
 # make fidelity    computes the reference again with transformers and compares
@@ -153,6 +154,9 @@ suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
 	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o $(O)/results -n asan unit fidelity http live
 
+test-page: module tools | deps-page
+	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-page -n page page
+
 fidelity: test-programs build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
 
@@ -199,10 +203,13 @@ deps-test:
 	@t/deps test
 deps-fuzz:
 	@t/deps fuzz
+deps-page:
+	@t/deps page
 
 clean:
 	rm -rf build engine/build run t/servroot
 
 .PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests \
         fixtures checkpoints \
-        test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz clean
+        test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
+        deps-page test-page clean

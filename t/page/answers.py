@@ -1,0 +1,251 @@
+"""Questions to the demo model, each task, and what the page draws of them."""
+
+import json
+import os
+
+from PIL import Image
+
+from house import GREEDY, PICTURES, picture
+from tap import check, same, test, wait_for
+
+with open(os.path.join(PICTURES, 'expected.json')) as file:
+    EXPECTED = json.load(file)
+
+
+def questions(name, task):
+    return [q for q in EXPECTED[name]['questions'] if q['task'] == task]
+
+
+def overlap(a, b):
+    w = min(a[2], b[2]) - max(a[0], b[0])
+    h = min(a[3], b[3]) - max(a[1], b[1])
+    area = lambda r: (r[2] - r[0]) * (r[3] - r[1])
+    both = max(0, w) * max(0, h)
+
+    return both / (area(a) + area(b) - both)
+
+
+def inside(point, box):
+    return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
+
+
+def check_box(page, expected):
+    boxes = page.drawn()['boxes']
+
+    same(len(boxes), 1, 'boxes over the picture')
+    check(overlap(boxes[0], expected) >= 0.5, f'drawn is {boxes[0]}, right is {expected}')
+
+
+@test
+def a_general_question_is_answered_in_words_and_nothing_is_drawn(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+
+    for q in questions('table-01.png', 'general')[:3]:
+        same(page.ask(q['question'], 'general'), q['answer'], q['question'])
+
+    same(page.drawn(), {'boxes': [], 'points': [], 'path': 0}, 'over the picture')
+    check('token' in page.text('.turn .meta'), 'tokens are counted under the answer')
+
+
+@test
+def grounding_draws_a_box_around_the_thing(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    q = questions('table-01.png', 'grounding')[0]
+
+    page.ask(q['question'], 'grounding')
+    check_box(page, q['box'])
+
+
+@test
+def affordance_draws_a_box_around_the_place_to_grasp(house):
+    page = house.open(house.demo())
+    page.take(picture('table-05.png'))
+    q = questions('table-05.png', 'affordance')[0]
+
+    page.ask(q['question'], 'affordance')
+    check_box(page, q['box'])
+
+
+@test
+def pointing_draws_a_point_on_the_thing(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    q = questions('table-01.png', 'pointing')[0]
+
+    page.ask(q['question'], 'pointing')
+    points = page.drawn()['points']
+
+    same(len(points), len(q['boxes']), 'points over the picture')
+    check(inside(points[0], q['boxes'][0]), f'{points[0]} is not in {q["boxes"][0]}')
+
+
+@test
+def trajectory_draws_a_path_from_the_thing_to_its_target(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    q = questions('table-01.png', 'trajectory')[0]
+
+    page.ask(q['question'], 'trajectory')
+    drawn = page.drawn()
+
+    same(drawn['path'], 1, 'paths over the picture')
+    check(len(drawn['points']) >= 2, 'a path has points')
+    check(inside(drawn['points'][0], q['boxes'][0]), 'it begins on the thing')
+    check(inside(drawn['points'][-1], q['boxes'][1]), 'it ends on the target')
+
+
+@test
+def auto_says_which_task_the_server_chose(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    page.ask('Find the red ball', 'auto')
+
+    same(page.text('.turn .task'), 'Auto, grounding', 'the task of the question')
+    check_box(page, questions('table-01.png', 'grounding')[0]['box'])
+
+
+@test
+def the_answer_appears_while_it_is_made(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    page.p.evaluate('''() => {
+        globalThis.heard = [];
+        const plain = hear;
+        hear = (turn, event) => { plain(turn, event); heard.push(turn.answer); };
+    }''')
+    page.ask('take the orange thing and move it to the white ball', 'trajectory')
+    heard = page.p.evaluate('heard')
+
+    check(len(heard) >= 2, f'several events came: {heard}')
+    check(heard[0] != heard[-1], 'the first is not yet the whole')
+
+
+@test
+def a_picture_that_was_shrunk_has_its_marks_where_they_belong(house):
+    server = house.server('shrunk', engine=GREEDY + 'max_pixels 63504;').start()
+    page = house.open(server)
+    big = os.path.join(server.dir, 'big.png')
+
+    with Image.open(picture('table-01.png')) as image:
+        image.resize((1008, 1008)).save(big)
+
+    page.take(big)
+    page.ask('Find the red one', 'grounding')
+
+    same(page.p.evaluate('space()'), [252, 252], 'the size that the model saw')
+    check_box(page, questions('table-01.png', 'grounding')[0]['box'])
+    check('seen as 252 × 252' in page.text('#picture-name'), 'the page says so')
+
+    page.p.hover('#marks button')
+    check('in the original' in page.text('#readout'), 'and what it is in the original')
+
+    page.p.reload()
+    page.wait('stage.turn && stage.turn.marks.length && stage.picture.width')
+    check_box(page, questions('table-01.png', 'grounding')[0]['box'])
+
+
+@test
+def a_mark_its_number_and_its_words_light_up_together(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    page.ask('take the orange thing and move it to the white ball', 'trajectory')
+
+    page.p.hover('#marks li:nth-child(2) button')
+    same(page.p.locator('#overlay .hot').get_attribute('data-mark'), '1', 'the mark')
+    same(page.p.locator('.turn .hot').inner_text(), page.text('#readout'), 'the words')
+
+    page.p.hover('#overlay [data-mark="0"] .disc', force=True)
+    same(page.p.locator('#marks .hot').get_attribute('data-mark'), '0', 'the number')
+
+    page.p.mouse.move(2, 2)
+    same(page.p.locator('.hot').count(), 0, 'lit after the pointer has left')
+
+
+@test
+def the_pointer_reads_coordinates_off_the_picture(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    box = page.p.locator('#frame').bounding_box()
+
+    page.p.mouse.move(box['x'] + box['width'] / 2, box['y'] + box['height'] / 4)
+    same(page.text('#readout'), '126, 63', 'in the middle, a quarter down')
+
+
+@test
+def an_earlier_answer_can_be_shown_again(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    page.ask('Find the red one', 'grounding')
+    first = page.drawn()
+
+    page.take(picture('table-05.png'))
+    page.ask('hold the cup', 'affordance')
+    check(page.drawn() != first, 'the second answer is drawn')
+
+    page.p.locator('.turn').first.get_by_role('button', name='Show on the picture').click()
+    same(page.drawn(), first, 'over the picture')
+    check('table-01' in page.text('#picture-name'), 'the first picture is there')
+
+
+@test
+def the_picture_with_marks_can_be_saved_if_the_server_drew_it(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    page.ask('Find the red one', 'grounding')
+
+    with page.p.expect_download() as saved:
+        page.p.get_by_role('link', name='Marked picture').click()
+
+    with open(saved.value.path(), 'rb') as file:
+        same(file.read(2), b'\xff\xd8', 'the first bytes of a JPEG')
+
+
+@test
+def a_new_chat_begins_with_nothing(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    page.ask('Find the red one', 'grounding')
+    old = page.p.evaluate('talk.session')
+
+    page.p.click('#new')
+    check(page.shown('#welcome') and page.shown('#empty'), 'the page is empty again')
+    same(page.p.locator('.turn, #overlay *').count(), 0, 'of the old conversation')
+
+    page.take(picture('table-01.png'))
+    page.ask('How many objects are on the table?', 'general')
+    check(page.p.evaluate('talk.session') != old, 'another session')
+
+
+@test
+def a_conversation_can_be_deleted_on_the_server(house):
+    server = house.demo()
+    page = house.open(server)
+    page.take(picture('table-01.png'))
+    page.ask('Find the red one', 'grounding')
+    path = '/api/history/' + page.p.evaluate('talk.session')
+
+    check(server.request(path), 'the server has the conversation')
+    page.p.click('#status')
+    page.p.click('#delete')
+    wait_for('it is gone', lambda: server.request(path) == {}, 10)
+    check(page.shown('#welcome'), 'the page begins anew')
+
+
+@test
+def a_reload_of_the_page_brings_the_conversation_back(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    page.ask('How many objects are on the table?', 'general')
+    answer = page.ask('Find the red one', 'grounding')
+    drawn = page.drawn()
+
+    page.p.reload()
+    page.wait('talk.turns.length === 2 && stage.picture.width')
+    same(page.answer(), answer, 'the last answer')
+    same(page.drawn(), drawn, 'over the picture')
+
+    page.ask('How many objects are on the table?', 'general')
+    same(page.p.evaluate('talk.turns.length'), 3, 'turns, with the next question')
+    same(page.note(), '', 'notes under it')

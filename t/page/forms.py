@@ -1,0 +1,131 @@
+"""
+What the page reads: coordinates in all the forms that the family writes, the
+events of a stream however they are cut, and texts that would like to be HTML.
+"""
+
+import json
+
+from house import picture
+from tap import check, same, test
+
+FORMS = [
+    # task, text, what is found: numbers of each mark
+    ('grounding', '[109, 180, 142, 214]', [[109, 180, 142, 214]]),
+    ('grounding', '[1,2,3,4] and [5, 6,7 , 8]', [[1, 2, 3, 4], [5, 6, 7, 8]]),
+    ('grounding', '[[1, 2, 3, 4], [5, 6, 7, 8]]', [[1, 2, 3, 4], [5, 6, 7, 8]]),
+    ('grounding', 'It is at (10, 20, 30, 40).', [[10, 20, 30, 40]]),
+    ('grounding', '109, 180, 142, 214', [[109, 180, 142, 214]]),
+    ('grounding', '[1.5, 2.25, 3, 4]', [[1.5, 2.25, 3, 4]]),
+    ('grounding', '```json\n[{"bbox_2d": [1, 2, 3, 4], "label": "cup"}]\n```', [[1, 2, 3, 4]]),
+    ('grounding', 'only points: (3, 4)', [[3, 4]]),
+    ('grounding', '[1, 2, 3]', []),
+    ('grounding', 'There is none.', []),
+    ('affordance', '[561, 205, 613, 284]', [[561, 205, 613, 284]]),
+    ('pointing', '[(376, 345), (369, 1197)]', [[376, 345], [369, 1197]]),
+    ('pointing', '(5, 6)', [[5, 6]]),
+    ('pointing', '[[5, 6], [7, 8]]', [[5, 6], [7, 8]]),
+    ('pointing', '[{"point_2d": [5, 6], "label": "a"}]', [[5, 6]]),
+    ('pointing', '[10, 20, 30, 60]', [[20, 40]]),
+    ('pointing', '5, 6', [[5, 6]]),
+    ('trajectory', '[(145, 123), (176, 120), (198, 78)]', [[145, 123], [176, 120], [198, 78]]),
+    ('trajectory', '[[145, 123], [176, 120]]', [[145, 123], [176, 120]]),
+    ('trajectory', '[145, 123, 176, 120]', [[145, 123], [176, 120]]),
+    ('trajectory', '145,123 then 176, 120', [[145, 123], [176, 120]]),
+    ('trajectory', '(145, 123)', []),
+    ('general', 'Between (3, 4) and [1, 2, 3, 4] there are 1,200 things.', []),
+    ('general', '{"bbox_2d": [1, 2, 3, 4], "label": "cup"}', [[1, 2, 3, 4]]),
+    ('general', '', []),
+    ('grounding', '[' * 5000 + ']' * 5000, []),
+    ('grounding', '[' + '9' * 400 + ', 1, 2, 3]', []),
+    ('pointing', '(1, 2)' * 1000, [[1, 2]] * 256),
+]
+
+LABELS = [
+    ('[{"bbox_2d": [1, 2, 3, 4], "label": "red cup"}]', 'red cup'),
+    ('[{"label": "a \\"b\\"", "bbox_2d": [1, 2, 3, 4]}]', 'a "b"'),
+    ('[{"label": "other"}, {"bbox_2d": [1, 2, 3, 4]}]', ''),
+    ('[1, 2, 3, 4]', ''),
+]
+
+STREAM = (': place 3\n\n'
+          'event: token\ndata: {"text":"naïve "}\n\n'
+          'event: token\r\ndata: {"text":"€\\n\\n"}\r\n\r\n'
+          ': place 0\n\n'
+          'event: answer\ndata: {"answer":"naïve €"}\n\n')
+
+
+@test
+def coordinates_are_read_in_every_form_that_the_family_writes(house):
+    page = house.open(house.demo())
+
+    for task, text, expected in FORMS:
+        found = page.p.evaluate('([task, text]) => findMarks(task, text).map((m) => m.at)',
+                                [task, text])
+        same(found, expected, f'{task} in {text[:80]!r}')
+
+
+@test
+def a_label_is_that_of_the_same_object(house):
+    page = house.open(house.demo())
+
+    for text, expected in LABELS:
+        found = page.p.evaluate('(text) => findMarks("grounding", text)[0].label', text)
+        same(found, expected, f'the label in {text}')
+
+
+@test
+def half_a_number_is_not_drawn_while_it_is_written(house):
+    page = house.open(house.demo())
+    text = '[(125, 197), (82, 120)]'
+    seen = page.p.evaluate('''(text) => [...text].map((_, i) =>
+        findMarks("pointing", text.slice(0, i + 1), false).map((m) => m.at).join(";"))''', text)
+
+    same(sorted(set(seen)), ['', '125,197', '125,197;82,120'], 'what is seen on the way')
+
+
+@test
+def events_are_read_however_the_network_cuts_them(house):
+    page = house.open(house.demo())
+
+    for size in (1, 2, 3, 7, 1000):
+        events = page.p.evaluate('''async ([text, size]) => {
+            const bytes = new TextEncoder().encode(text);
+            const body = new ReadableStream({ start(c) {
+                for (let i = 0; i < bytes.length; i += size) {
+                    c.enqueue(bytes.slice(i, i + size));
+                }
+                c.close();
+            } });
+            const out = [];
+            for await (const e of events(body)) {
+                out.push([e.name, e.comment, e.data]);
+            }
+            return out;
+        }''', [STREAM, size])
+
+        same([e[0] for e in events], ['message', 'token', 'token', 'message', 'answer'],
+             f'events in pieces of {size}')
+        same([e[1] for e in events], ['place 3', '', '', 'place 0', ''], 'comments')
+        same(json.loads(events[1][2])['text'], 'naïve ', 'a text beyond ASCII')
+        same(json.loads(events[2][2])['text'], '€\n\n', 'a text with line feeds')
+
+
+@test
+def texts_from_outside_never_become_html(house):
+    page = house.open(house.demo())
+    evil = '<img src=x onerror="document.title=1"><b>bold</b>'
+
+    page.p.set_input_files('#file', {'name': evil + '.png', 'mimeType': 'image/png',
+                                     'buffer': open(picture('table-01.png'), 'rb').read()})
+    page.wait('stage.picture && stage.picture.name')
+    page.p.evaluate('''(evil) => {
+        const plain = finish;
+        finish = (turn, answer) => plain(turn, { ...answer, answer: evil, thinking: evil });
+    }''', evil)
+    page.ask(evil, 'general')
+
+    same(page.answer(), evil, 'the answer')
+    same(page.p.locator('.turn img, .turn b, #stage b, #stage img:not(#image)').count(), 0,
+         'elements made of text')
+    same(page.p.title(), 'nginx-vlm', 'the title')
+    check(evil in page.text('#picture-name'), 'the name is there, as a text')

@@ -1,0 +1,175 @@
+"""
+The screenshots of docs/page.md.  Every run makes them in build/page/pictures/;
+`t/page/run -p` puts them into docs/pictures/, with a sum of the files of the
+page, so that pictures of an older page are found out.
+"""
+
+import glob
+import hashlib
+import os
+import shutil
+
+from PIL import Image
+
+from house import BUILD, ROOT, picture
+from tap import check, same, test
+
+PUBLISH = False                         # set by main.py
+
+MADE = os.path.join(BUILD, 'pictures')
+DOCS = os.path.join(ROOT, 'docs', 'pictures')
+SUM = os.path.join(DOCS, 'page.sha256')
+LIMIT = 1200 * 1024                     # bytes, of all together
+COLOURS = {'frame': 110, 'page': 56}
+MARKS = [(18, 194, 127), (255, 255, 255), (7, 117, 74), (62, 207, 142)]
+
+NAMES = ['start', 'general', 'grounding', 'pointing', 'affordance', 'trajectory', 'dark',
+         'server', 'loading', 'phone', 'phone-dark']
+
+
+def shoot(page, name):
+    """As seen, with the colours that matter."""
+
+    os.makedirs(MADE, exist_ok=True)
+    path = os.path.join(MADE, name + '.png')
+
+    page.p.mouse.move(1, 1)
+    page.wait('$("image").complete')
+    page.p.screenshot(path=path)
+
+    with Image.open(path) as image:
+        image = image.convert('RGB')
+
+    check(len(image.getcolors(1 << 24)) > 50, f'{name} shows something')
+    reduce(image, page.p.locator('#frame').bounding_box()).save(path, optimize=True)
+
+
+def reduce(image, frame):
+    """Few colours: some for the picture in the page, some for the page around it."""
+
+    page, colours = image.copy(), MARKS
+
+    if frame:
+        box = [round(frame['x']), round(frame['y']),
+               round(frame['x'] + frame['width']), round(frame['y'] + frame['height'])]
+        colours = colours + first_colours(image.crop(box), COLOURS['frame'])
+        page.paste(image.getpixel((2, 2)), box)
+
+    colours = colours + first_colours(page, COLOURS['page'])
+    palette = Image.new('P', (1, 1))
+    palette.putpalette([value for colour in colours for value in colour])
+
+    return image.quantize(palette=palette, dither=Image.Dither.NONE)
+
+
+def first_colours(image, n):
+    values = image.quantize(n).getpalette()[:3 * n]
+
+    return list(zip(values[::3], values[1::3], values[2::3]))
+
+
+def page_sum():
+    total = hashlib.sha256()
+
+    for path in sorted(glob.glob(os.path.join(ROOT, 'html', '*'))):
+        with open(path, 'rb') as file:
+            total.update(file.read())
+
+    return total.hexdigest()
+
+
+def desktop(house, **conf):
+    page = house.open(house.demo(), width=1080, height=660, **conf)
+    page.ready()
+
+    return page
+
+
+@test
+def screenshot_of_the_start(house):
+    shoot(desktop(house), 'start')
+
+
+@test
+def screenshots_of_each_task(house):
+    for name, task, file, question in (
+            ('general', 'general', 'table-07.png', 'How many cups are on the table?'),
+            ('grounding', 'grounding', 'table-02.png', 'where is the red ball?'),
+            ('pointing', 'pointing', 'table-07.png', 'Show me the yellow cup'),
+            ('affordance', 'affordance', 'table-05.png', 'hold the cup'),
+            ('trajectory', 'trajectory', 'table-08.png',
+             'put the white bowl next to the purple one')):
+        page = desktop(house)
+        page.take(picture(file))
+        page.ask(question, task)
+        shoot(page, name)
+
+
+@test
+def screenshot_of_a_conversation_in_the_dark(house):
+    page = desktop(house, dark=True)
+    page.take(picture('table-02.png'))
+    page.ask('How many objects are on the table?', 'general')
+    page.ask('is there a red bottle on the table?', 'general')
+    page.ask('move the red ball to the yellow ball', 'trajectory')
+    shoot(page, 'dark')
+
+
+@test
+def screenshot_of_what_the_server_tells(house):
+    page = desktop(house)
+    page.take(picture('table-02.png'))
+    page.ask('where is the red ball?', 'grounding')
+    page.p.click('#status')
+    page.has('#facts', 'tokens/s')
+    shoot(page, 'server')
+
+
+@test
+def screenshot_while_the_model_loads(house):
+    server = house.server('shot')
+    lock = server.lock()
+    server.start(ready=False)
+    page = house.open(server, width=1080, height=660)
+    page.take(picture('table-01.png'))
+    page.begin('Find the red ball', 'auto')
+    page.has('.turn .wait', 'The model is loading')
+    shoot(page, 'loading')
+    lock.close()
+    page.finished(60)
+
+
+@test
+def screenshots_of_a_phone_by_day_and_by_night(house):
+    for name, dark, task, file, question in (
+            ('phone', False, 'trajectory', 'table-08.png',
+             'put the white bowl next to the purple one'),
+            ('phone-dark', True, 'grounding', 'table-02.png', 'where is the red ball?')):
+        page = house.open(house.demo(), width=375, height=740, phone=True, dark=dark)
+        page.ready()
+        page.take(picture(file))
+        page.ask(question, task)
+        shoot(page, name)
+
+
+@test
+def the_pictures_in_the_docs_are_of_this_page(house):
+    made = [os.path.join(MADE, name + '.png') for name in NAMES]
+
+    if PUBLISH:
+        shutil.rmtree(DOCS, ignore_errors=True)
+        os.makedirs(DOCS)
+
+        for path in made:
+            shutil.copy(path, DOCS)
+
+        with open(SUM, 'w') as file:
+            file.write(page_sum() + '\n')
+
+    with open(SUM) as file:
+        same(file.read().strip(), page_sum(), 'sum of html/ (t/page/run -p makes them anew)')
+
+    there = glob.glob(os.path.join(DOCS, '*.png'))
+
+    same(sorted(os.path.basename(p)[:-4] for p in there), sorted(NAMES), 'pictures in docs')
+    check(sum(map(os.path.getsize, there)) < LIMIT, 'together they are small')

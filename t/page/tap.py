@@ -1,0 +1,86 @@
+"""
+Tests as functions whose names are sentences, told as TAP.
+
+A test that fails leaves what the page showed in build/page/failed/ and the
+others go on; what the page itself logged (an error of a script, a refusal by
+its own policy) fails the test during which it happened.
+"""
+
+import sys
+import time
+import traceback
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+class Wrong(Exception):
+    pass
+
+
+def check(truth, text):
+    if not truth:
+        raise Wrong(text)
+
+
+def same(got, expected, what):
+    check(got == expected, f'{what}: {got!r}, expected {expected!r}')
+
+
+def wait_for(what, function, seconds=30):
+    """Until the function gives something that counts; that is returned."""
+
+    end = time.monotonic() + seconds
+
+    while True:
+        value = function()
+
+        if value:
+            return value
+
+        check(time.monotonic() < end, f'after {seconds} s still not: {what}')
+        time.sleep(0.03)
+
+
+def run(tests, house):
+    print(f'1..{len(tests)}', flush=True)
+    failed = 0
+
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace('_', ' ')
+        start = time.monotonic()
+        error = attempt(function, house)
+        took = time.monotonic() - start
+
+        print('ok' if error is None else 'not ok', f'{number} - {name} # {took:.1f} s', flush=True)
+
+        if error:
+            failed += 1
+            print('\n'.join('# ' + line for line in error.splitlines()), flush=True)
+
+    return failed
+
+
+def attempt(function, house):
+    try:
+        function(house)
+        house.check_pages()
+        return None
+
+    except Wrong as wrong:
+        error = str(wrong)
+
+    except Exception as other:
+        ours = [f for f in traceback.extract_tb(other.__traceback__) if '/t/page/' in f.filename]
+        error = f'line {ours[-1].lineno} of {ours[-1].filename}: {str(other)[:400]}'
+
+    finally:
+        if sys.exc_info()[0] or 'error' in locals():
+            house.keep(function.__name__)
+        house.leave()
+
+    return error
