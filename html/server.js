@@ -212,7 +212,7 @@ function showServer() {
     };
     const facts = [
         ['Runs on', device],
-        ['Because', why],
+        ['Chosen', why],
         ['Answering now', queue && String(queue.running)],
         ['Waiting in line', queue && `${queue.waiting} of ${queue.limit}`],
         ['Conversations', sessions !== undefined && String(sessions)],
