@@ -116,8 +116,10 @@ TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O)/http \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/$(O)/ngx_http_vlm_module.so
 
 # Those files of the nginx side that need no nginx, and their tests.
+NGX_WORDS      = \<ngx_u\?int_t\|ngx_config.h\|ngx_core.h
+NGX_HEADERS    = $(notdir $(shell grep -ls '$(NGX_WORDS)' http/*.h))
 HTTP_PLAIN     = $(filter-out %_test.c %_fuzz.c,\
-                   $(shell grep -Lsw 'ngx_u\?int_t\|ngx_config.h\|"ngx_http_vlm.h"' http/*.c))
+                   $(shell grep -Ls -e '$(NGX_WORDS)' $(NGX_HEADERS:%=-e '"%"') http/*.c))
 HTTP_TESTS     = $(patsubst %.c,$(O)/%,$(wildcard http/*_test.c))
 HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson libutf8proc) -pthread
 
