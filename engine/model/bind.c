@@ -27,7 +27,7 @@ typedef struct {
     vlm_arena_t           *arena;      /* where the next weight goes */
     const vlm_progress_t  *progress;
     vlm_threads_t         *threads;    /* NULL: only place and check */
-    float                 *rows;       /* [threads][PANEL][K], grown as needed */
+    float                 *rows;       /* [threads][PANEL][K] on the host, grown as needed */
     uint64_t               rows_room;
     uint32_t               n_done, n_all;          /* matrices */
     vlm_err_t             *err;
@@ -121,9 +121,10 @@ read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 static void
 load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    float         *rows;
+    float          scale[PANEL], *rows;
     uint32_t       p, i, n, first, K;
     vlm_source_t  *s = arg;
+    vlm_model_t   *m = s->b->m;
     vlm_linear_t  *w = s->w;
 
     K = w->K;
@@ -138,12 +139,14 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
             /* In place: a row's int8 lies before the f32 that is read next. */
 
             for (i = 0; i < n; i++) {
-                w->scale[first + i] = vlm_quant_row(rows + (size_t) i * K, K,
-                                                    (int8_t *) rows + (size_t) i * K);
+                scale[i] = vlm_quant_row(rows + (size_t) i * K, K,
+                                         (int8_t *) rows + (size_t) i * K);
             }
+
+            m->ops->put(m->device, w->scale + first, scale, n * sizeof(float));
         }
 
-        s->b->m->ops->pack(s->b->m->device, w, first, n, rows);
+        m->ops->pack(m->device, w, first, n, rows);
     }
 }
 
@@ -192,8 +195,8 @@ static int
 bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
             const char (*names)[MAX_NAME], const uint32_t *sizes)
 {
-    float               *part;
-    uint32_t             i, j, n;
+    float               *part, *all;
+    uint32_t             i, j, n, at;
     uint64_t             dims[1];
     const vlm_tensor_t  *t;
 
@@ -204,17 +207,19 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
     }
 
     *to = vlm_place(b->arena, n, sizeof(float));
-    part = b->threads == NULL ? NULL : malloc((size_t) n * sizeof(float));
+    all = b->threads == NULL ? NULL : malloc((size_t) n * 2 * sizeof(float));
 
-    if (b->threads != NULL && part == NULL) {
+    if (b->threads != NULL && all == NULL) {
         return vlm_fail(b->err, VLM_EMEMORY, "no memory for %u floats", n);
     }
 
-    for (n = 0, i = 0; i < n_parts; i++) {
+    part = all == NULL ? NULL : all + n;
+
+    for (at = 0, i = 0; i < n_parts; i++) {
         dims[0] = sizes[i];
         t = vlm_checkpoint_find(b->c, names[i], dims, 1, b->err);
         if (t == NULL) {
-            free(part);
+            free(all);
             return -1;
         }
 
@@ -225,13 +230,17 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
         vlm_tensor_f32(t, 0, sizes[i], part);
 
         for (j = 0; j < sizes[i]; j++) {
-            (*to)[order == IN_TURN ? j * n_parts + i : n + j] = part[j];
+            all[order == IN_TURN ? j * n_parts + i : at + j] = part[j];
         }
 
-        n += sizes[i];
+        at += sizes[i];
     }
 
-    free(part);
+    if (b->threads != NULL) {
+        b->m->ops->put(b->m->device, *to, all, n * sizeof(float));
+    }
+
+    free(all);
 
     return 0;
 }
@@ -489,7 +498,7 @@ fold_patch_row(const vlm_config_t *c, const float *from, float *row, float *bias
 static int
 bind_patch(vlm_bind_t *b)
 {
-    float                      *from, *rows;
+    float                       bias[PANEL], *from, *rows;
     uint32_t                    e, first, n;
     uint64_t                    dims[5], row;
     vlm_linear_t               *w = &b->m->patch;
@@ -529,9 +538,10 @@ bind_patch(vlm_bind_t *b)
 
         for (e = 0; e < n; e++) {
             vlm_tensor_f32(t, (first + e) * row, row, from);
-            fold_patch_row(&b->m->config, from, rows + (size_t) e * w->K, &w->bias[first + e]);
+            fold_patch_row(&b->m->config, from, rows + (size_t) e * w->K, &bias[e]);
         }
 
+        b->m->ops->put(b->m->device, w->bias + first, bias, n * sizeof(float));
         b->m->ops->pack(b->m->device, w, first, n, rows);
     }
 

@@ -34,6 +34,9 @@ typedef struct {                       /* memory of one step; T up to VLM_SLICE,
     uint32_t    *seen;                 /* [slots][seen_words] bit per token of the sequence */
     uint32_t    *ids;                  /* batch arrays, see run/batch.c */
     vlm_pick_t  *pick;                 /* [R] */
+    float       *inv_freq;             /* [hd / 2]; these three as in vlm_model_t */
+    uint8_t     *axis;                 /* [hd / 2] */
+    float       *inv_freq_2d;          /* [dv / 4] */
     void        *scratch;              /* the operations' own */
 } vlm_text_work_t;
 

@@ -109,6 +109,9 @@ set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
 
     cell = v->merge * v->merge * v->hidden;
 
+    m->need.type = m->type;
+    m->need.heads = t->heads;
+    m->need.head_dim = t->head_dim;
     m->need.K = larger(larger(t->hidden, t->mlp), larger(t->heads * t->head_dim, cell));
     m->need.K = larger(m->need.K, larger(v->mlp, v->channels * v->patch * v->patch));
     m->need.qkv = larger((t->heads + 2 * t->kv_heads) * t->head_dim, 3 * v->hidden);
@@ -138,6 +141,9 @@ place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
     w->seen = vlm_place(a, vlm_mul(slots, m->seen_words), sizeof(uint32_t));
     w->ids = vlm_place(a, vlm_batch_words(VLM_SLICE, slots), sizeof(uint32_t));
     w->pick = vlm_place(a, slots, sizeof(vlm_pick_t));
+    w->inv_freq = vlm_place(a, t->head_dim / 2, sizeof(float));
+    w->axis = vlm_place(a, t->head_dim / 2, 1);
+    w->inv_freq_2d = vlm_place(a, m->config.vision.head_dim / 4, sizeof(float));
     w->scratch = vlm_place(a, ops->scratch_bytes(m->device, &m->need), 1);
 }
 
@@ -177,5 +183,14 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
 void
 vlm_model_ready(vlm_model_t *m)
 {
-    m->ops->set_scratch(m->device, &m->need, m->work.scratch);
+    uint32_t          half, quarter;
+    vlm_text_work_t  *w = &m->work;
+
+    half = m->config.text.head_dim / 2;
+    quarter = m->config.vision.head_dim / 4;
+
+    m->ops->set_scratch(m->device, &m->need, w->scratch);
+    m->ops->put(m->device, w->inv_freq, m->inv_freq, half * sizeof(float));
+    m->ops->put(m->device, w->axis, m->axis, half);
+    m->ops->put(m->device, w->inv_freq_2d, m->inv_freq_2d, quarter * sizeof(float));
 }

@@ -9,7 +9,7 @@ vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *d
     float               eps;
     uint32_t            i, T, heads;
     vlm_layer_t        *l;
-    vlm_rope_t          rope = { m->inv_freq, m->axis };
+    vlm_rope_t          rope = { m->work.inv_freq, m->work.axis };
     vlm_device_t       *d = m->device;
     const vlm_ops_t    *ops = m->ops;
     vlm_text_work_t    *w = &m->work;

@@ -37,10 +37,23 @@ vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p)
 }
 
 
+/* Patches of a window that no edge of the picture cuts. */
+static uint32_t
+longest_window(const vlm_vision_work_t *w, const vlm_vision_config_t *c)
+{
+    uint64_t  side;
+
+    side = vlm_mul(c->window, c->merge);
+
+    return vlm_mul(side, side) < w->n_patches ? (uint32_t) (side * side) : w->n_patches;
+}
+
+
 int
 vlm_vision_blocks(vlm_model_t *m, uint32_t n)
 {
     int                         full;
+    uint32_t                    longest;
     vlm_layer_t                *l;
     vlm_device_t               *d = m->device;
     const vlm_ops_t            *ops = m->ops;
@@ -50,11 +63,13 @@ vlm_vision_blocks(vlm_model_t *m, uint32_t n)
     for ( /* void */ ; n > 0 && w->next_block < c->depth; n--, w->next_block++) {
         l = &m->block[w->next_block];
         full = c->full[w->next_block];
+        longest = full ? w->n_patches : longest_window(w, c);
 
-        ops->qkv_2d(d, &l->qkv, w->x, l->norm1, c->norm_eps, m->inv_freq_2d, w->row, w->column,
+        ops->qkv_2d(d, &l->qkv, w->x, l->norm1, c->norm_eps, m->work.inv_freq_2d, w->row, w->column,
                     w->n_patches, c->heads, w->q, w->k, w->v);
         ops->attend_segments(d, w->q, w->k, w->v, full ? w->whole : w->border,
-                             full ? 1 : w->n_windows, c->heads, c->head_dim, w->o);
+                             full ? 1 : w->n_windows, w->n_patches, longest, c->heads,
+                             c->head_dim, w->o);
         ops->linear(d, &l->o, w->o, NULL, 0, w->n_patches, w->x);
 
         mlp(m, l);

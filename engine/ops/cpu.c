@@ -710,12 +710,14 @@ segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
 static void
 cpu_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v,
-                    const uint32_t *border, uint32_t n_segments, uint32_t heads,
-                    uint32_t head_dim, void *o)
+                    const uint32_t *border, uint32_t n_segments, uint32_t P, uint32_t longest,
+                    uint32_t heads, uint32_t head_dim, void *o)
 {
     vlm_segments_job_t  j = { d, { q, k, v, border, n_segments, heads, head_dim, o } };
 
-    vlm_threads_run(d->threads, border[n_segments] * heads, heads, segment_items, &j);
+    (void) longest;
+
+    vlm_threads_run(d->threads, P * heads, heads, segment_items, &j);
 }
 
 

@@ -88,7 +88,7 @@ open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
 {
     uint64_t     bytes;
     vlm_err_t    err = { VLM_OK, "" };
-    vlm_need_t   need = { 256, 512, ROOM, V, SLOTS };
+    vlm_need_t   need = { type, 256, 512, HEADS, HD, ROOM, V, SLOTS };
 
     memset(v, 0, sizeof(*v));
     v->d = vlm_cpu_open(ops, threads, &v->ops, &err);
@@ -242,7 +242,7 @@ run_vision(const device_t *v, vlm_type_t type, results_t *r)
     k = take(r, P * E);
     w = take(r, P * E);
     v->ops->qkv_2d(v->d, &qkv, pixels_x, ones, 1e-6f, inv_freq, row, column, P, E / DV, q, k, w);
-    v->ops->attend_segments(v->d, q, k, w, border, 4, E / DV, DV, take(r, P * E));
+    v->ops->attend_segments(v->d, q, k, w, border, 4, P, P, E / DV, DV, take(r, P * E));
 
     vlm_packed_close(&patch);
     vlm_packed_close(&qkv);

@@ -61,6 +61,7 @@ typedef struct {
 /* Rows of several sequences, one after the other; prefill and decode are the same form. */
 typedef struct {
     uint32_t           T, S, R;
+    uint32_t           max_rows, max_ctx;          /* of one sequence: rows here; and cached then */
     const uint32_t    *token;          /* [T] id */
     const uint32_t    *source;         /* [T] row of features, or VLM_NONE */
     const int32_t     *pos;            /* [3][T] time, row, column */
@@ -86,8 +87,10 @@ typedef struct {
 
 /* The longest of each kind that a model asks for: what an operation's own memory is sized by. */
 typedef struct {
+    vlm_type_t  type;                  /* of the linears */
     uint32_t  K;                       /* inputs of a linear */
     uint32_t  qkv;                     /* outputs of qkv and qkv_2d */
+    uint32_t  heads, head_dim;         /* of attend */
     uint32_t  keys;                    /* rows that one attends to: context, patches */
     uint32_t  vocab;
     uint32_t  rows;                    /* that want logits */
@@ -104,7 +107,8 @@ struct vlm_ops_s {
     void     *(*reserve)(vlm_device_t *d, uint64_t bytes, vlm_err_t *err);
     void      (*put)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
     void      (*get)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
-    /* Waits for all before it.  -1 and VLM_EDEVICE: the device is lost. */
+    /* Waits for all before it.  -1 and VLM_EDEVICE: the device is lost.  -1 and VLM_EMEMORY: what
+       was asked for since the last sync was not done, but the device goes on. */
     int       (*sync)(vlm_device_t *d, vlm_err_t *err);
     /* Until it is told NULL, the device may ask within long operations.  Once the answer is not 0
        it may leave them undone: what they were to write is worthless. */
@@ -158,10 +162,11 @@ struct vlm_ops_s {
                         float eps, const float *inv_freq, const uint32_t *row,
                         const uint32_t *column, uint32_t P, uint32_t heads, void *q, void *k,
                         void *v);
-    /* o act [P][E]: within each segment border[i] .. border[i + 1], all with all */
+    /* o act [P][E]: within each segment border[i] .. border[i + 1], all with all; the last border
+       is P, and no segment has more than `longest` rows */
     void      (*attend_segments)(vlm_device_t *d, const void *q, const void *k, const void *v,
-                                 const uint32_t *border, uint32_t n_segments, uint32_t heads,
-                                 uint32_t head_dim, void *o);
+                                 const uint32_t *border, uint32_t n_segments, uint32_t P,
+                                 uint32_t longest, uint32_t heads, uint32_t head_dim, void *o);
 };
 
 /*

@@ -108,7 +108,7 @@ void
 vlm_rows_put(vlm_rows_t *r, const vlm_ops_t *ops, vlm_device_t *d, uint32_t *ids, vlm_pick_t *pick,
              vlm_batch_t *b)
 {
-    uint32_t  axis;
+    uint32_t  axis, s, rows;
 
     for (axis = 1; axis < 3; axis++) {
         memmove(r->pos + (size_t) axis * r->T, r->pos + (size_t) axis * r->max_T,
@@ -121,6 +121,14 @@ vlm_rows_put(vlm_rows_t *r, const vlm_ops_t *ops, vlm_device_t *d, uint32_t *ids
     b->T = r->T;
     b->S = r->S;
     b->R = r->R;
+    b->max_rows = b->max_ctx = 0;
+
+    for (s = 0; s < r->S; s++) {
+        rows = r->start[s + 1] - r->start[s];
+        b->max_rows = rows > b->max_rows ? rows : b->max_rows;
+        b->max_ctx = r->n_ctx[s] + rows > b->max_ctx ? r->n_ctx[s] + rows : b->max_ctx;
+    }
+
     b->token = ids;
     b->source = ids + (r->source - r->ids);
     b->seq = ids + (r->seq - r->ids);
