@@ -1,0 +1,412 @@
+# RoboBrain's own page: what its React app asks, in its order, with the headers
+# that axios and a browser send when the page comes from another port.  Of the
+# demo model's answers the form is checked, not the words.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Fcntl qw(:flock);
+use File::Path ();
+use JSON::PP ();
+use Script;
+use Test::More;
+use Time::HiRes qw(time);
+use VLM;
+
+my $ORIGIN = 'http://localhost:3000';
+my $PICTURE = 'demo/pictures/table-01.png';
+
+my %BROWSER = (
+    'Connection'      => 'keep-alive',
+    'Origin'          => $ORIGIN,
+    'Referer'         => "$ORIGIN/",
+    'Accept'          => 'application/json, text/plain, */*',
+    'Accept-Encoding' => 'gzip, deflate, br, zstd',
+    'Accept-Language' => 'en-GB,en;q=0.9',
+    'Sec-Fetch-Dest'  => 'empty',
+    'Sec-Fetch-Mode'  => 'cors',
+    'Sec-Fetch-Site'  => 'same-site',
+    'User-Agent'      => 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 '
+                         . '(KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36',
+);
+
+
+# ---- start-up ----------------------------------------------------------------
+
+my $s = VLM->new(name => 'frontend', workers => 2,
+                 engine => 'thinking off; sampling temperature=0;');
+
+# Who holds the lock has the model; so it does not load until we let go.
+File::Path::make_path("$s->{dir}/store");
+open my $lock, '>', "$s->{dir}/store/live.lock" or die "live.lock: $!";
+flock $lock, LOCK_EX or die "live.lock: $!";
+
+$s->start;
+
+my $r = ask('GET', '/api/health');
+is($r->{code}, 200, 'the page looks for the server');
+is($r->{json}{status}, 'healthy', 'which is online while the model loads');
+ok(!$r->{json}{model_loaded}, 'as it still does');
+
+$r = ask('GET', '/api/tasks');
+is(join(' ', map { $_->{id} } @{ $r->{json}{tasks} }),
+   'auto general grounding affordance trajectory pointing', 'it lists the tasks');
+is(scalar(grep { length $_->{name} } @{ $r->{json}{tasks} }), 6, 'by name');
+
+# In a development build each effect runs twice.
+my ($session, $unused) = map { ask('POST', '/api/session') } 1, 2;
+is($session->{code}, 200, 'it has a session before the model is there');
+isnt($session->{json}{session_id}, $unused->{json}{session_id}, 'twice, two of them');
+$session = $session->{json}{session_id};
+
+my $file = upload($PICTURE);
+my $early = begin('POST', '/api/chat', question('general', 'How many objects are on the table?', $file));
+ok($s->busy(0, 1), 'a question waits for the model');
+ok(!$early->more(2.2), 'and is told nothing, for this page reads no stream');
+
+close $lock;
+
+$r = answered($early, 30);
+is($r->{code}, 200, 'it is answered when the model is there');
+like($r->{json}{answer}, qr/\S/, 'with words');
+ok($s->health->{model_loaded}, 'as it is now');
+
+
+# ---- simple mode -------------------------------------------------------------
+
+my $n = 2;
+
+for my $try (['general', 'What colour is the left bowl?'],
+             ['grounding', 'Find the red one'],
+             ['affordance', 'grasp the item closest to us'],
+             ['trajectory', 'move the red ball to the white bowl'],
+             ['pointing', 'identify the red items'],
+             ['auto', 'Where is the red ball?'])
+{
+    my ($task, $message) = @$try;
+
+    # The same picture again with every message, as the page does.
+    my $file = upload($PICTURE);
+    my $r = ask('POST', '/api/chat', question($task, $message, $file));
+
+    check_answer($r, $task, $n += 2);
+
+    if ($task eq 'general') {
+        my $title = ask('POST', '/api/generate-title', { message => $message });
+
+        is($title->{code}, 200, 'the conversation has a title');
+        like($title->{json}{title}, qr/^.{1,50}$/s, 'that fits into a list');
+    }
+}
+
+# A phone's picture: the page makes it smaller, into a JPEG with the old name.
+{
+    my $file = upload('t/fidelity/pictures/118x62.png', "IMG 0017 \xc3\xa4.heic");
+    like($file, qr/^[0-9a-f-]{36}_IMG_0017_a\.heic$/, 'a picture by another name');
+
+    my $r = ask('POST', '/api/chat', question('grounding', 'the cup', $file));
+    check_answer($r, 'grounding', $n += 2);
+}
+
+$r = ask('POST', '/api/chat', question('general', 'And now?', undef));
+check_answer($r, 'general', $n += 2);
+ok($r->{json}{context_used}, 'the session has its picture and its turns in mind');
+
+
+# ---- what goes wrong, and what the page shows ---------------------------------
+
+$r = ask('POST', '/api/chat', question('general', 'hi', 'never-uploaded.jpg'));
+is($r->{code}, 400, 'a picture that was never uploaded');
+is($r->{json}{error}, 'Image not found: never-uploaded.jpg', 'is named');
+
+{
+    my $file = upload('t/README.md', 'holiday.jpg');
+
+    $r = ask('POST', '/api/chat', question('general', 'hi', $file));
+    is($r->{code}, 400, 'a picture that is none');
+    like($r->{json}{error}, qr/^not a picture we read/, 'is told as such');
+}
+
+$r = ask('POST', '/api/session');
+is($r->{code}, 200, 'a new chat');
+
+{
+    my $new = { %{ question('grounding', 'the cup', undef) },
+                session_id => $r->{json}{session_id} };
+
+    $r = ask('POST', '/api/chat', $new);
+    is($r->{code}, 200, 'has no picture yet');
+    like($r->{json}{answer}, qr/^No image set\./, 'and says so where the page looks');
+
+    # One that its storage remembers, and no server has ever seen.
+    $new->{session_id} = 'b1946ac9-2492-4d23-a4d3-0c7bb8a0c1e5';
+    $new->{image} = upload($PICTURE);
+    check_answer(ask('POST', '/api/chat', $new), 'grounding', 2);
+}
+
+$r = ask('GET', "/api/history/$session");
+is(scalar @{ $r->{json} }, $n, 'all turns of the first are there');
+
+$r = ask('POST', "/api/session/$session/reset");
+is($r->{json}{status}, 'reset', 'a reset');
+$r = ask('DELETE', "/api/session/$session");
+is($r->{json}{status}, 'deleted', 'and an end');
+
+$r = ask('GET', '/api/nothing');
+is($r->{code}, 404, 'what is not there');
+ok(length $r->{json}{error}, 'is an error that the page can show');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+
+# ---- complex mode ------------------------------------------------------------
+
+my @plan = map { { step => $_->[0], task => $_->[1], prompt => $_->[2],
+                   description => "Do $_->[2]",
+                   use_previous => $_->[3] ? JSON::PP::true : JSON::PP::false } }
+           [1, 'grounding', 'find the mug'], [2, 'affordance', 'hold it', 1];
+
+my $model = Script::model('frontend',
+    twofold    => [JSON::PP->new->canonical->encode(\@plan)],
+    bounding   => ['[10, 20, 60, 50]'],
+    possible   => ['[12, 22, ', '30, 40]'],
+    Choose     => ['general'],
+    ''         => ['I see', ' a mug.']);
+
+$s = VLM->new(name => 'frontend', model => $model, workers => 2,
+              engine => 'thinking off;')->start->ready;
+$session = ask('POST', '/api/session')->{json}{session_id};
+
+# The older page has the server take the steps,
+{
+    my $file = upload($PICTURE);
+    my $r = ask('POST', '/api/pipeline', { session_id => $session,
+                                           message => 'a twofold task',
+                                           image => $file });
+
+    is($r->{code}, 200, 'complex mode');
+    is_deeply($r->{json}{pipeline}, \@plan, 'has a plan');
+    is(join(' ', map { $_->{success} ? "$_->{step}" : 'no' } @{ $r->{json}{steps} }),
+       '1 2', 'whose steps were taken');
+    is($r->{json}{final_answer},
+       "Step 1 (grounding): [10, 20, 60, 50]\n\nStep 2 (affordance): [12, 22, 30, 40]",
+       'and an answer');
+    check_picture($r->{json}{final_image});
+}
+
+# the newer one takes them itself, with words of its own around the second.
+{
+    my $r = ask('POST', '/api/decompose', { query => 'a twofold task' },
+                Accept => '*/*');
+
+    is($r->{code}, 200, 'the other complex mode');
+    is_deeply($r->{json}, { pipeline => \@plan, success => JSON::PP::true }, 'has a plan alone');
+
+    my $image = upload($PICTURE);
+    my $before = '';
+    my $turn = 4;
+
+    for my $step (@{ $r->{json}{pipeline} }) {
+        my $message = $step->{prompt};
+
+        $message = "[Previous conversation context]\nUser (Step 1 - grounding): "
+                   . "find the mug\nAssistant: $before\n(Coordinates detected: $before)\n\n"
+                   . "[Current query]\n$message"
+            if $step->{use_previous};
+
+        my $r = ask('POST', '/api/chat', question($step->{task}, $message, $image));
+
+        check_answer($r, $step->{task}, $turn += 2);
+        ($before, $image) = ($r->{json}{answer}, undef);
+    }
+
+    is($before, '[12, 22, 30, 40]', 'whose last step has an answer');
+}
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+
+# ---- a server that is not ready ----------------------------------------------
+
+my $broken = Script::model('frontend-broken', '' => ['words']);
+Script::write_file("$broken/tokenizer.json", '{}');
+
+$s = VLM->new(name => 'frontend', model => $broken, workers => 2)->start;
+
+ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }),
+   'a model that cannot be loaded');
+
+$r = ask('GET', '/api/health');
+isnt($r->{json}{status}, 'healthy', 'is told when the page starts');
+$r = ask('POST', '/api/session');
+is($r->{code}, 503, 'so it has no session');
+is($r->{json}{error}, 'Model not initialized', 'and knows why');
+
+for my $path (qw(/api/chat /api/pipeline)) {
+    $r = ask('POST', $path, question('general', 'hi', undef));
+    is($r->{code}, 503, "nor has a tab from before, at $path");
+    is($r->{json}{error}, 'Model not initialized', 'which can show this');
+}
+
+ok($s->stop, 'the server stops in time');
+
+done_testing();
+
+
+# ---- what the page sends -------------------------------------------------------
+
+sub question {
+    my ($task, $message, $image) = @_;
+
+    return { session_id => $session, message => $message, image => $image,
+             task => $task, enable_thinking => JSON::PP::false };
+}
+
+
+# One request of a browser: a preflight where it sends one, then the request, on
+# one connection.
+sub begin {
+    my ($method, $path, $body, %more) = @_;
+
+    my %headers = (%BROWSER, %more);
+    my $c;
+
+    # axios names the type of a body only if there is one.
+    $headers{'Content-Type'} ||= 'application/json' if ref $body;
+
+    if ($method eq 'DELETE' || ($headers{'Content-Type'} || '') =~ /json/) {
+        $c = $s->begin('OPTIONS', $path, undef, {
+            %BROWSER, Accept => '*/*',
+            'Access-Control-Request-Method' => $method,
+            ref $body ? ('Access-Control-Request-Headers' => 'content-type') : () });
+
+        check_preflight(answered($c, 10), $method, ref $body);
+    }
+
+    my $request = VLM::request_text($method, $path, $body, \%headers);
+
+    if ($c) {
+        $c->{raw} = '';
+        $c->{begun} = time;
+        $c->send($request);
+        return $c;
+    }
+
+    return $s->begin($method, $path, $body, \%headers);
+}
+
+sub ask {
+    my ($method, $path, @rest) = @_;
+
+    my $r = answered(begin($method, $path, @rest), 30);
+    my $h = $r->{headers};
+
+    my @wrong = grep { defined } (
+        ($h->{'access-control-allow-origin'} || '') eq $ORIGIN ? undef : 'the origin',
+        ($h->{vary} || '') =~ /\bOrigin\b/ ? undef : 'what it varies with',
+        ($h->{'content-type'} || '') eq 'application/json' ? undef : 'its type',
+        defined $r->{json} ? undef : 'JSON',
+        $r->{json} && $r->{code} >= 400 && !$r->{json}{error} ? 'an error' : undef,
+    );
+
+    ok(!@wrong, "$method $path is for the page to read") or diag("without: @wrong");
+
+    return $r;
+}
+
+# A browser's connection stays open.
+sub answered {
+    my ($c, $seconds) = @_;
+
+    my $end = time + $seconds;
+
+    $c->more($end - time) until $c->done || $c->response->{whole} || time >= $end;
+
+    my $r = $c->response;
+
+    ok($r->{whole}, 'an answer is whole') or diag($r->{raw});
+
+    return $r;
+}
+
+# The picker of the chat: whatever the bytes are, their type is image/jpeg.
+sub upload {
+    my ($path, $name) = @_;
+
+    my $boundary = '----WebKitFormBoundary7MA4YWxkTrZu0gW';
+    my $data = Script::read_file($path);
+
+    ($name) = $path =~ m{([^/]+)$} unless defined $name;
+
+    my $r = ask('POST', '/api/upload',
+                "--$boundary\r\nContent-Disposition: form-data; name=\"file\"; "
+                . "filename=\"$name\"\r\nContent-Type: image/jpeg\r\n\r\n"
+                . "$data\r\n--$boundary--\r\n",
+                'Content-Type' => "multipart/form-data; boundary=$boundary");
+
+    is($r->{code}, 200, 'an upload');
+
+    return $r->{json}{filename};
+}
+
+
+# ---- what it reads ---------------------------------------------------------------
+
+sub check_preflight {
+    my ($r, $method, $body) = @_;
+
+    my $h = $r->{headers};
+
+    ok($r->{code} eq '200' && $r->{body} eq ''
+       && ($h->{'access-control-allow-origin'} || '') eq $ORIGIN
+       && ($h->{'access-control-allow-methods'} || '') =~ /\b$method\b/
+       && (!$body || ($h->{'access-control-allow-headers'} || '') =~ /content-type/i),
+       "a preflight of a $method") or diag($r->{raw});
+}
+
+sub check_answer {
+    my ($r, $task, $turn) = @_;
+
+    my $json = $r->{json} || {};
+    my $auto = $task eq 'auto';
+
+    is($r->{code}, 200, "$task: an answer");
+    ok(defined $json->{answer} && !ref $json->{answer}
+       && defined $json->{thinking} && !ref $json->{thinking}, 'in texts');
+    is($json->{turn_number}, $turn, 'of this turn');
+    is($json->{task_source}, $auto ? 'auto' : undef, 'whose task was chosen or found');
+
+    if ($auto) {
+        $task = $json->{task};
+        like($task, qr/^(?:general|grounding|affordance|trajectory|pointing)$/, 'one of five');
+
+    } else {
+        is($json->{task}, $task, 'as asked for');
+    }
+
+    if ($task eq 'general') {
+        is($json->{output_image}, undef, 'without a picture');
+
+    } else {
+        check_picture($json->{output_image});
+    }
+}
+
+# <img src>: without an Origin.
+sub check_picture {
+    my ($url) = @_;
+
+    like($url, qr{^/result/[^/]+$}, 'with a picture');
+
+    my $r = answered($s->begin('GET', $url, undef,
+                               { Connection => 'keep-alive',
+                                 Accept => 'image/avif,image/webp,*/*;q=0.8',
+                                 'Sec-Fetch-Dest' => 'image',
+                                 'Sec-Fetch-Mode' => 'no-cors' }), 10);
+
+    is($r->{code}, 200, 'that is there');
+    like($r->{headers}{'content-type'}, qr{^image/}, 'as one');
+}
