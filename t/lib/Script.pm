@@ -33,6 +33,10 @@ my $JSON = JSON::PP->new->canonical;
 my $HEAD = 128;             # numbers of an attention head
 my $VISION = 32;            # numbers of a picture's patch
 
+# Rows of the MLP, which does nothing: some thousand of them make a token take a
+# millisecond or two.
+our $MLP = 16;
+
 
 sub model {
     my ($name, @answers) = @_;
@@ -207,7 +211,7 @@ sub config {
         model_type => 'qwen2_5_vl',
         hidden_act => 'silu',
         hidden_size => $heads * $HEAD,
-        intermediate_size => 16,
+        intermediate_size => $MLP,
         num_hidden_layers => 1,
         num_attention_heads => $heads,
         num_key_value_heads => $heads,
@@ -288,9 +292,9 @@ sub tensors {
         ["$l.self_attn.v_proj.weight", [$D, $D], \@ones],
         ["$l.self_attn.v_proj.bias", [$D], []],
         ["$l.self_attn.o_proj.weight", [$D, $D], \@mean],
-        ["$l.mlp.gate_proj.weight", [16, $D], []],
-        ["$l.mlp.up_proj.weight", [16, $D], []],
-        ["$l.mlp.down_proj.weight", [$D, 16], []],
+        ["$l.mlp.gate_proj.weight", [$MLP, $D], []],
+        ["$l.mlp.up_proj.weight", [$MLP, $D], []],
+        ["$l.mlp.down_proj.weight", [$D, $MLP], []],
 
         ['visual.patch_embed.proj.weight', [$E, 3, 2, 14, 14], []],
         ["$v.norm1.weight", [$E], 'ones'],

@@ -1,0 +1,216 @@
+# What the model is asked on a request's behalf does not hold the engine
+# against others: a pipeline's steps wait like anybody, a title never does.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Script;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $PICTURE = 't/fidelity/pictures/40x30.png';
+
+sub step {
+    my ($n, $prompt) = @_;
+
+    return { step => $n, task => 'general', prompt => $prompt,
+             description => '', use_previous => JSON::PP::false };
+}
+
+# A step takes some tenths of a second, an answer with "occupied" in its question
+# as long as it may.
+$Script::MLP = 8192;
+
+my $model = Script::model('turns',
+    errand => [JSON::PP->new->encode([map { step($_, "a long step $_") } 1 .. 3])],
+    long   => ['Step', map { " $_" } 1 .. 100],
+    occupied => ['On', ' and', ' on', undef],
+    Choose => ['general'],
+    Name   => ['A title'],
+    ''     => ['short']);
+
+my $engine = 'thinking off; weights f32; threads 1; max_tokens 3500; context 6k;';
+
+
+# ---- a pipeline among others ------------------------------------------------
+
+for my $slots (1, 2) {
+    my $s = VLM->new(name => "tasks$slots", model => $model, workers => 2,
+                     engine => "$engine slots $slots;")->start->ready;
+    my $picture = $s->upload($PICTURE);
+
+    my @occupied = map { occupy($s, $picture, $_) } 2 .. $slots;
+
+    my $pipeline = begin_pipeline($s, 'p', $picture);
+
+    ok($s->busy($slots), "$slots: the pipeline runs");
+
+    my $same = $s->begin_chat('p', 'the same', image => $picture);
+    my $other = $s->begin_chat('q', 'another', image => $picture);
+
+    my ($p, $a, $b) = $s->end_all(60, $pipeline, $same, $other);
+
+    is($p->{code}, 200, 'it is answered');
+    is(scalar @{ $p->{json}{steps} }, 3, 'all steps are');
+    is($p->{json}{success}, JSON::PP::true, 'well');
+    is($b->{json}{answer}, 'short', 'so is who came in between');
+    cmp_ok($b->{seconds}, '<', $p->{seconds}, 'and sooner');
+
+    my @times = answered($s, 'p');
+
+    is(scalar @times, 4, 'all turns are stored');
+    cmp_ok((answered($s, 'q'))[0], 'lt', $times[1],
+           'whoever came in between is before the second step');
+    like($a->{json}{answer}, qr/^Step 1 2 /, 'the same session has the steps in mind');
+    is($a->{json}{turn_number}, 8, 'after the last step');
+
+    $_->leave for @occupied;
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- one deadline for all, and a client that leaves --------------------------
+
+{
+    my $s = VLM->new(VLM::slow(name => 'deadline', engine => 'slots 1; timeout 2s;'))
+               ->start->ready;
+    my $picture = $s->upload($PICTURE);
+
+    my $r = begin_pipeline($s, 'p', $picture)->end;
+
+    is($r->{code}, 504, 'a pipeline has one deadline');
+    like($r->{json}{error} || '', qr/\b2 seconds\b/, 'and says which');
+    cmp_ok($r->{seconds}, '<', 6, 'whatever its steps are');
+
+    my $gone = begin_pipeline($s, 'p', $picture);
+
+    ok($s->busy(1, 0), 'another runs');
+    $gone->leave;
+    ok($s->busy(0, 0), 'and its slot is free when its client leaves');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+# Also while it waits for its next step: whoever has come in between does not end
+# before that.
+{
+    my $s = VLM->new(name => 'between', model => $model,
+                     engine => "$engine slots 1; timeout 3s;")->start->ready;
+    my $picture = $s->upload($PICTURE);
+    my $pipeline = begin_pipeline($s, 'p', $picture);
+
+    ok($s->busy(1, 0), 'a pipeline runs');
+
+    my $occupied = $s->begin_chat('o', 'an occupied slot', image => $picture);
+    my ($p, $o) = $s->end_all(30, $pipeline, $occupied);
+
+    is($p->{code}, 504, 'it has its deadline while it waits');
+    is($o->{code}, 504, 'as has who came in between');
+    cmp_ok($p->{seconds}, '<', $o->{seconds}, 'later');
+    ok($s->busy(0, 0), 'nothing is left of them');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- titles ------------------------------------------------------------------
+
+{
+    my $s = VLM->new(VLM::slow(name => 'titles', workers => 2,
+                               engine => 'slots 1; queue 1;'))->start;
+
+    is(title($s), 'Where is the', 'a title is there before the model is');
+    isnt($s->health->{state}, 'ready', 'indeed');
+
+    $s->ready;
+
+    my $picture = $s->upload($PICTURE);
+    my $running = $s->begin_chat('a', 'count', image => $picture);
+
+    ok($s->busy(1, 0), 'the slot is taken');
+    is(title($s), 'Where is the', 'a title does not wait for it');
+
+    my $waiting = $s->begin_chat('b', 'count', image => $picture);
+
+    ok($s->busy(1, 1), 'the line is full');
+    is(title($s), 'Where is the', 'a title needs no place in it') for 1 .. 4;
+
+    $_->leave for $running, $waiting;
+    ok($s->busy(0, 0), 'all have left');
+
+    # Of either worker's: this model says something, whatever it is.
+    isnt(title($s), 'Where is the', 'the model is asked if it is free') for 1 .. 4;
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+{
+    my $broken = Script::model('broken', '' => ['words']);
+
+    Script::write_file("$broken/tokenizer.json", '{}');
+
+    my $s = VLM->new(name => 'broken', model => $broken, workers => 2)->start;
+
+    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }),
+       'a model that cannot be loaded');
+    is(title($s), 'Where is the', 'has titles all the same') for 1 .. 4;
+
+    my $r = begin_pipeline($s, 'p', undef)->end;
+
+    is($r->{code}, 503, 'but no pipelines');
+    is($r->{json}{error}, 'Model not initialized', 'and says why');
+
+    ok($s->stop, 'the server stops in time');
+}
+
+done_testing();
+
+
+sub begin_pipeline {
+    my ($s, $session, $picture) = @_;
+
+    return $s->begin('POST', '/api/pipeline',
+                     { session_id => $session, image => $picture,
+                       message => 'run an errand' });
+}
+
+
+# Somebody whose answer takes as long as an answer can.
+sub occupy {
+    my ($s, $picture, $n) = @_;
+
+    my $r = $s->begin_chat("occupied$n", 'an occupied slot', image => $picture);
+
+    ok($s->busy($n - 1), 'a slot is occupied');
+
+    return $r;
+}
+
+
+# When the answers of a session were stored.
+sub answered {
+    my ($s, $session) = @_;
+
+    return map { $_->{timestamp} } grep { $_->{role} eq 'assistant' }
+           @{ $s->get("/api/history/$session")->{json} };
+}
+
+
+sub title {
+    my ($s) = @_;
+
+    my $start = time;
+    my $r = $s->post('/api/generate-title', { message => 'Where is the mug?' });
+
+    return "$r->{code}" if $r->{code} ne '200';
+    return 'late' if time - $start > 10;
+    return $r->{json}{title};
+}
