@@ -3,6 +3,7 @@
 # make test        everything that is checked, in at most ten minutes on two cores
 # make test-asan   the same under AddressSanitizer and UBSan
 # make test-page   the web page, in Debian's Chromium
+# make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make demo-eval   asks the demo model the questions that it was trained for
 # make bench       what is measured; on an idle machine
 # make fidelity    computes the reference again with transformers and compares
@@ -159,6 +160,9 @@ suites-asan:
 test-page: module tools | deps-page
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-page -n page page
 
+test-clients: module tools | deps-test
+	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-clients -n clients clients
+
 fidelity: test-programs build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
 
@@ -214,4 +218,4 @@ clean:
 .PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests \
         fixtures checkpoints \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page test-page clean
+        deps-page test-page test-clients clean

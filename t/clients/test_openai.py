@@ -1,0 +1,419 @@
+"""
+PyPI's openai.  What a client does with an answer is the test: its own types
+have read it, its own exceptions have been raised.
+"""
+
+import asyncio
+import json
+import os
+import time
+
+import httpx
+import openai
+
+from server import MODEL, PICTURE, ROOT, SLOW, SMALL, URL, data_url, line, raises, until
+from tap import test
+
+# A refusal is looked at as it comes: no second try.
+c = openai.OpenAI(base_url=URL + '/v1', api_key='none', max_retries=0, timeout=60)
+slow = openai.OpenAI(base_url=SLOW + '/v1', api_key='none', max_retries=0, timeout=60)
+
+ASK = [{'role': 'user', 'content': 'How many objects are on the table?'}]
+
+
+def chat(messages=ASK, client=c, **fields):
+    return client.chat.completions.create(model=MODEL, messages=messages, **({'max_tokens': 12} | fields))
+
+
+def said(messages=ASK, **fields):
+    return chat(messages, **fields).choices[0].message.content
+
+
+def about(*parts):
+    """A message of texts and of pictures, which are paths."""
+
+    return [{'role': 'user', 'content': [
+        {'type': 'image_url', 'image_url': {'url': data_url(p)}} if p.startswith('/') else {'type': 'text', 'text': p}
+        for p in parts]}]
+
+
+def joined(stream):
+    """The text of a stream, how it ended, and its usage."""
+
+    text, finish, usage = '', None, None
+
+    for event in stream:
+        usage = event.usage or usage
+
+        for choice in event.choices:
+            assert finish is None, 'something came after the end'
+            text += choice.delta.content or ''
+            finish = choice.finish_reason
+
+    return text, finish, usage
+
+
+@test
+def a_chat():
+    r = chat()
+    assert r.object == 'chat.completion' and r.id.startswith('chatcmpl-') and r.model == MODEL
+    assert abs(r.created - time.time()) < 60 and r.system_fingerprint
+    (choice,) = r.choices
+    assert choice.index == 0 and choice.message.role == 'assistant' and choice.message.content
+    assert choice.message.refusal is None and choice.message.tool_calls is None
+    assert choice.finish_reason in ('stop', 'length')
+
+
+@test
+def usage_adds_up_and_pictures_are_tokens_of_the_prompt():
+    text, picture = chat().usage, chat(about(ASK[0]['content'], PICTURE)).usage
+    for u in (text, picture):
+        assert u.total_tokens == u.prompt_tokens + u.completion_tokens and 0 < u.completion_tokens <= 12
+    assert picture.prompt_tokens > text.prompt_tokens + 10, (picture, text)
+
+
+@test
+def the_demo_model_counts_what_is_in_a_picture():
+    assert said(about(PICTURE, ASK[0]['content'])).strip().strip('.').isdigit()
+
+
+@test
+def a_stream_is_the_same_as_the_whole():
+    whole = chat(about(PICTURE, 'Where is it?'))
+    text, finish, usage = joined(chat(about(PICTURE, 'Where is it?'), stream=True,
+                                      stream_options={'include_usage': True}))
+    assert (text, finish) == (whole.choices[0].message.content, whole.choices[0].finish_reason)
+    assert usage == whole.usage, (usage, whole.usage)
+
+
+@test
+def a_stream_without_usage_has_none():
+    events = list(chat(stream=True))
+    assert all(e.usage is None for e in events) and len({e.id for e in events}) == 1
+    assert events[0].choices[0].delta.role == 'assistant'
+    assert events[-1].choices[0].finish_reason in ('stop', 'length')
+
+
+@test
+def the_package_s_own_collector_of_a_stream():
+    with c.chat.completions.stream(model=MODEL, messages=ASK, max_tokens=12) as stream:
+        kinds = {event.type for event in stream}
+        final = stream.get_final_completion()
+    assert {'chunk', 'content.delta', 'content.done'} <= kinds, kinds
+    assert final.choices[0].message.content == said()
+
+
+@test
+def several_pictures_in_any_turn():
+    one = chat(about(SMALL, 'What is it?'))
+    two = chat(about(SMALL, SMALL, 'What is it?'))
+    turn = about(SMALL, 'What is it?') + [{'role': 'assistant', 'content': 'A cup.'}] + about(SMALL, 'And this?')
+    assert two.usage.prompt_tokens > one.usage.prompt_tokens and chat(turn).usage.prompt_tokens > two.usage.prompt_tokens
+
+
+@test
+def a_conversation_with_the_answer_as_it_came():
+    first = chat()
+    more = chat(ASK + [first.choices[0].message, {'role': 'user', 'content': 'Why?'}])
+    assert more.usage.prompt_tokens > first.usage.prompt_tokens + first.usage.completion_tokens
+
+
+@test
+def system_and_developer_are_the_same():
+    r = [chat([{'role': role, 'content': 'Be short.'}] + ASK) for role in ('system', 'developer')]
+    assert r[0].usage == r[1].usage and r[0].choices[0].message.content == r[1].choices[0].message.content
+
+
+@test
+def a_completion():
+    r = c.completions.create(model=MODEL, prompt='The table has', max_tokens=8, logprobs=2)
+    assert r.object == 'text_completion' and r.id.startswith('cmpl-') and r.usage.completion_tokens <= 8
+    p = r.choices[0].logprobs
+    assert len(p.tokens) == len(p.token_logprobs) == len(p.top_logprobs) == len(p.text_offset) == r.usage.completion_tokens
+    parts = list(c.completions.create(model=MODEL, prompt='The table has', max_tokens=8, stream=True))
+    assert ''.join(x.choices[0].text for x in parts if x.choices) == r.choices[0].text
+
+
+def never_ends():
+    """A bias against the ids that end an answer of the demo model."""
+
+    with open(os.path.join(ROOT, 'demo/model/generation_config.json')) as file:
+        ends = json.load(file)['eos_token_id']
+
+    return {str(i): -100 for i in (ends if isinstance(ends, list) else [ends])}
+
+
+@test
+def max_tokens_under_both_its_names():
+    sampling = dict(temperature=2, logit_bias=never_ends(), seed=1)
+    assert chat(max_tokens=3, **sampling).usage.completion_tokens == 3
+    assert chat(max_tokens=openai.NOT_GIVEN, max_completion_tokens=4, **sampling).usage.completion_tokens == 4
+    r = chat(max_tokens=9, max_completion_tokens=5, **sampling)
+    assert r.usage.completion_tokens == 5 and r.choices[0].finish_reason == 'length'
+
+
+@test
+def a_stop_string_ends_the_text_before_it():
+    whole = said(temperature=0)
+    stop = whole[len(whole) // 2]
+    r = chat(temperature=0, stop=[stop])
+    assert r.choices[0].message.content == whole[:whole.index(stop)] and r.choices[0].finish_reason == 'stop'
+    assert joined(chat(temperature=0, stop=stop, stream=True))[:2] == (r.choices[0].message.content, 'stop')
+
+
+@test
+def a_seed_makes_an_answer_come_again():
+    hot = dict(temperature=2, top_p=1, max_tokens=20)
+    a, b, other = (said(seed=s, **hot) for s in (7, 7, 8))
+    assert a == b != other, (a, b, other)
+
+
+@test
+def penalties_and_bias():
+    assert said(frequency_penalty=1.5, presence_penalty=-0.5, top_p=0.9) is not None
+    for bias, same in ((100, True), (-100, False)):
+        r = chat(logit_bias={'65': bias}, logprobs=True, max_tokens=4)
+        texts = {t.token for t in r.choices[0].logprobs.content}
+        assert (texts == {'b'}) == same, texts
+
+
+@test
+def log_probabilities():
+    r = chat(logprobs=True, top_logprobs=3, temperature=0)
+    tokens = r.choices[0].logprobs.content
+    assert len(tokens) == r.usage.completion_tokens
+    for t in tokens:
+        assert t.logprob <= 0 and len(t.top_logprobs) == 3 and t.top_logprobs[0].token == t.token
+        assert t.top_logprobs[0].logprob >= t.top_logprobs[2].logprob
+    text = b''.join(bytes(t.bytes) for t in tokens).decode()
+    assert text.startswith(r.choices[0].message.content)
+    parts = [t for e in chat(logprobs=True, top_logprobs=3, temperature=0, stream=True)
+             for x in e.choices if x.logprobs for t in x.logprobs.content]
+    assert [t.model_dump() for t in parts] == [t.model_dump() for t in tokens]
+
+
+@test
+def json_mode():
+    r = chat(response_format={'type': 'json_object'}, temperature=1.5, max_tokens=40)
+    assert isinstance(json.loads(r.choices[0].message.content), dict) and r.choices[0].finish_reason == 'stop'
+    text, _, _ = joined(chat(response_format={'type': 'json_object'}, temperature=1.5, max_tokens=40, stream=True))
+    assert isinstance(json.loads(text), dict)
+
+
+@test
+def a_schema_is_said_to_be_not_there_yet():
+    schema = {'type': 'json_schema', 'json_schema': {'name': 'box', 'schema': {'type': 'object'}}}
+    with raises(openai.BadRequestError, code='unsupported_value', param='response_format.type', message='not there yet'):
+        chat(response_format=schema)
+
+
+@test
+def the_package_s_own_way_to_ask_for_a_type():
+    from pydantic import BaseModel
+
+    class Box(BaseModel):
+        x: int
+
+    with raises(openai.BadRequestError, code='unsupported_value', param='response_format.type'):
+        c.chat.completions.parse(model=MODEL, messages=ASK, response_format=Box)
+
+
+@test
+def tools_are_refused():
+    tool = {'type': 'function', 'function': {'name': 'add', 'parameters': {'type': 'object', 'properties': {}}}}
+    with raises(openai.BadRequestError, code='unsupported_parameter', param='tools'):
+        chat(tools=[tool])
+    with raises(openai.BadRequestError, code='unsupported_value', param='messages.1.role'):
+        chat(ASK + [{'role': 'tool', 'tool_call_id': 'x', 'content': '4'}])
+    assert said(tools=[], tool_choice='none')
+
+
+@test
+def one_answer_a_request():
+    with raises(openai.BadRequestError, code='unsupported_value', param='n'):
+        chat(n=2)
+    assert said(n=1)
+
+
+@test
+def a_picture_by_address_is_not_fetched():
+    for url in ('https://example.com/cat.jpg', 'http://127.0.0.1/cat.jpg', 'file:///etc/passwd'):
+        with raises(openai.BadRequestError, code='image_url_not_supported', param='messages.0.content.0',
+                    message='fetches nothing'):
+            chat([{'role': 'user', 'content': [{'type': 'image_url', 'image_url': {'url': url}}]}])
+
+
+@test
+def a_picture_that_is_none():
+    with raises(openai.BadRequestError, param='messages.0.content.0'):
+        chat([{'role': 'user', 'content': [
+            {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,aGVsbG8='}}]}])
+
+
+@test
+def wrong_types_are_named():
+    for field, value in (('temperature', 'hot'), ('temperature', 3), ('top_p', -1), ('max_tokens', 0), ('seed', 1.5),
+                         ('stop', 7), ('logit_bias', [1]), ('presence_penalty', 9), ('stream_options', 1)):
+        with raises(openai.BadRequestError, param=field):
+            chat(extra_body={field: value}, **({'max_tokens': 5} if field != 'max_tokens' else {}))
+
+
+@test
+def fields_that_nobody_knows_are_ignored():
+    assert said(user='me', store=False, metadata={'a': 'b'}, service_tier='auto', parallel_tool_calls=False,
+                extra_body={'something': 'new'})
+
+
+@test
+def a_prompt_that_is_too_long():
+    with raises(openai.BadRequestError, code='context_length_exceeded', param='messages'):
+        chat([{'role': 'user', 'content': 'word ' * 50000}])
+
+
+@test
+def a_body_that_is_too_large():
+    with raises(openai.APIStatusError, status_code=413, code='content_too_large'):
+        chat([{'role': 'user', 'content': 'x' * (65 << 20)}])
+
+
+@test
+def models():
+    names = [m.id for m in c.models.list()]
+    assert names == [MODEL, 'robobrain'], names
+    m = c.models.retrieve('robobrain')
+    assert m.object == 'model' and m.id == 'robobrain' and m.created > 0 and m.owned_by
+    with raises(openai.NotFoundError, code='model_not_found', param='model', message=MODEL):
+        c.models.retrieve('nobody')
+    with raises(openai.NotFoundError, code='model_not_found', param='model', message=MODEL):
+        c.chat.completions.create(model='nobody', messages=ASK)
+    assert c.chat.completions.create(model='robobrain', messages=ASK, max_tokens=2).model == 'robobrain'
+
+
+@test
+def what_this_server_does_not_have():
+    for call in (lambda: c.embeddings.create(model=MODEL, input='hi'),
+                 lambda: c.responses.create(model=MODEL, input='hi'),
+                 lambda: c.images.generate(model=MODEL, prompt='hi'),
+                 lambda: c.files.list()):
+        with raises(openai.NotFoundError, type='invalid_request_error'):
+            call()
+
+
+@test
+def keys_that_nginx_refuses():
+    with raises(openai.AuthenticationError, status_code=401, code='invalid_api_key'):
+        chat(client=c.with_options(api_key='wrong'))
+    with raises(openai.PermissionDeniedError, status_code=403, code='permission_denied'):
+        chat(client=c.with_options(api_key='poor'))
+
+
+def begin(client=slow):
+    """An answer that has begun, and goes on until it is closed."""
+
+    stream = chat(client=client, stream=True, max_tokens=3500)
+
+    while not next(stream).choices[0].delta.content:
+        pass
+
+    return stream
+
+
+@test
+def closing_a_stream_frees_the_slot():
+    until(0, 0)
+    for _ in range(3):
+        stream = begin()
+        assert line(SLOW) == (1, 0)
+        stream.close()
+        until(0, 0, seconds=3)
+
+
+@test
+def leaving_its_block_closes_a_stream():
+    with begin():
+        assert line(SLOW) == (1, 0)
+    until(0, 0, seconds=3)
+
+
+@test
+def a_client_that_has_no_more_time_frees_the_slot():
+    with raises(openai.APITimeoutError):
+        chat(client=slow.with_options(timeout=1), max_tokens=3500)
+    until(0, 0, seconds=3)
+
+
+@test
+def a_client_that_leaves_the_line():
+    with begin():
+        with raises(openai.APITimeoutError):
+            chat(client=slow.with_options(timeout=httpx.Timeout(1)))
+        until(1, 0)
+    until(0, 0, seconds=3)
+
+
+@test
+def a_cancelled_task_frees_the_slot():
+    async def go():
+        async with openai.AsyncOpenAI(base_url=SLOW + '/v1', api_key='none', max_retries=0) as a:
+            task = asyncio.create_task(a.chat.completions.create(model=MODEL, messages=ASK, max_tokens=3500))
+            while line(SLOW) != (1, 0):
+                await asyncio.sleep(0.05)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(go())
+    until(0, 0, seconds=3)
+
+
+@test
+def a_line_that_is_full_is_tried_again_by_the_client_itself():
+    async def go():
+        async with openai.AsyncOpenAI(base_url=SLOW + '/v1', api_key='none', max_retries=0) as a:
+            first = begin()
+            second = asyncio.create_task(a.chat.completions.create(model=MODEL, messages=ASK, max_tokens=1))
+            while line(SLOW) != (1, 1):
+                await asyncio.sleep(0.05)
+            with raises(openai.RateLimitError, status_code=429, code='queue_full'):
+                await a.chat.completions.create(model=MODEL, messages=ASK, max_tokens=1)
+            patient = asyncio.create_task(
+                a.with_options(max_retries=2).chat.completions.create(model=MODEL, messages=ASK, max_tokens=1))
+            await asyncio.sleep(0.5)
+            first.close()
+            return await asyncio.gather(second, patient)
+
+    assert [r.usage.completion_tokens for r in asyncio.run(go())] == [1, 1]
+    until(0, 0)
+
+
+@test
+def an_answer_that_takes_too_long():
+    with raises(openai.InternalServerError, status_code=504, code='timeout', message='took longer than 6 s'):
+        chat(client=slow, max_tokens=3500)
+    with raises(openai.APIError, code='timeout', message='took longer than 6 s'):
+        joined(chat(client=slow, stream=True, max_tokens=3500))
+    until(0, 0)
+
+
+@test
+def several_at_once():
+    async def go():
+        async with openai.AsyncOpenAI(base_url=URL + '/v1', api_key='none') as a:
+            async def one(i):
+                ask = [{'role': 'user', 'content': f'What is it, {i}?'}]
+                r = await a.chat.completions.create(model=MODEL, messages=ask, max_tokens=12, stream=bool(i % 2))
+                if i % 2:
+                    return ''.join([e.choices[0].delta.content or '' async for e in r])
+                return r.choices[0].message.content
+
+            return await asyncio.gather(*(one(i) for i in range(8)))
+
+    answers = asyncio.run(go())
+    alone = [said([{'role': 'user', 'content': f'What is it, {i}?'}]) for i in range(8)]
+    assert answers == alone, (answers, alone)
+
+
+@test
+def headers_as_they_came():
+    r = c.chat.completions.with_raw_response.create(model=MODEL, messages=ASK, max_tokens=2)
+    assert r.status_code == 200 and r.headers['content-type'] == 'application/json'
+    assert r.parse().choices[0].message.content is not None
