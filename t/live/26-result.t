@@ -1,0 +1,186 @@
+# The picture of an answer: the sender's, at its full size, with what the model
+# has found drawn where it is, whatever size the model saw.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Script;
+use Test::More;
+use VLM;
+
+my $model = Script::model('result',
+    bounding   => ['There: [20, 30, 90, 80]'],
+    possible   => ['[{"bbox_2d": [40, 40, 100, ', '90], "label": "x"}]'],
+    satisfying => ['[(30, 40), ', '(100, 70)]'],
+    key        => ['[[20, 90], ', '[100, 20]]'],
+    ''         => ['nothing at all']);
+
+my $s = VLM->new(name => 'result', model => $model, workers => 2,
+                 engine => 'thinking off; max_pixels 50176;')->start->ready;
+
+# Multiples of 28, as models see pictures.
+my $small = VLM::bmp(168, 112);
+my $large = VLM::bmp(1200, 900);
+
+
+# ---- as large as it was sent ---------------------------------------------------
+
+my %small = map { $_ => drawn($_, $small) } qw(grounding affordance pointing trajectory);
+
+for my $task (sort keys %small) {
+    is("$small{$task}{width}x$small{$task}{height}", '168x112', "$task: of the same size");
+    is($small{$task}{resized}, undef, 'as the model saw it');
+    ok(dark($small{$task}, 163, 107), 'a corner where nothing is stays as it was');
+}
+
+green($small{grounding}, "a box's", [20, 55], [90, 55], [55, 80]);
+ok(!bright($small{grounding}, 110, 55), 'and nothing beside it');
+green($small{affordance}, "a box's", [40, 65], [100, 65], [70, 90]);
+red($small{pointing}, [30, 40], [100, 70]);
+ok(dark($small{pointing}, 65, 55), 'and nothing between them');
+ok(bright($small{trajectory}, 60, 55), 'a path goes through the middle');
+
+
+# ---- larger than the model saw it ------------------------------------------------
+
+for my $task (qw(grounding pointing)) {
+    my $p = drawn($task, $large);
+
+    is("$p->{width}x$p->{height}", '1200x900', "$task: at its full size");
+
+    my ($w, $h) = @{ $p->{resized} || [] };
+
+    cmp_ok($w * $h, '<=', 50176, 'the model saw a smaller one');
+
+    my $at = sub { map { [$_->[0] * 1200 / $w, $_->[1] * 900 / $h] } @_ };
+
+    if ($task eq 'grounding') {
+        green($p, "a box's", $at->([20, 55], [90, 55], [55, 80]));
+        ok(!bright($p, 20, 55), 'not where the model has it');
+
+    } else {
+        red($p, $at->([30, 40], [100, 70]));
+        ok(!bright($p, 30, 40), 'not where the model has them');
+    }
+}
+
+
+# ---- which files they are --------------------------------------------------------
+
+my $picture = $s->upload($small);
+my @names = map { $s->chat('names', 'it', task => 'grounding', image => $picture)
+                  ->{json}{output_image} } 1, 2;
+
+isnt($names[0], $names[1], 'each answer has a picture of its own');
+is($s->chat('names', 'it', task => 'general')->{json}{output_image}, undef,
+   'a general question has none');
+
+my $turns = $s->get('/api/history/names')->{json};
+is(join(' ', map { $_->{metadata}{output_image} =~ s{.*/}{}r } @$turns[1, 3]),
+   join(' ', map { s{.*/}{}r } @names), 'the history has them');
+
+{
+    my $nothing = Script::model('nothing', '' => ['nothing at all']);
+    my $other = VLM->new(name => 'nothing', model => $nothing,
+                         engine => 'thinking off;')->start->ready;
+    my $r = $other->chat('s', 'it', task => 'pointing', image => $other->upload($small));
+    my $p = pixels($other->get($r->{json}{output_image})->{body});
+
+    ok(!grep(/[^\0-\x10]/, $p->{data}), 'an answer without a shape has the picture as it was');
+    ok($other->stop, 'the server stops in time');
+    $other->check_log;
+}
+
+
+# ---- how they are sent -------------------------------------------------------------
+
+my $whole = $s->get($names[0], undef, { Origin => 'http://localhost:3000' });
+my $h = $whole->{headers};
+
+is($whole->{code}, 200, 'a picture');
+is($h->{'content-type'}, 'image/jpeg', 'of its type');
+is($h->{'access-control-allow-origin'}, 'http://localhost:3000', 'for the page to read');
+is($h->{'cache-control'}, 'no-cache', 'is asked for again');
+is($s->get($names[0], undef, { 'If-None-Match' => $h->{etag} })->{code}, 304,
+   'and not sent again, by its ETag');
+is($s->get($names[0], undef, { 'If-Modified-Since' => $h->{'last-modified'} })->{code}, 304,
+   'nor by its date');
+
+my $part = $s->get($names[0], undef, { Range => 'bytes=10-29' });
+is($part->{code}, 206, 'a part of it');
+is($part->{body}, substr($whole->{body}, 10, 20), 'is that part');
+is($s->get($names[0], undef, { Range => 'bytes=99999999-' })->{code}, 416, 'one that it has not');
+
+my $head = $s->begin('HEAD', $names[0])->end;
+is($head->{headers}{'content-length'}, length $whole->{body}, 'its length alone');
+is($s->get('/result/../vlm.db')->{code}, 404, 'nothing else is there');
+is($s->get('/result/nothing.jpg')->{code}, 404, 'nor what never was');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();
+
+
+sub drawn {
+    my ($task, $file) = @_;
+
+    my $r = $s->chat($task, 'it', task => $task, image => $s->upload($file));
+    my $p = pixels($s->get($r->{json}{output_image})->{body});
+
+    $p->{resized} = $r->{json}{image_resized};
+
+    return $p;
+}
+
+# A JPEG's size and pixels, three bytes each.
+sub pixels {
+    my ($jpeg) = @_;
+
+    my $file = "$s->{dir}/picture";
+
+    Script::write_file("$file.jpg", $jpeg);
+    system("djpeg -pnm -outfile $file.ppm $file.jpg") == 0 or die "djpeg failed\n";
+
+    my $ppm = Script::read_file("$file.ppm");
+    my ($width, $height) = $ppm =~ s/^P6\s(\d+) (\d+)\s255\s// ? ($1, $2)
+                           : die "djpeg says no picture\n";
+
+    return { width => $width, height => $height, data => $ppm };
+}
+
+sub pixel {
+    my ($p, $x, $y) = @_;
+
+    return unpack 'C3', substr $p->{data}, 3 * (int($y + 0.5) * $p->{width} + int($x + 0.5)), 3;
+}
+
+sub dark   { !grep { $_ > 40 } pixel(@_) }
+sub bright { !!grep { $_ > 120 } pixel(@_) }
+
+sub green {
+    my ($p, $whose, @spots) = @_;
+
+    for my $spot (@spots) {
+        my @found = grep { my ($r, $g, $b) = pixel($p, @$_); $g > $r + 60 && $g > $b + 60 }
+                    map { [$spot->[0] + $_, $spot->[1]], [$spot->[0], $spot->[1] + $_] } -2 .. 2;
+
+        ok(scalar @found, "$whose edge is green at @$spot");
+    }
+}
+
+# Around the number in its middle.
+sub red {
+    my ($p, @spots) = @_;
+
+    for my $spot (@spots) {
+        my $u = $p->{width} / 168;
+        my @found = grep { my ($r, $g, $b) = pixel($p, @$_); $r > $g + 80 && $r > $b + 80 }
+                    map { my $dx = $_; map { [$spot->[0] + $dx, $spot->[1] + $_] } -8 * $u .. 8 * $u }
+                    -8 * $u .. 8 * $u;
+
+        ok(@found > 8, "a point is red at @$spot");
+    }
+}
