@@ -8,6 +8,7 @@
 # make bench       what is measured; on an idle machine
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
+# make soak        more load than is served, with reloads and kills; SECONDS= (600)
 # make install     the module, below DESTDIR
 # make deps        what is missing from Debian; installed when we are root
 #
@@ -16,6 +17,7 @@
 PORT          ?= 5001
 MODEL         ?=
 FUZZ_SECONDS  ?= 30
+SECONDS       ?= 600
 DESTDIR       ?=
 
 NGINX_SRC     := /usr/share/nginx/src
@@ -171,6 +173,11 @@ build/venv/reference: t/fidelity/requirements.txt | build/venv/done
 	@touch $@
 
 
+# Closes with "lost N": requests that had neither an answer nor a clear error.
+soak: module | deps-test
+	@t/soak $(SECONDS)
+
+
 # ---- fuzz ---------------------------------------------------------------------------------------
 
 FUZZ_SAN      := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -216,6 +223,6 @@ clean:
 	rm -rf build engine/build run t/servroot
 
 .PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests \
-        fixtures checkpoints \
+        fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page test-page test-clients clean
