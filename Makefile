@@ -5,6 +5,9 @@
 # make test-page   the web page, in Debian's Chromium
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make demo-eval   asks the demo model the questions that it was trained for
+# make cuda        build/libvlm_cuda.so, for every card from Turing on
+# make cuda-matrix compiles for each of them, and looks at registers, stacks and shared memory
+# make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
 # make bench       what is measured; on an idle machine
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
@@ -176,6 +179,48 @@ build/venv/reference: t/fidelity/requirements.txt | build/venv/done
 # Closes with "lost N": requests that had neither an answer nor a clear error.
 soak: module | deps-test
 	@t/soak $(SECONDS)
+
+
+# ---- the GPU ------------------------------------------------------------------------------------
+
+# nvcc is NVIDIA's package cuda-nvcc-13-0 with cuda-cudart-dev-13-0; where there is none, the same
+# comes as wheels from PyPI.  Debian has neither of this version.
+WHEELS        := nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* \
+                 nvidia-cuda-runtime==13.0.*
+NVCC           = $(firstword $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc \
+                   build/nvcc/lib/python3*/site-packages/nvidia/cu13/bin/nvcc 2>/dev/null))
+CUDA           = $(MAKE) --no-print-directory -j $(JOBS) -C cuda B=$(CURDIR)/$(O)/cuda \
+                   E=$(ENGINE_BUILD)
+CARD           = $(CUDA) NVCC="$(abspath $(NVCC))"
+
+cuda: nvcc
+	@$(CARD) library
+	@cp build/cuda/libvlm_cuda.so build/libvlm_cuda.so.new
+	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
+
+cuda-matrix: nvcc
+	@$(CARD) check
+
+cuda-compile: nvcc
+	@$(CARD) check B=$(CURDIR)/build/cuda/three ARCHS="75 90a 120"
+
+nvcc:
+	@test -n "$(NVCC)" || $(MAKE) --no-print-directory build/nvcc/done || { echo 'No nvcc:' \
+	    'neither installed (NVIDIA: cuda-nvcc-13-0, cuda-cudart-dev-13-0) nor to be had from PyPI'; \
+	    exit 1; }
+
+build/nvcc/done: | deps-test
+	python3 -m venv build/nvcc
+	build/nvcc/bin/pip install -q --disable-pip-version-check $(WHEELS)
+	@touch $@
+
+test-cuda: | deps-test
+	@-$(MAKE) -k --no-print-directory cuda-programs
+	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" cuda-programs
+	@UBSAN_OPTIONS=print_stacktrace=1 t/suite -o build/results-cuda -n cuda cuda
+
+cuda-programs: engine
+	@$(CUDA) -k tests emulated SAN="$(SAN)" OPT="$(OPT)"
 
 
 # ---- fuzz ---------------------------------------------------------------------------------------

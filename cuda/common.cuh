@@ -1,0 +1,360 @@
+/*
+ * What kernels share: bf16 as storage, sums in a fixed order, the step to int8, wide loads, and
+ * tensor cores behind functions whose fragments are written down.
+ *
+ * Compiled by nvcc, and by a host compiler with VLM_EMU defined for the emulator under emu/.
+ * Device code says fmaf() where it means a fused product: nvcc is told to fuse nothing itself, so
+ * that a sum has the same bits in every kernel and in the emulator.
+ *
+ * No kernel may have a stack: sinf() and cosf() would bring one, vlm_sincos() does not.
+ */
+
+#ifndef VLM_COMMON_CUH
+#define VLM_COMMON_CUH
+
+#ifdef VLM_EMU
+#include "emu/cuda_emu.h"
+#else
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdint.h>
+#endif
+
+extern "C" {
+#include "ops/cuda.h"
+}
+
+#define VLM_WARP  32
+#define VLM_ALL   0xffffffffu
+
+#ifdef VLM_EMU
+
+#define VLM_ARCH  VLM_EMU
+
+#else
+
+#ifdef __CUDA_ARCH__
+#define VLM_ARCH  __CUDA_ARCH__
+#else
+#define VLM_ARCH  0                    /* the host's pass over the source */
+#endif
+
+#define VLM_SHARED(T, name, n)    __shared__ T  name[n]
+#define VLM_SHARED_DYNAMIC(name)  extern __shared__ __align__(128) unsigned char  name[]
+
+#endif
+
+
+/* ---- bf16 --------------------------------------------------------------------------------- */
+
+typedef uint16_t  vlm_bf16_t;
+
+static __device__ __forceinline__ float
+vlm_from_bf16(vlm_bf16_t b)
+{
+    return __uint_as_float(static_cast<unsigned>(b) << 16);
+}
+
+
+/* Round to nearest, ties to even; a NaN stays one.  As base/type.h has it. */
+static __device__ __forceinline__ vlm_bf16_t
+vlm_to_bf16(float f)
+{
+    unsigned  u = __float_as_uint(f);
+
+    if ((u & 0x7fffffff) > 0x7f800000) {
+        return static_cast<vlm_bf16_t>(u >> 16 | 0x40);
+    }
+
+    return static_cast<vlm_bf16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+
+/* Two in a register; the first in the lower half, where it lies in memory. */
+static __device__ __forceinline__ unsigned
+vlm_pack_bf16(float first, float second)
+{
+    return vlm_to_bf16(first) | static_cast<unsigned>(vlm_to_bf16(second)) << 16;
+}
+
+
+static __device__ __forceinline__ float2
+vlm_unpack_bf16(unsigned two)
+{
+    return make_float2(__uint_as_float(two << 16), __uint_as_float(two & 0xffff0000u));
+}
+
+
+/* ---- sums --------------------------------------------------------------------------------- */
+
+/* Of a warp, in all its lanes: pairs 16 lanes apart first, then 8, 4, 2, 1. */
+static __device__ __forceinline__ float
+vlm_warp_sum(float v)
+{
+#pragma unroll
+    for (int m = VLM_WARP / 2; m > 0; m /= 2) {
+        v += __shfl_xor_sync(VLM_ALL, v, m);
+    }
+
+    return v;
+}
+
+
+static __device__ __forceinline__ float
+vlm_warp_max(float v)
+{
+#pragma unroll
+    for (int m = VLM_WARP / 2; m > 0; m /= 2) {
+        v = fmaxf(v, __shfl_xor_sync(VLM_ALL, v, m));
+    }
+
+    return v;
+}
+
+
+/*
+ * Of a block of whole warps, in all threads: warps are added in their order.  warps is shared,
+ * [VLM_WARP], and may be used again after the next __syncthreads().
+ */
+static __device__ __forceinline__ float
+vlm_block_sum(float v, float *warps)
+{
+    unsigned  warp, n;
+
+    v = vlm_warp_sum(v);
+    warp = threadIdx.x / VLM_WARP;
+    n = blockDim.x / VLM_WARP;
+
+    if (threadIdx.x % VLM_WARP == 0) {
+        warps[warp] = v;
+    }
+
+    __syncthreads();
+
+    for (v = warps[0], warp = 1; warp < n; warp++) {
+        v += warps[warp];
+    }
+
+    return v;
+}
+
+
+/* ---- int8, as ops/ops.h defines it -------------------------------------------------------- */
+
+#define VLM_QUAD_LANES  (VLM_BLOCK / 4)            /* that hold a block together, 4 values each */
+
+/*
+ * A block of 64 values by 16 neighbouring lanes of a warp, all of which take part: the first has
+ * values 0 to 3, and so on; beyond a row's end they are 0.  Returns this lane's four in a register,
+ * and the block's scale in all 16.
+ */
+static __device__ __forceinline__ unsigned
+vlm_quantize(float4 v, float *scale)
+{
+    float     max, inverse;
+    unsigned  top, b, packed;
+
+    /* Floats without their sign are in the order of their bits; what is not finite comes last. */
+
+    top = __float_as_uint(v.x) & 0x7fffffff;
+    b = __float_as_uint(v.y) & 0x7fffffff;
+    top = b > top ? b : top;
+    b = __float_as_uint(v.z) & 0x7fffffff;
+    top = b > top ? b : top;
+    b = __float_as_uint(v.w) & 0x7fffffff;
+    top = b > top ? b : top;
+
+#pragma unroll
+    for (int m = VLM_QUAD_LANES / 2; m > 0; m /= 2) {
+        b = __shfl_xor_sync(VLM_ALL, top, m);
+        top = b > top ? b : top;
+    }
+
+    if (top >= 0x7f800000u) {
+        *scale = __uint_as_float(0x7fc00000u);
+        return 0;
+    }
+
+    max = __uint_as_float(top);
+    inverse = max >= 0x1p-120f ? 127 / max : 0;
+    *scale = max / 127;
+
+    packed = static_cast<unsigned>(__float2int_rn(v.x * inverse)) & 0xff;
+    packed |= (static_cast<unsigned>(__float2int_rn(v.y * inverse)) & 0xff) << 8;
+    packed |= (static_cast<unsigned>(__float2int_rn(v.z * inverse)) & 0xff) << 16;
+
+    return packed | static_cast<unsigned>(__float2int_rn(v.w * inverse)) << 24;
+}
+
+
+/* ---- loads -------------------------------------------------------------------------------- */
+
+/* 16 bytes that are read once: weights do not push others out of the first cache. */
+static __device__ __forceinline__ uint4
+vlm_load_once(const void *p)
+{
+#ifdef VLM_EMU
+    return *static_cast<const uint4 *>(p);
+#else
+    uint4  r;
+
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+
+    return r;
+#endif
+}
+
+
+/*
+ * 16 bytes to shared memory while this thread goes on; both addresses are multiples of 16.  Of
+ * them `bytes` are read, the others become zeros.  Copies since the last commit are a group;
+ * vlm_copy_wait<n>() waits for all groups but the last n, of this thread alone: a barrier follows.
+ */
+static __device__ __forceinline__ void
+vlm_copy(void *shared, const void *global, unsigned bytes)
+{
+#ifdef VLM_EMU
+    vlm_emu_copy(VLM_HERE("vlm_copy"), shared, global, bytes);
+#elif VLM_ARCH >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::
+                 "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))), "l"(global),
+                 "r"(bytes) : "memory");
+#else
+    if (bytes == 16) {
+        *static_cast<uint4 *>(shared) = *static_cast<const uint4 *>(global);
+        return;
+    }
+
+    for (unsigned i = 0; i < 16; i++) {
+        static_cast<char *>(shared)[i] = i < bytes ? static_cast<const char *>(global)[i] : 0;
+    }
+#endif
+}
+
+
+static __device__ __forceinline__ void
+vlm_copy_commit(void)
+{
+#ifdef VLM_EMU
+    vlm_emu_copy_commit();
+#elif VLM_ARCH >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+
+template <int N>
+static __device__ __forceinline__ void
+vlm_copy_wait(void)
+{
+#ifdef VLM_EMU
+    vlm_emu_copy_wait(N);
+#elif VLM_ARCH >= 800
+    asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
+#endif
+}
+
+
+/* ---- tensor cores ------------------------------------------------------------------------- */
+
+/*
+ * c += A B by a warp: A has 16 rows of 32 bytes, B 8 columns of 32 bytes.  With g = lane / 4 and
+ * t = lane % 4, a register holds 4 bytes that follow each other in a row or column:
+ *
+ *   a[0], a[1]   rows g, g + 8, from byte 4 t          b[0]   column g, from byte 4 t
+ *   a[2], a[3]   rows g, g + 8, from byte 16 + 4 t     b[1]   column g, from byte 16 + 4 t
+ *   c[0], c[1]   row g, columns 2 t, 2 t + 1           c[2], c[3]   row g + 8, the same
+ *
+ * Bytes are 32 int8, or 16 bf16: the map is the same.
+ */
+static __device__ __forceinline__ void
+vlm_mma_s8(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+{
+#ifdef VLM_EMU
+    vlm_emu_mma_s8(VLM_HERE("vlm_mma_s8"), c, a, b);
+#elif VLM_ARCH >= 800
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#elif VLM_ARCH > 0
+    for (int half = 0; half < 2; half++) {
+        for (int rows = 0; rows < 2; rows++) {
+            asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 "
+                         "{%0, %1}, {%2}, {%3}, {%0, %1};"
+                         : "+r"(c[2 * rows]), "+r"(c[2 * rows + 1])
+                         : "r"(a[2 * half + rows]), "r"(b[half]));
+        }
+    }
+#endif
+}
+
+
+/* From sm_80 on: models with bf16 weights, whose kernels these are, are refused before. */
+static __device__ __forceinline__ void
+vlm_mma_bf16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+{
+#ifdef VLM_EMU
+    vlm_emu_mma_bf16(VLM_HERE("vlm_mma_bf16"), c, a, b);
+#elif VLM_ARCH >= 800
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    (void) a;
+    (void) b;
+    c[0] = c[1] = c[2] = c[3] = __uint_as_float(0x7fc00000u);
+#endif
+}
+
+
+/* ---- functions ---------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ float
+vlm_silu(float x)
+{
+    return x / (1 + expf(-x));
+}
+
+
+static __device__ __forceinline__ float
+vlm_gelu(float x)
+{
+    return 0.5f * x * (1 + erff(x * 0.70710678118654752f));
+}
+
+
+/*
+ * Of |x| up to 2^21, within 2 units in the last place of 1: the nearest multiple of pi / 2 is
+ * taken off in three parts, and what is left, within pi / 4, goes through two polynomials.
+ */
+static __device__ __forceinline__ void
+vlm_sincos(float x, float *sine, float *cosine)
+{
+    int    quarter;
+    float  n, r, z, s, c, swap;
+
+    n = rintf(x * 0.636619772f);
+    quarter = static_cast<int>(n);
+    r = fmaf(n, -1.57079601f, x);
+    r = fmaf(n, -3.13916473e-7f, r);
+    r = fmaf(n, -5.39030253e-15f, r);
+    z = r * r;
+
+    s = fmaf(fmaf(fmaf(-1.95152959e-4f, z, 8.33216087e-3f), z, -1.66666546e-1f), z * r, r);
+    c = fmaf(fmaf(fmaf(2.44331571e-5f, z, -1.38873163e-3f), z, 4.16666457e-2f), z * z,
+             fmaf(z, -0.5f, 1));
+
+    if (quarter & 1) {
+        swap = s;
+        s = c;
+        c = -swap;
+    }
+
+    *sine = quarter & 2 ? -s : s;
+    *cosine = quarter & 2 ? -c : c;
+}
+
+#endif

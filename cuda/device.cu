@@ -1,0 +1,400 @@
+/*
+ * The exported table: a device is opened, its memory is had in a few large blocks and filled, and
+ * its faults are told.  What computes is in the files beside this one.
+ *
+ * The first fault is kept until sync() tells it.  After one that CUDA does not recover from, the
+ * runtime is not called again, not even to free memory: calls may hang, and the process is to be
+ * replaced.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device.h"
+
+extern "C" {
+#include "base/size.h"
+}
+
+#define LEAST_ARCH       75
+#define LEAST_ARCH_BF16  80            /* tensor cores for bf16 */
+#define MIB(bytes)       (((bytes) + 1048575) / 1048576)
+
+static int find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
+static int take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t notes,
+                       vlm_err_t *err);
+static const vlm_ops_t *operations(void);
+
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+extern "C" __attribute__((visibility("default"))) vlm_device_t *
+vlm_cuda_open(const vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, size_t notes,
+              vlm_err_t *err)
+{
+    vlm_device_t  *d;
+
+    if (r->abi != VLM_CUDA_ABI) {
+        (void) vlm_fail(err, VLM_EDEVICE, VLM_CUDA_LIBRARY " is of another build: version %08x, "
+                        "expected %08x", VLM_CUDA_ABI, r->abi);
+        return nullptr;
+    }
+
+    d = static_cast<vlm_device_t *>(calloc(1, sizeof(*d)));
+    if (d == nullptr) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for the cuda device");
+        return nullptr;
+    }
+
+    note[0] = '\0';
+    d->driver = vlm_driver();
+    d->index = r->index;
+    d->weights = r->weights;
+
+    if (find_device(d, r, err) != 0 || take_device(d, r, note, notes, err) != 0) {
+        free(d);
+        return nullptr;
+    }
+
+    *table = operations();
+
+    return d;
+}
+
+
+/* A device that there is, and that we have kernels for. */
+static int
+find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
+{
+    int                    code, n, driver, runtime;
+    vlm_facts_of_device_t *f = &d->facts;
+
+    driver = runtime = n = 0;
+
+    code = d->driver->version(&driver, &runtime);
+
+    if (code == 0 && driver == 0) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: there is no NVIDIA driver", r->index);
+    }
+
+    code = code == 0 ? d->driver->count(&n) : code;
+
+    if (code == 35) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: the NVIDIA driver is too old: it knows CUDA "
+                        "%d.%d, %d.%d is wanted", r->index, driver / 1000, driver / 10 % 100,
+                        runtime / 1000, runtime / 10 % 100);
+    }
+
+    if (code == 100 || (code == 0 && n == 0)) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: there is no CUDA device", r->index);
+    }
+
+    if (code == 0 && r->index >= static_cast<uint32_t>(n)) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: this machine has %d CUDA device%s, the last is "
+                        "cuda:%d", r->index, n, n == 1 ? "" : "s", n - 1);
+    }
+
+    code = code == 0 ? d->driver->facts(static_cast<int>(r->index), f) : code;
+
+    if (code != 0) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", r->index,
+                        d->driver->text(code), code);
+    }
+
+    if (f->arch < LEAST_ARCH) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s is of sm_%u, sm_%d is the least", r->index,
+                        f->name, f->arch, LEAST_ARCH);
+    }
+
+    if (r->weights == VLM_BF16 && f->arch < LEAST_ARCH_BF16) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s is of sm_%u, weights bf16 want sm_%d: use "
+                        "weights int8", r->index, f->name, f->arch, LEAST_ARCH_BF16);
+    }
+
+    return 0;
+}
+
+
+/* From here on the driver has memory of the device. */
+static int
+take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t notes, vlm_err_t *err)
+{
+    int     code;
+    size_t  left, all;
+
+    left = all = 0;
+
+    code = d->driver->use(static_cast<int>(d->index));
+    code = code == 0 ? d->driver->memory(&left, &all) : code;
+
+    if (code != 0) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", r->index,
+                        d->driver->text(code), code);
+    }
+
+    if (left < r->bytes) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s has %" PRIu64 "m free of %" PRIu64
+                        "m, the plan wants %" PRIu64 "m", r->index, d->facts.name,
+                        static_cast<uint64_t>(left) / 1048576,
+                        static_cast<uint64_t>(all) / 1048576, MIB(r->bytes));
+    }
+
+    if (all - left > r->overhead) {
+        (void) snprintf(note, notes, "cuda:%u: %" PRIu64 "m are in use besides the plan, %" PRIu64
+                        "m were declared for the driver", r->index, MIB(all - left),
+                        MIB(r->overhead));
+    }
+
+    code = d->driver->open_stream(&d->stream);
+
+    if (code != 0) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", r->index,
+                        d->driver->text(code), code);
+    }
+
+    return 0;
+}
+
+
+static void
+cuda_close(vlm_device_t *d)
+{
+    uint32_t  i;
+
+    if (d == nullptr) {
+        return;
+    }
+
+    if (!d->lost) {
+        (void) d->driver->use(static_cast<int>(d->index));
+        (void) d->driver->wait(d->stream);
+
+        for (i = 0; i < d->n_reserved; i++) {
+            (void) d->driver->release(d->reserved[i]);
+        }
+
+        (void) d->driver->close_stream(d->stream);
+    }
+
+    free(d);
+}
+
+
+static void
+cuda_describe(const vlm_device_t *d, char *text, size_t bytes)
+{
+    (void) snprintf(text, bytes, "cuda:%u, %s, sm_%u", d->index, d->facts.name, d->facts.arch);
+}
+
+
+/* ---- faults ------------------------------------------------------------------------------- */
+
+int
+vlm_device_check(vlm_device_t *d, int code, const char *what)
+{
+    int          none;
+    vlm_fault_t  is;
+
+    is = vlm_fault_of(code);
+
+    if (is == VLM_FAULT_NONE) {
+        return 0;
+    }
+
+    none = 0;
+
+    if (__atomic_compare_exchange_n(&d->fault, &none, code, 0, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST))
+    {
+        d->fault_at = what;
+    }
+
+    if (is != VLM_FAULT_REFUSED) {
+        __atomic_store_n(&d->lost, 1, __ATOMIC_SEQ_CST);
+    }
+
+    return -1;
+}
+
+
+void
+vlm_device_no_memory(vlm_device_t *d)
+{
+    (void) vlm_device_check(d, 2, "memory of the host");
+}
+
+
+int
+vlm_device_ready(vlm_device_t *d)
+{
+    return __atomic_load_n(&d->fault, __ATOMIC_SEQ_CST) == 0
+           && __atomic_load_n(&d->lost, __ATOMIC_SEQ_CST) == 0 && !d->quitting;
+}
+
+
+static int
+cuda_sync(vlm_device_t *d, vlm_err_t *err)
+{
+    int          code;
+    const char  *at;
+
+    if (!d->lost) {
+        (void) vlm_device_check(d, d->driver->wait(d->stream), "the work before");
+    }
+
+    if (d->fault == 0 && !d->lost) {
+        return 0;
+    }
+
+    code = d->fault;
+    at = d->fault_at;
+
+    if (d->lost) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u is lost: %s (error %d, at %s)", d->index,
+                        d->driver->text(code), code, at == nullptr ? "?" : at);
+    }
+
+    d->fault = 0;
+
+    return vlm_fail(err, VLM_EMEMORY, "cuda:%u did not do what it was asked for: %s (error %d, at "
+                    "%s)", d->index, d->driver->text(code), code, at == nullptr ? "?" : at);
+}
+
+
+static void
+cuda_ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
+{
+    d->quit = quit;
+    d->quit_data = data;
+    d->quitting = 0;
+}
+
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* Threads that load come here, too: each says which device it means. */
+static int
+enter(vlm_device_t *d)
+{
+    static thread_local uint32_t  used = UINT32_MAX;
+
+    if (d->lost) {
+        return -1;
+    }
+
+    if (used != d->index) {
+        if (vlm_device_check(d, d->driver->use(static_cast<int>(d->index)), "use") != 0) {
+            return -1;
+        }
+
+        used = d->index;
+    }
+
+    return 0;
+}
+
+
+static void *
+cuda_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
+{
+    int   code;
+    void  *p;
+
+    if (d->n_reserved == VLM_MAX_RESERVED || bytes == 0 || bytes > SIZE_MAX / 2) {
+        (void) vlm_fail(err, VLM_EMEMORY, "cannot reserve %" PRIu64 " bytes", bytes);
+        return nullptr;
+    }
+
+    p = nullptr;
+    code = enter(d) != 0 ? d->fault : d->driver->reserve(&p, bytes);
+
+    if (code == 0) {
+        d->reserved[d->n_reserved++] = p;
+        code = d->driver->fill(p, 0, bytes, d->stream);
+    }
+
+    if (vlm_device_check(d, code, "memory of the plan") != 0) {
+        (void) cuda_sync(d, err);
+        (void) vlm_fail(err, VLM_EMEMORY, "cuda:%u gave no %" PRIu64 " bytes", d->index, bytes);
+        return nullptr;
+    }
+
+    return p;
+}
+
+
+void
+vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
+{
+    if (bytes > 0 && enter(d) == 0) {
+        (void) vlm_device_check(d, d->driver->put(to, from, bytes, d->stream), "a copy to it");
+    }
+}
+
+
+static void
+cuda_get(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
+{
+    if (bytes > 0 && enter(d) == 0) {
+        (void) vlm_device_check(d, d->driver->get(to, from, bytes, d->stream), "a copy from it");
+    }
+}
+
+
+static uint64_t
+cuda_packed_bytes(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K)
+{
+    (void) d;
+
+    return vlm_cuda_packed_bytes(type, N, K);
+}
+
+
+static uint64_t
+cuda_scratch_bytes(vlm_device_t *d, const vlm_need_t *need)
+{
+    vlm_arena_t         count = { nullptr, 0, 0 };
+    vlm_cuda_scratch_t  s;
+
+    (void) d;
+    vlm_cuda_place_scratch(&count, &s, need);
+
+    return count.used;
+}
+
+
+static void
+cuda_set_scratch(vlm_device_t *d, const vlm_need_t *need, void *scratch)
+{
+    vlm_arena_t  place = { static_cast<uint8_t *>(scratch), UINT64_MAX, 0 };
+
+    vlm_cuda_place_scratch(&place, &d->scratch, need);
+    d->need = *need;
+}
+
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static const vlm_ops_t *
+operations(void)
+{
+    static vlm_ops_t  ops;
+
+    ops.describe = cuda_describe;
+    ops.close = cuda_close;
+    ops.reserve = cuda_reserve;
+    ops.put = vlm_device_put;
+    ops.get = cuda_get;
+    ops.sync = cuda_sync;
+    ops.ask = cuda_ask;
+    ops.act_bytes = vlm_cuda_act_bytes;
+    ops.scratch_bytes = cuda_scratch_bytes;
+    ops.set_scratch = cuda_set_scratch;
+    ops.packed_bytes = cuda_packed_bytes;
+    ops.pack = vlm_cuda_pack;
+    ops.embed = vlm_cuda_embed;
+    ops.rmsnorm = vlm_cuda_rmsnorm;
+
+    return &ops;
+}

@@ -1,0 +1,156 @@
+/*
+ * A CUDA device as its operations see it, how they launch kernels, and the operations themselves,
+ * one file for a family of them.
+ *
+ * Operations return nothing.  A fault is kept in the device, after which nothing more is launched;
+ * sync() tells it.
+ */
+
+#ifndef VLM_DEVICE_H
+#define VLM_DEVICE_H
+
+#include <type_traits>
+#include <utility>
+
+#include "driver.h"
+#include "fault.h"
+
+#define VLM_MAX_RESERVED  16           /* blocks of memory: one an arena */
+
+struct vlm_device_s {
+    const vlm_driver_t     *driver;
+    vlm_facts_of_device_t   facts;
+    uint32_t                index;
+    void                   *stream;
+    vlm_type_t              weights;
+
+    /* Written by the threads that load, too: see vlm_device_check(). */
+    int                     fault;     /* the first error since sync() told one; 0: none */
+    const char             *fault_at;  /* what was being done; static */
+    int                     lost;      /* no call any more */
+
+    vlm_need_t              need;
+    vlm_cuda_scratch_t      scratch;
+
+    vlm_quit_fn             quit;      /* see ask() */
+    void                   *quit_data;
+    int                     quitting;
+
+    uint32_t                n_reserved;
+    void                   *reserved[VLM_MAX_RESERVED];
+};
+
+/* 0, or -1 and the fault is kept.  code is what a call of the driver's table returned. */
+int vlm_device_check(vlm_device_t *d, int code, const char *what);
+/* The host had none, which counts as a call that was refused. */
+void vlm_device_no_memory(vlm_device_t *d);
+void vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
+/* Whether an operation may begin: there is no fault, and nobody has said to leave. */
+int vlm_device_ready(vlm_device_t *d);
+
+
+/* ---- launches ----------------------------------------------------------------------------- */
+
+template <class... P, size_t... I>
+static inline void
+vlm_call_with(void (*kernel)(P...), void **args, std::index_sequence<I...>)
+{
+    kernel(*static_cast<typename std::remove_reference<P>::type *>(args[I])...);
+}
+
+
+/* The kernel as a function of its parameters' addresses: what the emulator runs in each thread. */
+template <class... P>
+static inline void
+vlm_call(const void *kernel, void **args)
+{
+    vlm_call_with(reinterpret_cast<void (*)(P...)>(const_cast<void *>(kernel)), args,
+                  std::index_sequence_for<P...>());
+}
+
+
+template <class... P>
+static inline void
+vlm_launch(vlm_device_t *d, const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
+           size_t shared, typename std::common_type<P>::type... values)
+{
+    void         *args[] = { const_cast<void *>(static_cast<const void *>(&values))... };
+    vlm_launch_t  l;
+
+    if (!vlm_device_ready(d)) {
+        return;
+    }
+
+    l.kernel = reinterpret_cast<const void *>(kernel);
+    l.name = name;
+    l.grid = grid;
+    l.block = block;
+    l.shared = shared;
+    l.stream = d->stream;
+    l.args = args;
+    l.call = vlm_call<P...>;
+
+    (void) vlm_device_check(d, d->driver->launch(&l), name);
+}
+
+
+/*
+ * VLM_LAUNCH(d, kernel, grid, block, shared_bytes, arguments...): arguments become the kernel's
+ * parameters as in a call.  A kernel that is a template stands in brackets: (rows<4, 2>).
+ */
+#define VLM_LAUNCH(d, kernel, grid, block, shared, ...)                                          \
+    vlm_launch(d, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+
+static inline unsigned
+vlm_divide_up(uint64_t n, uint64_t by)
+{
+    return static_cast<unsigned>((n + by - 1) / by);
+}
+
+
+/* ---- operations, see engine/ops/ops.h ------------------------------------------------------ */
+
+/* pack.cu */
+void vlm_cuda_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
+
+/* embed.cu */
+void vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features,
+                    const vlm_batch_t *b, float *x);
+
+/* rmsnorm.cu */
+void vlm_cuda_rmsnorm(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T,
+                      uint32_t n, void *y);
+
+/* linear.cu */
+void vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *gain,
+                     float eps, uint32_t T, void *y);
+void vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
+                   float eps, const vlm_batch_t *b, float *logits);
+
+/* qkv.cu */
+void vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
+                  float eps, const vlm_rope_t *rope, const vlm_batch_t *b, const vlm_kv_t *kv,
+                  uint32_t layer, uint32_t heads, void *q);
+void vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
+                     float eps, const float *inv_freq, const uint32_t *row,
+                     const uint32_t *column, uint32_t P, uint32_t heads, void *q, void *k,
+                     void *v);
+
+/* attend.cu, segments.cu */
+void vlm_cuda_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
+                     uint32_t layer, uint32_t heads, void *o);
+void vlm_cuda_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v,
+                              const uint32_t *border, uint32_t n_segments, uint32_t P,
+                              uint32_t longest, uint32_t heads, uint32_t head_dim, void *o);
+
+/* sample.cu */
+void vlm_cuda_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab,
+                     const vlm_batch_t *b, uint32_t *seen, uint32_t seen_words, uint32_t *token,
+                     float *logprob);
+
+/* patch_embed.cu */
+void vlm_cuda_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels,
+                          uint32_t P, float *x);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * Every call of CUDA's runtime that we make, as a table: runtime.cu fills it in with CUDA's own,
+ * emu/driver.cpp with an emulated device that can also be told to fail.
+ *
+ * Functions return CUDA's error codes, 0 is success.  A stream is a void *.
+ */
+
+#ifndef VLM_DRIVER_H
+#define VLM_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common.cuh"
+
+typedef struct {
+    const void  *kernel;
+    const char  *name;
+    dim3         grid, block;
+    size_t       shared;               /* bytes of dynamic shared memory */
+    void        *stream;
+    void       **args;                 /* addresses of the parameters, as cudaLaunchKernel() has */
+    void       (*call)(const void *kernel, void **args);   /* calls it; the emulator's threads do */
+} vlm_launch_t;
+
+typedef struct {
+    char      name[128];
+    uint32_t  arch;                    /* 75, 80, 86, 89, 90, 100, 120 */
+    uint32_t  n_sms;
+    uint64_t  bytes;                   /* of memory in all */
+    uint64_t  shared;                  /* most shared bytes of a block */
+} vlm_facts_of_device_t;
+
+typedef struct {
+    int         (*version)(int *driver, int *runtime);     /* 13000 is 13.0; driver 0: none */
+    int         (*count)(int *n);
+    int         (*facts)(int index, vlm_facts_of_device_t *f);
+    int         (*use)(int index);     /* this thread's calls are for that device */
+    int         (*memory)(size_t *free, size_t *total);
+    int         (*reserve)(void **p, size_t bytes);
+    int         (*release)(void *p);
+    int         (*open_stream)(void **stream);
+    int         (*close_stream)(void *stream);
+    /* In the order of the stream; host memory may be changed after the call. */
+    int         (*fill)(void *to, int byte, size_t bytes, void *stream);
+    int         (*put)(void *to, const void *from, size_t bytes, void *stream);
+    int         (*get)(void *to, const void *from, size_t bytes, void *stream);
+    int         (*launch)(const vlm_launch_t *l);
+    int         (*wait)(void *stream);
+    const char *(*text)(int code);     /* "an illegal memory access was encountered" */
+} vlm_driver_t;
+
+/* Linked in once: CUDA's, or the emulator's. */
+const vlm_driver_t *vlm_driver(void);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The emulated device, as tests set it up: what it is, and which call fails with what.  Exported
+ * by the emulated library, looked up by name; CUDA's own library has none of it.
+ */
+
+#ifndef VLM_EMU_CONTROL_H
+#define VLM_EMU_CONTROL_H
+
+#include <stdint.h>
+
+typedef enum {
+    VLM_EMU_SEED,                      /* of blocks, warps, lanes and poison */
+    VLM_EMU_DRIVER,                    /* CUDA's version that the driver knows: 13000; 0: none */
+    VLM_EMU_DEVICES,
+    VLM_EMU_ARCH,
+    VLM_EMU_BYTES,                     /* of memory */
+    VLM_EMU_USED,                      /* before anything is reserved */
+    VLM_EMU_FAIL_CODE,                 /* the error that the call below returns */
+    VLM_EMU_FAIL_AT,                   /* calls until then: 1 is the next; 0: none fails */
+    VLM_EMU_SETTINGS
+} vlm_emu_setting_t;
+
+typedef struct {
+    uint64_t  calls;                   /* of the driver's table */
+    uint64_t  calls_after_loss;        /* after a code that no call may follow */
+    uint64_t  launches;
+    uint64_t  blocks, streams;         /* reserved and not released */
+    uint64_t  bytes;
+} vlm_emu_counts_t;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void vlm_emu_set(vlm_emu_setting_t setting, uint64_t value);
+void vlm_emu_count(vlm_emu_counts_t *c);
+const char *vlm_emu_last_report(void); /* of a kernel that failed */
+
+typedef void vlm_emu_set_fn(vlm_emu_setting_t setting, uint64_t value);
+typedef void vlm_emu_count_fn(vlm_emu_counts_t *c);
+typedef const char *vlm_emu_last_report_fn(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,409 @@
+/*
+ * The driver's table over the emulator: device memory is the host's, launches run to their end.
+ *
+ * Any call can be told to return an error, and calls after one that no call may follow are
+ * counted.  A kernel that the emulator stops becomes error 719, as a real one that crashed would.
+ */
+
+#include "control.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../driver.h"
+#include "../fault.h"
+
+#define EXPORTED      extern "C" __attribute__((visibility("default")))
+#define MAX_BLOCKS    64
+#define PLAIN_SHARED  (48u << 10)
+#define FREED         0xdd             /* what is read after its release shows */
+
+static uint64_t settings[VLM_EMU_SETTINGS] = {
+    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0
+};
+
+static vlm_emu_counts_t  counts;
+static int               lost;         /* the code that no call may follow */
+static pthread_mutex_t   mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    void    *p;
+    size_t   bytes;
+} blocks[MAX_BLOCKS];
+
+
+EXPORTED void
+vlm_emu_set(vlm_emu_setting_t setting, uint64_t value)
+{
+    settings[setting] = value;
+
+    if (setting == VLM_EMU_SEED) {
+        vlm_emu_seed(value);
+
+    } else if (setting == VLM_EMU_FAIL_AT) {
+        lost = 0;
+        counts.calls_after_loss = 0;
+    }
+}
+
+
+EXPORTED void
+vlm_emu_count(vlm_emu_counts_t *c)
+{
+    *c = counts;
+}
+
+
+EXPORTED const char *
+vlm_emu_last_report(void)
+{
+    return vlm_emu_report();
+}
+
+
+/* Each call of the table begins with this: 0, or the error that it shall return. */
+static int
+begin(void)
+{
+    int  code;
+
+    code = 0;
+    (void) pthread_mutex_lock(&mutex);
+
+    counts.calls++;
+
+    if (lost != 0) {
+        counts.calls_after_loss++;
+        code = lost;
+
+    } else if (settings[VLM_EMU_FAIL_AT] > 0 && --settings[VLM_EMU_FAIL_AT] == 0) {
+        code = static_cast<int>(settings[VLM_EMU_FAIL_CODE]);
+        lost = vlm_fault_of(code) == VLM_FAULT_LOST ? code : 0;
+    }
+
+    (void) pthread_mutex_unlock(&mutex);
+
+    return code;
+}
+
+
+/* ---- the device --------------------------------------------------------------------------- */
+
+static int
+emu_version(int *driver, int *runtime)
+{
+    *driver = static_cast<int>(settings[VLM_EMU_DRIVER]);
+    *runtime = 13000;
+
+    return begin();
+}
+
+
+static int
+emu_count(int *n)
+{
+    int  code;
+
+    code = begin();
+    *n = static_cast<int>(settings[VLM_EMU_DEVICES]);
+
+    if (code == 0 && settings[VLM_EMU_DRIVER] < 13000) {
+        code = 35;
+    }
+
+    return code == 0 && *n == 0 ? 100 : code;
+}
+
+
+static int
+emu_facts(int index, vlm_facts_of_device_t *f)
+{
+    (void) snprintf(f->name, sizeof(f->name), "emulator %d", index);
+    f->arch = static_cast<uint32_t>(settings[VLM_EMU_ARCH]);
+    f->n_sms = 3;
+    f->bytes = settings[VLM_EMU_BYTES];
+    f->shared = f->arch < 80 ? 64u << 10 : 99u << 10;
+
+    return begin();
+}
+
+
+static int
+emu_use(int index)
+{
+    int  code;
+
+    code = begin();
+
+    return code == 0 && static_cast<uint64_t>(index) >= settings[VLM_EMU_DEVICES] ? 101 : code;
+}
+
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static size_t
+left(void)
+{
+    uint64_t  used;
+
+    used = settings[VLM_EMU_USED] + counts.bytes;
+
+    return used > settings[VLM_EMU_BYTES] ? 0 : settings[VLM_EMU_BYTES] - used;
+}
+
+
+static int
+emu_memory(size_t *free_bytes, size_t *total)
+{
+    *free_bytes = left();
+    *total = settings[VLM_EMU_BYTES];
+
+    return begin();
+}
+
+
+static int
+emu_reserve(void **p, size_t bytes)
+{
+    int       code;
+    unsigned  i;
+
+    code = begin();
+
+    for (i = 0; i < MAX_BLOCKS && blocks[i].p != nullptr; i++) { /* void */ }
+
+    if (code == 0 && (i == MAX_BLOCKS || bytes > left() || posix_memalign(p, 256, bytes) != 0)) {
+        code = 2;
+    }
+
+    if (code == 0) {
+        memset(*p, 0xcb, bytes);
+        blocks[i].p = *p;
+        blocks[i].bytes = bytes;
+        counts.blocks++;
+        counts.bytes += bytes;
+    }
+
+    return code;
+}
+
+
+static int
+emu_release(void *p)
+{
+    int       code;
+    unsigned  i;
+
+    code = begin();
+
+    for (i = 0; i < MAX_BLOCKS && blocks[i].p != p; i++) { /* void */ }
+
+    if (i == MAX_BLOCKS) {
+        return code == 0 ? 1 : code;
+    }
+
+    /* Also when the call is to fail: the tests' own memory does not leak by that. */
+
+    memset(p, FREED, blocks[i].bytes);
+    counts.blocks--;
+    counts.bytes -= blocks[i].bytes;
+    blocks[i].p = nullptr;
+    free(p);
+
+    return code;
+}
+
+
+static int
+emu_open_stream(void **stream)
+{
+    int  code;
+
+    code = begin();
+    *stream = code == 0 ? &counts : nullptr;
+    counts.streams += code == 0;
+
+    return code;
+}
+
+
+static int
+emu_close_stream(void *stream)
+{
+    int  code;
+
+    code = begin();
+
+    if (stream != &counts) {
+        return code == 0 ? 400 : code;
+    }
+
+    counts.streams--;
+
+    return code;
+}
+
+
+/* A range within one block: what CUDA's copies find wrong, these do, too. */
+static int
+inside(const void *p, size_t bytes)
+{
+    unsigned     i;
+    const char  *at = static_cast<const char *>(p), *base;
+
+    for (i = 0; i < MAX_BLOCKS; i++) {
+        base = static_cast<const char *>(blocks[i].p);
+
+        if (base != nullptr && at >= base && at < base + blocks[i].bytes
+            && bytes <= static_cast<size_t>(base + blocks[i].bytes - at))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+copy(void *to, const void *from, size_t bytes, const void *device)
+{
+    int  code;
+
+    code = begin();
+
+    if (code == 0 && !inside(device, bytes)) {
+        code = 1;
+    }
+
+    if (code == 0) {
+        memcpy(to, from, bytes);
+    }
+
+    return code;
+}
+
+
+static int
+emu_put(void *to, const void *from, size_t bytes, void *stream)
+{
+    (void) stream;
+
+    return copy(to, from, bytes, to);
+}
+
+
+static int
+emu_get(void *to, const void *from, size_t bytes, void *stream)
+{
+    (void) stream;
+
+    return copy(to, from, bytes, from);
+}
+
+
+static int
+emu_fill(void *to, int byte, size_t bytes, void *stream)
+{
+    int  code;
+
+    (void) stream;
+    code = begin();
+
+    if (code == 0 && !inside(to, bytes)) {
+        code = 1;
+    }
+
+    if (code == 0) {
+        memset(to, byte, bytes);
+    }
+
+    return code;
+}
+
+
+/* ---- launches ----------------------------------------------------------------------------- */
+
+static void
+call_kernel(void *arg)
+{
+    const vlm_launch_t  *l = static_cast<const vlm_launch_t *>(arg);
+
+    l->call(l->kernel, l->args);
+}
+
+
+static int
+emu_launch(const vlm_launch_t *l)
+{
+    int                    code;
+    vlm_facts_of_device_t  f;
+
+    code = begin();
+
+    if (code != 0) {
+        return code;
+    }
+
+    counts.launches++;
+    f.shared = settings[VLM_EMU_ARCH] < 80 ? 64u << 10 : 99u << 10;
+
+    if (vlm_emu_run({ l->grid.x, l->grid.y, l->grid.z }, { l->block.x, l->block.y, l->block.z },
+                    l->shared, call_kernel, const_cast<vlm_launch_t *>(l)) != 0)
+    {
+        (void) fprintf(stderr, "%s: %s\n", l->name, vlm_emu_report());
+        return 719;
+    }
+
+    if (vlm_emu_shared_bytes() > f.shared
+        || vlm_emu_shared_bytes() - l->shared > PLAIN_SHARED)
+    {
+        (void) fprintf(stderr, "%s: %llu shared bytes\n", l->name,
+                       static_cast<unsigned long long>(vlm_emu_shared_bytes()));
+        return 1;
+    }
+
+    return 0;
+}
+
+
+static int
+emu_wait(void *stream)
+{
+    (void) stream;
+
+    return begin();
+}
+
+
+static const char *
+emu_text(int code)
+{
+    switch (code) {
+    case 0:
+        return "no error";
+    case 2:
+        return "out of memory";
+    case 700:
+        return "an illegal memory access was encountered";
+    case 719:
+        return "unspecified launch failure";
+    default:
+        return "an error of the emulated driver";
+    }
+}
+
+
+const vlm_driver_t *
+vlm_driver(void)
+{
+    static const vlm_driver_t  driver = {
+        emu_version, emu_count, emu_facts, emu_use, emu_memory, emu_reserve, emu_release,
+        emu_open_stream, emu_close_stream, emu_fill, emu_put, emu_get, emu_launch, emu_wait,
+        emu_text
+    };
+
+    return &driver;
+}

@@ -1,0 +1,36 @@
+/*
+ * A fibre: a function with a stack of its own, entered and left where it says so.
+ *
+ * One switch is a dozen instructions on x86-64 and a swapcontext() elsewhere.  AddressSanitizer is
+ * told of every switch, so its reports name the right stack.
+ */
+
+#ifndef VLM_FIBRE_H
+#define VLM_FIBRE_H
+
+#include <stddef.h>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+typedef struct {
+    void        *stack;                /* lowest byte; NULL: the thread's own */
+    size_t       bytes;
+    void        *fake;                 /* AddressSanitizer's */
+    void       (*entry)(void);         /* never returns: it leaves by vlm_fibre_leave() */
+#if defined(__x86_64__)
+    void        *sp;
+#else
+    ucontext_t   context;
+#endif
+} vlm_fibre_t;
+
+/* The fibre's next switch enters entry.  What was on its stack is forgotten. */
+void vlm_fibre_make(vlm_fibre_t *f, void *stack, size_t bytes, void (*entry)(void));
+/* From the running fibre to another one. */
+void vlm_fibre_switch(vlm_fibre_t *from, vlm_fibre_t *to);
+/* The same, for the last time. */
+void vlm_fibre_leave(vlm_fibre_t *from, vlm_fibre_t *to);
+
+#endif

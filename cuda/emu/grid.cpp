@@ -1,0 +1,605 @@
+/* The emulated grid: which fibre runs when, what waits for what, and what can never go on. */
+
+#include "grid.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fibre.h"
+
+#define WARP         32
+#define STACK_BYTES  (128u << 10)
+#define MAX_ARRAYS   32                /* shared ones of a kernel */
+#define PAGE         4096
+
+typedef enum { RUNS, MEETS, AT_BARRIER, HAS_LEFT } state_t;
+
+typedef struct {
+    vlm_fibre_t   fibre;
+    vlm_uint3_t   index;
+    state_t       state;
+    unsigned      mask;                /* MEETS */
+    vlm_meet_fn   meet;
+    void         *mine;
+    vlm_place_t   at;                  /* MEETS, AT_BARRIER */
+} thread_t;
+
+typedef struct {
+    const void  *key;
+    char        *data;
+    size_t       bytes;
+} array_t;
+
+vlm_indices_t  vlm_emu;
+
+static thread_t     threads[VLM_EMU_THREADS];
+static unsigned     n_threads, current;
+static vlm_fibre_t  host;
+static char        *stacks;
+static array_t      arrays[MAX_ARRAYS];
+static unsigned     n_arrays;
+static char        *dynamic_data;
+static size_t       dynamic_size;
+static void       (*kernel_call)(void *);
+static void        *kernel_arg;
+static uint64_t     seed_given = 1, state;
+static int          failed;
+static char         report[1024];
+
+
+/* ---- chance ------------------------------------------------------------------------------- */
+
+void
+vlm_emu_seed(uint64_t seed)
+{
+    seed_given = seed;
+}
+
+
+static unsigned
+chance(unsigned n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+
+    return static_cast<unsigned>((state >> 33) % n);
+}
+
+
+/* Bytes that are a NaN as floats, and far off as integers; others under another seed. */
+static int
+poison(void)
+{
+    return seed_given % 2 == 0 ? 0xff : 0xcb;
+}
+
+
+/* ---- a thread's side ---------------------------------------------------------------------- */
+
+static void
+run_kernel(void)
+{
+    thread_t  *t;
+
+    kernel_call(kernel_arg);
+
+    t = &threads[current];
+    t->state = HAS_LEFT;
+    vlm_fibre_leave(&t->fibre, &host);
+}
+
+
+static void
+wait_here(state_t why, vlm_place_t at)
+{
+    thread_t  *t = &threads[current];
+
+    t->state = why;
+    t->at = at;
+    vlm_fibre_switch(&t->fibre, &host);
+}
+
+
+unsigned
+vlm_emu_lane(void)
+{
+    return current % WARP;
+}
+
+
+unsigned
+vlm_emu_thread(void)
+{
+    return current;
+}
+
+
+void
+vlm_emu_barrier(vlm_place_t at)
+{
+    wait_here(AT_BARRIER, at);
+}
+
+
+static int
+same_place(vlm_place_t a, vlm_place_t b)
+{
+    return a.line == b.line && strcmp(a.what, b.what) == 0 && strcmp(a.file, b.file) == 0;
+}
+
+
+/* All lanes of the mask are here: lane [32] is what each brought, and they go on. */
+static int
+all_meet(unsigned mask, vlm_meet_fn meet, void **lane, vlm_place_t at)
+{
+    unsigned   i, first;
+    thread_t  *t;
+
+    first = current - current % WARP;
+
+    for (i = 0; i < WARP; i++) {
+        t = &threads[first + i];
+        lane[i] = nullptr;
+
+        if ((mask >> i & 1) == 0 || first + i == current) {
+            continue;
+        }
+
+        if (first + i >= n_threads || t->state != MEETS || t->mask != mask || t->meet != meet
+            || !same_place(t->at, at))
+        {
+            return 0;
+        }
+
+        lane[i] = t->mine;
+    }
+
+    for (i = 0; i < WARP; i++) {
+        if (lane[i] != nullptr) {
+            threads[first + i].state = RUNS;
+        }
+    }
+
+    return 1;
+}
+
+
+void
+vlm_emu_meet(unsigned mask, vlm_meet_fn meet, void *mine, vlm_place_t at)
+{
+    void      *lane[WARP];
+    thread_t  *t = &threads[current];
+
+    if ((mask >> current % WARP & 1) == 0) {
+        vlm_emu_fault(at, "a lane waits for others, and is not in the mask itself");
+    }
+
+    if (all_meet(mask, meet, lane, at)) {
+        lane[current % WARP] = mine;
+        meet(lane);
+        return;
+    }
+
+    t->mask = mask;
+    t->meet = meet;
+    t->mine = mine;
+    wait_here(MEETS, at);
+}
+
+
+void
+vlm_emu_fault(vlm_place_t at, const char *text)
+{
+    thread_t  *t = &threads[current];
+
+    (void) snprintf(report, sizeof(report), "%s:%d: %s: %s (thread %u, block %u %u %u)", at.file,
+                    at.line, at.what, text, current, vlm_emu.block.x, vlm_emu.block.y,
+                    vlm_emu.block.z);
+    failed = 1;
+    vlm_fibre_leave(&t->fibre, &host);
+    __builtin_trap();                  /* a fibre that was left is not entered again */
+}
+
+
+/* ---- shared memory ------------------------------------------------------------------------ */
+
+/* Poisoned.  The size is not rounded up, so that AddressSanitizer knows where it ends. */
+static char *
+allocate(size_t bytes)
+{
+    void  *p;
+
+    if (posix_memalign(&p, 128, bytes == 0 ? 1 : bytes) != 0) {
+        return nullptr;
+    }
+
+    memset(p, poison(), bytes);
+
+    return static_cast<char *>(p);
+}
+
+
+void *
+vlm_emu_shared(const void *key, size_t bytes)
+{
+    unsigned     i;
+    vlm_place_t  at = { "kernel", 0, "__shared__" };
+
+    for (i = 0; i < n_arrays; i++) {
+        if (arrays[i].key == key) {
+            return arrays[i].data;
+        }
+    }
+
+    if (n_arrays == MAX_ARRAYS) {
+        vlm_emu_fault(at, "more shared arrays than the emulator has room for");
+    }
+
+    arrays[i].key = key;
+    arrays[i].bytes = bytes;
+    arrays[i].data = allocate(bytes);
+
+    if (arrays[i].data == nullptr) {
+        vlm_emu_fault(at, "the host has no memory for it");
+    }
+
+    n_arrays++;
+
+    return arrays[i].data;
+}
+
+
+void *
+vlm_emu_dynamic(void)
+{
+    return dynamic_data;
+}
+
+
+/* As a block finds it: what the block before has left is gone. */
+static void
+poison_arrays(void)
+{
+    unsigned  i;
+
+    for (i = 0; i < n_arrays; i++) {
+        memset(arrays[i].data, poison(), arrays[i].bytes);
+    }
+
+    memset(dynamic_data, poison(), dynamic_size);
+}
+
+
+static void
+drop_arrays(void)
+{
+    unsigned  i;
+
+    for (i = 0; i < n_arrays; i++) {
+        free(arrays[i].data);
+    }
+
+    n_arrays = 0;
+    free(dynamic_data);
+    dynamic_data = nullptr;
+}
+
+
+uint64_t
+vlm_emu_shared_bytes(void)
+{
+    unsigned         i;
+    static uint64_t  last;
+
+    if (dynamic_data == nullptr) {
+        return last;
+    }
+
+    for (last = dynamic_size, i = 0; i < n_arrays; i++) {
+        last += arrays[i].bytes;
+    }
+
+    return last;
+}
+
+
+/* ---- one block ---------------------------------------------------------------------------- */
+
+/* Who waits where: a line for each place, with its first thread. */
+static void
+report_stuck(void)
+{
+    size_t     n;
+    unsigned   i, j, left, count;
+    thread_t  *t;
+
+    for (left = 0, i = 0; i < n_threads; i++) {
+        left += threads[i].state == HAS_LEFT;
+    }
+
+    n = static_cast<size_t>(snprintf(report, sizeof(report), "block %u %u %u is divergent: %u of "
+                                     "%u threads have left", vlm_emu.block.x, vlm_emu.block.y,
+                                     vlm_emu.block.z, left, n_threads));
+
+    for (i = 0; i < n_threads && n < sizeof(report) - 1; i++) {
+        t = &threads[i];
+
+        if (t->state == HAS_LEFT) {
+            continue;
+        }
+
+        for (j = 0; j < i; j++) {
+            if (threads[j].state != HAS_LEFT && same_place(threads[j].at, t->at)) {
+                break;
+            }
+        }
+
+        if (j < i) {
+            continue;                  /* told already */
+        }
+
+        for (count = 0, j = i; j < n_threads; j++) {
+            count += threads[j].state != HAS_LEFT && same_place(threads[j].at, t->at);
+        }
+
+        n += static_cast<size_t>(snprintf(report + n, sizeof(report) - n,
+                                          "; %u, thread %u first, wait at %s:%d (%s, mask %08x)",
+                                          count, i, t->at.file, t->at.line, t->at.what,
+                                          t->state == MEETS ? t->mask : 0xffffffffu));
+    }
+
+    failed = 1;
+}
+
+
+static void
+run_thread(unsigned i)
+{
+    current = i;
+    vlm_emu.thread = threads[i].index;
+    vlm_fibre_switch(&host, &threads[i].fibre);
+}
+
+
+/* Lanes of a warp that can run, in some order; 0 if there were none. */
+static int
+run_warp(unsigned warp)
+{
+    int       ran;
+    unsigned  i, lane, start, stride;
+
+    start = chance(WARP);
+    stride = 2 * chance(WARP / 2) + 1;
+
+    for (ran = 0, i = 0; i < WARP && !failed; i++) {
+        lane = warp * WARP + (start + i * stride) % WARP;
+
+        if (lane < n_threads && threads[lane].state == RUNS) {
+            run_thread(lane);
+            ran = 1;
+        }
+    }
+
+    return ran;
+}
+
+
+/* Every thread waits at the same barrier: they go on. */
+static int
+release_barrier(void)
+{
+    unsigned  i;
+
+    for (i = 0; i < n_threads; i++) {
+        if (threads[i].state != AT_BARRIER || !same_place(threads[i].at, threads[0].at)) {
+            return 0;
+        }
+    }
+
+    for (i = 0; i < n_threads; i++) {
+        threads[i].state = RUNS;
+    }
+
+    return 1;
+}
+
+
+static int
+all_have_left(void)
+{
+    unsigned  i;
+
+    for (i = 0; i < n_threads && threads[i].state == HAS_LEFT; i++) { /* void */ }
+
+    return i == n_threads;
+}
+
+
+static void
+make_threads(vlm_uint3_t size)
+{
+    unsigned  i;
+
+    for (i = 0; i < n_threads; i++) {
+        threads[i].state = RUNS;
+        threads[i].index.x = i % size.x;
+        threads[i].index.y = i / size.x % size.y;
+        threads[i].index.z = i / size.x / size.y;
+        vlm_fibre_make(&threads[i].fibre, stacks + static_cast<size_t>(i) * STACK_BYTES + PAGE,
+                       STACK_BYTES - PAGE, run_kernel);
+    }
+}
+
+
+static void
+run_block(void)
+{
+    int       ran;
+    unsigned  i, first, n_warps;
+
+    n_warps = (n_threads + WARP - 1) / WARP;
+
+    while (!failed) {
+        first = chance(n_warps);
+
+        for (ran = 0, i = 0; i < n_warps && !failed; i++) {
+            ran |= run_warp((first + i) % n_warps);
+
+            if (chance(4) == 0) {
+                break;                 /* some warps are ahead of others */
+            }
+        }
+
+        if (ran || failed) {
+            continue;
+        }
+
+        for (i = 0; i < n_threads && threads[i].state != RUNS; i++) { /* void */ }
+
+        if (i < n_threads) {
+            continue;                  /* one that this round did not come to */
+        }
+
+        if (all_have_left()) {
+            return;
+        }
+
+        if (!release_barrier()) {
+            report_stuck();
+        }
+    }
+}
+
+
+/* ---- a launch ----------------------------------------------------------------------------- */
+
+/* Once: a page below each stack is not to be touched. */
+static int
+make_stacks(void)
+{
+    void      *p;
+    unsigned   i;
+
+    if (stacks != nullptr) {
+        return 0;
+    }
+
+    p = mmap(nullptr, static_cast<size_t>(VLM_EMU_THREADS) * STACK_BYTES, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        return -1;
+    }
+
+    stacks = static_cast<char *>(p);
+
+    for (i = 0; i < VLM_EMU_THREADS; i++) {
+        (void) mprotect(stacks + static_cast<size_t>(i) * STACK_BYTES, PAGE, PROT_NONE);
+    }
+
+    return 0;
+}
+
+
+/* 0, or -1 and a report. */
+static int
+check_launch(vlm_uint3_t blocks, vlm_uint3_t size)
+{
+    uint64_t  n;
+
+    n = static_cast<uint64_t>(size.x) * size.y * size.z;
+
+    if (n == 0 || n > VLM_EMU_THREADS || size.z > 64) {
+        (void) snprintf(report, sizeof(report), "a block of %u x %u x %u threads", size.x, size.y,
+                        size.z);
+        return -1;
+    }
+
+    if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || blocks.x > INT32_MAX || blocks.y > 65535
+        || blocks.z > 65535)
+    {
+        (void) snprintf(report, sizeof(report), "a grid of %u x %u x %u blocks", blocks.x,
+                        blocks.y, blocks.z);
+        return -1;
+    }
+
+    if (make_stacks() != 0) {
+        (void) snprintf(report, sizeof(report), "no memory for the stacks of fibres");
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/* i-th of n in an order that visits each once: the stride has no factor in common with n. */
+static uint64_t
+shuffled(uint64_t i, uint64_t n, uint64_t first, uint64_t stride)
+{
+    return (first + i * stride) % n;
+}
+
+
+static uint64_t
+common_factor(uint64_t a, uint64_t b)
+{
+    return b == 0 ? a : common_factor(b, a % b);
+}
+
+
+int
+vlm_emu_run(vlm_uint3_t blocks, vlm_uint3_t size, size_t dynamic_bytes, void (*call)(void *),
+            void *arg)
+{
+    uint64_t  i, at, n, first, stride;
+
+    report[0] = '\0';
+    failed = 0;
+    state = seed_given * 2654435761u;
+
+    if (check_launch(blocks, size) != 0) {
+        return -1;
+    }
+
+    n_threads = size.x * size.y * size.z;
+    kernel_call = call;
+    kernel_arg = arg;
+    vlm_emu.threads = size;
+    vlm_emu.blocks = blocks;
+    dynamic_size = dynamic_bytes;
+    dynamic_data = allocate(dynamic_bytes);
+
+    if (dynamic_data == nullptr) {
+        (void) snprintf(report, sizeof(report), "no memory for %zu shared bytes", dynamic_bytes);
+        return -1;
+    }
+
+    n = static_cast<uint64_t>(blocks.x) * blocks.y * blocks.z;
+    first = chance(static_cast<unsigned>(n < UINT32_MAX ? n : UINT32_MAX));
+
+    for (stride = chance(1024) + 1; common_factor(stride, n) != 1; stride++) { /* void */ }
+
+    for (i = 0; i < n && !failed; i++) {
+        at = shuffled(i, n, first, stride);
+        vlm_emu.block.x = static_cast<unsigned>(at % blocks.x);
+        vlm_emu.block.y = static_cast<unsigned>(at / blocks.x % blocks.y);
+        vlm_emu.block.z = static_cast<unsigned>(at / blocks.x / blocks.y);
+
+        poison_arrays();
+        make_threads(size);
+        vlm_emu_copy_forget();
+        run_block();
+    }
+
+    (void) vlm_emu_shared_bytes();
+    drop_arrays();
+
+    return failed ? -1 : 0;
+}
+
+
+const char *
+vlm_emu_report(void)
+{
+    return report;
+}

@@ -1,0 +1,258 @@
+/* What the lanes of a warp do together: shuffles, votes, and the products of tensor cores. */
+
+#include <stdint.h>
+#include <string.h>
+
+#include "cuda_emu.h"
+
+#define WARP  32
+#define ALL   0xffffffffu
+
+
+/* ---- votes and shuffles ------------------------------------------------------------------- */
+
+static void
+meet_nothing(void **lane)
+{
+    (void) lane;
+}
+
+
+void
+vlm_emu_sync_warp(vlm_place_t at, unsigned mask)
+{
+    int  nothing = 0;
+
+    vlm_emu_meet(mask, meet_nothing, &nothing, at);
+}
+
+
+typedef struct {
+    int       predicate;
+    unsigned  result;
+} vote_t;
+
+
+static void
+meet_votes(void **lane)
+{
+    int       i;
+    unsigned  result;
+
+    for (result = 0, i = 0; i < WARP; i++) {
+        if (lane[i] != nullptr && static_cast<vote_t *>(lane[i])->predicate) {
+            result |= 1u << i;
+        }
+    }
+
+    for (i = 0; i < WARP; i++) {
+        if (lane[i] != nullptr) {
+            static_cast<vote_t *>(lane[i])->result = result;
+        }
+    }
+}
+
+
+unsigned
+vlm_emu_ballot(vlm_place_t at, unsigned mask, int predicate)
+{
+    vote_t  mine = { predicate, 0 };
+
+    vlm_emu_meet(mask, meet_votes, &mine, at);
+
+    return mine.result;
+}
+
+
+typedef struct {
+    uint64_t  value, result;
+    unsigned  from;                    /* lane; of those that meet, or the result is undefined */
+    int       lost;                    /* it was not among them */
+} shuffle_t;
+
+
+static void
+meet_shuffles(void **lane)
+{
+    int         i;
+    shuffle_t  *s;
+
+    for (i = 0; i < WARP; i++) {
+        s = static_cast<shuffle_t *>(lane[i]);
+
+        if (s == nullptr) {
+            continue;
+        }
+
+        if (lane[s->from] == nullptr) {
+            s->lost = 1;
+        } else {
+            s->result = static_cast<shuffle_t *>(lane[s->from])->value;
+        }
+    }
+}
+
+
+/* Within a part of width lanes; beyond its ends a lane reads itself, or around, as CUDA has it. */
+static unsigned
+source_lane(vlm_shuffle_t how, unsigned me, unsigned lane, unsigned width)
+{
+    unsigned  first, from;
+
+    first = me - me % width;
+
+    switch (how) {
+    case VLM_SHFL_LANE:
+        return first + lane % width;
+    case VLM_SHFL_XOR:
+        from = me ^ lane;
+        return from < first + width ? from : me;
+    case VLM_SHFL_UP:
+        return me - first < lane ? me : me - lane;
+    default:
+        from = me + lane;
+        return from < first + width ? from : me;
+    }
+}
+
+
+uint64_t
+vlm_emu_shuffle_bits(vlm_place_t at, vlm_shuffle_t how, unsigned mask, uint64_t value,
+                     unsigned lane, unsigned width)
+{
+    shuffle_t  mine = { value, value, 0, 0 };
+
+    mine.from = source_lane(how, vlm_emu_lane(), lane, width);
+    vlm_emu_meet(mask, meet_shuffles, &mine, at);
+
+    if (mine.lost) {
+        vlm_emu_fault(at, "reads from a lane that is not in the mask");
+    }
+
+    return mine.result;
+}
+
+
+/* ---- tensor cores ------------------------------------------------------------------------- */
+
+/*
+ * Fragments of m16n8k32 over bytes, m16n8k16 over bf16: a register holds 4 bytes of a row of 32.
+ * With g = lane / 4 and t = lane % 4, A's four registers are rows g, g + 8, g, g + 8 at bytes 4 t,
+ * 4 t, 16 + 4 t, 16 + 4 t; B's two are column g at the same bytes; C's four are rows g, g, g + 8,
+ * g + 8, columns 2 t, 2 t + 1.
+ */
+#define ROWS     16
+#define COLUMNS  8
+#define BYTES    32
+
+typedef struct {
+    void            *c;                /* 4 int or float */
+    const unsigned  *a, *b;
+} mma_t;
+
+typedef struct {
+    unsigned char  a[ROWS][BYTES], b[COLUMNS][BYTES];
+} tiles_t;
+
+
+static void
+gather(void **lane, tiles_t *tiles)
+{
+    int           i, r, g, t;
+    const mma_t  *m;
+
+    for (i = 0; i < WARP; i++) {
+        m = static_cast<const mma_t *>(lane[i]);
+        g = i / 4;
+        t = i % 4;
+
+        for (r = 0; r < 4; r++) {
+            memcpy(&tiles->a[g + 8 * (r % 2)][4 * t + 16 * (r / 2)], &m->a[r], 4);
+        }
+
+        for (r = 0; r < 2; r++) {
+            memcpy(&tiles->b[g][4 * t + 16 * r], &m->b[r], 4);
+        }
+    }
+}
+
+
+static void
+meet_s8(void **lane)
+{
+    int      i, r, k, row, column, sum;
+    int     *c;
+    tiles_t  tiles;
+
+    gather(lane, &tiles);
+
+    for (i = 0; i < WARP; i++) {
+        c = static_cast<int *>(static_cast<mma_t *>(lane[i])->c);
+
+        for (r = 0; r < 4; r++) {
+            row = i / 4 + 8 * (r / 2);
+            column = i % 4 * 2 + r % 2;
+
+            for (sum = 0, k = 0; k < BYTES; k++) {
+                sum += static_cast<int8_t>(tiles.a[row][k])
+                       * static_cast<int8_t>(tiles.b[column][k]);
+            }
+
+            c[r] += sum;
+        }
+    }
+}
+
+
+static float
+bf16_at(const unsigned char *bytes, int k)
+{
+    uint16_t  half;
+
+    memcpy(&half, bytes + 2 * k, sizeof(half));
+
+    return vlm_emu_bits<float>(static_cast<unsigned>(half) << 16);
+}
+
+
+/* In the order of k; the hardware's own order is not told, and differs between generations. */
+static void
+meet_bf16(void **lane)
+{
+    int      i, r, k, row, column;
+    float   *c;
+    tiles_t  tiles;
+
+    gather(lane, &tiles);
+
+    for (i = 0; i < WARP; i++) {
+        c = static_cast<float *>(static_cast<mma_t *>(lane[i])->c);
+
+        for (r = 0; r < 4; r++) {
+            row = i / 4 + 8 * (r / 2);
+            column = i % 4 * 2 + r % 2;
+
+            for (k = 0; k < BYTES / 2; k++) {
+                c[r] += bf16_at(tiles.a[row], k) * bf16_at(tiles.b[column], k);
+            }
+        }
+    }
+}
+
+
+void
+vlm_emu_mma_s8(vlm_place_t at, int *c, const unsigned *a, const unsigned *b)
+{
+    mma_t  mine = { c, a, b };
+
+    vlm_emu_meet(ALL, meet_s8, &mine, at);
+}
+
+
+void
+vlm_emu_mma_bf16(vlm_place_t at, float *c, const unsigned *a, const unsigned *b)
+{
+    mma_t  mine = { c, a, b };
+
+    vlm_emu_meet(ALL, meet_bf16, &mine, at);
+}

@@ -1,0 +1,183 @@
+/* The driver's table with CUDA's own runtime behind it.  Nothing else calls the runtime. */
+
+#include <stdio.h>
+
+#include "driver.h"
+
+#define PLAIN_SHARED  (48u << 10)      /* more than that a kernel has to be allowed */
+
+
+/* An error is told once, by the call that had it: what is not sticky must not meet the next. */
+static int
+told(cudaError_t e)
+{
+    if (e != cudaSuccess) {
+        (void) cudaGetLastError();
+    }
+
+    return static_cast<int>(e);
+}
+
+
+static cudaStream_t
+stream_of(void *stream)
+{
+    return static_cast<cudaStream_t>(stream);
+}
+
+
+static int
+cuda_version(int *driver, int *runtime)
+{
+    cudaError_t  e;
+
+    e = cudaRuntimeGetVersion(runtime);
+
+    return told(e == cudaSuccess ? cudaDriverGetVersion(driver) : e);
+}
+
+
+static int
+cuda_count(int *n)
+{
+    return told(cudaGetDeviceCount(n));
+}
+
+
+static int
+cuda_facts(int index, vlm_facts_of_device_t *f)
+{
+    cudaError_t     e;
+    cudaDeviceProp  p;
+
+    e = cudaGetDeviceProperties(&p, index);
+
+    if (e == cudaSuccess) {
+        (void) snprintf(f->name, sizeof(f->name), "%.100s", p.name);
+        f->arch = static_cast<uint32_t>(p.major * 10 + p.minor);
+        f->n_sms = static_cast<uint32_t>(p.multiProcessorCount);
+        f->bytes = p.totalGlobalMem;
+        f->shared = p.sharedMemPerBlockOptin;
+    }
+
+    return told(e);
+}
+
+
+static int
+cuda_use(int index)
+{
+    return told(cudaSetDevice(index));
+}
+
+
+static int
+cuda_memory(size_t *free, size_t *total)
+{
+    return told(cudaMemGetInfo(free, total));
+}
+
+
+static int
+cuda_reserve(void **p, size_t bytes)
+{
+    return told(cudaMalloc(p, bytes));
+}
+
+
+static int
+cuda_release(void *p)
+{
+    return told(cudaFree(p));
+}
+
+
+static int
+cuda_open_stream(void **stream)
+{
+    cudaError_t   e;
+    cudaStream_t  s;
+
+    e = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+    *stream = e == cudaSuccess ? s : nullptr;
+
+    return told(e);
+}
+
+
+static int
+cuda_close_stream(void *stream)
+{
+    return told(cudaStreamDestroy(stream_of(stream)));
+}
+
+
+static int
+cuda_fill(void *to, int byte, size_t bytes, void *stream)
+{
+    return told(cudaMemsetAsync(to, byte, bytes, stream_of(stream)));
+}
+
+
+/* From and to pageable memory a copy has left the host's side when the call returns. */
+
+static int
+cuda_put(void *to, const void *from, size_t bytes, void *stream)
+{
+    return told(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_of(stream)));
+}
+
+
+static int
+cuda_get(void *to, const void *from, size_t bytes, void *stream)
+{
+    return told(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(stream)));
+}
+
+
+static int
+cuda_launch(const vlm_launch_t *l)
+{
+    cudaError_t  e;
+
+    e = cudaSuccess;
+
+    if (l->shared > PLAIN_SHARED) {
+        e = cudaFuncSetAttribute(l->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(l->shared));
+    }
+
+    if (e == cudaSuccess) {
+        e = cudaLaunchKernel(l->kernel, l->grid, l->block, l->args, l->shared,
+                             stream_of(l->stream));
+    }
+
+    return told(e);
+}
+
+
+static int
+cuda_wait(void *stream)
+{
+    return told(cudaStreamSynchronize(stream_of(stream)));
+}
+
+
+static const char *
+cuda_text(int code)
+{
+    return cudaGetErrorString(static_cast<cudaError_t>(code));
+}
+
+
+const vlm_driver_t *
+vlm_driver(void)
+{
+    static const vlm_driver_t  driver = {
+        cuda_version, cuda_count, cuda_facts, cuda_use, cuda_memory, cuda_reserve, cuda_release,
+        cuda_open_stream, cuda_close_stream, cuda_fill, cuda_put, cuda_get, cuda_launch, cuda_wait,
+        cuda_text
+    };
+
+    return &driver;
+}

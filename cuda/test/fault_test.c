@@ -1,0 +1,89 @@
+/* Which of CUDA's errors end a process: the table, row by row, and what is not in it. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "fault.h"
+
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+
+
+static void
+all_are(const int *codes, size_t n, vlm_fault_t is)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (vlm_fault_of(codes[i]) != is) {
+            fail_msg("error %d is of class %d, not %d", codes[i], vlm_fault_of(codes[i]), is);
+        }
+    }
+}
+
+
+static void
+success_is_no_fault(void **state)
+{
+    (void) state;
+    assert_int_equal(vlm_fault_of(0), VLM_FAULT_NONE);
+}
+
+
+static void
+what_was_refused_leaves_the_device_as_it_is(void **state)
+{
+    const int  codes[] = { 1, 2, 9, 98, 701, 720 };
+
+    (void) state;
+    all_are(codes, COUNT(codes), VLM_FAULT_REFUSED);
+}
+
+
+static void
+without_a_device_that_we_can_use_there_is_the_cpu(void **state)
+{
+    const int  codes[] = { 3, 34, 35, 46, 100, 101, 209, 222, 802, 803, 804 };
+
+    (void) state;
+    all_are(codes, COUNT(codes), VLM_FAULT_UNUSABLE);
+}
+
+
+static void
+after_what_cuda_calls_sticky_the_process_is_replaced(void **state)
+{
+    const int  codes[] = {
+        214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911, 999
+    };
+
+    (void) state;
+    all_are(codes, COUNT(codes), VLM_FAULT_LOST);
+}
+
+
+static void
+a_code_that_nobody_knows_counts_as_lost(void **state)
+{
+    const int  codes[] = { -1, 4242, 1000000, INT32_MAX, INT32_MIN };
+
+    (void) state;
+    all_are(codes, COUNT(codes), VLM_FAULT_LOST);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(success_is_no_fault),
+        cmocka_unit_test(what_was_refused_leaves_the_device_as_it_is),
+        cmocka_unit_test(without_a_device_that_we_can_use_there_is_the_cpu),
+        cmocka_unit_test(after_what_cuda_calls_sticky_the_process_is_replaced),
+        cmocka_unit_test(a_code_that_nobody_knows_counts_as_lost)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

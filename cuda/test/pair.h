@@ -1,0 +1,68 @@
+/*
+ * Two devices side by side: the definitions on the host, and the library under test.
+ *
+ * The host's activations are f32 and the device's bf16, so inputs are rounded to bf16 for both:
+ * what differs then is the operation's own rounding.  Every operation of the device runs under
+ * several seeds of the emulator and has to give the same bits; on a card it runs as often.
+ */
+
+#ifndef VLM_PAIR_H
+#define VLM_PAIR_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "fault.h"
+#include "ops/cuda.h"
+#include "ops/parity.h"
+
+#define SEEDS     3
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+
+typedef enum { F32, ACT } form_t;      /* how a device keeps values: ACT is its own form */
+
+typedef struct {
+    const vlm_ops_t  *ops;
+    vlm_device_t     *d;
+    uint8_t          *base;            /* one block, handed out from its beginning */
+    uint64_t          used;
+    int               is_host;
+} side_t;
+
+extern side_t  host, card;
+
+/* As group set-up: opens both, for a model of these weights. */
+int pair_open(vlm_type_t weights, const vlm_need_t *need);
+int pair_close(void **state);
+/* What was handed out is free again, but for the operations' own memory. */
+void pair_reset(void);
+
+void *take_bytes(side_t *s, uint64_t bytes);
+void *put_bytes(side_t *s, const void *from, uint64_t bytes);
+void *put_floats(side_t *s, const float *from, size_t n, form_t form);
+void get_floats(side_t *s, float *to, const void *from, size_t n, form_t form);
+
+/* n values of a kind that bf16 has exactly; freed by the caller. */
+float *bf16_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed);
+float *f32_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed);
+
+/* rows [N][K] as each side packs them, in panels of 64 that come in no order; bias may be NULL. */
+vlm_linear_t put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N,
+                        uint32_t K, const float *rows, const float *bias);
+
+/* For run i of SEEDS: the emulator's seed, where there is one. */
+void use_seed(uint32_t i);
+/* Everything before is done, and well. */
+void settle(side_t *s);
+
+void check_same_bits(const float *got, const float *want, size_t n, const char *what);
+/* |got - want| <= bound [n], or <= by + of * |want| without one. */
+void check_near(const float *got, const float *want, const float *bound, float by, float of,
+                size_t n, const char *what);
+
+#endif

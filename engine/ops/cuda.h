@@ -1,0 +1,46 @@
+/*
+ * What the engine and libvlm_cuda.so agree upon: how the library is opened, and a number that two
+ * builds which differ do not share.
+ *
+ * The library is the only one that speaks CUDA; it is opened at run time, in the process that runs
+ * the model and never before a fork.  See cuda.c for where it is looked for.
+ */
+
+#ifndef VLM_CUDA_H
+#define VLM_CUDA_H
+
+#include "ops/cuda_plan.h"
+#include "ops/ops.h"
+
+#define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
+#define VLM_CUDA_VERSION   1           /* goes up when an operation's meaning changes */
+
+/* And the layout of what crosses the border. */
+#define VLM_CUDA_ABI                                                                             \
+    ((uint32_t) VLM_CUDA_VERSION << 16                                                           \
+     | (uint32_t) (sizeof(vlm_ops_t) + 3 * sizeof(vlm_batch_t) + 5 * sizeof(vlm_linear_t)        \
+                   + 7 * sizeof(vlm_need_t) + 11 * sizeof(vlm_pick_t) + 13 * sizeof(vlm_kv_t)))
+
+/*
+ * What the driver takes for itself: context, kernels, their stacks.  A declared figure, for the
+ * plan; opening a device says it if more was in use.
+ */
+#define VLM_CUDA_OVERHEAD  (UINT64_C(400) << 20)
+
+typedef struct {
+    uint32_t    abi;                   /* VLM_CUDA_ABI of the caller, first whatever changes */
+    uint32_t    index;                 /* of the device */
+    vlm_type_t  weights;
+    uint64_t    bytes;                 /* that will be reserved: refused if they are not free */
+    uint64_t    overhead;              /* as declared */
+} vlm_cuda_request_t;
+
+/*
+ * Exported by the library.  NULL: the error names the cause (no driver, one that is too old, no
+ * such device, too little memory) with the numbers, VLM_EDEVICE.  note is "" or what the operator
+ * should know, [notes] bytes.
+ */
+typedef vlm_device_t *vlm_cuda_open_fn(const vlm_cuda_request_t *r, const vlm_ops_t **table,
+                                       char *note, size_t notes, vlm_err_t *err);
+
+#endif

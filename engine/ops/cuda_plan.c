@@ -1,0 +1,58 @@
+/* Sizes of what lies in a CUDA device's memory.  Compiled into libvlm_cuda.so as well. */
+
+#include "ops/cuda_plan.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/size.h"
+
+
+uint64_t
+vlm_cuda_act_bytes(uint64_t n)
+{
+    return vlm_mul(n, sizeof(uint16_t));
+}
+
+
+/* Tiles of 16 rows by 32 bytes, see cuda/pack.cu; f32 rows (the patch embedding's) as they are. */
+uint64_t
+vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K)
+{
+    uint64_t  rows;
+
+    if (type == VLM_F32) {
+        return vlm_mul(vlm_mul(N, K), sizeof(float));
+    }
+
+    rows = vlm_round(N, VLM_CUDA_TILE);
+
+    return vlm_mul(rows, vlm_mul(vlm_round(K, VLM_BLOCK), type == VLM_INT8 ? 1 : 2));
+}
+
+
+void
+vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *need)
+{
+    uint64_t  blocks, values, splits;
+
+    memset(s, 0, sizeof(*s));
+
+    blocks = vlm_mul(VLM_CUDA_ROWS, vlm_round(need->K, VLM_BLOCK) / VLM_BLOCK);
+    values = vlm_mul(blocks, VLM_BLOCK);
+
+    if (need->type == VLM_INT8) {
+        s->q = vlm_place(a, values, 1);
+        s->s = vlm_place(a, blocks, sizeof(float));
+
+    } else {
+        s->normed = vlm_place(a, values, sizeof(uint16_t));
+    }
+
+    s->qkv = vlm_place(a, vlm_mul(VLM_CUDA_ROWS, need->qkv), sizeof(float));
+
+    splits = vlm_add(need->keys / VLM_CUDA_SPLIT, 1);
+    s->split = vlm_place(a, vlm_mul(vlm_mul(need->rows, need->heads),
+                                    vlm_mul(splits, vlm_add(need->head_dim, 2))), sizeof(float));
+    s->pick = vlm_place(a, vlm_mul(need->rows, VLM_CUDA_PICK_WORDS), sizeof(uint32_t));
+}
