@@ -56,6 +56,8 @@ typedef struct {
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
     uint32_t     slots;                /* sequences that step together */
     uint64_t     max_pixels;           /* pixels of a picture after its resize */
+    uint32_t     features;             /* pictures whose features are kept; as many as slots, or
+                                          more */
     uint32_t     max_tokens;           /* ceiling of an answer's length */
     uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
     void       (*log)(void *data, vlm_log_level_t level, const char *text);     /* may be NULL */
@@ -68,7 +70,7 @@ void vlm_conf_default(vlm_conf_t *conf);           /* the design's defaults; mod
 /* Bytes by purpose.  The code that fills this in is the code that places the buffers. */
 typedef struct {
     uint64_t  weights;                 /* every tensor in its resident form */
-    uint64_t  vision;                  /* tower workspace and picture features of the slots */
+    uint64_t  vision;                  /* tower, its workspace, features of pictures */
     uint64_t  kv;                      /* keys and values of all slots */
     uint64_t  workspace;               /* activations of one step, logits, sampling */
     uint64_t  device;                  /* what the device takes for itself; 0 on the CPU */
@@ -183,6 +185,12 @@ vlm_prompt_t *vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, 
 /* The tokens that vlm_prompt_make() would count, without keeping pictures or prompt; -1: error. */
 uint32_t vlm_prompt_tokens(const vlm_prompt_t *p);
 const uint32_t *vlm_prompt_ids(const vlm_prompt_t *p);         /* [vlm_prompt_tokens()] */
+/*
+ * What was computed for a prompt is used again for another that begins as it does or has the same
+ * pictures: with the same salt only.  The answers are the same either way; how soon they begin is
+ * not, so that tenants who must not learn of each other have a salt each.  No bytes: no salt.
+ */
+void vlm_prompt_salt(vlm_prompt_t *p, const void *salt, size_t bytes);
 void vlm_prompt_free(vlm_prompt_t *p);             /* NULL is fine */
 
 /* Text to ids, no template and no control tokens.  *ids is malloc()ed; any thread. */
@@ -253,7 +261,10 @@ typedef enum { VLM_FINISH_NONE, VLM_FINISH_STOP, VLM_FINISH_LENGTH, VLM_FINISH_C
 
 typedef struct {
     uint32_t  prompt_tokens, completion_tokens;
+    uint32_t  pictures, cached_pictures;           /* of the prompt; not encoded for this job */
+    uint32_t  wait_ms;                 /* vlm_submit() to a slot */
     uint32_t  encode_ms, prefill_ms, decode_ms;    /* of this job, waiting for others included */
+    uint32_t  pick_ms;                 /* of prefill_ms: logits and pick of the first token */
     uint32_t  first_ms;                /* vlm_submit() to the first token */
 } vlm_usage_t;
 
@@ -298,6 +309,7 @@ typedef struct {
     uint64_t     ticks;                /* slices and steps since the start: the engine lives */
     uint32_t     running;              /* jobs in slots */
     uint64_t     prompt_tokens, completion_tokens; /* since the start */
+    uint64_t     pictures, cached_pictures;        /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */
     char         reason[128];          /* why device auto took it; "" if asked for */
     vlm_plan_t   plan;

@@ -606,13 +606,13 @@ thread_pool vlm threads=1;
     vlm_engine demo {
         model $TEST_NGINX_MODEL;
         store logs/vlm;
-        memory 50m;
+        memory 55m;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr/memory is 50m: context 2k needs 4\dm, slots 2 needs 4\dm in /]
+[qr/memory is 55m: context 2k needs 5\dm, slots 2 needs 5\dm in /]
 
 
 

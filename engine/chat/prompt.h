@@ -8,6 +8,8 @@
 #include "image/picture.h"
 #include "text/tokenizer.h"
 
+#define VLM_MAX_PICTURES  256          /* of one prompt */
+
 struct vlm_prompt_s {
     uint32_t        n;
     uint32_t       *token;             /* [n] id; a picture's rows have the image token's */
@@ -17,6 +19,7 @@ struct vlm_prompt_s {
     uint32_t        n_pictures;
     vlm_picture_t **picture;           /* [n_pictures] owned */
     uint32_t       *picture_at;        /* [n_pictures] its first row */
+    uint8_t         salt[32];          /* see vlm_prompt_salt() */
 };
 
 /* What it takes to make one; all of it is read-only and outlives the prompt. */

@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "chat/prompt.h"
 #include "ops/ops.h"
 
-#define SYSTEM_TEXT   "You are a helpful assistant."
-#define MAX_PICTURES  256              /* of one prompt */
+#define SYSTEM_TEXT  "You are a helpful assistant."
 
 typedef struct {                       /* a prompt being written */
     const vlm_template_t  *t;
     vlm_ids_t              ids;
     char                  *text;       /* the stretch since the last control token */
     size_t                 bytes, room;
-    vlm_picture_t         *picture[MAX_PICTURES];
-    uint32_t               picture_at[MAX_PICTURES];
+    vlm_picture_t         *picture[VLM_MAX_PICTURES];
+    uint32_t               picture_at[VLM_MAX_PICTURES];
     uint32_t               n_pictures;
     vlm_err_t             *err;
 } vlm_writer_t;
@@ -248,8 +248,9 @@ write_picture(vlm_writer_t *w, vlm_picture_t *p)
 {
     uint32_t  i;
 
-    if (w->n_pictures == MAX_PICTURES) {
-        return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures", MAX_PICTURES);
+    if (w->n_pictures == VLM_MAX_PICTURES) {
+        return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures",
+                        VLM_MAX_PICTURES);
     }
 
     for (i = 0; i < w->n_pictures; i++) {
@@ -393,6 +394,17 @@ const uint32_t *
 vlm_prompt_ids(const vlm_prompt_t *p)
 {
     return p->token;
+}
+
+
+void
+vlm_prompt_salt(vlm_prompt_t *p, const void *salt, size_t bytes)
+{
+    if (bytes == 0) {
+        memset(p->salt, 0, sizeof(p->salt));
+    } else {
+        vlm_sha256(salt, bytes, p->salt);
+    }
 }
 
 

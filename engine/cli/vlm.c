@@ -54,7 +54,7 @@ static const char  usage[] =
     "  --device auto|cpu|cuda[:N]   --ops plain|avx2|avx512     --weights int8|bf16|f32\n"
     "  --threads N    --context N   --slots N   --memory BYTES[k|m|g]   --max-pixels N\n"
     "  --max-tokens N --temperature T           --seed N        --task NAME\n"
-    "  --json         for machines  --json-mode   the answer is a JSON object\n";
+    "  --features N   --json for machines       --json-mode: the answer is a JSON object\n";
 
 
 int
@@ -189,7 +189,7 @@ option(const char *name, const char *value, vlm_args_t *a, vlm_err_t *err)
     } numbers[] = {
         { "--threads", &a->conf.threads }, { "--context", &a->conf.context },
         { "--slots", &a->conf.slots }, { "--max-tokens", &a->conf.max_tokens },
-        { "--top", &a->top }
+        { "--features", &a->conf.features }, { "--top", &a->top }
     };
     struct {
         const char   *name;

@@ -48,7 +48,7 @@ typedef struct {                       /* one picture on its way through the tow
     float       *x;                    /* [P][E] */
     void        *q, *k, *v, *o;        /* act [P][E] */
     void        *h;                    /* act [VLM_VISION_ROWS][F] */
-    void        *features;             /* act [slots][cells][D]: of each slot's current picture */
+    void        *features;             /* act [places][cells][D], see run/features.h */
     uint32_t     cells;                /* most cells of one picture */
     uint32_t     n_patches, n_windows; /* of the picture in work */
     uint32_t     next_block;           /* depth: only the merger is left */
@@ -103,7 +103,7 @@ int vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_a
 /* Places KV and everything a step needs. */
 void vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t context);
 void vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uint32_t slots,
-                          uint64_t max_pixels);
+                          uint64_t max_pixels, uint32_t places);
 /* After both, with bases: constants and the operations' scratch are set. */
 void vlm_model_ready(vlm_model_t *m);
 
@@ -116,6 +116,6 @@ void vlm_text_head(vlm_model_t *m, const vlm_batch_t *b);
 struct vlm_picture_s;
 void vlm_vision_begin(vlm_model_t *m, const struct vlm_picture_s *p);
 int vlm_vision_blocks(vlm_model_t *m, uint32_t n);     /* 1: all blocks are done */
-void vlm_vision_end(vlm_model_t *m, uint32_t slot);    /* features of this slot are ready */
+void vlm_vision_end(vlm_model_t *m, uint32_t place);   /* of the features: they are ready */
 
 #endif

@@ -150,7 +150,7 @@ place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
 
 void
 vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uint32_t slots,
-                     uint64_t max_pixels)
+                     uint64_t max_pixels, uint32_t places)
 {
     uint64_t                    P, E, tokens;
     const vlm_ops_t            *ops = m->ops;
@@ -173,7 +173,7 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
     w->v = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
     w->o = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
     w->h = vlm_place(vision, ops->act_bytes(vlm_mul(VLM_VISION_ROWS, c->mlp)), 1);
-    w->features = vlm_place(vision, ops->act_bytes(vlm_mul(vlm_mul(slots, tokens), c->out)), 1);
+    w->features = vlm_place(vision, ops->act_bytes(vlm_mul(vlm_mul(places, tokens), c->out)), 1);
 
     set_need(m, slots, (uint32_t) P);
     place_text(m, text, slots);

@@ -98,7 +98,7 @@ mlp(vlm_model_t *m, vlm_layer_t *l)
 
 
 void
-vlm_vision_end(vlm_model_t *m, uint32_t slot)
+vlm_vision_end(vlm_model_t *m, uint32_t place)
 {
     uint8_t                    *to;
     uint32_t                    cells;
@@ -107,7 +107,7 @@ vlm_vision_end(vlm_model_t *m, uint32_t slot)
     const vlm_vision_config_t  *c = &m->config.vision;
 
     cells = w->n_patches / (c->merge * c->merge);
-    to = (uint8_t *) w->features + m->ops->act_bytes((uint64_t) slot * w->cells * c->out);
+    to = (uint8_t *) w->features + m->ops->act_bytes((uint64_t) place * w->cells * c->out);
 
     /* The patches of a cell lie side by side: their normed rows are one row of the merger. */
 

@@ -12,8 +12,9 @@
 #include "base/size.h"
 #include "base/threads.h"
 
-#define MAX_CONTEXT  (1u << 20)
-#define MIB(bytes)   (((bytes) + 1048575) / 1048576)
+#define MAX_CONTEXT   (1u << 20)
+#define MAX_FEATURES  1024             /* pictures; looked through for each one that comes */
+#define MIB(bytes)    (((bytes) + 1048575) / 1048576)
 
 typedef struct {                       /* one arena for each lifetime */
     vlm_arena_t  text, vision, kv, work, features;
@@ -39,6 +40,7 @@ vlm_conf_default(vlm_conf_t *conf)
     conf->context = 4096;
     conf->slots = 4;
     conf->max_pixels = 1003520;
+    conf->features = 8;
     conf->max_tokens = 768;
 }
 
@@ -84,6 +86,13 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
         return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", expected %d to %u",
                         conf->max_pixels, 28 * 28, 1u << 26);
     }
+
+    if (conf->features > MAX_FEATURES) {
+        return vlm_fail(err, VLM_EINPUT, "features is %u, expected 0 to %u", conf->features,
+                        MAX_FEATURES);
+    }
+
+    conf->features = conf->features > conf->slots ? conf->features : conf->slots;
 
     return 0;
 }
@@ -177,7 +186,8 @@ place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t
     }
 
     vlm_model_place_kv(m, &a->kv, conf->slots, conf->context);
-    vlm_model_place_work(m, &a->work, &a->features, conf->slots, conf->max_pixels);
+    vlm_model_place_work(m, &a->work, &a->features, conf->slots, conf->max_pixels,
+                         conf->features);
 
     return 0;
 }

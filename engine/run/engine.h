@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "run/adjust.h"
 #include "run/batch.h"
+#include "run/features.h"
 #include "run/job.h"
 
 typedef struct {                       /* the engine thread's */
@@ -19,7 +20,8 @@ typedef struct {                       /* the engine thread's */
     uint32_t       *seen;              /* [seen_words] of a prompt being admitted */
     vlm_adjust_t    adjust;
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
-    vlm_job_t      *encoding;          /* whose picture is in the tower */
+    vlm_features_t  features;
+    uint32_t        tower;             /* the place whose picture is in the tower, or VLM_NONE */
 } vlm_sched_t;
 
 struct vlm_s {

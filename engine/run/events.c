@@ -75,7 +75,12 @@ vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
         j->err = *err;
     }
 
-    v->stat.prompt_tokens += j->started ? j->usage.prompt_tokens : 0;
+    if (j->started) {
+        v->stat.prompt_tokens += j->usage.prompt_tokens;
+        v->stat.pictures += j->usage.pictures;
+        v->stat.cached_pictures += j->usage.cached_pictures;
+    }
+
     v->stat.completion_tokens += j->usage.completion_tokens;
 
     add_news(v, j);

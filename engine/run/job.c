@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/size.h"
+#include "ops/ops.h"
 
 #define MAX_STOPS       16
 #define MAX_STOP_BYTES  1024
@@ -58,12 +59,14 @@ vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, uint3
     }
 
     if (s->seed == 0 && getrandom(&j->sampling.seed, sizeof(j->sampling.seed), 0) < 0) {
-        j->sampling.seed = vlm_now_ms();
+        j->sampling.seed = vlm_now_us();
     }
 
     j->prompt = p;
+    j->features = VLM_NONE;
     j->usage.prompt_tokens = p->n;
-    j->submitted_ms = vlm_now_ms();
+    j->usage.pictures = p->n_pictures;
+    j->submitted_us = j->state_us = vlm_now_us();
 
     return j;
 
@@ -214,11 +217,11 @@ vlm_job_free(vlm_job_t *j)
 
 
 uint64_t
-vlm_now_ms(void)
+vlm_now_us(void)
 {
     struct timespec  ts;
 
     (void) clock_gettime(CLOCK_MONOTONIC, &ts);
 
-    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+    return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
 }

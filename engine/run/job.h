@@ -31,6 +31,7 @@ struct vlm_job_s {
     uint32_t          slot;
     uint32_t          n_ctx;           /* rows in the slot's cache */
     uint32_t          picture;         /* the next to encode */
+    uint32_t          features;        /* place of the one that is encoded or read, or VLM_NONE */
     uint32_t          token;           /* picked last, not yet in the cache */
     int32_t           pos;             /* of that token */
     vlm_detok_t       detok;
@@ -51,7 +52,9 @@ struct vlm_job_s {
     uint32_t          n_tokens, n_placed;
     uint32_t          n_clear;         /* of them text is clear */
 
-    uint64_t          submitted_ms, started_ms, encoded_ms, first_ms;
+    uint64_t          submitted_us, state_us, first_us;        /* state: since when */
+    uint64_t          spent_us[VLM_DECODING + 1];  /* in each state */
+    uint64_t          pick_us;
     vlm_usage_t       usage;
 
     atomic_int        cancelled;       /* set by the loop */
@@ -74,6 +77,6 @@ vlm_job_t *vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_b
                         uint32_t n_ids, void *user, vlm_err_t *err);
 void vlm_job_free(vlm_job_t *j);       /* NULL is fine; the prompt too */
 
-uint64_t vlm_now_ms(void);             /* monotonic */
+uint64_t vlm_now_us(void);             /* monotonic */
 
 #endif

@@ -21,6 +21,8 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
                         v->conf.context);
     }
 
+    vlm_features_forget(&v->sched.features, 0);
+
     V = m->config.text.vocab;
     bytes = vlm_mul(vlm_mul(p->n, V), sizeof(float));
 

@@ -107,6 +107,20 @@ each_purpose_grows_with_what_it_is_for(void **state)
     conf.max_pixels *= 2;
     assert_int_equal(vlm_plan(&conf, &b, &err), 0);
     assert_true(b.vision > a.vision && b.kv == a.kv && b.weights == a.weights);
+
+    /* 8 pictures of 2^16 pixels, that is 83 rows of 64 floats; slots at least */
+
+    vlm_tiny_conf(&conf);
+    conf.features = 8 + 16;
+    assert_int_equal(vlm_plan(&conf, &b, &err), 0);
+    assert_int_equal(b.vision - a.vision, 16 * 83 * 64 * 4);
+    assert_true(b.kv == a.kv && b.workspace == a.workspace);
+
+    conf.features = 0;
+    assert_int_equal(vlm_plan(&conf, &a, &err), 0);
+    conf.features = conf.slots;
+    assert_int_equal(vlm_plan(&conf, &b, &err), 0);
+    assert_int_equal(a.vision, b.vision);
 }
 
 
@@ -268,7 +282,7 @@ settings_out_of_range_are_said_with_the_range(void **state)
     const char  *words[] = {
         "context is 15", "context is 1048577", "slots is 0", "slots is 257", "max_tokens is 0",
         "max_pixels is 783", "max_pixels is 67108865", "weights", "model", "device is \"gpu\"",
-        "CUDA", "ops=sse", "threads is 257", "device"
+        "CUDA", "ops=sse", "threads is 257", "device", "features is 1025"
     };
 
     (void) state;
@@ -285,6 +299,7 @@ settings_out_of_range_are_said_with_the_range(void **state)
         conf.device = i == 9 ? "gpu" : i == 10 ? "cuda:1" : i == 13 ? NULL : "cpu";
         conf.ops = i == 11 ? "sse" : NULL;
         conf.threads = i == 12 ? 257 : 1;
+        conf.features = i == 14 ? 1025 : 0;
 
         assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
         assert_int_equal(err.code, i == 10 ? VLM_EDEVICE : VLM_EINPUT);
@@ -295,7 +310,7 @@ settings_out_of_range_are_said_with_the_range(void **state)
 
         memset(&err, 0, sizeof(err));
         v = vlm_open(&conf, &err);
-        assert_true(v == NULL || (i >= 9 && vlm_load(v, &err) == -1));
+        assert_true(v == NULL || (i >= 9 && i <= 13 && vlm_load(v, &err) == -1));
         vlm_close(v);
     }
 }
@@ -399,6 +414,7 @@ the_defaults_are_the_documented_ones(void **state)
     assert_int_equal(conf.slots, 4);
     assert_int_equal(conf.max_pixels, 1003520);
     assert_int_equal(conf.max_tokens, 768);
+    assert_int_equal(conf.features, 8);
     assert_int_equal(conf.memory, 0);
 }
 

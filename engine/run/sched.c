@@ -26,9 +26,13 @@ typedef struct {                       /* who is asked whether to leave, and wha
     int         quit;
 } vlm_asker_t;
 
+static void enter(vlm_job_t *j, vlm_job_state_t state);
+static void want_picture(vlm_t *v, vlm_job_t *j);
+static void let_go_picture(vlm_t *v, vlm_job_t *j);
 static void drop_cancelled(vlm_t *v);
 static void admit(vlm_t *v);
 static void read_one(vlm_t *v);
+static int at_picture(const vlm_job_t *j);
 static void encode_slice(vlm_t *v, vlm_job_t *j);
 static void prefill_slice(vlm_t *v, vlm_job_t *j);
 static int should_quit(void *data);
@@ -54,7 +58,11 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u slots", v->conf.slots);
     }
 
-    if (vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->json, err) != 0) {
+    s->tower = VLM_NONE;
+
+    if (vlm_features_open(&s->features, v->conf.features, err) != 0
+        || vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->json, err) != 0)
+    {
         return -1;
     }
 
@@ -71,6 +79,7 @@ vlm_sched_close(vlm_t *v)
     free(s->token);
     free(s->logprob);
     free(s->seen);
+    vlm_features_close(&s->features);
     vlm_adjust_close(&s->adjust);
     vlm_rows_close(&s->rows);
     s->slot = NULL;
@@ -181,7 +190,19 @@ mark_seen(vlm_t *v, const vlm_job_t *j)
 }
 
 
-/* WAITING -> ENCODING or, without pictures, PREFILLING, while a slot is free. */
+static void
+enter(vlm_job_t *j, vlm_job_state_t state)
+{
+    uint64_t  now;
+
+    now = vlm_now_us();
+    j->spent_us[j->state] += now - j->state_us;
+    j->state_us = now;
+    j->state = state;
+}
+
+
+/* WAITING -> PREFILLING, while a slot is free. */
 static void
 admit(vlm_t *v)
 {
@@ -200,8 +221,7 @@ admit(vlm_t *v)
 
         v->sched.slot[i] = j;
         j->slot = i;
-        j->state = j->prompt->n_pictures > 0 ? VLM_ENCODING : VLM_PREFILLING;
-        j->started_ms = vlm_now_ms();
+        enter(j, VLM_PREFILLING);
 
         mark_seen(v, j);
         vlm_tell_started(v, j);
@@ -229,7 +249,16 @@ read_one(vlm_t *v)
             continue;
         }
 
-        if (j->state == VLM_ENCODING && s->encoding != NULL && s->encoding != j) {
+        if (j->state == VLM_PREFILLING && at_picture(j)) {
+            want_picture(v, j);
+        }
+
+        if (j->state == VLM_ENCODING && s->features.entry[j->features].ready) {
+            j->picture++;
+            enter(j, VLM_PREFILLING);
+        }
+
+        if (j->state == VLM_ENCODING && s->tower != VLM_NONE && s->tower != j->features) {
             continue;
         }
 
@@ -244,39 +273,88 @@ read_one(vlm_t *v)
 }
 
 
-/* ENCODING -> PREFILLING: features of the job's next picture. */
+/* Are the rows that come next those of a picture without features? */
+static int
+at_picture(const vlm_job_t *j)
+{
+    const vlm_prompt_t  *p = j->prompt;
+
+    return j->picture < p->n_pictures && p->picture_at[j->picture] == j->n_ctx;
+}
+
+
+/* PREFILLING -> ENCODING, even if that is done already. */
+static void
+want_picture(vlm_t *v, vlm_job_t *j)
+{
+    int                known;
+    vlm_picture_key_t  key;
+
+    let_go_picture(v, j);
+
+    vlm_picture_key(j->prompt, j->picture, &key);
+    j->features = vlm_features_hold(&v->sched.features, &key, &known);
+    j->usage.cached_pictures += known;
+    enter(j, VLM_ENCODING);
+}
+
+
+/* The tower is free if nobody else waits for what is in it. */
+static void
+let_go_picture(vlm_t *v, vlm_job_t *j)
+{
+    vlm_sched_t  *s = &v->sched;
+
+    if (j->features == VLM_NONE) {
+        return;
+    }
+
+    vlm_features_let_go(&s->features, j->features);
+
+    if (s->tower == j->features && s->features.entry[j->features].holders == 0) {
+        s->tower = VLM_NONE;
+    }
+
+    j->features = VLM_NONE;
+}
+
+
+/* Some blocks of the tower, for all who wait for this picture. */
 static void
 encode_slice(vlm_t *v, vlm_job_t *j)
 {
-    int           done;
-    vlm_sched_t  *s = &v->sched;
-    vlm_model_t  *m = &s->model;
-    vlm_asker_t   asker = { v, j, 0 };
+    int                    done;
+    vlm_sched_t           *s = &v->sched;
+    vlm_model_t           *m = &s->model;
+    vlm_asker_t            asker = { v, j, 0 };
+    vlm_features_entry_t  *e = &s->features.entry[j->features];
+
+    if (e->holders > 1) {
+        asker.j = NULL;                /* others go on with what this one leaves */
+    }
 
     v->ops->ask(v->device, should_quit, &asker);
 
-    if (s->encoding == NULL) {
-        s->encoding = j;
+    if (s->tower == VLM_NONE) {
+        s->tower = j->features;
         vlm_vision_begin(m, j->prompt->picture[j->picture]);
     }
 
     done = vlm_vision_blocks(m, ENCODE_BLOCKS);
 
     if (done) {
-        vlm_vision_end(m, j->slot);
+        vlm_vision_end(m, s->tower);
     }
 
     v->ops->ask(v->device, NULL, NULL);
     tick(v);
 
     if (asker.quit) {
-        s->encoding = NULL;            /* left undone */
+        s->tower = VLM_NONE;           /* left undone */
 
     } else if (done) {
-        s->encoding = NULL;
-        j->picture++;
-        j->state = VLM_PREFILLING;
-        j->encoded_ms = vlm_now_ms();
+        s->tower = VLM_NONE;
+        e->ready = 1;
     }
 }
 
@@ -310,7 +388,7 @@ set_pick(const vlm_job_t *j, vlm_pick_t *pick)
 }
 
 
-/* PREFILLING -> DECODING, or -> ENCODING when the next picture's rows come up. */
+/* PREFILLING -> DECODING with the prompt's last rows. */
 static void
 prefill_slice(vlm_t *v, vlm_job_t *j)
 {
@@ -319,17 +397,12 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
     vlm_rows_t          *rows = &v->sched.rows;
     const vlm_prompt_t  *p = j->prompt;
 
-    /* Rows up to the next picture that has no features yet; there may be none. */
+    /* Rows up to the next picture that has no features yet. */
 
     end = j->picture < p->n_pictures ? p->picture_at[j->picture] : p->n;
 
     if (end - j->n_ctx > VLM_SLICE) {
         end = j->n_ctx + VLM_SLICE;
-    }
-
-    if (end == j->n_ctx) {
-        j->state = VLM_ENCODING;
-        return;
     }
 
     vlm_rows_clear(rows);
@@ -339,7 +412,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
         source = p->source[i];
 
         if (source != VLM_NONE) {
-            source += j->slot * v->sched.model.vision.cells;
+            source += j->features * v->sched.model.vision.cells;
         }
 
         vlm_rows_add(rows, p->token[i], source, p->pos + 3 * (size_t) i);
@@ -357,17 +430,12 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
     j->n_ctx = end;
 
     if (end == p->n) {
+        let_go_picture(v, j);
         j->pos = p->next_pos;
-        j->state = VLM_DECODING;
-        j->first_ms = vlm_now_ms();
-        j->usage.encode_ms = j->encoded_ms == 0 ? 0 : (uint32_t) (j->encoded_ms - j->started_ms);
-        j->usage.prefill_ms = (uint32_t) (j->first_ms - j->started_ms) - j->usage.encode_ms;
-        j->usage.first_ms = (uint32_t) (j->first_ms - j->submitted_ms);
+        enter(j, VLM_DECODING);
+        j->first_us = j->state_us;
 
         take_token(v, j, v->sched.token[0], v->sched.logprob[0]);
-
-    } else if (j->picture < p->n_pictures && end == p->picture_at[j->picture]) {
-        j->state = VLM_ENCODING;
     }
 }
 
@@ -425,11 +493,18 @@ run_batch(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
     vlm_model_t      *m = &s->model;
     vlm_text_work_t  *w = &m->work;
 
+    uint64_t          since;
+
     vlm_rows_put(&s->rows, v->ops, v->device, w->ids, w->pick, &b);
 
     v->ops->ask(v->device, should_quit, &asker);
+    since = 0;
 
     if (vlm_text_forward(m, &b, should_quit, &asker) == 0 && b.R > 0) {
+        if (only != NULL && v->ops->sync(v->device, NULL) == 0) {
+            since = vlm_now_us();
+        }
+
         vlm_text_head(m, &b);
     }
 
@@ -450,7 +525,15 @@ run_batch(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
 
     tick(v);
 
-    return v->ops->sync(v->device, NULL);
+    if (v->ops->sync(v->device, NULL) != 0) {
+        return -1;
+    }
+
+    if (only != NULL && since != 0) {
+        only->pick_us = vlm_now_us() - since;
+    }
+
+    return 0;
 }
 
 
@@ -608,14 +691,18 @@ end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
 {
     vlm_sched_t  *s = &v->sched;
 
-    if (s->encoding == j) {
-        s->encoding = NULL;
-    }
-
+    let_go_picture(v, j);
     s->slot[j->slot] = NULL;
 
-    if (j->first_ms != 0) {
-        j->usage.decode_ms = (uint32_t) (vlm_now_ms() - j->first_ms);
+    enter(j, j->state);
+    j->usage.wait_ms = (uint32_t) (j->spent_us[VLM_WAITING] / 1000);
+    j->usage.encode_ms = (uint32_t) (j->spent_us[VLM_ENCODING] / 1000);
+    j->usage.prefill_ms = (uint32_t) (j->spent_us[VLM_PREFILLING] / 1000);
+    j->usage.decode_ms = (uint32_t) (j->spent_us[VLM_DECODING] / 1000);
+    j->usage.pick_ms = (uint32_t) (j->pick_us / 1000);
+
+    if (j->first_us != 0) {
+        j->usage.first_ms = (uint32_t) ((j->first_us - j->submitted_us) / 1000);
     }
 
     vlm_tell_end(v, j, finish, err);

@@ -74,6 +74,19 @@ forget_hook(void **state)
 }
 
 
+/* Each has a salt of its own, so that it is read from its first token on. */
+static vlm_prompt_t *
+salted(vlm_prompt_t *p)
+{
+    static uint32_t  n;
+
+    n++;
+    vlm_prompt_salt(p, &n, sizeof(n));
+
+    return p;
+}
+
+
 /* Prompts that differ: 0 and 3 are short, 1 has two pictures, 2 is long, 4 has a picture. */
 static vlm_prompt_t *
 prompt(uint32_t i)
@@ -85,7 +98,7 @@ prompt(uint32_t i)
     static const uint32_t     pictures[] = { 0, 2, 0, 0, 1 };
 
     if (i != 2) {
-        return vlm_tiny_prompt(v, words[i], pictures[i]);
+        return salted(vlm_tiny_prompt(v, words[i], pictures[i]));
     }
 
     memset(text, 'x', LONG_TEXT);
@@ -95,7 +108,7 @@ prompt(uint32_t i)
         text[i] = (char) ('a' + i % 23);
     }
 
-    return vlm_tiny_prompt(v, text, 0);
+    return salted(vlm_tiny_prompt(v, text, 0));
 }
 
 
@@ -479,17 +492,17 @@ more_jobs_than_slots_say_what_they_say_alone(void **state)
 }
 
 
-/* stop() as a spy: was a text read while a picture was in the tower? */
+/* stop() as a spy: did somebody speak while a picture was in the tower? */
 static int
 watch_tower(void *data)
 {
     uint32_t          i;
     const vlm_job_t  *j;
 
-    for (i = 0; v->sched.encoding != NULL && i < v->conf.slots; i++) {
+    for (i = 0; v->sched.tower != VLM_NONE && i < v->conf.slots; i++) {
         j = v->sched.slot[i];
 
-        if (j != NULL && j != v->sched.encoding && j->state == VLM_DECODING) {
+        if (j != NULL && j->state == VLM_DECODING) {
             *(int *) data = 1;
         }
     }
