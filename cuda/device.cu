@@ -395,6 +395,8 @@ operations(void)
     ops.pack = vlm_cuda_pack;
     ops.embed = vlm_cuda_embed;
     ops.rmsnorm = vlm_cuda_rmsnorm;
+    ops.linear = vlm_cuda_linear;
+    ops.head = vlm_cuda_head;
 
     return &ops;
 }

@@ -41,18 +41,11 @@ vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *
     blocks = vlm_mul(VLM_CUDA_ROWS, vlm_round(need->K, VLM_BLOCK) / VLM_BLOCK);
     values = vlm_mul(blocks, VLM_BLOCK);
 
-    if (need->type == VLM_INT8) {
-        s->q = vlm_place(a, values, 1);
-        s->s = vlm_place(a, blocks, sizeof(float));
-
-    } else {
-        s->normed = vlm_place(a, values, sizeof(uint16_t));
-    }
-
+    s->q = vlm_place(a, values, need->type == VLM_INT8 ? 1 : 2);
+    s->s = vlm_place(a, need->type == VLM_INT8 ? blocks : 0, sizeof(float));
     s->qkv = vlm_place(a, vlm_mul(VLM_CUDA_ROWS, need->qkv), sizeof(float));
 
     splits = vlm_add(need->keys / VLM_CUDA_SPLIT, 1);
     s->split = vlm_place(a, vlm_mul(vlm_mul(need->rows, need->heads),
                                     vlm_mul(splits, vlm_add(need->head_dim, 2))), sizeof(float));
-    s->pick = vlm_place(a, vlm_mul(need->rows, VLM_CUDA_PICK_WORDS), sizeof(uint32_t));
 }

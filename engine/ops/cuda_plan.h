@@ -11,20 +11,15 @@
 
 #define VLM_CUDA_ROWS      1024        /* activation rows that go through a product together */
 #define VLM_CUDA_TILE      16          /* weight rows that are packed together */
-#define VLM_CUDA_K_CHUNK   256         /* inputs whose products are added up first, see linear */
 #define VLM_CUDA_SPLIT     256         /* cached rows that one block of threads attends to */
 
 /* The operations' own memory: activation rows as a product takes them, and partial sums. */
 typedef struct {
-    int8_t    *q;                      /* [ROWS][blocks 64] int8 weights: rows in int8, */
-    float     *s;                      /* [ROWS][blocks] and their scales */
-    uint16_t  *normed;                 /* [ROWS][blocks 64] bf16 weights: rows in bf16, normed */
+    void      *q;                      /* [ROWS][blocks 64] int8 or bf16, as the weights are, */
+    float     *s;                      /* [blocks][ROWS] and the scales of int8 */
     float     *qkv;                    /* [ROWS][qkv] before rotation */
     float     *split;                  /* [rows][heads][splits][head_dim + 2] of attention */
-    uint32_t  *pick;                   /* [rows][VLM_CUDA_PICK_WORDS] of sampling */
 } vlm_cuda_scratch_t;
-
-#define VLM_CUDA_PICK_WORDS  4096
 
 uint64_t vlm_cuda_act_bytes(uint64_t n);
 uint64_t vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K);

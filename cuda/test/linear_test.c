@@ -1,0 +1,403 @@
+/*
+ * Products: linear with its epilogues, and head.
+ *
+ * What is allowed to differ from the definition is the order of sums, bf16 where activations are
+ * stored, and, after a norm, a value that rounds to the neighbouring int8 now and then.
+ */
+
+#include "pair.h"
+
+#include "base/type.h"
+
+#define MAX_T  70
+#define FLIPS  3                       /* values of a row that may be off by one in int8 */
+
+typedef struct {
+    vlm_type_t       type;
+    vlm_epilogue_t   epilogue;
+    vlm_kind_t       kind;
+    uint32_t         N, K, T, out;     /* out: outputs of a row */
+    int              norm;             /* x is f32 with a gain */
+    float           *rows, *bias, *x, *gain, *before;
+    float           *bound;            /* [T][out] */
+    char             name[128];
+} case_t;
+
+static const char *const  epilogues[] = { "store", "add", "silu_mul", "gelu" };
+
+
+static int
+open_pair(void **state)
+{
+    vlm_need_t  need = { VLM_BF16, 2048, 256, 4, 64, 256, 256, MAX_T };
+
+    (void) state;
+
+    return pair_open(VLM_BF16, &need);
+}
+
+
+/* Row t of x as the definition multiplies it: normed in double. */
+static void
+normed_row(const case_t *c, uint32_t t, double *to)
+{
+    double        sum;
+    uint32_t      k;
+    const float  *x = c->x + (size_t) t * c->K;
+
+    for (sum = 0, k = 0; k < c->K; k++) {
+        sum += (double) x[k] * x[k];
+    }
+
+    for (k = 0; k < c->K; k++) {
+        to[k] = c->norm ? x[k] / sqrt(sum / c->K + 1e-6) * c->gain[k] : x[k];
+    }
+}
+
+
+/* How far the sum of weight row n may be off: v is the row's values. */
+static double
+sum_bound(const case_t *c, uint32_t n, const double *v, double *sum)
+{
+    double        sizes, most_w, most_v, dot, off;
+    uint32_t      k;
+    const float  *w = c->rows + (size_t) n * c->K;
+
+    sizes = most_w = most_v = dot = 0;
+
+    for (k = 0; k < c->K; k++) {
+        sizes += fabs(w[k] * v[k]);
+        dot += w[k] * v[k];
+        most_w = fmax(most_w, fabs((double) w[k]));
+        most_v = fmax(most_v, fabs(v[k]));
+    }
+
+    *sum = fabs(dot) + fabs((double) (c->bias == NULL ? 0 : c->bias[n])) + sizes / 64;
+    off = c->K * 0x1p-23 * sizes + 1e-30;
+
+    if (c->norm) {
+        off += c->type == VLM_INT8 ? FLIPS * most_w * most_v / 127 : 0x1p-8 * sizes;
+    }
+
+    return off;
+}
+
+
+static void
+make_bounds(case_t *c)
+{
+    double    v[2048], off, up_off, sum, up;
+    uint32_t  t, n, o;
+
+    for (t = 0; t < c->T; t++) {
+        normed_row(c, t, v);
+
+        for (o = 0; o < c->out; o++) {
+            n = c->epilogue == VLM_SILU_MUL ? 2 * o : o;
+            off = sum_bound(c, n, v, &sum);
+
+            if (c->epilogue == VLM_SILU_MUL) {
+                up_off = sum_bound(c, n + 1, v, &up);
+                off = 1.1 * off * (up + up_off) + up_off * (sum + off) + 0x1p-20 * sum * up;
+            } else if (c->epilogue == VLM_GELU) {
+                off = 1.2 * off + 0x1p-20 * (1 + sum);
+            } else if (c->epilogue == VLM_ADD) {
+                off += 0x1p-22 * (1 + sum);
+            }
+
+            c->bound[(size_t) t * c->out + o] = (float) off;
+        }
+    }
+}
+
+
+static case_t
+open_case(vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N, uint32_t K,
+          uint32_t T, int norm)
+{
+    case_t    c;
+    uint64_t  seed;
+
+    memset(&c, 0, sizeof(c));
+    seed = N * 1000 + K * 10 + kind;
+    c.type = type;
+    c.epilogue = epilogue;
+    c.kind = kind;
+    c.N = N;
+    c.K = K;
+    c.T = T;
+    c.norm = norm;
+    c.out = epilogue == VLM_SILU_MUL ? N / 2 : N;
+    c.rows = f32_values(N, K, VLM_RANDOM, seed);
+    c.bias = (N + K + epilogue) % 2 == 0 ? f32_values(1, N, VLM_RANDOM, seed + 1) : NULL;
+    c.x = norm ? f32_values(T, K, kind, seed + 2) : bf16_values(T, K, kind, seed + 2);
+    c.gain = f32_values(1, K, VLM_RANDOM, seed + 3);
+    c.before = f32_values(T, c.out, VLM_RANDOM, seed + 4);
+    c.bound = malloc((size_t) T * c.out * sizeof(float));
+
+    (void) snprintf(c.name, sizeof(c.name), "%s %s, kind %d, N %u, K %u, T %u%s%s",
+                    vlm_type_name(type), epilogues[epilogue], (int) kind, N, K, T,
+                    c.bias == NULL ? "" : ", bias", norm ? ", norm" : "");
+    make_bounds(&c);
+
+    return c;
+}
+
+
+static void
+close_case(case_t *c)
+{
+    free(c->rows);
+    free(c->bias);
+    free(c->x);
+    free(c->gain);
+    free(c->before);
+    free(c->bound);
+}
+
+
+/* Rows [first, first + T). */
+static void
+run_on(side_t *s, const case_t *c, uint32_t first, uint32_t T, float *out)
+{
+    void          *x, *y;
+    form_t         form;
+    vlm_linear_t   w;
+
+    pair_reset();
+    form = c->epilogue == VLM_ADD ? F32 : ACT;
+    w = put_matrix(s, c->type, c->epilogue, c->N, c->K, c->rows, c->bias);
+    x = put_floats(s, c->x + (size_t) first * c->K, (size_t) T * c->K, c->norm ? F32 : ACT);
+    y = put_floats(s, c->before + (size_t) first * c->out, (size_t) T * c->out, form);
+
+    s->ops->linear(s->d, &w, x, c->norm ? put_floats(s, c->gain, c->K, F32) : NULL, 1e-6f, T, y);
+    get_floats(s, out, y, (size_t) T * c->out, form);
+}
+
+
+/* bf16 as it is stored adds its own half unit. */
+static void
+add_rounding(const case_t *c, const float *want)
+{
+    size_t  i;
+
+    for (i = 0; c->epilogue != VLM_ADD && i < (size_t) c->T * c->out; i++) {
+        c->bound[i] += fabsf(want[i]) * 0x1.02p-8f + c->bound[i] * 0x1p-7f;
+    }
+}
+
+
+static void
+compare(case_t *c)
+{
+    float     *want, *got, *again;
+    size_t     n;
+    uint32_t   i;
+
+    n = (size_t) c->T * c->out;
+    want = malloc(3 * n * sizeof(float));
+    got = want + n;
+    again = got + n;
+
+    run_on(&host, c, 0, c->T, want);
+    add_rounding(c, want);
+
+    for (i = 0; i < SEEDS; i++) {
+        use_seed(i);
+        run_on(&card, c, 0, c->T, i == 0 ? got : again);
+
+        if (i > 0) {
+            check_same_bits(again, got, n, c->name);
+        }
+    }
+
+    check_near(got, want, c->bound, 0, 0, n, c->name);
+    free(want);
+}
+
+
+static void
+each_shape(vlm_type_t type)
+{
+    case_t                 c;
+    uint32_t               i, epilogue, kind, N;
+    static const uint32_t  T[] = { 1, 2, 8, 9, 65 };
+    static const uint32_t  shapes[][2] = {
+        { 1, 1 }, { 2, 63 }, { 17, 64 }, { 63, 65 }, { 65, 130 }, { 34, 577 }, { 130, 317 },
+        { 16, 1283 }
+    };
+
+    for (i = 0; i < COUNT(shapes) * COUNT(T); i++) {
+        for (epilogue = VLM_STORE; epilogue <= VLM_GELU; epilogue++) {
+            kind = (i + epilogue) % VLM_KINDS;
+            N = shapes[i / COUNT(T)][0];
+            N += epilogue == VLM_SILU_MUL ? N % 2 : 0;
+            c = open_case(type, epilogue, kind, N, shapes[i / COUNT(T)][1], T[i % COUNT(T)],
+                          (i + epilogue / 2) % 2);
+            compare(&c);
+            close_case(&c);
+        }
+    }
+}
+
+
+static void
+a_product_with_int8_weights_is_its_definition(void **state)
+{
+    (void) state;
+    each_shape(VLM_INT8);
+}
+
+
+static void
+a_product_with_bf16_weights_is_its_definition(void **state)
+{
+    (void) state;
+    each_shape(VLM_BF16);
+}
+
+
+static void
+every_kind_of_number_comes_through_every_epilogue(void **state)
+{
+    case_t    c;
+    uint32_t  i;
+
+    (void) state;
+
+    for (i = 0; i < VLM_KINDS * 4 * 4; i++) {
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, i / 4 % 4, i / 16, 66, 131, i % 4 < 2 ? 3 : 11,
+                      i % 2 != i / 8 % 2);
+        compare(&c);
+        close_case(&c);
+    }
+}
+
+
+static void
+a_row_has_the_same_bits_alone_among_few_and_among_many(void **state)
+{
+    float      all[MAX_T * 130], one[MAX_T * 130];
+    case_t     c;
+    uint32_t   i, t, n;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, i / 2 ? VLM_SILU_MUL : VLM_ADD, VLM_RANDOM, 130,
+                      1100, MAX_T, i % 2);
+        run_on(&card, &c, 0, MAX_T, all);
+
+        for (t = 0; t < MAX_T; t += 13) {
+            for (n = 1; n <= 9 && t + n <= MAX_T; n += 4) {
+                run_on(&card, &c, t, n, one);
+                check_same_bits(one, all + (size_t) t * c.out, (size_t) n * c.out, c.name);
+            }
+        }
+
+        close_case(&c);
+    }
+}
+
+
+/* More rows than go through the device at once. */
+static void
+rows_go_through_in_parts(void **state)
+{
+    float     *all, part[5 * 3];
+    case_t     c;
+    uint32_t   T;
+
+    (void) state;
+
+    T = VLM_CUDA_ROWS + 5;
+    c = open_case(VLM_INT8, VLM_STORE, VLM_RANDOM, 3, 10, T, 1);
+    all = malloc((size_t) T * c.out * sizeof(float));
+
+    run_on(&card, &c, 0, T, all);
+    run_on(&card, &c, VLM_CUDA_ROWS, 5, part);
+    check_same_bits(part, all + VLM_CUDA_ROWS * 3, COUNT(part), c.name);
+
+    free(all);
+    close_case(&c);
+}
+
+
+static void
+logits_are_of_the_rows_that_were_asked_for(void **state)
+{
+    float           want[5 * 97], got[5 * 97];
+    uint32_t        i;
+    const side_t   *sides[] = { &host, &card };
+    case_t          c;
+    vlm_batch_t     b;
+    vlm_linear_t    w;
+    const uint32_t  rows[] = { 8, 0, 3, 3, 7 };
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        side_t  *s = (side_t *) sides[i % 2];
+        float   *y;
+
+        c = open_case(i / 2 ? VLM_INT8 : VLM_BF16, VLM_STORE, VLM_RANDOM, 97, 150, 9, 1);
+        pair_reset();
+        memset(&b, 0, sizeof(b));
+        b.R = 5;
+        b.logit_row = put_bytes(s, rows, sizeof(rows));
+        w = put_matrix(s, c.type, VLM_STORE, 97, 150, c.rows, NULL);
+        y = take_bytes(s, sizeof(got));
+        s->ops->head(s->d, &w, put_floats(s, c.x, 9 * 150, F32), put_floats(s, c.gain, 150, F32),
+                     1e-6f, &b, y);
+        get_floats(s, i % 2 ? got : want, y, COUNT(got), F32);
+
+        if (i % 2) {
+            check_near(got, want, NULL, i / 2 ? 0.02f : 0.06f, 0, COUNT(got), "logits");
+            check_same_bits(got + 2 * 97, got + 3 * 97, 97, "the same row twice");
+        }
+
+        close_case(&c);
+    }
+}
+
+
+/* A scale that is no number makes every output of its row none, and of no other row. */
+static void
+a_value_that_is_no_number_is_seen_in_every_output_of_its_row(void **state)
+{
+    float     got[12 * 33];
+    case_t    c;
+    uint32_t  i, t;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, VLM_STORE, VLM_RANDOM, 33, 70, i / 2 ? 12 : 2,
+                      1);
+        c.x[70 + 69] = i < 2 ? NAN : INFINITY;
+        run_on(&card, &c, 0, c.T, got);
+
+        for (t = 0; t < c.T * 33; t++) {
+            assert_int_equal(isfinite(got[t]), t / 33 != 1);
+        }
+
+        close_case(&c);
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_product_with_int8_weights_is_its_definition),
+        cmocka_unit_test(a_product_with_bf16_weights_is_its_definition),
+        cmocka_unit_test(every_kind_of_number_comes_through_every_epilogue),
+        cmocka_unit_test(a_row_has_the_same_bits_alone_among_few_and_among_many),
+        cmocka_unit_test(rows_go_through_in_parts),
+        cmocka_unit_test(logits_are_of_the_rows_that_were_asked_for),
+        cmocka_unit_test(a_value_that_is_no_number_is_seen_in_every_output_of_its_row)
+    };
+
+    return cmocka_run_group_tests(tests, open_pair, pair_close);
+}
