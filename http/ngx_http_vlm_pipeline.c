@@ -391,6 +391,7 @@ ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx)
 {
+    size_t                    len;
     ngx_str_t                 words;
     ngx_http_vlm_pipeline_t  *p;
 
@@ -405,10 +406,17 @@ ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_aside_said(ctx, &words);
 
-    /* whose end is not there is no plan, so nothing is lost */
+    /* whose end is not there is no plan, so nothing is lost; strndup() would
+       do, but the sanitizers want a zero in what it is given */
 
-    p->words = strndup((char *) words.data,
-                       ngx_min(words.len, NGX_HTTP_VLM_WORDS_PLAN));
+    len = ngx_min(words.len, NGX_HTTP_VLM_WORDS_PLAN);
+
+    p->words = malloc(len + 1);
+
+    if (p->words) {
+        ngx_memcpy(p->words, words.data, len);
+        p->words[len] = '\0';
+    }
 }
 
 
