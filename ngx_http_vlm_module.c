@@ -33,6 +33,13 @@ static ngx_command_t  ngx_http_vlm_commands[] = {
       0,
       NULL },
 
+    { ngx_string("vlm_status"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_vlm_status,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     /* only in the text that vlm_engine generates */
 
     { ngx_string("vlm_inner"),

@@ -116,6 +116,7 @@ async function poll() {
 
         server.data = await response.json();
         server.state = server.data.state || (server.data.model_loaded ? 'ready' : 'loading');
+        server.state = server.state === 'busy' ? 'ready' : server.state;
         server.fails = 0;
 
     } catch {
@@ -163,6 +164,7 @@ function statusWords() {
     switch (server.state) {
     case 'away': return 'Reconnecting';
     case 'failed': return 'No model';
+    case 'stalled': return 'Restarting';
     case 'loading': return `Loading ${server.data.progress || 0} %`;
     case 'ready': return line.waiting ? `${line.waiting} in line` : 'Ready';
     default: return 'Connecting';

@@ -36,8 +36,77 @@ typedef struct ngx_http_vlm_dialect_s ngx_http_vlm_dialect_t;
 typedef enum {
     NGX_HTTP_VLM_LOADING = 0,
     NGX_HTTP_VLM_READY,
-    NGX_HTTP_VLM_FAILED
+    NGX_HTTP_VLM_FAILED,
+    NGX_HTTP_VLM_STALLED,                      /* no tick for "stall" */
+    NGX_HTTP_VLM_BUSY                          /* told only: see _health.c */
 } ngx_http_vlm_state_e;
+
+
+/* why a request had no answer; names are in _metrics.c, in this order */
+
+typedef enum {
+    NGX_HTTP_VLM_NOT_REFUSED = 0,
+    NGX_HTTP_VLM_QUEUE_FULL,
+    NGX_HTTP_VLM_QUEUE_TIMEOUT,
+    NGX_HTTP_VLM_TIMEOUT,                      /* its answer took too long */
+    NGX_HTTP_VLM_UNAVAILABLE,                  /* no model, or no longer */
+    NGX_HTTP_VLM_LIMIT,                        /* more than there is room for */
+    NGX_HTTP_VLM_INPUT,
+    NGX_HTTP_VLM_SERVER,                       /* the store, memory */
+    NGX_HTTP_VLM_REFUSALS
+} ngx_http_vlm_refusal_e;
+
+
+/* where a request was when its client left */
+
+typedef enum {
+    NGX_HTTP_VLM_STAGE_BODY = 0,
+    NGX_HTTP_VLM_STAGE_PREPARE,
+    NGX_HTTP_VLM_STAGE_QUEUE,
+    NGX_HTTP_VLM_STAGE_PROMPT,                 /* picture and prompt are read */
+    NGX_HTTP_VLM_STAGE_DECODE,
+    NGX_HTTP_VLM_STAGE_STORE,
+    NGX_HTTP_VLM_STAGES
+} ngx_http_vlm_stage_e;
+
+
+/* times that are counted, and the bounds of their buckets: _metrics.c */
+
+typedef enum {
+    NGX_HTTP_VLM_TIME_QUEUE = 0,
+    NGX_HTTP_VLM_TIME_FIRST,
+    NGX_HTTP_VLM_TIME_TOKEN,
+    NGX_HTTP_VLM_TIME_REQUEST,
+    NGX_HTTP_VLM_TIME_PREPARE,
+    NGX_HTTP_VLM_TIME_VISION,
+    NGX_HTTP_VLM_TIME_PREFILL,
+    NGX_HTTP_VLM_TIME_DECODE,
+    NGX_HTTP_VLM_TIMES
+} ngx_http_vlm_time_e;
+
+
+#define NGX_HTTP_VLM_BUCKETS  17               /* the last has no bound */
+
+typedef struct {
+    ngx_atomic_t                  n[NGX_HTTP_VLM_BUCKETS];
+    ngx_atomic_t                  ms;          /* in all */
+} ngx_http_vlm_times_t;
+
+
+typedef struct {
+    ngx_atomic_t                  answered[VLM_FINISH_CANCELLED + 1];
+    ngx_atomic_t                  refused[NGX_HTTP_VLM_REFUSALS];
+    ngx_atomic_t                  cancelled[NGX_HTTP_VLM_STAGES];
+    ngx_http_vlm_times_t          times[NGX_HTTP_VLM_TIMES];
+    ngx_atomic_t                  prompt_tokens;
+    ngx_atomic_t                  completion_tokens;
+    ngx_atomic_t                  pictures;
+    ngx_atomic_t                  picture_tokens;
+    ngx_atomic_t                  service;     /* ms of a request in its slot,
+                                                  the running mean */
+    ngx_atomic_t                  restarts;    /* workers that died */
+    ngx_atomic_t                  load;        /* ms, the last */
+} ngx_http_vlm_metrics_t;
 
 
 typedef struct {
@@ -46,19 +115,15 @@ typedef struct {
     ngx_atomic_t                  progress;    /* percent of the load */
     ngx_atomic_t                  heartbeat;   /* ngx_current_msec */
     ngx_atomic_t                  ticks;       /* of the engine thread */
+    ngx_atomic_t                  ticked;      /* when it ticked, or had no
+                                                  work */
     ngx_atomic_t                  waiting;
     ngx_atomic_t                  running;
     ngx_atomic_t                  sessions;
     ngx_atomic_t                  crashes;     /* in the load, in a row */
     ngx_atomic_t                  lost;        /* the device, by the last */
 
-    ngx_atomic_t                  served;      /* since nginx's start */
-    ngx_atomic_t                  refused;
-    ngx_atomic_t                  timedout;
-    ngx_atomic_t                  cancelled;
-    ngx_atomic_t                  failed;
-    ngx_atomic_t                  prompt_tokens;
-    ngx_atomic_t                  completion_tokens;
+    ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
 
     /* written and read under the mutex of the zone's slab pool */
     vlm_plan_t                    plan;
@@ -79,6 +144,8 @@ typedef struct {
     ngx_http_vlm_engine_t        *engine;      /* vlm_pass, or inner server */
     ngx_http_handler_pt           hop;         /* what proxy_pass installed */
     off_t                         max_body;    /* 64m, 0: the user's counts */
+    ngx_http_vlm_engine_t        *status;      /* vlm_status */
+    unsigned                      status_any:1;    /* from=any */
     unsigned                      inner:1;     /* the generated server */
 } ngx_http_vlm_loc_conf_t;
 
@@ -124,6 +191,7 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    queue;
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
+    ngx_msec_t                    stall;       /* 0: by the device */
     ngx_uint_t                    thinking;    /* the template adds its tail */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
     ngx_uint_t                    any_name;    /* alias * */
@@ -176,6 +244,10 @@ struct ngx_http_vlm_engine_s {
     ngx_atomic_t                  pending;     /* requests past that; read by
                                                   the engine thread */
     ngx_msec_t                    exit_time;   /* when it was noticed, or 0 */
+    ngx_msec_t                    opened_at;   /* for the time of a load */
+    uint64_t                      ticks;       /* of the engine thread, and */
+    ngx_msec_t                    ticked;      /* when; or it had no work */
+    ngx_event_t                   die;         /* stalled: see _engine.c */
     unsigned                      here:1;      /* this is the worker */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
@@ -370,6 +442,8 @@ struct ngx_http_vlm_ctx_s {
     /* for variables; times of ngx_current_msec */
     ngx_str_t                     session;
     ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
+    ngx_msec_t                    t_text;      /* of its last token */
+    ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
 
     /* of the filter: an error page of nginx's own becomes JSON */
     ngx_str_t                     page;
@@ -385,6 +459,8 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      slow:1;      /* the body comes slowly */
     unsigned                      left:1;      /* the request is going */
     unsigned                      begun:1;     /* the header was sent */
+    unsigned                      answered:1;  /* with what was asked for */
+    unsigned                      logged:1;    /* why it was not */
     unsigned                      replace:1;
     unsigned                      replaced:1;
 };
@@ -420,6 +496,10 @@ char *ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* of that name, which vlm_engine may define later; NULL: said why not */
+
+ngx_http_vlm_engine_t *ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name);
 
 
 /* ---- ngx_http_vlm_param.c: what stands inside vlm_engine { } ------------ */
@@ -720,9 +800,10 @@ void ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
 
-/* the engine has failed: so do all that wait */
+/* the engine has failed: so do all that wait; it hangs: so do all it has */
 
 void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng);
 
 
 /* ---- ngx_http_vlm_prepare.c: parse, chain, prompt, submit, store -------- */
@@ -789,6 +870,58 @@ void ngx_http_vlm_stream_waits(ngx_http_vlm_ctx_t *ctx,
 
 ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+/* 200 while a worker answers; 200 while questions are answered, else 503 */
+
+ngx_int_t ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+/* what is true now, whatever the zone's owner could still write into it */
+
+ngx_http_vlm_state_e ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *shm);
+const char *ngx_http_vlm_health_name(ngx_http_vlm_state_e state);
+
+
+/* ---- ngx_http_vlm_metrics.c: what became of requests, counted ----------- */
+
+extern const char *const  ngx_http_vlm_refusal_names[];
+extern const char *const  ngx_http_vlm_stage_names[];
+extern const ngx_msec_t   ngx_http_vlm_bounds[];   /* of buckets, in ms */
+
+/* any thread */
+
+void ngx_http_vlm_metrics_time(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_time_e what, ngx_msec_t ms);
+void ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
+    vlm_picture_info_t *info);
+
+/* an event that ends a job, whether its request is still there or not */
+
+void ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage);
+
+/* the end of a request, by an answer or a refusal, which is logged; or because
+   its client left */
+
+void ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
+void ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx);
+
+/* a refusal of a request that has no place yet: counts and logs */
+
+void ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_refusal_e reason,
+    const char *text);
+
+/* s, for Retry-After: how long the line that stands now will take */
+
+ngx_uint_t ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_status.c: vlm_status, for Prometheus and as JSON ------ */
+
+char *ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
 /* ---- ngx_http_vlm_session.c, ngx_http_vlm_upload.c ---------------------- */

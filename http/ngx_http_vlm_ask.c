@@ -20,6 +20,15 @@ ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_ctx_t  *ctx;
 
     if (eng->failed || eng->store == NULL) {
+        ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_UNAVAILABLE,
+                                     "Model not initialized");
+
+        if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
         return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                        "Model not initialized");
     }
@@ -43,6 +52,7 @@ ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 static void
 ngx_http_vlm_ask_body(ngx_http_request_t *r)
 {
+    ngx_int_t                 rc;
     ngx_http_vlm_ctx_t       *ctx;
     ngx_http_vlm_loc_conf_t  *lcf;
 
@@ -72,7 +82,10 @@ ngx_http_vlm_ask_body(ngx_http_request_t *r)
     }
 
     if (ngx_http_vlm_queue_wait(ctx) != NGX_OK) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_queue_full(r, ctx->engine));
+        rc = ngx_http_vlm_queue_full(r, ctx->engine);
+
+        ngx_http_vlm_queue_leave(ctx);
+        ngx_http_finalize_request(r, rc);
         return;
     }
 
@@ -172,6 +185,8 @@ ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx)
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                       "vlm_engine \"%V\": %s", &ctx->engine->name,
                       ctx->err.text);
+
+        ctx->logged = 1;
     }
 
     if (ctx->begun) {

@@ -17,8 +17,6 @@
 #define NGX_HTTP_VLM_SUN_PATH 107          /* sizeof(sun_path) less a zero */
 
 
-static ngx_http_vlm_engine_t *ngx_http_vlm_get(ngx_conf_t *cf,
-    ngx_str_t *name);
 static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
@@ -97,7 +95,7 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    eng = ngx_http_vlm_get(cf, &value[1]);
+    eng = ngx_http_vlm_named(cf, &value[1]);
     if (eng == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -134,8 +132,8 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /* the engine of that name, which vlm_engine may define later */
 
-static ngx_http_vlm_engine_t *
-ngx_http_vlm_get(ngx_conf_t *cf, ngx_str_t *name)
+ngx_http_vlm_engine_t *
+ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 {
     ngx_uint_t                  i;
     ngx_http_vlm_engine_t     **p, *eng;
@@ -375,7 +373,7 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    eng = ngx_http_vlm_get(cf, &value[1]);
+    eng = ngx_http_vlm_named(cf, &value[1]);
     if (eng == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -463,7 +461,7 @@ ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    eng = ngx_http_vlm_get(cf, &value[1]);
+    eng = ngx_http_vlm_named(cf, &value[1]);
     if (eng == NULL) {
         return NGX_CONF_ERROR;
     }

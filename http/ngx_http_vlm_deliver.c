@@ -39,10 +39,7 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
             eng->running--;
         }
 
-        (void) ngx_atomic_fetch_add(&eng->shm->prompt_tokens,
-                                    e->usage.prompt_tokens);
-        (void) ngx_atomic_fetch_add(&eng->shm->completion_tokens,
-                                    e->usage.completion_tokens);
+        ngx_http_vlm_metrics_job(eng, &e->usage);
     }
 
     if (ctx == NULL) {
@@ -87,6 +84,13 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     if (ctx->t_first == 0 && !ctx->asking) {
         ctx->t_first = ngx_current_msec;
     }
+
+    if (ctx->t_text) {
+        ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_TOKEN,
+                                  ngx_current_msec - ctx->t_text);
+    }
+
+    ctx->t_text = ngx_current_msec;
 
     rc = ngx_http_vlm_append(ctx, e->text, e->bytes);
 
@@ -212,6 +216,7 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     u->decode_ms += e->usage.decode_ms;
 
     ctx->job = NULL;
+    ctx->t_text = 0;
     ctx->t_ended = ngx_current_msec;
 }
 
@@ -249,8 +254,6 @@ ngx_http_vlm_deliver_said(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    (void) ngx_atomic_fetch_add(&ctx->engine->shm->served, 1);
-
     if (ctx->dialect->store) {
         ngx_http_vlm_prepare_store(ctx);
         return;
@@ -263,15 +266,9 @@ ngx_http_vlm_deliver_said(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
-    ngx_http_vlm_engine_t  *eng;
-
-    eng = ctx->engine;
-
     ctx->err = e->err;
 
     ngx_http_vlm_used(ctx, e);
-
-    (void) ngx_atomic_fetch_add(&eng->shm->failed, 1);
 
     switch (e->err.code) {
 

@@ -18,6 +18,9 @@
 #define NGX_HTTP_VLM_EVENTS  64            /* of the engine, in a turn */
 #define NGX_HTTP_VLM_BEAT    500           /* ms */
 #define NGX_HTTP_VLM_GRACE   10000         /* ms, for bodies at an exit */
+#define NGX_HTTP_VLM_LAST    500           /* ms, for words before an end */
+#define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
+#define NGX_HTTP_VLM_STALL_DEVICE  10000
 
 
 static void ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng,
@@ -34,6 +37,10 @@ static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_events(ngx_event_t *rev);
 static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
+static ngx_msec_t ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng,
+    ngx_msec_t ms);
+static void ngx_http_vlm_engine_die(ngx_event_t *ev);
 static void ngx_http_vlm_engine_hold(ngx_event_t *ev);
 static void ngx_http_vlm_engine_next(ngx_event_t *ev);
 static ngx_uint_t ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng);
@@ -266,6 +273,7 @@ ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
     }
 
     eng->opened = 1;
+    eng->opened_at = ngx_current_msec;
 
     ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_LOAD);
 }
@@ -289,6 +297,7 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
     }
 
     eng->loaded = 1;
+    eng->shm->metrics.load = ngx_current_msec - eng->opened_at;
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_READY, "");
 
@@ -467,13 +476,92 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 {
     ngx_http_vlm_engine_t *eng = ev->data;
 
+    ngx_msec_t  ms;
+
     ngx_http_vlm_zone_beat(eng);
+
+    ms = ngx_http_vlm_engine_stall(eng);
+
+    if (ms) {
+        ngx_http_vlm_engine_stalled(eng, ms);
+    }
 
     if (ngx_exiting) {
         ngx_http_vlm_engine_wake(eng);
     }
 
     ngx_add_timer(ev, NGX_HTTP_VLM_BEAT);
+}
+
+
+/* 0, or for how many ms the engine thread has not ticked though it should */
+
+static ngx_msec_t
+ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng)
+{
+    ngx_msec_t  ms, stall;
+
+    if (eng->vlm == NULL || eng->failed || ngx_process != NGX_PROCESS_WORKER) {
+        return 0;
+    }
+
+    stall = eng->stall;
+
+    if (stall == 0) {
+        stall = eng->plan.device ? NGX_HTTP_VLM_STALL_DEVICE
+                                 : NGX_HTTP_VLM_STALL_CPU;
+    }
+
+    ms = ngx_current_msec - eng->ticked;
+
+    return ms >= stall ? ms : 0;
+}
+
+
+/*
+ * Nobody can take a thread back from what it hangs in, and nginx's own exit
+ * would wait for it.  So everybody is told, and then the process goes the hard
+ * way; the master's next one loads again, later each time.
+ */
+
+static void
+ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
+{
+    u_char  text[128];
+
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        "the engine has not ticked for %M ms: its worker is "
+                        "replaced%Z", ms);
+
+    ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, text);
+
+    eng->failed = 1;
+    eng->loaded = 0;
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_STALLED, (char *) text);
+
+    if (ngx_http_vlm_zone_mine(eng)) {
+        eng->shm->lost = 1;
+    }
+
+    /* an event that came now would be of a request that is gone */
+
+    ngx_http_vlm_engine_unwatch(eng);
+    ngx_http_vlm_queue_abandon(eng);
+
+    eng->die.handler = ngx_http_vlm_engine_die;
+    eng->die.data = eng;
+    eng->die.log = eng->log;
+
+    ngx_add_timer(&eng->die, NGX_HTTP_VLM_LAST);
+}
+
+
+static void
+ngx_http_vlm_engine_die(ngx_event_t *ev)
+{
+    (void) kill(ngx_pid, SIGKILL);
 }
 
 

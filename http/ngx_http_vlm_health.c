@@ -1,39 +1,93 @@
 
 /*
  * GET /api/health: what any worker knows of the engine, from the zone.  It
- * answers at once while the engine loads, works, has failed or is being
- * restarted.
+ * answers at once while the engine loads, works, hangs, has failed or is being
+ * restarted.  Beside it two probes that have only a status: is there a worker,
+ * and are questions answered.
+ *
+ * What the zone says was true when its owner wrote it.  Whether the owner is
+ * still there, and its heart still beats, is looked up by who asks.
  */
 
 
 #include "ngx_http_vlm.h"
 
 
+#define NGX_HTTP_VLM_SILENCE  3000         /* ms: six heartbeats */
+
+
+static ngx_uint_t ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm);
+static void ngx_http_vlm_health_heart(ngx_http_vlm_json_out_t *w,
+    ngx_http_vlm_shm_t *shm);
+static void ngx_http_vlm_health_line(ngx_http_vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm);
 static void ngx_http_vlm_health_plan(ngx_http_vlm_json_out_t *w,
     vlm_plan_t *plan);
 static void ngx_http_vlm_health_text(ngx_http_vlm_json_out_t *w,
     const char *key, const char *text);
 
 
+static const char *const  ngx_http_vlm_health_names[] = {
+    "loading", "ready", "failed", "stalled", "busy"
+};
+
+
+const char *
+ngx_http_vlm_health_name(ngx_http_vlm_state_e state)
+{
+    return ngx_http_vlm_health_names[state];
+}
+
+
+ngx_http_vlm_state_e
+ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
+{
+    /* a worker that was killed is replaced at once, and loads again */
+
+    if (ngx_http_vlm_health_gone(shm)) {
+        shm->progress = 0;
+        return NGX_HTTP_VLM_LOADING;
+    }
+
+    if (shm->state == NGX_HTTP_VLM_FAILED) {
+        return NGX_HTTP_VLM_FAILED;
+    }
+
+    if (shm->pid
+        && (ngx_msec_int_t) (ngx_current_msec - shm->heartbeat)
+           > NGX_HTTP_VLM_SILENCE)
+    {
+        return NGX_HTTP_VLM_STALLED;
+    }
+
+    if (shm->state == NGX_HTTP_VLM_READY && shm->running >= eng->conf.slots) {
+        return NGX_HTTP_VLM_BUSY;
+    }
+
+    return shm->state;
+}
+
+
+static ngx_uint_t
+ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm)
+{
+    return shm->pid && kill((pid_t) shm->pid, 0) == -1 && ngx_errno == ESRCH;
+}
+
+
 ngx_int_t
 ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
-    ngx_uint_t                 failed, ready;
+    ngx_uint_t                 bad;
     ngx_http_vlm_shm_t         shm;
+    ngx_http_vlm_state_e       state;
     ngx_http_vlm_json_out_t    w;
 
     ngx_http_vlm_zone_texts(eng, &shm);
 
-    failed = shm.state == NGX_HTTP_VLM_FAILED;
-    ready = shm.state == NGX_HTTP_VLM_READY;
-
-    /* a worker that was killed is replaced at once, and loads again */
-
-    if (shm.pid && kill((pid_t) shm.pid, 0) == -1 && ngx_errno == ESRCH) {
-        ready = 0;
-        shm.progress = 0;
-    }
+    state = ngx_http_vlm_health_state(eng, &shm);
+    bad = state == NGX_HTTP_VLM_FAILED || state == NGX_HTTP_VLM_STALLED;
 
     ngx_http_vlm_json_init(&w, 16 * 1024);
     ngx_http_vlm_json_open(&w, '{');
@@ -47,8 +101,11 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         ngx_http_vlm_health_text(&w, "device_reason", shm.device_reason);
     }
 
+    ngx_http_vlm_health_heart(&w, &shm);
+
     ngx_http_vlm_json_put_key(&w, "model_loaded");
-    ngx_http_vlm_json_put_bool(&w, ready);
+    ngx_http_vlm_json_put_bool(&w, state == NGX_HTTP_VLM_READY
+                                   || state == NGX_HTTP_VLM_BUSY);
 
     ngx_http_vlm_json_put_key(&w, "plan");
     ngx_http_vlm_health_plan(&w, &shm.plan);
@@ -56,28 +113,124 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_json_put_key(&w, "progress");
     ngx_http_vlm_json_put_int(&w, shm.progress);
 
-    ngx_http_vlm_json_put_key(&w, "queue");
-    ngx_http_vlm_json_open(&w, '{');
-    ngx_http_vlm_json_put_key(&w, "limit");
-    ngx_http_vlm_json_put_int(&w, eng->queue);
-    ngx_http_vlm_json_put_key(&w, "running");
-    ngx_http_vlm_json_put_int(&w, shm.running);
-    ngx_http_vlm_json_put_key(&w, "waiting");
-    ngx_http_vlm_json_put_int(&w, shm.waiting);
-    ngx_http_vlm_json_shut(&w, '}');
+    ngx_http_vlm_health_line(&w, eng, &shm);
 
-    if (failed) {
-        ngx_http_vlm_health_text(&w, "reason", shm.reason);
+    if (bad) {
+        ngx_http_vlm_health_text(&w, "reason", shm.reason[0] ? shm.reason
+                                 : "the worker's event loop does not answer");
     }
 
-    ngx_http_vlm_health_text(&w, "state", failed ? "failed" : ready ? "ready"
-                                                                 : "loading");
-    ngx_http_vlm_health_text(&w, "status", failed ? "unhealthy" : "healthy");
+    ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);
+    ngx_http_vlm_health_text(&w, "status", bad ? "unhealthy" : "healthy");
 
     ngx_http_vlm_json_shut(&w, '}');
     (void) ngx_http_vlm_json_done(&w);
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
+}
+
+
+/* for who restarts a process that does not answer */
+
+ngx_int_t
+ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    static ngx_str_t  ok = ngx_string("{\"status\":\"ok\"}\n");
+
+    return ngx_http_vlm_send(r, NGX_HTTP_OK, &ok);
+}
+
+
+/* for who sends requests somewhere; the bodies are llama-server's */
+
+ngx_int_t
+ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    ngx_http_vlm_shm_t         shm;
+    ngx_http_vlm_state_e       state;
+    ngx_http_vlm_json_out_t    w;
+
+    ngx_http_vlm_zone_texts(eng, &shm);
+
+    state = ngx_http_vlm_health_state(eng, &shm);
+
+    if (state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY) {
+        return ngx_http_vlm_health_live_handler(r, eng, piece);
+    }
+
+    if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_vlm_json_init(&w, 1024);
+    ngx_http_vlm_json_open(&w, '{');
+    ngx_http_vlm_json_put_key(&w, "error");
+    ngx_http_vlm_json_open(&w, '{');
+    ngx_http_vlm_json_put_key(&w, "code");
+    ngx_http_vlm_json_put_int(&w, NGX_HTTP_SERVICE_UNAVAILABLE);
+    ngx_http_vlm_health_text(&w, "message",
+                             state == NGX_HTTP_VLM_LOADING ? "Loading model"
+                             : ngx_http_vlm_health_names[state]);
+    ngx_http_vlm_health_text(&w, "type", "unavailable_error");
+    ngx_http_vlm_json_shut(&w, '}');
+    ngx_http_vlm_json_put_key(&w, "progress");
+    ngx_http_vlm_json_put_int(&w, shm.progress);
+    ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);
+    ngx_http_vlm_json_shut(&w, '}');
+    (void) ngx_http_vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(r, NGX_HTTP_SERVICE_UNAVAILABLE, &w);
+}
+
+
+/* ms since the loop and the engine thread gave a sign of life; -1: no worker */
+
+static void
+ngx_http_vlm_health_heart(ngx_http_vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
+{
+    ngx_msec_int_t  loop, engine;
+
+    loop = -1;
+    engine = -1;
+
+    if (shm->pid && !ngx_http_vlm_health_gone(shm)) {
+        loop = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->heartbeat),
+                       0);
+        engine = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->ticked),
+                         0);
+    }
+
+    ngx_http_vlm_json_put_key(w, "heartbeat");
+    ngx_http_vlm_json_open(w, '{');
+    ngx_http_vlm_json_put_key(w, "engine_ms");
+    ngx_http_vlm_json_put_int(w, engine);
+    ngx_http_vlm_json_put_key(w, "loop_ms");
+    ngx_http_vlm_json_put_int(w, loop);
+    ngx_http_vlm_json_put_key(w, "pid");
+    ngx_http_vlm_json_put_int(w, shm->pid);
+    ngx_http_vlm_json_put_key(w, "restarts");
+    ngx_http_vlm_json_put_int(w, shm->metrics.restarts);
+    ngx_http_vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_health_line(ngx_http_vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
+{
+    ngx_http_vlm_json_put_key(w, "queue");
+    ngx_http_vlm_json_open(w, '{');
+    ngx_http_vlm_json_put_key(w, "limit");
+    ngx_http_vlm_json_put_int(w, eng->queue);
+    ngx_http_vlm_json_put_key(w, "running");
+    ngx_http_vlm_json_put_int(w, shm->running);
+    ngx_http_vlm_json_put_key(w, "waiting");
+    ngx_http_vlm_json_put_int(w, shm->waiting);
+    ngx_http_vlm_json_shut(w, '}');
 }
 
 

@@ -441,6 +441,7 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
         }
 
         vlm_picture_info(part->picture, &info);
+        ngx_http_vlm_metrics_picture(m->ctx->engine, &info);
         n_tokens += info.tokens;
     }
 

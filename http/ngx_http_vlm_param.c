@@ -10,6 +10,7 @@
 
 #define NGX_HTTP_VLM_MAX_TIME  (24 * 3600 * 1000)      /* ms: a day */
 #define NGX_HTTP_VLM_ALIASES   32
+#define NGX_HTTP_VLM_MIN_STALL 2000        /* ms: four heartbeats */
 
 
 typedef char *(*ngx_http_vlm_param_pt)(ngx_conf_t *cf,
@@ -53,6 +54,8 @@ static char *ngx_http_vlm_param_queue(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_timeout(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+static char *ngx_http_vlm_param_stall(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_store(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_socket(ngx_conf_t *cf,
@@ -84,6 +87,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("prepare"),     1, ngx_http_vlm_param_prepare },
     { ngx_string("queue"),       2, ngx_http_vlm_param_queue },
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
+    { ngx_string("stall"),       1, ngx_http_vlm_param_stall },
     { ngx_string("store"),       3, ngx_http_vlm_param_store },
     { ngx_string("socket"),      1, ngx_http_vlm_param_socket },
     { ngx_null_string, 0, NULL }
@@ -594,6 +598,29 @@ ngx_http_vlm_param_timeout(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
     return ngx_http_vlm_time(cf, "timeout", &value[0], &eng->timeout);
+}
+
+
+static char *
+ngx_http_vlm_param_stall(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    ngx_msec_t  ms;
+
+    if (ngx_http_vlm_time(cf, "stall", &value[0], &ms) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ms < NGX_HTTP_VLM_MIN_STALL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "stall \"%V\" is not a time from %ds to 1d",
+                           &value[0], NGX_HTTP_VLM_MIN_STALL / 1000);
+        return NGX_CONF_ERROR;
+    }
+
+    eng->stall = ms;
+
+    return NGX_CONF_OK;
 }
 
 

@@ -328,6 +328,8 @@ ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
 void
 ngx_http_vlm_prepare_answer(ngx_http_vlm_ctx_t *ctx)
 {
+    ctx->answered = 1;
+
     ngx_http_vlm_queue_end(ctx, ctx->streaming ? ngx_http_vlm_stream_last(ctx)
                                                : ctx->dialect->answer(ctx));
 }
@@ -443,11 +445,20 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
+    struct timespec  from, to;
+
     ngx_memzero(&ctx->err, sizeof(vlm_err_t));
 
     ngx_http_vlm_sampling(ctx->engine, &ctx->sampling);
 
+    (void) clock_gettime(CLOCK_MONOTONIC, &from);
+
     ctx->dialect->prompt(ctx);
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &to);
+
+    ctx->prepare_ms = (to.tv_sec - from.tv_sec) * 1000
+                      + (to.tv_nsec - from.tv_nsec) / 1000000;
 }
 
 
@@ -469,6 +480,9 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
         ngx_http_vlm_deliver_said(ctx);
 
     } else {
+        ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
+                                  ctx->prepare_ms);
+
         ctx->step = NGX_HTTP_VLM_WAITING;
         ngx_http_vlm_prepare_insert(&ctx->engine->ready, ctx);
     }

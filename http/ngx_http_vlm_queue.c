@@ -15,9 +15,6 @@
 #include "ngx_http_vlm.h"
 
 
-#define NGX_HTTP_VLM_RETRY  5              /* s, of Retry-After */
-
-
 static void ngx_http_vlm_queue_cleanup(void *data);
 static void ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_queue_timer(ngx_event_t *ev);
@@ -94,21 +91,23 @@ ngx_http_vlm_queue_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
     u_char               text[128];
     ngx_http_vlm_ctx_t  *ctx;
 
-    (void) ngx_atomic_fetch_add(&eng->shm->refused, 1);
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        "The line is full: %ui requests are waiting%Z",
+                        eng->queue);
+
+    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,
+                                 (char *) text);
 
     ctx = ngx_http_vlm_ctx(r);
 
     if (ctx == NULL
-        || ngx_http_vlm_retry_after(r, NGX_HTTP_VLM_RETRY) != NGX_OK)
+        || ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
+           != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ctx->late_code = "queue_full";
-
-    (void) ngx_snprintf(text, sizeof(text) - 1,
-                        "The line is full: %ui requests are waiting%Z",
-                        eng->queue);
 
     return ngx_http_vlm_send_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
                                    (char *) text);
@@ -254,8 +253,6 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
                                   (char *) text);
 
     } else {
-        (void) ngx_atomic_fetch_add(&eng->shm->timedout, 1);
-
         (void) ngx_snprintf(text, sizeof(text) - 1,
                             "No slot became free within %T seconds%Z",
                             (time_t) (eng->queue_timeout + 999) / 1000);
@@ -300,10 +297,18 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     }
 
     if (status == NGX_HTTP_SERVICE_UNAVAILABLE
-        && ngx_http_vlm_retry_after(r, NGX_HTTP_VLM_RETRY) != NGX_OK)
+        && ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(ctx->engine))
+           != NGX_OK)
     {
         ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
+    }
+
+    ctx->status = status;
+
+    if (ctx->err.text != text) {
+        ngx_cpystrn((u_char *) ctx->err.text, (u_char *) text,
+                    sizeof(ctx->err.text));
     }
 
     if (ctx->begun) {
@@ -311,10 +316,6 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
                                                               text));
         return;
     }
-
-    ctx->status = status;
-    ngx_cpystrn((u_char *) ctx->err.text, (u_char *) text,
-                sizeof(ctx->err.text));
 
     ngx_http_vlm_queue_end(ctx, ctx->dialect->failed(ctx));
 }
@@ -327,8 +328,13 @@ ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 
     r = ctx->request;
 
-    ctx->step = NGX_HTTP_VLM_ENDED;
     ctx->t_ended = ngx_current_msec;
+
+    if (ctx->counted) {
+        ngx_http_vlm_metrics_ended(ctx, rc);
+    }
+
+    ctx->step = NGX_HTTP_VLM_ENDED;
 
     ngx_http_vlm_queue_leave(ctx);
 
@@ -344,7 +350,7 @@ ngx_http_vlm_queue_cleanup(void *data)
     ngx_http_vlm_ctx_t *ctx = data;
 
     if (ctx->counted && ctx->step != NGX_HTTP_VLM_ENDED) {
-        (void) ngx_atomic_fetch_add(&ctx->engine->shm->cancelled, 1);
+        ngx_http_vlm_metrics_left(ctx);
     }
 
     ngx_http_vlm_queue_leave(ctx);
@@ -457,4 +463,40 @@ ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
 
         ngx_http_run_posted_requests(c);
     }
+}
+
+
+/* the engine hangs, and is not to be touched: all that have asked it end */
+
+void
+ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q, *next;
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    for (q = ngx_queue_head(&eng->requests);
+         q != ngx_queue_sentinel(&eng->requests);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+
+        if (ctx->step != NGX_HTTP_VLM_SUBMITTED
+            && ctx->step != NGX_HTTP_VLM_RUNNING)
+        {
+            continue;
+        }
+
+        ctx->job = NULL;
+        c = ctx->request->connection;
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "The engine has stalled, try again");
+
+        ngx_http_run_posted_requests(c);
+    }
+
+    ngx_http_vlm_queue_fail(eng);
 }

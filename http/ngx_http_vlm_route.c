@@ -30,6 +30,23 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/api/health"), ngx_null_string, 0, 0,
       NGX_HTTP_GET, ngx_http_vlm_health_handler },
 
+    { ngx_string("/api/health/live"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_health_live_handler },
+
+    { ngx_string("/api/health/ready"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
+
+    /* as llama-server has them, where a location passes them on */
+
+    { ngx_string("/health"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
+
+    { ngx_string("/health/live"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_health_live_handler },
+
+    { ngx_string("/health/ready"), ngx_null_string, 0, 0,
+      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
+
     { ngx_string("/api/chat"), ngx_null_string, 0, 1,
       NGX_HTTP_POST, ngx_http_vlm_chat_handler },
 
@@ -308,6 +325,16 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
     shm = lcf->engine->shm;
 
     if (shm->state == NGX_HTTP_VLM_FAILED) {
+        ngx_http_vlm_metrics_refused(r, lcf->engine, NGX_HTTP_VLM_UNAVAILABLE,
+                                     "Model not initialized");
+
+        if (ngx_http_vlm_retry_after(r,
+                                     ngx_http_vlm_metrics_retry(lcf->engine))
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
         return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                        "Model not initialized");
     }

@@ -193,6 +193,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     }
 
     vlm_picture_info(picture, &ctx->picture);
+    ngx_http_vlm_metrics_picture(ctx->engine, &ctx->picture);
 
     return picture;
 }

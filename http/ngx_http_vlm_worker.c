@@ -285,16 +285,19 @@ ngx_http_vlm_backoff(ngx_http_vlm_engine_t *eng)
 {
     pid_t                pid;
     ngx_msec_t           ms;
-    ngx_uint_t           i;
+    ngx_uint_t           i, gone;
     ngx_http_vlm_shm_t  *shm;
 
     shm = eng->shm;
     pid = (pid_t) shm->pid;
 
-    if (shm->lost
-        || (pid && shm->state == NGX_HTTP_VLM_LOADING
-            && kill(pid, 0) == -1 && ngx_errno == ESRCH))
-    {
+    gone = pid && kill(pid, 0) == -1 && ngx_errno == ESRCH;
+
+    if (gone || shm->lost) {
+        (void) ngx_atomic_fetch_add(&shm->metrics.restarts, 1);
+    }
+
+    if (shm->lost || (gone && shm->state == NGX_HTTP_VLM_LOADING)) {
         shm->crashes++;
 
     } else {

@@ -102,6 +102,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     shm->progress = 0;
     shm->heartbeat = ngx_current_msec;
     shm->ticks = 0;
+    shm->ticked = ngx_current_msec;
     shm->waiting = 0;
     shm->running = 0;
 
@@ -179,22 +180,36 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
 void
 ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
 {
-    vlm_stat_t  st;
+    vlm_stat_t           st;
+    ngx_http_vlm_shm_t  *shm;
+
+    ngx_memzero(&st, sizeof(vlm_stat_t));
+
+    if (eng->vlm) {
+        vlm_stat(eng->vlm, &st);
+    }
+
+    /* who has no work need not tick */
+
+    if (st.ticks != eng->ticks || eng->vlm == NULL
+        || (eng->loaded && eng->n_jobs == 0))
+    {
+        eng->ticks = st.ticks;
+        eng->ticked = ngx_current_msec;
+    }
 
     if (!ngx_http_vlm_zone_mine(eng)) {
         return;
     }
 
-    eng->shm->heartbeat = ngx_current_msec;
+    shm = eng->shm;
 
-    if (eng->vlm) {
-        vlm_stat(eng->vlm, &st);
+    shm->heartbeat = ngx_current_msec;
+    shm->ticks = eng->ticks;
+    shm->ticked = eng->ticked;
 
-        eng->shm->ticks = st.ticks;
-
-        if (!eng->loaded && !eng->failed) {
-            eng->shm->progress = st.progress;
-        }
+    if (eng->vlm && !eng->loaded && !eng->failed) {
+        shm->progress = st.progress;
     }
 }
 

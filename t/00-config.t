@@ -991,3 +991,54 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 "proxy_read_timeout" directive is duplicate in (vlm_pass):
+
+
+
+=== TEST 57: stall is a time of some heartbeats
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        stall 1s;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+stall "1s" is not a time from 2s to 1d
+
+
+
+=== TEST 58: vlm_status is of an engine that there is
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+    location /metrics { vlm_status nobody; }
+--- must_die
+--- error_log
+unknown vlm_engine "nobody" in
+
+
+
+=== TEST 59: vlm_status knows from whom it may be asked
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+    location /metrics { vlm_status demo to=all; }
+--- must_die
+--- error_log
+"to=all" is none of from=loopback, from=any

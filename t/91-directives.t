@@ -27,6 +27,7 @@ my %number = (
     'threads'             => ['device cpu ops=plain; threads %s', 1],
     'prepare'             => ['prepare %s', 1],
     'timeout'             => ['timeout %s', 0.001],
+    'stall'               => ['stall %s', 0.001],
     'queue number'        => ['queue %s', 1],
     'queue timeout'       => ['queue 1 timeout=%s', 0.001],
     'store expires'       => ["store $dir/store expires=%s", 1],
@@ -151,7 +152,7 @@ for my $name (sort keys %section) {
         ok($form, "$what: this test knows how it is written") or next;
         $seen{$what} = 1;
 
-        my $time = $what =~ /time|expires/;
+        my $time = $what =~ /time|expires|stall/;
         my ($from, $to) = map { defined ? units($_, $time) : undef } $low, $high;
 
         # "memory 1m" is a size, but too little for a plan.

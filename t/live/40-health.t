@@ -1,0 +1,166 @@
+# Health tells the truth from any worker: while the model loads, works, hangs or
+# is gone; and what hangs is replaced.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Fcntl qw(:flock);
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $SYS_PTRACE = 101;                   # x86-64's
+my ($PTRACE_SEIZE, $PTRACE_INTERRUPT) = (0x4206, 0x4207);
+my $WALL = 0x40000000;
+
+# ---- while it loads ----------------------------------------------------------
+
+my $s = VLM->new(VLM::slow(name => 'health', workers => 3,
+                           engine => 'slots 1; queue 4 timeout=20s; stall 3s;'));
+
+# Who holds the lock keeps the model from being loaded.
+mkdir $s->dir . '/store';
+open my $lock, '>', $s->dir . '/store/live.lock' or die;
+flock $lock, LOCK_EX or die;
+
+$s->start;
+
+my $r = $s->get('/api/health');
+is($r->{json}{state}, 'loading', 'without the lock it loads');
+is($r->{json}{status}, 'healthy', 'which is no illness');
+ok(!$r->{json}{model_loaded}, 'and the model is not there');
+
+is($s->get('/api/health/live')->{code}, 200, 'it lives');
+$r = $s->get('/api/health/ready');
+is($r->{code}, 503, 'but is not ready');
+is($r->{json}{error}{message}, 'Loading model', 'in the words of llama-server');
+is($r->{json}{error}{type}, 'unavailable_error', 'and its type');
+like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'with a time to come again');
+
+close $lock;
+$s->ready;
+
+is($s->get('/api/health/ready')->{code}, 200, 'then it is ready');
+is($s->health->{state}, 'ready', 'and says so');
+
+# ---- while it works ----------------------------------------------------------
+
+my $picture = $s->upload('t/fidelity/pictures/118x62.png');
+my $one = $s->begin_chat('one', 'hi', image => $picture);
+
+ok($s->busy(1, 0), 'one runs in the only slot');
+is($s->health->{state}, 'busy', 'the engine is busy');
+is($s->get('/api/health/ready')->{code}, 200, 'which is ready all the same');
+
+# Longer than "stall": a busy engine is no dead one.
+my ($late, $engine) = (0, 0);
+my $end = time + 5;
+
+while (time < $end) {
+    my $h = $s->health->{heartbeat};
+    $late = $h->{loop_ms} if $h->{loop_ms} > $late;
+    $engine = $h->{engine_ms} if $h->{engine_ms} > $engine;
+    sleep 0.05;
+}
+
+cmp_ok($late, '<', 1500, 'the loop gives signs of life');
+cmp_ok($engine, '<', 2500, 'and so does the engine');
+
+$one->leave;
+ok($s->busy(0, 0), 'its client leaves');
+
+# ---- a worker that stands still ----------------------------------------------
+
+my $pid = $s->designated;
+is($s->health->{heartbeat}{pid}, $pid, 'health knows the worker');
+
+# Some connections sit at the worker that is stopped: those are not asked.
+my @others = grep { $_->{worker} != $pid } map { $s->connection } 1 .. 12;
+ok(scalar @others, 'other workers can be asked');
+
+kill 'STOP', $pid;
+
+sub health_on {
+    my ($c) = @_;
+
+    $c->{raw} = '';
+    $c->send("GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    $c->more(5) until $c->done || $c->response->{whole};
+
+    return $c->response;
+}
+
+my $state = sub {
+    my ($where) = @_;
+
+    return VLM::wait_for(8, sub {
+        my $r = health_on($others[0]);
+        return ($r->{json}{state} || '') eq $where ? $r : undef;
+    });
+};
+
+$r = $state->('stalled');
+ok($r, 'a stopped worker is stalled, says another one');
+is($r && $r->{json}{status}, 'unhealthy', 'which is an illness');
+like($r && $r->{json}{reason} || '', qr/event loop/, 'with a reason');
+
+kill 'CONT', $pid;
+ok($state->('ready'), 'it goes on: ready');
+
+# ---- an engine that hangs ----------------------------------------------------
+
+$_->leave for @others;
+my $two = $s->begin_chat('two', 'hi', image => $picture);
+ok($s->busy(1, 0), 'one runs');
+my $three = $s->begin_chat('three', 'hi', image => $picture);
+ok($s->busy(1, 1), 'and one waits');
+
+# Every thread but the event loop's is stopped where it is.
+my @threads = grep { $_ != $pid } map { m{(\d+)$} } glob "/proc/$pid/task/*";
+my $start = time;
+
+for my $thread (@threads) {
+    syscall($SYS_PTRACE, $PTRACE_SEIZE, $thread, 0, 0) == -1 and die "ptrace: $!";
+    syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $thread, 0, 0);
+}
+
+my $reap = sub { waitpid($_, $WALL | POSIX::WNOHANG()) for @threads };
+
+my ($a, $b) = $s->end_all(20, $two, $three);
+my $took = time - $start;
+
+is($a->{code}, 503, 'what ran is told');
+like($a->{json}{error} || '', qr/stalled/, 'that the engine hangs');
+is($b->{code}, 503, 'what waited, too');
+like($_->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again') for $a, $b;
+cmp_ok($took, '>', 2, 'not before "stall"');
+cmp_ok($took, '<', 7, 'and soon after it');
+
+my $next = VLM::wait_for(20, sub {
+    $reap->();
+    my $new = $s->designated;
+    return $new && $new != $pid ? $new : 0;
+});
+
+ok($next, 'its worker is replaced');
+$s->ready;
+is($s->health->{heartbeat}{restarts}, 1, 'which health has counted');
+is($s->get('/api/history/one')->{code} =~ /^(?:200|404)$/ ? 1 : 0, 1, 'the store is there');
+ok($s->log_has(qr/\[crit\].*has not ticked for \d+ ms: its worker is replaced/),
+   'the log says why');
+
+# ---- a death -----------------------------------------------------------------
+
+kill 'KILL', $next;
+ok(VLM::wait_for(20, sub {
+    my $new = $s->designated;
+    return $new && $new != $next;
+}), 'a killed worker is replaced');
+$s->ready;
+is($s->health->{heartbeat}{restarts}, 2, 'and counted');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log(undef, qr/exited on signal 9/);
+
+done_testing();
