@@ -89,9 +89,16 @@ ngx_http_vlm_stream_tell(ngx_event_t *ev)
 ngx_int_t
 ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_json_out_t  w;
+    ngx_event_t              *wev;
+    ngx_http_vlm_json_out_t   w;
 
-    if (ctx->busy && ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR) {
+    wev = ctx->request->connection->write;
+
+    /* the time of a client that does not read goes on, whatever is said */
+
+    if (ctx->busy && wev->ready
+        && ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR)
+    {
         return NGX_ERROR;
     }
 

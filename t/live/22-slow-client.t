@@ -1,0 +1,354 @@
+# Events and time: what is said to whoever waits, a client that reads slowly or
+# not at all, one that leaves in the middle; also through the hop to the worker
+# with the model, and over HTTP/2.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Script;
+use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_RCVBUF inet_aton sockaddr_in);
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $JSON = JSON::PP->new->utf8->canonical;
+my $PICTURE = 't/fidelity/pictures/40x30.png';
+my $SEND = 2;                                  # send_timeout, s
+
+# An endless answer has some seconds, in which it becomes larger than what systems keep between two processes.
+my $long = 'x' x 150;
+
+my @endless = ("a $long", " b $long", " c $long", undef);
+my @brief = (brief => ['short', ' and', ' good']);
+
+$Script::MLP = 32768;
+my $slowest = Script::model('slow-client-slowest', '' => \@endless, @brief);
+
+$Script::MLP = 8192;
+my $slow = Script::model('slow-client', '' => \@endless, @brief);
+
+$Script::MLP = 16;
+my $fast = Script::model('slow-client-fast', '' => \@endless);
+
+
+sub server {
+    my (%conf) = @_;
+
+    return VLM->new(listen => 'sndbuf=8k', model => $slow, %conf,
+                    http => "send_timeout ${SEND}s; " . ($conf{http} || ''),
+                    engine => 'thinking off; weights f32; threads 1; '
+                              . 'max_tokens ' . ($conf{max} || 6000) . '; '
+                              . "context 8k; timeout 60s; $conf{engine}")->start->ready;
+}
+
+
+# ---- whoever waits ---------------------------------------------------------------
+
+{
+    my $s = server(name => 'waits', model => $slowest, engine => 'slots 1; queue 8 timeout=8s;');
+    my $picture = $s->upload($PICTURE);
+
+    my $runs = $s->begin_chat('runs', 'x', image => $picture);
+    ok($s->busy(1, 0), 'one runs');
+
+    my $next = endless($s, 'next', $picture);
+    ok($s->busy(1, 1), 'one waits');
+    my $last = endless($s, 'last', $picture);
+    ok($s->busy(1, 2), 'and another');
+
+    my $plain = $s->begin_chat('plain', 'be brief', image => $picture);
+
+    cmp_ok(first_byte($next), '>', 1.8, 'two seconds nothing is said');
+    cmp_ok(time - $next->{begun}, '<', 3, 'and then something');
+    like($next->{raw}, qr{^HTTP/1\.1 200 .*\ncontent-type: text/event-stream}is, 'a header');
+    like($next->response->{body}, qr/\A: place 1\n\n\z/, 'and the place in the line');
+    first_byte($last);
+    like($last->response->{body}, qr/\A: place 2\n\n\z/, 'each has its own');
+
+    ok($next->more(3), 'two seconds later');
+    like($next->response->{body}, qr/\A(?:: place 1\n\n){2}\z/, 'again');
+
+    # The place of who leaves is the next one's.
+    $next->leave;
+
+    ok(VLM::wait_for(4, sub { $last->more(1); $last->response->{body} =~ /: place 1\n\n\z/ }),
+       'as the last is told');
+
+    my $r = $last->end(20);
+    my @events = events($r->{body});
+
+    is(scalar @events, 1, 'nobody came to its end in time');
+    is($events[0][0], 'error', 'so the last event is an error');
+    is_deeply($events[0][1], { error => 'No slot became free within 8 seconds', status => 503 },
+              'with its status');
+
+    is($plain->end(20)->{code}, 503, 'which is the status of who waits without events');
+
+    # What was told before the header is not told again.
+    $runs->leave;
+    ok($s->busy(0, 0), 'all have left');
+
+    $r = $s->chat('s', 'be brief', image => $picture, stream => JSON::PP::true);
+    unlike($r->{body}, qr/^:/m, 'who does not wait is told no place');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- slow readers, here and through the hop -----------------------------------------
+
+for my $workers (1, 4) {
+    my $s = server(name => "slow$workers", workers => $workers,
+                   engine => 'slots 2; queue 8;');
+    my $picture = $s->upload($PICTURE);
+
+    # One that reads nothing is dropped; its neighbour does not notice.
+    my $dead = lazy($s, $workers, 'dead', $picture);
+    my $beside = endless($s, 'beside', $picture);
+
+    ok($s->busy(2, 0), "$workers workers: two run");
+
+    my ($gap, $seconds) = watch($beside, sub { ($s->health->{queue}{running} || 0) < 2 });
+
+    cmp_ok($seconds, '>', $SEND - 0.5, 'who reads nothing is dropped, not at once');
+    cmp_ok($seconds, '<', $SEND + 4, 'but after send_timeout');
+    cmp_ok($gap, '<', 1, "and its neighbour's tokens go on");
+    ok($s->log_has(qr/timed out/), 'the log says so') if $workers == 1;
+
+    my @told = events($beside->response->{body});
+    cmp_ok(scalar @told, '>', 100, 'one by one');
+
+    $beside->leave;
+    ok($s->busy(0, 0), 'nothing is left of both');
+    like($s->get('/api/history/dead')->{body}, qr/^\[\]$|not found/, 'nor of what was cancelled');
+
+    # One that reads slowly is not; what it missed is one larger piece.
+    my $lazy = lazy($s, $workers, 'lazy', $picture);
+    my $end = time + $SEND + 3;
+
+    while (time < $end) {
+        sleep 0.1;
+        $lazy->read_some if IO::Select->new($lazy->{sock})->can_read(0);
+    }
+
+    my $r = $lazy->end(120);
+    my @events = events($r->{body});
+    my ($name, $answer) = @{ pop @events };
+
+    ok($r->{whole}, 'who reads slowly has everything in the end');
+    is($name, 'answer', 'to the answer');
+    ok($answer->{answer} eq join('', map { $_->[1]{text} } @events), 'whose pieces it had');
+    cmp_ok(length $answer->{answer}, '>', 800_000, 'all of them');
+    cmp_ok(scalar @events, '<', $answer->{usage}{completion_tokens}, 'several in one');
+
+    # One that leaves frees its slot.
+    for my $i (1 .. 3) {
+        my $gone = endless($s, "gone$i", $picture);
+
+        ok($gone->more(10) && $gone->more(10), 'in the middle of an answer');
+        $gone->leave;
+
+        my $start = time;
+        ok($s->busy(0, 0), 'its client leaves');
+        cmp_ok(time - $start, '<', 1, 'and the slot is free');
+    }
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- many ------------------------------------------------------------------------------
+
+{
+    my $n = 50;
+    my $s = server(name => 'many', model => $fast, engine => "slots 4; queue 64;", max => 600);
+    my $picture = $s->upload($PICTURE);
+
+    $s->chat('warm', 'x', image => $picture);
+
+    my ($worker) = $s->workers;
+    my $before = rss($worker);
+    my @dead = map { lazy($s, 1, "dead$_", $picture) } 1 .. $n;
+    my $most = 0;
+
+    my $left = VLM::wait_for(90, sub {
+        my $now = rss($worker);
+        $most = $now if $now > $most;
+        my $line = $s->health->{queue};
+        return $line->{running} == 0 && $line->{waiting} == 0;
+    });
+
+    ok($left, "$n that read nothing are dropped, or have their answer on the way");
+
+    # An answer of 100 kB: as text, and as the chunk on the way, each twice as large
+    # at most, and once more where a buffer has grown.
+    cmp_ok($most - $before, '<', 1024 * $n, 'what they hold is bounded');
+    diag(sprintf 'worker: %d kB, with %d slow readers at most %d kB', $before, $n, $most);
+
+    my $r = $s->chat('s', 'x', image => $picture, stream => JSON::PP::true);
+    is($r->{code}, 200, 'the next is answered');
+
+    $_->leave for @dead;
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- HTTP/2 ----------------------------------------------------------------------------
+
+{
+    my $port = VLM::free_port();
+    my $s = server(name => 'events2', workers => 4, engine => 'slots 1; queue 8;',
+                   http => "server { listen 127.0.0.1:$port http2; location / { vlm_pass live; } }");
+    my $picture = $s->upload($PICTURE);
+
+    for my $i (1 .. 4) {
+        my $body = curl($s, $port, $picture, "two$i", 'be brief');
+        my @events = events($body);
+
+        is($events[-1][0], 'answer', 'HTTP/2: an answer');
+        is(join('', map { $_->[1]{text} } @events[0 .. $#events - 1]), 'short and good', 'in pieces');
+    }
+
+    my $pid = curl_begin($s, $port, $picture, 'goes', 'x');
+    ok($s->busy(1, 0), 'one runs');
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+    ok($s->busy(0, 0), 'and leaves');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+done_testing();
+
+
+# ---- clients -----------------------------------------------------------------------------
+
+sub endless {
+    my ($s, $session, $picture) = @_;
+
+    return $s->begin_chat($session, 'x', image => $picture, stream => JSON::PP::true);
+}
+
+# A client that has room for next to nothing, and reads only when it is told to;
+# with several workers, one that needs the hop.
+sub lazy {
+    my ($s, $workers, $session, $picture) = @_;
+
+    my $text = VLM::request_text('POST', '/api/chat',
+        VLM::chat_body($session, 'x', image => $picture, stream => JSON::PP::true),
+        { Connection => 'keep-alive' });
+
+    for (1 .. 50) {
+        my $r = small($s);
+
+        if ($workers > 1) {
+            $r->send(VLM::request_text('GET', '/api/tasks', undef, { Connection => 'keep-alive' }));
+            $r->more(10) until $r->done || $r->response->{whole};
+
+            if ($r->response->{worker} == $s->designated) {
+                $r->leave;
+                next;
+            }
+
+            $r->{raw} = '';
+        }
+
+        # What follows is the only one of its connection.
+        $text =~ s/Connection: keep-alive/Connection: close/;
+        $r->send($text);
+
+        return $r;
+    }
+
+    die "all connections are of the worker with the model\n";
+}
+
+sub small {
+    my ($s) = @_;
+
+    socket my $sock, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    setsockopt $sock, SOL_SOCKET, SO_RCVBUF, 4096;
+    connect $sock, sockaddr_in($s->port, inet_aton('127.0.0.1')) or die "connect: $!";
+
+    return bless { sock => $sock, raw => '', begun => time, done => 0 }, 'VLM::Request';
+}
+
+# Reads until something has happened: the longest silence, and how long it took.
+sub watch {
+    my ($r, $happened) = @_;
+
+    my $start = time;
+    my ($gap, $last, $look) = (0, $start, $start);
+
+    while (!$r->done && time - $start < 30) {
+        if ($r->more(0.05)) {
+            $gap = time - $last if time - $last > $gap;
+            $last = time;
+        }
+
+        next if time - $look < 0.2;
+
+        $look = time;
+        last if $happened->();
+    }
+
+    return ($gap, time - $start);
+}
+
+sub first_byte {
+    my ($r) = @_;
+
+    $r->more(10);
+
+    return time - $r->{begun};
+}
+
+
+# [name, data] of each event; comments are left out, and what is not whole.
+sub events {
+    my ($body) = @_;
+
+    return map { /^event: (\w+)\ndata: (.*)\z/ ? [$1, $JSON->decode($2)] : () }
+           grep { !/^:/ } $body =~ /\G(.*?)\n\n/gs;
+}
+
+sub rss {
+    my ($pid) = @_;
+
+    return VLM::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m ? $1 : 0;
+}
+
+sub curl_begin {
+    my ($s, $port, $picture, $session, $message) = @_;
+
+    my $file = "$s->{dir}/$session";
+
+    VLM::spew("$file.json", $JSON->encode(VLM::chat_body($session, $message, image => $picture,
+                                                         stream => JSON::PP::true)));
+
+    my $pid = fork();
+    die "fork: $!" unless defined $pid;
+
+    if ($pid == 0) {
+        exec 'curl', '-sN', '--http2-prior-knowledge', '-o', "$file.body",
+             '-H', 'Content-Type: application/json', '--data-binary', "\@$file.json",
+             "http://127.0.0.1:$port/api/chat" or POSIX::_exit(127);
+    }
+
+    return $pid;
+}
+
+sub curl {
+    my ($s, $port, $picture, $session, $message) = @_;
+
+    waitpid curl_begin($s, $port, $picture, $session, $message), 0;
+
+    return VLM::slurp("$s->{dir}/$session.body");
+}
