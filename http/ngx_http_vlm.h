@@ -23,6 +23,7 @@
 #include "../engine/vlm.h"
 #include "ngx_http_vlm_store.h"
 #include "ngx_http_vlm_json.h"
+#include "ngx_http_vlm_budget.h"
 
 
 typedef struct ngx_http_vlm_engine_s  ngx_http_vlm_engine_t;
@@ -125,6 +126,10 @@ typedef struct {
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
 
+    ngx_atomic_t                  http_used;   /* of http_memory, by the */
+    ngx_atomic_t                  http_peak;   /* designated worker */
+    ngx_atomic_t                  http_waits;
+
     /* written and read under the mutex of the zone's slab pool */
     vlm_plan_t                    plan;
     char                          device[64];
@@ -192,6 +197,7 @@ struct ngx_http_vlm_engine_s {
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
     ngx_msec_t                    stall;       /* 0: by the device */
+    uint64_t                      http_memory; /* of requests, in all */
     ngx_uint_t                    thinking;    /* the template adds its tail */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
     ngx_uint_t                    any_name;    /* alias * */
@@ -208,6 +214,7 @@ struct ngx_http_vlm_engine_s {
 
     /* in every process */
     ngx_http_vlm_shm_t           *shm;
+    ngx_http_vlm_budget_t         budget;      /* http_memory */
     ngx_http_vlm_store_t         *store;       /* since init_process */
 
     /* in the designated worker */
@@ -685,6 +692,17 @@ ngx_int_t ngx_http_vlm_ask_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *fmt, ...);
 ngx_int_t ngx_http_vlm_ask_store_error(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_store_err_t *err);
+
+/*
+ * thread: takes bytes of http_memory for "what", waiting for them; NGX_OK, and
+ * ngx_http_vlm_budget_give() follows; or the request has ended, NGX_ERROR.
+ * The second is for a picture, by its header.
+ */
+
+ngx_int_t ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
+    const char *what);
+ngx_int_t ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
+    size_t len, uint64_t *bytes);
 
 /* loop: logs a failure of ours, then lets the dialect answer it */
 

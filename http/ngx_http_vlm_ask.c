@@ -9,6 +9,7 @@
 
 
 static void ngx_http_vlm_ask_body(ngx_http_request_t *r);
+static void ngx_http_vlm_ask_json(ngx_http_vlm_ctx_t *ctx);
 
 
 ngx_int_t
@@ -96,8 +97,7 @@ ngx_http_vlm_ask_body(ngx_http_request_t *r)
 void
 ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_json_t      *json;
-    ngx_http_vlm_json_err_t   err;
+    uint64_t  bytes;
 
     if (ngx_http_vlm_body_get(&ctx->body) != 0) {
         (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
@@ -109,6 +109,24 @@ ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx)
         ctx->dialect->fields(ctx, NULL);
         return;
     }
+
+    bytes = ngx_http_vlm_budget_body(ctx->body.len);
+
+    if (ngx_http_vlm_ask_memory(ctx, bytes, "The request") != NGX_OK) {
+        return;
+    }
+
+    ngx_http_vlm_ask_json(ctx);
+
+    ngx_http_vlm_budget_give(&ctx->engine->budget, bytes);
+}
+
+
+static void
+ngx_http_vlm_ask_json(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_json_t      *json;
+    ngx_http_vlm_json_err_t   err;
 
     json = ngx_http_vlm_json_parse(ctx->body.data, ctx->body.len, &err);
 
@@ -123,6 +141,61 @@ ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx)
     ctx->dialect->fields(ctx, json);
 
     ngx_http_vlm_json_free(json);
+}
+
+
+ngx_int_t
+ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
+    const char *what)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    switch (ngx_http_vlm_budget_take(&eng->budget, bytes,
+                                     (uint32_t) eng->queue_timeout))
+    {
+    case NGX_HTTP_VLM_BUDGET_OK:
+        return NGX_OK;
+
+    case NGX_HTTP_VLM_BUDGET_NEVER:
+        ctx->err.code = VLM_ELIMIT;
+
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "%s may take %uLm of memory, "
+                                     "http_memory is %uLm", what,
+                                     ngx_http_vlm_mib(bytes),
+                                     ngx_http_vlm_mib(eng->http_memory));
+
+    default:
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                     "%uLm of memory did not become free "
+                                     "within %T seconds",
+                                     ngx_http_vlm_mib(bytes),
+                                     (time_t) (eng->queue_timeout + 999)
+                                     / 1000);
+    }
+}
+
+
+/* a header that says nothing good is the decoder's to refuse, in its words */
+
+ngx_int_t
+ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len,
+    uint64_t *bytes)
+{
+    vlm_err_t           err;
+    vlm_picture_info_t  info;
+
+    *bytes = 0;
+
+    if (vlm_picture_check(data, len, &info, &err) != 0) {
+        return NGX_OK;
+    }
+
+    *bytes = ngx_http_vlm_budget_picture(info.width, info.height);
+
+    return ngx_http_vlm_ask_memory(ctx, *bytes, "The picture");
 }
 
 
@@ -187,6 +260,14 @@ ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx)
                       ctx->err.text);
 
         ctx->logged = 1;
+
+        if (ctx->status == NGX_HTTP_SERVICE_UNAVAILABLE && !ctx->begun
+            && ngx_http_vlm_retry_after(ctx->request,
+                                      ngx_http_vlm_metrics_retry(ctx->engine))
+               != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
     }
 
     if (ctx->begun) {

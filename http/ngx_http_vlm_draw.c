@@ -21,10 +21,23 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
     int                         rc;
     void                       *map, *jpeg;
     size_t                      n, size, bytes;
+    uint64_t                    room;
     vlm_shape_t                *shapes;
     ngx_http_vlm_store_file_t  *file;
 
     if (task == VLM_GENERAL) {
+        return NULL;
+    }
+
+    room = ngx_http_vlm_budget_picture(seen->width, seen->height);
+
+    if (ngx_http_vlm_budget_take(&eng->budget, room, (uint32_t) eng->timeout)
+        != NGX_HTTP_VLM_BUDGET_OK)
+    {
+        err->code = VLM_EMEMORY;
+        ngx_cpystrn((u_char *) err->text,
+                    (u_char *) "http_memory has no room for it",
+                    sizeof(err->text));
         return NULL;
     }
 
@@ -56,6 +69,8 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
     if (map) {
         (void) munmap(map, size);
     }
+
+    ngx_http_vlm_budget_give(&eng->budget, room);
 
     return file;
 }

@@ -404,7 +404,7 @@ static ngx_int_t
 ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 {
     size_t                         i;
-    uint64_t                       n_tokens;
+    uint64_t                       n_tokens, bytes;
     ngx_http_vlm_ctx_t            *ctx;
     vlm_picture_info_t             info;
     ngx_http_vlm_messages_part_t  *part;
@@ -430,9 +430,19 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
         }
 
         if (part->picture == NULL) {
+
+            if (ngx_http_vlm_ask_picture(ctx, m->map + part->offset, part->len,
+                                         &bytes)
+                != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+
             part->picture = vlm_picture_read(ctx->engine->vlm,
                                              m->map + part->offset, part->len,
                                              &ctx->err);
+
+            ngx_http_vlm_budget_give(&ctx->engine->budget, bytes);
         }
 
         if (part->picture == NULL) {

@@ -10,6 +10,7 @@
 
 #define NGX_HTTP_VLM_MAX_TIME  (24 * 3600 * 1000)      /* ms: a day */
 #define NGX_HTTP_VLM_ALIASES   32
+#define NGX_HTTP_VLM_MIN_HTTP  (16 * 1024 * 1024)
 #define NGX_HTTP_VLM_MIN_STALL 2000        /* ms: four heartbeats */
 
 
@@ -56,6 +57,8 @@ static char *ngx_http_vlm_param_timeout(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_stall(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+static char *ngx_http_vlm_param_http_memory(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_store(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_socket(ngx_conf_t *cf,
@@ -88,6 +91,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("queue"),       2, ngx_http_vlm_param_queue },
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
     { ngx_string("stall"),       1, ngx_http_vlm_param_stall },
+    { ngx_string("http_memory"), 1, ngx_http_vlm_param_http_memory },
     { ngx_string("store"),       3, ngx_http_vlm_param_store },
     { ngx_string("socket"),      1, ngx_http_vlm_param_socket },
     { ngx_null_string, 0, NULL }
@@ -109,6 +113,7 @@ ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
     eng->queue = 64;
     eng->queue_timeout = 60000;
     eng->timeout = 120000;
+    eng->http_memory = 512 * 1024 * 1024;
     eng->thinking = NGX_CONF_UNSET_UINT;
 }
 
@@ -619,6 +624,27 @@ ngx_http_vlm_param_stall(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     }
 
     eng->stall = ms;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_http_memory(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    off_t  size;
+
+    size = ngx_parse_offset(&value[0]);
+
+    if (size == NGX_ERROR || size < NGX_HTTP_VLM_MIN_HTTP) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "http_memory \"%V\" is not a size of at least "
+                           "%dm", &value[0], NGX_HTTP_VLM_MIN_HTTP >> 20);
+        return NGX_CONF_ERROR;
+    }
+
+    eng->http_memory = size;
 
     return NGX_CONF_OK;
 }

@@ -374,6 +374,15 @@ ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_label(st, "pool", "device", plan->device);
     ngx_http_vlm_status_label(st, "pool", "total", plan->total);
     ngx_http_vlm_status_label(st, "pool", "limit", st->engine->conf.memory);
+
+    ngx_http_vlm_status_begin(st, "vlm_http_memory_bytes", "gauge",
+                              "What requests hold beside the plan");
+    ngx_http_vlm_status_label(st, "part", "used", st->shm.http_used);
+    ngx_http_vlm_status_label(st, "part", "peak", st->shm.http_peak);
+    ngx_http_vlm_status_label(st, "part", "limit", st->engine->http_memory);
+    ngx_http_vlm_status_one(st, "vlm_http_memory_waits_total", "counter",
+                            "Threads that had to wait for such memory",
+                            st->shm.http_waits);
 }
 
 

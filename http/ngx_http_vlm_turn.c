@@ -159,6 +159,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 {
     void           *map;
     size_t          size;
+    uint64_t        bytes;
     vlm_picture_t  *picture;
 
     map = ngx_http_vlm_turn_map(ctx->chat.image, &size);
@@ -180,7 +181,14 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
         return NULL;
     }
 
+    if (ngx_http_vlm_ask_picture(ctx, map, size, &bytes) != NGX_OK) {
+        (void) munmap(map, size);
+        return NULL;
+    }
+
     picture = vlm_picture_read(ctx->engine->vlm, map, size, &ctx->err);
+
+    ngx_http_vlm_budget_give(&ctx->engine->budget, bytes);
 
     (void) munmap(map, size);
 

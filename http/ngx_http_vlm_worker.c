@@ -222,6 +222,18 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
+        if (ngx_http_vlm_budget_init(&eng[i]->budget, eng[i]->http_memory)
+            != 0)
+        {
+            ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
+                          "vlm_engine \"%V\": no lock for http_memory",
+                          &eng[i]->name);
+
+            /* nothing fits, and everybody is told so */
+
+            eng[i]->budget.total = 0;
+        }
+
         eng[i]->store = ngx_http_vlm_store_open((char *)
                                                 eng[i]->store_dir.data);
 

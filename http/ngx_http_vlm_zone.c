@@ -180,8 +180,9 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
 void
 ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
 {
-    vlm_stat_t           st;
-    ngx_http_vlm_shm_t  *shm;
+    vlm_stat_t              st;
+    ngx_http_vlm_shm_t     *shm;
+    ngx_http_vlm_budget_t   memory;
 
     ngx_memzero(&st, sizeof(vlm_stat_t));
 
@@ -207,6 +208,12 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
     shm->heartbeat = ngx_current_msec;
     shm->ticks = eng->ticks;
     shm->ticked = eng->ticked;
+
+    ngx_http_vlm_budget_look(&eng->budget, &memory);
+
+    shm->http_used = memory.used;
+    shm->http_peak = memory.peak;
+    shm->http_waits = memory.waits;
 
     if (eng->vlm && !eng->loaded && !eng->failed) {
         shm->progress = st.progress;

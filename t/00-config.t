@@ -1042,3 +1042,20 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 "to=all" is none of from=loopback, from=any
+
+
+
+=== TEST 60: http_memory has a least
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        http_memory 1m;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+http_memory "1m" is not a size of at least 16m

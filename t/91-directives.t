@@ -28,6 +28,7 @@ my %number = (
     'prepare'             => ['prepare %s', 1],
     'timeout'             => ['timeout %s', 0.001],
     'stall'               => ['stall %s', 0.001],
+    'http_memory'         => ['http_memory %s', 1024],
     'queue number'        => ['queue %s', 1],
     'queue timeout'       => ['queue 1 timeout=%s', 0.001],
     'store expires'       => ["store $dir/store expires=%s", 1],

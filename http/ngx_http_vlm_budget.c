@@ -1,0 +1,162 @@
+
+/* The memory that requests may hold beside the engine's plan. */
+
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "ngx_http_vlm_budget.h"
+
+
+#define BODY_LEAST   (64 * 1024)
+#define BODY_TIMES   3                 /* its text, its strings, one decoded */
+#define VALUE_BYTES  32                /* of the tree, a byte of the body */
+#define TREE_MOST    (100000 * 80)     /* values that a body may have, x each */
+#define PIXEL_BYTES  16                /* 16-bit RGBA, with what it came from */
+#define PICTURE_MOST (384 << 20)       /* the decoder's own bound */
+#define NS           1000000000L
+
+
+int
+ngx_http_vlm_budget_init(ngx_http_vlm_budget_t *b, uint64_t total)
+{
+    int                 rc;
+    pthread_condattr_t  attr;
+
+    memset(b, 0, sizeof(*b));
+
+    b->total = total;
+
+    if (pthread_mutex_init(&b->mutex, NULL) != 0) {
+        return -1;
+    }
+
+    if (pthread_condattr_init(&attr) != 0) {
+        (void) pthread_mutex_destroy(&b->mutex);
+        return -1;
+    }
+
+    rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0
+         && pthread_cond_init(&b->given, &attr) == 0 ? 0 : -1;
+
+    (void) pthread_condattr_destroy(&attr);
+
+    if (rc != 0) {
+        (void) pthread_mutex_destroy(&b->mutex);
+    }
+
+    return rc;
+}
+
+
+void
+ngx_http_vlm_budget_destroy(ngx_http_vlm_budget_t *b)
+{
+    (void) pthread_cond_destroy(&b->given);
+    (void) pthread_mutex_destroy(&b->mutex);
+}
+
+
+ngx_http_vlm_budget_e
+ngx_http_vlm_budget_take(ngx_http_vlm_budget_t *b, uint64_t bytes,
+    uint32_t ms)
+{
+    struct timespec        end;
+    ngx_http_vlm_budget_e  rc;
+
+    if (bytes > b->total) {
+        return NGX_HTTP_VLM_BUDGET_NEVER;
+    }
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &end);
+
+    end.tv_sec += ms / 1000;
+    end.tv_nsec += (long) (ms % 1000) * 1000000;
+
+    if (end.tv_nsec >= NS) {
+        end.tv_nsec -= NS;
+        end.tv_sec++;
+    }
+
+    rc = NGX_HTTP_VLM_BUDGET_OK;
+
+    pthread_mutex_lock(&b->mutex);
+
+    if (bytes > b->total - b->used) {
+        b->waits++;
+    }
+
+    while (bytes > b->total - b->used) {
+
+        if (pthread_cond_timedwait(&b->given, &b->mutex, &end) == ETIMEDOUT) {
+            rc = bytes > b->total - b->used ? NGX_HTTP_VLM_BUDGET_LATE
+                                            : NGX_HTTP_VLM_BUDGET_OK;
+            break;
+        }
+    }
+
+    if (rc == NGX_HTTP_VLM_BUDGET_OK) {
+        b->used += bytes;
+        b->peak = b->used > b->peak ? b->used : b->peak;
+    }
+
+    pthread_mutex_unlock(&b->mutex);
+
+    return rc;
+}
+
+
+void
+ngx_http_vlm_budget_give(ngx_http_vlm_budget_t *b, uint64_t bytes)
+{
+    pthread_mutex_lock(&b->mutex);
+    b->used -= bytes;
+    pthread_mutex_unlock(&b->mutex);
+
+    /* all: the first that waits may want more than the second */
+
+    (void) pthread_cond_broadcast(&b->given);
+}
+
+
+void
+ngx_http_vlm_budget_look(ngx_http_vlm_budget_t *b,
+    ngx_http_vlm_budget_t *copy)
+{
+    pthread_mutex_lock(&b->mutex);
+
+    copy->total = b->total;
+    copy->used = b->used;
+    copy->peak = b->peak;
+    copy->waits = b->waits;
+
+    pthread_mutex_unlock(&b->mutex);
+}
+
+
+uint64_t
+ngx_http_vlm_budget_body(uint64_t len)
+{
+    uint64_t  tree;
+
+    if (len > UINT64_MAX / 64) {
+        return UINT64_MAX;
+    }
+
+    tree = len * VALUE_BYTES < TREE_MOST ? len * VALUE_BYTES : TREE_MOST;
+
+    return BODY_LEAST + len * BODY_TIMES + tree;
+}
+
+
+uint64_t
+ngx_http_vlm_budget_picture(uint32_t width, uint32_t height)
+{
+    uint64_t  pixels;
+
+    pixels = (uint64_t) width * height;
+
+    return pixels < PICTURE_MOST / PIXEL_BYTES ? pixels * PIXEL_BYTES
+                                               : PICTURE_MOST;
+}

@@ -1,0 +1,66 @@
+# http_memory: requests that are large together wait for each other, one that is
+# too large alone is told both numbers, and what is held is what was promised.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Test::More;
+use VLM;
+
+my $s = VLM->new(name => 'memory', workers => 1,
+                 engine => 'thinking off; slots 4; queue 64 timeout=60s; prepare 4;'
+                           . ' http_memory 48m; max_tokens 8; sampling temperature=0;',
+                 server => 'location = /metrics { vlm_status live; }');
+
+$s->start->ready;
+
+sub memory { JSON::PP->new->decode($s->get('/metrics?format=json')->{body}) }
+
+# 2000 x 1250 is 38.1m as the budget counts it: one at a time.
+my $picture = $s->upload(VLM::bmp(2000, 1250));
+my @answers = $s->end_all(60, map {
+    $s->begin_chat("s$_", 'How many cups are there?', image => $picture) } 1 .. 8);
+
+is(join(' ', map { $_->{code} } @answers), join(' ', (200) x 8), 'eight at once are answered');
+
+# The zone is told twice a second.
+my $m;
+ok(VLM::wait_for(5, sub {
+    $m = memory();
+    return $m->{vlm_http_memory_waits_total} > 0 && !$m->{vlm_http_memory_bytes}{used};
+}), 'some had to wait, and in the end nobody holds anything');
+cmp_ok($m->{vlm_http_memory_bytes}{peak}, '<=', $m->{vlm_http_memory_bytes}{limit},
+       'never more than there is');
+cmp_ok($m->{vlm_http_memory_bytes}{peak}, '>=', 2000 * 1250 * 16, 'but one of them');
+
+my $r = $s->chat('big', 'hi', image => $s->upload(VLM::bmp(2400, 1400)));
+is($r->{code}, 400, 'a picture that never fits');
+like($r->{json}{error}, qr/^The picture may take 52m of memory, http_memory is 48m$/,
+     'is told so, with the numbers');
+
+$r = $s->post('/v1/chat/completions', { messages => [{ role => 'user', content => [
+    { type => 'text', text => 'x' x 15_000_000 }] }] });
+is($r->{code}, 400, 'a body that never fits');
+like($r->{json}{error}{message}, qr/^The request may take 51m of memory, http_memory is 48m$/,
+     'is told so, too');
+
+is($s->chat('next', 'hi', image => $picture)->{code}, 200, 'the next is answered');
+
+# 20,000 x 20,000 pixels in a file of nothing: the header says it all.
+my $bomb = pack('a2VvvV VVVvvVVVVVV', 'BM', 54, 0, 0, 54, 40, 20000, 20000, 1, 24, 0,
+                0, 2835, 2835, 0, 0);
+my ($before) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
+$r = $s->begin('POST', '/api/upload', "--b\r\nContent-Disposition: form-data; name=\"file\"; "
+              . "filename=\"a.bmp\"\r\n\r\n$bomb\r\n--b--\r\n",
+              { 'Content-Type' => 'multipart/form-data; boundary=b' })->end;
+$r = $s->chat('bomb', 'hi', image => $r->{json}{filename}) if $r->{code} eq '200';
+is($r->{code}, 400, 'a bomb is refused');
+my ($after) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
+cmp_ok($after - $before, '<', 20000, 'and costs no memory');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();
