@@ -396,7 +396,12 @@ operations(void)
     ops.embed = vlm_cuda_embed;
     ops.rmsnorm = vlm_cuda_rmsnorm;
     ops.linear = vlm_cuda_linear;
+    ops.qkv = vlm_cuda_qkv;
+    ops.attend = vlm_cuda_attend;
     ops.head = vlm_cuda_head;
+    ops.patch_embed = vlm_cuda_patch_embed;
+    ops.qkv_2d = vlm_cuda_qkv_2d;
+    ops.attend_segments = vlm_cuda_attend_segments;
 
     return &ops;
 }

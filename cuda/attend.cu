@@ -1,0 +1,275 @@
+/*
+ * attend: rows of sequences over their cached keys and values, causal.
+ *
+ * The query vectors of one key-value head and one sequence stand in one line, row by row and head
+ * by head, and are cut into tiles.  Keys are added up in runs of VLM_CUDA_SPLIT, and runs in their
+ * order.  If every sequence has one row, a run is a block's, and `merge` adds them; otherwise a
+ * block walks all runs.  Both give a row the same bits.
+ */
+
+#include "attend.cuh"
+
+#define FEW   1                        /* query vectors of a group of lanes */
+#define MANY  4
+
+typedef struct {
+    const vlm_bf16_t  *q;              /* [T][heads hd] */
+    vlm_bf16_t        *o;
+    const uint32_t    *start, *slot, *n_ctx;       /* of the sequences */
+    vlm_kv_t           kv;
+    uint32_t           layer, heads, group, splits;
+    float              scale;
+    float             *split;          /* [T][heads][splits][hd + 2] */
+} args_t;
+
+typedef struct {                       /* a tile of query vectors of one sequence */
+    uint32_t  row, n_rows, n_ctx;      /* first row of the sequence in the batch; rows; cached */
+    uint32_t  first;                   /* vector */
+    uint32_t  kv_head;
+} tile_t;
+
+
+static __device__ __forceinline__ tile_t
+find_tile(const args_t &a, uint32_t sequence, uint32_t kv_head, uint32_t tile, uint32_t size)
+{
+    tile_t  t;
+
+    t.row = a.start[sequence];
+    t.n_rows = a.start[sequence + 1] - t.row;
+    t.n_ctx = a.n_ctx[sequence];
+    t.first = tile * size;
+    t.kv_head = kv_head;
+
+    return t;
+}
+
+
+/* Where vector i of a tile begins in q and o. */
+static __device__ __forceinline__ size_t
+vector_at(const args_t &a, const tile_t &t, uint32_t i)
+{
+    uint32_t  v = t.first + i;
+
+    return (static_cast<size_t>(t.row + v / a.group) * a.heads + t.kv_head * a.group
+            + v % a.group) * a.kv.head_dim;
+}
+
+
+/* Queries to shared memory; limit: keys that each of this lane's sees; 0: there is none. */
+template <int D, int Q>
+static __device__ __forceinline__ void
+load_queries(const args_t &a, const tile_t &t, vlm_attend_shared_t<D, Q> &sh, uint32_t (&limit)[Q])
+{
+    uint32_t       i, d, v, n;
+    const int      group = threadIdx.x / VLM_LANES;
+
+    n = t.n_rows * a.group;
+
+    for (i = threadIdx.x; i < VLM_GROUPS * Q * VLM_LANES * D; i += VLM_ATTEND_THREADS) {
+        v = i / (VLM_LANES * D);
+        d = i % (VLM_LANES * D);
+        sh.q[v][d] = t.first + v < n && d < a.kv.head_dim ? a.q[vector_at(a, t, v) + d] : 0;
+    }
+
+#pragma unroll
+    for (int j = 0; j < Q; j++) {
+        v = t.first + group * Q + j;
+        limit[j] = v < n ? t.n_ctx + v / a.group + 1 : 0;
+    }
+}
+
+
+static __device__ __forceinline__ vlm_attend_keys_t
+keys_of(const args_t &a, uint32_t sequence, uint32_t kv_head)
+{
+    size_t             at;
+    vlm_attend_keys_t  k;
+
+    at = ((static_cast<size_t>(a.layer) * a.kv.slots + a.slot[sequence]) * a.kv.heads + kv_head)
+         * a.kv.context * a.kv.head_dim;
+    k.k = static_cast<const vlm_bf16_t *>(a.kv.k) + at;
+    k.v = static_cast<const vlm_bf16_t *>(a.kv.v) + at;
+    k.stride = a.kv.head_dim;
+    k.hd = a.kv.head_dim;
+    k.scale = a.scale;
+
+    return k;
+}
+
+
+/* blockIdx: x of tiles, y of key-value heads, z of sequences. */
+template <int D>
+__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
+attend_rows(args_t a)
+{
+    tile_t                       t;
+    uint32_t                     key, end, limit[MANY], d, group;
+    vlm_attend_keys_t            k;
+    vlm_attend_state_t<D, MANY>  all, run;
+
+    typedef vlm_attend_shared_t<D, MANY>  shared_t;
+    VLM_SHARED(shared_t, sh, 1);
+
+    t = find_tile(a, blockIdx.z, blockIdx.y, blockIdx.x, VLM_GROUPS * MANY);
+
+    if (t.first >= t.n_rows * a.group) {
+        return;                        /* the whole block: this sequence is shorter than others */
+    }
+
+    load_queries<D, MANY>(a, t, sh[0], limit);
+    k = keys_of(a, blockIdx.z, blockIdx.y);
+    end = t.n_ctx + min(t.n_rows, (t.first + VLM_GROUPS * MANY - 1) / a.group + 1);
+    vlm_attend_clear(all);
+
+    for (key = 0; key < end; key += VLM_CUDA_SPLIT) {
+        vlm_attend_clear(run);
+        vlm_attend_run<D, MANY>(sh[0], k, key, min(end, key + VLM_CUDA_SPLIT), limit, run);
+        vlm_attend_fold(all, run);
+    }
+
+    group = threadIdx.x / VLM_LANES;
+
+#pragma unroll
+    for (int i = 0; i < MANY * D; i++) {
+        d = threadIdx.x % VLM_LANES + VLM_LANES * (i % D);
+
+        if (limit[i / D] > 0 && d < a.kv.head_dim) {
+            a.o[vector_at(a, t, group * MANY + i / D) + d] = vlm_to_bf16(all.o[i / D][i % D]
+                                                                        / all.l[i / D]);
+        }
+    }
+}
+
+
+/* One run of keys of sequences with one row each; blockIdx: x of runs and tiles, y, z as above. */
+template <int D>
+__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
+attend_split(args_t a)
+{
+    float                      *to;
+    tile_t                      t;
+    uint32_t                    first, end, limit[FEW], d, v, split;
+    vlm_attend_keys_t           k;
+    vlm_attend_state_t<D, FEW>  run;
+
+    typedef vlm_attend_shared_t<D, FEW>  shared_t;
+    VLM_SHARED(shared_t, sh, 1);
+
+    split = blockIdx.x % a.splits;
+    t = find_tile(a, blockIdx.z, blockIdx.y, blockIdx.x / a.splits, VLM_GROUPS * FEW);
+    first = split * VLM_CUDA_SPLIT;
+    end = min(t.n_ctx + t.n_rows, first + VLM_CUDA_SPLIT);
+
+    if (first >= end) {
+        return;                        /* fewer keys than others have */
+    }
+
+    load_queries<D, FEW>(a, t, sh[0], limit);
+    k = keys_of(a, blockIdx.z, blockIdx.y);
+    vlm_attend_clear(run);
+    vlm_attend_run<D, FEW>(sh[0], k, first, end, limit, run);
+
+    v = t.first + threadIdx.x / VLM_LANES;
+
+    if (limit[0] == 0) {
+        return;
+    }
+
+    to = a.split + ((static_cast<size_t>(t.row) * a.heads + t.kv_head * a.group + v) * a.splits
+                    + split) * (a.kv.head_dim + 2);
+
+#pragma unroll
+    for (int j = 0; j < D; j++) {
+        d = threadIdx.x % VLM_LANES + VLM_LANES * j;
+
+        if (d < a.kv.head_dim) {
+            to[d] = run.o[0][j];
+        }
+    }
+
+    if (threadIdx.x % VLM_LANES == 0) {
+        to[a.kv.head_dim] = run.m[0];
+        to[a.kv.head_dim + 1] = run.l[0];
+    }
+}
+
+
+/* The runs of one row and head, as vlm_attend_fold() adds them; blockIdx: x of rows, y of heads. */
+__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
+attend_merge(args_t a)
+{
+    float         m, l, o, most, x, y;
+    size_t        at;
+    uint32_t      hd, i, n, d;
+    const float  *from;
+
+    hd = a.kv.head_dim;
+    n = (a.n_ctx[blockIdx.x] + 1 + VLM_CUDA_SPLIT - 1) / VLM_CUDA_SPLIT;
+    at = static_cast<size_t>(a.start[blockIdx.x]) * a.heads + blockIdx.y;
+    d = threadIdx.x;
+
+    if (d >= hd) {
+        return;
+    }
+
+    for (m = VLM_NEVER, l = o = 0, i = 0; i < n; i++) {
+        from = a.split + (at * a.splits + i) * (hd + 2);
+        most = fmaxf(m, from[hd]);
+        x = vlm_attend_scale(m, most);
+        y = vlm_attend_scale(from[hd], most);
+        m = most;
+        l = l * x + from[hd + 1] * y;
+        o = o * x + from[d] * y;
+    }
+
+    a.o[at * hd + d] = vlm_to_bf16(o / l);
+}
+
+
+template <int D>
+static void
+launch(vlm_device_t *d, const args_t &a, const vlm_batch_t *b)
+{
+    uint32_t  vectors = b->max_rows * a.group;
+
+    if (b->max_rows > 1) {
+        VLM_LAUNCH(d, attend_rows<D>, dim3(vlm_divide_up(vectors, VLM_GROUPS * MANY), a.kv.heads,
+                   b->S), VLM_ATTEND_THREADS, 0, a);
+        return;
+    }
+
+    VLM_LAUNCH(d, attend_split<D>, dim3(vlm_divide_up(vectors, VLM_GROUPS * FEW) * a.splits,
+               a.kv.heads, b->S), VLM_ATTEND_THREADS, 0, a);
+    VLM_LAUNCH(d, attend_merge, dim3(b->S, a.heads), VLM_ATTEND_THREADS, 0, a);
+}
+
+
+void
+vlm_cuda_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
+                uint32_t layer, uint32_t heads, void *o)
+{
+    args_t  a;
+
+    a.q = static_cast<const vlm_bf16_t *>(q);
+    a.o = static_cast<vlm_bf16_t *>(o);
+    a.start = b->start;
+    a.slot = b->slot;
+    a.n_ctx = b->n_ctx;
+    a.kv = *kv;
+    a.layer = layer;
+    a.heads = heads;
+    a.group = heads / kv->heads;
+    a.splits = vlm_divide_up(b->max_ctx, VLM_CUDA_SPLIT);
+    a.scale = 1 / sqrtf(static_cast<float>(kv->head_dim));
+    a.split = d->scratch.split;
+
+    if (kv->head_dim <= 32) {
+        launch<2>(d, a, b);
+    } else if (kv->head_dim <= 64) {
+        launch<4>(d, a, b);
+    } else if (kv->head_dim <= 80) {
+        launch<5>(d, a, b);
+    } else {
+        launch<8>(d, a, b);
+    }
+}
