@@ -135,6 +135,8 @@ typedef struct {
     char                          device[64];
     char                          device_reason[128];
     char                          reason[480]; /* why the load failed */
+
+    struct ngx_http_vlm_hops_s   *hops;        /* see ngx_http_vlm_hop.h */
 } ngx_http_vlm_shm_t;
 
 
@@ -142,6 +144,7 @@ typedef struct {
 
 typedef struct {
     ngx_array_t                   engines;     /* ngx_http_vlm_engine_t * */
+    ngx_int_t                     request_id;  /* index of the variable */
 } ngx_http_vlm_main_conf_t;
 
 

@@ -13,6 +13,7 @@
 
 
 #include "ngx_http_vlm.h"
+#include "ngx_http_vlm_hop.h"
 
 
 #define NGX_HTTP_VLM_SILENT  2000          /* ms, then something is said */
@@ -133,6 +134,8 @@ ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx)
 
     ctx->dialect->chunk(ctx, &w, 1);
 
+    ngx_http_vlm_hop_keep(ctx->request);
+
     return ngx_http_vlm_stream_send(ctx, &w, 1);
 }
 
@@ -146,6 +149,8 @@ ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     ngx_http_vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
 
     ctx->dialect->error(ctx, &w, status, text);
+
+    ngx_http_vlm_hop_keep(ctx->request);
 
     return ngx_http_vlm_stream_send(ctx, &w, 1);
 }

@@ -3,22 +3,21 @@
  * Variables for log_format: what became of a request in the engine.
  *
  * A request that took the hop was run elsewhere.  The inner server sends these
- * values in one header, which the outer one reads and hides.
+ * values in one header, which the outer one reads and hides; at the end of a
+ * stream it leaves them in the shared zone (_hop.c).
  */
 
 
 #include "ngx_http_vlm.h"
-
-
-#define NGX_HTTP_VLM_USAGE  (5 * NGX_INT_T_LEN + sizeof(" cancelled ")        \
-                             + NGX_HTTP_VLM_STORE_ID)
+#include "ngx_http_vlm_hop.h"
 
 
 static ngx_int_t ngx_http_vlm_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage);
 static u_char *ngx_http_vlm_usage_time(u_char *p, ngx_msec_t from,
     ngx_msec_t to);
+static ngx_int_t ngx_http_vlm_usage_hop(ngx_http_request_t *r,
+    ngx_str_t *usage);
 static ngx_str_t *ngx_http_vlm_usage_header(ngx_http_request_t *r);
 
 
@@ -51,7 +50,17 @@ static ngx_http_variable_t  ngx_http_vlm_vars[] = {
 ngx_int_t
 ngx_http_vlm_add_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t  *var, *v;
+    ngx_http_variable_t       *var, *v;
+    ngx_http_vlm_main_conf_t  *mcf;
+
+    static ngx_str_t  request_id = ngx_string("request_id");
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    mcf->request_id = ngx_http_get_variable_index(cf, &request_id);
+    if (mcf->request_id == NGX_ERROR) {
+        return NGX_ERROR;
+    }
 
     for (v = ngx_http_vlm_vars; v->name.len; v++) {
         var = ngx_http_add_variable(cf, &v->name, v->flags);
@@ -93,21 +102,15 @@ ngx_http_vlm_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     u_char     *p, *end, *last;
     uintptr_t   i;
     ngx_int_t   rc;
-    ngx_str_t   usage, *header;
+    ngx_str_t   usage;
 
     v->not_found = 1;
 
-    header = ngx_http_vlm_usage_header(r);
+    rc = r->upstream ? ngx_http_vlm_usage_hop(r, &usage)
+                     : ngx_http_vlm_usage(r, &usage);
 
-    if (header) {
-        usage = *header;
-
-    } else {
-        rc = ngx_http_vlm_usage(r, &usage);
-
-        if (rc != NGX_OK) {
-            return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
-        }
+    if (rc != NGX_OK) {
+        return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
     }
 
     p = usage.data;
@@ -143,7 +146,7 @@ ngx_http_vlm_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
 {
     u_char              *p;
@@ -215,6 +218,39 @@ ngx_http_vlm_usage_time(u_char *p, ngx_msec_t from, ngx_msec_t to)
 }
 
 
+/* what was left at the end, or what the header said */
+
+static ngx_int_t
+ngx_http_vlm_usage_hop(ngx_http_request_t *r, ngx_str_t *usage)
+{
+    ngx_int_t                 rc;
+    ngx_str_t                *header;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->engine == NULL) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_vlm_hop_find(r, usage);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    header = ngx_http_vlm_usage_header(r);
+
+    if (header == NULL) {
+        return ngx_http_vlm_usage(r, usage);
+    }
+
+    *usage = *header;
+
+    return NGX_OK;
+}
+
+
 static ngx_str_t *
 ngx_http_vlm_usage_header(ngx_http_request_t *r)
 {
@@ -223,10 +259,6 @@ ngx_http_vlm_usage_header(ngx_http_request_t *r)
     ngx_table_elt_t  *h;
 
     static const char  name[] = "x-vlm-usage";
-
-    if (r->upstream == NULL) {
-        return NULL;
-    }
 
     part = &r->upstream->headers_in.headers.part;
 

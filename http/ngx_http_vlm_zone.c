@@ -10,9 +10,10 @@
 
 
 #include "ngx_http_vlm.h"
+#include "ngx_http_vlm_hop.h"
 
 
-#define NGX_HTTP_VLM_ZONE_SIZE  (64 * 1024)    /* another size: a new zone */
+#define NGX_HTTP_VLM_ZONE_SIZE  (128 * 1024)   /* another size: a new zone */
 
 
 static ngx_int_t ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data);
@@ -68,6 +69,11 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 
     eng->shm = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_shm_t));
     if (eng->shm == NULL) {
+        return NGX_ERROR;
+    }
+
+    eng->shm->hops = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_hops_t));
+    if (eng->shm->hops == NULL) {
         return NGX_ERROR;
     }
 
