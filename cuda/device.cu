@@ -399,6 +399,7 @@ operations(void)
     ops.qkv = vlm_cuda_qkv;
     ops.attend = vlm_cuda_attend;
     ops.head = vlm_cuda_head;
+    ops.sample = vlm_cuda_sample;
     ops.patch_embed = vlm_cuda_patch_embed;
     ops.qkv_2d = vlm_cuda_qkv_2d;
     ops.attend_segments = vlm_cuda_attend_segments;
