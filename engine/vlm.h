@@ -261,6 +261,7 @@ typedef enum { VLM_FINISH_NONE, VLM_FINISH_STOP, VLM_FINISH_LENGTH, VLM_FINISH_C
 
 typedef struct {
     uint32_t  prompt_tokens, completion_tokens;
+    uint32_t  cached_tokens;           /* of the prompt: read before, or by another job */
     uint32_t  pictures, cached_pictures;           /* of the prompt; not encoded for this job */
     uint32_t  wait_ms;                 /* vlm_submit() to a slot */
     uint32_t  encode_ms, prefill_ms, decode_ms;    /* of this job, waiting for others included */
@@ -309,7 +310,7 @@ typedef struct {
     uint64_t     ticks;                /* slices and steps since the start: the engine lives */
     uint32_t     running;              /* jobs in slots */
     uint64_t     prompt_tokens, completion_tokens; /* since the start */
-    uint64_t     pictures, cached_pictures;        /* as in vlm_usage_t */
+    uint64_t     cached_tokens, pictures, cached_pictures;     /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */
     char         reason[128];          /* why device auto took it; "" if asked for */
     vlm_plan_t   plan;
@@ -374,7 +375,7 @@ int vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
 
 /*
  * engine, with no job running: logits f32 [vlm_prompt_tokens()][*vocab] of every position, in
- * memory that the caller frees.  Uses slot 0.
+ * memory that the caller frees.  Uses slot 0: what was kept there is gone.
  */
 int vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm_err_t *err);
 

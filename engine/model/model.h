@@ -112,6 +112,11 @@ int vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, voi
 /* Logits of the batch's logit rows, into work.logits. */
 void vlm_text_head(vlm_model_t *m, const vlm_batch_t *b);
 
+/* Rows [first, end) of a slot's cache become those of another, through room on the host; or -1. */
+uint64_t vlm_kv_room(const vlm_kv_t *kv);          /* bytes */
+int vlm_kv_copy(vlm_model_t *m, uint32_t from, uint32_t to, uint32_t first, uint32_t end,
+                void *room);
+
 /* A picture through the tower in slices: begin, blocks until they are done, end. */
 struct vlm_picture_s;
 void vlm_vision_begin(vlm_model_t *m, const struct vlm_picture_s *p);

@@ -8,8 +8,8 @@
 #include "model/model.h"
 #include "run/adjust.h"
 #include "run/batch.h"
-#include "run/features.h"
 #include "run/job.h"
+#include "run/prefix.h"
 
 typedef struct {                       /* the engine thread's */
     vlm_model_t     model;
@@ -22,6 +22,9 @@ typedef struct {                       /* the engine thread's */
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
     vlm_features_t  features;
     uint32_t        tower;             /* the place whose picture is in the tower, or VLM_NONE */
+    vlm_prefix_t    prefix;
+    void           *room;              /* [vlm_kv_room()] for rows on their way between slots */
+    uint64_t        n_admitted;
 } vlm_sched_t;
 
 struct vlm_s {

@@ -77,6 +77,7 @@ vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
 
     if (j->started) {
         v->stat.prompt_tokens += j->usage.prompt_tokens;
+        v->stat.cached_tokens += j->usage.cached_tokens;
         v->stat.pictures += j->usage.pictures;
         v->stat.cached_pictures += j->usage.cached_pictures;
     }

@@ -29,9 +29,11 @@ struct vlm_job_s {
 
     vlm_job_state_t   state;
     uint32_t          slot;
+    uint64_t          order;           /* of those that were given a slot */
     uint32_t          n_ctx;           /* rows in the slot's cache */
     uint32_t          picture;         /* the next to encode */
     uint32_t          features;        /* place of the one that is encoded or read, or VLM_NONE */
+    int               known;           /* somebody else had it encoded */
     uint32_t          token;           /* picked last, not yet in the cache */
     int32_t           pos;             /* of that token */
     vlm_detok_t       detok;

@@ -5,7 +5,8 @@
  *
  * A turn of the loop admits, does one slice of one job's reading (some blocks of the tower, or up
  * to VLM_SLICE rows of a prompt), then steps all that decode together.  So a long picture delays
- * the others' next token by one slice.  What a job says does not depend on who shares its turns.
+ * the others' next token by one slice.  What a job says does not depend on who shares its turns,
+ * nor on what it need not read because another did.
  */
 
 #include "run/engine.h"
@@ -19,6 +20,7 @@
 #include "run/told.h"
 
 #define ENCODE_BLOCKS  1               /* tower blocks of one slice: a second, on a CPU */
+#define LEAST_COPY     32              /* rows that are worth copying, or waiting for */
 
 typedef struct {                       /* who is asked whether to leave, and what was said */
     vlm_t      *v;
@@ -29,9 +31,14 @@ typedef struct {                       /* who is asked whether to leave, and wha
 static void enter(vlm_job_t *j, vlm_job_state_t state);
 static void want_picture(vlm_t *v, vlm_job_t *j);
 static void let_go_picture(vlm_t *v, vlm_job_t *j);
+static void skip_rows(vlm_job_t *j, uint32_t n);
+static int is_led(const vlm_t *v, const vlm_job_t *j, uint32_t rows);
+static uint32_t find_rows(const vlm_t *v, const vlm_job_t *j, uint32_t *from);
+static void take_rows(vlm_t *v, vlm_job_t *j, uint32_t from, uint32_t n);
 static void drop_cancelled(vlm_t *v);
 static void admit(vlm_t *v);
 static void read_one(vlm_t *v);
+static int catch_up(vlm_t *v, vlm_job_t *j);
 static int at_picture(const vlm_job_t *j);
 static void encode_slice(vlm_t *v, vlm_job_t *j);
 static void prefill_slice(vlm_t *v, vlm_job_t *j);
@@ -53,14 +60,18 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
     s->token = calloc(v->conf.slots, sizeof(*s->token));
     s->logprob = calloc(v->conf.slots, sizeof(*s->logprob));
     s->seen = calloc(s->model.seen_words, sizeof(*s->seen));
+    s->room = malloc(vlm_kv_room(&s->model.kv));
 
-    if (s->slot == NULL || s->token == NULL || s->logprob == NULL || s->seen == NULL) {
+    if (s->slot == NULL || s->token == NULL || s->logprob == NULL || s->seen == NULL
+        || s->room == NULL)
+    {
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u slots", v->conf.slots);
     }
 
     s->tower = VLM_NONE;
 
     if (vlm_features_open(&s->features, v->conf.features, err) != 0
+        || vlm_prefix_open(&s->prefix, v->conf.slots, v->conf.context, err) != 0
         || vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->json, err) != 0)
     {
         return -1;
@@ -79,10 +90,13 @@ vlm_sched_close(vlm_t *v)
     free(s->token);
     free(s->logprob);
     free(s->seen);
+    free(s->room);
     vlm_features_close(&s->features);
+    vlm_prefix_close(&s->prefix);
     vlm_adjust_close(&s->adjust);
     vlm_rows_close(&s->rows);
     s->slot = NULL;
+    s->room = NULL;
     s->token = s->seen = NULL;
     s->logprob = NULL;
 }
@@ -206,22 +220,21 @@ enter(vlm_job_t *j, vlm_job_state_t state)
 static void
 admit(vlm_t *v)
 {
-    uint32_t    i;
-    vlm_job_t  *j;
+    uint32_t      n;
+    vlm_job_t    *j;
+    vlm_sched_t  *s = &v->sched;
 
-    for (i = 0; i < v->conf.slots; i++) {
-        if (v->sched.slot[i] != NULL) {
-            continue;
-        }
-
-        j = vlm_take_submitted(v, count_jobs(v) == 0);
+    while ((n = count_jobs(v)) < v->conf.slots) {
+        j = vlm_take_submitted(v, n == 0);
         if (j == NULL) {
             break;
         }
 
-        v->sched.slot[i] = j;
-        j->slot = i;
+        j->slot = vlm_prefix_choose(&s->prefix, j->prompt, s->slot);
+        j->order = s->n_admitted++;
+        s->slot[j->slot] = j;
         enter(j, VLM_PREFILLING);
+        skip_rows(j, vlm_prefix_begin(&s->prefix, j->slot, j->prompt));
 
         mark_seen(v, j);
         vlm_tell_started(v, j);
@@ -230,6 +243,133 @@ admit(vlm_t *v)
     pthread_mutex_lock(&v->mutex);
     v->stat.running = count_jobs(v);
     pthread_mutex_unlock(&v->mutex);
+}
+
+
+/* These rows, whole pictures among them, need not be read. */
+static void
+skip_rows(vlm_job_t *j, uint32_t n)
+{
+    const vlm_prompt_t  *p = j->prompt;
+
+    j->usage.cached_tokens += n - j->n_ctx;
+    j->n_ctx = n;
+
+    while (j->picture < p->n_pictures && p->picture_at[j->picture] < n) {
+        j->picture++;
+        j->usage.cached_pictures++;
+    }
+}
+
+
+/* Rows that some other slot has of the job's prompt; n_ctx if none has more than the job itself. */
+static uint32_t
+find_rows(const vlm_t *v, const vlm_job_t *j, uint32_t *from)
+{
+    uint32_t  i, n, most;
+
+    most = j->n_ctx;
+    *from = j->slot;
+
+    for (i = 0; i < v->conf.slots; i++) {
+        n = i == j->slot ? 0 : vlm_prefix_match(&v->sched.prefix, i, j->prompt);
+
+        if (n > most) {
+            most = n;
+            *from = i;
+        }
+    }
+
+    return most;
+}
+
+
+/*
+ * Is somebody ahead who reads what this job would read next, so that it can be had for a copy?
+ * rows: what there is to be had already.  Nobody waits in a circle: the one with more rows is
+ * ahead, or the one that came first.
+ */
+static int
+is_led(const vlm_t *v, const vlm_job_t *j, uint32_t rows)
+{
+    uint32_t          i, common;
+    const vlm_job_t  *other;
+
+    for (i = 0; i < v->conf.slots; i++) {
+        other = v->sched.slot[i];
+
+        if (other == NULL || other == j || other->state == VLM_DECODING || other->n_ctx < j->n_ctx
+            || (other->n_ctx == j->n_ctx && other->order > j->order))
+        {
+            continue;
+        }
+
+        common = vlm_prefix_common(&v->sched.prefix, i, j->prompt);
+
+        if (common > other->n_ctx && common >= rows + LEAST_COPY) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Rows up to n of the job's prompt out of another slot, and the picture that it was at is past. */
+static void
+take_rows(vlm_t *v, vlm_job_t *j, uint32_t from, uint32_t n)
+{
+    vlm_sched_t  *s = &v->sched;
+
+    if (vlm_kv_copy(&s->model, from, j->slot, j->n_ctx, n, s->room) != 0) {
+        return;                        /* the device is lost: seen at the end of the turn */
+    }
+
+    if (j->state == VLM_ENCODING) {
+        j->usage.cached_pictures -= (uint32_t) j->known;
+        enter(j, VLM_PREFILLING);
+    }
+
+    let_go_picture(v, j);
+    skip_rows(j, n);
+    vlm_prefix_read(&s->prefix, j->slot, n);
+}
+
+
+/*
+ * What needs no work of the device: rows and features that are there already.  1: what comes next
+ * does; 0: it is not this job's turn.
+ */
+static int
+catch_up(vlm_t *v, vlm_job_t *j)
+{
+    uint32_t      n, from;
+    vlm_sched_t  *s = &v->sched;
+
+    /* Whose picture is in the tower goes on: others may wait for it to be empty. */
+
+    if (j->state != VLM_ENCODING || s->tower != j->features) {
+        n = find_rows(v, j, &from);
+
+        if (is_led(v, j, n)) {
+            return 0;
+        }
+
+        if (n >= j->n_ctx + LEAST_COPY) {
+            take_rows(v, j, from, n);
+        }
+    }
+
+    if (j->state == VLM_PREFILLING && at_picture(j)) {
+        want_picture(v, j);
+    }
+
+    if (j->state == VLM_ENCODING && s->features.entry[j->features].ready) {
+        j->picture++;
+        enter(j, VLM_PREFILLING);
+    }
+
+    return j->state == VLM_PREFILLING || s->tower == VLM_NONE || s->tower == j->features;
 }
 
 
@@ -245,20 +385,7 @@ read_one(vlm_t *v)
         s->turn = (s->turn + 1) % v->conf.slots;
         j = s->slot[s->turn];
 
-        if (j == NULL || j->state == VLM_DECODING) {
-            continue;
-        }
-
-        if (j->state == VLM_PREFILLING && at_picture(j)) {
-            want_picture(v, j);
-        }
-
-        if (j->state == VLM_ENCODING && s->features.entry[j->features].ready) {
-            j->picture++;
-            enter(j, VLM_PREFILLING);
-        }
-
-        if (j->state == VLM_ENCODING && s->tower != VLM_NONE && s->tower != j->features) {
+        if (j == NULL || j->state == VLM_DECODING || !catch_up(v, j)) {
             continue;
         }
 
@@ -287,14 +414,13 @@ at_picture(const vlm_job_t *j)
 static void
 want_picture(vlm_t *v, vlm_job_t *j)
 {
-    int                known;
     vlm_picture_key_t  key;
 
     let_go_picture(v, j);
 
     vlm_picture_key(j->prompt, j->picture, &key);
-    j->features = vlm_features_hold(&v->sched.features, &key, &known);
-    j->usage.cached_pictures += known;
+    j->features = vlm_features_hold(&v->sched.features, &key, &j->known);
+    j->usage.cached_pictures += (uint32_t) j->known;
     enter(j, VLM_ENCODING);
 }
 
@@ -428,6 +554,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
     }
 
     j->n_ctx = end;
+    vlm_prefix_read(&v->sched.prefix, j->slot, end);
 
     if (end == p->n) {
         let_go_picture(v, j);
@@ -473,6 +600,7 @@ step_all(vlm_t *v)
     }
 
     for (i = 0; i < n; i++) {
+        vlm_prefix_add(&v->sched.prefix, jobs[i]->slot, jobs[i]->token);
         jobs[i]->n_ctx++;
         jobs[i]->pos++;
         take_token(v, jobs[i], v->sched.token[i], v->sched.logprob[i]);
@@ -692,7 +820,12 @@ end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
     vlm_sched_t  *s = &v->sched;
 
     let_go_picture(v, j);
+    vlm_prefix_end(&s->prefix, j->slot);
     s->slot[j->slot] = NULL;
+
+    if (err != NULL && err->code == VLM_EMODEL) {
+        vlm_prefix_forget(&s->prefix, j->slot);    /* its rows may be no numbers */
+    }
 
     enter(j, j->state);
     j->usage.wait_ms = (uint32_t) (j->spent_us[VLM_WAITING] / 1000);

@@ -1,0 +1,85 @@
+/*
+ * Rows of the cache, from one slot to another: by way of the host, a layer and up to VLM_SLICE rows
+ * at a time, since a device need know nothing of it then.  Milliseconds for hundreds of rows, where
+ * reading them again takes a hundred times that.
+ */
+
+#include "base/size.h"
+#include "base/type.h"
+#include "model/model.h"
+
+typedef void (*move_fn)(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes);
+
+
+uint64_t
+vlm_kv_room(const vlm_kv_t *kv)
+{
+    uint64_t  rows;
+
+    rows = kv->context < VLM_SLICE ? kv->context : VLM_SLICE;
+
+    return vlm_mul(vlm_mul(2 * rows, kv->heads),
+                   vlm_mul(kv->head_dim, vlm_type_bytes(kv->type)));
+}
+
+
+static void
+out(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes)
+{
+    m->ops->get(m->device, room, cache, bytes);
+}
+
+
+static void
+in(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes)
+{
+    m->ops->put(m->device, cache, room, bytes);
+}
+
+
+/* Keys and values of rows [first, first + n) in one layer of a slot. */
+static void
+move_rows(vlm_model_t *m, uint32_t layer, uint32_t slot, uint32_t first, uint32_t n, uint8_t *room,
+          move_fn move)
+{
+    uint32_t         h;
+    uint64_t         row, bytes, at;
+    const vlm_kv_t  *kv = &m->kv;
+
+    row = kv->head_dim * vlm_type_bytes(kv->type);
+    bytes = n * row;
+
+    for (h = 0; h < kv->heads; h++) {
+        at = ((((uint64_t) layer * kv->slots + slot) * kv->heads + h) * kv->context + first) * row;
+
+        move(m, (uint8_t *) kv->k + at, room + 2 * h * bytes, bytes);
+        move(m, (uint8_t *) kv->v + at, room + (2 * h + 1) * bytes, bytes);
+    }
+}
+
+
+int
+vlm_kv_copy(vlm_model_t *m, uint32_t from, uint32_t to, uint32_t first, uint32_t end, void *room)
+{
+    uint32_t  layer, row, n;
+
+    for (layer = 0; layer < m->kv.layers; layer++) {
+        for (row = first; row < end; row += n) {
+            n = end - row < VLM_SLICE ? end - row : VLM_SLICE;
+
+            move_rows(m, layer, from, row, n, room, out);
+
+            if (m->ops->sync(m->device, NULL) != 0) {
+                return -1;
+            }
+
+            move_rows(m, layer, to, row, n, room, in);
+
+            if (m->ops->sync(m->device, NULL) != 0) {
+                return -1;             /* the room is needed again */
+            }
+        }
+    }
+
+    return 0;
+}
