@@ -41,6 +41,7 @@ static size_t utf8_char(const unsigned char *p, size_t len, uint32_t *code);
 
 static void put(ngx_http_vlm_json_out_t *w, const char *p, size_t len);
 static void separate(ngx_http_vlm_json_out_t *w);
+static char *digits(char *end, uint64_t n);
 static void put_object(ngx_http_vlm_json_out_t *w,
     const ngx_http_vlm_json_t *j);
 static int by_key(const void *one, const void *two);
@@ -533,13 +534,78 @@ ngx_http_vlm_json_put_text(ngx_http_vlm_json_out_t *w, const char *text,
 void
 ngx_http_vlm_json_put_int(ngx_http_vlm_json_out_t *w, int64_t n)
 {
-    int   len;
-    char  buf[24];
+    char  *p, *end, buf[24];
 
-    len = snprintf(buf, sizeof(buf), "%lld", (long long) n);
+    end = buf + sizeof(buf);
+    p = digits(end, n < 0 ? - (uint64_t) n : (uint64_t) n);
+
+    if (n < 0) {
+        *--p = '-';
+    }
 
     separate(w);
-    put(w, buf, (size_t) len);
+    put(w, p, (size_t) (end - p));
+}
+
+
+/*
+ * Without printf(), for an answer may have tens of thousands of them.  What
+ * can hardly be has the number that OpenAI's documentation gives it.
+ */
+
+void
+ngx_http_vlm_json_put_logprob(ngx_http_vlm_json_out_t *w, double x)
+{
+    int        i;
+    char      *p, *end, buf[32];
+    uint64_t   millionths, part;
+
+    millionths = 0;
+
+    if (!(x > -9999)) {
+        millionths = 9999000000;
+
+    } else if (x < 0) {
+        millionths = (uint64_t) (-x * 1e6 + 0.5);
+    }
+
+    part = millionths % 1000000;
+
+    end = buf + sizeof(buf);
+    p = end;
+
+    for (i = 0; i < 6; i++) {
+        *--p = (char) ('0' + part % 10);
+        part /= 10;
+    }
+
+    while (end > p + 1 && end[-1] == '0') {
+        end--;
+    }
+
+    *--p = '.';
+    p = digits(p, millionths / 1000000);
+
+    if (millionths > 0) {
+        *--p = '-';
+    }
+
+    separate(w);
+    put(w, p, (size_t) (end - p));
+}
+
+
+/* where the digits of n begin that end before end */
+
+static char *
+digits(char *end, uint64_t n)
+{
+    do {
+        *--end = (char) ('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+
+    return end;
 }
 
 

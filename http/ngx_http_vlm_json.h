@@ -118,6 +118,15 @@ void ngx_http_vlm_json_put_text(ngx_http_vlm_json_out_t *w, const char *text,
     size_t len);
 void ngx_http_vlm_json_put_int(ngx_http_vlm_json_out_t *w, int64_t n);
 
+/* six digits behind the point, from -9999.0 to 0.0: the rest is noise */
+
+void ngx_http_vlm_json_put_logprob(ngx_http_vlm_json_out_t *w, double x);
+
+/* those of so many tokens, with the likeliest beside each, take half a
+   millisecond: the event loop writes no more at once */
+
+#define NGX_HTTP_VLM_JSON_TOKENS  64
+
 /* as Python writes a float: 12.0, 0.5; not a number and infinity as null */
 
 void ngx_http_vlm_json_put_double(ngx_http_vlm_json_out_t *w, double x);

@@ -290,6 +290,52 @@ answers_have_flasks_form(void **state)
 
 
 static void
+numbers_have_all_their_digits(void **state)
+{
+    out_t  w;
+
+    (void) state;
+
+    ngx_http_vlm_json_init(&w, 4096);
+    ngx_http_vlm_json_open(&w, '[');
+    ngx_http_vlm_json_put_int(&w, 0);
+    ngx_http_vlm_json_put_int(&w, 1000);
+    ngx_http_vlm_json_put_int(&w, INT64_MAX);
+    ngx_http_vlm_json_put_int(&w, INT64_MIN);
+    ngx_http_vlm_json_shut(&w, ']');
+
+    written(&w, "[0,1000,9223372036854775807,-9223372036854775808]\n");
+}
+
+
+static void
+log_probabilities_have_six_digits_and_an_end(void **state)
+{
+    out_t  w;
+
+    (void) state;
+
+    ngx_http_vlm_json_init(&w, 4096);
+    ngx_http_vlm_json_open(&w, '[');
+    ngx_http_vlm_json_put_logprob(&w, 0);
+    ngx_http_vlm_json_put_logprob(&w, -1e-7);
+    ngx_http_vlm_json_put_logprob(&w, -1e-6);
+    ngx_http_vlm_json_put_logprob(&w, -0.25);
+    ngx_http_vlm_json_put_logprob(&w, -1);
+    ngx_http_vlm_json_put_logprob(&w, -12.0000016);
+    ngx_http_vlm_json_put_logprob(&w, -9998.9999996);
+    ngx_http_vlm_json_put_logprob(&w, -1e30);
+    ngx_http_vlm_json_put_logprob(&w, -INFINITY);
+    ngx_http_vlm_json_put_logprob(&w, NAN);
+    ngx_http_vlm_json_put_logprob(&w, 3);
+    ngx_http_vlm_json_shut(&w, ']');
+
+    written(&w, "[0.0,0.0,-0.000001,-0.25,-1.0,-12.000002,-9999.0,-9999.0,"
+                "-9999.0,-9999.0,0.0]\n");
+}
+
+
+static void
 a_parsed_value_is_written_with_sorted_keys(void **state)
 {
     out_t    w;
@@ -391,6 +437,8 @@ main(void)
         cmocka_unit_test(an_escaped_backslash_before_u0000_is_no_zero),
         cmocka_unit_test(deep_wide_and_long_bodies_are_refused),
         cmocka_unit_test(answers_have_flasks_form),
+        cmocka_unit_test(numbers_have_all_their_digits),
+        cmocka_unit_test(log_probabilities_have_six_digits_and_an_end),
         cmocka_unit_test(a_parsed_value_is_written_with_sorted_keys),
         cmocka_unit_test(a_text_of_any_length_is_cut_at_no_character),
         cmocka_unit_test(a_writer_past_its_limit_fails_at_the_end),

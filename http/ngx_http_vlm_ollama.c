@@ -75,7 +75,8 @@ static const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate = {
 };
 
 
-/* for an answer whose JSON takes its time: it is written in a thread */
+/* for an answer whose JSON takes its time: it is written in a thread.  Of a
+   stream that is what the client was behind with, at its end */
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long = {
     NULL,
@@ -87,6 +88,21 @@ const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long = {
     NULL,
     NULL,
     NULL,
+    NULL,
+    ngx_http_vlm_ollama_free
+};
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_rest = {
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_ollama_store_rest,
+    NULL,
+    ngx_http_vlm_ollama_failed,
+    "application/x-ndjson",
+    ngx_http_vlm_ollama_chunk_rest,
+    ngx_http_vlm_ollama_error,
     NULL,
     ngx_http_vlm_ollama_free
 };

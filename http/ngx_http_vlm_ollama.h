@@ -75,6 +75,7 @@ typedef struct {
 
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_rest;
 
 /* is this body of /api/chat one of Ollama's, and not of RoboBrain's? */
 
@@ -105,7 +106,10 @@ ngx_int_t ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_ollama_failed(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_ollama_store_rest(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t last);
+void ngx_http_vlm_ollama_chunk_rest(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_uint_t last);
 void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_uint_t status, const char *text);

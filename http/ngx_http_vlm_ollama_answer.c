@@ -11,8 +11,6 @@
 #include "ngx_http_vlm_ollama.h"
 #include "ngx_http_vlm_robobrain.h"
 
-#include <math.h>
-
 
 /* the 20 likeliest of each of 8192 tokens take 12 MB */
 
@@ -21,15 +19,18 @@
 
 static ngx_int_t ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t last);
+static void ngx_http_vlm_ollama_tell(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t last);
 static void ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text,
-    const char *reason);
+    size_t n_tokens, const char *reason);
+static size_t ngx_http_vlm_ollama_untold(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_ollama_put_words(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text);
 static void ngx_http_vlm_ollama_put_text(ngx_http_vlm_json_out_t *w,
     const char *key, ngx_str_t *text);
 static void ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_json_out_t *w);
+    ngx_http_vlm_json_out_t *w, size_t n);
 static void ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, vlm_logprob_t *token);
 static void ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
@@ -44,6 +45,9 @@ ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx)
 {
     if (ctx->tokens && !ctx->streaming) {
         ctx->dialect = &ngx_http_vlm_ollama_long;
+
+    } else if (ngx_http_vlm_ollama_untold(ctx) > NGX_HTTP_VLM_JSON_TOKENS) {
+        ctx->dialect = &ngx_http_vlm_ollama_rest;
     }
 
     return ngx_http_vlm_ollama_split(ctx, 1);
@@ -86,7 +90,22 @@ ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_json_init(&o->json, NGX_HTTP_VLM_OLLAMA_JSON);
     ngx_http_vlm_ollama_put(ctx, &o->json, &ctx->thinking, &ctx->answer,
+                            ngx_http_vlm_ollama_untold(ctx),
                             ngx_http_vlm_ollama_reason(ctx));
+}
+
+
+/* thread: of a stream, when it has ended and the client is behind */
+
+void
+ngx_http_vlm_ollama_store_rest(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_json_init(&o->json, NGX_HTTP_VLM_OLLAMA_JSON);
+    ngx_http_vlm_ollama_tell(ctx, &o->json, 1);
 }
 
 
@@ -135,12 +154,38 @@ void
 ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     ngx_uint_t last)
 {
-    ngx_str_t  text, thinking;
-
     if (ngx_http_vlm_ollama_split(ctx, last) != NGX_OK) {
         w->failed = 1;
         return;
     }
+
+    ngx_http_vlm_ollama_tell(ctx, w, last);
+}
+
+
+/* the last, which a thread has written */
+
+void
+ngx_http_vlm_ollama_chunk_rest(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t last)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_json_release(w);
+
+    *w = o->json;
+    ngx_memzero(&o->json, sizeof(ngx_http_vlm_json_out_t));
+}
+
+
+static void
+ngx_http_vlm_ollama_tell(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
+    ngx_uint_t last)
+{
+    size_t     n_tokens;
+    ngx_str_t  text, thinking;
 
     thinking = ctx->thinking;
     thinking.len -= ngx_min(thinking.len, ctx->chat.told_thinking);
@@ -150,10 +195,14 @@ ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     text.len -= ngx_min(text.len, ctx->told);
     text.data += ctx->answer.len - text.len;
 
-    if (thinking.len || text.len
-        || (ctx->tokens && ctx->told_tokens < ctx->tokens->nelts))
-    {
-        ngx_http_vlm_ollama_put(ctx, w, &thinking, &text, NULL);
+    n_tokens = ngx_http_vlm_ollama_untold(ctx);
+
+    if (!last) {
+        n_tokens = ngx_min(n_tokens, NGX_HTTP_VLM_JSON_TOKENS);
+    }
+
+    if (thinking.len || text.len || n_tokens) {
+        ngx_http_vlm_ollama_put(ctx, w, &thinking, &text, n_tokens, NULL);
 
         ctx->chat.told_thinking += thinking.len;
         ctx->told += text.len;
@@ -161,7 +210,7 @@ ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
 
     if (last) {
         ngx_str_null(&text);
-        ngx_http_vlm_ollama_put(ctx, w, &text, &text,
+        ngx_http_vlm_ollama_put(ctx, w, &text, &text, 0,
                                 ngx_http_vlm_ollama_reason(ctx));
     }
 }
@@ -184,7 +233,7 @@ ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
 
 static void
 ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
-    ngx_str_t *thinking, ngx_str_t *text, const char *reason)
+    ngx_str_t *thinking, ngx_str_t *text, size_t n_tokens, const char *reason)
 {
     ngx_time_t             *tp;
     ngx_http_vlm_ollama_t  *o;
@@ -202,8 +251,8 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
 
     ngx_http_vlm_ollama_put_words(ctx, w, thinking, text);
 
-    if (ctx->tokens && ctx->told_tokens < ctx->tokens->nelts) {
-        ngx_http_vlm_ollama_put_tokens(ctx, w);
+    if (n_tokens) {
+        ngx_http_vlm_ollama_put_tokens(ctx, w, n_tokens);
     }
 
     ngx_http_vlm_json_put_key(w, "done");
@@ -257,18 +306,24 @@ ngx_http_vlm_ollama_put_text(ngx_http_vlm_json_out_t *w, const char *key,
 }
 
 
-/* those that the client was not told yet */
+/* tokens with log-probabilities that the client was not told yet */
+
+static size_t
+ngx_http_vlm_ollama_untold(ngx_http_vlm_ctx_t *ctx)
+{
+    return ctx->tokens ? ctx->tokens->nelts - ctx->told_tokens : 0;
+}
+
 
 static void
 ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_json_out_t *w)
+    ngx_http_vlm_json_out_t *w, size_t n)
 {
     uint32_t      i;
     vlm_token_t  *token, *last;
 
-    token = ctx->tokens->elts;
-    last = token + ctx->tokens->nelts;
-    token += ctx->told_tokens;
+    token = (vlm_token_t *) ctx->tokens->elts + ctx->told_tokens;
+    last = token + n;
 
     ngx_http_vlm_json_put_key(w, "logprobs");
     ngx_http_vlm_json_open(w, '[');
@@ -295,7 +350,7 @@ ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
 
     ngx_http_vlm_json_shut(w, ']');
 
-    ctx->told_tokens = ctx->tokens->nelts;
+    ctx->told_tokens += n;
 }
 
 
@@ -318,10 +373,8 @@ ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_put_key(w, "token");
     ngx_http_vlm_json_put_text(w, piece, bytes);
 
-    /* six digits: the rest is noise of the arithmetic */
-
     ngx_http_vlm_json_put_key(w, "logprob");
-    ngx_http_vlm_json_put_double(w, rint(token->logprob * 1e6) / 1e6);
+    ngx_http_vlm_json_put_logprob(w, token->logprob);
 
     ngx_http_vlm_json_put_key(w, "bytes");
     ngx_http_vlm_json_open(w, '[');

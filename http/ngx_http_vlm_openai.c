@@ -22,6 +22,7 @@ static void ngx_http_vlm_openai_parse_text(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t ngx_http_vlm_openai_model(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_t *o, const ngx_http_vlm_json_t *json);
 static void ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_openai_ended(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_openai_failed(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_openai_failing(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_uint_t status, const char *text);
@@ -63,7 +64,7 @@ static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion = {
 static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_stream = {
     NULL,
     ngx_http_vlm_openai_prompt,
-    NULL,
+    ngx_http_vlm_openai_ended,
     NULL,
     NULL,
     ngx_http_vlm_openai_failed,
@@ -71,6 +72,23 @@ static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_stream = {
     ngx_http_vlm_openai_chunk,
     ngx_http_vlm_openai_failing,
     ngx_http_vlm_stream_waits,
+    ngx_http_vlm_openai_free
+};
+
+
+/* and what this becomes at its end, if its client is far behind */
+
+static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_rest = {
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_openai_build_rest,
+    NULL,
+    ngx_http_vlm_openai_failed,
+    "text/event-stream; charset=utf-8",
+    ngx_http_vlm_openai_chunk_rest,
+    ngx_http_vlm_openai_failing,
+    NULL,
     ngx_http_vlm_openai_free
 };
 
@@ -246,6 +264,17 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
     } else {
         (void) ngx_http_vlm_messages_raw(o->messages);
     }
+}
+
+
+static ngx_int_t
+ngx_http_vlm_openai_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ngx_http_vlm_openai_untold(ctx) > NGX_HTTP_VLM_JSON_TOKENS) {
+        ctx->dialect = &ngx_http_vlm_openai_rest;
+    }
+
+    return NGX_OK;
 }
 
 

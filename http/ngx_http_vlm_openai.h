@@ -50,7 +50,7 @@ typedef struct {
     ngx_uint_t                    include_usage;
 
     /* of the answer */
-    ngx_http_vlm_json_out_t       body;        /* as a whole */
+    ngx_http_vlm_json_out_t       body;        /* what a thread has written */
     ngx_uint_t                    begun;       /* the role was told */
     size_t                        offset;      /* characters of tokens told */
 } ngx_http_vlm_openai_t;
@@ -86,13 +86,23 @@ ngx_int_t ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_uint_t last);
 
+/* the last of them by a thread, for a client that is behind at the end */
+
+void ngx_http_vlm_openai_build_rest(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_openai_chunk_rest(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t last);
+
+/* tokens with log-probabilities that the client was not told yet */
+
+size_t ngx_http_vlm_openai_untold(ngx_http_vlm_ctx_t *ctx);
+
 
 /* ---- ngx_http_vlm_openai_logprobs.c ------------------------------------- */
 
-/* of the tokens from first on; null if they were not asked for */
+/* of the next n tokens, which are told then; null if nobody asked for them */
 
 void ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_json_out_t *w, size_t first);
+    ngx_http_vlm_json_out_t *w, size_t n);
 
 
 #endif /* _NGX_HTTP_VLM_OPENAI_H_INCLUDED_ */

@@ -20,9 +20,11 @@ static void ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx,
 static void ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w);
 static const char *ngx_http_vlm_openai_finish(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_openai_limit(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
 static void ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, const char *role, ngx_str_t *text,
-    const char *finish);
+    size_t n_tokens, const char *finish);
 static void ngx_http_vlm_openai_delta(ngx_http_vlm_json_out_t *w,
     const char *role, ngx_str_t *text);
 static void ngx_http_vlm_openai_used(ngx_http_vlm_ctx_t *ctx,
@@ -48,10 +50,7 @@ ngx_http_vlm_openai_build(ngx_http_vlm_ctx_t *ctx)
     o = ctx->data;
     w = &o->body;
 
-    ngx_http_vlm_json_init(w, NGX_HTTP_VLM_OPENAI_TEXT
-                           + (ctx->tokens ? ctx->tokens->nelts : 0)
-                             * (ctx->sampling.top_logprobs + 1)
-                             * NGX_HTTP_VLM_OPENAI_TOKEN);
+    ngx_http_vlm_openai_limit(ctx, w);
 
     ngx_http_vlm_openai_said(ctx, &text);
 
@@ -80,7 +79,7 @@ ngx_http_vlm_openai_build(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_vlm_json_put_key(w, "logprobs");
-    ngx_http_vlm_openai_logprobs(ctx, w, 0);
+    ngx_http_vlm_openai_logprobs(ctx, w, ngx_http_vlm_openai_untold(ctx));
 
     ngx_http_vlm_openai_string(w, "finish_reason",
                                ngx_http_vlm_openai_finish(ctx));
@@ -92,6 +91,16 @@ ngx_http_vlm_openai_build(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_openai_tail(ctx, w);
 
     (void) ngx_http_vlm_json_done(w);
+}
+
+
+static void
+ngx_http_vlm_openai_limit(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
+{
+    ngx_http_vlm_json_init(w, NGX_HTTP_VLM_OPENAI_TEXT
+                           + ngx_http_vlm_openai_untold(ctx)
+                             * (ctx->sampling.top_logprobs + 1)
+                             * NGX_HTTP_VLM_OPENAI_TOKEN);
 }
 
 
@@ -208,7 +217,7 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     o = ctx->data;
 
     if (o->chat && !o->begun) {
-        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, NULL);
+        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL);
     }
 
     o->begun = 1;
@@ -218,17 +227,20 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     text.data += ctx->told;
     text.len -= ctx->told;
 
-    n_tokens = ctx->tokens ? ctx->tokens->nelts : 0;
+    n_tokens = ngx_http_vlm_openai_untold(ctx);
 
-    if (text.len || n_tokens > ctx->told_tokens) {
-        ngx_http_vlm_openai_event(ctx, w, NULL, &text, NULL);
+    if (!last) {
+        n_tokens = ngx_min(n_tokens, NGX_HTTP_VLM_JSON_TOKENS);
+    }
+
+    if (text.len || n_tokens) {
+        ngx_http_vlm_openai_event(ctx, w, NULL, &text, n_tokens, NULL);
 
         ctx->told += text.len;
-        ctx->told_tokens = n_tokens;
     }
 
     if (last) {
-        ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none,
+        ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none, 0,
                                   ngx_http_vlm_openai_finish(ctx));
 
         if (o->include_usage) {
@@ -241,9 +253,45 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
 }
 
 
+size_t
+ngx_http_vlm_openai_untold(ngx_http_vlm_ctx_t *ctx)
+{
+    return ctx->tokens ? ctx->tokens->nelts - ctx->told_tokens : 0;
+}
+
+
+/* thread: log-probabilities of a long answer are megabytes here, too */
+
+void
+ngx_http_vlm_openai_build_rest(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_openai_limit(ctx, &o->body);
+    ngx_http_vlm_openai_chunk(ctx, &o->body, 1);
+}
+
+
+void
+ngx_http_vlm_openai_chunk_rest(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w, ngx_uint_t last)
+{
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_json_release(w);
+
+    *w = o->body;
+    ngx_memzero(&o->body, sizeof(ngx_http_vlm_json_out_t));
+}
+
+
 static void
 ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
-    const char *role, ngx_str_t *text, const char *finish)
+    const char *role, ngx_str_t *text, size_t n_tokens, const char *finish)
 {
     ngx_http_vlm_openai_t  *o;
 
@@ -274,7 +322,7 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
         ngx_http_vlm_json_put_null(w);
 
     } else {
-        ngx_http_vlm_openai_logprobs(ctx, w, ctx->told_tokens);
+        ngx_http_vlm_openai_logprobs(ctx, w, n_tokens);
     }
 
     ngx_http_vlm_openai_string(w, "finish_reason", finish);

@@ -10,7 +10,6 @@
 
 
 #include "ngx_http_vlm_openai.h"
-#include <math.h>
 
 
 #define NGX_HTTP_VLM_PIECE  160            /* bytes told of a token as "bytes:"
@@ -19,8 +18,6 @@
 
 static void ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, vlm_logprob_t *p);
-static void ngx_http_vlm_openai_put_logprob(ngx_http_vlm_json_out_t *w,
-    float logprob);
 static void ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, vlm_token_t *t, size_t n);
 static void ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx,
@@ -35,9 +32,9 @@ static void ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
 
 void
 ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_json_out_t *w, size_t first)
+    ngx_http_vlm_json_out_t *w, size_t n)
 {
-    size_t                  i, k, n;
+    size_t                  i, k;
     vlm_token_t            *t;
     ngx_http_vlm_openai_t  *o;
 
@@ -48,8 +45,8 @@ ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
         return;
     }
 
-    t = ctx->tokens ? (vlm_token_t *) ctx->tokens->elts + first : NULL;
-    n = ctx->tokens ? ctx->tokens->nelts - first : 0;
+    t = n ? (vlm_token_t *) ctx->tokens->elts + ctx->told_tokens : NULL;
+    ctx->told_tokens += n;
 
     ngx_http_vlm_json_open(w, '{');
 
@@ -101,7 +98,7 @@ ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     ngx_http_vlm_json_put_text(w, piece, len);
 
     ngx_http_vlm_json_put_key(w, "logprob");
-    ngx_http_vlm_openai_put_logprob(w, p->logprob);
+    ngx_http_vlm_json_put_logprob(w, p->logprob);
 
     ngx_http_vlm_json_put_key(w, "bytes");
     ngx_http_vlm_json_open(w, '[');
@@ -111,20 +108,6 @@ ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     }
 
     ngx_http_vlm_json_shut(w, ']');
-}
-
-
-/* six digits behind the point; of what can hardly be, the documented number */
-
-static void
-ngx_http_vlm_openai_put_logprob(ngx_http_vlm_json_out_t *w, float logprob)
-{
-    if (!(logprob > -9999)) {
-        ngx_http_vlm_json_put_double(w, -9999);
-        return;
-    }
-
-    ngx_http_vlm_json_put_double(w, round(logprob * 1e6) / 1e6);
 }
 
 
@@ -149,7 +132,7 @@ ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     ngx_http_vlm_json_open(w, '[');
 
     for (i = 0; i < n; i++) {
-        ngx_http_vlm_openai_put_logprob(w, t[i].picked.logprob);
+        ngx_http_vlm_json_put_logprob(w, t[i].picked.logprob);
     }
 
     ngx_http_vlm_json_shut(w, ']');
@@ -181,7 +164,7 @@ ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
         for (k = 0; k < t[i].n_top; k++) {
             ngx_http_vlm_openai_name(ctx, t[i].top[k].id, buf);
             ngx_http_vlm_json_put_key(w, buf);
-            ngx_http_vlm_openai_put_logprob(w, t[i].top[k].logprob);
+            ngx_http_vlm_json_put_logprob(w, t[i].top[k].logprob);
         }
 
         ngx_http_vlm_json_shut(w, '}');

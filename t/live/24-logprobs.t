@@ -1,0 +1,106 @@
+# A client that asks for many log-probabilities and reads nothing until the
+# answer has ended: megabytes that the event loop must not write at once.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Test::More;
+use VLM;
+
+my $JSON = JSON::PP->new->utf8->canonical;
+my $MOST = 64;                          # tokens that the loop tells at once
+
+my $s = VLM->new(name => 'logprobs', workers => 1, listen => 'sndbuf=16k',
+                 engine => 'thinking off; slots 2; max_tokens 600;
+                            sampling temperature=0 repetition_penalty=1;');
+
+$s->start->ready;
+
+# The ends of the demo model's answers are never taken.
+my $ends = $JSON->decode(VLM::slurp('demo/model/generation_config.json'))->{eos_token_id};
+my %endless = (logit_bias => { map { $_ => -100 } @$ends }, max_tokens => 600);
+my $true = JSON::PP::true();
+
+my %ask = (
+    'a chat' => ['/v1/chat/completions', {
+        messages => [{ role => 'user', content => 'What is this?' }],
+        logprobs => $true, top_logprobs => 20, %endless }],
+
+    'a completion' => ['/v1/completions', {
+        prompt => 'The table has', logprobs => 20, %endless }],
+
+    "Ollama's" => ['/api/generate', {
+        model => 'live', prompt => 'What is this?', logprobs => $true, top_logprobs => 20,
+        options => { temperature => 100, top_k => 0, seed => 7, num_predict => 600 } }],
+);
+
+# The tokens of an object, in one form for all.
+sub tokens {
+    my ($all) = @_;
+
+    my $lp = $all->{choices} ? ($all->{choices}[0] || {})->{logprobs} : $all->{logprobs};
+
+    return () unless $lp;
+    return @$lp if ref $lp eq 'ARRAY';
+    return @{ $lp->{content} } if $lp->{content};
+
+    return map { { at => $lp->{text_offset}[$_], token => $lp->{tokens}[$_], logprob => $lp->{token_logprobs}[$_],
+                   top => $lp->{top_logprobs}[$_] } } 0 .. $#{ $lp->{tokens} };
+}
+
+sub text {
+    my ($all) = @_;
+
+    my $c = ($all->{choices} || [])->[0] || $all;
+
+    return $c->{response} // $c->{text} // ($c->{message} || $c->{delta} || {})->{content} // '';
+}
+
+sub events {
+    return map { s/^data: //r } grep { /\S/ && !/\[DONE\]/ } split /\n+/, $_[0];
+}
+
+for my $name (sort keys %ask) {
+    my ($path, $fields) = @{ $ask{$name} };
+
+    my $r = $s->post($path, { %$fields, stream => JSON::PP::false() });
+    is($r->{code}, 200, "$name: as a whole");
+
+    my @whole = tokens($r->{json});
+    cmp_ok(scalar @whole, '>', 300, 'it is long: ' . @whole . ' tokens, ' . length($r->{body}) . ' bytes');
+
+    my $stream = $s->begin('POST', $path, { %$fields, stream => $true });
+
+    ok($stream->more(20), 'as a stream it begins');
+    ok($s->busy(0), 'and ends while nobody reads');
+
+    my $body = $stream->end(60)->{body};
+    my @events = map { $JSON->decode($_) } events($body);
+    my @counts = map { my @t = tokens($_); scalar @t } @events;
+    my @tokens = map { tokens($_) } @events;
+
+    is($JSON->encode(\@tokens), $JSON->encode(\@whole), 'then all its tokens are read');
+    is(join('', map { text($_) } @events), text($r->{json}), 'and all its text');
+
+    my ($last) = grep { $counts[$_] } reverse 0 .. $#counts;
+    ok(!grep({ $_ > $MOST } @counts[0 .. $last - 1]), "before the end no event has more than $MOST");
+    cmp_ok($counts[$last], '>', $MOST, 'and the rest came in one');
+    like($body, $path =~ /api/ ? qr/"done":true/ : qr/\[DONE\]\n\n$/, 'whose end is there');
+
+    # Whoever leaves then leaves nothing behind.
+    for (1 .. 3) {
+        my $goes = $s->begin('POST', $path, { %$fields, stream => $true });
+
+        $goes->more(20);
+        $s->busy(0);
+        $goes->leave;
+    }
+
+    is($s->post($path, { %$fields, stream => JSON::PP::false() })->{code}, 200, 'after three that left it goes on');
+}
+
+$s->check_log;
+
+done_testing();
