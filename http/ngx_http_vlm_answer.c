@@ -22,6 +22,8 @@ static void ngx_http_vlm_answer_without(ngx_http_vlm_ctx_t *ctx,
 static void ngx_http_vlm_answer_strip(ngx_str_t *text);
 static void ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w);
+static void ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
 static void ngx_http_vlm_answer_put_usage(ngx_http_vlm_json_out_t *w,
     vlm_usage_t *usage);
 static void ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
@@ -334,9 +336,7 @@ ngx_http_vlm_answer_put_usage(ngx_http_vlm_json_out_t *w, vlm_usage_t *usage)
 ngx_int_t
 ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    u_char                   *p;
-    ngx_str_t                 text;
-    ngx_http_vlm_json_out_t   w;
+    ngx_http_vlm_json_out_t  w;
 
     if (ctx->status == 0) {
         ctx->status = NGX_HTTP_OK;
@@ -348,42 +348,45 @@ ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx)
                                        ctx->err.text);
     }
 
-    text.data = ngx_pnalloc(ctx->request->pool,
-                            sizeof("Inference error: ") + sizeof(ctx->err));
-    if (text.data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    p = ngx_sprintf(text.data, "%s%s",
-                    ctx->chat.inference ? "Inference error: " : "",
-                    ctx->err.text);
-    text.len = p - text.data;
-
     ngx_http_vlm_json_init(&w, 64 * 1024);
-    ngx_http_vlm_json_open(&w, '{');
-
-    ngx_http_vlm_json_put_key(&w, "answer");
-    ngx_http_vlm_json_put_text(&w, (char *) text.data, text.len);
-
-    if (ctx->chat.inference) {
-        ngx_http_vlm_json_put_key(&w, "context_used");
-        ngx_http_vlm_json_put_bool(&w, 0);
-    }
-
-    ngx_http_vlm_json_put_key(&w, "error");
-    ngx_http_vlm_json_put_text(&w, (char *) text.data, text.len);
-
-    ngx_http_vlm_answer_put_task(ctx, &w);
-
-    if (ctx->chat.inference) {
-        ngx_http_vlm_json_put_key(&w, "turn_number");
-        ngx_http_vlm_json_put_int(&w, ctx->n_entries);
-    }
-
-    ngx_http_vlm_json_shut(&w, '}');
+    ngx_http_vlm_answer_put_failed(ctx, &w);
     (void) ngx_http_vlm_json_done(&w);
 
     return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+static void
+ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w)
+{
+    u_char  *last, text[sizeof("Inference error: ") + sizeof(ctx->err.text)];
+
+    last = ngx_sprintf(text, "%s%s",
+                       ctx->chat.inference ? "Inference error: " : "",
+                       ctx->err.text);
+
+    ngx_http_vlm_json_open(w, '{');
+
+    ngx_http_vlm_json_put_key(w, "answer");
+    ngx_http_vlm_json_put_text(w, (char *) text, last - text);
+
+    if (ctx->chat.inference) {
+        ngx_http_vlm_json_put_key(w, "context_used");
+        ngx_http_vlm_json_put_bool(w, 0);
+    }
+
+    ngx_http_vlm_json_put_key(w, "error");
+    ngx_http_vlm_json_put_text(w, (char *) text, last - text);
+
+    ngx_http_vlm_answer_put_task(ctx, w);
+
+    if (ctx->chat.inference) {
+        ngx_http_vlm_json_put_key(w, "turn_number");
+        ngx_http_vlm_json_put_int(w, ctx->n_entries);
+    }
+
+    ngx_http_vlm_json_shut(w, '}');
 }
 
 
@@ -449,6 +452,16 @@ void
 ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w,
     ngx_uint_t status, const char *text)
 {
+    if (status == NGX_HTTP_OK) {
+
+        /* what is an answer without events, too */
+
+        ngx_http_vlm_stream_event(w, "answer");
+        ngx_http_vlm_answer_put_failed(ctx, w);
+        ngx_http_vlm_stream_end(w);
+        return;
+    }
+
     ngx_http_vlm_stream_event(w, "error");
 
     ngx_http_vlm_json_open(w, '{');

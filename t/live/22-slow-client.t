@@ -6,6 +6,8 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use Fcntl qw(:flock);
+use File::Path ();
 use JSON::PP ();
 use Script;
 use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_RCVBUF inet_aton sockaddr_in);
@@ -92,6 +94,41 @@ sub server {
 
     $r = $s->chat('s', 'be brief', image => $picture, stream => JSON::PP::true);
     unlike($r->{body}, qr/^:/m, 'who does not wait is told no place');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- a refusal that comes late -----------------------------------------------------
+
+# What is an answer without events is one after the header, too.  Who holds the
+# lock has the model, so none is loaded until we let go.
+{
+    my $s = VLM->new(name => 'late', model => $fast, engine => 'thinking off;');
+
+    File::Path::make_path("$s->{dir}/store");
+    open my $lock, '>', "$s->{dir}/store/live.lock" or die "live.lock: $!";
+    flock $lock, LOCK_EX or die "live.lock: $!";
+
+    $s->start;
+
+    my $picture = $s->upload($PICTURE);
+    my $none = endless($s, 'none', undef);
+    my $task = $s->begin_chat('task', 'x', image => $picture, task => 'dance',
+                              stream => JSON::PP::true);
+
+    ok($none->more(4) && $task->more(4), 'two have their header while the model loads');
+    close $lock;
+
+    my @late = map { [events($_->end(20)->{body})] } $none, $task;
+    my @plain = map { $_->{json} } $s->chat('none', 'x'),
+                $s->chat('task', 'x', image => $picture, task => 'dance');
+
+    for my $i (0, 1) {
+        is_deeply($late[$i], [['answer', $plain[$i]]], 'a refusal is what it is without events');
+        ok(length $plain[$i]{error}, "$plain[$i]{error}");
+    }
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
