@@ -195,7 +195,7 @@ CARD           = $(CUDA) NVCC="$(abspath $(NVCC))"
 
 cuda: nvcc
 	@$(CARD) library
-	@cp build/cuda/libvlm_cuda.so build/libvlm_cuda.so.new
+	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
 cuda-matrix: nvcc
@@ -214,7 +214,7 @@ build/nvcc/done: | deps-test
 	build/nvcc/bin/pip install -q --disable-pip-version-check $(WHEELS)
 	@touch $@
 
-test-cuda: | deps-test
+test-cuda: checkpoints | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
 	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" cuda-programs
 	@UBSAN_OPTIONS=print_stacktrace=1 t/suite -o build/results-cuda -n cuda cuda

@@ -363,7 +363,7 @@ uniform(uint64_t seed, uint32_t step)
 }
 
 
-/* The id where sums of weights, in the order of ids, pass `left`; by the warp whose ids they are. */
+/* The id where sums of weights, in the order of ids, pass `left`; the warp has these ids. */
 static __device__ __forceinline__ void
 draw_in_warp(shared_t *sh, const ids_t &ids, uint32_t begin, sum_t left)
 {

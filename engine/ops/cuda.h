@@ -43,4 +43,23 @@ typedef struct {
 typedef vlm_device_t *vlm_cuda_open_fn(const vlm_cuda_request_t *r, const vlm_ops_t **table,
                                        char *note, size_t notes, vlm_err_t *err);
 
+/* ---- the engine's side, cuda.c ------------------------------------------------------------- */
+
+/* What kernels are made for: VLM_EDEVICE names what a model has beyond it. */
+int vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim,
+                   vlm_err_t *err);
+
+/* "cuda" is 0, "cuda:N" is N.  -1: it is neither. */
+int vlm_cuda_index(const char *device, uint32_t *index);
+
+/* Is there a library to open?  Looks for the file, loads nothing: for the time before a fork. */
+int vlm_cuda_is_there(void);
+
+/* A table that can plan and do nothing else; no device is touched, nothing is loaded. */
+vlm_device_t *vlm_cuda_planner(const vlm_ops_t **table);
+
+/* Loads the library and opens a device; abi is set here. */
+vlm_device_t *vlm_cuda_load(vlm_cuda_request_t *r, const vlm_ops_t **table, char *note,
+                            size_t notes, vlm_err_t *err);
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 #include "base/threads.h"
+#include "ops/cuda.h"
 
 #define MAX_CONTEXT   (1u << 20)
 #define MAX_FEATURES  1024             /* pictures; looked through for each one that comes */
@@ -21,11 +22,12 @@ typedef struct {                       /* one arena for each lifetime */
 } vlm_arenas_t;
 
 static int check_conf(vlm_conf_t *conf, vlm_err_t *err);
-static int open_device(const vlm_conf_t *conf, const vlm_ops_t **ops, vlm_device_t **device,
-                       char *reason, size_t bytes, vlm_err_t *err);
+static int choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda,
+                         uint32_t *index, char *reason, size_t bytes, vlm_err_t *err);
+static int open_device(vlm_t *v, vlm_err_t *err);
 static int place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t *conf,
                      const vlm_progress_t *progress, vlm_err_t *err);
-static void sum_plan(const vlm_arenas_t *a, vlm_plan_t *plan);
+static void sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan);
 static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
 static int load_progress(void *data, uint32_t percent);
 
@@ -98,36 +100,57 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
 }
 
 
+/* cuda: the model shall run there, as far as can be told without touching a device. */
 static int
-open_device(const vlm_conf_t *conf, const vlm_ops_t **ops, vlm_device_t **device, char *reason,
-            size_t bytes, vlm_err_t *err)
+choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uint32_t *index,
+              char *reason, size_t bytes, vlm_err_t *err)
 {
-    reason[0] = '\0';
+    int        automatic;
+    vlm_err_t  cause = { VLM_OK, "" };
 
-    if (strncmp(conf->device, "cuda", 4) == 0) {
-        return vlm_fail(err, VLM_EDEVICE, "device %s: this build has no CUDA library",
-                        conf->device);
+    *cuda = 0;
+    *index = 0;
+    reason[0] = '\0';
+    automatic = strcmp(conf->device, "auto") == 0;
+
+    if (strcmp(conf->device, "cpu") == 0) {
+        return 0;
     }
 
-    if (strcmp(conf->device, "auto") == 0) {
-        (void) snprintf(reason, bytes, "device auto took the cpu: this build has no CUDA library");
-
-    } else if (strcmp(conf->device, "cpu") != 0) {
+    if (!automatic && vlm_cuda_index(conf->device, index) != 0) {
         return vlm_fail(err, VLM_EINPUT, "device is \"%s\", expected auto, cpu or cuda[:N]",
                         conf->device);
     }
 
-    *device = vlm_cpu_open(conf->ops, conf->threads, ops, err);
+    if (automatic && !vlm_cuda_is_there()) {
+        (void) snprintf(reason, bytes, "device auto took the cpu: there is no " VLM_CUDA_LIBRARY);
+        return 0;
+    }
 
-    return *device == NULL ? -1 : 0;
+    if (vlm_cuda_takes(conf->weights, config->text.head_dim, config->vision.head_dim,
+                       automatic ? &cause : err) != 0)
+    {
+        (void) snprintf(reason, bytes, "device auto took the cpu: %.90s", cause.text);
+        return automatic ? 0 : -1;
+    }
+
+    *cuda = 1;
+
+    if (automatic) {
+        (void) snprintf(reason, bytes, "device auto took cuda:0: the library and a device are "
+                        "there");
+    }
+
+    return 0;
 }
 
 
 int
 vlm_plan(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 {
-    int                rc;
+    int                rc, cuda;
     char               reason[128];
+    uint32_t           index;
     vlm_conf_t         conf;
     vlm_model_t        m;
     vlm_config_t      *config;
@@ -150,7 +173,9 @@ vlm_plan(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
     }
 
     if (check_conf(&conf, err) != 0 || vlm_config_read(config, conf.model, err) != 0
-        || open_device(&conf, &ops, &device, reason, sizeof(reason), err) != 0
+        || choose_device(&conf, config, &cuda, &index, reason, sizeof(reason), err) != 0
+        || (device = cuda ? vlm_cuda_planner(&ops)
+                          : vlm_cpu_open(conf.ops, conf.threads, &ops, err)) == NULL
         || (c = vlm_checkpoint_open(conf.model, err)) == NULL
         || vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
         || place_all(&m, c, &arenas, &conf, NULL, err) != 0)
@@ -158,7 +183,7 @@ vlm_plan(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
         goto done;
     }
 
-    sum_plan(&arenas, plan);
+    sum_plan(&arenas, cuda ? VLM_CUDA_OVERHEAD : 0, plan);
 
     rc = conf.memory == 0 || plan->total <= conf.memory ? 0 : refuse_plan(&conf, plan, err);
 
@@ -194,14 +219,15 @@ place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t
 
 
 static void
-sum_plan(const vlm_arenas_t *a, vlm_plan_t *plan)
+sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan)
 {
     plan->weights = a->text.used;
     plan->vision = vlm_add(a->vision.used, a->features.used);
     plan->kv = a->kv.used;
     plan->workspace = a->work.used;
-    plan->device = 0;
+    plan->device = overhead;
     plan->total = vlm_add(vlm_add(plan->weights, plan->vision), vlm_add(plan->kv, plan->workspace));
+    plan->total = vlm_add(plan->total, overhead);
 }
 
 
@@ -349,7 +375,7 @@ reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
 
 /* What works, but perhaps not as it was meant. */
 static void
-warn(const vlm_t *v)
+warn(const vlm_t *v, const char *note)
 {
     char  text[160];
 
@@ -358,7 +384,11 @@ warn(const vlm_t *v)
     }
 
     if (v->reason[0] != '\0') {
-        v->conf.log(v->conf.data, VLM_LOG_WARN, v->reason);
+        v->conf.log(v->conf.data, v->plan.device == 0 ? VLM_LOG_WARN : VLM_LOG_NOTICE, v->reason);
+    }
+
+    if (note[0] != '\0') {
+        v->conf.log(v->conf.data, VLM_LOG_WARN, note);
     }
 
     if (v->conf.context > v->config.text.max_positions) {
@@ -368,6 +398,63 @@ warn(const vlm_t *v)
                         v->conf.context, v->config.text.max_positions);
         v->conf.log(v->conf.data, VLM_LOG_WARN, text);
     }
+}
+
+
+/* Opens what the plan was made for; under device auto, the cpu if that is in vain. */
+static int
+open_device(vlm_t *v, vlm_err_t *err)
+{
+    int                 cuda;
+    char                note[160];
+    uint32_t            index;
+    vlm_err_t           cause = { VLM_OK, "" };
+    vlm_cuda_request_t  r;
+
+    note[0] = '\0';
+
+    if (choose_device(&v->conf, &v->config, &cuda, &index, v->reason, sizeof(v->reason), err) != 0)
+    {
+        return -1;
+    }
+
+    if (cuda) {
+        memset(&r, 0, sizeof(r));
+        r.index = index;
+        r.weights = v->conf.weights;
+        r.bytes = v->plan.total - v->plan.device;
+        r.overhead = v->plan.device;
+
+        v->device = vlm_cuda_load(&r, &v->ops, note, sizeof(note), &cause);
+
+        if (v->device == NULL && strcmp(v->conf.device, "auto") != 0) {
+            *err = cause;
+            return -1;
+        }
+
+        if (v->device == NULL) {
+            (void) snprintf(v->reason, sizeof(v->reason), "device auto took the cpu: %.90s",
+                            cause.text);
+            v->conf.device = "cpu";
+            cuda = 0;
+
+            if (vlm_plan(&v->conf, &v->plan, err) != 0) {
+                return -1;
+            }
+        }
+    }
+
+    if (!cuda) {
+        v->device = vlm_cpu_open(v->conf.ops, v->conf.threads, &v->ops, err);
+    }
+
+    if (v->device == NULL) {
+        return -1;
+    }
+
+    warn(v, note);
+
+    return 0;
 }
 
 
@@ -390,11 +477,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
 
     memset(&arenas, 0, sizeof(arenas));
 
-    rc = open_device(&v->conf, &v->ops, &v->device, v->reason, sizeof(v->reason), err);
-
-    if (rc == 0) {
-        warn(v);
-    }
+    rc = open_device(v, err);
 
     if (rc == 0) {
         rc = vlm_model_init(&v->sched.model, &v->config, v->ops, v->device, v->conf.weights, err);

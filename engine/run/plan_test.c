@@ -282,7 +282,7 @@ settings_out_of_range_are_said_with_the_range(void **state)
     const char  *words[] = {
         "context is 15", "context is 1048577", "slots is 0", "slots is 257", "max_tokens is 0",
         "max_pixels is 783", "max_pixels is 67108865", "weights", "model", "device is \"gpu\"",
-        "CUDA", "ops=sse", "threads is 257", "device", "features is 1025"
+        "device is \"cuda:x\"", "ops=sse", "threads is 257", "device", "features is 1025"
     };
 
     (void) state;
@@ -296,13 +296,13 @@ settings_out_of_range_are_said_with_the_range(void **state)
         conf.max_pixels = i == 5 ? 783 : i == 6 ? (1 << 26) + 1 : 1 << 16;
         conf.weights = i == 7 ? VLM_F16 : VLM_INT8;
         conf.model = i == 8 ? NULL : CHECKPOINT;
-        conf.device = i == 9 ? "gpu" : i == 10 ? "cuda:1" : i == 13 ? NULL : "cpu";
+        conf.device = i == 9 ? "gpu" : i == 10 ? "cuda:x" : i == 13 ? NULL : "cpu";
         conf.ops = i == 11 ? "sse" : NULL;
         conf.threads = i == 12 ? 257 : 1;
         conf.features = i == 14 ? 1025 : 0;
 
         assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
-        assert_int_equal(err.code, i == 10 ? VLM_EDEVICE : VLM_EINPUT);
+        assert_int_equal(err.code, VLM_EINPUT);
 
         if (strstr(err.text, words[i]) == NULL) {
             fail_msg("\"%s\" is not in \"%s\"", words[i], err.text);
