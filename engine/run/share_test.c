@@ -1,0 +1,294 @@
+/*
+ * Sequences that share the engine: how long one waits for the others, in rows and tower blocks
+ * that go through the operations between two of its tokens, and that its answer is its own.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "run/fixture.h"
+
+#define LONG_TEXT  700                 /* characters; three slices or so of a prompt */
+
+static vlm_t            *v;
+static vlm_ops_t         ops;          /* the engine's, with spies in some places */
+static const vlm_ops_t  *real;
+
+static struct {
+    uint32_t  slot;                    /* of the one that is watched; VLM_NONE: nobody */
+    uint32_t  rows, blocks, slices;    /* of the others, since its last token */
+    uint32_t  most_rows, most_blocks, most_slices;
+    uint32_t  steps, together;         /* its tokens; the most sequences in one step */
+    uint32_t  all_blocks, order[64], n_order;      /* slots whose prompts were read, in turn */
+} seen;
+
+
+static void
+spy_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features, const vlm_batch_t *b,
+          float *x)
+{
+    uint32_t  i;
+
+    for (i = 0; i < b->S && b->slot[i] != seen.slot; i++) { /* void */ }
+
+    if (i < b->S && b->n_ctx[i] > 0 && b->start[i + 1] - b->start[i] == 1) {
+        if (seen.steps++ > 0) {        /* before its first step it reads, as the others do */
+            seen.most_rows = seen.rows > seen.most_rows ? seen.rows : seen.most_rows;
+            seen.most_blocks = seen.blocks > seen.most_blocks ? seen.blocks : seen.most_blocks;
+            seen.most_slices = seen.slices > seen.most_slices ? seen.slices : seen.most_slices;
+        }
+
+        seen.together = b->S > seen.together ? b->S : seen.together;
+        seen.rows = seen.blocks = seen.slices = 0;
+
+    } else if (b->S == 1 && b->T > 1) {
+        seen.rows += b->T;
+        seen.slices++;
+
+        if (seen.n_order < 64) {
+            seen.order[seen.n_order++] = b->slot[0];
+        }
+    }
+
+    real->embed(d, table, features, b, x);
+}
+
+
+static void
+spy_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+           const float *inv_freq, const uint32_t *row, const uint32_t *column, uint32_t P,
+           uint32_t heads, void *q, void *k, void *vv)
+{
+    seen.blocks++;
+    seen.all_blocks++;
+    seen.slices++;
+    real->qkv_2d(d, w, x, gain, eps, inv_freq, row, column, P, heads, q, k, vv);
+}
+
+
+static void
+open_engine(uint32_t slots)
+{
+    vlm_conf_t  conf;
+
+    vlm_tiny_conf(&conf);
+    conf.slots = slots;
+    v = vlm_tiny_open(&conf);
+
+    real = v->ops;
+    ops = *real;
+    ops.embed = spy_embed;
+    ops.qkv_2d = spy_qkv_2d;
+    v->ops = &ops;
+    v->sched.model.ops = &ops;
+
+    memset(&seen, 0, sizeof(seen));
+    seen.slot = VLM_NONE;
+}
+
+
+/* Nothing is known of it: it is read from its first token on. */
+static vlm_prompt_t *
+prompt(uint32_t i, uint32_t n_pictures, uint32_t n_text)
+{
+    char             text[LONG_TEXT + 1];
+    uint32_t         k;
+    vlm_prompt_t    *p;
+    static uint32_t  salt;
+
+    for (k = 0; k < n_text; k++) {
+        text[k] = (char) ('a' + (k * (i + 3)) % 23);
+    }
+
+    text[n_text] = '\0';
+    p = vlm_tiny_prompt(v, text, n_pictures);
+    salt++;
+    vlm_prompt_salt(p, &salt, sizeof(salt));
+
+    return p;
+}
+
+
+static void
+submit(vlm_prompt_t *p, uint32_t max_tokens, uint64_t seed, vlm_answer_t *a)
+{
+    vlm_sampling_t  s = vlm_tiny_sampling(seed);
+
+    s.max_tokens = max_tokens;
+    (void) vlm_tiny_submit(v, p, &s, a);
+}
+
+
+static void
+between_two_tokens_there_is_one_slice_of_what_the_others_have_read(void **state)
+{
+    uint32_t      i;
+    vlm_answer_t  a[4];
+
+    (void) state;
+    open_engine(4);
+
+    submit(prompt(0, 0, 10), 60, 3, &a[0]);        /* takes slot 0 and speaks for long */
+
+    for (i = 1; i < 4; i++) {
+        submit(prompt(i, i % 2 == 1 ? 2 : 0, LONG_TEXT), 20, i, &a[i]);
+    }
+
+    seen.slot = 0;
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+
+    assert_true(a[0].usage.completion_tokens > 10);
+    assert_int_equal(seen.steps, a[0].usage.completion_tokens - 1);
+    assert_int_equal(seen.most_slices, 1);
+    assert_int_equal(seen.most_blocks, 1);
+    assert_true(seen.most_rows > 200 && seen.most_rows <= VLM_SLICE);
+
+    vlm_close(v);
+}
+
+
+static void
+who_reads_takes_turns_with_the_others_who_read(void **state)
+{
+    uint32_t      i, changes;
+    vlm_answer_t  a[3];
+
+    (void) state;
+    open_engine(3);
+
+    for (i = 0; i < 3; i++) {
+        submit(prompt(i, 0, LONG_TEXT), 1, i + 1, &a[i]);
+    }
+
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+
+    for (changes = 0, i = 1; i < seen.n_order; i++) {
+        changes += seen.order[i] != seen.order[i - 1];
+    }
+
+    assert_true(seen.n_order >= 6);
+    assert_int_equal(changes, seen.n_order - 1);
+    vlm_close(v);
+}
+
+
+static void
+all_who_speak_step_together(void **state)
+{
+    uint32_t      i;
+    vlm_answer_t  a[4];
+
+    (void) state;
+    open_engine(4);
+
+    for (i = 0; i < 4; i++) {
+        submit(prompt(i, 0, 10), 40, 3, &a[i]);
+    }
+
+    seen.slot = 0;
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+    assert_int_equal(seen.together, 4);
+    vlm_close(v);
+}
+
+
+/* Every crowd of a few: the one in question says what it says alone, with the same bits. */
+static void
+an_answer_does_not_depend_on_who_shares_its_steps(void **state)
+{
+    uint32_t         crowd, i, n;
+    vlm_answer_t     alone, got, others[4];
+    vlm_sampling_t   s = vlm_tiny_sampling(11);
+
+    (void) state;
+    open_engine(4);
+
+    s.logprobs = 1;
+    vlm_tiny_alone(v, prompt(1, 1, 50), &s, &alone);
+
+    for (crowd = 1; crowd < 16; crowd++) {
+        for (n = 0, i = 0; i < 4; i++) {
+            if (i == crowd % 3) {
+                (void) vlm_tiny_submit(v, prompt(1, 1, 50), &s, &got);
+            }
+
+            if ((crowd >> i & 1) != 0) {
+                submit(prompt(i + 5, i % 2, i == 2 ? LONG_TEXT : 20 * i), 5 * i + 2, i + 1,
+                       &others[n++]);
+            }
+        }
+
+        vlm_tiny_run(v);
+        vlm_tiny_drain(v, NULL);
+        assert_int_equal(got.n_ends, 1);
+        assert_int_equal(got.bytes, alone.bytes);
+        assert_memory_equal(got.text, alone.text, got.bytes);
+        assert_int_equal(got.n_tokens, alone.n_tokens);
+
+        for (i = 0; i < got.n_tokens; i++) {
+            assert_memory_equal(&got.tokens[i].picked, &alone.tokens[i].picked,
+                                sizeof(got.tokens[i].picked));
+        }
+    }
+
+    vlm_close(v);
+}
+
+
+/* The plan has rows for as many tokens as slots x context, whoever comes. */
+static void
+the_longest_prompts_in_all_slots_need_no_more_than_was_planned(void **state)
+{
+    char             text[2048];
+    uint32_t         i;
+    vlm_err_t        err = { VLM_OK, "" };
+    vlm_part_t       part = { NULL, text, 0 };
+    vlm_answer_t     a[6];
+    vlm_prompt_t    *p;
+
+    (void) state;
+    open_engine(3);
+
+    for (i = 0; i < 6; i++) {
+        memset(text, (int) ('1' + i), sizeof(text));   /* a digit is a token of its own */
+        part.bytes = v->conf.context - 1 - (i < 3 ? 20 : 0);
+        p = vlm_prompt_raw(v, &part, 1, &err);
+        assert_non_null(p);
+        submit(p, 30, i + 1, &a[i]);
+    }
+
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(a[i].n_ends, 1);
+        assert_int_equal(a[i].err.code, VLM_OK);
+        assert_true(a[i].usage.prompt_tokens + a[i].usage.completion_tokens <= v->conf.context);
+    }
+
+    part.bytes = v->conf.context;
+    assert_null(vlm_prompt_raw(v, &part, 1, &err));
+    assert_int_equal(err.code, VLM_ELIMIT);
+    vlm_close(v);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(between_two_tokens_there_is_one_slice_of_what_the_others_have_read),
+        cmocka_unit_test(who_reads_takes_turns_with_the_others_who_read),
+        cmocka_unit_test(all_who_speak_step_together),
+        cmocka_unit_test(an_answer_does_not_depend_on_who_shares_its_steps),
+        cmocka_unit_test(the_longest_prompts_in_all_slots_need_no_more_than_was_planned)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
