@@ -133,6 +133,7 @@ typedef struct {
     uint32_t  width, height;           /* pixels as sent, orientation applied */
     uint32_t  resized_width, resized_height;       /* pixels that the model sees */
     uint32_t  tokens;                  /* of the prompt */
+    uint32_t  decode_us, resize_us;    /* that it took to read; resize: and cut into patches */
 } vlm_picture_info_t;
 
 /*

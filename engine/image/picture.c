@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "image/gif.h"
@@ -111,23 +112,36 @@ vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32
 }
 
 
-/* The picture upright and at the size of info, u8 [resized_height][resized_width][3]. */
-static uint8_t *
-render(const vlm_picture_info_t *info, const vlm_header_t *h, const void *data, size_t bytes,
-       vlm_err_t *err)
+/* The picture upright, at the size of its info, and in patches. */
+static int
+render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, const void *data,
+       size_t bytes, vlm_err_t *err)
 {
+    int        rc;
     uint8_t   *rgb, *small;
     uint32_t   width, height;
+    uint64_t   start, decoded;
 
+    start = vlm_now_us();
     rgb = vlm_picture_pixels(h, data, bytes, &width, &height, err);
     if (rgb == NULL) {
-        return NULL;
+        return -1;
     }
 
-    small = vlm_resize(rgb, width, height, info->resized_width, info->resized_height, err);
+    decoded = vlm_now_us();
+    small = vlm_resize(rgb, width, height, p->info.resized_width, p->info.resized_height, err);
     free(rgb);
+    if (small == NULL) {
+        return -1;
+    }
 
-    return small;
+    rc = vlm_patch_cut(p, small, vc, err);
+    free(small);
+
+    p->info.decode_us = (uint32_t) (decoded - start);
+    p->info.resize_us = (uint32_t) (vlm_now_us() - decoded);
+
+    return rc;
 }
 
 
@@ -135,8 +149,6 @@ vlm_picture_t *
 vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, uint64_t max_pixels,
                  const void *data, size_t bytes, vlm_err_t *err)
 {
-    int             rc;
-    uint8_t        *rgb;
     vlm_header_t    h;
     vlm_picture_t  *p;
 
@@ -155,29 +167,17 @@ vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, ui
 
     if (vlm_header_read(&h, data, bytes, err) != 0
         || measure(&p->info, &h, pc, vc, max_pixels, err) != 0
-        || (rgb = render(&p->info, &h, data, bytes, err)) == NULL)
+        || vlm_patch_layout(p, p->info.resized_width, p->info.resized_height, vc, err) != 0
+        || render(p, vc, &h, data, bytes, err) != 0)
     {
-        goto failed;
-    }
-
-    rc = vlm_patch_layout(p, p->info.resized_width, p->info.resized_height, vc, err);
-    rc = rc == 0 ? vlm_patch_cut(p, rgb, vc, err) : rc;
-    free(rgb);
-
-    if (rc != 0) {
-        goto failed;
+        vlm_picture_free(p);
+        return NULL;
     }
 
     p->info.tokens = p->n_cells;
     vlm_sha256(data, bytes, p->sha256);
 
     return p;
-
-failed:
-
-    vlm_picture_free(p);
-
-    return NULL;
 }
 
 

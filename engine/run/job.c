@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "ops/ops.h"
 
@@ -213,15 +213,4 @@ vlm_job_free(vlm_job_t *j)
     free(j->token_end);
     free(j->text);
     free(j);
-}
-
-
-uint64_t
-vlm_now_us(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
 }

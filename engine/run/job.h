@@ -79,6 +79,4 @@ vlm_job_t *vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_b
                         uint32_t n_ids, void *user, vlm_err_t *err);
 void vlm_job_free(vlm_job_t *j);       /* NULL is fine; the prompt too */
 
-uint64_t vlm_now_us(void);             /* monotonic */
-
 #endif
