@@ -99,8 +99,12 @@ build/venv/pillow: | build/venv/done
 
 # ---- measurements -------------------------------------------------------------------------------
 
-bench: module tools $(O)/emit-clock.so
+bench: module tools $(O)/emit-clock.so $(O)/again
 	@bench/deliver.py
+	@$(O)/again demo/model demo/pictures/table-01.png 11
+
+$(O)/again: bench/again.c engine/vlm.h $(E)/libvlm.a
+	$(CC) $(CFLAGS_C) -Iengine -o $@ $< $(LINK)
 
 $(O)/emit-clock.so: bench/emit_clock.c
 	$(CC) $(CFLAGS_C) -shared -fPIC -o $@ $<
