@@ -10,7 +10,8 @@ import urllib.request
 from contextlib import contextmanager
 
 URL = os.environ['VLM_URL']             # the demo model, quick
-SLOW = os.environ['VLM_SLOW_URL']       # one slot, a line of one, endless answers, "timeout 6s"
+SLOW = os.environ['VLM_SLOW_URL']       # one slot, a line of one, endless answers
+LATE = os.environ['VLM_LATE_URL']       # endless answers, "timeout 3s"
 MODEL = os.environ['VLM_MODEL']
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -218,7 +218,7 @@ def closing_a_stream_frees_the_slot():
             pass
         assert line(SLOW) == (1, 0)
         stream.close()
-        until(0, 0, seconds=3)
+        until(0, 0, seconds=10)
 
 
 @test
@@ -232,7 +232,7 @@ def a_chain_that_is_cancelled_frees_the_slot():
 
     for m in (by_openai(SLOW, max_tokens=3500), by_ollama(SLOW, num_predict=-1)):
         asyncio.run(go(m))
-        until(0, 0, seconds=3)
+        until(0, 0, seconds=10)
 
 
 @test
