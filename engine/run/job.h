@@ -29,7 +29,9 @@ struct vlm_job_s {
 
     vlm_job_state_t   state;
     uint32_t          slot;
-    uint64_t          order;           /* of those that were given a slot */
+    uint64_t          order;           /* of those that were given a slot; from 1 */
+    uint64_t          led_by;          /* order of the one ahead that reads rows for this one, */
+    uint32_t          led_slot, led_to;            /* its slot, and where the two part; or 0 */
     uint32_t          n_ctx;           /* rows in the slot's cache */
     uint32_t          picture;         /* the next to encode */
     uint32_t          features;        /* place of the one that is encoded or read, or VLM_NONE */

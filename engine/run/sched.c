@@ -33,7 +33,8 @@ static void enter(vlm_job_t *j, vlm_job_state_t state);
 static void want_picture(vlm_t *v, vlm_job_t *j);
 static void let_go_picture(vlm_t *v, vlm_job_t *j);
 static void skip_rows(vlm_job_t *j, uint32_t n);
-static int is_led(const vlm_t *v, const vlm_job_t *j, uint32_t rows);
+static int is_led(const vlm_t *v, const vlm_job_t *j);
+static void find_leader(const vlm_t *v, vlm_job_t *j, uint32_t rows);
 static uint32_t find_rows(const vlm_t *v, const vlm_job_t *j, uint32_t *from);
 static void take_rows(vlm_t *v, vlm_job_t *j, uint32_t from, uint32_t n);
 static void drop_cancelled(vlm_t *v);
@@ -232,7 +233,7 @@ admit(vlm_t *v)
         }
 
         j->slot = vlm_prefix_choose(&s->prefix, j->prompt, s->slot);
-        j->order = s->n_admitted++;
+        j->order = ++s->n_admitted;
         s->slot[j->slot] = j;
         enter(j, VLM_PREFILLING);
         skip_rows(j, vlm_prefix_begin(&s->prefix, j->slot, j->prompt));
@@ -286,12 +287,12 @@ find_rows(const vlm_t *v, const vlm_job_t *j, uint32_t *from)
 
 
 /*
- * Is somebody ahead who reads what this job would read next, so that it can be had for a copy?
+ * Somebody ahead who reads what this job would read next, so that it can be had for a copy then.
  * rows: what there is to be had already.  Nobody waits in a circle: the one with more rows is
  * ahead, or the one that came first.
  */
-static int
-is_led(const vlm_t *v, const vlm_job_t *j, uint32_t rows)
+static void
+find_leader(const vlm_t *v, vlm_job_t *j, uint32_t rows)
 {
     uint32_t          i, common;
     const vlm_job_t  *other;
@@ -308,11 +309,27 @@ is_led(const vlm_t *v, const vlm_job_t *j, uint32_t rows)
         common = vlm_prefix_common(&v->sched.prefix, i, j->prompt);
 
         if (common > other->n_ctx && common >= rows + LEAST_COPY) {
-            return 1;
+            j->led_by = other->order;
+            j->led_slot = i;
+            j->led_to = common;
+            return;
         }
     }
 
-    return 0;
+    j->led_by = 0;
+}
+
+
+/* Does the leader that was found still read what this job waits for? */
+static int
+is_led(const vlm_t *v, const vlm_job_t *j)
+{
+    const vlm_job_t  *leader;
+
+    leader = j->led_by == 0 ? NULL : v->sched.slot[j->led_slot];
+
+    return leader != NULL && leader->order == j->led_by && leader->state != VLM_DECODING
+           && leader->n_ctx < j->led_to;
 }
 
 
@@ -350,9 +367,14 @@ catch_up(vlm_t *v, vlm_job_t *j)
     /* Whose picture is in the tower goes on: others may wait for it to be empty. */
 
     if (j->state != VLM_ENCODING || s->tower != j->features) {
-        n = find_rows(v, j, &from);
+        if (is_led(v, j)) {
+            return 0;
+        }
 
-        if (is_led(v, j, n)) {
+        n = find_rows(v, j, &from);
+        find_leader(v, j, n);
+
+        if (is_led(v, j)) {
             return 0;
         }
 
