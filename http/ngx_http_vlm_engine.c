@@ -274,6 +274,7 @@ ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
 
     eng->opened = 1;
     eng->opened_at = ngx_current_msec;
+    eng->ticked = ngx_current_msec;
 
     ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_LOAD);
 }

@@ -76,7 +76,14 @@ my $pid = $s->designated;
 is($s->health->{heartbeat}{pid}, $pid, 'health knows the worker');
 
 # Some connections sit at the worker that is stopped: those are not asked.
-my @others = grep { $_->{worker} != $pid } map { $s->connection } 1 .. 12;
+my @others;
+
+for (1 .. 400) {
+    my $c = $s->connection;
+    push @others, $c if $c->{worker} != $pid;
+    last if @others == 2;
+}
+
 ok(scalar @others, 'other workers can be asked');
 
 kill 'STOP', $pid;
