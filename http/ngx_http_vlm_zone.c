@@ -108,7 +108,8 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     shm->progress = 0;
     shm->heartbeat = ngx_current_msec;
     shm->ticks = 0;
-    shm->ticked = ngx_current_msec;
+    eng->ticked = ngx_current_msec;
+    shm->ticked = eng->ticked;
     shm->waiting = 0;
     shm->running = 0;
 
