@@ -258,6 +258,19 @@ for my $workers (1, 4) {
     waitpid $pid, 0;
     ok($s->busy(0, 0), 'and leaves');
 
+    # Whose connection could take more, but not its stream: 300 bytes at most.
+    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die $!;
+
+    $sock->syswrite("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" . frame(4, 0, 0, pack('nN', 4, 300))
+                    . h2_chat($JSON->encode(VLM::chat_body('window', 'x', image => $picture,
+                                                          stream => JSON::PP::true))));
+    ok($s->busy(1, 0), 'a stream without room runs');
+
+    my $start = time;
+    ok($s->busy(0, 0), 'and is dropped');
+    cmp_ok(time - $start, '>', $SEND - 1, 'not at once');
+    cmp_ok(time - $start, '<', $SEND + 4, 'but after send_timeout');
+
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }
@@ -360,6 +373,27 @@ sub rss {
     my ($pid) = @_;
 
     return VLM::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m ? $1 : 0;
+}
+
+# HTTP/2: a frame of a type, and a chat as the first stream of a connection; its
+# names and values are literal.
+sub frame {
+    my ($type, $flags, $stream, $payload) = @_;
+
+    return substr(pack('N', length $payload), 1)
+           . pack('CCN', $type, $flags, $stream) . $payload;
+}
+
+sub h2_chat {
+    my ($body) = @_;
+
+    my @head = (':method' => 'POST', ':scheme' => 'http', ':path' => '/api/chat',
+                ':authority' => 'localhost', 'content-type' => 'application/json');
+    my $head = '';
+
+    $head .= pack('x C/a* C/a*', splice @head, 0, 2) while @head;
+
+    return frame(1, 4, 1, $head) . frame(0, 1, 1, $body);
 }
 
 sub curl_begin {
