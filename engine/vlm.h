@@ -60,6 +60,7 @@ typedef struct {
                                           more */
     uint32_t     max_tokens;           /* ceiling of an answer's length */
     uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
+    const char  *cache;                /* directory that keeps the int8 form; NULL: none does */
     void       (*log)(void *data, vlm_log_level_t level, const char *text);     /* may be NULL */
     int        (*stop)(void *data);    /* asked often while loading and running; may be NULL */
     void        *data;                 /* given back to log and stop */

@@ -213,6 +213,7 @@ struct ngx_http_vlm_engine_s {
     ngx_thread_pool_t            *threads;     /* nginx's "default" */
     ngx_shm_zone_t               *zone;
     ngx_uint_t                    worker;      /* the designated one */
+    unsigned                      cache_set:1; /* and conf.cache, or off */
     unsigned                      defined:1;   /* not only named */
 
     /* in every process */

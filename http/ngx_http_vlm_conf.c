@@ -14,6 +14,8 @@
 
 #define NGX_HTTP_VLM_TEXT     4096         /* of generated configuration */
 #define NGX_HTTP_VLM_NAME     32           /* of an engine */
+#define NGX_HTTP_VLM_KEEP     (64 << 20)   /* bytes of weights, from which on
+                                              their int8 form is kept */
 #define NGX_HTTP_VLM_SUN_PATH 107          /* sizeof(sun_path) less a zero */
 
 
@@ -279,6 +281,10 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
                            &eng->name, err.text);
         return NGX_CONF_ERROR;
+    }
+
+    if (!eng->cache_set && eng->plan.weights >= NGX_HTTP_VLM_KEEP) {
+        eng->conf.cache = eng->conf.model;
     }
 
     if (ngx_process == NGX_PROCESS_SIGNALLER) {

@@ -59,6 +59,8 @@ static char *ngx_http_vlm_param_stall(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_http_memory(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+static char *ngx_http_vlm_param_cache(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_store(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_socket(ngx_conf_t *cf,
@@ -92,6 +94,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
     { ngx_string("stall"),       1, ngx_http_vlm_param_stall },
     { ngx_string("http_memory"), 1, ngx_http_vlm_param_http_memory },
+    { ngx_string("cache"),       1, ngx_http_vlm_param_cache },
     { ngx_string("store"),       3, ngx_http_vlm_param_store },
     { ngx_string("socket"),      1, ngx_http_vlm_param_socket },
     { ngx_null_string, 0, NULL }
@@ -645,6 +648,30 @@ ngx_http_vlm_param_http_memory(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     }
 
     eng->http_memory = size;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    ngx_str_t  path;
+
+    eng->cache_set = 1;
+
+    if (ngx_strcmp(value[0].data, "off") == 0) {
+        return NGX_CONF_OK;
+    }
+
+    path = value[0];
+
+    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    eng->conf.cache = (char *) path.data;
 
     return NGX_CONF_OK;
 }

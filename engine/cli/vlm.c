@@ -54,7 +54,8 @@ static const char  usage[] =
     "  --device auto|cpu|cuda[:N]   --ops plain|avx2|avx512     --weights int8|bf16|f32\n"
     "  --threads N    --context N   --slots N   --memory BYTES[k|m|g]   --max-pixels N\n"
     "  --max-tokens N --temperature T           --seed N        --task NAME\n"
-    "  --features N   --json for machines       --json-mode: the answer is a JSON object\n";
+    "  --features N   --json for machines       --json-mode: the answer is a JSON object\n"
+    "  --cache DIR    that keeps the int8 form\n";
 
 
 int
@@ -196,7 +197,7 @@ option(const char *name, const char *value, vlm_args_t *a, vlm_err_t *err)
         const char  **to;
     } texts[] = {
         { "--prompt", &a->prompt }, { "--device", &a->conf.device }, { "--ops", &a->conf.ops },
-        { "--task", &a->task }
+        { "--task", &a->task }, { "--cache", &a->conf.cache }
     };
 
     for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {

@@ -33,6 +33,12 @@ uint64_t vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but);
  */
 int vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err);
 
+/*
+ * What tells these files from others, without reading them all: SHA-256 over names, sizes, times
+ * of change, and pieces of each from its beginning to its end.  -1 and VLM_EMODEL.
+ */
+int vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err);
+
 /* Copies elements [first, first + n) of a tensor as f32. */
 void vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out);
 

@@ -26,6 +26,7 @@ typedef struct {
     vlm_checkpoint_t      *c;
     vlm_arena_t           *arena;      /* where the next weight goes */
     const vlm_progress_t  *progress;
+    vlm_packed_t          *packed;     /* the int8 form, or NULL */
     vlm_threads_t         *threads;    /* NULL: only place and check */
     float                 *rows;       /* [threads][PANEL][K] on the host, grown as needed */
     uint64_t               rows_room;
@@ -50,6 +51,13 @@ static int bind_block(vlm_bind_t *b, uint32_t i);
 static int bind_patch(vlm_bind_t *b);
 
 
+uint32_t
+vlm_model_matrices(const vlm_config_t *config)
+{
+    return 2 + 4 * config->text.layers + 3 + 4 * config->vision.depth;
+}
+
+
 int
 vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena_t *vision,
                const vlm_progress_t *progress, vlm_err_t *err)
@@ -62,9 +70,10 @@ vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena
     b.c = c;
     b.progress = progress;
     b.err = err;
-    b.n_all = 2 + 4 * m->config.text.layers + 3 + 4 * m->config.vision.depth;
+    b.n_all = vlm_model_matrices(&m->config);
 
     if (text->base != NULL) {
+        b.packed = progress == NULL || m->type != VLM_INT8 ? NULL : progress->packed;
         b.threads = vlm_threads_open(progress == NULL ? 1 : progress->threads, err);
         if (b.threads == NULL) {
             return -1;
@@ -144,8 +153,35 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
             }
 
             m->ops->put(m->device, w->scale + first, scale, n * sizeof(float));
+
+            if (s->b->packed != NULL) {
+                vlm_packed_add(s->b->packed, first, n, (const int8_t *) rows, scale);
+            }
         }
 
+        m->ops->pack(m->device, w, first, n, rows);
+    }
+}
+
+
+/* The same from a file that has the rows as they became. */
+static void
+load_packed(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    uint32_t       p, n, first;
+    const float   *scale;
+    const int8_t  *rows;
+    vlm_source_t  *s = arg;
+    vlm_model_t   *m = s->b->m;
+    vlm_linear_t  *w = s->w;
+
+    (void) thread;
+
+    for (p = begin; p < end; p++) {
+        first = p * PANEL;
+        n = w->N - first < PANEL ? w->N - first : PANEL;
+        vlm_packed_rows(s->b->packed, first, n, &rows, &scale);
+        m->ops->put(m->device, w->scale + first, scale, n * sizeof(float));
         m->ops->pack(m->device, w, first, n, rows);
     }
 }
@@ -154,9 +190,16 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 static int
 load_linear(vlm_source_t *s)
 {
+    int          reads;
     uint32_t     i;
     uint64_t     need;
     vlm_bind_t  *b = s->b;
+
+    reads = b->packed != NULL && b->packed->fd == -1;
+
+    if (b->packed != NULL && vlm_packed_begin(b->packed, s->w->N, s->w->K, b->err) != 0) {
+        return -1;
+    }
 
     need = vlm_mul(vlm_mul(vlm_threads_count(b->threads), PANEL),
                    vlm_mul(s->w->K, sizeof(float)));
@@ -172,7 +215,12 @@ load_linear(vlm_source_t *s)
         }
     }
 
-    vlm_threads_run(b->threads, (s->w->N + PANEL - 1) / PANEL, 1, load_panels, s);
+    vlm_threads_run(b->threads, (s->w->N + PANEL - 1) / PANEL, 1,
+                    reads ? load_packed : load_panels, s);
+
+    if (b->packed != NULL && vlm_packed_end(b->packed, b->err) != 0) {
+        return -1;
+    }
 
     for (i = 0; i < s->n_parts; i++) {
         vlm_tensor_done(b->c, s->part[i]);

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "load/checkpoint.h"
 #include "load/config.h"
+#include "load/packed.h"
 #include "ops/ops.h"
 
 #define VLM_SLICE        256           /* rows of one prefill slice, and the most sequences */
@@ -86,7 +87,11 @@ typedef struct {
     int        (*step)(void *data, uint32_t percent);      /* not 0: stop with VLM_ECANCELLED */
     void        *data;
     uint32_t     threads;
+    vlm_packed_t *packed;              /* the int8 form, read or made; NULL: neither */
 } vlm_progress_t;
+
+/* How many matrices a model has, at most. */
+uint32_t vlm_model_matrices(const vlm_config_t *config);
 
 /* Host structures; config and device are kept.  Freed with vlm_model_free(). */
 int vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,

@@ -353,6 +353,13 @@ failed:
 }
 
 
+static void
+arenas_rewind(vlm_arenas_t *a)
+{
+    a->text.used = a->vision.used = a->kv.used = a->work.used = a->features.used = 0;
+}
+
+
 static int
 reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
 {
@@ -458,12 +465,103 @@ open_device(vlm_t *v, vlm_err_t *err)
 }
 
 
+static void
+tell(const vlm_t *v, const char *fmt, const char *text)
+{
+    char  line[5000];
+
+    if (v->conf.log != NULL) {
+        (void) snprintf(line, sizeof(line), fmt, text);
+        v->conf.log(v->conf.data, VLM_LOG_NOTICE, line);
+    }
+}
+
+
+/* The kept int8 form if it is there and whole, else one to be made; 0: neither. */
+static int
+open_packed(vlm_t *v, const vlm_checkpoint_t *c, vlm_packed_t *packed)
+{
+    uint8_t    id[VLM_PACKED_ID];
+    vlm_err_t  why = { VLM_OK, "" };
+
+    if (v->conf.cache == NULL || v->conf.weights != VLM_INT8) {
+        return 0;
+    }
+
+    if (vlm_checkpoint_id(c, id, &why) != 0) {
+        tell(v, "the int8 form is not kept: %s", why.text);
+        return 0;
+    }
+
+    if (!v->remake && vlm_packed_open(packed, v->conf.cache, v->conf.model, id, &why) == 0) {
+        return 1;
+    }
+
+    if (why.text[0] != '\0') {
+        tell(v, "the int8 form is made: %s", why.text);
+        memset(&why, 0, sizeof(why));
+    }
+
+    if (vlm_packed_create(packed, v->conf.cache, v->conf.model, id,
+                          vlm_model_matrices(&v->config), &why) != 0)
+    {
+        tell(v, "the int8 form is not kept: %s", why.text);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/* From the kept int8 form; if its bytes are not those that were written, from the checkpoint. */
+static int
+load_weights(vlm_t *v, vlm_checkpoint_t *c, vlm_arenas_t *a, vlm_err_t *err)
+{
+    int             rc, reads;
+    vlm_err_t       why = { VLM_OK, "" };
+    vlm_packed_t    packed;
+    vlm_progress_t  progress = { load_progress, v, v->conf.threads, NULL };
+
+    if (open_packed(v, c, &packed)) {
+        progress.packed = &packed;
+    }
+
+    reads = progress.packed != NULL && packed.fd == -1;
+    rc = place_all(&v->sched.model, c, a, &v->conf, &progress, err);
+
+    if (progress.packed == NULL) {
+        return rc;
+    }
+
+    if (rc == 0) {
+        if (reads) {
+            tell(v, "weights came from %s", packed.path);
+
+        } else if (vlm_packed_finish(&packed, &why) != 0) {
+            tell(v, "the int8 form is not kept: %s", why.text);
+        }
+    }
+
+    if (rc != 0 && reads && packed.failed && !v->remake) {
+        tell(v, "the int8 form is made: %s", err->text);
+        memset(err, 0, sizeof(*err));
+        vlm_packed_close(&packed);
+        arenas_rewind(a);
+        v->remake = 1;
+        return load_weights(v, c, a, err);
+    }
+
+    vlm_packed_close(&packed);
+
+    return rc;
+}
+
+
 int
 vlm_load(vlm_t *v, vlm_err_t *err)
 {
     int                rc;
     vlm_arenas_t       arenas;
-    vlm_progress_t     progress = { load_progress, v, v->conf.threads };
     vlm_checkpoint_t  *c;
 
     if (vlm_plan(&v->conf, &v->plan, err) != 0) {
@@ -492,7 +590,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     }
 
     if (rc == 0) {
-        rc = place_all(&v->sched.model, c, &arenas, &v->conf, &progress, err);
+        rc = load_weights(v, c, &arenas, err);
     }
 
     vlm_checkpoint_close(c);

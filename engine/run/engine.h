@@ -35,6 +35,7 @@ struct vlm_s {
     vlm_json_tokens_t *json;
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto took what it took */
+    int               remake;          /* the kept int8 form was damaged */
 
     const vlm_ops_t  *ops;
     vlm_device_t     *device;

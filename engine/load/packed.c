@@ -1,0 +1,482 @@
+/* The int8 form of a checkpoint in a file: see the header. */
+
+#include "load/packed.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "base/size.h"
+
+#define MAGIC      "vlm-int8"
+#define VERSION    1                   /* of the file, and of what vlm_quant_row() computes */
+#define MAX_ROOM   100000              /* matrices: a model of thousands of layers */
+#define ALIGN      64
+#define PREFIX     "vlm-int8-"
+#define TEMPORARY  ".making-"
+
+typedef struct {                       /* at 0; then entry_t [n]; then the matrices */
+    char      magic[8];
+    uint32_t  version, n;
+    uint64_t  bytes;                   /* of the whole file */
+    uint8_t   id[VLM_PACKED_ID];       /* of the source */
+    uint8_t   check[32];               /* SHA-256 of this with zeros here, and of the entries */
+} head_t;
+
+/* The model's path, not its content, names the file: of a model that changed there is one. */
+static int
+set_path(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id, vlm_err_t *err)
+{
+    int      n;
+    char     real[PATH_MAX];
+    uint8_t  sum[32];
+
+    memset(p, 0, sizeof(*p));
+    p->fd = -1;
+    memcpy(p->id, id, VLM_PACKED_ID);
+
+    if (realpath(model, real) == NULL) {
+        return vlm_fail(err, VLM_EMODEL, "%s: %s", model, strerror(errno));
+    }
+
+    vlm_sha256(real, strlen(real), sum);
+
+    n = snprintf(p->path, sizeof(p->path), "%s/" PREFIX "%02x%02x%02x%02x%02x%02x%02x%02x.bin", dir,
+                 sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6], sum[7]);
+
+    if (n < 0 || (size_t) n >= sizeof(p->path)) {
+        return vlm_fail(err, VLM_EMODEL, "%.200s...: path longer than %zu bytes", dir,
+                        sizeof(p->path) - 1);
+    }
+
+    return 0;
+}
+
+
+static void
+check_head(const head_t *head, const vlm_packed_entry_t *entry, uint8_t out[32])
+{
+    head_t        copy;
+    vlm_sha256_t  s;
+
+    copy = *head;
+    memset(copy.check, 0, sizeof(copy.check));
+
+    vlm_sha256_start(&s);
+    vlm_sha256_add(&s, &copy, sizeof(copy));
+    vlm_sha256_add(&s, entry, head->n * sizeof(*entry));
+    vlm_sha256_end(&s, out);
+}
+
+
+/* What a matrix takes, from its rows to the end of its scales. */
+static uint64_t
+matrix_bytes(uint32_t N, uint32_t K)
+{
+    return vlm_add(vlm_round(vlm_mul(N, K), ALIGN), vlm_round(vlm_mul(N, sizeof(float)), ALIGN));
+}
+
+
+/* Everything that is not the matrices themselves; what the head says is trusted after its sum. */
+static int
+read_head(vlm_packed_t *p, vlm_err_t *err)
+{
+    head_t    head;
+    uint8_t   check[32];
+    uint32_t  i;
+    uint64_t  need;
+
+    if (p->file.bytes < sizeof(head)) {
+        return vlm_fail(err, VLM_EMODEL, "%s has %" PRIu64 " bytes", p->path, p->file.bytes);
+    }
+
+    memcpy(&head, p->file.data, sizeof(head));
+
+    if (memcmp(head.magic, MAGIC, sizeof(head.magic)) != 0 || head.version != VERSION) {
+        return vlm_fail(err, VLM_EMODEL, "%s is of another version", p->path);
+    }
+
+    need = vlm_add(sizeof(head), vlm_mul(head.n, sizeof(*p->entry)));
+
+    if (head.n > MAX_ROOM || need > p->file.bytes || head.bytes != p->file.bytes) {
+        return vlm_fail(err, VLM_EMODEL, "%s has %" PRIu64 " bytes of %" PRIu64, p->path,
+                        p->file.bytes, head.bytes);
+    }
+
+    p->entry = malloc(vlm_mul(head.n, sizeof(*p->entry)) + 1);
+    if (p->entry == NULL) {
+        return vlm_fail(err, VLM_EMODEL, "no memory for %u matrices", head.n);
+    }
+
+    memcpy(p->entry, p->file.data + sizeof(head), head.n * sizeof(*p->entry));
+    check_head(&head, p->entry, check);
+
+    if (memcmp(check, head.check, sizeof(check)) != 0) {
+        return vlm_fail(err, VLM_EMODEL, "%s is damaged in its head", p->path);
+    }
+
+    if (memcmp(head.id, p->id, sizeof(head.id)) != 0) {
+        return vlm_fail(err, VLM_EMODEL, "%s is of other weights than the model has", p->path);
+    }
+
+    for (i = 0; i < head.n; i++) {
+        if (p->entry[i].at % ALIGN != 0
+            || vlm_add(p->entry[i].at, matrix_bytes(p->entry[i].N, p->entry[i].K))
+               > p->file.bytes)
+        {
+            return vlm_fail(err, VLM_EMODEL, "%s: matrix %u is not in it", p->path, i);
+        }
+    }
+
+    p->n = p->room = head.n;
+
+    return 0;
+}
+
+
+int
+vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
+                vlm_err_t *err)
+{
+    if (set_path(p, dir, model, id, err) != 0) {
+        return -1;
+    }
+
+    if (vlm_file_open(&p->file, p->path, 0, err) != 0) {
+        return -1;
+    }
+
+    if (read_head(p, err) != 0) {
+        vlm_packed_close(p);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/* What others began and will not end: a file that nobody holds the lock of. */
+static void
+sweep(const char *dir)
+{
+    int             fd;
+    DIR            *d;
+    struct dirent  *e;
+
+    d = opendir(dir);
+
+    while (d != NULL && (e = readdir(d)) != NULL) {
+
+        if (strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1) != 0
+            || strstr(e->d_name, TEMPORARY) == NULL)
+        {
+            continue;
+        }
+
+        fd = openat(dirfd(d), e->d_name, O_RDWR|O_NOFOLLOW|O_CLOEXEC);
+
+        if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
+            (void) unlinkat(dirfd(d), e->d_name, 0);
+        }
+
+        if (fd != -1) {
+            (void) close(fd);
+        }
+    }
+
+    if (d != NULL) {
+        (void) closedir(d);
+    }
+}
+
+
+int
+vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
+                  uint32_t room, vlm_err_t *err)
+{
+    static _Atomic uint32_t  serial;   /* two engines of one process may share a directory */
+
+    if (set_path(p, dir, model, id, err) != 0) {
+        return -1;
+    }
+
+    sweep(dir);
+
+    (void) snprintf(p->temporary, sizeof(p->temporary), "%s" TEMPORARY "%ld-%u", p->path,
+                    (long) getpid(), atomic_fetch_add(&serial, 1));
+
+    p->fd = open(p->temporary, O_RDWR|O_CREAT|O_EXCL|O_CLOEXEC, 0644);
+
+    if (p->fd == -1 || flock(p->fd, LOCK_EX|LOCK_NB) != 0) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %s", p->temporary, strerror(errno));
+        vlm_packed_close(p);
+        return -1;
+    }
+
+    p->room = room;
+    p->entry = calloc(room, sizeof(*p->entry));
+
+    if (p->entry == NULL) {
+        vlm_packed_close(p);
+        return vlm_fail(err, VLM_EMODEL, "no memory for %u matrices", room);
+    }
+
+    p->end = vlm_round(sizeof(head_t) + (uint64_t) room * sizeof(*p->entry), ALIGN);
+
+    return 0;
+}
+
+
+int
+vlm_packed_begin(vlm_packed_t *p, uint32_t N, uint32_t K, vlm_err_t *err)
+{
+    vlm_packed_entry_t  *e;
+
+    if (p->next == p->room) {
+        p->failed = -1;
+        return vlm_fail(err, VLM_EMODEL, "%s has %u matrices, the model has more", p->path,
+                        p->room);
+    }
+
+    e = &p->entry[p->next];
+    p->sum = 0;
+
+    if (p->fd != -1) {
+        e->at = p->end;
+        e->N = N;
+        e->K = K;
+        p->end = vlm_add(p->end, matrix_bytes(N, K));
+        return 0;
+    }
+
+    if (e->N != N || e->K != K) {
+        p->failed = -1;
+        return vlm_fail(err, VLM_EMODEL, "%s: matrix %u is [%u, %u], the model has [%u, %u]",
+                        p->path, p->next, e->N, e->K, N, K);
+    }
+
+    return 0;
+}
+
+
+static inline void
+add_words(uint64_t *s, const uint8_t *from)
+{
+    uint64_t  w[4];
+
+    memcpy(w, from, sizeof(w));
+
+    s[0] = (s[0] ^ w[0]) * 0x9e3779b97f4a7c15;
+    s[1] = (s[1] ^ w[1]) * 0xc2b2ae3d27d4eb4f;
+    s[2] = (s[2] ^ w[2]) * 0x165667b19e3779f9;
+    s[3] = (s[3] ^ w[3]) * 0x27d4eb2f165667c5;
+
+    s[0] ^= s[0] >> 29;
+    s[1] ^= s[1] >> 31;
+    s[2] ^= s[2] >> 27;
+    s[3] ^= s[3] >> 33;
+}
+
+
+/* Quick rather than strong: it finds what a disk or a crash does, four words at a time. */
+static uint64_t
+sum_bytes(const void *data, uint64_t bytes, uint64_t seed)
+{
+    uint8_t         last[32];
+    uint64_t        s[4] = { seed ^ bytes, seed + 1, seed + 2, seed + 3 };
+    const uint8_t  *at = data;
+
+    for ( /* void */ ; bytes >= sizeof(last); at += sizeof(last), bytes -= sizeof(last)) {
+        add_words(s, at);
+    }
+
+    if (bytes > 0) {
+        memset(last, 0, sizeof(last));
+        memcpy(last, at, bytes);
+        add_words(s, last);
+    }
+
+    return (s[0] + s[1] * 3) ^ (s[2] * 5 + s[3] * 7);
+}
+
+
+/* Rows come from several threads in any order, so their sums are added up. */
+static void
+add_sum(vlm_packed_t *p, uint32_t first, uint32_t n, const int8_t *rows, const float *scale)
+{
+    uint64_t  sum;
+
+    sum = sum_bytes(rows, (uint64_t) n * p->entry[p->next].K, first)
+          + sum_bytes(scale, n * sizeof(float), ~(uint64_t) first);
+
+    (void) atomic_fetch_add(&p->sum, sum);
+}
+
+
+void
+vlm_packed_rows(vlm_packed_t *p, uint32_t first, uint32_t n, const int8_t **rows,
+                const float **scale)
+{
+    const vlm_packed_entry_t  *e = &p->entry[p->next];
+    const uint8_t             *at = p->file.data + e->at;
+
+    *rows = (const int8_t *) at + (uint64_t) first * e->K;
+    *scale = (const float *) (at + vlm_round((uint64_t) e->N * e->K, ALIGN)) + first;
+
+    add_sum(p, first, n, *rows, *scale);
+}
+
+
+static int
+write_all(int fd, const void *data, uint64_t bytes, uint64_t at)
+{
+    ssize_t         n;
+    const uint8_t  *from = data;
+
+    while (bytes > 0) {
+        n = pwrite(fd, from, bytes, (off_t) at);
+
+        if (n == -1 && errno == EINTR) {
+            continue;
+        }
+
+        if (n <= 0) {
+            return n == 0 ? ENOSPC : errno;
+        }
+
+        from += n;
+        at += (uint64_t) n;
+        bytes -= (uint64_t) n;
+    }
+
+    return 0;
+}
+
+
+void
+vlm_packed_add(vlm_packed_t *p, uint32_t first, uint32_t n, const int8_t *rows,
+               const float *scale)
+{
+    int                        rc;
+    const vlm_packed_entry_t  *e = &p->entry[p->next];
+
+    if (p->failed) {
+        return;
+    }
+
+    rc = write_all(p->fd, rows, (uint64_t) n * e->K, e->at + (uint64_t) first * e->K);
+
+    if (rc == 0) {
+        rc = write_all(p->fd, scale, n * sizeof(float),
+                       e->at + vlm_round((uint64_t) e->N * e->K, ALIGN) + first * sizeof(float));
+    }
+
+    if (rc != 0) {
+        p->failed = rc;
+        return;
+    }
+
+    add_sum(p, first, n, rows, scale);
+}
+
+
+int
+vlm_packed_end(vlm_packed_t *p, vlm_err_t *err)
+{
+    vlm_packed_entry_t  *e = &p->entry[p->next];
+
+    if (p->fd != -1) {
+        e->sum = p->sum;
+        p->n = ++p->next;
+        return 0;
+    }
+
+    if (e->sum != p->sum) {
+        p->failed = -1;
+        return vlm_fail(err, VLM_EMODEL, "%s is damaged in matrix %u of %u", p->path, p->next,
+                        p->n);
+    }
+
+    vlm_file_done(&p->file, e->at, matrix_bytes(e->N, e->K));
+    p->next++;
+
+    return 0;
+}
+
+
+int
+vlm_packed_finish(vlm_packed_t *p, vlm_err_t *err)
+{
+    int     rc;
+    head_t  head;
+
+    if (p->fd == -1) {
+        return 0;
+    }
+
+    memset(&head, 0, sizeof(head));
+    memcpy(head.magic, MAGIC, sizeof(head.magic));
+    memcpy(head.id, p->id, sizeof(head.id));
+    head.version = VERSION;
+    head.n = p->n;
+    head.bytes = p->end;
+    check_head(&head, p->entry, head.check);
+
+    rc = p->failed;
+
+    if (rc == 0) {
+        rc = write_all(p->fd, p->entry, p->n * sizeof(*p->entry), sizeof(head));
+    }
+
+    if (rc == 0) {
+        rc = ftruncate(p->fd, (off_t) p->end) == 0 ? 0 : errno;
+    }
+
+    /* Not waited for the disk: what a crash tears is found by its sums. */
+
+    if (rc == 0) {
+        rc = write_all(p->fd, &head, sizeof(head), 0);
+    }
+
+    if (rc == 0) {
+        rc = rename(p->temporary, p->path) == 0 ? 0 : errno;
+    }
+
+    if (rc != 0) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %s", p->temporary, strerror(rc));
+        vlm_packed_close(p);
+        return -1;
+    }
+
+    p->temporary[0] = '\0';
+    vlm_packed_close(p);
+
+    return 0;
+}
+
+
+void
+vlm_packed_close(vlm_packed_t *p)
+{
+    if (p->fd != -1 && p->temporary[0] != '\0') {
+        (void) unlink(p->temporary);
+    }
+
+    if (p->fd != -1) {
+        (void) close(p->fd);
+        p->fd = -1;
+    }
+
+    vlm_file_close(&p->file);
+    free(p->entry);
+    p->entry = NULL;
+    p->n = p->room = p->next = 0;
+}

@@ -1,0 +1,369 @@
+/* The kept int8 form: what was written is read, and nothing else passes for it. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "load/checkpoint.h"
+#include "load/fixture.h"
+#include "load/packed.h"
+
+#define N  130                         /* two panels of 64 and a piece */
+#define K  63
+#define M  3                           /* matrices */
+
+static char     dir[] = "/tmp/vlm-packed-XXXXXX";
+static char     path[4096];
+static int8_t   rows[M][N * K];
+static float    scale[M][N];
+static uint8_t  id[VLM_PACKED_ID] = { 1, 2, 3 };
+
+
+static int
+set_up(void **state)
+{
+    int  m, i;
+
+    (void) state;
+
+    for (m = 0; m < M; m++) {
+        for (i = 0; i < N * K; i++) {
+            rows[m][i] = (int8_t) ((i * 31 + m * 7) % 255 - 127);
+        }
+
+        for (i = 0; i < N; i++) {
+            scale[m][i] = (float) (i + 1) / (float) (m + 2);
+        }
+    }
+
+    return mkdtemp(dir) == NULL ? -1 : 0;
+}
+
+
+static int
+tear_down(void **state)
+{
+    char  command[128];
+
+    (void) state;
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+
+    return system(command);
+}
+
+
+static unsigned
+n_files(void)
+{
+    char      command[128];
+    unsigned  n;
+    FILE     *f;
+
+    snprintf(command, sizeof(command), "ls %s | wc -l", dir);
+    f = popen(command, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%u", &n), 1);
+    pclose(f);
+
+    return n;
+}
+
+
+static void
+fill(vlm_packed_t *p, int n)
+{
+    int        m, i;
+    vlm_err_t  err = { 0 };
+
+    for (m = 0; m < n; m++) {
+        assert_int_equal(vlm_packed_begin(p, N, K, &err), 0);
+
+        for (i = 128; i >= 0; i -= 64) {       /* in any order */
+            vlm_packed_add(p, (uint32_t) i, i == 128 ? N - 128 : 64, rows[m] + i * K,
+                           scale[m] + i);
+        }
+
+        assert_int_equal(vlm_packed_end(p, &err), 0);
+    }
+}
+
+
+static void
+make(void)
+{
+    vlm_err_t     err = { 0 };
+    vlm_packed_t  p;
+
+    if (vlm_packed_create(&p, dir, dir, id, M + 2, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+
+    fill(&p, M);
+    strcpy(path, p.path);
+    assert_int_equal(vlm_packed_finish(&p, &err), 0);
+    vlm_packed_close(&p);
+}
+
+
+/* 0, or what the first thing that went wrong is called. */
+static const char *
+read_all(vlm_err_t *err)
+{
+    int            m, i, n;
+    const float   *s;
+    const int8_t  *r;
+    vlm_packed_t   p;
+
+    memset(err, 0, sizeof(*err));
+
+    if (vlm_packed_open(&p, dir, dir, id, err) != 0) {
+        return "open";
+    }
+
+    for (m = 0; m < M; m++) {
+        if (vlm_packed_begin(&p, N, K, err) != 0) {
+            vlm_packed_close(&p);
+            return "begin";
+        }
+
+        for (i = 0; i < N; i += 64) {
+            n = N - i < 64 ? N - i : 64;
+            vlm_packed_rows(&p, (uint32_t) i, (uint32_t) n, &r, &s);
+
+            if (err->code == VLM_OK && path[0] == '\0') {
+                assert_memory_equal(r, rows[m] + i * K, n * K);
+                assert_memory_equal(s, scale[m] + i, n * sizeof(float));
+            }
+        }
+
+        if (vlm_packed_end(&p, err) != 0) {
+            vlm_packed_close(&p);
+            return "end";
+        }
+    }
+
+    vlm_packed_close(&p);
+
+    return NULL;
+}
+
+
+static void
+what_was_written_is_read_bit_for_bit(void **state)
+{
+    vlm_err_t  err;
+
+    (void) state;
+
+    make();
+    path[0] = '\0';                    /* compare */
+    assert_null(read_all(&err));
+    make();
+    assert_int_equal(n_files(), 1);
+}
+
+
+static void
+nothing_there_is_said_with_the_path(void **state)
+{
+    vlm_err_t  err;
+
+    (void) state;
+
+    make();
+    unlink(path);
+    assert_string_equal(read_all(&err), "open");
+    assert_non_null(strstr(err.text, path));
+}
+
+
+static void
+weights_of_another_checkpoint_are_not_taken(void **state)
+{
+    vlm_err_t  err;
+
+    (void) state;
+
+    make();
+    id[31] ^= 1;
+    assert_string_equal(read_all(&err), "open");
+    assert_non_null(strstr(err.text, "of other weights"));
+    id[31] ^= 1;
+    assert_null(read_all(&err));
+}
+
+
+static void
+a_file_cut_off_anywhere_is_noticed(void **state)
+{
+    long         at;
+    vlm_err_t    err;
+    struct stat  st;
+
+    (void) state;
+
+    make();
+    assert_int_equal(stat(path, &st), 0);
+
+    for (at = 0; at < st.st_size; at += at < 400 ? 1 : 997) {
+        make();
+        assert_int_equal(truncate(path, at), 0);
+        assert_string_equal(read_all(&err), "open");
+    }
+}
+
+
+/* The alignment between rows and scales, and the room for entries, is nobody's. */
+static int
+is_gap(long at, long size)
+{
+    long  m, from;
+    long  head = 88, entry = 24;
+    long  first = (head + (M + 2) * entry + 63) / 64 * 64;
+    long  r = (N * K + 63) / 64 * 64, s = (N * 4 + 63) / 64 * 64;
+
+    assert_int_equal(first + M * (r + s), size);
+
+    if (at < first) {
+        return at >= head + M * entry;
+    }
+
+    m = (at - first) / (r + s);
+    from = at - first - m * (r + s);
+
+    return (from >= N * K && from < r) || from >= r + N * 4;
+}
+
+
+static void
+every_byte_that_is_changed_is_noticed(void **state)
+{
+    int          c;
+    long         at;
+    FILE        *f;
+    vlm_err_t    err;
+    struct stat  st;
+
+    (void) state;
+
+    make();
+    assert_int_equal(stat(path, &st), 0);
+
+    for (at = 0; at < st.st_size; at += at < 256 ? 1 : 101) {
+        f = fopen(path, "r+b");
+        assert_non_null(f);
+        fseek(f, at, SEEK_SET);
+        c = fgetc(f);
+        fseek(f, at, SEEK_SET);
+        fputc(c ^ 0x10, f);
+        fclose(f);
+
+        if ((read_all(&err) == NULL) != is_gap(at, st.st_size)) {
+            fail_msg("byte %ld of %ld", at, (long) st.st_size);
+        }
+
+        f = fopen(path, "r+b");
+        assert_non_null(f);
+        fseek(f, at, SEEK_SET);
+        fputc(c, f);
+        fclose(f);
+    }
+
+    assert_null(read_all(&err));
+}
+
+
+static void
+two_that_make_it_at_once_do_not_hurt_each_other(void **state)
+{
+    vlm_err_t     err = { 0 };
+    vlm_packed_t  a, b;
+
+    (void) state;
+
+    make();
+    assert_int_equal(vlm_packed_create(&a, dir, dir, id, M, &err), 0);
+    fill(&a, 1);
+    assert_int_equal(vlm_packed_create(&b, dir, dir, id, M, &err), 0);
+    assert_int_equal(n_files(), 3);
+    fill(&b, M);
+    assert_int_equal(vlm_packed_finish(&b, &err), 0);
+    assert_null(read_all(&err));
+
+    assert_int_equal(vlm_packed_begin(&a, N, K, &err), 0);
+    vlm_packed_close(&a);                      /* gives up */
+    assert_int_equal(n_files(), 1);
+    assert_null(read_all(&err));
+}
+
+
+static void
+what_a_killed_process_began_is_removed_by_the_next(void **state)
+{
+    char  name[4200];
+
+    (void) state;
+
+    make();
+    snprintf(name, sizeof(name), "%s.making-1-1", path);
+    fixture_write(dir, strrchr(name, '/') + 1, "x", 1);
+    assert_int_equal(n_files(), 2);
+    make();
+    assert_int_equal(n_files(), 1);
+}
+
+
+static void
+a_directory_that_cannot_be_written_is_said(void **state)
+{
+    vlm_err_t     err = { 0 };
+    vlm_packed_t  p;
+
+    (void) state;
+
+    assert_int_equal(vlm_packed_create(&p, "/proc/nowhere", dir, id, M, &err), -1);
+    assert_non_null(strstr(err.text, "/proc/nowhere/vlm-int8-"));
+    vlm_packed_close(&p);
+}
+
+
+static void
+another_model_is_not_read_as_this_one(void **state)
+{
+    vlm_err_t     err = { 0 };
+    vlm_packed_t  p;
+
+    (void) state;
+
+    make();
+    assert_int_equal(vlm_packed_open(&p, dir, dir, id, &err), 0);
+    assert_int_equal(vlm_packed_begin(&p, N, K + 1, &err), -1);
+    assert_non_null(strstr(err.text, "matrix 0 is [130, 63], the model has [130, 64]"));
+    vlm_packed_close(&p);
+}
+
+
+int
+main(void)
+{
+    static const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(what_was_written_is_read_bit_for_bit),
+        cmocka_unit_test(nothing_there_is_said_with_the_path),
+        cmocka_unit_test(weights_of_another_checkpoint_are_not_taken),
+        cmocka_unit_test(a_file_cut_off_anywhere_is_noticed),
+        cmocka_unit_test(every_byte_that_is_changed_is_noticed),
+        cmocka_unit_test(two_that_make_it_at_once_do_not_hurt_each_other),
+        cmocka_unit_test(what_a_killed_process_began_is_removed_by_the_next),
+        cmocka_unit_test(a_directory_that_cannot_be_written_is_said),
+        cmocka_unit_test(another_model_is_not_read_as_this_one)
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,98 @@
+# The kept int8 form: made by the first start, read by the next, and made again
+# when it is not what it should be.  The answers are the same.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use File::Path ();
+use Test::More;
+use VLM;
+
+my $cache = Cwd::getcwd() . '/build/live/int8';
+
+File::Path::remove_tree($cache);
+File::Path::make_path($cache);
+
+my $s = VLM->new(name => 'cache', workers => 2,
+                 engine => "thinking off; sampling temperature=0; cache $cache;");
+
+sub kept { glob "$cache/*" }
+
+sub answer {
+    my $picture = $s->upload('demo/pictures/table-01.png');
+
+    my $r = $s->chat('s' . rand, 'How many objects are on the table?', image => $picture);
+
+    return $r->{json}{answer} // "$r->{code} $r->{body}";
+}
+
+# Lines of the log since the last look.
+my $seen = 0;
+
+sub news {
+    my $log = substr $s->log, $seen;
+    $seen += length $log;
+    return $log;
+}
+
+$s->start->ready;
+
+my $first = answer();
+my @kept = kept();
+
+is(scalar @kept, 1, 'the first start keeps one file');
+like($kept[0], qr{/vlm-int8-[0-9a-f]{16}\.bin$}, 'of its name');
+like(news(), qr/the int8 form is made: .*No such file/, 'and says that it makes it');
+
+my $made = (stat $kept[0])[9];
+
+ok($s->reload, 'a reload');
+$s->ready;
+like(news(), qr/weights came from \Q$kept[0]\E/, 'reads it');
+is((stat $kept[0])[9], $made, 'as it is');
+is(answer(), $first, 'and the answer is the same');
+
+# A byte in the middle: only the sums of the matrices can know.
+my $size = -s $kept[0];
+
+open my $file, '+<:raw', $kept[0] or die;
+seek $file, $size / 2, 0;
+read $file, my $byte, 1;
+seek $file, $size / 2, 0;
+print $file chr(ord($byte) ^ 1);
+close $file;
+
+ok($s->reload, 'another reload');
+$s->ready;
+like(news(), qr/the int8 form is made: \Q$kept[0]\E is damaged in matrix \d+ of \d+/,
+     'notices a byte that was changed');
+is(answer(), $first, 'and the answer is the same');
+
+truncate $kept[0], $size - 1;
+ok($s->reload, 'another reload');
+$s->ready;
+like(news(), qr/the int8 form is made: \Q$kept[0]\E has \d+ bytes of \d+/, 'one that is cut off');
+
+ok($s->reload, 'another reload');
+$s->ready;
+like(news(), qr/weights came from/, 'reads what the last one made');
+is(answer(), $first, 'and the answer is the same');
+is(join(' ', kept()), $kept[0], 'no other file is left');
+
+ok($s->stop, 'the server stops in time');
+
+$s->check_log;
+
+# Where nothing can be written, nothing is kept, and that is all.
+$s = VLM->new(name => 'cache-none', engine => "thinking off; sampling temperature=0;"
+                                              . " cache /proc/nowhere;");
+$s->start->ready;
+is(answer(), $first, 'a directory that is none: the answer is the same');
+$seen = 0;
+like(news(), qr/the int8 form is not kept: .*No such file/, 'and the log says so');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();
