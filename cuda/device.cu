@@ -19,6 +19,7 @@ extern "C" {
 
 #define LEAST_ARCH       75
 #define LEAST_ARCH_BF16  80            /* tensor cores for bf16 */
+#define RUN_AHEAD        8             /* large products between two questions whether to go on */
 #define MIB(bytes)       (((bytes) + 1048575) / 1048576)
 
 static int find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
@@ -255,7 +256,11 @@ cuda_sync(vlm_device_t *d, vlm_err_t *err)
                         d->driver->text(code), code, at == nullptr ? "?" : at);
     }
 
-    d->fault = 0;
+    /* Who passes no err does not tell anybody: the next one has to. */
+
+    if (err != nullptr) {
+        d->fault = 0;
+    }
 
     return vlm_fail(err, VLM_EMEMORY, "cuda:%u did not do what it was asked for: %s (error %d, at "
                     "%s)", d->index, d->driver->text(code), code, at == nullptr ? "?" : at);
@@ -268,6 +273,22 @@ cuda_ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
     d->quit = quit;
     d->quit_data = data;
     d->quitting = 0;
+    d->ahead = 0;
+}
+
+
+void
+vlm_device_pause(vlm_device_t *d)
+{
+    if (d->quit == nullptr || ++d->ahead < RUN_AHEAD || !vlm_device_ready(d)) {
+        return;
+    }
+
+    d->ahead = 0;
+
+    if (vlm_device_check(d, d->driver->wait(d->stream), "the work before") == 0) {
+        d->quitting = d->quit(d->quit_data) != 0;
+    }
 }
 
 

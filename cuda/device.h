@@ -35,6 +35,7 @@ struct vlm_device_s {
     vlm_quit_fn             quit;      /* see ask() */
     void                   *quit_data;
     int                     quitting;
+    uint32_t                ahead;     /* large products since it was asked */
 
     uint32_t                n_reserved;
     void                   *reserved[VLM_MAX_RESERVED];
@@ -45,6 +46,11 @@ int vlm_device_check(vlm_device_t *d, int code, const char *what);
 /* The host had none, which counts as a call that was refused. */
 void vlm_device_no_memory(vlm_device_t *d);
 void vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
+/*
+ * A large product was launched: now and then the host waits for the device, and asks whether to go
+ * on, so that what is under way when somebody leaves does not take long.
+ */
+void vlm_device_pause(vlm_device_t *d);
 /* Whether an operation may begin: there is no fault, and nobody has said to leave. */
 int vlm_device_ready(vlm_device_t *d);
 

@@ -447,6 +447,10 @@ vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_
     } else {
         launch_type<false>(d, w, store, a);
     }
+
+    if (T > COLUMNS) {
+        vlm_device_pause(d);
+    }
 }
 
 

@@ -17,6 +17,7 @@ typedef enum {
     VLM_EMU_USED,                      /* before anything is reserved */
     VLM_EMU_FAIL_CODE,                 /* the error that the call below returns */
     VLM_EMU_FAIL_AT,                   /* calls until then: 1 is the next; 0: none fails */
+    VLM_EMU_FORGET,                    /* what is reserved is freed, as by the end of a process */
     VLM_EMU_SETTINGS
 } vlm_emu_setting_t;
 

@@ -21,7 +21,7 @@
 #define FREED         0xdd             /* what is read after its release shows */
 
 static uint64_t settings[VLM_EMU_SETTINGS] = {
-    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0
+    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0
 };
 
 static vlm_emu_counts_t  counts;
@@ -34,14 +34,34 @@ static struct {
 } blocks[MAX_BLOCKS];
 
 
+static void
+forget(void)
+{
+    unsigned  i;
+
+    for (i = 0; i < MAX_BLOCKS; i++) {
+        free(blocks[i].p);
+        blocks[i].p = nullptr;
+    }
+
+    counts.blocks = counts.streams = counts.bytes = 0;
+    counts.calls_after_loss = 0;
+    settings[VLM_EMU_FAIL_AT] = 0;
+    lost = 0;
+}
+
+
 EXPORTED void
 vlm_emu_set(vlm_emu_setting_t setting, uint64_t value)
 {
     settings[setting] = value;
 
+    if (setting == VLM_EMU_FORGET) {
+        forget();
+    }
+
     if (setting == VLM_EMU_SEED) {
         vlm_emu_seed(value);
-
     } else if (setting == VLM_EMU_FAIL_AT) {
         lost = 0;
         counts.calls_after_loss = 0;

@@ -108,7 +108,8 @@ struct vlm_ops_s {
     void      (*put)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
     void      (*get)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
     /* Waits for all before it.  -1 and VLM_EDEVICE: the device is lost.  -1 and VLM_EMEMORY: what
-       was asked for since the last sync was not done, but the device goes on. */
+       was asked for since the last sync was not done, and nothing is until a sync with an err has
+       told it; then the device goes on. */
     int       (*sync)(vlm_device_t *d, vlm_err_t *err);
     /* Until it is told NULL, the device may ask within long operations.  Once the answer is not 0
        it may leave them undone: what they were to write is worthless. */

@@ -602,7 +602,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
     vlm_model_ready(&v->sched.model);
 
-    if (vlm_sched_open(v, err) != 0) {
+    if (v->ops->sync(v->device, err) != 0 || vlm_sched_open(v, err) != 0) {
         return -1;
     }
 

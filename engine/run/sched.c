@@ -50,6 +50,7 @@ static int run_batch(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs);
 static void adjust_rows(vlm_t *v, uint32_t R, vlm_job_t **jobs);
 static void take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob);
 static void end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err);
+static void begin_again(vlm_t *v, vlm_err_t *err);
 static void tick(vlm_t *v);
 
 
@@ -139,7 +140,11 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
         step_all(v);
 
         if (v->ops->sync(v->device, err) != 0) {
-            break;
+            if (err->code != VLM_EMEMORY) {
+                break;
+            }
+
+            begin_again(v, err);
         }
     }
 
@@ -163,6 +168,30 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
     vlm_fail_jobs(v, &stopped);
 
     return err->code == VLM_OK ? 0 : -1;
+}
+
+
+/* The device refused something and goes on: what it was to write is worth nothing. */
+static void
+begin_again(vlm_t *v, vlm_err_t *err)
+{
+    uint32_t      i;
+    vlm_sched_t  *s = &v->sched;
+
+    for (i = 0; i < v->conf.slots; i++) {
+        if (s->slot[i] != NULL) {
+            end_job(v, s->slot[i], VLM_FINISH_NONE, err);
+        }
+
+        vlm_prefix_forget(&s->prefix, i);
+    }
+
+    for (i = 0; i < s->features.n; i++) {
+        vlm_features_forget(&s->features, i);
+    }
+
+    s->tower = VLM_NONE;
+    memset(err, 0, sizeof(*err));
 }
 
 

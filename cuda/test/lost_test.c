@@ -1,0 +1,332 @@
+/*
+ * A device that fails: each class of CUDA's errors, returned by the driver at one call after
+ * another while a model loads and while it answers.
+ *
+ * What the table of fault.c says is what happens: a refused call costs the requests that were at
+ * work, and the next one is answered as ever; after any other error the driver is not called again,
+ * the run ends with VLM_EDEVICE, and a new process, for which a new engine stands here, works.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "emu/control.h"
+#include "fault.h"
+#include "run/fixture.h"
+
+#define TOKENS_WANTED  3
+
+static vlm_emu_set_fn    *set;
+static vlm_emu_count_fn  *count;
+
+static const int  codes[] = { 1, 2, 701, 46, 214, 700, 702, 719, 999, 4242 };
+
+
+static vlm_t *
+open_model(vlm_err_t *err)
+{
+    vlm_t       *v;
+    vlm_conf_t   conf;
+
+    vlm_tiny_conf(&conf);
+    conf.device = "cuda";
+    conf.max_pixels = 3136;
+    conf.context = 200;
+
+    memset(err, 0, sizeof(*err));
+    v = vlm_open(&conf, err);
+    assert_non_null(v);
+
+    return v;
+}
+
+
+/* The emulated library is loaded by the first engine. */
+static int
+find_library(void **state)
+{
+    char        path[4096];
+    void       *library;
+    vlm_t      *v;
+    vlm_err_t   err;
+
+    (void) state;
+
+    v = open_model(&err);
+
+    if (vlm_load(v, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+
+    vlm_close(v);
+
+    assert_non_null(realpath("/proc/self/exe", path));
+    (void) snprintf(strrchr(path, '/'), 32, "/libvlm_cuda.so");
+    library = dlopen(path, RTLD_NOW);
+    assert_non_null(library);
+    set = (vlm_emu_set_fn *) (uintptr_t) dlsym(library, "vlm_emu_set");
+    count = (vlm_emu_count_fn *) (uintptr_t) dlsym(library, "vlm_emu_count");
+    assert_true(set != NULL && count != NULL);
+
+    return 0;
+}
+
+
+static vlm_emu_counts_t
+counts(void)
+{
+    vlm_emu_counts_t  c;
+
+    count(&c);
+
+    return c;
+}
+
+
+static void
+fail_at(int code, uint64_t call)
+{
+    set(VLM_EMU_FAIL_CODE, (uint64_t) code);
+    set(VLM_EMU_FAIL_AT, call);
+}
+
+
+static int
+is_refused(int code)
+{
+    return vlm_fault_of(code) == VLM_FAULT_REFUSED;
+}
+
+
+/* A short answer about a picture. */
+static int
+answer(vlm_t *v, vlm_answer_t *a, vlm_err_t *err)
+{
+    int              rc;
+    vlm_sampling_t   s;
+
+    s = vlm_tiny_sampling(3);
+    s.max_tokens = TOKENS_WANTED;
+    (void) vlm_tiny_submit(v, vlm_tiny_prompt(v, "What is this?", 1), &s, a);
+
+    memset(err, 0, sizeof(*err));
+    rc = vlm_run(v, err);
+    vlm_tiny_drain(v, NULL);
+    assert_int_equal(a->n_ends, 1);
+
+    return rc;
+}
+
+
+/* What is still held when the engine is closed: nothing, unless the device may not be called. */
+static void
+check_released(int code)
+{
+    vlm_emu_counts_t  c = counts();
+
+    assert_int_equal(c.calls_after_loss, 0);
+
+    if (is_refused(code)) {
+        assert_int_equal(c.blocks, 0);
+        assert_int_equal(c.streams, 0);
+    }
+
+    set(VLM_EMU_FORGET, 0);            /* as the end of the process does */
+}
+
+
+static void
+a_load_that_fails_says_why_and_leaves_nothing(void **state)
+{
+    vlm_t      *v;
+    uint64_t    calls, n;
+    uint32_t    i;
+    vlm_err_t   err;
+
+    (void) state;
+
+    calls = counts().calls;
+    v = open_model(&err);
+    assert_int_equal(vlm_load(v, &err), 0);
+    calls = counts().calls - calls;
+    vlm_close(v);
+    assert_true(calls > 50);
+
+    for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        for (n = 1; n <= calls; n += n < 12 ? 1 : calls / 7) {
+            v = open_model(&err);
+            fail_at(codes[i], n);
+
+            if (vlm_load(v, &err) != -1 || err.text[0] == '\0'
+                || (err.code != VLM_EDEVICE && err.code != VLM_EMEMORY))
+            {
+                fail_msg("error %d at call %u of a load: code %d, \"%s\"", codes[i], (unsigned) n,
+                         err.code, err.text);
+            }
+
+            assert_non_null(strstr(err.text, "cuda:0"));
+            vlm_close(v);
+            check_released(codes[i]);
+        }
+    }
+}
+
+
+static void
+an_answer_that_fails_says_why_and_the_next_one_is_as_ever(void **state)
+{
+    int             rc, refused;
+    vlm_t          *v;
+    uint64_t        calls, n;
+    uint32_t        i;
+    vlm_err_t       err;
+    vlm_answer_t    want, a;
+
+    (void) state;
+
+    v = open_model(&err);
+    assert_int_equal(vlm_load(v, &err), 0);
+    calls = counts().calls;
+    assert_int_equal(answer(v, &want, &err), 0);
+    calls = counts().calls - calls;
+    assert_int_equal(want.err.code, VLM_OK);
+
+    for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        refused = is_refused(codes[i]);
+
+        for (n = 1 + i % 3; n <= calls; n += calls / 5) {
+            if (v == NULL) {
+                v = open_model(&err);
+                assert_int_equal(vlm_load(v, &err), 0);
+            }
+
+            vlm_features_forget(&v->sched.features, 0);
+            vlm_prefix_forget(&v->sched.prefix, 0);
+            vlm_prefix_forget(&v->sched.prefix, 1);
+
+            fail_at(codes[i], n);
+            rc = answer(v, &a, &err);
+
+            if (a.err.code != (refused ? VLM_EMEMORY : VLM_EDEVICE)
+                || strstr(a.err.text, "cuda:0") == NULL)
+            {
+                fail_msg("error %d at call %u of an answer: code %d, \"%s\"", codes[i],
+                         (unsigned) n, a.err.code, a.err.text);
+            }
+
+            assert_int_equal(rc, refused ? 0 : -1);
+            assert_int_equal(counts().calls_after_loss, 0);
+
+            if (refused) {
+                fail_at(0, 0);
+                assert_int_equal(answer(v, &a, &err), 0);
+                assert_int_equal(a.err.code, VLM_OK);
+                assert_string_equal(a.text, want.text);
+                continue;
+            }
+
+            assert_int_equal(err.code, VLM_EDEVICE);
+            vlm_close(v);
+            v = NULL;
+            check_released(codes[i]);
+        }
+    }
+
+    vlm_close(v);
+    check_released(1);
+}
+
+
+static void
+what_is_missing_is_named_with_its_numbers(void **state)
+{
+    vlm_t      *v;
+    uint32_t    i;
+    vlm_err_t   err;
+
+    static const struct {
+        vlm_emu_setting_t  setting;
+        uint64_t           value, normal;
+        const char        *words;
+    } cases[] = {
+        { VLM_EMU_DRIVER, 0, 13000, "there is no NVIDIA driver" },
+        { VLM_EMU_DRIVER, 12040, 13000, "too old: it knows CUDA 12.4, 13.0 is wanted" },
+        { VLM_EMU_DEVICES, 0, 1, "there is no CUDA device" },
+        { VLM_EMU_ARCH, 70, 90, "is of sm_70, sm_75 is the least" },
+        { VLM_EMU_BYTES, 1 << 20, UINT64_C(8) << 30, "has 1m free of 1m, the plan wants" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        set(cases[i].setting, cases[i].value);
+        v = open_model(&err);
+        assert_int_equal(vlm_load(v, &err), -1);
+        assert_int_equal(err.code, VLM_EDEVICE);
+
+        if (strstr(err.text, cases[i].words) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].words, err.text);
+        }
+
+        vlm_close(v);
+        set(cases[i].setting, cases[i].normal);
+    }
+
+    assert_int_equal(counts().blocks, 0);
+    assert_int_equal(counts().streams, 0);
+}
+
+
+/* The same five, and a number that no machine has, under auto: the cpu answers and says why. */
+static void
+device_auto_takes_the_cpu_and_says_why(void **state)
+{
+    vlm_t         *v;
+    vlm_err_t      err;
+    vlm_conf_t     conf;
+    vlm_stat_t     stat;
+    vlm_answer_t   a;
+
+    (void) state;
+
+    vlm_tiny_conf(&conf);
+    conf.device = "auto";
+    conf.max_pixels = 3136;
+    set(VLM_EMU_DRIVER, 0);
+    v = vlm_tiny_open(&conf);
+    vlm_stat(v, &stat);
+    assert_int_equal(strncmp(stat.device, "cpu, ", 5), 0);
+    assert_int_equal(stat.plan.device, 0);
+    assert_non_null(strstr(stat.reason, "took the cpu: cuda:0: there is no NVIDIA driver"));
+    assert_int_equal(answer(v, &a, &err), 0);
+    assert_int_equal(a.err.code, VLM_OK);
+    vlm_close(v);
+
+    set(VLM_EMU_DRIVER, 13000);
+    v = vlm_tiny_open(&conf);
+    vlm_stat(v, &stat);
+    assert_string_equal(stat.device, "cuda:0, emulator 0, sm_90");
+    assert_true(stat.plan.device > 0);
+    assert_non_null(strstr(stat.reason, "took cuda:0"));
+    vlm_close(v);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_load_that_fails_says_why_and_leaves_nothing),
+        cmocka_unit_test(an_answer_that_fails_says_why_and_the_next_one_is_as_ever),
+        cmocka_unit_test(what_is_missing_is_named_with_its_numbers),
+        cmocka_unit_test(device_auto_takes_the_cpu_and_says_why)
+    };
+
+    return cmocka_run_group_tests(tests, find_library, NULL);
+}
