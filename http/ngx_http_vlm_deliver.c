@@ -210,6 +210,7 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     }
 
     u->prompt_tokens += e->usage.prompt_tokens;
+    u->cached_tokens += e->usage.cached_tokens;
     u->completion_tokens += e->usage.completion_tokens;
     u->encode_ms += e->usage.encode_ms;
     u->prefill_ms += e->usage.prefill_ms;

@@ -168,6 +168,12 @@ ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
     ngx_http_vlm_json_put_int(w, (int64_t) u->prompt_tokens
                                  + u->completion_tokens);
 
+    ngx_http_vlm_json_put_key(w, "prompt_tokens_details");
+    ngx_http_vlm_json_open(w, '{');
+    ngx_http_vlm_json_put_key(w, "cached_tokens");
+    ngx_http_vlm_json_put_int(w, u->cached_tokens);
+    ngx_http_vlm_json_shut(w, '}');
+
     ngx_http_vlm_json_shut(w, '}');
 }
 
