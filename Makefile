@@ -252,6 +252,7 @@ build/fuzz/http/%_fuzz: http/%_fuzz.c $(HTTP_PLAIN)
 install: module
 	install -d $(DESTDIR)$(MODULES_DIR) $(DESTDIR)/usr/share/doc/nginx-vlm/conf
 	install -m 644 build/ngx_http_vlm_module.so $(DESTDIR)$(MODULES_DIR)/
+	test ! -e build/libvlm_cuda.so || install -m 644 build/libvlm_cuda.so $(DESTDIR)$(MODULES_DIR)/
 	install -m 644 $(wildcard conf/*.conf) $(DESTDIR)/usr/share/doc/nginx-vlm/conf/
 	@echo
 	@echo 'Put this line first into nginx.conf; the rest is shown in conf/minimal.conf:'

@@ -283,6 +283,11 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
                                   "The model's device is lost, try again");
         break;
 
+    case VLM_EMEMORY:
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "The model's memory is short, try again");
+        break;
+
     default:
 
         if (ctx->asking) {
