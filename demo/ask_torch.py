@@ -9,26 +9,24 @@ import os
 import torch
 
 import export
-from batches import Encoder, patches_of
-from model import HEAD, SCALE, Model, rotate
+from batches import TEXTS, Encoder, patches_of
+from model import HEAD, SCALE, Model, rotate, text_places
 from questions import in_context, wrap
 from scenes import render
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "model")
-LONGEST = 64                            # tokens of an answer
+LONGEST, LONGEST_TEXT = 64, 300         # tokens of an answer, of one about a message alone
 
 
 class Session:
-    """The keys and values of some pictures' prefixes [B, P] and of their questions [B, Q, room]."""
+    """The keys and values of some prefixes [B, P] and of their questions [B, Q, room]."""
 
-    def __init__(self, model, pictures, questions, room):
-        B = len(pictures)
-        self.model, self.shape, self.room = model, (B, questions), room
-        fixed = [model.embed(torch.tensor(ids)).expand(B, -1, -1) for ids in (model.before, model.after)]
-        prefix = torch.cat((fixed[0], model.vision(pictures, torch.float32), fixed[1]), dim=1)
+    def __init__(self, model, prefix, places, questions, room):
+        B = len(prefix)
+        self.model, self.room = model, room
         self.prefix, self.own = [], []
-        self.start = len(model.before) + 9 + len(model.after)
-        self.run(prefix[:, None], model.positions((), 1).expand(B, 1, -1, -1), None)
+        self.start = int(places[-1, 0]) + 1
+        self.run(prefix[:, None], places.expand(B, 1, -1, -1), None)
         self.own = [[torch.zeros(B, questions, room, layer.kv, HEAD) for _ in range(2)] for layer in model.layers]
 
     def run(self, x, at, index):
@@ -70,20 +68,25 @@ class Session:
         return self.run(self.model.embed(ids), at, index)
 
 
+def picture_prefix(model, scenes):
+    pictures = torch.stack([torch.from_numpy(patches_of(render(s))) for s in scenes])
+    before, after = (model.embedded(ids, len(scenes), torch.float32) for ids in (model.before, model.after))
+    return torch.cat((before, model.vision(pictures, torch.float32), after), dim=1), model.places()
+
+
 @torch.no_grad()
-def answer(model, encoder, scenes, questions):
-    """Texts [B][Q] -> answers [B][Q]."""
+def answer(model, encoder, prefix, questions, longest=LONGEST):
+    """A prefix and its places, texts [B][Q] -> answers [B][Q]."""
     ids = [[encoder.ids(t) + encoder.tail for t in row] for row in questions]
     B, Q = len(ids), len(ids[0])
     lengths = torch.tensor([[len(r) for r in row] for row in ids])
     T = int(lengths.max())
     padded = torch.tensor([[r + [encoder.pad] * (T - len(r)) for r in row] for row in ids])
-    pictures = torch.stack([torch.from_numpy(patches_of(render(s))) for s in scenes])
-    session = Session(model, pictures, Q, T + LONGEST)
+    session = Session(model, *prefix, Q, T + longest)
     hidden = session.tokens(padded, torch.arange(T).expand(B, Q, T))
     last = hidden.gather(2, (lengths - 1)[..., None, None].expand(-1, -1, 1, hidden.shape[-1]))[:, :, 0]
     found, done = [], torch.zeros(B, Q, dtype=torch.bool)
-    for step in range(LONGEST):
+    for step in range(longest):
         token = model.logits(last).argmax(-1)
         done = done | (token == encoder.end) | (token == encoder.pad)
         if done.all():
@@ -129,8 +132,23 @@ def ask_torch(items, folder=None, size=8, together=False):
             some = [r for r in rows[:size] if len(r) == len(rows[0])]
             rows = rows[len(some):]
             texts = [[asked_text(i, earlier.get(id(i["scene"]), ())) for i in row] for row in some]
-            for row, answers in zip(some, answer(model, encoder, [r[0]["scene"] for r in some], texts)):
+            prefix = picture_prefix(model, [r[0]["scene"] for r in some])
+            for row, answers in zip(some, answer(model, encoder, prefix, texts)):
                 for item, text in zip(row, answers):
                     item["answer"] = text
                 if together:
                     earlier.setdefault(id(row[0]["scene"]), []).append(row[0])
+
+
+@torch.no_grad()
+def ask_torch_texts(items, folder=None, size=30):
+    """Fills in item["answer"] of messages without a picture."""
+    torch.set_num_threads(1)
+    model, encoder = load(folder)
+    for (kind, _, _), ids in zip(TEXTS, encoder.text_prefixes()):
+        some = [i for i in items if i["kind"] == kind]
+        for at in range(0, len(some), size):
+            part = some[at:at + size]
+            prefix = model.embedded(ids, 1, torch.float32), text_places(0, len(ids))
+            for item, text in zip(part, answer(model, encoder, prefix, [[i["text"] for i in part]], LONGEST_TEXT)[0]):
+                item["answer"] = text

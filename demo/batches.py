@@ -7,14 +7,19 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from questions import GENERAL, MIX, TASKS, WRAPPERS, ask, ask_any, in_context, matches, wrap
+from questions import (GENERAL, MIX, TASKS, WRAPPERS, ask, ask_any, box_text, choose_several, in_context, in_turns,
+                       matches, ref_text, wrap)
 from scenes import COLOURS, KINDS, SIZE, make_scene, render
+from text_tasks import content_spans, draw, server_words
 
 CELL = 28
-CODES = {task: i for i, task in enumerate(TASKS + ("describe", "greeting"))}
+CODES = {task: i for i, task in enumerate(TASKS + ("describe", "greeting", "TASK", "TITLE", "STEPS", "BLIND"))}
 # (tasks, questions of each picture, tokens of each): a bucket's questions are padded to one length
-BUCKETS = ((GENERAL, 8, 24), (("grounding",), 4, 48), (("affordance",), 2, 60), (("pointing",), 1, 100),
-           (("trajectory",), 1, 130), ("context", 1, 192))
+BUCKETS = ((GENERAL, 6, 24), (("grounding",), 3, 48), (("affordance",), 2, 60), (("pointing",), 2, 96),
+           (("trajectory",), 1, 130), ("context", 1, 320))
+# (what is asked without a picture, how many of it in a batch, tokens of each)
+TEXTS = (("TASK", 8, 36), ("TITLE", 16, 44), ("STEPS", 12, 272), ("BLIND", 8, 60))
+LATE = ("pointing", "affordance", "trajectory", "trajectory")      # what suffers most from a long history
 GENERAL_MIX = tuple((t, w) for t, w in MIX if t in GENERAL)
 
 
@@ -78,6 +83,11 @@ class Encoder:
                           "<|vision_start|>")
         return before, self.ids("<|vision_end|>")
 
+    def text_prefixes(self):
+        """The ids before a message without a picture, for each of TEXTS."""
+        words = dict(server_words(), BLIND="You are a helpful assistant.")
+        return [self.ids("<|im_start|>system\n%s<|im_end|>\n<|im_start|>user\n" % words[kind]) for kind, _, _ in TEXTS]
+
     def weights(self, task, answer):
         if task in GENERAL:
             return [5.0] * len(answer) + [1.0]
@@ -90,18 +100,30 @@ class Encoder:
                 found.append(0.9 if token in self.ends else 0.15 if token in self.marks else 1.0)
         return found + [0.2]
 
-    def row(self, task, text, answer, size):
+    def row(self, task, text, answer, size, turns=""):
         """ids [size], weights [size] and where the text and the whole question end; None where it does not fit."""
-        asked = self.tok.encode(wrap(task, text), add_special_tokens=False)
-        last = (WRAPPERS[task].index("%s") if task in WRAPPERS else 0) + len(text)
+        asked = self.tok.encode(turns + wrap(task, text), add_special_tokens=False)
+        last = len(turns) + (WRAPPERS[task].index("%s") if task in WRAPPERS else 0) + len(text)
         text_end = max(i for i, (_, end) in enumerate(asked.offsets) if end <= last)
         question, answer = asked.ids + self.tail, self.ids(answer)
+        row = self.filled(question, answer, self.weights(task, answer), size)
+        return row and row + ((text_end, len(question) - 1),)
+
+    def filled(self, question, answer, weights, size):
         ids = question + answer + [self.end]
         if len(ids) > size:
             return None
-        weights = [0.0] * len(question) + self.weights(task, answer)
         fill = size - len(ids)
-        return ids + [self.pad] * fill, weights + [0.0] * fill, (text_end, len(question) - 1)
+        return ids + [self.pad] * fill, [0.0] * len(question) + weights + [0.0] * fill
+
+    def text_row(self, kind, text, answer, size):
+        """The same for a message without a picture; of a plan what is decided counts, not its punctuation."""
+        found = self.tok.encode(answer, add_special_tokens=False)
+        weights = [2.0 if kind == "TASK" else 1.0] * len(found.ids)
+        if kind == "STEPS":
+            spans = content_spans(answer)
+            weights = [1.0 if any(a < end and start < b for a, b in spans) else 0.15 for start, end in found.offsets]
+        return self.filled(self.ids(text) + self.tail, found.ids, weights + [1.0], size)
 
 
 def draw_question(tasks, scene, rng):
@@ -111,14 +133,24 @@ def draw_question(tasks, scene, rng):
         return ask_any(scene, rng, GENERAL_MIX)
     if tasks[0] == "grounding" and rng.random() < 0.06:
         return ask("describe", scene, rng)
+    if tasks[0] == "pointing" and rng.random() < 0.45:
+        return ask("pointing", scene, rng, choose=choose_several)
     return ask(rng.choice(tasks), scene, rng)
 
 
 def context_question(scene, rng):
     """A later question of a session: up to five earlier ones come before it."""
-    new = ask_any(scene, rng)
-    earlier = [ask_any(scene, rng) for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4, 5)))]
-    return new[0], in_context([(t, s["answer"]) for _, t, s in earlier], new[1]), new[2]
+    task = rng.choice(LATE) if rng.random() < 0.6 else None
+    new = task and draw_question((task,), scene, rng) or ask_any(scene, rng)
+    earlier = [ask_any(scene, rng) for _ in range(rng.choice((1, 1, 2, 3, 4, 5, 5)))]
+    text, told = new[1], [(t, s["answer"]) for _, t, s in earlier]
+    if new[0]["task"] in ("affordance", "trajectory") and rng.random() < 0.3:      # a step of a pipeline
+        box = box_text(new[2]["about"][0]["box"])
+        told[-1] = ref_text(new[0]["ref"], rng), box
+        text += "\nPrevious result: " + box
+    if rng.random() < 0.3:
+        return new[0], text, new[2], in_turns([(wrap(q["task"], t), a) for (q, _, _), (t, a) in zip(earlier, told)])
+    return new[0], in_context(told, text), new[2], ""
 
 
 def pack(scene, encoder, rng):
@@ -134,17 +166,31 @@ def pack(scene, encoder, rng):
         for i in range(count):
             for _ in range(8):
                 asked = context_question(scene, rng) if tasks == "context" else draw_question(tasks, scene, rng)
-                row = asked and encoder.row(asked[0]["task"], asked[1], asked[2]["answer"], size)
+                row = asked and encoder.row(asked[0]["task"], asked[1], asked[2]["answer"], size, *asked[3:])
                 if row:
                     ids[i], weights[i], ends[i] = row
                     codes[i] = CODES[asked[0]["task"]]
                     for j, obj in enumerate(asked[2].get("about", ())):
                         about[i, j] = np.clip(coordinates(obj), 0, SIZE - 1)
-                    if asked[0]["task"] in ("count", "presence"):
+                    if asked[0]["task"] in ("count", "presence", "pointing"):
                         counted[i] = 0
                         counted[i, [home_cell(o) for o in matches(asked[0]["ref"], scene)]] = 1
                     break
         found.append((ids, weights, codes, ends, about, counted))
+    return found
+
+
+def pack_texts(encoder, rng):
+    """For each of TEXTS: ids, weights [1, Q, T] and codes [1, Q]."""
+    found = []
+    for kind, count, size in TEXTS:
+        rows = []
+        while len(rows) < count:
+            row = encoder.text_row(kind, *draw(kind, rng), size)
+            if row:
+                rows.append(row)
+        ids, weights = zip(*rows)
+        found.append((torch.tensor(ids)[None], torch.tensor(weights)[None], torch.full((1, count), CODES[kind])))
     return found
 
 
@@ -171,7 +217,8 @@ class Batches(torch.utils.data.IterableDataset):
             targets = [torch.from_numpy(np.stack(t)) for t in zip(*targets)]
             buckets = [[torch.from_numpy(np.stack([p[b][i] for p in packed])) for i in range(6)]
                        for b in range(len(BUCKETS) if packed else 0)]
-            yield torch.from_numpy(np.stack(patches)), targets, buckets
+            texts = pack_texts(encoder, random.Random(at ^ 0x7E87)) if encoder else []
+            yield torch.from_numpy(np.stack(patches)), targets, buckets, texts
 
 
 def loader(seed, size, tokenizer=None, rank=0, ranks=1):

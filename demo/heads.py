@@ -83,8 +83,9 @@ class Heads(nn.Module):
         apart = ((middle[:, :, 0] - middle[:, :, 1]) / 28)[both]
         for which, layer in ((0, 2), (1, 3)):
             told = self.apart[which](rows(states[layer], which)).float()[both]
-            loss = loss + F.smooth_l1_loss(told, apart)
-            loss = loss + 0.5 * F.binary_cross_entropy_with_logits(told * 2, (apart > 0).float())
+            far = F.smooth_l1_loss(told, apart, reduction="sum")
+            order = F.binary_cross_entropy_with_logits(told * 2, (apart > 0).float(), reduction="sum")
+            loss = loss + (far + 0.5 * order) / max(1, told.numel())     # a batch may have no two objects
         counted = torch.cat([b[5] for b in buckets], dim=1)             # [B, Q, 81]
         which = self.which(rows(states[1], 0)).float()
         scores_of = torch.einsum("bqk,bck->bqc", which[..., :64], keys.float()) / 8 + which[..., 64:]

@@ -160,6 +160,10 @@ class Layer(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
 
+def text_places(first, count):
+    return torch.arange(first, first + count)[:, None].expand(-1, 3)
+
+
 class Model(nn.Module):
     """prefix: token ids before the picture, the picture's 81 places, the ids after it."""
 
@@ -182,46 +186,49 @@ class Model(nn.Module):
                 if any(s in name for s in (".proj.", ".o.", ".down.")):
                     p.data.mul_((2 * depth[name.split(".")[0]]) ** -0.5)
 
-    def positions(self, buckets, B):
-        """Places on the three axes for the prefix and for each bucket's branches: [N, 3]."""
+    def places(self):
+        """Places on the three axes for a prefix with a picture: [P, 3]."""
         n = len(self.before)
         cells = torch.arange(CELLS * CELLS)
         picture = torch.stack((torch.zeros_like(cells), cells // CELLS, cells % CELLS), 1) + n
-        start = n + CELLS
+        return torch.cat((text_places(0, n), picture, text_places(n + CELLS, len(self.after))))
 
-        def text(first, count):
-            return torch.arange(first, first + count)[:, None].expand(-1, 3)
-
-        prefix = torch.cat((text(0, n), picture, text(start, len(self.after))))
-        parts = [prefix.repeat(B, 1)]
-        for Q, T in buckets:
-            parts.append(text(start + len(self.after), T).repeat(B * Q, 1))
-        return torch.cat(parts)
-
-    def angles(self, buckets, B, dtype):
+    def angles(self, prefix, buckets, B, dtype):
+        """For a prefix with such places, and for each bucket's branches behind it."""
+        places = [prefix.repeat(B, 1)]
+        places += [text_places(int(prefix[-1, 0]) + 1, T).repeat(B * Q, 1) for Q, T in buckets]
         sections = self.conf["mrope_section"]
         slot = torch.arange(HEAD // 2)
         freq = self.conf["rope_theta"] ** (-slot.float() * 2 / HEAD)
         axis = torch.tensor([a for a, n in enumerate(sections) for _ in range(n)])
-        angle = self.positions(buckets, B).float()[:, axis] * freq
+        angle = torch.cat(places).float()[:, axis] * freq
         angle = torch.cat((angle, angle), dim=-1)[:, None, :]
         return angle.cos().to(dtype), angle.sin().to(dtype)
 
     def masks(self, buckets, P, dtype):
         return [torch.full((T, T), -3e4).triu(1).to(dtype) for T in [P] + [T for _, T in buckets]]
 
+    def embedded(self, ids, B, dtype):
+        return self.embed(torch.tensor(ids, dtype=torch.long)).to(dtype).expand(B, -1, -1)
+
     def forward(self, patches, branches, dtype=torch.bfloat16):
         """patches u8 [B, 324, 588], branches: ids [B, Q, T] -> for each bucket the normed last states, the same
         after every layer (without the norm), and the picture's features."""
-        B = len(patches)
         picture = self.vision(patches, dtype)
+        B = len(patches)
+        prefix = torch.cat((self.embedded(self.before, B, dtype), picture.to(dtype),
+                            self.embedded(self.after, B, dtype)), dim=1)
+        return *self.read(prefix, self.places(), branches, dtype), picture
+
+    def without_picture(self, ids, branches, dtype=torch.bfloat16):
+        """The normed last states of each bucket behind a prefix of text alone; branches: ids [1, Q, T]."""
+        return self.read(self.embedded(ids, 1, dtype), text_places(0, len(ids)), branches, dtype)[0]
+
+    def read(self, prefix, places, branches, dtype):
+        B, P = prefix.shape[:2]
         buckets = [tuple(b.shape[1:]) for b in branches]
-        fixed = [self.embed(torch.tensor(ids, dtype=torch.long)).to(dtype).expand(B, -1, -1)
-                 for ids in (self.before, self.after)]
-        prefix = torch.cat((fixed[0], picture.to(dtype), fixed[1]), dim=1)
-        P = prefix.shape[1]
         x = torch.cat([prefix.reshape(B * P, -1)] + [self.embed(b.reshape(-1)).to(dtype) for b in branches])
-        cos, sin = self.angles(buckets, B, dtype)
+        cos, sin = self.angles(places, buckets, B, dtype)
         shape = (B, P, buckets, self.masks(buckets, P, dtype))
         states = []
         for layer in self.layers:
@@ -235,7 +242,7 @@ class Model(nn.Module):
                 at += b.numel()
             return found
 
-        return parts(self.norm(x)), [parts(s) for s in states], picture
+        return parts(self.norm(x)), [parts(s) for s in states]
 
     def logits(self, hidden):
         return F.linear(hidden, self.embed.weight.to(hidden.dtype))

@@ -269,6 +269,11 @@ def in_context(earlier, text):
     return "\n".join(lines + ["[Current query]", text])
 
 
+def in_turns(earlier):
+    """What stands before a later question where a client sends the conversation as messages."""
+    return "".join("%s<|im_end|>\n<|im_start|>assistant\n%s<|im_end|>\n<|im_start|>user\n" % e for e in earlier)
+
+
 # -- choosing what to ask ----------------------------------------------------------------------------
 
 def refs_of(obj, scene, rng):
@@ -333,7 +338,16 @@ def choose_relation(scene, rng):
     return None if b is None or "most" in b or q.get("a", {}) is None or "most" in q.get("a", {}) else q
 
 
-def ask(task, scene, rng, tries=12):
+def choose_several(_, scene, rng):
+    """Pointing where more than one thing may be meant, also by words that sound like one."""
+    refs = [r for o in scene["objects"] for r in ({"kind": o["kind"]}, {"colour": o["colour"]},
+                                                  {"kind": o["kind"], "colour": o["colour"]})]
+    several = [r for r in refs if len(matches(r, scene)) > 1]
+    ref = rng.choice(several if several and rng.random() < 0.85 else refs)
+    return {"task": "pointing", "ref": ref, "all": rng.random() < 0.75}
+
+
+def ask(task, scene, rng, tries=12, choose=choose):
     """(question dict, wording, solution) for this task, or None where the scene has nothing to ask."""
     for _ in range(tries):
         q = choose(task, scene, rng)

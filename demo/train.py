@@ -7,8 +7,9 @@ The first teaches the vision tower through the helper heads, the second everythi
 process for each core, with one thread: on a busy machine threads that wait for each other at every matrix
 lose nearly all their time.  A step is 6 pictures of each process with 17 questions each.
 
-Every few minutes the checkpoint directory, state.json and curve.csv are written.  --resume goes on from the directory alone, wherever it was copied to; where
-build/demo-train.pt is still there, its f32 weights and helper heads are taken instead.
+Every few minutes the checkpoint directory, state.json and curve.csv are written.  --resume goes on from the
+directory alone, wherever it was copied to; where build/demo-train.pt is still there, its f32 weights and helper
+heads are taken instead.
 """
 
 import argparse
@@ -35,7 +36,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "model")
 STATE, CURVE = os.path.join(HERE, "state.json"), os.path.join(HERE, "curve.csv")
 FULL = os.path.join(HERE, "..", "build", "demo-train.pt")
-FIELDS = ["date", "minutes", "phase", "step", "pictures", "loss", "helper", "kind", "tens", "pixels", "about"] + list(CODES)
+FIELDS = ["date", "minutes", "phase", "step", "pictures", "loss", "helper", "kind", "tens", "pixels", "about",
+          *CODES]
 
 
 def arguments():
@@ -100,6 +102,7 @@ class Trainer:
         self.args, self.rank, self.ranks = args, dist.get_rank(), dist.get_world_size()
         self.encoder = Encoder(os.path.join(FOLDER, "tokenizer.json"))
         self.model = Model(*self.encoder.prefix())
+        self.prefixes = self.encoder.text_prefixes()
         self.heads = Heads(CONFIG["hidden_size"])
         self.state = {"step": 0, "pictures": 0, "minutes": 0.0, "seed": 1_000_000}
         if args.resume:
@@ -137,13 +140,15 @@ class Trainer:
         return min(1.0, (count + 1) / 30) * max(0.01, 0.5 + 0.5 * math.cos(math.pi * done))
 
     def backward(self, batch, tally):
-        patches, targets, buckets = batch
+        patches, targets, buckets, texts = batch
         with torch.autocast("cpu", dtype=torch.bfloat16):
             if self.args.phase == "vision":
                 picture, answers = self.model.vision(patches, torch.bfloat16), torch.zeros(())
             else:
                 hidden, middle, picture = self.model(patches, [b[0] for b in buckets])
-                answers = answer_loss(self.model, hidden, buckets, tally)
+                for ids, (branch, *_) in zip(self.prefixes, texts):
+                    hidden += self.model.without_picture(ids, [branch])
+                answers = answer_loss(self.model, hidden, list(buckets) + list(texts), tally)
         helper, seen = self.heads(picture, targets)
         if self.args.phase == "all":
             loss, seen["about"], seen["found"], seen["side"] = self.heads.referents(middle, buckets, picture, targets)
