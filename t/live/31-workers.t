@@ -17,7 +17,7 @@ my $PICTURE = 'demo/pictures/table-01.png';
 my @ASKED = (["How many objects are on the table?", '4'],
              ["Tell me the color of the first bowl from the left.", 'orange'],
              ["Do you see a red one?", 'yes'],
-             ["Would you say the red ball is to the right of the white bowl?", 'no']);
+             ["Is there a red bowl?", 'no']);
 
 # Five at once in five sessions, then ten in one.
 sub parallel {
