@@ -169,8 +169,14 @@ suites-asan:
 test-page: module tools | deps-page
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-page -n page page
 
-test-clients: module tools | deps-test
+test-clients: module tools build/venv-clients/done
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-clients -n clients clients
+
+build/venv-clients/done: t/clients/requirements.txt | deps-test
+	rm -rf $(@D)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	@cp $< $@
 
 fidelity: test-programs build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
