@@ -42,7 +42,7 @@ sub server {
                     http => "send_timeout ${SEND}s; " . ($conf{http} || ''),
                     engine => 'thinking off; weights f32; threads 1; '
                               . 'max_tokens ' . ($conf{max} || 6000) . '; '
-                              . "context 8k; timeout 60s; $conf{engine}")->start->ready;
+                              . "context 8k; timeout 280s; $conf{engine}")->start->ready;
 }
 
 
@@ -139,7 +139,7 @@ sub server {
 
 for my $workers (1, 4) {
     my $s = server(name => "slow$workers", workers => $workers,
-                   engine => 'slots 2; queue 8;');
+                   max => 4500, engine => 'slots 2; queue 8;');
     my $picture = $s->upload($PICTURE);
 
     # One that reads nothing is dropped; its neighbour does not notice.
@@ -151,7 +151,7 @@ for my $workers (1, 4) {
     my ($gap, $seconds) = watch($beside, sub { ($s->health->{queue}{running} || 0) < 2 });
 
     cmp_ok($seconds, '>', $SEND - 0.5, 'who reads nothing is dropped, not at once');
-    cmp_ok($seconds, '<', $SEND + 4, 'but after send_timeout');
+    cmp_ok($seconds, '<', $SEND + 8, 'but after send_timeout');
     cmp_ok($gap, '<', 1, "and its neighbour's tokens go on");
     ok($s->log_has(qr/timed out/), 'the log says so') if $workers == 1;
 
@@ -171,14 +171,14 @@ for my $workers (1, 4) {
         $lazy->read_some if IO::Select->new($lazy->{sock})->can_read(0);
     }
 
-    my $r = $lazy->end(120);
+    my $r = $lazy->end(280);
     my @events = events($r->{body});
     my ($name, $answer) = @{ pop @events };
 
     ok($r->{whole}, 'who reads slowly has everything in the end');
     is($name, 'answer', 'to the answer');
     ok($answer->{answer} eq join('', map { $_->[1]{text} } @events), 'whose pieces it had');
-    cmp_ok(length $answer->{answer}, '>', 800_000, 'all of them');
+    cmp_ok(length $answer->{answer}, '>', 600_000, 'all of them');
     cmp_ok(scalar @events, '<', $answer->{usage}{completion_tokens}, 'several in one');
 
     # One that leaves frees its slot.
@@ -222,8 +222,11 @@ for my $workers (1, 4) {
     ok($left, "$n that read nothing are dropped, or have their answer on the way");
 
     # An answer of 100 kB: as text, and as the chunk on the way, each twice as large
-    # at most, and once more where a buffer has grown.
-    cmp_ok($most - $before, '<', 1024 * $n, 'what they hold is bounded');
+    # at most, and once more where a buffer has grown.  AddressSanitizer keeps for a
+    # while what was freed.
+    my $each = $ENV{VLM_REPORTS} ? 4096 : 1024;
+
+    cmp_ok($most - $before, '<', $each * $n, 'what they hold is bounded');
     diag(sprintf 'worker: %d kB, with %d slow readers at most %d kB', $before, $n, $most);
 
     my $r = $s->chat('s', 'x', image => $picture, stream => JSON::PP::true);
@@ -269,7 +272,7 @@ for my $workers (1, 4) {
     my $start = time;
     ok($s->busy(0, 0), 'and is dropped');
     cmp_ok(time - $start, '>', $SEND - 1, 'not at once');
-    cmp_ok(time - $start, '<', $SEND + 4, 'but after send_timeout');
+    cmp_ok(time - $start, '<', $SEND + 8, 'but after send_timeout');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
