@@ -94,7 +94,7 @@ ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, an
     vlm_sampling_t   s;
 
     start = now_ms();
-    picture = vlm_picture_read(v, data, bytes, err);
+    picture = vlm_picture_read_salted(v, data, bytes, &salt, sizeof(salt), err);
     if (picture == NULL || (p = make_prompt(v, picture, question, salt, err)) == NULL) {
         return -1;
     }

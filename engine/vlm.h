@@ -134,20 +134,23 @@ typedef struct {
     uint32_t  width, height;           /* pixels as sent, orientation applied */
     uint32_t  resized_width, resized_height;       /* pixels that the model sees */
     uint32_t  tokens;                  /* of the prompt */
-    uint32_t  decode_us, resize_us;    /* that it took to read; resize: and cut into patches */
+    uint32_t  decode_us, resize_us;    /* that it took; 0 if the file was read before lately */
 } vlm_picture_info_t;
 
 /*
  * Decodes a picture (JPEG, PNG, GIF, BMP, WebP by its first bytes), turns it upright, lays alpha
  * over white, resizes it as the family's processor does and cuts it into patches.
  *
- *   data, bytes   a whole file; not kept
+ *   data, bytes   a whole file; not kept, but the patches are: see conf->features
  *   returns       freed with vlm_picture_free() or taken over by vlm_prompt_make(); or NULL:
  *                 VLM_EINPUT not a picture, VLM_ELIMIT more pixels than may be decoded
  *
  * any: takes milliseconds.
  */
 vlm_picture_t *vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err);
+/* The same for a prompt with a salt: a file that was read with another salt is read again. */
+vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes,
+                                       const void *salt, size_t salt_bytes, vlm_err_t *err);
 void vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info);
 void vlm_picture_free(vlm_picture_t *p);           /* NULL is fine */
 

@@ -34,6 +34,9 @@ typedef struct {
 int vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm_config_t *c,
                       uint32_t limit, vlm_err_t *err);
 
+/* A salt as it is compared. */
+void vlm_salt_hash(const void *salt, size_t bytes, uint8_t hash[32]);
+
 vlm_prompt_t *vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_t n,
                                  const char *tail, vlm_err_t *err);
 vlm_prompt_t *vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n,

@@ -400,10 +400,17 @@ vlm_prompt_ids(const vlm_prompt_t *p)
 void
 vlm_prompt_salt(vlm_prompt_t *p, const void *salt, size_t bytes)
 {
+    vlm_salt_hash(salt, bytes, p->salt);
+}
+
+
+void
+vlm_salt_hash(const void *salt, size_t bytes, uint8_t hash[32])
+{
     if (bytes == 0) {
-        memset(p->salt, 0, sizeof(p->salt));
+        memset(hash, 0, 32);
     } else {
-        vlm_sha256(salt, bytes, p->salt);
+        vlm_sha256(salt, bytes, hash);
     }
 }
 

@@ -149,6 +149,19 @@ vlm_picture_t *
 vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, uint64_t max_pixels,
                  const void *data, size_t bytes, vlm_err_t *err)
 {
+    uint8_t  sha256[32];
+
+    vlm_sha256(data, bytes, sha256);
+
+    return vlm_picture_make_hashed(pc, vc, max_pixels, data, bytes, sha256, err);
+}
+
+
+vlm_picture_t *
+vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
+                        uint64_t max_pixels, const void *data, size_t bytes,
+                        const uint8_t sha256[32], vlm_err_t *err)
+{
     vlm_header_t    h;
     vlm_picture_t  *p;
 
@@ -175,9 +188,30 @@ vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, ui
     }
 
     p->info.tokens = p->n_cells;
-    vlm_sha256(data, bytes, p->sha256);
+    memcpy(p->sha256, sha256, sizeof(p->sha256));
 
     return p;
+}
+
+
+vlm_picture_t *
+vlm_picture_share(vlm_picture_t *p)
+{
+    vlm_picture_t  *whole, *copy;
+
+    copy = malloc(sizeof(*copy));
+    if (copy == NULL) {
+        return NULL;
+    }
+
+    whole = p->whole != NULL ? p->whole : p;
+    atomic_fetch_add(&whole->shares, 1);
+
+    memcpy(copy, whole, sizeof(*copy));
+    copy->whole = whole;
+    atomic_init(&copy->shares, 0);
+
+    return copy;
 }
 
 
@@ -208,7 +242,21 @@ vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_
 void
 vlm_picture_free(vlm_picture_t *p)
 {
+    vlm_picture_t  *whole;
+
     if (p == NULL) {
+        return;
+    }
+
+    if (p->whole != NULL) {
+        whole = p->whole;
+        free(p);
+        p = whole;
+    }
+
+    /* The owner counts as none of its shares: what it leaves, the last of them takes along. */
+
+    if (atomic_fetch_sub(&p->shares, 1) != 0) {
         return;
     }
 

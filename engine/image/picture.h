@@ -11,6 +11,8 @@
 #ifndef VLM_PICTURE_H
 #define VLM_PICTURE_H
 
+#include <stdatomic.h>
+
 #include "image/header.h"
 #include "load/config.h"
 
@@ -24,6 +26,8 @@ struct vlm_picture_s {
     uint32_t           *border;        /* [n_windows + 1] first patch of each window; last is P */
     uint32_t           *cell;          /* [n_cells] row-major cell -> its place in window order */
     uint8_t             sha256[32];    /* of the file's bytes */
+    vlm_picture_t      *whole;         /* whose arrays these are, or NULL: its own */
+    atomic_uint         shares;        /* of an owner: how many have its arrays besides */
 };
 
 /*
@@ -37,5 +41,12 @@ uint8_t *vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t byte
 vlm_picture_t *vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
                                 uint64_t max_pixels, const void *data, size_t bytes,
                                 vlm_err_t *err);
+/* The same for a file whose hash is known. */
+vlm_picture_t *vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
+                                       uint64_t max_pixels, const void *data, size_t bytes,
+                                       const uint8_t sha256[32], vlm_err_t *err);
+
+/* Another picture with the same arrays, which live until the last of them is freed; or NULL. */
+vlm_picture_t *vlm_picture_share(vlm_picture_t *p);
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/sha256.h"
 #include "base/size.h"
 #include "base/threads.h"
 #include "ops/cuda.h"
@@ -30,6 +31,8 @@ static int place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const
 static void sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan);
 static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
 static int load_progress(void *data, uint32_t percent);
+static vlm_picture_t *make_picture(const vlm_t *v, const void *data, size_t bytes,
+                                   const uint8_t sha256[32], vlm_err_t *err);
 
 
 void
@@ -331,7 +334,7 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
     }
 
     v->tokenizer = vlm_tokenizer_open(conf->model, err);
-    if (v->tokenizer == NULL
+    if (v->tokenizer == NULL || vlm_known_open(&v->known, v->conf.features, err) != 0
         || vlm_template_open(&v->template, v->tokenizer, &v->config, v->conf.context - 1, err) != 0)
     {
         goto failed;
@@ -681,6 +684,7 @@ vlm_close(vlm_t *v)
         v->ops->close(v->device);
     }
 
+    vlm_known_close(&v->known);
     vlm_json_tokens_close(v->json);
     vlm_tokenizer_close(v->tokenizer);
 
@@ -738,9 +742,39 @@ vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s)
 vlm_picture_t *
 vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err)
 {
+    return vlm_picture_read_salted(v, data, bytes, NULL, 0, err);
+}
+
+
+vlm_picture_t *
+vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes, const void *salt,
+                        size_t salt_bytes, vlm_err_t *err)
+{
+    uint8_t         file[32], tenant[32];
+    vlm_known_t    *known = (vlm_known_t *) &v->known;     /* as in vlm_stat() */
     vlm_picture_t  *p;
 
-    p = vlm_picture_make(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data, bytes, err);
+    vlm_sha256(data, bytes, file);
+    vlm_salt_hash(salt, salt_bytes, tenant);
+
+    p = vlm_known_find(known, file, tenant);
+    if (p == NULL) {
+        p = make_picture(v, data, bytes, file, err);
+        p = p == NULL ? NULL : vlm_known_add(known, p, tenant);
+    }
+
+    return p;
+}
+
+
+static vlm_picture_t *
+make_picture(const vlm_t *v, const void *data, size_t bytes, const uint8_t sha256[32],
+             vlm_err_t *err)
+{
+    vlm_picture_t  *p;
+
+    p = vlm_picture_make_hashed(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data,
+                                bytes, sha256, err);
 
     /* A side is never less than one cell, so an extreme shape may end above the bound. */
 

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "image/known.h"
 #include "model/model.h"
 #include "run/adjust.h"
 #include "run/batch.h"
@@ -33,6 +34,7 @@ struct vlm_s {
     vlm_tokenizer_t  *tokenizer;
     vlm_template_t    template;
     vlm_json_tokens_t *json;
+    vlm_known_t       known;           /* pictures */
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto took what it took */
     int               remake;          /* the kept int8 form was damaged */
