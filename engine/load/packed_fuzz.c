@@ -1,0 +1,139 @@
+/*
+ * Fuzz target: a kept int8 form.  Its head is made to pass, so that what it says of matrices is
+ * looked at; whatever is accepted must lie in the file, to the last row.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "load/packed.h"
+
+#define HEAD     88                    /* magic, version, n, bytes, id, check: see packed.c */
+#define CHECK    56
+#define ENTRY    24
+#define N_MOST   64                    /* matrices, so that heads are short */
+
+int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static char           dir[] = "/dev/shm/vlm-packed-XXXXXX";
+static char           path[4096];
+static const uint8_t  id[VLM_PACKED_ID];
+
+
+static int
+begin(void)
+{
+    vlm_packed_t  p;
+
+    if (mkdtemp(dir) == NULL || vlm_packed_create(&p, dir, dir, id, 1, NULL) != 0) {
+        return -1;
+    }
+
+    strcpy(path, p.path);
+    vlm_packed_close(&p);
+
+    return 0;
+}
+
+
+/* A head for these bytes: of this version and source, of this length, and with its sum. */
+static void
+mend(uint8_t *file, uint64_t bytes)
+{
+    uint32_t      n, version = 1;
+    vlm_sha256_t  s;
+
+    memcpy(&n, file + 12, sizeof(n));
+    n %= N_MOST;
+
+    if (bytes < HEAD + (uint64_t) n * ENTRY) {
+        n = 0;
+    }
+
+    memset(file, 0, HEAD);
+    memcpy(file, "vlm-int8", 8);
+    memcpy(file + 8, &version, sizeof(version));
+    memcpy(file + 12, &n, sizeof(n));
+    memcpy(file + 16, &bytes, sizeof(bytes));
+
+    vlm_sha256_start(&s);
+    vlm_sha256_add(&s, file, HEAD);
+    vlm_sha256_add(&s, file + HEAD, (size_t) n * ENTRY);
+    vlm_sha256_end(&s, file + CHECK);
+}
+
+
+static void
+read_all(vlm_packed_t *p)
+{
+    uint32_t       m, i, n;
+    volatile int   sink = 0;
+    const float   *scale;
+    const int8_t  *rows;
+
+    for (m = 0; m < p->n; m++) {
+        vlm_packed_entry_t  e = p->entry[m];
+
+        if (vlm_packed_begin(p, e.N, e.K, NULL) != 0) {
+            __builtin_trap();
+        }
+
+        for (i = 0; i < e.N && i < 1000; i += 64) {
+            n = e.N - i < 64 ? e.N - i : 64;
+            vlm_packed_rows(p, i, n, &rows, &scale);
+
+            if ((const uint8_t *) (scale + n) > p->file.data + p->file.bytes) {
+                __builtin_trap();
+            }
+
+            sink += e.K > 0 ? rows[(size_t) n * e.K - 1] : 0;
+        }
+
+        if (vlm_packed_end(p, NULL) != 0) {
+            return;
+        }
+    }
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    FILE          *f;
+    uint8_t       *file;
+    vlm_packed_t   p;
+
+    if (path[0] == '\0' && begin() != 0) {
+        return 0;
+    }
+
+    file = malloc(bytes + 1);
+    if (file == NULL) {
+        return 0;
+    }
+
+    memcpy(file, data, bytes);
+
+    if (bytes >= HEAD && data[0] != 0) {
+        mend(file, bytes);
+    }
+
+    f = fopen(path, "wb");
+
+    if (f != NULL) {
+        (void) fwrite(file, 1, bytes, f);
+        (void) fclose(f);
+
+        if (vlm_packed_open(&p, dir, dir, id, NULL) == 0) {
+            read_all(&p);
+            vlm_packed_close(&p);
+        }
+    }
+
+    free(file);
+
+    return 0;
+}
