@@ -111,11 +111,11 @@ def a_stream_without_usage_has_none():
 
 @test
 def the_package_s_own_collector_of_a_stream():
-    with c.chat.completions.stream(model=MODEL, messages=ASK, max_tokens=12) as stream:
+    with c.chat.completions.stream(model=MODEL, messages=ASK, max_tokens=200) as stream:
         kinds = {event.type for event in stream}
         final = stream.get_final_completion()
     assert {'chunk', 'content.delta', 'content.done'} <= kinds, kinds
-    assert final.choices[0].message.content == said()
+    assert final.choices[0].message.content == said(max_tokens=200)
 
 
 @test
