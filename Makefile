@@ -227,7 +227,7 @@ build/nvcc/done: | deps-test
 test-cuda: checkpoints | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
 	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" cuda-programs
-	@UBSAN_OPTIONS=print_stacktrace=1 t/suite -o build/results-cuda -n cuda cuda
+	@UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=900 t/suite -o build/results-cuda -n cuda cuda
 
 cuda-programs: engine
 	@$(CUDA) -k tests emulated SAN="$(SAN)" OPT="$(OPT)"
