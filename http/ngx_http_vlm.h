@@ -24,6 +24,7 @@
 #include "ngx_http_vlm_store.h"
 #include "ngx_http_vlm_json.h"
 #include "ngx_http_vlm_budget.h"
+#include "ngx_http_vlm_metrics.h"
 
 
 typedef struct ngx_http_vlm_engine_s  ngx_http_vlm_engine_t;
@@ -41,73 +42,6 @@ typedef enum {
     NGX_HTTP_VLM_STALLED,                      /* no tick for "stall" */
     NGX_HTTP_VLM_BUSY                          /* told only: see _health.c */
 } ngx_http_vlm_state_e;
-
-
-/* why a request had no answer; names are in _metrics.c, in this order */
-
-typedef enum {
-    NGX_HTTP_VLM_NOT_REFUSED = 0,
-    NGX_HTTP_VLM_QUEUE_FULL,
-    NGX_HTTP_VLM_QUEUE_TIMEOUT,
-    NGX_HTTP_VLM_TIMEOUT,                      /* its answer took too long */
-    NGX_HTTP_VLM_UNAVAILABLE,                  /* no model, or no longer */
-    NGX_HTTP_VLM_LIMIT,                        /* more than there is room for */
-    NGX_HTTP_VLM_INPUT,
-    NGX_HTTP_VLM_SERVER,                       /* the store, memory */
-    NGX_HTTP_VLM_REFUSALS
-} ngx_http_vlm_refusal_e;
-
-
-/* where a request was when its client left */
-
-typedef enum {
-    NGX_HTTP_VLM_STAGE_BODY = 0,
-    NGX_HTTP_VLM_STAGE_PREPARE,
-    NGX_HTTP_VLM_STAGE_QUEUE,
-    NGX_HTTP_VLM_STAGE_PROMPT,                 /* picture and prompt are read */
-    NGX_HTTP_VLM_STAGE_DECODE,
-    NGX_HTTP_VLM_STAGE_STORE,
-    NGX_HTTP_VLM_STAGES
-} ngx_http_vlm_stage_e;
-
-
-/* times that are counted, and the bounds of their buckets: _metrics.c */
-
-typedef enum {
-    NGX_HTTP_VLM_TIME_QUEUE = 0,
-    NGX_HTTP_VLM_TIME_FIRST,
-    NGX_HTTP_VLM_TIME_TOKEN,
-    NGX_HTTP_VLM_TIME_REQUEST,
-    NGX_HTTP_VLM_TIME_PREPARE,
-    NGX_HTTP_VLM_TIME_VISION,
-    NGX_HTTP_VLM_TIME_PREFILL,
-    NGX_HTTP_VLM_TIME_DECODE,
-    NGX_HTTP_VLM_TIMES
-} ngx_http_vlm_time_e;
-
-
-#define NGX_HTTP_VLM_BUCKETS  17               /* the last has no bound */
-
-typedef struct {
-    ngx_atomic_t                  n[NGX_HTTP_VLM_BUCKETS];
-    ngx_atomic_t                  ms;          /* in all */
-} ngx_http_vlm_times_t;
-
-
-typedef struct {
-    ngx_atomic_t                  answered[VLM_FINISH_CANCELLED + 1];
-    ngx_atomic_t                  refused[NGX_HTTP_VLM_REFUSALS];
-    ngx_atomic_t                  cancelled[NGX_HTTP_VLM_STAGES];
-    ngx_http_vlm_times_t          times[NGX_HTTP_VLM_TIMES];
-    ngx_atomic_t                  prompt_tokens;
-    ngx_atomic_t                  completion_tokens;
-    ngx_atomic_t                  pictures;
-    ngx_atomic_t                  picture_tokens;
-    ngx_atomic_t                  service;     /* ms of a request in its slot,
-                                                  the running mean */
-    ngx_atomic_t                  restarts;    /* workers that died */
-    ngx_atomic_t                  load;        /* ms, the last */
-} ngx_http_vlm_metrics_t;
 
 
 typedef struct {
@@ -454,6 +388,7 @@ struct ngx_http_vlm_ctx_s {
     ngx_str_t                     session;
     ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
     ngx_msec_t                    t_text;      /* of its last token */
+    ngx_uint_t                    t_asked;     /* the last job was an aside */
     ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
 
     /* of the filter: an error page of nginx's own becomes JSON */
@@ -685,6 +620,12 @@ ngx_int_t ngx_http_vlm_thread_always(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     const ngx_http_vlm_dialect_t *dialect);
+
+/* of a request whose body has been read; NGX_OK: nothing is left to do,
+   NGX_BUSY: there is no place in line, else an error to finalize with */
+
+ngx_int_t ngx_http_vlm_ask_read(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
 
 /* thread: the body to the dialect's fields, or ctx->status and ctx->err */
 

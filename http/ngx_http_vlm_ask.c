@@ -8,6 +8,8 @@
 #include "ngx_http_vlm.h"
 
 
+static ngx_int_t ngx_http_vlm_ask_admit(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
 static void ngx_http_vlm_ask_body(ngx_http_request_t *r);
 static void ngx_http_vlm_ask_json(ngx_http_vlm_ctx_t *ctx);
 
@@ -16,9 +18,7 @@ ngx_int_t
 ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     const ngx_http_vlm_dialect_t *dialect)
 {
-    ngx_int_t            rc;
-    ngx_time_t          *tp;
-    ngx_http_vlm_ctx_t  *ctx;
+    ngx_int_t  rc;
 
     if (eng->failed || eng->store == NULL) {
         ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_UNAVAILABLE,
@@ -34,10 +34,44 @@ ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
                                        "Model not initialized");
     }
 
+    rc = ngx_http_vlm_ask_admit(r, eng, dialect);
+
+    if (rc != NGX_OK) {
+        return rc == NGX_BUSY ? ngx_http_vlm_queue_full(r, eng) : rc;
+    }
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_ask_body);
+}
+
+
+ngx_int_t
+ngx_http_vlm_ask_read(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_vlm_ask_admit(r, eng, dialect);
+
+    if (rc == NGX_OK) {
+        ngx_http_vlm_ask_body(r);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    ngx_int_t            rc;
+    ngx_time_t          *tp;
+    ngx_http_vlm_ctx_t  *ctx;
+
     ctx = ngx_http_vlm_queue_admit(r, eng, &rc);
 
     if (ctx == NULL) {
-        return rc == NGX_BUSY ? ngx_http_vlm_queue_full(r, eng) : rc;
+        return rc;
     }
 
     ctx->dialect = dialect;
@@ -46,7 +80,7 @@ ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ctx->chat.asked = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
 
-    return ngx_http_vlm_body_read(r, ngx_http_vlm_ask_body);
+    return NGX_OK;
 }
 
 

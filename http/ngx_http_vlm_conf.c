@@ -77,6 +77,7 @@ static char  ngx_http_vlm_location_text[] =
     "proxy_set_header Host vlm;\n"
     "proxy_set_header X-Vlm-Id $request_id;\n"
     "proxy_hide_header X-Vlm-Usage;\n"
+    "proxy_pass_header X-Accel-Buffering;\n"
     "}";
 
 

@@ -205,9 +205,17 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
     u = &ctx->usage;
 
-    if (u->prompt_tokens == 0) {
+    if (u->completion_tokens == 0) {
         u->first_ms = e->usage.first_ms;
+
+    } else if (ctx->t_first != 0 && ctx->t_asked) {
+
+        /* what was asked aside came before the first token of the answer */
+
+        u->first_ms = (uint32_t) (ctx->t_first - ctx->t_started);
     }
+
+    ctx->t_asked = ctx->asking;
 
     u->prompt_tokens += e->usage.prompt_tokens;
     u->cached_tokens += e->usage.cached_tokens;

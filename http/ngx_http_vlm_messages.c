@@ -443,15 +443,18 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
                                              &ctx->err);
 
             ngx_http_vlm_budget_give(&ctx->engine->budget, bytes);
-        }
 
-        if (part->picture == NULL) {
-            return ngx_http_vlm_messages_refused(m, "unsupported_image_format",
-                                                 "image_too_large");
+            if (part->picture == NULL) {
+                return ngx_http_vlm_messages_refused(m,
+                                                     "unsupported_image_format",
+                                                     "image_too_large");
+            }
+
+            vlm_picture_info(part->picture, &info);
+            ngx_http_vlm_metrics_picture(ctx->engine, &info);
         }
 
         vlm_picture_info(part->picture, &info);
-        ngx_http_vlm_metrics_picture(m->ctx->engine, &info);
         n_tokens += info.tokens;
     }
 

@@ -539,7 +539,7 @@ ngx_int_t
 ngx_http_vlm_ollama_fixed_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
-    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_IMPLEMENTED,
+    return ngx_http_vlm_send_error(r, NGX_HTTP_FORBIDDEN,
                                    "The model of this server is named in its "
                                    "configuration: it cannot be pulled, "
                                    "pushed, created, copied or deleted");

@@ -15,9 +15,9 @@
 #define NGX_HTTP_VLM_TITLE_JSON     4096   /* bytes, of an answer */
 
 
-static ngx_int_t ngx_http_vlm_title_words(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_title_body(ngx_http_request_t *r);
+static void ngx_http_vlm_title_words(ngx_http_request_t *r,
+    ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_title_run(void *data);
 static void ngx_http_vlm_title_done(ngx_http_request_t *r, void *data);
 static void ngx_http_vlm_title_cleanup(void *data);
@@ -49,23 +49,14 @@ ngx_int_t
 ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
+    ngx_http_vlm_ctx_t       *ctx;
     ngx_http_vlm_shm_t       *shm;
     ngx_http_vlm_loc_conf_t  *lcf;
 
-    if (eng->here && !eng->released) {
-
-        if (eng->loaded && eng->store
-            && eng->waiting == 0 && eng->running < eng->conf.slots)
-        {
-            return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_title_dialect);
-        }
-
-        return ngx_http_vlm_title_words(r, eng);
-    }
-
     shm = eng->shm;
 
-    if (shm->state == NGX_HTTP_VLM_READY
+    if (!(eng->here && !eng->released)
+        && shm->state == NGX_HTTP_VLM_READY
         && shm->waiting == 0 && shm->running < eng->conf.slots)
     {
         lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
@@ -73,44 +64,64 @@ ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         return lcf->hop(r);
     }
 
-    return ngx_http_vlm_title_words(r, eng);
-}
-
-
-/* without the model: past the line, in any worker */
-
-static ngx_int_t
-ngx_http_vlm_title_words(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
-{
-    ngx_pool_cleanup_t  *cln;
-    ngx_http_vlm_ctx_t  *ctx;
-
     ctx = ngx_http_vlm_ctx(r);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, 0);
-    if (cln == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    cln->handler = ngx_http_vlm_title_cleanup;
-    cln->data = ctx;
-
     ctx->engine = eng;
-    ctx->dialect = &ngx_http_vlm_title_dialect;
 
     return ngx_http_vlm_body_read(r, ngx_http_vlm_title_body);
 }
 
 
+/* a body may be long on its way: whether a slot is free is asked after it */
+
 static void
 ngx_http_vlm_title_body(ngx_http_request_t *r)
 {
-    ngx_http_vlm_ctx_t  *ctx;
+    ngx_int_t               rc;
+    ngx_http_vlm_ctx_t     *ctx;
+    ngx_http_vlm_engine_t  *eng;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+    eng = ctx->engine;
+
+    if (eng->here && !eng->released && eng->loaded && eng->store
+        && eng->waiting == 0 && eng->running < eng->conf.slots)
+    {
+        rc = ngx_http_vlm_ask_read(r, eng, &ngx_http_vlm_title_dialect);
+
+        if (rc != NGX_OK && rc != NGX_BUSY) {
+            ngx_http_finalize_request(r, rc);
+        }
+
+        if (rc != NGX_BUSY) {
+            return;
+        }
+    }
+
+    ngx_http_vlm_title_words(r, ctx);
+}
+
+
+/* without the model: past the line, in any worker */
+
+static void
+ngx_http_vlm_title_words(ngx_http_request_t *r, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    cln->handler = ngx_http_vlm_title_cleanup;
+    cln->data = ctx;
+
+    ctx->dialect = &ngx_http_vlm_title_dialect;
 
     if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK
         || ngx_http_vlm_thread(r, ctx->engine, ngx_http_vlm_title_run,
@@ -203,9 +214,16 @@ ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+/* what did not come to its end is no title */
+
 static ngx_int_t
 ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
 {
+    if (ctx->finish != VLM_FINISH_STOP) {
+        ngx_str_set(&ctx->answer, "");
+        return NGX_OK;
+    }
+
     ngx_http_vlm_aside_said(ctx, &ctx->answer);
 
     return NGX_OK;

@@ -434,9 +434,9 @@ invalid_request_error|-|-
 
 === TEST 21: a stop string ends the text before it
 --- request eval
-[main::chat_with(), main::chat_with(stop => ' the'), main::chat_with(stop => ['zzz', ' the']), main::chat_with(stop => ' the', stream => main::yes(), stream_options => { include_usage => main::yes() }), main::text_of(stop => '[')]
+[main::chat_with(), main::chat_with(stop => ' pic'), main::chat_with(stop => ['zzz', ' pic']), main::chat_with(stop => ' pic', stream => main::yes(), stream_options => { include_usage => main::yes() }), main::text_of(stop => 'a')]
 --- response_body_filters eval
-sub { my $text = shift; $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $uncut; if (!defined $uncut) { $uncut = $text; return $uncut =~ /. the/ ? "said\n" : $uncut } my ($cut) = $uncut =~ /^(.*?) the/; $text =~ /^\|stop\|/ ? "none\n" : $text =~ /^\Q$cut\E\|stop\|/ ? "cut\n" : "$cut, not $text" }
+sub { my $text = shift; $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $uncut; if (!defined $uncut) { $uncut = $text; return $uncut =~ /. pic/ ? "said\n" : $uncut } my ($cut) = $uncut =~ /^(.*?) pic/; $text =~ /^\|stop\|/ ? "none\n" : $text =~ /^\Q$cut\E\|stop\|/ ? "cut\n" : "$cut, not $text" }
 --- response_body eval
 ["said\n", "cut\n", "cut\n", "cut\n", "none\n"]
 --- error_code eval

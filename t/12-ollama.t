@@ -1,9 +1,18 @@
 # Ollama's interface: what its clients send and what they read.
 
+use lib 't/lib';
 use JSON::PP ();
+use Script;
 use Test::Nginx::Socket;
 
+$ENV{TEST_NGINX_SCRIPT} = Script::model('ollama', ponder => ['Who', ' knows'], '' => ['Hello']);
+
 require './t/lib/vlm.pl';
+
+our $Http;
+our $Thinking = $Http;
+$Thinking =~ s/TEST_NGINX_MODEL/TEST_NGINX_SCRIPT/;
+$Thinking =~ s/thinking off/thinking on/;
 
 add_block_preprocessor(\&defaults);
 log_level('info');
@@ -233,7 +242,7 @@ sub { our @all; push @all, main::whole(shift); @all % 2 ? "first\n" : $all[-1] e
 --- response_body_filters eval
 \&main::whole
 --- response_body_like eval
-[qr/^Hello.*\|(?:stop|length)\|/s, qr/^Hell\|stop\|/]
+[qr/^.*o.*\|(?:stop|length)\|/s, qr/^[^o|]+\|stop\|/]
 --- error_code eval
 [200, 200]
 
@@ -289,10 +298,10 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 === TEST 19: a model that thinks does so unless it is told
 --- http_config eval
-(my $text = $::Http) =~ s/thinking off/thinking on/; $text
+$main::Thinking
 --- request eval
-[main::chat_with('hi'), main::chat_with('hi', think => JSON::PP::true), main::chat_with('hi', think => JSON::PP::false), main::generate('hi'), main::generate('hi', think => JSON::PP::false),
- main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'hi' }]), main::generate('hi', format => 'json'), main::ask('show', model => 'demo')]
+[main::chat_with('ponder'), main::chat_with('ponder', think => JSON::PP::true), main::chat_with('hi', think => JSON::PP::false), main::generate('ponder'), main::generate('hi', think => JSON::PP::false),
+ main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'ponder' }]), main::generate('hi', format => 'json'), main::ask('show', model => 'demo')]
 --- error_code eval
 [(200) x 8]
 --- response_body_like eval
@@ -390,7 +399,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 --- request eval
 [(map { main::ask($_, model => 'demo') } qw(pull push create copy embed embeddings blobs/sha256:abc)), "DELETE /api/delete\n{\"model\":\"demo\"}"]
 --- error_code eval
-[(501) x 8]
+[(403) x 4, (501) x 2, 403, 403]
 --- response_body_like eval
 [(qr/^\{"error":"The model of this server is named in its configuration/) x 4, (qr/makes no embeddings/) x 2, (qr/is named in its configuration/) x 2]
 

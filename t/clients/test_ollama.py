@@ -193,13 +193,13 @@ def load_and_unload():
 
 @test
 def what_this_server_does_not_do():
-    fails(501, 'configuration', lambda: c.pull(MODEL))
-    fails(501, 'configuration', lambda: list(c.pull(MODEL, stream=True)))
-    fails(501, 'configuration', lambda: c.push(MODEL))
-    fails(501, 'configuration', lambda: c.create('other', from_=MODEL))
-    fails(501, 'configuration', lambda: c.create_blob(SMALL))
-    fails(501, 'configuration', lambda: c.copy(MODEL, 'other'))
-    fails(501, 'configuration', lambda: c.delete(MODEL))
+    fails(403, 'configuration', lambda: c.pull(MODEL))
+    fails(403, 'configuration', lambda: list(c.pull(MODEL, stream=True)))
+    fails(403, 'configuration', lambda: c.push(MODEL))
+    fails(403, 'configuration', lambda: c.create('other', from_=MODEL))
+    fails(403, 'configuration', lambda: c.create_blob(SMALL))
+    fails(403, 'configuration', lambda: c.copy(MODEL, 'other'))
+    fails(403, 'configuration', lambda: c.delete(MODEL))
     fails(501, 'embeddings', lambda: c.embed(MODEL, 'hi'))
     fails(501, 'embeddings', lambda: c.embeddings(MODEL, 'hi'))
 

@@ -8,6 +8,7 @@ use lib 't/lib';
 use JSON::PP ();
 use Script;
 use Test::More;
+use IO::Socket::INET;
 use Time::HiRes qw(sleep time);
 use VLM;
 
@@ -22,7 +23,7 @@ sub step {
 
 # A step takes some tenths of a second, an answer with "occupied" in its question
 # as long as it may.
-$Script::MLP = 8192;
+$Script::MLP = 16384;
 
 my $model = Script::model('turns',
     errand => [JSON::PP->new->encode([map { step($_, "a long step $_") } 1 .. 3])],
@@ -101,7 +102,7 @@ for my $slots (1, 2) {
 # before that.
 {
     my $s = VLM->new(name => 'between', model => $model,
-                     engine => "$engine slots 1; timeout 3s;")->start->ready;
+                     engine => "$engine slots 1; timeout 2s;")->start->ready;
     my $picture = $s->upload($PICTURE);
     my $pipeline = begin_pipeline($s, 'p', $picture);
 
@@ -145,8 +146,32 @@ for my $slots (1, 2) {
     $_->leave for $running, $waiting;
     ok($s->busy(0, 0), 'all have left');
 
-    # Of either worker's: this model says something, whatever it is.
-    isnt(title($s), 'Where is the', 'the model is asked if it is free') for 1 .. 4;
+    # It goes on until its tokens are used up, so that is no title.
+    is(title($s), 'Where is the', 'what is cut is no title') for 1 .. 4;
+
+    # Whether a slot is free is asked when the body is there.
+    my @late = map { late_title($s) } 1 .. 4;
+
+    $running = $s->begin_chat('a', 'count', image => $picture);
+    ok($s->busy(1, 0), 'the slot is taken');
+    $waiting = $s->begin_chat('b', 'count', image => $picture);
+    ok($s->busy(1, 1), 'the line is full');
+
+    like($_->(), qr/^HTTP\/1\.1 200 .*\{"title":"Where is the"\}/s,
+         'a title whose body was late is not refused') for @late;
+
+    $_->leave for $running, $waiting;
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+{
+    my $s = VLM->new(name => 'named', model => $model, workers => 2,
+                     engine => $engine)->start->ready;
+
+    # Of either worker's.
+    is(title($s), 'A title', 'the model is asked if it is free') for 1 .. 4;
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -213,4 +238,25 @@ sub title {
     return "$r->{code}" if $r->{code} ne '200';
     return 'late' if time - $start > 10;
     return $r->{json}{title};
+}
+
+
+# Sends the header; the rest, and the answer, when it is called.
+sub late_title {
+    my ($s) = @_;
+
+    my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $s->port)
+        or die "connect: $!";
+    my $body = '{"message":"Where is the mug?"}';
+
+    print $c "POST /api/generate-title HTTP/1.1\r\nHost: x\r\nConnection: close\r\n",
+             'Content-Length: ', length($body), "\r\n\r\n";
+    $c->flush;
+
+    return sub {
+        print $c $body;
+        $c->flush;
+        local $/;
+        return scalar <$c>;
+    };
 }
