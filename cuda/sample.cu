@@ -11,7 +11,7 @@
 
 #include "device.h"
 
-#define THREADS  1024
+#define THREADS  512
 #define WARPS    (THREADS / VLM_WARP)
 #define DIGITS   256
 #define ONE      8796093022208.0f      /* 2^43; 2^20 of them fit into 64 bits */
@@ -422,7 +422,7 @@ draw(shared_t *sh, const ids_t &ids, const vlm_pick_t &pick, sum_t all)
 }
 
 
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 1)
 sample(args_t a)
 {
     float        max;
