@@ -60,6 +60,9 @@ typedef struct {
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
 
+    ngx_atomic_t                  works[NGX_HTTP_VLM_WORKS];
+    ngx_http_vlm_suspect_t        suspects[NGX_HTTP_VLM_SUSPECTS];
+
     ngx_atomic_t                  http_used;   /* of http_memory, by the */
     ngx_atomic_t                  http_peak;   /* designated worker */
     ngx_atomic_t                  http_waits;
@@ -390,6 +393,9 @@ struct ngx_http_vlm_ctx_s {
     ngx_msec_t                    t_text;      /* of its last token */
     ngx_uint_t                    t_asked;     /* the last job was an aside */
     ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
+    uint64_t                      hash;        /* of the body, by a thread */
+    ngx_uint_t                    refusal;     /* known to a thread, or 0 */
+    ngx_uint_t                    works;       /* its place in the zone's */
 
     /* of the filter: an error page of nginx's own becomes JSON */
     ngx_str_t                     page;
@@ -880,6 +886,16 @@ void ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
 /* s, for Retry-After: how long the line that stands now will take */
 
 ngx_uint_t ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_poison.c: requests that kill workers ------------------ */
+
+uint64_t ngx_http_vlm_poison_hash(const u_char *data, size_t len);
+ngx_uint_t ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng,
+    uint64_t hash);
+void ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);     /* safe twice */
+void ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng);
 
 
 /* ---- ngx_http_vlm_status.c: vlm_status, for Prometheus and as JSON ------ */

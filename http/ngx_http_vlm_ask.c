@@ -144,6 +144,19 @@ ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
+    ctx->hash = ngx_http_vlm_poison_hash(ctx->body.data, ctx->body.len);
+
+    if (ngx_http_vlm_poison_known(ctx->engine, ctx->hash)) {
+        ctx->refusal = NGX_HTTP_VLM_POISON;
+        ctx->code = "request_not_repeated";
+
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "The model's worker died twice while it "
+                                     "worked on this request: it is not tried "
+                                     "again within the hour");
+        return;
+    }
+
     bytes = ngx_http_vlm_budget_body(ctx->body.len);
 
     if (ngx_http_vlm_ask_memory(ctx, bytes, "The request") != NGX_OK) {

@@ -33,7 +33,8 @@ const char *const  ngx_http_vlm_refusal_names[] = {
     "unavailable",
     "limit",
     "input",
-    "server"
+    "server",
+    "poison"
 };
 
 
@@ -245,6 +246,10 @@ ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
 static ngx_http_vlm_refusal_e
 ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
 {
+    if (ctx->refusal) {
+        return ctx->refusal;
+    }
+
     switch (status) {
 
     case NGX_HTTP_TOO_MANY_REQUESTS:

@@ -27,6 +27,7 @@ typedef enum {
     NGX_HTTP_VLM_LIMIT,                        /* more than there is room for */
     NGX_HTTP_VLM_INPUT,
     NGX_HTTP_VLM_SERVER,                       /* the store, memory */
+    NGX_HTTP_VLM_POISON,                       /* see _poison.c */
     NGX_HTTP_VLM_REFUSALS
 } ngx_http_vlm_refusal_e;
 
@@ -57,6 +58,18 @@ typedef enum {
     NGX_HTTP_VLM_TIME_DECODE,
     NGX_HTTP_VLM_TIMES
 } ngx_http_vlm_time_e;
+
+
+/* requests that were there when a worker died: see _poison.c */
+
+#define NGX_HTTP_VLM_WORKS     64              /* that are in the works */
+#define NGX_HTTP_VLM_SUSPECTS  64
+
+typedef struct {
+    ngx_atomic_t                  hash;        /* of a body; 0: nobody */
+    ngx_atomic_t                  deaths;
+    ngx_atomic_t                  when;        /* the last, ngx_current_msec */
+} ngx_http_vlm_suspect_t;
 
 
 #define NGX_HTTP_VLM_BUCKETS  17               /* the last has no bound */

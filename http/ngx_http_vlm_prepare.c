@@ -213,6 +213,8 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
         ctx->in_prompts = 1;
         eng->n_prompts++;
 
+        ngx_http_vlm_poison_begin(ctx);
+
         if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_prompt,
                                        ngx_http_vlm_prepare_prompted)
             != NGX_OK)

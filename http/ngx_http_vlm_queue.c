@@ -391,6 +391,7 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
         eng->n_prompts--;
     }
 
+    ngx_http_vlm_poison_end(ctx);
     ngx_http_vlm_chain_leave(ctx);
     ngx_http_vlm_prepare_free(ctx);
 

@@ -1,0 +1,69 @@
+# A request that was in the works at two deaths of the worker is not run a third
+# time; one that was answered in between is nobody's murderer.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Test::More;
+use VLM;
+
+my $s = VLM->new(VLM::slow(name => 'poison', workers => 2,
+                           engine => 'slots 2; queue 8 timeout=60s;',
+                           server => 'location = /metrics { vlm_status live; }'));
+
+$s->start->ready;
+
+# Another one takes over, and has the model.
+sub dies {
+    my $pid = $s->designated;
+
+    kill 'KILL', $pid;
+
+    my $next = VLM::wait_for(20, sub {
+        my $new = $s->designated;
+        return $new && $new != $pid;
+    });
+
+    $s->ready;
+
+    return $next;
+}
+
+sub ask {
+    my ($text, $tokens) = @_;
+
+    return $s->begin('POST', '/v1/chat/completions',
+                     { max_tokens => $tokens, messages => [{ role => 'user', content => $text }] });
+}
+
+my @asked = (['poison', 3500], ['innocent', 120]);
+
+for my $round (1, 2) {
+    my @r = map { ask(@$_) } @asked;
+
+    ok($s->busy(2, 0), "round $round: two run");
+    ok(dies(), 'their worker dies, another takes the model');
+
+    my @answers = $s->end_all(10, @r);
+    is(scalar(grep { $_->{code} =~ /^(?:0|503)$/ } @answers), 2, 'both are told, or cut');
+
+    is(ask(@{ $asked[1] })->end->{code}, 200, 'the innocent one is answered');
+}
+
+my $r = ask(@{ $asked[0] })->end;
+
+is($r->{code}, 400, 'the other one is not run a third time');
+like($r->{json}{error}{message}, qr/died twice while it worked on this request/, 'and is told why');
+is($r->{json}{error}{code}, 'request_not_repeated', 'with a code');
+like($s->get('/metrics')->{body}, qr/^vlm_requests_rejected_total\{reason="poison"\} 1$/m,
+     'which is counted');
+
+$r = ask('another', 20)->end;
+is($r->{code}, 200, 'others are answered');
+is(ask(@{ $asked[1] })->end->{code}, 200, 'the innocent one, too');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log(undef, qr/exited on signal 9/);
+
+done_testing();
