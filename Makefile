@@ -12,7 +12,7 @@
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make soak        more load than is served, with reloads and kills; SECONDS= (600)
-# make install     the module, below DESTDIR
+# make install     the module and the page, below DESTDIR
 # make deps        what is missing from Debian; installed when we are root
 #
 # The module is built against Debian's nginx-dev, in a copy of its tree: it is written into.
@@ -256,10 +256,12 @@ build/fuzz/http/%_fuzz: http/%_fuzz.c $(HTTP_PLAIN)
 # ---- the rest -----------------------------------------------------------------------------------
 
 install: module
-	install -d $(DESTDIR)$(MODULES_DIR) $(DESTDIR)/usr/share/doc/nginx-vlm/conf
+	install -d $(DESTDIR)$(MODULES_DIR) $(DESTDIR)/usr/share/doc/nginx-vlm/conf \
+	    $(DESTDIR)/usr/share/nginx-vlm/html
 	install -m 644 build/ngx_http_vlm_module.so $(DESTDIR)$(MODULES_DIR)/
 	test ! -e build/libvlm_cuda.so || install -m 644 build/libvlm_cuda.so $(DESTDIR)$(MODULES_DIR)/
 	install -m 644 $(wildcard conf/*.conf) $(DESTDIR)/usr/share/doc/nginx-vlm/conf/
+	install -m 644 $(wildcard html/*) $(DESTDIR)/usr/share/nginx-vlm/html/
 	@echo
 	@echo 'Put this line first into nginx.conf; the rest is shown in conf/minimal.conf:'
 	@echo

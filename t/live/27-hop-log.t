@@ -36,6 +36,7 @@ while (keys %workers < 3 && $n < 300) {
     my $r = chat('be brief', stream => 1);
 
     $workers{$r->{worker}}++;
+    is($r->{headers}{'x-accel-buffering'}, 'no', 'a proxy in front is told not to gather it');
     check($r, qr/q=\d+\.\d{3} t=\d+\.\d{3} p=\d+ c=3 f=stop s=s$n\./, 'a stream');
 
     check(chat('be brief'), qr/q=\d+\.\d{3} t=\d+\.\d{3} p=\d+ c=3 f=stop s=s$n\./, 'an answer');

@@ -71,7 +71,10 @@ def first_colours(image, n):
 def page_sum():
     total = hashlib.sha256()
 
-    for path in sorted(glob.glob(os.path.join(ROOT, 'html', '*'))):
+    # The page, and who answers in the pictures.
+    for path in sorted(glob.glob(os.path.join(ROOT, 'html', '*')) +
+                       glob.glob(os.path.join(ROOT, 'demo', 'model', '*.safetensors')) +
+                       glob.glob(os.path.join(ROOT, 'demo', 'pictures', '*'))):
         with open(path, 'rb') as file:
             total.update(file.read())
 
@@ -167,7 +170,7 @@ def the_pictures_in_the_docs_are_of_this_page(house):
             file.write(page_sum() + '\n')
 
     with open(SUM) as file:
-        same(file.read().strip(), page_sum(), 'sum of html/ (t/page/run -p makes them anew)')
+        same(file.read().strip(), page_sum(), 'sum of the page, the model and its pictures (t/page/run -p makes them anew)')
 
     there = glob.glob(os.path.join(DOCS, '*.png'))
 
