@@ -48,7 +48,7 @@ static const ngx_http_vlm_ollama_option_t  ngx_http_vlm_ollama_numbers[] = {
     { "presence_penalty", -2, 2, "-2 to 2", 0 },
     { "top_k", -1, 2147483647, "-1 to 2147483647", 1 },
     { "seed", -NGX_HTTP_VLM_OLLAMA_FAR, NGX_HTTP_VLM_OLLAMA_FAR,
-      "64 bits", 1 },
+      "-9.2e18 to 9.2e18", 1 },
     { "num_predict", -2, 2147483647, "-2 to 2147483647", 1 },
     { "num_ctx", 0, 2147483647, "0 to 2147483647", 1 }
 };

@@ -64,16 +64,16 @@ static const ngx_http_vlm_openai_field_t  ngx_http_vlm_openai_both[] = {
     { "repetition_penalty", NGX_HTTP_VLM_REPETITION, 0.1, 10, 0,
       "a number from 0.1 to 10" },
     { "seed", NGX_HTTP_VLM_SEED, -9.2e18, 9.2e18, 1,
-      "a whole number of 64 bits" },
+      "a whole number from -9.2e18 to 9.2e18" },
     { "max_tokens", NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647, 1,
-      "a whole number from 1 on" },
+      "a whole number from 1 to 2147483647" },
     { NULL, 0, 0, 0, 0, NULL }
 };
 
 
 static const ngx_http_vlm_openai_field_t  ngx_http_vlm_openai_of_chat[] = {
     { "max_completion_tokens", NGX_HTTP_VLM_MAX_COMPLETION, 1, 2147483647, 1,
-      "a whole number from 1 on" },
+      "a whole number from 1 to 2147483647" },
     { "top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS, 1,
       "a whole number from 0 to 20" },
     { NULL, 0, 0, 0, 0, NULL }
