@@ -113,7 +113,11 @@ typedef struct vlm_job_s      vlm_job_t;
  */
 vlm_t *vlm_open(const vlm_conf_t *conf, vlm_err_t *err);
 
-/* engine: device, arenas, weights.  Asks stop() between tensors; progress is in vlm_stat(). */
+/*
+ * engine: device, arenas, weights.  Asks stop() between tensors; progress is in vlm_stat().  If it
+ * fails and the state there is VLM_LOST, the device was lost on the way: another process may
+ * succeed.
+ */
 int vlm_load(vlm_t *v, vlm_err_t *err);
 
 /*

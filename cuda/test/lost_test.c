@@ -21,6 +21,7 @@
 #include "run/fixture.h"
 
 #define TOKENS_WANTED  3
+#define OPENING        6               /* calls that open a device: version to stream */
 
 static vlm_emu_set_fn    *set;
 static vlm_emu_count_fn  *count;
@@ -141,6 +142,18 @@ check_released(int code)
 }
 
 
+/* A load that failed once its device was open says whether another process may succeed. */
+static void
+check_lost(const vlm_t *v, int code, uint64_t call)
+{
+    vlm_stat_t  stat;
+
+    vlm_stat(v, &stat);
+    assert_int_equal(stat.state,
+                     call > OPENING && !is_refused(code) ? VLM_LOST : VLM_LOADING);
+}
+
+
 static void
 a_load_that_fails_says_why_and_leaves_nothing(void **state)
 {
@@ -171,6 +184,7 @@ a_load_that_fails_says_why_and_leaves_nothing(void **state)
             }
 
             assert_non_null(strstr(err.text, "cuda:0"));
+            check_lost(v, codes[i], n);
             vlm_close(v);
             check_released(codes[i]);
         }
@@ -318,6 +332,38 @@ device_auto_takes_the_cpu_and_says_why(void **state)
 }
 
 
+/* The memory was free when the device was opened, and somebody else was quicker. */
+static void
+device_auto_takes_the_cpu_when_memory_that_was_free_is_not_given(void **state)
+{
+    vlm_t         *v;
+    vlm_err_t      err = { VLM_OK, "" };
+    vlm_conf_t     conf;
+    vlm_stat_t     stat;
+    vlm_answer_t   a;
+
+    (void) state;
+
+    vlm_tiny_conf(&conf);
+    conf.device = "auto";
+    conf.max_pixels = 3136;
+    v = vlm_open(&conf, &err);
+    assert_non_null(v);
+
+    fail_at(2, OPENING + 1);           /* the first memory */
+    assert_int_equal(vlm_load(v, &err), 0);
+    vlm_stat(v, &stat);
+    assert_int_equal(stat.state, VLM_READY);
+    assert_int_equal(strncmp(stat.device, "cpu, ", 5), 0);
+    assert_non_null(strstr(stat.reason, "took the cpu: cuda:0 did not do"));
+    assert_int_equal(answer(v, &a, &err), 0);
+    assert_int_equal(a.err.code, VLM_OK);
+    assert_int_equal(counts().blocks, 0);
+    assert_int_equal(counts().streams, 0);
+    vlm_close(v);
+}
+
+
 int
 main(void)
 {
@@ -325,7 +371,8 @@ main(void)
         cmocka_unit_test(a_load_that_fails_says_why_and_leaves_nothing),
         cmocka_unit_test(an_answer_that_fails_says_why_and_the_next_one_is_as_ever),
         cmocka_unit_test(what_is_missing_is_named_with_its_numbers),
-        cmocka_unit_test(device_auto_takes_the_cpu_and_says_why)
+        cmocka_unit_test(device_auto_takes_the_cpu_and_says_why),
+        cmocka_unit_test(device_auto_takes_the_cpu_when_memory_that_was_free_is_not_given)
     };
 
     return cmocka_run_group_tests(tests, find_library, NULL);

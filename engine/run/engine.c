@@ -113,12 +113,13 @@ choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uin
 
     *cuda = 0;
     *index = 0;
-    reason[0] = '\0';
     automatic = strcmp(conf->device, "auto") == 0;
 
     if (strcmp(conf->device, "cpu") == 0) {
         return 0;
     }
+
+    reason[0] = '\0';
 
     if (!automatic && vlm_cuda_index(conf->device, index) != 0) {
         return vlm_fail(err, VLM_EINPUT, "device is \"%s\", expected auto, cpu or cuda[:N]",
@@ -411,6 +412,18 @@ warn(const vlm_t *v, const char *note)
 }
 
 
+/* What device auto does when a GPU is in vain; err said why, and is forgotten. */
+static int
+take_cpu(vlm_t *v, vlm_err_t *err)
+{
+    (void) snprintf(v->reason, sizeof(v->reason), "device auto took the cpu: %.90s", err->text);
+    v->conf.device = "cpu";
+    memset(err, 0, sizeof(*err));
+
+    return vlm_plan(&v->conf, &v->plan, err);
+}
+
+
 /* Opens what the plan was made for; under device auto, the cpu if that is in vain. */
 static int
 open_device(vlm_t *v, vlm_err_t *err)
@@ -443,12 +456,10 @@ open_device(vlm_t *v, vlm_err_t *err)
         }
 
         if (v->device == NULL) {
-            (void) snprintf(v->reason, sizeof(v->reason), "device auto took the cpu: %.90s",
-                            cause.text);
-            v->conf.device = "cpu";
             cuda = 0;
+            *err = cause;
 
-            if (vlm_plan(&v->conf, &v->plan, err) != 0) {
+            if (take_cpu(v, err) != 0) {
                 return -1;
             }
         }
@@ -560,11 +571,76 @@ load_weights(vlm_t *v, vlm_checkpoint_t *c, vlm_arenas_t *a, vlm_err_t *err)
 }
 
 
+/* The model on one device: opened, and with all its memory and weights, or not. */
+static int
+load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
+{
+    vlm_arenas_t  arenas;
+
+    memset(&arenas, 0, sizeof(arenas));
+
+    if (open_device(v, err) != 0
+        || vlm_model_init(&v->sched.model, &v->config, v->ops, v->device, v->conf.weights, err) != 0
+        || place_all(&v->sched.model, c, &arenas, &v->conf, NULL, err) != 0
+        || reserve_all(v, &arenas, err) != 0
+        || load_weights(v, c, &arenas, err) != 0)
+    {
+        return -1;
+    }
+
+    v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
+    vlm_model_ready(&v->sched.model);
+
+    return v->ops->sync(v->device, err);
+}
+
+
+static void
+close_device(vlm_t *v)
+{
+    vlm_model_free(&v->sched.model);
+
+    if (v->device != NULL) {
+        v->ops->close(v->device);
+        v->device = NULL;
+    }
+}
+
+
+/* A device that had the room when it was opened gave it to somebody else: under auto, the cpu. */
+static int
+load_instead(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
+{
+    if (v->device == NULL || v->plan.device == 0 || err->code != VLM_EMEMORY
+        || strcmp(v->conf.device, "auto") != 0)
+    {
+        return -1;
+    }
+
+    close_device(v);
+
+    if (take_cpu(v, err) != 0) {
+        return -1;
+    }
+
+    return load_model(v, c, err);
+}
+
+
+static void
+set_lost(vlm_t *v, int lost)
+{
+    pthread_mutex_lock(&v->mutex);
+    v->stat.state = lost ? VLM_LOST : v->stat.state;
+    pthread_mutex_unlock(&v->mutex);
+}
+
+
 int
 vlm_load(vlm_t *v, vlm_err_t *err)
 {
     int                rc;
-    vlm_arenas_t       arenas;
+    vlm_err_t          local = { VLM_OK, "" };
     vlm_checkpoint_t  *c;
 
     if (vlm_plan(&v->conf, &v->plan, err) != 0) {
@@ -576,37 +652,14 @@ vlm_load(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
-    memset(&arenas, 0, sizeof(arenas));
-
-    rc = open_device(v, err);
-
-    if (rc == 0) {
-        rc = vlm_model_init(&v->sched.model, &v->config, v->ops, v->device, v->conf.weights, err);
-    }
-
-    if (rc == 0) {
-        rc = place_all(&v->sched.model, c, &arenas, &v->conf, NULL, err);
-    }
-
-    if (rc == 0) {
-        rc = reserve_all(v, &arenas, err);
-    }
-
-    if (rc == 0) {
-        rc = load_weights(v, c, &arenas, err);
-    }
+    rc = load_model(v, c, &local);
+    rc = rc == 0 ? 0 : load_instead(v, c, &local);
 
     vlm_checkpoint_close(c);
 
-    if (rc != 0) {
-        return -1;
-    }
-
-    v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
-    vlm_model_ready(&v->sched.model);
-
-    if (v->ops->sync(v->device, err) != 0 || vlm_sched_open(v, err) != 0) {
-        return -1;
+    if (rc != 0 || vlm_sched_open(v, &local) != 0) {
+        set_lost(v, v->device != NULL && local.code == VLM_EDEVICE);
+        return vlm_fail(err, local.code, "%s", local.text);
     }
 
     pthread_mutex_lock(&v->mutex);
@@ -648,9 +701,7 @@ vlm_run(vlm_t *v, vlm_err_t *err)
     rc = vlm_sched_run(v, &local);
 
     if (rc != 0) {
-        pthread_mutex_lock(&v->mutex);
-        v->stat.state = VLM_LOST;
-        pthread_mutex_unlock(&v->mutex);
+        set_lost(v, 1);
 
         if (err != NULL) {
             *err = local;
@@ -678,11 +729,7 @@ vlm_close(vlm_t *v)
     }
 
     vlm_sched_close(v);
-    vlm_model_free(&v->sched.model);
-
-    if (v->device != NULL) {
-        v->ops->close(v->device);
-    }
+    close_device(v);
 
     vlm_known_close(&v->known);
     vlm_json_tokens_close(v->json);
