@@ -36,6 +36,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # workers    worker_processes
 # listen     more words for listen: "reuseport"
 # store      more words for store: "max=1m"
+# daemon     on: as a service has it, which is what can be given another binary
 # main, http, server                   more lines there
 sub new {
     my ($class, %conf) = @_;
@@ -47,6 +48,7 @@ sub new {
         workers => 1,
         listen  => '',
         store   => '',
+        daemon  => 'off',
         main    => '',
         http    => '',
         server  => '',
@@ -160,7 +162,7 @@ sub write_conf {
     print $out <<"_EOC_";
 $load
 $user
-daemon off;
+daemon $self->{daemon};
 worker_processes $self->{workers};
 pid $self->{dir}/nginx.pid;
 error_log $self->{dir}/logs/error.log info;
@@ -219,6 +221,11 @@ sub start {
         POSIX::_exit(127);
     }
 
+    if ($self->{daemon} eq 'on') {
+        waitpid $pid, 0;
+        $pid = $self->master();
+    }
+
     $self->{pid} = $pid;
     push @RUNNING, $self;
 
@@ -229,6 +236,24 @@ sub start {
     }
 
     return $self;
+}
+
+
+# The master of the pid file, if it is another than this one.
+sub master {
+    my ($self, $other) = @_;
+
+    my $pid = wait_for($other ? 0 : 20, sub { slurp("$self->{dir}/nginx.pid") =~ /^(\d+)$/ && $1 });
+
+    return $pid && $pid != ($other || 0) ? $pid : 0;
+}
+
+
+# From now on who loses its parent becomes our child, which we can wait for.
+sub adopt {
+    my ($prctl, $subreaper) = (157, 36);           # x86-64's, PR_SET_CHILD_SUBREAPER
+
+    syscall($prctl, $subreaper, 1, 0, 0, 0) == 0 or die "prctl: $!";
 }
 
 

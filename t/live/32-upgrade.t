@@ -1,0 +1,206 @@
+# How a server ends: "stop" at once, "quit" when all is answered, an old worker
+# in any case, and an old binary when the new one has taken over.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Fcntl qw(:flock);
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $PICTURE = 'demo/pictures/table-01.png';
+my ($QUESTION, $RIGHT) = ('How many objects are on the table?', '4');
+my $FAST = 'thinking off; slots 2; queue 64 timeout=60s; max_tokens 32;'
+           . ' sampling temperature=0;';
+
+sub stops {
+    my ($s, $when) = @_;
+
+    my $start = time;
+
+    ok($s->stop('TERM', 10), "stop $when: all processes end");
+    cmp_ok(time - $start, '<', 1, 'in less than a second');
+    $s->check_log;
+}
+
+
+# ---- stop --------------------------------------------------------------------
+
+{
+    my $s = VLM->new(name => 'stop-idle', workers => 3, engine => $FAST);
+    $s->start->ready;
+    stops($s, 'of an idle server');
+}
+
+{
+    my $s = VLM->new(name => 'stop-loading', workers => 3, engine => $FAST);
+
+    mkdir $s->dir . '/store';
+    open my $lock, '>', $s->dir . '/store/live.lock' or die;
+    flock $lock, LOCK_EX or die;
+
+    $s->start;
+    my $waits = $s->begin_chat('a', 'hi');
+    ok($s->busy(0, 1), 'one waits for the model');
+    stops($s, 'while the model loads');
+}
+
+{
+    my $s = VLM->new(VLM::slow(name => 'stop-busy', workers => 3,
+                               engine => 'slots 2; queue 64 timeout=60s;'));
+    $s->start->ready;
+
+    my $picture = $s->upload('t/fidelity/pictures/200x150.png');
+    my @all = map { $s->begin_chat("s$_", 'count', image => $picture) } 1 .. 12;
+
+    ok($s->busy(2, 10), 'two run and ten wait');
+    stops($s, 'of a crowd');
+}
+
+
+# ---- quit --------------------------------------------------------------------
+
+for my $workers (1, 3) {
+    my $s = VLM->new(name => "quit-$workers", workers => $workers, engine => $FAST);
+    $s->start->ready;
+
+    my $picture = $s->upload($PICTURE);
+    my @all = map { $s->begin_chat("s$_", $QUESTION, image => $picture) } 1 .. 12;
+
+    ok(VLM::wait_for(20, sub {
+        my $line = $s->health->{queue};
+        return $line->{running} + $line->{waiting} >= 8;
+    }), "quit, $workers workers: some run, some wait");
+
+    $s->signal('QUIT');
+
+    my @answers = $s->end_all(60, @all);
+
+    is(scalar(grep { $_->{code} eq '200' && $_->{json}{answer} eq $RIGHT } @answers), 12,
+       'each is answered')
+        or diag(join "\n", map { "$_->{code} $_->{body}" } @answers);
+    ok(VLM::wait_for(20, sub { $s->ended }), 'then all processes end');
+    $s->check_log;
+}
+
+
+# ---- old workers -------------------------------------------------------------
+
+# Longer answers than anybody waits for: worker_shutdown_timeout is who ends them.
+{
+    my $s = VLM->new(VLM::slow(name => 'shutdown', workers => 2,
+                               main => 'worker_shutdown_timeout 2s;',
+                               engine => 'slots 2; queue 8 timeout=60s;'));
+    $s->start->ready;
+
+    my $picture = $s->upload('t/fidelity/pictures/40x30.png');
+    my $whole = $s->begin_chat('whole', 'count', image => $picture);
+    my $stream = $s->begin_chat('stream', 'count', image => $picture,
+                                stream => JSON::PP::true);
+    my $waits = $s->begin_chat('waits', 'count', image => $picture);
+    ok($s->busy(2, 1), 'two run that will not end soon, and one waits');
+
+    my $start = time;
+    ok($s->reload(20), 'worker_shutdown_timeout: the old workers go');
+    cmp_ok(time - $start, '>', 1.5, 'not before it');
+    cmp_ok(time - $start, '<', 5, 'and soon after it');
+
+    my @cut = $s->end_all(10, $whole, $stream, $waits);
+    is(scalar(grep { $_->{whole} && $_->{code} eq '200' } @cut), 0, 'who was left is cut off');
+
+    $s->ready;
+    ok($s->busy(0, 0), 'the new ones have nothing of it');
+    stops($s, 'after it');
+}
+
+# Without it an answer has an end all the same: its own timeout.
+{
+    my $s = VLM->new(VLM::slow(name => 'timeout', workers => 2,
+                               engine => 'slots 1; queue 8 timeout=4s; timeout 4s;'));
+    $s->start->ready;
+
+    my $picture = $s->upload('t/fidelity/pictures/40x30.png');
+    my @two = map { $s->begin_chat("s$_", 'count', image => $picture) } 1, 2;
+    ok($s->busy(1, 1), 'one runs that will not end soon, and one waits');
+
+    ok($s->reload(20), 'without: the old workers go, too');
+    is(join(' ', sort map { $_->{code} } $s->end_all(10, @two)), '503 504',
+       'and both were told why');
+    $s->ready;
+    stops($s, 'after that');
+}
+
+
+# ---- another binary ----------------------------------------------------------
+
+# The new master is the old one's child: with its death it becomes ours.
+VLM::adopt();
+
+# It is started with the words that the old one was started with, so by a path.
+$ENV{TEST_NGINX_BINARY} ||= (grep { -x } '/usr/sbin/nginx', '/usr/local/sbin/nginx')[0];
+
+my $s = VLM->new(name => 'upgrade', workers => 3, daemon => 'on', engine => $FAST,
+                 main => 'env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS;');
+$s->start->ready;
+
+my $picture = $s->upload($PICTURE);
+my ($old, @done, @open) = ($s->pid);
+
+# Four at a time, all the time.
+sub crowd {
+    my ($seconds, $until) = @_;
+
+    my $end = time + $seconds;
+
+    while (time < $end) {
+        push @open, $s->begin_chat('u' . (@done + @open), $QUESTION, image => $picture)
+            while @open < 4;
+
+        sleep 0.02;
+        $s->drain(@open);
+
+        push @done, grep { $_->done } @open;
+        @open = grep { !$_->done } @open;
+
+        return 1 if $until && $until->();
+    }
+
+    return !$until;
+}
+
+crowd(1);
+my $model = $s->designated;
+my @workers = $s->workers;
+ok($model, 'one worker has the model');
+
+$s->signal('USR2');
+ok(crowd(20, sub { $s->master($old) }), 'USR2: a new master is there');
+
+my $new = $s->master($old);
+
+crowd(1);
+is($s->designated, $model, 'the model stays where it is');
+
+kill 'QUIT', $old;
+ok(crowd(60, sub { $s->ended }), 'QUIT: the old master and its workers go');
+
+$s->{pid} = $new;
+ok(crowd(30, sub { $s->designated }), 'a worker of the new one has the model');
+is(scalar(grep { kill 0, $_ } @workers), 0, 'nobody of the old ones is left');
+
+crowd(1);
+my @answers = ((map { $_->response } @done), $s->end_all(60, @open));
+
+cmp_ok(scalar @answers, '>', 20, 'many have asked all the time');
+is(scalar(grep { $_->{code} ne '200' || $_->{json}{answer} ne $RIGHT } @answers), 0,
+   'and each was answered')
+    or diag(join "\n", map { "$_->{code} $_->{body}" } grep { $_->{code} ne '200' } @answers);
+is(scalar @{ $s->get('/api/history/u0')->{json} || [] }, 2, 'sessions are there');
+
+ok($s->reload, 'the new one takes a reload');
+$s->ready;
+stops($s, 'of the new one');
+
+done_testing();

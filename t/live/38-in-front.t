@@ -1,0 +1,150 @@
+# What nginx puts in front of a location holds for ours as for any other, and
+# once, whichever worker accepts: time for a body, limits of connections and of
+# requests, permission by a subrequest.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $PATIENCE = 2;                              # client_body_timeout, s
+
+# One server of a name for each; what is refused is refused before its body.
+sub servers {
+    my ($port) = @_;
+
+    return <<"_EOC_";
+    client_body_timeout ${PATIENCE}s;
+    limit_conn_zone \$binary_remote_addr zone=conns:1m;
+    limit_req_zone \$binary_remote_addr zone=reqs:1m rate=1r/m;
+
+    server {
+        listen 127.0.0.1:$port;
+        server_name conns;
+        limit_conn conns 2;
+        limit_conn_status 429;
+        location / { vlm_pass live; }
+    }
+
+    server {
+        listen 127.0.0.1:$port;
+        server_name reqs;
+        limit_req zone=reqs burst=3 nodelay;
+        location / { vlm_pass live; }
+    }
+
+    server {
+        listen 127.0.0.1:$port;
+        server_name guarded;
+        auth_request /may;
+        location = /may {
+            if (\$http_authorization != "Bearer right") { return 401; }
+            return 204;
+        }
+        location / { vlm_pass live; }
+    }
+_EOC_
+}
+
+# A chat at the server of this name, perhaps with more headers.
+sub begin {
+    my ($s, $host, $session, $picture, %headers) = @_;
+
+    return $s->begin('POST', '/api/chat',
+                     VLM::chat_body($session, 'count', image => $picture),
+                     { Host => $host, %headers });
+}
+
+for my $workers (1, 3) {
+    my $port = VLM::free_port();
+    my $s = VLM->new(VLM::slow(name => "in-front-$workers", workers => $workers,
+                               port => $port, listen => 'default_server',
+                               http => servers($port),
+                               engine => 'slots 2; queue 8 timeout=60s;'));
+
+    $s->start->ready;
+
+    my $how = "$workers workers";
+    my $picture = $s->upload('t/fidelity/pictures/40x30.png');
+
+    # ---- client_body_timeout -----------------------------------------------------
+
+    my $r = $s->begin('POST', '/api/chat', '{"session_id": "half", ',
+                      { 'Content-Length' => 1000, 'Content-Type' => 'application/json' });
+    my $start = time;
+    $r->end(20);
+    my $took = time - $start;
+
+    ok($r->done, "$how: client_body_timeout: who stops in a body is cut off");
+    cmp_ok($took, '>', $PATIENCE - 0.5, 'not before its time');
+    cmp_ok($took, '<', $PATIENCE + 5, 'and soon after it');
+    ok(VLM::wait_for(5, sub {
+        VLM::slurp($s->dir . '/logs/access.log') =~ m{ 408 /api/chat };
+    }), 'the log says 408');
+    ok($s->busy(0, 0), 'and nobody is left');
+
+    # ---- limit_conn --------------------------------------------------------------
+
+    my @two = map { begin($s, 'conns', "conn$_", $picture) } 1, 2;
+    ok($s->busy(2, 0), "$how: limit_conn: two of a client run");
+
+    $r = begin($s, 'conns', 'conn3', $picture)->end(10);
+    is($r->{code}, 429, 'the third is refused');
+    ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
+    is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
+    is($s->get('/api/tasks')->{code}, 200, 'other servers do not count it');
+
+    $two[0]->leave;
+    ok($s->busy(1, 0), 'one leaves');
+
+    my $third = begin($s, 'conns', 'conn3', $picture);
+    ok($s->busy(2, 0), 'and another may come');
+    $_->leave for $two[1], $third;
+    ok($s->busy(0, 0), 'all leave');
+
+    # ---- limit_req ---------------------------------------------------------------
+
+    my @codes = map {
+        $s->begin('GET', '/api/tasks', undef, { Host => 'reqs' })->end->{code} } 1 .. 2;
+    my $chat = begin($s, 'reqs', 'req', $picture);
+    ok($s->busy(1, 0), "$how: limit_req: a chat among others runs");
+    push @codes, map {
+        $s->begin('GET', '/api/tasks', undef, { Host => 'reqs' })->end->{code} } 1 .. 2;
+
+    is("@codes", '200 200 200 503', 'one and a burst of three: each counts once, by the hop, too');
+
+    $start = time;
+    $r = $s->begin('POST', '/api/chat', '', { Host => 'reqs', 'Content-Length' => 5_000_000,
+                                              'Content-Type' => 'application/json' });
+    $r->more(10);
+    cmp_ok(time - $start, '<', 1, 'a chat is refused before its body is sent');
+    $r = $r->response;
+    is($r->{code}, 503, 'with the status of limit_req');
+    like($r->{headers}{'content-type'} || '', qr{^application/json}, 'in JSON');
+    $chat->leave;
+    ok($s->busy(0, 0), 'nobody is left');
+
+    # ---- auth_request ------------------------------------------------------------
+
+    for my $token (undef, 'Bearer wrong') {
+        $r = begin($s, 'guarded', 'guarded', $picture,
+                   $token ? (Authorization => $token) : ())->end(10);
+        is($r->{code}, 401, "$how: auth_request: " . ($token || 'nobody') . ' may not');
+        ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
+    }
+
+    is($s->health->{queue}{running}, 0, 'and the engine is not asked');
+
+    my $may = begin($s, 'guarded', 'guarded', $picture, Authorization => 'Bearer right');
+    ok($s->busy(1, 0), 'who may, runs');
+    $may->leave;
+    ok($s->busy(0, 0), 'and leaves');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+done_testing();
