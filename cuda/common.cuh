@@ -206,6 +206,18 @@ vlm_load_once(const void *p)
 }
 
 
+/* The 128 bytes around p come into the second cache; nobody waits for them. */
+static __device__ __forceinline__ void
+vlm_prefetch(const void *p)
+{
+#ifdef VLM_EMU
+    (void) *static_cast<const volatile char *>(p);     /* it is there: the sanitizers look */
+#else
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
+#endif
+}
+
+
 /*
  * 16 bytes to shared memory while this thread goes on; both addresses are multiples of 16.  Of
  * them `bytes` are read, the others become zeros.  Copies since the last commit are a group;

@@ -1,60 +1,15 @@
 /*
- * linear and head: products on tensor cores, weights as the 16 rows and activations as the 8
- * columns of a fragment.
+ * linear and head: products on tensor cores.
  *
- * Up to 8 activation rows, `few` reads each weight once with all its threads' loads under way,
- * the K of 16 weight rows shared out among 8 warps.  Above, `many` has 64 weight rows and 64
- * activation rows in a block of threads; activations come through shared memory, weights as they
- * are packed straight into registers.  See pack.cu and ready.cu for both orders of bytes.
- *
- * The integer dot of a block starts at 1.5 * 2^23 as bits of a float: below 2^22 in size, it is
- * that float plus the dot, so a subtraction converts it.
+ * Up to 8 activation rows, `few` reads each weight once: see product.cuh.  Above, `many` has 64
+ * weight rows and 64 activation rows in a block of threads; activations come through shared
+ * memory, weights as they are packed straight into registers.
  */
 
-#include "product.h"
+#include "product.cuh"
 
-#define COLUMNS     8                  /* activation rows of a fragment */
-#define TILE_WORDS  (VLM_CUDA_TILE * 8)            /* of 4 bytes: 16 rows of 32 bytes */
-#define MAGIC       0x4b400000
-#define MAGIC_F32   12582912.0f
-
-typedef struct {
-    const uint4     *w;                /* packed */
-    const float     *scale, *bias;     /* [N] or NULL */
-    const unsigned  *q;                /* [T][groups][16] */
-    const float     *s;                /* [groups][VLM_CUDA_ROWS] of int8 */
-    void            *y;
-    uint32_t         N, T, groups;
-    uint32_t         run;              /* groups of each of the VLM_CUDA_PARTS */
-} args_t;
-
-
-/* ---- sums --------------------------------------------------------------------------------- */
-
-/* One group: sum [row g: columns 2 t, 2 t + 1; row g + 8] += its product, scaled by s of both. */
-template <bool INT8>
-static __device__ __forceinline__ void
-add_group(float (&sum)[4], uint4 first, uint4 second, uint4 b, float2 s)
-{
-    int       dot[4] = { MAGIC, MAGIC, MAGIC, MAGIC };
-    unsigned  a0[4] = { first.x, first.y, first.z, first.w };
-    unsigned  a1[4] = { second.x, second.y, second.z, second.w };
-    unsigned  b0[2] = { b.x, b.y }, b1[2] = { b.z, b.w };
-
-    if (!INT8) {
-        vlm_mma_bf16(sum, a0, b0);
-        vlm_mma_bf16(sum, a1, b1);
-        return;
-    }
-
-    vlm_mma_s8(dot, a0, b0);
-    vlm_mma_s8(dot, a1, b1);
-
-    sum[0] = fmaf(s.x, __int_as_float(dot[0]) - MAGIC_F32, sum[0]);
-    sum[1] = fmaf(s.y, __int_as_float(dot[1]) - MAGIC_F32, sum[1]);
-    sum[2] = fmaf(s.x, __int_as_float(dot[2]) - MAGIC_F32, sum[2]);
-    sum[3] = fmaf(s.y, __int_as_float(dot[3]) - MAGIC_F32, sum[3]);
-}
+#define INSIDE    (56u << 10)          /* dynamic bytes of a block that makes rows ready */
+#define TOGETHER  3                    /* blocks of few rows on a processor: 256 threads each */
 
 
 /* ---- epilogues ---------------------------------------------------------------------------- */
@@ -62,19 +17,10 @@ add_group(float (&sum)[4], uint4 first, uint4 second, uint4 b, float2 s)
 enum { STORE_ACT, STORE_F32, ADD, SILU_MUL, GELU };
 
 
-static __device__ __forceinline__ float
-finish(const args_t &a, uint32_t n, float sum)
-{
-    sum = a.scale == nullptr ? sum : sum * a.scale[n];
-
-    return a.bias == nullptr ? sum : sum + a.bias[n];
-}
-
-
 /* v is of weight row n; for SILU_MUL that is a gate, and up is of n + 1. */
 template <int OUT>
 static __device__ __forceinline__ void
-put_out(const args_t &a, uint32_t t, uint32_t n, float v, float up)
+put_out(const vlm_product_t &a, uint32_t t, uint32_t n, float v, float up)
 {
     size_t       at = static_cast<size_t>(t) * (OUT == SILU_MUL ? a.N / 2 : a.N);
     float       *f = static_cast<float *>(a.y) + at;
@@ -100,107 +46,59 @@ put_out(const args_t &a, uint32_t t, uint32_t n, float v, float up)
 }
 
 
-/* ---- up to 8 rows ------------------------------------------------------------------------- */
+/* ---- few rows ----------------------------------------------------------------------------- */
 
-#define FEW_THREADS  (VLM_CUDA_PARTS * VLM_WARP)
-#define AHEAD        4                 /* groups whose loads are under way together */
-
-
-/* Groups [g, end) of this warp's run; tile is the lane's place in the 16 weight rows. */
-template <bool INT8>
+/* A pair of weight rows and an activation row are a thread's. */
+template <int OUT>
 static __device__ __forceinline__ void
-sum_run(const args_t &a, const uint4 *tile, uint32_t g, uint32_t end, float (&sum)[4])
+put_few(const vlm_product_t &a, uint32_t tile, const float *parts)
 {
-    uint4            w[2 * AHEAD], b;
-    float2           s;
-    uint32_t         i, lane, t;
-    const unsigned  *q;
+    float     v, up;
+    uint32_t  n, row, t;
 
-    lane = threadIdx.x % VLM_WARP;
-    t = lane / 4;
-    q = a.q + (static_cast<size_t>(t) * a.groups * 16 + lane % 4 * 4);
+    row = threadIdx.x / VLM_FEW * 2;
+    t = threadIdx.x % VLM_FEW;
+    n = tile * VLM_CUDA_TILE + row;
 
-    for ( /* void */ ; g < end; g += AHEAD) {
+    if (row >= VLM_CUDA_TILE || t >= a.T || n >= a.N) {
+        return;
+    }
 
-#pragma unroll
-        for (i = 0; i < AHEAD; i++) {
-            if (g + i < end) {
-                w[2 * i] = vlm_load_once(tile + (g + i) * 2 * VLM_WARP);
-                w[2 * i + 1] = vlm_load_once(tile + ((g + i) * 2 + 1) * VLM_WARP);
-            }
-        }
+    v = vlm_finish(a, n, vlm_add_parts(parts, row, t));
+    up = n + 1 < a.N ? vlm_finish(a, n + 1, vlm_add_parts(parts, row + 1, t)) : 0;
+    put_out<OUT>(a, t, n, v, up);
 
-#pragma unroll
-        for (i = 0; i < AHEAD; i++) {
-            if (g + i < end) {
-                b = make_uint4(0, 0, 0, 0);
-                s = make_float2(0, 0);
-
-                if (t < a.T) {
-                    b = *reinterpret_cast<const uint4 *>(q + (g + i) * 16);
-                }
-
-                if (INT8) {
-                    s = *reinterpret_cast<const float2 *>(a.s + (g + i) * VLM_CUDA_ROWS
-                                                          + lane % 4 * 2);
-                }
-
-                add_group<INT8>(sum, w[2 * i], w[2 * i + 1], b, s);
-            }
-        }
+    if (OUT != SILU_MUL && n + 1 < a.N) {
+        put_out<OUT>(a, t, n + 1, up, 0);
     }
 }
 
 
-/* 16 weight rows a block, all activation rows. */
+/* Tiles one after the other, all activation rows. */
 template <bool INT8, int OUT>
-__global__ void __launch_bounds__(FEW_THREADS)
-few(args_t a)
+__global__ void __launch_bounds__(VLM_FEW_THREADS, TOGETHER)
+few(vlm_product_t a)
 {
-    float     sum[4] = { 0, 0, 0, 0 }, v, up;
-    uint32_t  i, g, n, row, lane, part, end;
+    float     *to;
+    uint32_t   tile, end;
 
-    VLM_SHARED(float, parts, VLM_CUDA_PARTS * VLM_CUDA_TILE * COLUMNS);
+    VLM_SHARED(float, parts, 2 * VLM_FEW_PARTS);
+    VLM_SHARED_DYNAMIC(room);
 
-    lane = threadIdx.x % VLM_WARP;
-    part = threadIdx.x / VLM_WARP;
-    g = part * a.run;
-    end = min(g + a.run, a.groups);
+    tile = blockIdx.x * a.tiles;
+    end = min(tile + a.tiles, (a.N + VLM_CUDA_TILE - 1) / VLM_CUDA_TILE);
 
-    if (g < end) {
-        sum_run<INT8>(a, a.w + static_cast<size_t>(blockIdx.x) * a.groups * 2 * VLM_WARP + lane, g,
-                      end, sum);
-    }
+    vlm_begin_few<INT8>(a, tile, room, parts);
 
-    i = (part * VLM_CUDA_TILE + lane / 4) * COLUMNS + lane % 4 * 2;
-    parts[i] = sum[0];
-    parts[i + 1] = sum[1];
-    parts[i + 8 * COLUMNS] = sum[2];
-    parts[i + 8 * COLUMNS + 1] = sum[3];
+    /* Who is at a tile's barrier has done with the tile before: two of them take turns. */
 
-    __syncthreads();
+    for ( /* void */ ; tile < end; tile++) {
+        to = parts + tile % 2 * VLM_FEW_PARTS;
+        vlm_sum_tile<INT8>(a, tile, to);
 
-    /* A thread for each pair of weight rows and activation row. */
+        __syncthreads();
 
-    row = threadIdx.x / COLUMNS * 2;
-    lane = threadIdx.x % COLUMNS;
-    n = blockIdx.x * VLM_CUDA_TILE + row;
-
-    if (row >= VLM_CUDA_TILE || lane >= a.T || n >= a.N) {
-        return;
-    }
-
-    for (v = up = 0, i = 0; i < VLM_CUDA_PARTS; i++) {
-        v += parts[(i * VLM_CUDA_TILE + row) * COLUMNS + lane];
-        up += parts[(i * VLM_CUDA_TILE + row + 1) * COLUMNS + lane];
-    }
-
-    v = finish(a, n, v);
-    up = n + 1 < a.N ? finish(a, n + 1, up) : 0;
-    put_out<OUT>(a, lane, n, v, up);
-
-    if (OUT != SILU_MUL && n + 1 < a.N) {
-        put_out<OUT>(a, lane, n + 1, up, 0);
+        put_few<OUT>(a, tile, to);
     }
 }
 
@@ -210,7 +108,7 @@ few(args_t a)
 #define MANY_WARPS    4
 #define MANY_THREADS  (MANY_WARPS * VLM_WARP)
 #define MANY_ROWS     64               /* activation rows of a block */
-#define TILES         (MANY_ROWS / COLUMNS)
+#define TILES         (MANY_ROWS / VLM_FEW)
 #define STAGE         2                /* groups that are copied together */
 
 
@@ -223,7 +121,7 @@ typedef struct {
 /* Groups g, g + 1 of this block's activation rows on their way to shared memory. */
 template <bool INT8>
 static __device__ __forceinline__ void
-copy_stage(const args_t &a, stage_t *to, uint32_t t0, uint32_t g)
+copy_stage(const vlm_product_t &a, stage_t *to, uint32_t t0, uint32_t g)
 {
     uint32_t         i, j, row, quarter;
     const unsigned  *q;
@@ -232,16 +130,18 @@ copy_stage(const args_t &a, stage_t *to, uint32_t t0, uint32_t g)
         for (i = threadIdx.x; i < MANY_ROWS * 4; i += MANY_THREADS) {
             row = i / 4;
             quarter = i % 4;
-            q = a.q + (static_cast<size_t>(t0 + row) * a.groups + g + j) * 16 + quarter * 4;
+            q = a.in.q + static_cast<size_t>(t0 + row) * a.in.q_stride + (g + j) * 16
+                + quarter * 4;
 
             /* Rows beyond the last are zeros, and nobody asks for them. */
 
-            vlm_copy(&to->q[j][row][quarter], t0 + row < a.T ? q : a.q, t0 + row < a.T ? 16 : 0);
+            vlm_copy(&to->q[j][row][quarter], t0 + row < a.T ? q : a.in.q,
+                     t0 + row < a.T ? 16 : 0);
         }
 
         if (INT8 && threadIdx.x < MANY_ROWS / 4) {
-            vlm_copy(&to->s[j][threadIdx.x], a.s + static_cast<size_t>(g + j) * VLM_CUDA_ROWS + t0
-                     + 4 * threadIdx.x, 16);
+            vlm_copy(&to->s[j][threadIdx.x], a.in.s + static_cast<size_t>(g + j) * a.in.s_stride
+                     + t0 + 4 * threadIdx.x, 16);
         }
     }
 
@@ -251,7 +151,7 @@ copy_stage(const args_t &a, stage_t *to, uint32_t t0, uint32_t g)
 
 /* The lane's pieces of a group of its warp's 16 weight rows; tile NULL: there are none. */
 static __device__ __forceinline__ void
-load_weights(const args_t &a, const uint4 *tile, uint32_t g, uint4 *first, uint4 *second)
+load_weights(const vlm_product_t &a, const uint4 *tile, uint32_t g, uint4 *first, uint4 *second)
 {
     *first = *second = make_uint4(0, 0, 0, 0);
 
@@ -278,20 +178,20 @@ add_stage(const stage_t *from, uint32_t j, uint4 first, uint4 second, float (&su
             s = reinterpret_cast<const float2 *>(from->s[j])[i * 4 + lane % 4];
         }
 
-        add_group<INT8>(sum[i], first, second, from->q[j][i * COLUMNS + lane / 4][lane % 4], s);
+        vlm_add_group<INT8>(sum[i], first, second, from->q[j][i * VLM_FEW + lane / 4][lane % 4], s);
     }
 }
 
 
 template <int OUT>
 static __device__ __forceinline__ void
-put_tile(const args_t &a, uint32_t t, uint32_t n, float v0, float v1)
+put_tile(const vlm_product_t &a, uint32_t t, uint32_t n, float v0, float v1)
 {
     float  v[2] = { v0, v1 }, up;
 
 #pragma unroll
     for (uint32_t i = 0; i < 2; i++) {
-        v[i] = n < a.N ? finish(a, n, v[i]) : 0;
+        v[i] = n < a.N ? vlm_finish(a, n, v[i]) : 0;
 
         /* The row after this one is 4 lanes on. */
 
@@ -307,7 +207,7 @@ put_tile(const args_t &a, uint32_t t, uint32_t n, float v0, float v1)
 /* blockIdx: x of 64 activation rows, y of 64 weight rows. */
 template <bool INT8, int OUT>
 __global__ void __launch_bounds__(MANY_THREADS, 3)
-many(args_t a)
+many(vlm_product_t a)
 {
     float         sum[TILES][4], total[TILES][4];
     uint4         w[STAGE][2];
@@ -364,9 +264,9 @@ many(args_t a)
 
 #pragma unroll
     for (i = 0; i < TILES; i++) {
-        put_tile<OUT>(a, t0 + i * COLUMNS + lane % 4 * 2, n0 + lane / 4, total[i][0] + sum[i][0],
+        put_tile<OUT>(a, t0 + i * VLM_FEW + lane % 4 * 2, n0 + lane / 4, total[i][0] + sum[i][0],
                       total[i][1] + sum[i][1]);
-        put_tile<OUT>(a, t0 + i * COLUMNS + lane % 4 * 2, n0 + lane / 4 + 8,
+        put_tile<OUT>(a, t0 + i * VLM_FEW + lane % 4 * 2, n0 + lane / 4 + 8,
                       total[i][2] + sum[i][2], total[i][3] + sum[i][3]);
     }
 }
@@ -374,12 +274,81 @@ many(args_t a)
 
 /* ---- which of them ------------------------------------------------------------------------ */
 
+static size_t
+inside_bytes(const vlm_product_t &a)
+{
+    return (static_cast<size_t>(a.T) * a.in.q_stride + a.groups * a.in.s_stride) * 4;
+}
+
+
+vlm_product_t
+vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_t *rows,
+               const float *gain, float eps, uint32_t T)
+{
+    vlm_product_t  a;
+
+    a.in.x = x;
+    a.in.rows = rows;
+    a.in.gain = gain;
+    a.in.eps = eps;
+    a.in.K = w->K;
+    a.in.row_words = vlm_cuda_padded(w->K) / (w->type == VLM_INT8 ? 4 : 2);
+    a.in.q = static_cast<unsigned *>(d->scratch.q);
+    a.in.s = d->scratch.s;
+
+    a.w = static_cast<const uint4 *>(w->w);
+    a.scale = w->scale;
+    a.bias = w->bias;
+    a.y = nullptr;
+    a.N = w->N;
+    a.T = T;
+    a.groups = a.in.row_words / 16;
+    a.run = vlm_divide_up(a.groups, VLM_CUDA_PARTS);
+    a.tiles = 1;
+
+    /* In a block's own memory, an odd number of groups a row: rows begin in different banks. */
+
+    a.in.q_stride = a.in.row_words | 16;
+    a.in.s_stride = w->type == VLM_INT8 ? (T + 1) / 2 * 2 : 0;
+    a.inside = T <= VLM_FEW && inside_bytes(a) <= INSIDE;
+
+    if (!a.inside) {
+        a.in.q_stride = a.in.row_words;
+        a.in.s_stride = VLM_CUDA_ROWS;
+        vlm_make_ready(d, w->type, a.in, T);
+    }
+
+    return a;
+}
+
+
+/* As many blocks as run together; each has the same number of units, but for the last. */
+vlm_few_grid_t
+vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units)
+{
+    size_t          fit;
+    vlm_few_grid_t  grid;
+
+    grid.shared = a->inside ? inside_bytes(*a) : 0;
+    fit = d->facts.shared / (grid.shared + 2 * VLM_FEW_PARTS * sizeof(float) + 1024);
+    fit = fit < 1 ? 1 : fit > TOGETHER ? TOGETHER : fit;
+
+    a->tiles = vlm_divide_up(units, d->facts.n_sms * fit);
+    grid.blocks = vlm_divide_up(units, a->tiles);
+
+    return grid;
+}
+
+
 template <bool INT8, int OUT>
 static void
-launch(vlm_device_t *d, const args_t &a)
+launch(vlm_device_t *d, vlm_product_t a)
 {
-    if (a.T <= COLUMNS) {
-        VLM_LAUNCH(d, (few<INT8, OUT>), vlm_divide_up(a.N, VLM_CUDA_TILE), FEW_THREADS, 0, a);
+    vlm_few_grid_t  grid;
+
+    if (a.T <= VLM_FEW) {
+        grid = vlm_few_grid(d, &a, vlm_divide_up(a.N, VLM_CUDA_TILE));
+        VLM_LAUNCH(d, (few<INT8, OUT>), grid.blocks, VLM_FEW_THREADS, grid.shared, a);
         return;
     }
 
@@ -390,7 +359,7 @@ launch(vlm_device_t *d, const args_t &a)
 
 template <bool INT8>
 static void
-launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_form_t store, const args_t &a)
+launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_form_t store, const vlm_product_t &a)
 {
     switch (w->epilogue) {
     case VLM_STORE:
@@ -417,30 +386,10 @@ void
 vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_t *rows,
             const float *gain, float eps, uint32_t T, vlm_form_t store, void *y)
 {
-    args_t       a;
-    vlm_ready_t  r;
+    vlm_product_t  a;
 
-    r.x = x;
-    r.rows = rows;
-    r.gain = gain;
-    r.eps = eps;
-    r.K = w->K;
-    r.row_words = vlm_cuda_padded(w->K) / (w->type == VLM_INT8 ? 4 : 2);
-    r.q = static_cast<unsigned *>(d->scratch.q);
-    r.s = d->scratch.s;
-
-    vlm_make_ready(d, w->type, gain == nullptr ? VLM_FORM_ACT : VLM_FORM_F32, r, T);
-
-    a.w = static_cast<const uint4 *>(w->w);
-    a.scale = w->scale;
-    a.bias = w->bias;
-    a.q = r.q;
-    a.s = r.s;
+    a = vlm_product_of(d, w, x, rows, gain, eps, T);
     a.y = y;
-    a.N = w->N;
-    a.T = T;
-    a.groups = r.row_words / 16;
-    a.run = vlm_divide_up(a.groups, VLM_CUDA_PARTS);
 
     if (w->type == VLM_INT8) {
         launch_type<true>(d, w, store, a);
@@ -448,7 +397,7 @@ vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_
         launch_type<false>(d, w, store, a);
     }
 
-    if (T > COLUMNS) {
+    if (T > VLM_FEW) {
         vlm_device_pause(d);
     }
 }

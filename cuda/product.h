@@ -14,27 +14,55 @@
 
 #define VLM_GROUP       64             /* bytes of a row, of weights or activations */
 #define VLM_CUDA_PARTS  8
+#define VLM_FEW         8              /* activation rows of a fragment: as many are few */
 
 typedef enum { VLM_FORM_F32, VLM_FORM_ACT } vlm_form_t;
 
+/* Activation rows, and what they become: see ready.cuh. */
 typedef struct {
-    const void      *x;                /* [rows][K], f32 or bf16 */
+    const void      *x;                /* [rows][K], f32 with a gain, bf16 without */
     const uint32_t  *rows;             /* [T] which rows of x; NULL: the first T */
     const float     *gain;             /* [K] or NULL */
     float            eps;
     uint32_t         K;
     uint32_t         row_words;        /* of q: 4 bytes each, whole blocks of values */
-    unsigned        *q;                /* [T][row_words], in the order of ready.cu */
-    float           *s;                /* [blocks][VLM_CUDA_ROWS] of int8 */
+    uint32_t         q_stride, s_stride;
+    unsigned        *q;                /* [T][q_stride] */
+    float           *s;                /* [blocks][s_stride] of int8 */
 } vlm_ready_t;
 
+typedef struct {
+    vlm_ready_t   in;
+    const uint4  *w;                   /* packed */
+    const float  *scale, *bias;        /* [N] or NULL */
+    void         *y;
+    uint32_t      N, T;
+    uint32_t      groups;              /* of a row, and of each of the VLM_CUDA_PARTS of it */
+    uint32_t      run;
+    uint32_t      tiles;               /* of few rows: that a block takes one after the other */
+    uint32_t      inside;              /* of few rows: blocks make them ready for themselves */
+} vlm_product_t;
+
 /* ready.cu: at most VLM_CUDA_ROWS rows. */
-void vlm_make_ready(vlm_device_t *d, vlm_type_t weights, vlm_form_t form, const vlm_ready_t &a,
-                    uint32_t T);
+void vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, uint32_t T);
 
 /*
- * linear.cu: y = epilogue(W x + b) of at most VLM_CUDA_ROWS rows; x is f32 with a gain, and act
- * without one.  y is act but for VLM_ADD; VLM_STORE makes f32 if store says so.
+ * linear.cu: what kernels take of a product of at most VLM_CUDA_ROWS rows; x is f32 with a gain,
+ * and act without one.  If blocks do not do it, rows have been made ready by a launch.
+ */
+vlm_product_t vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x,
+                             const uint32_t *rows, const float *gain, float eps, uint32_t T);
+
+/* Of few rows: the grid for that many units of `tiles` tiles, and a block's dynamic memory. */
+typedef struct {
+    unsigned  blocks;
+    size_t    shared;
+} vlm_few_grid_t;
+
+vlm_few_grid_t vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units);
+
+/*
+ * linear.cu: y = epilogue(W x + b), act but for VLM_ADD; VLM_STORE makes f32 if store says so.
  */
 void vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_t *rows,
                  const float *gain, float eps, uint32_t T, vlm_form_t store, void *y);

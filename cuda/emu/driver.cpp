@@ -142,7 +142,7 @@ emu_facts(int index, vlm_facts_of_device_t *f)
 {
     (void) snprintf(f->name, sizeof(f->name), "emulator %d", index);
     f->arch = static_cast<uint32_t>(settings[VLM_EMU_ARCH]);
-    f->n_sms = 3;
+    f->n_sms = 2;
     f->bytes = settings[VLM_EMU_BYTES];
     f->shared = f->arch < 80 ? 64u << 10 : 99u << 10;
 

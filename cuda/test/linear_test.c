@@ -10,6 +10,7 @@
 #include "base/type.h"
 
 #define MAX_T  70
+#define LONG   7300                    /* inputs: 8 such rows are more than a block has room for */
 #define FLIPS  3                       /* values of a row that may be off by one in int8 */
 
 typedef struct {
@@ -29,7 +30,7 @@ static const char *const  epilogues[] = { "store", "add", "silu_mul", "gelu" };
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_BF16, 2048, 256, 4, 64, 256, 256, MAX_T };
+    vlm_need_t  need = { VLM_BF16, LONG, 256, 4, 64, 256, 256, MAX_T };
 
     (void) state;
 
@@ -86,7 +87,7 @@ sum_bound(const case_t *c, uint32_t n, const double *v, double *sum)
 static void
 make_bounds(case_t *c)
 {
-    double    v[2048], off, up_off, sum, up;
+    double    v[LONG], off, up_off, sum, up;
     uint32_t  t, n, o;
 
     for (t = 0; t < c->T; t++) {
@@ -300,6 +301,31 @@ a_row_has_the_same_bits_alone_among_few_and_among_many(void **state)
 }
 
 
+/* 1 and 2 of them in the blocks that multiply, 8 before in a launch of their own, 9 as many. */
+static void
+long_rows_have_the_same_bits_wherever_they_were_made_ready(void **state)
+{
+    float      all[9 * 150], one[8 * 150];
+    case_t     c;
+    uint32_t   i, n;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, VLM_ADD, VLM_RANDOM, 150, LONG, 9, i / 2);
+        run_on(&card, &c, 0, 9, all);
+
+        for (n = 1; n <= 8; n += n == 1 ? 1 : 6) {
+            use_seed(n);
+            run_on(&card, &c, 1, n, one);
+            check_same_bits(one, all + c.out, (size_t) n * c.out, c.name);
+        }
+
+        close_case(&c);
+    }
+}
+
+
 /* More rows than go through the device at once. */
 static void
 rows_go_through_in_parts(void **state)
@@ -394,6 +420,7 @@ main(void)
         cmocka_unit_test(a_product_with_bf16_weights_is_its_definition),
         cmocka_unit_test(every_kind_of_number_comes_through_every_epilogue),
         cmocka_unit_test(a_row_has_the_same_bits_alone_among_few_and_among_many),
+        cmocka_unit_test(long_rows_have_the_same_bits_wherever_they_were_made_ready),
         cmocka_unit_test(rows_go_through_in_parts),
         cmocka_unit_test(logits_are_of_the_rows_that_were_asked_for),
         cmocka_unit_test(a_value_that_is_no_number_is_seen_in_every_output_of_its_row)

@@ -1,0 +1,181 @@
+/*
+ * How a block of 256 threads makes activation rows ready: for ready.cu, where a block has one row
+ * and the product is another launch, and for the products of few rows, whose blocks do it for
+ * themselves.  Both have the same bits.
+ *
+ * Within a group of 64 bytes the 16 words stand in the order in which a lane of vlm_mma_*() wants
+ * them: words 4 t to 4 t + 3 are b[0], b[1] of the first 32 bytes, then of the others, of the
+ * lanes with lane % 4 = t.  So one 16-byte load is all that a lane needs of a group.
+ */
+
+#ifndef VLM_READY_CUH
+#define VLM_READY_CUH
+
+#include "product.h"
+
+#define VLM_READY_THREADS  256
+#define VLM_READY_WARPS    (VLM_READY_THREADS / VLM_WARP)
+
+/* Where word i of a row goes. */
+static __device__ __forceinline__ uint32_t
+vlm_place_of(uint32_t i)
+{
+    uint32_t  w = i % 16;
+
+    return i - w + w % 4 * 4 + w / 8 * 2 + w / 4 % 2;
+}
+
+
+/* Values 4 i to 4 i + 3 of a row of K; beyond its end there are zeros. */
+static __device__ __forceinline__ float4
+vlm_load_four(const float *x, uint32_t i, uint32_t K)
+{
+    uint32_t  k = 4 * i;
+
+    if (K % 4 == 0 && k < K) {
+        return *reinterpret_cast<const float4 *>(x + k);
+    }
+
+    return make_float4(k < K ? x[k] : 0, k + 1 < K ? x[k + 1] : 0, k + 2 < K ? x[k + 2] : 0,
+                       k + 3 < K ? x[k + 3] : 0);
+}
+
+
+static __device__ __forceinline__ float4
+vlm_load_four(const vlm_bf16_t *x, uint32_t i, uint32_t K)
+{
+    uint2     two;
+    float2    a, b;
+    uint32_t  k = 4 * i;
+
+    if (K % 4 == 0 && k < K) {
+        two = *reinterpret_cast<const uint2 *>(x + k);
+        a = vlm_unpack_bf16(two.x);
+        b = vlm_unpack_bf16(two.y);
+
+        return make_float4(a.x, a.y, b.x, b.y);
+    }
+
+    return make_float4(k < K ? vlm_from_bf16(x[k]) : 0, k + 1 < K ? vlm_from_bf16(x[k + 1]) : 0,
+                       k + 2 < K ? vlm_from_bf16(x[k + 2]) : 0,
+                       k + 3 < K ? vlm_from_bf16(x[k + 3]) : 0);
+}
+
+
+template <class X>
+static __device__ __forceinline__ const X *
+vlm_row_of(const vlm_ready_t &a, uint32_t t)
+{
+    return static_cast<const X *>(a.x)
+           + static_cast<size_t>(a.rows == nullptr ? t : a.rows[t]) * a.K;
+}
+
+
+/* Sums of squares of rows first to first + n, a warp's share each: sums [n][VLM_READY_WARPS]. */
+static __device__ __forceinline__ void
+vlm_square_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
+{
+    float         sum;
+    float4        v;
+    uint32_t      i, t;
+    const float  *x;
+
+    for (t = 0; t < n; t++) {
+        x = vlm_row_of<float>(a, first + t);
+
+        for (sum = 0, i = threadIdx.x; 4 * i < a.K; i += VLM_READY_THREADS) {
+            v = vlm_load_four(x, i, a.K);
+            sum = fmaf(v.x, v.x, sum);
+            sum = fmaf(v.y, v.y, sum);
+            sum = fmaf(v.z, v.z, sum);
+            sum = fmaf(v.w, v.w, sum);
+        }
+
+        sum = vlm_warp_sum(sum);
+
+        if (threadIdx.x % VLM_WARP == 0) {
+            sums[t * VLM_READY_WARPS + threadIdx.x / VLM_WARP] = sum;
+        }
+    }
+
+    __syncthreads();
+}
+
+
+/* 1 / rms of the row with these sums, in the order of warps. */
+static __device__ __forceinline__ float
+vlm_norm_of(const vlm_ready_t &a, const float *sums)
+{
+    float  sum = sums[0];
+
+    for (int i = 1; i < VLM_READY_WARPS; i++) {
+        sum += sums[i];
+    }
+
+    return 1 / sqrtf(sum / static_cast<float>(a.K) + a.eps);
+}
+
+
+/* All lanes come here, those beyond the padded row as well: a block is quantised by 16 of them. */
+template <bool INT8>
+static __device__ __forceinline__ void
+vlm_put_four(const vlm_ready_t &a, uint32_t i, float4 v, unsigned *q, float *s)
+{
+    float     scale;
+    unsigned  four;
+
+    if (INT8) {
+        four = vlm_quantize(v, &scale);
+
+        if (i < a.row_words) {
+            q[vlm_place_of(i)] = four;
+
+            if (i % VLM_QUAD_LANES == 0) {
+                s[i / VLM_QUAD_LANES * a.s_stride] = scale;
+            }
+        }
+
+    } else if (2 * i < a.row_words) {
+        q[vlm_place_of(2 * i)] = vlm_pack_bf16(v.x, v.y);
+        q[vlm_place_of(2 * i + 1)] = vlm_pack_bf16(v.z, v.w);
+    }
+}
+
+
+/* Rows first to first + n: f32 with a gain, or bf16.  sums is shared, [n][VLM_READY_WARPS]. */
+template <bool INT8>
+static __device__ __forceinline__ void
+vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
+{
+    float      r;
+    float4     v, g;
+    uint32_t   i, t, quads;
+    unsigned  *q;
+
+    quads = a.row_words / (INT8 ? 1 : 2);
+
+    if (a.gain != nullptr) {
+        vlm_square_rows(a, first, n, sums);
+    }
+
+    for (t = 0; t < n; t++) {
+        r = a.gain == nullptr ? 1 : vlm_norm_of(a, sums + t * VLM_READY_WARPS);
+        q = a.q + static_cast<size_t>(first + t) * a.q_stride;
+
+        /* As many rounds for all threads of a warp. */
+
+        for (i = threadIdx.x; i - i % VLM_WARP < quads; i += VLM_READY_THREADS) {
+            if (a.gain == nullptr) {
+                v = vlm_load_four(vlm_row_of<vlm_bf16_t>(a, first + t), i, a.K);
+            } else {
+                v = vlm_load_four(vlm_row_of<float>(a, first + t), i, a.K);
+                g = vlm_load_four(a.gain, i, a.K);
+                v = make_float4(v.x * r * g.x, v.y * r * g.y, v.z * r * g.z, v.w * r * g.w);
+            }
+
+            vlm_put_four<INT8>(a, i, v, q, a.s + first + t);
+        }
+    }
+}
+
+#endif
