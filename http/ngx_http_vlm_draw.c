@@ -41,7 +41,7 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
         return NULL;
     }
 
-    map = ngx_http_vlm_turn_map(image, &size);
+    map = ngx_http_vlm_map(image, &size);
     shapes = malloc(VLM_MAX_SHAPES * sizeof(vlm_shape_t));
     file = NULL;
     jpeg = NULL;

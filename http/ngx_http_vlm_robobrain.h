@@ -100,9 +100,15 @@ ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
 
 void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
 
-/* thread: a picture's file; NULL, and size 0 if there is none; munmap() */
 
-void *ngx_http_vlm_turn_map(const char *path, size_t *size);
+/* ---- ngx_http_vlm_map.c: the bytes of a stored picture ------------------ */
+
+#define NGX_HTTP_VLM_MAP_MAX  (64 * 1024 * 1024)   /* bytes */
+
+/* thread: a picture's file; NULL, and size 0 if there is none, or its size if
+   it is above the bound; munmap() */
+
+void *ngx_http_vlm_map(const char *path, size_t *size);
 
 
 /* ---- ngx_http_vlm_draw.c: the picture of an answer ---------------------- */

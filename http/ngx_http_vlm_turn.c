@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 
-#define NGX_HTTP_VLM_PICTURE  (64 * 1024 * 1024)   /* bytes, of a file */
 #define NGX_HTTP_VLM_TRIES    3                    /* against resets */
 
 
@@ -162,7 +161,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     uint64_t        bytes;
     vlm_picture_t  *picture;
 
-    map = ngx_http_vlm_turn_map(ctx->chat.image, &size);
+    map = ngx_http_vlm_map(ctx->chat.image, &size);
 
     if (map == NULL) {
 
@@ -175,7 +174,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
             (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                           "The image has %uz bytes, it may "
                                           "have %d", size,
-                                          NGX_HTTP_VLM_PICTURE);
+                                          NGX_HTTP_VLM_MAP_MAX);
         }
 
         return NULL;
@@ -231,7 +230,7 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
         path = loaded.image;
     }
 
-    map = path ? ngx_http_vlm_turn_map(path, &size) : NULL;
+    map = path ? ngx_http_vlm_map(path, &size) : NULL;
 
     ngx_http_vlm_store_loaded_free(&loaded);
 
@@ -244,36 +243,6 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
     (void) munmap(map, size);
 
     return rc == 0 ? NGX_OK : NGX_ERROR;
-}
-
-
-void *
-ngx_http_vlm_turn_map(const char *path, size_t *size)
-{
-    int           fd;
-    void         *map;
-    struct stat   st;
-
-    map = MAP_FAILED;
-    *size = 0;
-
-    fd = open(path, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
-
-    if (fd == -1) {
-        return NULL;
-    }
-
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
-        *size = st.st_size;
-
-        if (st.st_size <= NGX_HTTP_VLM_PICTURE) {
-            map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        }
-    }
-
-    (void) close(fd);
-
-    return map == MAP_FAILED ? NULL : map;
 }
 
 

@@ -1,0 +1,39 @@
+
+/*
+ * The bytes of a stored picture, as they lie in its file.  In threads only:
+ * the first touch of a page may wait for the disk.
+ */
+
+
+#include "ngx_http_vlm_robobrain.h"
+#include <sys/mman.h>
+
+
+void *
+ngx_http_vlm_map(const char *path, size_t *size)
+{
+    int           fd;
+    void         *map;
+    struct stat   st;
+
+    map = MAP_FAILED;
+    *size = 0;
+
+    fd = open(path, O_RDONLY|O_NOFOLLOW|O_CLOEXEC);
+
+    if (fd == -1) {
+        return NULL;
+    }
+
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+        *size = st.st_size;
+
+        if (st.st_size <= NGX_HTTP_VLM_MAP_MAX) {
+            map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        }
+    }
+
+    (void) close(fd);
+
+    return map == MAP_FAILED ? NULL : map;
+}
