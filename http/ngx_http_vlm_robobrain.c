@@ -8,6 +8,7 @@
 
 
 #include "ngx_http_vlm_robobrain.h"
+#include "ngx_http_vlm_base64.h"
 #include "ngx_http_vlm_ollama.h"
 
 
@@ -319,41 +320,39 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     ngx_http_vlm_store_file_t *file)
 {
     int                         rc;
+    size_t                      n;
+    u_char                     *data;
     vlm_err_t                   err;
-    ngx_str_t                   src, dst;
-    const char                 *p;
+    const char                 *text;
     vlm_picture_info_t          info;
     ngx_http_vlm_store_err_t    stored;
     ngx_http_vlm_store_text_t   name;
 
-    p = strchr(url, ',');
+    text = ngx_http_vlm_base64_url(url, ngx_strlen(url), &n);
 
-    if (p == NULL || p - url < 7 || ngx_strncmp(p - 7, ";base64", 7) != 0) {
+    if (text == NULL) {
         return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The image is a data URL without "
                                       "\";base64,\"");
     }
 
-    src.data = (u_char *) p + 1;
-    src.len = ngx_strlen(p + 1);
+    data = malloc(ngx_http_vlm_base64_room(n));
 
-    dst.data = malloc(ngx_base64_decoded_length(src.len) + 1);
-
-    if (dst.data == NULL) {
+    if (data == NULL) {
         return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "No memory for the image");
     }
 
-    if (ngx_decode_base64(&dst, &src) != NGX_OK) {
-        free(dst.data);
+    if (ngx_http_vlm_base64_decode(data, &n, text, n) != 0) {
+        free(data);
         return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                       "The image is not base64");
     }
 
     ngx_memzero(&err, sizeof(vlm_err_t));
 
-    if (vlm_picture_check(dst.data, dst.len, &info, &err) != 0) {
-        free(dst.data);
+    if (vlm_picture_check(data, n, &info, &err) != 0) {
+        free(data);
         return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
                                       err.text);
     }
@@ -361,10 +360,10 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     name.data = "picture";
     name.len = sizeof("picture") - 1;
 
-    rc = ngx_http_vlm_store_upload_add(ctx->engine->store, dst.data, dst.len,
-                                       name, file, &stored);
+    rc = ngx_http_vlm_store_upload_add(ctx->engine->store, data, n, name,
+                                       file, &stored);
 
-    free(dst.data);
+    free(data);
 
     return rc == NGX_HTTP_VLM_STORE_OK
            ? NGX_OK : ngx_http_vlm_ask_store_error(ctx, &stored);
