@@ -606,6 +606,7 @@ thread_pool vlm threads=1;
     vlm_engine demo {
         model $TEST_NGINX_MODEL;
         store logs/vlm;
+        device cpu;
         memory 55m;
     }
 --- config

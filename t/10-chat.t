@@ -219,7 +219,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"usage":\{[^{}]*\}//; our $
 --- error_code eval
 [200, 200]
 --- response_body_like eval
-[qr/"turn_number":2/, qr/"device":"cpu[^"]*".*"model_loaded":true.*"state":"ready","status":"healthy"/]
+[qr/"turn_number":2/, qr/"device":"(?:cpu|cuda)[^"]*".*"model_loaded":true.*"state":"ready","status":"healthy"/]
 
 
 

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#define VLM_EMU_HANG  UINT64_MAX       /* as a code: the call does not return */
+
 typedef enum {
     VLM_EMU_SEED,                      /* of blocks, warps, lanes and poison */
     VLM_EMU_DRIVER,                    /* CUDA's version that the driver knows: 13000; 0: none */

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../driver.h"
 #include "../fault.h"
+#include "outside.h"
 
 #define EXPORTED      extern "C" __attribute__((visibility("default")))
 #define MAX_BLOCKS    64
@@ -83,13 +85,24 @@ vlm_emu_last_report(void)
 }
 
 
+static void
+hang(void)
+{
+    for ( ;; ) {
+        (void) pause();
+    }
+}
+
+
 /* Each call of the table begins with this: 0, or the error that it shall return. */
 static int
 begin(void)
 {
-    int  code;
+    int  code, hangs;
 
     code = 0;
+    hangs = 0;
+    vlm_emu_listen();
     (void) pthread_mutex_lock(&mutex);
 
     counts.calls++;
@@ -99,11 +112,16 @@ begin(void)
         code = lost;
 
     } else if (settings[VLM_EMU_FAIL_AT] > 0 && --settings[VLM_EMU_FAIL_AT] == 0) {
+        hangs = settings[VLM_EMU_FAIL_CODE] == VLM_EMU_HANG;
         code = static_cast<int>(settings[VLM_EMU_FAIL_CODE]);
         lost = vlm_fault_of(code) == VLM_FAULT_LOST ? code : 0;
     }
 
     (void) pthread_mutex_unlock(&mutex);
+
+    if (hangs) {
+        hang();
+    }
 
     return code;
 }

@@ -1,0 +1,77 @@
+package Emulated;
+
+# A server whose GPU is the emulator of cuda/emu, which can be told what it is
+# and when it fails: the words are those of cuda/emu/outside.cpp.
+#
+#     my $s = Emulated::server(name => 'lost', words => 'driver=12040');
+#     Emulated::tell($s, 'fail=700@40');
+
+use strict;
+use warnings;
+
+use Cwd ();
+use VLM;
+
+my $ROOT = Cwd::getcwd();
+
+# The module beside the emulated library, which `make test-cuda` builds; another
+# directory's if the sanitizers are meant.
+my $BUILD = $ENV{VLM_EMULATED} || "$ROOT/build/cuda";
+
+$ENV{TEST_NGINX_LOAD_MODULES} = "$BUILD/ngx_http_vlm_module.so";
+
+our $TINY = "$ROOT/build/fidelity/tiny-a";
+
+# Pictures of 16 patches at most: an emulator is no GPU.
+our $ENGINE = 'thinking off; max_pixels 3136; context 1k; slots 2; max_tokens 32;'
+              . ' threads 1; sampling temperature=0 repetition_penalty=1;';
+
+
+# device, words  "cuda"; what the emulator is told from its beginning
+sub server {
+    my (%conf) = @_;
+
+    my $device = delete $conf{device} || 'cuda';
+    my $words = delete $conf{words} || '';
+    my $s = VLM->new(model => $TINY, server => 'location = /metrics { vlm_status live; }', %conf,
+                     engine => "device $device; $ENGINE " . ($conf{engine} || ''));
+    my $own = "file=$s->{dir}/tell note=$s->{dir}/loaded";
+
+    # nginx keeps its environment from workers, but for what it is told to pass.
+    $s->{main} .= "env \"VLM_EMULATOR=$own $words\";\n";
+    $s->{environment} = "$own $words";
+
+    return $s;
+}
+
+
+# At the driver's next call.
+sub tell {
+    my ($s, $words) = @_;
+
+    VLM::spew("$s->{dir}/tell.new", $words);
+    rename "$s->{dir}/tell.new", "$s->{dir}/tell" or die "tell: $!";
+}
+
+
+# Processes that have loaded the library.
+sub loaders { return split /\n/, VLM::slurp("$_[0]{dir}/loaded") }
+
+
+sub ask {
+    my ($s, $text, %more) = @_;
+
+    return $s->begin('POST', '/v1/chat/completions',
+                     { max_tokens => 8, messages => [{ role => 'user', content => $text }], %more });
+}
+
+
+# The value of a metric, with its label if it has one.
+sub metric {
+    my ($s, $name) = @_;
+
+    return $s->get('/metrics')->{body} =~ /^\Q$name\E ([\d.]+)$/m ? $1 : undef;
+}
+
+
+1;
