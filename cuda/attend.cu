@@ -3,8 +3,8 @@
  *
  * The query vectors of one key-value head and one sequence stand in one line, row by row and head
  * by head, and are cut into tiles.  Keys are added up in runs of VLM_CUDA_SPLIT, and runs in their
- * order.  If every sequence has one row, a run is a block's, and `merge` adds them; otherwise a
- * block walks all runs.  Both give a row the same bits.
+ * order.  If every sequence has one row, a run is a block's, and the block that comes last adds
+ * them; otherwise a block walks all runs.  Both give a row the same bits.
  */
 
 #include "attend.cuh"
@@ -17,9 +17,12 @@ typedef struct {
     vlm_bf16_t        *o;
     const uint32_t    *start, *slot, *n_ctx;       /* of the sequences */
     vlm_kv_t           kv;
-    uint32_t           layer, heads, group, splits;
+    uint32_t           layer, heads, group;
+    uint32_t           runs;           /* of the longest sequence: what the grid has blocks for */
     float              scale;
     float             *split;          /* [T][heads][splits][hd + 2] */
+    uint32_t           splits;
+    unsigned          *ticket;         /* [T][heads], 0 before and after */
 } args_t;
 
 typedef struct {                       /* a tile of query vectors of one sequence */
@@ -141,88 +144,138 @@ attend_rows(args_t a)
 }
 
 
-/* One run of keys of sequences with one row each; blockIdx: x of runs and tiles, y, z as above. */
+/* What a run of keys adds up to, to memory; nothing of a vector that there is not. */
 template <int D>
-__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
-attend_split(args_t a)
+static __device__ __forceinline__ void
+store_run(const args_t &a, const tile_t &t, uint32_t run, const uint32_t (&limit)[FEW],
+          const vlm_attend_state_t<D, FEW> &sums)
 {
-    float                      *to;
-    tile_t                      t;
-    uint32_t                    first, end, limit[FEW], d, v, split;
-    vlm_attend_keys_t           k;
-    vlm_attend_state_t<D, FEW>  run;
-
-    typedef vlm_attend_shared_t<D, FEW>  shared_t;
-    VLM_SHARED(shared_t, sh, 1);
-
-    split = blockIdx.x % a.splits;
-    t = find_tile(a, blockIdx.z, blockIdx.y, blockIdx.x / a.splits, VLM_GROUPS * FEW);
-    first = split * VLM_CUDA_SPLIT;
-    end = min(t.n_ctx + t.n_rows, first + VLM_CUDA_SPLIT);
-
-    if (first >= end) {
-        return;                        /* fewer keys than others have */
-    }
-
-    load_queries<D, FEW>(a, t, sh[0], limit);
-    k = keys_of(a, blockIdx.z, blockIdx.y);
-    vlm_attend_clear(run);
-    vlm_attend_run<D, FEW>(sh[0], k, first, end, limit, run);
-
-    v = t.first + threadIdx.x / VLM_LANES;
+    float     *to;
+    uint32_t   d, v;
 
     if (limit[0] == 0) {
         return;
     }
 
+    v = t.first + threadIdx.x / VLM_LANES;
     to = a.split + ((static_cast<size_t>(t.row) * a.heads + t.kv_head * a.group + v) * a.splits
-                    + split) * (a.kv.head_dim + 2);
+                    + run) * (a.kv.head_dim + 2);
 
 #pragma unroll
     for (int j = 0; j < D; j++) {
         d = threadIdx.x % VLM_LANES + VLM_LANES * j;
 
         if (d < a.kv.head_dim) {
-            to[d] = run.o[0][j];
+            to[d] = sums.o[0][j];
         }
     }
 
     if (threadIdx.x % VLM_LANES == 0) {
-        to[a.kv.head_dim] = run.m[0];
-        to[a.kv.head_dim + 1] = run.l[0];
+        to[a.kv.head_dim] = sums.m[0];
+        to[a.kv.head_dim + 1] = sums.l[0];
     }
 }
 
 
-/* The runs of one row and head, as vlm_attend_fold() adds them; blockIdx: x of rows, y of heads. */
-__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
-attend_merge(args_t a)
+/* Whether this block is the last of n to come here; what the others have stored is seen then. */
+static __device__ __forceinline__ bool
+come_last(unsigned *ticket, uint32_t n, unsigned *number)
 {
-    float         m, l, o, most, x, y;
-    size_t        at;
-    uint32_t      hd, i, n, d;
+    __threadfence();
+    __syncthreads();
+
+    if (threadIdx.x == 0) {
+        *number = atomicInc(ticket, n - 1);
+    }
+
+    __syncthreads();
+    __threadfence();
+
+    return *number == n - 1;
+}
+
+
+/* The runs of a tile's vectors, as vlm_attend_fold() adds them: a thread has one value of each. */
+static __device__ __forceinline__ void
+merge_runs(const args_t &a, const tile_t &t, uint32_t n)
+{
+    float         m[VLM_GROUPS], l[VLM_GROUPS], o[VLM_GROUPS], most, x, y, run_m;
+    uint32_t      hd, i, d;
     const float  *from;
 
     hd = a.kv.head_dim;
-    n = (a.n_ctx[blockIdx.x] + 1 + VLM_CUDA_SPLIT - 1) / VLM_CUDA_SPLIT;
-    at = static_cast<size_t>(a.start[blockIdx.x]) * a.heads + blockIdx.y;
     d = threadIdx.x;
 
     if (d >= hd) {
         return;
     }
 
-    for (m = VLM_NEVER, l = o = 0, i = 0; i < n; i++) {
-        from = a.split + (at * a.splits + i) * (hd + 2);
-        most = fmaxf(m, from[hd]);
-        x = vlm_attend_scale(m, most);
-        y = vlm_attend_scale(from[hd], most);
-        m = most;
-        l = l * x + from[hd + 1] * y;
-        o = o * x + from[d] * y;
+#pragma unroll
+    for (int v = 0; v < VLM_GROUPS; v++) {
+        m[v] = VLM_NEVER;
+        l[v] = o[v] = 0;
     }
 
-    a.o[at * hd + d] = vlm_to_bf16(o / l);
+    for (i = 0; i < n; i++) {
+
+#pragma unroll
+        for (uint32_t v = 0; v < VLM_GROUPS; v++) {
+            if (t.first + v < a.group) {
+                from = a.split + ((static_cast<size_t>(t.row) * a.heads + t.kv_head * a.group
+                                   + t.first + v) * a.splits + i) * (hd + 2);
+                run_m = vlm_load_fresh(from + hd);
+                most = fmaxf(m[v], run_m);
+                x = vlm_attend_scale(m[v], most);
+                y = vlm_attend_scale(run_m, most);
+                m[v] = most;
+                l[v] = l[v] * x + vlm_load_fresh(from + hd + 1) * y;
+                o[v] = o[v] * x + vlm_load_fresh(from + d) * y;
+            }
+        }
+    }
+
+#pragma unroll
+    for (uint32_t v = 0; v < VLM_GROUPS; v++) {
+        if (t.first + v < a.group) {
+            a.o[vector_at(a, t, v) + d] = vlm_to_bf16(o[v] / l[v]);
+        }
+    }
+}
+
+
+/* One run of keys of sequences with one row each; blockIdx: x of runs and tiles, y, z as above. */
+template <int D>
+__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
+attend_split(args_t a)
+{
+    tile_t                      t;
+    uint32_t                    run, first, end, n, limit[FEW];
+    vlm_attend_keys_t           k;
+    vlm_attend_state_t<D, FEW>  sums;
+
+    typedef vlm_attend_shared_t<D, FEW>  shared_t;
+    VLM_SHARED(shared_t, sh, 1);
+    VLM_SHARED(unsigned, number, 1);
+
+    run = blockIdx.x % a.runs;
+    t = find_tile(a, blockIdx.z, blockIdx.y, blockIdx.x / a.runs, VLM_GROUPS * FEW);
+    first = run * VLM_CUDA_SPLIT;
+    end = t.n_ctx + t.n_rows;
+    n = (end + VLM_CUDA_SPLIT - 1) / VLM_CUDA_SPLIT;
+
+    if (run >= n) {
+        return;                        /* fewer keys than others have */
+    }
+
+    load_queries<D, FEW>(a, t, sh[0], limit);
+    k = keys_of(a, blockIdx.z, blockIdx.y);
+    vlm_attend_clear(sums);
+    vlm_attend_run<D, FEW>(sh[0], k, first, min(end, first + VLM_CUDA_SPLIT), limit, sums);
+    store_run<D>(a, t, run, limit, sums);
+
+    if (come_last(a.ticket + t.row * a.heads + t.kv_head * a.group + t.first, n, number)) {
+        merge_runs(a, t, n);
+    }
 }
 
 
@@ -238,9 +291,8 @@ launch(vlm_device_t *d, const args_t &a, const vlm_batch_t *b)
         return;
     }
 
-    VLM_LAUNCH(d, attend_split<D>, dim3(vlm_divide_up(vectors, VLM_GROUPS * FEW) * a.splits,
+    VLM_LAUNCH(d, attend_split<D>, dim3(vlm_divide_up(vectors, VLM_GROUPS * FEW) * a.runs,
                a.kv.heads, b->S), VLM_ATTEND_THREADS, 0, a);
-    VLM_LAUNCH(d, attend_merge, dim3(b->S, a.heads), VLM_ATTEND_THREADS, 0, a);
 }
 
 
@@ -259,9 +311,11 @@ vlm_cuda_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_
     a.layer = layer;
     a.heads = heads;
     a.group = heads / kv->heads;
-    a.splits = vlm_divide_up(b->max_ctx, VLM_CUDA_SPLIT);
+    a.runs = vlm_divide_up(b->max_ctx, VLM_CUDA_SPLIT);
     a.scale = 1 / sqrtf(static_cast<float>(kv->head_dim));
     a.split = d->scratch.split;
+    a.splits = vlm_cuda_splits(&d->need);
+    a.ticket = d->scratch.ticket;
 
     if (kv->head_dim <= 32) {
         launch<2>(d, a, b);

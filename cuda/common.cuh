@@ -206,6 +206,18 @@ vlm_load_once(const void *p)
 }
 
 
+/* What another block has just stored: the first cache is not asked. */
+static __device__ __forceinline__ float
+vlm_load_fresh(const float *p)
+{
+#ifdef VLM_EMU
+    return *p;
+#else
+    return __ldcg(p);
+#endif
+}
+
+
 /* The 128 bytes around p come into the second cache; nobody waits for them. */
 static __device__ __forceinline__ void
 vlm_prefetch(const void *p)

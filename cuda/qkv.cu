@@ -2,14 +2,17 @@
  * qkv and qkv_2d: the product, and then a row's heads turn by its position and go to their places,
  * keys and values of text into the cache.
  *
- * A row's angles are the same for all its heads: a block of threads is a row, and has their sines
- * and cosines in shared memory.
+ * Up to 8 rows, a block has the two tiles of weight rows that turn together, value i of a head and
+ * value i + half, and is done with them in one launch.  Otherwise the product goes to memory, and
+ * a block of threads is a row, with its sines and cosines in shared memory: they are the same for
+ * all heads.
  */
 
-#include "product.h"
+#include "product.cuh"
 
 #define THREADS   128
 #define MAX_HALF  64                   /* pairs of a head */
+#define TOGETHER  3                    /* blocks of few rows on a processor: see linear.cu */
 
 typedef struct {
     const float     *rows;             /* [n][(heads + 2 kv.heads) hd] of this part */
@@ -33,10 +36,8 @@ typedef struct {
 
 /* Values i and i + half of a head, turned. */
 static __device__ __forceinline__ float2
-turn(const float *head, uint32_t i, uint32_t half, float cosine, float sine)
+turn(float a, float b, float cosine, float sine)
 {
-    float  a = head[i], b = head[i + half];
-
     return make_float2(a * cosine - b * sine, b * cosine + a * sine);
 }
 
@@ -49,49 +50,142 @@ put_pair(vlm_bf16_t *head, uint32_t i, uint32_t half, float2 v)
 }
 
 
+/* How pair i of row t's heads turns. */
+static __device__ __forceinline__ void
+angle_of(const text_t &a, uint32_t t, uint32_t i, float *sine, float *cosine)
+{
+    vlm_sincos(static_cast<float>(a.pos[static_cast<size_t>(a.axis[i]) * a.T + t]) * a.inv_freq[i],
+               sine, cosine);
+}
+
+
+/* Where head h of row t goes: queries come first, then keys, then values. */
+static __device__ __forceinline__ vlm_bf16_t *
+place_of(const text_t &a, uint32_t t, uint32_t h)
+{
+    size_t    cache;
+    uint32_t  s, k;
+
+    if (h < a.heads) {
+        return a.q + (static_cast<size_t>(t) * a.heads + h) * a.kv.head_dim;
+    }
+
+    s = a.seq[t];
+    k = h - a.heads;
+    cache = (((static_cast<size_t>(a.layer) * a.kv.slots + a.slot[s]) * a.kv.heads
+              + k % a.kv.heads) * a.kv.context + a.n_ctx[s] + (t - a.start[s])) * a.kv.head_dim;
+
+    return static_cast<vlm_bf16_t *>(k < a.kv.heads ? a.kv.k : a.kv.v) + cache;
+}
+
+
+/* ---- few rows of text --------------------------------------------------------------------- */
+
+/* Of a unit, the head and the tile of its first half; the tile of the second is half a head on. */
+static __device__ __forceinline__ uint32_t
+tile_of(const text_t &a, uint32_t unit, uint32_t *head)
+{
+    uint32_t  tiles = a.kv.head_dim / 2 / VLM_CUDA_TILE;
+
+    *head = unit / tiles;
+
+    return unit + *head * tiles;
+}
+
+
+/* A pair of values and a row are a thread's; parts are those of both tiles. */
+static __device__ __forceinline__ void
+put_turned(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile,
+           const float *parts)
+{
+    float     v, w, sine, cosine;
+    uint32_t  row, t, n, i, half;
+
+    half = a.kv.head_dim / 2;
+    row = threadIdx.x / VLM_FEW;
+    t = threadIdx.x % VLM_FEW;
+    n = tile * VLM_CUDA_TILE + row;
+    i = n - head * a.kv.head_dim;
+
+    if (row >= VLM_CUDA_TILE || t >= p.T) {
+        return;
+    }
+
+    v = vlm_finish(p, n, vlm_add_parts(parts, row, t));
+    w = vlm_finish(p, n + half, vlm_add_parts(parts + VLM_FEW_PARTS, row, t));
+
+    if (head >= a.heads + a.kv.heads) {
+        put_pair(place_of(a, t, head), i, half, make_float2(v, w));
+        return;
+    }
+
+    angle_of(a, t, i, &sine, &cosine);
+    put_pair(place_of(a, t, head), i, half, turn(v, w, cosine, sine));
+}
+
+
+/* Units one after the other, all rows. */
+template <bool INT8>
+__global__ void __launch_bounds__(VLM_FEW_THREADS, TOGETHER)
+qkv_few(vlm_product_t p, text_t a)
+{
+    uint32_t  unit, end, tile, head, i;
+
+    VLM_SHARED(float, parts, 2 * VLM_FEW_PARTS);
+    VLM_SHARED_DYNAMIC(room);
+
+    unit = blockIdx.x * p.tiles;
+    end = min(unit + p.tiles, p.N / (2 * VLM_CUDA_TILE));
+
+    vlm_begin_few<INT8>(p, tile_of(a, unit, &head), room, parts);
+
+    for ( /* void */ ; unit < end; unit++) {
+        tile = tile_of(a, unit, &head);
+
+#pragma unroll 1
+        for (i = 0; i < 2; i++) {
+            vlm_sum_tile<INT8>(p, tile + i * (a.kv.head_dim / 2 / VLM_CUDA_TILE),
+                               parts + i * VLM_FEW_PARTS);
+        }
+
+        __syncthreads();
+
+        put_turned(p, a, head, tile, parts);
+
+        __syncthreads();               /* parts were used */
+    }
+}
+
+
+/* ---- many rows, and pictures -------------------------------------------------------------- */
+
 __global__ void __launch_bounds__(THREADS)
 append(text_t a)
 {
-    size_t       cache;
-    uint32_t     i, h, t, s, hd, half;
+    uint32_t     i, j, h, t, half;
     const float *row;
-    vlm_bf16_t  *to;
 
     VLM_SHARED(float, cosine, MAX_HALF);
     VLM_SHARED(float, sine, MAX_HALF);
 
-    hd = a.kv.head_dim;
-    half = hd / 2;
+    half = a.kv.head_dim / 2;
     t = a.first + blockIdx.x;
-    s = a.seq[t];
-    row = a.rows + static_cast<size_t>(blockIdx.x) * (a.heads + 2 * a.kv.heads) * hd;
+    row = a.rows + static_cast<size_t>(blockIdx.x) * (a.heads + 2 * a.kv.heads) * a.kv.head_dim;
 
     if (threadIdx.x < half) {
-        vlm_sincos(static_cast<float>(a.pos[static_cast<size_t>(a.axis[threadIdx.x]) * a.T + t])
-                   * a.inv_freq[threadIdx.x], &sine[threadIdx.x], &cosine[threadIdx.x]);
+        angle_of(a, t, threadIdx.x, &sine[threadIdx.x], &cosine[threadIdx.x]);
     }
 
     __syncthreads();
 
     for (i = threadIdx.x; i < (a.heads + 2 * a.kv.heads) * half; i += THREADS) {
         h = i / half;
-        cache = (((static_cast<size_t>(a.layer) * a.kv.slots + a.slot[s]) * a.kv.heads
-                  + (h - a.heads) % a.kv.heads) * a.kv.context + a.n_ctx[s] + (t - a.start[s]))
-                * hd;
+        j = i % half + h * a.kv.head_dim;
 
-        if (h < a.heads) {
-            to = a.q + (static_cast<size_t>(t) * a.heads + h) * hd;
-        } else if (h < a.heads + a.kv.heads) {
-            to = static_cast<vlm_bf16_t *>(a.kv.k) + cache;
-        } else {
-            to = static_cast<vlm_bf16_t *>(a.kv.v) + cache;
-            put_pair(to, i % half, half, make_float2(row[h * hd + i % half],
-                                                     row[h * hd + i % half + half]));
-            continue;
-        }
-
-        put_pair(to, i % half, half, turn(row + h * hd, i % half, half, cosine[i % half],
-                                          sine[i % half]));
+        put_pair(place_of(a, t, h), i % half, half,
+                 h < a.heads + a.kv.heads
+                 ? turn(row[j], row[j + half], cosine[i % half], sine[i % half])
+                 : make_float2(row[j], row[j + half]));
     }
 }
 
@@ -129,8 +223,32 @@ part(picture_t a)
              + static_cast<size_t>(h % a.heads) * a.dv;
 
         put_pair(to, j, half, h < 2 * a.heads
-                              ? turn(row + h * a.dv, j, half, cosine[j], sine[j])
+                              ? turn(row[h * a.dv + j], row[h * a.dv + j + half], cosine[j],
+                                     sine[j])
                               : make_float2(row[h * a.dv + j], row[h * a.dv + j + half]));
+    }
+}
+
+
+/* Whether the tiles of a head's halves do not overlap, and rows are few. */
+static int
+is_few(const vlm_batch_t *b, const vlm_kv_t *kv)
+{
+    return b->T <= VLM_FEW && kv->head_dim % (2 * VLM_CUDA_TILE) == 0;
+}
+
+
+static void
+launch_few(vlm_device_t *d, vlm_type_t type, vlm_product_t p, const text_t &a)
+{
+    vlm_few_grid_t  grid;
+
+    grid = vlm_few_grid(d, &p, p.N / (2 * VLM_CUDA_TILE));
+
+    if (type == VLM_INT8) {
+        VLM_LAUNCH(d, qkv_few<true>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
+    } else {
+        VLM_LAUNCH(d, qkv_few<false>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
     }
 }
 
@@ -156,8 +274,14 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
     a.heads = heads;
     a.T = b->T;
     a.q = static_cast<vlm_bf16_t *>(q);
+    a.first = 0;
 
-    for (a.first = 0; a.first < b->T; a.first += n) {
+    if (is_few(b, kv)) {
+        launch_few(d, w->type, vlm_product_of(d, w, x, nullptr, gain, eps, b->T), a);
+        return;
+    }
+
+    for ( /* void */ ; a.first < b->T; a.first += n) {
         n = min(b->T - a.first, static_cast<uint32_t>(VLM_CUDA_ROWS));
         vlm_product(d, w, x + static_cast<size_t>(a.first) * w->K, nullptr, gain, eps, n,
                     VLM_FORM_F32, d->scratch.qkv);

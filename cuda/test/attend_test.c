@@ -246,7 +246,7 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
     pos = malloc(3 * b.T * sizeof(int32_t));
 
     for (i = 0; i < 3 * b.T; i++) {
-        pos[i] = (int32_t) (i * 7919 % 32768);
+        pos[i] = (int32_t) ((i % b.T * 3 + i / b.T) * 7919 % 32768);
     }
 
     for (i = 0; i < c->hd / 2; i++) {
@@ -300,6 +300,8 @@ queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state
     static const case_t  cases[] = {
         { 1, 2, 1, 12, { 1 }, { 0 } },
         { 3, 4, 2, 24, { 1, 1, 1 }, { 9, 0, 799 } },
+        { 2, 3, 3, 32, { 1, 7 }, { 799, 64 } },
+        { 3, 16, 2, 128, { 1, 1, 1 }, { 255, 0, 700 } },
         { 2, 7, 1, 128, { 3, 20 }, { 70, 0 } },
         { 2, 16, 2, 80, { 66, 1 }, { 700, 3 } }
     };
@@ -326,6 +328,43 @@ queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state
         }
 
         free(want.q);
+    }
+}
+
+
+/* 1 and 8 rows turn where they are multiplied, 9 by a launch of their own. */
+static void
+a_row_turns_to_the_same_bits_among_few_and_among_many(void **state)
+{
+    qkv_t          many, few;
+    size_t         head;
+    uint32_t       i, rows, h;
+    const case_t   all = { 1, 4, 2, 64, { 9 }, { 600 } };
+    case_t         some;
+
+    (void) state;
+
+    some = all;
+
+    for (i = 0; i < 2; i++) {
+        qkv_on(&card, &all, i ? VLM_INT8 : VLM_BF16, 200, &many);
+
+        for (rows = 1; rows <= 8; rows += 7) {
+            some.rows[0] = rows;
+            use_seed(rows);
+            qkv_on(&card, &some, i ? VLM_INT8 : VLM_BF16, 200, &few);
+            check_same_bits(few.q, many.q, (size_t) rows * 4 * 64, "q");
+
+            for (h = 0; h < 2; h++) {
+                head = ((((size_t) 1 * SLOTS + 3) * 2 + h) * CONTEXT + 600) * 64;
+                check_same_bits(few.k + head, many.k + head, rows * 64, "k");
+                check_same_bits(few.v + head, many.v + head, rows * 64, "v");
+            }
+
+            free(few.q);
+        }
+
+        free(many.q);
     }
 }
 
@@ -551,6 +590,7 @@ main(void)
         cmocka_unit_test(attention_to_the_cache_is_its_definition),
         cmocka_unit_test(a_row_has_the_same_bits_as_the_last_of_many_and_beside_others),
         cmocka_unit_test(queries_turn_and_keys_and_values_land_where_the_definition_has_them),
+        cmocka_unit_test(a_row_turns_to_the_same_bits_among_few_and_among_many),
         cmocka_unit_test(patches_turn_by_row_and_column),
         cmocka_unit_test(patches_attend_to_their_segment_and_to_nothing_else),
         cmocka_unit_test(patches_become_rows_with_the_definitions_bits)

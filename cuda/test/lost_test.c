@@ -214,7 +214,9 @@ an_answer_that_fails_says_why_and_the_next_one_is_as_ever(void **state)
     for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         refused = is_refused(codes[i]);
 
-        for (n = 1 + i % 3; n <= calls; n += calls / 5) {
+        /* The last call is the loop's own, when nobody is at work any more. */
+
+        for (n = 1 + i % 3; n < calls; n += calls / 5) {
             if (v == NULL) {
                 v = open_model(&err);
                 assert_int_equal(vlm_load(v, &err), 0);

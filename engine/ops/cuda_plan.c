@@ -34,7 +34,7 @@ vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K)
 void
 vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *need)
 {
-    uint64_t  blocks, values, splits;
+    uint64_t  blocks, values, heads;
 
     memset(s, 0, sizeof(*s));
 
@@ -45,7 +45,8 @@ vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *
     s->s = vlm_place(a, need->type == VLM_INT8 ? blocks : 0, sizeof(float));
     s->qkv = vlm_place(a, vlm_mul(VLM_CUDA_ROWS, need->qkv), sizeof(float));
 
-    splits = vlm_add(need->keys / VLM_CUDA_SPLIT, 1);
-    s->split = vlm_place(a, vlm_mul(vlm_mul(need->rows, need->heads),
-                                    vlm_mul(splits, vlm_add(need->head_dim, 2))), sizeof(float));
+    heads = vlm_mul(need->rows, need->heads);
+    s->split = vlm_place(a, vlm_mul(vlm_mul(heads, vlm_cuda_splits(need)),
+                                    vlm_add(need->head_dim, 2)), sizeof(float));
+    s->ticket = vlm_place(a, heads, sizeof(uint32_t));
 }

@@ -11,7 +11,7 @@
 
 #define VLM_CUDA_ROWS      1024        /* activation rows that go through a product together */
 #define VLM_CUDA_TILE      16          /* weight rows that are packed together */
-#define VLM_CUDA_SPLIT     256         /* cached rows that one block of threads attends to */
+#define VLM_CUDA_SPLIT     128         /* cached rows that one block of threads attends to */
 
 /* The operations' own memory: activation rows as a product takes them, and partial sums. */
 typedef struct {
@@ -19,11 +19,19 @@ typedef struct {
     float     *s;                      /* [blocks][ROWS] and the scales of int8 */
     float     *qkv;                    /* [ROWS][qkv] before rotation */
     float     *split;                  /* [rows][heads][splits][head_dim + 2] of attention */
+    uint32_t  *ticket;                 /* [rows][heads] how many blocks have come */
 } vlm_cuda_scratch_t;
 
 uint64_t vlm_cuda_act_bytes(uint64_t n);
 uint64_t vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K);
 void vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *need);
+
+/* Blocks that share out the cached rows of one sequence, at most. */
+static inline uint32_t
+vlm_cuda_splits(const vlm_need_t *need)
+{
+    return need->keys / VLM_CUDA_SPLIT + 1;
+}
 
 /* Inputs of a row, padded with zeros to whole blocks. */
 static inline uint32_t
