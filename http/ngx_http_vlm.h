@@ -21,16 +21,20 @@
 #include <ngx_thread_pool.h>
 
 #include "../engine/vlm.h"
-#include "ngx_http_vlm_store.h"
-#include "ngx_http_vlm_json.h"
-#include "ngx_http_vlm_budget.h"
-#include "ngx_http_vlm_metrics.h"
 
 
 typedef struct ngx_http_vlm_engine_s  ngx_http_vlm_engine_t;
 typedef struct ngx_http_vlm_chain_s   ngx_http_vlm_chain_t;
 typedef struct ngx_http_vlm_ctx_s     ngx_http_vlm_ctx_t;
 typedef struct ngx_http_vlm_dialect_s ngx_http_vlm_dialect_t;
+
+
+#include "ngx_http_vlm_store.h"
+#include "ngx_http_vlm_json.h"
+#include "ngx_http_vlm_budget.h"
+#include "ngx_http_vlm_metrics.h"
+#include "ngx_http_vlm_order.h"
+#include "ngx_http_vlm_breaker.h"
 
 
 /* ---- the shared zone: what any worker can tell about an engine ---------- */
@@ -57,6 +61,7 @@ typedef struct {
     ngx_atomic_t                  sessions;
     ngx_atomic_t                  crashes;     /* in the load, in a row */
     ngx_atomic_t                  lost;        /* the device, by the last */
+    ngx_http_vlm_breaker_t        breaker;
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
 
@@ -133,10 +138,14 @@ struct ngx_http_vlm_engine_s {
     ngx_str_t                     socket;
     ngx_str_t                     lock;        /* with a zero */
     ngx_uint_t                    prepare;
+    ngx_http_vlm_order_t          order;       /* priority, fair; and the tree
+                                                  of who wants a prompt */
     ngx_uint_t                    queue;
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
     ngx_msec_t                    stall;       /* 0: by the device */
+    ngx_uint_t                    failures;    /* breaker; 0: there is none */
+    ngx_msec_t                    pause;
     uint64_t                      http_memory; /* of requests, in all */
     ngx_uint_t                    thinking;    /* the template adds its tail */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
@@ -176,13 +185,14 @@ struct ngx_http_vlm_engine_s {
 
     ngx_queue_t                   requests;    /* ctx->all */
     ngx_queue_t                   arrivals;    /* ctx->queue, until parsed */
-    ngx_queue_t                   prepares;    /* ctx->queue: a prompt next */
+    ngx_uint_t                    n_parses;    /* of them, not yet begun */
     ngx_queue_t                   ready;       /* ctx->queue: submit next */
     ngx_rbtree_t                  chains;      /* by session */
     ngx_rbtree_node_t             sentinel;
     ngx_uint_t                    seq;         /* of the last arrival */
     ngx_uint_t                    n_tasks;     /* of prepare, in threads */
     ngx_uint_t                    n_prompts;   /* being made or waiting */
+    ngx_uint_t                    n_making;    /* of them, in threads */
     ngx_uint_t                    n_jobs;      /* submitted to the engine */
     ngx_uint_t                    waiting;     /* the line: admitted, not yet
                                                   started by the engine */
@@ -333,7 +343,8 @@ struct ngx_http_vlm_ctx_s {
     void                         *data;        /* the dialect's own */
     ngx_uint_t                    seq;
     ngx_queue_t                   all;         /* in engine->requests */
-    ngx_queue_t                   queue;       /* arrivals, prepares, ready */
+    ngx_queue_t                   queue;       /* arrivals, ready */
+    ngx_http_vlm_rank_t           rank;        /* between them */
     ngx_queue_t                   turn;        /* in chain->turns */
     ngx_http_vlm_chain_t         *chain;
     ngx_event_t                   timer;
@@ -405,10 +416,11 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      receiving:1; /* in engine->receiving */
     unsigned                      in_line:1;   /* in engine->waiting */
     unsigned                      in_prompts:1;    /* in engine->n_prompts */
-    unsigned                      queued:1;    /* in one of three queues */
+    unsigned                      queued:1;    /* in one of two queues */
+    unsigned                      probe:1;     /* of the breaker */
+    unsigned                      to_parse:1;  /* in engine->n_parses */
     unsigned                      in_task:1;
     unsigned                      parsed:1;
-    unsigned                      slow:1;      /* the body comes slowly */
     unsigned                      left:1;      /* the request is going */
     unsigned                      begun:1;     /* the header was sent */
     unsigned                      answered:1;  /* with what was asked for */
@@ -460,6 +472,8 @@ void ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
     ngx_http_vlm_engine_t *eng);
 char *ngx_http_vlm_param(ngx_conf_t *cf, ngx_command_t *dummy, void *conf);
 char *ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_t *param);
+char *ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name,
+    ngx_str_t *value, ngx_msec_t *out);
 
 /* the defaults of a request: the checkpoint's, and "sampling" over them */
 

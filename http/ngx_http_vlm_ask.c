@@ -34,6 +34,12 @@ ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
                                        "Model not initialized");
     }
 
+    rc = ngx_http_vlm_breaker_refuse(r, eng);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
     rc = ngx_http_vlm_ask_admit(r, eng, dialect);
 
     if (rc != NGX_OK) {
@@ -73,6 +79,8 @@ ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     if (ctx == NULL) {
         return rc;
     }
+
+    ngx_http_vlm_breaker_enter(ctx);
 
     ctx->dialect = dialect;
 

@@ -12,6 +12,7 @@
                                               what the store takes */
 
 
+static void ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
 static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static ngx_int_t ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx,
     const char *text, size_t len);
@@ -40,6 +41,7 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
         }
 
         ngx_http_vlm_metrics_job(eng, &e->usage);
+        ngx_http_vlm_verdict(eng, e);
     }
 
     if (ctx == NULL) {
@@ -73,6 +75,22 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
     }
 
     ngx_http_run_posted_requests(c);
+}
+
+
+/* of the engine; a device that is lost counts once, when its worker has gone */
+
+static void
+ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
+{
+    if (e->kind == VLM_DONE && e->finish != VLM_FINISH_CANCELLED) {
+        ngx_http_vlm_breaker_worked(eng);
+
+    } else if (e->kind == VLM_FAILED
+               && (e->err.code == VLM_EMEMORY || e->err.code == VLM_EMODEL))
+    {
+        ngx_http_vlm_breaker_failed(eng);
+    }
 }
 
 

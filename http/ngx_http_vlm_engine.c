@@ -53,10 +53,10 @@ void
 ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
     ngx_queue_init(&eng->arrivals);
-    ngx_queue_init(&eng->prepares);
     ngx_queue_init(&eng->ready);
     ngx_queue_init(&eng->requests);
 
+    ngx_http_vlm_order_init(eng);
     ngx_rbtree_init(&eng->chains, &eng->sentinel, ngx_str_rbtree_insert_value);
 
     eng->here = 1;

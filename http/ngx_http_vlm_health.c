@@ -19,6 +19,8 @@
 static ngx_uint_t ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm);
 static void ngx_http_vlm_health_heart(ngx_http_vlm_json_out_t *w,
     ngx_http_vlm_shm_t *shm);
+static void ngx_http_vlm_health_breaker(ngx_http_vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_health_line(ngx_http_vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm);
 static void ngx_http_vlm_health_plan(ngx_http_vlm_json_out_t *w,
@@ -95,6 +97,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_json_put_key(&w, "active_sessions");
     ngx_http_vlm_json_put_int(&w, shm.sessions);
 
+    ngx_http_vlm_health_breaker(&w, eng);
     ngx_http_vlm_health_text(&w, "device", shm.device);
 
     if (shm.device_reason[0]) {
@@ -148,6 +151,7 @@ ngx_int_t
 ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
+    ngx_uint_t                 open;
     ngx_http_vlm_shm_t         shm;
     ngx_http_vlm_state_e       state;
     ngx_http_vlm_json_out_t    w;
@@ -156,7 +160,9 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
 
     state = ngx_http_vlm_health_state(eng, &shm);
 
-    if (state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY) {
+    open = ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_OPEN;
+
+    if ((state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY) && !open) {
         return ngx_http_vlm_health_live_handler(r, eng, piece);
     }
 
@@ -173,7 +179,8 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
     ngx_http_vlm_json_put_key(&w, "code");
     ngx_http_vlm_json_put_int(&w, NGX_HTTP_SERVICE_UNAVAILABLE);
     ngx_http_vlm_health_text(&w, "message",
-                             state == NGX_HTTP_VLM_LOADING ? "Loading model"
+                             open ? "The engine has failed again and again"
+                             : state == NGX_HTTP_VLM_LOADING ? "Loading model"
                              : ngx_http_vlm_health_names[state]);
     ngx_http_vlm_health_text(&w, "type", "unavailable_error");
     ngx_http_vlm_json_shut(&w, '}');
@@ -214,6 +221,30 @@ ngx_http_vlm_health_heart(ngx_http_vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
     ngx_http_vlm_json_put_int(w, shm->pid);
     ngx_http_vlm_json_put_key(w, "restarts");
     ngx_http_vlm_json_put_int(w, shm->metrics.restarts);
+    ngx_http_vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_health_breaker(ngx_http_vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng)
+{
+    u_char                   text[128];
+    ngx_http_vlm_breaker_e   state;
+
+    state = ngx_http_vlm_breaker_state(eng);
+
+    ngx_http_vlm_json_put_key(w, "breaker");
+    ngx_http_vlm_json_open(w, '{');
+    ngx_http_vlm_json_put_key(w, "failures");
+    ngx_http_vlm_json_put_int(w, eng->shm->breaker.failures);
+
+    if (state != NGX_HTTP_VLM_CLOSED) {
+        (void) ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
+        ngx_http_vlm_health_text(w, "reason", (char *) text);
+    }
+
+    ngx_http_vlm_health_text(w, "state", ngx_http_vlm_breaker_names[state]);
     ngx_http_vlm_json_shut(w, '}');
 }
 

@@ -34,7 +34,8 @@ const char *const  ngx_http_vlm_refusal_names[] = {
     "limit",
     "input",
     "server",
-    "poison"
+    "poison",
+    "breaker"
 };
 
 

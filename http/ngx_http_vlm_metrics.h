@@ -28,6 +28,7 @@ typedef enum {
     NGX_HTTP_VLM_INPUT,
     NGX_HTTP_VLM_SERVER,                       /* the store, memory */
     NGX_HTTP_VLM_POISON,                       /* see _poison.c */
+    NGX_HTTP_VLM_BREAKER,                      /* see _breaker.c */
     NGX_HTTP_VLM_REFUSALS
 } ngx_http_vlm_refusal_e;
 

@@ -68,8 +68,6 @@ static char *ngx_http_vlm_param_socket(ngx_conf_t *cf,
 
 static char *ngx_http_vlm_number(ngx_conf_t *cf, const char *name,
     ngx_str_t *value, ngx_uint_t low, ngx_uint_t high, ngx_uint_t *out);
-static char *ngx_http_vlm_time(ngx_conf_t *cf, const char *name,
-    ngx_str_t *value, ngx_msec_t *out);
 static ngx_uint_t ngx_http_vlm_thinks(ngx_str_t *model);
 static ngx_uint_t ngx_http_vlm_starts(ngx_str_t *value, const char *with);
 
@@ -91,8 +89,11 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("thread_pool"), 1, ngx_http_vlm_param_thread_pool },
     { ngx_string("prepare"),     1, ngx_http_vlm_param_prepare },
     { ngx_string("queue"),       2, ngx_http_vlm_param_queue },
+    { ngx_string("priority"),    2, ngx_http_vlm_order_param_priority },
+    { ngx_string("fair"),        2, ngx_http_vlm_order_param_fair },
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
     { ngx_string("stall"),       1, ngx_http_vlm_param_stall },
+    { ngx_string("breaker"),     2, ngx_http_vlm_breaker_param },
     { ngx_string("http_memory"), 1, ngx_http_vlm_param_http_memory },
     { ngx_string("cache"),       1, ngx_http_vlm_param_cache },
     { ngx_string("store"),       3, ngx_http_vlm_param_store },
@@ -116,6 +117,8 @@ ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
     eng->queue = 64;
     eng->queue_timeout = 60000;
     eng->timeout = 120000;
+    eng->failures = 5;
+    eng->pause = 10000;
     eng->http_memory = 512 * 1024 * 1024;
     eng->thinking = NGX_CONF_UNSET_UINT;
 }
@@ -597,7 +600,8 @@ ngx_http_vlm_param_queue(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     text.data = value[1].data + 8;
     text.len = value[1].len - 8;
 
-    return ngx_http_vlm_time(cf, "queue timeout", &text, &eng->queue_timeout);
+    return ngx_http_vlm_param_time(cf, "queue timeout", &text,
+                                   &eng->queue_timeout);
 }
 
 
@@ -605,7 +609,7 @@ static char *
 ngx_http_vlm_param_timeout(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
-    return ngx_http_vlm_time(cf, "timeout", &value[0], &eng->timeout);
+    return ngx_http_vlm_param_time(cf, "timeout", &value[0], &eng->timeout);
 }
 
 
@@ -615,7 +619,7 @@ ngx_http_vlm_param_stall(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 {
     ngx_msec_t  ms;
 
-    if (ngx_http_vlm_time(cf, "stall", &value[0], &ms) != NGX_CONF_OK) {
+    if (ngx_http_vlm_param_time(cf, "stall", &value[0], &ms) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -769,8 +773,8 @@ ngx_http_vlm_number(ngx_conf_t *cf, const char *name, ngx_str_t *value,
 }
 
 
-static char *
-ngx_http_vlm_time(ngx_conf_t *cf, const char *name, ngx_str_t *value,
+char *
+ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name, ngx_str_t *value,
     ngx_msec_t *out)
 {
     ngx_int_t  ms;

@@ -11,7 +11,7 @@
  *
  * A request arrives with its headers.  One with a large picture, whose body is
  * still on its way, is not overtaken by one that came a moment later; but a
- * body that comes slowly is not waited for.
+ * body that comes slowly is not waited for, and not looked at again.
  *
  * Prompts hold pictures.  No more are made than the engine takes soon.
  */
@@ -36,6 +36,8 @@ static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
@@ -48,8 +50,7 @@ static void ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data);
 static void ngx_http_vlm_prepare_run_store(void *data);
 static void ngx_http_vlm_prepare_store_always(void *data);
 static void ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data);
-static void ngx_http_vlm_prepare_insert(ngx_queue_t *queue,
-    ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 static ngx_int_t ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx);
 
@@ -76,9 +77,37 @@ ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 {
+    ngx_queue_t            *q;
+    ngx_http_vlm_ctx_t     *other;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
     ctx->step = NGX_HTTP_VLM_PARSING;
 
-    ngx_http_vlm_engine_wake(ctx->engine);
+    ctx->to_parse = 1;
+    eng->n_parses++;
+
+    if (!ctx->queued) {
+
+        /* nobody waited for its body: back to where it came */
+
+        for (q = ngx_queue_head(&eng->arrivals);
+             q != ngx_queue_sentinel(&eng->arrivals);
+             q = ngx_queue_next(q))
+        {
+            other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+            if (other->seq > ctx->seq) {
+                break;
+            }
+        }
+
+        ngx_queue_insert_tail(q, &ctx->queue);
+        ctx->queued = 1;
+    }
+
+    ngx_http_vlm_engine_wake(eng);
 }
 
 
@@ -102,16 +131,19 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 
     for (q = ngx_queue_head(&eng->arrivals);
          q != ngx_queue_sentinel(&eng->arrivals)
-         && eng->n_tasks < eng->prepare;
+         && eng->n_parses && eng->n_tasks < eng->prepare;
          q = next)
     {
         next = ngx_queue_next(q);
 
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
 
-        if (ctx->step != NGX_HTTP_VLM_PARSING || ctx->in_task || ctx->parsed) {
+        if (!ctx->to_parse) {
             continue;
         }
+
+        ctx->to_parse = 0;
+        eng->n_parses--;
 
         if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_parse,
                                        ngx_http_vlm_prepare_parsed)
@@ -143,7 +175,15 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
 
         if (ctx->step == NGX_HTTP_VLM_RECEIVING) {
-            receiving |= ngx_http_vlm_prepare_comes(ctx);
+
+            if (ngx_http_vlm_prepare_comes(ctx)) {
+                receiving = 1;
+
+            } else {
+                ngx_queue_remove(q);
+                ctx->queued = 0;
+            }
+
             continue;
         }
 
@@ -164,7 +204,9 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
         ngx_queue_remove(q);
         ctx->queued = 0;
 
-        if (ngx_http_vlm_chain_enter(ctx) != NGX_OK) {
+        if (ngx_http_vlm_order_rank(ctx) != NGX_OK
+            || ngx_http_vlm_chain_enter(ctx) != NGX_OK)
+        {
             ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
         }
     }
@@ -184,31 +226,32 @@ ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx)
     if (ms >= NGX_HTTP_VLM_LOOK) {
         n = ctx->request->request_length - ctx->received;
 
-        ctx->slow = n * NGX_HTTP_VLM_LOOK / (off_t) ms < NGX_HTTP_VLM_SLOW;
+        if (n * NGX_HTTP_VLM_LOOK / (off_t) ms < NGX_HTTP_VLM_SLOW) {
+            return 0;
+        }
+
         ctx->looked = ngx_current_msec;
         ctx->received = ctx->request->request_length;
     }
 
-    return !ctx->slow;
+    return 1;
 }
 
 
 static void
 ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 {
-    ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *ctx;
 
-    while (eng->opened
-           && eng->n_tasks < eng->prepare
-           && eng->n_prompts < eng->conf.slots + eng->prepare
-           && !ngx_queue_empty(&eng->prepares))
-    {
-        q = ngx_queue_head(&eng->prepares);
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+    while (eng->opened && eng->n_tasks < eng->prepare) {
 
-        ngx_queue_remove(q);
-        ctx->queued = 0;
+        ctx = ngx_http_vlm_order_first(eng);
+
+        if (ctx == NULL || !ngx_http_vlm_prepare_room(eng, ctx)) {
+            break;
+        }
+
+        ngx_http_vlm_order_remove(ctx);
 
         ctx->in_prompts = 1;
         eng->n_prompts++;
@@ -220,22 +263,62 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
             != NGX_OK)
         {
             ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            continue;
         }
+
+        eng->n_making++;
     }
 }
 
 
-/* one more than the slots, so that a slot that gets free finds work */
+/* as many prompts again for those that go before what is there already */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t           room;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *last;
+
+    room = eng->conf.slots + eng->prepare;
+
+    if (eng->n_prompts < room) {
+        return 1;
+    }
+
+    if (eng->n_prompts >= 2 * room || ngx_queue_empty(&eng->ready)) {
+        return 0;
+    }
+
+    q = ngx_queue_last(&eng->ready);
+    last = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+    return ngx_http_vlm_order_before(ctx, last);
+}
+
+
+/*
+ * One more than the slots, so that a slot that gets free finds work.  But what
+ * the engine has is out of the line: nobody goes before it any more, so that
+ * one is not given away while another's prompt is in the making.
+ */
 
 static void
 ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 {
     int                  idle;
+    ngx_uint_t           jobs;
     ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *ctx;
 
+    jobs = eng->conf.slots;
+
+    if (eng->n_making == 0 && !ngx_http_vlm_order_set(eng)) {
+        jobs++;
+    }
+
     while (eng->loaded
-           && eng->n_jobs < eng->conf.slots + 1
+           && eng->n_jobs < jobs
            && !ngx_queue_empty(&eng->ready))
     {
         q = ngx_queue_head(&eng->ready);
@@ -259,6 +342,8 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
         ctx->step = NGX_HTTP_VLM_SUBMITTED;
 
         eng->n_jobs++;
+
+        ngx_http_vlm_order_begun(ctx);
 
         ngx_http_vlm_engine_kick(eng);
     }
@@ -311,6 +396,7 @@ ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
 {
     if (at_end) {
         ctx->seq = ++ctx->engine->seq;
+        (void) ngx_http_vlm_order_rank(ctx);
     }
 
     ctx->step = NGX_HTTP_VLM_PREPARING;
@@ -320,7 +406,7 @@ ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
     }
 
     ngx_http_vlm_queue_again(ctx);
-    ngx_http_vlm_prepare_insert(&ctx->engine->prepares, ctx);
+    ngx_http_vlm_order_insert(ctx);
     ngx_http_vlm_engine_wake(ctx->engine);
 }
 
@@ -377,6 +463,10 @@ ngx_http_vlm_prepare_always(void *data)
     ngx_http_vlm_ctx_t *ctx = data;
 
     ctx->engine->n_tasks--;
+
+    if (ctx->in_prompts) {
+        ctx->engine->n_making--;
+    }
 
     ngx_http_vlm_prepare_store_always(ctx);
 }
@@ -486,7 +576,7 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
                                   ctx->prepare_ms);
 
         ctx->step = NGX_HTTP_VLM_WAITING;
-        ngx_http_vlm_prepare_insert(&ctx->engine->ready, ctx);
+        ngx_http_vlm_prepare_insert(ctx);
     }
 }
 
@@ -528,21 +618,23 @@ ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data)
 }
 
 
-/* by arrival; a request whose prompt was quick does not overtake */
+/* a request whose prompt was quick does not overtake */
 
 static void
-ngx_http_vlm_prepare_insert(ngx_queue_t *queue, ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_queue_t         *q;
+    ngx_queue_t         *q, *ready;
     ngx_http_vlm_ctx_t  *other;
 
-    for (q = ngx_queue_last(queue);
-         q != ngx_queue_sentinel(queue);
+    ready = &ctx->engine->ready;
+
+    for (q = ngx_queue_last(ready);
+         q != ngx_queue_sentinel(ready);
          q = ngx_queue_prev(q))
     {
         other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
 
-        if (other->seq < ctx->seq) {
+        if (ngx_http_vlm_order_before(other, ctx)) {
             break;
         }
     }
@@ -584,7 +676,7 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
         /* of no session: behind nobody */
 
         ctx->step = NGX_HTTP_VLM_PREPARING;
-        ngx_http_vlm_prepare_insert(&eng->prepares, ctx);
+        ngx_http_vlm_order_insert(ctx);
 
         return NGX_OK;
     }
@@ -615,7 +707,7 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
 
     if (ngx_queue_empty(&chain->turns)) {
         ctx->step = NGX_HTTP_VLM_PREPARING;
-        ngx_http_vlm_prepare_insert(&eng->prepares, ctx);
+        ngx_http_vlm_order_insert(ctx);
     }
 
     ngx_queue_insert_tail(&chain->turns, &ctx->turn);
@@ -653,6 +745,6 @@ ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx)
 
     if (next->step == NGX_HTTP_VLM_CHAINED) {
         next->step = NGX_HTTP_VLM_PREPARING;
-        ngx_http_vlm_prepare_insert(&eng->prepares, next);
+        ngx_http_vlm_order_insert(next);
     }
 }

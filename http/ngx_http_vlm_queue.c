@@ -49,6 +49,10 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ctx->engine = eng;
 
+    if (ngx_http_vlm_order_read(ctx) != NGX_OK) {
+        return NULL;
+    }
+
     ctx->timer.handler = ngx_http_vlm_queue_timer;
     ctx->timer.data = ctx;
     ctx->timer.log = r->connection->log;
@@ -199,28 +203,55 @@ ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx)
 ngx_uint_t
 ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_uint_t           n;
-    ngx_queue_t         *q;
-    ngx_http_vlm_ctx_t  *other;
+    ngx_uint_t              n, place;
+    ngx_queue_t            *q;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
 
     if (!ctx->in_line) {
         return 0;
     }
 
-    n = 1;
+    /* the engine's own are the first, then those whose prompts are there */
 
-    for (q = ngx_queue_head(&ctx->engine->requests);
-         q != ngx_queue_sentinel(&ctx->engine->requests);
-         q = ngx_queue_next(q))
-    {
-        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+    n = eng->n_jobs - eng->running;
 
-        if (other->in_line && other->seq < ctx->seq) {
+    switch (ctx->step) {
+
+    case NGX_HTTP_VLM_SUBMITTED:
+        return 1;
+
+    case NGX_HTTP_VLM_WAITING:
+        for (q = &ctx->queue;
+             q != ngx_queue_sentinel(&eng->ready);
+             q = ngx_queue_prev(q))
+        {
             n++;
         }
-    }
 
-    return n;
+        return n;
+
+    case NGX_HTTP_VLM_PREPARING:
+
+        if (ctx->in_prompts) {
+            return n + eng->n_prompts;
+        }
+
+        place = ngx_http_vlm_order_place(ctx);
+
+        if (place) {
+            return n + eng->n_prompts + place;
+        }
+
+        /* fall through */
+
+    default:
+
+        /* behind its session, or too far behind to be counted */
+
+        return eng->waiting;
+    }
 }
 
 
@@ -386,12 +417,20 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
         ngx_queue_remove(&ctx->queue);
     }
 
+    if (ctx->to_parse) {
+        ctx->to_parse = 0;
+        eng->n_parses--;
+    }
+
+    ngx_http_vlm_order_leave(ctx);
+
     if (ctx->in_prompts) {
         ctx->in_prompts = 0;
         eng->n_prompts--;
     }
 
     ngx_http_vlm_poison_end(ctx);
+    ngx_http_vlm_breaker_leave(ctx);
     ngx_http_vlm_chain_leave(ctx);
     ngx_http_vlm_prepare_free(ctx);
 

@@ -320,6 +320,7 @@ ngx_http_vlm_match(const ngx_http_vlm_route_t *route, ngx_str_t *uri,
 static ngx_int_t
 ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
 {
+    ngx_int_t            rc;
     ngx_http_vlm_shm_t  *shm;
 
     shm = lcf->engine->shm;
@@ -337,6 +338,12 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
 
         return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                        "Model not initialized");
+    }
+
+    rc = ngx_http_vlm_breaker_refuse(r, lcf->engine);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
     if (shm->waiting >= lcf->engine->queue) {

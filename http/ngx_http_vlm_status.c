@@ -245,7 +245,7 @@ static void
 ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
 {
     u_char                buf[NGX_HTTP_VLM_STATUS_LINE];
-    ngx_uint_t            i;
+    ngx_uint_t            i, breaker;
     ngx_http_vlm_shm_t   *shm;
 
     static const ngx_http_vlm_state_e  states[] = {
@@ -297,6 +297,22 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_one(st, "vlm_engine_restarts_total", "counter",
                             "Workers with the engine that died",
                             shm->metrics.restarts);
+
+    ngx_http_vlm_status_begin(st, "vlm_breaker", "gauge",
+                              "1 for the state of the circuit breaker");
+    breaker = ngx_http_vlm_breaker_state(st->engine);
+
+    for (i = 0; i <= NGX_HTTP_VLM_PROBING; i++) {
+        ngx_http_vlm_status_label(st, "state", ngx_http_vlm_breaker_names[i],
+                                  breaker == i);
+    }
+
+    ngx_http_vlm_status_one(st, "vlm_breaker_failures", "gauge",
+                            "Failures of the engine in a row",
+                            shm->breaker.failures);
+    ngx_http_vlm_status_one(st, "vlm_breaker_opened_total", "counter",
+                            "How often that was too many",
+                            shm->breaker.opened);
 }
 
 

@@ -88,7 +88,8 @@ ngx_http_vlm_title_body(ngx_http_request_t *r)
     eng = ctx->engine;
 
     if (eng->here && !eng->released && eng->loaded && eng->store
-        && eng->waiting == 0 && eng->running < eng->conf.slots)
+        && eng->waiting == 0 && eng->running < eng->conf.slots
+        && ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_CLOSED)
     {
         rc = ngx_http_vlm_ask_read(r, eng, &ngx_http_vlm_title_dialect);
 

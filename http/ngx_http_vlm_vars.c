@@ -43,6 +43,11 @@ static ngx_http_variable_t  ngx_http_vlm_vars[] = {
     { ngx_string("vlm_session"), NULL, ngx_http_vlm_variable, 5,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    /* only in the text that vlm_pass generates */
+
+    { ngx_string("vlm_line"), NULL, ngx_http_vlm_order_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
       ngx_http_null_variable
 };
 

@@ -308,7 +308,10 @@ ngx_http_vlm_backoff(ngx_http_vlm_engine_t *eng)
     if (gone || shm->lost) {
         (void) ngx_atomic_fetch_add(&shm->metrics.restarts, 1);
         ngx_http_vlm_poison_death(eng);
+        ngx_http_vlm_breaker_failed(eng);
     }
+
+    ngx_http_vlm_breaker_start(eng);
 
     if (shm->lost || (gone && shm->state == NGX_HTTP_VLM_LOADING)) {
         shm->crashes++;

@@ -1060,3 +1060,71 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 http_memory "1m" is not a size of at least 16m
+
+
+
+=== TEST 61: priority takes an age
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        priority $http_x_key after=1s;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+"after=1s" is not age=time
+
+
+
+=== TEST 62: fair takes variables that there are
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        fair $nobody_knows;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown "nobody_knows" variable
+
+
+
+=== TEST 63: breaker counts failures
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        breaker failures=0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+breaker failures=0 is not a number from 1 to 1000
+
+
+
+=== TEST 64: breaker knows its values
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        breaker on;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+unknown value "on" in breaker

@@ -31,6 +31,10 @@ my %number = (
     'http_memory'         => ['http_memory %s', 1024],
     'queue number'        => ['queue %s', 1],
     'queue timeout'       => ['queue 1 timeout=%s', 0.001],
+    'priority age'        => ['priority 1 age=%s', 0.001],
+    'fair age'            => ['fair $remote_addr age=%s', 0.001],
+    'breaker failures'    => ['breaker failures=%s', 1],
+    'breaker pause'       => ['breaker pause=%s', 0.001],
     'store expires'       => ["store $dir/store expires=%s", 1],
     'store max'           => ["store $dir/store max=%s", 1024],
     'sampling temperature'        => ['sampling temperature=%s', 0.000001],
@@ -46,6 +50,8 @@ my %default = (
     'queue number'  => qr/eng->queue = (\d+);/,
     'queue timeout' => qr/eng->queue_timeout = (\d+);/,
     'timeout'       => qr/eng->timeout = (\d+);/,
+    'breaker failures' => qr/eng->failures = (\d+);/,
+    'breaker pause' => qr/eng->pause = (\d+);/,
 );
 
 remove_tree($dir);
@@ -153,7 +159,7 @@ for my $name (sort keys %section) {
         ok($form, "$what: this test knows how it is written") or next;
         $seen{$what} = 1;
 
-        my $time = $what =~ /time|expires|stall/;
+        my $time = $what =~ /time|expires|stall|age|pause/;
         my ($from, $to) = map { defined ? units($_, $time) : undef } $low, $high;
 
         # "memory 1m" is a size, but too little for a plan.
@@ -203,14 +209,18 @@ for my $name (sort keys %section) {
 
     like($said, qr/\Q$plan\E/, "$text: the same plan as without it") or diag($said);
 
-    my @values = $name eq 'queue' ? $text =~ /^queue (\S+) timeout=(\S+)$/ : $text =~ / (\S+)$/;
+    my @values = $name eq 'queue' ? $text =~ /^queue (\S+) timeout=(\S+)$/
+               : $name eq 'breaker' ? $text =~ /^breaker failures=(\S+) pause=(\S+)$/
+               : $text =~ / (\S+)$/;
+    my @whats = $name eq 'queue' ? ('queue number', 'queue timeout')
+              : $name eq 'breaker' ? ('breaker failures', 'breaker pause') : $name;
 
-    for my $what ($name eq 'queue' ? ('queue number', 'queue timeout') : $name) {
+    for my $what (@whats) {
         my $value = shift @values;
 
         next unless $default{$what};
 
-        my $time = $what =~ /time/;
+        my $time = $what =~ /time|pause/;
 
         like($code, $default{$what}, "$what has a default in the code");
         is(units($value, $time) * ($time ? 1000 : 1), $code =~ $default{$what} && $1,

@@ -1,0 +1,550 @@
+
+/*
+ * The order of the line: whose prompt is made next.
+ *
+ * Every request has a rank, in ms, and the smallest is next.  It is when the
+ * request came, less what its priority is worth; but of a client that has
+ * others here, at least so much later than the one before it.  A rank is given
+ * once, so time changes no order, and a tree has it in O(log n); and because
+ * the clock of arrivals goes on, whoever waits is passed only by what comes
+ * soon after it: that is the ageing.
+ *
+ * The clock jumps to the rank of whoever begins.  So the one client that is
+ * here, however late its ranks are, is no debtor of those that come later.
+ *
+ * What the variables say is asked where the client is known.  Through the hop
+ * it goes in a header that the outer server replaces; the inner one listens on
+ * a socket of ours.
+ */
+
+
+#include "ngx_http_vlm.h"
+#include <ngx_md5.h>
+
+
+#define NGX_HTTP_VLM_PRIORITY      10      /* and -10 */
+#define NGX_HTTP_VLM_PRIORITY_AGE  10000   /* ms, of one level */
+#define NGX_HTTP_VLM_PLACES        1000    /* that are counted */
+#define NGX_HTTP_VLM_PLACES_MS     200     /* and how often */
+
+
+struct ngx_http_vlm_client_s {
+    ngx_rbtree_node_t             node;        /* the key is the client's */
+    ngx_uint_t                    n;           /* requests, until they end */
+    int64_t                       next;        /* start, of another one */
+};
+
+
+static ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_int_t *priority, uint64_t *key);
+static ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
+static uint64_t ngx_http_vlm_order_hash(ngx_str_t *value);
+static ngx_http_vlm_client_t *ngx_http_vlm_order_client(
+    ngx_http_vlm_engine_t *eng, uint64_t key);
+static void ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+static void ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng);
+static char *ngx_http_vlm_order_param(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_uint_t n, ngx_http_complex_value_t **cv, ngx_msec_t *age);
+
+
+char *
+ngx_http_vlm_order_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    eng->order.priority_age = NGX_HTTP_VLM_PRIORITY_AGE;
+
+    return ngx_http_vlm_order_param(cf, value, n, &eng->order.priority,
+                                    &eng->order.priority_age);
+}
+
+
+char *
+ngx_http_vlm_order_param_fair(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    return ngx_http_vlm_order_param(cf, value, n, &eng->order.fair,
+                                    &eng->order.fair_age);
+}
+
+
+static char *
+ngx_http_vlm_order_param(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t n,
+    ngx_http_complex_value_t **cv, ngx_msec_t *age)
+{
+    ngx_str_t                          text;
+    ngx_http_compile_complex_value_t   ccv;
+
+    *cv = ngx_pcalloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (*cv == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &value[0];
+    ccv.complex_value = *cv;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (n == 1) {
+        return NGX_CONF_OK;
+    }
+
+    if (value[1].len < 4 || ngx_strncmp(value[1].data, "age=", 4) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is not age=time",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    text.data = value[1].data + 4;
+    text.len = value[1].len - 4;
+
+    return ngx_http_vlm_param_time(cf, "age", &text, age);
+}
+
+
+void
+ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_order_t  *order;
+
+    order = &eng->order;
+
+    ngx_rbtree_init(&order->line, &order->line_sentinel,
+                    ngx_http_vlm_order_insert_value);
+    ngx_rbtree_init(&order->clients, &order->clients_sentinel,
+                    ngx_rbtree_insert_value);
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
+{
+    return eng->order.priority || eng->order.fair;
+}
+
+
+/* at the headers: what the configuration's variables say of this request */
+
+ngx_int_t
+ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
+{
+    u_char                   *p, *last, *end;
+    ngx_int_t                 n;
+    ngx_table_elt_t          *h;
+    ngx_http_request_t       *r;
+    ngx_http_vlm_rank_t      *rank;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    r = ctx->request;
+    rank = &ctx->rank;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (!lcf->inner) {
+        return ngx_http_vlm_order_value(r, ctx->engine, &rank->priority,
+                                        &rank->key);
+    }
+
+    h = ngx_http_vlm_header(r, "x-vlm-line");
+
+    if (h == NULL) {
+        return NGX_OK;
+    }
+
+    /* "PRIORITY KEY", of a worker of this server */
+
+    p = h->value.data;
+    last = p + h->value.len;
+    end = ngx_strlchr(p, last, ' ');
+
+    if (end == NULL || last - end != 1 + 16) {
+        return NGX_OK;
+    }
+
+    n = ngx_atoi(p + (*p == '-'), end - p - (*p == '-'));
+
+    if (n >= 0 && n <= NGX_HTTP_VLM_PRIORITY) {
+        rank->priority = *p == '-' ? -n : n;
+    }
+
+    for (p = end + 1; p < last; p++) {
+        n = ngx_hextoi(p, 1);
+
+        if (n == NGX_ERROR) {
+            rank->key = 0;
+            return NGX_OK;
+        }
+
+        rank->key = rank->key << 4 | (uint64_t) n;
+    }
+
+    return NGX_OK;
+}
+
+
+/* $vlm_line, in the outer server: the header of the hop */
+
+ngx_int_t
+ngx_http_vlm_order_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    uint64_t                  key;
+    ngx_int_t                 priority;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->engine == NULL || !ngx_http_vlm_order_set(lcf->engine)) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    if (ngx_http_vlm_order_value(r, lcf->engine, &priority, &key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    v->data = ngx_pnalloc(r->pool, NGX_INT_T_LEN + 1 + 16);
+    if (v->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->len = ngx_sprintf(v->data, "%i %016xL", priority, key) - v->data;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_int_t *priority, uint64_t *key)
+{
+    ngx_str_t              value;
+    ngx_http_vlm_order_t  *order;
+
+    order = &eng->order;
+
+    *priority = 0;
+    *key = 0;
+
+    if (order->priority) {
+        if (ngx_http_complex_value(r, order->priority, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        *priority = ngx_http_vlm_order_priority(&value);
+    }
+
+    if (order->fair) {
+        if (ngx_http_complex_value(r, order->fair, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        *key = ngx_http_vlm_order_hash(&value);
+    }
+
+    return NGX_OK;
+}
+
+
+/* what is no priority is the usual one; beyond the last ones are the last */
+
+static ngx_int_t
+ngx_http_vlm_order_priority(ngx_str_t *value)
+{
+    ngx_int_t   n;
+    ngx_uint_t  minus;
+
+    if (value->len == 4 && ngx_strncmp(value->data, "high", 4) == 0) {
+        return 1;
+    }
+
+    if (value->len == 3 && ngx_strncmp(value->data, "low", 3) == 0) {
+        return -1;
+    }
+
+    minus = value->len && value->data[0] == '-';
+
+    n = ngx_atoi(value->data + minus, value->len - minus);
+
+    if (n == NGX_ERROR) {
+        return 0;
+    }
+
+    n = ngx_min(n, NGX_HTTP_VLM_PRIORITY);
+
+    return minus ? -n : n;
+}
+
+
+/* an empty value is nobody's */
+
+static uint64_t
+ngx_http_vlm_order_hash(ngx_str_t *value)
+{
+    u_char      digest[16];
+    uint64_t    key;
+    ngx_md5_t   md5;
+
+    if (value->len == 0) {
+        return 0;
+    }
+
+    ngx_md5_init(&md5);
+    ngx_md5_update(&md5, value->data, value->len);
+    ngx_md5_final(digest, &md5);
+
+    ngx_memcpy(&key, digest, sizeof(uint64_t));
+
+    return key;
+}
+
+
+/* in the order of arrival: the rank, and a place among its client's */
+
+ngx_int_t
+ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_rank_t    *rank;
+    ngx_http_vlm_order_t   *order;
+    ngx_http_vlm_client_t  *client;
+
+    rank = &ctx->rank;
+    order = &ctx->engine->order;
+
+    rank->start = (int64_t) ngx_current_msec + order->ahead;
+
+    if (rank->key) {
+
+        if (rank->client == NULL) {
+            rank->client = ngx_http_vlm_order_client(ctx->engine, rank->key);
+
+            if (rank->client == NULL) {
+                return NGX_ERROR;
+            }
+
+            rank->client->n++;
+        }
+
+        client = rank->client;
+
+        rank->start = ngx_max(rank->start, client->next);
+
+        client->next = rank->start + (int64_t) (order->fair_age
+                                                ? order->fair_age
+                                                : ctx->engine->queue_timeout);
+    }
+
+    rank->value = rank->start
+                  - rank->priority * (int64_t) order->priority_age;
+
+    return NGX_OK;
+}
+
+
+/* of whoever has requests here there is one; it goes with the last of them */
+
+static ngx_http_vlm_client_t *
+ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
+{
+    ngx_rbtree_key_t        k;
+    ngx_rbtree_node_t      *node;
+    ngx_http_vlm_order_t   *order;
+    ngx_http_vlm_client_t  *client;
+
+    order = &eng->order;
+    k = (ngx_rbtree_key_t) key;
+
+    node = order->clients.root;
+
+    while (node != order->clients.sentinel) {
+
+        if (node->key == k) {
+            return ngx_rbtree_data(node, ngx_http_vlm_client_t, node);
+        }
+
+        node = k < node->key ? node->left : node->right;
+    }
+
+    client = ngx_calloc(sizeof(ngx_http_vlm_client_t), eng->log);
+    if (client == NULL) {
+        return NULL;
+    }
+
+    client->node.key = k;
+    ngx_rbtree_insert(&order->clients, &client->node);
+
+    return client;
+}
+
+
+void
+ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_client_t  *client;
+
+    ngx_http_vlm_order_remove(ctx);
+
+    client = ctx->rank.client;
+
+    if (client == NULL) {
+        return;
+    }
+
+    ctx->rank.client = NULL;
+
+    if (--client->n == 0) {
+        ngx_rbtree_delete(&ctx->engine->order.clients, &client->node);
+        ngx_free(client);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
+{
+    if (one->rank.value != two->rank.value) {
+        return one->rank.value < two->rank.value;
+    }
+
+    return one->seq < two->seq;
+}
+
+
+void
+ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_rbtree_insert(&ctx->engine->order.line, &ctx->rank.node);
+
+    ctx->rank.in_line = 1;
+}
+
+
+void
+ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->rank.in_line) {
+        ctx->rank.in_line = 0;
+        ngx_rbtree_delete(&ctx->engine->order.line, &ctx->rank.node);
+    }
+}
+
+
+static void
+ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
+{
+    ngx_rbtree_node_t   **p;
+    ngx_http_vlm_ctx_t   *ctx, *other;
+
+    ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+
+    for ( ;; ) {
+        other = ngx_rbtree_data(temp, ngx_http_vlm_ctx_t, rank.node);
+
+        p = ngx_http_vlm_order_before(ctx, other) ? &temp->left : &temp->right;
+
+        if (*p == sentinel) {
+            break;
+        }
+
+        temp = *p;
+    }
+
+    *p = node;
+    node->parent = temp;
+    node->left = sentinel;
+    node->right = sentinel;
+    ngx_rbt_red(node);
+}
+
+
+ngx_http_vlm_ctx_t *
+ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng)
+{
+    ngx_rbtree_t       *line;
+    ngx_rbtree_node_t  *node;
+
+    line = &eng->order.line;
+
+    if (line->root == line->sentinel) {
+        return NULL;
+    }
+
+    node = ngx_rbtree_min(line->root, line->sentinel);
+
+    return ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+}
+
+
+/* the engine has it: the clock is where it stood, if that is later */
+
+void
+ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
+{
+    int64_t                ahead;
+    ngx_http_vlm_order_t  *order;
+
+    order = &ctx->engine->order;
+
+    ahead = ctx->rank.start - (int64_t) ngx_current_msec;
+
+    order->ahead = ngx_max(order->ahead, ahead);
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_order_t  *order;
+
+    order = &ctx->engine->order;
+
+    if (!ctx->rank.in_line) {
+        return 0;
+    }
+
+    if (order->walk == 0
+        || ngx_current_msec - order->counted >= NGX_HTTP_VLM_PLACES_MS)
+    {
+        ngx_http_vlm_order_count(ctx->engine);
+    }
+
+    return ctx->rank.walk == order->walk ? ctx->rank.place : 0;
+}
+
+
+/* for all that ask in the next moment: nobody counts for himself alone */
+
+static void
+ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t             n;
+    ngx_rbtree_node_t     *node;
+    ngx_http_vlm_ctx_t    *ctx;
+    ngx_http_vlm_order_t  *order;
+
+    order = &eng->order;
+
+    order->walk++;
+    order->counted = ngx_current_msec;
+
+    ctx = ngx_http_vlm_order_first(eng);
+    node = ctx ? &ctx->rank.node : NULL;
+
+    for (n = 1; node && n <= NGX_HTTP_VLM_PLACES; n++) {
+        ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+
+        ctx->rank.place = n;
+        ctx->rank.walk = order->walk;
+
+        node = ngx_rbtree_next(&order->line, node);
+    }
+}

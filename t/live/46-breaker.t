@@ -1,0 +1,148 @@
+# An engine that fails again and again is left alone for a while: its clients are
+# refused at once, then one request tries it, and an answer lets all through.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Script;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+$Script::MLP = 16384;
+
+my $model = Script::model('breaker', '' => ['On', ' then', ' on', undef]);
+my $PAUSE = 4;                         # s
+
+sub server {
+    my (%conf) = @_;
+
+    return VLM->new(model => $model, workers => 3, listen => 'reuseport', %conf,
+                    server => 'location = /metrics { vlm_status live; }',
+                    engine => 'thinking off; weights f32; threads 1; max_tokens 3000; context 4k; '
+                              . "slots 2; queue 16 timeout=30s; $conf{engine}")->start->ready;
+}
+
+sub begin {
+    my ($s, $tokens) = @_;
+
+    return $s->begin('POST', '/v1/chat/completions',
+                     { max_tokens => $tokens, messages => [{ role => 'user', content => 'hi' }] });
+}
+
+sub ask { begin(@_)->end(20) }
+
+# The worker with the model dies, and the next one takes over.
+sub dies {
+    my ($s) = @_;
+
+    my $pid = $s->designated;
+
+    kill 'KILL', $pid;
+
+    VLM::wait_for(20, sub { my $new = $s->designated; $new && $new != $pid }) or return 0;
+    $s->ready;
+
+    return 1;
+}
+
+sub breaker { $_[0]->health->{breaker} }
+sub opened { breaker($_[0])->{state} eq 'open' }
+
+
+my $s = server(name => 'breaker', engine => "breaker failures=2 pause=${PAUSE}s;");
+
+is(breaker($s)->{state}, 'closed', 'at first it is closed');
+ok(dies($s), 'a death of the engine');
+is(ask($s, 5)->{code}, 200, 'one failure refuses nobody');
+is(breaker($s)->{failures}, 0, 'and an answer forgives it');
+
+# ---- open --------------------------------------------------------------------------
+
+ok(dies($s), 'a death');
+is(breaker($s)->{failures}, 1, 'is counted');
+my $start = time;
+ok(dies($s), 'another one, with no answer in between');
+ok(opened($s), 'it is open');
+
+my %workers;
+
+for (1 .. 40) {
+    my $r = ask($s, 5);
+
+    last unless opened($s);
+
+    is($r->{code}, 503, 'refused') if $r->{code} != 503 || !$workers{$r->{worker}}++;
+    next if $workers{$r->{worker}} > 1;
+
+    like($r->{json}{error}{message}, qr/^The engine has failed 2 times in a row, it is tried again in \d seconds$/,
+         'with the reason');
+    is($r->{json}{error}{code}, 'engine_failing', 'and its code');
+    like($r->{headers}{'retry-after'}, qr/^[1-$PAUSE]$/, 'and when to come again');
+    cmp_ok($r->{seconds}, '<', 0.5, 'at once');
+}
+
+is(scalar keys %workers, 3, 'by whichever worker') or diag(join ' ', keys %workers);
+
+SKIP: {
+    skip 'the pause is over', 4 if time - $start > $PAUSE - 0.3;
+
+    my $r = $s->get('/api/health/ready');
+    is($r->{code}, 503, 'not ready');
+    like($r->{body}, qr/failed again and again/, 'says why');
+    like(breaker($s)->{reason}, qr/failed 2 times in a row/, 'health, too');
+    like($s->get('/metrics')->{body}, qr/^vlm_breaker\{state="open"\} 1$/m, 'and the metrics');
+}
+
+# ---- a probe -----------------------------------------------------------------------
+
+ok(VLM::wait_for($PAUSE + 1, sub { !opened($s) }), 'the pause ends');
+cmp_ok(time - $start, '>', $PAUSE - 0.5, 'not before its time');
+is($s->get('/api/health/ready')->{code}, 200, 'ready to be tried');
+
+my $probe = begin($s, 3000);
+ok($s->busy(1, 0), 'one is let through');
+
+my $r = ask($s, 5);
+is($r->{code}, 503, 'and only one');
+like($r->{json}{error}{message}, qr/2 times in a row, one request tries it now/, 'the others are told');
+
+$probe->leave;
+ok($s->busy(0, 0), 'it leaves without a verdict');
+
+$probe = begin($s, 3000);
+ok($s->busy(1, 0), 'so the next one is let through');
+ok(dies($s), 'and the engine fails once more');
+ok(opened($s), 'which begins another pause');
+is(breaker($s)->{failures}, 3, 'of three failures');
+$probe->leave;
+
+ok(VLM::wait_for($PAUSE + 1, sub { !opened($s) }), 'that ends, too');
+is(ask($s, 5)->{code}, 200, 'a probe that is answered');
+is(breaker($s)->{state}, 'closed', 'closes it');
+
+my @many = map { begin($s, 5) } 1 .. 6;
+is((grep { $_->{code} == 200 } $s->end_all(20, @many)), 6, 'everybody is let through');
+
+my $metrics = $s->get('/metrics')->{body};
+like($metrics, qr/^vlm_breaker_opened_total 1$/m, 'it was opened once');
+like($metrics, qr/^vlm_requests_rejected_total\{reason="breaker"\} [1-9]\d*$/m, 'and has refused some');
+ok($s->log_has(qr/\[crit\].*has failed 2 times in a row: requests are refused for ${PAUSE}000 ms/),
+   'the log says when');
+ok($s->log_has(qr/\[notice\].*answers again/), 'and until when');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log(undef, qr/exited on signal 9/);
+
+# ---- none ---------------------------------------------------------------------------
+
+$s = server(name => 'no-breaker', engine => 'breaker off;');
+
+ok(dies($s), 'a death') for 1 .. 6;
+is(ask($s, 5)->{code}, 200, 'without a breaker nobody is refused');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log(undef, qr/exited on signal 9/);
+
+done_testing();
