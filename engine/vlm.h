@@ -160,6 +160,9 @@ void vlm_picture_free(vlm_picture_t *p);           /* NULL is fine */
 
 /* Looks at the header alone: is this a picture that vlm_picture_read() would take?  0 or -1. */
 int vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err);
+/* The same with what it would become: resized_*, tokens. */
+int vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_info_t *info,
+                        vlm_err_t *err);
 
 typedef enum { VLM_SYSTEM, VLM_USER, VLM_ASSISTANT } vlm_role_t;
 
@@ -191,7 +194,6 @@ vlm_prompt_t *vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, siz
                               const char *tail, vlm_err_t *err);
 /* The same without template: text becomes tokens as it stands.  For build/vlm and tests. */
 vlm_prompt_t *vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err);
-/* The tokens that vlm_prompt_make() would count, without keeping pictures or prompt; -1: error. */
 uint32_t vlm_prompt_tokens(const vlm_prompt_t *p);
 const uint32_t *vlm_prompt_ids(const vlm_prompt_t *p);         /* [vlm_prompt_tokens()] */
 /*

@@ -371,6 +371,8 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    streaming;   /* the client wants events */
     ngx_uint_t                    asking;      /* what the model says next is
                                                   not the client's answer */
+    ngx_uint_t                    opened;      /* engine->opened, when a
+                                                  thread took it over */
     int64_t                       epoch;
     vlm_prompt_t                 *prompt;      /* until submitted */
     vlm_picture_info_t            picture;
@@ -668,6 +670,18 @@ ngx_int_t ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     const char *what);
 ngx_int_t ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
     size_t len, uint64_t *bytes);
+
+/* thread: texts, and pictures by their tokens, that a prompt will have in any
+   case; NGX_OK, or more than fit: the request has ended (_fit.c) */
+
+typedef struct {
+    const char                   *text;        /* or NULL and tokens */
+    size_t                        len;
+    uint32_t                      tokens;
+} ngx_http_vlm_fit_t;
+
+ngx_int_t ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_fit_t *parts, size_t n);
 
 /* loop: logs a failure of ours, then lets the dialect answer it */
 

@@ -18,6 +18,7 @@ typedef struct {
     char                         *text;        /* or NULL and a picture */
     size_t                        len;         /* of text, or of the file */
     off_t                         offset;      /* of the picture's file */
+    uint32_t                      tokens;      /* of it, if that is known */
     vlm_picture_t                *picture;     /* once it was read */
 } ngx_http_vlm_messages_part_t;
 
@@ -47,8 +48,10 @@ struct ngx_http_vlm_messages_s {
 static void *ngx_http_vlm_messages_grow(void *array, size_t n, size_t size);
 static ngx_http_vlm_messages_part_t *ngx_http_vlm_messages_part(
     ngx_http_vlm_messages_t *m);
+static int ngx_http_vlm_messages_look(ngx_http_vlm_messages_t *m,
+    u_char *data, size_t len, vlm_picture_info_t *info);
 static ngx_int_t ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m,
-    u_char *data, size_t len);
+    u_char *data, size_t len, uint32_t tokens);
 static ngx_int_t ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m);
@@ -227,12 +230,12 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
         rc = ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
                                    "The image is not base64");
 
-    } else if (vlm_picture_check(data, n, &info, &m->ctx->err) != 0) {
+    } else if (ngx_http_vlm_messages_look(m, data, n, &info) != 0) {
         rc = ngx_http_vlm_messages_refused(m, "unsupported_image_format",
                                            "image_too_large");
 
     } else {
-        rc = ngx_http_vlm_messages_keep(m, data, n);
+        rc = ngx_http_vlm_messages_keep(m, data, n, info.tokens);
     }
 
     free(data);
@@ -241,9 +244,22 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
 }
 
 
+static int
+ngx_http_vlm_messages_look(ngx_http_vlm_messages_t *m, u_char *data,
+    size_t len, vlm_picture_info_t *info)
+{
+    if (m->ctx->opened) {
+        return vlm_picture_measure(m->ctx->engine->vlm, data, len, info,
+                                   &m->ctx->err);
+    }
+
+    return vlm_picture_check(data, len, info, &m->ctx->err);
+}
+
+
 static ngx_int_t
 ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
-    size_t len)
+    size_t len, uint32_t tokens)
 {
     size_t                         done;
     ssize_t                        n;
@@ -271,6 +287,7 @@ ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
 
     part->offset = m->size;
     part->len = len;
+    part->tokens = tokens;
 
     m->size += len;
     m->n_pictures++;
@@ -310,6 +327,47 @@ ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m)
     }
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
+{
+    size_t                         i, k, n;
+    ngx_int_t                      rc;
+    ngx_http_vlm_fit_t            *parts;
+    ngx_http_vlm_messages_one_t   *one;
+    ngx_http_vlm_messages_part_t  *part;
+
+    parts = calloc(m->n_parts + 1, sizeof(ngx_http_vlm_fit_t));
+
+    if (parts == NULL) {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    n = 0;
+
+    for (i = 0; i < m->n_messages; i++) {
+        one = &m->messages[i];
+
+        if (!whole && one->role != VLM_SYSTEM && i + 1 < m->n_messages) {
+            continue;
+        }
+
+        for (k = one->first; k < one->first + one->n; k++) {
+            part = &m->parts[k];
+
+            parts[n].text = part->text;
+            parts[n].len = part->len;
+            parts[n++].tokens = part->tokens;
+        }
+    }
+
+    rc = ngx_http_vlm_fit(m->ctx, parts, n);
+
+    free(parts);
+
+    return rc;
 }
 
 

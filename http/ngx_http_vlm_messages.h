@@ -43,6 +43,14 @@ ngx_int_t ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m,
     const char *text, size_t len);
 
 /*
+ * Once all is added: whether what will be in the prompt in any case can fit the
+ * context.  With "whole" that is all of it, else what ..._drop() leaves.
+ */
+
+ngx_int_t ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m,
+    ngx_uint_t whole);
+
+/*
  * To ctx->prompt: with the chat template and, behind it, tail or NULL; or raw,
  * all parts of all messages as they stand.  Then m is empty.  What does not
  * fit the context leaves m as it was, with ctx->code

@@ -139,6 +139,7 @@ static void
 ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json)
 {
+    ngx_http_vlm_ollama_t      *o;
     const ngx_http_vlm_json_t  *messages;
 
     if (ngx_http_vlm_ollama_fields(ctx, json) != NGX_OK
@@ -150,7 +151,11 @@ ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
 
     messages = ngx_http_vlm_json_get(json, "messages");
 
-    if (ngx_http_vlm_ollama_messages(ctx, messages) != NGX_OK) {
+    o = ctx->data;
+
+    if (ngx_http_vlm_ollama_messages(ctx, messages) != NGX_OK
+        || ngx_http_vlm_messages_fit(o->messages, o->whole) != NGX_OK)
+    {
         return;
     }
 
@@ -195,7 +200,8 @@ ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
                                                                  "images"))
            != NGX_OK
         || ngx_http_vlm_messages_text(o->messages, prompt, ngx_strlen(prompt))
-           != NGX_OK)
+           != NGX_OK
+        || ngx_http_vlm_messages_fit(o->messages, 1) != NGX_OK)
     {
         return;
     }

@@ -153,6 +153,11 @@ ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
     rc = chat ? ngx_http_vlm_openai_messages(ctx, o->messages, json)
               : ngx_http_vlm_openai_text(ctx, o->messages, json);
 
+    if (rc == NGX_OK) {
+        ngx_http_vlm_openai_param(ctx, chat ? "messages" : "prompt");
+        rc = ngx_http_vlm_messages_fit(o->messages, 1);
+    }
+
     if (rc == NGX_OK && ctx->streaming) {
         ctx->dialect = &ngx_http_vlm_openai_stream;
     }

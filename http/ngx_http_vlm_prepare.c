@@ -145,6 +145,8 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
         ctx->to_parse = 0;
         eng->n_parses--;
 
+        ctx->opened = eng->opened;
+
         if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_parse,
                                        ngx_http_vlm_prepare_parsed)
             != NGX_OK)

@@ -99,7 +99,11 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
 
     ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
 
-    return ngx_http_vlm_chat_image(ctx, json);
+    if (ngx_http_vlm_chat_image(ctx, json) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_turn_fit(ctx);
 }
 
 

@@ -96,6 +96,10 @@ void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
 
 ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
 
+/* thread: whether question and picture can fit the context, or NGX_ERROR */
+
+ngx_int_t ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx);
+
 /* thread: draws and stores the turn, before its answer is sent */
 
 void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);

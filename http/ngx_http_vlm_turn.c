@@ -246,6 +246,39 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 }
 
 
+/* a file that is not there, or no picture, is told in its own words later */
+
+ngx_int_t
+ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx)
+{
+    void                *map;
+    size_t               size;
+    vlm_err_t            err;
+    vlm_picture_info_t   info;
+    ngx_http_vlm_fit_t   parts[2];
+
+    ngx_memzero(parts, sizeof(parts));
+
+    parts[0].text = ctx->chat.message.data;
+    parts[0].len = ctx->chat.message.len;
+
+    map = ctx->opened && ctx->chat.image
+          ? ngx_http_vlm_map(ctx->chat.image, &size) : NULL;
+
+    if (map) {
+
+        if (vlm_picture_measure(ctx->engine->vlm, map, size, &info, &err) == 0)
+        {
+            parts[1].tokens = info.tokens;
+        }
+
+        (void) munmap(map, size);
+    }
+
+    return ngx_http_vlm_fit(ctx, parts, 2);
+}
+
+
 /*
  * The prompt.  A history that no longer fits loses its oldest pair, again and
  * again; what does not fit without any is the client's fault.

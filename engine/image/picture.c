@@ -239,6 +239,27 @@ vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_
 }
 
 
+int
+vlm_picture_look(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, uint64_t max_pixels,
+                 const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err)
+{
+    uint32_t      cell = vc->patch * vc->merge;
+    vlm_header_t  h;
+
+    memset(info, 0, sizeof(*info));
+
+    if (vlm_header_read(&h, data, bytes, err) != 0
+        || measure(info, &h, pc, vc, max_pixels, err) != 0)
+    {
+        return -1;
+    }
+
+    info->tokens = (info->resized_width / cell) * (info->resized_height / cell);
+
+    return 0;
+}
+
+
 void
 vlm_picture_free(vlm_picture_t *p)
 {

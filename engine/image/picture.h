@@ -46,6 +46,11 @@ vlm_picture_t *vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_v
                                        uint64_t max_pixels, const void *data, size_t bytes,
                                        const uint8_t sha256[32], vlm_err_t *err);
 
+/* vlm_picture_measure() without an engine. */
+int vlm_picture_look(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
+                     uint64_t max_pixels, const void *data, size_t bytes, vlm_picture_info_t *info,
+                     vlm_err_t *err);
+
 /* Another picture with the same arrays, which live until the last of them is freed; or NULL. */
 vlm_picture_t *vlm_picture_share(vlm_picture_t *p);
 

@@ -155,6 +155,13 @@ bytes_become_the_patches_of_the_family_s_processor(void **state)
         assert_int_equal(info.resized_width, ow);
         assert_int_equal(info.resized_height, oh);
         assert_int_equal(info.tokens, ow / 28 * (oh / 28));
+
+        /* and so its header says, without decoding */
+
+        assert_int_equal(vlm_picture_look(&pc, &fixture_vision, high, data, bytes, &info, &err), 0);
+        assert_int_equal(info.width, w);
+        assert_int_equal(info.resized_height, oh);
+        assert_int_equal(info.tokens, ow / 28 * (oh / 28));
         assert_string_equal(fixture_sha(p->pixels, (size_t) ow * oh * 3), pixels);
 
         for (i = 0; i < 32; i++) {

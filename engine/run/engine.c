@@ -856,6 +856,15 @@ vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err
 
 
 int
+vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_info_t *info,
+                    vlm_err_t *err)
+{
+    return vlm_picture_look(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data, bytes,
+                            info, err);
+}
+
+
+int
 vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
              vlm_err_t *err)
 {

@@ -1,0 +1,95 @@
+# What can never fit the context is refused with the numbers before it waits,
+# whoever else is in line: its texts and pictures alone are too many tokens.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use MIME::Base64 qw(encode_base64);
+use Test::More;
+use VLM;
+
+my $TEXT = 'a cup ' x 5000;
+my $NUMBERS = qr/the prompt has \d{4,} tokens at least, the context has room for 4095 and an answer/;
+
+my $file = VLM::slurp('t/fidelity/pictures/118x62.png');
+my $url = 'data:image/png;base64,' . encode_base64($file, '');
+
+# 32 x 32 cells.
+my $large = 'data:image/bmp;base64,' . encode_base64(VLM::slurp(VLM::bmp(896, 896)), '');
+
+sub openai {
+    my ($s, @parts) = @_;
+
+    return $s->begin('POST', '/v1/chat/completions', {
+        max_tokens => 5, messages => [{ role => 'user', content => \@parts }] });
+}
+
+sub ollama {
+    my ($s, @messages) = @_;
+
+    return $s->begin('POST', '/api/chat', {
+        model => 'live', stream => JSON::PP::false, options => { num_predict => 5 },
+        messages => [map { { role => $_->[0], content => $_->[1] } } @messages] });
+}
+
+sub text { { type => 'text', text => $_[0] } }
+sub image { { type => 'image_url', image_url => { url => $_[0] } } }
+
+for my $workers (1, 3) {
+    my $s = VLM->new(VLM::slow(name => "early-$workers", workers => $workers,
+                               engine => 'slots 1; queue 8 timeout=30s;',
+                               server => 'location = /metrics { vlm_status live; }'))->start->ready;
+    my $picture = $s->upload('t/fidelity/pictures/40x30.png');
+    my $runs = openai($s, text('hi'));
+    $runs->leave;
+    $runs = $s->begin('POST', '/v1/chat/completions', {
+        max_tokens => 3000, messages => [{ role => 'user', content => 'hi' }] });
+    ok($s->busy(1, 0), "$workers: one runs in the only slot");
+    my $waits = openai($s, text('hi'));
+    ok($s->busy(1, 1), 'and one waits');
+
+    my @never = (
+        ["RoboBrain's message", $s->begin_chat('s', $TEXT, image => $picture)],
+        ["OpenAI's messages", openai($s, text('a cup ' x 2500), text('a cup ' x 2500))],
+        ["OpenAI's pictures", openai($s, (image($large)) x 5)],
+        ["pictures and a text", openai($s, (image($large)) x 3, text('a cup ' x 1500))],
+        ["OpenAI's prompt", $s->begin('POST', '/v1/completions', { prompt => $TEXT })],
+        ["Ollama's last message", ollama($s, [user => 'hi'], [assistant => 'hi'], [user => $TEXT])],
+        ["Ollama's system", ollama($s, [system => $TEXT], [user => 'hi'])],
+        ["Ollama's prompt", $s->begin('POST', '/api/generate', { model => 'live', prompt => $TEXT })],
+    );
+
+    $s->end_all(20, map { $_->[1] } @never);
+
+    for (@never) {
+        my ($what, $r) = ($_->[0], $_->[1]->response);
+
+        is($r->{code}, 400, "$workers: $what");
+        like($r->{body}, $NUMBERS, 'with both numbers');
+        cmp_ok($r->{seconds}, '<', 5, 'without waiting');
+    }
+
+    is($never[1][1]->response->{json}{error}{code}, 'context_length_exceeded', "$workers: OpenAI's code");
+    ok($s->busy(1, 1), "$workers: the same two are there");
+    like($s->get('/metrics')->{body}, qr/^vlm_requests_rejected_total\{reason="limit"\} 8$/m, 'eight have reached a limit');
+
+    # What a history loses, and what may fit, waits.
+    my @may = (ollama($s, [user => $TEXT], [assistant => 'hi'], [user => 'hi']),
+               openai($s, (image($url)) x 3, text('hi')),
+               openai($s, text('x' x 3900)));
+
+    ok($s->busy(1, 4), "$workers: what may fit waits");
+
+    # The last one has a long prompt to be read.
+    (pop @may)->leave;
+    $runs->leave;
+    is(join(' ', map { $_->{code} } $s->end_all(60, $waits, @may)), '200 200 200', 'and is answered')
+        or diag(map { $_->response->{body} } @may);
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+done_testing();
