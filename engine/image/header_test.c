@@ -275,6 +275,23 @@ a_jpeg_of_many_scans_is_refused(void **state)
 }
 
 
+static void
+a_critical_chunk_that_nobody_knows_is_refused_in_letters(void **state)
+{
+    uint8_t  png[12 + 33 + 12];
+
+    (void) state;
+
+    memcpy(png, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0crc!", 33);
+    memcpy(png + 33, "\0\0\0\0De\xd9Qcrc!\0\0\0\0IENDcrc!", 24);
+    refuse(png, sizeof(png), VLM_EINPUT,
+           "PNG: a chunk De?Q is said to be critical, and not known");
+
+    memcpy(png + 37, "deBG", 4);
+    assert_int_equal(vlm_header_read(&(vlm_header_t) { 0 }, png, sizeof(png), NULL), 0);
+}
+
+
 /* A BMP of 66 bytes: headers, and room for 12 of pixels. */
 static void
 make_bmp(uint8_t bmp[66], uint32_t at, uint32_t width, uint32_t height, uint32_t bits)
@@ -369,6 +386,7 @@ main(void)
         cmocka_unit_test(bytes_between_the_segments_of_a_jpeg_are_passed_over),
         cmocka_unit_test(huffman_tables_of_more_than_256_values_are_refused),
         cmocka_unit_test(a_jpeg_of_many_scans_is_refused),
+        cmocka_unit_test(a_critical_chunk_that_nobody_knows_is_refused_in_letters),
         cmocka_unit_test(a_bmp_whose_rows_are_not_in_the_file_is_refused),
         cmocka_unit_test(a_bmp_pixel_without_a_colour_is_refused),
         cmocka_unit_test(a_webp_that_cannot_be_is_refused)

@@ -1,6 +1,6 @@
 /*
  * Fuzz target: any bytes become a picture or an error.  A picture keeps what picture.h promises;
- * an error has a code.  Pictures are kept small, so that many are tried.
+ * an error has a code and a sentence in letters.  Pictures are kept small, so that many are tried.
  */
 
 #include <stdlib.h>
@@ -57,6 +57,18 @@ check_picture(const vlm_picture_t *p, const vlm_vision_config_t *vc, uint64_t ma
 }
 
 
+/* Clients read it: no byte of the file may be in it as it is. */
+static void
+check_sentence(const char *text)
+{
+    check(*text != '\0');
+
+    for ( /* void */ ; *text != '\0'; text++) {
+        check(*text >= ' ' && *text < 0x7f);
+    }
+}
+
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -80,7 +92,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     p = vlm_picture_make(&pc, &vc, max_pixels, data, bytes, &err);
     check((p == NULL) == (err.code != VLM_OK));
 
-    if (p != NULL) {
+    if (p == NULL) {
+        check_sentence(err.text);
+
+    } else {
         check(vlm_picture_check(data, bytes, &info, NULL) == 0);
         check(info.width == p->info.width && info.height == p->info.height);
         check_picture(p, &vc, max_pixels);

@@ -38,6 +38,30 @@ read_ihdr(vlm_header_t *h, const uint8_t *p, vlm_err_t *err)
 }
 
 
+/*
+ * A chunk that no picture can be shown without, and that nobody knows.  The decoder would say so,
+ * too, but with bytes of the file in its sentence, and in one buffer for all threads.
+ */
+static int
+refuse_chunk(const uint8_t *type, vlm_err_t *err)
+{
+    char      name[5];
+    uint32_t  i;
+
+    if ((type[0] & 32) != 0 || memcmp(type, "PLTE", 4) == 0 || memcmp(type, "IDAT", 4) == 0) {
+        return 0;
+    }
+
+    for (i = 0; i < 4; i++) {
+        name[i] = (char) (type[i] > ' ' && type[i] < 0x7f ? type[i] : '?');
+    }
+
+    name[4] = '\0';
+
+    return vlm_fail(err, VLM_EINPUT, "PNG: a chunk %s is said to be critical, and not known", name);
+}
+
+
 int
 vlm_png_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
 {
@@ -73,6 +97,9 @@ vlm_png_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *er
 
         } else if (memcmp(type, "eXIf", 4) == 0) {
             h->orientation = vlm_exif_orientation(data + at + 8, length);
+
+        } else if (refuse_chunk(type, err) != 0) {
+            return -1;
         }
     }
 
