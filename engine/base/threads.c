@@ -270,45 +270,40 @@ relax(void)
 }
 
 
-/* cgroup v2: "MAX PERIOD" or "max PERIOD"; rounded up, so that half a core is one thread. */
-static uint32_t
-cgroup_quota(void)
+uint32_t
+vlm_threads_quota(const char *text, uint32_t n)
 {
-    int                 n;
-    char                quota[32];
-    FILE               *f;
+    char                rest;
     unsigned long long  max, period;
 
-    f = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (f == NULL) {
-        return 0;
+    if (sscanf(text, "%llu %llu %c", &max, &period, &rest) != 2 || period == 0 || max == 0) {
+        return n;
     }
 
-    n = fscanf(f, "%31s %llu", quota, &period);
-    fclose(f);
+    max = max / period + (max % period != 0);
 
-    if (n != 2 || strcmp(quota, "max") == 0 || period == 0) {
-        return 0;
-    }
-
-    max = strtoull(quota, NULL, 10);
-    max = (max + period - 1) / period;
-
-    return max > VLM_MAX_THREADS ? VLM_MAX_THREADS : (uint32_t) max;
+    return max < n ? (uint32_t) max : n;
 }
 
 
 uint32_t
 vlm_threads_default(void)
 {
-    uint32_t   n, quota;
+    FILE      *f;
+    char       text[64];
+    uint32_t   n;
     cpu_set_t  set;
 
     n = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t) CPU_COUNT(&set) : 1;
 
-    quota = cgroup_quota();
-    if (quota != 0 && quota < n) {
-        n = quota;
+    f = fopen("/sys/fs/cgroup/cpu.max", "re");
+
+    if (f != NULL) {
+        if (fgets(text, sizeof(text), f) != NULL) {
+            n = vlm_threads_quota(text, n);
+        }
+
+        (void) fclose(f);
     }
 
     return n < 1 ? 1 : n > VLM_MAX_THREADS ? VLM_MAX_THREADS : n;

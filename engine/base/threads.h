@@ -31,7 +31,12 @@ void vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn 
  */
 void vlm_threads_ask(vlm_threads_t *t, int (*quit)(void *data), void *data);
 
-/* How many threads this process should use: affinity, and the cgroup's quota rounded up. */
+/* How many threads this process should use: affinity, and the cgroup's quota. */
 uint32_t vlm_threads_default(void);
+/*
+ * Of n threads, those that a cgroup's cpu.max allows: "MAX PERIOD" in microseconds, or "max
+ * PERIOD"; rounded up, so that half a core is one thread.  What is neither allows all.
+ */
+uint32_t vlm_threads_quota(const char *text, uint32_t n);
 
 #endif

@@ -263,6 +263,26 @@ no_threads_and_too_many_are_refused(void **state)
 }
 
 
+static void
+a_quota_of_two_cores_on_a_host_of_64_is_two_threads(void **state)
+{
+    (void) state;
+
+    assert_int_equal(vlm_threads_quota("200000 100000\n", 64), 2);
+    assert_int_equal(vlm_threads_quota("250000 100000\n", 64), 3);
+    assert_int_equal(vlm_threads_quota("50000 100000\n", 64), 1);
+    assert_int_equal(vlm_threads_quota("1 1000000\n", 64), 1);
+    assert_int_equal(vlm_threads_quota("6400000 100000\n", 2), 2);
+    assert_int_equal(vlm_threads_quota("18446744073709551615 1\n", 64), 64);
+    assert_int_equal(vlm_threads_quota("max 100000\n", 64), 64);
+    assert_int_equal(vlm_threads_quota("200000 0\n", 64), 64);
+    assert_int_equal(vlm_threads_quota("0 100000\n", 64), 64);
+    assert_int_equal(vlm_threads_quota("200000\n", 64), 64);
+    assert_int_equal(vlm_threads_quota("1 2 3\n", 64), 64);
+    assert_int_equal(vlm_threads_quota("", 64), 64);
+}
+
+
 int
 main(void)
 {
@@ -273,7 +293,8 @@ main(void)
         cmocka_unit_test(threads_that_never_worked_are_closed_awake_or_asleep),
         cmocka_unit_test(a_range_is_left_when_the_caller_is_told_to_quit),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
-        cmocka_unit_test(no_threads_and_too_many_are_refused)
+        cmocka_unit_test(no_threads_and_too_many_are_refused),
+        cmocka_unit_test(a_quota_of_two_cores_on_a_host_of_64_is_two_threads)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
