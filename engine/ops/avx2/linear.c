@@ -40,34 +40,33 @@ place_of(vlm_type_t type, uint32_t row, uint32_t k)
 void
 vlm_pack_avx2(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from)
 {
-    size_t    at, to;
-    uint8_t  *panel;
-    uint32_t  i, k;
-    uint64_t  panel_bytes;
+    uint8_t      *panel;
+    uint32_t      i, k, p, rows, K;
+    const float  *f;
 
-    panel_bytes = vlm_packed_bytes_avx2(w->type, VLM_PANEL, w->K);
-    memset((uint8_t *) w->w + row / VLM_PANEL * panel_bytes, 0,
-           vlm_packed_bytes_avx2(w->type, n, w->K));
+    K = w->K;
 
-    for (i = 0; i < n; i++) {
-        panel = (uint8_t *) w->w + (row + i) / VLM_PANEL * panel_bytes;
+    for (p = 0; p < n; p += VLM_PANEL) {
+        rows = n - p < VLM_PANEL ? n - p : VLM_PANEL;
+        panel = (uint8_t *) w->w
+                + (row + p) / VLM_PANEL * vlm_packed_bytes_avx2(w->type, VLM_PANEL, K);
 
-        for (k = 0; k < w->K; k++) {
-            at = (size_t) i * w->K + k;
-            to = place_of(w->type, (row + i) % VLM_PANEL, k);
+        if (w->type == VLM_INT8) {
+            vlm_pack_words((uint32_t *) panel, (const int8_t *) from + (size_t) p * K, rows, K, 0);
+            continue;
+        }
 
-            switch (w->type) {
+        memset(panel, 0, vlm_packed_bytes_avx2(w->type, VLM_PANEL, K));
+        f = (const float *) from + (size_t) p * K;
 
-            case VLM_INT8:
-                ((int8_t *) panel)[to] = ((const int8_t *) from)[at];
-                break;
-
-            case VLM_BF16:
-                ((uint16_t *) panel)[to] = vlm_f32_bf16(((const float *) from)[at]);
-                break;
-
-            default:
-                ((float *) panel)[to] = ((const float *) from)[at];
+        for (i = 0; i < rows; i++) {
+            for (k = 0; k < K; k++) {
+                if (w->type == VLM_BF16) {
+                    ((uint16_t *) panel)[place_of(w->type, i, k)]
+                        = vlm_f32_bf16(f[(size_t) i * K + k]);
+                } else {
+                    ((float *) panel)[place_of(w->type, i, k)] = f[(size_t) i * K + k];
+                }
             }
         }
     }

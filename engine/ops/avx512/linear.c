@@ -33,22 +33,6 @@ vlm_packed_bytes_avx512(vlm_type_t type, uint32_t N, uint32_t K)
 }
 
 
-static void
-pack_int8(uint8_t *panel, const int8_t *from, uint32_t n, uint32_t K)
-{
-    uint32_t  i, k;
-
-    memset(panel, 128, (size_t) vlm_blocks(K) * VLM_BLOCK * VLM_PANEL);
-
-    for (k = 0; k < K; k++) {
-        for (i = 0; i < n; i++) {
-            panel[(size_t) (k / 4) * 256 + i * 4 + k % 4]
-                = (uint8_t) (from[(size_t) i * K + k] + 128);
-        }
-    }
-}
-
-
 void
 vlm_pack_avx512(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from)
 {
@@ -64,7 +48,8 @@ vlm_pack_avx512(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from)
                 + (row + p) / VLM_PANEL * vlm_packed_bytes_avx512(w->type, VLM_PANEL, K);
 
         if (w->type == VLM_INT8) {
-            pack_int8(panel, (const int8_t *) from + (size_t) p * K, rows, K);
+            vlm_pack_words((uint32_t *) panel, (const int8_t *) from + (size_t) p * K, rows, K,
+                           0x80808080);
             continue;
         }
 
