@@ -32,6 +32,7 @@ typedef struct ngx_http_vlm_dialect_s ngx_http_vlm_dialect_t;
 #include "ngx_http_vlm_store.h"
 #include "ngx_http_vlm_json.h"
 #include "ngx_http_vlm_budget.h"
+#include "ngx_http_vlm_losses.h"
 #include "ngx_http_vlm_metrics.h"
 #include "ngx_http_vlm_order.h"
 #include "ngx_http_vlm_breaker.h"
@@ -59,8 +60,9 @@ typedef struct {
     ngx_atomic_t                  waiting;
     ngx_atomic_t                  running;
     ngx_atomic_t                  sessions;
-    ngx_atomic_t                  crashes;     /* in the load, in a row */
-    ngx_atomic_t                  lost;        /* the device, by the last */
+    ngx_atomic_t                  lost;        /* the model, by the last */
+    ngx_http_vlm_losses_t         deaths;      /* of workers, by that, and */
+    ngx_http_vlm_losses_t         losses;      /* of them, of a GPU */
     ngx_http_vlm_breaker_t        breaker;
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
@@ -144,6 +146,7 @@ struct ngx_http_vlm_engine_s {
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
     ngx_msec_t                    stall;       /* 0: by the device */
+    ngx_msec_t                    retry;       /* of device auto */
     ngx_uint_t                    failures;    /* breaker; 0: there is none */
     ngx_msec_t                    pause;
     uint64_t                      http_memory; /* of requests, in all */
@@ -182,6 +185,8 @@ struct ngx_http_vlm_engine_s {
     ngx_log_t                    *log;
     int                           lock_fd;
     ngx_msec_t                    backoff;     /* before the lock is taken */
+    ngx_msec_t                    away_until;  /* the CPU instead of a GPU: */
+    char                          device_note[128];    /* see _device.c */
 
     ngx_queue_t                   requests;    /* ctx->all */
     ngx_queue_t                   arrivals;    /* ctx->queue, until parsed */
@@ -205,7 +210,7 @@ struct ngx_http_vlm_engine_s {
     ngx_msec_t                    opened_at;   /* for the time of a load */
     uint64_t                      ticks;       /* of the engine thread, and */
     ngx_msec_t                    ticked;      /* when; or it had no work */
-    ngx_event_t                   die;         /* stalled: see _engine.c */
+    ngx_event_t                   die;         /* see _engine.c */
     unsigned                      here:1;      /* this is the worker */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
@@ -213,6 +218,10 @@ struct ngx_http_vlm_engine_s {
     unsigned                      stopped:1;   /* by an exit, not loaded */
     unsigned                      closed:1;    /* or about to be */
     unsigned                      released:1;  /* exiting, model given up */
+    unsigned                      on_cpu:1;    /* though a GPU was planned */
+    unsigned                      away:1;      /* so for a while: _device.c */
+    unsigned                      again:1;     /* closes, to open again */
+    unsigned                      lost:1;      /* the device */
 };
 
 
@@ -496,6 +505,14 @@ void ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
 
 int ngx_http_vlm_worker_lock(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 void ngx_http_vlm_worker_unlock(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_device.c: which device, after it was lost ------------- */
+
+void ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_device_last(void);
 
 
 /* ---- ngx_http_vlm_zone.c: what all workers can read --------------------- */

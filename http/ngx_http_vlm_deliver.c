@@ -305,11 +305,20 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         break;
 
     case VLM_EDEVICE:
+
+        /* what is in the works now may be what did it */
+
+        if (ngx_http_vlm_zone_mine(ctx->engine)) {
+            ngx_http_vlm_poison_death(ctx->engine);
+        }
+
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                   "The model's device is lost, try again");
         break;
 
     case VLM_EMEMORY:
+        ngx_log_error(NGX_LOG_ERR, ctx->engine->log, 0, "vlm_engine \"%V\": %s",
+                      &ctx->engine->name, e->err.text);
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                   "The model's memory is short, try again");
         break;

@@ -19,6 +19,7 @@
 #define NGX_HTTP_VLM_BEAT    500           /* ms */
 #define NGX_HTTP_VLM_GRACE   10000         /* ms, for bodies at an exit */
 #define NGX_HTTP_VLM_LAST    500           /* ms, for words before an end */
+#define NGX_HTTP_VLM_LEAVE   10000         /* ms, for a graceful one */
 #define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
 #define NGX_HTTP_VLM_STALL_DEVICE  10000
 
@@ -31,6 +32,8 @@ static void ngx_http_vlm_engine_done(ngx_event_t *ev);
 static void ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng,
     const char *reason);
 static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
@@ -43,6 +46,8 @@ static void ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng,
 static void ngx_http_vlm_engine_die(ngx_event_t *ev);
 static void ngx_http_vlm_engine_hold(ngx_event_t *ev);
 static void ngx_http_vlm_engine_next(ngx_event_t *ev);
+static void ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_log(void *data, vlm_log_level_t level,
     const char *text);
@@ -127,6 +132,10 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
     eng->handed = NULL;
     eng->vlm = NULL;
     eng->here = 0;
+
+    if (eng->lost) {
+        ngx_http_vlm_device_last();
+    }
 }
 
 
@@ -240,8 +249,7 @@ ngx_http_vlm_engine_done(ngx_event_t *ev)
         break;
 
     case NGX_HTTP_VLM_STEP_CLOSE:
-        ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
-                      "vlm_engine \"%V\": model released", &eng->name);
+        ngx_http_vlm_engine_closed(eng);
         break;
     }
 
@@ -285,10 +293,15 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
 {
     vlm_stat_t  st;
 
+    vlm_stat(eng->vlm, &st);
+
     if (eng->rc != 0) {
 
         if (eng->err.code == VLM_ECANCELLED) {
             eng->stopped = 1;
+
+        } else if (st.state == VLM_LOST) {
+            ngx_http_vlm_engine_lost(eng);
 
         } else {
             ngx_http_vlm_engine_fail(eng, eng->err.text);
@@ -298,11 +311,10 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
     }
 
     eng->loaded = 1;
+    eng->on_cpu = st.plan.device == 0;
     eng->shm->metrics.load = ngx_current_msec - eng->opened_at;
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_READY, "");
-
-    vlm_stat(eng->vlm, &st);
 
     ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
                   "vlm_engine \"%V\": model loaded, %uLm, %s",
@@ -322,18 +334,67 @@ ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    /*
-     * The device is lost, and what a process knows of a device does not come
-     * back.  This worker leaves; the master's next one loads again.
-     */
+    ngx_http_vlm_engine_lost(eng);
+}
 
+
+static void
+ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
+{
+    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                  "vlm_engine \"%V\": model released", &eng->name);
+
+    if (!eng->again) {
+        return;
+    }
+
+    eng->again = 0;
+
+    if (!ngx_http_vlm_engine_needed(eng)) {
+
+        /* meanwhile an exit has begun */
+
+        eng->released = 1;
+        return;
+    }
+
+    eng->closed = 0;
+
+    ngx_http_vlm_device_return(eng);
+    ngx_http_vlm_zone_take(eng);
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_OPEN);
+}
+
+
+/*
+ * What a process knows of a device does not come back once it is lost.  This
+ * worker leaves, at the latest when its time is up; the master's next one
+ * loads again.
+ */
+
+static void
+ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
+{
     ngx_http_vlm_engine_fail(eng, eng->err.text);
 
-    eng->shm->lost = 1;
+    eng->lost = 1;
 
-    if (ngx_process == NGX_PROCESS_WORKER) {
-        ngx_quit = 1;
+    if (ngx_http_vlm_zone_mine(eng)) {
+        eng->shm->lost = 1;
     }
+
+    if (ngx_process != NGX_PROCESS_WORKER) {
+        return;
+    }
+
+    ngx_quit = 1;
+
+    eng->die.handler = ngx_http_vlm_engine_die;
+    eng->die.data = eng;
+    eng->die.log = eng->log;
+    eng->die.cancelable = 1;
+
+    ngx_add_timer(&eng->die, NGX_HTTP_VLM_LEAVE);
 }
 
 
@@ -485,6 +546,14 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
     if (ms) {
         ngx_http_vlm_engine_stalled(eng, ms);
+
+    } else if (eng->loaded && ngx_http_vlm_device_due(eng)) {
+
+        /* no prompt is made from here on, until it is open again */
+
+        eng->opened = 0;
+        eng->again = 1;
+        ngx_http_vlm_engine_wake(eng);
     }
 
     if (ngx_exiting) {
@@ -509,8 +578,8 @@ ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng)
     stall = eng->stall;
 
     if (stall == 0) {
-        stall = eng->plan.device ? NGX_HTTP_VLM_STALL_DEVICE
-                                 : NGX_HTTP_VLM_STALL_CPU;
+        stall = eng->plan.device && !eng->on_cpu ? NGX_HTTP_VLM_STALL_DEVICE
+                                                 : NGX_HTTP_VLM_STALL_CPU;
     }
 
     ms = ngx_current_msec - eng->ticked;
@@ -544,6 +613,7 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
 
     if (ngx_http_vlm_zone_mine(eng)) {
         eng->shm->lost = 1;
+        ngx_http_vlm_poison_death(eng);
     }
 
     /* an event that came now would be of a request that is gone */
@@ -601,19 +671,59 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
 
     ngx_http_vlm_zone_line(eng);
 
-    if (!ngx_http_vlm_engine_needed(eng) && !eng->closed
-        && eng->task && !eng->task->event.active)
-    {
-        ngx_http_vlm_engine_unwatch(eng);
-
-        eng->opened = 0;
-        eng->loaded = 0;
-        eng->vlm = NULL;
-        eng->closed = 1;
-        eng->released = ngx_exiting ? 1 : 0;
-
-        ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_CLOSE);
+    if (eng->closed || eng->task == NULL || eng->task->event.active) {
+        return;
     }
+
+    if (!ngx_http_vlm_engine_needed(eng)) {
+        eng->again = 0;
+        eng->released = ngx_exiting ? 1 : 0;
+        ngx_http_vlm_engine_close(eng);
+
+    } else if (eng->again && ngx_http_vlm_engine_idle(eng)) {
+        ngx_http_vlm_engine_close(eng);
+    }
+}
+
+
+static void
+ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_engine_unwatch(eng);
+
+    eng->opened = 0;
+    eng->loaded = 0;
+    eng->vlm = NULL;
+    eng->closed = 1;
+
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_CLOSE);
+}
+
+
+/* nobody has anything of the model: no prompt, no job, no words to make */
+
+static ngx_uint_t
+ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    if (eng->n_jobs || eng->n_tasks || eng->n_prompts) {
+        return 0;
+    }
+
+    for (q = ngx_queue_head(&eng->requests);
+         q != ngx_queue_sentinel(&eng->requests);
+         q = ngx_queue_next(q))
+    {
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+
+        if (ctx->step >= NGX_HTTP_VLM_WAITING || ctx->in_task) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

@@ -29,6 +29,10 @@ static char *ngx_http_vlm_param_model(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_device(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+static char *ngx_http_vlm_param_ops(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value);
+static char *ngx_http_vlm_param_retry(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value);
 static char *ngx_http_vlm_param_weights(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_memory(ngx_conf_t *cf,
@@ -113,6 +117,7 @@ ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
     vlm_conf_default(&eng->conf);
 
     eng->conf.device = "auto";
+    eng->retry = 600000;
     eng->prepare = 2;
     eng->queue = 64;
     eng->queue_timeout = 60000;
@@ -245,8 +250,6 @@ static char *
 ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
-    char  *ops;
-
     if (ngx_strcmp(value[0].data, "cpu") != 0
         && ngx_strcmp(value[0].data, "auto") != 0
         && ngx_strcmp(value[0].data, "cuda") != 0
@@ -264,6 +267,18 @@ ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     if (n == 1) {
         return NGX_CONF_OK;
     }
+
+    return ngx_http_vlm_starts(&value[1], "retry=")
+           ? ngx_http_vlm_param_retry(cf, eng, value)
+           : ngx_http_vlm_param_ops(cf, eng, value);
+}
+
+
+static char *
+ngx_http_vlm_param_ops(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value)
+{
+    char  *ops;
 
     ops = (char *) value[1].data + 4;
 
@@ -287,6 +302,27 @@ ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     eng->conf.ops = ops;
 
     return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_retry(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value)
+{
+    ngx_str_t  text;
+
+    if (ngx_strcmp(value[0].data, "auto") != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" is for device auto, not \"%V\"",
+                           &value[1], &value[0]);
+        return NGX_CONF_ERROR;
+    }
+
+    text.data = value[1].data + 6;
+    text.len = value[1].len - 6;
+
+    return ngx_http_vlm_param_time(cf, "device auto retry", &text,
+                                   &eng->retry);
 }
 
 

@@ -297,6 +297,13 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_one(st, "vlm_engine_restarts_total", "counter",
                             "Workers with the engine that died",
                             shm->metrics.restarts);
+    ngx_http_vlm_status_one(st, "vlm_device_losses_total", "counter",
+                            "Workers that ended because of their GPU",
+                            shm->losses.total);
+    ngx_http_vlm_status_seconds(st, "vlm_device_away_seconds",
+                                "Until a GPU that was lost is tried again",
+                                shm->losses.until > ngx_current_msec
+                                ? shm->losses.until - ngx_current_msec : 0);
 
     ngx_http_vlm_status_begin(st, "vlm_breaker", "gauge",
                               "1 for the state of the circuit breaker");

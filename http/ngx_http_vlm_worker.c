@@ -14,9 +14,7 @@
 #include <sys/file.h>
 
 
-#define NGX_HTTP_VLM_LOCK_WAIT    10       /* ms between two tries */
-#define NGX_HTTP_VLM_BACKOFF      100      /* ms, doubled by each crash */
-#define NGX_HTTP_VLM_MAX_BACKOFF  30000
+#define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
 
 
 static ngx_int_t ngx_http_vlm_own(ngx_cycle_t *cycle,
@@ -25,7 +23,6 @@ static ngx_int_t ngx_http_vlm_assign(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t **eng, ngx_uint_t n);
 static void ngx_http_vlm_designate(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
-static ngx_msec_t ngx_http_vlm_backoff(ngx_http_vlm_engine_t *eng);
 
 
 /* in the master: the sockets are open, no worker is forked yet */
@@ -244,7 +241,7 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
         }
 
         if (ngx_worker == eng[i]->worker) {
-            eng[i]->backoff = ngx_http_vlm_backoff(eng[i]);
+            ngx_http_vlm_device_choose(eng[i]);
             ngx_http_vlm_engine_start(eng[i], cycle);
             ngx_http_vlm_sweep_start(eng[i], cycle);
         }
@@ -283,56 +280,6 @@ ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
         ngx_http_vlm_store_close(eng[i]->store);
         eng[i]->store = NULL;
     }
-}
-
-
-/*
- * How long the engine thread waits before it loads.  The master respawns a
- * worker at once, so a crash in the load would be a loop at full speed.  A
- * predecessor that is gone without having said so has crashed.
- */
-
-static ngx_msec_t
-ngx_http_vlm_backoff(ngx_http_vlm_engine_t *eng)
-{
-    pid_t                pid;
-    ngx_msec_t           ms;
-    ngx_uint_t           i, gone;
-    ngx_http_vlm_shm_t  *shm;
-
-    shm = eng->shm;
-    pid = (pid_t) shm->pid;
-
-    gone = pid && kill(pid, 0) == -1 && ngx_errno == ESRCH;
-
-    if (gone || shm->lost) {
-        (void) ngx_atomic_fetch_add(&shm->metrics.restarts, 1);
-        ngx_http_vlm_poison_death(eng);
-        ngx_http_vlm_breaker_failed(eng);
-    }
-
-    ngx_http_vlm_breaker_start(eng);
-
-    if (shm->lost || (gone && shm->state == NGX_HTTP_VLM_LOADING)) {
-        shm->crashes++;
-
-    } else {
-        shm->crashes = 0;
-    }
-
-    shm->lost = 0;
-
-    if (shm->crashes < 2) {
-        return 0;
-    }
-
-    ms = NGX_HTTP_VLM_BACKOFF;
-
-    for (i = 2; i < shm->crashes && ms < NGX_HTTP_VLM_MAX_BACKOFF; i++) {
-        ms *= 2;
-    }
-
-    return ngx_min(ms, NGX_HTTP_VLM_MAX_BACKOFF);
 }
 
 

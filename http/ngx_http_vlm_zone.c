@@ -115,7 +115,8 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
 
     shm->plan = eng->plan;
     shm->device[0] = '\0';
-    shm->device_reason[0] = '\0';
+    ngx_memcpy(shm->device_reason, eng->device_note,
+               sizeof(shm->device_reason));
     shm->reason[0] = '\0';
 
     ngx_shmtx_unlock(&slab->mutex);
@@ -171,7 +172,8 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     }
 
     ngx_memcpy(shm->device, st.device, sizeof(shm->device));
-    ngx_memcpy(shm->device_reason, st.reason, sizeof(shm->device_reason));
+    ngx_memcpy(shm->device_reason, st.reason[0] ? st.reason : eng->device_note,
+               sizeof(shm->device_reason));
     ngx_cpystrn((u_char *) shm->reason, (u_char *) reason,
                 sizeof(shm->reason));
 

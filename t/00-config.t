@@ -1128,3 +1128,37 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 unknown value "on" in breaker
+
+
+
+=== TEST 65: retry is for device auto
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device cuda retry=10m;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+"retry=10m" is for device auto, not "cuda"
+
+
+
+=== TEST 66: retry is a time
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device auto retry=soon;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+device auto retry "soon" is not a time from 1ms to 1d

@@ -1,0 +1,100 @@
+
+/*
+ * Pauses that grow, and a device that is left alone: what follows from when a
+ * model was lost.  Decides by numbers alone, and is called by _device.c.
+ */
+
+
+#include "ngx_http_vlm_losses.h"
+
+
+static unsigned ngx_http_vlm_losses_since(const ngx_http_vlm_losses_t *l,
+    uint64_t now, uint64_t since);
+
+
+void
+ngx_http_vlm_losses_add(ngx_http_vlm_losses_t *l, uint64_t now)
+{
+    l->when[l->total++ % NGX_HTTP_VLM_LOSSES] = now;
+}
+
+
+unsigned
+ngx_http_vlm_losses_recent(const ngx_http_vlm_losses_t *l, uint64_t now)
+{
+    return ngx_http_vlm_losses_since(l, now, 0);
+}
+
+
+static unsigned
+ngx_http_vlm_losses_since(const ngx_http_vlm_losses_t *l, uint64_t now,
+    uint64_t since)
+{
+    unsigned  i, n, known;
+
+    known = l->total < NGX_HTTP_VLM_LOSSES ? (unsigned) l->total
+                                           : NGX_HTTP_VLM_LOSSES;
+
+    for (i = 0, n = 0; i < known; i++) {
+        n += now - l->when[i] < NGX_HTTP_VLM_LOSSES_TIME
+             && l->when[i] >= since;
+    }
+
+    return n;
+}
+
+
+/* the first is an accident, and waits for nothing */
+
+uint64_t
+ngx_http_vlm_losses_pause(const ngx_http_vlm_losses_t *l, uint64_t now)
+{
+    unsigned  i, n;
+    uint64_t  ms;
+
+    n = ngx_http_vlm_losses_recent(l, now);
+
+    if (n < 2) {
+        return 0;
+    }
+
+    ms = NGX_HTTP_VLM_LOSSES_PAUSE;
+
+    for (i = 2; i < n && ms < NGX_HTTP_VLM_LOSSES_LONG; i++) {
+        ms *= 2;
+    }
+
+    return ms < NGX_HTTP_VLM_LOSSES_LONG ? ms : NGX_HTTP_VLM_LOSSES_LONG;
+}
+
+
+uint64_t
+ngx_http_vlm_losses_away(ngx_http_vlm_losses_t *l, uint64_t now,
+    uint64_t first)
+{
+    if (now < l->until) {
+        return l->until - now;
+    }
+
+    /* those before the last time away have been answered by it */
+
+    if (ngx_http_vlm_losses_since(l, now, l->until)
+        < NGX_HTTP_VLM_LOSSES_MANY)
+    {
+        return 0;
+    }
+
+    if (l->away == 0 || now - l->until >= NGX_HTTP_VLM_LOSSES_GOOD) {
+        l->away = first;
+
+    } else if (l->away <= NGX_HTTP_VLM_LOSSES_FAR / 2) {
+        l->away *= 2;
+
+    } else if (l->away < NGX_HTTP_VLM_LOSSES_FAR) {
+        l->away = NGX_HTTP_VLM_LOSSES_FAR;
+    }
+
+    l->until = now + l->away;
+
+    return l->away;
+}

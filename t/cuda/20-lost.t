@@ -1,0 +1,176 @@
+# A GPU that fails, through nginx: what each class of CUDA's errors does to the
+# request that met it, to the worker, and to the request after it.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Emulated;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $REFUSED = 'the device goes on';
+my $LOST = 'the worker is replaced';
+
+# As cuda/fault.c has them; 4242 is one that nobody knows.
+my @classes = (
+    [1, $REFUSED], [2, $REFUSED], [701, $REFUSED],
+    [46, $LOST], [214, $LOST], [700, $LOST], [719, $LOST], [999, $LOST], [4242, $LOST],
+);
+
+# Each error comes at another of the calls of an answer.
+my @calls = (1, 9, 33, 70, 110);
+
+sub fresh { return Emulated::server(@_, engine => 'queue 8 timeout=30s;')->start->ready }
+
+sub replaced {
+    my ($s, $pid) = @_;
+
+    return VLM::wait_for(10, sub { my $new = $s->designated; $new && $new != $pid });
+}
+
+my $s = fresh(name => 'lost');
+my $want = Emulated::ask($s, 'What is this?')->end;
+my $n = 0;
+
+is($want->{code}, 200, 'the emulated GPU answers');
+
+for my $case (@classes) {
+    my ($code, $then) = @$case;
+    my $pid = $s->designated;
+    my $at = $calls[$n++ % @calls];
+
+    # After some losses the pauses are long: those have a test of their own.
+    if ($then eq $LOST && Emulated::metric($s, 'vlm_device_losses_total') >= 2) {
+        $s->stop;
+        $s = fresh(name => "lost-$code");
+        $pid = $s->designated;
+    }
+
+    Emulated::tell($s, "fail=$code\@$at");
+
+    # The same question would be answered from what is kept of its prompt.
+    my $r = Emulated::ask($s, "What is $code?")->end;
+
+    is($r->{code}, 503, "error $code at call $at: the request is told");
+    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'when to come again');
+    like($r->{json}{error}{message}, $then eq $LOST ? qr/device is lost/ : qr/memory is short/,
+         'and what it was');
+    ok($s->log_has(qr/cuda:0 .*\(error $code, at /), 'the log has the error and where it was');
+
+    if ($then eq $LOST) {
+        ok(replaced($s, $pid), $then);
+        ok($s->log_has(qr/worker process $pid exited with code 70/), 'with a status of its own');
+
+    } else {
+        is($s->designated, $pid, $then);
+    }
+
+    $s->ready;
+    $r = Emulated::ask($s, 'What is this?')->end;
+    is($r->{code}, 200, 'the next one is answered');
+    is($r->{json}{choices}[0]{message}{content}, $want->{json}{choices}[0]{message}{content},
+       'as ever');
+}
+
+# ---- several at once, and a stream -----------------------------------------------
+
+$s->stop;
+$s = fresh(name => 'lost-many');
+
+my $pid = $s->designated;
+my @many = map { Emulated::ask($s, "Who is $_?", max_tokens => 32) } 1 .. 4;
+
+Emulated::tell($s, 'fail=719@150');
+
+my @codes = map { $_->{code} } $s->end_all(30, @many);
+
+is(scalar(grep { $_ == 503 || $_ == 200 } @codes), 4, 'each of four has an answer or is told')
+    or diag("@codes");
+ok(scalar(grep { $_ == 503 } @codes) >= 2, 'those that were at work are told');
+ok(replaced($s, $pid), $LOST);
+$s->ready;
+
+$pid = $s->designated;
+
+my $stream = Emulated::ask($s, 'Tell me', stream => JSON::PP::true, max_tokens => 32);
+
+$stream->more(10) until $stream->done || $stream->{raw} =~ /"content":"[^"]/;
+Emulated::tell($s, 'fail=700@1');
+
+my $r = $stream->end;
+like($r->{body}, qr/"error":\{[^}]*device is lost/, 'a stream ends with the error');
+ok(replaced($s, $pid), $LOST);
+$s->ready;
+
+# ---- while it loads ----------------------------------------------------------------
+
+$s->stop;
+$s = Emulated::server(name => 'lost-load', words => 'fail=700@20')->start;
+
+ok($s->log_has(qr/cuda:0 is lost: .*error 700/, 20), 'a device that is lost in the load');
+ok($s->log_has(qr/exited with code 70(?s:.*)exited with code 70/, 10), 'is loaded by one worker after the other');
+$s->stop('TERM');
+
+# ---- a kernel that hangs -------------------------------------------------------------
+
+$s = Emulated::server(name => 'lost-hang', engine => 'stall 2s; queue 8 timeout=30s;')->start->ready;
+$pid = $s->designated;
+Emulated::tell($s, 'fail=hang@40');
+
+my $start = time;
+
+$r = Emulated::ask($s, 'What hangs?')->end;
+is($r->{code}, 503, 'a request whose kernel hangs is told');
+like($r->{json}{error}{message}, qr/stalled/, 'that the engine stands still');
+cmp_ok(time - $start, '<', 8, 'soon after "stall"');
+ok(replaced($s, $pid), 'the worker is replaced, though its thread hangs');
+$s->ready;
+is(Emulated::ask($s, 'What is this?')->end->{code}, 200, 'the next one is answered');
+$s->check_log(undef, qr/exited on signal 9/);
+
+# ---- a request that does it ------------------------------------------------------------
+
+for my $round (1, 2) {
+    $pid = $s->designated;
+    Emulated::tell($s, 'fail=700@40');
+    is(Emulated::ask($s, 'the guilty one')->end->{code}, 503, "round $round: it is told");
+    ok(replaced($s, $pid), $LOST);
+    $s->ready(60);
+}
+
+$r = Emulated::ask($s, 'the guilty one')->end;
+is($r->{code}, 400, 'who was there when two were lost is not run a third time');
+is(Emulated::ask($s, 'another one')->end->{code}, 200, 'others are');
+
+# ---- nothing leaks -----------------------------------------------------------------------
+
+$s->stop;
+$s = fresh(name => 'lost-leak');
+$pid = $s->designated;
+
+sub resident {
+    return VLM::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m ? $1 : 0;
+}
+
+sub refuse {
+    my ($times) = @_;
+
+    for my $i (1 .. $times) {
+        Emulated::tell($s, 'fail=2@' . (1 + $i % 100));
+        Emulated::ask($s, "What is $i of $times?", max_tokens => 2)->end;
+    }
+}
+
+refuse(40);
+
+my $before = resident();
+
+refuse(200);
+
+is($s->designated, $pid, 'after 240 refusals it is the same worker');
+cmp_ok(resident() - $before, '<', 1024, 'of no more memory, in KiB');
+ok($s->stop, 'which stops in time');
+$s->check_log;
+
+done_testing();
