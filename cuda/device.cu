@@ -170,6 +170,7 @@ cuda_close(vlm_device_t *d)
     if (!d->lost) {
         (void) d->driver->use(static_cast<int>(d->index));
         (void) d->driver->wait(d->stream);
+        vlm_device_drop_kept(d);
 
         for (i = 0; i < d->n_reserved; i++) {
             (void) d->driver->release(d->reserved[i]);
@@ -185,7 +186,8 @@ cuda_close(vlm_device_t *d)
 static void
 cuda_describe(const vlm_device_t *d, char *text, size_t bytes)
 {
-    (void) snprintf(text, bytes, "cuda:%u, %s, sm_%u", d->index, d->facts.name, d->facts.arch);
+    (void) snprintf(text, bytes, "cuda:%u, %s, sm_%u%s", d->index, d->facts.name, d->facts.arch,
+                    d->keeps_none ? ", no graphs" : "");
 }
 
 
@@ -412,6 +414,9 @@ operations(void)
     ops.act_bytes = vlm_cuda_act_bytes;
     ops.scratch_bytes = cuda_scratch_bytes;
     ops.set_scratch = cuda_set_scratch;
+    ops.record = vlm_cuda_record;
+    ops.keep = vlm_cuda_keep;
+    ops.replay = vlm_cuda_replay;
     ops.packed_bytes = cuda_packed_bytes;
     ops.pack = vlm_cuda_pack;
     ops.embed = vlm_cuda_embed;

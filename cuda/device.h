@@ -37,6 +37,9 @@ struct vlm_device_s {
     int                     quitting;
     uint32_t                ahead;     /* large products since it was asked */
 
+    void                   *kept[VLM_KEPT];        /* graphs */
+    int                     keeps_none;            /* capturing was refused: see step.cu */
+
     uint32_t                n_reserved;
     void                   *reserved[VLM_MAX_RESERVED];
 };
@@ -81,6 +84,7 @@ vlm_launch(vlm_device_t *d, const char *name, void (*kernel)(P...), dim3 grid, d
            size_t shared, typename std::common_type<P>::type... values)
 {
     void         *args[] = { const_cast<void *>(static_cast<const void *>(&values))... };
+    const size_t  sizes[] = { sizeof(values)... };
     vlm_launch_t  l;
 
     if (!vlm_device_ready(d)) {
@@ -94,6 +98,8 @@ vlm_launch(vlm_device_t *d, const char *name, void (*kernel)(P...), dim3 grid, d
     l.shared = shared;
     l.stream = d->stream;
     l.args = args;
+    l.sizes = sizes;
+    l.n_args = sizeof...(P);
     l.call = vlm_call<P...>;
 
     (void) vlm_device_check(d, d->driver->launch(&l), name);
@@ -119,6 +125,12 @@ vlm_divide_up(uint64_t n, uint64_t by)
 
 /* pack.cu */
 void vlm_cuda_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
+
+/* step.cu */
+int vlm_cuda_record(vlm_device_t *d);
+void vlm_cuda_keep(vlm_device_t *d, uint32_t number);
+int vlm_cuda_replay(vlm_device_t *d, uint32_t number);
+void vlm_device_drop_kept(vlm_device_t *d);
 
 /* embed.cu */
 void vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features,

@@ -14,13 +14,15 @@
 #include "common.cuh"
 
 typedef struct {
-    const void  *kernel;
-    const char  *name;
-    dim3         grid, block;
-    size_t       shared;               /* bytes of dynamic shared memory */
-    void        *stream;
-    void       **args;                 /* addresses of the parameters, as cudaLaunchKernel() has */
-    void       (*call)(const void *kernel, void **args);   /* calls it; the emulator's threads do */
+    const void    *kernel;
+    const char    *name;
+    dim3           grid, block;
+    size_t         shared;             /* bytes of dynamic shared memory */
+    void          *stream;
+    void         **args;               /* addresses of the parameters, as cudaLaunchKernel() has */
+    const size_t  *sizes;              /* and their bytes */
+    unsigned       n_args;
+    void         (*call)(const void *kernel, void **args);     /* the emulator's threads call it */
 } vlm_launch_t;
 
 typedef struct {
@@ -47,6 +49,12 @@ typedef struct {
     int         (*get)(void *to, const void *from, size_t bytes, void *stream);
     int         (*launch)(const vlm_launch_t *l);
     int         (*wait)(void *stream);
+    /* Launches from capture() to captured() are not done but become a graph, and of this table only
+       launch() may be called then.  What a graph wants of the device it has when it is made. */
+    int         (*capture)(void *stream);
+    int         (*captured)(void *stream, void **graph);
+    int         (*replay)(void *graph, void *stream);
+    int         (*drop)(void *graph);
     const char *(*text)(int code);     /* "an illegal memory access was encountered" */
 } vlm_driver_t;
 

@@ -22,6 +22,15 @@ static const struct {
     {  98, VLM_FAULT_REFUSED },        /* InvalidDeviceFunction */
     { 701, VLM_FAULT_REFUSED },        /* LaunchOutOfResources */
     { 720, VLM_FAULT_REFUSED },        /* CooperativeLaunchTooLarge */
+    { 900, VLM_FAULT_REFUSED },        /* StreamCaptureUnsupported */
+    { 901, VLM_FAULT_REFUSED },        /* StreamCaptureInvalidated */
+    { 902, VLM_FAULT_REFUSED },        /* StreamCaptureMerge */
+    { 903, VLM_FAULT_REFUSED },        /* StreamCaptureUnmatched */
+    { 904, VLM_FAULT_REFUSED },        /* StreamCaptureUnjoined */
+    { 905, VLM_FAULT_REFUSED },        /* StreamCaptureIsolation */
+    { 906, VLM_FAULT_REFUSED },        /* StreamCaptureImplicit */
+    { 907, VLM_FAULT_REFUSED },        /* CapturedEvent */
+    { 908, VLM_FAULT_REFUSED },        /* StreamCaptureWrongThread */
 
     {   3, VLM_FAULT_UNUSABLE },       /* InitializationError */
     {  34, VLM_FAULT_UNUSABLE },       /* StubLibrary */

@@ -163,6 +163,64 @@ cuda_wait(void *stream)
 }
 
 
+/*
+ * A thread of its own captures: what others call meanwhile is none of its business, and what this
+ * one may not call then is an error.
+ */
+static int
+cuda_capture(void *stream)
+{
+    return told(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));
+}
+
+
+static int
+cuda_captured(void *stream, void **graph)
+{
+    cudaError_t      e;
+    cudaGraph_t      g;
+    cudaGraphExec_t  x;
+
+    g = nullptr;
+    x = nullptr;
+    e = cudaStreamEndCapture(stream_of(stream), &g);
+
+    if (e == cudaSuccess) {
+        e = cudaGraphInstantiate(&x, g, 0);
+    }
+
+    if (e == cudaSuccess) {
+        e = cudaGraphUpload(x, stream_of(stream));
+    }
+
+    if (g != nullptr) {
+        (void) cudaGraphDestroy(g);
+    }
+
+    if (e != cudaSuccess && x != nullptr) {
+        (void) cudaGraphExecDestroy(x);
+    }
+
+    *graph = e == cudaSuccess ? x : nullptr;
+
+    return told(e);
+}
+
+
+static int
+cuda_replay(void *graph, void *stream)
+{
+    return told(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(stream)));
+}
+
+
+static int
+cuda_drop(void *graph)
+{
+    return told(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+}
+
+
 static const char *
 cuda_text(int code)
 {
@@ -176,7 +234,7 @@ vlm_driver(void)
     static const vlm_driver_t  driver = {
         cuda_version, cuda_count, cuda_facts, cuda_use, cuda_memory, cuda_reserve, cuda_release,
         cuda_open_stream, cuda_close_stream, cuda_fill, cuda_put, cuda_get, cuda_launch, cuda_wait,
-        cuda_text
+        cuda_capture, cuda_captured, cuda_replay, cuda_drop, cuda_text
     };
 
     return &driver;

@@ -19,6 +19,7 @@ typedef enum {
     VLM_EMU_USED,                      /* before anything is reserved */
     VLM_EMU_FAIL_CODE,                 /* the error that the call below returns */
     VLM_EMU_FAIL_AT,                   /* calls until then: 1 is the next; 0: none fails */
+    VLM_EMU_CAPTURES,                  /* 0: the driver refuses to */
     VLM_EMU_FORGET,                    /* what is reserved is freed, as by the end of a process */
     VLM_EMU_SETTINGS
 } vlm_emu_setting_t;
@@ -26,8 +27,9 @@ typedef enum {
 typedef struct {
     uint64_t  calls;                   /* of the driver's table */
     uint64_t  calls_after_loss;        /* after a code that no call may follow */
-    uint64_t  launches;
-    uint64_t  blocks, streams;         /* reserved and not released */
+    uint64_t  launches;                /* asked for: a graph is one */
+    uint64_t  kernels;                 /* done */
+    uint64_t  blocks, streams, graphs; /* had and not given back */
     uint64_t  bytes;
 } vlm_emu_counts_t;
 

@@ -15,6 +15,7 @@
 
 #include "../driver.h"
 #include "../fault.h"
+#include "graph.h"
 #include "outside.h"
 
 #define EXPORTED      extern "C" __attribute__((visibility("default")))
@@ -23,12 +24,15 @@
 #define FREED         0xdd             /* what is read after its release shows */
 
 static uint64_t settings[VLM_EMU_SETTINGS] = {
-    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0
+    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 1, 0
 };
 
 static vlm_emu_counts_t  counts;
 static int               lost;         /* the code that no call may follow */
 static pthread_mutex_t   mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void             *graph;        /* that launches become part of; NULL: they are done */
+static int               spoilt;       /* something else was called meanwhile, or a launch failed */
 
 static struct {
     void    *p;
@@ -46,7 +50,9 @@ forget(void)
         blocks[i].p = nullptr;
     }
 
-    counts.blocks = counts.streams = counts.bytes = 0;
+    vlm_emu_graph_free(graph);
+    graph = nullptr;
+    counts.blocks = counts.streams = counts.graphs = counts.bytes = 0;
     counts.calls_after_loss = 0;
     settings[VLM_EMU_FAIL_AT] = 0;
     lost = 0;
@@ -121,6 +127,23 @@ begin(void)
 
     if (hangs) {
         hang();
+    }
+
+    return code;
+}
+
+
+/* Of calls that may not come while launches are captured: they spoil it. */
+static int
+begin_alone(void)
+{
+    int  code;
+
+    code = begin();
+
+    if (code == 0 && graph != nullptr) {
+        spoilt = 1;
+        code = 900;
     }
 
     return code;
@@ -208,7 +231,7 @@ emu_reserve(void **p, size_t bytes)
     int       code;
     unsigned  i;
 
-    code = begin();
+    code = begin_alone();
 
     for (i = 0; i < MAX_BLOCKS && blocks[i].p != nullptr; i++) { /* void */ }
 
@@ -234,7 +257,7 @@ emu_release(void *p)
     int       code;
     unsigned  i;
 
-    code = begin();
+    code = begin_alone();
 
     for (i = 0; i < MAX_BLOCKS && blocks[i].p != p; i++) { /* void */ }
 
@@ -259,7 +282,7 @@ emu_open_stream(void **stream)
 {
     int  code;
 
-    code = begin();
+    code = begin_alone();
     *stream = code == 0 ? &counts : nullptr;
     counts.streams += code == 0;
 
@@ -272,7 +295,7 @@ emu_close_stream(void *stream)
 {
     int  code;
 
-    code = begin();
+    code = begin_alone();
 
     if (stream != &counts) {
         return code == 0 ? 400 : code;
@@ -310,7 +333,7 @@ copy(void *to, const void *from, size_t bytes, const void *device)
 {
     int  code;
 
-    code = begin();
+    code = begin_alone();
 
     if (code == 0 && !inside(device, bytes)) {
         code = 1;
@@ -348,7 +371,7 @@ emu_fill(void *to, int byte, size_t bytes, void *stream)
     int  code;
 
     (void) stream;
-    code = begin();
+    code = begin_alone();
 
     if (code == 0 && !inside(to, bytes)) {
         code = 1;
@@ -373,20 +396,14 @@ call_kernel(void *arg)
 }
 
 
+/* 0, or the error that the launch of this kernel ends in. */
 static int
-emu_launch(const vlm_launch_t *l)
+run(const vlm_launch_t *l)
 {
-    int                    code;
-    vlm_facts_of_device_t  f;
+    size_t  most;
 
-    code = begin();
-
-    if (code != 0) {
-        return code;
-    }
-
-    counts.launches++;
-    f.shared = settings[VLM_EMU_ARCH] < 80 ? 64u << 10 : 99u << 10;
+    counts.kernels++;
+    most = settings[VLM_EMU_ARCH] < 80 ? 64u << 10 : 99u << 10;
 
     if (vlm_emu_run({ l->grid.x, l->grid.y, l->grid.z }, { l->block.x, l->block.y, l->block.z },
                     l->shared, call_kernel, const_cast<vlm_launch_t *>(l)) != 0)
@@ -395,9 +412,7 @@ emu_launch(const vlm_launch_t *l)
         return 719;
     }
 
-    if (vlm_emu_shared_bytes() > f.shared
-        || vlm_emu_shared_bytes() - l->shared > PLAIN_SHARED)
-    {
+    if (vlm_emu_shared_bytes() > most || vlm_emu_shared_bytes() - l->shared > PLAIN_SHARED) {
         (void) fprintf(stderr, "%s: %llu shared bytes\n", l->name,
                        static_cast<unsigned long long>(vlm_emu_shared_bytes()));
         return 1;
@@ -408,11 +423,110 @@ emu_launch(const vlm_launch_t *l)
 
 
 static int
+emu_launch(const vlm_launch_t *l)
+{
+    int  code;
+
+    code = begin();
+
+    if (graph != nullptr) {
+        code = code == 0 ? vlm_emu_graph_add(graph, l) : code;
+        spoilt |= code != 0;
+        return code;
+    }
+
+    counts.launches += code == 0;
+
+    return code == 0 ? run(l) : code;
+}
+
+
+static int
 emu_wait(void *stream)
 {
     (void) stream;
 
-    return begin();
+    return begin_alone();
+}
+
+
+/* ---- graphs ------------------------------------------------------------------------------- */
+
+static int
+emu_capture(void *stream)
+{
+    int  code;
+
+    (void) stream;
+    code = begin_alone();
+
+    if (code == 0 && settings[VLM_EMU_CAPTURES] == 0) {
+        code = 900;
+    }
+
+    if (code == 0) {
+        graph = vlm_emu_graph_new();
+        spoilt = 0;
+        code = graph == nullptr ? 2 : 0;
+    }
+
+    return code;
+}
+
+
+/* Ends the capture whatever it returns. */
+static int
+emu_captured(void *stream, void **to)
+{
+    int  code;
+
+    (void) stream;
+    code = begin();
+    code = code == 0 && graph == nullptr ? 903 : code;
+    code = code == 0 && spoilt ? 901 : code;
+
+    if (code == 0) {
+        *to = graph;
+        counts.graphs++;
+    } else {
+        vlm_emu_graph_free(graph);
+    }
+
+    graph = nullptr;
+
+    return code;
+}
+
+
+static int
+emu_replay(void *g, void *stream)
+{
+    int                  code;
+    unsigned             i;
+    const vlm_launch_t  *l;
+
+    (void) stream;
+    code = begin_alone();
+    counts.launches += code == 0;
+
+    for (i = 0; code == 0 && (l = vlm_emu_graph_at(g, i)) != nullptr; i++) {
+        code = run(l);
+    }
+
+    return code;
+}
+
+
+static int
+emu_drop(void *g)
+{
+    int  code;
+
+    code = begin_alone();
+    vlm_emu_graph_free(g);
+    counts.graphs--;
+
+    return code;
 }
 
 
@@ -440,7 +554,7 @@ vlm_driver(void)
     static const vlm_driver_t  driver = {
         emu_version, emu_count, emu_facts, emu_use, emu_memory, emu_reserve, emu_release,
         emu_open_stream, emu_close_stream, emu_fill, emu_put, emu_get, emu_launch, emu_wait,
-        emu_text
+        emu_capture, emu_captured, emu_replay, emu_drop, emu_text
     };
 
     return &driver;

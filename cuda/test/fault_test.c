@@ -35,7 +35,9 @@ success_is_no_fault(void **state)
 static void
 what_was_refused_leaves_the_device_as_it_is(void **state)
 {
-    const int  codes[] = { 1, 2, 9, 98, 701, 720 };
+    const int  codes[] = {
+        1, 2, 9, 98, 701, 720, 900, 901, 902, 903, 904, 905, 906, 907, 908
+    };
 
     (void) state;
     all_are(codes, COUNT(codes), VLM_FAULT_REFUSED);

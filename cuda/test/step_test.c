@@ -15,61 +15,87 @@
 #include "emu/control.h"
 #include "run/fixture.h"
 
-#define SHORT   3                      /* tokens of one answer, and of another one */
-#define LONG    7
+#define SLOTS     9                    /* one more than there are rows in a kept step */
+#define SHORT     3                    /* tokens of one answer, and of another one */
+#define LONG      6
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
-static const struct {
+typedef struct {
     const char  *model;
     vlm_type_t   weights;
-} cases[] = {
+} case_t;
+
+static const case_t  cases[] = {
     { "build/fidelity/tiny-a", VLM_INT8 },
     { "build/fidelity/tiny-f", VLM_INT8 },
     { "build/fidelity/tiny-f", VLM_BF16 }
 };
 
+static vlm_emu_set_fn    *set;
 static vlm_emu_count_fn  *count;
 
 
+/* Without captures, the driver refuses to. */
 static vlm_t *
-open_model(const char *model, vlm_type_t weights)
+open_model(const case_t *c, int captures)
 {
-    char          path[4096];
-    void         *library;
-    vlm_t        *v;
-    vlm_conf_t    conf;
+    vlm_t       *v;
+    vlm_conf_t   conf;
 
     vlm_tiny_conf(&conf);
-    conf.model = model;
-    conf.weights = weights;
+    conf.model = c->model;
+    conf.weights = c->weights;
     conf.device = "cuda";
     conf.context = 200;
+    conf.slots = SLOTS;
     conf.max_pixels = 3136;
-    v = vlm_tiny_open(&conf);
 
-    assert_non_null(realpath("/proc/self/exe", path));
-    (void) snprintf(strrchr(path, '/'), 32, "/libvlm_cuda.so");
-    library = dlopen(path, RTLD_NOW);
-    assert_non_null(library);
-    count = (vlm_emu_count_fn *) (uintptr_t) dlsym(library, "vlm_emu_count");
-    assert_non_null(count);
+    if (set != NULL) {
+        set(VLM_EMU_CAPTURES, (uint64_t) captures);
+    }
+
+    v = vlm_tiny_open(&conf);
 
     return v;
 }
 
 
-/* Launches of `n` answers of so many tokens, given together. */
-static uint64_t
-launches(vlm_t *v, uint32_t n, uint32_t tokens)
+/* The emulated library is loaded by the first engine. */
+static int
+find_library(void **state)
+{
+    char   path[4096];
+    void  *library;
+
+    (void) state;
+
+    vlm_close(open_model(&cases[0], 1));
+
+    assert_non_null(realpath("/proc/self/exe", path));
+    (void) snprintf(strrchr(path, '/'), 32, "/libvlm_cuda.so");
+    library = dlopen(path, RTLD_NOW);
+    assert_non_null(library);
+    set = (vlm_emu_set_fn *) (uintptr_t) dlsym(library, "vlm_emu_set");
+    count = (vlm_emu_count_fn *) (uintptr_t) dlsym(library, "vlm_emu_count");
+    assert_true(set != NULL && count != NULL);
+
+    return 0;
+}
+
+
+/* Answers of so many tokens each, given together; what that took is added to took. */
+static void
+answer(vlm_t *v, uint32_t n, uint32_t tokens, vlm_answer_t *a, vlm_emu_counts_t *took)
 {
     uint32_t           i;
     vlm_bias_t         bias[16];
-    vlm_answer_t       a[2];
     vlm_sampling_t     s;
     vlm_emu_counts_t   before, after;
 
     s = vlm_tiny_sampling(1);
     s.temperature = 0;
     s.max_tokens = tokens;
+    s.logprobs = 1;
     s.bias = bias;
     s.n_bias = v->config.generation.n_eos;
 
@@ -78,8 +104,10 @@ launches(vlm_t *v, uint32_t n, uint32_t tokens)
         bias[i].bias = -100;           /* never the end */
     }
 
-    vlm_prefix_forget(&v->sched.prefix, 0);
-    vlm_prefix_forget(&v->sched.prefix, 1);
+    for (i = 0; i < v->conf.slots; i++) {
+        vlm_prefix_forget(&v->sched.prefix, i);
+    }
+
     count(&before);
 
     for (i = 0; i < n; i++) {
@@ -95,7 +123,24 @@ launches(vlm_t *v, uint32_t n, uint32_t tokens)
         assert_int_equal(a[i].usage.completion_tokens, tokens);
     }
 
-    return after.launches - before.launches;
+    took->launches = after.launches - before.launches;
+    took->kernels = after.kernels - before.kernels;
+}
+
+
+/* What a step takes: what an answer takes that is a step longer. */
+static vlm_emu_counts_t
+step(vlm_t *v, uint32_t n)
+{
+    vlm_answer_t      a[SLOTS];
+    vlm_emu_counts_t  one, two;
+
+    answer(v, n, SHORT, a, &one);
+    answer(v, n, SHORT + 1, a, &two);
+    two.launches -= one.launches;
+    two.kernels -= one.kernels;
+
+    return two;
 }
 
 
@@ -104,21 +149,22 @@ launches(vlm_t *v, uint32_t n, uint32_t tokens)
  * are no multiple of 32 values turn in a launch of their own.
  */
 static void
-a_step_is_5_launches_a_layer_and_3(void **state)
+a_step_is_5_kernels_a_layer_and_3_and_2_launches_in_all(void **state)
 {
-    vlm_t     *v;
-    uint32_t   i, n;
-    uint64_t   all, layer;
+    vlm_t             *v;
+    uint32_t           i, n, layer;
+    vlm_emu_counts_t   took;
 
     (void) state;
 
-    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        v = open_model(cases[i].model, cases[i].weights);
+    for (i = 0; i < COUNT(cases); i++) {
+        v = open_model(&cases[i], 1);
         layer = v->config.text.head_dim % 32 == 0 ? 5 : 6;
 
         for (n = 1; n <= 2; n++) {
-            all = launches(v, n, LONG) - launches(v, n, SHORT);
-            assert_int_equal(all, (LONG - SHORT) * (layer * v->config.text.layers + 3));
+            took = step(v, n);
+            assert_int_equal(took.kernels, layer * v->config.text.layers + 3);
+            assert_int_equal(took.launches, 2);
         }
 
         vlm_close(v);
@@ -126,12 +172,123 @@ a_step_is_5_launches_a_layer_and_3(void **state)
 }
 
 
+static void
+check_same(const vlm_answer_t *got, const vlm_answer_t *want)
+{
+    size_t  i;
+
+    assert_int_equal(got->n_tokens, want->n_tokens);
+
+    for (i = 0; i < want->n_tokens; i++) {
+        assert_int_equal(got->tokens[i].picked.id, want->tokens[i].picked.id);
+        assert_memory_equal(&got->tokens[i].picked.logprob, &want->tokens[i].picked.logprob,
+                            sizeof(float));
+    }
+}
+
+
+/* Of as many rows as are kept, and of more; in one piece, and in two. */
+static void
+kept_steps_have_the_bits_of_steps_that_are_launched_kernel_by_kernel(void **state)
+{
+    vlm_t             *v;
+    uint32_t           i, j, n, pieces;
+    vlm_err_t          err;
+    vlm_answer_t       want[SLOTS], got[SLOTS];
+    vlm_emu_counts_t   took;
+
+    (void) state;
+
+    for (i = 0; i < COUNT(cases); i++) {
+        for (n = 1; n <= SLOTS; n += SLOTS - 1) {
+            v = open_model(&cases[i], 0);
+            assert_non_null(strstr(v->stat.device, ", no graphs"));
+            answer(v, n, LONG, want, &took);
+            assert_int_equal(took.launches, took.kernels);
+            vlm_close(v);
+
+            v = open_model(&cases[i], 1);
+            assert_null(strstr(v->stat.device, "graphs"));
+
+            for (pieces = 1; pieces <= 2; pieces++) {
+                v->sched.model.pieces = pieces;
+                assert_int_equal(vlm_sched_record(v, &err), 0);
+                answer(v, n, LONG, got, &took);
+                assert_int_equal(took.launches < took.kernels, 1);
+
+                for (j = 0; j < n; j++) {
+                    check_same(&got[j], &want[j]);
+                }
+            }
+
+            vlm_close(v);
+        }
+    }
+}
+
+
+/* What is asked for again and again has what it needs: nothing is had, and nothing lost. */
+static void
+nothing_is_reserved_or_captured_once_a_model_is_loaded(void **state)
+{
+    vlm_t             *v;
+    vlm_answer_t       a[SLOTS];
+    vlm_emu_counts_t   loaded, after, took;
+
+    (void) state;
+
+    v = open_model(&cases[1], 1);
+    count(&loaded);
+    assert_int_equal(loaded.graphs, 8);
+    answer(v, 2, LONG, a, &took);
+    answer(v, SLOTS, SHORT, a, &took);
+    count(&after);
+    assert_int_equal(after.graphs, loaded.graphs);
+    assert_int_equal(after.blocks, loaded.blocks);
+    assert_int_equal(after.bytes, loaded.bytes);
+    vlm_close(v);
+
+    count(&after);
+    assert_int_equal(after.graphs, 0);
+    assert_int_equal(after.blocks, 0);
+}
+
+
+/* A card of 192 GB a second reads 9.6 GB in 50 ms. */
+static void
+a_launch_takes_no_longer_than_50_ms_on_a_small_card(void **state)
+{
+    uint32_t           n;
+    uint64_t           bytes;
+    vlm_text_config_t  c;
+
+    (void) state;
+
+    memset(&c, 0, sizeof(c));
+    c.layers = 28;
+
+    for (bytes = 0; bytes < UINT64_C(100000000000); bytes += UINT64_C(700000000)) {
+        n = vlm_text_pieces(&c, bytes);
+        assert_true(n >= 1 && n <= c.layers);
+        assert_true((double) bytes / n / 192e9 <= 0.050);
+    }
+
+    assert_int_equal(vlm_text_pieces(&c, UINT64_C(3091400192)), 1);        /* 3B int8: 16 ms */
+    assert_int_equal(vlm_text_pieces(&c, UINT64_C(7077789696)), 1);        /* 7B int8: 37 ms */
+    assert_int_equal(vlm_text_pieces(&c, UINT64_C(14141904896)), 2);       /* 7B bf16: 74 ms */
+    assert_int_equal(vlm_text_pieces(&c, UINT64_MAX), 28);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(a_step_is_5_launches_a_layer_and_3)
+        cmocka_unit_test(a_step_is_5_kernels_a_layer_and_3_and_2_launches_in_all),
+        cmocka_unit_test(kept_steps_have_the_bits_of_steps_that_are_launched_kernel_by_kernel),
+        cmocka_unit_test(nothing_is_reserved_or_captured_once_a_model_is_loaded),
+        cmocka_unit_test(a_launch_takes_no_longer_than_50_ms_on_a_small_card)
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, find_library, NULL);
 }

@@ -76,6 +76,7 @@ typedef struct {
     vlm_linear_t         merge2;       /* [D][merge^2 E] */
     float               *inv_freq_2d;  /* [dv / 4] */
 
+    uint32_t             pieces;       /* of a step */
     vlm_kv_t             kv;
     vlm_text_work_t      work;
     vlm_vision_work_t    vision;
@@ -111,6 +112,17 @@ void vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision
                           uint64_t max_pixels, uint32_t places);
 /* After both, with bases: constants and the operations' scratch are set. */
 void vlm_model_ready(vlm_model_t *m);
+
+/*
+ * A step of one row each, all of which want logits, and those.  With a device that keeps steps it
+ * is a few launches of what vlm_text_record() has kept for as many rows, in pieces that take no
+ * longer than 50 ms, so that somebody who leaves is heard; the bits are the same.
+ */
+int vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);
+/* For steps of b's rows: b is such a step, with the longest context. */
+void vlm_text_record(vlm_model_t *m, const vlm_batch_t *b);
+/* How many pieces, if a step reads so many bytes. */
+uint32_t vlm_text_pieces(const vlm_text_config_t *c, uint64_t bytes);
 
 /* All layers over a batch: x is ready for the head, KV rows are written.  -1: quit said so. */
 int vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);

@@ -13,7 +13,7 @@
 #include "ops/ops.h"
 
 #define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
-#define VLM_CUDA_VERSION   1           /* goes up when an operation's meaning changes */
+#define VLM_CUDA_VERSION   2           /* goes up when an operation's meaning changes */
 
 /* And the layout of what crosses the border. */
 #define VLM_CUDA_ABI                                                                             \
@@ -22,8 +22,8 @@
                    + 7 * sizeof(vlm_need_t) + 11 * sizeof(vlm_pick_t) + 13 * sizeof(vlm_kv_t)))
 
 /*
- * What the driver takes for itself: context, kernels, their stacks.  A declared figure, for the
- * plan; opening a device says it if more was in use.
+ * What the driver takes for itself: context, kernels, their stacks, kept steps.  A declared figure,
+ * for the plan; opening a device says it if more was in use.
  */
 #define VLM_CUDA_OVERHEAD  (UINT64_C(400) << 20)
 

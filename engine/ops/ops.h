@@ -24,6 +24,7 @@
 #include "base/err.h"
 
 #define VLM_BLOCK  64                  /* activation values under one scale */
+#define VLM_KEPT   32                  /* steps that a device keeps: their numbers are below */
 #define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token, not a feature */
 
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
@@ -118,6 +119,15 @@ struct vlm_ops_s {
     /* What the operations below need for themselves, before anything was reserved; and its place */
     uint64_t  (*scratch_bytes)(vlm_device_t *d, const vlm_need_t *need);
     void      (*set_scratch)(vlm_device_t *d, const vlm_need_t *need, void *scratch);
+
+    /* -- steps that come again and again; NULL: this device keeps none -- */
+
+    /* 1: operations from here to keep() are not done but kept under a number, with the counts and
+       the addresses that they are given; what lies there is read when replay() does them. */
+    int       (*record)(vlm_device_t *d);
+    void      (*keep)(vlm_device_t *d, uint32_t number);
+    /* 0: nothing is kept under that number, and nothing was asked for. */
+    int       (*replay)(vlm_device_t *d, uint32_t number);
 
     /* -- weights -- */
 

@@ -589,6 +589,8 @@ load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
     }
 
     v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
+    v->sched.model.pieces = vlm_text_pieces(&v->config.text,
+                                            vlm_add(arenas.text.size, arenas.kv.size));
     vlm_model_ready(&v->sched.model);
 
     return v->ops->sync(v->device, err);
@@ -657,7 +659,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
 
     vlm_checkpoint_close(c);
 
-    if (rc != 0 || vlm_sched_open(v, &local) != 0) {
+    if (rc != 0 || vlm_sched_open(v, &local) != 0 || vlm_sched_record(v, &local) != 0) {
         set_lost(v, v->device != NULL && local.code == VLM_EDEVICE);
         return vlm_fail(err, local.code, "%s", local.text);
     }

@@ -58,6 +58,8 @@ uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
 
 /* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
 int vlm_sched_open(vlm_t *v, vlm_err_t *err);
+/* Once the device is ready: asks it to keep the steps that come again and again. */
+int vlm_sched_record(vlm_t *v, vlm_err_t *err);
 void vlm_sched_close(vlm_t *v);
 int vlm_sched_run(vlm_t *v, vlm_err_t *err);
 

@@ -21,6 +21,7 @@
 #include "run/told.h"
 
 #define ENCODE_BLOCKS  1               /* tower blocks of one slice: a second, on a CPU */
+#define RECORDED       8               /* rows of a step that a device may keep, at most */
 #define LEAST_COPY     32              /* rows that are worth copying, or waiting for */
 
 typedef struct {                       /* who is asked whether to leave, and what was said */
@@ -619,6 +620,33 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
 }
 
 
+/* Steps of few rows, as step_all() asks for them. */
+int
+vlm_sched_record(vlm_t *v, vlm_err_t *err)
+{
+    uint32_t        i, n;
+    vlm_rows_t     *rows = &v->sched.rows;
+    vlm_batch_t     b;
+    vlm_model_t    *m = &v->sched.model;
+    const int32_t   pos[3] = { 0, 0, 0 };
+
+    for (n = 1; v->ops->record != NULL && n <= v->conf.slots && n <= RECORDED; n++) {
+        vlm_rows_clear(rows);
+
+        for (i = 0; i < n; i++) {
+            vlm_rows_sequence(rows, i, v->conf.context - 1);
+            vlm_rows_add(rows, 0, VLM_NONE, pos);
+            vlm_rows_pick(rows, NULL);
+        }
+
+        vlm_rows_put(rows, v->ops, v->device, m->work.ids, m->work.pick, &b);
+        vlm_text_record(m, &b);
+    }
+
+    return v->ops->sync(v->device, err);
+}
+
+
 /* One token for everybody who decodes. */
 static void
 step_all(vlm_t *v)
@@ -680,8 +708,11 @@ run_batch(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
     v->ops->ask(v->device, should_quit, &asker);
     since = 0;
 
-    if (vlm_text_forward(m, &b, should_quit, &asker) == 0 && b.R > 0) {
-        if (only != NULL && v->ops->sync(v->device, NULL) == 0) {
+    if (only == NULL) {
+        (void) vlm_text_step(m, &b, should_quit, &asker);
+
+    } else if (vlm_text_forward(m, &b, should_quit, &asker) == 0 && b.R > 0) {
+        if (v->ops->sync(v->device, NULL) == 0) {
             since = vlm_now_us();
         }
 

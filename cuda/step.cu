@@ -1,0 +1,105 @@
+/*
+ * Steps that come again and again: captured when the model loads, and then one launch each.
+ *
+ * Kernels of a kept step have the addresses and the grids that they had when it was captured; who
+ * steps, from which token and with how many rows cached, they read from device memory.  What a
+ * graph wants of the device it has from captured() on.
+ *
+ * A driver that refuses to capture is no fault: nothing is kept then, and steps are launched kernel
+ * by kernel.
+ */
+
+#include "device.h"
+
+
+/* An error of the calls that capture; any that CUDA does not recover from stays one. */
+static void
+refuse(vlm_device_t *d)
+{
+    if (!d->lost) {
+        d->fault = 0;
+        d->keeps_none = 1;
+    }
+}
+
+
+int
+vlm_cuda_record(vlm_device_t *d)
+{
+    if (d->keeps_none || !vlm_device_ready(d)) {
+        return 0;
+    }
+
+    if (vlm_device_check(d, d->driver->capture(d->stream), "the capture of a step") != 0) {
+        refuse(d);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/* A launch that was refused ends the capture as well, with an error of its own. */
+static void *
+captured(vlm_device_t *d)
+{
+    void  *graph = nullptr;
+
+    if (d->lost) {
+        return nullptr;
+    }
+
+    if (vlm_device_check(d, d->driver->captured(d->stream, &graph), "a captured step") != 0
+        || !vlm_device_ready(d))
+    {
+        refuse(d);
+    }
+
+    if (d->keeps_none && graph != nullptr && !d->lost) {
+        (void) vlm_device_check(d, d->driver->drop(graph), "a step to drop");
+        graph = nullptr;
+    }
+
+    return graph;
+}
+
+
+void
+vlm_cuda_keep(vlm_device_t *d, uint32_t number)
+{
+    void  *graph;
+
+    graph = captured(d);
+
+    if (graph != nullptr && d->kept[number] != nullptr) {
+        (void) vlm_device_check(d, d->driver->drop(d->kept[number]), "a step to drop");
+    }
+
+    d->kept[number] = graph;
+}
+
+
+int
+vlm_cuda_replay(vlm_device_t *d, uint32_t number)
+{
+    if (number >= VLM_KEPT || d->kept[number] == nullptr) {
+        return 0;
+    }
+
+    if (vlm_device_ready(d)) {
+        (void) vlm_device_check(d, d->driver->replay(d->kept[number], d->stream), "a kept step");
+    }
+
+    return 1;
+}
+
+
+void
+vlm_device_drop_kept(vlm_device_t *d)
+{
+    for (uint32_t i = 0; i < VLM_KEPT; i++) {
+        if (d->kept[i] != nullptr) {
+            (void) d->driver->drop(d->kept[i]);
+        }
+    }
+}
