@@ -50,7 +50,7 @@ forget(void)
         blocks[i].p = nullptr;
     }
 
-    vlm_emu_graph_free(graph);
+    vlm_emu_graph_free_all();
     graph = nullptr;
     counts.blocks = counts.streams = counts.graphs = counts.bytes = 0;
     counts.calls_after_loss = 0;

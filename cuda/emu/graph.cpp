@@ -1,4 +1,4 @@
-/* Captured launches: a list, each with a block of its own for its parameters. */
+/* Captured launches, each with a block of its own for its parameters. */
 
 #include "graph.h"
 
@@ -7,16 +7,30 @@
 
 #define MAX_LAUNCHES  4096             /* of a graph */
 
-typedef struct {
+typedef struct graph_s  graph_t;
+
+struct graph_s {
+    graph_t      *next;                /* of all that there are */
     unsigned      n;
     vlm_launch_t  launch[MAX_LAUNCHES];
-} graph_t;
+};
+
+static graph_t  *all;
 
 
 void *
 vlm_emu_graph_new(void)
 {
-    return calloc(1, sizeof(graph_t));
+    graph_t  *g;
+
+    g = static_cast<graph_t *>(calloc(1, sizeof(graph_t)));
+
+    if (g != nullptr) {
+        g->next = all;
+        all = g;
+    }
+
+    return g;
 }
 
 
@@ -84,10 +98,14 @@ vlm_emu_graph_at(const void *graph, unsigned i)
 void
 vlm_emu_graph_free(void *graph)
 {
-    unsigned   i;
-    graph_t   *g = static_cast<graph_t *>(graph);
+    unsigned    i;
+    graph_t    *g, **p;
 
-    if (g == nullptr) {
+    for (p = &all; *p != nullptr && *p != graph; p = &(*p)->next) { /* void */ }
+
+    g = *p;
+
+    if (graph == nullptr || g == nullptr) {
         return;
     }
 
@@ -95,5 +113,15 @@ vlm_emu_graph_free(void *graph)
         free(g->launch[i].args);
     }
 
+    *p = g->next;
     free(g);
+}
+
+
+void
+vlm_emu_graph_free_all(void)
+{
+    while (all != nullptr) {
+        vlm_emu_graph_free(all);
+    }
 }
