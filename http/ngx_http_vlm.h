@@ -211,6 +211,10 @@ struct ngx_http_vlm_engine_s {
     uint64_t                      ticks;       /* of the engine thread, and */
     ngx_msec_t                    ticked;      /* when; or it had no work */
     ngx_event_t                   die;         /* see _engine.c */
+    ngx_atomic_t                  beats;       /* of the loop; read by */
+    pthread_t                     watch;       /* who watches it */
+    ngx_msec_t                    watch_stall;
+    int                           watch_fd;    /* ends that thread, or -1 */
     unsigned                      here:1;      /* this is the worker */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
@@ -441,30 +445,6 @@ struct ngx_http_vlm_ctx_s {
 };
 
 
-/* ---- routes ------------------------------------------------------------- */
-
-/*
- * A content handler with a piece of the path: "abc" of /api/history/abc,
- * decoded; empty if the route has none.  Returns as content handlers do.
- */
-
-typedef ngx_int_t (*ngx_http_vlm_handler_pt)(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-#define NGX_HTTP_VLM_HOP_SELF  2           /* the handler decides */
-
-typedef struct {
-    ngx_str_t                     before;      /* the path up to the piece */
-    ngx_str_t                     after;       /* and after it */
-    unsigned                      piece:2;     /* there is one; 2: it may
-                                                  have slashes */
-    unsigned                      hop:2;       /* to the designated worker */
-    ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
-    ngx_http_vlm_handler_pt       handler;
-} ngx_http_vlm_route_t;
-
-
 /* ---- ngx_http_vlm_conf.c: directives, generated text, nginx -t ---------- */
 
 char *ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -543,9 +523,17 @@ void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
 void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are there */
 
+ngx_msec_t ngx_http_vlm_engine_stall_time(ngx_http_vlm_engine_t *eng);
+
 /* later in this turn of the loop: start and end what can be */
 
 void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_watch.c: an event loop that hangs --------------------- */
+
+void ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* safe twice */
 
 
 /* ---- ngx_http_vlm_route.c: method and path to a handler ----------------- */
@@ -553,6 +541,11 @@ void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
 /* of the inner server, when its worker gave the model up */
 
 ngx_int_t ngx_http_vlm_route_moved(ngx_http_request_t *r);
+
+/* 503, counted and logged: the model is not to be had */
+
+ngx_int_t ngx_http_vlm_refuse(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const char *text);
 
 /* the content handler of vlm_pass, and the phase of the inner server */
 
@@ -705,61 +698,6 @@ ngx_int_t ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx,
 ngx_int_t ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx);
 
 
-/* ---- ngx_http_vlm_robobrain.c: the dialect of /api/chat ----------------- */
-
-ngx_int_t ngx_http_vlm_chat_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- ngx_http_vlm_title.c, ngx_http_vlm_pipeline.c ---------------------- */
-
-ngx_int_t ngx_http_vlm_title_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_pipeline_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_decompose_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- ngx_http_vlm_ollama.c, ngx_http_vlm_ollama_model.c ----------------- */
-
-ngx_int_t ngx_http_vlm_ollama_generate_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-/* may run in any worker */
-
-ngx_int_t ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_version_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_show_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-/* 501: pull, push, create, copy, delete, blobs; embeddings */
-
-ngx_int_t ngx_http_vlm_ollama_fixed_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_embed_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- ngx_http_vlm_openai.c, _models.c: the dialect of /v1/ -------------- */
-
-ngx_int_t ngx_http_vlm_openai_chat_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_openai_completion_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-/* may run in any worker */
-
-ngx_int_t ngx_http_vlm_models_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
 /* ---- ngx_http_vlm_openai_error.c ---------------------------------------- */
 
 /* does the client of r read errors of this form? */
@@ -882,21 +820,15 @@ void ngx_http_vlm_stream_waits(ngx_http_vlm_ctx_t *ctx,
 
 /* ---- ngx_http_vlm_health.c ---------------------------------------------- */
 
-ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-/* 200 while a worker answers; 200 while questions are answered, else 503 */
-
-ngx_int_t ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
 /* what is true now, whatever the zone's owner could still write into it */
 
 ngx_http_vlm_state_e ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *shm);
 const char *ngx_http_vlm_health_name(ngx_http_vlm_state_e state);
+
+/* there is an owner, and its event loop gives no sign of life */
+
+ngx_uint_t ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm);
 
 
 /* ---- ngx_http_vlm_metrics.c: what became of requests, counted ----------- */
@@ -948,27 +880,7 @@ void ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng);
 char *ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* ---- ngx_http_vlm_session.c, ngx_http_vlm_upload.c ---------------------- */
-
-/* may run in any worker; POST /api/session answers 503 {"error": "Model not
-   initialized"} while eng->shm->state is NGX_HTTP_VLM_FAILED */
-
-ngx_int_t ngx_http_vlm_session_create_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_session_delete_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_session_reset_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_history_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_tasks_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_upload_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_file_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);         /* /uploads/NAME */
-ngx_int_t ngx_http_vlm_result_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);         /* /result/NAME */
+/* ---- ngx_http_vlm_session.c --------------------------------------------- */
 
 /* logs what the store says, and answers with its status and without paths;
    the return value of a content handler */
@@ -992,6 +904,9 @@ ngx_int_t ngx_http_vlm_add_variables(ngx_conf_t *cf);
 /* the inner server's header with these values, for the outer one's log */
 
 ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
+
+
+#include "ngx_http_vlm_route.h"
 
 
 extern ngx_module_t  ngx_http_vlm_module;

@@ -21,17 +21,7 @@ ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_int_t  rc;
 
     if (eng->failed || eng->store == NULL) {
-        ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_UNAVAILABLE,
-                                     "Model not initialized");
-
-        if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
-            != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                       "Model not initialized");
+        return ngx_http_vlm_refuse(r, eng, "Model not initialized");
     }
 
     rc = ngx_http_vlm_breaker_refuse(r, eng);

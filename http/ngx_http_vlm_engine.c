@@ -66,6 +66,7 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 
     eng->here = 1;
     eng->lock_fd = -1;
+    eng->watch_fd = -1;
     eng->log = cycle->log;
 
     eng->conf.log = ngx_http_vlm_engine_log;
@@ -91,6 +92,7 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     eng->beat.cancelable = 1;
 
     ngx_add_timer(&eng->beat, NGX_HTTP_VLM_BEAT);
+    ngx_http_vlm_watch_start(eng);
 
     eng->task = ngx_thread_task_alloc(cycle->pool, sizeof(void *));
 
@@ -115,6 +117,7 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 void
 ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
 {
+    ngx_http_vlm_watch_stop(eng);
     ngx_http_vlm_engine_unwatch(eng);
 
     if (eng->beat.timer_set) {
@@ -540,6 +543,7 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
     ngx_msec_t  ms;
 
+    eng->beats++;
     ngx_http_vlm_zone_beat(eng);
 
     ms = ngx_http_vlm_engine_stall(eng);
@@ -569,22 +573,27 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 static ngx_msec_t
 ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng)
 {
-    ngx_msec_t  ms, stall;
+    ngx_msec_t  ms;
 
     if (eng->vlm == NULL || eng->failed || ngx_process != NGX_PROCESS_WORKER) {
         return 0;
     }
 
-    stall = eng->stall;
-
-    if (stall == 0) {
-        stall = eng->plan.device && !eng->on_cpu ? NGX_HTTP_VLM_STALL_DEVICE
-                                                 : NGX_HTTP_VLM_STALL_CPU;
-    }
-
     ms = ngx_current_msec - eng->ticked;
 
-    return ms >= stall ? ms : 0;
+    return ms >= ngx_http_vlm_engine_stall_time(eng) ? ms : 0;
+}
+
+
+ngx_msec_t
+ngx_http_vlm_engine_stall_time(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->stall) {
+        return eng->stall;
+    }
+
+    return eng->plan.device && !eng->on_cpu ? NGX_HTTP_VLM_STALL_DEVICE
+                                            : NGX_HTTP_VLM_STALL_CPU;
 }
 
 

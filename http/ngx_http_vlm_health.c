@@ -55,10 +55,7 @@ ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
         return NGX_HTTP_VLM_FAILED;
     }
 
-    if (shm->pid
-        && (ngx_msec_int_t) (ngx_current_msec - shm->heartbeat)
-           > NGX_HTTP_VLM_SILENCE)
-    {
+    if (ngx_http_vlm_health_silent(shm)) {
         return NGX_HTTP_VLM_STALLED;
     }
 
@@ -67,6 +64,16 @@ ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
     }
 
     return shm->state;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm)
+{
+    return shm->pid
+           && (ngx_msec_int_t) (ngx_current_msec - shm->heartbeat)
+              > NGX_HTTP_VLM_SILENCE
+           && !ngx_http_vlm_health_gone(shm);
 }
 
 

@@ -326,18 +326,12 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
     shm = lcf->engine->shm;
 
     if (shm->state == NGX_HTTP_VLM_FAILED) {
-        ngx_http_vlm_metrics_refused(r, lcf->engine, NGX_HTTP_VLM_UNAVAILABLE,
-                                     "Model not initialized");
+        return ngx_http_vlm_refuse(r, lcf->engine, "Model not initialized");
+    }
 
-        if (ngx_http_vlm_retry_after(r,
-                                     ngx_http_vlm_metrics_retry(lcf->engine))
-            != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                       "Model not initialized");
+    if (ngx_http_vlm_health_silent(shm)) {
+        return ngx_http_vlm_refuse(r, lcf->engine,
+                                   "The model's worker does not answer");
     }
 
     rc = ngx_http_vlm_breaker_refuse(r, lcf->engine);
@@ -351,6 +345,22 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
     }
 
     return lcf->hop(r);
+}
+
+
+ngx_int_t
+ngx_http_vlm_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const char *text)
+{
+    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_UNAVAILABLE, text);
+
+    if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE, text);
 }
 
 

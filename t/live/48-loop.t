@@ -1,0 +1,115 @@
+# An event loop that hangs is noticed: the other workers say so at once, and after
+# "stall" its worker is replaced; one that was only stopped for a while goes on.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $SYS_PTRACE = 101;                   # x86-64's
+my ($PTRACE_SEIZE, $PTRACE_INTERRUPT) = (0x4206, 0x4207);
+my $WALL = 0x40000000;
+my $STALL = 5;                          # s
+
+my $s = VLM->new(name => 'loop', workers => 3, listen => 'reuseport',
+                 server => 'location = /metrics { vlm_status live; }',
+                 engine => "thinking off; max_tokens 8; stall ${STALL}s;")->start->ready;
+
+sub body { { messages => [{ role => 'user', content => 'hi' }], max_tokens => 2 } }
+
+# Connections that sit at other workers than this one.
+sub others {
+    my ($pid) = @_;
+    my @others;
+
+    for (1 .. 400) {
+        my $c = $s->connection;
+        push @others, $c if $c->{worker} != $pid;
+        last if @others == 8;
+    }
+
+    return @others;
+}
+
+sub ask_on {
+    my ($c, $method, $path, $body) = @_;
+
+    my $text = VLM::request_text($method, $path, $body, { Connection => 'keep-alive' });
+
+    $c->{raw} = '';
+    $c->{begun} = time;
+    $c->send($text);
+    $c->more(5) until $c->done || $c->response->{whole} || time - $c->{begun} > 5;
+
+    return $c->response;
+}
+
+sub state_on { ask_on($_[0], 'GET', '/api/health')->{json}{state} || '' }
+
+
+# ---- stopped as a whole --------------------------------------------------------------
+
+my $pid = $s->designated;
+my ($health, @chats) = others($pid);
+
+# One that was refused is closed.
+sub chat { ask_on(shift @chats, 'POST', '/v1/chat/completions', body()) }
+
+is(chat()->{code}, 200, 'a question, through another worker');
+
+kill 'STOP', $pid;
+
+ok(VLM::wait_for(8, sub { state_on($health) eq 'stalled' }), 'a worker that is stopped is stalled, says another');
+
+my $start = time;
+my $r = chat();
+
+is($r->{code}, 503, 'which refuses what it would pass on');
+cmp_ok(time - $start, '<', 1, 'at once');
+is($r->{json}{error}{message}, q(The model's worker does not answer), 'with the reason');
+like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again');
+is(ask_on($health, 'GET', '/api/tasks')->{code}, 200, 'and answers the rest itself');
+like(ask_on($health, 'GET', '/metrics')->{body}, qr/^vlm_state\{state="stalled"\} 1$/m, 'the metrics say the same');
+
+# Longer than "stall": nobody can replace what is stopped, and nobody does when it goes on.
+sleep $STALL;
+kill 'CONT', $pid;
+
+ok(VLM::wait_for(8, sub { state_on($health) eq 'ready' }), 'it goes on');
+sleep 1;
+is($s->designated, $pid, 'and is the same worker');
+is(chat()->{code}, 200, 'which answers');
+
+
+# ---- the loop alone hangs -------------------------------------------------------------
+
+syscall($SYS_PTRACE, $PTRACE_SEIZE, $pid, 0, 0) == -1 and die "ptrace: $!";
+syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $pid, 0, 0);
+$start = time;
+
+ok(VLM::wait_for(8, sub { state_on($health) eq 'stalled' }), 'a loop that hangs is stalled');
+is(chat()->{code}, 503, 'and is not waited for');
+
+my $next = VLM::wait_for(20, sub {
+    waitpid $pid, $WALL | POSIX::WNOHANG();
+    my $new = $s->designated;
+    return $new && $new != $pid ? $new : 0;
+});
+
+ok($next, 'its worker is replaced');
+cmp_ok(time - $start, '>', $STALL - 1, 'not before "stall"');
+cmp_ok(time - $start, '<', $STALL + 6, 'and soon after it');
+
+$s->ready;
+is($s->health->{heartbeat}{restarts}, 1, 'health has counted it');
+is($s->post('/v1/chat/completions', body())->{code}, 200, 'questions are answered again');
+ok($s->log_has(qr/\[crit\].*the event loop has stood still for \d+ ms: its worker is replaced/), 'the log says why');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log(undef, qr/exited on signal 9/);
+
+done_testing();
