@@ -281,6 +281,25 @@ attend_split(args_t a)
 
 template <int D>
 static void
+load(vlm_device_t *d)
+{
+    VLM_LOAD(d, attend_rows<D>, 0);
+    VLM_LOAD(d, attend_split<D>, 0);
+}
+
+
+void
+vlm_load_attend(vlm_device_t *d)
+{
+    load<2>(d);
+    load<4>(d);
+    load<5>(d);
+    load<8>(d);
+}
+
+
+template <int D>
+static void
 launch(vlm_device_t *d, const args_t &a, const vlm_batch_t *b)
 {
     uint32_t  vectors = b->max_rows * a.group;

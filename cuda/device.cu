@@ -117,6 +117,29 @@ find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 }
 
 
+/* All of them, so that the driver's share of memory is what it will be. */
+static int
+load_kernels(vlm_device_t *d, vlm_err_t *err)
+{
+    vlm_load_attend(d);
+    vlm_load_embed(d);
+    vlm_load_linear(d);
+    vlm_load_patch_embed(d);
+    vlm_load_qkv(d);
+    vlm_load_ready(d);
+    vlm_load_rmsnorm(d);
+    vlm_load_sample(d);
+    vlm_load_segments(d);
+
+    if (d->fault != 0) {
+        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d, at %s)", d->index,
+                        d->driver->text(d->fault), d->fault, d->fault_at);
+    }
+
+    return 0;
+}
+
+
 /* From here on the driver has memory of the device. */
 static int
 take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t notes, vlm_err_t *err)
@@ -127,6 +150,11 @@ take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t not
     left = all = 0;
 
     code = d->driver->use(static_cast<int>(d->index));
+
+    if (code == 0 && load_kernels(d, err) != 0) {
+        return -1;
+    }
+
     code = code == 0 ? d->driver->memory(&left, &all) : code;
 
     if (code != 0) {

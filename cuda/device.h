@@ -106,6 +106,23 @@ vlm_launch(vlm_device_t *d, const char *name, void (*kernel)(P...), dim3 grid, d
 }
 
 
+template <class... P>
+static inline void
+vlm_load(vlm_device_t *d, const char *name, void (*kernel)(P...), size_t shared)
+{
+    if (vlm_device_ready(d)) {
+        (void) vlm_device_check(d, d->driver->load(reinterpret_cast<const void *>(kernel), shared),
+                                name);
+    }
+}
+
+
+/*
+ * VLM_LOAD(d, kernel, shared_bytes): when the device is opened, for every kernel that is launched
+ * later.  CUDA would else load each with its first launch, into memory that is in no plan.
+ */
+#define VLM_LOAD(d, kernel, shared)  vlm_load(d, #kernel, kernel, shared)
+
 /*
  * VLM_LAUNCH(d, kernel, grid, block, shared_bytes, arguments...): arguments become the kernel's
  * parameters as in a call.  A kernel that is a template stands in brackets: (rows<4, 2>).
@@ -119,6 +136,18 @@ vlm_divide_up(uint64_t n, uint64_t by)
 {
     return static_cast<unsigned>((n + by - 1) / by);
 }
+
+
+/* Every file's kernels. */
+void vlm_load_attend(vlm_device_t *d);
+void vlm_load_embed(vlm_device_t *d);
+void vlm_load_linear(vlm_device_t *d);
+void vlm_load_patch_embed(vlm_device_t *d);
+void vlm_load_qkv(vlm_device_t *d);
+void vlm_load_ready(vlm_device_t *d);
+void vlm_load_rmsnorm(vlm_device_t *d);
+void vlm_load_sample(vlm_device_t *d);
+void vlm_load_segments(vlm_device_t *d);
 
 
 /* ---- operations, see engine/ops/ops.h ------------------------------------------------------ */

@@ -47,7 +47,9 @@ typedef struct {
     int         (*fill)(void *to, int byte, size_t bytes, void *stream);
     int         (*put)(void *to, const void *from, size_t bytes, void *stream);
     int         (*get)(void *to, const void *from, size_t bytes, void *stream);
-    int         (*launch)(const vlm_launch_t *l);
+    /* The device has the kernel from then on; blocks of it have up to that many dynamic bytes. */
+    int         (*load)(const void *kernel, size_t shared);
+    int         (*launch)(const vlm_launch_t *l);          /* of one that is loaded */
     int         (*wait)(void *stream);
     /* Launches from capture() to captured() are not done but become a graph, and of this table only
        launch() may be called then.  What a graph wants of the device it has when it is made. */

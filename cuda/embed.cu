@@ -69,6 +69,14 @@ embed(const unsigned *table, const float *scale, const vlm_bf16_t *features, con
 
 
 void
+vlm_load_embed(vlm_device_t *d)
+{
+    VLM_LOAD(d, embed<true>, 0);
+    VLM_LOAD(d, embed<false>, 0);
+}
+
+
+void
 vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features,
                const vlm_batch_t *b, float *x)
 {

@@ -8,7 +8,6 @@
 
 #include "product.cuh"
 
-#define INSIDE    (56u << 10)          /* dynamic bytes of a block that makes rows ready */
 #define TOGETHER  3                    /* blocks of few rows on a processor: 256 threads each */
 
 
@@ -310,7 +309,7 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint
 
     a.in.q_stride = a.in.row_words | 16;
     a.in.s_stride = w->type == VLM_INT8 ? (T + 1) / 2 * 2 : 0;
-    a.inside = T <= VLM_FEW && inside_bytes(a) <= INSIDE;
+    a.inside = T <= VLM_FEW && inside_bytes(a) <= VLM_INSIDE;
 
     if (!a.inside) {
         a.in.q_stride = a.in.row_words;
@@ -379,6 +378,35 @@ launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_form_t store, const vlm_
         launch<INT8, GELU>(d, a);
         break;
     }
+}
+
+
+template <bool INT8, int OUT>
+static void
+load(vlm_device_t *d)
+{
+    VLM_LOAD(d, (few<INT8, OUT>), VLM_INSIDE);
+    VLM_LOAD(d, (many<INT8, OUT>), 0);
+}
+
+
+template <bool INT8>
+static void
+load_type(vlm_device_t *d)
+{
+    load<INT8, STORE_ACT>(d);
+    load<INT8, STORE_F32>(d);
+    load<INT8, ADD>(d);
+    load<INT8, SILU_MUL>(d);
+    load<INT8, GELU>(d);
+}
+
+
+void
+vlm_load_linear(vlm_device_t *d)
+{
+    load_type<true>(d);
+    load_type<false>(d);
 }
 
 

@@ -93,6 +93,13 @@ patch_embed(args_t a)
 
 
 void
+vlm_load_patch_embed(vlm_device_t *d)
+{
+    VLM_LOAD(d, patch_embed, 0);
+}
+
+
+void
 vlm_cuda_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, uint32_t P,
                      float *x)
 {

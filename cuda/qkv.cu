@@ -230,6 +230,16 @@ part(picture_t a)
 }
 
 
+void
+vlm_load_qkv(vlm_device_t *d)
+{
+    VLM_LOAD(d, qkv_few<true>, VLM_INSIDE);
+    VLM_LOAD(d, qkv_few<false>, VLM_INSIDE);
+    VLM_LOAD(d, append, 0);
+    VLM_LOAD(d, part, 0);
+}
+
+
 /* Whether the tiles of a head's halves do not overlap, and rows are few. */
 static int
 is_few(const vlm_batch_t *b, const vlm_kv_t *kv)

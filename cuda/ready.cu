@@ -18,6 +18,14 @@ ready(vlm_ready_t a)
 
 
 void
+vlm_load_ready(vlm_device_t *d)
+{
+    VLM_LOAD(d, ready<true>, 0);
+    VLM_LOAD(d, ready<false>, 0);
+}
+
+
+void
 vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, uint32_t T)
 {
     if (weights == VLM_INT8) {

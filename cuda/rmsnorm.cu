@@ -29,6 +29,13 @@ rmsnorm(const float *x, const float *gain, float eps, uint32_t n, vlm_bf16_t *y)
 
 
 void
+vlm_load_rmsnorm(vlm_device_t *d)
+{
+    VLM_LOAD(d, rmsnorm, 0);
+}
+
+
+void
 vlm_cuda_rmsnorm(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T,
                  uint32_t n, void *y)
 {

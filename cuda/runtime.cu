@@ -4,8 +4,6 @@
 
 #include "driver.h"
 
-#define PLAIN_SHARED  (48u << 10)      /* more than that a kernel has to be allowed */
-
 
 /* An error is told once, by the call that had it: what is not sticky must not meet the next. */
 static int
@@ -135,24 +133,29 @@ cuda_get(void *to, const void *from, size_t bytes, void *stream)
 }
 
 
+/* Who asks for a kernel's attributes has it loaded, whatever CUDA_MODULE_LOADING says. */
 static int
-cuda_launch(const vlm_launch_t *l)
+cuda_load(const void *kernel, size_t shared)
 {
-    cudaError_t  e;
+    cudaError_t         e;
+    cudaFuncAttributes  a;
 
-    e = cudaSuccess;
+    e = cudaFuncGetAttributes(&a, kernel);
 
-    if (l->shared > PLAIN_SHARED) {
-        e = cudaFuncSetAttribute(l->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(l->shared));
-    }
-
-    if (e == cudaSuccess) {
-        e = cudaLaunchKernel(l->kernel, l->grid, l->block, l->args, l->shared,
-                             stream_of(l->stream));
+    if (e == cudaSuccess && shared > 0) {
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(shared));
     }
 
     return told(e);
+}
+
+
+static int
+cuda_launch(const vlm_launch_t *l)
+{
+    return told(cudaLaunchKernel(l->kernel, l->grid, l->block, l->args, l->shared,
+                                 stream_of(l->stream)));
 }
 
 
@@ -233,8 +236,8 @@ vlm_driver(void)
 {
     static const vlm_driver_t  driver = {
         cuda_version, cuda_count, cuda_facts, cuda_use, cuda_memory, cuda_reserve, cuda_release,
-        cuda_open_stream, cuda_close_stream, cuda_fill, cuda_put, cuda_get, cuda_launch, cuda_wait,
-        cuda_capture, cuda_captured, cuda_replay, cuda_drop, cuda_text
+        cuda_open_stream, cuda_close_stream, cuda_fill, cuda_put, cuda_get, cuda_load, cuda_launch,
+        cuda_wait, cuda_capture, cuda_captured, cuda_replay, cuda_drop, cuda_text
     };
 
     return &driver;

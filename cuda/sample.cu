@@ -478,6 +478,13 @@ sample(args_t a)
 
 
 void
+vlm_load_sample(vlm_device_t *d)
+{
+    VLM_LOAD(d, sample, 0);
+}
+
+
+void
 vlm_cuda_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab, const vlm_batch_t *b,
                 uint32_t *seen, uint32_t seen_words, uint32_t *token, float *logprob)
 {

@@ -70,6 +70,16 @@ attend_segment(args_t a)
 }
 
 
+void
+vlm_load_segments(vlm_device_t *d)
+{
+    VLM_LOAD(d, attend_segment<2>, 0);
+    VLM_LOAD(d, attend_segment<4>, 0);
+    VLM_LOAD(d, attend_segment<5>, 0);
+    VLM_LOAD(d, attend_segment<8>, 0);
+}
+
+
 template <int D>
 static void
 launch(vlm_device_t *d, const args_t &a, uint32_t n_segments, uint32_t longest)

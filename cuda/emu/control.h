@@ -27,6 +27,7 @@ typedef enum {
 typedef struct {
     uint64_t  calls;                   /* of the driver's table */
     uint64_t  calls_after_loss;        /* after a code that no call may follow */
+    uint64_t  loaded;                  /* kernels */
     uint64_t  launches;                /* asked for: a graph is one */
     uint64_t  kernels;                 /* done */
     uint64_t  blocks, streams, graphs; /* had and not given back */

@@ -20,6 +20,7 @@
 
 #define EXPORTED      extern "C" __attribute__((visibility("default")))
 #define MAX_BLOCKS    64
+#define MAX_KERNELS   128              /* that are loaded */
 #define PLAIN_SHARED  (48u << 10)
 #define FREED         0xdd             /* what is read after its release shows */
 
@@ -30,6 +31,11 @@ static uint64_t settings[VLM_EMU_SETTINGS] = {
 static vlm_emu_counts_t  counts;
 static int               lost;         /* the code that no call may follow */
 static pthread_mutex_t   mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    const void  *kernel;
+    size_t       shared;
+} loaded[MAX_KERNELS];
 
 static void             *graph;        /* that launches become part of; NULL: they are done */
 static int               spoilt;       /* something else was called meanwhile, or a launch failed */
@@ -396,6 +402,45 @@ call_kernel(void *arg)
 }
 
 
+static int
+emu_load(const void *kernel, size_t shared)
+{
+    int       code;
+    unsigned  i;
+
+    code = begin_alone();
+
+    for (i = 0; i < counts.loaded && loaded[i].kernel != kernel; i++) { /* void */ }
+
+    code = code == 0 && i == MAX_KERNELS ? 2 : code;
+
+    if (code == 0) {
+        loaded[i].kernel = kernel;
+        loaded[i].shared = shared;
+        counts.loaded += i == counts.loaded;
+    }
+
+    return code;
+}
+
+
+static int
+is_loaded(const vlm_launch_t *l)
+{
+    unsigned  i;
+
+    for (i = 0; i < counts.loaded; i++) {
+        if (loaded[i].kernel == l->kernel && l->shared <= loaded[i].shared) {
+            return 1;
+        }
+    }
+
+    (void) fprintf(stderr, "%s with %zu dynamic bytes was not loaded\n", l->name, l->shared);
+
+    return 0;
+}
+
+
 /* 0, or the error that the launch of this kernel ends in. */
 static int
 run(const vlm_launch_t *l)
@@ -428,6 +473,7 @@ emu_launch(const vlm_launch_t *l)
     int  code;
 
     code = begin();
+    code = code == 0 && !is_loaded(l) ? 98 : code;
 
     if (graph != nullptr) {
         code = code == 0 ? vlm_emu_graph_add(graph, l) : code;
@@ -553,8 +599,8 @@ vlm_driver(void)
 {
     static const vlm_driver_t  driver = {
         emu_version, emu_count, emu_facts, emu_use, emu_memory, emu_reserve, emu_release,
-        emu_open_stream, emu_close_stream, emu_fill, emu_put, emu_get, emu_launch, emu_wait,
-        emu_capture, emu_captured, emu_replay, emu_drop, emu_text
+        emu_open_stream, emu_close_stream, emu_fill, emu_put, emu_get, emu_load, emu_launch,
+        emu_wait, emu_capture, emu_captured, emu_replay, emu_drop, emu_text
     };
 
     return &driver;
