@@ -127,6 +127,8 @@ typedef enum {
 } ngx_http_vlm_step_e;
 
 
+#define NGX_HTTP_VLM_LOCKS  2                  /* models, during a reload */
+
 struct ngx_http_vlm_engine_s {
     /* as configured */
     ngx_str_t                     name;
@@ -138,7 +140,7 @@ struct ngx_http_vlm_engine_s {
     time_t                        store_expires;   /* 0: never */
     off_t                         store_max;   /* bytes of files, 0: any */
     ngx_str_t                     socket;
-    ngx_str_t                     lock;        /* with a zero */
+    ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];   /* files */
     ngx_uint_t                    prepare;
     ngx_http_vlm_order_t          order;       /* priority, fair; and the tree
                                                   of who wants a prompt */
@@ -164,6 +166,7 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    worker;      /* the designated one */
     unsigned                      cache_set:1; /* and conf.cache, or off */
     unsigned                      defined:1;   /* not only named */
+    unsigned                      overlap:1;   /* reload */
 
     /* in every process */
     ngx_http_vlm_shm_t           *shm;
@@ -183,7 +186,7 @@ struct ngx_http_vlm_engine_s {
     ngx_event_t                   next;        /* posted: see ..._wake() */
     ngx_event_t                   hold;        /* wakes: see _prepare.c */
     ngx_log_t                    *log;
-    int                           lock_fd;
+    int                           lock_fds[NGX_HTTP_VLM_LOCKS];    /* or -1 */
     ngx_msec_t                    backoff;     /* before the lock is taken */
     ngx_msec_t                    away_until;  /* the CPU instead of a GPU: */
     char                          device_note[128];    /* see _device.c */
@@ -481,10 +484,18 @@ void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
 
 void ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
 
+
+/* ---- ngx_http_vlm_lock.c: from one worker to the next ------------------- */
+
+/* in the master */
+
+ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
+    gid_t gid, ngx_log_t *log);
+
 /* engine thread: waits for the lock; 0, or -1: stopped or failed */
 
-int ngx_http_vlm_worker_lock(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
-void ngx_http_vlm_worker_unlock(ngx_http_vlm_engine_t *eng);
+int ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* safe twice */
 
 
 /* ---- ngx_http_vlm_device.c: which device, after it was lost ------------- */

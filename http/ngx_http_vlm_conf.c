@@ -175,7 +175,7 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
     eng->name = *name;
     eng->file = cf->conf_file->file.name.data;
     eng->line = cf->conf_file->line;
-    eng->lock_fd = -1;
+    ngx_memset(eng->lock_fds, 0xff, sizeof(eng->lock_fds));
 
     return eng;
 }
@@ -221,7 +221,8 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 static char *
 ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    u_char  *p;
+    u_char      *p;
+    ngx_uint_t   i;
 
     if (eng->store_dir.data == NULL) {
         ngx_str_set(&eng->store_dir, "vlm");
@@ -237,20 +238,22 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         eng->store_dir.data[--eng->store_dir.len] = '\0';
     }
 
-    p = ngx_pnalloc(cf->pool, 2 * (eng->store_dir.len + eng->name.len
-                                   + sizeof("/.lock")));
+    p = ngx_pnalloc(cf->pool, 3 * (eng->store_dir.len + eng->name.len
+                                   + sizeof("/.lock.2")));
     if (p == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    eng->lock.data = p;
-    eng->lock.len = ngx_sprintf(p, "%V/%V.lock%Z", &eng->store_dir,
-                                &eng->name)
-                    - p - 1;
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+        eng->locks[i].data = p;
+
+        p = ngx_sprintf(p, i ? "%V/%V.lock.2%Z" : "%V/%V.lock%Z",
+                        &eng->store_dir, &eng->name);
+
+        eng->locks[i].len = p - eng->locks[i].data - 1;
+    }
 
     if (eng->socket.data == NULL) {
-        p += eng->lock.len + 1;
-
         eng->socket.data = p;
         eng->socket.len = ngx_sprintf(p, "%V/%V.sock%Z", &eng->store_dir,
                                       &eng->name)
@@ -305,6 +308,13 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                   ngx_http_vlm_mib(eng->plan.device),
                   eng->conf.memory ? "" : ", memory is not bounded");
 
+    if (eng->overlap) {
+        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                      "vlm_engine \"%V\": %uLm while a reload lasts: two "
+                      "workers have the model (reload overlap)", &eng->name,
+                      ngx_http_vlm_mib(2 * eng->plan.total));
+    }
+
     ngx_http_vlm_warn_ram(cf, eng);
 
     return NGX_CONF_OK;
@@ -316,6 +326,7 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
+    uint64_t            total;
     ngx_http_vlm_ram_t  ram;
 
     if (eng->plan.device) {
@@ -327,13 +338,16 @@ ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_ram("", &ram);
 
-    if (ram.bytes == 0 || eng->plan.total <= ram.bytes) {
+    total = eng->plan.total * (eng->overlap ? 2 : 1);
+
+    if (ram.bytes == 0 || total <= ram.bytes) {
         return;
     }
 
     ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                       "vlm_engine \"%V\": %uLm planned, %s %uLm",
-                       &eng->name, ngx_http_vlm_mib(eng->plan.total),
+                       "vlm_engine \"%V\": %uLm planned%s, %s %uLm",
+                       &eng->name, ngx_http_vlm_mib(total),
+                       eng->overlap ? " while a reload lasts" : "",
                        ram.group ? "the control group may use"
                                  : "this machine has",
                        ram.bytes / (1024 * 1024));

@@ -65,7 +65,7 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     ngx_rbtree_init(&eng->chains, &eng->sentinel, ngx_str_rbtree_insert_value);
 
     eng->here = 1;
-    eng->lock_fd = -1;
+    ngx_memset(eng->lock_fds, 0xff, sizeof(eng->lock_fds));
     eng->watch_fd = -1;
     eng->log = cycle->log;
 
@@ -129,7 +129,7 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
     }
 
     vlm_close(eng->handed);
-    ngx_http_vlm_worker_unlock(eng);
+    ngx_http_vlm_lock_give(eng);
     ngx_http_vlm_zone_leave(eng);
 
     eng->handed = NULL;
@@ -193,7 +193,7 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 
         vlm_close(eng->handed);
         eng->handed = NULL;
-        ngx_http_vlm_worker_unlock(eng);
+        ngx_http_vlm_lock_give(eng);
         break;
     }
 }
@@ -201,7 +201,8 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 
 /*
  * The tokenizer, and then the lock: once it is held, no turn of a session is
- * in the making elsewhere, so prompts may be made of what is stored.
+ * in the making elsewhere, so prompts may be made of what is stored.  (With
+ * "reload overlap" that is the price: docs/directives.md says so.)
  */
 
 static void
@@ -214,7 +215,7 @@ ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
     eng->handed = vlm_open(&eng->conf, &eng->err);
 
     if (eng->handed == NULL
-        || ngx_http_vlm_worker_lock(eng, &eng->err) != 0)
+        || ngx_http_vlm_lock_take(eng, &eng->err) != 0)
     {
         return;
     }

@@ -61,6 +61,8 @@ static char *ngx_http_vlm_param_timeout(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_stall(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+static char *ngx_http_vlm_param_reload(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_http_memory(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_cache(ngx_conf_t *cf,
@@ -97,6 +99,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("fair"),        2, ngx_http_vlm_order_param_fair },
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
     { ngx_string("stall"),       1, ngx_http_vlm_param_stall },
+    { ngx_string("reload"),      1, ngx_http_vlm_param_reload },
     { ngx_string("breaker"),     2, ngx_http_vlm_breaker_param },
     { ngx_string("http_memory"), 1, ngx_http_vlm_param_http_memory },
     { ngx_string("cache"),       1, ngx_http_vlm_param_cache },
@@ -667,6 +670,24 @@ ngx_http_vlm_param_stall(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     }
 
     eng->stall = ms;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_reload(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    if (ngx_strcmp(value[0].data, "overlap") == 0) {
+        eng->overlap = 1;
+
+    } else if (ngx_strcmp(value[0].data, "wait") != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "reload \"%V\" is none of wait, overlap",
+                           &value[0]);
+        return NGX_CONF_ERROR;
+    }
 
     return NGX_CONF_OK;
 }

@@ -1,8 +1,7 @@
 
 /*
- * The designated worker: which one accepts on the inner socket, who owns that
- * socket's file, and the lock that hands the model from one worker to the
- * next.
+ * The designated worker: which one accepts on the inner socket, and who owns
+ * that socket's file.
  *
  * A listener marked "reuseport" is skipped by every worker but the one whose
  * number it has.  Set when the sockets are open already, the mark has no other
@@ -11,11 +10,6 @@
 
 
 #include "ngx_http_vlm.h"
-#include <sys/file.h>
-
-
-#define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
-
 
 static ngx_int_t ngx_http_vlm_own(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
@@ -132,7 +126,6 @@ ngx_http_vlm_designate(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 static ngx_int_t
 ngx_http_vlm_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 {
-    int                        fd;
     uid_t                      uid;
     gid_t                      gid;
     ngx_core_conf_t           *ccf;
@@ -169,26 +162,7 @@ ngx_http_vlm_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
         return NGX_ERROR;
     }
 
-    fd = open((char *) eng->lock.data, O_RDWR|O_CREAT|O_CLOEXEC, 0600);
-
-    if (fd == -1) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
-                      "vlm_engine \"%V\": open() \"%V\" failed",
-                      &eng->name, &eng->lock);
-        return NGX_ERROR;
-    }
-
-    if (uid != (uid_t) -1 && fchown(fd, uid, gid) == -1) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
-                      "vlm_engine \"%V\": chown() \"%V\" failed",
-                      &eng->name, &eng->lock);
-        (void) close(fd);
-        return NGX_ERROR;
-    }
-
-    (void) close(fd);
-
-    return NGX_OK;
+    return ngx_http_vlm_lock_make(eng, uid, gid, cycle->log);
 }
 
 
@@ -323,66 +297,4 @@ ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     }
 
     (void) close(fd);
-}
-
-
-int
-ngx_http_vlm_worker_lock(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
-{
-    int         fd;
-    ngx_msec_t  ms;
-
-    for (ms = 0; ms < eng->backoff; ms += NGX_HTTP_VLM_LOCK_WAIT) {
-
-        if (eng->conf.stop(eng)) {
-            err->code = VLM_ECANCELLED;
-            return -1;
-        }
-
-        ngx_msleep(NGX_HTTP_VLM_LOCK_WAIT);
-    }
-
-    fd = open((char *) eng->lock.data, O_RDWR|O_CLOEXEC);
-
-    if (fd == -1) {
-        err->code = VLM_EDEVICE;
-        (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
-                            "the lock file \"%V\" cannot be opened: %s%Z",
-                            &eng->lock, strerror(ngx_errno));
-        return -1;
-    }
-
-    while (flock(fd, LOCK_EX|LOCK_NB) == -1) {
-
-        if (ngx_errno != EWOULDBLOCK && ngx_errno != EINTR) {
-            err->code = VLM_EDEVICE;
-            (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
-                                "the lock file \"%V\" cannot be locked: %s%Z",
-                                &eng->lock, strerror(ngx_errno));
-            (void) close(fd);
-            return -1;
-        }
-
-        if (eng->conf.stop(eng)) {
-            err->code = VLM_ECANCELLED;
-            (void) close(fd);
-            return -1;
-        }
-
-        ngx_msleep(NGX_HTTP_VLM_LOCK_WAIT);
-    }
-
-    eng->lock_fd = fd;
-
-    return 0;
-}
-
-
-void
-ngx_http_vlm_worker_unlock(ngx_http_vlm_engine_t *eng)
-{
-    if (eng->lock_fd != -1) {
-        (void) close(eng->lock_fd);
-        eng->lock_fd = -1;
-    }
 }

@@ -1162,3 +1162,20 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 device auto retry "soon" is not a time from 1ms to 1d
+
+
+
+=== TEST 67: reload has two ways
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        reload twice;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+reload "twice" is none of wait, overlap

@@ -1,0 +1,140 @@
+# What a new worker does while the old one has the model: it waits, or, where the
+# configuration allows it, it loads beside the old one; a third one never does.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+sub server {
+    my ($how) = @_;
+
+    return VLM->new(VLM::slow(name => "overlap-$how", workers => 2,
+                              engine => "slots 2; queue 16 timeout=60s; reload $how; timeout 300s;"))->start->ready;
+}
+
+sub ask {
+    my ($s, $tokens) = @_;
+
+    return $s->begin('POST', '/v1/chat/completions',
+                     { max_tokens => $tokens, messages => [{ role => 'user', content => 'hi' }] });
+}
+
+# Processes that have a lock on the model.
+sub owners {
+    my ($s) = @_;
+
+    my %inode = map { ((stat $_)[1] => 1) } glob $s->dir . '/store/live.lock*';
+    my %pid;
+
+    open my $in, '<', '/proc/locks' or die "/proc/locks: $!";
+
+    while (<$in>) {
+        $pid{$1} = 1 if /FLOCK\s+ADVISORY\s+WRITE\s+(-?\d+)\s+\w+:\w+:(\d+)\s/ && $inode{$2};
+    }
+
+    return sort { $a <=> $b } keys %pid;
+}
+
+sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
+
+# The new worker, once it has the zone.
+sub reload {
+    my ($s) = @_;
+
+    my $old = pid($s);
+
+    $s->signal('HUP');
+
+    my $new = VLM::wait_for(20, sub { my $pid = pid($s); $pid && $pid != $old ? $pid : 0 });
+
+    # Until the old workers are told to go, they accept, too.
+    sleep 1;
+
+    return $new;
+}
+
+sub owned_by {
+    my ($s, @pids) = @_;
+
+    my $those = join ' ', sort { $a <=> $b } @pids;
+
+    return VLM::wait_for(20, sub { join(' ', owners($s)) eq $those });
+}
+
+
+# ---- wait -----------------------------------------------------------------------------
+
+{
+    my $s = server('wait');
+    my ($old) = owners($s);
+    my $long = ask($s, 3000);
+    ok($s->busy(1, 0), 'one runs');
+
+    my $new = reload($s);
+    ok($new, 'a new worker');
+    my $waits = ask($s, 5);
+    sleep 1.5;
+
+    is_deeply([owners($s)], [$old], 'the model stays with the old one');
+    is($s->health->{state}, 'loading', 'and the new one waits for it');
+    ok(!$waits->done, 'with who came');
+
+    $long->leave;
+    is($waits->end(60)->{code}, 200, 'until the last answer has ended');
+    ok(owned_by($s, $new), 'then it has the model');
+    unlike($s->log, qr/while a reload lasts/, 'which was planned once');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- overlap --------------------------------------------------------------------------
+
+{
+    my $s = server('overlap');
+    my ($old) = owners($s);
+    my $long = ask($s, 3000);
+    my $other = ask($s, 100);
+    ok($s->busy(2, 0), 'two run');
+
+    my $new = reload($s);
+    ok($new, 'a new worker');
+    $s->ready;
+    ok(owned_by($s, $old, $new), 'has the model, too');
+    is(ask($s, 5)->end(30)->{code}, 200, 'and answers');
+    $s->drain($long);
+    ok(!$long->done, 'while the old one still does');
+
+    my $second = ask($s, 3000);
+    ok($s->busy(1), 'the new one runs another');
+
+    # A reload during a reload.
+    my $third = reload($s);
+    ok($third, 'a third worker');
+    my $waits = ask($s, 5);
+    sleep 1.5;
+    is(scalar(() = owners($s)), 2, 'is one too many');
+    is($s->health->{state}, 'loading', 'and waits');
+
+    is($other->end(120)->{code}, 200, 'an answer that the first one had begun is whole');
+    $long->leave;
+    is($waits->end(60)->{code}, 200, 'when the first has gone, the third answers');
+    ok(owned_by($s, $new, $third), 'and two have the model again');
+
+    $second->leave;
+    ok(owned_by($s, $third), 'at last one');
+
+    my ($plan) = $s->log =~ /: (\d+)m planned/;
+    my ($twice) = $s->log =~ /: (\d+)m while a reload lasts: two workers have the model/;
+    cmp_ok(abs($twice - 2 * $plan), '<=', 1, 'nginx -t has said how much that takes');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+done_testing();
