@@ -268,10 +268,21 @@ build/nvcc/done: | deps-test
 	build/nvcc/bin/pip install -q --disable-pip-version-check $(WHEELS)
 	@touch $@
 
-test-cuda: checkpoints | deps-test
+# Kernels and whole models, then servers that have the emulated device, once more with sanitizers.
+test-cuda: checkpoints tools | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
 	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" cuda-programs
-	@UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=900 t/suite -o build/results-cuda -n cuda cuda
+	@-UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=900 t/suite -o build/results-cuda -n cuda cuda
+	@-$(EMULATED) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-server -n cuda-server gpu
+	@rm -rf build/asan/reports-cuda; mkdir -p -m 1777 build/asan/reports-cuda
+	@-$(EMULATED_ASAN) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-asan -n cuda-asan lost
+	@t/suite -s build/results-cuda build/results-cuda-server build/results-cuda-asan
+
+EMULATED       = TEST_NGINX_TIMEOUT=60 \
+                 TEST_NGINX_LOAD_MODULES=$(CURDIR)/build/cuda/ngx_http_vlm_module.so
+EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
+                 VLM_REPORTS=$(CURDIR)/build/asan/reports-cuda UBSAN_OPTIONS=print_stacktrace=1 \
+                 VLM_ASAN=detect_stack_use_after_return=0
 
 cuda-programs: engine $(O)/cuda/ngx_http_vlm_module.so
 	@$(CUDA) -k tests emulated SAN="$(SAN)" OPT="$(OPT)"

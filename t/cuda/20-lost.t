@@ -19,7 +19,7 @@ my @classes = (
 );
 
 # Each error comes at another of the calls of an answer.
-my @calls = (1, 9, 33, 70, 110);
+my @calls = (1, 4, 9, 16, 25);
 
 sub fresh { return Emulated::server(@_, engine => 'queue 8 timeout=30s;')->start->ready }
 
@@ -81,7 +81,7 @@ $s = fresh(name => 'lost-many');
 my $pid = $s->designated;
 my @many = map { Emulated::ask($s, "Who is $_?", max_tokens => 32) } 1 .. 4;
 
-Emulated::tell($s, 'fail=719@150');
+Emulated::tell($s, 'fail=719@30');
 
 my @codes = map { $_->{code} } $s->end_all(30, @many);
 
@@ -106,9 +106,15 @@ $s->ready;
 # ---- while it loads ----------------------------------------------------------------
 
 $s->stop;
-$s = Emulated::server(name => 'lost-load', words => 'fail=700@20')->start;
 
-ok($s->log_has(qr/cuda:0 is lost: .*error 700/, 20), 'a device that is lost in the load');
+# Opening a device has as many calls as there are kernels.
+for my $at (60, 120, 240) {
+    $s = Emulated::server(name => 'lost-load', words => "fail=700\@$at")->start;
+    last if $s->log_has(qr/cuda:0 is lost: /, 5);
+    $s->stop;
+}
+
+ok($s->log_has(qr/cuda:0 is lost: .*error 700/), 'a device that is lost in the load');
 ok($s->log_has(qr/exited with code 70(?s:.*)exited with code 70/, 10), 'is loaded by one worker after the other');
 $s->stop('TERM');
 
@@ -116,7 +122,7 @@ $s->stop('TERM');
 
 $s = Emulated::server(name => 'lost-hang', engine => 'stall 2s; queue 8 timeout=30s;')->start->ready;
 $pid = $s->designated;
-Emulated::tell($s, 'fail=hang@40');
+Emulated::tell($s, 'fail=hang@10');
 
 my $start = time;
 
@@ -133,7 +139,7 @@ $s->check_log(undef, qr/exited on signal 9/);
 
 for my $round (1, 2) {
     $pid = $s->designated;
-    Emulated::tell($s, 'fail=700@40');
+    Emulated::tell($s, 'fail=700@10');
     is(Emulated::ask($s, 'the guilty one')->end->{code}, 503, "round $round: it is told");
     ok(replaced($s, $pid), $LOST);
     $s->ready(60);
@@ -157,7 +163,7 @@ sub refuse {
     my ($times) = @_;
 
     for my $i (1 .. $times) {
-        Emulated::tell($s, 'fail=2@' . (1 + $i % 100));
+        Emulated::tell($s, 'fail=2@' . (1 + $i % 20));
         Emulated::ask($s, "What is $i of $times?", max_tokens => 2)->end;
     }
 }
@@ -169,7 +175,8 @@ my $before = resident();
 refuse(200);
 
 is($s->designated, $pid, 'after 240 refusals it is the same worker');
-cmp_ok(resident() - $before, '<', 1024, 'of no more memory, in KiB');
+# A sanitizer keeps what was freed for a while.
+cmp_ok(resident() - $before, '<', $ENV{VLM_EMULATED} ? 16384 : 1024, 'of no more memory, in KiB');
 ok($s->stop, 'which stops in time');
 $s->check_log;
 

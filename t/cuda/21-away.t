@@ -20,7 +20,7 @@ sub lose {
     my $pid = $s->designated;
     my $start = time;
 
-    Emulated::tell($s, 'fail=700@30');
+    Emulated::tell($s, 'fail=700@10');
     is(ask($s), 503, 'the GPU is lost');
     VLM::wait_for(20, sub { my $new = $s->designated; $new && $new != $pid })
         or diag($s->log);
@@ -101,7 +101,7 @@ like($s->log, qr/\[warn\].*was lost 3 times in 5 minutes: it is loaded again aft
      'and the log');
 
 # While it waits it says that it loads; who asks waits in line.
-Emulated::tell($s, 'fail=719@30');
+Emulated::tell($s, 'fail=719@10');
 is(ask($s), 503, 'once more');
 ok(VLM::wait_for(5, sub { ($s->health->{state} || '') eq 'loading' }), 'while it waits it loads');
 like($s->health->{device_reason}, qr/lost 4 times in 5 minutes: it is loaded again after 4 s/,

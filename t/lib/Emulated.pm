@@ -54,6 +54,21 @@ sub tell {
 }
 
 
+# What `nginx -t` says, and its status; its environment is not kept from it.
+sub check {
+    my ($s) = @_;
+
+    local $ENV{VLM_EMULATOR} = $s->{environment};
+    my $binary = $ENV{TEST_NGINX_BINARY} || 'nginx';
+
+    $s->write_conf;
+
+    my $text = `$binary -t -p $s->{dir}/ -c $s->{dir}/nginx.conf 2>&1`;
+
+    return ($? >> 8, $text);
+}
+
+
 # Processes that have loaded the library.
 sub loaders { return split /\n/, VLM::slurp("$_[0]{dir}/loaded") }
 

@@ -1,0 +1,133 @@
+# Why there is no GPU: each cause is named with its numbers, in the log and in
+# /api/health; "device auto" then takes the CPU.  And who touches the device:
+# the worker that has the model, nobody else, and nginx -t never.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Emulated;
+use File::Copy ();
+use File::Path ();
+use Test::More;
+use VLM;
+
+my $MB = 1024 * 1024;
+my $GB = 1024 * $MB;
+
+my @causes = (
+    ['no driver', '', 'driver=0', qr/cuda:0: there is no NVIDIA driver/],
+    ['a driver that is too old', '', 'driver=12040',
+     qr/cuda:0: the NVIDIA driver is too old: it knows CUDA 12\.4, 13\.0 is wanted/],
+    ['no device', '', 'devices=0', qr/cuda:0: there is no CUDA device/],
+    ['no such device', ':2', '',
+     qr/cuda:2: this machine has 1 CUDA device, the last is cuda:0/],
+    ['one of several', ':3', 'devices=3',
+     qr/cuda:3: this machine has 3 CUDA devices, the last is cuda:2/],
+    ['a device that is too old', '', 'arch=61', qr/cuda:0: emulator 0 is of sm_61, sm_75 is the least/],
+    ['a device that is too small', '', "bytes=" . 2 * $MB,
+     qr/cuda:0: emulator 0 has 2m free of 2m, the plan wants \d+m/],
+    ['a device that somebody uses', '', "bytes=$GB used=" . 1022 * $MB,
+     qr/cuda:0: emulator 0 has 2m free of 1024m, the plan wants \d+m/],
+    ['a device in somebody\'s exclusive use', '', 'fail=46@4', qr/cuda:0: .* \(error 46\)/],
+);
+
+my $n = 0;
+
+for my $case (@causes) {
+    my ($name, $index, $words, $sentence) = @$case;
+    my $s = Emulated::server(name => 'cause-' . ++$n, device => "cuda$index", words => $words)
+            ->start;
+
+    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }),
+       "$name: device cuda$index fails");
+    like($s->health->{reason}, qr/^$sentence$/, 'health names the cause');
+    like($s->log, qr/\[crit\].*vlm_engine "live": $sentence$/m, 'the log, too');
+    is($s->health->{status}, 'unhealthy', 'that is an illness');
+
+    my $r = Emulated::ask($s, 'What?')->end;
+    is($r->{code}, 503, 'a question is told');
+    is(scalar(my @workers = $s->workers), 1, 'the worker stays');
+    ok($s->stop, 'and stops in time');
+    $s->check_log;
+
+    next if $index;
+
+    $s = Emulated::server(name => "cause-$n", device => 'auto', words => $words)->start->ready;
+    like($s->health->{device}, qr/^cpu, /, "$name: device auto takes the CPU");
+    like($s->health->{device_reason}, qr/^device auto took the cpu: $sentence$/,
+         'and says why');
+    is(Emulated::ask($s, 'What?')->end->{code}, 200, 'which answers');
+    ok($s->stop, 'and stops in time');
+}
+
+# ---- no library ------------------------------------------------------------------------
+
+{
+    my $module = $ENV{TEST_NGINX_LOAD_MODULES};
+    my $dir = Cwd::getcwd() . '/build/live/alone';
+
+    File::Path::make_path($dir);
+    File::Copy::copy($module, "$dir/ngx_http_vlm_module.so") or die "$dir: $!";
+    local $ENV{TEST_NGINX_LOAD_MODULES} = "$dir/ngx_http_vlm_module.so";
+
+    my $s = Emulated::server(name => 'cause-alone')->start;
+
+    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }), 'no library');
+    is($s->health->{reason}, "device cuda:0: there is no $dir/libvlm_cuda.so (make cuda)",
+       'health says where it should be');
+    $s->stop;
+
+    $s = Emulated::server(name => 'cause-alone', device => 'auto')->start->ready;
+    is($s->health->{device_reason}, 'device auto took the cpu: there is no libvlm_cuda.so',
+       'device auto takes the CPU and says why');
+    $s->stop;
+
+    VLM::spew("$dir/libvlm_cuda.so", 'not one');
+    $s = Emulated::server(name => 'cause-alone')->start;
+    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }), 'a broken library');
+    like($s->health->{reason}, qr{^device cuda:0: \Q$dir\E/libvlm_cuda\.so: }, 'is named');
+    $s->stop;
+    unlink "$dir/libvlm_cuda.so";
+}
+
+# ---- memory, by nginx -t -----------------------------------------------------------------
+
+my $s = Emulated::server(name => 'cause-memory', engine => 'memory 401m;');
+my ($status, $text) = Emulated::check($s);
+
+is($status, 1, 'what does not fit into memory stops nginx -t');
+like($text, qr/vlm_engine "live": \d+m needed \(weights \d+m, vision \d+m, kv \d+m, workspace \d+m, device 400m\), memory is 401m/,
+     'with the sentence of the plan');
+
+# 192 MiB of keys and values, of which a remedy leaves enough.
+$s = Emulated::server(name => 'cause-memory', words => '', engine => 'memory 600m;');
+$s->{engine} =~ s/context 1k; slots 2;/context 256k; slots 8;/;
+($status, $text) = Emulated::check($s);
+
+is($status, 1, 'nor does a long context in many slots');
+like($text, qr/memory is 600m: context \d+k needs \d+m, slots \d+ needs \d+m/, 'and a remedy is named');
+is(scalar Emulated::loaders($s), 0, 'for which no library was loaded');
+
+# ---- who touches the device ----------------------------------------------------------------
+
+$s = Emulated::server(name => 'cause-touch', workers => 3);
+($status, $text) = Emulated::check($s);
+
+is($status, 0, 'nginx -t takes the configuration');
+like($text, qr/\d+m planned .*device 400m/, 'says the plan');
+ok(!-e $s->dir . '/loaded', 'and has not loaded the library');
+
+$s->start->ready;
+is_deeply([Emulated::loaders($s)], [$s->designated], 'the worker with the model alone loads it');
+isnt($s->designated, $s->pid, 'not the master, before the fork');
+
+my $before = $s->designated;
+
+ok($s->reload, 'a reload');
+$s->ready;
+is_deeply([Emulated::loaders($s)], [$before, $s->designated], 'the next one loads it once more');
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();
