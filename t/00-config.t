@@ -122,7 +122,7 @@ device "cuda:x" is none of auto, cpu, cuda, cuda:N
 
 
 
-=== TEST 7: ops is one of three
+=== TEST 7: ops is one of four
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -135,7 +135,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-"ops=sse" is none of ops=plain, ops=avx2, ops=avx512
+"ops=sse" is none of ops=plain, ops=avx2, ops=avx512, ops=amx
 
 
 

@@ -111,7 +111,7 @@ set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
 
     m->need.type = m->type;
     m->need.heads = t->heads;
-    m->need.head_dim = t->head_dim;
+    m->need.head_dim = larger(t->head_dim, v->head_dim);
     m->need.K = larger(larger(t->hidden, t->mlp), larger(t->heads * t->head_dim, cell));
     m->need.K = larger(m->need.K, larger(v->mlp, v->channels * v->patch * v->patch));
     m->need.qkv = larger((t->heads + 2 * t->kv_heads) * t->head_dim, 3 * v->hidden);

@@ -1,7 +1,7 @@
 /*
  * The CPU device: memory from the system, threads of its own, and the best kernels that the
  * processor runs.  Each operation shares its items out among the threads; the arithmetic is in
- * plain/, avx2/ and avx512/.
+ * plain/, avx2/, avx512/ and amx/.
  *
  * Linears take their rows in chunks, so that what an operation needs for itself does not grow
  * with the number of rows.
@@ -30,7 +30,7 @@ typedef struct {                       /* what operations need for themselves */
     float            *s;               /* [CHUNK][blocks] */
     int32_t          *sum;             /* [CHUNK][blocks] */
     float            *qkv;             /* [CHUNK][qkv] */
-    float            *scores;          /* [threads][keys] */
+    float            *attend;          /* [threads][vlm_attend_floats()] */
     float            *rows;            /* [rows][K], gathered for the head */
     vlm_candidate_t  *candidates;      /* [threads][vocab] */
 } vlm_scratch_t;
@@ -77,11 +77,11 @@ vlm_cpu_open(const char *name, uint32_t threads, const vlm_ops_t **table, vlm_er
 static int
 choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
 {
-    int  avx2, avx512;
+    int  avx2, avx512, amx;
 
     vlm_kernels_plain(k);
 
-    avx2 = avx512 = 0;
+    avx2 = avx512 = amx = 0;
 
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -89,10 +89,11 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
     avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
              && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
              && __builtin_cpu_supports("avx512vnni");
+    amx = avx512 && vlm_amx_there();
 #endif
 
     if (name == NULL) {
-        name = avx512 ? "avx512" : avx2 ? "avx2" : "plain";
+        name = amx ? "amx" : avx512 ? "avx512" : avx2 ? "avx2" : "plain";
     }
 
     if (strcmp(name, "plain") == 0) {
@@ -105,14 +106,19 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
         return 0;
     }
 
-    if (strcmp(name, "avx512") == 0 && avx512) {
+    if ((strcmp(name, "avx512") == 0 && avx512) || (strcmp(name, "amx") == 0 && amx)) {
         vlm_kernels_avx512(k);
+
+        if (strcmp(name, "amx") == 0) {
+            vlm_kernels_amx(k);
+        }
+
         return 0;
     }
 #endif
 
-    return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s", name,
-                    avx2 ? ", avx2" : "", avx512 ? ", avx512" : "");
+    return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s%s", name,
+                    avx2 ? ", avx2" : "", avx512 ? ", avx512" : "", amx ? ", amx" : "");
 }
 
 
@@ -216,7 +222,8 @@ place_scratch(vlm_arena_t *a, vlm_scratch_t *s, uint32_t threads, const vlm_need
     s->s = vlm_place(a, blocks, sizeof(float));
     s->sum = vlm_place(a, blocks, sizeof(int32_t));
     s->qkv = vlm_place(a, vlm_mul(CHUNK, need->qkv), sizeof(float));
-    s->scores = vlm_place(a, vlm_mul(threads, need->keys), sizeof(float));
+    s->attend = vlm_place(a, vlm_mul(threads, vlm_attend_floats(need->keys, need->head_dim)),
+                          sizeof(float));
     s->rows = vlm_place(a, vlm_mul(need->rows, need->K), sizeof(float));
     s->candidates = vlm_place(a, vlm_mul(threads, need->vocab), sizeof(vlm_candidate_t));
 }
@@ -511,18 +518,35 @@ cpu_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gai
 }
 
 
+static float *
+attend_scratch(vlm_device_t *d, uint32_t thread)
+{
+    return d->scratch.attend + thread * vlm_attend_floats(d->need.keys, d->need.head_dim);
+}
+
+
 typedef struct {
     vlm_device_t       *d;
     vlm_attend_args_t   args;
+    uint32_t            rows;          /* of an item: as many queries as go together */
 } vlm_attend_job_t;
 
 
+/* An item is some rows and one KV head. */
 static void
 attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
+    uint32_t           i, first, T, kv_heads;
     vlm_attend_job_t  *j = arg;
 
-    j->d->k.attend(&j->args, begin, end, j->d->scratch.scores + (size_t) thread * j->d->need.keys);
+    T = j->args.batch->T;
+    kv_heads = j->args.kv->heads;
+
+    for (i = begin; i < end; i++) {
+        first = i / kv_heads * j->rows;
+        j->d->k.attend(&j->args, first, T - first < j->rows ? T : first + j->rows, i % kv_heads,
+                       attend_scratch(j->d, thread));
+    }
 }
 
 
@@ -530,9 +554,13 @@ static void
 cpu_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
            uint32_t layer, uint32_t heads, void *o)
 {
-    vlm_attend_job_t  j = { d, { q, b, kv, layer, heads, o } };
+    uint32_t          group;
+    vlm_attend_job_t  j = { d, { q, b, kv, layer, heads, o }, 1 };
 
-    vlm_threads_run(d->threads, b->T * heads, heads / kv->heads, attend_items, &j);
+    group = heads / kv->heads;
+    j.rows = group < VLM_ATTEND_ROWS ? VLM_ATTEND_ROWS / group : 1;
+
+    vlm_threads_run(d->threads, (b->T + j.rows - 1) / j.rows * kv->heads, 1, attend_items, &j);
 }
 
 
@@ -698,13 +726,22 @@ typedef struct {
 } vlm_segments_job_t;
 
 
+/* An item is some patches and one head. */
 static void
 segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
+    uint32_t             i, first, P, heads;
     vlm_segments_job_t  *j = arg;
 
-    j->d->k.attend_segments(&j->args, begin, end,
-                            j->d->scratch.scores + (size_t) thread * j->d->need.keys);
+    heads = j->args.heads;
+    P = j->args.border[j->args.n_segments];
+
+    for (i = begin; i < end; i++) {
+        first = i / heads * VLM_ATTEND_ROWS;
+        j->d->k.attend_segments(&j->args, first,
+                                P - first < VLM_ATTEND_ROWS ? P : first + VLM_ATTEND_ROWS,
+                                i % heads, attend_scratch(j->d, thread));
+    }
 }
 
 
@@ -717,7 +754,8 @@ cpu_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v
 
     (void) longest;
 
-    vlm_threads_run(d->threads, P * heads, heads, segment_items, &j);
+    vlm_threads_run(d->threads, (P + VLM_ATTEND_ROWS - 1) / VLM_ATTEND_ROWS * heads, 1,
+                    segment_items, &j);
 }
 
 

@@ -10,15 +10,26 @@
 
 #include <string.h>
 
+#include "base/size.h"
 #include "base/type.h"
 #include "ops/ops.h"
 
-#define VLM_PANEL  64                  /* weight rows that are packed together */
+#define VLM_PANEL        64            /* weight rows that are packed together */
+#define VLM_ATTEND_ROWS  32            /* queries that go over the same keys together */
+#define VLM_ATTEND_KEYS  64            /* keys of a block */
 
 static inline uint32_t
 vlm_blocks(uint32_t K)
 {
     return (K + VLM_BLOCK - 1) / VLM_BLOCK;
+}
+
+/* What a thread needs to attend to so many keys: scores of each query, and a block of keys. */
+static inline uint64_t
+vlm_attend_floats(uint32_t keys, uint32_t head_dim)
+{
+    return vlm_add(vlm_mul(VLM_ATTEND_ROWS, vlm_round(keys, VLM_ATTEND_KEYS)),
+                   vlm_mul(VLM_ATTEND_KEYS, head_dim));
 }
 
 /* T rows against a range of weight rows. */
@@ -57,11 +68,12 @@ typedef struct {
     void      (*unpack_row)(const vlm_linear_t *w, uint32_t row, float *out);
     /* panels [begin, end) of w, all T rows */
     void      (*linear)(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
-    /* items are row-major (row, head); scores has room for the context */
-    void      (*attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, float *scores);
-    /* items are row-major (patch, head); scores has room for the longest segment */
+    /* rows [begin, end), the query heads that share one KV head; scratch: vlm_attend_floats() */
+    void      (*attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
+                        float *scratch);
+    /* patches [begin, end), one head */
     void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
-                                 float *scores);
+                                 uint32_t head, float *scratch);
     void      (*rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, float *y);
     /* one row to int8: q [blocks 64], s and sum [blocks] */
     void      (*quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
@@ -70,6 +82,8 @@ typedef struct {
 void vlm_kernels_plain(vlm_kernels_t *k);
 void vlm_kernels_avx2(vlm_kernels_t *k);
 void vlm_kernels_avx512(vlm_kernels_t *k);
+int vlm_amx_there(void);               /* and asks the kernel for it: once for the process */
+void vlm_kernels_amx(vlm_kernels_t *k);
 
 /*
  * int8 rows [n][K], n at most a panel, to [blocks 16][64] words of four values: a panel whose k is
@@ -108,7 +122,17 @@ vlm_pack_words(uint32_t *panel, const int8_t *from, uint32_t n, uint32_t K, uint
  * The end of a linear: acc [n] are sums of weight rows n0 .. n0 + n of one activation row whose
  * output row is y.  n0 and n are even for VLM_SILU_MUL.
  */
-void vlm_epilogue(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y);
+void vlm_epilogue_plain(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y);
+void vlm_epilogue_avx2(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y);
+void vlm_epilogue_avx512(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc,
+                         float *y);
+
+/* The definitions of attention, for shapes that vectors do not divide; where a patch lies. */
+void vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
+                      float *scratch);
+void vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
+                               uint32_t head, float *scratch);
+uint32_t vlm_segment_of(const uint32_t *border, uint32_t n, uint32_t patch);
 
 /* Output values of one row: N, or half of it. */
 static inline size_t

@@ -11,8 +11,9 @@
  *
  * int8, everywhere the same: a weight row has one f32 scale, max|w| / 127; an activation row has
  * one f32 scale for each block of VLM_BLOCK values, s = max|x| / 127; q = round half to even;
- * y = scale * (sum over blocks, in order, of s * integer dot) + bias.  Below 2^-120 max|x| counts
- * as 0 and q is 0; with an x that is not finite, s is not a number, so that this is seen.
+ * y = scale * (sum over blocks, in order, of s * integer dot by fused multiply-adds) + bias.
+ * Below 2^-120 max|x| counts as 0 and q is 0; with an x that is not finite, s is not a number, so
+ * that this is seen.
  *
  * A row's result never depends on the rows beside it: what a sequence says does not change with
  * who shares the step.  Operations return nothing; shapes are checked at load.
@@ -181,9 +182,9 @@ struct vlm_ops_s {
 };
 
 /*
- * The CPU device: ops is "plain", "avx2", "avx512" or NULL for the best that this processor runs.
- * VLM_EINPUT if it does not run what was asked for.  Threads start with the first reserve(), so a
- * plan costs none.
+ * The CPU device: ops is "plain", "avx2", "avx512", "amx" or NULL for the best that this processor
+ * runs.  VLM_EINPUT if it does not run what was asked for.  Threads start with the first reserve(),
+ * so a plan costs none.
  */
 vlm_device_t *vlm_cpu_open(const char *ops, uint32_t threads, const vlm_ops_t **table,
                            vlm_err_t *err);

@@ -16,7 +16,7 @@
 #include "ops/parity.h"
 
 #define MAX_T    9
-#define MAX_SETS 2
+#define MAX_SETS 3
 #define EPS      0x1p-24               /* half a unit in the last place of 1 */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -43,6 +43,11 @@ find_sets(void **state)
         && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
     {
         vlm_kernels_avx512(&faster[n_faster++]);
+
+        if (vlm_amx_there()) {
+            vlm_kernels_avx512(&faster[n_faster]);
+            vlm_kernels_amx(&faster[n_faster++]);
+        }
     }
 #endif
 
@@ -99,15 +104,16 @@ typedef struct {
     vlm_kind_t       kind;
     uint32_t         N, K;
     float           *rows;             /* [N][K] */
-    float           *x;                /* [MAX_T][K] */
+    uint32_t         T;
+    float           *x;                /* [T][K] */
     float           *bias;             /* [N] or NULL */
     char             name[128];
 } shape_t;
 
 
 static void
-open_shape(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N,
-           uint32_t K)
+open_rows(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N,
+          uint32_t K, uint32_t T)
 {
     uint64_t  seed;
 
@@ -119,14 +125,23 @@ open_shape(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind
     s->N = N;
     s->K = K;
     s->rows = vlm_aligned((size_t) N * K * sizeof(float));
-    s->x = vlm_aligned((size_t) MAX_T * K * sizeof(float));
+    s->T = T;
+    s->x = vlm_aligned((size_t) T * K * sizeof(float));
     vlm_fill(s->rows, N, K, kind, seed);
-    vlm_fill(s->x, MAX_T, K, kind, seed + 1);
+    vlm_fill(s->x, T, K, kind, seed + 1);
     s->bias = (N + K + epilogue) % 2 == 0 ? floats(N, VLM_RANDOM, seed + 2) : NULL;
 
     (void) snprintf(s->name, sizeof(s->name), "%s, epilogue %d, kind %d, N %u, K %u%s",
                     type_names[type], (int) epilogue, (int) kind, N, K,
                     s->bias == NULL ? "" : ", bias");
+}
+
+
+static void
+open_shape(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N,
+           uint32_t K)
+{
+    open_rows(s, type, epilogue, kind, N, K, MAX_T);
 }
 
 
@@ -149,10 +164,10 @@ multiply(const shape_t *s, const vlm_kernels_t *k, uint32_t first, uint32_t T)
     vlm_activations_t   a;
 
     vlm_packed_open(&w, k, s->type, s->epilogue, s->N, s->K, s->rows, s->bias);
-    vlm_activations_open(&a, k, s->x, MAX_T, s->K);
+    vlm_activations_open(&a, k, s->x, s->T, s->K);
 
     out = vlm_linear_out(&w);
-    y = floats(MAX_T * out, VLM_RANDOM, 5);
+    y = floats(s->T * out, VLM_RANDOM, 5);
     memmove(y, y + first * out, T * out * sizeof(float));
     vlm_product(k, &w, &a, first, T, y);
 
@@ -248,6 +263,37 @@ a_product_with_int8_weights_has_the_same_bits_in_every_set(void **state)
 }
 
 
+static void
+many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
+{
+    char                   what[256];
+    float                 *want, *got;
+    shape_t                s;
+    uint32_t               i, n, t;
+    static const uint32_t  T[] = { 11, 12, 13, 16, 17, 31, 32, 33, 48, 49, 64, 255, 256, 257, 300 };
+    static const uint32_t  N[] = { 2, 64, 66, 130 }, K[] = { 3, 64, 600, 1100 };
+
+    (void) state;
+
+    for (n = 0; n < COUNT(N) * COUNT(K); n++) {
+        open_rows(&s, VLM_INT8, n % 4, n % VLM_KINDS, N[n / COUNT(K)], K[n % COUNT(K)], 300);
+        want = multiply(&s, &plain, 0, 300);
+
+        for (i = 0; i < n_faster; i++) {
+            for (t = 0; t < COUNT(T); t++) {
+                got = multiply(&s, &faster[i], 0, T[t]);
+                (void) snprintf(what, sizeof(what), "%s, %s, T %u", faster[i].name, s.name, T[t]);
+                check_bits(got, want, T[t] * outputs(&s), what);
+                free(got);
+            }
+        }
+
+        free(want);
+        close_shape(&s);
+    }
+}
+
+
 /* Row by row, among neighbours of zeros, and as part of all rows. */
 static void
 compare_alone(const shape_t *s)
@@ -257,7 +303,7 @@ compare_alone(const shape_t *s)
     size_t                out;
     shape_t               other;
     uint32_t              i, t;
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
 
     out = outputs(s);
 
@@ -449,7 +495,7 @@ a_packed_row_comes_back_as_it_was(void **state)
     vlm_linear_t          w;
     const uint32_t        N = 130, K = 101;
     const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
 
     (void) state;
 
@@ -494,7 +540,7 @@ a_matrix_packed_panel_by_panel_is_the_same_as_packed_at_once(void **state)
     vlm_linear_t          w;
     const uint32_t        N = 150, K = 67, order[] = { 128, 0, 64 };
     const vlm_type_t      types[] = { VLM_F32, VLM_BF16 };
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
 
     (void) state;
 
@@ -664,7 +710,7 @@ what_is_not_a_number_stays_visible_through_int8(void **state)
     uint32_t              i, j, k;
     vlm_linear_t          w;
     vlm_activations_t     a;
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
 
     (void) state;
 
@@ -694,7 +740,7 @@ numbers_too_small_for_a_scale_become_zeros(void **state)
     float                 x[3], s;
     int32_t               sum;
     uint32_t              i;
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
 
     (void) state;
 
@@ -813,17 +859,21 @@ close_attend(attend_t *a)
 static float *
 attend_with(const attend_t *a, const vlm_kernels_t *k, uint32_t piece)
 {
-    float              *o, scores[CONTEXT];
-    uint32_t            i, n;
+    float              *o, *scratch;
+    uint32_t            i, h;
     vlm_attend_args_t   args = { a->q, &a->b, &a->kv, 1, a->heads, NULL };
 
-    n = a->T * a->heads;
-    o = vlm_aligned((size_t) n * a->hd * sizeof(float));
+    o = vlm_aligned((size_t) a->T * a->heads * a->hd * sizeof(float));
+    scratch = vlm_aligned(vlm_attend_floats(CONTEXT, a->hd) * sizeof(float));
     args.o = o;
 
-    for (i = 0; i < n; i += piece) {
-        k->attend(&args, i, n - i < piece ? n : i + piece, scores);
+    for (i = 0; i < a->T; i += piece) {
+        for (h = 0; h < a->kv_heads; h++) {
+            k->attend(&args, i, a->T - i < piece ? a->T : i + piece, h, scratch);
+        }
     }
+
+    free(scratch);
 
     return o;
 }
@@ -926,7 +976,7 @@ attention_with_huge_or_zero_scores_stays_finite(void **state)
     attend_t              a;
     uint32_t              i, j;
     const vlm_kind_t      kinds[] = { VLM_ZEROS, VLM_MAXIMA, VLM_OUTLIER };
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
 
     (void) state;
 
@@ -952,17 +1002,22 @@ static float *
 segments_with(const vlm_kernels_t *k, const float *qkv[3], const uint32_t *border, uint32_t n,
               uint32_t heads, uint32_t dv, uint32_t piece)
 {
-    float                *o, scores[256];
-    uint32_t              i, all;
+    float                *o, *scratch;
+    uint32_t              i, h, all;
     vlm_segments_args_t   args = { qkv[0], qkv[1], qkv[2], border, n, heads, dv, NULL };
 
-    all = border[n] * heads;
-    o = vlm_aligned((size_t) all * dv * sizeof(float));
+    all = border[n];
+    o = vlm_aligned((size_t) all * heads * dv * sizeof(float));
+    scratch = vlm_aligned(vlm_attend_floats(all, dv) * sizeof(float));
     args.o = o;
 
     for (i = 0; i < all; i += piece) {
-        k->attend_segments(&args, i, all - i < piece ? all : i + piece, scores);
+        for (h = 0; h < heads; h++) {
+            k->attend_segments(&args, i, all - i < piece ? all : i + piece, h, scratch);
+        }
     }
+
+    free(scratch);
 
     return o;
 }
@@ -1044,6 +1099,7 @@ main(void)
         cmocka_unit_test(a_product_with_f32_weights_has_the_same_bits_in_every_set),
         cmocka_unit_test(a_product_with_bf16_weights_has_the_same_bits_in_every_set),
         cmocka_unit_test(a_product_with_int8_weights_has_the_same_bits_in_every_set),
+        cmocka_unit_test(many_rows_of_int8_have_the_same_bits_in_every_set),
         cmocka_unit_test(a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which),
         cmocka_unit_test(the_definition_of_a_product_is_what_double_precision_says),
         cmocka_unit_test(a_packed_row_comes_back_as_it_was),

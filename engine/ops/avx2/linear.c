@@ -13,7 +13,8 @@
 #include "base/size.h"
 #include "ops/kernels.h"
 
-#define F32_ROWS  4                    /* activation rows of a tile: 8 accumulators of 16 */
+#define ROWS   4                       /* activation rows of a tile: 8 sums of 16 registers */
+#define AHEAD  4096                    /* bytes to prefetch */
 
 
 uint64_t
@@ -113,7 +114,7 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 {
     int       m, j;
     size_t    step;
-    __m256    acc[F32_ROWS][2], w[2], v;
+    __m256    acc[ROWS][2], w[2], v;
     uint32_t  k;
 
     step = VLM_PANEL * (bf16 ? 2 : 4);
@@ -142,75 +143,99 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 }
 
 
-static inline __m256i
-dot_step(__m256i dot, __m256i w, __m256i x)
+/*
+ * `vecs` times 8 weight rows against `rows` activation rows; |w| is taken once for all of them.
+ * Integer sums of a block stay in registers, 8 in all; then one multiply-add in f32 for each,
+ * into y.
+ */
+static inline __attribute__((always_inline)) void
+tile_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_blocks, int rows,
+          int vecs, float y[][VLM_PANEL])
 {
-    __m256i  pairs;
-
-    pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-
-    return _mm256_add_epi32(dot, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-}
-
-
-/* 16 weight rows against one activation row. */
-static inline void
-tile_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_blocks, float *y)
-{
+    int       m, j;
     int32_t   four;
-    __m256    acc[2], scale;
-    __m256i   dot[2], x;
+    __m256    acc, scale;
+    __m256i   dot[8], x[ROWS], w, size, pairs;
     uint32_t  b, k;
 
-    acc[0] = acc[1] = _mm256_setzero_ps();
-
-    for (b = 0; b < n_blocks; b++) {
-        dot[0] = dot[1] = _mm256_setzero_si256();
-
-        for (k = 0; k < VLM_BLOCK; k += 4, panel += 4 * VLM_PANEL, q += 4) {
-            memcpy(&four, q, 4);
-            x = _mm256_set1_epi32(four);
-            dot[0] = dot_step(dot[0], _mm256_load_si256((const __m256i *) panel), x);
-            dot[1] = dot_step(dot[1], _mm256_load_si256((const __m256i *) panel + 1), x);
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < vecs; j++) {
+            _mm256_store_ps(y[m] + 8 * j, _mm256_setzero_ps());
         }
-
-        scale = _mm256_set1_ps(s[b]);
-        acc[0] = _mm256_add_ps(acc[0], _mm256_mul_ps(scale, _mm256_cvtepi32_ps(dot[0])));
-        acc[1] = _mm256_add_ps(acc[1], _mm256_mul_ps(scale, _mm256_cvtepi32_ps(dot[1])));
     }
 
-    _mm256_store_ps(y, acc[0]);
-    _mm256_store_ps(y + 8, acc[1]);
+    for (b = 0; b < n_blocks; b++) {
+        for (j = 0; j < rows * vecs; j++) {
+            dot[j] = _mm256_setzero_si256();
+        }
+
+        for (k = 0; k < VLM_BLOCK; k += 4, panel += 4 * VLM_PANEL) {
+            for (m = 0; m < rows; m++) {
+                memcpy(&four, q + ((size_t) m * n_blocks + b) * VLM_BLOCK + k, 4);
+                x[m] = _mm256_set1_epi32(four);
+            }
+
+            for (j = 0; j < vecs; j++) {
+                _mm_prefetch((const char *) panel + AHEAD + 32 * j, _MM_HINT_T0);
+                w = _mm256_load_si256((const __m256i *) panel + j);
+                size = _mm256_abs_epi8(w);
+
+                for (m = 0; m < rows; m++) {
+                    pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(x[m], w));
+                    pairs = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+                    dot[m * vecs + j] = _mm256_add_epi32(dot[m * vecs + j], pairs);
+                }
+            }
+        }
+
+        for (m = 0; m < rows; m++) {
+            scale = _mm256_set1_ps(s[(size_t) m * n_blocks + b]);
+
+            for (j = 0; j < vecs; j++) {
+                acc = _mm256_load_ps(y[m] + 8 * j);
+                acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot[m * vecs + j]), acc);
+                _mm256_store_ps(y[m] + 8 * j, acc);
+            }
+        }
+    }
 }
 
 
-/* All 64 rows of a panel, a quarter at a time: 16 rows are what the registers hold. */
+/* 64 rows of a panel: at once for one activation row, else a quarter at a time. */
 static void
 tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, float y[][VLM_PANEL])
 {
     int                  quarter, bf16;
+    float              (*to)[VLM_PANEL];
     size_t               at, bytes;
-    uint32_t             n_blocks;
+    uint32_t             n;
     const float         *x;
     const vlm_linear_t  *w = a->w;
 
-    n_blocks = vlm_blocks(w->K);
-    at = (size_t) t * n_blocks;
+    n = vlm_blocks(w->K);
+    at = (size_t) t * n;
     x = a->x + (size_t) t * w->K;
     bf16 = w->type == VLM_BF16;
     bytes = w->type == VLM_INT8 ? 4 : vlm_type_bytes(w->type);
 
-    for (quarter = 0; quarter < 4; quarter++, panel += 16 * bytes) {
-        if (w->type == VLM_INT8) {
-            tile_int8((const int8_t *) panel, a->q + at * VLM_BLOCK, a->s + at, n_blocks,
-                      y[0] + 16 * quarter);
+    /* The number of rows is a constant in each call, so that sums stay in registers. */
 
-        } else if (rows == F32_ROWS) {
-            tile_float(panel, bf16, x, w->K, F32_ROWS,
-                       (float (*)[VLM_PANEL]) (y[0] + 16 * quarter));
+    if (w->type == VLM_INT8 && rows == 1) {
+        tile_int8((const int8_t *) panel, a->q + at * VLM_BLOCK, a->s + at, n, 1, 8, y);
+        return;
+    }
+
+    for (quarter = 0; quarter < 4; quarter++, panel += 16 * bytes) {
+        to = (float (*)[VLM_PANEL]) (y[0] + 16 * quarter);
+
+        if (w->type == VLM_INT8) {
+            tile_int8((const int8_t *) panel, a->q + at * VLM_BLOCK, a->s + at, n, ROWS, 2, to);
+
+        } else if (rows == ROWS) {
+            tile_float(panel, bf16, x, w->K, ROWS, to);
 
         } else {
-            tile_float(panel, bf16, x, w->K, 1, (float (*)[VLM_PANEL]) (y[0] + 16 * quarter));
+            tile_float(panel, bf16, x, w->K, 1, to);
         }
     }
 }
@@ -219,15 +244,14 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, flo
 void
 vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    int                  m, rows, most;
-    float                y[F32_ROWS][VLM_PANEL] __attribute__((aligned(32)));
+    int                  m, rows;
+    float                y[ROWS][VLM_PANEL] __attribute__((aligned(32)));
     size_t               out;
     uint64_t             panel_bytes;
     uint32_t             p, t, n0, n;
     const uint8_t       *panel;
     const vlm_linear_t  *w = a->w;
 
-    most = w->type == VLM_INT8 ? 1 : F32_ROWS;
     out = vlm_linear_out(w);
     panel_bytes = vlm_packed_bytes_avx2(w->type, VLM_PANEL, w->K);
 
@@ -237,11 +261,11 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         n = w->N - n0 < VLM_PANEL ? w->N - n0 : VLM_PANEL;
 
         for (t = 0; t < a->T; t += rows) {
-            rows = a->T - t >= (uint32_t) most ? most : 1;
+            rows = a->T - t >= ROWS ? ROWS : 1;
             tile(a, panel, t, rows, y);
 
             for (m = 0; m < rows; m++) {
-                vlm_epilogue(w, n0, n, y[m], a->y + (t + m) * out);
+                vlm_epilogue_avx2(w, n0, n, y[m], a->y + (t + m) * out);
             }
         }
     }

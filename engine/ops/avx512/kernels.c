@@ -6,9 +6,10 @@ uint64_t vlm_packed_bytes_avx512(vlm_type_t type, uint32_t N, uint32_t K);
 void vlm_pack_avx512(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
 void vlm_unpack_row_avx512(const vlm_linear_t *w, uint32_t row, float *out);
 void vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
-void vlm_attend_avx512(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, float *scores);
+void vlm_attend_avx512(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
+                        float *scratch);
 void vlm_attend_segments_avx512(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
-                               float *scores);
+                                 uint32_t head, float *scratch);
 void vlm_rmsnorm_avx512(const float *x, const float *gain, float eps, uint32_t n, float *y);
 void vlm_quantize_avx512(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
 

@@ -8,7 +8,7 @@
  *
  * Each output is summed in the order of k whatever T is, so a row's result does not depend on its
  * neighbours, and the bits are the twin's: f32 and bf16 by fused multiply-adds in its order, int8
- * by exact sums whose blocks are added in its order.
+ * by exact sums whose blocks are added in its order by the same.
  */
 
 #include <immintrin.h>
@@ -16,9 +16,8 @@
 #include "base/size.h"
 #include "ops/kernels.h"
 
-#define F32_ROWS   6                   /* activation rows of a tile: 24 accumulators of 32 */
-#define INT8_ROWS  3                   /* 12 integer sums, 12 f32 sums, 4 weights, 1 activation */
-#define AHEAD      4096                /* bytes to prefetch: a page, one stream per thread */
+#define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
+#define AHEAD  4096                    /* bytes to prefetch: a page, one stream per thread */
 
 
 uint64_t
@@ -118,7 +117,7 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 {
     int       m, j;
     size_t    step;
-    __m512    acc[F32_ROWS][4], w[4], v;
+    __m512    acc[ROWS][4], w[4], v;
     uint32_t  k;
 
     step = VLM_PANEL * (bf16 ? 2 : 4);
@@ -152,20 +151,33 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 }
 
 
-/* One block of 64 k: integer sums of `rows` activation rows, then one multiply and add in f32. */
+/* As an instruction, because compilers copy the sum before the intrinsic. */
+static inline __m512i
+dot_step(__m512i sum, __m512i w, __m512i x)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+
+    return sum;
+}
+
+
+/*
+ * Integer sums of a block of 64 k stay in registers, 24 for 6 rows; then one multiply-add in f32
+ * for each, into y.
+ */
 static inline __attribute__((always_inline)) void
 tile_int8(const uint8_t *panel, const int8_t *q, const float *s, const int32_t *sum,
           uint32_t n_blocks, int rows, float y[][VLM_PANEL])
 {
     int        m, j;
     int32_t    four;
-    __m512     acc[INT8_ROWS][4], scale;
-    __m512i    dot[INT8_ROWS][4], w[4], v;
+    __m512     acc, scale;
+    __m512i    dot[ROWS][4], w[4], v;
     uint32_t   b, k;
 
     for (m = 0; m < rows; m++) {
         for (j = 0; j < 4; j++) {
-            acc[m][j] = _mm512_setzero_ps();
+            _mm512_store_ps(y[m] + 16 * j, _mm512_setzero_ps());
         }
     }
 
@@ -189,7 +201,7 @@ tile_int8(const uint8_t *panel, const int8_t *q, const float *s, const int32_t *
                 v = _mm512_set1_epi32(four);
 
                 for (j = 0; j < 4; j++) {
-                    dot[m][j] = _mm512_dpbusd_epi32(dot[m][j], w[j], v);
+                    dot[m][j] = dot_step(dot[m][j], w[j], v);
                 }
             }
         }
@@ -198,54 +210,64 @@ tile_int8(const uint8_t *panel, const int8_t *q, const float *s, const int32_t *
             scale = _mm512_set1_ps(s[(size_t) m * n_blocks + b]);
 
             for (j = 0; j < 4; j++) {
-                acc[m][j] = _mm512_add_ps(acc[m][j],
-                                          _mm512_mul_ps(scale, _mm512_cvtepi32_ps(dot[m][j])));
+                acc = _mm512_load_ps(y[m] + 16 * j);
+                acc = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(dot[m][j]), acc);
+                _mm512_store_ps(y[m] + 16 * j, acc);
             }
-        }
-    }
-
-    for (m = 0; m < rows; m++) {
-        for (j = 0; j < 4; j++) {
-            _mm512_store_ps(y[m] + 16 * j, acc[m][j]);
         }
     }
 }
 
 
+/* The number of rows is a constant in each call, so that sums stay in registers. */
 static void
 tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, float y[][VLM_PANEL])
 {
     size_t               at;
-    uint32_t             n_blocks;
-    const float         *x;
+    uint32_t             n;
+    const float         *x, *s;
+    const int8_t        *q;
+    const int32_t       *sum;
     const vlm_linear_t  *w = a->w;
 
-    n_blocks = vlm_blocks(w->K);
-    at = (size_t) t * n_blocks;
-    x = a->x + (size_t) t * w->K;
+    if (w->type != VLM_INT8) {
+        x = a->x + (size_t) t * w->K;
 
-    /* The number of rows is a constant in each call, so that sums stay in registers. */
-
-    if (w->type == VLM_INT8) {
-        if (rows == INT8_ROWS) {
-            tile_int8(panel, a->q + at * VLM_BLOCK, a->s + at, a->sum + at, n_blocks, INT8_ROWS, y);
+        if (rows == ROWS) {
+            w->type == VLM_BF16 ? tile_float(panel, 1, x, w->K, ROWS, y)
+                                : tile_float(panel, 0, x, w->K, ROWS, y);
         } else {
-            tile_int8(panel, a->q + at * VLM_BLOCK, a->s + at, a->sum + at, n_blocks, 1, y);
+            w->type == VLM_BF16 ? tile_float(panel, 1, x, w->K, 1, y)
+                                : tile_float(panel, 0, x, w->K, 1, y);
         }
 
-    } else if (w->type == VLM_BF16) {
-        if (rows == F32_ROWS) {
-            tile_float(panel, 1, x, w->K, F32_ROWS, y);
-        } else {
-            tile_float(panel, 1, x, w->K, 1, y);
-        }
+        return;
+    }
 
-    } else {
-        if (rows == F32_ROWS) {
-            tile_float(panel, 0, x, w->K, F32_ROWS, y);
-        } else {
-            tile_float(panel, 0, x, w->K, 1, y);
-        }
+    n = vlm_blocks(w->K);
+    at = (size_t) t * n;
+    q = a->q + at * VLM_BLOCK;
+    s = a->s + at;
+    sum = a->sum + at;
+
+    switch (rows) {
+    case 1:
+        tile_int8(panel, q, s, sum, n, 1, y);
+        break;
+    case 2:
+        tile_int8(panel, q, s, sum, n, 2, y);
+        break;
+    case 3:
+        tile_int8(panel, q, s, sum, n, 3, y);
+        break;
+    case 4:
+        tile_int8(panel, q, s, sum, n, 4, y);
+        break;
+    case 5:
+        tile_int8(panel, q, s, sum, n, 5, y);
+        break;
+    default:
+        tile_int8(panel, q, s, sum, n, ROWS, y);
     }
 }
 
@@ -253,15 +275,14 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, flo
 void
 vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    int                  m, rows, most;
-    float                y[F32_ROWS][VLM_PANEL] __attribute__((aligned(64)));
+    int                  m, rows;
+    float                y[ROWS][VLM_PANEL] __attribute__((aligned(64)));
     size_t               out;
     uint64_t             panel_bytes;
     uint32_t             p, t, n0, n;
     const uint8_t       *panel;
     const vlm_linear_t  *w = a->w;
 
-    most = w->type == VLM_INT8 ? INT8_ROWS : F32_ROWS;
     out = vlm_linear_out(w);
     panel_bytes = vlm_packed_bytes_avx512(w->type, VLM_PANEL, w->K);
 
@@ -271,11 +292,11 @@ vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         n = w->N - n0 < VLM_PANEL ? w->N - n0 : VLM_PANEL;
 
         for (t = 0; t < a->T; t += rows) {
-            rows = a->T - t >= (uint32_t) most ? most : 1;
+            rows = a->T - t >= ROWS ? ROWS : w->type == VLM_INT8 ? (int) (a->T - t) : 1;
             tile(a, panel, t, rows, y);
 
             for (m = 0; m < rows; m++) {
-                vlm_epilogue(w, n0, n, y[m], a->y + (t + m) * out);
+                vlm_epilogue_avx512(w, n0, n, y[m], a->y + (t + m) * out);
             }
         }
     }

@@ -1,197 +1,84 @@
 /*
  * The definitions of attention: in the cache of a sequence, and in the segments of a picture.
  *
- * A dot product is summed in LANES partial sums, which are then added in pairs: an order that
- * vectors can keep, so the same source is compiled for wider registers (../avx2/attend.c,
- * ../avx512/attend.c) and gives the same bits.  Softmax is f32 with the true maximum.
+ * A score is summed in the order of the head's values, an output in the order of the keys, both by
+ * fused multiply-adds; softmax is f32 with the true maximum.  ../wide.h does the same for many
+ * rows and keys at once.
  */
 
-#include <math.h>
-
 #include "ops/kernels.h"
-
-#ifndef VLM_ISA
-#define VLM_ISA(name)  name##_plain
-#endif
-
-#define LANES  16
+#include "ops/plain/softmax.h"
 
 
-static inline float
-add_lanes(float *sum)
+static float
+value_of(const void *base, vlm_type_t type, size_t at)
 {
-    uint32_t  i, n;
-
-    for (n = LANES / 2; n > 0; n /= 2) {
-        for (i = 0; i < n; i++) {
-            sum[i] += sum[i + n];
-        }
-    }
-
-    return sum[0];
+    return type == VLM_F32 ? ((const float *) base)[at]
+                           : vlm_bf16_f32(((const uint16_t *) base)[at]);
 }
 
 
-static inline float
-dot_f32(const float *a, const float *b, uint32_t n)
-{
-    float     sum[LANES] = { 0 };
-    uint32_t  i, j;
-
-    for (i = 0; i + LANES <= n; i += LANES) {
-        for (j = 0; j < LANES; j++) {
-            sum[j] += a[i + j] * b[i + j];
-        }
-    }
-
-    for (j = 0; i + j < n; j++) {
-        sum[j] += a[i + j] * b[i + j];
-    }
-
-    return add_lanes(sum);
-}
-
-
-static inline float
-dot_bf16(const float *a, const uint16_t *b, uint32_t n)
-{
-    float     sum[LANES] = { 0 };
-    uint32_t  i, j;
-
-    for (i = 0; i + LANES <= n; i += LANES) {
-        for (j = 0; j < LANES; j++) {
-            sum[j] += a[i + j] * vlm_bf16_f32(b[i + j]);
-        }
-    }
-
-    for (j = 0; i + j < n; j++) {
-        sum[j] += a[i + j] * vlm_bf16_f32(b[i + j]);
-    }
-
-    return add_lanes(sum);
-}
-
-
-/* scores [n] become weights that add up to *sum. */
-static inline float
-softmax(float *scores, uint32_t n)
-{
-    float     max, sum;
-    uint32_t  i;
-
-    max = -INFINITY;
-
-    for (i = 0; i < n; i++) {
-        max = scores[i] > max ? scores[i] : max;
-    }
-
-    sum = 0;
-
-    for (i = 0; i < n; i++) {
-        scores[i] = expf(scores[i] - max);
-        sum += scores[i];
-    }
-
-    return sum;
-}
-
-
-static inline void
-add_f32(float *o, const float *v, float weight, uint32_t n)
-{
-    uint32_t  i;
-
-    for (i = 0; i < n; i++) {
-        o[i] += weight * v[i];
-    }
-}
-
-
-static inline void
-add_bf16(float *o, const uint16_t *v, float weight, uint32_t n)
-{
-    uint32_t  i;
-
-    for (i = 0; i < n; i++) {
-        o[i] += weight * vlm_bf16_f32(v[i]);
-    }
-}
-
-
-static inline void
-divide(float *o, float by, uint32_t n)
-{
-    uint32_t  i;
-
-    for (i = 0; i < n; i++) {
-        o[i] /= by;
-    }
-}
-
-
-/* One query head of one row over the n first cached rows of its slot. */
+/* One query over n keys; keys and values lie `step` elements apart, from element `at` on. */
 static void
-attend_one(const vlm_kv_t *kv, size_t head, uint32_t n, const float *q, float *o, float *scores)
+attend_one(const float *q, const void *k, const void *v, vlm_type_t type, size_t at, size_t step,
+           uint32_t n, uint32_t hd, float *o, float *scores)
 {
-    float            scale, sum;
-    size_t           at;
-    uint32_t         j, hd;
-    const float     *k, *v;
-    const uint16_t  *kb, *vb;
+    float     scale, sum, dot;
+    uint32_t  i, j;
 
-    hd = kv->head_dim;
-    at = head * kv->context * hd;
-    k = (const float *) kv->k + at;
-    v = (const float *) kv->v + at;
-    kb = (const uint16_t *) kv->k + at;
-    vb = (const uint16_t *) kv->v + at;
     scale = 1 / sqrtf((float) hd);
 
     for (j = 0; j < n; j++) {
-        scores[j] = scale * (kv->type == VLM_F32 ? dot_f32(q, k + (size_t) j * hd, hd)
-                                                 : dot_bf16(q, kb + (size_t) j * hd, hd));
-    }
+        dot = 0;
 
-    sum = softmax(scores, n);
-    memset(o, 0, hd * sizeof(float));
-
-    for (j = 0; j < n; j++) {
-        if (kv->type == VLM_F32) {
-            add_f32(o, v + (size_t) j * hd, scores[j], hd);
-        } else {
-            add_bf16(o, vb + (size_t) j * hd, scores[j], hd);
+        for (i = 0; i < hd; i++) {
+            dot = fmaf(q[i], value_of(k, type, at + j * step + i), dot);
         }
+
+        scores[j] = scale * dot;
     }
 
-    divide(o, sum, hd);
+    sum = vlm_softmax(scores, n);
+
+    for (i = 0; i < hd; i++) {
+        o[i] = 0;
+
+        for (j = 0; j < n; j++) {
+            o[i] = fmaf(scores[j], value_of(v, type, at + j * step + i), o[i]);
+        }
+
+        o[i] /= sum;
+    }
 }
 
 
 void
-VLM_ISA(vlm_attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, float *scores)
+vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
+                 float *scores)
 {
     size_t              head, at;
-    uint32_t            i, t, h, s, n;
+    uint32_t            t, h, s, n, group;
     const vlm_kv_t     *kv = a->kv;
     const vlm_batch_t  *b = a->batch;
 
-    for (i = begin; i < end; i++) {
-        t = i / a->heads;
-        h = i % a->heads;
+    group = a->heads / kv->heads;
+
+    for (t = begin; t < end; t++) {
         s = b->seq[t];
         n = b->n_ctx[s] + (t - b->start[s]) + 1;
-        head = ((size_t) a->layer * kv->slots + b->slot[s]) * kv->heads
-               + h / (a->heads / kv->heads);
-        at = ((size_t) t * a->heads + h) * kv->head_dim;
+        head = ((size_t) a->layer * kv->slots + b->slot[s]) * kv->heads + kv_head;
 
-        attend_one(kv, head, n, a->q + at, a->o + at, scores);
+        for (h = kv_head * group; h < (kv_head + 1) * group; h++) {
+            at = ((size_t) t * a->heads + h) * kv->head_dim;
+            attend_one(a->q + at, kv->k, kv->v, kv->type, head * kv->context * kv->head_dim,
+                       kv->head_dim, n, kv->head_dim, a->o + at, scores);
+        }
     }
 }
 
 
-/* The segment that a patch lies in: borders are few, and begin is rarely far off. */
-static uint32_t
-segment_of(const uint32_t *border, uint32_t n, uint32_t patch)
+uint32_t
+vlm_segment_of(const uint32_t *border, uint32_t n, uint32_t patch)
 {
     uint32_t  low, high, mid;
 
@@ -213,39 +100,20 @@ segment_of(const uint32_t *border, uint32_t n, uint32_t patch)
 
 
 void
-VLM_ISA(vlm_attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
-                             float *scores)
+vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uint32_t end, uint32_t head,
+                          float *scores)
 {
-    float         scale, sum, *o;
-    size_t        E, at;
-    uint32_t      i, p, h, s, j, first, last, dv;
-    const float  *q;
+    size_t    E, at;
+    uint32_t  p, s, dv;
 
     dv = a->head_dim;
     E = (size_t) a->heads * dv;
-    scale = 1 / sqrtf((float) dv);
 
-    for (i = begin; i < end; i++) {
-        p = i / a->heads;
-        h = i % a->heads;
-        s = segment_of(a->border, a->n_segments, p);
-        first = a->border[s];
-        last = a->border[s + 1];
-        at = (size_t) p * E + (size_t) h * dv;
-        q = a->q + at;
-        o = a->o + at;
+    for (p = begin; p < end; p++) {
+        s = vlm_segment_of(a->border, a->n_segments, p);
+        at = (size_t) head * dv;
 
-        for (j = first; j < last; j++) {
-            scores[j - first] = scale * dot_f32(q, a->k + j * E + (size_t) h * dv, dv);
-        }
-
-        sum = softmax(scores, last - first);
-        memset(o, 0, dv * sizeof(float));
-
-        for (j = first; j < last; j++) {
-            add_f32(o, a->v + j * E + (size_t) h * dv, scores[j - first], dv);
-        }
-
-        divide(o, sum, dv);
+        attend_one(a->q + p * E + at, a->k, a->v, VLM_F32, a->border[s] * E + at, E,
+                   a->border[s + 1] - a->border[s], dv, a->o + p * E + at, scores);
     }
 }

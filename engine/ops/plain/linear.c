@@ -1,9 +1,9 @@
 /*
  * The definition of linear: y = epilogue(W x + b), each output summed in the order of k.
  *
- * Weights stay as they come, row by row; int8 rows are padded with zeros to whole blocks.  Sums of
- * f32 and bf16 are fused multiply-adds, as vector units have them, so faster versions give the
- * same bits for every type.
+ * Weights stay as they come, row by row; int8 rows are padded with zeros to whole blocks.  Sums in
+ * f32 are fused multiply-adds, as vector units have them, so faster versions give the same bits
+ * for every type.
  */
 
 #include <math.h>
@@ -128,7 +128,7 @@ dot_int8(const int8_t *w, const int8_t *q, const float *s, uint32_t n_blocks)
             dot += (int32_t) w[k] * q[k];
         }
 
-        sum += s[b] * (float) dot;
+        sum = fmaf(s[b], (float) dot, sum);
     }
 
     return sum;
@@ -183,64 +183,7 @@ vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
                 acc[i] = dot_row(a, n0 + i, t);
             }
 
-            vlm_epilogue(w, n0, n, acc, a->y + t * out);
+            vlm_epilogue_plain(w, n0, n, acc, a->y + t * out);
         }
-    }
-}
-
-
-static float
-silu(float x)
-{
-    return x / (1 + expf(-x));
-}
-
-
-static float
-gelu(float x)
-{
-    return 0.5f * x * (1 + erff(x * 0.70710678118654752f));
-}
-
-
-void
-vlm_epilogue(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y)
-{
-    float     v[VLM_PANEL];
-    uint32_t  i;
-
-    for (i = 0; i < n; i++) {
-        v[i] = w->scale == NULL ? acc[i] : acc[i] * w->scale[n0 + i];
-    }
-
-    if (w->bias != NULL) {
-        for (i = 0; i < n; i++) {
-            v[i] += w->bias[n0 + i];
-        }
-    }
-
-    switch (w->epilogue) {
-
-    case VLM_STORE:
-        memcpy(y + n0, v, n * sizeof(float));
-        break;
-
-    case VLM_ADD:
-        for (i = 0; i < n; i++) {
-            y[n0 + i] += v[i];
-        }
-        break;
-
-    case VLM_SILU_MUL:
-        for (i = 0; i < n; i += 2) {
-            y[(n0 + i) / 2] = silu(v[i]) * v[i + 1];
-        }
-        break;
-
-    case VLM_GELU:
-        for (i = 0; i < n; i++) {
-            y[n0 + i] = gelu(v[i]);
-        }
-        break;
     }
 }

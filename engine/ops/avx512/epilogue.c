@@ -1,0 +1,5 @@
+/* The definition of a linear's end, compiled for wider registers: the same bits. */
+
+#define VLM_ISA(name)  name##_avx512
+
+#include "ops/plain/epilogue.c"

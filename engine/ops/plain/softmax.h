@@ -1,0 +1,97 @@
+/*
+ * e^x, and what softmax and SiLU make of it: part of the definitions.
+ *
+ * The C library's expf() is one call for each value; these steps are products and sums alone, so
+ * that vectors of any width take them with the same bits.
+ */
+
+#ifndef VLM_SOFTMAX_H
+#define VLM_SOFTMAX_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define VLM_LANES  16                  /* partial sums: an order that vectors can keep */
+
+
+/*
+ * Within 2 units in the last place from -87 to 88; beyond them as at them.  What is not a number
+ * stays so.
+ */
+static inline float
+vlm_exp(float x)
+{
+    float     t, n, r, p, power;
+    uint32_t  bits;
+
+    x = x < -87 ? -87 : x;
+    x = x > 88 ? 88 : x;
+
+    /* x = n ln 2 + r: t has n in its last bits, ln 2 is taken off in two parts. */
+
+    t = x * 1.44269504f + 12582912.0f;
+    n = t - 12582912.0f;
+    r = x - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+
+    p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1;
+
+    memcpy(&bits, &t, sizeof(bits));
+    bits = (bits + 127) << 23;
+    memcpy(&power, &bits, sizeof(power));
+
+    return p * power;
+}
+
+
+static inline float
+vlm_silu(float x)
+{
+    return x / (1 + vlm_exp(-x));
+}
+
+
+/* scores [n] become weights that add up to what is returned. */
+static inline float
+vlm_softmax(float *scores, uint32_t n)
+{
+    float     max, sum[VLM_LANES] = { 0 };
+    uint32_t  i, j;
+
+    max = -INFINITY;
+
+    for (i = 0; i < n; i++) {
+        max = scores[i] > max ? scores[i] : max;
+    }
+
+    for (i = 0; i < n; i++) {
+        scores[i] = vlm_exp(scores[i] - max);
+    }
+
+    for (i = 0; i + VLM_LANES <= n; i += VLM_LANES) {
+        for (j = 0; j < VLM_LANES; j++) {
+            sum[j] += scores[i + j];
+        }
+    }
+
+    for (j = 0; i + j < n; j++) {
+        sum[j] += scores[i + j];
+    }
+
+    for (i = VLM_LANES / 2; i > 0; i /= 2) {
+        for (j = 0; j < i; j++) {
+            sum[j] += sum[j + i];
+        }
+    }
+
+    return sum[0];
+}
+
+#endif
