@@ -8,6 +8,7 @@
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
 # make cuda-matrix compiles for each of them, and looks at registers, stacks and shared memory
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
+# make gpu         on a machine with a GPU: is it right, how much memory, how fast; PARTS=
 # make bench       what is measured; on an idle machine
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
@@ -252,6 +253,13 @@ cuda: nvcc
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
+cuda-card-tests: nvcc engine
+	@$(CARD) card-tests
+
+# Measures on a GPU: PARTS="parity demo" for some of bench/gpu.py's parts; build/gpu.json.
+gpu: module tools checkpoints
+	@$(firstword $(wildcard build/venv/bin/python) python3) bench/gpu.py --parts "$(PARTS)"
+
 cuda-matrix: nvcc
 	@$(CARD) check
 
@@ -358,7 +366,7 @@ deps-memcheck:
 clean:
 	rm -rf build engine/build run t/servroot
 
-.PHONY: all module tools engine run demo-eval test test-programs engine-tests http-tests \
+.PHONY: gpu all module tools engine run demo-eval test test-programs engine-tests http-tests \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean

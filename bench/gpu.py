@@ -1,0 +1,369 @@
+#!/usr/bin/env python3
+"""Everything that wants a GPU, at one go: is it right, how much memory, how fast.
+
+    make gpu                             all parts, build/gpu.json, at most ten minutes
+    make gpu PARTS="parity demo"         some of them; the others stay in build/gpu.json as they were
+    bench/gpu.py --table build/gpu.json  the tables for docs/gpu.md
+    bench/gpu.py --scenes                renders the demo's scenes beforehand (that wants Pillow)
+    bench/gpu.py --emulated ...          a rehearsal with tiny shapes on the emulated device
+
+Parts: build, sanitizer, parity, fidelity, demo, memory, speed.  Nothing is downloaded.  Checkpoints of
+random weights, 7.5 and 16 GB, are written below build/gpu (--data) while the first parts run, and are
+kept for the next time.  The status is 0 if every part that was asked for was done and passed.
+"""
+
+import argparse
+import http.client
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import gpu_server
+from gpu_server import ROOT, Trouble
+
+PARTS = ["build", "sanitizer", "parity", "fidelity", "demo", "memory", "speed"]
+LIBRARY = ROOT + "/build/libvlm_cuda.so"
+ARCHS = ["75", "80", "86", "89", "90a", "100", "120"]
+NVCC = ["/usr/local/cuda/bin/nvcc", "build/nvcc/done"]
+TINY = ["tiny-a", "tiny-b", "tiny-g"]
+NEAR = 0.06                             # rms of differences, in standard deviations of the logits
+SCENES, SAME = 300, 297
+LIMIT = 540                             # seconds, after which no part is begun
+MIB = 1 << 20
+MEMORY_NEAR = 64 * MIB
+
+
+def run(command, limit, **more):
+    """Its output; Trouble has the end of it if it fails."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=limit, **more)
+    except subprocess.TimeoutExpired:
+        raise Trouble("%s took longer than %d s" % (" ".join(command[:3]), limit))
+    if done.returncode:
+        raise Trouble("%s ended with %d: %s" % (" ".join(command[:3]), done.returncode,
+                                                 " / ".join(done.stdout.split("\n")[-8:])))
+    return done.stdout
+
+
+class Bench:
+    """What the parts share: where things are, and how large they may be."""
+
+    def __init__(self, emulated, data):
+        self.emulated = emulated
+        self.data = data
+        self.where = ROOT + ("/build/cuda" if emulated else "/build")
+        self.smi = gpu_server.Smi(os.environ.get("VLM_SMI", "nvidia-smi"))
+        self.shapes = {"tiny": "tiny-g.json"} if emulated else {"3B": "3b.json", "7B": "7b.json"}
+        self.pixels = 3136 if emulated else 1003520
+        self.tokens = 4 if emulated else 128
+        self.repeats = 1 if emulated else 3
+        self.scenes = 2 if emulated else SCENES
+        self.making = {}
+        self.served = {}
+
+    def settings(self, **more):
+        return dict({"max_pixels": str(self.pixels)}, **more)
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    def begin_checkpoints(self):
+        os.makedirs(self.data, exist_ok=True)
+        for name, shape in self.shapes.items():
+            path = self.path(name)
+            if not os.path.exists(path):
+                self.making[name] = subprocess.Popen(
+                    [ROOT + "/build/random-checkpoint", ROOT + "/bench/shapes/" + shape, path + ".new", "--seed", "1",
+                     "--type", "bf16", "--gain", "trivial", "--tokenizer", ROOT + "/t/fidelity/tokenizer"],
+                    stdout=subprocess.DEVNULL)
+
+    def path(self, name):
+        return "%s/%s" % (self.data, name)
+
+    def checkpoint(self, name):
+        making = self.making.pop(name, None)
+        if making is not None:
+            if making.wait() != 0:
+                raise Trouble("the checkpoint %s could not be written below %s" % (name, self.data))
+            os.rename(self.path(name) + ".new", self.path(name))
+        return self.path(name)
+
+    def end(self):
+        for making in self.making.values():
+            making.kill()
+            making.wait()
+
+
+# -- the parts ---------------------------------------------------------------------------------------
+
+def part_build(b):
+    """The library for this card alone, and what uses it."""
+    start = time.time()
+    if b.emulated:
+        shutil.copy(ROOT + "/build/vlm", b.where + "/vlm")
+        return {"seconds": time.time() - start, "library": "emulated"}
+    if os.path.exists(LIBRARY) and not any(os.path.exists(os.path.join(ROOT, nvcc)) for nvcc in NVCC) \
+            and shutil.which("nvcc") is None:
+        return {"seconds": 0, "library": "as it was: there is no nvcc"}
+    run(["make", "cuda", "ARCHS=" + arch(b)], 500)
+    return {"seconds": time.time() - start, "library": "sm_" + arch(b)}
+
+
+def arch(b):
+    """The best that we compile for and this card runs."""
+    card = b.smi.arch()
+    fit = [a for a in ARCHS if int(a.rstrip("a")) <= card]
+    if not fit:
+        raise Trouble("the card is of sm_%d, sm_%s is the least" % (card, ARCHS[0]))
+    return fit[-1]
+
+
+def card_tests(b):
+    """Programs that compare the operations with their definitions, on the card."""
+    if b.emulated:
+        return [b.where + "/fault_test", b.where + "/rows_test"]
+    where = ROOT + "/build/cuda/card-tests"
+    if not os.path.exists(where) or part_build(b)["seconds"]:
+        run(["make", "cuda-card-tests", "ARCHS=" + arch(b)], 500)
+    return sorted(os.path.join(where, name) for name in os.listdir(where) if name.endswith("_test"))
+
+
+def part_sanitizer(b):
+    tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
+    if b.emulated or tool is None:
+        return {"skipped": "no compute-sanitizer" if not b.emulated else "the emulator is one itself"}
+    told = {}
+    for test in card_tests(b):
+        if os.path.basename(test) in ("rows_test", "sample_test"):
+            run([tool, "--error-exitcode", "9", test], 180)
+            told[os.path.basename(test)] = "no error"
+    return told
+
+
+def part_parity(b):
+    """Each operation of the device beside its definition."""
+    told = {}
+    for test in card_tests(b):
+        start = time.time()
+        out = run([test], 300, env=dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP"))
+        told[os.path.basename(test)] = {"passed": out.count("\nok ") + out.startswith("ok "),
+                                        "seconds": time.time() - start}
+    return told
+
+
+def logits(b, model, device, weights, prompt, pictures):
+    program = (b.where if device == "cuda" else ROOT + "/build") + "/vlm"
+    command = [program, "logits", model, "--prompt", prompt, "--device", device, "--weights", weights, "--top", "0",
+               "--json", "--max-pixels", "3136", "--context", "400"]
+    for picture in pictures:
+        command += ["--image", ROOT + "/t/fidelity/pictures/" + picture]
+    rows = []
+    for line in run(command, 120).split("\n"):
+        if line.startswith("{"):
+            rows.append([value for _, value in sorted(json.loads(line)["top"])])
+    return rows
+
+
+def rms(rows, wanted):
+    """Root mean square of the differences, in standard deviations of the wanted row."""
+    total, n = 0.0, 0
+    for row, want in zip(rows, wanted):
+        mean = sum(want) / len(want)
+        spread = math.sqrt(sum((w - mean) ** 2 for w in want) / len(want)) or 1.0
+        total += sum(((r - w) / spread) ** 2 for r, w in zip(row, want))
+        n += len(want)
+    return math.sqrt(total / n)
+
+
+def part_fidelity(b):
+    told = {}
+    for name in TINY:
+        model = "%s/build/fidelity/%s" % (ROOT, name)
+        question = ("Where is the cup?", ["61x117.png", "40x30.png"])
+        wanted = logits(b, model, "cpu", "f32", *question)
+        if not wanted:
+            raise Trouble("%s has no logits" % name)
+        told[name] = {"gpu": rms(logits(b, model, "cuda", "int8", *question), wanted),
+                      "cpu": rms(logits(b, model, "cpu", "int8", *question), wanted)}
+        if told[name]["gpu"] > NEAR:
+            raise Trouble("%s: logits are %.3f of their spread away from the CPU's f32, %.2f is allowed"
+                          % (name, told[name]["gpu"], NEAR))
+    return told
+
+
+def part_demo(b):
+    """The demo's scenes, a question each: the CPU and the GPU answer the same?"""
+    items = gpu_server.samples(b.scenes) if b.emulated else gpu_server.scenes(b.scenes)
+    answers = {}
+    for device in ("cpu", "cuda"):
+        engine = {"max_tokens": "64", "sampling": "temperature=0"}
+        with gpu_server.Server(b.where, ROOT + "/demo/model", device, engine, "demo-" + device) as s:
+            start = time.time()
+            answers[device] = s.ask_scenes(items)
+            answers[device + "_seconds"] = time.time() - start
+    same = sum(a == c for a, c in zip(answers["cpu"], answers["cuda"]))
+    told = {"scenes": len(items), "same": same, "cpu_seconds": answers["cpu_seconds"],
+            "gpu_seconds": answers["cuda_seconds"],
+            "different": [{"text": i["text"], "cpu": a, "gpu": c}
+                          for i, a, c in zip(items, answers["cpu"], answers["cuda"]) if a != c]}
+    if same * SCENES < SAME * len(items):
+        raise Trouble("the GPU answers %d of %d scenes as the CPU does, %d of %d are wanted"
+                      % (same, len(items), SAME, SCENES), told)
+    return told
+
+
+def serve(b, name, slots):
+    """One shape on the device: what it holds, and how soon it answers.  Measured once for all parts."""
+    key = "%s-%d" % (name, slots)
+    if key not in b.served:
+        before = b.smi.used()
+        with gpu_server.Server(b.where, b.checkpoint(name), "cuda",
+                               b.settings(context="4k", slots=str(slots), max_tokens="512", features=None,
+                                          sampling="temperature=0 repetition_penalty=1", queue="8 timeout=300s",
+                                          timeout="300s"), key) as s:
+            watch = b.smi.watch()
+            told = {"load_seconds": s.load_seconds, "plan": s.health()["plan"], "device": s.health()["device"],
+                    "idle": b.smi.used() - before}
+            told.update(s.measure(b.pixels, b.tokens, slots + 1, b.repeats))
+            told["peak"] = watch.end() - before
+        b.served[key] = told
+    return b.served[key]
+
+
+def part_memory(b):
+    told = {}
+    for name in b.shapes:
+        for slots in (1, 4):
+            s = serve(b, name, slots)
+            told["%s-%d" % (name, slots)] = {"plan": s["plan"], "idle": s["idle"], "peak": s["peak"]}
+    wrong = [k for k, s in told.items() if abs(s["peak"] - s["plan"]["total"]) > MEMORY_NEAR]
+    if wrong:
+        raise Trouble("; ".join("%s: %d MiB at most, %d planned" % (k, told[k]["peak"] // MIB,
+                                                                     told[k]["plan"]["total"] // MIB)
+                                for k in wrong), told)
+    return told
+
+
+def part_speed(b):
+    told = {}
+    for name in b.shapes:
+        for slots in (1, 4):
+            s = serve(b, name, slots)
+            told["%s-%d" % (name, slots)] = {k: v for k, v in s.items() if k not in ("plan", "idle", "peak")}
+    return told
+
+
+# -- the tables --------------------------------------------------------------------------------------
+
+def tables(told):
+    """Markdown of what was measured; what was not is not there."""
+    parts = told["parts"]
+    lines = ["On %s, driver %s, commit %s:" % (told["gpu"], told["driver"], told["commit"]), ""]
+    if told["emulated"]:
+        lines = ["A rehearsal on the emulated device: these are no figures of a GPU.", ""]
+    good = {k: v for k, v in parts.items() if "failed" not in v}
+    if "memory" in parts and "of" in parts["memory"]:
+        lines += ["| model | slots | planned, MiB | idle | peak |", "|---|---:|---:|---:|---:|"]
+        for key, m in parts["memory"]["of"].items():
+            lines.append("| %s | %s | %d | %d | %d |" % (*key.split("-"), m["plan"]["total"] // MIB,
+                                                        m["idle"] // MIB, m["peak"] // MIB))
+        lines.append("")
+    if "speed" in good:
+        lines += ["| model | slots | load, s | first token, s | with a picture, s | tokens/s | at once "
+                  "| tokens/s of all |",
+                  "|---|---:|---:|---:|---:|---:|---:|---:|"]
+        for key, s in parts["speed"]["of"].items():
+            lines.append("| %s | %s | %.1f | %.3f | %.3f | %.1f | %d | %.1f |" % (
+                *key.split("-"), s["load_seconds"], s["first_text_seconds"], s["first_picture_seconds"],
+                s["tokens_per_second"], s["at_once"], s["tokens_per_second_at_once"]))
+        lines.append("")
+    if "demo" in good:
+        d = parts["demo"]["of"]
+        lines.append("Of the demo's %d scenes the GPU answers %d as the CPU does." % (d["scenes"], d["same"]))
+    if "fidelity" in good:
+        lines += ["", "| model | GPU | CPU |", "|---|---:|---:|"]
+        lines += ["| %s | %.3f | %.3f |" % (k, f["gpu"], f["cpu"]) for k, f in parts["fidelity"]["of"].items()]
+    if "parity" in good:
+        lines += ["", "%d comparisons of operations with their definitions passed."
+                  % sum(t["passed"] for t in parts["parity"]["of"].values())]
+    lines += ["", *("%s was not passed: %s" % (k, v["failed"]) for k, v in parts.items() if "failed" in v)]
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+# -- the run -----------------------------------------------------------------------------------------
+
+def one(b, name, told):
+    start = time.time()
+    try:
+        told["parts"][name] = {"of": globals()["part_" + name](b)}
+    except Trouble as t:
+        told["parts"][name] = {"failed": str(t)}
+        if t.told is not None:
+            told["parts"][name]["of"] = t.told
+    except (OSError, ValueError, KeyError, http.client.HTTPException) as e:
+        told["parts"][name] = {"failed": "%s: %s" % (type(e).__name__, e)}
+    part = told["parts"][name]
+    part["took_seconds"] = round(time.time() - start, 1)
+    print("%-10s %6.1f s  %s" % (name, part["took_seconds"], part.get("failed", "passed")), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--parts", default="")
+    p.add_argument("--emulated", action="store_true")
+    p.add_argument("--out", default=ROOT + "/build/gpu.json")
+    p.add_argument("--data", default=ROOT + "/build/gpu")
+    p.add_argument("--table", metavar="JSON")
+    p.add_argument("--scenes", action="store_true")
+    args = p.parse_args()
+
+    if args.table:
+        print(tables(json.load(open(args.table))), end="")
+        return 0
+    if args.scenes:
+        print("%d scenes below %s" % (len(gpu_server.scenes(SCENES)), gpu_server.SCENES_DIR))
+        return 0
+
+    parts = args.parts.split() or PARTS
+    unknown = [name for name in parts if name not in PARTS]
+    if unknown:
+        print("no part %s; there are %s" % (", ".join(unknown), ", ".join(PARTS)), file=sys.stderr)
+        return 2
+
+    b = Bench(args.emulated, args.data)
+    try:
+        gpu, driver = b.smi.name()
+    except Trouble as t:
+        print("nothing was measured: %s" % t, file=sys.stderr)
+        return 1
+
+    told = json.load(open(args.out)) if os.path.exists(args.out) else {"parts": {}}
+    told.update(gpu=gpu, driver=driver, emulated=args.emulated, time=time.strftime("%Y-%m-%d"),
+                commit=run(["git", "rev-parse", "--short", "HEAD"], 10).strip())
+    start = time.time()
+    try:
+        if {"memory", "speed"} & set(parts):
+            b.begin_checkpoints()
+        for name in parts:
+            if time.time() - start > LIMIT:
+                told["parts"][name] = {"failed": "not begun: %d s are over" % LIMIT}
+                continue
+            one(b, name, told)
+            with open(args.out + ".new", "w") as f:
+                json.dump(told, f, indent=1)
+                f.write("\n")
+            os.rename(args.out + ".new", args.out)
+    finally:
+        b.end()
+
+    print("\n" + tables(told), end="")
+    return 1 if any("failed" in told["parts"][name] for name in parts) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
