@@ -9,7 +9,7 @@
 # make cuda-matrix compiles for each of them, and looks at registers, stacks and shared memory
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
 # make gpu         on a machine with a GPU: is it right, how much memory, how fast; PARTS=
-# make bench       what is measured; on an idle machine
+# make bench       what is measured, on an idle machine: 15 minutes; PARTS= some of it
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   what threads share, under ThreadSanitizer
@@ -103,18 +103,31 @@ build/venv/pillow: | build/venv/done
 
 # ---- measurements -------------------------------------------------------------------------------
 
-bench: module tools $(O)/emit-clock.so $(O)/again
-	@bench/deliver.py
-	@$(O)/again demo/model demo/pictures/table-01.png 11
+# PARTS= a part or some: bench/run.py has them.  BENCH_MODEL= a checkpoint of the 3B's shape, where
+# there is one already; else random weights are made, 7.5 GB, and their int8 form, 3.8 GB.
+PARTS         ?=
+BENCH_MODEL   ?= build/bench/3b
+BENCHES        = $(O)/emit-clock.so $(O)/again $(O)/bench-kernels $(O)/bench-model
+
+bench: module tools $(BENCHES) $(BENCH_MODEL)/config.json
+	@bench/run.py --model $(BENCH_MODEL) $(PARTS)
 
 bench-line: module tools
 	@bench/line.py
 
-$(O)/again: bench/again.c engine/vlm.h $(E)/libvlm.a
+$(O)/again: bench/again.c bench/bench.h engine/vlm.h $(E)/libvlm.a
 	$(CC) $(CFLAGS_C) -Iengine -o $@ $< $(LINK)
+
+$(O)/bench-%: bench/%.c bench/limits.c bench/bench.h $(E)/libvlm.a
+	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< bench/limits.c $(LINK)
 
 $(O)/emit-clock.so: bench/emit_clock.c
 	$(CC) $(CFLAGS_C) -shared -fPIC -o $@ $<
+
+build/bench/3b/config.json: | $(O)/random-checkpoint build/qwen-tokenizer/done
+	@mkdir -p $(@D)
+	$(O)/random-checkpoint bench/shapes/3b.json $(@D) --seed 1 --type bf16 --names old --shards 2 \
+	    --gain trivial --tokenizer build/qwen-tokenizer/json
 
 
 # ---- tests --------------------------------------------------------------------------------------
@@ -366,7 +379,8 @@ deps-memcheck:
 clean:
 	rm -rf build engine/build run t/servroot
 
-.PHONY: gpu all module tools engine run demo-eval test test-programs engine-tests http-tests \
+.PHONY: gpu all module tools engine run demo-eval bench test test-programs engine-tests \
+        http-tests \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean

@@ -5,44 +5,27 @@
  *
  * A round asks three times, one after the other, each answer one token long: about a picture that
  * the engine has not seen, another question about it, and the same question again.  Rounds differ
- * in their salt, so that nothing is known from the round before.  Prints medians.
+ * in their salt, so that nothing is known from the round before.
  */
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench.h"
 #include "vlm.h"
 
-#define MAX_ROUNDS   100
 #define MAX_PICTURE  (64 << 20)        /* bytes of the file */
 #define ASKS         3
 
-typedef struct {
-    double       read_ms, first_ms;    /* the picture's way to patches; submit to the token */
-    vlm_usage_t  usage;
-} answer_t;
-
-static const char *const  names[ASKS] = { "first", "another question", "the same again" };
+static const char *const  names[ASKS] = {
+    "again_first_demo", "again_another_demo", "again_same_demo"
+};
 static const char *const  questions[ASKS] = {
     "Where is the cup on the table, and what stands beside it?",
     "How many red objects can be seen in this picture?",
     "How many red objects can be seen in this picture?"
 };
 
-static answer_t  answers[ASKS][MAX_ROUNDS];
-
-
-static double
-now_ms(void)
-{
-    struct timespec  t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-
-    return (double) t.tv_sec * 1e3 + (double) t.tv_nsec / 1e6;
-}
+static double  first_ms[ASKS][BENCH_ROUNDS];     /* submit to the token */
 
 
 static void *
@@ -83,7 +66,7 @@ make_prompt(vlm_t *v, vlm_picture_t *picture, const char *question, int salt, vl
 
 
 static int
-ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, answer_t *a,
+ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, double *ms,
     vlm_err_t *err)
 {
     int              idle;
@@ -93,19 +76,16 @@ ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, an
     vlm_picture_t   *picture;
     vlm_sampling_t   s;
 
-    start = now_ms();
     picture = vlm_picture_read_salted(v, data, bytes, &salt, sizeof(salt), err);
     if (picture == NULL || (p = make_prompt(v, picture, question, salt, err)) == NULL) {
         return -1;
     }
 
-    a->read_ms = now_ms() - start;
-
     vlm_sampling_default(v, &s);
     s.temperature = 0;
     s.max_tokens = 1;
 
-    start = now_ms();
+    start = bench_now();
     if (vlm_submit(v, p, &s, NULL, &idle, err) == NULL) {
         vlm_prompt_free(p);
         return -1;
@@ -115,13 +95,9 @@ ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, an
         return -1;
     }
 
-    a->first_ms = now_ms() - start;
+    *ms = (bench_now() - start) * 1e3;
 
     while (vlm_next_event(v, &e)) {
-        if (e.kind == VLM_DONE) {
-            a->usage = e.usage;
-        }
-
         if (e.kind == VLM_FAILED) {
             *err = e.err;
             return -1;
@@ -132,33 +108,21 @@ ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, an
 }
 
 
-static int
-by_first(const void *a, const void *b)
-{
-    const answer_t  *x = a, *y = b;
-
-    return (x->first_ms > y->first_ms) - (x->first_ms < y->first_ms);
-}
-
-
+/* The share is of the first question's time: each round's own. */
 static void
 print(int rounds)
 {
-    int              i;
-    const answer_t  *a;
-
-    printf("%-18s %10s %10s %10s %10s %7s %8s %8s\n", "median", "picture ms", "first ms",
-           "encode ms", "prefill ms", "tokens", "cached", "of first");
+    int             i, r;
+    bench_rounds_t  figure;
 
     for (i = 0; i < ASKS; i++) {
-        qsort(answers[i], (size_t) rounds, sizeof(answers[i][0]), by_first);
-    }
+        memset(&figure, 0, sizeof(figure));
 
-    for (i = 0; i < ASKS; i++) {
-        a = &answers[i][rounds / 2];
-        printf("%-18s %10.2f %10.2f %10u %10u %7u %8u %7.1f%%\n", names[i], a->read_ms, a->first_ms,
-               a->usage.encode_ms, a->usage.prefill_ms, a->usage.prompt_tokens,
-               a->usage.cached_tokens, 100 * a->first_ms / answers[0][rounds / 2].first_ms);
+        for (r = 0; r < rounds; r++) {
+            bench_add(&figure, first_ms[i][r], i == 0 ? 0 : first_ms[0][r]);
+        }
+
+        bench_print(names[i], "ms", &figure, 0);
     }
 }
 
@@ -179,7 +143,7 @@ main(int argc, char **argv)
     }
 
     rounds = argc > 3 ? atoi(argv[3]) : 5;
-    rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
+    rounds = rounds < 1 ? 1 : rounds > BENCH_ROUNDS ? BENCH_ROUNDS : rounds;
 
     vlm_conf_default(&conf);
     conf.model = argv[1];
@@ -197,7 +161,7 @@ main(int argc, char **argv)
 
     for (round = 0; round < rounds; round++) {
         for (i = 0; i < ASKS; i++) {
-            if (ask(v, data, bytes, questions[i], round, &answers[i][round], &err) != 0) {
+            if (ask(v, data, bytes, questions[i], round, &first_ms[i][round], &err) != 0) {
                 fprintf(stderr, "again: %s\n", err.text);
                 return 1;
             }

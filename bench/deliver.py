@@ -178,12 +178,14 @@ def main():
             took[worker].append(ns - told[at])
             gaps += [told[at] - told[at - 1]] if i else []
 
-    print("%d tokens, one every %.2f ms (p50)" % (len(gaps), share(gaps, 0.5) / 1000))
+    print("# %d tokens, one every %.2f ms (p50)" % (len(gaps), share(gaps, 0.5) / 1000),
+          file=sys.stderr)
 
     for worker, values in took.items():
-        print("emit to client, %s: p50 %.0f us, p99 %.0f us (%d events)"
-              % ("worker of the model" if worker == owner else "through the hop",
-                 share(values, 0.5), share(values, 0.99), len(values)))
+        way = "worker" if worker == owner else "hop"
+        for q, name in ((0.5, "p50"), (0.99, "p99")):
+            print(json.dumps({"name": f"deliver_{way}_{name}", "value": round(share(values, q)),
+                              "unit": "us", "limit": 0, "share": 0}), flush=True)
 
     if share(gaps, 0.01) < share([v for t in took.values() for v in t], 0.99):
         sys.exit("tokens came closer together than their events take: is the machine busy?")

@@ -4,7 +4,7 @@
     bench/resident.py DIR [--requests N] [--weights int8] [--picture FILE]
 
 Starts Debian's nginx with the module and the checkpoint in DIR, asks N questions about a picture,
-and prints the worker's resident memory before and after beside what `vlm plan` promised.  A
+and prints the worker's resident memory against what `vlm plan` promised.  A
 checkpoint of the 3B's shape with random weights (7.5 GB) is made by
 
     build/random-checkpoint bench/shapes/3b.json DIR --seed 1 --type bf16 --names old --shards 2 \\
@@ -128,13 +128,10 @@ def main():
         with open(a.picture, "rb") as f:
             image = "data:image/png;base64," + base64.b64encode(f.read()).decode()
 
-        times = []
         for i in range(a.requests):
-            t = time.time()
             status, body = ask(a.port, "POST", "/api/chat", {
                 "session_id": f"bench-{i}", "message": "How many objects are there?",
                 "image": image, "task": "general", "enable_thinking": False})
-            times.append(time.time() - t)
             if status != 200 or "error" in body:
                 sys.exit(f"request {i}: {status} {body}")
 
@@ -143,13 +140,11 @@ def main():
         nginx.send_signal(signal.SIGTERM)
         nginx.wait()
 
-    times.sort()
-    print(f"loaded in {loaded:.1f} s; {a.requests} requests, median {times[len(times) // 2]:.1f} s")
-    print(f"plan                {promised / 1e6:10.1f} MB")
-    for name, r in (("after the load", before), (f"after {a.requests} requests", after)):
-        print(f"{name:18}  {r['VmRSS'] / 1e6:10.1f} MB resident ({r['RssAnon'] / 1e6:.1f} anonymous,"
-              f" {r['RssFile'] / 1e6:.1f} of files), peak {r['VmHWM'] / 1e6:.1f} MB")
-    print(f"beyond the plan     {(after['VmRSS'] - promised) / 1e6:10.1f} MB (at most 300)")
+    print(f"# loaded in {loaded:.1f} s; after the load {before['VmRSS'] / 1e6:.0f} MB resident, of "
+          f"which {before['RssFile'] / 1e6:.0f} of files", file=sys.stderr)
+    value = after["VmRSS"] / 1e6
+    print(json.dumps({"name": f"resident_{a.weights}_3b", "value": round(value), "unit": "MB",
+                      "limit": round(promised / 1e6), "share": round(value / promised * 1e6, 4)}))
 
     return 0 if after["VmRSS"] <= promised + 300e6 else 1
 

@@ -1,0 +1,99 @@
+/*
+ * What the measuring programs share: a clock, medians, and one line of JSON for each figure.
+ *
+ * A figure has a limit in its own unit, which was measured in the same run, and the share of it
+ * that was reached; 0 where there is none.  bench/run.py collects the lines.
+ */
+
+#ifndef VLM_BENCH_H
+#define VLM_BENCH_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/threads.h"
+
+#define BENCH_ROUNDS  32               /* the most that one figure is measured */
+
+typedef struct {                       /* one figure in all rounds */
+    uint32_t  n;
+    double    value[BENCH_ROUNDS], limit[BENCH_ROUNDS];
+} bench_rounds_t;
+
+
+static inline double
+bench_now(void)
+{
+    struct timespec  t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+
+    return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+
+static inline int
+bench_by_value(const void *a, const void *b)
+{
+    double  x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+
+/* Sorts. */
+static inline double
+bench_median(double *v, uint32_t n)
+{
+    qsort(v, n, sizeof(*v), bench_by_value);
+
+    return n == 0 ? 0 : (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
+
+
+static inline void
+bench_add(bench_rounds_t *r, double value, double limit)
+{
+    if (r->n < BENCH_ROUNDS) {
+        r->value[r->n] = value;
+        r->limit[r->n++] = limit;
+    }
+}
+
+
+/* The share is the median of each round's own; a time's limit is the shortest there can be. */
+static inline void
+bench_print(const char *name, const char *unit, bench_rounds_t *r, int is_time)
+{
+    double    share[BENCH_ROUNDS], value, limit;
+    uint32_t  i;
+
+    for (i = 0; i < r->n; i++) {
+        share[i] = is_time ? r->limit[i] / r->value[i]
+                   : r->limit[i] > 0 ? r->value[i] / r->limit[i] : 0;
+    }
+
+    value = bench_median(r->value, r->n);
+    limit = bench_median(r->limit, r->n);
+
+    printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"limit\": %.6g, "
+           "\"share\": %.4f}\n", name, value, unit, limit, bench_median(share, r->n));
+    (void) fflush(stdout);
+}
+
+
+/*
+ * limits.c: what this machine can do, with the threads that the engine would use.  Bytes read in a
+ * second, and operations (a product and its sum are two) in a second, of the unit that this set of
+ * kernels multiplies int8 with; of f32 multiply-adds.
+ */
+typedef struct bench_limits_s  bench_limits_t;
+
+bench_limits_t *bench_limits_open(const char *set, uint32_t threads, uint64_t bytes);
+void bench_limits_close(bench_limits_t *l);
+double bench_read_rate(bench_limits_t *l);
+double bench_int8_rate(bench_limits_t *l);
+double bench_f32_rate(bench_limits_t *l);
+
+#endif

@@ -1,0 +1,355 @@
+/*
+ * Operations of the CPU device at the 3B's shapes, each against the limit that it has.
+ *
+ *   build/bench-kernels [--ops SET] [--rounds N]
+ *
+ * One row against matrices is held against the read bandwidth, in memory larger than any cache;
+ * a slice of rows against the int8 rate; attention against the rate of f32 multiply-adds.  The
+ * limit is measured before each, in the same run.
+ */
+
+#include <string.h>
+
+#include "bench.h"
+#include "base/size.h"
+#include "ops/ops.h"
+
+#define ROWS       256                 /* of a slice */
+#define COPIES     6                   /* of a layer's matrices: more than a cache holds */
+#define KEYS       4096
+#define HEADS      16
+#define KV_HEADS   2
+#define HEAD_DIM   128
+#define TOWER_DIM  80
+#define PATCHES    3072
+#define WINDOW     64
+
+typedef struct {
+    const char      *name;
+    vlm_epilogue_t   epilogue;
+    uint32_t         N, K;
+    int              has_gain;
+    vlm_linear_t     w[COPIES];
+} matrix_t;
+
+typedef struct {
+    const vlm_ops_t  *ops;
+    vlm_device_t     *device;
+    bench_limits_t   *limits;
+    const char       *set;
+    uint32_t          rounds;
+    float            *x, *y, *gain;    /* [PATCHES][3 x 1280] and more: the largest that is asked */
+    uint32_t         *ids;
+    vlm_kv_t          kv;
+} bench_t;
+
+static matrix_t  matrices[] = {
+    { "qkv", VLM_STORE, 2560, 2048, 1, { { 0 } } },
+    { "o", VLM_ADD, 2048, 2048, 0, { { 0 } } },
+    { "gate_up", VLM_SILU_MUL, 22016, 2048, 1, { { 0 } } },
+    { "down", VLM_ADD, 2048, 11008, 0, { { 0 } } },
+    { "tower_qkv", VLM_STORE, 3840, 1280, 1, { { 0 } } },
+    { "tower_gate_up", VLM_SILU_MUL, 6840, 1280, 1, { { 0 } } },
+    { "tower_down", VLM_ADD, 1280, 3420, 0, { { 0 } } }
+};
+
+#define MATRICES  (sizeof(matrices) / sizeof(matrices[0]))
+#define TEXT      4                    /* the first of them are the language model's */
+
+
+static int
+make_matrix(bench_t *b, matrix_t *m, vlm_err_t *err)
+{
+    size_t     i;
+    int8_t    *rows;
+    uint8_t   *place;
+    uint32_t   c, state;
+    uint64_t   bytes;
+
+    bytes = b->ops->packed_bytes(b->device, VLM_INT8, m->N, m->K);
+    place = b->ops->reserve(b->device, COPIES * bytes, err);
+    rows = malloc((size_t) m->N * m->K);
+
+    if (rows == NULL || place == NULL) {
+        free(rows);
+        return vlm_fail(err, VLM_EMEMORY, "no memory for %u x %u weights", m->N, m->K);
+    }
+
+    for (state = 1, i = 0; i < (size_t) m->N * m->K; i++) {
+        state = state * 1664525 + 1013904223;
+        rows[i] = (int8_t) ((state >> 24) == 128 ? 0 : state >> 24);
+    }
+
+    for (c = 0; c < COPIES; c++) {
+        m->w[c].type = VLM_INT8;
+        m->w[c].epilogue = m->epilogue;
+        m->w[c].N = m->N;
+        m->w[c].K = m->K;
+        m->w[c].scale = b->gain;       /* ones: as good as any */
+        m->w[c].w = place + c * bytes;
+
+        b->ops->pack(b->device, &m->w[c], 0, m->N, rows);
+    }
+
+    free(rows);
+
+    return 0;
+}
+
+
+static void
+print(const bench_t *b, const char *name, const char *unit, bench_rounds_t *r)
+{
+    char  text[96];
+
+    (void) snprintf(text, sizeof(text), "%s_%s", name, b->set);
+    bench_print(text, unit, r, 0);
+}
+
+
+/* All copies, T rows each: seconds of one. */
+static double
+time_matrix(bench_t *b, matrix_t *m, uint32_t T)
+{
+    double    start;
+    uint32_t  c;
+
+    start = bench_now();
+
+    for (c = 0; c < COPIES; c++) {
+        b->ops->linear(b->device, &m->w[c], b->x, m->has_gain ? b->gain : NULL, 1e-6f, T, b->y);
+    }
+
+    return (bench_now() - start) / COPIES;
+}
+
+
+static void
+measure_matrices(bench_t *b)
+{
+    char            name[96];
+    double          values;
+    uint32_t        i, r;
+    bench_rounds_t  one[MATRICES], slice[MATRICES];
+
+    memset(one, 0, sizeof(one));
+    memset(slice, 0, sizeof(slice));
+
+    for (r = 0; r < b->rounds; r++) {
+        for (i = 0; i < MATRICES; i++) {
+            values = (double) matrices[i].N * matrices[i].K;
+
+            if (i < TEXT) {
+                bench_add(&one[i], values / time_matrix(b, &matrices[i], 1) / 1e9,
+                          bench_read_rate(b->limits) / 1e9);
+            }
+
+            bench_add(&slice[i], 2 * ROWS * values / time_matrix(b, &matrices[i], ROWS) / 1e9,
+                      bench_int8_rate(b->limits) / 1e9);
+        }
+    }
+
+    for (i = 0; i < MATRICES; i++) {
+        if (i < TEXT) {
+            (void) snprintf(name, sizeof(name), "kernel_%s_1", matrices[i].name);
+            print(b, name, "GB/s", &one[i]);
+        }
+
+        (void) snprintf(name, sizeof(name), "kernel_%s_%u", matrices[i].name, ROWS);
+        print(b, name, "Gop/s", &slice[i]);
+    }
+}
+
+
+/* One sequence that has n_ctx rows reads T more. */
+static double
+time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
+{
+    double       start;
+    uint32_t     t, *seq, *few;
+    vlm_batch_t  batch;
+
+    memset(&batch, 0, sizeof(batch));
+    seq = b->ids;
+    few = b->ids + ROWS;               /* start [2], slot, n_ctx */
+
+    for (t = 0; t < T; t++) {
+        seq[t] = 0;
+    }
+
+    few[0] = 0;
+    few[1] = T;
+    few[2] = 0;
+    few[3] = n_ctx;
+
+    batch.T = T;
+    batch.S = 1;
+    batch.max_rows = T;
+    batch.max_ctx = n_ctx + T;
+    batch.seq = seq;
+    batch.start = few;
+    batch.slot = few + 2;
+    batch.n_ctx = few + 3;
+
+    start = bench_now();
+    b->ops->attend(b->device, b->x, &batch, &b->kv, 0, HEADS, b->y);
+
+    return bench_now() - start;
+}
+
+
+static double
+time_segments(bench_t *b, uint32_t segment)
+{
+    double    start;
+    float    *q, *k, *v;
+    uint32_t  i, n;
+
+    for (n = 0, i = 0; i <= PATCHES; i += segment) {
+        b->ids[n++] = i;
+    }
+
+    q = b->x;
+    k = q + (size_t) PATCHES * HEADS * TOWER_DIM;
+    v = k + (size_t) PATCHES * HEADS * TOWER_DIM;
+
+    start = bench_now();
+    b->ops->attend_segments(b->device, q, k, v, b->ids, n - 1, PATCHES, segment, HEADS, TOWER_DIM,
+                            b->y);
+
+    return bench_now() - start;
+}
+
+
+static void
+measure_attention(bench_t *b)
+{
+    double          ops;
+    uint32_t        r;
+    bench_rounds_t  one, slice, windows, whole;
+
+    memset(&one, 0, sizeof(one));
+    memset(&slice, 0, sizeof(slice));
+    memset(&windows, 0, sizeof(windows));
+    memset(&whole, 0, sizeof(whole));
+
+    for (r = 0; r < b->rounds; r++) {
+        ops = 4.0 * HEADS * HEAD_DIM * KEYS;
+        bench_add(&one, ops / time_attend(b, KEYS - 1, 1) / 1e9, bench_f32_rate(b->limits) / 1e9);
+
+        ops = 4.0 * HEADS * HEAD_DIM * ROWS * (ROWS + 0.5 * ROWS);
+        bench_add(&slice, ops / time_attend(b, ROWS, ROWS) / 1e9, bench_f32_rate(b->limits) / 1e9);
+
+        ops = 4.0 * HEADS * TOWER_DIM * PATCHES;
+        bench_add(&windows, ops * WINDOW / time_segments(b, WINDOW) / 1e9,
+                  bench_f32_rate(b->limits) / 1e9);
+        bench_add(&whole, ops * PATCHES / time_segments(b, PATCHES) / 1e9,
+                  bench_f32_rate(b->limits) / 1e9);
+    }
+
+    print(b, "kernel_attend_1_of_4096", "Gop/s", &one);
+    print(b, "kernel_attend_256_of_512", "Gop/s", &slice);
+    print(b, "kernel_attend_windows", "Gop/s", &windows);
+    print(b, "kernel_attend_picture", "Gop/s", &whole);
+}
+
+
+static int
+open_bench(bench_t *b, vlm_err_t *err)
+{
+    size_t      i, values;
+    void       *scratch;
+    uint32_t    m;
+    uint64_t    matrix;
+    vlm_need_t  need = { VLM_INT8, 11008, 3840, HEADS, HEAD_DIM, KEYS, 1, 1 };
+
+    values = (size_t) PATCHES * 3 * HEADS * TOWER_DIM;
+    matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
+    b->kv = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL };
+
+    b->x = b->ops->reserve(b->device, values * sizeof(float), err);
+    b->y = b->ops->reserve(b->device, values * sizeof(float), err);
+    b->gain = b->ops->reserve(b->device, 32768 * sizeof(float), err);
+    b->ids = b->ops->reserve(b->device, 16384 * sizeof(uint32_t), err);
+    b->kv.k = b->ops->reserve(b->device, 4 * matrix, err);
+    scratch = b->ops->reserve(b->device, b->ops->scratch_bytes(b->device, &need), err);
+
+    if (b->x == NULL || b->y == NULL || b->gain == NULL || b->ids == NULL || b->kv.k == NULL
+        || scratch == NULL)
+    {
+        return -1;
+    }
+
+    b->kv.v = (uint16_t *) b->kv.k + matrix;
+    b->ops->set_scratch(b->device, &need, scratch);
+
+    for (i = 0; i < values; i++) {
+        b->x[i] = (float) ((int) (i * 7919 % 2001) - 1000) / 1000;
+    }
+
+    for (i = 0; i < 32768; i++) {
+        b->gain[i] = 1;
+    }
+
+    for (m = 0; m < MATRICES; m++) {
+        if (make_matrix(b, &matrices[m], err) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int          i;
+    char         text[64], *comma;
+    bench_t      b = { 0 };
+    vlm_err_t    err = { VLM_OK, "" };
+    const char  *set = NULL;
+
+    b.rounds = 5;
+
+    for (i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--ops") == 0) {
+            set = argv[i + 1];
+        } else if (strcmp(argv[i], "--rounds") == 0) {
+            b.rounds = (uint32_t) strtoul(argv[i + 1], NULL, 10);
+        }
+    }
+
+    if (argc % 2 == 0 || b.rounds < 1 || b.rounds > BENCH_ROUNDS) {
+        fputs("usage: bench-kernels [--ops SET] [--rounds N]\n", stderr);
+        return 2;
+    }
+
+    b.device = vlm_cpu_open(set, vlm_threads_default(), &b.ops, &err);
+
+    if (b.device == NULL || open_bench(&b, &err) != 0) {
+        fprintf(stderr, "bench-kernels: %s\n", err.text);
+        return 1;
+    }
+
+    /* "cpu, avx512, 2 threads" */
+
+    b.ops->describe(b.device, text, sizeof(text));
+    comma = strchr(text + 5, ',');
+    *comma = '\0';
+    b.set = text + 5;
+    b.limits = bench_limits_open(b.set, vlm_threads_default(), (uint64_t) 1 << 30);
+
+    if (b.limits == NULL) {
+        fputs("bench-kernels: no memory for measuring the machine\n", stderr);
+        return 1;
+    }
+
+    measure_matrices(&b);
+    measure_attention(&b);
+
+    bench_limits_close(b.limits);
+    b.ops->close(b.device);
+
+    return 0;
+}

@@ -1,0 +1,620 @@
+/*
+ * A whole model, timed: reading a prompt, one more token, a picture, the first token of an answer.
+ *
+ *   build/bench-model DIR [--ops SET] [--rounds N] [--label TEXT] [--what PART,PART...]
+ *
+ * Parts: decode, together, prefill, encode, first.  Every round measures the limits of the
+ * machine next to the thing itself.  Names of figures end in "_int8_" and the label (3b).
+ *
+ * A step's rows are put together here, without the scheduler, and its context is rows of zeros:
+ * none of the arithmetic branches on values.  "first" is the engine as its host has it.
+ */
+
+#include <string.h>
+
+#include "bench.h"
+#include "run/engine.h"
+
+#define CONTEXT      8448              /* 8k, and room for what is read or said then */
+#define SLOTS        8
+#define STEPS        4                 /* of a decode figure in one round */
+#define MOST_TOKENS  2048
+#define TEXT_TOKENS  32                /* beside the picture */
+
+typedef struct {
+    vlm_t           *v;
+    bench_limits_t  *limits;
+    const char      *label, *what;
+    uint32_t         rounds;
+    int              salt;             /* no two pictures are alike */
+    double           matrix;           /* values of the layers' matrices */
+    double           head;             /* of the head's */
+} bench_t;
+
+
+/* ---- steps without the scheduler ----------------------------------------------------------- */
+
+/* One pass: S sequences with n_ctx rows each read `rows` more; those that pick, pick. */
+static void
+pass(bench_t *b, uint32_t S, uint32_t n_ctx, uint32_t rows, int picks)
+{
+    int32_t           pos[3];
+    uint32_t          s, i;
+    vlm_t            *v = b->v;
+    vlm_pick_t        pick;
+    vlm_batch_t       batch;
+    vlm_model_t      *m = &v->sched.model;
+    vlm_rows_t       *r = &v->sched.rows;
+    vlm_text_work_t  *w = &m->work;
+
+    memset(&pick, 0, sizeof(pick));
+    pick.top_p = pick.repetition_penalty = 1;
+    vlm_rows_clear(r);
+
+    for (s = 0; s < S; s++) {
+        vlm_rows_sequence(r, s, n_ctx);
+
+        for (i = 0; i < rows; i++) {
+            pos[0] = pos[1] = pos[2] = (int32_t) (n_ctx + i);
+            vlm_rows_add(r, (s * 977 + i * 31) % m->n_vocab, VLM_NONE, pos);
+        }
+
+        if (picks) {
+            pick.seen = s;
+            vlm_rows_pick(r, &pick);
+        }
+    }
+
+    vlm_rows_put(r, v->ops, v->device, w->ids, w->pick, &batch);
+    (void) vlm_text_forward(m, &batch, NULL, NULL);
+
+    if (picks) {
+        vlm_text_head(m, &batch);
+        v->ops->sample(v->device, w->logits, m->config.text.vocab, m->n_vocab, &batch, w->seen,
+                       m->seen_words, w->token, w->logprob);
+    }
+
+    (void) v->ops->sync(v->device, NULL);
+}
+
+
+static double
+time_steps(bench_t *b, uint32_t S, uint32_t n_ctx)
+{
+    double    start;
+    uint32_t  i;
+
+    start = bench_now();
+
+    for (i = 0; i < STEPS; i++) {
+        pass(b, S, n_ctx + i, 1, 1);
+    }
+
+    return (bench_now() - start) / STEPS;
+}
+
+
+static double
+time_prefill(bench_t *b, uint32_t tokens)
+{
+    double    start;
+    uint32_t  at, n;
+
+    start = bench_now();
+
+    for (at = 0; at < tokens; at += n) {
+        n = tokens - at < VLM_SLICE ? tokens - at : VLM_SLICE;
+        pass(b, 1, at, n, at + n == tokens);
+    }
+
+    return bench_now() - start;
+}
+
+
+static double
+kv_bytes(const bench_t *b, uint32_t n_ctx)
+{
+    const vlm_kv_t  *kv = &b->v->sched.model.kv;
+
+    return 2.0 * kv->layers * kv->heads * kv->head_dim * (kv->type == VLM_F32 ? 4 : 2) * n_ctx;
+}
+
+
+static void
+measure_decode(bench_t *b)
+{
+    double                 seconds, bytes;
+    uint32_t               i, r;
+    char                   name[64];
+    bench_rounds_t         rounds[3];
+    static const uint32_t  at[] = { 128, 2048, 8192 };
+    static const char     *names[] = { "decode", "decode2k", "decode8k" };
+
+    memset(rounds, 0, sizeof(rounds));
+
+    for (r = 0; r < b->rounds; r++) {
+        for (i = 0; i < 3; i++) {
+            seconds = time_steps(b, 1, at[i]);
+            bytes = b->matrix + b->head + kv_bytes(b, at[i]);
+            bench_add(&rounds[i], 1 / seconds, bench_read_rate(b->limits) / bytes);
+        }
+    }
+
+    for (i = 0; i < 3; i++) {
+        (void) snprintf(name, sizeof(name), "%s_int8_%s", names[i], b->label);
+        bench_print(name, "tokens/s", &rounds[i], 0);
+    }
+}
+
+
+/* Several sequences in one pass: tokens of all together; the weights are read once for them. */
+static void
+measure_together(bench_t *b)
+{
+    double                 seconds, bytes;
+    uint32_t               i, r;
+    char                   name[64];
+    bench_rounds_t         rounds[4];
+    static const uint32_t  S[] = { 1, 2, 4, 8 };
+
+    memset(rounds, 0, sizeof(rounds));
+
+    for (r = 0; r < b->rounds; r++) {
+        for (i = 0; i < 4; i++) {
+            seconds = time_steps(b, S[i], 128);
+            bytes = b->matrix + b->head + S[i] * kv_bytes(b, 128);
+            bench_add(&rounds[i], S[i] / seconds, S[i] * bench_read_rate(b->limits) / bytes);
+        }
+    }
+
+    for (i = 0; i < 4; i++) {
+        (void) snprintf(name, sizeof(name), "together%u_int8_%s", S[i], b->label);
+        bench_print(name, "tokens/s", &rounds[i], 0);
+    }
+}
+
+
+static void
+measure_prefill(bench_t *b)
+{
+    double                 seconds;
+    uint32_t               i, r;
+    char                   name[64];
+    bench_rounds_t         rounds[3];
+    static const uint32_t  tokens[] = { 128, 512, 2048 };
+
+    memset(rounds, 0, sizeof(rounds));
+
+    for (r = 0; r < b->rounds; r++) {
+        for (i = 0; i < 3; i++) {
+            if (tokens[i] > 512 && r >= (b->rounds + 1) / 2) {
+                continue;              /* long enough to be even */
+            }
+
+            seconds = time_prefill(b, tokens[i]);
+            bench_add(&rounds[i], tokens[i] / seconds, bench_int8_rate(b->limits) / 2 / b->matrix);
+        }
+    }
+
+    for (i = 0; i < 3; i++) {
+        (void) snprintf(name, sizeof(name), "prefill%u_int8_%s", tokens[i], b->label);
+        bench_print(name, "tokens/s", &rounds[i], 0);
+    }
+}
+
+
+/* ---- pictures ------------------------------------------------------------------------------ */
+
+static const uint32_t  sides[2][2] = { { 448, 448 }, { 896, 672 } };
+static const char     *side_names[2] = { "448", "896x672" };
+
+
+static void
+put_u32(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+    p[2] = (uint8_t) (v >> 16);
+    p[3] = (uint8_t) (v >> 24);
+}
+
+
+/* A BMP of coloured noise that nobody has seen before; freed by the caller. */
+static uint8_t *
+make_picture(bench_t *b, uint32_t width, uint32_t height, size_t *bytes)
+{
+    size_t    i;
+    uint8_t  *p;
+    uint32_t  state;
+
+    *bytes = 54 + (size_t) width * height * 3;
+    p = calloc(1, *bytes);
+
+    if (p == NULL) {
+        return NULL;
+    }
+
+    memcpy(p, "BM", 2);
+    put_u32(p + 2, (uint32_t) *bytes);
+    put_u32(p + 10, 54);
+    put_u32(p + 14, 40);
+    put_u32(p + 18, width);
+    put_u32(p + 22, height);
+    p[26] = 1;
+    p[28] = 24;
+
+    state = (uint32_t) ++b->salt * 2654435761u;
+
+    for (i = 54; i < *bytes; i++) {
+        state = state * 1664525 + 1013904223;
+        p[i] = (uint8_t) (state >> 24);
+    }
+
+    return p;
+}
+
+
+/* Seconds at the limits: matrices at the int8 rate, attention at that of f32. */
+static double
+tower_limit(bench_t *b, uint32_t patches, uint32_t window)
+{
+    double                      linear, attend;
+    uint32_t                    i;
+    const vlm_model_t          *m = &b->v->sched.model;
+    const vlm_vision_config_t  *c = &m->config.vision;
+
+    linear = attend = 0;
+
+    for (i = 0; i < c->depth; i++) {
+        linear += 2.0 * patches * ((double) m->block[i].qkv.N * m->block[i].qkv.K
+                                   + (double) m->block[i].o.N * m->block[i].o.K
+                                   + (double) m->block[i].gate_up.N * m->block[i].gate_up.K
+                                   + (double) m->block[i].down.N * m->block[i].down.K);
+        attend += 4.0 * patches * (c->full[i] ? patches : window) * c->hidden;
+    }
+
+    patches /= c->merge * c->merge;
+    linear += 2.0 * patches * ((double) m->merge1.N * m->merge1.K
+                               + (double) m->merge2.N * m->merge2.K);
+
+    return linear / bench_int8_rate(b->limits) + attend / bench_f32_rate(b->limits);
+}
+
+
+static int
+time_encode(bench_t *b, int which, bench_rounds_t *rounds, vlm_err_t *err)
+{
+    double          start, seconds;
+    size_t          bytes;
+    uint8_t        *file;
+    uint32_t        patches;
+    vlm_model_t    *m = &b->v->sched.model;
+    vlm_picture_t  *p;
+
+    file = make_picture(b, sides[which][0], sides[which][1], &bytes);
+    p = file == NULL ? NULL : vlm_picture_read(b->v, file, bytes, err);
+    free(file);
+
+    if (p == NULL) {
+        return -1;
+    }
+
+    start = bench_now();
+    vlm_vision_begin(m, p);
+
+    while (!vlm_vision_blocks(m, 1)) { /* void */ }
+
+    vlm_vision_end(m, 0);
+    seconds = bench_now() - start;
+
+    patches = p->n_patches;
+    vlm_picture_free(p);
+    bench_add(rounds, seconds * 1e3, tower_limit(b, patches, 64) * 1e3);
+
+    return 0;
+}
+
+
+static int
+measure_encode(bench_t *b, vlm_err_t *err)
+{
+    int             i;
+    char            name[64];
+    uint32_t        r;
+    bench_rounds_t  rounds[2];
+
+    memset(rounds, 0, sizeof(rounds));
+
+    for (r = 0; r < b->rounds; r++) {
+        for (i = 0; i < 2; i++) {
+            if (time_encode(b, i, &rounds[i], err) != 0) {
+                return -1;
+            }
+        }
+    }
+
+    for (i = 0; i < 2; i++) {
+        (void) snprintf(name, sizeof(name), "encode%s_int8_%s", side_names[i], b->label);
+        bench_print(name, "ms", &rounds[i], 1);
+    }
+
+    return 0;
+}
+
+
+/* ---- the first token ----------------------------------------------------------------------- */
+
+/* A prompt of the picture and TEXT_TOKENS of text, which is cut where it has so many. */
+static vlm_prompt_t *
+make_prompt(bench_t *b, vlm_picture_t *picture, const char *text, vlm_err_t *err)
+{
+    size_t              bytes, n, i;
+    uint32_t           *ids;
+    vlm_part_t          parts[2] = { { picture, NULL, 0 }, { NULL, text, 0 } };
+
+    if (vlm_tokenize(b->v, text, strlen(text), &ids, &n, err) != 0) {
+        return NULL;
+    }
+
+    for (bytes = 0, i = 0; i < n && i < TEXT_TOKENS; i++) {
+        size_t  piece;
+
+        (void) vlm_piece(b->v, ids[i], &piece);
+        bytes += piece;
+    }
+
+    free(ids);
+    parts[1].bytes = bytes;
+
+    return vlm_prompt_raw(b->v, parts, 2, err);
+}
+
+
+/* Submit to the first token, in ms; picture and prompt are made before. */
+static int
+ask(bench_t *b, const uint8_t *file, size_t bytes, const char *text, double *ms, vlm_err_t *err)
+{
+    int              idle;
+    double           start;
+    vlm_event_t      e;
+    vlm_prompt_t    *p;
+    vlm_picture_t   *picture;
+    vlm_sampling_t   s;
+
+    picture = vlm_picture_read(b->v, file, bytes, err);
+
+    if (picture == NULL || (p = make_prompt(b, picture, text, err)) == NULL) {
+        vlm_picture_free(picture);
+        return -1;
+    }
+
+    vlm_sampling_default(b->v, &s);
+    s.temperature = 0;
+    s.max_tokens = 1;
+    start = bench_now();
+
+    if (vlm_submit(b->v, p, &s, NULL, &idle, err) == NULL) {
+        vlm_prompt_free(p);
+        return -1;
+    }
+
+    if (vlm_run(b->v, err) != 0) {
+        return -1;
+    }
+
+    *ms = (bench_now() - start) * 1e3;
+
+    while (vlm_next_event(b->v, &e)) {
+        if (e.kind == VLM_FAILED) {
+            *err = e.err;
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static const char  question[] =
+    "Where on the table is the cup, what stands beside it, and how would a robot with one arm take "
+    "it away without touching anything else that is near?  Say it in one line, and then say why.";
+static const char  another[] =
+    "How many red objects can be seen in this picture, and which of them is the largest one?  Tell "
+    "their names from left to right, and leave out those that are hidden behind some other thing.";
+
+
+static int
+measure_first(bench_t *b, vlm_err_t *err)
+{
+    int             i, rc;
+    char            name[64];
+    size_t          bytes;
+    double          ms, again, limit;
+    uint8_t        *file;
+    uint32_t        r, tokens;
+    bench_rounds_t  first[2], second[2];
+
+    memset(first, 0, sizeof(first));
+    memset(second, 0, sizeof(second));
+
+    for (r = 0; r < b->rounds; r++) {
+        for (i = 0; i < 2; i++) {
+            file = make_picture(b, sides[i][0], sides[i][1], &bytes);
+
+            rc = file == NULL || ask(b, file, bytes, question, &ms, err) != 0
+                 || ask(b, file, bytes, another, &again, err) != 0;
+            free(file);
+
+            if (rc) {
+                return -1;
+            }
+
+            tokens = sides[i][0] * sides[i][1] / (28 * 28) + TEXT_TOKENS;
+            limit = tower_limit(b, sides[i][0] * sides[i][1] / (14 * 14), 64)
+                    + 2 * b->matrix * tokens / bench_int8_rate(b->limits);
+            bench_add(&first[i], ms, limit * 1e3);
+            bench_add(&second[i], again, ms);
+        }
+    }
+
+    for (i = 0; i < 2; i++) {
+        (void) snprintf(name, sizeof(name), "ttft%s_int8_%s", side_names[i], b->label);
+        bench_print(name, "ms", &first[i], 1);
+        (void) snprintf(name, sizeof(name), "again%s_int8_%s", side_names[i], b->label);
+        bench_print(name, "ms", &second[i], 0);        /* of the first one's time */
+    }
+
+    return 0;
+}
+
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int
+wanted(const bench_t *b, const char *part)
+{
+    size_t       n;
+    const char  *p;
+
+    n = strlen(part);
+
+    for (p = b->what; p != NULL; p = strchr(p, ',') == NULL ? NULL : strchr(p, ',') + 1) {
+        if (strncmp(p, part, n) == 0 && (p[n] == '\0' || p[n] == ',')) {
+            return 1;
+        }
+    }
+
+    return b->what == NULL;
+}
+
+
+static void
+count_matrices(bench_t *b)
+{
+    uint32_t            i;
+    const vlm_layer_t  *l;
+    const vlm_model_t  *m = &b->v->sched.model;
+
+    for (i = 0; i < m->config.text.layers; i++) {
+        l = &m->layer[i];
+        b->matrix += (double) l->qkv.N * l->qkv.K + (double) l->o.N * l->o.K
+                     + (double) l->gate_up.N * l->gate_up.K + (double) l->down.N * l->down.K;
+    }
+
+    b->head = (double) m->head.N * m->head.K;
+}
+
+
+static int
+run(bench_t *b, vlm_err_t *err)
+{
+    pass(b, 1, 0, 1, 1);               /* wakes threads, touches memory */
+    pass(b, SLOTS, 128, 1, 1);
+
+    if (wanted(b, "decode")) {
+        measure_decode(b);
+    }
+
+    if (wanted(b, "together")) {
+        measure_together(b);
+    }
+
+    if (wanted(b, "prefill")) {
+        measure_prefill(b);
+    }
+
+    if ((wanted(b, "encode") && measure_encode(b, err) != 0)
+        || (wanted(b, "first") && measure_first(b, err) != 0))
+    {
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+read_options(bench_t *b, vlm_conf_t *conf, int argc, char **argv)
+{
+    int  i;
+
+    vlm_conf_default(conf);
+    conf->device = "cpu";
+    conf->context = CONTEXT;
+    conf->slots = SLOTS;
+    b->rounds = 5;
+    b->label = "3b";
+
+    if (argc < 2 || argc % 2 != 0) {
+        return -1;
+    }
+
+    conf->model = argv[1];
+    conf->cache = argv[1];
+
+    for (i = 2; i < argc; i += 2) {
+        if (strcmp(argv[i], "--ops") == 0) {
+            conf->ops = argv[i + 1];
+        } else if (strcmp(argv[i], "--rounds") == 0) {
+            b->rounds = (uint32_t) strtoul(argv[i + 1], NULL, 10);
+        } else if (strcmp(argv[i], "--label") == 0) {
+            b->label = argv[i + 1];
+        } else if (strcmp(argv[i], "--what") == 0) {
+            b->what = argv[i + 1];
+        } else {
+            return -1;
+        }
+    }
+
+    return b->rounds >= 1 && b->rounds <= BENCH_ROUNDS ? 0 : -1;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int          rc;
+    char         device[64];
+    bench_t      b = { 0 };
+    vlm_err_t    err = { VLM_OK, "" };
+    vlm_conf_t   conf;
+    vlm_stat_t   stat;
+
+    if (read_options(&b, &conf, argc, argv) != 0) {
+        fputs("usage: bench-model DIR [--ops SET] [--rounds N] [--label TEXT] "
+              "[--what decode,together,prefill,encode,first]\n", stderr);
+        return 2;
+    }
+
+    b.v = vlm_open(&conf, &err);
+
+    if (b.v == NULL || vlm_load(b.v, &err) != 0) {
+        fprintf(stderr, "bench-model: %s\n", err.text);
+        return 1;
+    }
+
+    /* "cpu, avx512, 2 threads" */
+
+    vlm_stat(b.v, &stat);
+    (void) snprintf(device, sizeof(device), "%s", strchr(stat.device, ' ') + 1);
+    *strchr(device, ',') = '\0';
+    fprintf(stderr, "# %s\n", stat.device);
+
+    count_matrices(&b);
+    b.limits = bench_limits_open(device, vlm_threads_default(), (uint64_t) (b.matrix + b.head));
+
+    if (b.limits == NULL) {
+        fputs("bench-model: no memory for measuring the machine\n", stderr);
+        return 1;
+    }
+
+    rc = run(&b, &err);
+    if (rc != 0) {
+        fprintf(stderr, "bench-model: %s\n", err.text);
+    }
+
+    bench_limits_close(b.limits);
+    vlm_close(b.v);
+
+    return rc == 0 ? 0 : 1;
+}

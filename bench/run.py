@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Runs what measures, and puts the figures together: `make bench`.
+
+    bench/run.py [--model DIR] [--json FILE] [PART ...]
+
+Each part prints lines of JSON, one a figure; they go into build/bench.json (figures of parts that
+did not run stay as they were) and onto the screen as one table.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+import table
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# What a part runs; {model} is the checkpoint of the 3B's shape.
+PARTS = {
+    "kernels": ["build/bench-kernels"],
+    "model": ["build/bench-model {model}"],
+    "avx512": ["build/bench-model {model} --ops avx512 --label 3b_avx512 --what decode,prefill,encode"
+               " --rounds 3"],
+    "avx2": ["build/bench-kernels --ops avx2 --rounds 3",
+             "build/bench-model {model} --ops avx2 --label 3b_avx2 --what decode,prefill --rounds 3"],
+    "again": ["build/again demo/model demo/pictures/table-01.png 11"],
+    "deliver": ["bench/deliver.py"],
+    "serve": ["bench/serve.py"],
+    "crowd": ["bench/crowd.py {model}"],
+    "memory": ["bench/resident.py {model} --requests 3"],
+}
+
+
+failed = []                             # parts
+
+
+def run(command, label):
+    """The figures that a command prints; what else it says goes to stderr."""
+    if "avx" in label and not runs_here(label):
+        print(f"# {label}: not what this processor runs", file=sys.stderr)
+        return []
+
+    p = subprocess.Popen(command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    figures = []
+
+    for line in p.stdout:
+        if line.startswith("{"):
+            figures.append(json.loads(line))
+            print(table.line(figures[-1]), flush=True)
+
+    if p.wait() != 0:
+        print(f"# {command}: ended with {p.returncode}", file=sys.stderr)
+        failed.append(label)
+
+    return figures
+
+
+def runs_here(part):
+    with open("/proc/cpuinfo") as f:
+        flags = f.read()
+
+    return "avx512_vnni" in flags if part == "avx512" else "avx2" in flags
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--model", default=ROOT + "/build/bench/3b")
+    p.add_argument("--json", default=ROOT + "/build/bench.json")
+    p.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    a = p.parse_args()
+
+    unknown = [part for part in a.parts if part not in PARTS]
+    if unknown:
+        p.error(f"no part {unknown[0]}: {', '.join(PARTS)}")
+
+    start = time.time()
+    figures = []
+    print(table.machine())
+    print(table.head())
+
+    for part in a.parts or PARTS:
+        for command in PARTS[part]:
+            figures += run(command.format(model=a.model), part)
+
+    new = {f["name"] for f in figures}
+    old = json.load(open(a.json)) if os.path.exists(a.json) else []
+    figures = [f for f in old if f["name"] not in new] + figures
+
+    with open(a.json, "w") as f:
+        f.write("[\n" + ",\n".join(json.dumps(x) for x in figures) + "\n]\n")
+
+    print(f"{len(new)} figures in {time.time() - start:.0f} s, {a.json}")
+
+    if failed:
+        sys.exit(f"not whole: {', '.join(sorted(set(failed)))}")
+
+
+if __name__ == "__main__":
+    main()

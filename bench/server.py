@@ -1,0 +1,156 @@
+"""Debian's nginx with the module over a model, for what is measured through HTTP."""
+
+import base64
+import getpass
+import http.client
+import json
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import zlib
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+CONF = """
+load_module {root}/build/ngx_http_vlm_module.so;
+user {user};
+worker_processes {workers};
+pid nginx.pid;
+error_log error.log notice;
+thread_pool vlm threads=1;
+events {{ accept_mutex off; }}
+http {{
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    vlm_engine bench {{
+        model {model};
+        device {device};
+        weights int8;
+        thinking off;
+        context {context};
+        slots {slots};
+        queue 64 timeout=1h;
+        timeout 1h;
+        sampling temperature=0 repetition_penalty=1;
+        store store;
+    }}
+    server {{ listen 127.0.0.1:{port}; location / {{ vlm_pass bench; }} }}
+}}
+"""
+
+
+class Server:
+    """with Server(model) as s: s.ask(...)"""
+
+    def __init__(self, model, workers=1, device="cpu", context="2k", slots=4):
+        self.port = 5900 + os.getpid() % 100
+        self.conf = dict(root=ROOT, user=getpass.getuser(), workers=workers, device=device,
+                         model=os.path.abspath(model), context=context, slots=slots,
+                         port=self.port)
+
+    def __enter__(self):
+        self.where = tempfile.TemporaryDirectory(prefix="vlm-bench-")
+        os.chmod(self.where.name, 0o755)
+
+        with open(self.where.name + "/nginx.conf", "w") as f:
+            f.write(CONF.format(**self.conf))
+
+        self.nginx = subprocess.Popen(["nginx", "-p", self.where.name, "-c", "nginx.conf", "-e",
+                                       "error.log", "-g", "daemon off;"])
+
+        while self.nginx.poll() is None:
+            try:
+                if self.ask("/api/health", None)["state"] == "ready":
+                    return self
+            except OSError:
+                pass
+            time.sleep(0.1)
+
+        raise RuntimeError(open(self.where.name + "/error.log").read()[-2000:])
+
+    def __exit__(self, *_):
+        self.nginx.send_signal(signal.SIGTERM)
+        self.nginx.wait()
+        self.where.cleanup()
+
+    def ask(self, path, body, connection=None):
+        c = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=3600)
+        c.request("GET" if body is None else "POST", path,
+                  None if body is None else json.dumps(body))
+        answer = c.getresponse()
+        text = answer.read()
+
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status} {text[:300]}")
+
+        return json.loads(text)
+
+    def together(self, path, bodies):
+        """All at once; seconds to the end of the last, and to each one's."""
+        seconds = [0.0] * len(bodies)
+        start = time.monotonic()
+
+        def one(i):
+            self.ask(path, bodies[i])
+            seconds[i] = time.monotonic() - start
+
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(len(bodies))]
+
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+        return max(seconds), seconds
+
+
+def png(width, height, seed):
+    """A picture of coloured noise: no two seeds give the same."""
+    state, rows = seed * 2654435761 % 2 ** 32, []
+    block = b""
+
+    while len(block) < 1 << 16:
+        state = (state * 1664525 + 1013904223) % 2 ** 32
+        block += struct.pack(">I", state)
+
+    data = block * (width * height * 3 // len(block) + 1)
+
+    for y in range(height):
+        rows.append(b"\0" + data[y * width * 3:(y + 1) * width * 3])
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    return (b"\x89PNG\r\n\x1a\n"
+            + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(b"".join(rows), 1)) + chunk(b"IEND", b""))
+
+
+def altered(path, seed):
+    """The same picture in another file: nobody has seen it before."""
+    body = b"seed\0%d" % seed
+    chunk = (struct.pack(">I", len(body)) + b"tEXt" + body
+             + struct.pack(">I", zlib.crc32(b"tEXt" + body)))
+    data = open(path, "rb").read()
+
+    return data[:-12] + chunk + data[-12:]
+
+
+def url(data):
+    return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+def figure(name, value, unit, limit=0.0, is_time=False):
+    share = 0 if not limit or not value else limit / value if is_time else value / limit
+    print(json.dumps({"name": name, "value": float(f"{value:.6g}"), "unit": unit,
+                      "limit": float(f"{limit:.6g}"), "share": round(share, 4)}), flush=True)
+
+
+def median(values):
+    s = sorted(values)
+    return (s[(len(s) - 1) // 2] + s[len(s) // 2]) / 2

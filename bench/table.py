@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""The table of docs/speed.md, from build/bench.json.
+
+    bench/table.py [--json FILE] [--write]
+
+Prints it, or puts it and the machine's description between the marks in docs/speed.md.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = ROOT + "/docs/speed.md"
+BEGIN, END = "<!-- bench/table.py --write -->\n", "<!-- end -->"
+
+
+def machine():
+    """Processor, cores, memory, caches and load, in a line."""
+    cpu = dict(re.findall(r"^([^:\n]+?):\s+(.+)$", subprocess.run(
+        ["lscpu"], capture_output=True, text=True, env=dict(os.environ, LC_ALL="C")).stdout, re.M))
+    flags = cpu.get("Flags", "").split()
+    units = [name for flag, name in (("avx2", "AVX2"), ("avx512_vnni", "AVX-512 VNNI"),
+                                     ("amx_int8", "AMX int8")) if flag in flags]
+    memory = int(re.search(r"MemTotal:\s+(\d+)", open("/proc/meminfo").read())[1]) / 2 ** 20
+
+    return (f"{cpu.get('Model name', 'processor')}, {os.cpu_count()} cores, {', '.join(units)}; "
+            f"L2 {cpu.get('L2 cache', '?').split(' (')[0]}, {memory:.0f} GiB; "
+            f"load {os.getloadavg()[0]:.1f}")
+
+
+def number(x):
+    return f"{x:,.0f}" if x >= 1000 else f"{x:.0f}" if x >= 100 else f"{x:.3g}"
+
+
+def head():
+    return f"{'name':34} {'value':>10} {'unit':10} {'limit':>10} {'share':>7}"
+
+
+def line(f):
+    limit = number(f["limit"]) if f["limit"] else "-"
+    share = f"{100 * f['share']:.0f} %" if f["limit"] else "-"
+
+    return f"{f['name']:34} {number(f['value']):>10} {f['unit']:10} {limit:>10} {share:>7}"
+
+
+def markdown(figures):
+    rows = ["| | | | limit | share of it |", "|---|---:|---|---:|---:|"]
+
+    for f in figures:
+        limit = number(f["limit"]) if f["limit"] else ""
+        share = f"{100 * f['share']:.0f} %" if f["limit"] else ""
+        rows.append(f"| `{f['name']}` | {number(f['value'])} | {f['unit']} | {limit} | {share} |")
+
+    return "\n".join(rows) + "\n"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--json", default=ROOT + "/build/bench.json")
+    p.add_argument("--write", action="store_true")
+    a = p.parse_args()
+    text = f"{machine()}.\n\n{markdown(json.load(open(a.json)))}"
+
+    if not a.write:
+        print(text, end="")
+        return
+
+    page = open(PAGE).read()
+
+    if BEGIN not in page or END not in page:
+        sys.exit(f"{PAGE} has no place for the table: {BEGIN.strip()} ... {END}")
+
+    before, rest = page.split(BEGIN)
+    open(PAGE, "w").write(before + BEGIN + "\n" + text + "\n" + END + rest.split(END, 1)[1])
+
+
+if __name__ == "__main__":
+    main()
