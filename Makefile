@@ -299,7 +299,7 @@ test-cuda: checkpoints tools | deps-test
 	@-$(EMULATED_ASAN) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-asan -n cuda-asan lost
 	@t/suite -s build/results-cuda build/results-cuda-server build/results-cuda-asan
 
-EMULATED       = TEST_NGINX_TIMEOUT=60 \
+EMULATED       = TEST_NGINX_TIMEOUT=120 \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/build/cuda/ngx_http_vlm_module.so
 EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
                  VLM_REPORTS=$(CURDIR)/build/asan/reports-cuda UBSAN_OPTIONS=print_stacktrace=1 \
