@@ -10,6 +10,12 @@
 
 
 #include "ngx_http_vlm.h"
+#include <malloc.h>
+
+
+#define NGX_HTTP_VLM_MAPPED  (128 * 1024)      /* bytes, of an allocation */
+#define NGX_HTTP_VLM_ARENAS  4
+
 
 static ngx_int_t ngx_http_vlm_own(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
@@ -190,6 +196,17 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
     }
 
     eng = mcf->engines.elts;
+
+    /*
+     * What is large goes back to the system when it is freed.  Left alone,
+     * glibc raises this bound with each picture, and in the end each of many
+     * arenas keeps the room of the largest one.
+     */
+
+    if (mcf->engines.nelts) {
+        (void) mallopt(M_MMAP_THRESHOLD, NGX_HTTP_VLM_MAPPED);
+        (void) mallopt(M_ARENA_MAX, NGX_HTTP_VLM_ARENAS);
+    }
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
