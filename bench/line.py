@@ -185,14 +185,18 @@ def crowd(port, n, share, there, leave):
 
 
 def refused(port, rate, counts, leave):
-    """Asks at this rate; counts what came of it: 429, anything else."""
+    """Asks at this rate; counts what came of it: 429, anything else.  Who gets into the line by
+    chance, as somebody has just left it, leaves it, too."""
     body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
     at = time.monotonic()
     while not leave.is_set():
         at += 1 / rate
         time.sleep(max(0, at - time.monotonic()))
-        a = ask(port, "POST", "/v1/chat/completions", body)
-        counts[0 if a and a[0] == 429 else 1] += 1
+        try:
+            a = ask(port, "POST", "/v1/chat/completions", body, 0.1)
+            counts[0 if a and a[0] == 429 else 1] += 1
+        except TimeoutError:
+            pass
 
 
 def probe(port, times, leave):
