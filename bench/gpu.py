@@ -151,8 +151,10 @@ def part_parity(b):
     for test in card_tests(b):
         start = time.time()
         out = run([test], 300, env=dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP"))
-        told[os.path.basename(test)] = {"passed": out.count("\nok ") + out.startswith("ok "),
-                                        "seconds": time.time() - start}
+        passed = out.count("\nok ") + out.startswith("ok ")
+        if passed == 0:
+            raise Trouble("%s has compared nothing" % os.path.basename(test), told)
+        told[os.path.basename(test)] = {"passed": passed, "seconds": time.time() - start}
     return told
 
 
