@@ -266,8 +266,11 @@ cuda: nvcc
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
-cuda-card-tests: nvcc engine
-	@$(CARD) card-tests
+# For one card, and the programs that compare its operations with their definitions.
+cuda-one: nvcc module tools
+	@$(CARD) library card-tests B=$(CURDIR)/build/cuda/one-$(ARCHS)
+	@cp build/cuda/one-$(ARCHS)/card/libvlm_cuda.so build/ngx_http_vlm_module.so build/vlm \
+	    build/cuda/one-$(ARCHS)/
 
 # Measures on a GPU: PARTS="parity demo" for some of bench/gpu.py's parts; build/gpu.json.
 gpu: module tools checkpoints

@@ -57,8 +57,10 @@ class Bench:
     def __init__(self, emulated, data):
         self.emulated = emulated
         self.data = data
-        self.where = ROOT + ("/build/cuda" if emulated else "/build")
         self.smi = gpu_server.Smi(os.environ.get("VLM_SMI", "nvidia-smi"))
+        self.gpu, self.driver = self.smi.name()
+        self.arch = best_arch(self.smi.arch())
+        self.where = ROOT + ("/build/cuda" if emulated else "/build/cuda/one-" + self.arch)
         self.shapes = {"tiny": "tiny-g.json"} if emulated else {"3B": "3b.json", "7B": "7b.json"}
         self.pixels = 3136 if emulated else 1003520
         self.tokens = 4 if emulated else 128
@@ -90,8 +92,17 @@ class Bench:
         if making is not None:
             if making.wait() != 0:
                 raise Trouble("the checkpoint %s could not be written below %s" % (name, self.data))
+            self.never_ends(name)
             os.rename(self.path(name) + ".new", self.path(name))
         return self.path(name)
+
+    def never_ends(self, name):
+        """What would end an answer is an id past the tokenizer's last, which is never picked."""
+        with open(ROOT + "/bench/shapes/" + self.shapes[name]) as f:
+            shape = json.load(f)
+        last = shape.get("text_config", shape)["vocab_size"] - 1
+        with open(self.path(name) + ".new/generation_config.json", "w") as f:
+            json.dump({"eos_token_id": [last]}, f)
 
     def end(self):
         for making in self.making.values():
@@ -102,21 +113,24 @@ class Bench:
 # -- the parts ---------------------------------------------------------------------------------------
 
 def part_build(b):
-    """The library for this card alone, and what uses it."""
+    """The library for this card alone, in a directory with what loads it."""
     start = time.time()
     if b.emulated:
-        shutil.copy(ROOT + "/build/vlm", b.where + "/vlm")
+        shutil.copy(ROOT + "/build/vlm", b.where)
         return {"seconds": time.time() - start, "library": "emulated"}
-    if os.path.exists(LIBRARY) and not any(os.path.exists(os.path.join(ROOT, nvcc)) for nvcc in NVCC) \
-            and shutil.which("nvcc") is None:
-        return {"seconds": 0, "library": "as it was: there is no nvcc"}
-    run(["make", "cuda", "ARCHS=" + arch(b)], 500)
-    return {"seconds": time.time() - start, "library": "sm_" + arch(b)}
+    if shutil.which("nvcc") or any(os.path.exists(os.path.join(ROOT, nvcc)) for nvcc in NVCC):
+        run(["make", "cuda-one", "ARCHS=" + b.arch], 500)
+        return {"seconds": time.time() - start, "library": "sm_" + b.arch}
+    if not os.path.exists(LIBRARY):
+        raise Trouble("there is no nvcc, and no %s that was built elsewhere" % LIBRARY)
+    os.makedirs(b.where, exist_ok=True)
+    for path in (LIBRARY, ROOT + "/build/ngx_http_vlm_module.so", ROOT + "/build/vlm"):
+        shutil.copy(path, b.where)
+    return {"seconds": time.time() - start, "library": "as it was: there is no nvcc"}
 
 
-def arch(b):
-    """The best that we compile for and this card runs."""
-    card = b.smi.arch()
+def best_arch(card):
+    """Of those that we compile for the best that the card runs."""
     fit = [a for a in ARCHS if int(a.rstrip("a")) <= card]
     if not fit:
         raise Trouble("the card is of sm_%d, sm_%s is the least" % (card, ARCHS[0]))
@@ -127,9 +141,9 @@ def card_tests(b):
     """Programs that compare the operations with their definitions, on the card."""
     if b.emulated:
         return [b.where + "/fault_test", b.where + "/rows_test"]
-    where = ROOT + "/build/cuda/card-tests"
-    if not os.path.exists(where) or part_build(b)["seconds"]:
-        run(["make", "cuda-card-tests", "ARCHS=" + arch(b)], 500)
+    where = b.where + "/card-tests"
+    if not os.path.exists(where):
+        raise Trouble("there are no %s: they want nvcc" % where)
     return sorted(os.path.join(where, name) for name in os.listdir(where) if name.endswith("_test"))
 
 
@@ -302,6 +316,8 @@ def tables(told):
 def one(b, name, told):
     start = time.time()
     try:
+        if name != "build" and not os.path.exists(b.where + "/vlm"):
+            part_build(b)
         told["parts"][name] = {"of": globals()["part_" + name](b)}
     except Trouble as t:
         told["parts"][name] = {"failed": str(t)}
@@ -337,15 +353,14 @@ def main():
         print("no part %s; there are %s" % (", ".join(unknown), ", ".join(PARTS)), file=sys.stderr)
         return 2
 
-    b = Bench(args.emulated, args.data)
     try:
-        gpu, driver = b.smi.name()
+        b = Bench(args.emulated, args.data)
     except Trouble as t:
         print("nothing was measured: %s" % t, file=sys.stderr)
         return 1
 
     told = json.load(open(args.out)) if os.path.exists(args.out) else {"parts": {}}
-    told.update(gpu=gpu, driver=driver, emulated=args.emulated, time=time.strftime("%Y-%m-%d"),
+    told.update(gpu=b.gpu, driver=b.driver, emulated=args.emulated, time=time.strftime("%Y-%m-%d"),
                 commit=run(["git", "rev-parse", "--short", "HEAD"], 10).strip())
     start = time.time()
     try:

@@ -38,7 +38,6 @@ http {{
         device {device};
         thinking off;
         store store;
-        cache off;
 {engine}    }}
     server {{ listen 127.0.0.1:{port}; location / {{ vlm_pass bench; }} }}
 }}
