@@ -532,19 +532,19 @@ typedef struct {
 } vlm_attend_job_t;
 
 
-/* An item is some rows and one KV head. */
+/* An item is some rows and one KV head, whose keys and values stay near for the items after it. */
 static void
 attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    uint32_t           i, first, T, kv_heads;
+    uint32_t           i, first, T, tiles;
     vlm_attend_job_t  *j = arg;
 
     T = j->args.batch->T;
-    kv_heads = j->args.kv->heads;
+    tiles = (T + j->rows - 1) / j->rows;
 
     for (i = begin; i < end; i++) {
-        first = i / kv_heads * j->rows;
-        j->d->k.attend(&j->args, first, T - first < j->rows ? T : first + j->rows, i % kv_heads,
+        first = i % tiles * j->rows;
+        j->d->k.attend(&j->args, first, T - first < j->rows ? T : first + j->rows, i / tiles,
                        attend_scratch(j->d, thread));
     }
 }
@@ -723,24 +723,30 @@ cpu_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *
 typedef struct {
     vlm_device_t         *d;
     vlm_segments_args_t   args;
+    uint32_t              tiles;       /* of VLM_ATTEND_ROWS patches */
+    int                   windows;     /* segments are as small as tiles */
 } vlm_segments_job_t;
 
 
-/* An item is some patches and one head. */
+/*
+ * An item is some patches and one head.  A large segment's keys and values of one head stay near
+ * for all its tiles; of windows, all heads of a tile come together, as they lie in memory.
+ */
 static void
 segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    uint32_t             i, first, P, heads;
+    uint32_t             i, first, P, head;
     vlm_segments_job_t  *j = arg;
 
-    heads = j->args.heads;
     P = j->args.border[j->args.n_segments];
 
     for (i = begin; i < end; i++) {
-        first = i / heads * VLM_ATTEND_ROWS;
+        first = (j->windows ? i / j->args.heads : i % j->tiles) * VLM_ATTEND_ROWS;
+        head = j->windows ? i % j->args.heads : i / j->tiles;
+
         j->d->k.attend_segments(&j->args, first,
-                                P - first < VLM_ATTEND_ROWS ? P : first + VLM_ATTEND_ROWS,
-                                i % heads, attend_scratch(j->d, thread));
+                                P - first < VLM_ATTEND_ROWS ? P : first + VLM_ATTEND_ROWS, head,
+                                attend_scratch(j->d, thread));
     }
 }
 
@@ -750,12 +756,12 @@ cpu_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v
                     const uint32_t *border, uint32_t n_segments, uint32_t P, uint32_t longest,
                     uint32_t heads, uint32_t head_dim, void *o)
 {
-    vlm_segments_job_t  j = { d, { q, k, v, border, n_segments, heads, head_dim, o } };
+    vlm_segments_job_t  j = { d, { q, k, v, border, n_segments, heads, head_dim, o }, 0, 0 };
 
-    (void) longest;
+    j.tiles = (P + VLM_ATTEND_ROWS - 1) / VLM_ATTEND_ROWS;
+    j.windows = longest <= VLM_ATTEND_ROWS;
 
-    vlm_threads_run(d->threads, (P + VLM_ATTEND_ROWS - 1) / VLM_ATTEND_ROWS * heads, 1,
-                    segment_items, &j);
+    vlm_threads_run(d->threads, j.tiles * heads, j.windows ? heads : 1, segment_items, &j);
 }
 
 

@@ -15,7 +15,7 @@
 #include "ops/ops.h"
 
 #define VLM_PANEL        64            /* weight rows that are packed together */
-#define VLM_ATTEND_ROWS  32            /* queries that go over the same keys together */
+#define VLM_ATTEND_ROWS  64            /* queries that go over the same keys together */
 #define VLM_ATTEND_KEYS  64            /* keys of a block */
 
 static inline uint32_t

@@ -62,17 +62,29 @@ vlm_silu(float x)
 static inline float
 vlm_softmax(float *scores, uint32_t n)
 {
-    float     max, sum[VLM_LANES] = { 0 };
+    float     max[VLM_LANES], sum[VLM_LANES] = { 0 };
     uint32_t  i, j;
 
-    max = -INFINITY;
+    for (j = 0; j < VLM_LANES; j++) {
+        max[j] = -INFINITY;
+    }
 
-    for (i = 0; i < n; i++) {
-        max = scores[i] > max ? scores[i] : max;
+    for (i = 0; i + VLM_LANES <= n; i += VLM_LANES) {
+        for (j = 0; j < VLM_LANES; j++) {
+            max[j] = scores[i + j] > max[j] ? scores[i + j] : max[j];
+        }
+    }
+
+    for (j = 0; i + j < n; j++) {
+        max[j] = scores[i + j] > max[j] ? scores[i + j] : max[j];
+    }
+
+    for (j = 1; j < VLM_LANES; j++) {
+        max[0] = max[j] > max[0] ? max[j] : max[0];
     }
 
     for (i = 0; i < n; i++) {
-        scores[i] = vlm_exp(scores[i] - max);
+        scores[i] = vlm_exp(scores[i] - max[0]);
     }
 
     for (i = 0; i + VLM_LANES <= n; i += VLM_LANES) {
