@@ -109,7 +109,7 @@ PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
 BENCHES        = $(O)/emit-clock.so $(O)/again $(O)/bench-kernels $(O)/bench-model
 
-bench: module tools $(BENCHES) $(BENCH_MODEL)/config.json
+bench: module tools $(BENCHES)
 	@bench/run.py --model $(BENCH_MODEL) $(PARTS)
 
 bench-line: module tools
@@ -124,6 +124,7 @@ $(O)/bench-%: bench/%.c bench/limits.c bench/bench.h $(E)/libvlm.a
 $(O)/emit-clock.so: bench/emit_clock.c
 	$(CC) $(CFLAGS_C) -shared -fPIC -o $@ $<
 
+# Made by bench/run.py, when a part wants it.
 build/bench/3b/config.json: | $(O)/random-checkpoint build/qwen-tokenizer/done
 	@mkdir -p $(@D)
 	$(O)/random-checkpoint bench/shapes/3b.json $(@D) --seed 1 --type bf16 --names old --shards 2 \
@@ -266,11 +267,8 @@ cuda: nvcc
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
-# For one card, and the programs that compare its operations with their definitions.
-cuda-one: nvcc module tools
-	@$(CARD) library card-tests B=$(CURDIR)/build/cuda/one-$(ARCHS)
-	@cp build/cuda/one-$(ARCHS)/card/libvlm_cuda.so build/ngx_http_vlm_module.so build/vlm \
-	    build/cuda/one-$(ARCHS)/
+cuda-card-tests: nvcc engine
+	@$(CARD) card-tests
 
 # Measures on a GPU: PARTS="parity demo" for some of bench/gpu.py's parts; build/gpu.json.
 gpu: module tools checkpoints
@@ -302,7 +300,7 @@ test-cuda: checkpoints tools | deps-test
 	@-$(EMULATED_ASAN) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-asan -n cuda-asan lost
 	@t/suite -s build/results-cuda build/results-cuda-server build/results-cuda-asan
 
-EMULATED       = TEST_NGINX_TIMEOUT=120 \
+EMULATED       = TEST_NGINX_TIMEOUT=60 \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/build/cuda/ngx_http_vlm_module.so
 EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
                  VLM_REPORTS=$(CURDIR)/build/asan/reports-cuda UBSAN_OPTIONS=print_stacktrace=1 \
