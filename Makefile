@@ -267,8 +267,11 @@ cuda: nvcc
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
-cuda-card-tests: nvcc engine
-	@$(CARD) card-tests
+# For one card, and the programs that compare its operations with their definitions.
+cuda-one: nvcc module tools
+	@$(CARD) library card-tests B=$(CURDIR)/build/cuda/one-$(ARCHS)
+	@cp build/cuda/one-$(ARCHS)/card/libvlm_cuda.so build/ngx_http_vlm_module.so build/vlm \
+	    build/cuda/one-$(ARCHS)/
 
 # Measures on a GPU: PARTS="parity demo" for some of bench/gpu.py's parts; build/gpu.json.
 gpu: module tools checkpoints
@@ -300,7 +303,7 @@ test-cuda: checkpoints tools | deps-test
 	@-$(EMULATED_ASAN) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-asan -n cuda-asan lost
 	@t/suite -s build/results-cuda build/results-cuda-server build/results-cuda-asan
 
-EMULATED       = TEST_NGINX_TIMEOUT=60 \
+EMULATED       = TEST_NGINX_TIMEOUT=120 \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/build/cuda/ngx_http_vlm_module.so
 EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
                  VLM_REPORTS=$(CURDIR)/build/asan/reports-cuda UBSAN_OPTIONS=print_stacktrace=1 \
