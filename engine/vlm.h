@@ -320,6 +320,7 @@ typedef struct {
     uint32_t     progress;             /* percent of the load */
     uint64_t     ticks;                /* slices and steps since the start: the engine lives */
     uint32_t     running;              /* jobs in slots */
+    uint64_t     kv_rows;              /* of slots x context: of jobs, and kept after them */
     uint64_t     prompt_tokens, completion_tokens; /* since the start */
     uint64_t     cached_tokens, pictures, cached_pictures;     /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */

@@ -59,6 +59,7 @@ typedef struct {
                                                   work */
     ngx_atomic_t                  waiting;
     ngx_atomic_t                  running;
+    ngx_atomic_t                  kv_rows;     /* in the slots' caches */
     ngx_atomic_t                  sessions;
     ngx_atomic_t                  lost;        /* the model, by the last */
     ngx_http_vlm_losses_t         deaths;      /* of workers, by that, and */
@@ -418,10 +419,14 @@ struct ngx_http_vlm_ctx_s {
 
     /* for variables; times of ngx_current_msec */
     ngx_str_t                     session;
+    ngx_msec_t                    t_headers;
     ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
     ngx_msec_t                    t_text;      /* of its last token */
     ngx_uint_t                    t_asked;     /* the last job was an aside */
     ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
+    ngx_msec_t                    prepared_ms; /* of all prompts */
+    ngx_msec_t                    wait_ms;     /* in line, but for that */
+    uint64_t                      decode_us, resize_us;    /* of pictures */
     uint64_t                      hash;        /* of the body, by a thread */
     ngx_uint_t                    refusal;     /* known to a thread, or 0 */
     ngx_uint_t                    works;       /* its place in the zone's */
@@ -684,13 +689,16 @@ ngx_int_t ngx_http_vlm_ask_store_error(ngx_http_vlm_ctx_t *ctx,
 /*
  * thread: takes bytes of http_memory for "what", waiting for them; NGX_OK, and
  * ngx_http_vlm_budget_give() follows; or the request has ended, NGX_ERROR.
- * The second is for a picture, by its header.
  */
 
 ngx_int_t ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     const char *what);
-ngx_int_t ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
-    size_t len, uint64_t *bytes);
+
+/* thread: a picture, as vlm_picture_read() has it, within that memory; NULL:
+   the request has ended, or, without ctx->status, ctx->err says why */
+
+vlm_picture_t *ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx,
+    const void *data, size_t len);
 
 /* thread: texts, and pictures by their tokens, that a prompt will have in any
    case; NGX_OK, or more than fit: the request has ended (_fit.c) */
@@ -795,6 +803,16 @@ void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
    or there was nothing to ask; the request may be gone after it */
 
 void ngx_http_vlm_deliver_said(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- ngx_http_vlm_timings.c: where the time went ------------------------ */
+
+void ngx_http_vlm_timings_started(ngx_http_vlm_ctx_t *ctx);
+
+/* any thread: "timings" and its object; some 600 bytes */
+
+void ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_json_out_t *w);
 
 
 /* ---- ngx_http_vlm_stream.c: an answer as events ------------------------- */

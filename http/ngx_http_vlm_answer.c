@@ -263,6 +263,8 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
     ngx_http_vlm_json_put_text(w, (char *) ctx->thinking.data,
                                ctx->thinking.len);
 
+    ngx_http_vlm_timings_put(ctx, w);
+
     ngx_http_vlm_json_put_key(w, "turn_number");
     ngx_http_vlm_json_put_int(w, ctx->turn_number);
 

@@ -225,22 +225,44 @@ ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 
 /* a header that says nothing good is the decoder's to refuse, in its words */
 
-ngx_int_t
-ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len,
-    uint64_t *bytes)
+vlm_picture_t *
+ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len)
 {
-    vlm_err_t           err;
-    vlm_picture_info_t  info;
+    uint64_t                bytes;
+    vlm_err_t               err;
+    vlm_picture_t          *picture;
+    vlm_picture_info_t      info;
+    ngx_http_vlm_rank_t    *rank;
+    ngx_http_vlm_engine_t  *eng;
 
-    *bytes = 0;
+    eng = ctx->engine;
+    rank = &ctx->rank;
+    bytes = 0;
 
-    if (vlm_picture_check(data, len, &info, &err) != 0) {
-        return NGX_OK;
+    if (vlm_picture_check(data, len, &info, &err) == 0) {
+
+        bytes = ngx_http_vlm_budget_picture(info.width, info.height);
+
+        if (ngx_http_vlm_ask_memory(ctx, bytes, "The picture") != NGX_OK) {
+            return NULL;
+        }
     }
 
-    *bytes = ngx_http_vlm_budget_picture(info.width, info.height);
+    picture = vlm_picture_read_salted(eng->vlm, data, len, rank->salt,
+                                      rank->salted ? sizeof(rank->salt) : 0,
+                                      &ctx->err);
 
-    return ngx_http_vlm_ask_memory(ctx, *bytes, "The picture");
+    ngx_http_vlm_budget_give(&eng->budget, bytes);
+
+    if (picture) {
+        vlm_picture_info(picture, &info);
+        ngx_http_vlm_metrics_picture(eng, &info);
+
+        ctx->decode_us += info.decode_us;
+        ctx->resize_us += info.resize_us;
+    }
+
+    return picture;
 }
 
 

@@ -241,6 +241,9 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     u->encode_ms += e->usage.encode_ms;
     u->prefill_ms += e->usage.prefill_ms;
     u->decode_ms += e->usage.decode_ms;
+    u->pick_ms += e->usage.pick_ms;
+    u->pictures += e->usage.pictures;
+    u->cached_pictures += e->usage.cached_pictures;
 
     ctx->job = NULL;
     ctx->t_text = 0;

@@ -15,7 +15,7 @@
 
 #define NGX_HTTP_VLM_HOPS   128                /* the latest ones */
 #define NGX_HTTP_VLM_HOP    32                 /* bytes of $request_id */
-#define NGX_HTTP_VLM_USAGE  (5 * NGX_INT_T_LEN + sizeof(" cancelled ")        \
+#define NGX_HTTP_VLM_USAGE  (6 * NGX_INT_T_LEN + sizeof(" cancelled ")        \
                              + NGX_HTTP_VLM_STORE_ID)
 
 

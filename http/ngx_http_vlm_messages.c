@@ -462,7 +462,7 @@ static ngx_int_t
 ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 {
     size_t                         i;
-    uint64_t                       n_tokens, bytes;
+    uint64_t                       n_tokens;
     ngx_http_vlm_ctx_t            *ctx;
     vlm_picture_info_t             info;
     ngx_http_vlm_messages_part_t  *part;
@@ -489,27 +489,16 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 
         if (part->picture == NULL) {
 
-            if (ngx_http_vlm_ask_picture(ctx, m->map + part->offset, part->len,
-                                         &bytes)
-                != NGX_OK)
-            {
-                return NGX_ERROR;
-            }
-
-            part->picture = vlm_picture_read(ctx->engine->vlm,
-                                             m->map + part->offset, part->len,
-                                             &ctx->err);
-
-            ngx_http_vlm_budget_give(&ctx->engine->budget, bytes);
+            part->picture = ngx_http_vlm_ask_picture(ctx,
+                                                     m->map + part->offset,
+                                                     part->len);
 
             if (part->picture == NULL) {
-                return ngx_http_vlm_messages_refused(m,
-                                                     "unsupported_image_format",
-                                                     "image_too_large");
+                return ctx->status ? NGX_ERROR
+                       : ngx_http_vlm_messages_refused(m,
+                                                    "unsupported_image_format",
+                                                    "image_too_large");
             }
-
-            vlm_picture_info(part->picture, &info);
-            ngx_http_vlm_metrics_picture(ctx->engine, &info);
         }
 
         vlm_picture_info(part->picture, &info);

@@ -95,6 +95,9 @@ ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
     ngx_http_vlm_metrics_count(&m->prompt_tokens, usage->prompt_tokens);
     ngx_http_vlm_metrics_count(&m->completion_tokens,
                                usage->completion_tokens);
+    ngx_http_vlm_metrics_count(&m->cached_tokens, usage->cached_tokens);
+    ngx_http_vlm_metrics_count(&m->prompt_pictures, usage->pictures);
+    ngx_http_vlm_metrics_count(&m->cached_pictures, usage->cached_pictures);
 
     if (usage->completion_tokens == 0) {
 
@@ -110,6 +113,8 @@ ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
 
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_PREFILL,
                               usage->prefill_ms);
+    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST_STEP,
+                              usage->pick_ms);
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_DECODE,
                               usage->decode_ms);
 }

@@ -57,6 +57,10 @@ typedef enum {
     NGX_HTTP_VLM_TIME_VISION,
     NGX_HTTP_VLM_TIME_PREFILL,
     NGX_HTTP_VLM_TIME_DECODE,
+    NGX_HTTP_VLM_TIME_RECEIVE,
+    NGX_HTTP_VLM_TIME_IMAGE_DECODE,
+    NGX_HTTP_VLM_TIME_IMAGE_RESIZE,
+    NGX_HTTP_VLM_TIME_FIRST_STEP,
     NGX_HTTP_VLM_TIMES
 } ngx_http_vlm_time_e;
 
@@ -88,6 +92,9 @@ typedef struct {
     ngx_http_vlm_times_t          times[NGX_HTTP_VLM_TIMES];
     ngx_atomic_t                  prompt_tokens;
     ngx_atomic_t                  completion_tokens;
+    ngx_atomic_t                  cached_tokens;       /* of prompts */
+    ngx_atomic_t                  prompt_pictures;     /* of prompts, and */
+    ngx_atomic_t                  cached_pictures;     /* not encoded */
     ngx_atomic_t                  pictures;
     ngx_atomic_t                  picture_tokens;
     ngx_atomic_t                  service;     /* ms of a request in its slot,

@@ -175,6 +175,8 @@ ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_json_out_t *w)
     ngx_http_vlm_json_shut(w, '}');
 
     ngx_http_vlm_json_shut(w, '}');
+
+    ngx_http_vlm_timings_put(ctx, w);
 }
 
 

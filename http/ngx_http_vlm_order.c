@@ -19,7 +19,7 @@
 
 
 #include "ngx_http_vlm.h"
-#include <ngx_md5.h>
+#include <ngx_sha1.h>
 
 
 #define NGX_HTTP_VLM_PRIORITY      10      /* and -10 */
@@ -35,10 +35,12 @@ struct ngx_http_vlm_client_s {
 };
 
 
+static void ngx_http_vlm_order_parse(ngx_str_t *value,
+    ngx_http_vlm_rank_t *rank);
 static ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_int_t *priority, uint64_t *key);
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_rank_t *rank);
 static ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
-static uint64_t ngx_http_vlm_order_hash(ngx_str_t *value);
+static ngx_uint_t ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash);
 static ngx_http_vlm_client_t *ngx_http_vlm_order_client(
     ngx_http_vlm_engine_t *eng, uint64_t key);
 static void ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
@@ -65,6 +67,14 @@ ngx_http_vlm_order_param_fair(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 {
     return ngx_http_vlm_order_param(cf, value, n, &eng->order.fair,
                                     &eng->order.fair_age);
+}
+
+
+char *
+ngx_http_vlm_order_param_salt(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    return ngx_http_vlm_order_param(cf, value, n, &eng->order.salt, NULL);
 }
 
 
@@ -133,57 +143,71 @@ ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
 ngx_int_t
 ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
 {
-    u_char                   *p, *last, *end;
-    ngx_int_t                 n;
     ngx_table_elt_t          *h;
     ngx_http_request_t       *r;
-    ngx_http_vlm_rank_t      *rank;
     ngx_http_vlm_loc_conf_t  *lcf;
 
     r = ctx->request;
-    rank = &ctx->rank;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
     if (!lcf->inner) {
-        return ngx_http_vlm_order_value(r, ctx->engine, &rank->priority,
-                                        &rank->key);
+        return ngx_http_vlm_order_value(r, ctx->engine, &ctx->rank);
     }
 
     h = ngx_http_vlm_header(r, "x-vlm-line");
 
-    if (h == NULL) {
-        return NGX_OK;
-    }
-
-    /* "PRIORITY KEY", of a worker of this server */
-
-    p = h->value.data;
-    last = p + h->value.len;
-    end = ngx_strlchr(p, last, ' ');
-
-    if (end == NULL || last - end != 1 + 16) {
-        return NGX_OK;
-    }
-
-    n = ngx_atoi(p + (*p == '-'), end - p - (*p == '-'));
-
-    if (n >= 0 && n <= NGX_HTTP_VLM_PRIORITY) {
-        rank->priority = *p == '-' ? -n : n;
-    }
-
-    for (p = end + 1; p < last; p++) {
-        n = ngx_hextoi(p, 1);
-
-        if (n == NGX_ERROR) {
-            rank->key = 0;
-            return NGX_OK;
-        }
-
-        rank->key = rank->key << 4 | (uint64_t) n;
+    if (h) {
+        ngx_http_vlm_order_parse(&h->value, &ctx->rank);
     }
 
     return NGX_OK;
+}
+
+
+/* "PRIORITY KEY SALT", of a worker of this server; the last one perhaps "-" */
+
+static void
+ngx_http_vlm_order_parse(ngx_str_t *value, ngx_http_vlm_rank_t *rank)
+{
+    u_char      *p, *key, *salt, *last;
+    ngx_int_t    n;
+    ngx_uint_t   i, minus;
+
+    p = value->data;
+    last = p + value->len;
+
+    key = ngx_strlchr(p, last, ' ');
+    salt = key ? ngx_strlchr(key + 1, last, ' ') : NULL;
+
+    if (salt == NULL || salt - key != 1 + 16) {
+        return;
+    }
+
+    minus = *p == '-';
+    n = ngx_atoi(p + minus, key - p - minus);
+
+    if (n >= 0 && n <= NGX_HTTP_VLM_PRIORITY) {
+        rank->priority = minus ? -n : n;
+    }
+
+    for (p = key + 1; p < salt; p++) {
+        n = ngx_hextoi(p, 1);
+        rank->key = rank->key << 4 | (n == NGX_ERROR ? 0 : (uint64_t) n);
+    }
+
+    p = salt + 1;
+
+    if (last - p != 2 * NGX_HTTP_VLM_SALT) {
+        return;
+    }
+
+    for (i = 0; i < NGX_HTTP_VLM_SALT; i++) {
+        n = ngx_hextoi(p + 2 * i, 2);
+        rank->salt[i] = n == NGX_ERROR ? 0 : (u_char) n;
+    }
+
+    rank->salted = 1;
 }
 
 
@@ -193,27 +217,42 @@ ngx_int_t
 ngx_http_vlm_order_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    uint64_t                  key;
-    ngx_int_t                 priority;
+    u_char                   *p;
+    ngx_http_vlm_rank_t       rank;
     ngx_http_vlm_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
-    if (lcf->engine == NULL || !ngx_http_vlm_order_set(lcf->engine)) {
+    if (lcf->engine == NULL
+        || (!ngx_http_vlm_order_set(lcf->engine) && !lcf->engine->order.salt))
+    {
         v->not_found = 1;
         return NGX_OK;
     }
 
-    if (ngx_http_vlm_order_value(r, lcf->engine, &priority, &key) != NGX_OK) {
+    ngx_memzero(&rank, sizeof(ngx_http_vlm_rank_t));
+
+    p = ngx_pnalloc(r->pool, NGX_INT_T_LEN + 1 + 16 + 1
+                             + 2 * NGX_HTTP_VLM_SALT);
+
+    if (p == NULL
+        || ngx_http_vlm_order_value(r, lcf->engine, &rank) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    v->data = ngx_pnalloc(r->pool, NGX_INT_T_LEN + 1 + 16);
-    if (v->data == NULL) {
-        return NGX_ERROR;
+    v->data = p;
+
+    p = ngx_sprintf(p, "%i %016xL ", rank.priority, rank.key);
+
+    if (rank.salted) {
+        p = ngx_hex_dump(p, rank.salt, NGX_HTTP_VLM_SALT);
+
+    } else {
+        *p++ = '-';
     }
 
-    v->len = ngx_sprintf(v->data, "%i %016xL", priority, key) - v->data;
+    v->len = p - v->data;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
@@ -224,22 +263,20 @@ ngx_http_vlm_order_variable(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_int_t *priority, uint64_t *key)
+    ngx_http_vlm_rank_t *rank)
 {
+    u_char                 hash[NGX_HTTP_VLM_SALT];
     ngx_str_t              value;
     ngx_http_vlm_order_t  *order;
 
     order = &eng->order;
-
-    *priority = 0;
-    *key = 0;
 
     if (order->priority) {
         if (ngx_http_complex_value(r, order->priority, &value) != NGX_OK) {
             return NGX_ERROR;
         }
 
-        *priority = ngx_http_vlm_order_priority(&value);
+        rank->priority = ngx_http_vlm_order_priority(&value);
     }
 
     if (order->fair) {
@@ -247,7 +284,17 @@ ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
             return NGX_ERROR;
         }
 
-        *key = ngx_http_vlm_order_hash(&value);
+        if (ngx_http_vlm_order_hash(&value, hash)) {
+            ngx_memcpy(&rank->key, hash, sizeof(uint64_t));
+        }
+    }
+
+    if (order->salt) {
+        if (ngx_http_complex_value(r, order->salt, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        rank->salted = ngx_http_vlm_order_hash(&value, rank->salt);
     }
 
     return NGX_OK;
@@ -284,26 +331,22 @@ ngx_http_vlm_order_priority(ngx_str_t *value)
 }
 
 
-/* an empty value is nobody's */
+/* an empty value is nobody's: 0 */
 
-static uint64_t
-ngx_http_vlm_order_hash(ngx_str_t *value)
+static ngx_uint_t
+ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
 {
-    u_char      digest[16];
-    uint64_t    key;
-    ngx_md5_t   md5;
+    ngx_sha1_t  sha1;
 
     if (value->len == 0) {
         return 0;
     }
 
-    ngx_md5_init(&md5);
-    ngx_md5_update(&md5, value->data, value->len);
-    ngx_md5_final(digest, &md5);
+    ngx_sha1_init(&sha1);
+    ngx_sha1_update(&sha1, value->data, value->len);
+    ngx_sha1_final(hash, &sha1);
 
-    ngx_memcpy(&key, digest, sizeof(uint64_t));
-
-    return key;
+    return 1;
 }
 
 

@@ -22,6 +22,7 @@ typedef struct ngx_http_vlm_client_s  ngx_http_vlm_client_t;
 typedef struct {
     ngx_http_complex_value_t     *priority;    /* or NULL */
     ngx_http_complex_value_t     *fair;        /* or NULL */
+    ngx_http_complex_value_t     *salt;        /* or NULL */
     ngx_msec_t                    priority_age;    /* that one level is worth */
     ngx_msec_t                    fair_age;    /* 0: queue timeout */
 
@@ -37,9 +38,13 @@ typedef struct {
 
 /* of a request */
 
+#define NGX_HTTP_VLM_SALT  20                  /* bytes, of a hash */
+
 typedef struct {
     ngx_int_t                     priority;
     uint64_t                      key;         /* of its client, 0: alone */
+    u_char                        salt[NGX_HTTP_VLM_SALT];
+    ngx_uint_t                    salted;
 
     int64_t                       start;       /* on the line's clock, and */
     int64_t                       value;       /* less what its priority is
@@ -55,6 +60,8 @@ typedef struct {
 char *ngx_http_vlm_order_param_priority(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 char *ngx_http_vlm_order_param_fair(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+char *ngx_http_vlm_order_param_salt(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 
 void ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng);

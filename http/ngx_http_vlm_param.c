@@ -43,6 +43,8 @@ static char *ngx_http_vlm_param_slots(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_max_pixels(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+static char *ngx_http_vlm_param_features(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_max_tokens(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_sampling(ngx_conf_t *cf,
@@ -88,6 +90,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("context"),     1, ngx_http_vlm_param_context },
     { ngx_string("slots"),       1, ngx_http_vlm_param_slots },
     { ngx_string("max_pixels"),  1, ngx_http_vlm_param_max_pixels },
+    { ngx_string("features"),    1, ngx_http_vlm_param_features },
     { ngx_string("max_tokens"),  1, ngx_http_vlm_param_max_tokens },
     { ngx_string("sampling"),    4, ngx_http_vlm_param_sampling },
     { ngx_string("thinking"),    1, ngx_http_vlm_param_thinking },
@@ -97,6 +100,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("queue"),       2, ngx_http_vlm_param_queue },
     { ngx_string("priority"),    2, ngx_http_vlm_order_param_priority },
     { ngx_string("fair"),        2, ngx_http_vlm_order_param_fair },
+    { ngx_string("cache_salt"),  1, ngx_http_vlm_order_param_salt },
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
     { ngx_string("stall"),       1, ngx_http_vlm_param_stall },
     { ngx_string("reload"),      1, ngx_http_vlm_param_reload },
@@ -424,6 +428,23 @@ ngx_http_vlm_param_max_pixels(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
     if (rv == NGX_CONF_OK) {
         eng->conf.max_pixels = pixels;
+    }
+
+    return rv;
+}
+
+
+static char *
+ngx_http_vlm_param_features(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    char        *rv;
+    ngx_uint_t   features;
+
+    rv = ngx_http_vlm_number(cf, "features", &value[0], 1, 1024, &features);
+
+    if (rv == NGX_CONF_OK) {
+        eng->conf.features = (uint32_t) features;
     }
 
     return rv;

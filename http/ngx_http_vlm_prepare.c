@@ -66,7 +66,9 @@ ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
 
     ctx->seq = ++eng->seq;
 
-    ctx->looked = ngx_current_msec;
+    ctx->t_headers = ngx_current_msec;
+
+    ctx->looked = ctx->t_headers;
     ctx->received = ctx->request->request_length;
 
     ctx->queued = 1;
@@ -549,10 +551,15 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 
     ctx->dialect->prompt(ctx);
 
+    if (ctx->prompt && ctx->rank.salted) {
+        vlm_prompt_salt(ctx->prompt, ctx->rank.salt, sizeof(ctx->rank.salt));
+    }
+
     (void) clock_gettime(CLOCK_MONOTONIC, &to);
 
     ctx->prepare_ms = (to.tv_sec - from.tv_sec) * 1000
                       + (to.tv_nsec - from.tv_nsec) / 1000000;
+    ctx->prepared_ms += ctx->prepare_ms;
 }
 
 

@@ -176,6 +176,7 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 
     if (ctx->t_started == 0) {
         ctx->t_started = ngx_current_msec;
+        ngx_http_vlm_timings_started(ctx);
 
         if (ctx->timer.timer_set) {
             ngx_del_timer(&ctx->timer);

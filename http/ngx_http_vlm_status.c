@@ -33,6 +33,7 @@ static ngx_uint_t ngx_http_vlm_status_json(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_status_send(ngx_http_request_t *r,
     ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_all(ngx_http_vlm_status_t *st);
+static void ngx_http_vlm_status_info(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_state(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st);
@@ -241,10 +242,61 @@ ngx_http_vlm_status_all(ngx_http_vlm_status_t *st)
 }
 
 
+/* several labels of one value, and as JSON members of one object */
+
+static void
+ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
+{
+    ngx_uint_t              i;
+    ngx_http_vlm_engine_t  *eng;
+
+    static const char  *weights[] = { "f32", "f16", "bf16", "int8" };
+
+    eng = st->engine;
+
+    struct {
+        const char  *name;
+        const char  *text;
+        size_t       len;
+    } labels[] = {
+        { "engine", (char *) eng->name.data, eng->name.len },
+        { "device", st->shm.device, ngx_strlen(st->shm.device) },
+        { "model", (char *) eng->directory.data, eng->directory.len },
+        { "weights", weights[eng->conf.weights],
+          ngx_strlen(weights[eng->conf.weights]) }
+    };
+
+    ngx_http_vlm_status_begin(st, "vlm_info", "gauge",
+                              "The engine, its model, and what it runs on");
+
+    if (!st->json) {
+        ngx_http_vlm_json_put_raw(&st->w, "vlm_info", 8);
+    }
+
+    for (i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+
+        if (st->json) {
+            ngx_http_vlm_json_put_key(&st->w, labels[i].name);
+
+        } else {
+            ngx_http_vlm_status_line(st, "%c%s=", i ? ',' : '{',
+                                     labels[i].name);
+        }
+
+        /* between quotes, with the same escapes in both */
+
+        ngx_http_vlm_json_put_text(&st->w, labels[i].text, labels[i].len);
+    }
+
+    if (!st->json) {
+        ngx_http_vlm_status_line(st, "} 1\n");
+    }
+}
+
+
 static void
 ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
 {
-    u_char                buf[NGX_HTTP_VLM_STATUS_LINE];
     ngx_uint_t            i, breaker;
     ngx_http_vlm_shm_t   *shm;
 
@@ -255,13 +307,7 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
 
     shm = &st->shm;
 
-    /* of device and name no character needs an escape */
-
-    ngx_http_vlm_status_begin(st, "vlm_info", "gauge",
-                              "The engine and what it runs on");
-    (void) ngx_snprintf(buf, sizeof(buf) - 1, "%V on %s%Z", &st->engine->name,
-                        shm->device[0] ? shm->device : "nothing yet");
-    ngx_http_vlm_status_label(st, "engine", (char *) buf, 1);
+    ngx_http_vlm_status_info(st);
 
     ngx_http_vlm_status_begin(st, "vlm_state", "gauge",
                               "1 for the state that the engine is in");
@@ -341,6 +387,14 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
                             "Requests in slots", shm->running);
     ngx_http_vlm_status_one(st, "vlm_slots", "gauge", "Slots of the engine",
                             st->engine->conf.slots);
+
+    ngx_http_vlm_status_begin(st, "vlm_kv_tokens", "gauge",
+                              "Tokens in the slots' caches, and their room");
+    ngx_http_vlm_status_label(st, "part", "used", shm->kv_rows);
+    ngx_http_vlm_status_label(st, "part", "size",
+                              (ngx_uint_t) st->engine->conf.slots
+                              * st->engine->conf.context);
+
     ngx_http_vlm_status_one(st, "vlm_sessions", "gauge",
                             "Sessions in the store", shm->sessions);
 
@@ -372,6 +426,14 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_one(st, "vlm_prompt_tokens_total", "counter",
                             "Tokens read, those of pictures among them",
                             m->prompt_tokens);
+    ngx_http_vlm_status_one(st, "vlm_prompt_tokens_cached_total", "counter",
+                            "Tokens of prompts that were there already",
+                            m->cached_tokens);
+    ngx_http_vlm_status_one(st, "vlm_prompt_images_total", "counter",
+                            "Pictures of prompts", m->prompt_pictures);
+    ngx_http_vlm_status_one(st, "vlm_prompt_images_cached_total", "counter",
+                            "Pictures of prompts whose features were there",
+                            m->cached_pictures);
     ngx_http_vlm_status_one(st, "vlm_generation_tokens_total", "counter",
                             "Tokens of answers", m->completion_tokens);
     ngx_http_vlm_status_one(st, "vlm_images_total", "counter",
@@ -428,6 +490,15 @@ ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_histogram(st, "vlm_request_seconds",
                                   "From arrival to the end of an answer",
                                   &t[NGX_HTTP_VLM_TIME_REQUEST]);
+    ngx_http_vlm_status_histogram(st, "vlm_receive_seconds",
+                                  "Bodies on their way",
+                                  &t[NGX_HTTP_VLM_TIME_RECEIVE]);
+    ngx_http_vlm_status_histogram(st, "vlm_image_decode_seconds",
+                                  "Files of pictures decoded, of a request",
+                                  &t[NGX_HTTP_VLM_TIME_IMAGE_DECODE]);
+    ngx_http_vlm_status_histogram(st, "vlm_image_resize_seconds",
+                                  "Pictures brought to their size",
+                                  &t[NGX_HTTP_VLM_TIME_IMAGE_RESIZE]);
     ngx_http_vlm_status_histogram(st, "vlm_prepare_seconds",
                                   "Pictures decoded, prompts made",
                                   &t[NGX_HTTP_VLM_TIME_PREPARE]);
@@ -437,6 +508,9 @@ ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_histogram(st, "vlm_prefill_seconds",
                                   "Prompts read",
                                   &t[NGX_HTTP_VLM_TIME_PREFILL]);
+    ngx_http_vlm_status_histogram(st, "vlm_first_step_seconds",
+                                  "The first token picked",
+                                  &t[NGX_HTTP_VLM_TIME_FIRST_STEP]);
     ngx_http_vlm_status_histogram(st, "vlm_decode_seconds",
                                   "Answers made", &t[NGX_HTTP_VLM_TIME_DECODE]);
 }

@@ -158,7 +158,6 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 {
     void           *map;
     size_t          size;
-    uint64_t        bytes;
     vlm_picture_t  *picture;
 
     map = ngx_http_vlm_map(ctx->chat.image, &size);
@@ -180,16 +179,13 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
         return NULL;
     }
 
-    if (ngx_http_vlm_ask_picture(ctx, map, size, &bytes) != NGX_OK) {
-        (void) munmap(map, size);
-        return NULL;
-    }
-
-    picture = vlm_picture_read(ctx->engine->vlm, map, size, &ctx->err);
-
-    ngx_http_vlm_budget_give(&ctx->engine->budget, bytes);
+    picture = ngx_http_vlm_ask_picture(ctx, map, size);
 
     (void) munmap(map, size);
+
+    if (picture == NULL && ctx->status) {
+        return NULL;
+    }
 
     if (picture == NULL) {
         ctx->status = ctx->err.code == VLM_EINPUT
@@ -200,7 +196,6 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     }
 
     vlm_picture_info(picture, &ctx->picture);
-    ngx_http_vlm_metrics_picture(ctx->engine, &ctx->picture);
 
     return picture;
 }

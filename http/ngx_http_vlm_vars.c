@@ -12,6 +12,9 @@
 #include "ngx_http_vlm_hop.h"
 
 
+#define NGX_HTTP_VLM_USAGE_SESSION  6      /* the last field */
+
+
 static ngx_int_t ngx_http_vlm_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static u_char *ngx_http_vlm_usage_time(u_char *p, ngx_msec_t from,
@@ -40,8 +43,11 @@ static ngx_http_variable_t  ngx_http_vlm_vars[] = {
     { ngx_string("vlm_finish_reason"), NULL, ngx_http_vlm_variable, 4,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    { ngx_string("vlm_session"), NULL, ngx_http_vlm_variable, 5,
+    { ngx_string("vlm_cached_tokens"), NULL, ngx_http_vlm_variable, 5,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("vlm_session"), NULL, ngx_http_vlm_variable,
+      NGX_HTTP_VLM_USAGE_SESSION, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     /* only in the text that vlm_pass generates */
 
@@ -131,7 +137,8 @@ ngx_http_vlm_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
         p++;
     }
 
-    end = data == 5 ? NULL : ngx_strlchr(p, last, ' ');
+    end = data == NGX_HTTP_VLM_USAGE_SESSION ? NULL
+                                             : ngx_strlchr(p, last, ' ');
 
     if (end == NULL) {
         end = last;
@@ -197,7 +204,16 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
         p = ngx_sprintf(p, "- - ");
     }
 
-    p = ngx_sprintf(p, "%s %V", finish, &ctx->session);
+    p = ngx_sprintf(p, "%s ", finish);
+
+    if (ctx->usage.prompt_tokens) {
+        p = ngx_sprintf(p, "%uD ", ctx->usage.cached_tokens);
+
+    } else {
+        p = ngx_sprintf(p, "- ");
+    }
+
+    p = ngx_sprintf(p, "%V", &ctx->session);
 
     usage->len = p - usage->data;
 

@@ -215,6 +215,7 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
     shm = eng->shm;
 
     shm->heartbeat = ngx_current_msec;
+    shm->kv_rows = st.kv_rows;
     shm->ticks = eng->ticks;
     shm->ticked = eng->ticked;
 

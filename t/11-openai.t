@@ -178,7 +178,7 @@ Content-Type: application/json
 --- response_body_filters eval
 sub { $_[0] }
 --- response_body_like eval
-qr/^\{"id":"chatcmpl-[A-Za-z0-9]{24}","object":"chat\.completion","created":\d{10},"model":"demo","choices":\[\{"index":0,"message":\{"role":"assistant","content":"[^"]+","refusal":null\},"logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":23,"completion_tokens":4,"total_tokens":27,"prompt_tokens_details":\{"cached_tokens":0\}\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/
+qr/^\{"id":"chatcmpl-[A-Za-z0-9]{24}","object":"chat\.completion","created":\d{10},"model":"demo","choices":\[\{"index":0,"message":\{"role":"assistant","content":"[^"]+","refusal":null\},"logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":23,"completion_tokens":4,"total_tokens":27,"prompt_tokens_details":\{"cached_tokens":0\}\},"timings":\{[^{}]*\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/
 --- no_error_log
 [error]
 
@@ -247,7 +247,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{usage}{prompt_tokens}; our @c
  main::messages([{ role => 'system', content => 'You are a helpful assistant.' }, { role => 'user', content => 'What is this?', name => 'bob' }]),
  main::messages([{ role => 'developer', content => [main::text_part('You are a helpful assistant.')] }, { role => 'user', content => 'What is this?' }])]
 --- response_body_filters eval
-sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cached_tokens":\d+//; our $plain; $plain = $text unless defined $plain; $text eq $plain ? "same\n" : "$plain$text" }
+sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cached_tokens":\d+|"timings":\{[^{}]*\}//g; our $plain; $plain = $text unless defined $plain; $text eq $plain ? "same\n" : "$plain$text" }
 --- response_body eval
 [("same\n") x 5]
 --- error_code eval
@@ -476,7 +476,7 @@ my $lp = qr/-?\d[\d.e-]*/;
 sub { $_[0] }
 --- response_body_like eval
 my $id = qr/"id":"cmpl-[A-Za-z0-9]{24}","object":"text_completion","created":\d{10},"model":"demo"/;
-[qr/^\{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,"total_tokens":\d+,"prompt_tokens_details":\{"cached_tokens":\d+\}\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/,
+[qr/^\{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":\d+,"completion_tokens":2,"total_tokens":\d+,"prompt_tokens_details":\{"cached_tokens":\d+\}\},"timings":\{[^{}]*\},"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n$/,
  qr/^(?:data: \{$id,"choices":\[\{"index":0,"text":"[^"]+","logprobs":null,"finish_reason":null\}\],"system_fingerprint":"[^"]+"\}\n\n)+data: \{$id,"choices":\[\{"index":0,"text":"","logprobs":null,"finish_reason":"length"\}\],"system_fingerprint":"[^"]+"\}\n\ndata: \[DONE\]\n\n$/]
 --- error_code eval
 [200, 200]

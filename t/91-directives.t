@@ -22,6 +22,7 @@ my %number = (
     'context'             => ['context %s; max_tokens 1', 1],
     'slots'               => ['slots %s', 1],
     'max_pixels'          => ['max_pixels %s', 1],
+    'features'            => ['features %s', 1],
     'max_tokens'          => ['context 1m; max_tokens %s', 1],
     'memory'              => ['memory %s', 1024],
     'threads'             => ['device cpu ops=plain; threads %s', 1],

@@ -213,3 +213,19 @@ vlm_prefix_forget(vlm_prefix_t *x, uint32_t slot)
 {
     x->slot[slot].n = x->slot[slot].n_tokens = 0;
 }
+
+
+uint64_t
+vlm_prefix_rows(const vlm_prefix_t *x)
+{
+    uint32_t  i;
+    uint64_t  n;
+
+    n = 0;
+
+    for (i = 0; i < x->slots; i++) {
+        n += x->slot[i].n;
+    }
+
+    return n;
+}

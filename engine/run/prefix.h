@@ -51,6 +51,8 @@ void vlm_prefix_read(vlm_prefix_t *x, uint32_t slot, uint32_t n);
 /* One row more, of this token of the answer. */
 void vlm_prefix_add(vlm_prefix_t *x, uint32_t slot, uint32_t token);
 void vlm_prefix_end(vlm_prefix_t *x, uint32_t slot);
+/* Rows in all slots' caches: of jobs, and kept. */
+uint64_t vlm_prefix_rows(const vlm_prefix_t *x);
 /* The slot's rows are worth nothing. */
 void vlm_prefix_forget(vlm_prefix_t *x, uint32_t slot);
 

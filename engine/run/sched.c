@@ -928,7 +928,10 @@ end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
 static void
 tick(vlm_t *v)
 {
+    uint64_t  rows = vlm_prefix_rows(&v->sched.prefix);
+
     pthread_mutex_lock(&v->mutex);
     v->stat.ticks++;
+    v->stat.kv_rows = rows;
     pthread_mutex_unlock(&v->mutex);
 }

@@ -660,6 +660,10 @@ usage_and_counters_add_up(void **state)
     assert_int_equal(after.completion_tokens - before.completion_tokens,
                      got[0].usage.completion_tokens);
     assert_true(got[0].usage.first_ms >= got[0].usage.encode_ms);
+
+    /* What was read is kept, and told. */
+
+    assert_true(after.kv_rows >= got[0].usage.prompt_tokens);
 }
 
 

@@ -39,12 +39,15 @@ is($s->post('/v1/chat/completions', { max_tokens => 1, messages => [
 is($s->post('/v1/chat/completions', { messages => [] })->{code}, 400, 'one that is none');
 is($s->chat('b', 'x' x 60000, image => $picture)->{code}, 400, 'one that is too long');
 
+# A refusal is counted when it was sent, perhaps a moment after it has arrived.
+VLM::wait_for(2, sub { metrics()->{vlm_requests_rejected_total}{limit} });
+
 $m = metrics();
 is($m->{vlm_requests_answered_total}{stop}, 1, 'an answer that ended');
 is($m->{vlm_requests_answered_total}{length}, 1, 'an answer that was cut');
 is($m->{vlm_requests_rejected_total}{input}, 1, 'a request that is none');
 is($m->{vlm_requests_rejected_total}{limit}, 1, 'a request that does not fit');
-is($m->{vlm_images_total}, 2, 'pictures');
+is($m->{vlm_images_total}, 1, 'pictures: what cannot fit is refused before it is read');
 cmp_ok($m->{vlm_image_tokens_total}, '>', 10, 'and their tokens');
 cmp_ok($m->{vlm_prompt_tokens_total}, '>', $m->{vlm_image_tokens_total} / 2, 'prompts');
 cmp_ok($m->{vlm_generation_tokens_total}, '>=', 2, 'answers');
@@ -68,8 +71,8 @@ for my $line (split /\n/, $r->{body}) {
     } elsif ($line =~ /^# TYPE (vlm_\w+) (gauge|counter|histogram)$/) {
         $type{$1} = $2;
 
-    } elsif ($line =~ /^(vlm_\w+?)(_bucket|_sum|_count)?(?:\{(\w+)="([^"\\]*)"\})? (\d+(?:\.\d+)?)$/) {
-        my ($name, $part, $label, $which) = ($1, $2 // '', $3 // '', $4 // '');
+    } elsif ($line =~ /^(vlm_\w+?)(_bucket|_sum|_count)?(?:\{((?:\w+="[^"\\]*",?)+)\})? (\d+(?:\.\d+)?)$/) {
+        my ($name, $part, $which) = ($1, $2 // '', $3 // '');
         $name .= $part, $part = '' unless $type{$name};
         push @odd, $line unless $type{$name} && $help{$name} == 1;
         push @odd, $line if ($type{$name} || '') eq 'histogram' xor $part;

@@ -56,8 +56,8 @@ my $r = ask(@{ $asked[0] })->end;
 is($r->{code}, 400, 'the other one is not run a third time');
 like($r->{json}{error}{message}, qr/died twice while it worked on this request/, 'and is told why');
 is($r->{json}{error}{code}, 'request_not_repeated', 'with a code');
-like($s->get('/metrics')->{body}, qr/^vlm_requests_rejected_total\{reason="poison"\} 1$/m,
-     'which is counted');
+ok(VLM::wait_for(2, sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="poison"\} 1$/m }),
+   'which is counted');
 
 $r = ask('another', 20)->end;
 is($r->{code}, 200, 'others are answered');

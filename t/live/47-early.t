@@ -73,7 +73,8 @@ for my $workers (1, 3) {
 
     is($never[1][1]->response->{json}{error}{code}, 'context_length_exceeded', "$workers: OpenAI's code");
     ok($s->busy(1, 1), "$workers: the same two are there");
-    like($s->get('/metrics')->{body}, qr/^vlm_requests_rejected_total\{reason="limit"\} 8$/m, 'eight have reached a limit');
+    ok(VLM::wait_for(2, sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="limit"\} 8$/m }),
+       'eight have reached a limit');
 
     # What a history loses, and what may fit, waits.
     my @may = (ollama($s, [user => $TEXT], [assistant => 'hi'], [user => 'hi']),
