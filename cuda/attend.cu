@@ -216,6 +216,7 @@ merge_runs(const args_t &a, const tile_t &t, uint32_t n)
         l[v] = o[v] = 0;
     }
 
+#pragma unroll 1
     for (i = 0; i < n; i++) {
 
 #pragma unroll
@@ -245,7 +246,7 @@ merge_runs(const args_t &a, const tile_t &t, uint32_t n)
 
 /* One run of keys of sequences with one row each; blockIdx: x of runs and tiles, y, z as above. */
 template <int D>
-__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
+__global__ void __launch_bounds__(VLM_ATTEND_THREADS, 4)
 attend_split(args_t a)
 {
     tile_t                      t;

@@ -238,7 +238,7 @@ vlm_prefetch(const void *p)
 static __device__ __forceinline__ void
 vlm_copy(void *shared, const void *global, unsigned bytes)
 {
-#ifdef VLM_EMU
+#if VLM_ARCH >= 800 && defined(VLM_EMU)
     vlm_emu_copy(VLM_HERE("vlm_copy"), shared, global, bytes);
 #elif VLM_ARCH >= 800
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::
@@ -260,7 +260,7 @@ vlm_copy(void *shared, const void *global, unsigned bytes)
 static __device__ __forceinline__ void
 vlm_copy_commit(void)
 {
-#ifdef VLM_EMU
+#if VLM_ARCH >= 800 && defined(VLM_EMU)
     vlm_emu_copy_commit();
 #elif VLM_ARCH >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -272,7 +272,7 @@ template <int N>
 static __device__ __forceinline__ void
 vlm_copy_wait(void)
 {
-#ifdef VLM_EMU
+#if VLM_ARCH >= 800 && defined(VLM_EMU)
     vlm_emu_copy_wait(N);
 #elif VLM_ARCH >= 800
     asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
@@ -281,6 +281,26 @@ vlm_copy_wait(void)
 
 
 /* ---- tensor cores ------------------------------------------------------------------------- */
+
+/*
+ * What sm_75 has: A has 8 rows of 16 bytes, B 8 columns of 16 bytes, and a register holds bytes 4 t
+ * to 4 t + 3 of row or column g; c[0], c[1] are row g, columns 2 t, 2 t + 1.
+ */
+static __device__ __forceinline__ void
+vlm_mma_s8_small(int &c0, int &c1, unsigned a, unsigned b)
+{
+#ifdef VLM_EMU
+    int  c[2] = { c0, c1 };
+
+    vlm_emu_mma_s8_small(VLM_HERE("vlm_mma_s8_small"), c, a, b);
+    c0 = c[0];
+    c1 = c[1];
+#elif VLM_ARCH > 0
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+r"(c0), "+r"(c1) : "r"(a), "r"(b));
+#endif
+}
+
 
 /*
  * c += A B by a warp: A has 16 rows of 32 bytes, B 8 columns of 32 bytes.  With g = lane / 4 and
@@ -295,20 +315,17 @@ vlm_copy_wait(void)
 static __device__ __forceinline__ void
 vlm_mma_s8(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 {
-#ifdef VLM_EMU
+#if VLM_ARCH >= 800 && defined(VLM_EMU)
     vlm_emu_mma_s8(VLM_HERE("vlm_mma_s8"), c, a, b);
 #elif VLM_ARCH >= 800
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#elif VLM_ARCH > 0
+#else
     for (int half = 0; half < 2; half++) {
         for (int rows = 0; rows < 2; rows++) {
-            asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 "
-                         "{%0, %1}, {%2}, {%3}, {%0, %1};"
-                         : "+r"(c[2 * rows]), "+r"(c[2 * rows + 1])
-                         : "r"(a[2 * half + rows]), "r"(b[half]));
+            vlm_mma_s8_small(c[2 * rows], c[2 * rows + 1], a[2 * half + rows], b[half]);
         }
     }
 #endif

@@ -230,6 +230,7 @@ atomicInc(unsigned *p, unsigned most)
 
 /* D = A B + C of a warp; which lane has what is said at vlm_mma_* in common.cuh. */
 void vlm_emu_mma_s8(vlm_place_t at, int *c, const unsigned *a, const unsigned *b);
+void vlm_emu_mma_s8_small(vlm_place_t at, int *c, unsigned a, unsigned b);
 void vlm_emu_mma_bf16(vlm_place_t at, float *c, const unsigned *a, const unsigned *b);
 
 #endif

@@ -215,6 +215,35 @@ bf16_at(const unsigned char *bytes, int k)
 }
 
 
+/* m8n8k16: with g and t as above, A's register is row g and B's column g, both at bytes 4 t. */
+static void
+meet_s8_small(void **lane)
+{
+    int           i, r, k, sum;
+    int          *c;
+    int8_t        a[8][16], b[8][16];
+    const mma_t  *m;
+
+    for (i = 0; i < WARP; i++) {
+        m = static_cast<const mma_t *>(lane[i]);
+        memcpy(&a[i / 4][4 * (i % 4)], m->a, 4);
+        memcpy(&b[i / 4][4 * (i % 4)], m->b, 4);
+    }
+
+    for (i = 0; i < WARP; i++) {
+        c = static_cast<int *>(static_cast<mma_t *>(lane[i])->c);
+
+        for (r = 0; r < 2; r++) {
+            for (sum = 0, k = 0; k < 16; k++) {
+                sum += a[i / 4][k] * b[i % 4 * 2 + r][k];
+            }
+
+            c[r] += sum;
+        }
+    }
+}
+
+
 /* In the order of k; the hardware's own order is not told, and differs between generations. */
 static void
 meet_bf16(void **lane)
@@ -246,6 +275,15 @@ vlm_emu_mma_s8(vlm_place_t at, int *c, const unsigned *a, const unsigned *b)
     mma_t  mine = { c, a, b };
 
     vlm_emu_meet(ALL, meet_s8, &mine, at);
+}
+
+
+void
+vlm_emu_mma_s8_small(vlm_place_t at, int *c, unsigned a, unsigned b)
+{
+    mma_t  mine = { c, &a, &b };
+
+    vlm_emu_meet(ALL, meet_s8_small, &mine, at);
 }
 
 
