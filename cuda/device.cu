@@ -25,13 +25,14 @@ extern "C" {
 static int find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
 static int take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t notes,
                        vlm_err_t *err);
+static int open_failed(vlm_device_t *d, int code, vlm_err_t *err);
 static const vlm_ops_t *operations(void);
 
 
 /* ---- life --------------------------------------------------------------------------------- */
 
 extern "C" __attribute__((visibility("default"))) vlm_device_t *
-vlm_cuda_open(const vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, size_t notes,
+vlm_cuda_open(vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, size_t notes,
               vlm_err_t *err)
 {
     vlm_device_t  *d;
@@ -54,6 +55,7 @@ vlm_cuda_open(const vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, 
     d->weights = r->weights;
 
     if (find_device(d, r, err) != 0 || take_device(d, r, note, notes, err) != 0) {
+        r->lost = d->fault != 0 && vlm_fault_of(d->fault) == VLM_FAULT_LOST;
         free(d);
         return nullptr;
     }
@@ -99,8 +101,7 @@ find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
     code = code == 0 ? d->driver->facts(static_cast<int>(r->index), f) : code;
 
     if (code != 0) {
-        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", r->index,
-                        d->driver->text(code), code);
+        return open_failed(d, code, err);
     }
 
     if (f->arch < LEAST_ARCH) {
@@ -158,8 +159,7 @@ take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t not
     code = code == 0 ? d->driver->memory(&left, &all) : code;
 
     if (code != 0) {
-        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", r->index,
-                        d->driver->text(code), code);
+        return open_failed(d, code, err);
     }
 
     if (left < r->bytes) {
@@ -177,12 +177,17 @@ take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t not
 
     code = d->driver->open_stream(&d->stream);
 
-    if (code != 0) {
-        return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", r->index,
-                        d->driver->text(code), code);
-    }
+    return code == 0 ? 0 : open_failed(d, code, err);
+}
 
-    return 0;
+
+static int
+open_failed(vlm_device_t *d, int code, vlm_err_t *err)
+{
+    (void) vlm_device_check(d, code, "open");
+
+    return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s (error %d)", d->index, d->driver->text(code),
+                    code);
 }
 
 

@@ -151,7 +151,7 @@ check_released(int code)
 }
 
 
-/* A load that failed once its device was open says whether another process may succeed. */
+/* A load that failed says whether another process may succeed: not if there is no device. */
 static void
 check_lost(const vlm_t *v, int code, uint64_t call)
 {
@@ -159,7 +159,8 @@ check_lost(const vlm_t *v, int code, uint64_t call)
 
     vlm_stat(v, &stat);
     assert_int_equal(stat.state,
-                     call > opening() && !is_refused(code) ? VLM_LOST : VLM_LOADING);
+                     vlm_fault_of(code) == VLM_FAULT_LOST
+                     || (call > opening() && !is_refused(code)) ? VLM_LOST : VLM_LOADING);
 }
 
 

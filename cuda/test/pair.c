@@ -54,7 +54,7 @@ pair_open(vlm_type_t weights, const vlm_need_t *need)
 {
     char                note[160];
     vlm_err_t           err = { VLM_OK, "" };
-    vlm_cuda_request_t  r = { VLM_CUDA_ABI, 0, weights, ROOM, VLM_CUDA_OVERHEAD };
+    vlm_cuda_request_t  r = { VLM_CUDA_ABI, 0, weights, ROOM, VLM_CUDA_OVERHEAD, 0 };
 
     memset(&host, 0, sizeof(host));
     memset(&card, 0, sizeof(card));

@@ -13,7 +13,7 @@
 #include "ops/ops.h"
 
 #define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
-#define VLM_CUDA_VERSION   2           /* goes up when an operation's meaning changes */
+#define VLM_CUDA_VERSION   3           /* goes up when an operation's meaning changes */
 
 /* And the layout of what crosses the border. */
 #define VLM_CUDA_ABI                                                                             \
@@ -33,6 +33,7 @@ typedef struct {
     vlm_type_t  weights;
     uint64_t    bytes;                 /* that will be reserved: refused if they are not free */
     uint64_t    overhead;              /* as declared */
+    int         lost;                  /* told: it failed as only a new process can undo */
 } vlm_cuda_request_t;
 
 /*
@@ -40,7 +41,7 @@ typedef struct {
  * such device, too little memory) with the numbers, VLM_EDEVICE.  note is "" or what the operator
  * should know, [notes] bytes.
  */
-typedef vlm_device_t *vlm_cuda_open_fn(const vlm_cuda_request_t *r, const vlm_ops_t **table,
+typedef vlm_device_t *vlm_cuda_open_fn(vlm_cuda_request_t *r, const vlm_ops_t **table,
                                        char *note, size_t notes, vlm_err_t *err);
 
 /* ---- the engine's side, cuda.c ------------------------------------------------------------- */

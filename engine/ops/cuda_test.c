@@ -63,7 +63,7 @@ a_library_that_is_not_there_is_named_with_its_place(void **state)
     char                 note[100];
     vlm_err_t            err = { VLM_OK, "" };
     const vlm_ops_t     *table;
-    vlm_cuda_request_t   r = { 0, 3, VLM_INT8, 0, 0 };
+    vlm_cuda_request_t   r = { 0, 3, VLM_INT8, 0, 0, 0 };
 
     (void) state;
 

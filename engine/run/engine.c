@@ -451,6 +451,7 @@ open_device(vlm_t *v, vlm_err_t *err)
         v->device = vlm_cuda_load(&r, &v->ops, note, sizeof(note), &cause);
 
         if (v->device == NULL && strcmp(v->conf.device, "auto") != 0) {
+            v->lost = r.lost;
             *err = cause;
             return -1;
         }
@@ -660,7 +661,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     vlm_checkpoint_close(c);
 
     if (rc != 0 || vlm_sched_open(v, &local) != 0 || vlm_sched_record(v, &local) != 0) {
-        set_lost(v, v->device != NULL && local.code == VLM_EDEVICE);
+        set_lost(v, v->lost || (v->device != NULL && local.code == VLM_EDEVICE));
         return vlm_fail(err, local.code, "%s", local.text);
     }
 

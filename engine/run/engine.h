@@ -37,6 +37,7 @@ struct vlm_s {
     vlm_known_t       known;           /* pictures */
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto took what it took */
+    int               lost;            /* the device, when it was to be opened */
     int               remake;          /* the kept int8 form was damaged */
 
     const vlm_ops_t  *ops;

@@ -107,6 +107,21 @@ $s->ready;
 
 $s->stop;
 
+for my $code (719, 46) {
+    $s = Emulated::server(name => "lost-open-$code", words => "fail=$code\@4")->start;
+
+    if ($code == 719) {
+        ok($s->log_has(qr/exited with code 70(?s:.*)exited with code 70/, 20),
+           'so is one that is lost when it is opened');
+
+    } else {
+        ok($s->log_has(qr/\(error 46\)/, 20), 'one that cannot be had');
+        ok(!$s->log_has(qr/exited/, 2), 'is not tried again');
+    }
+
+    $s->stop('TERM');
+}
+
 # Opening a device has as many calls as there are kernels.
 for my $at (60, 120, 240) {
     $s = Emulated::server(name => 'lost-load', words => "fail=700\@$at")->start;
