@@ -61,6 +61,17 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
     eng->backoff = ngx_http_vlm_losses_pause(&shm->deaths, ngx_current_msec);
 
     if (eng->plan.device == 0) {
+
+        if (eng->backoff) {
+            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                          "vlm_engine \"%V\": %ui loads in 5 minutes have "
+                          "ended with their worker: the next one begins in "
+                          "%M ms", &eng->name,
+                          (ngx_uint_t) ngx_http_vlm_losses_recent(&shm->deaths,
+                                                            ngx_current_msec),
+                          eng->backoff);
+        }
+
         return;
     }
 

@@ -1,0 +1,64 @@
+# A load that ends with its worker, again and again, is not repeated at full speed:
+# each pause is twice the last, and who waits is answered in the end.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Fcntl qw(:flock);
+use Test::More;
+use Time::HiRes qw(sleep time);
+use VLM;
+
+my $s = VLM->new(name => 'pauses', workers => 2, engine => 'thinking off; max_tokens 8;');
+
+# Who holds the lock keeps the model from being loaded.
+mkdir $s->dir . '/store';
+open my $lock, '>', $s->dir . '/store/live.lock' or die;
+flock $lock, LOCK_EX or die;
+
+$s->start;
+
+sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
+
+# The worker that loads dies, and there is another one.
+sub dies {
+    my $pid = VLM::wait_for(10, sub { pid($s) });
+
+    kill 'KILL', $pid;
+
+    return VLM::wait_for(10, sub { my $new = pid($s); $new && $new != $pid ? $new : 0 });
+}
+
+for my $death (1 .. 4) {
+    ok(dies(), "death $death: a successor");
+    is($s->health->{state}, 'loading', 'that loads, or waits to');
+}
+
+my $start = time;
+my $r = $s->begin('POST', '/v1/chat/completions', { messages => [{ role => 'user', content => 'hi' }] });
+
+close $lock;
+sleep 2.5;
+is($s->health->{state}, 'loading', 'the lock is free, and the pause is not over');
+
+is($r->end(30)->{code}, 200, 'who waits is answered after it');
+my $took = time - $start;
+cmp_ok($took, '>', 3.5, 'of four seconds, the fourth time');
+cmp_ok($took, '<', 15, 'and not much later');
+
+my @said = $s->log =~ /(\d) loads in 5 minutes have ended with their worker: the next one begins in (\d+) ms/g;
+is("@said", '2 1000 3 2000 4 4000', 'the log says each pause, twice the last');
+is($s->health->{heartbeat}{restarts}, 4, 'and health how often it was');
+
+# A worker that dies with a loaded model is replaced at once.
+ok(dies(), 'a death after the load');
+$start = time;
+$s->ready;
+cmp_ok(time - $start, '<', 12, 'is no death in the load');
+is(scalar(() = $s->log =~ /the next one begins in 8000 ms/g), 0, 'and makes no pause longer');
+
+ok($s->stop, 'the server stops in time');
+$s->check_log(undef, qr/exited on signal 9/);
+
+done_testing();
