@@ -47,6 +47,8 @@ static char  ngx_http_vlm_server_text[] =
     "    access_log off;\n"
     "    gzip off;\n"
     "    client_max_body_size 0;\n"
+    "    client_header_timeout 1d;\n"
+    "    client_body_timeout 1d;\n"
     "    send_timeout 1d;\n"
     "    add_header X-Vlm-Inner \"\";\n"
     "}\n"

@@ -72,18 +72,20 @@ for my $workers (1, 3) {
 
     # ---- client_body_timeout -----------------------------------------------------
 
-    my $r = $s->begin('POST', '/api/chat', '{"session_id": "half", ',
-                      { 'Content-Length' => 1000, 'Content-Type' => 'application/json' });
+    # Some of them at another worker than the model's: the hop has no such time.
     my $start = time;
-    $r->end(20);
-    my $took = time - $start;
+    my @half = map { $s->begin('POST', '/api/chat', '{"session_id": "half", ',
+                               { 'Content-Length' => 1000,
+                                 'Content-Type' => 'application/json' }) } 1 .. 6;
+    my @cut = $s->end_all(20, @half);
+    my @took = sort { $a <=> $b } map { $_->{seconds} } @cut;
 
-    ok($r->done, "$how: client_body_timeout: who stops in a body is cut off");
-    cmp_ok($took, '>', $PATIENCE - 0.5, 'not before its time');
-    cmp_ok($took, '<', $PATIENCE + 5, 'and soon after it');
+    is(scalar(grep { $_->done } @half), 6, "$how: client_body_timeout: who stops in a body is cut off");
+    cmp_ok($took[0], '>', $PATIENCE - 0.5, 'not before its time');
+    cmp_ok($took[5], '<', $PATIENCE + 5, 'and soon after it');
     ok(VLM::wait_for(5, sub {
-        VLM::slurp($s->dir . '/logs/access.log') =~ m{ 408 /api/chat };
-    }), 'the log says 408');
+        6 == (() = VLM::slurp($s->dir . '/logs/access.log') =~ m{ 408 /api/chat }g);
+    }), 'the log says 408 of each');
     ok($s->busy(0, 0), 'and nobody is left');
 
     # ---- limit_conn --------------------------------------------------------------
@@ -91,7 +93,7 @@ for my $workers (1, 3) {
     my @two = map { begin($s, 'conns', "conn$_", $picture) } 1, 2;
     ok($s->busy(2, 0), "$how: limit_conn: two of a client run");
 
-    $r = begin($s, 'conns', 'conn3', $picture)->end(10);
+    my $r = begin($s, 'conns', 'conn3', $picture)->end(10);
     is($r->{code}, 429, 'the third is refused');
     ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
     is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
