@@ -354,11 +354,12 @@ ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
 
     eng->again = 0;
 
-    if (!ngx_http_vlm_engine_needed(eng)) {
+    if (ngx_exiting) {
 
-        /* meanwhile an exit has begun */
+        /* meanwhile: the lock is the next worker's, and this one's line ends */
 
         eng->released = 1;
+        eng->failed = 1;
         return;
     }
 
@@ -552,7 +553,7 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
     if (ms) {
         ngx_http_vlm_engine_stalled(eng, ms);
 
-    } else if (eng->loaded && ngx_http_vlm_device_due(eng)) {
+    } else if (eng->loaded && !ngx_exiting && ngx_http_vlm_device_due(eng)) {
 
         /* no prompt is made from here on, until it is open again */
 
