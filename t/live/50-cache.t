@@ -115,6 +115,8 @@ for my $workers (1, 3) {
     cmp_ok(ask($s, '118x62', 'X-Tenant' => 'one')->{timings}{cache_n}, '>', 10, 'and the first still does');
 
     ok($s->stop, 'the server stops in time');
+    my $log = VLM::slurp($s->dir . '/logs/vlm.log');
+    is((() = $log =~ /^c=\d+ p=\d+$/mg), 7, 'the log has the tokens of each');
     $s->check_log;
 }
 
