@@ -115,8 +115,8 @@ bench: module tools $(BENCHES)
 bench-line: module tools
 	@bench/line.py
 
-$(O)/again: bench/again.c bench/bench.h engine/vlm.h $(E)/libvlm.a
-	$(CC) $(CFLAGS_C) -Iengine -o $@ $< $(LINK)
+$(O)/again: bench/again.c bench/limits.c bench/bench.h engine/vlm.h $(E)/libvlm.a
+	$(CC) $(CFLAGS_C) -Iengine -o $@ $< bench/limits.c $(LINK)
 
 $(O)/bench-%: bench/%.c bench/limits.c bench/bench.h $(E)/libvlm.a
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< bench/limits.c $(LINK)

@@ -1,7 +1,9 @@
 /*
  * Operations of the CPU device at the 3B's shapes, each against the limit that it has.
  *
- *   build/bench-kernels [--ops SET] [--rounds N]
+ *   build/bench-kernels [--ops SET] [--threads N] [--rounds N]
+ *
+ * With --threads 1 seconds are those that the thread had: others on the machine hardly count.
  *
  * One row against matrices is held against the read bandwidth, in memory larger than any cache;
  * a slice of rows against the int8 rate; attention against the rate of f32 multiply-adds.  The
@@ -308,24 +310,29 @@ main(int argc, char **argv)
     char         text[64], *comma;
     bench_t      b = { 0 };
     vlm_err_t    err = { VLM_OK, "" };
+    uint32_t     threads;
     const char  *set = NULL;
 
     b.rounds = 5;
+    threads = vlm_threads_default();
 
     for (i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--ops") == 0) {
             set = argv[i + 1];
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            threads = (uint32_t) strtoul(argv[i + 1], NULL, 10);
+            bench_clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
         } else if (strcmp(argv[i], "--rounds") == 0) {
             b.rounds = (uint32_t) strtoul(argv[i + 1], NULL, 10);
         }
     }
 
     if (argc % 2 == 0 || b.rounds < 1 || b.rounds > BENCH_ROUNDS) {
-        fputs("usage: bench-kernels [--ops SET] [--rounds N]\n", stderr);
+        fputs("usage: bench-kernels [--ops SET] [--threads N] [--rounds N]\n", stderr);
         return 2;
     }
 
-    b.device = vlm_cpu_open(set, vlm_threads_default(), &b.ops, &err);
+    b.device = vlm_cpu_open(set, threads, &b.ops, &err);
 
     if (b.device == NULL || open_bench(&b, &err) != 0) {
         fprintf(stderr, "bench-kernels: %s\n", err.text);
@@ -338,7 +345,7 @@ main(int argc, char **argv)
     comma = strchr(text + 5, ',');
     *comma = '\0';
     b.set = text + 5;
-    b.limits = bench_limits_open(b.set, vlm_threads_default(), (uint64_t) 1 << 30);
+    b.limits = bench_limits_open(b.set, threads, (uint64_t) 1 << 30);
 
     if (b.limits == NULL) {
         fputs("bench-kernels: no memory for measuring the machine\n", stderr);

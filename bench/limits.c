@@ -22,6 +22,8 @@
 #define ARCH_REQ_XCOMP_PERM  0x1023    /* of the kernel: tiles are to be asked for */
 #define XFEATURE_XTILEDATA   18
 
+clockid_t  bench_clock = CLOCK_MONOTONIC;
+
 struct bench_limits_s {
     vlm_threads_t  *threads;
     const char     *set;

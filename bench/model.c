@@ -1,10 +1,14 @@
 /*
  * A whole model, timed: reading a prompt, one more token, a picture, the first token of an answer.
  *
- *   build/bench-model DIR [--ops SET] [--rounds N] [--label TEXT] [--what PART,PART...]
+ *   build/bench-model DIR [--ops SET] [--threads N] [--rounds N] [--label TEXT]
+ *                     [--what PART,PART...]
  *
  * Parts: decode, together, prefill, encode, first.  Every round measures the limits of the
  * machine next to the thing itself.  Names of figures end in "_int8_" and the label (3b).
+ *
+ * With --threads 1 seconds are those that the thread had: figures of one core and its limits, on a
+ * machine that others use, too.
  *
  * A step's rows are put together here, without the scheduler, and its context is rows of zeros:
  * none of the arithmetic branches on values.  "first" is the engine as its host has it.
@@ -555,6 +559,9 @@ read_options(bench_t *b, vlm_conf_t *conf, int argc, char **argv)
     for (i = 2; i < argc; i += 2) {
         if (strcmp(argv[i], "--ops") == 0) {
             conf->ops = argv[i + 1];
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            conf->threads = (uint32_t) strtoul(argv[i + 1], NULL, 10);
+            bench_clock = conf->threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
         } else if (strcmp(argv[i], "--rounds") == 0) {
             b->rounds = (uint32_t) strtoul(argv[i + 1], NULL, 10);
         } else if (strcmp(argv[i], "--label") == 0) {
@@ -581,7 +588,7 @@ main(int argc, char **argv)
     vlm_stat_t   stat;
 
     if (read_options(&b, &conf, argc, argv) != 0) {
-        fputs("usage: bench-model DIR [--ops SET] [--rounds N] [--label TEXT] "
+        fputs("usage: bench-model DIR [--ops SET] [--threads N] [--rounds N] [--label TEXT] "
               "[--what decode,together,prefill,encode,first]\n", stderr);
         return 2;
     }
@@ -601,7 +608,8 @@ main(int argc, char **argv)
     fprintf(stderr, "# %s\n", stat.device);
 
     count_matrices(&b);
-    b.limits = bench_limits_open(device, vlm_threads_default(), (uint64_t) (b.matrix + b.head));
+    b.limits = bench_limits_open(device, conf.threads ? conf.threads : vlm_threads_default(),
+                                 (uint64_t) (b.matrix + b.head));
 
     if (b.limits == NULL) {
         fputs("bench-model: no memory for measuring the machine\n", stderr);

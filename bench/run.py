@@ -31,7 +31,10 @@ PARTS = {
     "serve": ["bench/serve.py"],
     "crowd": ["bench/crowd.py {model}"],
     "memory": ["bench/resident.py {model} --requests 3"],
+    "core": ["build/bench-model {model} --threads 1 --label 3b_core --rounds 1"
+             " --what decode,together,prefill,encode"],
 }
+ASKED = ("core",)                       # parts that run when they are named, only
 
 
 failed = []                             # parts
@@ -86,13 +89,15 @@ def main():
     start = time.time()
     figures = []
 
-    if any("{model}" in command for part in a.parts or PARTS for command in PARTS[part]):
+    parts = a.parts or [part for part in PARTS if part not in ASKED]
+
+    if any("{model}" in command for part in parts for command in PARTS[part]):
         make_model(a.model)
 
     print(table.machine())
     print(table.head())
 
-    for part in a.parts or PARTS:
+    for part in parts:
         for command in PARTS[part]:
             figures += run(command.format(model=a.model), part)
 
