@@ -100,11 +100,13 @@ void
 ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
 {
     uint64_t                 hash;
+    ngx_msec_t               now;
     ngx_uint_t               i, k;
     ngx_http_vlm_shm_t      *shm;
     ngx_http_vlm_suspect_t  *s;
 
     shm = eng->shm;
+    now = ngx_current_msec;
 
     for (i = 0; i < NGX_HTTP_VLM_WORKS; i++) {
 
@@ -117,6 +119,13 @@ ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
         shm->works[i] = 0;
 
         s = ngx_http_vlm_poison_find(eng, hash);
+
+        if (s && s->when == now) {
+
+            /* the same body more than once in the works: one death */
+
+            continue;
+        }
 
         if (s == NULL) {
 
@@ -137,7 +146,7 @@ ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
         }
 
         s->deaths++;
-        s->when = ngx_current_msec;
+        s->when = now;
     }
 }
 

@@ -37,6 +37,18 @@ sub ask {
                      { max_tokens => $tokens, messages => [{ role => 'user', content => $text }] });
 }
 
+# The same question twice at one death has seen one death.
+my @twins = map { ask('twin', 3500) } 1, 2;
+
+ok($s->busy(2, 0), 'two of the same run');
+ok(dies(), 'their worker dies');
+$_->leave for @twins;
+
+my $twin = ask('twin', 3500);
+ok($s->busy(1, 0), 'it is run a second time');
+$twin->leave;
+ok($s->busy(0, 0), 'and leaves');
+
 my @asked = (['poison', 3500], ['innocent', 120]);
 
 for my $round (1, 2) {
