@@ -138,6 +138,9 @@ sub bmp {
 }
 
 
+# How much slower, and larger, a server is that a sanitizer or memcheck looks at.
+sub slower { $ENV{VLM_REPORTS} ? 20 : 1 }
+
 sub port { $_[0]{port} }
 sub dir  { $_[0]{dir} }
 sub pid  { $_[0]{pid} }
