@@ -18,7 +18,6 @@ extern "C" {
 }
 
 #define LEAST_ARCH       75
-#define LEAST_ARCH_BF16  80            /* tensor cores for bf16 */
 #define RUN_AHEAD        8             /* large products between two questions whether to go on */
 #define MIB(bytes)       (((bytes) + 1048575) / 1048576)
 
@@ -109,9 +108,9 @@ find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
                         f->name, f->arch, LEAST_ARCH);
     }
 
-    if (r->weights == VLM_BF16 && f->arch < LEAST_ARCH_BF16) {
+    if (r->weights == VLM_BF16 && f->arch < VLM_ARCH_BF16) {
         return vlm_fail(err, VLM_EDEVICE, "cuda:%u: %s is of sm_%u, weights bf16 want sm_%d: use "
-                        "weights int8", r->index, f->name, f->arch, LEAST_ARCH_BF16);
+                        "weights int8", r->index, f->name, f->arch, VLM_ARCH_BF16);
     }
 
     return 0;
