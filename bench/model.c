@@ -514,6 +514,7 @@ run(bench_t *b, vlm_err_t *err)
 {
     pass(b, 1, 0, 1, 1);               /* wakes threads, touches memory */
     pass(b, SLOTS, 128, 1, 1);
+    (void) bench_read_rate(b->limits);
 
     if (wanted(b, "decode")) {
         measure_decode(b);
