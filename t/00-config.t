@@ -607,13 +607,13 @@ thread_pool vlm threads=1;
         model $TEST_NGINX_MODEL;
         store logs/vlm;
         device cpu;
-        memory 55m;
+        memory 58m;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr/memory is 55m: context 2k needs 5\dm, slots 2 needs 5\dm in /]
+[qr/memory is 58m: context 2k needs 5\dm, slots 2 needs 5\dm in /]
 
 
 

@@ -147,7 +147,7 @@ for my $workers (1, 3) {
     while (time < $low->{begun} + 60 && $late->() < 7) {
         my $waiting = $s->health->{queue}{waiting};
 
-        push @high, ask($s) if $waiting < 10;
+        push @high, ask($s), ask($s) if $waiting < 25;
         $least = $waiting if $waiting < $least;
         sleep 0.02;
         $s->drain($low, @high);
