@@ -116,13 +116,7 @@ ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
             continue;
         }
 
-        /* equal requests are one, and this is one death of it */
-
-        for (k = i; k < NGX_HTTP_VLM_WORKS; k++) {
-            if (shm->works[k] == hash) {
-                shm->works[k] = 0;
-            }
-        }
+        shm->works[i] = 0;
 
         s = ngx_http_vlm_poison_find(eng, hash);
 

@@ -75,18 +75,6 @@ $r = ask('another', 20)->end;
 is($r->{code}, 200, 'others are answered');
 is(ask(@{ $asked[1] })->end->{code}, 200, 'the innocent one, too');
 
-# Many ask the same: who was there twice at one death has seen one.
-my @twins = map { ask('twins', 3500) } 1, 2;
-
-ok($s->busy(2, 0), 'two equal ones run');
-ok(dies(), 'their worker dies');
-$s->end_all(10, @twins);
-
-my $third = ask('twins', 3500);
-ok($s->busy(1, 0), 'another of them is run');
-$third->leave;
-ok($s->busy(0, 0), 'and leaves');
-
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);
 
