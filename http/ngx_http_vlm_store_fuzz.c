@@ -41,6 +41,19 @@ static const char *const  columns[COLUMNS] = {
 };
 
 
+static void
+end(void)
+{
+    char  command[64];
+
+    (void) snprintf(command, sizeof(command), "rm -rf %s", dir);
+
+    if (system(command) != 0) {
+        abort();
+    }
+}
+
+
 static int
 begin(void)
 {
@@ -49,6 +62,7 @@ begin(void)
     ngx_http_vlm_store_loaded_t  loaded;
 
     if (mkdtemp(dir) == NULL
+        || atexit(end) != 0
         || ngx_http_vlm_store_prepare(dir, (uid_t) -1, (gid_t) -1, NULL)
            != NGX_HTTP_VLM_STORE_OK)
     {

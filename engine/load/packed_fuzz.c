@@ -23,6 +23,14 @@ static char           path[4096];
 static const uint8_t  id[VLM_PACKED_ID];
 
 
+static void
+end(void)
+{
+    (void) unlink(path);
+    (void) rmdir(dir);
+}
+
+
 static int
 begin(void)
 {
@@ -35,7 +43,7 @@ begin(void)
     strcpy(path, p.path);
     vlm_packed_close(&p);
 
-    return 0;
+    return atexit(end);
 }
 
 
