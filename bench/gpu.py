@@ -13,7 +13,6 @@ kept for the next time.  The status is 0 if every part that was asked for was do
 """
 
 import argparse
-import http.client
 import json
 import math
 import os
@@ -58,7 +57,8 @@ class Bench:
         self.emulated = emulated
         self.data = data
         self.smi = gpu_server.Smi(os.environ.get("VLM_SMI", "nvidia-smi"))
-        self.gpu, self.driver = self.smi.name()
+        gpu, driver = self.smi.name()
+        self.on = {"gpu": gpu, "driver": driver, "commit": commit(), "emulated": emulated}
         self.arch = best_arch(self.smi.arch())
         self.where = ROOT + ("/build/cuda" if emulated else "/build/cuda/one-" + self.arch)
         self.shapes = {"tiny": "tiny-g.json"} if emulated else {"3B": "3b.json", "7B": "7b.json"}
@@ -187,6 +187,9 @@ def logits(b, model, device, weights, prompt, pictures):
 
 def rms(rows, wanted):
     """Root mean square of the differences, in standard deviations of the wanted row."""
+    shape, right = [len(row) for row in rows], [len(row) for row in wanted]
+    if shape != right or 0 in right or not right:
+        raise Trouble("rows of logits are %s long, %s was expected" % (shape, right))
     total, n = 0.0, 0
     for row, want in zip(rows, wanted):
         mean = sum(want) / len(want)
@@ -202,14 +205,16 @@ def part_fidelity(b):
         model = "%s/build/fidelity/%s" % (ROOT, name)
         question = ("Where is the cup?", ["61x117.png", "40x30.png"])
         wanted = logits(b, model, "cpu", "f32", *question)
-        if not wanted:
-            raise Trouble("%s has no logits" % name)
         told[name] = {"gpu": rms(logits(b, model, "cuda", "int8", *question), wanted),
                       "cpu": rms(logits(b, model, "cpu", "int8", *question), wanted)}
-        if told[name]["gpu"] > NEAR:
-            raise Trouble("%s: logits are %.3f of their spread away from the CPU's f32, %.2f is allowed"
-                          % (name, told[name]["gpu"], NEAR))
+        near(name, told)
     return told
+
+
+def near(name, told):
+    if not told[name]["gpu"] <= NEAR:                   # nor is it if it is no number
+        raise Trouble("%s: logits are %.3f of their spread away from the CPU's f32, %.2f is allowed"
+                      % (name, told[name]["gpu"], NEAR), told)
 
 
 def part_demo(b):
@@ -222,14 +227,19 @@ def part_demo(b):
             start = time.time()
             answers[device] = s.ask_scenes(items)
             answers[device + "_seconds"] = time.time() - start
-    same = sum(a == c for a, c in zip(answers["cpu"], answers["cuda"]))
-    told = {"scenes": len(items), "same": same, "cpu_seconds": answers["cpu_seconds"],
-            "gpu_seconds": answers["cuda_seconds"],
-            "different": [{"text": i["text"], "cpu": a, "gpu": c}
-                          for i, a, c in zip(items, answers["cpu"], answers["cuda"]) if a != c]}
-    if same * SCENES < SAME * len(items):
+    told = {"cpu_seconds": answers["cpu_seconds"], "gpu_seconds": answers["cuda_seconds"]}
+    return alike(told, b.scenes, items, answers["cpu"], answers["cuda"])
+
+
+def alike(told, wanted, items, cpu, gpu):
+    """Of at least so many scenes the GPU has answered nearly all as the CPU has."""
+    told.update(scenes=len(items), same=sum(a == c for a, c in zip(cpu, gpu)),
+                different=[{"text": i["text"], "cpu": a, "gpu": c} for i, a, c in zip(items, cpu, gpu) if a != c])
+    if len(items) < wanted:
+        raise Trouble("there are %d scenes, %d are wanted" % (len(items), wanted), told)
+    if told["same"] * SCENES < SAME * len(items):
         raise Trouble("the GPU answers %d of %d scenes as the CPU does, %d of %d are wanted"
-                      % (same, len(items), SAME, SCENES), told)
+                      % (told["same"], len(items), SAME, SCENES), told)
     return told
 
 
@@ -242,11 +252,11 @@ def serve(b, name, slots):
                                b.settings(context="4k", slots=str(slots), max_tokens="512", features=None,
                                           sampling="temperature=0 repetition_penalty=1", queue="8 timeout=300s",
                                           timeout="300s"), key) as s:
-            watch = b.smi.watch()
             told = {"load_seconds": s.load_seconds, "plan": s.health()["plan"], "device": s.health()["device"],
                     "idle": b.smi.used() - before}
-            told.update(s.measure(b.pixels, b.tokens, slots + 1, b.repeats))
-            told["peak"] = watch.end() - before
+            with b.smi.watch() as watch:
+                told.update(s.measure(b.pixels, b.tokens, slots + 1, b.repeats))
+            told["peak"] = watch.most() - before
         b.served[key] = told
     return b.served[key]
 
@@ -277,10 +287,17 @@ def part_speed(b):
 # -- the tables --------------------------------------------------------------------------------------
 
 def tables(told):
-    """Markdown of what was measured; what was not is not there."""
-    parts = told["parts"]
-    lines = ["On %s, driver %s, commit %s:" % (told["gpu"], told["driver"], told["commit"]), ""]
-    if told["emulated"]:
+    """Markdown of what was measured, apart for each card, driver and commit."""
+    on = []
+    for part in told["parts"].values():
+        if part["on"] not in on:
+            on.append(part["on"])
+    return "\n".join(tables_of(o, {k: v for k, v in told["parts"].items() if v["on"] == o}) for o in on)
+
+
+def tables_of(on, parts):
+    lines = ["On %s, driver %s, commit %s:" % (on["gpu"], on["driver"], on["commit"]), ""]
+    if on["emulated"]:
         lines = ["A rehearsal on the emulated device: these are no figures of a GPU.", ""]
     good = {k: v for k, v in parts.items() if "failed" not in v}
     if "memory" in parts and "of" in parts["memory"]:
@@ -314,34 +331,55 @@ def tables(told):
 # -- the run -----------------------------------------------------------------------------------------
 
 def one(b, name, told):
+    """A part, whatever comes of it: the others are done all the same."""
     start = time.time()
     try:
         if name != "build" and not os.path.exists(b.where + "/vlm"):
             part_build(b)
-        told["parts"][name] = {"of": globals()["part_" + name](b)}
+        part = {"of": globals()["part_" + name](b)}
     except Trouble as t:
-        told["parts"][name] = {"failed": str(t)}
+        part = {"failed": str(t)}
         if t.told is not None:
-            told["parts"][name]["of"] = t.told
-    except (OSError, ValueError, KeyError, http.client.HTTPException) as e:
-        told["parts"][name] = {"failed": "%s: %s" % (type(e).__name__, e)}
-    part = told["parts"][name]
-    part["took_seconds"] = round(time.time() - start, 1)
+            part["of"] = t.told
+    except Exception as e:
+        part = {"failed": "%s: %s" % (type(e).__name__, e)}
+    part.update(on=b.on, time=time.strftime("%Y-%m-%d"), took_seconds=round(time.time() - start, 1))
+    told["parts"][name] = part
     print("%-10s %6.1f s  %s" % (name, part["took_seconds"], part.get("failed", "passed")), flush=True)
+
+
+def earlier(path):
+    """What was measured before, if it says on what."""
+    if not os.path.exists(path):
+        return {"parts": {}}
+    try:
+        with open(path) as f:
+            parts = json.load(f)["parts"]
+        return {"parts": {name: part for name, part in parts.items() if "on" in part}}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        raise Trouble("%s is none of ours: move it away" % path)
+
+
+def commit():
+    """With "-dirty" if it is not quite that; it may be a copy without git as well."""
+    try:
+        return run(["git", "describe", "--always", "--exclude=*", "--dirty"], 10).strip()
+    except (Trouble, OSError):
+        return "unknown"
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--parts", default="")
     p.add_argument("--emulated", action="store_true")
-    p.add_argument("--out", default=ROOT + "/build/gpu.json")
+    p.add_argument("--out")
     p.add_argument("--data", default=ROOT + "/build/gpu")
     p.add_argument("--table", metavar="JSON")
     p.add_argument("--scenes", action="store_true")
     args = p.parse_args()
 
     if args.table:
-        print(tables(json.load(open(args.table))), end="")
+        print(tables(earlier(args.table)), end="")
         return 0
     if args.scenes:
         print("%d scenes below %s" % (len(gpu_server.scenes(SCENES)), gpu_server.SCENES_DIR))
@@ -353,22 +391,21 @@ def main():
         print("no part %s; there are %s" % (", ".join(unknown), ", ".join(PARTS)), file=sys.stderr)
         return 2
 
+    args.out = args.out or ROOT + ("/build/gpu-rehearsal.json" if args.emulated else "/build/gpu.json")
     try:
+        told = earlier(args.out)
         b = Bench(args.emulated, args.data)
     except Trouble as t:
         print("nothing was measured: %s" % t, file=sys.stderr)
         return 1
 
-    told = json.load(open(args.out)) if os.path.exists(args.out) else {"parts": {}}
-    told.update(gpu=b.gpu, driver=b.driver, emulated=args.emulated, time=time.strftime("%Y-%m-%d"),
-                commit=run(["git", "rev-parse", "--short", "HEAD"], 10).strip())
     start = time.time()
     try:
         if {"memory", "speed"} & set(parts):
             b.begin_checkpoints()
         for name in parts:
             if time.time() - start > LIMIT:
-                told["parts"][name] = {"failed": "not begun: %d s are over" % LIMIT}
+                told["parts"][name] = {"failed": "not begun: %d s are over" % LIMIT, "on": b.on}
                 continue
             one(b, name, told)
             with open(args.out + ".new", "w") as f:

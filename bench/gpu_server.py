@@ -89,17 +89,28 @@ class Watch(threading.Thread):
 
     def __init__(self, smi):
         super().__init__(daemon=True)
-        self.smi, self.peak, self.stop = smi, 0, False
+        self.smi, self.peak, self.stop, self.trouble = smi, 0, False, None
         self.start()
 
     def run(self):
-        while not self.stop:
-            self.peak = max(self.peak, self.smi.used())
-            time.sleep(0.05)
+        try:
+            while not self.stop:
+                self.peak = max(self.peak, self.smi.used())
+                time.sleep(0.05)
+        except Exception as e:
+            self.trouble = e
 
-    def end(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.stop = True
         self.join()
+
+    def most(self):
+        """A peak that was not watched to the end is none."""
+        if self.trouble is not None:
+            raise Trouble("the memory in use could not be watched: %s" % self.trouble)
         return self.peak
 
 

@@ -16,7 +16,10 @@ my $ROOT = Cwd::getcwd();
 my $DIR = "$ROOT/build/live/rehearsal";
 
 File::Path::remove_tree($DIR);
-File::Path::make_path($DIR);
+File::Path::make_path("$DIR/tmp");
+
+$ENV{TMPDIR} = "$DIR/tmp";              # where its servers are, and nobody else's
+$ENV{VLM_SMI_MORE} = 403;
 
 sub gpu {
     my (@words) = @_;
@@ -24,6 +27,15 @@ sub gpu {
     my $out = `python3 bench/gpu.py --out $DIR/gpu.json --data $DIR/data @words 2>&1`;
 
     return ($? >> 8, $out);
+}
+
+# What one of its functions says to that: a word, or the trouble.
+sub says {
+    my ($call) = @_;
+
+    my $script = "import gpu\ntry: print(gpu.$call)\nexcept gpu.Trouble as t: print('trouble:', t)";
+
+    return `PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bench python3 -c "$script" 2>&1`;
 }
 
 $ENV{VLM_SMI} = "$DIR/none";
@@ -64,5 +76,40 @@ my $again = JSON::PP->new->utf8->decode(VLM::slurp("$DIR/gpu.json"));
 is_deeply($again->{parts}{speed}, $told->{parts}{speed}, 'leaves the others as they were');
 like(`python3 bench/gpu.py --table $DIR/gpu.json`, qr/^\| tiny \| 4 \|/m,
      'the tables are made again from the file');
+
+is_deeply($again->{parts}{speed}{on}, $told->{parts}{speed}{on}, 'and what they were measured on');
+
+my $other = { parts => { %{ $told->{parts} },
+    demo => { of => { scenes => 300, same => 298 },
+              on => { gpu => 'A card', driver => '9', commit => 'abc', emulated => JSON::PP::false } } } };
+
+open(my $out_file, '>', "$DIR/other.json") or die $!;
+print $out_file JSON::PP->new->utf8->encode($other);
+close($out_file);
+
+like(`python3 bench/gpu.py --table $DIR/other.json`,
+     qr/^On A card, driver 9, commit abc:\n\nOf the demo's 300 scenes the GPU answers 298 [^\n]*\n(?!\n\|)/m,
+     'what was measured on another card has a table of its own');
+
+# What may not pass.
+$ENV{VLM_SMI_MORE} = 480;
+($status, $out) = gpu('--emulated', '--parts', 'memory');
+is($status, 1, 'a peak 70 MiB off the plan');
+like($out, qr/^memory .* tiny-1: 480 MiB at most, \d+ planned; tiny-4: /m, 'is not passed');
+
+my $items = "[{'text': 'q'}] * 300, ['a'] * 300";
+
+like(says("alike({}, 300, $items, ['a'] * 297 + ['b'] * 3)"), qr/^\{.*'same': 297/,
+     '297 of 300 scenes that are the same');
+like(says("alike({}, 300, $items, ['a'] * 296 + ['b'] * 4)"),
+     qr/^trouble: the GPU answers 296 of 300 /, '296 are too few');
+like(says("alike({}, 300, [], [], [])"), qr/^trouble: there are 0 scenes, 300 are wanted/,
+     'as are none');
+like(says("rms([[1, 2]], [[1, 2], [3, 4]])"), qr/^trouble: rows of logits are \[2\] long/,
+     'logits of which a row is missing');
+like(says("rms([], [])"), qr/^trouble: rows of logits are \[\] long/, 'or all');
+like(says("rms([[1]], [[1, 2]])"), qr/^trouble: rows of logits are \[1\] long/, 'or a value');
+like(says("near('m', {'m': {'gpu': float('nan')}})"), qr/^trouble: m: logits are nan /,
+     'or that are no numbers');
 
 done_testing();
