@@ -80,11 +80,13 @@ $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
 	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.new && mv $@.new $@; }
 
 $(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
 
 RANDOM_SRCS    = $(wildcard bench/random_*.c)
 
 $(O)/random-checkpoint: $(RANDOM_SRCS) bench/random.h $(E)/libvlm.a
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $(RANDOM_SRCS) $(LINK)
 
 
@@ -116,12 +118,15 @@ bench-line: module tools
 	@bench/line.py
 
 $(O)/again: bench/again.c bench/limits.c bench/bench.h engine/vlm.h $(E)/libvlm.a
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine -o $@ $< bench/limits.c $(LINK)
 
 $(O)/bench-%: bench/%.c bench/limits.c bench/bench.h $(E)/libvlm.a
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< bench/limits.c $(LINK)
 
 $(O)/emit-clock.so: bench/emit_clock.c
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -shared -fPIC -o $@ $<
 
 # Made by bench/run.py, when a part wants it.
@@ -387,4 +392,5 @@ clean:
         http-tests \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean
+        deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean \
+        cuda cuda-one cuda-matrix cuda-compile nvcc test-cuda cuda-programs

@@ -575,7 +575,7 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 static ngx_msec_t
 ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng)
 {
-    ngx_msec_t  ms;
+    ngx_msec_t  ms, most;
 
     if (eng->vlm == NULL || eng->failed || ngx_process != NGX_PROCESS_WORKER) {
         return 0;
@@ -583,7 +583,15 @@ ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng)
 
     ms = ngx_current_msec - eng->ticked;
 
-    return ms >= ngx_http_vlm_engine_stall_time(eng) ? ms : 0;
+    most = ngx_http_vlm_engine_stall_time(eng);
+
+    /* a driver that makes kernels for a new card is silent meanwhile */
+
+    if (!eng->loaded && eng->stall == 0) {
+        most = NGX_HTTP_VLM_STALL_CPU;
+    }
+
+    return ms >= most ? ms : 0;
 }
 
 

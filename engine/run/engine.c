@@ -23,6 +23,7 @@ typedef struct {                       /* one arena for each lifetime */
 } vlm_arenas_t;
 
 static int check_conf(vlm_conf_t *conf, vlm_err_t *err);
+static int plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err);
 static int choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda,
                          uint32_t *index, char *reason, size_t bytes, vlm_err_t *err);
 static int open_device(vlm_t *v, vlm_err_t *err);
@@ -150,7 +151,33 @@ choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uin
 
 
 int
-vlm_plan(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
+vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err)
+{
+    vlm_err_t   cause = { VLM_OK, "" };
+    vlm_conf_t  on_cpu;
+    vlm_plan_t  other;
+
+    if (plan_one(conf, plan, err) != 0) {
+        return -1;
+    }
+
+    if (plan->device == 0 || strcmp(conf->device, "auto") != 0) {
+        return 0;
+    }
+
+    /* A GPU that is lost must not leave nothing at all: the other way fits, too. */
+
+    on_cpu = *conf;
+    on_cpu.device = "cpu";
+
+    return plan_one(&on_cpu, &other, &cause) == 0
+           ? 0 : vlm_fail(err, cause.code, "device auto may take the cpu: %s", cause.text);
+}
+
+
+/* The plan for the device that conf names; of device auto, the one that it would take. */
+static int
+plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 {
     int                rc, cuda;
     char               reason[128];
@@ -450,7 +477,9 @@ open_device(vlm_t *v, vlm_err_t *err)
 
         v->device = vlm_cuda_load(&r, &v->ops, note, sizeof(note), &cause);
 
-        if (v->device == NULL && strcmp(v->conf.device, "auto") != 0) {
+        /* What was lost is there again for the next process: no reason to leave it. */
+
+        if (v->device == NULL && (r.lost || strcmp(v->conf.device, "auto") != 0)) {
             v->lost = r.lost;
             *err = cause;
             return -1;

@@ -29,6 +29,19 @@ sub lose {
     return time - $start;
 }
 
+# ---- lost when it is opened ---------------------------------------------------------
+
+{
+    my $s = Emulated::server(name => 'away-open', device => 'auto', words => 'fail=719@4')->start;
+
+    VLM::wait_for(30, sub { ($s->health->{device} // '') =~ /^cpu/ }) or diag($s->log);
+
+    like($s->health->{device_reason}, qr/the GPU was lost 3 times in 5 minutes/,
+         'a GPU that is lost three times when it is opened is left alone');
+    is(scalar(() = $s->log =~ /exited with code 70/g), 3, 'not before');
+    $s->stop;
+}
+
 # ---- auto ---------------------------------------------------------------------------
 
 my $s = Emulated::server(name => 'away', device => 'auto retry=4s', workers => 2)->start->ready;

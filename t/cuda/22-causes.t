@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use Cwd ();
 use Emulated;
 use File::Copy ();
 use File::Path ();
@@ -108,6 +109,19 @@ $s->{engine} =~ s/context 1k; slots 2;/context 256k; slots 8;/;
 is($status, 1, 'nor does a long context in many slots');
 like($text, qr/memory is 600m: context \d+k needs \d+m, slots \d+ needs \d+m/, 'and a remedy is named');
 is(scalar Emulated::loaders($s), 0, 'for which no library was loaded');
+
+# Large pictures of a large model take more of the CPU than of a GPU.
+$s = Emulated::server(name => 'cause-memory', device => 'auto', engine => 'memory 5200m;',
+                      model => Cwd::getcwd() . '/build/fidelity/shape-3b');
+$s->{engine} =~ s/max_pixels 3136; context 1k; slots 2;/max_pixels 8000000; context 4k; slots 1;/;
+($status, $text) = Emulated::check($s);
+
+is($status, 1, 'device auto wants room for the model on the CPU, too');
+like($text, qr/device auto may take the cpu: \d+m needed .*device 0m\), memory is 5200m/,
+     'and says which device does not fit');
+
+$s->{engine} =~ s/device auto/device cuda/;
+is((Emulated::check($s))[0], 0, 'on the GPU alone it fits');
 
 # ---- who touches the device ----------------------------------------------------------------
 
