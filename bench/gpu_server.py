@@ -19,6 +19,8 @@ SCENES_DIR = ROOT + "/build/gpu-scenes"
 MIB = 1 << 20
 
 CONF = """
+env CUDA_DEVICE_ORDER=PCI_BUS_ID;    # as nvidia-smi counts
+env VLM_EMULATOR;
 load_module {where}/ngx_http_vlm_module.so;
 user {user};
 worker_processes 1;

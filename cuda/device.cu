@@ -22,8 +22,7 @@ extern "C" {
 #define MIB(bytes)       (((bytes) + 1048575) / 1048576)
 
 static int find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
-static int take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t notes,
-                       vlm_err_t *err);
+static int take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
 static int open_failed(vlm_device_t *d, int code, vlm_err_t *err);
 static const vlm_ops_t *operations(void);
 
@@ -31,8 +30,7 @@ static const vlm_ops_t *operations(void);
 /* ---- life --------------------------------------------------------------------------------- */
 
 extern "C" __attribute__((visibility("default"))) vlm_device_t *
-vlm_cuda_open(vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, size_t notes,
-              vlm_err_t *err)
+vlm_cuda_open(vlm_cuda_request_t *r, const vlm_ops_t **table, vlm_err_t *err)
 {
     vlm_device_t  *d;
 
@@ -48,12 +46,11 @@ vlm_cuda_open(vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, size_t
         return nullptr;
     }
 
-    note[0] = '\0';
     d->driver = vlm_driver();
     d->index = r->index;
     d->weights = r->weights;
 
-    if (find_device(d, r, err) != 0 || take_device(d, r, note, notes, err) != 0) {
+    if (find_device(d, r, err) != 0 || take_device(d, r, err) != 0) {
         r->lost = d->fault != 0 && vlm_fault_of(d->fault) == VLM_FAULT_LOST;
         free(d);
         return nullptr;
@@ -142,13 +139,14 @@ load_kernels(vlm_device_t *d, vlm_err_t *err)
 
 /* From here on the driver has memory of the device. */
 static int
-take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t notes, vlm_err_t *err)
+take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 {
     int     code;
     size_t  left, all;
 
     left = all = 0;
 
+    d->knows = d->driver->in_use(static_cast<int>(d->index), &d->before) == 0;
     code = d->driver->use(static_cast<int>(d->index));
 
     if (code == 0 && load_kernels(d, err) != 0) {
@@ -166,12 +164,6 @@ take_device(vlm_device_t *d, const vlm_cuda_request_t *r, char *note, size_t not
                         "m, the plan wants %" PRIu64 "m", r->index, d->facts.name,
                         static_cast<uint64_t>(left) / 1048576,
                         static_cast<uint64_t>(all) / 1048576, MIB(r->bytes));
-    }
-
-    if (all - left > r->overhead) {
-        (void) snprintf(note, notes, "cuda:%u: %" PRIu64 "m are in use besides the plan, %" PRIu64
-                        "m were declared for the driver", r->index, MIB(all - left),
-                        MIB(r->overhead));
     }
 
     code = d->driver->open_stream(&d->stream);
@@ -366,6 +358,7 @@ cuda_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
 
     if (code == 0) {
         d->reserved[d->n_reserved++] = p;
+        d->bytes += bytes;
         code = d->driver->fill(p, 0, bytes, d->stream);
     }
 
@@ -376,6 +369,20 @@ cuda_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
     }
 
     return p;
+}
+
+
+/* Exact if others took and gave back nothing since it was opened. */
+static uint64_t
+cuda_taken(vlm_device_t *d)
+{
+    uint64_t  now;
+
+    if (!d->knows || d->lost || d->driver->in_use(static_cast<int>(d->index), &now) != 0) {
+        return 0;
+    }
+
+    return now > d->before + d->bytes ? now - d->before - d->bytes : 0;
 }
 
 
@@ -443,6 +450,7 @@ operations(void)
     ops.get = cuda_get;
     ops.sync = cuda_sync;
     ops.ask = cuda_ask;
+    ops.taken = cuda_taken;
     ops.act_bytes = vlm_cuda_act_bytes;
     ops.scratch_bytes = cuda_scratch_bytes;
     ops.set_scratch = cuda_set_scratch;

@@ -41,6 +41,9 @@ struct vlm_device_s {
     void                   *kept[VLM_KEPT];        /* graphs */
     int                     keeps_none;            /* capturing was refused: see step.cu */
 
+    uint64_t                before;    /* bytes in use by others, when it was opened */
+    int                     knows;     /* that */
+    uint64_t                bytes;     /* that are reserved */
     uint32_t                n_reserved;
     void                   *reserved[VLM_MAX_RESERVED];
 };

@@ -57,6 +57,9 @@ typedef struct {
     int         (*captured)(void *stream, void **graph);
     int         (*replay)(void *graph, void *stream);
     int         (*drop)(void *graph);
+    /* Bytes of the device that anybody uses.  Makes no context, so that it can be asked before the
+       device is used for the first time.  -1: nobody can tell. */
+    int         (*in_use)(int index, uint64_t *bytes);
     const char *(*text)(int code);     /* "an illegal memory access was encountered" */
 } vlm_driver_t;
 

@@ -1,5 +1,9 @@
-/* The driver's table with CUDA's own runtime behind it.  Nothing else calls the runtime. */
+/*
+ * The driver's table with CUDA's own runtime behind it.  Nothing else calls the runtime, nor NVML,
+ * which comes with the driver and is looked for at run time: without it memory in use is not known.
+ */
 
+#include <dlfcn.h>
 #include <stdio.h>
 
 #include "driver.h"
@@ -224,6 +228,73 @@ cuda_drop(void *graph)
 }
 
 
+/* ---- NVML, as its header has it ----------------------------------------------------------- */
+
+#define NVML_LIBRARY  "libnvidia-ml.so.1"
+
+typedef struct {
+    unsigned long long  total, free, used;
+} nvml_memory_t;
+
+typedef int nvml_plain_fn(void);
+typedef int nvml_find_fn(const char *bus_id, void **device);
+typedef int nvml_memory_fn(void *device, nvml_memory_t *m);
+
+
+static int
+nvml_used(void *library, const char *bus_id, uint64_t *bytes)
+{
+    int              rc;
+    void            *device;
+    nvml_memory_t    m;
+    nvml_find_fn    *find;
+    nvml_plain_fn   *init, *shutdown;
+    nvml_memory_fn  *memory;
+
+    init = reinterpret_cast<nvml_plain_fn *>(dlsym(library, "nvmlInit_v2"));
+    shutdown = reinterpret_cast<nvml_plain_fn *>(dlsym(library, "nvmlShutdown"));
+    find = reinterpret_cast<nvml_find_fn *>(dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2"));
+    memory = reinterpret_cast<nvml_memory_fn *>(dlsym(library, "nvmlDeviceGetMemoryInfo"));
+
+    if (init == nullptr || shutdown == nullptr || find == nullptr || memory == nullptr
+        || init() != 0)
+    {
+        return -1;
+    }
+
+    rc = find(bus_id, &device) == 0 && memory(device, &m) == 0 ? 0 : -1;
+    *bytes = rc == 0 ? m.used : 0;
+    (void) shutdown();
+
+    return rc;
+}
+
+
+static int
+cuda_in_use(int index, uint64_t *bytes)
+{
+    int    rc;
+    char   bus_id[32];
+    void  *library;
+
+    *bytes = 0;
+
+    if (told(cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), index)) != 0) {
+        return -1;
+    }
+
+    library = dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        return -1;
+    }
+
+    rc = nvml_used(library, bus_id, bytes);
+    (void) dlclose(library);
+
+    return rc;
+}
+
+
 static const char *
 cuda_text(int code)
 {
@@ -237,7 +308,8 @@ vlm_driver(void)
     static const vlm_driver_t  driver = {
         cuda_version, cuda_count, cuda_facts, cuda_use, cuda_memory, cuda_reserve, cuda_release,
         cuda_open_stream, cuda_close_stream, cuda_fill, cuda_put, cuda_get, cuda_load, cuda_launch,
-        cuda_wait, cuda_capture, cuda_captured, cuda_replay, cuda_drop, cuda_text
+        cuda_wait, cuda_capture, cuda_captured, cuda_replay, cuda_drop, cuda_in_use,
+        cuda_text
     };
 
     return &driver;

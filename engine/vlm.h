@@ -326,6 +326,8 @@ typedef struct {
     char         device[64];           /* "cpu, avx512, 2 threads" */
     char         reason[128];          /* why device auto took it; "" if asked for */
     vlm_plan_t   plan;
+    uint64_t     taken;                /* by the device for itself, measured after the load, where
+                                          the plan has what was declared; 0: not known */
 } vlm_stat_t;
 
 void vlm_stat(const vlm_t *v, vlm_stat_t *s);

@@ -77,6 +77,7 @@ typedef struct {
 
     /* written and read under the mutex of the zone's slab pool */
     vlm_plan_t                    plan;
+    uint64_t                      taken;       /* as in vlm_stat_t */
     char                          device[64];
     char                          device_reason[128];
     char                          reason[480]; /* why the load failed */

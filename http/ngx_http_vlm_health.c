@@ -107,6 +107,11 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_health_breaker(&w, eng);
     ngx_http_vlm_health_text(&w, "device", shm.device);
 
+    if (shm.taken) {
+        ngx_http_vlm_json_put_key(&w, "device_overhead");
+        ngx_http_vlm_json_put_int(&w, shm.taken);
+    }
+
     if (shm.device_reason[0]) {
         ngx_http_vlm_health_text(&w, "device_reason", shm.device_reason);
     }

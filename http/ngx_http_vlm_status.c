@@ -460,6 +460,10 @@ ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_label(st, "pool", "total", plan->total);
     ngx_http_vlm_status_label(st, "pool", "limit", st->engine->conf.memory);
 
+    ngx_http_vlm_status_one(st, "vlm_device_overhead_bytes", "gauge",
+                            "Taken by the device for itself, measured",
+                            st->shm.taken);
+
     ngx_http_vlm_status_begin(st, "vlm_http_memory_bytes", "gauge",
                               "What requests hold beside the plan");
     ngx_http_vlm_status_label(st, "part", "used", st->shm.http_used);

@@ -114,6 +114,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     shm->running = 0;
 
     shm->plan = eng->plan;
+    shm->taken = 0;
     shm->device[0] = '\0';
     ngx_memcpy(shm->device_reason, eng->device_note,
                sizeof(shm->device_reason));
@@ -169,6 +170,7 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
 
     if (st.plan.total) {
         shm->plan = st.plan;
+        shm->taken = st.taken;
     }
 
     ngx_memcpy(shm->device, st.device, sizeof(shm->device));

@@ -17,6 +17,8 @@ typedef enum {
     VLM_EMU_ARCH,
     VLM_EMU_BYTES,                     /* of memory */
     VLM_EMU_USED,                      /* before anything is reserved */
+    VLM_EMU_TAKES,                     /* by the driver, once the device is used */
+    VLM_EMU_KEEPS,                     /* by it, for each graph */
     VLM_EMU_FAIL_CODE,                 /* the error that the call below returns */
     VLM_EMU_FAIL_AT,                   /* calls until then: 1 is the next; 0: none fails */
     VLM_EMU_CAPTURES,                  /* 0: the driver refuses to */

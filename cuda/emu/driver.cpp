@@ -25,10 +25,11 @@
 #define FREED         0xdd             /* what is read after its release shows */
 
 static uint64_t settings[VLM_EMU_SETTINGS] = {
-    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 1, 0
+    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0
 };
 
 static vlm_emu_counts_t  counts;
+static int               in_use;       /* the device */
 static int               lost;         /* the code that no call may follow */
 static pthread_mutex_t   mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -61,7 +62,7 @@ forget(void)
     counts.blocks = counts.streams = counts.graphs = counts.bytes = 0;
     counts.calls_after_loss = 0;
     settings[VLM_EMU_FAIL_AT] = 0;
-    lost = 0;
+    in_use = lost = 0;
 }
 
 
@@ -203,19 +204,39 @@ emu_use(int index)
     int  code;
 
     code = begin();
+    code = code == 0 && static_cast<uint64_t>(index) >= settings[VLM_EMU_DEVICES] ? 101 : code;
+    in_use |= code == 0;
 
-    return code == 0 && static_cast<uint64_t>(index) >= settings[VLM_EMU_DEVICES] ? 101 : code;
+    return code;
 }
 
 
 /* ---- memory ------------------------------------------------------------------------------- */
+
+static uint64_t
+used_by_all(void)
+{
+    return settings[VLM_EMU_USED] + counts.bytes + (in_use ? settings[VLM_EMU_TAKES] : 0)
+           + counts.graphs * settings[VLM_EMU_KEEPS];
+}
+
+
+static int
+emu_in_use(int index, uint64_t *bytes)
+{
+    (void) index;
+    *bytes = used_by_all();
+
+    return 0;
+}
+
 
 static size_t
 left(void)
 {
     uint64_t  used;
 
-    used = settings[VLM_EMU_USED] + counts.bytes;
+    used = used_by_all();
 
     return used > settings[VLM_EMU_BYTES] ? 0 : settings[VLM_EMU_BYTES] - used;
 }
@@ -600,7 +621,7 @@ vlm_driver(void)
     static const vlm_driver_t  driver = {
         emu_version, emu_count, emu_facts, emu_use, emu_memory, emu_reserve, emu_release,
         emu_open_stream, emu_close_stream, emu_fill, emu_put, emu_get, emu_load, emu_launch,
-        emu_wait, emu_capture, emu_captured, emu_replay, emu_drop, emu_text
+        emu_wait, emu_capture, emu_captured, emu_replay, emu_drop, emu_in_use, emu_text
     };
 
     return &driver;

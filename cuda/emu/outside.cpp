@@ -3,7 +3,7 @@
  * environment variable VLM_EMULATOR when the library is loaded, and the same words in a file that
  * appears later.
  *
- *   driver= devices= arch= bytes= used=    numbers, as control.h has them
+ *   driver= devices= arch= bytes= used= takes= keeps=    numbers, as control.h has them
  *   fail=CODE@N    the N-th call from now returns CODE; a CODE of "hang" does not return
  *   note=PATH      of a file that a line with the process's number is added to, now
  *   file=PATH      is read at the first call after it has appeared, and removed
@@ -67,7 +67,9 @@ understand(const char *word)
         { "devices", VLM_EMU_DEVICES },
         { "arch", VLM_EMU_ARCH },
         { "bytes", VLM_EMU_BYTES },
-        { "used", VLM_EMU_USED }
+        { "used", VLM_EMU_USED },
+        { "takes", VLM_EMU_TAKES },
+        { "keeps", VLM_EMU_KEEPS }
     };
 
     value = strchr(word, '=');

@@ -52,16 +52,15 @@ open_memory(side_t *s, const vlm_need_t *need)
 int
 pair_open(vlm_type_t weights, const vlm_need_t *need)
 {
-    char                note[160];
     vlm_err_t           err = { VLM_OK, "" };
-    vlm_cuda_request_t  r = { VLM_CUDA_ABI, 0, weights, ROOM, VLM_CUDA_OVERHEAD, 0 };
+    vlm_cuda_request_t  r = { VLM_CUDA_ABI, 0, weights, ROOM, 0 };
 
     memset(&host, 0, sizeof(host));
     memset(&card, 0, sizeof(card));
 
     host.is_host = 1;
     host.d = vlm_cpu_open("plain", 1, &host.ops, &err);
-    card.d = vlm_cuda_open(&r, &card.ops, note, sizeof(note), &err);
+    card.d = vlm_cuda_open(&r, &card.ops, &err);
 
     if (host.d == NULL || card.d == NULL) {
         fail_msg("%s", err.text);

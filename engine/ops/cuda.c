@@ -168,8 +168,7 @@ vlm_cuda_is_there(void)
 
 
 vlm_device_t *
-vlm_cuda_load(vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, size_t notes,
-              vlm_err_t *err)
+vlm_cuda_load(vlm_cuda_request_t *r, const vlm_ops_t **table, vlm_err_t *err)
 {
     char               path[PATH_MAX];
     void              *library;
@@ -198,5 +197,5 @@ vlm_cuda_load(vlm_cuda_request_t *r, const vlm_ops_t **table, char *note, size_t
 
     r->abi = VLM_CUDA_ABI;
 
-    return open(r, table, note, notes, err);
+    return open(r, table, err);
 }

@@ -13,7 +13,7 @@
 #include "ops/ops.h"
 
 #define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
-#define VLM_CUDA_VERSION   3           /* goes up when an operation's meaning changes */
+#define VLM_CUDA_VERSION   4           /* goes up when an operation's meaning changes */
 
 /* And the layout of what crosses the border. */
 #define VLM_CUDA_ABI                                                                             \
@@ -23,7 +23,7 @@
 
 /*
  * What the driver takes for itself: context, kernels, their stacks, kept steps.  A declared figure,
- * for the plan; opening a device says it if more was in use.
+ * for the plan; the table's taken() is what was measured.
  */
 #define VLM_CUDA_OVERHEAD  (UINT64_C(400) << 20)
 
@@ -32,17 +32,15 @@ typedef struct {
     uint32_t    index;                 /* of the device */
     vlm_type_t  weights;
     uint64_t    bytes;                 /* that will be reserved: refused if they are not free */
-    uint64_t    overhead;              /* as declared */
     int         lost;                  /* told: it failed as only a new process can undo */
 } vlm_cuda_request_t;
 
 /*
  * Exported by the library.  NULL: the error names the cause (no driver, one that is too old, no
- * such device, too little memory) with the numbers, VLM_EDEVICE.  note is "" or what the operator
- * should know, [notes] bytes.
+ * such device, too little memory) with the numbers, VLM_EDEVICE.
  */
 typedef vlm_device_t *vlm_cuda_open_fn(vlm_cuda_request_t *r, const vlm_ops_t **table,
-                                       char *note, size_t notes, vlm_err_t *err);
+                                       vlm_err_t *err);
 
 /* ---- the engine's side, cuda.c ------------------------------------------------------------- */
 
@@ -60,7 +58,6 @@ int vlm_cuda_is_there(void);
 vlm_device_t *vlm_cuda_planner(const vlm_ops_t **table);
 
 /* Loads the library and opens a device; abi is set here. */
-vlm_device_t *vlm_cuda_load(vlm_cuda_request_t *r, const vlm_ops_t **table, char *note,
-                            size_t notes, vlm_err_t *err);
+vlm_device_t *vlm_cuda_load(vlm_cuda_request_t *r, const vlm_ops_t **table, vlm_err_t *err);
 
 #endif

@@ -60,15 +60,14 @@ what_kernels_are_not_made_for_is_said_with_its_numbers(void **state)
 static void
 a_library_that_is_not_there_is_named_with_its_place(void **state)
 {
-    char                 note[100];
     vlm_err_t            err = { VLM_OK, "" };
     const vlm_ops_t     *table;
-    vlm_cuda_request_t   r = { 0, 3, VLM_INT8, 0, 0, 0 };
+    vlm_cuda_request_t   r = { 0, 3, VLM_INT8, 0, 0 };
 
     (void) state;
 
     assert_int_equal(vlm_cuda_is_there(), 0);
-    assert_null(vlm_cuda_load(&r, &table, note, sizeof(note), &err));
+    assert_null(vlm_cuda_load(&r, &table, &err));
     assert_int_equal(err.code, VLM_EDEVICE);
     assert_non_null(strstr(err.text, "device cuda:3: there is no /"));
     assert_non_null(strstr(err.text, "/libvlm_cuda.so"));

@@ -116,6 +116,9 @@ struct vlm_ops_s {
     /* Until it is told NULL, the device may ask within long operations.  Once the answer is not 0
        it may leave them undone: what they were to write is worthless. */
     void      (*ask)(vlm_device_t *d, vlm_quit_fn quit, void *data);
+    /* Bytes of its memory that it has taken for itself, besides what was reserved, as far as that
+       can be told: 0 is not known.  NULL: it takes none. */
+    uint64_t  (*taken)(vlm_device_t *d);
     uint64_t  (*act_bytes)(uint64_t n);
     /* What the operations below need for themselves, before anything was reserved; and its place */
     uint64_t  (*scratch_bytes)(vlm_device_t *d, const vlm_need_t *need);

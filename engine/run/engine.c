@@ -413,7 +413,7 @@ reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
 
 /* What works, but perhaps not as it was meant. */
 static void
-warn(const vlm_t *v, const char *note)
+warn(const vlm_t *v)
 {
     char  text[160];
 
@@ -423,10 +423,6 @@ warn(const vlm_t *v, const char *note)
 
     if (v->reason[0] != '\0') {
         v->conf.log(v->conf.data, v->plan.device == 0 ? VLM_LOG_WARN : VLM_LOG_NOTICE, v->reason);
-    }
-
-    if (note[0] != '\0') {
-        v->conf.log(v->conf.data, VLM_LOG_WARN, note);
     }
 
     if (v->conf.context > v->config.text.max_positions) {
@@ -456,12 +452,9 @@ static int
 open_device(vlm_t *v, vlm_err_t *err)
 {
     int                 cuda;
-    char                note[160];
     uint32_t            index;
     vlm_err_t           cause = { VLM_OK, "" };
     vlm_cuda_request_t  r;
-
-    note[0] = '\0';
 
     if (choose_device(&v->conf, &v->config, &cuda, &index, v->reason, sizeof(v->reason), err) != 0)
     {
@@ -473,9 +466,8 @@ open_device(vlm_t *v, vlm_err_t *err)
         r.index = index;
         r.weights = v->conf.weights;
         r.bytes = v->plan.total - v->plan.device;
-        r.overhead = v->plan.device;
 
-        v->device = vlm_cuda_load(&r, &v->ops, note, sizeof(note), &cause);
+        v->device = vlm_cuda_load(&r, &v->ops, &cause);
 
         /* What was lost is there again for the next process: no reason to leave it. */
 
@@ -503,7 +495,7 @@ open_device(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
-    warn(v, note);
+    warn(v);
 
     return 0;
 }
@@ -668,10 +660,30 @@ set_lost(vlm_t *v, int lost)
 }
 
 
+/* What the device has for itself, now that it has all that it will have. */
+static uint64_t
+measure_taken(const vlm_t *v)
+{
+    char      text[160];
+    uint64_t  taken;
+
+    taken = v->ops->taken == NULL ? 0 : v->ops->taken(v->device);
+
+    if (taken > v->plan.device && v->conf.log != NULL) {
+        (void) snprintf(text, sizeof(text), "the device took %" PRIu64 "m for itself, %" PRIu64
+                        "m were declared", (taken + 1048575) / 1048576, v->plan.device / 1048576);
+        v->conf.log(v->conf.data, VLM_LOG_WARN, text);
+    }
+
+    return taken;
+}
+
+
 int
 vlm_load(vlm_t *v, vlm_err_t *err)
 {
     int                rc;
+    uint64_t           taken;
     vlm_err_t          local = { VLM_OK, "" };
     vlm_checkpoint_t  *c;
 
@@ -694,10 +706,13 @@ vlm_load(vlm_t *v, vlm_err_t *err)
         return vlm_fail(err, local.code, "%s", local.text);
     }
 
+    taken = measure_taken(v);
+
     pthread_mutex_lock(&v->mutex);
     v->stat.state = VLM_READY;
     v->stat.progress = 100;
     v->stat.plan = v->plan;
+    v->stat.taken = taken;
     v->ops->describe(v->device, v->stat.device, sizeof(v->stat.device));
     memcpy(v->stat.reason, v->reason, sizeof(v->stat.reason));
     pthread_mutex_unlock(&v->mutex);

@@ -144,4 +144,23 @@ is_deeply([Emulated::loaders($s)], [$before, $s->designated], 'the next one load
 ok($s->stop, 'the server stops in time');
 $s->check_log;
 
+# ---- what the driver takes for itself ------------------------------------------------------
+
+my $MIB = 1 << 20;
+
+$s = Emulated::server(name => 'cause-taken', words => 'used=' . 1000 * $MIB . ' takes=' . 300 * $MIB
+                                                      . ' keeps=' . $MIB)->start->ready;
+is($s->health->{device_overhead}, 302 * $MIB, 'is measured: its own, and two steps that are kept');
+is($s->health->{plan}{device}, 400 * $MIB, 'beside what was declared for it');
+like($s->log, qr/the device took 302m for itself, 400m of the plan were declared for that/,
+     'the log says both');
+like($s->get('/metrics')->{body}, qr/^vlm_device_overhead_bytes\S* 316669952$/m, 'the metrics, too');
+ok($s->stop, 'the server stops');
+$s->check_log;
+
+$s = Emulated::server(name => 'cause-taken', words => 'takes=' . 500 * $MIB)->start->ready;
+like($s->log, qr/\[warn\].* the device took 500m for itself, 400m were declared/,
+     'more than that is warned of');
+ok($s->stop, 'the server stops');
+
 done_testing();
