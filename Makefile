@@ -272,14 +272,18 @@ cuda: nvcc
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
-# For one card, and the programs that compare its operations with their definitions.
+# For one card; and the programs that compare its operations with their definitions.
 cuda-one: nvcc module tools
-	@$(CARD) library card-tests B=$(CURDIR)/build/cuda/one-$(ARCHS)
+	@$(CARD) library B=$(CURDIR)/build/cuda/one-$(ARCHS)
 	@cp build/cuda/one-$(ARCHS)/card/libvlm_cuda.so build/ngx_http_vlm_module.so build/vlm \
 	    build/cuda/one-$(ARCHS)/
 
-# Measures on a GPU: PARTS="parity demo" for some of bench/gpu.py's parts; build/gpu.json.
-gpu: module tools checkpoints
+cuda-one-tests: nvcc engine
+	@$(CARD) card-tests B=$(CURDIR)/build/cuda/one-$(ARCHS)
+
+# Measures on a GPU: PARTS="parity demo" for some of bench/gpu.py's parts; build/gpu.json.  Is there
+# a GPU?  Then it makes what those parts want.
+gpu:
 	@$(firstword $(wildcard build/venv/bin/python) python3) bench/gpu.py --parts "$(PARTS)"
 
 cuda-matrix: nvcc
@@ -393,4 +397,4 @@ clean:
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean \
-        cuda cuda-one cuda-matrix cuda-compile nvcc test-cuda cuda-programs
+        cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs

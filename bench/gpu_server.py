@@ -54,6 +54,46 @@ class Trouble(Exception):
         self.told = told
 
 
+# -- the time ----------------------------------------------------------------------------------------
+
+class Clock:
+    """The time that all have together; what is stopped at its end has some seconds more to go away."""
+
+    def __init__(self):
+        self.begin(580)
+
+    def begin(self, seconds):
+        self.seconds, self.end = seconds, time.monotonic() + seconds
+
+    def left(self, most):
+        """Seconds that the next thing may take."""
+        rest = self.end - time.monotonic()
+        if rest <= 0:
+            raise Trouble("the %d s are over" % self.seconds)
+        return min(most, rest)
+
+
+CLOCK = Clock()
+
+
+def run(command, most, **more):
+    """Its output; Trouble has the end of it if it fails.  What it started ends with it."""
+    limit = CLOCK.left(most)
+    p = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         start_new_session=True, **more)
+    try:
+        out, _ = p.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise Trouble("%s took longer than %d s" % (" ".join(command[:3]), limit))
+    finally:
+        if p.poll() is None:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+    if p.returncode:
+        raise Trouble("%s ended with %d: %s" % (" ".join(command[:3]), p.returncode, " / ".join(out.split("\n")[-8:])))
+    return out
+
+
 # -- the card ----------------------------------------------------------------------------------------
 
 class Smi:
@@ -65,7 +105,7 @@ class Smi:
     def ask(self, what):
         try:
             out = subprocess.run([self.command, "--query-gpu=" + what, "--format=csv,noheader,nounits", "-i", "0"],
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=CLOCK.left(30))
         except (OSError, subprocess.TimeoutExpired):
             raise Trouble("there is no NVIDIA GPU: %s does not run" % self.command)
         if out.returncode:
@@ -139,27 +179,32 @@ class Server:
         start = time.time()
         os.chmod(self.dir.name, 0o755)
         self.nginx = subprocess.Popen(["nginx", "-p", self.dir.name, "-c", "nginx.conf", "-e", "error.log", "-g",
-                                       "daemon off;"])
-        while True:
-            if self.nginx.poll() is not None:
-                raise Trouble("%s: nginx does not start: %s" % (self.name, self.log()))
-            state = self.health().get("state")
-            if state in ("ready", "busy"):
-                break
-            if state == "failed" or time.time() - start > 400:
-                text = self.health().get("reason", "it takes longer than 400 s")
-                self.__exit__()
-                raise Trouble("%s: the model does not load: %s" % (self.name, text))
-            time.sleep(0.05)
+                                       "daemon off;"], start_new_session=True)
+        try:
+            while self.health().get("state") not in ("ready", "busy"):
+                self.check_load()
+                time.sleep(0.05)
+        except BaseException:
+            self.__exit__()
+            raise
         self.load_seconds = time.time() - start
         return self
 
+    def check_load(self):
+        if self.nginx.poll() is not None:
+            raise Trouble("%s: nginx does not start: %s" % (self.name, self.log()))
+        health = self.health()
+        if health.get("state") == "failed":
+            raise Trouble("%s: the model does not load: %s" % (self.name, health.get("reason")))
+
     def __exit__(self, *_):
+        """The worker gets the group's SIGKILL, too: it may wait for a device that does not answer."""
         self.nginx.send_signal(signal.SIGTERM)
         try:
-            self.nginx.wait(30)
+            self.nginx.wait(10)
         except subprocess.TimeoutExpired:
-            self.nginx.kill()
+            os.killpg(self.nginx.pid, signal.SIGKILL)
+            self.nginx.wait()
         self.dir.cleanup()
 
     def log(self):
@@ -173,7 +218,7 @@ class Server:
             return {}
 
     def begin(self, method, path, body=None):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=400)
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CLOCK.left(400))
         c.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
         return c.getresponse()
 
@@ -294,6 +339,7 @@ def render_scenes(count):
     for item in items:
         by_scene.setdefault(item["scene"]["seed"], []).append(item)
     for n, of_scene in enumerate(by_scene.values()):
+        CLOCK.left(1)
         item = of_scene[n % len(of_scene)]
         out = io.BytesIO()
         render(item["scene"]).save(out, "PNG")

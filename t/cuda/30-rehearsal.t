@@ -92,6 +92,15 @@ like(`python3 bench/gpu.py --table $DIR/other.json`,
      qr/^On A card, driver 9, commit abc:\n\nOf the demo's 300 scenes the GPU answers 298 [^\n]*\n(?!\n\|)/m,
      'what was measured on another card has a table of its own');
 
+# The time is one for all.
+my $began = time;
+($status, $out) = gpu('--emulated', '--seconds', 1, '--parts', '"memory speed"');
+is($status, 1, 'parts for which the time does not last');
+like($out, qr/^memory +1\.\d s  (?!passed).*\nspeed +0\.\d s  the 1 s are over$/m, 'say so');
+cmp_ok(time - $began, '<', 30, 'and end with it');
+
+is(`make -n --no-print-directory gpu | wc -l`, "1\n", 'nothing is built before a GPU is looked for');
+
 # What may not pass.
 $ENV{VLM_SMI_MORE} = 380;
 ($status, $out) = gpu('--emulated', '--parts', 'memory');
