@@ -31,10 +31,16 @@ LIBRARY = ROOT + "/build/libvlm_cuda.so"
 ARCHS = ["75", "80", "86", "89", "90a", "100", "120"]
 NVCC = ["/usr/local/cuda/bin/nvcc", "build/nvcc/done"]
 TINY = ["tiny-a", "tiny-b", "tiny-g"]
+ALONE, CACHED, PATCHES = "a_row_has_the_same_bits_alone*", "a_row_has_the_same_bits_as*", "patches_attend*"
+SANITIZED = [                           # tensor cores, asynchronous copies, who is last adds up; few shapes
+    ("memcheck", "rows_test"), ("memcheck", "sample_test"),
+    *((look, *which) for look in ("memcheck", "racecheck")
+      for which in (("linear_test", ALONE), ("attend_test", CACHED), ("attend_test", PATCHES)))]
 NEAR = 0.06                             # rms of differences, in standard deviations of the logits
 SCENES, SAME = 300, 297
 MIB = 1 << 20
 MEMORY_NEAR = 64 * MIB
+OF_MEMORY = ("plan", "overhead", "idle", "peak")
 
 
 class Bench:
@@ -158,15 +164,25 @@ def card_tests(b):
     return sorted(os.path.join(where, name) for name in os.listdir(where) if name.endswith("_test"))
 
 
+def compared(command, most, told):
+    """How many of a program's tests passed; that none did is no pass."""
+    out = run(command, most, env=dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP"))
+    passed = len(re.findall("^ok ", out, re.MULTILINE))
+    if passed == 0:
+        raise Trouble("%s has compared nothing" % " ".join(os.path.basename(word) for word in command), told)
+    return passed
+
+
 def part_sanitizer(b):
+    """A rehearsal is without the tool: the emulator looks for what it would find."""
     tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
-    if b.emulated or tool is None:
-        return {"skipped": "no compute-sanitizer" if not b.emulated else "the emulator is one itself"}
+    if tool is None and not b.emulated:
+        return {"skipped": "there is no compute-sanitizer"}
     told = {}
-    for test in card_tests(b):
-        if os.path.basename(test) in ("rows_test", "sample_test"):
-            run([tool, "--error-exitcode", "9", test], 180)
-            told[os.path.basename(test)] = "no error"
+    where = os.path.dirname(card_tests(b)[0])
+    for look, program, *names in SANITIZED:
+        command = [] if b.emulated else [tool, "--tool", look, "--error-exitcode", "9"]
+        told[" ".join([look, program, *names])] = compared([*command, where + "/" + program, *names], 40, told)
     return told
 
 
@@ -175,10 +191,7 @@ def part_parity(b):
     told = {}
     for test in card_tests(b):
         start = time.time()
-        out = run([test], 300, env=dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP"))
-        passed = out.count("\nok ") + out.startswith("ok ")
-        if passed == 0:
-            raise Trouble("%s has compared nothing" % os.path.basename(test), told)
+        passed = compared([test], 300, told)
         told[os.path.basename(test)] = {"passed": passed, "seconds": time.time() - start}
     return told
 
@@ -281,7 +294,7 @@ def part_memory(b):
     for name in b.shapes:
         for slots in (1, 4):
             s = serve(b, name, slots)
-            told["%s-%d" % (name, slots)] = {k: s[k] for k in ("plan", "overhead", "idle", "peak")}
+            told["%s-%d" % (name, slots)] = {k: s[k] for k in OF_MEMORY}
     wrong = ["%s: %d MiB at most, %d planned and %d of the driver's own"
              % (key, m["peak"] // MIB, planned(m) // MIB, m["overhead"] // MIB)
              for key, m in told.items() if abs(m["peak"] - planned(m) - m["overhead"]) > MEMORY_NEAR]
@@ -300,7 +313,7 @@ def part_speed(b):
     for name in b.shapes:
         for slots in (1, 4):
             s = serve(b, name, slots)
-            told["%s-%d" % (name, slots)] = {k: v for k, v in s.items() if k not in ("plan", "overhead", "idle", "peak")}
+            told["%s-%d" % (name, slots)] = {k: v for k, v in s.items() if k not in OF_MEMORY}
     return told
 
 
@@ -345,7 +358,10 @@ def tables_of(on, parts):
     if "parity" in good:
         lines += ["", "%d comparisons of operations with their definitions passed."
                   % sum(t["passed"] for t in parts["parity"]["of"].values())]
+    if "sanitizer" in good and not skipped(good["sanitizer"]):
+        lines += ["", "compute-sanitizer found nothing in %d runs." % len(good["sanitizer"]["of"])]
     lines += ["", *("%s was not passed: %s" % (k, v["failed"]) for k, v in parts.items() if "failed" in v)]
+    lines += ["", *("%s was not done: %s" % (k, skipped(v)) for k, v in good.items() if skipped(v))]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
@@ -367,7 +383,11 @@ def one(b, name, told):
         part = {"failed": "%s: %s" % (type(e).__name__, e)}
     part.update(on=b.on, time=time.strftime("%Y-%m-%d"), took_seconds=round(time.time() - start, 1))
     told["parts"][name] = part
-    print("%-10s %6.1f s  %s" % (name, part["took_seconds"], part.get("failed", "passed")), flush=True)
+    print("%-10s %6.1f s  %s" % (name, part["took_seconds"], part.get("failed", skipped(part) or "passed")), flush=True)
+
+
+def skipped(part):
+    return part.get("of", {}).get("skipped")
 
 
 def begin(b):

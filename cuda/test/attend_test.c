@@ -583,8 +583,9 @@ patches_become_rows_with_the_definitions_bits(void **state)
 }
 
 
+/* PATTERN: of those tests alone whose names it fits. */
 int
-main(void)
+main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(attention_to_the_cache_is_its_definition),
@@ -595,6 +596,8 @@ main(void)
         cmocka_unit_test(patches_attend_to_their_segment_and_to_nothing_else),
         cmocka_unit_test(patches_become_rows_with_the_definitions_bits)
     };
+
+    cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
 
     return cmocka_run_group_tests(tests, open_pair, pair_close);
 }

@@ -419,8 +419,9 @@ a_value_that_is_no_number_is_seen_in_every_output_of_its_row(void **state)
 }
 
 
+/* PATTERN: of those tests alone whose names it fits. */
 int
-main(void)
+main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_product_with_int8_weights_is_its_definition),
@@ -432,6 +433,8 @@ main(void)
         cmocka_unit_test(logits_are_of_the_rows_that_were_asked_for),
         cmocka_unit_test(a_value_that_is_no_number_is_seen_in_every_output_of_its_row)
     };
+
+    cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
 
     return cmocka_run_group_tests(tests, open_pair, pair_close);
 }
