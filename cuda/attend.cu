@@ -4,7 +4,8 @@
  * The query vectors of one key-value head and one sequence stand in one line, row by row and head
  * by head, and are cut into tiles.  Keys are added up in runs of VLM_CUDA_SPLIT, and runs in their
  * order.  If every sequence has one row, a run is a block's, and the block that comes last adds
- * them; otherwise a block walks all runs.  Both give a row the same bits.
+ * them; otherwise a block walks all runs.  Both give a row the same bits.  A launch has as many
+ * tiles, or sequences, as cost.h lets it have.
  */
 
 #include "attend.cuh"
@@ -18,6 +19,7 @@ typedef struct {
     const uint32_t    *start, *slot, *n_ctx;       /* of the sequences */
     vlm_kv_t           kv;
     uint32_t           layer, heads, group;
+    uint32_t           tile, sequence; /* the first of this launch */
     uint32_t           runs;           /* of the longest sequence: what the grid has blocks for */
     float              scale;
     float             *split;          /* [T][heads][splits][hd + 2] */
@@ -100,9 +102,9 @@ keys_of(const args_t &a, uint32_t sequence, uint32_t kv_head)
 }
 
 
-/* blockIdx: x of tiles, y of key-value heads, z of sequences. */
+/* blockIdx: x of tiles, from a.tile on, y of key-value heads, z of sequences. */
 template <int D>
-__global__ void __launch_bounds__(VLM_ATTEND_THREADS)
+__global__ void __launch_bounds__(VLM_ATTEND_THREADS, 2)
 attend_rows(args_t a)
 {
     tile_t                       t;
@@ -113,7 +115,7 @@ attend_rows(args_t a)
     typedef vlm_attend_shared_t<D, MANY>  shared_t;
     VLM_SHARED(shared_t, sh, 1);
 
-    t = find_tile(a, blockIdx.z, blockIdx.y, blockIdx.x, VLM_GROUPS * MANY);
+    t = find_tile(a, blockIdx.z, blockIdx.y, a.tile + blockIdx.x, VLM_GROUPS * MANY);
 
     if (t.first >= t.n_rows * a.group) {
         return;                        /* the whole block: this sequence is shorter than others */
@@ -244,13 +246,16 @@ merge_runs(const args_t &a, const tile_t &t, uint32_t n)
 }
 
 
-/* One run of keys of sequences with one row each; blockIdx: x of runs and tiles, y, z as above. */
+/*
+ * One run of keys of sequences with one row each; blockIdx: x of runs and tiles, y as above, z of
+ * sequences, from a.sequence on.
+ */
 template <int D>
 __global__ void __launch_bounds__(VLM_ATTEND_THREADS, 4)
 attend_split(args_t a)
 {
     tile_t                      t;
-    uint32_t                    run, first, end, n, limit[FEW];
+    uint32_t                    run, first, end, n, limit[FEW], sequence;
     vlm_attend_keys_t           k;
     vlm_attend_state_t<D, FEW>  sums;
 
@@ -259,7 +264,8 @@ attend_split(args_t a)
     VLM_SHARED(unsigned, number, 1);
 
     run = blockIdx.x % a.runs;
-    t = find_tile(a, blockIdx.z, blockIdx.y, blockIdx.x / a.runs, VLM_GROUPS * FEW);
+    sequence = a.sequence + blockIdx.z;
+    t = find_tile(a, sequence, blockIdx.y, blockIdx.x / a.runs, VLM_GROUPS * FEW);
     first = run * VLM_CUDA_SPLIT;
     end = t.n_ctx + t.n_rows;
     n = (end + VLM_CUDA_SPLIT - 1) / VLM_CUDA_SPLIT;
@@ -269,7 +275,7 @@ attend_split(args_t a)
     }
 
     load_queries<D, FEW>(a, t, sh[0], limit);
-    k = keys_of(a, blockIdx.z, blockIdx.y);
+    k = keys_of(a, sequence, blockIdx.y);
     vlm_attend_clear(sums);
     vlm_attend_run<D, FEW>(sh[0], k, first, min(end, first + VLM_CUDA_SPLIT), limit, sums);
     store_run<D>(a, t, run, limit, sums);
@@ -299,20 +305,60 @@ vlm_load_attend(vlm_device_t *d)
 }
 
 
+/* Of the keys that one sequence has, and so many query vectors of each key-value head. */
+static double
+cost(const vlm_device_t *d, const args_t &a, const vlm_batch_t *b, uint32_t vectors)
+{
+    const double  values = static_cast<double>(b->max_ctx) * a.kv.heads * a.kv.head_dim;
+
+    return vlm_us(d, 4 * values, 4 * values * vectors, VLM_CARD_F32);
+}
+
+
+template <int D>
+static void
+launch_rows(vlm_device_t *d, args_t a, const vlm_batch_t *b)
+{
+    uint32_t  n, tiles;
+    double    us;
+
+    tiles = vlm_divide_up(static_cast<uint64_t>(b->max_rows) * a.group, VLM_GROUPS * MANY);
+    us = b->S * cost(d, a, b, VLM_GROUPS * MANY);
+
+    for ( /* void */ ; a.tile < tiles; a.tile += n) {
+        n = vlm_cost_fit(us, tiles - a.tile);
+        VLM_LAUNCH(d, us * n, attend_rows<D>, dim3(n, a.kv.heads, b->S), VLM_ATTEND_THREADS, 0, a);
+    }
+}
+
+
+template <int D>
+static void
+launch_split(vlm_device_t *d, args_t a, const vlm_batch_t *b)
+{
+    uint32_t  n, tiles;
+    double    us;
+
+    tiles = vlm_divide_up(a.group, VLM_GROUPS * FEW);
+    us = cost(d, a, b, a.group);
+
+    for ( /* void */ ; a.sequence < b->S; a.sequence += n) {
+        n = vlm_cost_fit(us, b->S - a.sequence);
+        VLM_LAUNCH(d, us * n, attend_split<D>, dim3(tiles * a.runs, a.kv.heads, n),
+                   VLM_ATTEND_THREADS, 0, a);
+    }
+}
+
+
 template <int D>
 static void
 launch(vlm_device_t *d, const args_t &a, const vlm_batch_t *b)
 {
-    uint32_t  vectors = b->max_rows * a.group;
-
     if (b->max_rows > 1) {
-        VLM_LAUNCH(d, attend_rows<D>, dim3(vlm_divide_up(vectors, VLM_GROUPS * MANY), a.kv.heads,
-                   b->S), VLM_ATTEND_THREADS, 0, a);
-        return;
+        launch_rows<D>(d, a, b);
+    } else {
+        launch_split<D>(d, a, b);
     }
-
-    VLM_LAUNCH(d, attend_split<D>, dim3(vlm_divide_up(vectors, VLM_GROUPS * FEW) * a.runs,
-               a.kv.heads, b->S), VLM_ATTEND_THREADS, 0, a);
 }
 
 
@@ -331,6 +377,7 @@ vlm_cuda_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_
     a.layer = layer;
     a.heads = heads;
     a.group = heads / kv->heads;
+    a.tile = a.sequence = 0;
     a.runs = vlm_divide_up(b->max_ctx, VLM_CUDA_SPLIT);
     a.scale = 1 / sqrtf(static_cast<float>(kv->head_dim));
     a.split = d->scratch.split;

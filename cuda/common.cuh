@@ -332,7 +332,10 @@ vlm_mma_s8(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 }
 
 
-/* From sm_80 on: models with bf16 weights, whose kernels these are, are refused before. */
+/*
+ * From sm_80 on: products of bf16 weights, which are refused before where there is none, and
+ * attend_tensor, for which there is attend_segment then.
+ */
 static __device__ __forceinline__ void
 vlm_mma_bf16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 {

@@ -18,7 +18,6 @@ extern "C" {
 }
 
 #define LEAST_ARCH       75
-#define RUN_AHEAD        8             /* large products between two questions whether to go on */
 #define MIB(bytes)       (((bytes) + 1048575) / 1048576)
 
 static int find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err);
@@ -79,13 +78,13 @@ find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 
     code = code == 0 ? d->driver->count(&n) : code;
 
-    if (code == 35) {
+    if (code == VLM_CODE_OLD_DRIVER) {
         return vlm_fail(err, VLM_EDEVICE, "cuda:%u: the NVIDIA driver is too old: it knows CUDA "
                         "%d.%d, %d.%d is wanted", r->index, driver / 1000, driver / 10 % 100,
                         runtime / 1000, runtime / 10 % 100);
     }
 
-    if (code == 100 || (code == 0 && n == 0)) {
+    if (code == VLM_CODE_NO_DEVICE || (code == 0 && n == 0)) {
         return vlm_fail(err, VLM_EDEVICE, "cuda:%u: there is no CUDA device", r->index);
     }
 
@@ -248,7 +247,7 @@ vlm_device_check(vlm_device_t *d, int code, const char *what)
 void
 vlm_device_no_memory(vlm_device_t *d)
 {
-    (void) vlm_device_check(d, 2, "memory of the host");
+    (void) vlm_device_check(d, VLM_CODE_NO_MEMORY, "memory of the host");
 }
 
 
@@ -268,6 +267,7 @@ cuda_sync(vlm_device_t *d, vlm_err_t *err)
 
     if (!d->lost) {
         (void) vlm_device_check(d, d->driver->wait(d->stream), "the work before");
+        d->spent = 0;
     }
 
     if (d->fault == 0 && !d->lost) {
@@ -299,22 +299,25 @@ cuda_ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
     d->quit = quit;
     d->quit_data = data;
     d->quitting = 0;
-    d->ahead = 0;
 }
 
 
 void
-vlm_device_pause(vlm_device_t *d)
+vlm_device_spend(vlm_device_t *d, double us)
 {
-    if (d->quit == nullptr || ++d->ahead < RUN_AHEAD || !vlm_device_ready(d)) {
+    if (d->recording) {
+        d->recorded += us;             /* it is done later, and more than once */
         return;
     }
 
-    d->ahead = 0;
-
-    if (vlm_device_check(d, d->driver->wait(d->stream), "the work before") == 0) {
+    if (d->quit != nullptr && d->spent > 0 && d->spent + us > VLM_BOUND_US && vlm_device_ready(d)
+        && vlm_device_check(d, d->driver->wait(d->stream), "the work before") == 0)
+    {
+        d->spent = 0;
         d->quitting = d->quit(d->quit_data) != 0;
     }
+
+    d->spent += us;
 }
 
 
@@ -400,6 +403,7 @@ cuda_get(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
 {
     if (bytes > 0 && enter(d) == 0) {
         (void) vlm_device_check(d, d->driver->get(to, from, bytes, d->stream), "a copy from it");
+        d->spent = 0;                  /* it comes when all before it is done */
     }
 }
 

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cost.h"
 #include "driver.h"
 #include "fault.h"
 
@@ -36,9 +37,12 @@ struct vlm_device_s {
     vlm_quit_fn             quit;      /* see ask() */
     void                   *quit_data;
     int                     quitting;
-    uint32_t                ahead;     /* large products since it was asked */
+    double                  spent;     /* by cost.h, since the host has waited */
 
     void                   *kept[VLM_KEPT];        /* graphs */
+    double                  kept_us[VLM_KEPT];     /* what each costs */
+    int                     recording;
+    double                  recorded;  /* what has been so far */
     int                     keeps_none;            /* capturing was refused: see step.cu */
 
     uint64_t                before;    /* bytes in use by others, when it was opened */
@@ -54,15 +58,31 @@ int vlm_device_check(vlm_device_t *d, int code, const char *what);
 void vlm_device_no_memory(vlm_device_t *d);
 void vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
 /*
- * A large product was launched: now and then the host waits for the device, and asks whether to go
- * on, so that what is under way when somebody leaves does not take long.
+ * Before what costs so much is launched: if it and what was launched since the last time are more
+ * than the bound, the host waits for the device, and asks whether to go on.
  */
-void vlm_device_pause(vlm_device_t *d);
+void vlm_device_spend(vlm_device_t *d, double us);
 /* Whether an operation may begin: there is no fault, and nobody has said to leave. */
 int vlm_device_ready(vlm_device_t *d);
 
 
 /* ---- launches ----------------------------------------------------------------------------- */
+
+/* See cost.h. */
+static inline double
+vlm_us(const vlm_device_t *d, double bytes, double ops, double rate)
+{
+    return d->facts.slow * vlm_cost_us(bytes, ops, rate);
+}
+
+
+/* Of launches that move bytes, and do little with them. */
+static inline double
+vlm_us_of_bytes(const vlm_device_t *d, double bytes)
+{
+    return vlm_us(d, bytes, 0, VLM_CARD_F32);
+}
+
 
 template <class... P, size_t... I>
 static inline void
@@ -84,17 +104,20 @@ vlm_call(const void *kernel, void **args)
 
 template <class... P>
 static inline void
-vlm_launch(vlm_device_t *d, const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
-           size_t shared, typename std::common_type<P>::type... values)
+vlm_launch(vlm_device_t *d, const char *name, double us, void (*kernel)(P...), dim3 grid,
+           dim3 block, size_t shared, typename std::common_type<P>::type... values)
 {
     void         *args[] = { const_cast<void *>(static_cast<const void *>(&values))... };
     const size_t  sizes[] = { sizeof(values)... };
     vlm_launch_t  l;
 
+    vlm_device_spend(d, us);
+
     if (!vlm_device_ready(d)) {
         return;
     }
 
+    l.us = us;
     l.kernel = reinterpret_cast<const void *>(kernel);
     l.name = name;
     l.grid = grid;
@@ -128,11 +151,12 @@ vlm_load(vlm_device_t *d, const char *name, void (*kernel)(P...), size_t shared)
 #define VLM_LOAD(d, kernel, shared)  vlm_load(d, #kernel, kernel, shared)
 
 /*
- * VLM_LAUNCH(d, kernel, grid, block, shared_bytes, arguments...): arguments become the kernel's
- * parameters as in a call.  A kernel that is a template stands in brackets: (rows<4, 2>).
+ * VLM_LAUNCH(d, us, kernel, grid, block, shared_bytes, arguments...): us is what it costs, and
+ * arguments become the kernel's parameters as in a call.  A kernel that is a template stands in
+ * brackets: (rows<4, 2>).
  */
-#define VLM_LAUNCH(d, kernel, grid, block, shared, ...)                                          \
-    vlm_launch(d, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+#define VLM_LAUNCH(d, us, kernel, grid, block, shared, ...)                                      \
+    vlm_launch(d, #kernel, us, kernel, grid, block, shared, __VA_ARGS__)
 
 
 static inline unsigned

@@ -16,6 +16,7 @@
 typedef struct {
     const void    *kernel;
     const char    *name;
+    double         us;                 /* by cost.h */
     dim3           grid, block;
     size_t         shared;             /* bytes of dynamic shared memory */
     void          *stream;
@@ -31,6 +32,7 @@ typedef struct {
     uint32_t  n_sms;
     uint64_t  bytes;                   /* of memory in all */
     uint64_t  shared;                  /* most shared bytes of a block */
+    double    slow;                    /* times that of cost.h: 1, but for tests' */
 } vlm_facts_of_device_t;
 
 typedef struct {

@@ -7,6 +7,11 @@
 #ifndef VLM_FAULT_H
 #define VLM_FAULT_H
 
+/* Those that we have words of our own for. */
+#define VLM_CODE_NO_MEMORY   2         /* MemoryAllocation */
+#define VLM_CODE_OLD_DRIVER  35        /* InsufficientDriver */
+#define VLM_CODE_NO_DEVICE   100       /* NoDevice */
+
 typedef enum {
     VLM_FAULT_NONE,
     VLM_FAULT_REFUSED,                 /* this call was not done; the device goes on */

@@ -8,8 +8,6 @@
 
 #include "product.cuh"
 
-#define TOGETHER  3                    /* blocks of few rows on a processor: 256 threads each */
-
 
 /* ---- epilogues ---------------------------------------------------------------------------- */
 
@@ -75,7 +73,7 @@ put_few(const vlm_product_t &a, uint32_t tile, const float *parts)
 
 /* Tiles one after the other, all activation rows. */
 template <bool INT8, int OUT>
-__global__ void __launch_bounds__(VLM_FEW_THREADS, TOGETHER)
+__global__ void __launch_bounds__(VLM_FEW_THREADS, VLM_FEW_BLOCKS)
 few(vlm_product_t a)
 {
     float     *to;
@@ -321,6 +319,33 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint
 }
 
 
+static double
+rate_of(vlm_type_t weights)
+{
+    return weights == VLM_INT8 ? VLM_CARD_INT8 : VLM_CARD_BF16;
+}
+
+
+double
+vlm_product_us(const vlm_device_t *d, vlm_type_t weights, const vlm_product_t &a)
+{
+    return vlm_us(d, static_cast<double>(a.groups) * VLM_GROUP * a.N,
+                  2.0 * a.N * a.in.K * a.T, rate_of(weights));
+}
+
+
+/* Whole blocks of them, if there are so many. */
+uint32_t
+vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w)
+{
+    uint32_t  n;
+
+    n = vlm_cost_fit(vlm_us(d, 0, 2.0 * w->N * w->K, rate_of(w->type)), VLM_CUDA_ROWS);
+
+    return n < MANY_ROWS ? n : n / MANY_ROWS * MANY_ROWS;
+}
+
+
 /* As many blocks as run together; each has the same number of units, but for the last. */
 vlm_few_grid_t
 vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units)
@@ -330,7 +355,7 @@ vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units)
 
     grid.shared = a->inside ? inside_bytes(*a) : 0;
     fit = d->facts.shared / (grid.shared + 2 * VLM_FEW_PARTS * sizeof(float) + 1024);
-    fit = fit < 1 ? 1 : fit > TOGETHER ? TOGETHER : fit;
+    fit = fit < 1 ? 1 : fit > VLM_FEW_BLOCKS ? VLM_FEW_BLOCKS : fit;
 
     a->tiles = vlm_divide_up(units, d->facts.n_sms * fit);
     grid.blocks = vlm_divide_up(units, a->tiles);
@@ -344,14 +369,15 @@ static void
 launch(vlm_device_t *d, vlm_product_t a)
 {
     vlm_few_grid_t  grid;
+    const double    us = vlm_product_us(d, INT8 ? VLM_INT8 : VLM_BF16, a);
 
     if (a.T <= VLM_FEW) {
         grid = vlm_few_grid(d, &a, vlm_divide_up(a.N, VLM_CUDA_TILE));
-        VLM_LAUNCH(d, (few<INT8, OUT>), grid.blocks, VLM_FEW_THREADS, grid.shared, a);
+        VLM_LAUNCH(d, us, (few<INT8, OUT>), grid.blocks, VLM_FEW_THREADS, grid.shared, a);
         return;
     }
 
-    VLM_LAUNCH(d, (many<INT8, OUT>), dim3(vlm_divide_up(a.T, MANY_ROWS),
+    VLM_LAUNCH(d, us, (many<INT8, OUT>), dim3(vlm_divide_up(a.T, MANY_ROWS),
                vlm_divide_up(a.N, MANY_WARPS * VLM_CUDA_TILE)), MANY_THREADS, 0, a);
 }
 
@@ -424,10 +450,6 @@ vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_
     } else {
         launch_type<false>(d, w, store, a);
     }
-
-    if (T > VLM_FEW) {
-        vlm_device_pause(d);
-    }
 }
 
 
@@ -443,7 +465,7 @@ vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const void *x, const flo
     out *= w->epilogue == VLM_ADD ? sizeof(float) : sizeof(vlm_bf16_t);
 
     for (t = 0; t < T; t += n) {
-        n = min(T - t, static_cast<uint32_t>(VLM_CUDA_ROWS));
+        n = min(T - t, vlm_product_rows(d, w));
         vlm_product(d, w, static_cast<const uint8_t *>(x) + t * in, nullptr, gain, eps, n,
                     VLM_FORM_ACT, static_cast<uint8_t *>(y) + t * out);
     }
@@ -454,5 +476,11 @@ void
 vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
               const vlm_batch_t *b, float *logits)
 {
-    vlm_product(d, w, x, b->logit_row, gain, eps, b->R, VLM_FORM_F32, logits);
+    uint32_t  r, n;
+
+    for (r = 0; r < b->R; r += n) {
+        n = min(b->R - r, vlm_product_rows(d, w));
+        vlm_product(d, w, x, b->logit_row + r, gain, eps, n, VLM_FORM_F32,
+                    logits + static_cast<size_t>(r) * w->N);
+    }
 }

@@ -2,7 +2,8 @@
  * patch_embed: bytes of pixels times f32 weights, the only product with these.
  *
  * A block has 64 weight rows by 64 patches, a thread 4 by 4 of them, 16 inputs at a time through
- * shared memory.  Each sum is in the order of k, fused, as its definition has it: the same bits.
+ * shared memory.  Each sum is in the order of k, fused, as its definition has it: the same bits.  A
+ * launch has as many patches as cost.h lets it have.
  */
 
 #include "device.h"
@@ -103,16 +104,22 @@ void
 vlm_cuda_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, uint32_t P,
                      float *x)
 {
-    args_t  a;
+    args_t    a;
+    double    us;
+    uint32_t  p, n;
 
     a.w = static_cast<const float *>(w->w);
     a.bias = w->bias;
-    a.pixels = pixels;
-    a.x = x;
     a.N = w->N;
     a.K = w->K;
-    a.P = P;
+    us = vlm_us(d, 4.0 * TILE * w->N, 2.0 * TILE * w->N * w->K, VLM_CARD_F32);
 
-    VLM_LAUNCH(d, patch_embed, dim3(vlm_divide_up(P, TILE), vlm_divide_up(w->N, TILE)), THREADS, 0,
-               a);
+    for (p = 0; p < P; p += a.P) {
+        n = vlm_cost_fit(us, vlm_divide_up(P - p, TILE));
+        a.P = min(P - p, n * TILE);
+        a.pixels = pixels + static_cast<size_t>(p) * w->K;
+        a.x = x + static_cast<size_t>(p) * w->N;
+
+        VLM_LAUNCH(d, us * n, patch_embed, dim3(n, vlm_divide_up(w->N, TILE)), THREADS, 0, a);
+    }
 }

@@ -16,6 +16,7 @@
 #define VLM_CUDA_PARTS  8
 #define VLM_INSIDE      (56u << 10)    /* dynamic bytes of a block that makes rows ready */
 #define VLM_FEW         8              /* activation rows of a fragment: as many are few */
+#define VLM_FEW_BLOCKS  3              /* of few rows, on a processor: 256 threads each */
 
 typedef enum { VLM_FORM_F32, VLM_FORM_ACT } vlm_form_t;
 
@@ -54,6 +55,11 @@ void vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, u
 vlm_product_t vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x,
                              const uint32_t *rows, const float *gain, float eps, uint32_t T);
 
+/* Activation rows that one product may have: VLM_CUDA_ROWS, or fewer by cost.h. */
+uint32_t vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w);
+/* What a launch of the product costs. */
+double vlm_product_us(const vlm_device_t *d, vlm_type_t weights, const vlm_product_t &a);
+
 /* Of few rows: the grid for that many units of `tiles` tiles, and a block's dynamic memory. */
 typedef struct {
     unsigned  blocks;
@@ -63,7 +69,8 @@ typedef struct {
 vlm_few_grid_t vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units);
 
 /*
- * linear.cu: y = epilogue(W x + b), act but for VLM_ADD; VLM_STORE makes f32 if store says so.
+ * linear.cu: y = epilogue(W x + b), act but for VLM_ADD; VLM_STORE makes f32 if store says so.  T
+ * is at most vlm_product_rows().
  */
 void vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_t *rows,
                  const float *gain, float eps, uint32_t T, vlm_form_t store, void *y);

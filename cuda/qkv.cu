@@ -12,7 +12,6 @@
 
 #define THREADS   128
 #define MAX_HALF  64                   /* pairs of a head */
-#define TOGETHER  3                    /* blocks of few rows on a processor: see linear.cu */
 
 typedef struct {
     const float     *rows;             /* [n][(heads + 2 kv.heads) hd] of this part */
@@ -126,7 +125,7 @@ put_turned(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile
 
 /* Units one after the other, all rows. */
 template <bool INT8>
-__global__ void __launch_bounds__(VLM_FEW_THREADS, TOGETHER)
+__global__ void __launch_bounds__(VLM_FEW_THREADS, VLM_FEW_BLOCKS)
 qkv_few(vlm_product_t p, text_t a)
 {
     uint32_t  unit, end, tile, head, i;
@@ -252,13 +251,14 @@ static void
 launch_few(vlm_device_t *d, vlm_type_t type, vlm_product_t p, const text_t &a)
 {
     vlm_few_grid_t  grid;
+    const double    us = vlm_product_us(d, type, p);
 
     grid = vlm_few_grid(d, &p, p.N / (2 * VLM_CUDA_TILE));
 
     if (type == VLM_INT8) {
-        VLM_LAUNCH(d, qkv_few<true>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
+        VLM_LAUNCH(d, us, qkv_few<true>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
     } else {
-        VLM_LAUNCH(d, qkv_few<false>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
+        VLM_LAUNCH(d, us, qkv_few<false>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
     }
 }
 
@@ -292,10 +292,10 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
     }
 
     for ( /* void */ ; a.first < b->T; a.first += n) {
-        n = min(b->T - a.first, static_cast<uint32_t>(VLM_CUDA_ROWS));
+        n = min(b->T - a.first, vlm_product_rows(d, w));
         vlm_product(d, w, x + static_cast<size_t>(a.first) * w->K, nullptr, gain, eps, n,
                     VLM_FORM_F32, d->scratch.qkv);
-        VLM_LAUNCH(d, append, n, THREADS, 0, a);
+        VLM_LAUNCH(d, vlm_us_of_bytes(d, 6.0 * n * w->N), append, n, THREADS, 0, a);
     }
 }
 
@@ -316,7 +316,7 @@ vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const fl
     a.dv = w->N / 3 / heads;
 
     for (p = 0; p < P; p += n) {
-        n = min(P - p, static_cast<uint32_t>(VLM_CUDA_ROWS));
+        n = min(P - p, vlm_product_rows(d, w));
         a.row = row + p;
         a.column = column + p;
         a.q = static_cast<vlm_bf16_t *>(q) + p * E;
@@ -325,6 +325,6 @@ vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const fl
 
         vlm_product(d, w, x + static_cast<size_t>(p) * w->K, nullptr, gain, eps, n, VLM_FORM_F32,
                     d->scratch.qkv);
-        VLM_LAUNCH(d, part, n, THREADS, 0, a);
+        VLM_LAUNCH(d, vlm_us_of_bytes(d, 6.0 * n * w->N), part, n, THREADS, 0, a);
     }
 }

@@ -60,6 +60,7 @@ cuda_facts(int index, vlm_facts_of_device_t *f)
         f->n_sms = static_cast<uint32_t>(p.multiProcessorCount);
         f->bytes = p.totalGlobalMem;
         f->shared = p.sharedMemPerBlockOptin;
+        f->slow = 1;
     }
 
     return told(e);

@@ -14,6 +14,7 @@
 #define THREADS  512
 #define WARPS    (THREADS / VLM_WARP)
 #define DIGITS   256
+#define READS    16                    /* of a logit, about: two borders, of four digits each */
 #define ONE      8796093022208.0f      /* 2^43; 2^20 of them fit into 64 bits */
 #define FINITE   0x7f800000u           /* bits below are a number's */
 
@@ -499,5 +500,5 @@ vlm_cuda_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab, co
     a.n_vocab = n_vocab;
     a.seen_words = seen_words;
 
-    VLM_LAUNCH(d, sample, b->R, THREADS, 0, a);
+    VLM_LAUNCH(d, vlm_us_of_bytes(d, 4.0 * READS * b->R * V), sample, b->R, THREADS, 0, a);
 }

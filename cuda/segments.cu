@@ -4,7 +4,8 @@
  * From sm_80 on by tensor cores: a warp has 16 queries, whose scores with 64 keys stay in its
  * registers, become weights there and are the next product's operand.  A weight goes in as two
  * bf16, what the first leaves being the second, so that nothing is lost but the order of sums.
- * sm_75 has no products of bf16: there a lane has keys, as in attend.cuh.
+ * sm_75 has no products of bf16: there a lane has keys, as in attend.cuh.  A launch has as many
+ * segments and tiles of them as cost.h lets it have.
  */
 
 #include "attend.cuh"
@@ -17,7 +18,8 @@
 typedef struct {
     const vlm_bf16_t  *q, *k, *v;      /* [P][heads hd] */
     vlm_bf16_t        *o;
-    const uint32_t    *border;
+    const uint32_t    *border;         /* of this launch's segments */
+    uint32_t           tile;           /* of each segment: the launch's first */
     uint32_t           heads, hd;
     float              scale;
 } args_t;
@@ -28,7 +30,7 @@ typedef struct {                       /* a block's share: rows row to row + til
 } share_t;
 
 
-/* blockIdx: x of segments, y of heads, z of tiles of a segment's rows. */
+/* blockIdx: x of segments, y of heads, z of tiles of a segment's rows, from a.tile on. */
 static __device__ __forceinline__ share_t
 share_of(const args_t &a, uint32_t tile)
 {
@@ -38,7 +40,7 @@ share_of(const args_t &a, uint32_t tile)
     s.stride = static_cast<size_t>(a.heads) * a.hd;
     s.at = first * s.stride + blockIdx.y * a.hd;
     s.n = a.border[blockIdx.x + 1] - first;
-    s.row = blockIdx.z * tile;
+    s.row = (a.tile + blockIdx.z) * tile;
 
     return s;
 }
@@ -347,16 +349,55 @@ vlm_load_segments(vlm_device_t *d)
 }
 
 
+/* What a tile costs, all heads of it: weights go in twice on tensor cores. */
+static double
+cost(const vlm_device_t *d, const args_t &a, uint32_t longest)
+{
+    const double  values = static_cast<double>(longest) * a.heads * a.hd;
+
+    if (d->facts.arch >= VLM_ARCH_BF16) {
+        return vlm_us(d, 4 * values, 6 * values * TENSOR_TILE, VLM_CARD_BF16);
+    }
+
+    return vlm_us(d, 4 * values, 4 * values * TILE, VLM_CARD_F32);
+}
+
+
+/* n tiles, from a.tile on, of as many segments at a time as may be. */
 template <int D>
 static void
-launch(vlm_device_t *d, const args_t &a, uint32_t n_segments, uint32_t longest)
+launch_tiles(vlm_device_t *d, args_t a, uint32_t n_segments, uint32_t n, double us)
 {
-    if (d->facts.arch >= VLM_ARCH_BF16) {
-        VLM_LAUNCH(d, attend_tensor<D>, dim3(n_segments, a.heads,
-                   vlm_divide_up(longest, TENSOR_TILE)), VLM_ATTEND_THREADS, 0, a);
-    } else {
-        VLM_LAUNCH(d, attend_segment<D>, dim3(n_segments, a.heads, vlm_divide_up(longest, TILE)),
-                   VLM_ATTEND_THREADS, 0, a);
+    dim3      grid(0, a.heads, n);
+    uint32_t  left;
+
+    us *= n;
+
+    for (left = n_segments; left > 0; left -= grid.x, a.border += grid.x) {
+        grid.x = vlm_cost_fit(us, left);
+
+        if (d->facts.arch >= VLM_ARCH_BF16) {
+            VLM_LAUNCH(d, us * grid.x, attend_tensor<D>, grid, VLM_ATTEND_THREADS, 0, a);
+        } else {
+            VLM_LAUNCH(d, us * grid.x, attend_segment<D>, grid, VLM_ATTEND_THREADS, 0, a);
+        }
+    }
+}
+
+
+template <int D>
+static void
+launch(vlm_device_t *d, args_t a, uint32_t n_segments, uint32_t longest)
+{
+    double    us;
+    uint32_t  n, tiles;
+
+    tiles = vlm_divide_up(longest, d->facts.arch >= VLM_ARCH_BF16 ? TENSOR_TILE : TILE);
+    us = cost(d, a, longest);
+
+    for (a.tile = 0; a.tile < tiles; a.tile += n) {
+        n = vlm_cost_fit(us, tiles - a.tile);
+        launch_tiles<D>(d, a, n_segments, n, us);
     }
 }
 
@@ -375,6 +416,7 @@ vlm_cuda_attend_segments(vlm_device_t *d, const void *q, const void *k, const vo
     a.v = static_cast<const vlm_bf16_t *>(v);
     a.o = static_cast<vlm_bf16_t *>(o);
     a.border = border;
+    a.tile = 0;
     a.heads = heads;
     a.hd = head_dim;
     a.scale = 1 / sqrtf(static_cast<float>(head_dim));

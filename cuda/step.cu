@@ -35,6 +35,9 @@ vlm_cuda_record(vlm_device_t *d)
         return 0;
     }
 
+    d->recording = 1;
+    d->recorded = 0;
+
     return 1;
 }
 
@@ -69,6 +72,7 @@ vlm_cuda_keep(vlm_device_t *d, uint32_t number)
 {
     void  *graph;
 
+    d->recording = 0;
     graph = captured(d);
 
     if (graph != nullptr && d->kept[number] != nullptr) {
@@ -76,6 +80,7 @@ vlm_cuda_keep(vlm_device_t *d, uint32_t number)
     }
 
     d->kept[number] = graph;
+    d->kept_us[number] = d->recorded;
 }
 
 
@@ -85,6 +90,8 @@ vlm_cuda_replay(vlm_device_t *d, uint32_t number)
     if (number >= VLM_KEPT || d->kept[number] == nullptr) {
         return 0;
     }
+
+    vlm_device_spend(d, d->kept_us[number]);
 
     if (vlm_device_ready(d)) {
         (void) vlm_device_check(d, d->driver->replay(d->kept[number], d->stream), "a kept step");

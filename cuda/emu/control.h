@@ -23,6 +23,8 @@ typedef enum {
     VLM_EMU_FAIL_AT,                   /* calls until then: 1 is the next; 0: none fails */
     VLM_EMU_CAPTURES,                  /* 0: the driver refuses to */
     VLM_EMU_FORGET,                    /* what is reserved is freed, as by the end of a process */
+    VLM_EMU_SLOW,                      /* times that of cost.h, of a device that is opened then */
+    VLM_EMU_IDLE,                      /* 1: launches are counted and not done */
     VLM_EMU_SETTINGS
 } vlm_emu_setting_t;
 
@@ -32,6 +34,9 @@ typedef struct {
     uint64_t  loaded;                  /* kernels */
     uint64_t  launches;                /* asked for: a graph is one */
     uint64_t  kernels;                 /* done */
+    uint64_t  waits;                   /* of the host for the device */
+    double    dearest;                 /* launch, by cost.h, since IDLE was set last */
+    double    between;                 /* two waits, at most, since then */
     uint64_t  blocks, streams, graphs; /* had and not given back */
     uint64_t  bytes;
 } vlm_emu_counts_t;
@@ -42,11 +47,9 @@ extern "C" {
 
 void vlm_emu_set(vlm_emu_setting_t setting, uint64_t value);
 void vlm_emu_count(vlm_emu_counts_t *c);
-const char *vlm_emu_last_report(void); /* of a kernel that failed */
 
 typedef void vlm_emu_set_fn(vlm_emu_setting_t setting, uint64_t value);
 typedef void vlm_emu_count_fn(vlm_emu_counts_t *c);
-typedef const char *vlm_emu_last_report_fn(void);
 
 #ifdef __cplusplus
 }

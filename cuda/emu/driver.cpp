@@ -25,10 +25,11 @@
 #define FREED         0xdd             /* what is read after its release shows */
 
 static uint64_t settings[VLM_EMU_SETTINGS] = {
-    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0
+    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0, 1, 0
 };
 
 static vlm_emu_counts_t  counts;
+static double            since;        /* what was launched since the host has waited */
 static int               in_use;       /* the device */
 static int               lost;         /* the code that no call may follow */
 static pthread_mutex_t   mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -80,6 +81,8 @@ vlm_emu_set(vlm_emu_setting_t setting, uint64_t value)
     } else if (setting == VLM_EMU_FAIL_AT) {
         lost = 0;
         counts.calls_after_loss = 0;
+    } else if (setting == VLM_EMU_IDLE) {
+        counts.dearest = counts.between = since = 0;
     }
 }
 
@@ -88,13 +91,6 @@ EXPORTED void
 vlm_emu_count(vlm_emu_counts_t *c)
 {
     *c = counts;
-}
-
-
-EXPORTED const char *
-vlm_emu_last_report(void)
-{
-    return vlm_emu_report();
 }
 
 
@@ -193,6 +189,7 @@ emu_facts(int index, vlm_facts_of_device_t *f)
     f->n_sms = 2;
     f->bytes = settings[VLM_EMU_BYTES];
     f->shared = f->arch < 80 ? 64u << 10 : 99u << 10;
+    f->slow = static_cast<double>(settings[VLM_EMU_SLOW]);
 
     return begin();
 }
@@ -387,6 +384,7 @@ static int
 emu_get(void *to, const void *from, size_t bytes, void *stream)
 {
     (void) stream;
+    since = 0;
 
     return copy(to, from, bytes, from);
 }
@@ -469,6 +467,11 @@ run(const vlm_launch_t *l)
     size_t  most;
 
     counts.kernels++;
+
+    if (settings[VLM_EMU_IDLE]) {
+        return 0;
+    }
+
     most = settings[VLM_EMU_ARCH] < 80 ? 64u << 10 : 99u << 10;
 
     if (vlm_emu_run({ l->grid.x, l->grid.y, l->grid.z }, { l->block.x, l->block.y, l->block.z },
@@ -488,6 +491,18 @@ run(const vlm_launch_t *l)
 }
 
 
+static void
+count_launch(int code, double us)
+{
+    if (code == 0) {
+        counts.launches++;
+        counts.dearest = us > counts.dearest ? us : counts.dearest;
+        since += us;
+        counts.between = since > counts.between ? since : counts.between;
+    }
+}
+
+
 static int
 emu_launch(const vlm_launch_t *l)
 {
@@ -502,7 +517,7 @@ emu_launch(const vlm_launch_t *l)
         return code;
     }
 
-    counts.launches += code == 0;
+    count_launch(code, l->us);
 
     return code == 0 ? run(l) : code;
 }
@@ -512,6 +527,8 @@ static int
 emu_wait(void *stream)
 {
     (void) stream;
+    counts.waits++;
+    since = 0;
 
     return begin_alone();
 }
@@ -569,12 +586,18 @@ static int
 emu_replay(void *g, void *stream)
 {
     int                  code;
+    double               us;
     unsigned             i;
     const vlm_launch_t  *l;
 
     (void) stream;
     code = begin_alone();
-    counts.launches += code == 0;
+
+    for (us = 0, i = 0; (l = vlm_emu_graph_at(g, i)) != nullptr; i++) {
+        us += l->us;
+    }
+
+    count_launch(code, us);
 
     for (i = 0; code == 0 && (l = vlm_emu_graph_at(g, i)) != nullptr; i++) {
         code = run(l);

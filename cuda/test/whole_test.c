@@ -13,12 +13,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dlfcn.h>
 #include <math.h>
-#include <stdio.h>
 
-#include "emu/control.h"
-#include "run/fixture.h"
+#include "library.h"
 
 #define ANSWER   32                    /* tokens */
 #define NEAR     0.15
@@ -52,25 +49,6 @@ open_on(const case_t *c, const char *device)
     conf.context = 400;
 
     return vlm_tiny_open(&conf);
-}
-
-
-/* Of the library that the engine has loaded. */
-static void
-set_emulator(vlm_emu_setting_t setting, uint64_t value)
-{
-    char              path[4096];
-    void             *library;
-    vlm_emu_set_fn   *set;
-
-    assert_non_null(realpath("/proc/self/exe", path));
-    (void) snprintf(strrchr(path, '/'), 32, "/libvlm_cuda.so");
-
-    library = dlopen(path, RTLD_NOW);
-    assert_non_null(library);
-    set = (vlm_emu_set_fn *) (uintptr_t) dlsym(library, "vlm_emu_set");
-    assert_non_null(set);
-    set(setting, value);
 }
 
 
@@ -208,7 +186,7 @@ an_answer_of_32_tokens_is_the_definitions_but_for_near_ties(void **state)
         card = open_on(&cases[i], "cuda");
         generate(card, &cases[i], &a);
 
-        set_emulator(VLM_EMU_SEED, 2 + i);
+        set(VLM_EMU_SEED, 2 + i);
         generate(card, &cases[i], &again);
         check_same(&again, &a);
 
@@ -367,7 +345,7 @@ a_sampled_answer_is_the_same_each_time(void **state)
     s.repetition_penalty = 1.05f;
 
     for (i = 0; i < 2; i++) {
-        set_emulator(VLM_EMU_SEED, 5 + i);
+        set(VLM_EMU_SEED, 5 + i);
         vlm_tiny_alone(v, vlm_tiny_prompt(v, QUESTION, 1), &s, &a[i]);
         assert_int_equal(a[i].err.code, VLM_OK);
         assert_true(a[i].bytes > 0);
@@ -388,5 +366,5 @@ main(void)
         cmocka_unit_test(a_sampled_answer_is_the_same_each_time)
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, find_library, NULL);
 }

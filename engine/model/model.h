@@ -116,7 +116,8 @@ void vlm_model_ready(vlm_model_t *m);
 /*
  * A step of one row each, all of which want logits, and those.  With a device that keeps steps it
  * is a few launches of what vlm_text_record() has kept for as many rows, in pieces that take no
- * longer than 50 ms, so that somebody who leaves is heard; the bits are the same.
+ * longer than 50 ms on a small card.  The device waits between those that take longer together,
+ * and asks (ops->ask), so that somebody who leaves is heard.  The bits are the same.
  */
 int vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);
 /* For steps of b's rows: b is such a step, with the longest context. */

@@ -1,0 +1,259 @@
+/*
+ * No launch takes longer than cost.h's bound, and neither does what is launched between two
+ * questions whether to go on: a layer of published shapes, by arithmetic.  The emulated device
+ * counts launches here and does none, so addresses are anybody's.
+ */
+
+#include "pair.h"
+
+#include "cost.h"
+#include "emu/control.h"
+
+#define MEBI_PIXELS(n)  ((uint32_t) (((uint64_t) (n) << 20) / 196))     /* as patches of 14 by 14 */
+
+typedef struct {
+    uint32_t  D, heads, kv_heads, hd, F, V;
+} shape_t;
+
+static const shape_t  shapes[] = {
+    { 2048, 16, 2, 128, 11008, 151936 },           /* 3B */
+    { 3584, 28, 4, 128, 18944, 152064 }            /* 7B */
+};
+
+static const vlm_type_t  types[] = { VLM_INT8, VLM_BF16 };
+
+/* Of the tower of both. */
+enum { E = 1280, TOWER_HEADS = 16, TOWER_HD = 80, TOWER_F = 3420, CELL = 4 * E, PIXELS = 1176 };
+
+
+static int
+open_pair(void **state)
+{
+    vlm_need_t  need = { VLM_INT8, 256, 2048, 16, 128, 800, 256, 4 };
+
+    (void) state;
+
+    return pair_open(VLM_INT8, &need);
+}
+
+
+static int
+count_question(void *data)
+{
+    (*(uint32_t *) data)++;
+
+    return 0;
+}
+
+
+static vlm_linear_t
+matrix(vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K)
+{
+    vlm_linear_t  w = { type, epilogue, N, K, card.base, (float *) card.base, NULL };
+
+    return w;
+}
+
+
+static void
+product(vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K, uint32_t T)
+{
+    vlm_linear_t  w = matrix(type, epilogue, N, K);
+
+    card.ops->linear(card.d, &w, card.base, NULL, 0, T, card.base);
+}
+
+
+static void
+begin(uint32_t *questions)
+{
+    *questions = 0;
+    card.ops->sync(card.d, NULL);
+    vlm_emu_set(VLM_EMU_IDLE, 1);
+    card.ops->ask(card.d, count_question, questions);
+}
+
+
+static void
+check(const char *what, uint32_t a, uint32_t b)
+{
+    vlm_emu_counts_t  c;
+
+    card.ops->ask(card.d, NULL, NULL);
+    vlm_emu_count(&c);
+    vlm_emu_set(VLM_EMU_IDLE, 0);
+
+    if (!(c.dearest > 0 && c.dearest <= VLM_BOUND_US)) {
+        fail_msg("%s, %u, %u: a launch of %.0f us", what, a, b, c.dearest);
+    }
+
+    if (!(c.between <= VLM_BOUND_US * 1.000001)) {
+        fail_msg("%s, %u, %u: %.0f us between two questions", what, a, b, c.between);
+    }
+}
+
+
+/* Two layers and the head: S sequences of so many rows, with so many cached then. */
+static void
+text(const shape_t *m, vlm_type_t type, uint32_t S, uint32_t rows, uint32_t context)
+{
+    int           i;
+    float        *x = (float *) card.base;
+    uint32_t     *ids = (uint32_t *) card.base;
+    vlm_batch_t   b = { S * rows, S, S, rows, context, ids, ids, (int32_t *) ids, ids, ids, ids,
+                        ids, ids, NULL };
+    vlm_kv_t      kv = { VLM_BF16, 2, S, m->kv_heads, context, m->hd, x, x };
+    vlm_rope_t    rope = { x, card.base };
+    vlm_linear_t  qkv = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);
+    vlm_linear_t  head = matrix(type, VLM_STORE, m->V, m->D);
+
+    for (i = 0; i < 2; i++) {
+        card.ops->qkv(card.d, &qkv, x, x, 0, &rope, &b, &kv, 0, m->heads, x);
+        card.ops->attend(card.d, x, &b, &kv, 0, m->heads, x);
+        product(type, VLM_ADD, m->D, m->heads * m->hd, b.T);
+        product(type, VLM_SILU_MUL, 2 * m->F, m->D, b.T);
+        product(type, VLM_ADD, m->D, m->F, b.T);
+    }
+
+    card.ops->head(card.d, &head, x, x, 0, &b, x);
+}
+
+
+static void
+a_prompt_and_a_step_of_any_context_are_cut_and_asked_about(void **state)
+{
+    uint32_t  i, j, rows, context, S, n, most;
+
+    (void) state;
+
+    for (most = 0, i = 0; i < COUNT(shapes) * COUNT(types); i++) {
+        for (context = 4096; context <= 131072; context *= 2) {
+            for (rows = 16; rows <= 1024; rows *= 4) {
+                begin(&n);
+                text(&shapes[i / 2], types[i % 2], 1, rows, context);
+                most = n > most ? n : most;
+                check("a prompt", rows, context);
+            }
+
+            for (j = 0, S = 1; j < 4; j++, S *= 8) {
+                begin(&n);
+                text(&shapes[i / 2], types[i % 2], S, 1, context);
+                most = n > most ? n : most;
+                check("a step", S, context);
+            }
+        }
+    }
+
+    assert_true(most > 10);
+}
+
+
+/* All that a picture goes through, with one block of each kind of attention. */
+static void
+picture(vlm_type_t type, uint32_t P)
+{
+    uint32_t      i, p, n;
+    float        *x = (float *) card.base;
+    uint32_t     *ids = (uint32_t *) card.base;
+    vlm_linear_t  patch = matrix(VLM_F32, VLM_STORE, E, PIXELS);
+    vlm_linear_t  qkv = matrix(type, VLM_STORE, 3 * E, E);
+
+    card.ops->patch_embed(card.d, &patch, card.base, P, x);
+
+    for (i = 0; i < 2; i++) {
+        card.ops->qkv_2d(card.d, &qkv, x, x, 0, x, ids, ids, P, TOWER_HEADS, x, x, x);
+        card.ops->attend_segments(card.d, x, x, x, ids, i ? 1 : P / 64 + 1, P, i ? P : 64,
+                                  TOWER_HEADS, TOWER_HD, x);
+        product(type, VLM_ADD, E, E, P);
+
+        for (p = 0; p < P; p += n) {
+            n = P - p < 1024 ? P - p : 1024;
+            product(type, VLM_SILU_MUL, 2 * TOWER_F, E, n);
+            product(type, VLM_ADD, E, TOWER_F, n);
+        }
+    }
+
+    card.ops->rmsnorm(card.d, x, x, 0, P, E, x);
+    product(type, VLM_GELU, CELL, CELL, P / 4);
+    product(type, VLM_STORE, shapes[1].D, CELL, P / 4);
+}
+
+
+/* Up to the most that max_pixels takes. */
+static void
+a_picture_of_any_size_is_cut_and_asked_about(void **state)
+{
+    uint32_t  i, j, n;
+
+    static const uint32_t  patches[] = {
+        16, 256, 5120, MEBI_PIXELS(4), MEBI_PIXELS(12), MEBI_PIXELS(64)
+    };
+
+    (void) state;
+
+    for (i = 0; i < COUNT(types); i++) {
+        for (j = 0; j < COUNT(patches); j++) {
+            begin(&n);
+            picture(types[i], patches[j]);
+            check("a picture", patches[j], types[i]);
+            assert_true(j < 3 || n > 20);
+        }
+    }
+}
+
+
+/* On one that has no tensor cores for bf16, patches are attended to by a kernel of its own. */
+static void
+so_is_a_picture_on_sm_75(void **state)
+{
+    uint32_t  n;
+
+    (void) state;
+
+    begin(&n);
+    picture(VLM_INT8, MEBI_PIXELS(12));
+    check("a picture", MEBI_PIXELS(12), 75);
+    assert_true(n > 50);
+}
+
+
+static void
+a_launch_has_what_fits_into_the_bound_and_something_at_least(void **state)
+{
+    (void) state;
+
+    assert_int_equal(vlm_cost_fit(VLM_BOUND_US / 3, 10), 3);
+    assert_int_equal(vlm_cost_fit(VLM_BOUND_US / 3, 2), 2);
+    assert_int_equal(vlm_cost_fit(VLM_BOUND_US * 3, 10), 1);
+    assert_int_equal(vlm_cost_fit(0, 10), 10);
+    assert_true(vlm_cost_us(VLM_CARD_BYTES, 0, VLM_CARD_F32) == 1);
+    assert_true(vlm_cost_us(0, VLM_CARD_INT8, VLM_CARD_INT8) == 1);
+    assert_true(vlm_cost_us(2 * VLM_CARD_BYTES, VLM_CARD_BF16, VLM_CARD_BF16) == 2);
+}
+
+
+static int
+open_turing(void **state)
+{
+    vlm_emu_set(VLM_EMU_ARCH, 75);
+
+    return open_pair(state);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_prompt_and_a_step_of_any_context_are_cut_and_asked_about),
+        cmocka_unit_test(a_picture_of_any_size_is_cut_and_asked_about),
+        cmocka_unit_test(a_launch_has_what_fits_into_the_bound_and_something_at_least)
+    };
+
+    const struct CMUnitTest  turing[] = {
+        cmocka_unit_test(so_is_a_picture_on_sm_75)
+    };
+
+    return cmocka_run_group_tests(tests, open_pair, pair_close)
+           + cmocka_run_group_tests(turing, open_turing, pair_close);
+}
