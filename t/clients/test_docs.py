@@ -159,6 +159,7 @@ def whole(line):
     """What is left out of an object is a key of it, "..."."""
 
     line = re.sub(r',\s*\.\.\.\s*}', ', "...": 0}', line)
+    line = re.sub(r'{\s*\.\.\.\s*}', '{"...": 0}', line)
 
     return re.sub(r',\s*\.\.\.\s*]', ']', line)
 
