@@ -1,0 +1,212 @@
+/*
+ * Who leaves is heard while the device is at work: it asks within a picture, a prompt and a step,
+ * and nothing is launched for them any more once it was told to leave.
+ *
+ * The emulated device is so slow, by arithmetic, that each launch is worth a question.  Here the
+ * question itself is where somebody leaves: it is the device's own, and no other part asks it.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "library.h"
+
+#define SLOW  UINT64_C(1000000000)
+
+typedef struct {
+    vlm_t             *v;
+    vlm_job_t         *job;            /* who leaves; NULL: all have to */
+    uint32_t           at, asked;      /* question; so many until now */
+    int                left;
+    vlm_emu_counts_t   then;           /* when it was answered */
+    vlm_quit_fn        quit;           /* the scheduler's */
+    void              *data;
+    const vlm_ops_t   *ops;            /* the device's */
+} leaver_t;
+
+static leaver_t  leaver;
+
+
+static int
+stop(void *data)
+{
+    (void) data;
+
+    return leaver.job == NULL && leaver.left;
+}
+
+
+static int
+leave(void *data)
+{
+    (void) data;
+
+    if (++leaver.asked == leaver.at) {
+        leaver.left = 1;
+        leaver.then = counts();
+
+        if (leaver.job != NULL) {
+            vlm_cancel(leaver.v, leaver.job);
+        }
+    }
+
+    return leaver.quit(leaver.data);
+}
+
+
+/* In place of the device's: it asks what is asked here. */
+static void
+ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
+{
+    leaver.quit = quit;
+    leaver.data = data;
+    leaver.ops->ask(d, quit == NULL ? NULL : leave, NULL);
+}
+
+
+/* A model on a device whose questions come to leave(). */
+static vlm_t *
+open_model(vlm_ops_t *ops)
+{
+    vlm_t       *v;
+    vlm_conf_t   conf;
+
+    vlm_tiny_conf(&conf);
+    conf.device = "cuda";
+    conf.max_pixels = 3136;
+    conf.context = 200;
+    conf.stop = stop;
+
+    memset(&leaver, 0, sizeof(leaver));
+    set(VLM_EMU_SLOW, SLOW);
+    v = vlm_tiny_open(&conf);
+    set(VLM_EMU_SLOW, 1);
+
+    leaver.v = v;
+    leaver.ops = v->ops;
+    *ops = *v->ops;
+    ops->ask = ask;
+    v->ops = v->sched.model.ops = ops;
+
+    return v;
+}
+
+
+static void
+close_model(vlm_t *v)
+{
+    v->ops = v->sched.model.ops = leaver.ops;
+    vlm_close(v);
+}
+
+
+static vlm_job_t *
+submit(vlm_t *v, uint32_t n_pictures, vlm_answer_t *a)
+{
+    vlm_sampling_t  s;
+
+    s = vlm_tiny_sampling(3);
+    s.max_tokens = 4;
+    vlm_features_forget(&v->sched.features, 0);
+    vlm_prefix_forget(&v->sched.prefix, 0);
+    vlm_prefix_forget(&v->sched.prefix, 1);
+
+    return vlm_tiny_submit(v, vlm_tiny_prompt(v, "What is on the table?", n_pictures), &s, a);
+}
+
+
+/* Cancelled at one question after another; nothing is launched after it, and others are served. */
+static void
+a_cancel_within_a_picture_or_a_prompt_is_heard(void **state)
+{
+    vlm_t         *v;
+    uint32_t       n_pictures, at;
+    vlm_ops_t      ops;
+    vlm_answer_t   want, a, orphan;
+
+    (void) state;
+
+    v = open_model(&ops);
+
+    for (n_pictures = 0; n_pictures <= 1; n_pictures++) {
+        leaver.at = 0;
+        (void) submit(v, n_pictures, &want);
+        vlm_tiny_run(v);
+        vlm_tiny_drain(v, NULL);
+        assert_int_equal(want.err.code, VLM_OK);
+
+        for (at = 1; at <= 16; at *= 2) {
+            leaver.left = 0;
+            leaver.asked = 0;
+            leaver.at = at;
+            leaver.job = submit(v, n_pictures, &a);
+            vlm_tiny_run(v);
+            memset(&orphan, 0, sizeof(orphan));
+            vlm_tiny_drain(v, &orphan);
+
+            assert_true(leaver.left);
+            assert_int_equal(orphan.n_ends, 1);
+            assert_int_equal(orphan.finish, VLM_FINISH_CANCELLED);
+            assert_int_equal(orphan.n_texts + a.n_texts + a.n_ends, 0);
+            assert_int_equal(counts().launches, leaver.then.launches);
+        }
+
+        leaver.at = 0;
+        (void) submit(v, n_pictures, &a);
+        vlm_tiny_run(v);
+        vlm_tiny_drain(v, NULL);
+        assert_int_equal(a.err.code, VLM_OK);
+        assert_string_equal(a.text, want.text);
+    }
+
+    close_model(v);
+}
+
+
+/* A step is everybody's: who leaves it is the process, which ends. */
+static void
+a_stop_within_a_step_is_heard(void **state)
+{
+    vlm_t         *v;
+    uint32_t       last;
+    vlm_err_t      err;
+    vlm_ops_t      ops;
+    vlm_answer_t   a;
+
+    (void) state;
+
+    set(VLM_EMU_CAPTURES, 0);
+    v = open_model(&ops);
+    set(VLM_EMU_CAPTURES, 1);
+    (void) submit(v, 0, &a);
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+    last = leaver.asked;
+
+    leaver.asked = 0;
+    leaver.at = last - 3;
+    (void) submit(v, 0, &a);
+    (void) vlm_run(v, &err);
+    vlm_tiny_drain(v, NULL);
+
+    assert_true(leaver.left);
+    assert_int_equal(a.n_ends, 1);
+    assert_int_equal(a.err.code, VLM_ECANCELLED);
+    assert_int_equal(counts().launches, leaver.then.launches);
+    close_model(v);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_cancel_within_a_picture_or_a_prompt_is_heard),
+        cmocka_unit_test(a_stop_within_a_step_is_heard)
+    };
+
+    return cmocka_run_group_tests(tests, find_library, NULL);
+}
