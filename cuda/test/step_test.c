@@ -12,6 +12,7 @@
 #include "library.h"
 
 #define SLOTS     9                    /* one more than there are rows in a kept step */
+#define PIXELS    16384                /* 80 patches: windows, and two tiles of attention */
 #define SHORT     3                    /* tokens of one answer, and of another one */
 #define LONG      6
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
@@ -41,7 +42,7 @@ open_model(const case_t *c, int captures)
     conf.device = "cuda";
     conf.context = 200;
     conf.slots = SLOTS;
-    conf.max_pixels = 3136;
+    conf.max_pixels = PIXELS;
 
     set(VLM_EMU_CAPTURES, (uint64_t) captures);
 
