@@ -16,7 +16,7 @@
 #include "driver.h"
 #include "fault.h"
 
-#define VLM_MAX_RESERVED  16           /* blocks of memory: one an arena */
+#define VLM_MAX_RESERVED  16           /* blocks of memory: an engine has one, tests some */
 #define VLM_ARCH_BF16     80           /* the least with tensor cores for bf16 */
 
 struct vlm_device_s {

@@ -226,6 +226,7 @@ nothing_is_reserved_or_captured_once_a_model_is_loaded(void **state)
     v = open_model(&cases[1], 1);
     loaded = counts();
     assert_int_equal(loaded.graphs, 8);
+    assert_int_equal(loaded.blocks, 1);
     answer(v, 2, LONG, a, &took);
     answer(v, SLOTS, SHORT, a, &took);
     after = counts();

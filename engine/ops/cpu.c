@@ -22,7 +22,7 @@
 
 #define CHUNK         256              /* activation rows between two readings of the weights */
 #define MAX_HEAD_DIM  512
-#define MAX_BLOCKS    16               /* of memory reserved: one an arena */
+#define MAX_BLOCKS    16               /* of memory: an engine has one, tests some */
 
 typedef struct {                       /* what operations need for themselves */
     float            *normed;          /* [CHUNK][K] */

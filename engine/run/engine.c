@@ -245,6 +245,13 @@ place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t
     vlm_model_place_work(m, &a->work, &a->features, conf->slots, conf->max_pixels,
                          conf->features);
 
+    /* The next one begins where this one ends. */
+
+    a->text.used = vlm_round(a->text.used, VLM_ALIGN);
+    a->vision.used = vlm_round(a->vision.used, VLM_ALIGN);
+    a->kv.used = vlm_round(a->kv.used, VLM_ALIGN);
+    a->work.used = vlm_round(a->work.used, VLM_ALIGN);
+
     return 0;
 }
 
@@ -391,20 +398,27 @@ arenas_rewind(vlm_arenas_t *a)
 }
 
 
+/* One block for the whole plan; the arenas lie in it one behind the other. */
 static int
 reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
 {
     uint32_t      i;
+    uint8_t      *base;
+    vlm_plan_t    plan;
     vlm_arena_t  *all[] = { &a->text, &a->vision, &a->kv, &a->work, &a->features };
 
+    sum_plan(a, 0, &plan);
+
+    base = v->ops->reserve(v->device, plan.total, err);
+    if (base == NULL) {
+        return -1;
+    }
+
     for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        all[i]->base = base;
         all[i]->size = all[i]->used;
         all[i]->used = 0;
-        all[i]->base = v->ops->reserve(v->device, all[i]->size, err);
-
-        if (all[i]->base == NULL) {
-            return -1;
-        }
+        base += all[i]->size;
     }
 
     return 0;
