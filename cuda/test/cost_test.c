@@ -218,7 +218,7 @@ so_is_a_picture_on_sm_75(void **state)
 
 
 static void
-a_launch_has_what_fits_into_the_bound_and_something_at_least(void **state)
+a_launch_has_what_fits_and_something_at_least(void **state)
 {
     (void) state;
 
@@ -245,15 +245,14 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(a_prompt_and_a_step_of_any_context_are_cut_and_asked_about),
-        cmocka_unit_test(a_picture_of_any_size_is_cut_and_asked_about),
-        cmocka_unit_test(a_launch_has_what_fits_into_the_bound_and_something_at_least)
+        cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_are_cut_and_asked_about,
+                                        open_pair, pair_close),
+        cmocka_unit_test_setup_teardown(a_picture_of_any_size_is_cut_and_asked_about,
+                                        open_pair, pair_close),
+        cmocka_unit_test_setup_teardown(a_launch_has_what_fits_and_something_at_least,
+                                        open_pair, pair_close),
+        cmocka_unit_test_setup_teardown(so_is_a_picture_on_sm_75, open_turing, pair_close)
     };
 
-    const struct CMUnitTest  turing[] = {
-        cmocka_unit_test(so_is_a_picture_on_sm_75)
-    };
-
-    return cmocka_run_group_tests(tests, open_pair, pair_close)
-           + cmocka_run_group_tests(turing, open_turing, pair_close);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
