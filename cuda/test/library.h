@@ -1,6 +1,6 @@
 /*
  * The emulated library as tests of whole engines have it: loaded by the first engine, and then its
- * controls are looked up by name.
+ * controls are looked up by name; and how their answers are compared.
  */
 
 #ifndef VLM_TEST_LIBRARY_H
@@ -52,6 +52,24 @@ find_library(void **state)
     assert_true(set != NULL && count != NULL);
 
     return 0;
+}
+
+
+/* The same ids with the same bits of their log-probabilities. */
+static inline void
+check_same(const vlm_answer_t *got, const vlm_answer_t *want)
+{
+    size_t  i;
+
+    assert_int_equal(got->n_tokens, want->n_tokens);
+
+    for (i = 0; i < want->n_tokens; i++) {
+        assert_int_equal(got->tokens[i].picked.id, want->tokens[i].picked.id);
+        assert_memory_equal(&got->tokens[i].picked.logprob, &want->tokens[i].picked.logprob,
+                            sizeof(float));
+    }
+
+    assert_string_equal(got->text, want->text);
 }
 
 #endif

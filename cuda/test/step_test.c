@@ -15,6 +15,8 @@
 #define PIXELS    16384                /* 80 patches: windows, and two tiles of attention */
 #define SHORT     3                    /* tokens of one answer, and of another one */
 #define LONG      6
+#define ALONE     2                    /* answers of a cut device: without a picture, with one */
+#define TOGETHER  3                    /* and so many in one step */
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
 typedef struct {
@@ -158,21 +160,6 @@ a_step_is_5_kernels_a_layer_and_3_and_2_launches_in_all(void **state)
 }
 
 
-static void
-check_same(const vlm_answer_t *got, const vlm_answer_t *want)
-{
-    size_t  i;
-
-    assert_int_equal(got->n_tokens, want->n_tokens);
-
-    for (i = 0; i < want->n_tokens; i++) {
-        assert_int_equal(got->tokens[i].picked.id, want->tokens[i].picked.id);
-        assert_memory_equal(&got->tokens[i].picked.logprob, &want->tokens[i].picked.logprob,
-                            sizeof(float));
-    }
-}
-
-
 /* Of as many rows as are kept, and of more; in one piece, and in two. */
 static void
 kept_steps_have_the_bits_of_steps_that_are_launched_kernel_by_kernel(void **state)
@@ -307,7 +294,7 @@ work_that_is_cut_into_more_launches_has_the_same_bits(void **state)
 {
     vlm_t             *v;
     uint32_t           i, j, slow, arch;
-    vlm_answer_t       a[2][SLOTS];
+    vlm_answer_t       a[2][ALONE + TOGETHER];
     vlm_emu_counts_t   before, after[2];
 
     (void) state;
@@ -321,11 +308,11 @@ work_that_is_cut_into_more_launches_has_the_same_bits(void **state)
             v = open_model(&cases[i], 1);
             before = counts();
 
-            for (j = 0; j < 2; j++) {
+            for (j = 0; j < ALONE; j++) {
                 answer_about(v, j, &a[slow][j]);
             }
 
-            answer(v, SLOTS - 2, LONG, &a[slow][2], &after[slow]);
+            answer(v, TOGETHER, SHORT, &a[slow][ALONE], &after[slow]);
             after[slow] = counts();
             after[slow].kernels -= before.kernels;
             vlm_close(v);
@@ -335,7 +322,7 @@ work_that_is_cut_into_more_launches_has_the_same_bits(void **state)
         set(VLM_EMU_ARCH, arch);
         assert_true(after[1].kernels > 2 * after[0].kernels);
 
-        for (j = 0; j < SLOTS; j++) {
+        for (j = 0; j < ALONE + TOGETHER; j++) {
             check_same(&a[1][j], &a[0][j]);
         }
     }

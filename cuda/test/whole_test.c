@@ -91,24 +91,6 @@ generate(vlm_t *v, const case_t *c, vlm_answer_t *a)
 }
 
 
-/* The same ids with the same bits of their log-probabilities. */
-static void
-check_same(const vlm_answer_t *got, const vlm_answer_t *want)
-{
-    size_t  i;
-
-    assert_int_equal(got->n_tokens, want->n_tokens);
-
-    for (i = 0; i < want->n_tokens; i++) {
-        assert_int_equal(got->tokens[i].picked.id, want->tokens[i].picked.id);
-        assert_memory_equal(&got->tokens[i].picked.logprob, &want->tokens[i].picked.logprob,
-                            sizeof(float));
-    }
-
-    assert_string_equal(got->text, want->text);
-}
-
-
 /* The prompt with an answer behind it. */
 static vlm_prompt_t *
 prompt_and_answer(const vlm_t *v, const case_t *c, const vlm_answer_t *a)
