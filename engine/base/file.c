@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/size.h"
+
+#define POPULATE_READ  22              /* MADV_POPULATE_READ, from Linux 5.14 on */
 
 
 int
@@ -68,8 +71,9 @@ failed:
 }
 
 
-void
-vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
+/* For the whole pages of a range. */
+static void
+advise(const vlm_file_t *f, uint64_t offset, uint64_t bytes, int advice)
 {
     uint64_t  page, first, last;
 
@@ -82,8 +86,61 @@ vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
     last = (offset + bytes) & ~(page - 1);
 
     if (last > first) {
-        (void) madvise((void *) (f->data + first), (size_t) (last - first), MADV_DONTNEED);
+        (void) madvise((void *) (f->data + first), (size_t) (last - first), advice);
     }
+}
+
+
+void
+vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
+{
+    advise(f, offset, bytes, MADV_DONTNEED);
+}
+
+
+void
+vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
+{
+    advise(f, offset, bytes, MADV_HUGEPAGE);
+    advise(f, offset, bytes, POPULATE_READ);
+}
+
+
+int
+vlm_file_hold(const vlm_file_t *f)
+{
+    return mlock(f->data, (size_t) f->bytes) == 0 ? 0 : -1;
+}
+
+
+/* "FilePmdMapped:  123 kB", after a line that begins with the first address of the range. */
+uint64_t
+vlm_file_large(const vlm_file_t *f)
+{
+    int        here;
+    char       line[512], *end;
+    FILE      *smaps;
+    uint64_t   from, kib;
+
+    smaps = fopen("/proc/self/smaps", "re");
+    if (smaps == NULL) {
+        return 0;
+    }
+
+    for (here = 0, kib = 0; kib == 0 && fgets(line, sizeof(line), smaps) != NULL; /* void */) {
+        from = strtoull(line, &end, 16);
+
+        if (*end == '-') {
+            here = from == (uint64_t) (uintptr_t) f->data;
+
+        } else if (here && sscanf(line, "FilePmdMapped: %" SCNu64, &kib) == 1) {
+            break;
+        }
+    }
+
+    (void) fclose(smaps);
+
+    return kib * 1024;
 }
 
 

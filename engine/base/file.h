@@ -16,6 +16,16 @@ typedef struct {
  */
 int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err);
 
+/*
+ * Brings a range into memory, in the system's large pages where it can; what it cannot comes when
+ * it is read.  vlm_file_large(): bytes of the file that lie in such pages now, as /proc says.
+ */
+void vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
+uint64_t vlm_file_large(const vlm_file_t *f);
+
+/* Nothing of it leaves memory until it is closed.  -1: the process may not lock so much. */
+int vlm_file_hold(const vlm_file_t *f);
+
 /* Tells the system that a range will not be read again, so that it leaves resident memory. */
 void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 

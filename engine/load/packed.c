@@ -1,5 +1,7 @@
 /* The int8 form of a checkpoint in a file: see the header. */
 
+#define _GNU_SOURCE
+
 #include "load/packed.h"
 
 #include <dirent.h>
@@ -7,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +18,19 @@
 
 #include "base/sha256.h"
 #include "base/size.h"
+#include "ops/panel.h"
 
 #define MAGIC      "vlm-int8"
-#define VERSION    1                   /* of the file, and of what vlm_quant_row() computes */
+#define VERSION    2                   /* of the file, and of what vlm_quant_row() computes */
 #define MAX_ROOM   100000              /* matrices: a model of thousands of layers */
 #define ALIGN      64
+#define WINDOW     (16u << 20)         /* bytes of a write: see write_part() */
 #define PREFIX     "vlm-int8-"
 #define TEMPORARY  ".making-"
 
 typedef struct {                       /* at 0; then entry_t [n]; then the matrices */
     char      magic[8];
-    uint32_t  version, n;
+    uint32_t  version, n, flip, unused;
     uint64_t  bytes;                   /* of the whole file */
     uint8_t   id[VLM_PACKED_ID];       /* of the source */
     uint8_t   check[32];               /* SHA-256 of this with zeros here, and of the entries */
@@ -77,11 +82,18 @@ check_head(const head_t *head, const vlm_packed_entry_t *entry, uint8_t out[32])
 }
 
 
-/* What a matrix takes, from its rows to the end of its scales. */
+static uint64_t
+panels_bytes(uint32_t N, uint32_t K)
+{
+    return vlm_mul(vlm_round(N, VLM_PANEL) / VLM_PANEL, vlm_panel_bytes(K));
+}
+
+
+/* What a matrix takes, from its panels to the end of its scales. */
 static uint64_t
 matrix_bytes(uint32_t N, uint32_t K)
 {
-    return vlm_add(vlm_round(vlm_mul(N, K), ALIGN), vlm_round(vlm_mul(N, sizeof(float)), ALIGN));
+    return vlm_add(panels_bytes(N, K), vlm_round(vlm_mul(N, sizeof(float)), ALIGN));
 }
 
 
@@ -137,6 +149,7 @@ read_head(vlm_packed_t *p, vlm_err_t *err)
     }
 
     p->n = p->room = head.n;
+    p->flip = head.flip;
 
     return 0;
 }
@@ -200,7 +213,7 @@ sweep(const char *dir)
 
 int
 vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
-                  uint32_t room, vlm_err_t *err)
+                  uint32_t flip, uint32_t room, uint64_t bytes, vlm_err_t *err)
 {
     static _Atomic uint32_t  serial;   /* two engines of one process may share a directory */
 
@@ -221,15 +234,28 @@ vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uin
         return -1;
     }
 
+    p->flip = flip;
     p->room = room;
-    p->entry = calloc(room, sizeof(*p->entry));
+    p->end = vlm_round(sizeof(head_t) + (uint64_t) room * sizeof(*p->entry), ALIGN);
 
-    if (p->entry == NULL) {
+    /* Where a file system cannot promise room, what is missing is found while it is written. */
+
+    if (fallocate(p->fd, 0, 0, (off_t) vlm_add(p->end, bytes)) != 0
+        && (errno == ENOSPC || errno == EFBIG))
+    {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %s, %" PRIu64 " bytes are needed", p->temporary,
+                        strerror(errno), vlm_add(p->end, bytes));
+        vlm_packed_close(p);
+        return -1;
+    }
+
+    p->entry = calloc(room, sizeof(*p->entry));
+    p->window = calloc(1, WINDOW);
+
+    if (p->entry == NULL || p->window == NULL) {
         vlm_packed_close(p);
         return vlm_fail(err, VLM_EMODEL, "no memory for %u matrices", room);
     }
-
-    p->end = vlm_round(sizeof(head_t) + (uint64_t) room * sizeof(*p->entry), ALIGN);
 
     return 0;
 }
@@ -308,30 +334,43 @@ sum_bytes(const void *data, uint64_t bytes, uint64_t seed)
 }
 
 
-/* Rows come from several threads in any order, so their sums are added up. */
-static void
-add_sum(vlm_packed_t *p, uint32_t first, uint32_t n, const int8_t *rows, const float *scale)
+void *
+vlm_packed_panels(const vlm_packed_t *p)
 {
-    uint64_t  sum;
-
-    sum = sum_bytes(rows, (uint64_t) n * p->entry[p->next].K, first)
-          + sum_bytes(scale, n * sizeof(float), ~(uint64_t) first);
-
-    (void) atomic_fetch_add(&p->sum, sum);
+    return (void *) (p->file.data + p->entry[p->next].at);
 }
 
 
-void
-vlm_packed_rows(vlm_packed_t *p, uint32_t first, uint32_t n, const int8_t **rows,
-                const float **scale)
+float *
+vlm_packed_scale(const vlm_packed_t *p)
 {
     const vlm_packed_entry_t  *e = &p->entry[p->next];
-    const uint8_t             *at = p->file.data + e->at;
 
-    *rows = (const int8_t *) at + (uint64_t) first * e->K;
-    *scale = (const float *) (at + vlm_round((uint64_t) e->N * e->K, ALIGN)) + first;
+    return (float *) (p->file.data + e->at + panels_bytes(e->N, e->K));
+}
 
-    add_sum(p, first, n, *rows, *scale);
+
+const void *
+vlm_packed_panel(vlm_packed_t *p, uint32_t i)
+{
+    uint64_t        bytes;
+    const uint8_t  *panel;
+
+    bytes = vlm_panel_bytes(p->entry[p->next].K);
+    panel = (const uint8_t *) vlm_packed_panels(p) + i * bytes;
+
+    /* They come from several threads in any order, so their sums are added up. */
+
+    (void) atomic_fetch_add(&p->sum, sum_bytes(panel, bytes, i));
+
+    return panel;
+}
+
+
+static uint64_t
+sum_scale(const vlm_packed_entry_t *e, const float *scale)
+{
+    return sum_bytes(scale, e->N * sizeof(float), ~(uint64_t) 0);
 }
 
 
@@ -361,30 +400,67 @@ write_all(int fd, const void *data, uint64_t bytes, uint64_t at)
 }
 
 
-void
-vlm_packed_add(vlm_packed_t *p, uint32_t first, uint32_t n, const int8_t *rows,
-               const float *scale)
+static void
+write_window(vlm_packed_t *p, uint64_t bytes)
 {
-    int                        rc;
+    if (p->failed == 0) {
+        p->failed = write_all(p->fd, p->window, bytes, p->window_at);
+    }
+
+    memset(p->window, 0, WINDOW);
+    p->window_at += WINDOW;
+}
+
+
+/*
+ * Places only grow.  Gathered and written in large pieces at multiples of them, because a system
+ * that can keeps such a piece in large pages, which whoever maps the file then has.
+ */
+static void
+write_part(vlm_packed_t *p, const void *data, uint64_t bytes, uint64_t at)
+{
+    uint64_t        n;
+    const uint8_t  *from = data;
+
+    while (bytes > 0) {
+        while (at >= p->window_at + WINDOW) {
+            write_window(p, WINDOW);
+        }
+
+        n = p->window_at + WINDOW - at;
+        n = n < bytes ? n : bytes;
+        memcpy(p->window + (at - p->window_at), from, n);
+
+        from += n;
+        at += n;
+        bytes -= n;
+    }
+}
+
+
+void
+vlm_packed_add(vlm_packed_t *p, uint32_t first, uint32_t n, const void *panels)
+{
+    uint32_t                   i;
+    uint64_t                   bytes;
     const vlm_packed_entry_t  *e = &p->entry[p->next];
 
-    if (p->failed) {
-        return;
+    bytes = vlm_panel_bytes(e->K);
+    write_part(p, panels, n * bytes, e->at + first * bytes);
+
+    for (i = 0; i < n; i++) {
+        p->sum += sum_bytes((const uint8_t *) panels + i * bytes, bytes, first + i);
     }
+}
 
-    rc = write_all(p->fd, rows, (uint64_t) n * e->K, e->at + (uint64_t) first * e->K);
 
-    if (rc == 0) {
-        rc = write_all(p->fd, scale, n * sizeof(float),
-                       e->at + vlm_round((uint64_t) e->N * e->K, ALIGN) + first * sizeof(float));
-    }
+void
+vlm_packed_add_scale(vlm_packed_t *p, const float *scale)
+{
+    const vlm_packed_entry_t  *e = &p->entry[p->next];
 
-    if (rc != 0) {
-        p->failed = rc;
-        return;
-    }
-
-    add_sum(p, first, n, rows, scale);
+    write_part(p, scale, e->N * sizeof(float), e->at + panels_bytes(e->N, e->K));
+    p->sum += sum_scale(e, scale);
 }
 
 
@@ -399,16 +475,24 @@ vlm_packed_end(vlm_packed_t *p, vlm_err_t *err)
         return 0;
     }
 
-    if (e->sum != p->sum) {
+    if (e->sum != p->sum + sum_scale(e, vlm_packed_scale(p))) {
         p->failed = -1;
         return vlm_fail(err, VLM_EMODEL, "%s is damaged in matrix %u of %u", p->path, p->next,
                         p->n);
     }
 
-    vlm_file_done(&p->file, e->at, matrix_bytes(e->N, e->K));
     p->next++;
 
     return 0;
+}
+
+
+void
+vlm_packed_done(const vlm_packed_t *p)
+{
+    const vlm_packed_entry_t  *e = &p->entry[p->next - 1];
+
+    vlm_file_done(&p->file, e->at, matrix_bytes(e->N, e->K));
 }
 
 
@@ -418,17 +502,18 @@ vlm_packed_finish(vlm_packed_t *p, vlm_err_t *err)
     int     rc;
     head_t  head;
 
-    if (p->fd == -1) {
-        return 0;
-    }
-
     memset(&head, 0, sizeof(head));
     memcpy(head.magic, MAGIC, sizeof(head.magic));
     memcpy(head.id, p->id, sizeof(head.id));
     head.version = VERSION;
     head.n = p->n;
+    head.flip = p->flip;
     head.bytes = p->end;
     check_head(&head, p->entry, head.check);
+
+    if (p->end > p->window_at) {
+        write_window(p, p->end - p->window_at);
+    }
 
     rc = p->failed;
 
@@ -477,6 +562,9 @@ vlm_packed_close(vlm_packed_t *p)
 
     vlm_file_close(&p->file);
     free(p->entry);
+    free(p->window);
     p->entry = NULL;
+    p->window = NULL;
+    p->stays = 0;
     p->n = p->room = p->next = 0;
 }

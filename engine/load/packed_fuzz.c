@@ -10,9 +10,11 @@
 
 #include "base/sha256.h"
 #include "load/packed.h"
+#include "ops/panel.h"
 
-#define HEAD     88                    /* magic, version, n, bytes, id, check: see packed.c */
-#define CHECK    56
+#define HEAD     96                    /* magic, version, n, flip, bytes, id, check: see packed.c */
+#define BYTES    24
+#define CHECK    64
 #define ENTRY    24
 #define N_MOST   64                    /* matrices, so that heads are short */
 
@@ -36,7 +38,7 @@ begin(void)
 {
     vlm_packed_t  p;
 
-    if (mkdtemp(dir) == NULL || vlm_packed_create(&p, dir, dir, id, 1, NULL) != 0) {
+    if (mkdtemp(dir) == NULL || vlm_packed_create(&p, dir, dir, id, 0, 1, 0, NULL) != 0) {
         return -1;
     }
 
@@ -51,7 +53,7 @@ begin(void)
 static void
 mend(uint8_t *file, uint64_t bytes)
 {
-    uint32_t      n, version = 1;
+    uint32_t      n, version = 2;
     vlm_sha256_t  s;
 
     memcpy(&n, file + 12, sizeof(n));
@@ -65,7 +67,7 @@ mend(uint8_t *file, uint64_t bytes)
     memcpy(file, "vlm-int8", 8);
     memcpy(file + 8, &version, sizeof(version));
     memcpy(file + 12, &n, sizeof(n));
-    memcpy(file + 16, &bytes, sizeof(bytes));
+    memcpy(file + BYTES, &bytes, sizeof(bytes));
 
     vlm_sha256_start(&s);
     vlm_sha256_add(&s, file, HEAD);
@@ -77,10 +79,10 @@ mend(uint8_t *file, uint64_t bytes)
 static void
 read_all(vlm_packed_t *p)
 {
-    uint32_t       m, i, n;
-    volatile int   sink = 0;
-    const float   *scale;
-    const int8_t  *rows;
+    uint32_t        m, i;
+    uint64_t        bytes;
+    volatile int    sink = 0;
+    const uint8_t  *panel;
 
     for (m = 0; m < p->n; m++) {
         vlm_packed_entry_t  e = p->entry[m];
@@ -89,15 +91,15 @@ read_all(vlm_packed_t *p)
             __builtin_trap();
         }
 
-        for (i = 0; i < e.N && i < 1000; i += 64) {
-            n = e.N - i < 64 ? e.N - i : 64;
-            vlm_packed_rows(p, i, n, &rows, &scale);
+        if ((const uint8_t *) (vlm_packed_scale(p) + e.N) > p->file.data + p->file.bytes) {
+            __builtin_trap();
+        }
 
-            if ((const uint8_t *) (scale + n) > p->file.data + p->file.bytes) {
-                __builtin_trap();
-            }
+        bytes = vlm_panel_bytes(e.K);
 
-            sink += e.K > 0 ? rows[(size_t) n * e.K - 1] : 0;
+        for (i = 0; i < (e.N + VLM_PANEL - 1) / VLM_PANEL && i < 1000; i++) {
+            panel = vlm_packed_panel(p, i);
+            sink += bytes > 0 ? panel[bytes - 1] : 0;
         }
 
         if (vlm_packed_end(p, NULL) != 0) {

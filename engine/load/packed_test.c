@@ -14,14 +14,16 @@
 #include "load/checkpoint.h"
 #include "load/fixture.h"
 #include "load/packed.h"
+#include "ops/panel.h"
 
 #define N  130                         /* two panels of 64 and a piece */
 #define K  63
 #define M  3                           /* matrices */
+#define P  3                           /* panels */
 
 static char     dir[] = "/tmp/vlm-packed-XXXXXX";
 static char     path[4096];
-static int8_t   rows[M][N * K];
+static uint8_t  panels[M][P][64 * 64];
 static float    scale[M][N];
 static uint8_t  id[VLM_PACKED_ID] = { 1, 2, 3 };
 
@@ -34,8 +36,8 @@ set_up(void **state)
     (void) state;
 
     for (m = 0; m < M; m++) {
-        for (i = 0; i < N * K; i++) {
-            rows[m][i] = (int8_t) ((i * 31 + m * 7) % 255 - 127);
+        for (i = 0; i < P * 64 * 64; i++) {
+            panels[m][i / 4096][i % 4096] = (uint8_t) (i * 31 + m * 7);
         }
 
         for (i = 0; i < N; i++) {
@@ -79,17 +81,14 @@ n_files(void)
 static void
 fill(vlm_packed_t *p, int n)
 {
-    int        m, i;
+    int        m;
     vlm_err_t  err = { 0 };
 
     for (m = 0; m < n; m++) {
         assert_int_equal(vlm_packed_begin(p, N, K, &err), 0);
-
-        for (i = 128; i >= 0; i -= 64) {       /* in any order */
-            vlm_packed_add(p, (uint32_t) i, i == 128 ? N - 128 : 64, rows[m] + i * K,
-                           scale[m] + i);
-        }
-
+        vlm_packed_add(p, 0, 1, panels[m][0]);
+        vlm_packed_add(p, 1, P - 1, panels[m][1]);
+        vlm_packed_add_scale(p, scale[m]);
         assert_int_equal(vlm_packed_end(p, &err), 0);
     }
 }
@@ -101,7 +100,8 @@ make(void)
     vlm_err_t     err = { 0 };
     vlm_packed_t  p;
 
-    if (vlm_packed_create(&p, dir, dir, id, M + 2, &err) != 0) {
+    if (vlm_packed_create(&p, dir, dir, id, VLM_FLIP, M + 2, M * 4 * sizeof(panels[0]), &err) != 0)
+    {
         fail_msg("%s", err.text);
     }
 
@@ -116,10 +116,10 @@ make(void)
 static const char *
 read_all(vlm_err_t *err)
 {
-    int            m, i, n;
-    const float   *s;
-    const int8_t  *r;
-    vlm_packed_t   p;
+    int           m;
+    uint32_t      i;
+    const void   *panel;
+    vlm_packed_t  p;
 
     memset(err, 0, sizeof(*err));
 
@@ -133,14 +133,18 @@ read_all(vlm_err_t *err)
             return "begin";
         }
 
-        for (i = 0; i < N; i += 64) {
-            n = N - i < 64 ? N - i : 64;
-            vlm_packed_rows(&p, (uint32_t) i, (uint32_t) n, &r, &s);
+        for (i = P; i-- > 0; /* void */) {         /* in any order */
+            panel = vlm_packed_panel(&p, i);
 
-            if (err->code == VLM_OK && path[0] == '\0') {
-                assert_memory_equal(r, rows[m] + i * K, n * K);
-                assert_memory_equal(s, scale[m] + i, n * sizeof(float));
+            if (path[0] == '\0') {
+                assert_memory_equal(panel, panels[m][i], sizeof(panels[m][i]));
+                assert_ptr_equal((const uint8_t *) vlm_packed_panels(&p) + i * 4096, panel);
             }
+        }
+
+        if (path[0] == '\0') {
+            assert_int_equal(p.flip, VLM_FLIP);
+            assert_memory_equal(vlm_packed_scale(&p), scale[m], sizeof(scale[m]));
         }
 
         if (vlm_packed_end(&p, err) != 0) {
@@ -220,25 +224,25 @@ a_file_cut_off_anywhere_is_noticed(void **state)
 }
 
 
-/* The alignment between rows and scales, and the room for entries, is nobody's. */
+/* The alignment behind scales, and the room for entries, is nobody's. */
 static int
 is_gap(long at, long size)
 {
     long  m, from;
-    long  head = 88, entry = 24;
+    long  head = 96, entry = 24;
     long  first = (head + (M + 2) * entry + 63) / 64 * 64;
-    long  r = (N * K + 63) / 64 * 64, s = (N * 4 + 63) / 64 * 64;
+    long  s = (N * 4 + 63) / 64 * 64, all = (long) sizeof(panels[0]) + s;
 
-    assert_int_equal(first + M * (r + s), size);
+    assert_int_equal(first + M * all, size);
 
     if (at < first) {
         return at >= head + M * entry;
     }
 
-    m = (at - first) / (r + s);
-    from = at - first - m * (r + s);
+    m = (at - first) / all;
+    from = at - first - m * all;
 
-    return (from >= N * K && from < r) || from >= r + N * 4;
+    return from >= (long) sizeof(panels[0]) + N * 4;
 }
 
 
@@ -289,9 +293,9 @@ two_that_make_it_at_once_do_not_hurt_each_other(void **state)
     (void) state;
 
     make();
-    assert_int_equal(vlm_packed_create(&a, dir, dir, id, M, &err), 0);
+    assert_int_equal(vlm_packed_create(&a, dir, dir, id, 0, M, 0, &err), 0);
     fill(&a, 1);
-    assert_int_equal(vlm_packed_create(&b, dir, dir, id, M, &err), 0);
+    assert_int_equal(vlm_packed_create(&b, dir, dir, id, 0, M, 0, &err), 0);
     assert_int_equal(n_files(), 3);
     fill(&b, M);
     assert_int_equal(vlm_packed_finish(&b, &err), 0);
@@ -328,9 +332,24 @@ a_directory_that_cannot_be_written_is_said(void **state)
 
     (void) state;
 
-    assert_int_equal(vlm_packed_create(&p, "/proc/nowhere", dir, id, M, &err), -1);
+    assert_int_equal(vlm_packed_create(&p, "/proc/nowhere", dir, id, 0, M, 0, &err), -1);
     assert_non_null(strstr(err.text, "/proc/nowhere/vlm-int8-"));
     vlm_packed_close(&p);
+}
+
+
+static void
+a_disk_without_the_room_is_said_at_once(void **state)
+{
+    vlm_err_t     err = { 0 };
+    vlm_packed_t  p;
+
+    (void) state;
+
+    make();
+    assert_int_equal(vlm_packed_create(&p, dir, dir, id, 0, M, (uint64_t) 1 << 50, &err), -1);
+    assert_non_null(strstr(err.text, "1125899906842816 bytes are needed"));
+    assert_int_equal(n_files(), 1);
 }
 
 
@@ -362,6 +381,7 @@ main(void)
         cmocka_unit_test(two_that_make_it_at_once_do_not_hurt_each_other),
         cmocka_unit_test(what_a_killed_process_began_is_removed_by_the_next),
         cmocka_unit_test(a_directory_that_cannot_be_written_is_said),
+        cmocka_unit_test(a_disk_without_the_room_is_said_at_once),
         cmocka_unit_test(another_model_is_not_read_as_this_one)
     };
 

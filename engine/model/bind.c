@@ -2,47 +2,33 @@
  * Published tensor names to the weights of a model.
  *
  * Places each weight, asks the checkpoint for its tensors by name and shape, and, when the arenas
- * have bases, reads them: 64 rows at a time to f32, to int8 if that is the form, and into the
- * device's order.  q, k, v become one matrix; gate and up become one with their rows in turn.
+ * have bases, has them loaded (matrix.c).  q, k, v become one matrix; gate and up become one with
+ * their rows in turn.
  */
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "base/threads.h"
-#include "load/quant.h"
-#include "model/model.h"
+#include "model/matrix.h"
+#include "ops/panel.h"
 
-#define PANEL      64                  /* rows that are read together; pack() wants multiples */
-#define MAX_PARTS  3
 #define MAX_NAME   160
+
+typedef enum { PLACE, LOAD, KEEP } vlm_bind_what_t;        /* each checks names and shapes */
 
 typedef struct {
     vlm_model_t           *m;
     vlm_checkpoint_t      *c;
     vlm_arena_t           *arena;      /* where the next weight goes */
     const vlm_progress_t  *progress;
-    vlm_packed_t          *packed;     /* the int8 form, or NULL */
-    vlm_threads_t         *threads;    /* NULL: only place and check */
-    float                 *rows;       /* [threads][PANEL][K] on the host, grown as needed */
-    uint64_t               rows_room;
+    vlm_bind_what_t        what;
+    vlm_loader_t           loader;
     uint32_t               n_done, n_all;          /* matrices */
     vlm_err_t             *err;
 } vlm_bind_t;
-
-typedef enum { STACKED, IN_TURN } vlm_order_t;
-
-typedef struct {                       /* one matrix on its way */
-    vlm_bind_t          *b;
-    vlm_linear_t        *w;
-    vlm_order_t          order;
-    uint32_t             n_parts;
-    const vlm_tensor_t  *part[MAX_PARTS];
-} vlm_source_t;
 
 static int bind_text(vlm_bind_t *b);
 static int bind_layer(vlm_bind_t *b, uint32_t i);
@@ -58,167 +44,80 @@ vlm_model_matrices(const vlm_config_t *config)
 }
 
 
-int
-vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena_t *vision,
-               const vlm_progress_t *progress, vlm_err_t *err)
+static int
+bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
 {
-    int         rc;
-    vlm_bind_t  b;
+    int           rc;
+    vlm_model_t  *m = b->m;
 
-    memset(&b, 0, sizeof(b));
-    b.m = m;
-    b.c = c;
-    b.progress = progress;
-    b.err = err;
-    b.n_all = vlm_model_matrices(&m->config);
+    b->n_all = vlm_model_matrices(&m->config);
+    b->loader.ops = m->ops;
+    b->loader.device = m->device;
 
-    if (text->base != NULL) {
-        b.packed = progress == NULL || m->type != VLM_INT8 ? NULL : progress->packed;
-        b.threads = vlm_threads_open(progress == NULL ? 1 : progress->threads, err);
-        if (b.threads == NULL) {
+    if (b->progress != NULL && m->type == VLM_INT8) {
+        b->loader.packed = b->progress->packed;
+    }
+
+    if (b->what != PLACE) {
+        b->loader.threads = vlm_threads_open(b->progress == NULL ? 1 : b->progress->threads,
+                                             b->err);
+        if (b->loader.threads == NULL) {
             return -1;
         }
     }
 
-    b.arena = text;
-    rc = bind_text(&b);
+    b->arena = text;
+    rc = bind_text(b);
 
     if (rc == 0) {
-        b.arena = vision;
-        rc = bind_vision(&b);
+        b->arena = vision;
+        rc = bind_vision(b);
     }
 
     if (rc == 0) {
-        rc = vlm_checkpoint_unused(c, err);
+        rc = vlm_checkpoint_unused(b->c, b->err);
     }
 
-    vlm_threads_close(b.threads);
-    free(b.rows);
+    vlm_threads_close(b->loader.threads);
+    vlm_loader_free(&b->loader);
 
     return rc;
 }
 
 
-/* f32 rows of a panel; row n of the matrix is row n of one part, or of the parts in turn. */
-static void
-read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
+int
+vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena_t *vision,
+               const vlm_progress_t *progress, vlm_err_t *err)
 {
-    uint32_t  i, part, K;
-    uint64_t  row;
+    vlm_bind_t  b = { .m = m, .c = c, .progress = progress, .err = err };
 
-    K = s->w->K;
+    b.what = text->base != NULL ? LOAD : PLACE;
 
-    for (i = 0; i < n; i++) {
-        row = first + i;
-        part = 0;
-
-        if (s->order == IN_TURN) {
-            part = row % s->n_parts;
-            row /= s->n_parts;
-
-        } else {
-            while (row >= s->part[part]->dims[0]) {
-                row -= s->part[part++]->dims[0];
-            }
-        }
-
-        vlm_tensor_f32(s->part[part], row * K, K, rows + (size_t) i * K);
-    }
+    return bind_all(&b, text, vision);
 }
 
 
-static void
-load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+int
+vlm_model_keep(vlm_model_t *m, vlm_checkpoint_t *c, const vlm_progress_t *progress, vlm_err_t *err)
 {
-    float          scale[PANEL], *rows;
-    uint32_t       p, i, n, first, K;
-    vlm_source_t  *s = arg;
-    vlm_model_t   *m = s->b->m;
-    vlm_linear_t  *w = s->w;
+    vlm_bind_t   b = { .m = m, .c = c, .progress = progress, .err = err };
+    vlm_arena_t  nowhere = { NULL, 0, 0 };
 
-    K = w->K;
-    rows = s->b->rows + (size_t) thread * PANEL * K;
+    b.what = KEEP;
 
-    for (p = begin; p < end; p++) {
-        first = p * PANEL;
-        n = w->N - first < PANEL ? w->N - first : PANEL;
-        read_rows(s, first, n, rows);
-
-        if (w->type == VLM_INT8) {
-            /* In place: a row's int8 lies before the f32 that is read next. */
-
-            for (i = 0; i < n; i++) {
-                scale[i] = vlm_quant_row(rows + (size_t) i * K, K,
-                                         (int8_t *) rows + (size_t) i * K);
-            }
-
-            m->ops->put(m->device, w->scale + first, scale, n * sizeof(float));
-
-            if (s->b->packed != NULL) {
-                vlm_packed_add(s->b->packed, first, n, (const int8_t *) rows, scale);
-            }
-        }
-
-        m->ops->pack(m->device, w, first, n, rows);
-    }
-}
-
-
-/* The same from a file that has the rows as they became. */
-static void
-load_packed(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
-{
-    uint32_t       p, n, first;
-    const float   *scale;
-    const int8_t  *rows;
-    vlm_source_t  *s = arg;
-    vlm_model_t   *m = s->b->m;
-    vlm_linear_t  *w = s->w;
-
-    (void) thread;
-
-    for (p = begin; p < end; p++) {
-        first = p * PANEL;
-        n = w->N - first < PANEL ? w->N - first : PANEL;
-        vlm_packed_rows(s->b->packed, first, n, &rows, &scale);
-        m->ops->put(m->device, w->scale + first, scale, n * sizeof(float));
-        m->ops->pack(m->device, w, first, n, rows);
-    }
+    return bind_all(&b, &nowhere, &nowhere);
 }
 
 
 static int
-load_linear(vlm_source_t *s)
+load_linear(vlm_bind_t *b, const vlm_source_t *s)
 {
-    int          reads;
-    uint32_t     i;
-    uint64_t     need;
-    vlm_bind_t  *b = s->b;
+    int       rc;
+    uint32_t  i;
 
-    reads = b->packed != NULL && b->packed->fd == -1;
-
-    if (b->packed != NULL && vlm_packed_begin(b->packed, s->w->N, s->w->K, b->err) != 0) {
-        return -1;
-    }
-
-    need = vlm_mul(vlm_mul(vlm_threads_count(b->threads), PANEL),
-                   vlm_mul(s->w->K, sizeof(float)));
-
-    if (need > b->rows_room) {
-        free(b->rows);
-        b->rows = malloc(need);
-        b->rows_room = b->rows == NULL ? 0 : need;
-
-        if (b->rows == NULL) {
-            return vlm_fail(b->err, VLM_EMEMORY, "no memory to read %" PRIu64 " bytes of weights",
-                            need);
-        }
-    }
-
-    vlm_threads_run(b->threads, (s->w->N + PANEL - 1) / PANEL, 1,
-                    reads ? load_packed : load_panels, s);
-
-    if (b->packed != NULL && vlm_packed_end(b->packed, b->err) != 0) {
+    rc = b->what == KEEP ? vlm_matrix_keep(&b->loader, s, b->err)
+                         : vlm_matrix_load(&b->loader, s, b->err);
+    if (rc != 0) {
         return -1;
     }
 
@@ -255,9 +154,9 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
     }
 
     *to = vlm_place(b->arena, n, sizeof(float));
-    all = b->threads == NULL ? NULL : malloc((size_t) n * 2 * sizeof(float));
+    all = b->what != LOAD ? NULL : malloc((size_t) n * 2 * sizeof(float));
 
-    if (b->threads != NULL && all == NULL) {
+    if (b->what == LOAD && all == NULL) {
         return vlm_fail(b->err, VLM_EMEMORY, "no memory for %u floats", n);
     }
 
@@ -271,20 +170,20 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
             return -1;
         }
 
-        if (b->threads == NULL) {
+        if (b->what != LOAD) {
             continue;
         }
 
         vlm_tensor_f32(t, 0, sizes[i], part);
 
         for (j = 0; j < sizes[i]; j++) {
-            all[order == IN_TURN ? j * n_parts + i : at + j] = part[j];
+            all[order == VLM_IN_TURN ? j * n_parts + i : at + j] = part[j];
         }
 
         at += sizes[i];
     }
 
-    if (b->threads != NULL) {
+    if (b->what == LOAD) {
         b->m->ops->put(b->m->device, *to, all, n * sizeof(float));
     }
 
@@ -301,15 +200,15 @@ bind_norm(vlm_bind_t *b, float **to, uint32_t n, const char *name)
 
     (void) snprintf(names[0], MAX_NAME, "%s", name);
 
-    return bind_vector(b, to, STACKED, 1, (const char (*)[MAX_NAME]) names, &n);
+    return bind_vector(b, to, VLM_STACKED, 1, (const char (*)[MAX_NAME]) names, &n);
 }
 
 
 /* Where a matrix's tensors are: "<prefix>.<part>.weight" and, if it has one, ".bias". */
 typedef struct {
     const char   *prefix;
-    const char   *parts[MAX_PARTS];
-    uint32_t      sizes[MAX_PARTS];    /* rows of each */
+    const char   *parts[VLM_MATRIX_PARTS];
+    uint32_t      sizes[VLM_MATRIX_PARTS];    /* rows of each */
     uint32_t      n_parts;
     vlm_order_t   order;
     int           bias;
@@ -320,13 +219,12 @@ static int
 bind_linear(vlm_bind_t *b, vlm_linear_t *w, vlm_epilogue_t epilogue, uint32_t K,
             const vlm_names_t *names)
 {
-    char           name[MAX_PARTS][MAX_NAME];
+    char           name[VLM_MATRIX_PARTS][MAX_NAME];
     uint32_t       i;
     uint64_t       dims[2];
     vlm_source_t   s;
     vlm_model_t   *m = b->m;
 
-    s.b = b;
     s.w = w;
     s.order = names->order;
     s.n_parts = names->n_parts;
@@ -350,10 +248,9 @@ bind_linear(vlm_bind_t *b, vlm_linear_t *w, vlm_epilogue_t epilogue, uint32_t K,
         }
     }
 
-    w->w = vlm_place(b->arena, m->ops->packed_bytes(m->device, w->type, w->N, K), 1);
-
-    if (w->type == VLM_INT8) {
-        w->scale = vlm_place(b->arena, w->N, sizeof(float));
+    if (b->loader.packed == NULL || !b->loader.packed->stays) {
+        w->w = vlm_place(b->arena, m->ops->packed_bytes(m->device, w->type, w->N, K), 1);
+        w->scale = w->type == VLM_INT8 ? vlm_place(b->arena, w->N, sizeof(float)) : NULL;
     }
 
     if (names->bias) {
@@ -369,7 +266,7 @@ bind_linear(vlm_bind_t *b, vlm_linear_t *w, vlm_epilogue_t epilogue, uint32_t K,
         }
     }
 
-    return b->threads == NULL ? 0 : load_linear(&s);
+    return b->what == PLACE ? 0 : load_linear(b, &s);
 }
 
 
@@ -379,8 +276,9 @@ bind_text(vlm_bind_t *b)
     uint32_t                  i;
     vlm_model_t              *m = b->m;
     const vlm_text_config_t  *t = &m->config.text;
-    const vlm_names_t         embed = { "model.embed_tokens", { "" }, { t->vocab }, 1, STACKED, 0 };
-    const vlm_names_t         head = { "lm_head", { "" }, { t->vocab }, 1, STACKED, 0 };
+    const vlm_names_t         embed = { "model.embed_tokens", { "" }, { t->vocab }, 1,
+                                        VLM_STACKED, 0 };
+    const vlm_names_t         head = { "lm_head", { "" }, { t->vocab }, 1, VLM_STACKED, 0 };
 
     if (bind_linear(b, &m->embed, VLM_STORE, t->hidden, &embed) != 0) {
         return -1;
@@ -415,11 +313,11 @@ bind_layer(vlm_bind_t *b, uint32_t i)
     kv = t->kv_heads * t->head_dim;
 
     const vlm_names_t  qkv = { at, { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj" },
-                               { q, kv, kv }, 3, STACKED, 1 };
-    const vlm_names_t  o = { at, { "self_attn.o_proj" }, { t->hidden }, 1, STACKED, 0 };
+                               { q, kv, kv }, 3, VLM_STACKED, 1 };
+    const vlm_names_t  o = { at, { "self_attn.o_proj" }, { t->hidden }, 1, VLM_STACKED, 0 };
     const vlm_names_t  gate_up = { at, { "mlp.gate_proj", "mlp.up_proj" }, { t->mlp, t->mlp }, 2,
-                                   IN_TURN, 0 };
-    const vlm_names_t  down = { at, { "mlp.down_proj" }, { t->hidden }, 1, STACKED, 0 };
+                                   VLM_IN_TURN, 0 };
+    const vlm_names_t  down = { at, { "mlp.down_proj" }, { t->hidden }, 1, VLM_STACKED, 0 };
 
     (void) snprintf(at, sizeof(at), "model.layers.%u", i);
 
@@ -453,8 +351,8 @@ bind_vision(vlm_bind_t *b)
 
     cell = v->merge * v->merge * v->hidden;
 
-    const vlm_names_t  merge1 = { "visual.merger.mlp.0", { "" }, { cell }, 1, STACKED, 1 };
-    const vlm_names_t  merge2 = { "visual.merger.mlp.2", { "" }, { v->out }, 1, STACKED, 1 };
+    const vlm_names_t  merge1 = { "visual.merger.mlp.0", { "" }, { cell }, 1, VLM_STACKED, 1 };
+    const vlm_names_t  merge2 = { "visual.merger.mlp.2", { "" }, { v->out }, 1, VLM_STACKED, 1 };
 
     if (bind_patch(b) != 0) {
         return -1;
@@ -483,11 +381,11 @@ bind_block(vlm_bind_t *b, uint32_t i)
     vlm_layer_t                *l = &b->m->block[i];
     const vlm_vision_config_t  *v = &b->m->config.vision;
 
-    const vlm_names_t  qkv = { at, { "attn.qkv" }, { 3 * v->hidden }, 1, STACKED, 1 };
-    const vlm_names_t  proj = { at, { "attn.proj" }, { v->hidden }, 1, STACKED, 1 };
+    const vlm_names_t  qkv = { at, { "attn.qkv" }, { 3 * v->hidden }, 1, VLM_STACKED, 1 };
+    const vlm_names_t  proj = { at, { "attn.proj" }, { v->hidden }, 1, VLM_STACKED, 1 };
     const vlm_names_t  gate_up = { at, { "mlp.gate_proj", "mlp.up_proj" }, { v->mlp, v->mlp }, 2,
-                                   IN_TURN, 1 };
-    const vlm_names_t  down = { at, { "mlp.down_proj" }, { v->hidden }, 1, STACKED, 1 };
+                                   VLM_IN_TURN, 1 };
+    const vlm_names_t  down = { at, { "mlp.down_proj" }, { v->hidden }, 1, VLM_STACKED, 1 };
 
     (void) snprintf(at, sizeof(at), "visual.blocks.%u", i);
 
@@ -546,7 +444,7 @@ fold_patch_row(const vlm_config_t *c, const float *from, float *row, float *bias
 static int
 bind_patch(vlm_bind_t *b)
 {
-    float                       bias[PANEL], *from, *rows;
+    float                       bias[VLM_PANEL], *from, *rows;
     uint32_t                    e, first, n;
     uint64_t                    dims[5], row;
     vlm_linear_t               *w = &b->m->patch;
@@ -568,12 +466,12 @@ bind_patch(vlm_bind_t *b)
     w->bias = vlm_place(b->arena, w->N, sizeof(float));
 
     t = vlm_checkpoint_find(b->c, "visual.patch_embed.proj.weight", dims, 5, b->err);
-    if (t == NULL || b->threads == NULL) {
+    if (t == NULL || b->what != LOAD) {
         return t == NULL ? -1 : 0;
     }
 
     from = malloc(row * sizeof(float));
-    rows = malloc((size_t) PANEL * w->K * sizeof(float));
+    rows = malloc((size_t) VLM_PANEL * w->K * sizeof(float));
 
     if (from == NULL || rows == NULL) {
         free(from);
@@ -581,8 +479,8 @@ bind_patch(vlm_bind_t *b)
         return vlm_fail(b->err, VLM_EMEMORY, "no memory for the patch embedding");
     }
 
-    for (first = 0; first < w->N; first += PANEL) {
-        n = w->N - first < PANEL ? w->N - first : PANEL;
+    for (first = 0; first < w->N; first += VLM_PANEL) {
+        n = w->N - first < VLM_PANEL ? w->N - first : VLM_PANEL;
 
         for (e = 0; e < n; e++) {
             vlm_tensor_f32(t, (first + e) * row, row, from);

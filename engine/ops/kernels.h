@@ -8,13 +8,9 @@
 #ifndef VLM_KERNELS_H
 #define VLM_KERNELS_H
 
-#include <string.h>
-
-#include "base/size.h"
 #include "base/type.h"
-#include "ops/ops.h"
+#include "ops/panel.h"
 
-#define VLM_PANEL        64            /* weight rows that are packed together */
 #define VLM_ATTEND_ROWS  64            /* queries that go over the same keys together */
 #define VLM_ATTEND_KEYS  64            /* keys of a block */
 
@@ -60,6 +56,7 @@ typedef struct {
 
 typedef struct {
     const char  *name;
+    uint32_t     order;                /* of int8 weights: see vlm_ops_t */
 
     uint64_t  (*packed_bytes)(vlm_type_t type, uint32_t N, uint32_t K);
     /* rows [row, row + n), row a multiple of VLM_PANEL */
@@ -84,39 +81,6 @@ void vlm_kernels_avx2(vlm_kernels_t *k);
 void vlm_kernels_avx512(vlm_kernels_t *k);
 int vlm_amx_there(void);               /* and asks the kernel for it: once for the process */
 void vlm_kernels_amx(vlm_kernels_t *k);
-
-/*
- * int8 rows [n][K], n at most a panel, to [blocks 16][64] words of four values: a panel whose k is
- * slowest.  Each byte is XORed with flip's; what is not there is flip.  Squares of 16 rows by a
- * line, so that a line is read once and written whole.
- */
-static inline void
-vlm_pack_words(uint32_t *panel, const int8_t *from, uint32_t n, uint32_t K, uint32_t flip)
-{
-    uint32_t  i, j, k, row, bytes, square[16][16];
-
-    for (k = 0; k < K; k += VLM_BLOCK, panel += 16 * VLM_PANEL) {
-        bytes = K - k < VLM_BLOCK ? K - k : VLM_BLOCK;
-
-        for (row = 0; row < VLM_PANEL; row += 16) {
-            if (n < row + 16 || bytes < VLM_BLOCK) {
-                memset(square, 0, sizeof(square));
-            }
-
-            for (i = 0; i < 16 && row + i < n; i++) {
-                memcpy(square[i], from + (size_t) (row + i) * K + k,
-                       bytes == VLM_BLOCK ? VLM_BLOCK : bytes);
-            }
-
-            for (j = 0; j < 16; j++) {
-                for (i = 0; i < 16; i++) {
-                    panel[j * VLM_PANEL + row + i] = square[i][j] ^ flip;
-                }
-            }
-        }
-    }
-}
-
 
 /*
  * The end of a linear: acc [n] are sums of weight rows n0 .. n0 + n of one activation row whose

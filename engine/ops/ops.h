@@ -26,7 +26,7 @@
 
 #define VLM_BLOCK  64                  /* activation values under one scale */
 #define VLM_KEPT   32                  /* steps that a device keeps: their numbers are below */
-#define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token, not a feature */
+#define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token; elsewhere, none */
 
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
 typedef struct vlm_ops_s     vlm_ops_t;
@@ -135,6 +135,9 @@ struct vlm_ops_s {
 
     /* -- weights -- */
 
+    /* Its int8 matrices may lie anywhere in the host's memory, read-only, as panels with this flip
+       (ops/panel.h).  VLM_NONE, or NULL: they are packed into its own. */
+    uint32_t  (*order)(const vlm_device_t *d);
     uint64_t  (*packed_bytes)(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K);
     /* Rows [row, row + n) of w, from f32 [n][K] or int8 [n][K]; row is a multiple of 64, any
        thread, different rows at once.  Scale and bias are put by the caller. */

@@ -31,7 +31,6 @@ static int place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const
                      const vlm_progress_t *progress, vlm_err_t *err);
 static void sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan);
 static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
-static int load_progress(void *data, uint32_t percent);
 static vlm_picture_t *make_picture(const vlm_t *v, const void *data, size_t bytes,
                                    const uint8_t sha256[32], vlm_err_t *err);
 
@@ -353,6 +352,7 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
     }
 
     v->conf = *conf;
+    v->packed.fd = -1;
     v->submitted_last = &v->submitted;
     v->news_last = &v->news;
     v->stat.state = VLM_LOADING;
@@ -388,13 +388,6 @@ failed:
     vlm_close(v);
 
     return NULL;
-}
-
-
-static void
-arenas_rewind(vlm_arenas_t *a)
-{
-    a->text.used = a->vision.used = a->kv.used = a->work.used = a->features.used = 0;
 }
 
 
@@ -515,118 +508,29 @@ open_device(vlm_t *v, vlm_err_t *err)
 }
 
 
-static void
-tell(const vlm_t *v, const char *fmt, const char *text)
-{
-    char  line[5000];
-
-    if (v->conf.log != NULL) {
-        (void) snprintf(line, sizeof(line), fmt, text);
-        v->conf.log(v->conf.data, VLM_LOG_NOTICE, line);
-    }
-}
-
-
-/* The kept int8 form if it is there and whole, else one to be made; 0: neither. */
-static int
-open_packed(vlm_t *v, const vlm_checkpoint_t *c, vlm_packed_t *packed)
-{
-    uint8_t    id[VLM_PACKED_ID];
-    vlm_err_t  why = { VLM_OK, "" };
-
-    if (v->conf.cache == NULL || v->conf.weights != VLM_INT8) {
-        return 0;
-    }
-
-    if (vlm_checkpoint_id(c, id, &why) != 0) {
-        tell(v, "the int8 form is not kept: %s", why.text);
-        return 0;
-    }
-
-    if (!v->remake && vlm_packed_open(packed, v->conf.cache, v->conf.model, id, &why) == 0) {
-        return 1;
-    }
-
-    if (why.text[0] != '\0') {
-        tell(v, "the int8 form is made: %s", why.text);
-        memset(&why, 0, sizeof(why));
-    }
-
-    if (vlm_packed_create(packed, v->conf.cache, v->conf.model, id,
-                          vlm_model_matrices(&v->config), &why) != 0)
-    {
-        tell(v, "the int8 form is not kept: %s", why.text);
-        return 0;
-    }
-
-    return 1;
-}
-
-
-/* From the kept int8 form; if its bytes are not those that were written, from the checkpoint. */
-static int
-load_weights(vlm_t *v, vlm_checkpoint_t *c, vlm_arenas_t *a, vlm_err_t *err)
-{
-    int             rc, reads;
-    vlm_err_t       why = { VLM_OK, "" };
-    vlm_packed_t    packed;
-    vlm_progress_t  progress = { load_progress, v, v->conf.threads, NULL };
-
-    if (open_packed(v, c, &packed)) {
-        progress.packed = &packed;
-    }
-
-    reads = progress.packed != NULL && packed.fd == -1;
-    rc = place_all(&v->sched.model, c, a, &v->conf, &progress, err);
-
-    if (progress.packed == NULL) {
-        return rc;
-    }
-
-    if (rc == 0) {
-        if (reads) {
-            tell(v, "weights came from %s", packed.path);
-
-        } else if (vlm_packed_finish(&packed, &why) != 0) {
-            tell(v, "the int8 form is not kept: %s", why.text);
-        }
-    }
-
-    if (rc != 0 && reads && packed.failed && !v->remake) {
-        tell(v, "the int8 form is made: %s", err->text);
-        memset(err, 0, sizeof(*err));
-        vlm_packed_close(&packed);
-        arenas_rewind(a);
-        v->remake = 1;
-        return load_weights(v, c, a, err);
-    }
-
-    vlm_packed_close(&packed);
-
-    return rc;
-}
-
-
 /* The model on one device: opened, and with all its memory and weights, or not. */
 static int
 load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 {
-    vlm_arenas_t  arenas;
+    vlm_arenas_t    arenas;
+    vlm_progress_t  progress = { vlm_weights_progress, v, v->conf.threads, NULL };
 
     memset(&arenas, 0, sizeof(arenas));
 
     if (open_device(v, err) != 0
         || vlm_model_init(&v->sched.model, &v->config, v->ops, v->device, v->conf.weights, err) != 0
-        || place_all(&v->sched.model, c, &arenas, &v->conf, NULL, err) != 0
+        || vlm_weights_open(v, c, &progress, err) != 0
+        || place_all(&v->sched.model, c, &arenas, &v->conf, &progress, err) != 0
         || reserve_all(v, &arenas, err) != 0
-        || load_weights(v, c, &arenas, err) != 0)
+        || place_all(&v->sched.model, c, &arenas, &v->conf, &progress, err) != 0)
     {
         return -1;
     }
 
+    vlm_weights_loaded(v);
+
     v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
-    v->sched.model.pieces = vlm_text_pieces(&v->config.text,
-                                            vlm_add(arenas.text.size, arenas.kv.size));
+    v->sched.model.pieces = vlm_text_pieces(&v->config.text, vlm_add(v->plan.weights, v->plan.kv));
     vlm_model_ready(&v->sched.model);
 
     return v->ops->sync(v->device, err);
@@ -642,13 +546,27 @@ close_device(vlm_t *v)
         v->ops->close(v->device);
         v->device = NULL;
     }
+
+    vlm_packed_close(&v->packed);
 }
 
 
-/* A device that had the room when it was opened gave it to somebody else: under auto, the cpu. */
+/*
+ * A kept form that turned out to be damaged is made again.  A device that had the room when it was
+ * opened gave it to somebody else: under auto, the cpu.
+ */
 static int
 load_instead(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 {
+    if (v->device != NULL && v->packed.failed && !v->remake) {
+        vlm_weights_remake(v, err);
+        close_device(v);
+
+        if (load_model(v, c, err) == 0) {
+            return 0;
+        }
+    }
+
     if (v->device == NULL || v->plan.device == 0 || err->code != VLM_EMEMORY
         || strcmp(v->conf.device, "auto") != 0)
     {
@@ -732,20 +650,6 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     pthread_mutex_unlock(&v->mutex);
 
     return 0;
-}
-
-
-static int
-load_progress(void *data, uint32_t percent)
-{
-    vlm_t  *v = data;
-
-    pthread_mutex_lock(&v->mutex);
-    v->stat.progress = percent < 100 ? percent : 99;
-    v->stat.ticks++;
-    pthread_mutex_unlock(&v->mutex);
-
-    return vlm_stopped(v);
 }
 
 

@@ -38,7 +38,9 @@ struct vlm_s {
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto took what it took */
     int               lost;            /* the device, when it was to be opened */
-    int               remake;          /* the kept int8 form was damaged */
+    vlm_packed_t      packed;          /* the kept int8 form, where the weights may be */
+    int               making;          /* it, so that loading is half of the work */
+    int               remake;          /* it was damaged */
 
     const vlm_ops_t  *ops;
     vlm_device_t     *device;
@@ -56,6 +58,15 @@ struct vlm_s {
 
 int vlm_stopped(const vlm_t *v);       /* what the host says */
 uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
+
+/*
+ * The kept int8 form, made if need be, into progress; nothing there, if it cannot be kept.  -1:
+ * stopped, or the checkpoint is not what it should be.  See weights.c.
+ */
+int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
+void vlm_weights_loaded(vlm_t *v);     /* says so, and closes what is not needed any more */
+void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err said why the next open() makes it */
+int vlm_weights_progress(void *data, uint32_t percent);
 
 /* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
 int vlm_sched_open(vlm_t *v, vlm_err_t *err);

@@ -18,6 +18,7 @@ void
 vlm_kernels_avx2(vlm_kernels_t *k)
 {
     k->name = "avx2";
+    k->order = 0;
     k->packed_bytes = vlm_packed_bytes_avx2;
     k->pack = vlm_pack_avx2;
     k->unpack_row = vlm_unpack_row_avx2;

@@ -14,6 +14,7 @@ void
 vlm_kernels_plain(vlm_kernels_t *k)
 {
     k->name = "plain";
+    k->order = VLM_NONE;
     k->packed_bytes = vlm_packed_bytes_plain;
     k->pack = vlm_pack_plain;
     k->unpack_row = vlm_unpack_row_plain;

@@ -1,0 +1,44 @@
+/*
+ * One weight matrix on its way: from the checkpoint, or from the kept int8 form, to a device; or
+ * from the one to the other.
+ */
+
+#ifndef VLM_MATRIX_H
+#define VLM_MATRIX_H
+
+#include "base/threads.h"
+#include "model/model.h"
+
+#define VLM_MATRIX_PARTS  3
+
+typedef enum { VLM_STACKED, VLM_IN_TURN } vlm_order_t;
+
+typedef struct {                       /* tensors [rows of each][K] that become w's rows */
+    vlm_linear_t        *w;
+    vlm_order_t          order;        /* one behind the other; or row 0 of each, row 1, ... */
+    uint32_t             n_parts;
+    const vlm_tensor_t  *part[VLM_MATRIX_PARTS];
+} vlm_source_t;
+
+typedef struct {
+    const vlm_ops_t     *ops;
+    vlm_device_t        *device;
+    vlm_packed_t        *packed;       /* the kept form, or NULL */
+    vlm_threads_t       *threads;
+    void                *rows;         /* f32 [threads][VLM_PANEL][K]; these three grow as needed */
+    uint8_t             *panels;       /* some that are written together */
+    float               *scale;        /* [N] of them */
+    uint64_t             rows_room, panels_room, scale_room;     /* bytes */
+} vlm_loader_t;
+
+/* ops->order(), or VLM_NONE. */
+uint32_t vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d);
+
+/* w is set, and its rows are where the device wants them: from l->packed, else from the source. */
+int vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
+/* The next matrix of l->packed is made from the source. */
+int vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
+
+void vlm_loader_free(vlm_loader_t *l);             /* what has grown */
+
+#endif

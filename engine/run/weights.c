@@ -1,0 +1,177 @@
+/*
+ * Where the weights come from: the kept int8 form, which is made first where it can be; without
+ * one, the checkpoint itself.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model/matrix.h"
+#include "ops/panel.h"
+#include "run/engine.h"
+
+#define BRING  (64u << 20)             /* bytes, between two looks at who wants to stop */
+
+
+static void
+tell(const vlm_t *v, const char *fmt, const char *text)
+{
+    char  line[5000];
+
+    if (v->conf.log != NULL) {
+        (void) snprintf(line, sizeof(line), fmt, text);
+        v->conf.log(v->conf.data, VLM_LOG_NOTICE, line);
+    }
+}
+
+
+int
+vlm_weights_progress(void *data, uint32_t percent)
+{
+    vlm_t  *v = data;
+
+    if (v->making) {
+        percent = percent * 9 / 10;    /* most of the time; then it is read once more */
+    }
+
+    pthread_mutex_lock(&v->mutex);
+    v->stat.progress = percent < v->stat.progress ? v->stat.progress : percent < 100 ? percent : 99;
+    v->stat.ticks++;
+    pthread_mutex_unlock(&v->mutex);
+
+    return vlm_stopped(v);
+}
+
+
+/* 1: it is kept.  0: it cannot be, and the log says why.  -1: nothing can be loaded at all. */
+static int
+make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress_t *progress,
+            vlm_err_t *err)
+{
+    int             rc;
+    uint32_t        order;
+    vlm_err_t       why = { VLM_OK, "" };
+    vlm_packed_t    made;
+    vlm_progress_t  making = *progress;
+
+    order = vlm_matrix_order(v->ops, v->device);
+
+    if (vlm_packed_create(&made, v->conf.cache, v->conf.model, id,
+                          order == VLM_NONE ? VLM_FLIP : order, vlm_model_matrices(&v->config),
+                          v->plan.weights + v->plan.vision, &why) != 0)
+    {
+        tell(v, "the int8 form is not kept: %s", why.text);
+        return 0;
+    }
+
+    making.packed = &made;
+    v->making = 1;
+    rc = vlm_model_keep(&v->sched.model, c, &making, err);
+    v->making = 0;
+
+    if (rc == 0 && vlm_packed_finish(&made, &why) != 0) {
+        tell(v, "the int8 form is not kept: %s", why.text);
+        return 0;
+    }
+
+    vlm_packed_close(&made);
+
+    return rc == 0 ? 1 : -1;
+}
+
+
+/*
+ * Used where it is mapped, and by all who have it, if the device has that order, the system has it
+ * in large pages, and it may be locked: from small ones decoding is a sixth slower than from
+ * memory of our own, and what is not locked may have to be read again.
+ */
+static int
+bring_packed(vlm_t *v, const vlm_progress_t *progress, vlm_err_t *err)
+{
+    uint64_t             at, n;
+    vlm_packed_t        *p = &v->packed;
+    const vlm_file_t    *f = &p->file;
+
+    if (vlm_matrix_order(v->ops, v->device) != p->flip) {
+        return 0;
+    }
+
+    for (at = 0; at < f->bytes; at += n) {
+        n = f->bytes - at < BRING ? f->bytes - at : BRING;
+        vlm_file_bring(f, at, n);
+
+        if (progress->step(progress->data, 0) != 0) {
+            return vlm_fail(err, VLM_ECANCELLED, "stopped while loading");
+        }
+    }
+
+    p->stays = vlm_file_large(f) >= f->bytes - f->bytes / 16 && vlm_file_hold(f) == 0;
+
+    return 0;
+}
+
+
+int
+vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err)
+{
+    int        rc;
+    uint8_t    id[VLM_PACKED_ID];
+    vlm_err_t  why = { VLM_OK, "" };
+
+    if (v->conf.cache == NULL || v->conf.weights != VLM_INT8) {
+        return 0;
+    }
+
+    if (vlm_checkpoint_id(c, id, &why) != 0) {
+        tell(v, "the int8 form is not kept: %s", why.text);
+        return 0;
+    }
+
+    if (v->remake
+        || vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, id, &why) != 0)
+    {
+        if (why.text[0] != '\0') {
+            tell(v, "the int8 form is made: %s", why.text);
+        }
+
+        rc = make_packed(v, c, id, progress, err);
+        if (rc != 1) {
+            return rc;
+        }
+
+        if (vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, id, &why) != 0) {
+            tell(v, "the int8 form is not kept: %s", why.text);
+            return 0;
+        }
+
+    }
+
+    progress->packed = &v->packed;
+
+    if (bring_packed(v, progress, err) != 0) {
+        return -1;
+    }
+
+    tell(v, v->packed.stays ? "weights are used where they are kept: %s" : "weights come from %s",
+         v->packed.path);
+
+    return 0;
+}
+
+
+void
+vlm_weights_remake(vlm_t *v, vlm_err_t *err)
+{
+    tell(v, "the int8 form is made: %s", err->text);
+    memset(err, 0, sizeof(*err));
+    v->remake = 1;
+}
+
+
+void
+vlm_weights_loaded(vlm_t *v)
+{
+    if (!v->packed.stays) {
+        vlm_packed_close(&v->packed);
+    }
+}
