@@ -44,13 +44,13 @@ ngx_http_vlm_losses_since(const ngx_http_vlm_losses_t *l, uint64_t now,
 }
 
 
-/* the first is an accident, and waits for nothing */
+/* the first is an accident, and waits for nothing; nor does a reload later */
 
 uint64_t
 ngx_http_vlm_losses_pause(const ngx_http_vlm_losses_t *l, uint64_t now)
 {
     unsigned  i, n;
-    uint64_t  ms;
+    uint64_t  ms, gone;
 
     n = ngx_http_vlm_losses_recent(l, now);
 
@@ -64,7 +64,13 @@ ngx_http_vlm_losses_pause(const ngx_http_vlm_losses_t *l, uint64_t now)
         ms *= 2;
     }
 
-    return ms < NGX_HTTP_VLM_LOSSES_LONG ? ms : NGX_HTTP_VLM_LOSSES_LONG;
+    if (ms > NGX_HTTP_VLM_LOSSES_LONG) {
+        ms = NGX_HTTP_VLM_LOSSES_LONG;
+    }
+
+    gone = now - l->when[(l->total - 1) % NGX_HTTP_VLM_LOSSES];
+
+    return gone < ms ? ms - gone : 0;
 }
 
 

@@ -41,7 +41,7 @@ void ngx_http_vlm_losses_add(ngx_http_vlm_losses_t *l, uint64_t now);
 unsigned ngx_http_vlm_losses_recent(const ngx_http_vlm_losses_t *l,
     uint64_t now);
 
-/* ms that a worker waits before it loads again */
+/* ms that a worker still waits before it loads again */
 
 uint64_t ngx_http_vlm_losses_pause(const ngx_http_vlm_losses_t *l,
     uint64_t now);

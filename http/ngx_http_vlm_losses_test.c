@@ -45,6 +45,28 @@ pauses_double_up_to_thirty_seconds(void **state)
 
 
 static void
+a_pause_begins_with_the_loss(void **state)
+{
+    unsigned               i;
+    ngx_http_vlm_losses_t  l;
+
+    (void) state;
+
+    memset(&l, 0, sizeof(l));
+
+    for (i = 0; i < 4; i++) {
+        ngx_http_vlm_losses_add(&l, START);
+    }
+
+    assert_int_equal(ngx_http_vlm_losses_pause(&l, START), 4 * SECOND);
+    assert_int_equal(ngx_http_vlm_losses_pause(&l, START + SECOND),
+                     3 * SECOND);
+    assert_int_equal(ngx_http_vlm_losses_pause(&l, START + 4 * SECOND), 0);
+    assert_int_equal(ngx_http_vlm_losses_pause(&l, START + MINUTE), 0);
+}
+
+
+static void
 losses_of_more_than_five_minutes_ago_are_forgotten(void **state)
 {
     uint64_t               now;
@@ -166,6 +188,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(pauses_double_up_to_thirty_seconds),
+        cmocka_unit_test(a_pause_begins_with_the_loss),
         cmocka_unit_test(losses_of_more_than_five_minutes_ago_are_forgotten),
         cmocka_unit_test(
             the_third_within_five_minutes_is_ten_minutes_away_from_the_device),

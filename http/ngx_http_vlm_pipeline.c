@@ -112,7 +112,8 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
         || ngx_http_vlm_chat_message(ctx, message,
                                      "The message is not a string")
            != NGX_OK
-        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK)
+        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK
+        || ngx_http_vlm_turn_fit(ctx) != NGX_OK)
     {
         return;
     }

@@ -52,6 +52,8 @@ for my $workers (1, 3) {
 
     my @never = (
         ["RoboBrain's message", $s->begin_chat('s', $TEXT, image => $picture)],
+        ["its pipeline", $s->begin('POST', '/api/pipeline', {
+            session_id => 's', message => $TEXT, image => $picture })],
         ["OpenAI's messages", openai($s, text('a cup ' x 2500), text('a cup ' x 2500))],
         ["OpenAI's pictures", openai($s, (image($large)) x 5)],
         ["pictures and a text", openai($s, (image($large)) x 3, text('a cup ' x 1500))],
@@ -71,10 +73,10 @@ for my $workers (1, 3) {
         cmp_ok($r->{seconds}, '<', 5, 'without waiting');
     }
 
-    is($never[1][1]->response->{json}{error}{code}, 'context_length_exceeded', "$workers: OpenAI's code");
+    is($never[2][1]->response->{json}{error}{code}, 'context_length_exceeded', "$workers: OpenAI's code");
     ok($s->busy(1, 1), "$workers: the same two are there");
-    ok(VLM::wait_for(2, sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="limit"\} 8$/m }),
-       'eight have reached a limit');
+    ok(VLM::wait_for(2, sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="limit"\} 9$/m }),
+       'nine have reached a limit');
 
     # What a history loses, and what may fit, waits.
     my @may = (ollama($s, [user => $TEXT], [assistant => 'hi'], [user => 'hi']),
