@@ -85,20 +85,31 @@ bench_limits_close(bench_limits_t *l)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
+/*
+ * Two halves side by side, prefetched into the second cache: of what was tried, one stream to
+ * four and 1 to 4 KiB ahead, what reads most.
+ */
+#define AHEAD  3072
+
 __attribute__((target("avx512f"))) static uint64_t
 read_512(const uint8_t *p, uint64_t n)
 {
-    int      i;
-    __m512i  sum[8];
+    int             i;
+    uint64_t        half;
+    __m512i         sum[8];
+    const uint8_t  *from;
+
+    half = n / 2;
 
     for (i = 0; i < 8; i++) {
         sum[i] = _mm512_setzero_si512();
     }
 
-    for ( /* void */ ; n >= 512; n -= 512, p += 512) {
+    for (n = half; n >= 256; n -= 256, p += 256) {
         for (i = 0; i < 8; i++) {
-            _mm_prefetch((const char *) p + 4096 + 64 * i, _MM_HINT_T0);
-            sum[i] = _mm512_xor_si512(sum[i], _mm512_load_si512(p + 64 * i));
+            from = p + (i < 4 ? 0 : half) + 64 * (i % 4);
+            _mm_prefetch((const char *) from + AHEAD, _MM_HINT_T1);
+            sum[i] = _mm512_xor_si512(sum[i], _mm512_load_si512(from));
         }
     }
 
@@ -113,18 +124,26 @@ read_512(const uint8_t *p, uint64_t n)
 __attribute__((target("avx2"))) static uint64_t
 read_256(const uint8_t *p, uint64_t n)
 {
-    int      i;
-    __m256i  sum[8];
+    int             i;
+    uint64_t        half;
+    __m256i         sum[8];
+    const uint8_t  *from;
+
+    half = n / 2;
 
     for (i = 0; i < 8; i++) {
         sum[i] = _mm256_setzero_si256();
     }
 
-    for ( /* void */ ; n >= 512; n -= 512, p += 512) {
+    for (n = half; n >= 256; n -= 256, p += 256) {
         for (i = 0; i < 16; i++) {
-            _mm_prefetch((const char *) p + 4096 + 32 * i, _MM_HINT_T0);
-            sum[i % 8] = _mm256_xor_si256(sum[i % 8],
-                                          _mm256_load_si256((const void *) (p + 32 * i)));
+            from = p + (i < 8 ? 0 : half) + 32 * (i % 8);
+
+            if (i % 2 == 0) {
+                _mm_prefetch((const char *) from + AHEAD, _MM_HINT_T1);
+            }
+
+            sum[i % 8] = _mm256_xor_si256(sum[i % 8], _mm256_load_si256((const void *) from));
         }
     }
 

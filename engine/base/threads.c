@@ -212,6 +212,19 @@ worker_main(void *data)
 }
 
 
+/* Large ones first, small ones at the end: then nobody waits long for who has the last. */
+static uint32_t
+piece_of(const vlm_threads_t *t, uint32_t left)
+{
+    uint32_t  n;
+
+    n = left / (2 * t->n) / t->grain * t->grain;
+    n = n < t->grain ? t->grain : n;
+
+    return n < left ? n : left;
+}
+
+
 static void
 take_pieces(vlm_threads_t *t, uint32_t thread)
 {
@@ -223,12 +236,17 @@ take_pieces(vlm_threads_t *t, uint32_t thread)
             return;
         }
 
-        begin = atomic_fetch_add(&t->next, t->grain);
-        if (begin >= t->n_items) {
-            return;
-        }
+        begin = atomic_load(&t->next);
 
-        end = t->n_items - begin > t->grain ? begin + t->grain : t->n_items;
+        do {
+            if (begin >= t->n_items) {
+                return;
+            }
+
+            end = begin + piece_of(t, t->n_items - begin);
+
+        } while (!atomic_compare_exchange_weak(&t->next, &begin, end));
+
         t->fn(t->arg, begin, end, thread);
     }
 }

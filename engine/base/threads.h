@@ -22,7 +22,10 @@ vlm_threads_t *vlm_threads_open(uint32_t n, vlm_err_t *err);
 void vlm_threads_close(vlm_threads_t *t);          /* NULL is fine */
 uint32_t vlm_threads_count(const vlm_threads_t *t);
 
-/* Runs fn over [0, n) in pieces of at most grain items and returns when all are done. */
+/*
+ * Runs fn over [0, n) and returns when all are done.  Pieces are multiples of grain items: large
+ * ones first, a half of what would be a thread's share, single grains at the end.
+ */
 void vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, void *arg);
 
 /*

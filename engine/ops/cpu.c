@@ -9,20 +9,28 @@
 
 #define _GNU_SOURCE
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/threads.h"
 #include "ops/kernels.h"
 
-#define CHUNK         256              /* activation rows between two readings of the weights */
-#define MAX_HEAD_DIM  512
-#define MAX_BLOCKS    16               /* of memory: an engine has one, tests some */
+#define PAIR            2              /* panels that are read together */
+#define CHUNK           256            /* activation rows between two readings of the weights */
+#define MAX_HEAD_DIM    512
+#define MAX_BLOCKS      16             /* of memory: an engine has one, tests some */
+#define TOUCH           (16u << 20)    /* bytes that are brought at a time */
+#define POPULATE_WRITE  23             /* MADV_POPULATE_WRITE, from Linux 5.14 on */
 
 typedef struct {                       /* what operations need for themselves */
     float            *normed;          /* [CHUNK][K] */
@@ -35,6 +43,14 @@ typedef struct {                       /* what operations need for themselves */
     vlm_candidate_t  *candidates;      /* [threads][vocab] */
 } vlm_scratch_t;
 
+typedef struct {                       /* of memory */
+    uint8_t     *base;
+    uint64_t     bytes;
+    pthread_t    thread;               /* that brings its pages */
+    int          touching;             /* was started */
+    atomic_int   closing;
+} vlm_block_t;
+
 struct vlm_device_s {
     vlm_kernels_t    k;
     uint32_t         n_threads;
@@ -43,8 +59,7 @@ struct vlm_device_s {
     vlm_need_t       need;
 
     uint32_t         n_blocks;
-    void            *block[MAX_BLOCKS];
-    uint64_t         block_bytes[MAX_BLOCKS];
+    vlm_block_t      block[MAX_BLOCKS];
 };
 
 static int choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err);
@@ -133,7 +148,8 @@ cpu_describe(const vlm_device_t *d, char *text, size_t bytes)
 static void
 cpu_close(vlm_device_t *d)
 {
-    uint32_t  i;
+    uint32_t      i;
+    vlm_block_t  *b;
 
     if (d == NULL) {
         return;
@@ -142,17 +158,62 @@ cpu_close(vlm_device_t *d)
     vlm_threads_close(d->threads);
 
     for (i = 0; i < d->n_blocks; i++) {
-        (void) munmap(d->block[i], d->block_bytes[i]);
+        b = &d->block[i];
+        atomic_store(&b->closing, 1);
+
+        if (b->touching) {
+            pthread_join(b->thread, NULL);
+        }
+
+        (void) munmap(b->base, b->bytes);
     }
 
     free(d);
 }
 
 
+/*
+ * All of it is had soon: what is promised is taken before it is needed, and who has promised more
+ * than there is learns it now.  Beside everything else, because a virtual machine may wait seconds
+ * for its host.  Where a system knows no POPULATE_WRITE, pages come as they are first used.
+ */
+static void *
+touch_pages(void *data)
+{
+    uint64_t      at, n;
+    vlm_block_t  *b = data;
+
+    (void) setpriority(PRIO_PROCESS, 0, 19);       /* of this thread */
+
+    for (at = 0; at < b->bytes && !atomic_load(&b->closing); at += n) {
+        n = b->bytes - at < TOUCH ? b->bytes - at : TOUCH;
+
+        if (madvise(b->base + at, (size_t) n, POPULATE_WRITE) != 0 && errno == EINVAL) {
+            break;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+start_touching(vlm_block_t *b)
+{
+    sigset_t  all, saved;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    b->touching = pthread_create(&b->thread, NULL, touch_pages, b) == 0;
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
+
 static void *
 cpu_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
 {
-    void  *p;
+    void         *p;
+    vlm_block_t  *b;
 
     if (d->threads == NULL && (d->threads = vlm_threads_open(d->n_threads, err)) == NULL) {
         return NULL;
@@ -171,8 +232,10 @@ cpu_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
 
     (void) madvise(p, (size_t) bytes, MADV_HUGEPAGE);      /* fewer TLB misses while streaming */
 
-    d->block[d->n_blocks] = p;
-    d->block_bytes[d->n_blocks++] = bytes;
+    b = &d->block[d->n_blocks++];
+    b->base = p;
+    b->bytes = bytes;
+    start_touching(b);
 
     return p;
 }
@@ -316,7 +379,6 @@ static void
 linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
              uint32_t T, float *y)
 {
-    uint32_t          panels, grain;
     vlm_linear_job_t  j;
 
     j.d = d;
@@ -335,12 +397,7 @@ linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
         vlm_threads_run(d->threads, T, 1, ready_rows, &j);
     }
 
-    /* A few pieces for each thread: even if one is held up, the others do not wait long. */
-
-    panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
-    grain = panels / (d->n_threads * 4);
-
-    vlm_threads_run(d->threads, panels, grain < 1 ? 1 : grain, multiply_panels, &j);
+    vlm_threads_run(d->threads, (w->N + VLM_PANEL - 1) / VLM_PANEL, PAIR, multiply_panels, &j);
 }
 
 
@@ -772,6 +829,13 @@ cpu_packed_bytes(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K)
 }
 
 
+static uint32_t
+cpu_order(const vlm_device_t *d)
+{
+    return d->k.order;
+}
+
+
 static const vlm_ops_t  cpu_ops = {
     .describe = cpu_describe,
     .close = cpu_close,
@@ -783,6 +847,7 @@ static const vlm_ops_t  cpu_ops = {
     .act_bytes = cpu_act_bytes,
     .scratch_bytes = cpu_scratch_bytes,
     .set_scratch = cpu_set_scratch,
+    .order = cpu_order,
     .packed_bytes = cpu_packed_bytes,
     .pack = cpu_pack,
     .embed = cpu_embed,

@@ -14,7 +14,7 @@
 #include "ops/kernels.h"
 
 #define ROWS   4                       /* activation rows of a tile: 8 sums of 16 registers */
-#define AHEAD  4096                    /* bytes to prefetch */
+#define AHEAD  3072                    /* bytes to prefetch, into the second cache */
 
 
 uint64_t
@@ -144,66 +144,100 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 
 
 /*
- * `vecs` times 8 weight rows against `rows` activation rows; |w| is taken once for all of them.
- * Integer sums of a block stay in registers, 8 in all; then one multiply-add in f32 for each,
- * into y.
+ * A block of `vecs` times 8 weight rows against `rows` activation rows, whose next are n_blocks
+ * away; |w| is taken once for all of them.  Integer sums stay in registers, 8 in all; then one
+ * multiply-add in f32 for each, into y.
  */
 static inline __attribute__((always_inline)) void
-tile_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_blocks, int rows,
-          int vecs, float y[][VLM_PANEL])
+block_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_blocks, int rows,
+           int vecs, float y[][VLM_PANEL])
 {
     int       m, j;
     int32_t   four;
     __m256    acc, scale;
     __m256i   dot[8], x[ROWS], w, size, pairs;
-    uint32_t  b, k;
+    uint32_t  k;
 
-    for (m = 0; m < rows; m++) {
+    for (j = 0; j < rows * vecs; j++) {
+        dot[j] = _mm256_setzero_si256();
+    }
+
+    for (k = 0; k < VLM_BLOCK; k += 4, panel += 4 * VLM_PANEL) {
+        for (m = 0; m < rows; m++) {
+            memcpy(&four, q + (size_t) m * n_blocks * VLM_BLOCK + k, 4);
+            x[m] = _mm256_set1_epi32(four);
+        }
+
         for (j = 0; j < vecs; j++) {
-            _mm256_store_ps(y[m] + 8 * j, _mm256_setzero_ps());
+            if (j % 2 == 0) {
+                _mm_prefetch((const char *) panel + AHEAD + 32 * j, _MM_HINT_T1);
+            }
+
+            w = _mm256_load_si256((const __m256i *) panel + j);
+            size = _mm256_abs_epi8(w);
+
+            for (m = 0; m < rows; m++) {
+                pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(x[m], w));
+                pairs = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+                dot[m * vecs + j] = _mm256_add_epi32(dot[m * vecs + j], pairs);
+            }
         }
     }
 
-    for (b = 0; b < n_blocks; b++) {
-        for (j = 0; j < rows * vecs; j++) {
-            dot[j] = _mm256_setzero_si256();
-        }
+    for (m = 0; m < rows; m++) {
+        scale = _mm256_set1_ps(s[(size_t) m * n_blocks]);
 
-        for (k = 0; k < VLM_BLOCK; k += 4, panel += 4 * VLM_PANEL) {
-            for (m = 0; m < rows; m++) {
-                memcpy(&four, q + ((size_t) m * n_blocks + b) * VLM_BLOCK + k, 4);
-                x[m] = _mm256_set1_epi32(four);
-            }
-
-            for (j = 0; j < vecs; j++) {
-                _mm_prefetch((const char *) panel + AHEAD + 32 * j, _MM_HINT_T0);
-                w = _mm256_load_si256((const __m256i *) panel + j);
-                size = _mm256_abs_epi8(w);
-
-                for (m = 0; m < rows; m++) {
-                    pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(x[m], w));
-                    pairs = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-                    dot[m * vecs + j] = _mm256_add_epi32(dot[m * vecs + j], pairs);
-                }
-            }
-        }
-
-        for (m = 0; m < rows; m++) {
-            scale = _mm256_set1_ps(s[(size_t) m * n_blocks + b]);
-
-            for (j = 0; j < vecs; j++) {
-                acc = _mm256_load_ps(y[m] + 8 * j);
-                acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot[m * vecs + j]), acc);
-                _mm256_store_ps(y[m] + 8 * j, acc);
-            }
+        for (j = 0; j < vecs; j++) {
+            acc = _mm256_load_ps(y[m] + 8 * j);
+            acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot[m * vecs + j]), acc);
+            _mm256_store_ps(y[m] + 8 * j, acc);
         }
     }
 }
 
 
-/* 64 rows of a panel: at once for one activation row, else a quarter at a time. */
+/* A quarter of a panel. */
 static void
-tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, float y[][VLM_PANEL])
+tile_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_blocks,
+          float y[][VLM_PANEL])
+{
+    uint32_t  b;
+
+    for (b = 0; b < ROWS; b++) {
+        memset(y[b], 0, 16 * sizeof(float));
+    }
+
+    for (b = 0; b < n_blocks; b++, panel += VLM_BLOCK * VLM_PANEL) {
+        block_int8(panel, q + b * VLM_BLOCK, s + b, n_blocks, ROWS, 2, y);
+    }
+}
+
+
+/*
+ * One activation row waits for memory alone: it reads two panels side by side, because what
+ * fetches ahead follows several streams, and two together come closer to what the memory gives.
+ */
+static void
+row_int8(const int8_t *panel, size_t next, const int8_t *q, const float *s, uint32_t n_blocks,
+         int panels, float y[][VLM_PANEL])
+{
+    int       p;
+    uint32_t  b;
+
+    memset(y, 0, (size_t) panels * sizeof(y[0]));
+
+    for (b = 0; b < n_blocks; b++, panel += VLM_BLOCK * VLM_PANEL) {
+        for (p = 0; p < panels; p++) {
+            block_int8(panel + p * next, q + b * VLM_BLOCK, s + b, n_blocks, 1, 8, y + p);
+        }
+    }
+}
+
+
+/* Panels for one activation row; or one panel for ROWS, a quarter at a time. */
+static void
+tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, int panels,
+     int rows, float y[][VLM_PANEL])
 {
     int                  quarter, bf16;
     float              (*to)[VLM_PANEL];
@@ -221,7 +255,7 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, flo
     /* The number of rows is a constant in each call, so that sums stay in registers. */
 
     if (w->type == VLM_INT8 && rows == 1) {
-        tile_int8((const int8_t *) panel, a->q + at * VLM_BLOCK, a->s + at, n, 1, 8, y);
+        row_int8((const int8_t *) panel, next, a->q + at * VLM_BLOCK, a->s + at, n, panels, y);
         return;
     }
 
@@ -229,7 +263,7 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, flo
         to = (float (*)[VLM_PANEL]) (y[0] + 16 * quarter);
 
         if (w->type == VLM_INT8) {
-            tile_int8((const int8_t *) panel, a->q + at * VLM_BLOCK, a->s + at, n, ROWS, 2, to);
+            tile_int8((const int8_t *) panel, a->q + at * VLM_BLOCK, a->s + at, n, to);
 
         } else if (rows == ROWS) {
             tile_float(panel, bf16, x, w->K, ROWS, to);
@@ -244,7 +278,7 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows, flo
 void
 vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    int                  m, rows;
+    int                  i, rows, panels;
     float                y[ROWS][VLM_PANEL] __attribute__((aligned(32)));
     size_t               out;
     uint64_t             panel_bytes;
@@ -255,17 +289,18 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
     out = vlm_linear_out(w);
     panel_bytes = vlm_packed_bytes_avx2(w->type, VLM_PANEL, w->K);
 
-    for (p = begin; p < end; p++) {
+    for (p = begin; p < end; p += (uint32_t) panels) {
         panel = (const uint8_t *) w->w + p * panel_bytes;
-        n0 = p * VLM_PANEL;
-        n = w->N - n0 < VLM_PANEL ? w->N - n0 : VLM_PANEL;
+        panels = w->type == VLM_INT8 && a->T < ROWS && end - p >= 2 ? 2 : 1;
 
-        for (t = 0; t < a->T; t += rows) {
+        for (t = 0; t < a->T; t += (uint32_t) rows) {
             rows = a->T - t >= ROWS ? ROWS : 1;
-            tile(a, panel, t, rows, y);
+            tile(a, panel, panel_bytes, t, panels, rows, y);
 
-            for (m = 0; m < rows; m++) {
-                vlm_epilogue_avx2(w, n0, n, y[m], a->y + (t + m) * out);
+            for (i = 0; i < panels * rows; i++) {
+                n0 = (p + (uint32_t) (i / rows)) * VLM_PANEL;
+                n = w->N - n0 < VLM_PANEL ? w->N - n0 : VLM_PANEL;
+                vlm_epilogue_avx2(w, n0, n, y[i], a->y + (t + (uint32_t) (i % rows)) * out);
             }
         }
     }
