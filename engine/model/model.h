@@ -88,7 +88,7 @@ typedef struct {
     int        (*step)(void *data, uint32_t percent);      /* not 0: stop with VLM_ECANCELLED */
     void        *data;
     uint32_t     threads;
-    vlm_packed_t *packed;              /* the int8 form, read or made; NULL: neither */
+    vlm_packed_t *packed;              /* the int8 form, to read or to make; or NULL */
 } vlm_progress_t;
 
 /* How many matrices a model has, at most. */
@@ -101,10 +101,16 @@ void vlm_model_free(vlm_model_t *m);   /* the host's part; a zeroed structure is
 
 /*
  * Places every weight and checks that the checkpoint has it with the right shape, and nothing
- * else.  With bases in the arenas the weights are also read, quantised and packed.
+ * else.  With bases in the arenas the weights are also read, quantised and packed.  If
+ * progress->packed stays, its matrices are not placed: they are used where they are mapped, and
+ * that must live as long as the model.
  */
 int vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena_t *vision,
                    const vlm_progress_t *progress, vlm_err_t *err);
+
+/* Makes the int8 form of every matrix, into progress->packed; the device is not needed. */
+int vlm_model_keep(vlm_model_t *m, vlm_checkpoint_t *c, const vlm_progress_t *progress,
+                   vlm_err_t *err);
 
 /* Places KV and everything a step needs. */
 void vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t context);
@@ -139,6 +145,8 @@ int vlm_kv_copy(vlm_model_t *m, uint32_t from, uint32_t to, uint32_t first, uint
 struct vlm_picture_s;
 void vlm_vision_begin(vlm_model_t *m, const struct vlm_picture_s *p);
 int vlm_vision_blocks(vlm_model_t *m, uint32_t n);     /* 1: all blocks are done */
+/* Blocks of the picture in work that are as much arithmetic as VLM_SLICE rows of a prompt. */
+uint32_t vlm_vision_slice(const vlm_model_t *m);
 void vlm_vision_end(vlm_model_t *m, uint32_t place);   /* of the features: they are ready */
 
 #endif

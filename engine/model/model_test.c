@@ -374,10 +374,46 @@ what_is_not_as_config_json_says_is_named(void **state)
 }
 
 
+/* Values of all matrices that a row of a prompt, and a patch in a block, is multiplied by. */
+static void
+a_slice_of_the_tower_is_as_much_work_as_a_slice_of_a_prompt(void **state)
+{
+    uint32_t      i, n, patches;
+    uint64_t      row, patch;
+    vlm_model_t  *m = &v->sched.model;
+
+    (void) state;
+
+    for (row = 0, i = 0; i < m->config.text.layers; i++) {
+        row += (uint64_t) m->layer[i].qkv.N * m->layer[i].qkv.K
+               + (uint64_t) m->layer[i].o.N * m->layer[i].o.K
+               + (uint64_t) m->layer[i].gate_up.N * m->layer[i].gate_up.K
+               + (uint64_t) m->layer[i].down.N * m->layer[i].down.K;
+    }
+
+    patch = (uint64_t) m->block[0].qkv.N * m->block[0].qkv.K
+            + (uint64_t) m->block[0].o.N * m->block[0].o.K
+            + (uint64_t) m->block[0].gate_up.N * m->block[0].gate_up.K
+            + (uint64_t) m->block[0].down.N * m->block[0].down.K;
+
+    for (patches = 4; patches <= 1 << 16; patches *= 2) {
+        m->vision.n_patches = patches;
+        n = vlm_vision_slice(m);
+
+        assert_in_range(n, 1, m->config.vision.depth);
+        assert_true(n == 1 || n * patches * patch <= VLM_SLICE * row);
+        assert_true(n == m->config.vision.depth || (n + 1) * patches * patch > VLM_SLICE * row);
+    }
+
+    assert_int_equal(n, 1);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_slice_of_the_tower_is_as_much_work_as_a_slice_of_a_prompt),
         cmocka_unit_test(a_prompt_may_be_read_in_slices_of_any_length_and_in_any_slot),
         cmocka_unit_test(sequences_in_one_call_do_not_see_each_other),
         cmocka_unit_test(what_was_in_memory_before_does_not_matter),

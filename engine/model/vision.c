@@ -79,6 +79,23 @@ vlm_vision_blocks(vlm_model_t *m, uint32_t n)
 }
 
 
+/* By the values of their matrices, each of which is multiplied by each row. */
+uint32_t
+vlm_vision_slice(const vlm_model_t *m)
+{
+    uint64_t                    row, patch, n;
+    const vlm_text_config_t    *t = &m->config.text;
+    const vlm_vision_config_t  *v = &m->config.vision;
+
+    row = (uint64_t) t->layers * t->hidden * (2 * (t->heads + t->kv_heads) * t->head_dim
+                                              + 3 * (uint64_t) t->mlp);
+    patch = (uint64_t) v->hidden * (4 * (uint64_t) v->hidden + 3 * (uint64_t) v->mlp);
+    n = VLM_SLICE * row / (m->vision.n_patches * patch);
+
+    return n < 1 ? 1 : n < v->depth ? (uint32_t) n : v->depth;
+}
+
+
 /* A part of the patches at a time: h is the widest buffer of the tower. */
 static void
 mlp(vlm_model_t *m, vlm_layer_t *l)

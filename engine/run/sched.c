@@ -3,10 +3,11 @@
  *
  *   WAITING -> ENCODING -> PREFILLING -> (ENCODING -> PREFILLING ...) -> DECODING -> ended
  *
- * A turn of the loop admits, does one slice of one job's reading (some blocks of the tower, or up
- * to VLM_SLICE rows of a prompt), then steps all that decode together.  So a long picture delays
- * the others' next token by one slice.  What a job says does not depend on who shares its turns,
- * nor on what it need not read because another did.
+ * A turn of the loop admits, does one slice of one job's reading (up to VLM_SLICE rows of a prompt,
+ * or as many blocks of the tower as are as much work), then steps all that decode together.  So a
+ * long picture delays the others' next token by one slice; and slices are long enough that others'
+ * steps between them do not keep a picture from being read.  What a job says does not depend on
+ * who shares its turns, nor on what it need not read because another did.
  */
 
 #include "run/engine.h"
@@ -20,9 +21,8 @@
 #include "chat/stop.h"
 #include "run/told.h"
 
-#define ENCODE_BLOCKS  1               /* tower blocks of one slice: a second, on a CPU */
-#define RECORDED       8               /* rows of a step that a device may keep, at most */
-#define LEAST_COPY     32              /* rows that are worth copying, or waiting for */
+#define RECORDED    8                  /* rows of a step that a device may keep, at most */
+#define LEAST_COPY  32                 /* rows that are worth copying, or waiting for */
 
 typedef struct {                       /* who is asked whether to leave, and what was said */
     vlm_t      *v;
@@ -519,7 +519,7 @@ encode_slice(vlm_t *v, vlm_job_t *j)
         vlm_vision_begin(m, j->prompt->picture[j->picture]);
     }
 
-    done = vlm_vision_blocks(m, ENCODE_BLOCKS);
+    done = vlm_vision_blocks(m, vlm_vision_slice(m));
 
     if (done) {
         vlm_vision_end(m, s->tower);
