@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The table of docs/speed.md, from build/bench.json.
+"""The tables of docs/speed.md, from build/bench.json and build/compare.json.
 
     bench/table.py [--json FILE] [--write]
 
-Prints it, or puts it and the machine's description between the marks in docs/speed.md.
+Prints one of a file, or puts both and the machine's description between the marks in docs/speed.md.
 """
 
 import argparse
@@ -15,7 +15,9 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = ROOT + "/docs/speed.md"
-BEGIN, END = "<!-- bench/table.py --write -->\n", "<!-- end -->"
+TABLES = {"bench.json": "<!-- bench/table.py --write -->\n",
+          "compare.json": "<!-- bench/table.py --write, of bench/compare -->\n"}
+END = "<!-- end -->"
 
 
 def machine():
@@ -58,24 +60,35 @@ def markdown(figures):
     return "\n".join(rows) + "\n"
 
 
+def write(page, begin, text):
+    """The page with this text between the mark and its end."""
+    if begin not in page or END not in page.split(begin)[1]:
+        sys.exit(f"{PAGE} has no place for the table: {begin.strip()} ... {END}")
+
+    before, rest = page.split(begin)
+
+    return before + begin + "\n" + text + "\n" + END + rest.split(END, 1)[1]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--json", default=ROOT + "/build/bench.json")
     p.add_argument("--write", action="store_true")
     a = p.parse_args()
-    text = f"{machine()}.\n\n{markdown(json.load(open(a.json)))}"
 
     if not a.write:
-        print(text, end="")
+        print(f"{machine()}.\n\n{markdown(json.load(open(a.json)))}", end="")
         return
 
     page = open(PAGE).read()
 
-    if BEGIN not in page or END not in page:
-        sys.exit(f"{PAGE} has no place for the table: {BEGIN.strip()} ... {END}")
+    for name, begin in TABLES.items():
+        path = f"{ROOT}/build/{name}"
 
-    before, rest = page.split(BEGIN)
-    open(PAGE, "w").write(before + BEGIN + "\n" + text + "\n" + END + rest.split(END, 1)[1])
+        if os.path.exists(path):
+            page = write(page, begin, f"{machine()}.\n\n{markdown(json.load(open(path)))}")
+
+    open(PAGE, "w").write(page)
 
 
 if __name__ == "__main__":

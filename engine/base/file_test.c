@@ -13,7 +13,9 @@
 
 #include "base/file.h"
 
-#define PAGES  5
+#define PAGES      5
+#define HUGE_PAGE  (2u << 20)          /* bytes */
+#define LARGE      (5 * HUGE_PAGE)
 
 static char  dir[] = "/tmp/vlm-file-XXXXXX";
 static char  path[64];
@@ -110,6 +112,45 @@ a_file_of_the_limit_is_taken_and_one_byte_more_is_not(void **state)
     assert_non_null(strstr(err.text, "8 bytes, at most 7"));
     assert_non_null(strstr(err.text, path));
     assert_null(f.data);
+}
+
+
+/* Whether there are large pages is the system's affair; what is said of them is not. */
+static void
+a_file_that_is_brought_and_held_is_its_bytes(void **state)
+{
+    char        *data;
+    size_t       i, bytes = LARGE;
+    vlm_err_t    err = { 0 };
+    vlm_file_t   f, other;
+
+    (void) state;
+
+    data = malloc(bytes);
+    assert_non_null(data);
+
+    for (i = 0; i < bytes; i++) {
+        data[i] = (char) (i * 7 + (i >> 12));
+    }
+
+    write_file(data, bytes);
+    assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
+    assert_int_equal(vlm_file_open(&other, path, 0, &err), 0);
+
+    vlm_file_bring(&f, 0, LARGE / 2);
+    vlm_file_bring(&f, LARGE / 2, bytes - LARGE / 2);
+    vlm_file_bring(&f, bytes, 1);      /* beyond its end: nothing */
+    assert_memory_equal(f.data, data, bytes);
+
+    assert_true(vlm_file_large(&f) <= bytes && vlm_file_large(&f) % HUGE_PAGE == 0);
+    assert_int_equal(vlm_file_large(&other), 0);   /* nobody has read there */
+
+    (void) vlm_file_hold(&f);          /* as far as this process may */
+    assert_memory_equal(f.data, data, bytes);
+
+    vlm_file_close(&f);
+    vlm_file_close(&other);
+    free(data);
 }
 
 
@@ -225,6 +266,7 @@ main(void)
         cmocka_unit_test(a_file_is_its_bytes),
         cmocka_unit_test(an_empty_file_has_no_address),
         cmocka_unit_test(a_file_of_the_limit_is_taken_and_one_byte_more_is_not),
+        cmocka_unit_test(a_file_that_is_brought_and_held_is_its_bytes),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
         cmocka_unit_test(a_pipe_without_a_writer_does_not_block),
         cmocka_unit_test(bytes_that_are_done_with_can_be_read_again),
