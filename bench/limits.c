@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-#define PIECES      4                  /* of a range for each thread, as in ops/cpu.c */
+#define PIECES      4                  /* of a range for each thread */
 #define TURNS       4000000            /* of an arithmetic loop: some milliseconds */
 #define TILE_TURNS  400000
 

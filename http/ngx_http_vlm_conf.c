@@ -323,7 +323,7 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* no error: what is mapped from a file need not be in memory all at once */
+/* no error: swap may have the rest */
 
 static void
 ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)

@@ -68,7 +68,8 @@ ngx_http_vlm_losses_pause(const ngx_http_vlm_losses_t *l, uint64_t now)
         ms = NGX_HTTP_VLM_LOSSES_LONG;
     }
 
-    gone = now - l->when[(l->total - 1) % NGX_HTTP_VLM_LOSSES];
+    gone = l->when[(l->total - 1) % NGX_HTTP_VLM_LOSSES];
+    gone = now > gone ? now - gone : 0;
 
     return gone < ms ? ms - gone : 0;
 }

@@ -113,7 +113,7 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
                                      "The message is not a string")
            != NGX_OK
         || ngx_http_vlm_chat_image(ctx, json) != NGX_OK
-        || ngx_http_vlm_turn_fit(ctx) != NGX_OK)
+        || ngx_http_vlm_turn_fit(ctx, 1) != NGX_OK)
     {
         return;
     }

@@ -103,7 +103,7 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    return ngx_http_vlm_turn_fit(ctx);
+    return ngx_http_vlm_turn_fit(ctx, 0);
 }
 
 

@@ -98,7 +98,8 @@ ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
 
 /* thread: whether question and picture can fit the context, or NGX_ERROR */
 
-ngx_int_t ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx,
+    ngx_uint_t apart);
 
 /* thread: draws and stores the turn, before its answer is sent */
 

@@ -241,10 +241,13 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 }
 
 
-/* a file that is not there, or no picture, is told in its own words later */
+/*
+ * Apart: text and picture never stand in one prompt.  A file that is not
+ * there, or no picture, is told in its own words later.
+ */
 
 ngx_int_t
-ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 {
     void                *map;
     size_t               size;
@@ -270,7 +273,15 @@ ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx)
         (void) munmap(map, size);
     }
 
-    return ngx_http_vlm_fit(ctx, parts, 2);
+    if (!apart) {
+        return ngx_http_vlm_fit(ctx, parts, 2);
+    }
+
+    if (ngx_http_vlm_fit(ctx, &parts[0], 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_fit(ctx, &parts[1], 1);
 }
 
 

@@ -61,7 +61,11 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
             return NGX_ERROR;
         }
 
-        bytes += eng[i]->plan.weights + eng[i]->plan.vision;
+        if (eng[i]->conf.cache && eng[i]->conf.weights == VLM_INT8
+            && eng[i]->plan.device == 0)
+        {
+            bytes += eng[i]->plan.weights + eng[i]->plan.vision;
+        }
     }
 
     if (bytes) {

@@ -1,5 +1,7 @@
 /* Files as ranges of memory: mmap, and nothing else, so that no file is ever copied whole. */
 
+#define _GNU_SOURCE                    /* mlock2() */
+
 #include "base/file.h"
 
 #include <errno.h>
@@ -109,7 +111,20 @@ vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
 int
 vlm_file_hold(const vlm_file_t *f)
 {
-    return mlock(f->data, (size_t) f->bytes) == 0 ? 0 : -1;
+    if (mlock2(f->data, (size_t) f->bytes, MLOCK_ONFAULT) == 0) {
+        return 0;
+    }
+
+    vlm_file_let_go(f);                /* a part of it may be */
+
+    return -1;
+}
+
+
+void
+vlm_file_let_go(const vlm_file_t *f)
+{
+    (void) munlock(f->data, (size_t) f->bytes);
 }
 
 

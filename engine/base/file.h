@@ -23,8 +23,10 @@ int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *er
 void vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 uint64_t vlm_file_large(const vlm_file_t *f);
 
-/* Nothing of it leaves memory until it is closed.  -1: the process may not lock so much. */
+/* What of it comes into memory stays there, until it is let go or closed.  -1: the process may not
+   lock so much. */
 int vlm_file_hold(const vlm_file_t *f);
+void vlm_file_let_go(const vlm_file_t *f);
 
 /* Tells the system that a range will not be read again, so that it leaves resident memory. */
 void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);

@@ -112,7 +112,9 @@ read_head(vlm_packed_t *p, vlm_err_t *err)
 
     memcpy(&head, p->file.data, sizeof(head));
 
-    if (memcmp(head.magic, MAGIC, sizeof(head.magic)) != 0 || head.version != VERSION) {
+    if (memcmp(head.magic, MAGIC, sizeof(head.magic)) != 0 || head.version != VERSION
+        || (head.flip != 0 && head.flip != VLM_FLIP))
+    {
         return vlm_fail(err, VLM_EMODEL, "%s is of another version", p->path);
     }
 
@@ -241,7 +243,7 @@ vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uin
     /* Where a file system cannot promise room, what is missing is found while it is written. */
 
     if (fallocate(p->fd, 0, 0, (off_t) vlm_add(p->end, bytes)) != 0
-        && (errno == ENOSPC || errno == EFBIG))
+        && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
     {
         (void) vlm_fail(err, VLM_EMODEL, "%s: %s, %" PRIu64 " bytes are needed", p->temporary,
                         strerror(errno), vlm_add(p->end, bytes));

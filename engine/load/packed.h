@@ -47,8 +47,8 @@ int vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, const u
                     vlm_err_t *err);
 
 /*
- * Begins to make it, for `room` matrices of `bytes` at most.  -1 and VLM_EMODEL: it cannot be
- * written, or the disk has no room for it.
+ * Begins to make it, for `room` matrices at most, of about so many bytes.  -1 and VLM_EMODEL: it
+ * cannot be written, or the disk has no room for it.
  */
 int vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id,
                       uint32_t flip, uint32_t room, uint64_t bytes, vlm_err_t *err);

@@ -267,6 +267,11 @@ vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
         n = panels - j.first < most ? panels - j.first : most;
         vlm_threads_run(l->threads, n, 1, make_panels, &j);
         vlm_packed_add(l->packed, j.first, n, l->panels);
+
+        if (l->packed->failed) {
+            return vlm_fail(err, VLM_EMODEL, "%s: %s", l->packed->temporary,
+                            strerror(l->packed->failed));
+        }
     }
 
     vlm_packed_add_scale(l->packed, l->scale);

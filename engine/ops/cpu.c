@@ -188,7 +188,9 @@ touch_pages(void *data)
     for (at = 0; at < b->bytes && !atomic_load(&b->closing); at += n) {
         n = b->bytes - at < TOUCH ? b->bytes - at : TOUCH;
 
-        if (madvise(b->base + at, (size_t) n, POPULATE_WRITE) != 0 && errno == EINVAL) {
+        if (madvise(b->base + at, (size_t) n, POPULATE_WRITE) != 0 && errno != EINTR
+            && errno != EAGAIN)
+        {
             break;
         }
     }
@@ -379,6 +381,7 @@ static void
 linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
              uint32_t T, float *y)
 {
+    uint32_t          panels;
     vlm_linear_job_t  j;
 
     j.d = d;
@@ -397,7 +400,10 @@ linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
         vlm_threads_run(d->threads, T, 1, ready_rows, &j);
     }
 
-    vlm_threads_run(d->threads, (w->N + VLM_PANEL - 1) / VLM_PANEL, PAIR, multiply_panels, &j);
+    panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
+
+    vlm_threads_run(d->threads, panels, panels < 2 * PAIR * d->n_threads ? 1 : PAIR,
+                    multiply_panels, &j);
 }
 
 

@@ -39,7 +39,7 @@ struct vlm_s {
     char              reason[128];     /* why device auto took what it took */
     int               lost;            /* the device, when it was to be opened */
     vlm_packed_t      packed;          /* the kept int8 form, where the weights may be */
-    int               making;          /* it, so that loading is half of the work */
+    int               making;          /* it: most of the work of a load */
     int               remake;          /* it was damaged */
 
     const vlm_ops_t  *ops;
@@ -64,9 +64,9 @@ uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
  * stopped, or the checkpoint is not what it should be.  See weights.c.
  */
 int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
-void vlm_weights_loaded(vlm_t *v);     /* says so, and closes what is not needed any more */
+void vlm_weights_loaded(vlm_t *v);     /* closes what is not needed any more */
 void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err said why the next open() makes it */
-int vlm_weights_progress(void *data, uint32_t percent);
+int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */
 
 /* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
 int vlm_sched_open(vlm_t *v, vlm_err_t *err);

@@ -74,6 +74,13 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
         return 0;
     }
 
+    if (rc != 0 && made.failed) {      /* what was written, not what was read */
+        tell(v, "the int8 form is not kept: %s", err->text);
+        memset(err, 0, sizeof(*err));
+        vlm_packed_close(&made);
+        return 0;
+    }
+
     vlm_packed_close(&made);
 
     return rc == 0 ? 1 : -1;
@@ -88,11 +95,11 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
 static int
 bring_packed(vlm_t *v, const vlm_progress_t *progress, vlm_err_t *err)
 {
-    uint64_t             at, n;
-    vlm_packed_t        *p = &v->packed;
-    const vlm_file_t    *f = &p->file;
+    uint64_t           at, n;
+    vlm_packed_t      *p = &v->packed;
+    const vlm_file_t  *f = &p->file;
 
-    if (vlm_matrix_order(v->ops, v->device) != p->flip) {
+    if (vlm_matrix_order(v->ops, v->device) != p->flip || vlm_file_hold(f) != 0) {
         return 0;
     }
 
@@ -103,9 +110,17 @@ bring_packed(vlm_t *v, const vlm_progress_t *progress, vlm_err_t *err)
         if (progress->step(progress->data, 0) != 0) {
             return vlm_fail(err, VLM_ECANCELLED, "stopped while loading");
         }
+
+        if (at == 0 && vlm_file_large(f) == 0) {
+            break;                     /* this system has none: do not read twice */
+        }
     }
 
-    p->stays = vlm_file_large(f) >= f->bytes - f->bytes / 16 && vlm_file_hold(f) == 0;
+    p->stays = vlm_file_large(f) >= f->bytes - f->bytes / 16;
+
+    if (!p->stays) {
+        vlm_file_let_go(f);
+    }
 
     return 0;
 }
@@ -132,6 +147,7 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
     {
         if (why.text[0] != '\0') {
             tell(v, "the int8 form is made: %s", why.text);
+            memset(&why, 0, sizeof(why));
         }
 
         rc = make_packed(v, c, id, progress, err);
@@ -139,11 +155,12 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
             return rc;
         }
 
+        v->remake = 0;
+
         if (vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, id, &why) != 0) {
             tell(v, "the int8 form is not kept: %s", why.text);
             return 0;
         }
-
     }
 
     progress->packed = &v->packed;

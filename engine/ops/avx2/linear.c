@@ -291,7 +291,7 @@ vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 
     for (p = begin; p < end; p += (uint32_t) panels) {
         panel = (const uint8_t *) w->w + p * panel_bytes;
-        panels = w->type == VLM_INT8 && a->T < ROWS && end - p >= 2 ? 2 : 1;
+        panels = w->type == VLM_INT8 && a->T == 1 && end - p >= 2 ? 2 : 1;
 
         for (t = 0; t < a->T; t += (uint32_t) rows) {
             rows = a->T - t >= ROWS ? ROWS : 1;

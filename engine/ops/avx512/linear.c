@@ -22,6 +22,8 @@
 
 #define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
 #define FEW    3                       /* that read two panels at once: as many sums */
+#define MANY   256                     /* that go over a piece of a panel together */
+#define PIECE  4                       /* blocks of a panel that stay in the first cache: 16 KiB */
 #define FAR    3072                    /* bytes to prefetch, into the second cache */
 #define NEAR   512                     /* and into the first */
 
@@ -185,12 +187,13 @@ load_ahead(const uint8_t *p)
 
 
 /*
- * Integer sums of a block of 64 k stay in registers, 24 for 6 rows and a panel, or 3 and two; then
- * one multiply-add in f32 for each, into y [panels][rows].
+ * n blocks of 64 k, of which a row of activations has `blocks`.  Integer sums of a block stay in
+ * registers, 24 for 6 rows and a panel, or 3 and two; then one multiply-add in f32 for each, into
+ * y [panels][rows].
  */
 static inline __attribute__((always_inline)) void
 tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, const int32_t *sum,
-          uint32_t n_blocks, int panels, int rows, float y[][VLM_PANEL])
+          size_t blocks, uint32_t n, int ahead, int panels, int rows, float y[][VLM_PANEL])
 {
     int             i, m, p, j;
     int32_t         four;
@@ -199,15 +202,9 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
     uint32_t        b, k;
     const uint8_t  *from;
 
-    for (i = 0; i < panels * rows; i++) {
-        for (j = 0; j < 4; j++) {
-            _mm512_store_ps(y[i] + 16 * j, _mm512_setzero_ps());
-        }
-    }
-
-    for (b = 0; b < n_blocks; b++) {
+    for (b = 0; b < n; b++) {
         for (i = 0; i < panels * rows; i++) {
-            v = _mm512_set1_epi32(-128 * sum[(size_t) (i % rows) * n_blocks + b]);
+            v = _mm512_set1_epi32(-128 * sum[(size_t) (i % rows) * blocks + b]);
 
             for (j = 0; j < 4; j++) {
                 dot[i][j] = v;
@@ -219,11 +216,11 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
                 from = panel + p * next;
 
                 for (j = 0; j < 4; j++) {
-                    w[j] = load_ahead(from + 64 * j);
+                    w[j] = ahead ? load_ahead(from + 64 * j) : _mm512_load_si512(from + 64 * j);
                 }
 
                 for (m = 0; m < rows; m++) {
-                    memcpy(&four, q + ((size_t) m * n_blocks + b) * VLM_BLOCK + k, 4);
+                    memcpy(&four, q + ((size_t) m * blocks + b) * VLM_BLOCK + k, 4);
                     v = _mm512_set1_epi32(four);
 
                     for (j = 0; j < 4; j++) {
@@ -234,7 +231,7 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
         }
 
         for (i = 0; i < panels * rows; i++) {
-            scale = _mm512_set1_ps(s[(size_t) (i % rows) * n_blocks + b]);
+            scale = _mm512_set1_ps(s[(size_t) (i % rows) * blocks + b]);
 
             for (j = 0; j < 4; j++) {
                 acc = _mm512_load_ps(y[i] + 16 * j);
@@ -242,6 +239,8 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
                 _mm512_store_ps(y[i] + 16 * j, acc);
             }
         }
+
+        __asm__ volatile("" ::: "memory");         /* y stays there, and the registers are dot's */
     }
 }
 
@@ -266,55 +265,142 @@ tile_rows(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows
 }
 
 
-/* Numbers of panels and rows are constants in each call, so that sums stay in registers. */
+/*
+ * n blocks of int8 weights from block b on.  Numbers of panels and rows are constants in each call,
+ * so that sums stay in registers; many: the weights are near already.
+ */
 static void
-tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, int panels,
-     int rows, float y[][VLM_PANEL])
+tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, uint32_t b,
+     uint32_t n, int many, int panels, int rows, float y[][VLM_PANEL])
 {
-    size_t          at;
-    uint32_t        n;
+    size_t          at, blocks;
     const float    *s;
     const int8_t   *q;
     const int32_t  *sum;
 
-    if (a->w->type != VLM_INT8) {
-        tile_rows(a, panel, t, rows, y);
-        return;
-    }
-
-    n = vlm_blocks(a->w->K);
-    at = (size_t) t * n;
+    blocks = vlm_blocks(a->w->K);
+    at = t * blocks + b;
+    panel += (size_t) b * VLM_BLOCK * VLM_PANEL;
     q = a->q + at * VLM_BLOCK;
     s = a->s + at;
     sum = a->sum + at;
 
     switch (panels == 2 ? -rows : rows) {
     case -1:
-        tile_int8(panel, next, q, s, sum, n, 2, 1, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 2, 1, y);
         break;
     case -2:
-        tile_int8(panel, next, q, s, sum, n, 2, 2, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 2, 2, y);
         break;
     case -3:
-        tile_int8(panel, next, q, s, sum, n, 2, 3, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 2, 3, y);
         break;
     case 1:
-        tile_int8(panel, next, q, s, sum, n, 1, 1, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 1, y);
         break;
     case 2:
-        tile_int8(panel, next, q, s, sum, n, 1, 2, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 2, y);
         break;
     case 3:
-        tile_int8(panel, next, q, s, sum, n, 1, 3, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 3, y);
         break;
     case 4:
-        tile_int8(panel, next, q, s, sum, n, 1, 4, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 4, y);
         break;
     case 5:
-        tile_int8(panel, next, q, s, sum, n, 1, 5, y);
+        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 5, y);
         break;
     default:
-        tile_int8(panel, next, q, s, sum, n, 1, ROWS, y);
+        many ? tile_int8(panel, next, q, s, sum, blocks, n, 0, 1, ROWS, y)
+             : tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, ROWS, y);
+    }
+}
+
+
+/* Outputs of activation rows t .. t + rows from their sums [panels][rows]. */
+static void
+finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
+       float y[][VLM_PANEL])
+{
+    int       i;
+    size_t    out;
+    uint32_t  n0, n;
+
+    out = vlm_linear_out(a->w);
+
+    for (i = 0; i < panels * rows; i++) {
+        n0 = (p + (uint32_t) (i / rows)) * VLM_PANEL;
+        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
+        vlm_epilogue_avx512(a->w, n0, n, y[i], a->y + (t + (uint32_t) (i % rows)) * out);
+    }
+}
+
+
+/* Up to ROWS activation rows: memory is what they wait for. */
+static void
+multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
+{
+    int       panels;
+    float     y[ROWS][VLM_PANEL] __attribute__((aligned(64)));
+    uint64_t  bytes;
+    uint32_t  p;
+
+    bytes = vlm_panel_bytes(a->w->K);
+
+    for (p = begin; p < end; p += (uint32_t) panels) {
+        panels = a->T <= FEW && end - p >= 2 ? 2 : 1;
+
+        memset(y, 0, (size_t) panels * a->T * sizeof(y[0]));
+        tile(a, (const uint8_t *) a->w->w + p * bytes, bytes, 0, 0, vlm_blocks(a->w->K), 0, panels,
+             (int) a->T, y);
+        finish(a, p, 0, panels, (int) a->T, y);
+    }
+}
+
+
+/* Rows t .. t + T, at most MANY, against a panel: a piece of it is read once and used by all. */
+static void
+multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
+{
+    float           y[MANY][VLM_PANEL] __attribute__((aligned(64)));
+    uint32_t        i, b, n, rows, blocks;
+    const uint8_t  *panel;
+
+    blocks = vlm_blocks(a->w->K);
+    panel = (const uint8_t *) a->w->w + p * vlm_panel_bytes(a->w->K);
+    memset(y, 0, T * sizeof(y[0]));
+
+    for (b = 0; b < blocks; b += n) {
+        n = blocks - b < PIECE ? blocks - b : PIECE;
+
+        for (i = 0; i < T; i += rows) {
+            rows = T - i < ROWS ? T - i : ROWS;
+            tile(a, panel, 0, t + i, b, n, i > 0, 1, (int) rows, y + i);
+        }
+    }
+
+    finish(a, p, t, 1, (int) T, y);
+}
+
+
+static void
+multiply_float(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
+{
+    float           y[ROWS][VLM_PANEL] __attribute__((aligned(64)));
+    uint64_t        bytes;
+    uint32_t        p, t, rows;
+    const uint8_t  *panel;
+
+    bytes = vlm_packed_bytes_avx512(a->w->type, VLM_PANEL, a->w->K);
+
+    for (p = begin; p < end; p++) {
+        panel = (const uint8_t *) a->w->w + p * bytes;
+
+        for (t = 0; t < a->T; t += rows) {
+            rows = a->T - t >= ROWS ? ROWS : 1;
+            tile_rows(a, panel, t, (int) rows, y);
+            finish(a, p, t, 1, (int) rows, y);
+        }
     }
 }
 
@@ -322,30 +408,21 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
 void
 vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    int                  i, rows, panels;
-    float                y[ROWS][VLM_PANEL] __attribute__((aligned(64)));
-    size_t               out;
-    uint64_t             panel_bytes;
-    uint32_t             p, t, n0, n;
-    const uint8_t       *panel;
-    const vlm_linear_t  *w = a->w;
+    uint32_t  p, t;
 
-    out = vlm_linear_out(w);
-    panel_bytes = vlm_packed_bytes_avx512(w->type, VLM_PANEL, w->K);
+    if (a->w->type != VLM_INT8) {
+        multiply_float(a, begin, end);
+        return;
+    }
 
-    for (p = begin; p < end; p += (uint32_t) panels) {
-        panel = (const uint8_t *) w->w + p * panel_bytes;
-        panels = w->type == VLM_INT8 && a->T <= FEW && end - p >= 2 ? 2 : 1;
+    if (a->T <= ROWS) {
+        multiply_few(a, begin, end);
+        return;
+    }
 
-        for (t = 0; t < a->T; t += (uint32_t) rows) {
-            rows = a->T - t >= ROWS ? ROWS : w->type == VLM_INT8 ? (int) (a->T - t) : 1;
-            tile(a, panel, panel_bytes, t, panels, rows, y);
-
-            for (i = 0; i < panels * rows; i++) {
-                n0 = (p + (uint32_t) (i / rows)) * VLM_PANEL;
-                n = w->N - n0 < VLM_PANEL ? w->N - n0 : VLM_PANEL;
-                vlm_epilogue_avx512(w, n0, n, y[i], a->y + (t + (uint32_t) (i % rows)) * out);
-            }
+    for (p = begin; p < end; p++) {
+        for (t = 0; t < a->T; t += MANY) {
+            multiply_panel(a, p, t, a->T - t < MANY ? a->T - t : MANY);
         }
     }
 }
