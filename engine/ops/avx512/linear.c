@@ -199,10 +199,14 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
     int32_t         four;
     __m512          acc, scale;
     __m512i         dot[ROWS][4], w[4], v;
+    size_t          step;
     uint32_t        b, k;
+    const int8_t   *x;
     const uint8_t  *from;
 
-    for (b = 0; b < n; b++) {
+    step = blocks * VLM_BLOCK;
+
+    for (b = 0; b < n; b++, q += VLM_BLOCK) {
         for (i = 0; i < panels * rows; i++) {
             v = _mm512_set1_epi32(-128 * sum[(size_t) (i % rows) * blocks + b]);
 
@@ -211,7 +215,7 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
             }
         }
 
-        for (k = 0; k < VLM_BLOCK; k += 4, panel += 256) {
+        for (x = q, k = 0; k < VLM_BLOCK; k += 4, x += 4, panel += 256) {
             for (p = 0; p < panels; p++) {
                 from = panel + p * next;
 
@@ -220,7 +224,7 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
                 }
 
                 for (m = 0; m < rows; m++) {
-                    memcpy(&four, q + ((size_t) m * blocks + b) * VLM_BLOCK + k, 4);
+                    memcpy(&four, x + m * step, 4);
                     v = _mm512_set1_epi32(four);
 
                     for (j = 0; j < 4; j++) {
@@ -358,6 +362,21 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 }
 
 
+/* Of the piece that comes next, what the tile at row i of T brings nearer. */
+static inline void
+bring(const uint8_t *piece, uint32_t i, uint32_t T)
+{
+    uint32_t  at, end;
+
+    at = PIECE * VLM_BLOCK * i / T;
+    end = PIECE * VLM_BLOCK * (i + ROWS) / T;
+
+    for ( /* void */ ; at < end; at++) {
+        _mm_prefetch((const char *) piece + (size_t) at * VLM_PANEL, _MM_HINT_T1);
+    }
+}
+
+
 /* Rows t .. t + T, at most MANY, against a panel: a piece of it is read once and used by all. */
 static void
 multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
@@ -375,6 +394,7 @@ multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
 
         for (i = 0; i < T; i += rows) {
             rows = T - i < ROWS ? T - i : ROWS;
+            bring(panel + (size_t) (b + n) * VLM_BLOCK * VLM_PANEL, i, T);
             tile(a, panel, 0, t + i, b, n, i > 0, 1, (int) rows, y + i);
         }
     }
