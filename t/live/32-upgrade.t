@@ -62,23 +62,26 @@ sub stops {
 
 # ---- quit --------------------------------------------------------------------
 
+# Answers that last until the whole crowd is there, and are all the same.
 for my $workers (1, 3) {
-    my $s = VLM->new(name => "quit-$workers", workers => $workers, engine => $FAST);
+    my $s = VLM->new(VLM::slow(name => "quit-$workers", workers => $workers,
+                               engine => 'slots 2; queue 64 timeout=60s;'));
     $s->start->ready;
 
-    my $picture = $s->upload($PICTURE);
-    my @all = map { $s->begin_chat("s$_", $QUESTION, image => $picture) } 1 .. 12;
+    my $ask = sub {
+        return $s->begin('POST', '/v1/completions', { prompt => 'count', max_tokens => 10 });
+    };
+    my $text = sub { $_[0]{json} && $_[0]{json}{choices}[0]{text} };
 
-    ok(VLM::wait_for(20, sub {
-        my $line = $s->health->{queue};
-        return $line->{running} + $line->{waiting} >= 8;
-    }), "quit, $workers workers: some run, some wait");
+    my $right = $text->($ask->()->end(60));
+    my @all = map { $ask->() } 1 .. 12;
 
+    ok($s->busy(2, 10), "quit, $workers workers: two run and ten wait");
     $s->signal('QUIT');
 
     my @answers = $s->end_all(60, @all);
 
-    is(scalar(grep { $_->{code} eq '200' && $_->{json}{answer} eq $RIGHT } @answers), 12,
+    is(scalar(grep { $_->{code} eq '200' && $text->($_) eq $right } @answers), 12,
        'each is answered')
         or diag(join "\n", map { "$_->{code} $_->{body}" } @answers);
     ok(VLM::wait_for(20, sub { $s->ended }), 'then all processes end');
