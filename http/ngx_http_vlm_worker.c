@@ -23,7 +23,6 @@ static ngx_int_t ngx_http_vlm_assign(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t **eng, ngx_uint_t n);
 static void ngx_http_vlm_designate(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_may_lock(ngx_cycle_t *cycle, uint64_t bytes);
 
 
 /* in the master: the sockets are open, no worker is forked yet */
@@ -31,7 +30,6 @@ static void ngx_http_vlm_may_lock(ngx_cycle_t *cycle, uint64_t bytes);
 ngx_int_t
 ngx_http_vlm_init_module(ngx_cycle_t *cycle)
 {
-    uint64_t                    bytes;
     ngx_uint_t                  i;
     ngx_http_vlm_engine_t     **eng;
     ngx_http_vlm_main_conf_t   *mcf;
@@ -43,7 +41,6 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
     }
 
     eng = mcf->engines.elts;
-    bytes = 0;
 
     if (ngx_http_vlm_assign(cycle, eng, mcf->engines.nelts) != NGX_OK) {
         return NGX_ERROR;
@@ -60,49 +57,9 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
         if (ngx_http_vlm_own(cycle, eng[i]) != NGX_OK) {
             return NGX_ERROR;
         }
-
-        if (eng[i]->conf.cache && eng[i]->conf.weights == VLM_INT8
-            && eng[i]->plan.device == 0)
-        {
-            bytes += eng[i]->plan.weights + eng[i]->plan.vision;
-        }
-    }
-
-    if (bytes) {
-        ngx_http_vlm_may_lock(cycle, bytes);
     }
 
     return NGX_OK;
-}
-
-
-/*
- * Weights that are used where their file is mapped are locked there, by
- * workers that are not root any more.  Where this is refused, they are copied.
- */
-
-static void
-ngx_http_vlm_may_lock(ngx_cycle_t *cycle, uint64_t bytes)
-{
-    struct rlimit  limit;
-
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) == -1
-        || (uint64_t) limit.rlim_cur >= bytes)
-    {
-        return;
-    }
-
-    limit.rlim_cur = bytes;
-
-    if ((uint64_t) limit.rlim_max < bytes) {
-        limit.rlim_max = bytes;
-    }
-
-    if (setrlimit(RLIMIT_MEMLOCK, &limit) == -1) {
-        ngx_log_error(NGX_LOG_INFO, cycle->log, ngx_errno,
-                      "setrlimit(RLIMIT_MEMLOCK, %uL) failed: weights will "
-                      "be copied", bytes);
-    }
 }
 
 

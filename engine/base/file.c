@@ -1,6 +1,6 @@
-/* Files as ranges of memory: mmap, and nothing else, so that no file is ever copied whole. */
+/* Files as ranges of memory: mmap, and nothing else, so that no file is read twice. */
 
-#define _GNU_SOURCE                    /* mlock2() */
+#define _GNU_SOURCE                    /* mremap() */
 
 #include "base/file.h"
 
@@ -17,6 +17,49 @@
 #include "base/size.h"
 
 #define POPULATE_READ  22              /* MADV_POPULATE_READ, from Linux 5.14 on */
+#define LARGE          (2u << 20)      /* bytes of a large page on x86-64 */
+
+
+/* mmap(), but where large pages can be had they begin with the mapping. */
+static void *
+map(uint64_t bytes, int prot, int flags, int fd)
+{
+    size_t     page;
+    void      *p;
+    uint8_t   *room, *at, *end;
+
+    if (bytes < LARGE || bytes > SIZE_MAX / 2) {
+        return bytes < LARGE ? mmap(NULL, (size_t) bytes, prot, flags, fd, 0) : MAP_FAILED;
+    }
+
+    page = (size_t) sysconf(_SC_PAGESIZE);
+
+    room = mmap(NULL, (size_t) bytes + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+        return MAP_FAILED;
+    }
+
+    end = room + vlm_round(bytes + LARGE, page);
+    at = (uint8_t *) vlm_round((uintptr_t) room, LARGE);
+
+    p = mmap(at, (size_t) bytes, prot, flags | MAP_FIXED, fd, 0);
+    if (p == MAP_FAILED) {
+        (void) munmap(room, (size_t) (end - room));
+        return MAP_FAILED;
+    }
+
+    if (at > room) {
+        (void) munmap(room, (size_t) (at - room));
+    }
+
+    at += vlm_round(bytes, page);
+
+    if (end > at) {
+        (void) munmap(at, (size_t) (end - at));
+    }
+
+    return p;
+}
 
 
 int
@@ -50,7 +93,7 @@ vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
     }
 
     if (st.st_size != 0) {
-        p = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        p = map((uint64_t) st.st_size, PROT_READ, MAP_PRIVATE, fd);
         if (p == MAP_FAILED) {
             (void) vlm_fail(err, VLM_EMEMORY, "%s: mmap of %" PRIu64 " bytes: %s", path,
                             (uint64_t) st.st_size, strerror(errno));
@@ -109,53 +152,32 @@ vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
 
 
 int
-vlm_file_hold(const vlm_file_t *f)
+vlm_file_own(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
 {
-    if (mlock2(f->data, (size_t) f->bytes, MLOCK_ONFAULT) == 0) {
-        return 0;
+    void      *own;
+    size_t     n;
+
+    n = (size_t) vlm_round(bytes, (uint64_t) sysconf(_SC_PAGESIZE));
+
+    own = map(n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (own == MAP_FAILED) {
+        return -1;
     }
 
-    vlm_file_let_go(f);                /* a part of it may be */
+    (void) madvise(own, n, MADV_HUGEPAGE);
+    memcpy(own, f->data + offset, (size_t) bytes);
 
-    return -1;
-}
+    /* The pages change places at once: who reads meanwhile waits, and finds the same bytes. */
 
-
-void
-vlm_file_let_go(const vlm_file_t *f)
-{
-    (void) munlock(f->data, (size_t) f->bytes);
-}
-
-
-/* "FilePmdMapped:  123 kB", after a line that begins with the first address of the range. */
-uint64_t
-vlm_file_large(const vlm_file_t *f)
-{
-    int        here;
-    char       line[512], *end;
-    FILE      *smaps;
-    uint64_t   from, kib;
-
-    smaps = fopen("/proc/self/smaps", "re");
-    if (smaps == NULL) {
-        return 0;
+    if (mprotect(own, n, PROT_READ) != 0
+        || mremap(own, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) (f->data + offset))
+           == MAP_FAILED)
+    {
+        (void) munmap(own, n);
+        return -1;
     }
 
-    for (here = 0, kib = 0; kib == 0 && fgets(line, sizeof(line), smaps) != NULL; /* void */) {
-        from = strtoull(line, &end, 16);
-
-        if (*end == '-') {
-            here = from == (uint64_t) (uintptr_t) f->data;
-
-        } else if (here && sscanf(line, "FilePmdMapped: %" SCNu64, &kib) == 1) {
-            break;
-        }
-    }
-
-    (void) fclose(smaps);
-
-    return kib * 1024;
+    return 0;
 }
 
 

@@ -16,17 +16,17 @@ typedef struct {
  */
 int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err);
 
-/*
- * Brings a range into memory, in the system's large pages where it can; what it cannot comes when
- * it is read.  vlm_file_large(): bytes of the file that lie in such pages now, as /proc says.
- */
+/* Brings a range into memory, in the system's large pages where it can; what it cannot comes when
+   it is read. */
 void vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
-uint64_t vlm_file_large(const vlm_file_t *f);
 
-/* What of it comes into memory stays there, until it is let go or closed.  -1: the process may not
-   lock so much. */
-int vlm_file_hold(const vlm_file_t *f);
-void vlm_file_let_go(const vlm_file_t *f);
+/*
+ * A range becomes memory of the process's own, with the bytes it has, at its place: any thread may
+ * read it meanwhile.  What is done to the file afterwards, or to its disk, does not concern it.
+ * offset is a multiple of a large page (2 MiB), bytes too, or all that are left.  -1: the system
+ * has no memory for it, and the range is what it was.
+ */
+int vlm_file_own(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 
 /* Tells the system that a range will not be read again, so that it leaves resident memory. */
 void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);

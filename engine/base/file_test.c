@@ -1,7 +1,9 @@
 /* Mapped files: what is no regular file, too long or missing is a sentence with the path. */
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,8 @@
 
 #define PAGES      5
 #define HUGE_PAGE  (2u << 20)          /* bytes */
-#define LARGE      (5 * HUGE_PAGE)
+#define LARGE      (5 * HUGE_PAGE + 4099)
+#define HALF       (2 * HUGE_PAGE)
 
 static char  dir[] = "/tmp/vlm-file-XXXXXX";
 static char  path[64];
@@ -29,6 +32,19 @@ write_file(const void *data, size_t bytes)
     f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+
+static void
+rewrite(size_t at, int byte)
+{
+    FILE  *f;
+
+    f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long) at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte & 0xff, f), byte & 0xff);
     assert_int_equal(fclose(f), 0);
 }
 
@@ -115,46 +131,138 @@ a_file_of_the_limit_is_taken_and_one_byte_more_is_not(void **state)
 }
 
 
-/* Whether there are large pages is the system's affair; what is said of them is not. */
-static void
-a_file_that_is_brought_and_held_is_its_bytes(void **state)
+/* Bytes that are not the same in any two pages. */
+static char *
+some(size_t bytes)
 {
-    char        *data;
-    size_t       i, bytes = LARGE;
-    vlm_err_t    err = { 0 };
-    vlm_file_t   f, other;
-
-    (void) state;
+    char    *data;
+    size_t   i;
 
     data = malloc(bytes);
     assert_non_null(data);
 
     for (i = 0; i < bytes; i++) {
-        data[i] = (char) (i * 7 + (i >> 12));
+        data[i] = (char) (i * 7 + i / 251 + (i >> 12) * 3);
     }
 
+    return data;
+}
+
+
+static void
+a_file_that_is_brought_is_its_bytes_and_begins_with_a_large_page(void **state)
+{
+    char        *data;
+    size_t       bytes = LARGE;
+    vlm_err_t    err = { 0 };
+    vlm_file_t   f;
+
+    (void) state;
+
+    data = some(bytes);
     write_file(data, bytes);
     assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
-    assert_int_equal(vlm_file_open(&other, path, 0, &err), 0);
+    assert_int_equal((uintptr_t) f.data % HUGE_PAGE, 0);
 
-    vlm_file_bring(&f, 0, LARGE / 2);
-    vlm_file_bring(&f, LARGE / 2, bytes - LARGE / 2);
+    vlm_file_bring(&f, 0, HALF);
+    vlm_file_bring(&f, HALF, bytes - HALF);
     vlm_file_bring(&f, bytes, 1);      /* beyond its end: nothing */
     assert_memory_equal(f.data, data, bytes);
 
-    assert_true(vlm_file_large(&f) <= bytes && vlm_file_large(&f) % HUGE_PAGE == 0);
-    assert_int_equal(vlm_file_large(&other), 0);   /* nobody has read there */
+    vlm_file_close(&f);
+    free(data);
+}
 
-    if (vlm_file_hold(&f) == 0) {      /* as far as this process may */
-        vlm_file_done(&f, 0, bytes);
-        assert_memory_equal(f.data, data, bytes);
-        vlm_file_let_go(&f);
+
+typedef struct {                       /* who reads while the bytes become memory */
+    const uint8_t  *at, *want;
+    size_t          bytes;
+    uint64_t        wrong, rounds;
+    atomic_int      stop;
+} reader_t;
+
+
+static void *
+read_on(void *arg)
+{
+    reader_t  *r = arg;
+
+    do {
+        r->wrong += memcmp(r->at, r->want, r->bytes) != 0;
+        r->rounds++;
+    } while (!atomic_load(&r->stop));
+
+    return NULL;
+}
+
+
+static void
+a_file_becomes_memory_while_it_is_read(void **state)
+{
+    int          i;
+    char        *data;
+    size_t       bytes = LARGE;
+    pthread_t    thread;
+    reader_t     r;
+    vlm_err_t    err = { 0 };
+    vlm_file_t   f;
+
+    (void) state;
+
+    data = some(bytes);
+    write_file(data, bytes);
+
+    for (i = 0; i < 5; i++) {
+        assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
+
+        memset(&r, 0, sizeof(r));
+        r.at = f.data;
+        r.want = (const uint8_t *) data;
+        r.bytes = bytes;
+        assert_int_equal(pthread_create(&thread, NULL, read_on, &r), 0);
+
+        assert_int_equal(vlm_file_own(&f, 0, HALF), 0);
+        assert_int_equal(vlm_file_own(&f, HALF, bytes - HALF), 0);
+
+        atomic_store(&r.stop, 1);
+        pthread_join(thread, NULL);
+        assert_true(r.rounds > 0);
+        assert_int_equal(r.wrong, 0);
+
+        vlm_file_close(&f);
     }
 
+    free(data);
+}
+
+
+/* The first half is ours: whatever happens to the file.  The second is still the file's. */
+static void
+memory_of_its_own_does_not_depend_on_the_file(void **state)
+{
+    char        *data;
+    size_t       bytes = LARGE;
+    vlm_err_t    err = { 0 };
+    vlm_file_t   f;
+
+    (void) state;
+
+    data = some(bytes);
+    write_file(data, bytes);
+    assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
+    assert_int_equal(vlm_file_own(&f, 0, HALF), 0);
+
+    rewrite(HALF - 1, data[HALF - 1] ^ 1);
+    rewrite(HALF, data[HALF] ^ 1);
+    assert_memory_equal(f.data, data, HALF);
+    assert_int_equal((char) f.data[HALF], data[HALF] ^ 1);
+
+    assert_int_equal(vlm_file_own(&f, HALF, bytes - HALF), 0);
+    assert_int_equal(truncate(path, 1), 0);            /* reading a file's page would be SIGBUS */
+    data[HALF] ^= 1;
     assert_memory_equal(f.data, data, bytes);
 
     vlm_file_close(&f);
-    vlm_file_close(&other);
     free(data);
 }
 
@@ -203,7 +311,7 @@ static void
 bytes_that_are_done_with_can_be_read_again(void **state)
 {
     char       *data;
-    size_t      i, page, bytes;
+    size_t      page, bytes;
     vlm_err_t   err = { 0 };
     vlm_file_t  f;
 
@@ -211,13 +319,7 @@ bytes_that_are_done_with_can_be_read_again(void **state)
 
     page = (size_t) sysconf(_SC_PAGESIZE);
     bytes = PAGES * page + 17;
-    data = malloc(bytes);
-    assert_non_null(data);
-
-    for (i = 0; i < bytes; i++) {
-        data[i] = (char) (i * 7 + i / 251);
-    }
-
+    data = some(bytes);
     write_file(data, bytes);
     assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
 
@@ -271,7 +373,9 @@ main(void)
         cmocka_unit_test(a_file_is_its_bytes),
         cmocka_unit_test(an_empty_file_has_no_address),
         cmocka_unit_test(a_file_of_the_limit_is_taken_and_one_byte_more_is_not),
-        cmocka_unit_test(a_file_that_is_brought_and_held_is_its_bytes),
+        cmocka_unit_test(a_file_that_is_brought_is_its_bytes_and_begins_with_a_large_page),
+        cmocka_unit_test(a_file_becomes_memory_while_it_is_read),
+        cmocka_unit_test(memory_of_its_own_does_not_depend_on_the_file),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
         cmocka_unit_test(a_pipe_without_a_writer_does_not_block),
         cmocka_unit_test(bytes_that_are_done_with_can_be_read_again),

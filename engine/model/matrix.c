@@ -109,13 +109,12 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* The same from the kept form: as it is, if the device has that order. */
+/* The same from the kept form. */
 static void
 unpack_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
     void                    *rows;
     uint32_t                 p, n;
-    const void              *panel;
     const vlm_panels_job_t  *j = arg;
     const vlm_loader_t      *l = j->l;
     vlm_linear_t            *w = j->s->w;
@@ -123,15 +122,8 @@ unpack_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     rows = thread_rows(l, thread, w->K);
 
     for (p = begin; p < end; p++) {
-        panel = vlm_packed_panel(l->packed, p);
-
-        if (vlm_matrix_order(l->ops, l->device) == l->packed->flip) {
-            memcpy((uint8_t *) w->w + p * vlm_panel_bytes(w->K), panel, vlm_panel_bytes(w->K));
-            continue;
-        }
-
         n = rows_of(w, p);
-        vlm_unpack_words(rows, panel, n, w->K, l->packed->flip);
+        vlm_unpack_words(rows, vlm_packed_panel(l->packed, p), n, w->K, l->packed->flip);
         l->ops->pack(l->device, w, p * VLM_PANEL, n, rows);
     }
 }

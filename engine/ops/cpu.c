@@ -12,15 +12,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "base/arena.h"
+#include "base/beside.h"
 #include "base/size.h"
 #include "base/threads.h"
 #include "ops/kernels.h"
@@ -29,7 +26,6 @@
 #define CHUNK           256            /* activation rows between two readings of the weights */
 #define MAX_HEAD_DIM    512
 #define MAX_BLOCKS      16             /* of memory: an engine has one, tests some */
-#define TOUCH           (16u << 20)    /* bytes that are brought at a time */
 #define POPULATE_WRITE  23             /* MADV_POPULATE_WRITE, from Linux 5.14 on */
 
 typedef struct {                       /* what operations need for themselves */
@@ -44,11 +40,9 @@ typedef struct {                       /* what operations need for themselves */
 } vlm_scratch_t;
 
 typedef struct {                       /* of memory */
-    uint8_t     *base;
-    uint64_t     bytes;
-    pthread_t    thread;               /* that brings its pages */
-    int          touching;             /* was started */
-    atomic_int   closing;
+    uint8_t       *base;
+    uint64_t       bytes;
+    vlm_beside_t   touching;           /* brings its pages */
 } vlm_block_t;
 
 struct vlm_device_s {
@@ -159,12 +153,7 @@ cpu_close(vlm_device_t *d)
 
     for (i = 0; i < d->n_blocks; i++) {
         b = &d->block[i];
-        atomic_store(&b->closing, 1);
-
-        if (b->touching) {
-            pthread_join(b->thread, NULL);
-        }
-
+        vlm_beside_stop(&b->touching);
         (void) munmap(b->base, b->bytes);
     }
 
@@ -177,37 +166,13 @@ cpu_close(vlm_device_t *d)
  * than there is learns it now.  Beside everything else, because a virtual machine may wait seconds
  * for its host.  Where a system knows no POPULATE_WRITE, pages come as they are first used.
  */
-static void *
-touch_pages(void *data)
+static int
+touch_pages(void *data, uint64_t at, uint64_t n)
 {
-    uint64_t      at, n;
     vlm_block_t  *b = data;
 
-    (void) setpriority(PRIO_PROCESS, 0, 19);       /* of this thread */
-
-    for (at = 0; at < b->bytes && !atomic_load(&b->closing); at += n) {
-        n = b->bytes - at < TOUCH ? b->bytes - at : TOUCH;
-
-        if (madvise(b->base + at, (size_t) n, POPULATE_WRITE) != 0 && errno != EINTR
-            && errno != EAGAIN)
-        {
-            break;
-        }
-    }
-
-    return NULL;
-}
-
-
-static void
-start_touching(vlm_block_t *b)
-{
-    sigset_t  all, saved;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &saved);
-    b->touching = pthread_create(&b->thread, NULL, touch_pages, b) == 0;
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return madvise(b->base + at, (size_t) n, POPULATE_WRITE) == 0 || errno == EINTR
+           || errno == EAGAIN ? 0 : -1;
 }
 
 
@@ -237,7 +202,7 @@ cpu_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
     b = &d->block[d->n_blocks++];
     b->base = p;
     b->bytes = bytes;
-    start_touching(b);
+    vlm_beside_start(&b->touching, touch_pages, b, bytes);
 
     return p;
 }

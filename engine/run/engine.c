@@ -547,7 +547,7 @@ close_device(vlm_t *v)
         v->device = NULL;
     }
 
-    vlm_packed_close(&v->packed);
+    vlm_weights_close(v);
 }
 
 

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/beside.h"
 #include "image/known.h"
 #include "model/model.h"
 #include "run/adjust.h"
@@ -39,6 +40,7 @@ struct vlm_s {
     char              reason[128];     /* why device auto took what it took */
     int               lost;            /* the device, when it was to be opened */
     vlm_packed_t      packed;          /* the kept int8 form, where the weights may be */
+    vlm_beside_t      owning;          /* makes it memory of our own */
     int               making;          /* it: most of the work of a load */
     int               remake;          /* it was damaged */
 
@@ -65,6 +67,7 @@ uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
  */
 int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
 void vlm_weights_loaded(vlm_t *v);     /* closes what is not needed any more */
+void vlm_weights_close(vlm_t *v);      /* when nobody reads them; safe twice */
 void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err said why the next open() makes it */
 int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */
 

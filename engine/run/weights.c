@@ -88,9 +88,8 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
 
 
 /*
- * Used where it is mapped, and by all who have it, if the device has that order, the system has it
- * in large pages, and it may be locked: from small ones decoding is a sixth slower than from
- * memory of our own, and what is not locked may have to be read again.
+ * Used where it is mapped, if the device has that order; what is on the disk comes in one go, in
+ * the file's order.
  */
 static int
 bring_packed(vlm_t *v, const vlm_progress_t *progress, vlm_err_t *err)
@@ -99,27 +98,15 @@ bring_packed(vlm_t *v, const vlm_progress_t *progress, vlm_err_t *err)
     vlm_packed_t      *p = &v->packed;
     const vlm_file_t  *f = &p->file;
 
-    if (vlm_matrix_order(v->ops, v->device) != p->flip || vlm_file_hold(f) != 0) {
-        return 0;
-    }
+    p->stays = vlm_matrix_order(v->ops, v->device) == p->flip;
 
-    for (at = 0; at < f->bytes; at += n) {
+    for (at = 0; p->stays && at < f->bytes; at += n) {
         n = f->bytes - at < BRING ? f->bytes - at : BRING;
         vlm_file_bring(f, at, n);
 
         if (progress->step(progress->data, 0) != 0) {
             return vlm_fail(err, VLM_ECANCELLED, "stopped while loading");
         }
-
-        if (at == 0 && vlm_file_large(f) == 0) {
-            break;                     /* this system has none: do not read twice */
-        }
-    }
-
-    p->stays = vlm_file_large(f) >= f->bytes - f->bytes / 16;
-
-    if (!p->stays) {
-        vlm_file_let_go(f);
     }
 
     return 0;
@@ -169,8 +156,7 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
         return -1;
     }
 
-    tell(v, v->packed.stays ? "weights are used where they are kept: %s" : "weights come from %s",
-         v->packed.path);
+    tell(v, "weights come from %s", v->packed.path);
 
     return 0;
 }
@@ -185,10 +171,40 @@ vlm_weights_remake(vlm_t *v, vlm_err_t *err)
 }
 
 
+static int
+own_weights(void *data, uint64_t at, uint64_t n)
+{
+    vlm_t  *v = data;
+
+    if (vlm_file_own(&v->packed.file, at, n) != 0) {
+        tell(v, "no memory for weights: they are used where they are mapped, in %s",
+             v->packed.path);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/*
+ * Weights that are used where they are mapped become memory of our own beside the first answers,
+ * which need not wait for it: what is promised is had then, and nothing depends on the file, or on
+ * what the system keeps of it.
+ */
 void
 vlm_weights_loaded(vlm_t *v)
 {
-    if (!v->packed.stays) {
+    if (v->packed.stays) {
+        vlm_beside_start(&v->owning, own_weights, v, v->packed.file.bytes);
+    } else {
         vlm_packed_close(&v->packed);
     }
+}
+
+
+void
+vlm_weights_close(vlm_t *v)
+{
+    vlm_beside_stop(&v->owning);
+    vlm_packed_close(&v->packed);
 }

@@ -1,0 +1,32 @@
+/*
+ * Memory that may take its time: what a thread does to a range of bytes, a piece after the other,
+ * beside everything else and behind it (nice 19).
+ */
+
+#ifndef VLM_BESIDE_H
+#define VLM_BESIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define VLM_BESIDE  (32u << 20)        /* bytes of a piece: stopping waits for one */
+
+/* Bytes [at, at + n) of the range; at is a multiple of VLM_BESIDE.  Not 0: no more of them. */
+typedef int (*vlm_beside_fn)(void *data, uint64_t at, uint64_t n);
+
+typedef struct {
+    vlm_beside_fn  fn;
+    void          *data;
+    uint64_t       bytes;
+    pthread_t      thread;
+    int            started;
+    atomic_int     stopping;
+} vlm_beside_t;
+
+/* If the system gives no thread, nothing is done. */
+void vlm_beside_start(vlm_beside_t *b, vlm_beside_fn fn, void *data, uint64_t bytes);
+/* Waits for the piece at hand; safe twice, and on a zeroed structure. */
+void vlm_beside_stop(vlm_beside_t *b);
+
+#endif

@@ -1,0 +1,144 @@
+/* A range is taken piece by piece, to its end or until somebody has had enough. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/beside.h"
+
+#define PIECES  5
+
+typedef struct {
+    uint64_t    at;                    /* where the last piece ended */
+    uint32_t    most;                  /* pieces after which it is enough */
+    atomic_uint n;
+    atomic_int  wait;                  /* for this to be 0, in every piece */
+    int         wrong;
+} taken_t;
+
+
+static int
+take(void *data, uint64_t at, uint64_t n)
+{
+    taken_t  *t = data;
+
+    t->wrong += at != t->at || n == 0 || n > VLM_BESIDE;
+    t->at = at + n;
+
+    atomic_fetch_add(&t->n, 1);
+
+    while (atomic_load(&t->wait)) {
+        usleep(1000);
+    }
+
+    return atomic_load(&t->n) == t->most;
+}
+
+
+static void
+wait_for(taken_t *t, unsigned n)
+{
+    while (atomic_load(&t->n) < n) {
+        usleep(1000);
+    }
+}
+
+
+static void
+all_of_a_range_is_taken_in_pieces(void **state)
+{
+    uint64_t      bytes = (PIECES - 1) * (uint64_t) VLM_BESIDE + 1;
+    taken_t       t;
+    vlm_beside_t  b;
+
+    (void) state;
+
+    memset(&b, 0, sizeof(b));
+    memset(&t, 0, sizeof(t));
+
+    vlm_beside_start(&b, take, &t, bytes);
+    wait_for(&t, PIECES);
+    vlm_beside_stop(&b);
+
+    assert_int_equal(t.at, bytes);
+    assert_int_equal(t.n, PIECES);
+    assert_int_equal(t.wrong, 0);
+
+    vlm_beside_stop(&b);               /* safe twice */
+}
+
+
+static void
+it_ends_early_if_a_piece_says_so(void **state)
+{
+    taken_t       t;
+    vlm_beside_t  b;
+
+    (void) state;
+
+    memset(&b, 0, sizeof(b));
+    memset(&t, 0, sizeof(t));
+    t.most = 2;
+
+    vlm_beside_start(&b, take, &t, PIECES * (uint64_t) VLM_BESIDE);
+    wait_for(&t, 2);
+    usleep(20000);
+    vlm_beside_stop(&b);
+
+    assert_int_equal(t.n, 2);
+}
+
+
+/* The piece at hand is finished: what stop() returns to may take the memory away. */
+static void
+stopping_waits_for_the_piece_at_hand(void **state)
+{
+    taken_t       t;
+    vlm_beside_t  b;
+
+    (void) state;
+
+    memset(&b, 0, sizeof(b));
+    memset(&t, 0, sizeof(t));
+    t.wait = 1;
+
+    vlm_beside_start(&b, take, &t, PIECES * (uint64_t) VLM_BESIDE);
+    wait_for(&t, 1);
+    atomic_store(&b.stopping, 1);
+    atomic_store(&t.wait, 0);
+    vlm_beside_stop(&b);
+
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.at, VLM_BESIDE);
+}
+
+
+static void
+one_that_was_never_started_can_be_stopped(void **state)
+{
+    vlm_beside_t  b;
+
+    (void) state;
+
+    memset(&b, 0, sizeof(b));
+    vlm_beside_stop(&b);
+    assert_int_equal(b.started, 0);
+}
+
+
+int
+main(void)
+{
+    static const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(all_of_a_range_is_taken_in_pieces),
+        cmocka_unit_test(it_ends_early_if_a_piece_says_so),
+        cmocka_unit_test(stopping_waits_for_the_piece_at_hand),
+        cmocka_unit_test(one_that_was_never_started_can_be_stopped)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
