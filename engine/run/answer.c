@@ -1,0 +1,159 @@
+/* Tokens that were picked become an answer: text, its end, and what the loop is told of it. */
+
+#include "run/sched.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "chat/stop.h"
+#include "run/told.h"
+
+
+static int
+is_eos(const vlm_t *v, uint32_t token)
+{
+    uint32_t  i;
+
+    for (i = 0; i < v->config.generation.n_eos; i++) {
+        if (v->config.generation.eos[i] == token) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Shows what no stop string can begin in; 1 if one was met. */
+static int
+show_text(vlm_t *v, vlm_job_t *j, int last)
+{
+    int  hit;
+
+    j->clear = vlm_stop_scan(j->text, j->bytes, j->clear, j->stop, j->sampling.n_stop, last, &hit);
+    vlm_tell_text(v, j, j->clear, vlm_told_clear(j));
+
+    return hit;
+}
+
+
+/* A token more of the answer, and whether it is the last. */
+static vlm_finish_t
+append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
+{
+    size_t  bytes;
+
+    j->token = token;
+    j->usage.completion_tokens++;
+    j->bytes += vlm_detok_next(&j->detok, v->tokenizer, token, j->text + j->bytes);
+
+    if (j->sampling.logprobs) {
+        bytes = 0;
+
+        if (!vlm_token_is_special(v->tokenizer, token)) {
+            (void) vlm_token_bytes(v->tokenizer, token, &bytes);
+        }
+
+        vlm_told_add(j, token);
+        vlm_told_place(j, j->detok.n_held, bytes);
+    }
+
+    if (vlm_json_mode_done(&j->json)) {
+        return VLM_FINISH_STOP;        /* nothing else may follow: no need to ask for the end */
+    }
+
+    /* max_tokens was bounded by the context when the job was submitted. */
+
+    return j->usage.completion_tokens >= j->sampling.max_tokens ? VLM_FINISH_LENGTH
+                                                                : VLM_FINISH_NONE;
+}
+
+
+/* Why there is no token: 0, or -1. */
+static int
+check_token(const vlm_t *v, vlm_job_t *j, uint32_t token, float logprob, vlm_err_t *err)
+{
+    if (j->no_choice) {
+        return vlm_fail(err, VLM_EINPUT, "the bias leaves no token to pick after %u tokens",
+                        j->n_ctx);
+    }
+
+    if (isnan(logprob)) {
+        return vlm_fail(err, VLM_EMODEL, "the model's logits are not numbers after %u tokens",
+                        j->n_ctx);
+    }
+
+    if (vlm_adjust_picked(j, v->tokenizer, token) != 0) {
+        return vlm_fail(err, VLM_EMODEL, "token %u was picked, JSON does not go on with it", token);
+    }
+
+    return 0;
+}
+
+
+void
+vlm_take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob)
+{
+    vlm_err_t     err = { VLM_OK, "" };
+    vlm_finish_t  finish;
+
+    if (check_token(v, j, token, logprob, &err) != 0) {
+        vlm_end_job(v, j, VLM_FINISH_NONE, &err);
+        return;
+    }
+
+    finish = is_eos(v, token) ? VLM_FINISH_STOP : append_token(v, j, token);
+
+    if (finish != VLM_FINISH_NONE) {
+        j->bytes += vlm_detok_end(&j->detok, j->text + j->bytes);
+        vlm_told_place(j, 0, 0);
+    }
+
+    if (show_text(v, j, finish != VLM_FINISH_NONE)) {
+        finish = VLM_FINISH_STOP;
+    }
+
+    if (finish != VLM_FINISH_NONE) {
+        vlm_end_job(v, j, finish, NULL);
+    }
+}
+
+
+void
+vlm_end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
+{
+    vlm_sched_t  *s = &v->sched;
+
+    vlm_let_go_picture(v, j);
+    vlm_prefix_end(&s->prefix, j->slot);
+    s->slot[j->slot] = NULL;
+
+    if (err != NULL && err->code == VLM_EMODEL) {
+        vlm_prefix_forget(&s->prefix, j->slot);    /* its rows may be no numbers */
+    }
+
+    vlm_enter(j, j->state);
+    j->usage.wait_ms = (uint32_t) (j->spent_us[VLM_WAITING] / 1000);
+    j->usage.encode_ms = (uint32_t) (j->spent_us[VLM_ENCODING] / 1000);
+    j->usage.prefill_ms = (uint32_t) (j->spent_us[VLM_PREFILLING] / 1000);
+    j->usage.decode_ms = (uint32_t) (j->spent_us[VLM_DECODING] / 1000);
+    j->usage.pick_ms = (uint32_t) (j->pick_us / 1000);
+
+    if (j->first_us != 0) {
+        j->usage.first_ms = (uint32_t) ((j->first_us - j->submitted_us) / 1000);
+    }
+
+    vlm_tell_end(v, j, finish, err);
+}
+
+
+void
+vlm_enter(vlm_job_t *j, vlm_job_state_t state)
+{
+    uint64_t  now;
+
+    now = vlm_now_us();
+    j->spent_us[j->state] += now - j->state_us;
+    j->state_us = now;
+    j->state = state;
+}
