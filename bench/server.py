@@ -15,6 +15,11 @@ import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+# What bench/compare asks of all engines.
+TEXT = ("where on the table is the cup and what stands beside it and how would a robot with one arm "
+        "take it away")
+SIDES = {"448": (448, 448), "896x672": (896, 672)}
+
 CONF = """
 load_module {root}/build/ngx_http_vlm_module.so;
 user {user};
@@ -129,6 +134,12 @@ def png(width, height, seed):
     return (b"\x89PNG\r\n\x1a\n"
             + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
             + chunk(b"IDAT", zlib.compress(b"".join(rows), 1)) + chunk(b"IEND", b""))
+
+
+def words(seed, n):
+    """No two seeds begin alike."""
+    w = TEXT.split()
+    return f"{seed} " + " ".join(w[(seed * 7 + i * i) % len(w)] for i in range(n - 2))
 
 
 def altered(path, seed):
