@@ -16,8 +16,9 @@ import zlib
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # What bench/compare asks of all engines.
-TEXT = ("where on the table is the cup and what stands beside it and how would a robot with one arm "
-        "take it away")
+TEXT = ("where on the table is the cup and what stands beside it and how would a robot with one "
+        "arm take it away")
+ANOTHER = "what is left of the cup and how many things can be seen on the table beside it"
 SIDES = {"448": (448, 448), "896x672": (896, 672)}
 
 CONF = """
