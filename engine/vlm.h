@@ -139,6 +139,7 @@ typedef struct {
     uint32_t  resized_width, resized_height;       /* pixels that the model sees */
     uint32_t  tokens;                  /* of the prompt */
     uint32_t  decode_us, resize_us;    /* that it took; 0 if the file was read before lately */
+    uint64_t  memory;                  /* bytes that decoding holds at most: of check and measure */
 } vlm_picture_info_t;
 
 /*
@@ -318,6 +319,7 @@ typedef enum { VLM_LOADING, VLM_READY, VLM_LOST } vlm_state_t;
 typedef struct {
     vlm_state_t  state;
     uint32_t     progress;             /* percent of the load */
+    int          filling;              /* planned memory is still being taken, after the load */
     uint64_t     ticks;                /* slices and steps since the start: the engine lives */
     uint32_t     running;              /* jobs in slots */
     uint64_t     kv_rows;              /* of slots x context: of jobs, and kept after them */

@@ -62,6 +62,7 @@ typedef struct {
     ngx_atomic_t                  kv_rows;     /* in the slots' caches */
     ngx_atomic_t                  sessions;
     ngx_atomic_t                  lost;        /* the model, by the last */
+    ngx_atomic_t                  filling;     /* as in vlm_stat_t */
     ngx_http_vlm_losses_t         deaths;      /* of workers, by that, and */
     ngx_http_vlm_losses_t         losses;      /* of them, of a GPU */
     ngx_http_vlm_breaker_t        breaker;

@@ -241,7 +241,7 @@ ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len)
 
     if (vlm_picture_check(data, len, &info, &err) == 0) {
 
-        bytes = ngx_http_vlm_budget_picture(info.width, info.height);
+        bytes = info.memory;
 
         if (ngx_http_vlm_ask_memory(ctx, bytes, "The picture") != NGX_OK) {
             return NULL;

@@ -13,8 +13,6 @@
 #define BODY_TIMES   3                 /* its text, its strings, one decoded */
 #define VALUE_BYTES  32                /* of the tree, a byte of the body */
 #define TREE_MOST    (100000 * 80)     /* values that a body may have, x each */
-#define PIXEL_BYTES  16                /* 16-bit RGBA, with what it came from */
-#define PICTURE_MOST (384 << 20)       /* the decoder's own bound */
 #define NS           1000000000L
 
 
@@ -147,16 +145,4 @@ ngx_http_vlm_budget_body(uint64_t len)
     tree = len * VALUE_BYTES < TREE_MOST ? len * VALUE_BYTES : TREE_MOST;
 
     return BODY_LEAST + len * BODY_TIMES + tree;
-}
-
-
-uint64_t
-ngx_http_vlm_budget_picture(uint32_t width, uint32_t height)
-{
-    uint64_t  pixels;
-
-    pixels = (uint64_t) width * height;
-
-    return pixels < PICTURE_MOST / PIXEL_BYTES ? pixels * PIXEL_BYTES
-                                               : PICTURE_MOST;
 }

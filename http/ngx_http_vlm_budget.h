@@ -55,9 +55,5 @@ void ngx_http_vlm_budget_look(ngx_http_vlm_budget_t *b,
 
 uint64_t ngx_http_vlm_budget_body(uint64_t len);
 
-/* what the decoding of a picture of this size may hold, in no case less */
-
-uint64_t ngx_http_vlm_budget_picture(uint32_t width, uint32_t height);
-
 
 #endif /* _NGX_HTTP_VLM_BUDGET_H_INCLUDED_ */

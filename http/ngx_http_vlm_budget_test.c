@@ -146,17 +146,6 @@ no_length_of_a_body_overflows_its_estimate(void **state)
 }
 
 
-static void
-no_picture_is_more_than_its_decoder_may_take(void **state)
-{
-    (void) state;
-
-    assert_int_equal(ngx_http_vlm_budget_picture(100, 100), 160000);
-    assert_int_equal(ngx_http_vlm_budget_picture(UINT32_MAX, UINT32_MAX),
-                     384 << 20);
-}
-
-
 int
 main(void)
 {
@@ -166,7 +155,6 @@ main(void)
         cmocka_unit_test(who_waits_gets_what_is_given_back),
         cmocka_unit_test(eight_threads_never_hold_more_than_the_total),
         cmocka_unit_test(no_length_of_a_body_overflows_its_estimate),
-        cmocka_unit_test(no_picture_is_more_than_its_decoder_may_take)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

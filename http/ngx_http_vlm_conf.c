@@ -48,6 +48,7 @@ static char  ngx_http_vlm_server_text[] =
     "    gzip off;\n"
     "    client_max_body_size 0;\n"
     "    client_header_timeout 1d;\n"
+    "    large_client_header_buffers 64 1m;\n"
     "    client_body_timeout 1d;\n"
     "    send_timeout 1d;\n"
     "    add_header X-Vlm-Inner \"\";\n"
@@ -60,6 +61,7 @@ static char  ngx_http_vlm_server_text[] =
 static char  ngx_http_vlm_location_text[] =
     "proxy_pass http://vlm_%V;\n"
     "proxy_http_version 1.1;\n"
+    "proxy_method $request_method;\n"
     "proxy_buffering off;\n"
     "proxy_request_buffering off;\n"
     "proxy_max_temp_file_size 0;\n"

@@ -46,9 +46,14 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_breaker_start(eng);
 
-    /* a crash in the load would be a loop at full speed, too */
+    /*
+     * A crash in the load would be a loop at full speed, too; and one while
+     * memory is taken: the system may have killed who took too much.
+     */
 
-    if (shm->lost || (gone && shm->state == NGX_HTTP_VLM_LOADING)) {
+    if (shm->lost
+        || (gone && (shm->state == NGX_HTTP_VLM_LOADING || shm->filling)))
+    {
         ngx_http_vlm_losses_add(&shm->deaths, ngx_current_msec);
 
         if (shm->plan.device) {

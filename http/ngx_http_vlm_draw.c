@@ -29,7 +29,7 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
         return NULL;
     }
 
-    room = ngx_http_vlm_budget_picture(seen->width, seen->height);
+    room = seen->memory;
 
     if (ngx_http_vlm_budget_take(&eng->budget, room, (uint32_t) eng->timeout)
         != NGX_HTTP_VLM_BUDGET_OK)

@@ -96,9 +96,11 @@ ngx_http_vlm_cors(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_vlm_page(ngx_http_request_t *r)
 {
-    u_char               buf[256];
-    const char          *text;
-    ngx_http_vlm_ctx_t  *ctx;
+    u_char                    buf[256];
+    const char               *text;
+    ngx_uint_t                died;
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_loc_conf_t  *lcf;
 
     ctx = ngx_http_vlm_ctx(r);
     if (ctx == NULL) {
@@ -108,7 +110,9 @@ ngx_http_vlm_page(ngx_http_request_t *r)
     /* the hop found nobody, or the worker died with the request: not to be
        repeated by nginx, but by the client */
 
-    if (r->err_status == NGX_HTTP_BAD_GATEWAY && r->upstream) {
+    died = r->err_status == NGX_HTTP_BAD_GATEWAY && r->upstream;
+
+    if (died) {
         r->err_status = NGX_HTTP_SERVICE_UNAVAILABLE;
         r->headers_out.status = NGX_HTTP_SERVICE_UNAVAILABLE;
 
@@ -118,6 +122,12 @@ ngx_http_vlm_page(ngx_http_request_t *r)
     }
 
     text = ngx_http_vlm_page_text(r, buf, sizeof(buf));
+
+    if (died) {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+        ngx_http_vlm_metrics_refused(r, lcf->engine, NGX_HTTP_VLM_UNAVAILABLE,
+                                     text);
+    }
 
     if (ngx_http_vlm_error_body(r, r->err_status, text, &ctx->page)
         != NGX_OK)

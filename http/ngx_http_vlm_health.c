@@ -116,6 +116,11 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         ngx_http_vlm_health_text(&w, "device_reason", shm.device_reason);
     }
 
+    if (shm.filling) {
+        ngx_http_vlm_json_put_key(&w, "filling");
+        ngx_http_vlm_json_put_bool(&w, 1);
+    }
+
     ngx_http_vlm_health_heart(&w, &shm);
 
     ngx_http_vlm_json_put_key(&w, "model_loaded");

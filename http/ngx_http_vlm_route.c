@@ -153,6 +153,10 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
 
     eng = lcf->engine;
 
+    /* If-None-Match and the like are about files, not about answers */
+
+    r->disable_not_modified = 1;
+
     if (r != r->main) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "vlm_pass takes no subrequests");
@@ -207,6 +211,8 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
     if (!lcf->inner || r != r->main) {
         return NGX_DECLINED;
     }
+
+    r->disable_not_modified = 1;
 
     route = ngx_http_vlm_find(r, &piece, &allow);
 

@@ -47,7 +47,9 @@ typedef struct {
 } session_t;
 
 
-static int own(int at, const char *name, int flags, uid_t uid, gid_t gid);
+static void begin_database(int at, const char *name);
+static int own(int at, const char *name, int flags, mode_t mode, uid_t uid,
+    gid_t gid);
 
 static int session_get(store_t *st, text_t id, session_t *row, err_t *err);
 static int session_get_epoch(store_t *st, text_t id, int64_t epoch,
@@ -89,6 +91,8 @@ ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
         "vlm.db", "vlm.db-wal", "vlm.db-shm"
     };
 
+    /* The directory may be the user's; what is in it is closed to others. */
+
     if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
         return ngx_http_vlm_db_fail_errno(err, errno, dir);
     }
@@ -98,7 +102,9 @@ ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
         return ngx_http_vlm_db_fail_errno(err, errno, dir);
     }
 
-    e = own(fd, ".", O_DIRECTORY, uid, gid);
+    e = own(fd, ".", O_DIRECTORY, 0, uid, gid);
+
+    begin_database(fd, files[0]);
 
     for (i = 0; i < sizeof(folders) / sizeof(folders[0]) && e == 0; i++) {
 
@@ -107,12 +113,12 @@ ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
             break;
         }
 
-        e = own(fd, folders[i], O_DIRECTORY, uid, gid);
+        e = own(fd, folders[i], O_DIRECTORY, 0700, uid, gid);
     }
 
     for (i = 0; i < sizeof(files) / sizeof(files[0]) && e == 0; i++) {
 
-        e = own(fd, files[i], 0, uid, gid);
+        e = own(fd, files[i], 0, 0600, uid, gid);
 
         if (e == ENOENT) {
             e = 0;
@@ -126,21 +132,37 @@ ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
 
 
 /*
- * Gives a file to the worker's user.  The directory may belong to that user
+ * An empty file is an empty database; SQLite would make one for all to read.
+ * If it cannot be made SQLite says why, and chats without a history go on.
+ */
+
+static void
+begin_database(int at, const char *name)
+{
+    int  fd;
+
+    fd = openat(at, name, O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0600);
+
+    if (fd != -1) {
+        (void) close(fd);
+    }
+}
+
+
+/*
+ * Gives a file to the worker's user, and closes it to all others if there is a
+ * mode for that.  The directory may belong to that user
  * already, who could have put a link there: root does not follow it, and does
  * not give away what has a second name.  O_PATH: an open and close of the
  * database proper would drop the locks that this process has on it.
  */
 
 static int
-own(int at, const char *name, int flags, uid_t uid, gid_t gid)
+own(int at, const char *name, int flags, mode_t mode, uid_t uid, gid_t gid)
 {
     int          fd, e;
+    char         link[64];
     struct stat  sb;
-
-    if (uid == (uid_t) -1) {
-        return 0;
-    }
 
     fd = openat(at, name, O_PATH|O_NOFOLLOW|O_CLOEXEC|flags);
     if (fd == -1) {
@@ -152,7 +174,7 @@ own(int at, const char *name, int flags, uid_t uid, gid_t gid)
     if (fstat(fd, &sb) != 0) {
         e = errno;
 
-    } else if (sb.st_uid == uid) {
+    } else if (uid == (uid_t) -1 || sb.st_uid == uid) {
         e = 0;
 
     } else if (!S_ISDIR(sb.st_mode)
@@ -162,6 +184,18 @@ own(int at, const char *name, int flags, uid_t uid, gid_t gid)
 
     } else if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH) != 0) {
         e = errno;
+    }
+
+    if (e == 0 && mode && (sb.st_mode & 077)
+        && (S_ISDIR(sb.st_mode) || (S_ISREG(sb.st_mode) && sb.st_nlink == 1)))
+    {
+        /* fchmod() knows nothing of O_PATH; who may not, is not the owner */
+
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+
+        if (chmod(link, mode) != 0 && errno != EPERM) {
+            e = errno;
+        }
     }
 
     (void) close(fd);

@@ -453,6 +453,7 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
     r->headers_out.status = NGX_HTTP_OK;
     r->headers_out.content_length_n = of->size;
     r->headers_out.last_modified_time = of->mtime;
+    r->disable_not_modified = 0;
     r->allow_ranges = 1;
 
     if (ngx_http_set_etag(r) != NGX_OK

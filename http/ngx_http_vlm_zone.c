@@ -106,6 +106,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     shm->pid = ngx_pid;
     shm->state = NGX_HTTP_VLM_LOADING;
     shm->progress = 0;
+    shm->filling = 0;
     shm->heartbeat = ngx_current_msec;
     shm->ticks = 0;
     eng->ticked = ngx_current_msec;
@@ -133,6 +134,7 @@ ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
         eng->shm->waiting = 0;
         eng->shm->running = 0;
         eng->shm->state = NGX_HTTP_VLM_LOADING;
+        eng->shm->filling = 0;
         eng->shm->pid = 0;
     }
 }
@@ -180,6 +182,7 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
                 sizeof(shm->reason));
 
     shm->progress = state == NGX_HTTP_VLM_READY ? 100 : st.progress;
+    shm->filling = st.filling;
     shm->state = state;
 
     ngx_shmtx_unlock(&slab->mutex);
@@ -218,6 +221,7 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
 
     shm->heartbeat = ngx_current_msec;
     shm->kv_rows = st.kv_rows;
+    shm->filling = st.filling;
     shm->ticks = eng->ticks;
     shm->ticked = eng->ticked;
 

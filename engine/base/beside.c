@@ -22,6 +22,8 @@ beside_main(void *data)
         }
     }
 
+    atomic_store(&b->running, 0);
+
     return NULL;
 }
 
@@ -35,11 +37,16 @@ vlm_beside_start(vlm_beside_t *b, vlm_beside_fn fn, void *data, uint64_t bytes)
     b->data = data;
     b->bytes = bytes;
     atomic_store(&b->stopping, 0);
+    atomic_store(&b->running, 1);
 
     sigfillset(&all);                  /* signals are the host's */
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     b->started = pthread_create(&b->thread, NULL, beside_main, b) == 0;
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
+
+    if (!b->started) {
+        atomic_store(&b->running, 0);
+    }
 }
 
 
@@ -52,4 +59,11 @@ vlm_beside_stop(vlm_beside_t *b)
         pthread_join(b->thread, NULL);
         b->started = 0;
     }
+}
+
+
+int
+vlm_beside_running(const vlm_beside_t *b)
+{
+    return atomic_load(&b->running);
 }

@@ -21,12 +21,13 @@ typedef struct {
     uint64_t       bytes;
     pthread_t      thread;
     int            started;
-    atomic_int     stopping;
+    atomic_int     stopping, running;
 } vlm_beside_t;
 
 /* If the system gives no thread, nothing is done. */
 void vlm_beside_start(vlm_beside_t *b, vlm_beside_fn fn, void *data, uint64_t bytes);
 /* Waits for the piece at hand; safe twice, and on a zeroed structure. */
 void vlm_beside_stop(vlm_beside_t *b);
+int vlm_beside_running(const vlm_beside_t *b);     /* any thread: is there something left to do? */
 
 #endif

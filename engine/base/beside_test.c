@@ -16,7 +16,8 @@ typedef struct {
     uint64_t    at;                    /* where the last piece ended */
     uint32_t    most;                  /* pieces after which it is enough */
     atomic_uint n;
-    atomic_int  wait;                  /* for this to be 0, in every piece */
+    atomic_int  wait;                  /* ms that every piece takes; -1: until it is 0 */
+    atomic_int  ended;                 /* pieces */
     int         wrong;
 } taken_t;
 
@@ -31,9 +32,12 @@ take(void *data, uint64_t at, uint64_t n)
 
     atomic_fetch_add(&t->n, 1);
 
-    while (atomic_load(&t->wait)) {
+    while (atomic_load(&t->wait) < 0) {
         usleep(1000);
     }
+
+    usleep((unsigned) atomic_load(&t->wait) * 1000);
+    atomic_fetch_add(&t->ended, 1);
 
     return atomic_load(&t->n) == t->most;
 }
@@ -104,16 +108,42 @@ stopping_waits_for_the_piece_at_hand(void **state)
 
     memset(&b, 0, sizeof(b));
     memset(&t, 0, sizeof(t));
-    t.wait = 1;
+    t.wait = 100;
 
     vlm_beside_start(&b, take, &t, PIECES * (uint64_t) VLM_BESIDE);
     wait_for(&t, 1);
-    atomic_store(&b.stopping, 1);
-    atomic_store(&t.wait, 0);
     vlm_beside_stop(&b);
 
-    assert_int_equal(t.n, 1);
-    assert_int_equal(t.at, VLM_BESIDE);
+    assert_true(t.n < PIECES);
+    assert_int_equal(t.ended, t.n);
+}
+
+
+static void
+it_runs_until_the_last_piece_has_ended(void **state)
+{
+    taken_t       t;
+    vlm_beside_t  b;
+
+    (void) state;
+
+    memset(&b, 0, sizeof(b));
+    memset(&t, 0, sizeof(t));
+    t.wait = -1;
+    assert_int_equal(vlm_beside_running(&b), 0);
+
+    vlm_beside_start(&b, take, &t, 2 * (uint64_t) VLM_BESIDE);
+    assert_int_equal(vlm_beside_running(&b), 1);
+    wait_for(&t, 1);
+    assert_int_equal(vlm_beside_running(&b), 1);
+    atomic_store(&t.wait, 0);
+
+    while (vlm_beside_running(&b)) {
+        usleep(1000);
+    }
+
+    assert_int_equal(t.ended, 2);
+    vlm_beside_stop(&b);
 }
 
 
@@ -137,6 +167,7 @@ main(void)
         cmocka_unit_test(all_of_a_range_is_taken_in_pieces),
         cmocka_unit_test(it_ends_early_if_a_piece_says_so),
         cmocka_unit_test(stopping_waits_for_the_piece_at_hand),
+        cmocka_unit_test(it_runs_until_the_last_piece_has_ended),
         cmocka_unit_test(one_that_was_never_started_can_be_stopped)
     };
 

@@ -24,7 +24,8 @@ void vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
  * A range becomes memory of the process's own, with the bytes it has, at its place: any thread may
  * read it meanwhile.  What is done to the file afterwards, or to its disk, does not concern it.
  * offset is a multiple of a large page (2 MiB), bytes too, or all that are left.  -1: the system
- * has no memory for it, and the range is what it was.
+ * has no memory for it, and the range is what it was (Linux would lose it only without a page for
+ * its own tables, in the middle of moving).
  */
 int vlm_file_own(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 

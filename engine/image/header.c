@@ -18,6 +18,10 @@
 #include "image/png.h"
 #include "image/webp.h"
 
+#define UNIT         32                /* pixels of JPEG's largest unit, a side */
+#define PIXEL_BYTES  16                /* 16-bit RGBA as it is unpacked, and as it is shown */
+#define TABLES       (256u << 10)      /* bytes: of Huffman codes, palettes, a JPEG's state */
+
 
 const char *
 vlm_picture_kind_name(vlm_picture_kind_t kind)
@@ -233,6 +237,26 @@ not_a_picture(const uint8_t *p, size_t bytes, vlm_err_t *err)
 }
 
 
+/*
+ * What a decoder may hold at a time: pixels, JPEG's in whole units of up to 32 x 32; PNG's packed
+ * bytes as they are gathered, in rooms of doubled size; and tables.
+ */
+static uint64_t
+memory_of(const vlm_header_t *h, size_t bytes)
+{
+    uint64_t  unit, most;
+
+    unit = h->kind == VLM_JPEG ? UNIT : 1;
+
+    most = vlm_round(h->width, unit) * vlm_round(h->height, unit)
+           * (h->pixel_bytes == 0 ? PIXEL_BYTES : h->pixel_bytes) + TABLES;
+
+    most += h->kind == VLM_PNG ? 3 * (uint64_t) bytes : 0;
+
+    return most < VLM_MAX_PICTURE_MEMORY ? most : VLM_MAX_PICTURE_MEMORY;
+}
+
+
 int
 vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
 {
@@ -260,6 +284,8 @@ vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
         h->frame_width = h->width;
         h->frame_height = h->height;
     }
+
+    h->memory = memory_of(h, bytes);
 
     return 0;
 }

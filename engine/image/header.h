@@ -13,7 +13,7 @@
 #define VLM_MAX_PICTURE_PIXELS  40000000u          /* a 40 megapixel camera's */
 
 /*
- * The most that the decoding of one picture may hold at a time, in bytes.  Enough for every kind
+ * The most that the decoding of any picture may hold at a time, in bytes.  Enough for every kind
  * at 40 megapixels but two that nobody sends: 16-bit RGBA PNG (16 bytes a pixel, up to 24
  * megapixels) and progressive JPEG without chroma subsampling (12 bytes, up to 32).
  */
@@ -26,6 +26,8 @@ typedef struct {
     uint32_t            width, height;             /* as stored: orientation is not applied */
     uint32_t            orientation;               /* EXIF's, 1 to 8; 1 where nothing is said */
     int                 alpha;                     /* 1: pixels may be transparent */
+    uint32_t            pixel_bytes;               /* that its decoder needs at a time, at most */
+    uint64_t            memory;                    /* bytes that decoding may hold: no more is had */
     uint32_t            frame_x, frame_y;          /* GIF, WebP: where the first frame lies; */
     uint32_t            frame_width, frame_height; /* of the other kinds, the whole picture */
     size_t              data_at, data_bytes;       /* WebP: the range that its decoder takes */

@@ -77,6 +77,7 @@ measure_upright(vlm_picture_info_t *info, const vlm_header_t *h)
     turns = vlm_orient_turns(h->orientation);
     info->width = turns ? h->height : h->width;
     info->height = turns ? h->width : h->height;
+    info->memory = h->memory;
 }
 
 

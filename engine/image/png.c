@@ -34,6 +34,10 @@ read_ihdr(vlm_header_t *h, const uint8_t *p, vlm_err_t *err)
 
     h->alpha = (p[9] & 4) != 0;
 
+    /* Unpacked to two bytes a channel in a room that is doubled once, and copied out of it. */
+
+    h->pixel_bytes = p[12] == 1 && p[8] == 16 ? 32 : 0;
+
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /*
  * stb_image and stb_image_write, compiled once.  The decoder has a purse: what it allocates is
- * counted, and beyond VLM_MAX_PICTURE_MEMORY there is no more.  So a PNG that unpacks to gigabytes
- * ends here.
+ * counted, and beyond what the header lets expect there is no more.  So a PNG that unpacks to more
+ * than its pixels ends here.
  *
  * stb_image leaves memory unset that a damaged JPEG does not paint, so that an answer could tell
  * of other people's pictures; hence calloc().  In damaged JPEGs it adds signed numbers beyond their
@@ -51,7 +51,8 @@ typedef struct {
     size_t    bytes, room;
 } sink_t;
 
-static __thread size_t  purse_used;    /* bytes that this thread's decoder holds */
+static __thread size_t  purse_most;    /* bytes that this thread's decoder may hold, */
+static __thread size_t  purse_used;    /* and holds */
 static __thread int     purse_empty;   /* 1: it was refused some */
 
 
@@ -60,7 +61,7 @@ purse_alloc(size_t bytes)
 {
     void  *p;
 
-    if (bytes > VLM_MAX_PICTURE_MEMORY || purse_used > VLM_MAX_PICTURE_MEMORY - bytes) {
+    if (bytes > purse_most || purse_used > purse_most - bytes) {
         purse_empty = 1;
         return NULL;
     }
@@ -106,6 +107,7 @@ decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
     uint8_t     *p;
     const char  *name;
 
+    purse_most = h->memory;
     purse_used = 0;
     purse_empty = 0;
     name = vlm_picture_kind_name(h->kind);
@@ -113,8 +115,8 @@ decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
     p = stbi_load_from_memory(data, (int) bytes, &width, &height, &channels, h->alpha ? 4 : 3);
 
     if (p == NULL && purse_empty) {
-        (void) vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels needs more than %u MB to decode", name,
-                        h->width, h->height, VLM_MAX_PICTURE_MEMORY >> 20);
+        (void) vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels needs more than %zu kB to decode",
+                        name, h->width, h->height, purse_most >> 10);
 
     } else if (p == NULL) {
         (void) vlm_fail(err, VLM_EINPUT, "%s: damaged: %s", name, stbi_failure_reason());

@@ -9,7 +9,7 @@
  *   h         what vlm_header_read() made of the same bytes: JPEG, PNG or BMP
  *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], RGB or RGBA, free()d by the caller; or
  *             NULL: VLM_EINPUT with the decoder's reason, VLM_ELIMIT it needs more memory than
- *             VLM_MAX_PICTURE_MEMORY
+ *             h->memory
  */
 uint8_t *vlm_stb_decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err);
 

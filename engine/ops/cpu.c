@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 
 #include "base/arena.h"
-#include "base/beside.h"
 #include "base/size.h"
 #include "base/threads.h"
 #include "ops/kernels.h"
@@ -40,9 +39,8 @@ typedef struct {                       /* what operations need for themselves */
 } vlm_scratch_t;
 
 typedef struct {                       /* of memory */
-    uint8_t       *base;
-    uint64_t       bytes;
-    vlm_beside_t   touching;           /* brings its pages */
+    uint8_t  *base;
+    uint64_t  bytes;
 } vlm_block_t;
 
 struct vlm_device_s {
@@ -153,26 +151,10 @@ cpu_close(vlm_device_t *d)
 
     for (i = 0; i < d->n_blocks; i++) {
         b = &d->block[i];
-        vlm_beside_stop(&b->touching);
         (void) munmap(b->base, b->bytes);
     }
 
     free(d);
-}
-
-
-/*
- * All of it is had soon: what is promised is taken before it is needed, and who has promised more
- * than there is learns it now.  Beside everything else, because a virtual machine may wait seconds
- * for its host.  Where a system knows no POPULATE_WRITE, pages come as they are first used.
- */
-static int
-touch_pages(void *data, uint64_t at, uint64_t n)
-{
-    vlm_block_t  *b = data;
-
-    return madvise(b->base + at, (size_t) n, POPULATE_WRITE) == 0 || errno == EINTR
-           || errno == EAGAIN ? 0 : -1;
 }
 
 
@@ -202,9 +184,18 @@ cpu_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
     b = &d->block[d->n_blocks++];
     b->base = p;
     b->bytes = bytes;
-    vlm_beside_start(&b->touching, touch_pages, b, bytes);
 
     return p;
+}
+
+
+/* Where a system knows no POPULATE_WRITE, pages come as they are first used. */
+static int
+cpu_touch(vlm_device_t *d, void *at, uint64_t bytes)
+{
+    (void) d;
+
+    return madvise(at, (size_t) bytes, POPULATE_WRITE) == 0 || errno != ENOMEM ? 0 : -1;
 }
 
 
@@ -811,6 +802,7 @@ static const vlm_ops_t  cpu_ops = {
     .describe = cpu_describe,
     .close = cpu_close,
     .reserve = cpu_reserve,
+    .touch = cpu_touch,
     .put = cpu_copy,
     .get = cpu_copy,
     .sync = cpu_sync,

@@ -107,6 +107,9 @@ struct vlm_ops_s {
     void      (*close)(vlm_device_t *d);
     /* One block for a lifetime, zeroed; NULL and VLM_EMEMORY. */
     void     *(*reserve)(vlm_device_t *d, uint64_t bytes, vlm_err_t *err);
+    /* Takes a range of it from the system now, which might else come when it is first used; any
+       thread, beside everything else.  -1: the system has not so much.  NULL: it is all there. */
+    int       (*touch)(vlm_device_t *d, void *at, uint64_t bytes);
     void      (*put)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
     void      (*get)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
     /* Waits for all before it.  -1 and VLM_EDEVICE: the device is lost.  -1 and VLM_EMEMORY: what

@@ -407,6 +407,9 @@ reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
         return -1;
     }
 
+    v->reserved = base;
+    v->reserved_bytes = plan.total;
+
     for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         all[i]->base = base;
         all[i]->size = all[i]->used;
@@ -540,6 +543,7 @@ load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 static void
 close_device(vlm_t *v)
 {
+    vlm_fill_stop(v);
     vlm_model_free(&v->sched.model);
 
     if (v->device != NULL) {
@@ -547,7 +551,7 @@ close_device(vlm_t *v)
         v->device = NULL;
     }
 
-    vlm_weights_close(v);
+    vlm_packed_close(&v->packed);
 }
 
 
@@ -639,6 +643,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     }
 
     taken = measure_taken(v);
+    vlm_fill_start(v);
 
     pthread_mutex_lock(&v->mutex);
     v->stat.state = VLM_READY;
@@ -733,6 +738,8 @@ vlm_stat(const vlm_t *v, vlm_stat_t *s)
     pthread_mutex_lock(&shared->mutex);
     *s = v->stat;
     pthread_mutex_unlock(&shared->mutex);
+
+    s->filling = vlm_beside_running(&v->filling);
 }
 
 

@@ -40,7 +40,9 @@ struct vlm_s {
     char              reason[128];     /* why device auto took what it took */
     int               lost;            /* the device, when it was to be opened */
     vlm_packed_t      packed;          /* the kept int8 form, where the weights may be */
-    vlm_beside_t      owning;          /* makes it memory of our own */
+    uint8_t          *reserved;        /* [reserved_bytes] the plan's block, on the device */
+    uint64_t          reserved_bytes;
+    vlm_beside_t      filling;         /* of what was promised; see fill.c */
     int               making;          /* it: most of the work of a load */
     int               remake;          /* it was damaged */
 
@@ -67,9 +69,12 @@ uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
  */
 int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
 void vlm_weights_loaded(vlm_t *v);     /* closes what is not needed any more */
-void vlm_weights_close(vlm_t *v);      /* when nobody reads them; safe twice */
 void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err said why the next open() makes it */
 int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */
+
+/* Beside the first answers, memory that was promised is taken from the system.  See fill.c. */
+void vlm_fill_start(vlm_t *v);
+void vlm_fill_stop(vlm_t *v);          /* before the device is closed; safe twice */
 
 /* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
 int vlm_sched_open(vlm_t *v, vlm_err_t *err);

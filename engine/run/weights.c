@@ -171,40 +171,10 @@ vlm_weights_remake(vlm_t *v, vlm_err_t *err)
 }
 
 
-static int
-own_weights(void *data, uint64_t at, uint64_t n)
-{
-    vlm_t  *v = data;
-
-    if (vlm_file_own(&v->packed.file, at, n) != 0) {
-        tell(v, "no memory for weights: they are used where they are mapped, in %s",
-             v->packed.path);
-        return -1;
-    }
-
-    return 0;
-}
-
-
-/*
- * Weights that are used where they are mapped become memory of our own beside the first answers,
- * which need not wait for it: what is promised is had then, and nothing depends on the file, or on
- * what the system keeps of it.
- */
 void
 vlm_weights_loaded(vlm_t *v)
 {
-    if (v->packed.stays) {
-        vlm_beside_start(&v->owning, own_weights, v, v->packed.file.bytes);
-    } else {
+    if (!v->packed.stays) {
         vlm_packed_close(&v->packed);
     }
-}
-
-
-void
-vlm_weights_close(vlm_t *v)
-{
-    vlm_beside_stop(&v->owning);
-    vlm_packed_close(&v->packed);
 }

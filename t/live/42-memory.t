@@ -51,6 +51,8 @@ is($s->chat('next', 'hi', image => $picture)->{code}, 200, 'the next is answered
 # 20,000 x 20,000 pixels in a file of nothing: the header says it all.
 my $bomb = pack('a2VvvV VVVvvVVVVVV', 'BM', 54, 0, 0, 54, 40, 20000, 20000, 1, 24, 0,
                 0, 2835, 2835, 0, 0);
+ok(VLM::wait_for(60, sub { !$s->health->{filling} }), 'all planned memory is had');
+
 my ($before) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
 $r = $s->begin('POST', '/api/upload', "--b\r\nContent-Disposition: form-data; name=\"file\"; "
               . "filename=\"a.bmp\"\r\n\r\n$bomb\r\n--b--\r\n",

@@ -52,6 +52,7 @@ is("@said", '2 1000 3 2000 4 4000', 'the log says each pause, twice the last');
 is($s->health->{heartbeat}{restarts}, 4, 'and health how often it was');
 
 # A worker that dies with a loaded model is replaced at once.
+ok(VLM::wait_for(60, sub { !$s->health->{filling} }), 'all planned memory is had');
 ok(dies(), 'a death after the load');
 $start = time;
 $s->ready;

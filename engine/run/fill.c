@@ -1,0 +1,77 @@
+/*
+ * Memory that was promised is had: what is promised is taken before it is needed, and who has
+ * promised more than there is learns it soon.  That may take seconds, in which a virtual machine
+ * waits for its host or a disk is read; so it is done beside the first answers and behind them.
+ *
+ * First what was reserved, then weights that are used where they are mapped: they become memory of
+ * our own, and from then on nothing depends on the file, or on what the system keeps of it.
+ */
+
+#include "run/engine.h"
+
+#include "base/size.h"
+
+
+static void
+warn(const vlm_t *v, const char *text)
+{
+    if (v->conf.log != NULL) {
+        v->conf.log(v->conf.data, VLM_LOG_WARN, text);
+    }
+}
+
+
+/* A range of the reserved block, rounded up to whole pieces, and behind it one of the kept form. */
+static int
+fill(void *data, uint64_t at, uint64_t n)
+{
+    vlm_t     *v = data;
+    uint64_t   reserved;
+
+    reserved = vlm_round(v->reserved_bytes, VLM_BESIDE);
+
+    if (at >= reserved) {
+        if (vlm_file_own(&v->packed.file, at - reserved, n) != 0) {
+            warn(v, "the system has no memory of its own for the weights: they are used where "
+                    "they are mapped");
+            return -1;
+        }
+
+        return 0;
+    }
+
+    if (v->ops->touch == NULL || at >= v->reserved_bytes) {
+        return 0;
+    }
+
+    n = v->reserved_bytes - at < n ? v->reserved_bytes - at : n;
+
+    if (v->ops->touch(v->device, v->reserved + at, n) != 0) {
+        warn(v, "the system has not the memory that was planned");
+        return -1;
+    }
+
+    return 0;
+}
+
+
+void
+vlm_fill_start(vlm_t *v)
+{
+    uint64_t  bytes;
+
+    bytes = vlm_round(v->reserved_bytes, VLM_BESIDE);
+
+    if (v->packed.stays) {
+        bytes += v->packed.file.bytes;
+    }
+
+    vlm_beside_start(&v->filling, fill, v, bytes);
+}
+
+
+void
+vlm_fill_stop(vlm_t *v)
+{
+    vlm_beside_stop(&v->filling);
+}
