@@ -217,7 +217,7 @@ suites-asan:
 TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
                    base/file_test image/known_test run/events_test run/sched_test \
-                   run/share_test run/crowd_test)
+                   run/share_test run/crowd_test run/fill_test)
 TSAN_HTTP      = $(addprefix build/tsan/http/ngx_http_vlm_,budget_test store_crowd_test)
 
 test-tsan: checkpoints | deps-test

@@ -27,7 +27,7 @@ typedef struct {
     uint32_t            orientation;               /* EXIF's, 1 to 8; 1 where nothing is said */
     int                 alpha;                     /* 1: pixels may be transparent */
     uint32_t            pixel_bytes;               /* that its decoder needs at a time, at most */
-    uint64_t            memory;                    /* bytes that decoding may hold: no more is had */
+    uint64_t            memory;                    /* bytes that decoding may hold, no more */
     uint32_t            frame_x, frame_y;          /* GIF, WebP: where the first frame lies; */
     uint32_t            frame_width, frame_height; /* of the other kinds, the whole picture */
     size_t              data_at, data_bytes;       /* WebP: the range that its decoder takes */
