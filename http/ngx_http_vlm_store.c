@@ -151,10 +151,10 @@ begin_database(int at, const char *name)
 
 /*
  * Gives a file to the worker's user, and closes it to all others if there is a
- * mode for that.  The directory may belong to that user
- * already, who could have put a link there: root does not follow it, and does
- * not give away what has a second name.  O_PATH: an open and close of the
- * database proper would drop the locks that this process has on it.
+ * mode for that.  The directory may belong to that user already, who could have
+ * put a link there: root does not follow it, and does not give away what has a
+ * second name.  O_PATH: an open and close of the database proper would drop the
+ * locks that this process has on it.
  */
 
 static int
@@ -166,7 +166,10 @@ own(int at, const char *name, int flags, mode_t mode, uid_t uid, gid_t gid)
 
     fd = openat(at, name, O_PATH|O_NOFOLLOW|O_CLOEXEC|flags);
     if (fd == -1) {
-        return errno;
+
+        /* without root nothing is given away: a link is the user's own */
+
+        return uid == (uid_t) -1 ? 0 : errno;
     }
 
     e = 0;
