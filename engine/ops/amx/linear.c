@@ -5,24 +5,31 @@
  * activation rows.  A tile holds 16 rows of 64 values: 16 activation rows and a block of k, or 16
  * weight rows and the same block in the order in which the panel has it.  So one instruction sums
  * a whole block, and a block's sums go into y by one multiply-add, as the definition has it.
+ *
+ * What leaves a tile goes through memory, and that takes longer than the products.  So 16 columns
+ * of y stay in registers for all blocks of a piece, and each tile is written two products after its
+ * own and read two after that, when nobody waits for it.
  */
 
 #include <immintrin.h>
 
+#include "base/size.h"
 #include "ops/kernels.h"
 
 #define LEAST    12                    /* activation rows that are worth the tiles */
 #define ROWS     256                   /* that go over a piece of a panel together */
-#define PIECE    4                     /* blocks of a panel that stay near: 16 KiB */
-#define GROUP    2                     /* panels that read an activation while it is near */
-#define STEP     16                    /* activation rows of a tile */
+#define PIECE    4                     /* blocks of a panel that stay in the first cache: 16 KiB */
+#define STEP     16                    /* rows of a tile, of activations or of weights */
+#define STEPS    (VLM_PANEL / STEP * PIECE)        /* products of a piece and 16 rows */
+#define LATE     2                     /* products between one and the writing of its sums */
 
 #define BLOCK_BYTES  (VLM_BLOCK * VLM_PANEL)       /* of a panel */
 
 typedef struct {                       /* what a product needs at hand: on the stack */
-    uint8_t  weights[GROUP][PIECE][BLOCK_BYTES];
-    float    y[GROUP][ROWS][VLM_PANEL];
-    int32_t  dot[2][4 * STEP * 16];
+    uint8_t  weights[PIECE][BLOCK_BYTES];
+    float    y[ROWS][VLM_PANEL];
+    int32_t  dot[2 * PIECE][STEP][16]; /* of the last products, by turns */
+    float    s[PIECE][STEP];
 } __attribute__((aligned(64))) work_t;
 
 typedef struct {
@@ -34,7 +41,7 @@ typedef struct {
 void vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 
 
-/* Sums in tiles 0 to 3, activations in 4 (of so many rows), weights in 5 and 6. */
+/* Activations, of so many rows, in tiles 0 to 3, their sums in 4 to 6, weights in 7. */
 static void
 configure(uint32_t rows)
 {
@@ -44,15 +51,16 @@ configure(uint32_t rows)
     memset(&t, 0, sizeof(t));
     t.palette = 1;
 
-    for (i = 0; i < 7; i++) {
+    for (i = 0; i < 8; i++) {
         t.bytes[i] = 64;
-        t.rows[i] = i < 5 ? (uint8_t) rows : 16;
+        t.rows[i] = i < 7 ? (uint8_t) rows : 16;
     }
 
     _tile_loadconfig(&t);
 }
 
 
+/* n blocks of a panel as they are multiplied. */
 static void
 take_offset(const uint8_t *panel, uint32_t n, uint8_t *to)
 {
@@ -67,108 +75,194 @@ take_offset(const uint8_t *panel, uint32_t n, uint8_t *to)
 }
 
 
-/* dot [4][STEP][16] of a block: as many activation rows as were configured, 4 times 16 weights. */
-static inline __attribute__((always_inline)) void
-multiply_block(const int8_t *q, size_t step, const uint8_t *weights, int32_t *dot)
+/* Of the piece that comes next, what rows t .. t + STEP of T bring into the second cache. */
+static inline void
+bring(const uint8_t *piece, uint32_t t, uint32_t T)
 {
-    _tile_loadd(4, q, step);
+    uint32_t  at, end;
 
-    _tile_loadd(5, weights, 4 * VLM_PANEL);
-    _tile_zero(0);
-    _tile_dpbssd(0, 4, 5);
+    at = PIECE * VLM_BLOCK * t / T;
+    end = PIECE * VLM_BLOCK * (t + STEP) / T;
 
-    _tile_loadd(6, weights + 64, 4 * VLM_PANEL);
-    _tile_zero(1);
-    _tile_dpbssd(1, 4, 6);
-    _tile_stored(0, dot, 64);
-
-    _tile_loadd(5, weights + 128, 4 * VLM_PANEL);
-    _tile_zero(2);
-    _tile_dpbssd(2, 4, 5);
-    _tile_stored(1, dot + 16 * STEP, 64);
-
-    _tile_loadd(6, weights + 192, 4 * VLM_PANEL);
-    _tile_zero(3);
-    _tile_dpbssd(3, 4, 6);
-    _tile_stored(2, dot + 32 * STEP, 64);
-    _tile_stored(3, dot + 48 * STEP, 64);
-}
-
-
-/* y += s dot, for rows whose scales lie `step` apart. */
-static inline __attribute__((always_inline)) void
-add_block(const int32_t *dot, const float *s, size_t step, int rows, float y[][VLM_PANEL])
-{
-    int     m, j;
-    __m512  scale, sum;
-
-    for (m = 0; m < rows; m++) {
-        scale = _mm512_set1_ps(s[m * step]);
-
-        for (j = 0; j < 4; j++) {
-            sum = _mm512_cvtepi32_ps(_mm512_load_si512(dot + 16 * (STEP * j + m)));
-            sum = _mm512_fmadd_ps(scale, sum, _mm512_load_ps(y[m] + 16 * j));
-            _mm512_store_ps(y[m] + 16 * j, sum);
-        }
+    for ( /* void */ ; at < end; at++) {
+        _mm_prefetch((const char *) piece + (size_t) at * VLM_PANEL, _MM_HINT_T1);
     }
 }
 
 
-/* Rows t .. t + rows, at most STEP, against the pieces of g panels: n blocks from b on. */
+/* Activations of n blocks.  The last stands for those that there are not, whose scale is 0. */
+static inline void
+load_activations(const int8_t *q, size_t row, uint32_t n)
+{
+    uint32_t  last;
+
+    last = n - 1;
+
+    _tile_loadd(0, q, row);
+    _tile_loadd(1, q + (last < 1 ? last : 1) * VLM_BLOCK, row);
+    _tile_loadd(2, q + (last < 2 ? last : 2) * VLM_BLOCK, row);
+    _tile_loadd(3, q + (last < 3 ? last : 3) * VLM_BLOCK, row);
+}
+
+
+/*
+ * Scales of a piece, those of a block together; 0 for rows that there are not, and for blocks past
+ * n: to add 0 changes nothing, because a sum is never -0 (it begins with 0, and no product with an
+ * integer is so small that it could be rounded to 0).
+ */
+static inline void
+load_scales(const float *s, size_t row, uint32_t rows, uint32_t n, float to[][STEP])
+{
+    uint32_t   i;
+    __m512i    at;
+    __mmask16  mask;
+
+    mask = (__mmask16) ((1u << rows) - 1);
+    at = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    at = _mm512_mullo_epi32(at, _mm512_set1_epi32((int) row));
+
+    for (i = 0; i < PIECE; i++) {
+        _mm512_store_ps(to[i], _mm512_mask_i32gather_ps(_mm512_setzero_ps(), i < n ? mask : 0, at,
+                                                        s + i, 4));
+    }
+}
+
+
+#define PRODUCT(sum, x)                                                                            \
+    case 16 * sum + x: _tile_zero(sum); _tile_dpbssd(sum, x, 7); break
+
+/* An instruction names its tiles: with constants for both, one of these is what is left. */
+static inline __attribute__((always_inline)) void
+multiply(uint32_t sum, uint32_t x, const uint8_t *weights)
+{
+    _tile_loadd(7, weights, 4 * VLM_PANEL);
+
+    switch (16 * sum + x) {
+    PRODUCT(4, 0); PRODUCT(4, 1); PRODUCT(4, 2); PRODUCT(4, 3);
+    PRODUCT(5, 0); PRODUCT(5, 1); PRODUCT(5, 2); PRODUCT(5, 3);
+    PRODUCT(6, 0); PRODUCT(6, 1); PRODUCT(6, 2); PRODUCT(6, 3);
+    }
+}
+
+
+static inline __attribute__((always_inline)) void
+write_sums(uint32_t sum, int32_t dot[][16])
+{
+    switch (sum) {
+    case 4: _tile_stored(4, dot, 64); break;
+    case 5: _tile_stored(5, dot, 64); break;
+    case 6: _tile_stored(6, dot, 64); break;
+    }
+}
+
+
+/* acc += s dot, of product i. */
+static inline __attribute__((always_inline)) void
+add_block(const work_t *w, uint32_t i, __m512 acc[STEP])
+{
+    __m512    sum;
+    uint32_t  m;
+
+    for (m = 0; m < STEP; m++) {
+        sum = _mm512_cvtepi32_ps(_mm512_load_si512(w->dot[i % (2 * PIECE)][m]));
+        acc[m] = _mm512_fmadd_ps(_mm512_set1_ps(w->s[i % PIECE][m]), sum, acc[m]);
+    }
+}
+
+
+/* The tile of product i's sums, by turns. */
+static inline uint32_t
+tile_of(uint32_t i)
+{
+    return 4 + i % 3;
+}
+
+
+/* Product i, what is written meanwhile, and what is added: those of the 16 columns before. */
+static inline __attribute__((always_inline)) void
+product(work_t *w, uint32_t i, __m512 acc[STEP])
+{
+    if (i >= LATE && i - LATE < STEPS) {
+        write_sums(tile_of(i - LATE), w->dot[(i - LATE) % (2 * PIECE)]);
+    }
+
+    if (i < STEPS) {
+        multiply(tile_of(i), i % PIECE, w->weights[i % PIECE] + i / PIECE * 4 * STEP);
+    }
+
+    if (i >= PIECE) {
+        add_block(w, i - PIECE, acc);
+    }
+}
+
+
+/* Products from i on, of a piece and 16 columns.  Calls, not a loop: acc is to be registers. */
+static inline __attribute__((always_inline)) void
+products(work_t *w, uint32_t i, float y[][VLM_PANEL])
+{
+    float     *before;                 /* the columns before */
+    __m512     acc[STEP];
+    uint32_t   m;
+
+    before = y[0] + (i > 0 ? i / PIECE - 1 : 0) * STEP;
+
+    for (m = 0; i > 0 && m < STEP; m++) {
+        acc[m] = _mm512_load_ps(before + m * VLM_PANEL);
+    }
+
+    product(w, i, acc);
+    product(w, i + 1, acc);
+    product(w, i + 2, acc);
+    product(w, i + 3, acc);
+
+    for (m = 0; i > 0 && m < STEP; m++) {
+        _mm512_store_ps(before + m * VLM_PANEL, acc[m]);
+    }
+}
+
+
+/* Rows t .. t + rows, at most STEP, against a piece of a panel: n blocks from b on. */
 static void
 multiply_rows(const vlm_linear_args_t *a, work_t *w, uint32_t first, uint32_t t, uint32_t rows,
-              uint32_t b, uint32_t n, uint32_t g)
+              uint32_t b, uint32_t n)
 {
-    size_t         blocks;
-    uint32_t       i, p;
-    const float   *s;
-    const int8_t  *q;
+    size_t  blocks, at;
 
     blocks = vlm_blocks(a->w->K);
-    s = a->s + (first + t) * blocks + b;
-    q = a->q + ((first + t) * blocks + b) * VLM_BLOCK;
+    at = (first + t) * blocks + b;
+    load_activations(a->q + at * VLM_BLOCK, blocks * VLM_BLOCK, n);
+    load_scales(a->s + at, blocks, rows, n, w->s);
 
-    for (p = 0; p < g; p++) {
-        for (i = 0; i < n; i++) {
-            multiply_block(q + i * VLM_BLOCK, blocks * VLM_BLOCK, w->weights[p][i], w->dot[i % 2]);
-
-            if (rows == STEP) {
-                add_block(w->dot[i % 2], s + i, blocks, STEP, w->y[p] + t);
-            } else {
-                add_block(w->dot[i % 2], s + i, blocks, (int) rows, w->y[p] + t);
-            }
-        }
-    }
+    products(w, 0, w->y + t);
+    products(w, PIECE, w->y + t);
+    products(w, 2 * PIECE, w->y + t);
+    products(w, 3 * PIECE, w->y + t);
+    products(w, STEPS, w->y + t);
 }
 
 
-/* Activation rows first .. first + T, at most ROWS, against g panels. */
+/* Activation rows first .. first + T, at most ROWS, against a panel. */
 static void
-multiply_panels(const vlm_linear_args_t *a, work_t *w, const uint8_t *panel, uint32_t g,
-                uint32_t first, uint32_t T)
+multiply_panel(const vlm_linear_args_t *a, work_t *w, const uint8_t *panel, uint32_t first,
+               uint32_t T)
 {
-    uint32_t  t, b, n, p, blocks;
+    uint32_t  t, b, n, blocks;
 
     blocks = vlm_blocks(a->w->K);
+    memset(w->y, 0, vlm_round(T, STEP) * sizeof(w->y[0]));
 
-    for (p = 0; p < g; p++) {
-        memset(w->y[p], 0, T * sizeof(w->y[p][0]));
-    }
-
-    for (b = 0; b < blocks; b += n) {
+    for (b = 0; b < blocks; b += n, panel += n * BLOCK_BYTES) {
         n = blocks - b < PIECE ? blocks - b : PIECE;
-
-        for (p = 0; p < g; p++) {
-            take_offset(panel + ((size_t) p * blocks + b) * BLOCK_BYTES, n, w->weights[p][0]);
-        }
+        take_offset(panel, n, w->weights[0]);
 
         for (t = 0; t + STEP <= T; t += STEP) {
-            multiply_rows(a, w, first, t, STEP, b, n, g);
+            bring(panel + n * BLOCK_BYTES, t, T);
+            multiply_rows(a, w, first, t, STEP, b, n);
         }
 
         if (t < T) {
             configure(T - t);
-            multiply_rows(a, w, first, t, T - t, b, n, g);
+            multiply_rows(a, w, first, t, T - t, b, n);
             configure(STEP);
         }
     }
@@ -196,9 +290,8 @@ finish_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T,
 void
 vlm_linear_amx(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    size_t          panel_bytes;
     work_t          work;
-    uint32_t        p, t, T, g, i;
+    uint32_t        p, t, T;
     const uint8_t  *panel;
 
     if (a->w->type != VLM_INT8 || a->T < LEAST) {
@@ -206,20 +299,15 @@ vlm_linear_amx(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         return;
     }
 
-    panel_bytes = (size_t) vlm_blocks(a->w->K) * BLOCK_BYTES;
     configure(STEP);
 
-    for (p = begin; p < end; p += g) {
-        g = end - p < GROUP ? end - p : GROUP;
-        panel = (const uint8_t *) a->w->w + p * panel_bytes;
+    for (p = begin; p < end; p++) {
+        panel = (const uint8_t *) a->w->w + p * vlm_panel_bytes(a->w->K);
 
         for (t = 0; t < a->T; t += T) {
             T = a->T - t < ROWS ? a->T - t : ROWS;
-            multiply_panels(a, &work, panel, g, t, T);
-
-            for (i = 0; i < g; i++) {
-                finish_panel(a, p + i, t, T, work.y[i]);
-            }
+            multiply_panel(a, &work, panel, t, T);
+            finish_panel(a, p, t, T, work.y);
         }
     }
 
