@@ -53,8 +53,11 @@ http {{
 class Server:
     """with Server(model) as s: s.ask(...)"""
 
+    started = 0                         # of this program: each has a port of its own
+
     def __init__(self, model, workers=1, device="cpu", context="2k", slots=4):
-        self.port = 5900 + os.getpid() % 100
+        self.port = 5900 + (os.getpid() + Server.started) % 100
+        Server.started += 1
         self.conf = dict(root=ROOT, user=getpass.getuser(), workers=workers, device=device,
                          model=os.path.abspath(model), context=context, slots=slots,
                          port=self.port)
@@ -71,7 +74,8 @@ class Server:
 
         while self.nginx.poll() is None:
             try:
-                if self.ask("/api/health", None)["state"] == "ready":
+                health = self.ask("/api/health", None)
+                if health["state"] == "ready" and not health.get("filling"):
                     return self
             except OSError:
                 pass
