@@ -9,8 +9,9 @@ round: that is the limit.
 """
 
 import argparse
+import time
 
-from server import Server, figure, median, png, url
+from server import Server, figure, median, png, url, way_to_first_token
 
 WORDS = "the cup stands left of the bowl and the robot takes it with one arm to the shelf"
 TOKENS = 32
@@ -41,7 +42,7 @@ def main():
     p.add_argument("dir")
     p.add_argument("--rounds", type=int, default=3)
     a = p.parse_args()
-    one, four, alone, same, encode, each = [], [], [], [], [], []
+    one, four, alone, same, encode, each, answers = [], [], [], [], [], [], []
     path = "/v1/chat/completions"
 
     with Server(a.dir, context="1k", slots=5) as s:
@@ -57,7 +58,9 @@ def main():
             same.append(s.together(path, [message(n + 6 + i, 20, shared) for i in range(5)])[0])
 
             first = dict(message(n + 11, 20, picture(n + 11)), max_tokens=1)
-            encode.append(s.together(path, [first])[0])
+            start = time.monotonic()
+            answers.append(s.ask(path, first))
+            encode.append(time.monotonic() - start)
             each.append(s.together(path, [message(n + 12 + i, 20, picture(n + 12 + i))
                                           for i in range(5)])[0])
 
@@ -68,6 +71,7 @@ def main():
     figure("five_same_picture_32_int8_3b", median(same), "s", 2 * median(alone), is_time=True)
     figure("five_pictures_32_int8_3b", median(each), "s",
            median([1.15 * (5 * e + d) for e, d in zip(encode, decode)]), is_time=True)
+    way_to_first_token("448_3b", answers)
 
 
 if __name__ == "__main__":

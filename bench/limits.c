@@ -207,6 +207,7 @@ bench_read_rate(bench_limits_t *l)
 #define TWELVE(f)  f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
 
 #define VNNI(i)   "vpdpbusd %%zmm30, %%zmm31, %%zmm" #i "\n\t"
+#define VNNI8(i)  "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" #i "\n\t"
 #define FMA16(i)  "vfmadd231ps %%zmm30, %%zmm31, %%zmm" #i "\n\t"
 #define FMA8(i)   "vfmadd231ps %%ymm14, %%ymm15, %%ymm" #i "\n\t"
 #define MADD(i)   "vpmaddubsw %%ymm14, %%ymm15, %%ymm13\n\tvpmaddwd %%ymm14, %%ymm13, %%ymm13\n\t" \
@@ -258,6 +259,18 @@ loop_madd(uint64_t turns)
 
     for ( /* void */ ; turns > 0; turns--) {
         __asm__ volatile(TWELVE(MADD) ::: LOW);
+    }
+}
+
+
+__attribute__((target("avx2,avxvnni"))) static void
+loop_vnni_256(uint64_t turns)
+{
+    __asm__ volatile("vpxor %%ymm14, %%ymm14, %%ymm14\n\tvpxor %%ymm15, %%ymm15, %%ymm15"
+                     ::: "ymm14", "ymm15");
+
+    for ( /* void */ ; turns > 0; turns--) {
+        __asm__ volatile(TWELVE(VNNI8) ::: LOW);
     }
 }
 
@@ -318,12 +331,13 @@ bench_int8_rate(bench_limits_t *l)
 {
     work_t  none = { NULL, 0, 0 };
     work_t  vnni = { loop_vnni, TURNS, 12 * 64 * 2 };
+    work_t  vnni_256 = { loop_vnni_256, TURNS, 12 * 32 * 2 };
     work_t  madd = { loop_madd, TURNS, 12 * 32 * 2 };
     work_t  tiles = { loop_tiles, TILE_TURNS, 4 * 16 * 16 * 64 * 2 };
     work_t *w;
 
     w = strcmp(l->set, "amx") == 0 ? &tiles : strcmp(l->set, "avx512") == 0 ? &vnni
-        : strcmp(l->set, "avx2") == 0 ? &madd : &none;
+        : strcmp(l->set, "avxvnni") == 0 ? &vnni_256 : strcmp(l->set, "avx2") == 0 ? &madd : &none;
 
     return w->loop == NULL ? 0 : rate_of(l, w);
 }
@@ -339,5 +353,5 @@ bench_f32_rate(bench_limits_t *l)
         return 0;
     }
 
-    return rate_of(l, strcmp(l->set, "avx2") == 0 ? &narrow : &wide);
+    return rate_of(l, strncmp(l->set, "avx", 3) == 0 && strcmp(l->set, "avx512") != 0 ? &narrow : &wide);
 }

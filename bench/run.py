@@ -22,10 +22,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARTS = {
     "kernels": ["build/bench-kernels"],
     "model": ["build/bench-model {model}"],
-    "avx512": ["build/bench-model {model} --ops avx512 --label 3b_avx512 --what decode,prefill,encode"
+    "avx512": ["build/bench-kernels --ops avx512 --rounds 3",
+               "build/bench-model {model} --ops avx512 --label 3b_avx512 --what decode,prefill,encode"
                " --rounds 3"],
     "avx2": ["build/bench-kernels --ops avx2 --rounds 3",
              "build/bench-model {model} --ops avx2 --label 3b_avx2 --what decode,prefill --rounds 3"],
+    "avxvnni": ["build/bench-kernels --ops avxvnni --rounds 3",
+                "build/bench-model {model} --ops avxvnni --label 3b_avxvnni --what decode,prefill"
+                " --rounds 1"],
     "again": ["build/again demo/model demo/pictures/table-01.png 11"],
     "deliver": ["bench/deliver.py"],
     "serve": ["bench/serve.py"],
@@ -72,7 +76,7 @@ def runs_here(part):
     with open("/proc/cpuinfo") as f:
         flags = f.read()
 
-    return "avx512_vnni" in flags if part == "avx512" else "avx2" in flags
+    return {"avx512": "avx512_vnni", "avxvnni": "avx_vnni"}.get(part, part) in flags
 
 
 def main():

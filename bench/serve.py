@@ -12,7 +12,7 @@ import http.client
 import threading
 import time
 
-from server import ROOT, Server, altered, figure, median, url
+from server import ROOT, Server, altered, figure, median, url, way_to_first_token
 
 PICTURE = ROOT + "/demo/pictures/table-01.png"
 CLIENTS = 8
@@ -51,17 +51,18 @@ def main():
     a = p.parse_args()
 
     with Server(ROOT + "/demo/model") as s:
-        times = []
+        times, answers = [], []
 
         for seed in range(25):
             body = question(seed)
             start = time.monotonic()
-            s.ask("/api/chat", body)
+            answers.append(s.ask("/api/chat", body))
             times.append(1e3 * (time.monotonic() - start))
 
         times = times[5:]
         figure("demo_answer", median(times), "ms", 200, is_time=True)
         figure("demo_answer_slowest", max(times), "ms", 200, is_time=True)
+        way_to_first_token("demo", answers[5:])
         figure("demo_rate", median([sustained(s, a.seconds / 3) for _ in range(3)]), "requests/s",
                30)
 

@@ -1,6 +1,7 @@
 """Debian's nginx with the module over a model, for what is measured through HTTP."""
 
 import base64
+import concurrent.futures
 import getpass
 import http.client
 import json
@@ -9,7 +10,6 @@ import signal
 import struct
 import subprocess
 import tempfile
-import threading
 import time
 import zlib
 
@@ -102,19 +102,14 @@ class Server:
 
     def together(self, path, bodies):
         """All at once; seconds to the end of the last, and to each one's."""
-        seconds = [0.0] * len(bodies)
         start = time.monotonic()
 
-        def one(i):
-            self.ask(path, bodies[i])
-            seconds[i] = time.monotonic() - start
+        def one(body):
+            self.ask(path, body)
+            return time.monotonic() - start
 
-        threads = [threading.Thread(target=one, args=(i,)) for i in range(len(bodies))]
-
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
+            seconds = list(pool.map(one, bodies))          # one that fails, fails
 
         return max(seconds), seconds
 
@@ -159,6 +154,12 @@ def altered(path, seed):
 
 def url(data):
     return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+def way_to_first_token(label, answers):
+    """Parts of the time until the first token, by what the answers say."""
+    for part in ("receive", "image_decode", "image_resize", "encode", "prefill", "first_step"):
+        figure(f"first_{part}_{label}", median([a["timings"][part + "_ms"] for a in answers]), "ms")
 
 
 def figure(name, value, unit, limit=0.0, is_time=False):

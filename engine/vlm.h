@@ -50,7 +50,7 @@ typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 typedef struct {
     const char  *model;                /* checkpoint directory */
     const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
-    const char  *ops;                  /* "plain", "avx2", "avx512", "amx"; NULL: the best */
+    const char  *ops;                  /* as vlm_cpu_open() has them; NULL: the best */
     vlm_type_t   weights;              /* VLM_INT8, VLM_BF16 or VLM_F32 */
     uint64_t     memory;               /* bytes that the plan may have; 0: no bound */
     uint32_t     context;              /* tokens of one sequence, prompt and answer */

@@ -291,11 +291,12 @@ ngx_http_vlm_param_ops(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
     if (!ngx_http_vlm_starts(&value[1], "ops=")
         || (ngx_strcmp(ops, "plain") != 0 && ngx_strcmp(ops, "avx2") != 0
+            && ngx_strcmp(ops, "avxvnni") != 0
             && ngx_strcmp(ops, "avx512") != 0 && ngx_strcmp(ops, "amx") != 0))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V\" is none of ops=plain, ops=avx2, "
-                           "ops=avx512, ops=amx", &value[1]);
+                           "ops=avxvnni, ops=avx512, ops=amx", &value[1]);
         return NGX_CONF_ERROR;
     }
 

@@ -135,7 +135,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-"ops=sse" is none of ops=plain, ops=avx2, ops=avx512, ops=amx
+"ops=sse" is none of ops=plain, ops=avx2, ops=avxvnni, ops=avx512, ops=amx
 
 
 

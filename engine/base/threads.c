@@ -17,6 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/quota.h"
 
 #define SPINS        2000              /* about 100 us: more than lies between two operations */
 
@@ -46,6 +49,7 @@ struct vlm_threads_s {
     pthread_cond_t    wake;
 };
 
+static void pin_workers(vlm_threads_t *t);
 static void *worker_main(void *data);
 static void take_pieces(vlm_threads_t *t, uint32_t thread);
 static void await_round(vlm_threads_t *t, unsigned seen);
@@ -103,7 +107,41 @@ vlm_threads_open(uint32_t n, vlm_err_t *err)
         return NULL;
     }
 
+    pin_workers(t);
+
     return t;
+}
+
+
+/*
+ * Where there is a thread for each processor that the process may use, each worker keeps its own.
+ * With fewer threads, as under a quota, the system chooses: a kept processor may be busy, and
+ * others idle.  The caller is the host's, and goes to the one that is left.
+ */
+static void
+pin_workers(vlm_threads_t *t)
+{
+    int        cpu;
+    uint32_t   i;
+    cpu_set_t  all, one;
+
+    if (sched_getaffinity(0, sizeof(all), &all) != 0 || (uint32_t) CPU_COUNT(&all) != t->n) {
+        return;
+    }
+
+    for (i = 0, cpu = 0; i < t->n; cpu++) {
+        if (!CPU_ISSET(cpu, &all)) {
+            continue;
+        }
+
+        if (i > 0) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            (void) pthread_setaffinity_np(t->worker[i - 1].thread, sizeof(one), &one);
+        }
+
+        i++;
+    }
 }
 
 
@@ -289,40 +327,15 @@ relax(void)
 
 
 uint32_t
-vlm_threads_quota(const char *text, uint32_t n)
-{
-    char                rest;
-    unsigned long long  max, period;
-
-    if (sscanf(text, "%llu %llu %c", &max, &period, &rest) != 2 || period == 0 || max == 0) {
-        return n;
-    }
-
-    max = max / period + (max % period != 0);
-
-    return max < n ? (uint32_t) max : n;
-}
-
-
-uint32_t
 vlm_threads_default(void)
 {
-    FILE      *f;
-    char       text[64];
-    uint32_t   n;
+    long       n;
     cpu_set_t  set;
 
-    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t) CPU_COUNT(&set) : 1;
+    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
+                                                     : sysconf(_SC_NPROCESSORS_ONLN);
 
-    f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    n = n < 1 ? 1 : n > VLM_MAX_THREADS ? VLM_MAX_THREADS : n;
 
-    if (f != NULL) {
-        if (fgets(text, sizeof(text), f) != NULL) {
-            n = vlm_threads_quota(text, n);
-        }
-
-        (void) fclose(f);
-    }
-
-    return n < 1 ? 1 : n > VLM_MAX_THREADS ? VLM_MAX_THREADS : n;
+    return vlm_quota("", (uint32_t) n);
 }

@@ -17,7 +17,10 @@ typedef struct vlm_threads_s  vlm_threads_t;
 /* Items [begin, end) by thread number `thread` (0: the caller). */
 typedef void (*vlm_range_fn)(void *arg, uint32_t begin, uint32_t end, uint32_t thread);
 
-/* n threads in all, the caller's included; VLM_EMEMORY if the system gives fewer. */
+/*
+ * n threads in all, the caller's included; VLM_EMEMORY if the system gives fewer.  If n is as many
+ * as the processors that this process may use, each of the others keeps one of them.
+ */
 vlm_threads_t *vlm_threads_open(uint32_t n, vlm_err_t *err);
 void vlm_threads_close(vlm_threads_t *t);          /* NULL is fine */
 uint32_t vlm_threads_count(const vlm_threads_t *t);
@@ -36,10 +39,5 @@ void vlm_threads_ask(vlm_threads_t *t, int (*quit)(void *data), void *data);
 
 /* How many threads this process should use: affinity, and the cgroup's quota. */
 uint32_t vlm_threads_default(void);
-/*
- * Of n threads, those that a cgroup's cpu.max allows: "MAX PERIOD" in microseconds, or "max
- * PERIOD"; rounded up, so that half a core is one thread.  What is neither allows all.
- */
-uint32_t vlm_threads_quota(const char *text, uint32_t n);
 
 #endif

@@ -1,14 +1,18 @@
 /* Ranges that are shared out: every item once, whatever the threads do. */
 
+#define _GNU_SOURCE
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/threads.h"
 
@@ -268,23 +272,62 @@ no_threads_and_too_many_are_refused(void **state)
 }
 
 
+/* The processors that thread `thread` may use, as an item of a range sees them. */
 static void
-a_quota_of_two_cores_on_a_host_of_64_is_two_threads(void **state)
+see_processors(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
+    cpu_set_t  *seen = arg;
+
+    (void) begin;
+    (void) end;
+
+    (void) sched_getaffinity(0, sizeof(cpu_set_t), &seen[thread]);
+    (void) usleep(1000);                      /* so that each thread has an item */
+}
+
+
+static void
+a_worker_keeps_a_processor_where_each_thread_has_one(void **state)
+{
+    uint32_t        i, j, n;
+    vlm_err_t       err = { VLM_OK, "" };
+    cpu_set_t       all, seen[VLM_MAX_THREADS];
+    vlm_threads_t  *t;
+
     (void) state;
 
-    assert_int_equal(vlm_threads_quota("200000 100000\n", 64), 2);
-    assert_int_equal(vlm_threads_quota("250000 100000\n", 64), 3);
-    assert_int_equal(vlm_threads_quota("50000 100000\n", 64), 1);
-    assert_int_equal(vlm_threads_quota("1 1000000\n", 64), 1);
-    assert_int_equal(vlm_threads_quota("6400000 100000\n", 2), 2);
-    assert_int_equal(vlm_threads_quota("18446744073709551615 1\n", 64), 64);
-    assert_int_equal(vlm_threads_quota("max 100000\n", 64), 64);
-    assert_int_equal(vlm_threads_quota("200000 0\n", 64), 64);
-    assert_int_equal(vlm_threads_quota("0 100000\n", 64), 64);
-    assert_int_equal(vlm_threads_quota("200000\n", 64), 64);
-    assert_int_equal(vlm_threads_quota("1 2 3\n", 64), 64);
-    assert_int_equal(vlm_threads_quota("", 64), 64);
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+
+    for (n = (uint32_t) CPU_COUNT(&all); n <= (uint32_t) CPU_COUNT(&all) + 1; n++) {
+        if (n > VLM_MAX_THREADS) {
+            continue;
+        }
+
+        memset(seen, 0, sizeof(seen));
+        t = vlm_threads_open(n, &err);
+        assert_non_null(t);
+
+        for (i = 0; i < 100; i++) {
+            vlm_threads_run(t, 4 * n, 1, see_processors, seen);
+        }
+
+        for (i = 1; i < n; i++) {
+            if (CPU_COUNT(&seen[i]) == 0) {            /* a thread that had no item */
+                continue;
+            }
+
+            assert_int_equal(CPU_COUNT(&seen[i]), n == (uint32_t) CPU_COUNT(&all) ? 1 : n - 1);
+
+            for (j = 1; j < i; j++) {
+                assert_true(n > (uint32_t) CPU_COUNT(&all) || !CPU_EQUAL(&seen[i], &seen[j]));
+            }
+        }
+
+        vlm_threads_close(t);
+    }
+
+    assert_int_equal(sched_getaffinity(0, sizeof(seen[0]), &seen[0]), 0);
+    assert_true(CPU_EQUAL(&seen[0], &all));            /* the caller's own are as they were */
 }
 
 
@@ -299,7 +342,7 @@ main(void)
         cmocka_unit_test(a_range_is_left_when_the_caller_is_told_to_quit),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(no_threads_and_too_many_are_refused),
-        cmocka_unit_test(a_quota_of_two_cores_on_a_host_of_64_is_two_threads)
+        cmocka_unit_test(a_worker_keeps_a_processor_where_each_thread_has_one)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

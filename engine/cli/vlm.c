@@ -51,7 +51,7 @@ static const char  usage[] =
     "                                                 the likeliest K ids at each position;\n"
     "                                                 0: all\n"
     "\n"
-    "  --device auto|cpu|cuda[:N]   --ops plain|avx2|avx512|amx --weights int8|bf16|f32\n"
+    "  --device auto|cpu|cuda[:N]   --ops plain|avx2|avxvnni|avx512|amx --weights int8|bf16|f32\n"
     "  --threads N    --context N   --slots N   --memory BYTES[k|m|g]   --max-pixels N\n"
     "  --max-tokens N --temperature T           --seed N        --task NAME\n"
     "  --features N   --json for machines       --json-mode: the answer is a JSON object\n"

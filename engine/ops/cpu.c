@@ -1,7 +1,7 @@
 /*
  * The CPU device: memory from the system, threads of its own, and the best kernels that the
  * processor runs.  Each operation shares its items out among the threads; the arithmetic is in
- * plain/, avx2/, avx512/ and amx/.
+ * plain/, avx2/, avxvnni/, avx512/ and amx/.
  *
  * Linears take their rows in chunks, so that what an operation needs for itself does not grow
  * with the number of rows.
@@ -84,23 +84,24 @@ vlm_cpu_open(const char *name, uint32_t threads, const vlm_ops_t **table, vlm_er
 static int
 choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
 {
-    int  avx2, avx512, amx;
+    int  avx2, avxvnni, avx512, amx;
 
     vlm_kernels_plain(k);
 
-    avx2 = avx512 = amx = 0;
+    avx2 = avxvnni = avx512 = amx = 0;
 
 #if defined(__x86_64__)
     __builtin_cpu_init();
     avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    avxvnni = avx2 && __builtin_cpu_supports("avxvnni");
     avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
              && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
              && __builtin_cpu_supports("avx512vnni");
-    amx = avx512 && vlm_amx_there();
+    amx = avx512 && (name == NULL || strcmp(name, "amx") == 0) && vlm_amx_there();
 #endif
 
     if (name == NULL) {
-        name = amx ? "amx" : avx512 ? "avx512" : avx2 ? "avx2" : "plain";
+        name = amx ? "amx" : avx512 ? "avx512" : avxvnni ? "avxvnni" : avx2 ? "avx2" : "plain";
     }
 
     if (strcmp(name, "plain") == 0) {
@@ -108,8 +109,13 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
     }
 
 #if defined(__x86_64__)
-    if (strcmp(name, "avx2") == 0 && avx2) {
+    if ((strcmp(name, "avx2") == 0 && avx2) || (strcmp(name, "avxvnni") == 0 && avxvnni)) {
         vlm_kernels_avx2(k);
+
+        if (strcmp(name, "avxvnni") == 0) {
+            vlm_kernels_avxvnni(k);
+        }
+
         return 0;
     }
 
@@ -124,8 +130,8 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
     }
 #endif
 
-    return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s%s", name,
-                    avx2 ? ", avx2" : "", avx512 ? ", avx512" : "", amx ? ", amx" : "");
+    return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s%s%s", name,
+                    avx2 ? ", avx2" : "", avxvnni ? ", avxvnni" : "", avx512 ? ", avx512" : "", amx ? ", amx" : "");
 }
 
 

@@ -101,7 +101,7 @@ open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
     vlm_kernels_plain(&v->k);
 
 #if defined(__x86_64__)
-    if (strcmp(ops, "avx2") == 0) {
+    if (strcmp(ops, "avx2") == 0 || strcmp(ops, "avxvnni") == 0) {
         vlm_kernels_avx2(&v->k);
     } else if (strcmp(ops, "avx512") == 0 || strcmp(ops, "amx") == 0) {
         vlm_kernels_avx512(&v->k);
@@ -302,11 +302,11 @@ all_give_the_same(vlm_type_t type)
     size_t             at;
     uint32_t           i, j;
     const uint32_t     threads[] = { 1, 2, 5 };
-    const char *const  ops[] = { "plain", "avx2", "avx512", "amx" };
+    const char *const  ops[] = { "plain", "avx2", "avxvnni", "avx512", "amx" };
 
     assert_int_equal(run_all("plain", 1, type, &first), 0);
 
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < 5; i++) {
         for (j = 0; j < 3; j++) {
             if (run_all(ops[i], threads[j], type, &other) != 0) {
                 continue;

@@ -191,9 +191,9 @@ struct vlm_ops_s {
 };
 
 /*
- * The CPU device: ops is "plain", "avx2", "avx512", "amx" or NULL for the best that this processor
- * runs.  VLM_EINPUT if it does not run what was asked for.  Threads start with the first reserve(),
- * so a plan costs none.
+ * The CPU device: ops is "plain", "avx2", "avxvnni", "avx512", "amx" or NULL for the best that this
+ * processor runs.  VLM_EINPUT if it does not run what was asked for.  Threads start with the first
+ * reserve(), so a plan costs none.
  */
 vlm_device_t *vlm_cpu_open(const char *ops, uint32_t threads, const vlm_ops_t **table,
                            vlm_err_t *err);

@@ -76,4 +76,21 @@ vlm_unpack_words(int8_t *to, const uint32_t *panel, uint32_t n, uint32_t K, uint
     }
 }
 
+/*
+ * Brings the next n blocks of a panel into the second cache, a share with each tile: that of
+ * activation rows t .. t + rows of T.  What is past the last panel is asked for, and not read.
+ */
+static inline void
+vlm_bring(const uint8_t *piece, uint32_t n, uint32_t t, uint32_t rows, uint32_t T)
+{
+    uint32_t  at, end;
+
+    at = n * VLM_BLOCK * t / T;
+    end = n * VLM_BLOCK * (t + rows) / T;
+
+    for ( /* void */ ; at < end; at++) {
+        __builtin_prefetch(piece + (size_t) at * VLM_PANEL, 0, 2);
+    }
+}
+
 #endif

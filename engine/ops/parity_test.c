@@ -16,7 +16,7 @@
 #include "ops/parity.h"
 
 #define MAX_T    9
-#define MAX_SETS 3
+#define MAX_SETS 4
 #define EPS      0x1p-24               /* half a unit in the last place of 1 */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -37,6 +37,11 @@ find_sets(void **state)
 
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         vlm_kernels_avx2(&faster[n_faster++]);
+
+        if (__builtin_cpu_supports("avxvnni")) {
+            vlm_kernels_avx2(&faster[n_faster]);
+            vlm_kernels_avxvnni(&faster[n_faster++]);
+        }
     }
 
     if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw")
@@ -263,20 +268,25 @@ a_product_with_int8_weights_has_the_same_bits_in_every_set(void **state)
 }
 
 
+/* Rows that fill tiles or do not, blocks that fill a piece of a panel (four) or do not. */
 static void
 many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
 {
     char                   what[256];
     float                 *want, *got;
     shape_t                s;
-    uint32_t               i, n, t;
-    static const uint32_t  T[] = { 11, 12, 13, 16, 17, 31, 32, 33, 48, 49, 64, 255, 256, 257, 300 };
-    static const uint32_t  N[] = { 2, 64, 66, 130 }, K[] = { 3, 64, 600, 1100 };
+    uint32_t               i, n, t, kind, epilogue;
+    static const uint32_t  T[] = { 11, 12, 15, 16, 17, 31, 33, 48, 255, 257, 300 };
+    static const uint32_t  N[] = { 2, 64, 130 };
+    static const uint32_t  K[] = { 3, 64, 65, 192, 256, 317, 320, 448, 1100 };
 
     (void) state;
 
-    for (n = 0; n < COUNT(N) * COUNT(K); n++) {
-        open_rows(&s, VLM_INT8, n % 4, n % VLM_KINDS, N[n / COUNT(K)], K[n % COUNT(K)], 300);
+    for (n = 0; n < COUNT(N) * COUNT(K) * VLM_KINDS; n++) {
+        kind = n % VLM_KINDS;
+        epilogue = (n / VLM_KINDS + kind) % (VLM_GELU + 1);
+        open_rows(&s, VLM_INT8, epilogue, kind, N[n / VLM_KINDS / COUNT(K)],
+                  K[n / VLM_KINDS % COUNT(K)], 300);
         want = multiply(&s, &plain, 0, 300);
 
         for (i = 0; i < n_faster; i++) {
@@ -303,7 +313,8 @@ compare_alone(const shape_t *s)
     size_t                out;
     shape_t               other;
     uint32_t              i, t;
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
 
     out = outputs(s);
 
@@ -495,7 +506,8 @@ a_packed_row_comes_back_as_it_was(void **state)
     vlm_linear_t          w;
     const uint32_t        N = 130, K = 101;
     const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
 
     (void) state;
 
@@ -540,7 +552,8 @@ a_matrix_packed_panel_by_panel_is_the_same_as_packed_at_once(void **state)
     vlm_linear_t          w;
     const uint32_t        N = 150, K = 67, order[] = { 128, 0, 64 };
     const vlm_type_t      types[] = { VLM_F32, VLM_BF16 };
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
 
     (void) state;
 
@@ -710,7 +723,8 @@ what_is_not_a_number_stays_visible_through_int8(void **state)
     uint32_t              i, j, k;
     vlm_linear_t          w;
     vlm_activations_t     a;
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
 
     (void) state;
 
@@ -740,7 +754,8 @@ numbers_too_small_for_a_scale_become_zeros(void **state)
     float                 x[3], s;
     int32_t               sum;
     uint32_t              i;
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
 
     (void) state;
 
@@ -976,7 +991,8 @@ attention_with_huge_or_zero_scores_stays_finite(void **state)
     attend_t              a;
     uint32_t              i, j;
     const vlm_kind_t      kinds[] = { VLM_ZEROS, VLM_MAXIMA, VLM_OUTLIER };
-    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2] };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
 
     (void) state;
 

@@ -643,17 +643,17 @@ together_each_gives_the_text_that_it_gives_alone(void **state)
 static void
 int8_gives_the_same_text_with_every_set_of_operations(void **state)
 {
-    char         text[4][MAX_CASES][4096];
+    char         text[5][MAX_CASES][4096];
     vlm_t       *v;
     uint32_t     i, j, n, k;
-    const char  *ops[] = { "plain", "avx2", "avx512", "amx" };
+    const char  *ops[] = { "plain", "avx2", "avxvnni", "avx512", "amx" };
 
     (void) state;
 
     for (i = 0; i < n_cases; i += n) {
         n = cases_of_checkpoint(i);
 
-        for (k = 0; k < 4; k++) {
+        for (k = 0; k < 5; k++) {
             if (!processor_runs(ops[k])) {
                 continue;
             }

@@ -198,6 +198,24 @@ all_who_speak_step_together(void **state)
 }
 
 
+/* The text, and each token's logarithm to the bit. */
+static void
+assert_same_answer(const vlm_answer_t *got, const vlm_answer_t *want)
+{
+    uint32_t  i;
+
+    assert_int_equal(got->n_ends, 1);
+    assert_int_equal(got->bytes, want->bytes);
+    assert_memory_equal(got->text, want->text, got->bytes);
+    assert_int_equal(got->n_tokens, want->n_tokens);
+
+    for (i = 0; i < got->n_tokens; i++) {
+        assert_memory_equal(&got->tokens[i].picked, &want->tokens[i].picked,
+                            sizeof(got->tokens[i].picked));
+    }
+}
+
+
 /* Every crowd of a few: the one in question says what it says alone, with the same bits. */
 static void
 an_answer_does_not_depend_on_who_shares_its_steps(void **state)
@@ -226,17 +244,41 @@ an_answer_does_not_depend_on_who_shares_its_steps(void **state)
 
         vlm_tiny_run(v);
         vlm_tiny_drain(v, NULL);
-        assert_int_equal(got.n_ends, 1);
-        assert_int_equal(got.bytes, alone.bytes);
-        assert_memory_equal(got.text, alone.text, got.bytes);
-        assert_int_equal(got.n_tokens, alone.n_tokens);
-
-        for (i = 0; i < got.n_tokens; i++) {
-            assert_memory_equal(&got.tokens[i].picked, &alone.tokens[i].picked,
-                                sizeof(got.tokens[i].picked));
-        }
+        assert_same_answer(&got, &alone);
     }
 
+    vlm_close(v);
+}
+
+
+/* Products of one row, of a few and of many are of different make: a crowd of up to 16. */
+static void
+an_answer_does_not_depend_on_how_large_the_crowd_is(void **state)
+{
+    uint32_t         i;
+    vlm_answer_t     alone, got, others[15];
+    vlm_sampling_t   s = vlm_tiny_sampling(11);
+
+    (void) state;
+    open_engine(16);
+
+    s.logprobs = 1;
+    s.max_tokens = 100;
+    vlm_tiny_alone(v, prompt(1, 0, 20), &s, &alone);
+    assert_true(alone.n_tokens > 60);
+
+    seen.slot = 0;
+    (void) vlm_tiny_submit(v, prompt(1, 0, 20), &s, &got);
+
+    for (i = 0; i < 15; i++) {
+        submit(prompt(i + 2, 0, 20), 15 + 2 * i, i + 1, &others[i]);
+    }
+
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+
+    assert_true(seen.together > 12);
+    assert_same_answer(&got, &alone);
     vlm_close(v);
 }
 
@@ -287,6 +329,7 @@ main(void)
         cmocka_unit_test(who_reads_takes_turns_with_the_others_who_read),
         cmocka_unit_test(all_who_speak_step_together),
         cmocka_unit_test(an_answer_does_not_depend_on_who_shares_its_steps),
+        cmocka_unit_test(an_answer_does_not_depend_on_how_large_the_crowd_is),
         cmocka_unit_test(the_longest_prompts_in_all_slots_need_no_more_than_was_planned)
     };
 

@@ -25,6 +25,11 @@
 
 #define BLOCK_BYTES  (VLM_BLOCK * VLM_PANEL)       /* of a panel */
 
+_Static_assert(VLM_BLOCK == 64, "a block is a row of a tile");
+_Static_assert(VLM_PANEL == 4 * STEP && PIECE == 4, "multiply_rows() has four times four products");
+_Static_assert(LATE < 3 && LATE < PIECE, "there are three tiles of sums");
+_Static_assert(ROWS % STEP == 0, "y has whole tiles");
+
 typedef struct {                       /* what a product needs at hand: on the stack */
     uint8_t  weights[PIECE][BLOCK_BYTES];
     float    y[ROWS][VLM_PANEL];
@@ -39,6 +44,14 @@ typedef struct {
 } __attribute__((aligned(64))) tiles_t;
 
 void vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+
+
+/* Tiles read memory that compilers do not know of: what is written for them is written before. */
+static inline void
+barrier(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
 
 
 /* Activations, of so many rows, in tiles 0 to 3, their sums in 4 to 6, weights in 7. */
@@ -56,6 +69,7 @@ configure(uint32_t rows)
         t.rows[i] = i < 7 ? (uint8_t) rows : 16;
     }
 
+    barrier();
     _tile_loadconfig(&t);
 }
 
@@ -71,21 +85,6 @@ take_offset(const uint8_t *panel, uint32_t n, uint8_t *to)
 
     for (i = 0; i < (size_t) n * BLOCK_BYTES; i += 64) {
         _mm512_store_si512(to + i, _mm512_xor_si512(_mm512_load_si512(panel + i), top));
-    }
-}
-
-
-/* Of the piece that comes next, what rows t .. t + STEP of T bring into the second cache. */
-static inline void
-bring(const uint8_t *piece, uint32_t t, uint32_t T)
-{
-    uint32_t  at, end;
-
-    at = PIECE * VLM_BLOCK * t / T;
-    end = PIECE * VLM_BLOCK * (t + STEP) / T;
-
-    for ( /* void */ ; at < end; at++) {
-        _mm_prefetch((const char *) piece + (size_t) at * VLM_PANEL, _MM_HINT_T1);
     }
 }
 
@@ -254,9 +253,10 @@ multiply_panel(const vlm_linear_args_t *a, work_t *w, const uint8_t *panel, uint
     for (b = 0; b < blocks; b += n, panel += n * BLOCK_BYTES) {
         n = blocks - b < PIECE ? blocks - b : PIECE;
         take_offset(panel, n, w->weights[0]);
+        barrier();
 
         for (t = 0; t + STEP <= T; t += STEP) {
-            bring(panel + n * BLOCK_BYTES, t, T);
+            vlm_bring(panel + n * BLOCK_BYTES, PIECE, t, STEP, T);
             multiply_rows(a, w, first, t, STEP, b, n);
         }
 

@@ -362,21 +362,6 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 }
 
 
-/* Of the piece that comes next, what the tile at row i of T brings nearer. */
-static inline void
-bring(const uint8_t *piece, uint32_t i, uint32_t T)
-{
-    uint32_t  at, end;
-
-    at = PIECE * VLM_BLOCK * i / T;
-    end = PIECE * VLM_BLOCK * (i + ROWS) / T;
-
-    for ( /* void */ ; at < end; at++) {
-        _mm_prefetch((const char *) piece + (size_t) at * VLM_PANEL, _MM_HINT_T1);
-    }
-}
-
-
 /* Rows t .. t + T, at most MANY, against a panel: a piece of it is read once and used by all. */
 static void
 multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
@@ -394,7 +379,7 @@ multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
 
         for (i = 0; i < T; i += rows) {
             rows = T - i < ROWS ? T - i : ROWS;
-            bring(panel + (size_t) (b + n) * VLM_BLOCK * VLM_PANEL, i, T);
+            vlm_bring(panel + (size_t) (b + n) * VLM_BLOCK * VLM_PANEL, PIECE, i, ROWS, T);
             tile(a, panel, 0, t + i, b, n, i > 0, 1, (int) rows, y + i);
         }
     }

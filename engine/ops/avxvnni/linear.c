@@ -1,0 +1,172 @@
+/*
+ * linear for AVX-VNNI, of processors without AVX-512: int8 goes by vpdpbusd, all else is AVX2's.
+ *
+ * The panels are AVX2's, signed.  vpdpbusd multiplies unsigned by signed: a vector of weights has
+ * 128 added once for all activation rows, and 128 * sum(x) is taken off where a block's sum starts.
+ *
+ * Each output is summed in the order of k whatever T is, and the bits are the twin's.
+ */
+
+#include <immintrin.h>
+
+#include "ops/kernels.h"
+
+#define ROWS   6                       /* activation rows of a tile: 12 sums of 16 registers */
+#define AHEAD  3072                    /* bytes to prefetch, into the second cache */
+
+void vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+
+
+/* As an instruction, because compilers copy the sum before the intrinsic. */
+static inline __m256i
+dot_step(__m256i sum, __m256i w, __m256i x)
+{
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(w), "x"(x));
+
+    return sum;
+}
+
+
+/* A block of `vecs` times 8 weight rows against `rows` activation rows, `step` blocks apart. */
+static inline __attribute__((always_inline)) void
+multiply_block(const int8_t *panel, const int8_t *q, const float *s, const int32_t *sum,
+               size_t step, int rows, int vecs, float y[][VLM_PANEL])
+{
+    int       m, j;
+    int32_t   four;
+    __m256    acc, scale;
+    __m256i   dot[2 * ROWS], w[8], x;
+    uint32_t  k;
+
+    for (m = 0; m < rows; m++) {
+        for (j = 0; j < vecs; j++) {
+            dot[m * vecs + j] = _mm256_set1_epi32(-128 * sum[m * step]);
+        }
+    }
+
+    for (k = 0; k < VLM_BLOCK; k += 4, panel += 4 * VLM_PANEL) {
+        for (j = 0; j < vecs; j++) {
+            if (rows == 1 && j % 2 == 0) {
+                _mm_prefetch((const char *) panel + AHEAD + 32 * j, _MM_HINT_T1);
+            }
+
+            w[j] = _mm256_xor_si256(_mm256_load_si256((const __m256i *) panel + j),
+                                    _mm256_set1_epi8((char) 0x80));
+        }
+
+        for (m = 0; m < rows; m++) {
+            memcpy(&four, q + m * step * VLM_BLOCK + k, 4);
+            x = _mm256_set1_epi32(four);
+
+            for (j = 0; j < vecs; j++) {
+                dot[m * vecs + j] = dot_step(dot[m * vecs + j], w[j], x);
+            }
+        }
+    }
+
+    for (m = 0; m < rows; m++) {
+        scale = _mm256_set1_ps(s[m * step]);
+
+        for (j = 0; j < vecs; j++) {
+            acc = _mm256_load_ps(y[m] + 8 * j);
+            acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot[m * vecs + j]), acc);
+            _mm256_store_ps(y[m] + 8 * j, acc);
+        }
+    }
+
+    __asm__ volatile("" ::: "memory");             /* y stays there, and the registers are dot's */
+}
+
+
+/*
+ * Activation rows t .. t + rows against panels p and, for one row, p + 1: one row waits for memory
+ * alone, which gives more to two streams than to one.  Rows are a constant in each call, so that
+ * sums stay in registers.
+ */
+static inline __attribute__((always_inline)) void
+multiply(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
+         float y[][VLM_PANEL])
+{
+    int             i, vecs;
+    float         (*to)[VLM_PANEL];
+    size_t          at, blocks, bytes;
+    uint32_t        b, row;
+    const int8_t   *panel;
+
+    blocks = vlm_blocks(a->w->K);
+    bytes = vlm_panel_bytes(a->w->K);
+    vecs = rows == 1 ? 8 : 2;
+    memset(y, 0, (size_t) (panels * rows) * sizeof(y[0]));
+
+    for (row = 0; row < VLM_PANEL; row += 8 * (uint32_t) vecs) {
+        for (b = 0; b < blocks; b++) {
+            at = t * blocks + b;
+
+            for (i = 0; i < panels; i++) {
+                panel = (const int8_t *) a->w->w + (p + (uint32_t) i) * bytes;
+                to = (float (*)[VLM_PANEL]) (y[i] + row);
+                multiply_block(panel + (size_t) b * VLM_BLOCK * VLM_PANEL + 4 * row,
+                               a->q + at * VLM_BLOCK, a->s + at, a->sum + at, blocks, rows, vecs,
+                               to);
+            }
+        }
+    }
+}
+
+
+static void
+multiply_rows(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
+              float y[][VLM_PANEL])
+{
+    switch (rows) {
+    case 1:
+        multiply(a, p, t, panels, 1, y);
+        break;
+    case 2:
+        multiply(a, p, t, 1, 2, y);
+        break;
+    case 3:
+        multiply(a, p, t, 1, 3, y);
+        break;
+    case 4:
+        multiply(a, p, t, 1, 4, y);
+        break;
+    case 5:
+        multiply(a, p, t, 1, 5, y);
+        break;
+    default:
+        multiply(a, p, t, 1, ROWS, y);
+    }
+}
+
+
+void
+vlm_linear_avxvnni(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
+{
+    int       i, rows, panels;
+    float     y[ROWS][VLM_PANEL] __attribute__((aligned(32)));
+    size_t    out;
+    uint32_t  p, t, n0, n;
+
+    if (a->w->type != VLM_INT8) {
+        vlm_linear_avx2(a, begin, end);
+        return;
+    }
+
+    out = vlm_linear_out(a->w);
+
+    for (p = begin; p < end; p += (uint32_t) panels) {
+        panels = a->T == 1 && end - p >= 2 ? 2 : 1;
+
+        for (t = 0; t < a->T; t += (uint32_t) rows) {
+            rows = a->T - t < ROWS ? (int) (a->T - t) : ROWS;
+            multiply_rows(a, p, t, panels, rows, y);
+
+            for (i = 0; i < panels * rows; i++) {
+                n0 = (p + (uint32_t) (i / rows)) * VLM_PANEL;
+                n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
+                vlm_epilogue_avx2(a->w, n0, n, y[i], a->y + (t + (uint32_t) (i % rows)) * out);
+            }
+        }
+    }
+}
