@@ -15,7 +15,7 @@
  */
 uint32_t vlm_quota(const char *root, uint32_t n);
 
-/* The same for the text of one cpu.max: "MAX PERIOD" in microseconds; what is neither allows all. */
+/* The same by one cpu.max: "MAX PERIOD" in microseconds; what is neither allows all. */
 uint32_t vlm_quota_of(const char *text, uint32_t n);
 
 #endif

@@ -131,7 +131,8 @@ version_1_has_two_files(void **state)
 {
     (void) state;
 
-    put("/proc/self", "cgroup", "7:memory:/m\n4:cpuset:/s\n3:cpu,cpuacct:/g/h\n1:name=systemd:/x\n");
+    put("/proc/self", "cgroup",
+        "7:memory:/m\n4:cpuset:/s\n3:cpu,cpuacct:/g/h\n1:name=systemd:/x\n");
     put("/sys/fs/cgroup/cpu/g/h", "cpu.cfs_quota_us", "-1\n");
     put("/sys/fs/cgroup/cpu/g/h", "cpu.cfs_period_us", "100000\n");
     assert_int_equal(vlm_quota(root, 64), 64);

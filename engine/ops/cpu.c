@@ -131,7 +131,8 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
 #endif
 
     return vlm_fail(err, VLM_EINPUT, "ops=%s is not what this processor runs: plain%s%s%s%s", name,
-                    avx2 ? ", avx2" : "", avxvnni ? ", avxvnni" : "", avx512 ? ", avx512" : "", amx ? ", amx" : "");
+                    avx2 ? ", avx2" : "", avxvnni ? ", avxvnni" : "", avx512 ? ", avx512" : "",
+                    amx ? ", amx" : "");
 }
 
 
