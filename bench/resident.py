@@ -73,7 +73,7 @@ def wait_until_ready(port, nginx):
             health = {}
         if health.get("state") == "failed":
             sys.exit(f"the model did not load: {health}")
-        if health.get("model_loaded"):
+        if health.get("model_loaded") and not health.get("filling"):
             return
         time.sleep(0.2)
     sys.exit("nginx stopped; see error.log")

@@ -374,15 +374,21 @@ what_is_not_as_config_json_says_is_named(void **state)
 }
 
 
-/* Values of all matrices that a row of a prompt, and a patch in a block, is multiplied by. */
+/*
+ * Values of all matrices that a row of a prompt, and a patch in a block, is multiplied by; and a
+ * patch's products with the keys and values that it sees in the mean block, each as dear as eight.
+ */
 static void
 a_slice_of_the_tower_is_as_much_work_as_a_slice_of_a_prompt(void **state)
 {
-    uint32_t      i, n, patches;
-    uint64_t      row, patch;
+    uint32_t      i, n, patches, window;
+    uint64_t      row, patch, keys, work;
     vlm_model_t  *m = &v->sched.model;
 
     (void) state;
+
+    window = m->config.vision.window * m->config.vision.merge;
+    window *= window;
 
     for (row = 0, i = 0; i < m->config.text.layers; i++) {
         row += (uint64_t) m->layer[i].qkv.N * m->layer[i].qkv.K
@@ -400,9 +406,15 @@ a_slice_of_the_tower_is_as_much_work_as_a_slice_of_a_prompt(void **state)
         m->vision.n_patches = patches;
         n = vlm_vision_slice(m);
 
+        for (keys = 0, i = 0; i < m->config.vision.depth; i++) {
+            keys += m->config.vision.full[i] || window > patches ? patches : window;
+        }
+
+        work = patches * (patch + 8 * 2 * m->config.vision.hidden * (keys / i));
+
         assert_in_range(n, 1, m->config.vision.depth);
-        assert_true(n == 1 || n * patches * patch <= VLM_SLICE * row);
-        assert_true(n == m->config.vision.depth || (n + 1) * patches * patch > VLM_SLICE * row);
+        assert_true(n == 1 || n * work <= VLM_SLICE * row);
+        assert_true(n == m->config.vision.depth || (n + 1) * work > VLM_SLICE * row);
     }
 
     assert_int_equal(n, 1);

@@ -16,6 +16,7 @@
 #include "ops/parity.h"
 
 #define MAX_T    9
+#define TILES    17                    /* rows: a whole tile and one more */
 #define MAX_SETS 4
 #define EPS      0x1p-24               /* half a unit in the last place of 1 */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -319,21 +320,21 @@ compare_alone(const shape_t *s)
     out = outputs(s);
 
     for (i = 0; i < 1 + n_faster; i++) {
-        all = multiply(s, sets[i], 0, MAX_T);
+        all = multiply(s, sets[i], 0, s->T);
 
-        for (t = 0; t < MAX_T; t++) {
+        for (t = 0; t < s->T; t++) {
             (void) snprintf(what, sizeof(what), "%s, %s, row %u alone", sets[i]->name, s->name, t);
             one = multiply(s, sets[i], t, 1);
             check_bits(one, all + t * out, out, what);
             free(one);
         }
 
-        x = floats((size_t) MAX_T * s->K, VLM_MAXIMA, 7);
+        x = floats((size_t) s->T * s->K, VLM_MAXIMA, 7);
         memcpy(x + 4 * (size_t) s->K, s->x + 4 * (size_t) s->K, s->K * sizeof(float));
         other = *s;
         other.x = x;
         (void) snprintf(what, sizeof(what), "%s, %s, other neighbours", sets[i]->name, s->name);
-        one = multiply(&other, sets[i], 0, MAX_T);
+        one = multiply(&other, sets[i], 0, s->T);
         check_bits(one + 4 * out, all + 4 * out, out, what);
 
         free(one);
@@ -354,7 +355,7 @@ a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which(void **state)
     (void) state;
 
     for (i = 0; i < 12; i++) {
-        open_shape(&s, types[i % 3], epilogues[i / 3], VLM_RANDOM, 130, 317);
+        open_rows(&s, types[i % 3], epilogues[i / 3], VLM_RANDOM, 130, 317, 33);
         compare_alone(&s);
         close_shape(&s);
     }
@@ -715,14 +716,43 @@ halves_are_rounded_to_even(void **state)
 }
 
 
-/* A number that is none may not vanish on its way through int8: the sampler must see it. */
+/* A number that is none may not vanish on its way through int8, nor spread: T rows, one has it. */
+static void
+check_not_a_number(const vlm_kernels_t *k, uint32_t T, uint32_t row, uint32_t at, float bad)
+{
+    float              weights[100], x[TILES * 100], y[TILES];
+    uint32_t           i;
+    vlm_linear_t       w;
+    vlm_activations_t  a;
+
+    for (i = 0; i < 100; i++) {
+        weights[i] = 1 + (float) i;
+    }
+
+    for (i = 0; i < T; i++) {
+        memcpy(x + 100 * (size_t) i, weights, sizeof(weights));
+    }
+
+    x[100 * (size_t) row + at] = bad;
+
+    vlm_packed_open(&w, k, VLM_INT8, VLM_STORE, 1, 100, weights, NULL);
+    vlm_activations_open(&a, k, x, T, 100);
+    vlm_product(k, &w, &a, 0, T, y);
+
+    for (i = 0; i < T; i++) {
+        assert_true(isnan(y[i]) ? i == row : i != row);
+    }
+
+    vlm_activations_close(&a);
+    vlm_packed_close(&w);
+}
+
+
 static void
 what_is_not_a_number_stays_visible_through_int8(void **state)
 {
-    float                 x[100], y[2 * MAX_T], bad[] = { NAN, -NAN, INFINITY, -INFINITY };
-    uint32_t              i, j, k;
-    vlm_linear_t          w;
-    vlm_activations_t     a;
+    float                 bad[] = { NAN, -NAN, INFINITY, -INFINITY };
+    uint32_t              i, j;
     const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
                                                 &faster[3] };
 
@@ -730,17 +760,9 @@ what_is_not_a_number_stays_visible_through_int8(void **state)
 
     for (i = 0; i < 4 * (1 + n_faster); i++) {
         for (j = 0; j < 100; j += 33) {
-            for (k = 0; k < 100; k++) {
-                x[k] = 1 + (float) k;
-            }
-
-            vlm_packed_open(&w, sets[i / 4], VLM_INT8, VLM_STORE, 1, 100, x, NULL);
-            x[j] = bad[i % 4];
-            vlm_activations_open(&a, sets[i / 4], x, 1, 100);
-            vlm_product(sets[i / 4], &w, &a, 0, 1, y);
-            assert_true(isnan(y[0]));
-            vlm_activations_close(&a);
-            vlm_packed_close(&w);
+            check_not_a_number(sets[i / 4], 1, 0, j, bad[i % 4]);
+            check_not_a_number(sets[i / 4], TILES, 0, j, bad[i % 4]);
+            check_not_a_number(sets[i / 4], TILES, TILES - 1, j, bad[i % 4]);
         }
     }
 }

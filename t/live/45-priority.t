@@ -112,7 +112,7 @@ for my $workers (1, 3) {
     ok($s->busy(1, 0), "$workers: one runs");
 
     my %r = map {
-        my $r = ask($s, 'X-Key' => $_);
+        my $r = ask($s, tokens => 240, 'X-Key' => $_);         # long enough to see which ends first
         $s->busy(1, 1 + @order);
         push @order, $_;
         ($_ => $r);
