@@ -18,6 +18,7 @@
 # make soak        more load than is served, with reloads and kills; SECONDS= (600)
 # make install     the module and the page, below DESTDIR
 # make deps        what is missing from Debian; installed when we are root
+# make help        this list
 #
 # The module is built against Debian's nginx-dev, in a copy of its tree: it is written into.
 
@@ -390,10 +391,14 @@ deps-page:
 deps-memcheck:
 	@t/deps memcheck
 
+# The list at the head of this file.
+help:
+	@sed -n 's/^# make /make /p' $(firstword $(MAKEFILE_LIST))
+
 clean:
 	rm -rf build engine/build run t/servroot
 
-.PHONY: gpu all module tools engine run demo-eval bench test test-programs engine-tests \
+.PHONY: gpu all help module tools engine run demo-eval bench test test-programs engine-tests \
         http-tests \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define VLM_VERSION "0.2.0"            /* of the project: engine, module, tools */
+
 
 /* ---- errors ------------------------------------------------------------------------------- */
 

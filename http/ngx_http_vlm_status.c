@@ -263,7 +263,8 @@ ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
         { "device", st->shm.device, ngx_strlen(st->shm.device) },
         { "model", (char *) eng->directory.data, eng->directory.len },
         { "weights", weights[eng->conf.weights],
-          ngx_strlen(weights[eng->conf.weights]) }
+          ngx_strlen(weights[eng->conf.weights]) },
+        { "version", VLM_VERSION, sizeof(VLM_VERSION) - 1 }
     };
 
     ngx_http_vlm_status_begin(st, "vlm_info", "gauge",

@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_vlm.h"
+#include <dlfcn.h>
 #include <malloc.h>
 
 
@@ -17,6 +18,7 @@
 #define NGX_HTTP_VLM_ARENAS  4
 
 
+static void ngx_http_vlm_version(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_vlm_own(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_assign(ngx_cycle_t *cycle,
@@ -40,6 +42,12 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    if (mcf->engines.nelts && !ngx_test_config
+        && ngx_process != NGX_PROCESS_SIGNALLER)
+    {
+        ngx_http_vlm_version(cycle);
+    }
+
     eng = mcf->engines.elts;
 
     if (ngx_http_vlm_assign(cycle, eng, mcf->engines.nelts) != NGX_OK) {
@@ -60,6 +68,45 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * The dynamic linker knows a module by its path: on a reload it hands out what
+ * it has mapped, whatever lies there meanwhile.  What is static here survives
+ * a reload with the code.
+ */
+
+static void
+ngx_http_vlm_version(ngx_cycle_t *cycle)
+{
+    Dl_info             info;
+    ngx_file_info_t     fi;
+
+    static ngx_file_info_t  loaded;
+
+    ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0, "nginx-vlm " VLM_VERSION);
+
+    if (dladdr(&ngx_http_vlm_module, &info) == 0
+        || ngx_file_info(info.dli_fname, &fi) == NGX_FILE_ERROR)
+    {
+        return;
+    }
+
+    if (loaded.st_ino == 0) {
+        loaded = fi;
+        return;
+    }
+
+    if (loaded.st_ino != fi.st_ino || loaded.st_dev != fi.st_dev
+        || loaded.st_mtime != fi.st_mtime)
+    {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "\"%s\" was replaced after nginx had loaded it: a "
+                      "reload goes on with nginx-vlm " VLM_VERSION
+                      " as it was, a restart takes the new file",
+                      info.dli_fname);
+    }
 }
 
 

@@ -55,7 +55,9 @@ static const char  usage[] =
     "  --threads N    --context N   --slots N   --memory BYTES[k|m|g]   --max-pixels N\n"
     "  --max-tokens N --temperature T           --seed N        --task NAME\n"
     "  --features N   --json for machines       --json-mode: the answer is a JSON object\n"
-    "  --cache DIR    that keeps the int8 form\n";
+    "  --cache DIR    that keeps the int8 form\n"
+    "\n"
+    "       vlm --version\n";
 
 
 int
@@ -64,6 +66,11 @@ main(int argc, char **argv)
     size_t      i;
     vlm_err_t   err = { VLM_OK, "" };
     vlm_args_t  a;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("vlm " VLM_VERSION);
+        return 0;
+    }
 
     for (i = 0; argc >= 3 && i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(argv[1], commands[i].name) != 0) {
