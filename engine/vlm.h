@@ -28,7 +28,7 @@ typedef enum {
     VLM_OK = 0,
     VLM_EINPUT,                        /* what the client sent is not what it says it is */
     VLM_ELIMIT,                        /* more than the plan has room for; the numbers are said */
-    VLM_ECANCELLED,                    /* vlm_cancel(), or conf->stop() */
+    VLM_ECANCELLED,                    /* vlm_cancel(), conf->stop() or a vlm_stop_t */
     VLM_EMODEL,                        /* the checkpoint is not one, or not one we can run */
     VLM_EMEMORY,                       /* the plan does not fit, or the system gave less */
     VLM_EDEVICE                        /* the device is lost: the process should be replaced */
@@ -145,6 +145,16 @@ typedef struct {
 } vlm_picture_info_t;
 
 /*
+ * Is a long piece of work still wanted?  stop() is asked every few milliseconds by the thread that
+ * does the work, and may read the clock for a deadline; once it says 1 the work ends with
+ * VLM_ECANCELLED.
+ */
+typedef struct {
+    int   (*stop)(void *data);
+    void   *data;                      /* given back to stop */
+} vlm_stop_t;
+
+/*
  * Decodes a picture (JPEG, PNG, GIF, BMP, WebP by its first bytes), turns it upright, lays alpha
  * over white, resizes it as the family's processor does and cuts it into patches.
  *
@@ -155,9 +165,15 @@ typedef struct {
  * any: takes milliseconds.
  */
 vlm_picture_t *vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err);
-/* The same for a prompt with a salt: a file that was read with another salt is read again. */
+/*
+ * The same for a prompt with a salt: a file that was read with another salt is read again.
+ *
+ *   stop  asked while rows or scans are decoded, and between decoding, resizing and cutting; a
+ *         WebP, GIF or BMP is decoded in one go, which its pixels bound; NULL: never asked
+ */
 vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes,
-                                       const void *salt, size_t salt_bytes, vlm_err_t *err);
+                                       const void *salt, size_t salt_bytes, const vlm_stop_t *stop,
+                                       vlm_err_t *err);
 void vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info);
 void vlm_picture_free(vlm_picture_t *p);           /* NULL is fine */
 

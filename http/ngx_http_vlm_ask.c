@@ -250,7 +250,7 @@ ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len)
 
     picture = vlm_picture_read_salted(eng->vlm, data, len, rank->salt,
                                       rank->salted ? sizeof(rank->salt) : 0,
-                                      &ctx->err);
+                                      NULL, &ctx->err);
 
     ngx_http_vlm_budget_give(&eng->budget, bytes);
 

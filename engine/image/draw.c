@@ -417,7 +417,7 @@ vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
         return -1;
     }
 
-    c.rgb = vlm_picture_pixels(&h, image, bytes, &c.width, &c.height, err);
+    c.rgb = vlm_picture_pixels(&h, image, bytes, &c.width, &c.height, NULL, err);
     if (c.rgb == NULL) {
         return -1;
     }

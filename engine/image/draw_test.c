@@ -544,7 +544,7 @@ through_a_file(const char *name, const vlm_shape_t *s, size_t n, vlm_canvas_t *c
 
     assert_int_equal(vlm_header_read(&h, jpeg, n_jpeg, &err), 0);
     assert_int_equal(h.kind, VLM_JPEG);
-    c->rgb = vlm_picture_pixels(&h, jpeg, n_jpeg, &c->width, &c->height, &err);
+    c->rgb = vlm_picture_pixels(&h, jpeg, n_jpeg, &c->width, &c->height, NULL, &err);
     assert_non_null(c->rgb);
     assert_int_equal(c->width, seen.width);
     assert_int_equal(c->height, seen.height);
@@ -573,7 +573,7 @@ the_jpeg_is_the_picture_upright_at_its_full_size(void **state)
 
         file = fixture_file(names[i], &bytes);
         assert_int_equal(vlm_header_read(&h, file, bytes, NULL), 0);
-        want = vlm_picture_pixels(&h, file, bytes, &width, &height, NULL);
+        want = vlm_picture_pixels(&h, file, bytes, &width, &height, NULL, NULL);
         assert_int_equal(width, c.width);
 
         for (apart = 0, n = 0; n < (size_t) width * height * 3; n++) {

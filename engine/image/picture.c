@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "base/size.h"
+#include "base/stop.h"
 #include "image/gif.h"
 #include "image/orient.h"
 #include "image/patch.h"
@@ -38,10 +39,15 @@ lay_over_white(uint8_t *p, size_t n_pixels)
 
 /* u8 [height][width][3] as stored, or NULL. */
 static uint8_t *
-decode(const vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
+decode(const vlm_header_t *h, const void *data, size_t bytes, const vlm_stop_t *stop,
+       vlm_err_t *err)
 {
     int       alpha;
     uint8_t  *p;
+
+    if (vlm_stopped(stop, err)) {
+        return NULL;
+    }
 
     alpha = h->alpha;
 
@@ -101,13 +107,13 @@ measure(vlm_picture_info_t *info, const vlm_header_t *h, const vlm_pixel_config_
 
 uint8_t *
 vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32_t *width,
-                   uint32_t *height, vlm_err_t *err)
+                   uint32_t *height, const vlm_stop_t *stop, vlm_err_t *err)
 {
     uint8_t  *rgb;
 
     *width = h->width;
     *height = h->height;
-    rgb = decode(h, data, bytes, err);
+    rgb = decode(h, data, bytes, stop, err);
 
     return rgb == NULL ? NULL : vlm_orient(rgb, width, height, h->orientation, err);
 }
@@ -116,7 +122,7 @@ vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32
 /* The picture upright, at the size of its info, and in patches. */
 static int
 render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, const void *data,
-       size_t bytes, vlm_err_t *err)
+       size_t bytes, const vlm_stop_t *stop, vlm_err_t *err)
 {
     int        rc;
     uint8_t   *rgb, *small;
@@ -124,8 +130,13 @@ render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, c
     uint64_t   start, decoded;
 
     start = vlm_now_us();
-    rgb = vlm_picture_pixels(h, data, bytes, &width, &height, err);
+    rgb = vlm_picture_pixels(h, data, bytes, &width, &height, stop, err);
     if (rgb == NULL) {
+        return -1;
+    }
+
+    if (vlm_stopped(stop, err)) {
+        free(rgb);
         return -1;
     }
 
@@ -136,7 +147,7 @@ render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, c
         return -1;
     }
 
-    rc = vlm_patch_cut(p, small, vc, err);
+    rc = vlm_stopped(stop, err) ? -1 : vlm_patch_cut(p, small, vc, err);
     free(small);
 
     p->info.decode_us = (uint32_t) (decoded - start);
@@ -154,14 +165,14 @@ vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, ui
 
     vlm_sha256(data, bytes, sha256);
 
-    return vlm_picture_make_hashed(pc, vc, max_pixels, data, bytes, sha256, err);
+    return vlm_picture_make_hashed(pc, vc, max_pixels, data, bytes, sha256, NULL, err);
 }
 
 
 vlm_picture_t *
 vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
                         uint64_t max_pixels, const void *data, size_t bytes,
-                        const uint8_t sha256[32], vlm_err_t *err)
+                        const uint8_t sha256[32], const vlm_stop_t *stop, vlm_err_t *err)
 {
     vlm_header_t    h;
     vlm_picture_t  *p;
@@ -182,7 +193,7 @@ vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_vision_config_t 
     if (vlm_header_read(&h, data, bytes, err) != 0
         || measure(&p->info, &h, pc, vc, max_pixels, err) != 0
         || vlm_patch_layout(p, p->info.resized_width, p->info.resized_height, vc, err) != 0
-        || render(p, vc, &h, data, bytes, err) != 0)
+        || render(p, vc, &h, data, bytes, stop, err) != 0)
     {
         vlm_picture_free(p);
         return NULL;

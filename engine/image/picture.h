@@ -32,10 +32,10 @@ struct vlm_picture_s {
 
 /*
  * The whole picture, upright and over white: u8 [*height][*width][3], free()d by the caller; or
- * NULL.  h is what vlm_header_read() made of the same bytes.
+ * NULL.  h is what vlm_header_read() made of the same bytes, stop is vlm_picture_read_salted()'s.
  */
 uint8_t *vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32_t *width,
-                            uint32_t *height, vlm_err_t *err);
+                            uint32_t *height, const vlm_stop_t *stop, vlm_err_t *err);
 
 /* vlm_picture_read() without an engine: what tests and the fuzzer call. */
 vlm_picture_t *vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
@@ -44,7 +44,8 @@ vlm_picture_t *vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_c
 /* The same for a file whose hash is known. */
 vlm_picture_t *vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
                                        uint64_t max_pixels, const void *data, size_t bytes,
-                                       const uint8_t sha256[32], vlm_err_t *err);
+                                       const uint8_t sha256[32], const vlm_stop_t *stop,
+                                       vlm_err_t *err);
 
 /* vlm_picture_measure() without an engine. */
 int vlm_picture_look(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,

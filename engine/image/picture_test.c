@@ -299,6 +299,46 @@ a_model_of_other_channels_than_three_is_refused(void **state)
 }
 
 
+/* Says to stop when it is asked for the n-th time. */
+static int
+stop_at(void *data)
+{
+    return --*(int *) data == 0;
+}
+
+
+static void
+a_picture_that_nobody_wants_any_longer_ends_where_it_is(void **state)
+{
+    int              n, left;
+    size_t           bytes;
+    uint8_t         *data, sha256[32] = { 0 };
+    vlm_err_t        err;
+    vlm_stop_t       stop;
+    vlm_picture_t   *p;
+
+    (void) state;
+
+    data = fixture_file("jpeg-progressive.jpg", &bytes);
+    assert_non_null(data);
+    stop.stop = stop_at;
+    stop.data = &left;
+
+    for (n = 1, p = NULL; p == NULL; n++) {
+        left = n;
+        memset(&err, 0, sizeof(err));
+        p = vlm_picture_make_hashed(&fixture_pixels, &fixture_vision, 4096, data, bytes, sha256,
+                                    &stop, &err);
+        assert_int_equal(err.code, p == NULL ? VLM_ECANCELLED : VLM_OK);
+        assert_true(n < 1000);
+    }
+
+    assert_true(n > 4);                            /* before, between and after */
+    vlm_picture_free(p);
+    free(data);
+}
+
+
 int
 main(void)
 {
@@ -308,6 +348,7 @@ main(void)
         cmocka_unit_test(a_check_says_the_upright_size_without_decoding),
         cmocka_unit_test(a_file_cut_off_anywhere_is_refused_or_still_whole),
         cmocka_unit_test(a_file_with_any_byte_changed_does_no_harm),
+        cmocka_unit_test(a_picture_that_nobody_wants_any_longer_ends_where_it_is),
         cmocka_unit_test(a_model_of_other_channels_than_three_is_refused)
     };
 

@@ -32,7 +32,8 @@ static int place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const
 static void sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan);
 static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
 static vlm_picture_t *make_picture(const vlm_t *v, const void *data, size_t bytes,
-                                   const uint8_t sha256[32], vlm_err_t *err);
+                                   const uint8_t sha256[32], const vlm_stop_t *stop,
+                                   vlm_err_t *err);
 
 
 void
@@ -761,13 +762,13 @@ vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s)
 vlm_picture_t *
 vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err)
 {
-    return vlm_picture_read_salted(v, data, bytes, NULL, 0, err);
+    return vlm_picture_read_salted(v, data, bytes, NULL, 0, NULL, err);
 }
 
 
 vlm_picture_t *
 vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes, const void *salt,
-                        size_t salt_bytes, vlm_err_t *err)
+                        size_t salt_bytes, const vlm_stop_t *stop, vlm_err_t *err)
 {
     uint8_t         file[32], tenant[32];
     vlm_known_t    *known = (vlm_known_t *) &v->known;     /* as in vlm_stat() */
@@ -778,7 +779,7 @@ vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes, const vo
 
     p = vlm_known_find(known, file, tenant);
     if (p == NULL) {
-        p = make_picture(v, data, bytes, file, err);
+        p = make_picture(v, data, bytes, file, stop, err);
         p = p == NULL ? NULL : vlm_known_add(known, p, tenant);
     }
 
@@ -788,12 +789,12 @@ vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes, const vo
 
 static vlm_picture_t *
 make_picture(const vlm_t *v, const void *data, size_t bytes, const uint8_t sha256[32],
-             vlm_err_t *err)
+             const vlm_stop_t *stop, vlm_err_t *err)
 {
     vlm_picture_t  *p;
 
     p = vlm_picture_make_hashed(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data,
-                                bytes, sha256, err);
+                                bytes, sha256, stop, err);
 
     /* A side is never less than one cell, so an extreme shape may end above the bound. */
 

@@ -1,0 +1,21 @@
+/* Asks whether work is still wanted: see vlm_stop_t in vlm.h. */
+
+#ifndef VLM_STOP_H
+#define VLM_STOP_H
+
+#include "base/err.h"
+
+/* 1 and VLM_ECANCELLED: it is not.  stop may be NULL. */
+static inline int
+vlm_stopped(const vlm_stop_t *stop, vlm_err_t *err)
+{
+    if (stop == NULL || stop->stop == NULL || !stop->stop(stop->data)) {
+        return 0;
+    }
+
+    (void) vlm_fail(err, VLM_ECANCELLED, "the work was stopped: its client left or its time is over");
+
+    return 1;
+}
+
+#endif
