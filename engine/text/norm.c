@@ -17,6 +17,7 @@
 #define MAX_DECOMPOSED  4              /* code points that one becomes, canonically */
 #define FEW_MARKS       16             /* sorted in place; longer runs are counted */
 #define N_CLASSES       256            /* combining classes are bytes */
+#define BEFORE_FINALS   0x11a7         /* the vowel jamo in front of Hangul's final consonants */
 
 typedef struct {
     int32_t  *cp;                      /* [room] decomposed text */
@@ -240,6 +241,41 @@ decompose(chars_t *c, const char *text, size_t bytes)
 }
 
 
+/*
+ * Composes between two U+11A7 at a time: utf8proc counts final consonants from there, so that after
+ * a syllable this vowel is taken for the one that adds nothing, and vanishes.  The vowel itself
+ * starts a character and composes with nothing on either side, so that a text may be cut at it.
+ */
+static int
+compose(chars_t *c)
+{
+    size_t            from, to, n;
+    utf8proc_ssize_t  composed;
+
+    for (n = 0, from = 0; from < c->n; from = to + 1) {
+
+        for (to = from; to < c->n && c->cp[to] != BEFORE_FINALS; to++) { /* void */ }
+
+        composed = utf8proc_normalize_utf32(c->cp + from, (utf8proc_ssize_t) (to - from),
+                                            UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        if (composed < 0 || (size_t) composed > to - from) {
+            return -1;
+        }
+
+        memmove(c->cp + n, c->cp + from, (size_t) composed * sizeof(int32_t));
+        n += (size_t) composed;
+
+        if (to < c->n) {
+            c->cp[n++] = BEFORE_FINALS;
+        }
+    }
+
+    c->n = n;
+
+    return 0;
+}
+
+
 /* Bytes of UTF-8 become at most half as many code points again: U+01D5 is two bytes, then three. */
 static int
 make_room(chars_t *c, size_t bytes, vlm_err_t *err)
@@ -273,10 +309,9 @@ free_room(chars_t *c)
 int
 vlm_norm_nfc(const char *text, size_t bytes, char **out, size_t *out_bytes, vlm_err_t *err)
 {
-    size_t            i;
-    uint8_t          *p;
-    chars_t           c;
-    utf8proc_ssize_t  n;
+    size_t    i;
+    uint8_t  *p;
+    chars_t   c;
 
     *out = NULL;
     *out_bytes = 0;
@@ -293,13 +328,12 @@ vlm_norm_nfc(const char *text, size_t bytes, char **out, size_t *out_bytes, vlm_
     decompose(&c, text, bytes);
     sort_marks(&c);
 
-    n = utf8proc_normalize_utf32(c.cp, (utf8proc_ssize_t) c.n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    if (n < 0 || (size_t) n > c.n) {
+    if (compose(&c) != 0) {
         free_room(&c);
         return vlm_fail(err, VLM_EINPUT, "a text of %zu bytes cannot be normalised", bytes);
     }
 
-    p = malloc(vlm_mul((uint64_t) n, 4));
+    p = malloc(vlm_mul(c.n, 4));
     if (p == NULL) {
         free_room(&c);
         return vlm_fail(err, VLM_EMEMORY, "no memory to normalise a text of %zu bytes", bytes);
@@ -307,7 +341,7 @@ vlm_norm_nfc(const char *text, size_t bytes, char **out, size_t *out_bytes, vlm_
 
     *out = (char *) p;
 
-    for (i = 0; i < (size_t) n; i++) {
+    for (i = 0; i < c.n; i++) {
         p += utf8proc_encode_char(c.cp[i], p);
     }
 
