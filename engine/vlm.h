@@ -276,7 +276,10 @@ typedef struct {
     int                 json;          /* the answer is one JSON object, whole within max_tokens */
 } vlm_sampling_t;
 
-/* What generation_config.json says, then 0.7 / top_k 50 / top_p 1 / penalty 1.05. */
+/*
+ * What generation_config.json says; what it leaves out is what transformers takes: greedy, without
+ * penalties.  Without the file: 0.7 / top_k 50 / top_p 1 / penalty 1.05.
+ */
 void vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s);
 
 typedef enum {

@@ -1,5 +1,5 @@
 /*
- * config.json, generation_config.json and preprocessor_config.json into one structure.
+ * config.json, generation_config.json and the processor's file into one structure.
  *
  * Whatever is not understood is refused here, with the file, the path and the value: a setting
  * that is skipped over would show later, as answers that are slightly wrong.  Defaults are those
@@ -44,6 +44,7 @@ typedef struct {
     const vlm_json_t  *top;            /* the document */
     const vlm_json_t  *text;           /* "text_config", or NULL */
     const vlm_json_t  *vision;         /* "vision_config" */
+    const char        *prefix;         /* of the paths of pixel settings */
     vlm_err_t         *err;
 } reader_t;
 
@@ -87,6 +88,13 @@ static item_t
 vision_item(const reader_t *r, const char *key)
 {
     return item(r->vision, "vision_config.", key);
+}
+
+
+static item_t
+pixel_item(const reader_t *r, const char *key)
+{
+    return item(r->top, r->prefix, key);
 }
 
 
@@ -371,6 +379,22 @@ read_window(const reader_t *r, vlm_vision_config_t *v)
 }
 
 
+/* The base of the two-dimensional angles; older files do not say it. */
+static int
+read_vision_rope(const reader_t *r, vlm_vision_config_t *v)
+{
+    item_t  rope;
+
+    static const char  prefix[] = "vision_config.rope_parameters.";
+
+    rope = vision_item(r, "rope_parameters");
+
+    return text_is(r, item(rope.j, prefix, "rope_type"), "default", "default") != 0
+           || real_or(r, item(rope.j, prefix, "rope_theta"), 1.0, 1e12, 10000.0,
+                      &v->rope_theta) != 0 ? -1 : 0;
+}
+
+
 static int
 check_vision(const reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
 {
@@ -423,7 +447,8 @@ read_vision(const reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *
                     &v->temporal) != 0
         || whole_or(r, vision_item(r, "spatial_merge_size"), 1, MAX_MERGE, 2, &v->merge) != 0
         || read_window(r, v) != 0
-        || read_full(r, v) != 0)
+        || read_full(r, v) != 0
+        || read_vision_rope(r, v) != 0)
     {
         return -1;
     }
@@ -526,33 +551,45 @@ read_tokens(const reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
 
 /* ---- generation_config.json --------------------------------------------------------------- */
 
+/* Ours, for checkpoints without the file. */
+static void
+default_generation(vlm_generation_config_t *g)
+{
+    g->temperature = 0.7f;
+    g->top_k = 50;
+    g->top_p = 1;
+    g->repetition_penalty = 1.05f;
+}
+
+
+/* What the file leaves out is what transformers' GenerationConfig has: greedy, for one. */
 static int
 read_generation(const reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
 {
-    uint32_t  k;
+    if (r->top == NULL) {
+        default_generation(g);
+        return 0;
+    }
 
     if (read_eos(r, vocab, g) != 0
-        || real_or(r, item(r->top, "", "temperature"), 0.0, 100.0, -1.0, &g->temperature) != 0
-        || real_or(r, item(r->top, "", "top_p"), 0.0, 1.0, -1.0, &g->top_p) != 0
-        || real_or(r, item(r->top, "", "repetition_penalty"), 0.01, 100.0, -1.0,
+        || real_or(r, item(r->top, "", "temperature"), 0.0, 100.0, 1.0, &g->temperature) != 0
+        || real_or(r, item(r->top, "", "top_p"), 0.0, 1.0, 1.0, &g->top_p) != 0
+        || real_or(r, item(r->top, "", "repetition_penalty"), 0.01, 100.0, 1.0,
                    &g->repetition_penalty) != 0
-        || whole_or(r, item(r->top, "", "top_k"), 0, MAX_VOCAB, UINT32_MAX, &k) != 0)
+        || whole_or(r, item(r->top, "", "top_k"), 0, MAX_VOCAB, 50, &g->top_k) != 0)
     {
         return -1;
     }
 
-    g->top_k = k == UINT32_MAX ? -1 : (int32_t) k;
-    g->do_sample = vlm_json_bool(vlm_json_get(r->top, "do_sample"), 1);
-
-    if (!g->do_sample) {
-        g->temperature = 0.0f;
+    if (!vlm_json_bool(vlm_json_get(r->top, "do_sample"), 0)) {
+        g->temperature = 0;
     }
 
     return 0;
 }
 
 
-/* ---- preprocessor_config.json ------------------------------------------------------------- */
+/* ---- processor_config.json, preprocessor_config.json -------------------------------------- */
 
 static int
 read_triple(const reader_t *r, const char *key, double low, double high, float out[3])
@@ -561,19 +598,19 @@ read_triple(const reader_t *r, const char *key, double low, double high, float o
     item_t             it, one;
     const vlm_json_t  *e;
 
-    it = item(r->top, "", key);
+    it = pixel_item(r, key);
 
     if (it.j == NULL) {
         return 0;
     }
 
     if (!vlm_json_is_array(it.j) || vlm_json_count(it.j) != 3) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: %s is no list of 3 numbers", r->file, key);
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s is no list of 3 numbers", r->file, it.path);
     }
 
     for (i = 0, e = vlm_json_first(it.j); i < 3; i++, e = vlm_json_next(e)) {
         one.j = e;
-        snprintf(one.path, sizeof(one.path), "%.60s[%d]", key, i);
+        snprintf(one.path, sizeof(one.path), "%.60s[%d]", it.path, i);
         if (real_or(r, one, low, high, 0.0, &out[i]) != 0) {
             return -1;
         }
@@ -595,42 +632,44 @@ check_steps(const reader_t *r, const vlm_vision_config_t *v)
 
     for (i = 0; steps[i] != NULL; i++) {
         if (!vlm_json_bool(vlm_json_get(r->top, steps[i]), 1)) {
-            return vlm_fail(r->err, VLM_EMODEL, "%s: %s is false, which is not supported",
-                            r->file, steps[i]);
+            return vlm_fail(r->err, VLM_EMODEL, "%s: %s%s is false, which is not supported",
+                            r->file, r->prefix, steps[i]);
         }
     }
 
-    if (real_or(r, item(r->top, "", "rescale_factor"), 0.99 / 255, 1.01 / 255, 1.0 / 255,
+    if (real_or(r, pixel_item(r, "rescale_factor"), 0.99 / 255, 1.01 / 255, 1.0 / 255,
                 &scale) != 0)
     {
         return -1;
     }
 
-    return whole_or(r, item(r->top, "", "patch_size"), v->patch, v->patch, v->patch, &n) != 0
-           || whole_or(r, item(r->top, "", "temporal_patch_size"), v->temporal, v->temporal,
+    return whole_or(r, pixel_item(r, "patch_size"), v->patch, v->patch, v->patch, &n) != 0
+           || whole_or(r, pixel_item(r, "temporal_patch_size"), v->temporal, v->temporal,
                        v->temporal, &n) != 0
-           || whole_or(r, item(r->top, "", "merge_size"), v->merge, v->merge, v->merge, &n) != 0
-           || whole_or(r, item(r->top, "", "resample"), 3, 3, 3, &n) != 0 ? -1 : 0;
+           || whole_or(r, pixel_item(r, "merge_size"), v->merge, v->merge, v->merge, &n) != 0
+           || whole_or(r, pixel_item(r, "resample"), 3, 3, 3, &n) != 0 ? -1 : 0;
 }
 
 
 static int
 read_pixels(const reader_t *r, vlm_pixel_config_t *p, const vlm_vision_config_t *v)
 {
-    item_t             min, max;
-    uint32_t           low, high;
-    const vlm_json_t  *size;
+    char      path[80];
+    item_t    min, max, size;
+    uint32_t  low, high;
 
-    size = vlm_json_get(r->top, "size");       /* what newer files say instead */
-    min = item(r->top, "", "min_pixels");
-    max = item(r->top, "", "max_pixels");
+    size = pixel_item(r, "size");              /* what newer files say instead */
+    min = pixel_item(r, "min_pixels");
+    max = pixel_item(r, "max_pixels");
+
+    snprintf(path, sizeof(path), "%.60s.", size.path);
 
     if (min.j == NULL) {
-        min = item(size, "size.", "shortest_edge");
+        min = item(size.j, path, "shortest_edge");
     }
 
     if (max.j == NULL) {
-        max = item(size, "size.", "longest_edge");
+        max = item(size.j, path, "longest_edge");
     }
 
     if (whole_or(r, min, 1, MAX_PIXELS, (uint32_t) p->min_pixels, &low) != 0
@@ -642,12 +681,13 @@ read_pixels(const reader_t *r, vlm_pixel_config_t *p, const vlm_vision_config_t 
     }
 
     if (low > high) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: min_pixels %u is more than max_pixels %u",
-                        r->file, low, high);
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %smin_pixels %u is more than max_pixels %u",
+                        r->file, r->prefix, low, high);
     }
 
     p->min_pixels = low;
     p->max_pixels = high;
+    p->said = 1;
 
     return check_steps(r, v);
 }
@@ -667,7 +707,7 @@ default_pixels(vlm_pixel_config_t *p)
 }
 
 
-/* ---- the three files ---------------------------------------------------------------------- */
+/* ---- the files ---------------------------------------------------------------------------- */
 
 static int
 read_config(vlm_config_t *c, const reader_t *r)
@@ -697,6 +737,7 @@ open_file(reader_t *r, const vlm_config_file_t *f)
 {
     r->file = f->path;
     r->top = r->text = r->vision = NULL;
+    r->prefix = "";
 
     if (f->data == NULL) {
         return 0;
@@ -729,8 +770,55 @@ close_file(reader_t *r)
 }
 
 
+/*
+ * transformers 5 writes the picture settings into processor_config.json, under "image_processor",
+ * and reads that first; the file of older ones has other things in it.
+ */
+static int
+read_processor(vlm_config_t *c, reader_t *r, const vlm_config_file_t file[2])
+{
+    int                rc;
+    const vlm_json_t  *document, *nested;
+
+    default_pixels(&c->pixel);
+
+    if (open_file(r, &file[1]) != 0) {
+        return -1;
+    }
+
+    nested = vlm_json_get(r->top, "image_processor");
+
+    if (!vlm_json_is_object(nested)) {
+        nested = NULL;
+        close_file(r);
+
+        if (open_file(r, &file[0]) != 0) {
+            return -1;
+        }
+    }
+
+    if (r->top == NULL) {
+        return 0;
+    }
+
+    document = r->top;
+
+    if (nested != NULL) {
+        r->top = nested;
+        r->prefix = "image_processor.";
+    }
+
+    rc = read_pixels(r, &c->pixel, &c->vision);
+
+    r->top = document;
+    close_file(r);
+
+    return rc;
+}
+
+
 int
-vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[3], vlm_err_t *err)
+vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[VLM_CONFIG_FILES], vlm_err_t *err)
 {
     int                      rc;
     reader_t                 r;
@@ -738,7 +826,6 @@ vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[3], vlm_err_t *er
 
     memset(c, 0, sizeof(*c));
     memset(&fallback, 0, sizeof(fallback));
-    default_pixels(&c->pixel);
     r.err = err;
 
     if (open_file(&r, &file[0]) != 0) {
@@ -764,14 +851,7 @@ vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[3], vlm_err_t *er
         default_eos(c->text.vocab, &c->generation);
     }
 
-    if (rc != 0 || open_file(&r, &file[2]) != 0) {
-        return -1;
-    }
-
-    rc = read_pixels(&r, &c->pixel, &c->vision);
-    close_file(&r);
-
-    return rc;
+    return rc != 0 ? -1 : read_processor(c, &r, &file[2]);
 }
 
 
@@ -779,18 +859,20 @@ int
 vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
 {
     int                i, rc;
-    char               path[3][4096];
-    vlm_file_t         f[3];
-    vlm_config_file_t  file[3];
+    char               path[VLM_CONFIG_FILES][4096];
+    vlm_file_t         f[VLM_CONFIG_FILES];
+    vlm_config_file_t  file[VLM_CONFIG_FILES];
 
-    static const char  *names[] = { "config.json", "generation_config.json",
-                                    "preprocessor_config.json" };
+    static const char  *names[VLM_CONFIG_FILES] = {
+        "config.json", "generation_config.json", "preprocessor_config.json",
+        "processor_config.json"
+    };
 
     memset(f, 0, sizeof(f));
     memset(file, 0, sizeof(file));
     rc = 0;
 
-    for (i = 0; rc == 0 && i < 3; i++) {
+    for (i = 0; rc == 0 && i < VLM_CONFIG_FILES; i++) {
         rc = vlm_file_path(path[i], sizeof(path[i]), dir, names[i], err);
 
         if (rc == 0 && (i == 0 || vlm_file_exists(dir, names[i]))) {
@@ -806,7 +888,7 @@ vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
         rc = vlm_config_parse(c, file, err);
     }
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < VLM_CONFIG_FILES; i++) {
         vlm_file_close(&f[i]);
     }
 

@@ -1,5 +1,6 @@
 /*
- * Every number of a model: config.json, generation_config.json, preprocessor_config.json.
+ * Every number of a model: config.json, generation_config.json, and the processor's settings for
+ * pictures, from preprocessor_config.json or, as transformers 5 has them, processor_config.json.
  *
  * The text settings stand at the top of config.json (published checkpoints) or under "text_config"
  * (re-saved by newer transformers).  Each number is bounded where it is read, so that the code
@@ -41,20 +42,21 @@ typedef struct {                       /* vision tower */
     uint32_t  window;                  /* merged cells on a side of a window: window_size / patch
                                           / merge, 4 */
     float     norm_eps;                /* 1e-6 */
+    float     rope_theta;              /* 10000 */
     uint8_t   full[VLM_MAX_LAYERS];    /* 1: this block attends over the whole picture */
 } vlm_vision_config_t;
 
 typedef struct {
     uint64_t  min_pixels, max_pixels;  /* of a resized picture */
     float     mean[3], std[3];         /* of pixels / 255, RGB */
+    int       said;                    /* by a file; 0: these are the family's */
 } vlm_pixel_config_t;
 
 typedef struct {
     uint32_t  image_token, vision_start, vision_end;       /* ids */
     uint32_t  eos[VLM_MAX_EOS], n_eos;
-    int       do_sample;               /* 0: greedy, temperature below is 0 */
-    float     temperature, top_p, repetition_penalty;      /* -1: not said */
-    int32_t   top_k;                   /* -1: not said */
+    float     temperature, top_p, repetition_penalty;      /* temperature 0: greedy */
+    uint32_t  top_k;
 } vlm_generation_config_t;
 
 typedef struct {
@@ -65,8 +67,8 @@ typedef struct {
 } vlm_config_t;
 
 /*
- * Reads DIR/config.json (required), DIR/generation_config.json and DIR/preprocessor_config.json
- * (the family's values where absent).  VLM_EMODEL names file, path and value.
+ * Reads DIR/config.json (required) and the other three where they are.  Without a file, sampling is
+ * as vlm.h says and pictures are the family's.  VLM_EMODEL names file, path and value.
  */
 int vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err);
 
@@ -76,7 +78,11 @@ typedef struct {
     size_t       bytes;
 } vlm_config_file_t;
 
-/* The same without files: what the fuzzer calls.  In the order of this file's head. */
-int vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[3], vlm_err_t *err);
+#define VLM_CONFIG_FILES  4            /* config, generation_config, preprocessor_config, */
+                                       /* processor_config */
+
+/* The same without files: what the fuzzer calls. */
+int vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[VLM_CONFIG_FILES],
+                     vlm_err_t *err);
 
 #endif

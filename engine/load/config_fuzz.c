@@ -1,6 +1,7 @@
 /*
- * Fuzz target: config.json, generation_config.json and preprocessor_config.json, parted by bytes
- * 0xff, which JSON has no use for.  What is accepted must keep the promises of config.h.
+ * Fuzz target: config.json, generation_config.json, preprocessor_config.json and
+ * processor_config.json, parted by bytes 0xff, which JSON has no use for.  What is accepted must
+ * keep the promises of config.h.
  */
 
 #include <stdlib.h>
@@ -37,6 +38,8 @@ check(const vlm_config_t *c)
     require(v->out == t->hidden && v->depth > 0 && v->depth <= VLM_MAX_LAYERS);
     require(v->window > 0 && v->patch > 0 && v->merge > 0 && v->channels == 3);
     require(c->pixel.min_pixels > 0 && c->pixel.min_pixels <= c->pixel.max_pixels);
+    require(c->generation.temperature >= 0 && c->generation.top_k <= 1u << 20);
+    require(v->rope_theta >= 1);
     require(c->generation.image_token < t->vocab && c->generation.n_eos <= VLM_MAX_EOS);
 
     for (i = 0; i < c->generation.n_eos; i++) {
@@ -56,9 +59,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     vlm_err_t          err = { 0 };
     vlm_config_t       c;
     const uint8_t     *end;
-    vlm_config_file_t  file[3];
+    vlm_config_file_t  file[VLM_CONFIG_FILES];
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < VLM_CONFIG_FILES; i++) {
         end = bytes == 0 ? NULL : memchr(data, 0xff, bytes);
 
         file[i].path = "fuzz";

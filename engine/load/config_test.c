@@ -328,8 +328,18 @@ eos_defaults_to_the_familys_ids_where_the_vocabulary_has_them(void **state)
 }
 
 
+static int
+samples(const vlm_config_t *c, float temperature, uint32_t top_k, float top_p, float penalty)
+{
+    const vlm_generation_config_t  *g = &c->generation;
+
+    return g->temperature == temperature && g->top_k == top_k && g->top_p == top_p
+           && g->repetition_penalty == penalty;
+}
+
+
 static void
-sampling_is_said_or_not_said(void **state)
+what_generation_config_leaves_out_is_transformers_default_and_ours_without_the_file(void **state)
 {
     vlm_config_t  c;
 
@@ -337,21 +347,46 @@ sampling_is_said_or_not_said(void **state)
 
     fixture_text(dir, "config.json", GOOD);
     reads(&c);
-    assert_int_equal(c.generation.do_sample, 1);
-    assert_true(c.generation.temperature == -1 && c.generation.top_p == -1);
-    assert_true(c.generation.repetition_penalty == -1 && c.generation.top_k == -1);
+    assert_true(samples(&c, 0.7f, 50, 1, 1.05f));
+
+    fixture_text(dir, "generation_config.json", "{\"eos_token_id\":558}");
+    reads(&c);
+    assert_true(samples(&c, 0, 50, 1, 1));
+
+    fixture_text(dir, "generation_config.json", "{\"do_sample\":true}");
+    reads(&c);
+    assert_true(samples(&c, 1, 50, 1, 1));
+
+    fixture_text(dir, "generation_config.json", "{\"temperature\":0.7,\"top_k\":7}");
+    reads(&c);
+    assert_true(samples(&c, 0, 7, 1, 1));
 
     fixture_text(dir, "generation_config.json",
                  "{\"do_sample\":true,\"temperature\":1e-06,\"repetition_penalty\":1.05,"
                  "\"top_k\":1,\"top_p\":0.001}");
     reads(&c);
-    assert_true(c.generation.temperature == 1e-6f && c.generation.top_p == 0.001f);
-    assert_true(c.generation.repetition_penalty == 1.05f && c.generation.top_k == 1);
+    assert_true(samples(&c, 1e-6f, 1, 0.001f, 1.05f));
 
     fixture_text(dir, "generation_config.json", "{\"do_sample\":false,\"temperature\":0.7}");
     reads(&c);
-    assert_int_equal(c.generation.do_sample, 0);
-    assert_true(c.generation.temperature == 0);
+    assert_true(samples(&c, 0, 50, 1, 1));
+}
+
+
+static void
+the_base_of_the_vision_encoders_angles_is_read(void **state)
+{
+    vlm_config_t  c;
+
+    (void) state;
+
+    read_good(&c, "", "");
+    assert_true(c.vision.rope_theta == 10000);
+
+    read_good(&c, "\"depth\":3,", "\"depth\":3,\"rope_parameters\":{\"rope_theta\":500.0,"
+              "\"rope_type\":\"default\"},");
+    assert_true(c.vision.rope_theta == 500);
+    assert_true(c.text.rope_theta == 1e6f);
 }
 
 
@@ -364,6 +399,7 @@ pixel_settings_come_from_the_preprocessor_or_are_the_familys(void **state)
 
     fixture_text(dir, "config.json", GOOD);
     reads(&c);
+    assert_int_equal(c.pixel.said, 0);
     assert_int_equal(c.pixel.min_pixels, 3136);
     assert_int_equal(c.pixel.max_pixels, 12845056);
     assert_true(c.pixel.mean[0] == 0.48145466f && c.pixel.std[2] == 0.27577711f);
@@ -373,6 +409,7 @@ pixel_settings_come_from_the_preprocessor_or_are_the_familys(void **state)
                  "\"temporal_patch_size\":2,\"image_mean\":[0.5,0.25,0.125],\"image_std\":[1,2,3],"
                  "\"do_rescale\":true,\"rescale_factor\":0.00392156862745098,\"resample\":3}");
     reads(&c);
+    assert_int_equal(c.pixel.said, 1);
     assert_int_equal(c.pixel.min_pixels, 784);
     assert_int_equal(c.pixel.max_pixels, 1003520);
     assert_true(c.pixel.mean[2] == 0.125f && c.pixel.std[1] == 2.0f);
@@ -381,6 +418,39 @@ pixel_settings_come_from_the_preprocessor_or_are_the_familys(void **state)
                  "{\"min_pixels\":null,\"size\":{\"shortest_edge\":500,\"longest_edge\":9000}}");
     reads(&c);
     assert_int_equal(c.pixel.min_pixels, 500);
+    assert_int_equal(c.pixel.max_pixels, 9000);
+}
+
+
+/* All that transformers 5 writes for a processor. */
+static void
+pixel_settings_in_the_processors_own_file_come_first(void **state)
+{
+    vlm_config_t  c;
+
+    (void) state;
+
+    fixture_text(dir, "config.json", GOOD);
+    fixture_text(dir, "processor_config.json",
+                 "{\"image_processor\":{\"do_convert_rgb\":true,\"do_normalize\":true,"
+                 "\"do_rescale\":true,\"do_resize\":true,\"data_format\":\"channels_first\","
+                 "\"image_mean\":[0.5,0.5,0.5],\"image_processor_type\":\"Qwen2VLImageProcessor\","
+                 "\"image_std\":[0.5,0.25,0.5],\"merge_size\":2,\"patch_size\":14,\"resample\":3,"
+                 "\"rescale_factor\":0.00392156862745098,\"size\":{\"longest_edge\":401408,"
+                 "\"shortest_edge\":784},\"temporal_patch_size\":2},"
+                 "\"processor_class\":\"Qwen2_5_VLProcessor\",\"video_processor\":{}}");
+    reads(&c);
+    assert_int_equal(c.pixel.said, 1);
+    assert_int_equal(c.pixel.min_pixels, 784);
+    assert_int_equal(c.pixel.max_pixels, 401408);
+    assert_true(c.pixel.mean[0] == 0.5f && c.pixel.std[1] == 0.25f);
+
+    fixture_text(dir, "preprocessor_config.json", "{\"max_pixels\":9000}");
+    reads(&c);
+    assert_int_equal(c.pixel.max_pixels, 401408);
+
+    fixture_text(dir, "processor_config.json", "{\"processor_class\":\"Qwen2_5_VLProcessor\"}");
+    reads(&c);
     assert_int_equal(c.pixel.max_pixels, 9000);
 }
 
@@ -458,7 +528,11 @@ static const case_t  wrong[] = {
     { "\"window_size\":112", "\"window_size\":0", "window_size is 0" },
     { "[0,2]", "[0,3]", "fullatt_block_indexes[1] is 3" },
     { "[0,2]", "7", "fullatt_block_indexes is no list" },
-    { "\"temporal_patch_size\":2", "\"temporal_patch_size\":5", "temporal_patch_size is 5" }
+    { "\"temporal_patch_size\":2", "\"temporal_patch_size\":5", "temporal_patch_size is 5" },
+    { "\"depth\":3", "\"depth\":3,\"rope_parameters\":{\"rope_theta\":0}",
+      "vision_config.rope_parameters.rope_theta is 0" },
+    { "\"depth\":3", "\"depth\":3,\"rope_parameters\":{\"rope_type\":\"yarn\"}",
+      "vision_config.rope_parameters.rope_type is \"yarn\"" }
 };
 
 
@@ -479,7 +553,7 @@ one_wrong_value_is_named_with_its_path(void **state)
 
 
 static void
-the_other_two_files_are_held_to_the_same(void **state)
+the_other_files_are_held_to_the_same(void **state)
 {
     size_t  i;
 
@@ -503,7 +577,14 @@ the_other_two_files_are_held_to_the_same(void **state)
         { "preprocessor_config.json", "{\"temporal_patch_size\":1}", "temporal_patch_size is 1" },
         { "preprocessor_config.json", "{\"do_rescale\":false}", "do_rescale is false" },
         { "preprocessor_config.json", "{\"rescale_factor\":1}", "rescale_factor is 1" },
-        { "preprocessor_config.json", "{\"resample\":2}", "resample is 2" }
+        { "preprocessor_config.json", "{\"resample\":2}", "resample is 2" },
+        { "processor_config.json", "{\"image_processor\":{\"patch_size\":16}}",
+          "image_processor.patch_size is 16" },
+        { "processor_config.json", "{\"image_processor\":{\"size\":{\"longest_edge\":0}}}",
+          "image_processor.size.longest_edge is 0" },
+        { "processor_config.json", "{\"image_processor\":{\"do_resize\":false}}",
+          "image_processor.do_resize is false" },
+        { "processor_config.json", "[]", "not a JSON object" }
     };
 
     (void) state;
@@ -513,6 +594,7 @@ the_other_two_files_are_held_to_the_same(void **state)
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         fixture_text(dir, "generation_config.json", "{}");
         fixture_text(dir, "preprocessor_config.json", "{}");
+        fixture_text(dir, "processor_config.json", "{}");
         fixture_text(dir, cases[i].file, cases[i].text);
         fails(cases[i].says);
         fails(cases[i].file);
@@ -558,12 +640,17 @@ main(void)
             eos_is_what_generation_config_says_else_config_else_the_familys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             eos_defaults_to_the_familys_ids_where_the_vocabulary_has_them, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sampling_is_said_or_not_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_generation_config_leaves_out_is_transformers_default_and_ours_without_the_file,
+            set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_base_of_the_vision_encoders_angles_is_read, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             pixel_settings_come_from_the_preprocessor_or_are_the_familys, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pixel_settings_in_the_processors_own_file_come_first,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_wrong_value_is_named_with_its_path, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_other_two_files_are_held_to_the_same, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(the_other_files_are_held_to_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_config_cut_at_any_byte_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_config_is_said_so, set_up, tear_down)
     };

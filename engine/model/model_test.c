@@ -327,6 +327,25 @@ remove_checkpoint(const char *dir)
 }
 
 
+/* 2-D angles of a head: slot s turns with theta^(-4s / hd). */
+static void
+the_vision_encoders_angles_have_the_base_that_config_json_says(void **state)
+{
+    vlm_err_t     err = { VLM_OK, "" };
+    vlm_model_t   m;
+    vlm_config_t  config = v->config;
+
+    (void) state;
+
+    memset(&m, 0, sizeof(m));
+    config.vision.rope_theta = 16;
+    assert_int_equal(vlm_model_init(&m, &config, v->ops, v->device, VLM_F32, &err), 0);
+    assert_true(m.inv_freq_2d[0] == 1);
+    assert_true(fabsf(m.inv_freq_2d[1] - powf(16, -4.0f / (float) config.vision.head_dim)) < 1e-6f);
+    vlm_model_free(&m);
+}
+
+
 static void
 what_is_not_as_config_json_says_is_named(void **state)
 {
@@ -431,6 +450,7 @@ main(void)
         cmocka_unit_test(what_was_in_memory_before_does_not_matter),
         cmocka_unit_test(a_pass_can_be_left_between_layers),
         cmocka_unit_test(logits_of_every_position_are_those_of_each_prefix),
+        cmocka_unit_test(the_vision_encoders_angles_have_the_base_that_config_json_says),
         cmocka_unit_test(what_is_not_as_config_json_says_is_named)
     };
 

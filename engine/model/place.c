@@ -53,7 +53,7 @@ vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
     }
 
     for (s = 0; s < v->head_dim / 4; s++) {
-        m->inv_freq_2d[s] = 1 / powf(10000, (float) (4 * s) / (float) v->head_dim);
+        m->inv_freq_2d[s] = 1 / powf(v->rope_theta, (float) (4 * s) / (float) v->head_dim);
     }
 
     return 0;

@@ -751,10 +751,10 @@ vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s)
 
     memset(s, 0, sizeof(*s));
 
-    s->temperature = g->temperature >= 0 ? g->temperature : 0.7f;
-    s->top_k = g->top_k >= 0 ? (uint32_t) g->top_k : 50;
+    s->temperature = g->temperature;
+    s->top_k = g->top_k;
     s->top_p = g->top_p > 0 ? g->top_p : 1;
-    s->repetition_penalty = g->repetition_penalty > 0 ? g->repetition_penalty : 1.05f;
+    s->repetition_penalty = g->repetition_penalty;
     s->max_tokens = v->conf.max_tokens;
 }
 

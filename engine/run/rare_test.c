@@ -310,6 +310,54 @@ penalties_spread_an_answer_over_what_was_not_said(void **state)
 }
 
 
+/* The first id that a prompt is answered with: bias makes it one of the prompt's, or another. */
+static uint32_t
+first_of(float penalty, uint32_t own, uint32_t other)
+{
+    vlm_bias_t      bias[2] = { { own, 100 }, { other, 80 } };
+    vlm_sampling_t  s;
+
+    s = vlm_tiny_sampling(1);
+    s.temperature = 0;
+    s.max_tokens = 1;
+    s.repetition_penalty = penalty;
+    s.bias = bias;
+    s.n_bias = 2;
+    s.logprobs = 1;
+    ask(&s, &got[0]);
+    assert_int_equal(got[0].n_tokens, 1);
+
+    return got[0].tokens[0].picked.id;
+}
+
+
+/* Also of a prompt whose rows are there from an earlier job. */
+static void
+the_repetition_penalty_counts_the_tokens_of_the_prompt(void **state)
+{
+    uint32_t       i, n, own, other;
+    vlm_prompt_t  *p;
+
+    (void) state;
+
+    own = id_of("What");
+    other = id_of("1");
+    p = vlm_tiny_prompt(v, "What is on the table?", 0);
+
+    for (n = 0, i = 0; i < vlm_prompt_tokens(p); i++) {
+        assert_int_not_equal(vlm_prompt_ids(p)[i], other);
+        n += vlm_prompt_ids(p)[i] == own;
+    }
+
+    vlm_prompt_free(p);
+    assert_true(n > 0);
+
+    assert_int_equal(first_of(1, own, other), own);
+    assert_int_equal(first_of(10, own, other), other);
+    assert_int_equal(first_of(1, own, other), own);
+}
+
+
 static void
 what_is_out_of_range_is_refused_with_the_range(void **state)
 {
@@ -554,6 +602,7 @@ main(void)
         cmocka_unit_test(a_stop_string_cuts_json_too),
         cmocka_unit_test(a_bias_of_100_is_the_answer_and_one_of_minus_100_never_in_it),
         cmocka_unit_test(penalties_spread_an_answer_over_what_was_not_said),
+        cmocka_unit_test(the_repetition_penalty_counts_the_tokens_of_the_prompt),
         cmocka_unit_test(what_is_out_of_range_is_refused_with_the_range),
         cmocka_unit_test(log_probabilities_are_the_models_own_whatever_else_is_asked),
         cmocka_unit_test(every_token_is_told_once_with_its_text_and_not_before),

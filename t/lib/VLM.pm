@@ -76,7 +76,7 @@ sub free_port {
 # enough to do something meanwhile.  What would end them is a row of the head that
 # the tokenizer has no token for, and so is never taken.
 sub slow_model {
-    my $dir = "$ROOT/build/live/endless-model";
+    my $dir = "$ROOT/build/live/slow-model";
 
     return $dir if -d $dir;
 
@@ -97,7 +97,9 @@ sub slow_model {
         or die "random-checkpoint failed\n";
 
     spew("$dir.new/generation_config.json",
-         $JSON->encode({ eos_token_id => [$text->{vocab_size} - 1] }));
+         $JSON->encode({ eos_token_id => [$text->{vocab_size} - 1],
+                         do_sample => JSON::PP::true, temperature => 0.7,
+                         repetition_penalty => 1.05 }));
 
     rename "$dir.new", $dir or die "$dir: $!";
 
