@@ -4,12 +4,14 @@
 
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 
 #define POPULATE_READ  22              /* MADV_POPULATE_READ, from Linux 5.14 on */
 #define LARGE          (2u << 20)      /* bytes of a large page on x86-64 */
+#define MAX_ENTRIES    10000           /* of a directory, that are looked at */
 
 
 /* mmap(), but where large pages can be had they begin with the mapping. */
@@ -59,6 +62,33 @@ map(uint64_t bytes, int prot, int flags, int fd)
     }
 
     return p;
+}
+
+
+/* What people have in the place of a checkpoint's file, told by its first bytes. */
+static int
+refuse_foreign(const vlm_file_t *f, const char *path, vlm_err_t *err)
+{
+    size_t  i, n;
+
+    static const struct {
+        const char  *begins, *says;
+    } foreign[] = {
+        { "version https://git-lfs.github.com/spec/", "a Git LFS pointer, the file itself was not "
+          "downloaded: run \"git lfs pull\" in its directory" },
+        { "GGUF", "a GGUF file, which is not read: take the model's original directory, with "
+          "config.json and .safetensors files" }
+    };
+
+    for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        n = strlen(foreign[i].begins);
+
+        if (f->bytes >= n && memcmp(f->data, foreign[i].begins, n) == 0) {
+            return vlm_fail(err, VLM_EMODEL, "%s: %s", path, foreign[i].says);
+        }
+    }
+
+    return 0;
 }
 
 
@@ -105,6 +135,11 @@ vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
     }
 
     close(fd);
+
+    if (refuse_foreign(f, path, err) != 0) {
+        vlm_file_close(f);
+        return -1;
+    }
 
     return 0;
 
@@ -189,6 +224,70 @@ vlm_file_close(vlm_file_t *f)
     }
 
     memset(f, 0, sizeof(*f));
+}
+
+
+/* Is there a file of that kind in the directory?  Its name, in name. */
+static int
+find_suffix(const char *dir, const char *suffix, char *name, size_t bytes)
+{
+    DIR            *d;
+    int             found;
+    size_t          n;
+    uint32_t        i;
+    struct dirent  *e;
+
+    d = opendir(dir);
+    if (d == NULL) {
+        return 0;
+    }
+
+    found = 0;
+
+    for (i = 0; i < MAX_ENTRIES && !found && (e = readdir(d)) != NULL; i++) {
+        n = strlen(e->d_name);
+        found = n >= strlen(suffix) && strcasecmp(e->d_name + n - strlen(suffix), suffix) == 0;
+
+        if (found) {
+            (void) snprintf(name, bytes, "%s", e->d_name);
+        }
+    }
+
+    (void) closedir(d);
+
+    return found;
+}
+
+
+int
+vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err)
+{
+    char         found[256];
+    vlm_file_t   f;
+    struct stat  st;
+
+    if (stat(dir, &st) != 0 || vlm_file_exists(dir, name)) {
+        return 0;
+    }
+
+    if (!S_ISDIR(st.st_mode)) {
+        if (vlm_file_open(&f, dir, 0, err) != 0) {
+            return -1;
+        }
+
+        vlm_file_close(&f);
+
+        return vlm_fail(err, VLM_EMODEL, "%s: not a directory; the model is one, with %s in it",
+                        dir, name);
+    }
+
+    if (find_suffix(dir, ".gguf", found, sizeof(found))) {
+        return vlm_fail(err, VLM_EMODEL, "%s: no %s; \"%s\" is a GGUF file, which is not read: "
+                        "take the model's original directory, with %s and .safetensors files",
+                        dir, name, vlm_shown(found), name);
+    }
+
+    return 0;
 }
 
 

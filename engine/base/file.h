@@ -12,7 +12,8 @@ typedef struct {
 
 /*
  * Maps a regular file for reading.  VLM_EMODEL with the path and the system's words if it cannot
- * be opened, is not a regular file, or is longer than limit bytes (0: no limit).
+ * be opened, is not a regular file, is longer than limit bytes (0: no limit), or is what people
+ * have in the place of a checkpoint's file: a Git LFS pointer, a GGUF file.
  */
 int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err);
 
@@ -36,6 +37,12 @@ void vlm_file_close(vlm_file_t *f);    /* safe twice, and on a zeroed structure 
 
 /* Is there a regular file DIR/NAME?  1 or 0. */
 int vlm_file_exists(const char *dir, const char *name);
+
+/*
+ * Says what is wrong with a directory that should have a file NAME and has not, if there is more to
+ * say than that: it is a file itself, or has GGUF files.  0: nothing more; -1 and VLM_EMODEL.
+ */
+int vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err);
 
 /* DIR/NAME in buf; -1 and VLM_EMODEL if it is longer than bytes. */
 int vlm_file_path(char *buf, size_t bytes, const char *dir, const char *name, vlm_err_t *err);

@@ -351,6 +351,45 @@ existence_is_asked_of_regular_files_only(void **state)
 
 
 static void
+what_people_have_in_the_place_of_a_model_is_said(void **state)
+{
+    char        name[80];
+    vlm_err_t   err = { 0 };
+    vlm_file_t  f;
+
+    static const char  pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n";
+
+    (void) state;
+
+    write_file(pointer, sizeof(pointer) - 1);
+    assert_int_equal(vlm_file_open(&f, path, 0, &err), -1);
+    assert_int_equal(err.code, VLM_EMODEL);
+    assert_non_null(strstr(err.text, "a Git LFS pointer"));
+    assert_null(f.data);
+
+    memset(&err, 0, sizeof(err));
+    write_file("GGUF\3\0\0\0", 8);
+    assert_int_equal(vlm_file_check_dir(path, "config.json", &err), -1);
+    assert_non_null(strstr(err.text, "a GGUF file"));
+
+    memset(&err, 0, sizeof(err));
+    write_file("GGU", 3);
+    assert_int_equal(vlm_file_check_dir(path, "config.json", &err), -1);
+    assert_non_null(strstr(err.text, "not a directory"));
+
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_file_check_dir(dir, "config.json", &err), 0);
+    assert_int_equal(vlm_file_check_dir("/nowhere/at/all", "config.json", &err), 0);
+    snprintf(name, sizeof(name), "%s/model-Q8_0.gguf", dir);
+    assert_int_equal(rename(path, name), 0);
+    assert_int_equal(vlm_file_check_dir(dir, "config.json", &err), -1);
+    assert_non_null(strstr(err.text, "\"model-Q8_0.gguf\" is a GGUF file"));
+    assert_int_equal(unlink(name), 0);
+    write_file("x", 1);
+}
+
+
+static void
 a_path_that_does_not_fit_is_an_error(void **state)
 {
     char       buf[8];
@@ -380,6 +419,7 @@ main(void)
         cmocka_unit_test(a_pipe_without_a_writer_does_not_block),
         cmocka_unit_test(bytes_that_are_done_with_can_be_read_again),
         cmocka_unit_test(existence_is_asked_of_regular_files_only),
+        cmocka_unit_test(what_people_have_in_the_place_of_a_model_is_said),
         cmocka_unit_test(a_path_that_does_not_fit_is_an_error)
     };
 

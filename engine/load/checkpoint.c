@@ -26,11 +26,14 @@
 #define MAX_SHARDS   1024
 #define MAX_TENSORS  (1u << 20)
 #define MAX_PATH     4096
+#define MAX_FILE_NAME 256
 #define PIECE        4096              /* bytes of a file that stand for it, and how many such */
 #define N_PIECES     16
+#define SAMPLE       512               /* elements of a tensor that stand for it, and how many */
+#define N_SAMPLES    64                /* such: rows of a vocabulary's matrix */
 
 typedef struct {
-    char         name[256];            /* a plain file name */
+    char         name[MAX_FILE_NAME];  /* a plain one */
     char         path[MAX_PATH];
     vlm_file_t   file;
 } shard_t;
@@ -169,7 +172,7 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
     s = lookup(c, name);
     if (s != NULL) {
         return vlm_fail(err, VLM_EMODEL, "%s: %s is also in %s", c->shards[c->n_shards - 1].path,
-                        t->name, c->shards[s->t.file].name);
+                        vlm_shown(t->name), c->shards[s->t.file].name);
     }
 
     if (grow(c, err) != 0) {
@@ -195,16 +198,30 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
 
 /* ---- files -------------------------------------------------------------------------------- */
 
+/* A file of the directory that a sentence may name as it is. */
+static int
+is_plain(const char *name)
+{
+    const char  *p;
+
+    for (p = name; *p != '\0'; p++) {
+        if ((unsigned char) *p < 0x20 || strchr("\"/\\\x7f", *p) != NULL) {
+            return 0;
+        }
+    }
+
+    return name[0] != '\0' && name[0] != '.' && p - name < MAX_FILE_NAME;
+}
+
+
 static int
 open_shard(vlm_checkpoint_t *c, const char *name, vlm_err_t *err)
 {
     shard_t  *s;
 
-    if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL
-        || strlen(name) >= sizeof(s->name))
-    {
-        return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": \"%.100s\" is no plain file name", c->dir,
-                        name);
+    if (!is_plain(name)) {
+        return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": \"%s\" is no plain file name", c->dir,
+                        vlm_shown(name));
     }
 
     if (c->n_shards == MAX_SHARDS) {
@@ -251,8 +268,8 @@ open_shards(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
         name = vlm_json_text(j);
 
         if (name == NULL) {
-            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %.100s is in no file", c->dir,
-                            vlm_json_key(j));
+            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s is in no file", c->dir,
+                            vlm_shown(vlm_json_key(j)));
         }
 
         if (find_shard(c, name) == NULL && open_shard(c, name, err) != 0) {
@@ -279,13 +296,13 @@ check_index(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
         s = lookup(c, fold(vlm_json_key(j), buf, sizeof(buf)));
 
         if (s == NULL || s->t.file != (uint32_t) (find_shard(c, file) - c->shards)) {
-            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %.200s should be in %s, and is not",
-                            c->dir, vlm_json_key(j), file);
+            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s should be in %s, and is not",
+                            c->dir, vlm_shown(vlm_json_key(j)), file);
         }
 
         if (s->indexed) {
-            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %.200s: twice", c->dir,
-                            vlm_json_key(j));
+            return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s: twice", c->dir,
+                            vlm_shown(vlm_json_key(j)));
         }
 
         s->indexed = 1;
@@ -294,7 +311,7 @@ check_index(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
     for (i = 0; i < c->n; i++) {
         if (!c->slots[i].indexed) {
             return vlm_fail(err, VLM_EMODEL, "%s: %s is not in " INDEX,
-                            c->shards[c->slots[i].t.file].path, c->slots[i].t.name);
+                            c->shards[c->slots[i].t.file].path, vlm_shown(c->slots[i].t.name));
         }
     }
 
@@ -514,7 +531,7 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err)
     }
 
     return vlm_fail(err, VLM_EMODEL, "%s: %u tensors that config.json has no place for, the first "
-                    "is %s", c->shards[first->t.file].path, n, first->t.name);
+                    "is %s", c->shards[first->t.file].path, n, vlm_shown(first->t.name));
 }
 
 
@@ -582,6 +599,35 @@ vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out)
         memcpy(out, t->data + 4 * first, n * sizeof(float));
         break;
     }
+}
+
+
+int
+vlm_tensor_same(const vlm_tensor_t *a, const vlm_tensor_t *b)
+{
+    float     x[SAMPLE], y[SAMPLE];
+    uint32_t  i;
+    uint64_t  n, all, first;
+
+    for (all = 1, i = 0; i < a->n_dims; i++) {
+        all = vlm_mul(all, a->dims[i]);
+    }
+
+    n = all < SAMPLE ? all : SAMPLE;
+
+    for (i = 0; i < N_SAMPLES; i++) {
+        first = (all - n) / (N_SAMPLES - 1) * i;
+        first = i == N_SAMPLES - 1 ? all - n : first;
+
+        vlm_tensor_f32(a, first, n, x);
+        vlm_tensor_f32(b, first, n, y);
+
+        if (memcmp(x, y, n * sizeof(float)) != 0) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

@@ -42,6 +42,12 @@ int vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err)
 /* Copies elements [first, first + n) of a tensor as f32. */
 void vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out);
 
+/*
+ * Have two tensors of one shape the same values?  1 or 0.  Looks at pieces of them from the first
+ * element to the last, which tells a matrix that was trained from one that was not.
+ */
+int vlm_tensor_same(const vlm_tensor_t *a, const vlm_tensor_t *b);
+
 /* The pages of this tensor will not be read again: they leave resident memory. */
 void vlm_tensor_done(vlm_checkpoint_t *c, const vlm_tensor_t *t);
 

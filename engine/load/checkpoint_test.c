@@ -273,6 +273,87 @@ a_left_over_head_is_not_an_unused_tensor(void **state)
 }
 
 
+/* One element at a time is another: the first, the last, and those around the middle of a piece. */
+static void
+tensors_are_the_same_if_no_sample_of_them_differs(void **state)
+{
+    float         x[4096] = { 0 }, y[4096] = { 0 };
+    uint32_t      i;
+    vlm_tensor_t  a = { .type = VLM_F32, .n_dims = 2, .dims = { 64, 64 } }, b;
+
+    static const uint32_t  at[] = { 0, 1, 511, 4095, 4094, 3584, 2000 };
+
+    (void) state;
+
+    b = a;
+    a.data = (const uint8_t *) x;
+    b.data = (const uint8_t *) y;
+    assert_true(vlm_tensor_same(&a, &b));
+
+    for (i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        y[at[i]] = 1e-30f;
+        assert_false(vlm_tensor_same(&a, &b));
+        y[at[i]] = 0;
+    }
+
+    a.dims[0] = b.dims[0] = a.dims[1] = b.dims[1] = 1;
+    assert_true(vlm_tensor_same(&a, &b));
+    y[0] = 1;
+    assert_false(vlm_tensor_same(&a, &b));
+}
+
+
+/* Names are the file's: a sentence must neither end nor quote where they say so. */
+static void
+names_of_a_file_are_escaped_and_cut_in_sentences(void **state)
+{
+    char  dir[64], name[200];
+
+    (void) state;
+
+    assert_int_equal(fixture_dir(dir), 0);
+
+    write_shard(dir, "one.safetensors", "a", NULL, 1);
+    write_index(dir, "{\"x\\ty\":\"one.safetensors\"}");
+    fails(dir, "x\\x09y should be in one.safetensors", "");
+    write_index(dir, "{\"a\":\"o\\nne.safetensors\"}");
+    fails(dir, "\"o\\x0ane.safetensors\" is no plain file name", "");
+
+    write_shard(dir, "model.safetensors", "a\\nb\\u001b[31m\\\"c", "a\\nb\\u001b[31m\\\"c", 1);
+    fails(dir, "a\\x0ab\\x1b[31m\\\"c: twice", "");
+
+    memset(name, 'n', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    write_shard(dir, "model.safetensors", name, name, 1);
+    fails(dir, "nnn...: twice", "");
+
+    fixture_remove(dir);
+}
+
+
+static void
+a_shard_that_was_not_downloaded_is_a_git_lfs_pointer(void **state)
+{
+    char  dir[64];
+
+    static const char  pointer[] = "version https://git-lfs.github.com/spec/v1\n"
+                                   "oid sha256:4d7a\nsize 3982638064\n";
+
+    (void) state;
+
+    assert_int_equal(fixture_dir(dir), 0);
+    write_index(dir, "{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\"}");
+    write_shard(dir, "one.safetensors", "a", NULL, 1);
+    fixture_text(dir, "two.safetensors", pointer);
+    fails(dir, "two.safetensors: a Git LFS pointer", "git lfs pull");
+
+    fixture_text(dir, "model.safetensors", "GGUF\3\0\0");
+    fails(dir, "model.safetensors: a GGUF file", ".safetensors files");
+
+    fixture_remove(dir);
+}
+
+
 static void
 five_thousand_tensors_are_found_again(void **state)
 {
@@ -423,6 +504,9 @@ main(void)
         cmocka_unit_test(halves_become_f32_exactly_and_from_any_address),
         cmocka_unit_test(both_naming_schemes_fold_into_the_published_one),
         cmocka_unit_test(a_left_over_head_is_not_an_unused_tensor),
+        cmocka_unit_test(tensors_are_the_same_if_no_sample_of_them_differs),
+        cmocka_unit_test(names_of_a_file_are_escaped_and_cut_in_sentences),
+        cmocka_unit_test(a_shard_that_was_not_downloaded_is_a_git_lfs_pointer),
         cmocka_unit_test(five_thousand_tensors_are_found_again),
         cmocka_unit_test(a_directory_without_tensors_says_what_it_looked_for),
         cmocka_unit_test(index_and_shards_must_agree_both_ways),

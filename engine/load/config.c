@@ -166,8 +166,8 @@ text_is(const reader_t *r, item_t it, const char *a, const char *b)
     s = vlm_json_text(it.j);
 
     if (s == NULL || (strcmp(s, a) != 0 && strcmp(s, b) != 0)) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: %s is \"%.40s\", only \"%s\" is understood",
-                        r->file, it.path, s == NULL ? "not a text" : s, b);
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s is \"%s\", only \"%s\" is understood",
+                        r->file, it.path, s == NULL ? "not a text" : vlm_shown(s), b);
     }
 
     return 0;
@@ -271,16 +271,17 @@ refuse_text(const reader_t *r)
     for (e = vlm_json_first(text_item(r, "layer_types").j); e != NULL; e = vlm_json_next(e)) {
         s = vlm_json_text(e);
         if (s == NULL || strcmp(s, "full_attention") != 0) {
-            return vlm_fail(r->err, VLM_EMODEL, "%s: layer_types has \"%.40s\", only "
-                            "\"full_attention\" is understood", r->file, s == NULL ? "?" : s);
+            return vlm_fail(r->err, VLM_EMODEL, "%s: layer_types has \"%s\", only "
+                            "\"full_attention\" is understood", r->file,
+                            s == NULL ? "?" : vlm_shown(s));
         }
     }
 
     if (!vlm_json_is_null(vlm_json_get(r->top, "quantization_config"))) {
         s = vlm_json_text(vlm_json_get(vlm_json_get(r->top, "quantization_config"),
                                        "quant_method"));
-        return vlm_fail(r->err, VLM_EMODEL, "%s: the weights are quantised (%.40s); a checkpoint "
-                        "in bf16, f16 or f32 is needed", r->file, s == NULL ? "?" : s);
+        return vlm_fail(r->err, VLM_EMODEL, "%s: the weights are quantised (%s); a checkpoint "
+                        "in bf16, f16 or f32 is needed", r->file, s == NULL ? "?" : vlm_shown(s));
     }
 
     return text_is(r, text_item(r, "hidden_act"), "silu", "silu");
@@ -870,7 +871,7 @@ vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
 
     memset(f, 0, sizeof(f));
     memset(file, 0, sizeof(file));
-    rc = 0;
+    rc = vlm_file_check_dir(dir, names[0], err);
 
     for (i = 0; rc == 0 && i < VLM_CONFIG_FILES; i++) {
         rc = vlm_file_path(path[i], sizeof(path[i]), dir, names[i], err);

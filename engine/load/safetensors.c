@@ -28,6 +28,7 @@ typedef struct {
     const char     *path;
     const uint8_t  *data;              /* behind the header */
     uint64_t        bytes;             /* of the data */
+    char            name[VLM_SHOWN];   /* of the tensor at hand, for messages */
     entry_t        *entries;           /* [n] */
     uint32_t        n;
     vlm_err_t      *err;
@@ -104,13 +105,13 @@ read_shape(parser_t *p, vlm_tensor_t *t, const vlm_json_t *j)
 
     if (!vlm_json_is_array(j) || vlm_json_count(j) > VLM_MAX_DIMS) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: %s: shape is no list of at most %u numbers",
-                        p->path, t->name, VLM_MAX_DIMS);
+                        p->path, p->name, VLM_MAX_DIMS);
     }
 
     t->n_dims = 0;
 
     for (e = vlm_json_first(j); e != NULL; e = vlm_json_next(e)) {
-        if (vlm_json_u64(e, p->path, t->name, 0, MAX_OFFSET, &t->dims[t->n_dims], p->err) != 0) {
+        if (vlm_json_u64(e, p->path, p->name, 0, MAX_OFFSET, &t->dims[t->n_dims], p->err) != 0) {
             return -1;
         }
         t->n_dims++;
@@ -129,11 +130,11 @@ read_offsets(parser_t *p, entry_t *e, const vlm_json_t *j)
 
     if (!vlm_json_is_array(j) || vlm_json_count(j) != 2) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: %s: data_offsets are no list of 2 numbers",
-                        p->path, e->t.name);
+                        p->path, p->name);
     }
 
-    if (vlm_json_u64(begin, p->path, e->t.name, 0, MAX_OFFSET, &e->begin, p->err) != 0
-        || vlm_json_u64(vlm_json_next(begin), p->path, e->t.name, 0, MAX_OFFSET, &e->end,
+    if (vlm_json_u64(begin, p->path, p->name, 0, MAX_OFFSET, &e->begin, p->err) != 0
+        || vlm_json_u64(vlm_json_next(begin), p->path, p->name, 0, MAX_OFFSET, &e->end,
                         p->err) != 0)
     {
         return -1;
@@ -141,7 +142,7 @@ read_offsets(parser_t *p, entry_t *e, const vlm_json_t *j)
 
     if (e->begin > e->end || e->end > p->bytes) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: %s: bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64,
-                        p->path, e->t.name, e->begin, e->end, p->bytes);
+                        p->path, p->name, e->begin, e->end, p->bytes);
     }
 
     return 0;
@@ -156,6 +157,7 @@ read_entry(parser_t *p, entry_t *e, const vlm_json_t *j)
     const char  *dtype;
 
     e->t.name = vlm_json_key(j);
+    (void) vlm_show(p->name, e->t.name, SIZE_MAX);
 
     if (strlen(e->t.name) > MAX_NAME) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: a tensor's name of %zu bytes, at most %u",
@@ -164,15 +166,15 @@ read_entry(parser_t *p, entry_t *e, const vlm_json_t *j)
 
     if (!vlm_json_is_object(j) || vlm_json_count(j) != 3) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: %s: expected dtype, shape and data_offsets",
-                        p->path, e->t.name);
+                        p->path, p->name);
     }
 
     bits = read_type(&e->t, vlm_json_get(j, "dtype"));
 
     if (bits == 0) {
         dtype = vlm_json_text(vlm_json_get(j, "dtype"));
-        return vlm_fail(p->err, VLM_EMODEL, "%s: %s: dtype \"%.40s\" is not known", p->path,
-                        e->t.name, dtype == NULL ? "" : dtype);
+        return vlm_fail(p->err, VLM_EMODEL, "%s: %s: dtype \"%s\" is not known", p->path,
+                        p->name, vlm_shown(dtype));
     }
 
     if (read_shape(p, &e->t, vlm_json_get(j, "shape")) != 0
@@ -188,7 +190,7 @@ read_entry(parser_t *p, entry_t *e, const vlm_json_t *j)
 
     if (need != e->end - e->begin) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: %s: %" PRIu64 " bytes in the file, %" PRIu64
-                        " by type and shape", p->path, e->t.name, e->end - e->begin, need);
+                        " by type and shape", p->path, p->name, e->end - e->begin, need);
     }
 
     e->t.data = p->data + e->begin;
@@ -237,7 +239,7 @@ check_entries(parser_t *p)
     for (i = 1; i < p->n; i++) {
         if (by_name(&p->entries[i - 1], &p->entries[i]) == 0) {
             return vlm_fail(p->err, VLM_EMODEL, "%s: %s: twice in the header", p->path,
-                            p->entries[i].t.name);
+                            vlm_shown(p->entries[i].t.name));
         }
     }
 
@@ -246,8 +248,8 @@ check_entries(parser_t *p)
     for (at = 0, i = 0; i < p->n; i++) {
         if (p->entries[i].begin != at) {
             return vlm_fail(p->err, VLM_EMODEL, "%s: %s: begins at byte %" PRIu64 ", the tensor "
-                            "before it ends at %" PRIu64, p->path, p->entries[i].t.name,
-                            p->entries[i].begin, at);
+                            "before it ends at %" PRIu64, p->path,
+                            vlm_shown(p->entries[i].t.name), p->entries[i].begin, at);
         }
         at = p->entries[i].end;
     }

@@ -270,6 +270,41 @@ bind_linear(vlm_bind_t *b, vlm_linear_t *w, vlm_epilogue_t epilogue, uint32_t K,
 }
 
 
+/*
+ * A tied head's tensor may be in the file all the same.  transformers ties it or not, by its
+ * version, if it is another one than the embedding.
+ */
+static int
+check_tied(vlm_bind_t *b)
+{
+    uint64_t             dims[2];
+    const vlm_tensor_t  *head, *embed;
+
+    if (!vlm_checkpoint_has(b->c, "lm_head.weight")) {
+        return 0;
+    }
+
+    dims[0] = b->m->config.text.vocab;
+    dims[1] = b->m->config.text.hidden;
+
+    head = vlm_checkpoint_find(b->c, "lm_head.weight", dims, 2, b->err);
+    embed = vlm_checkpoint_find(b->c, "model.embed_tokens.weight", dims, 2, b->err);
+
+    if (head == NULL || embed == NULL) {
+        return -1;
+    }
+
+    if (!vlm_tensor_same(head, embed)) {
+        return vlm_fail(b->err, VLM_EMODEL, "config.json says tie_word_embeddings, but "
+                        "lm_head.weight is not model.embed_tokens.weight: say "
+                        "\"tie_word_embeddings\": false there if the head was trained, or remove "
+                        "the tensor");
+    }
+
+    return 0;
+}
+
+
 static int
 bind_text(vlm_bind_t *b)
 {
@@ -285,6 +320,10 @@ bind_text(vlm_bind_t *b)
     }
 
     if (t->tied) {
+        if (b->what == PLACE && check_tied(b) != 0) {
+            return -1;
+        }
+
         m->head = m->embed;
 
     } else if (bind_linear(b, &m->head, VLM_STORE, t->hidden, &head) != 0) {

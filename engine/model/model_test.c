@@ -363,7 +363,9 @@ what_is_not_as_config_json_says_is_named(void **state)
         { "\"depth\": 2", "\"depth\": 3", "blocks.2", "" },
         { "\"vocab_size\": 600", "\"vocab_size\": 608", "embed_tokens", "608" },
         { "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "k_proj", "64" },
-        { "\"spatial_merge_size\": 2", "\"spatial_merge_size\": 1", "merge_size is 2", "" }
+        { "\"spatial_merge_size\": 2", "\"spatial_merge_size\": 1", "merge_size is 2", "" },
+        { "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true",
+          "lm_head.weight is not model.embed_tokens.weight", "tie_word_embeddings" }
     };
 
     (void) state;

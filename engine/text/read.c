@@ -248,8 +248,8 @@ expect_type(const vlm_json_t *object, const char *what, const char *type, vlm_er
         return 0;
     }
 
-    return vlm_fail(err, VLM_EMODEL, "the %s is of type \"%.40s\", only \"%s\" is supported", what,
-                    have == NULL ? "" : have, type);
+    return vlm_fail(err, VLM_EMODEL, "the %s is of type \"%s\", only \"%s\" is supported", what,
+                    vlm_shown(have), type);
 }
 
 

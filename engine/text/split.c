@@ -114,8 +114,8 @@ compile(vlm_split_t *s, const char *pattern, vlm_err_t *err)
 
     if (s->code == NULL) {
         (void) pcre2_get_error_message(code, text, sizeof(text));
-        return vlm_fail(err, VLM_EMODEL, "split pattern \"%.100s\": %s at byte %zu", pattern,
-                        (char *) text, (size_t) offset);
+        return vlm_fail(err, VLM_EMODEL, "split pattern \"%s\": %s at byte %zu",
+                        vlm_shown(pattern), (char *) text, (size_t) offset);
     }
 
     /* Without JIT (a hardened kernel forbids it) the interpreter does the same, slower. */
