@@ -1,9 +1,13 @@
-/* A range is taken piece by piece, to its end or until somebody has had enough. */
+/* A range is taken piece by piece, to its end or until the caller has had enough. */
 
+#define _GNU_SOURCE                    /* sched_setaffinity(), RUSAGE_THREAD */
+
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -40,6 +44,40 @@ take(void *data, uint64_t at, uint64_t n)
     atomic_fetch_add(&t->ended, 1);
 
     return atomic_load(&t->n) == t->most;
+}
+
+
+/* One processor for two threads: this one works until the other was let run, and counts it. */
+static void *
+spin(void *data)
+{
+    atomic_int  *stop = data;
+
+    while (!atomic_load(stop)) {
+    }
+
+    return NULL;
+}
+
+
+static int
+work_until_preempted(void *data, uint64_t at, uint64_t n)
+{
+    long           before;
+    atomic_int    *priority = data;
+    struct rusage  u;
+
+    (void) at;
+    (void) n;
+
+    atomic_store(priority, getpriority(PRIO_PROCESS, (id_t) gettid()));
+    (void) getrusage(RUSAGE_THREAD, &u);
+
+    for (before = u.ru_nivcsw; u.ru_nivcsw == before; /* void */) {
+        (void) getrusage(RUSAGE_THREAD, &u);
+    }
+
+    return 0;
 }
 
 
@@ -119,6 +157,42 @@ stopping_waits_for_the_piece_at_hand(void **state)
 }
 
 
+/* A piece may hold what everybody waits for: it has nobody's lower priority, and is soon over. */
+static void
+it_rests_between_pieces_where_its_processor_is_wanted(void **state)
+{
+    int           mine = getpriority(PRIO_PROCESS, 0);
+    cpu_set_t     one, all;
+    pthread_t     other;
+    atomic_int    stop = 0, priority = 99;
+    vlm_beside_t  b;
+
+    (void) state;
+
+    memset(&b, 0, sizeof(b));
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+
+    assert_int_equal(pthread_create(&other, NULL, spin, &stop), 0);
+    vlm_beside_start(&b, work_until_preempted, &priority, 3 * (uint64_t) VLM_BESIDE);
+
+    while (vlm_beside_running(&b)) {
+        usleep(1000);
+    }
+
+    assert_int_equal(b.rests, 3);
+    assert_int_equal(priority, mine);
+
+    atomic_store(&stop, 1);
+    pthread_join(other, NULL);
+    vlm_beside_stop(&b);
+    (void) sched_setaffinity(0, sizeof(all), &all);
+}
+
+
 static void
 it_runs_until_the_last_piece_has_ended(void **state)
 {
@@ -167,6 +241,7 @@ main(void)
         cmocka_unit_test(all_of_a_range_is_taken_in_pieces),
         cmocka_unit_test(it_ends_early_if_a_piece_says_so),
         cmocka_unit_test(stopping_waits_for_the_piece_at_hand),
+        cmocka_unit_test(it_rests_between_pieces_where_its_processor_is_wanted),
         cmocka_unit_test(it_runs_until_the_last_piece_has_ended),
         cmocka_unit_test(one_that_was_never_started_can_be_stopped)
     };

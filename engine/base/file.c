@@ -187,30 +187,37 @@ vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
 
 
 int
-vlm_file_own(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
+vlm_file_own(vlm_file_t *f, uint64_t bytes)
 {
     void      *own;
     size_t     n;
 
-    n = (size_t) vlm_round(bytes, (uint64_t) sysconf(_SC_PAGESIZE));
+    /* One room for all: what moves out of it in order stays one mapping where it comes to. */
 
-    own = map(n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (own == MAP_FAILED) {
-        return -1;
+    if (f->room == NULL) {
+        own = map(f->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+        if (own == MAP_FAILED) {
+            return -1;
+        }
+
+        (void) madvise(own, (size_t) f->bytes, MADV_HUGEPAGE);
+        f->room = own;
     }
 
-    (void) madvise(own, n, MADV_HUGEPAGE);
-    memcpy(own, f->data + offset, (size_t) bytes);
+    own = f->room + f->owned;
+    n = (size_t) vlm_round(bytes, (uint64_t) sysconf(_SC_PAGESIZE));
+    memcpy(own, f->data + f->owned, (size_t) bytes);
 
     /* The pages change places at once: who reads meanwhile waits, and finds the same bytes. */
 
     if (mprotect(own, n, PROT_READ) != 0
-        || mremap(own, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) (f->data + offset))
+        || mremap(own, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) (f->data + f->owned))
            == MAP_FAILED)
     {
-        (void) munmap(own, n);
         return -1;
     }
+
+    f->owned += bytes;
 
     return 0;
 }
@@ -219,6 +226,10 @@ vlm_file_own(const vlm_file_t *f, uint64_t offset, uint64_t bytes)
 void
 vlm_file_close(vlm_file_t *f)
 {
+    if (f->room != NULL && f->owned < f->bytes) {
+        (void) munmap(f->room + f->owned, (size_t) (f->bytes - f->owned));
+    }
+
     if (f->data != NULL) {
         (void) munmap((void *) f->data, (size_t) f->bytes);
     }

@@ -8,6 +8,8 @@
 typedef struct {
     const uint8_t  *data;              /* [bytes], read-only; NULL for an empty file */
     uint64_t        bytes;
+    uint8_t        *room;              /* [bytes] for what becomes memory of our own, or NULL */
+    uint64_t        owned;             /* bytes that have become it, from the first on */
 } vlm_file_t;
 
 /*
@@ -22,13 +24,13 @@ int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *er
 void vlm_file_bring(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 
 /*
- * A range becomes memory of the process's own, with the bytes it has, at its place: any thread may
- * read it meanwhile.  What is done to the file afterwards, or to its disk, does not concern it.
- * offset is a multiple of a large page (2 MiB), bytes too, or all that are left.  -1: the system
- * has no memory for it, and the range is what it was (Linux would lose it only without a page for
- * its own tables, in the middle of moving).
+ * The next bytes of a file, from its first on, become memory of the process's own, with the bytes
+ * they have, at their place: any thread may read them meanwhile.  What is done to the file
+ * afterwards, or to its disk, does not concern them.  bytes is a multiple of a large page (2 MiB),
+ * or all that are left.  -1: the system has no memory for them, and they are what they were (Linux
+ * would lose them only without a page for its own tables, in the middle of moving).
  */
-int vlm_file_own(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
+int vlm_file_own(vlm_file_t *f, uint64_t bytes);
 
 /* Tells the system that a range will not be read again, so that it leaves resident memory. */
 void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);

@@ -1,5 +1,6 @@
 /* Mapped files: what is no regular file, too long or missing is a sentence with the path. */
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -221,8 +222,8 @@ a_file_becomes_memory_while_it_is_read(void **state)
         r.bytes = bytes;
         assert_int_equal(pthread_create(&thread, NULL, read_on, &r), 0);
 
-        assert_int_equal(vlm_file_own(&f, 0, HALF), 0);
-        assert_int_equal(vlm_file_own(&f, HALF, bytes - HALF), 0);
+        assert_int_equal(vlm_file_own(&f, HALF), 0);
+        assert_int_equal(vlm_file_own(&f, bytes - HALF), 0);
 
         atomic_store(&r.stop, 1);
         pthread_join(thread, NULL);
@@ -250,18 +251,58 @@ memory_of_its_own_does_not_depend_on_the_file(void **state)
     data = some(bytes);
     write_file(data, bytes);
     assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
-    assert_int_equal(vlm_file_own(&f, 0, HALF), 0);
+    assert_int_equal(vlm_file_own(&f, HALF), 0);
 
     rewrite(HALF - 1, data[HALF - 1] ^ 1);
     rewrite(HALF, data[HALF] ^ 1);
     assert_memory_equal(f.data, data, HALF);
     assert_int_equal((char) f.data[HALF], data[HALF] ^ 1);
 
-    assert_int_equal(vlm_file_own(&f, HALF, bytes - HALF), 0);
+    assert_int_equal(vlm_file_own(&f, bytes - HALF), 0);
     assert_int_equal(truncate(path, 1), 0);            /* reading a file's page would be SIGBUS */
     data[HALF] ^= 1;
     assert_memory_equal(f.data, data, bytes);
 
+    vlm_file_close(&f);
+    free(data);
+}
+
+
+/* A model has thousands of pieces, and a process has room for 65,530 mappings. */
+static void
+pieces_that_became_memory_are_one_mapping(void **state)
+{
+    int            n;
+    char          *data, line[5000];
+    FILE          *maps;
+    size_t         bytes = LARGE;
+    uint64_t       at;
+    uintptr_t      from, to;
+    vlm_err_t      err = { 0 };
+    vlm_file_t     f;
+
+    (void) state;
+
+    data = some(bytes);
+    write_file(data, bytes);
+    assert_int_equal(vlm_file_open(&f, path, 0, &err), 0);
+
+    for (at = 0; bytes - at >= HUGE_PAGE; at += HUGE_PAGE) {
+        assert_int_equal(vlm_file_own(&f, HUGE_PAGE), 0);
+    }
+
+    maps = fopen("/proc/self/maps", "re");
+    assert_non_null(maps);
+
+    for (n = 0; fgets(line, sizeof(line), maps) != NULL; /* void */) {
+        n += sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2
+             && from < (uintptr_t) f.data + at && to > (uintptr_t) f.data;
+    }
+
+    (void) fclose(maps);
+
+    assert_int_equal(n, 1);
+    assert_memory_equal(f.data, data, bytes);
     vlm_file_close(&f);
     free(data);
 }
@@ -415,6 +456,7 @@ main(void)
         cmocka_unit_test(a_file_that_is_brought_is_its_bytes_and_begins_with_a_large_page),
         cmocka_unit_test(a_file_becomes_memory_while_it_is_read),
         cmocka_unit_test(memory_of_its_own_does_not_depend_on_the_file),
+        cmocka_unit_test(pieces_that_became_memory_are_one_mapping),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
         cmocka_unit_test(a_pipe_without_a_writer_does_not_block),
         cmocka_unit_test(bytes_that_are_done_with_can_be_read_again),

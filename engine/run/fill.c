@@ -31,7 +31,7 @@ fill(void *data, uint64_t at, uint64_t n)
     reserved = vlm_round(v->reserved_bytes, VLM_BESIDE);
 
     if (at >= reserved) {
-        if (vlm_file_own(&v->packed.file, at - reserved, n) != 0) {
+        if (vlm_file_own(&v->packed.file, n) != 0) {
             warn(v, "the system has no memory of its own for the weights: they are used where "
                     "they are mapped");
             return -1;

@@ -19,6 +19,7 @@
 #include "run/fixture.h"
 
 #define POPULATE_WRITE  23
+#define LARGE           (2u << 20)
 
 static char         dir[] = "/tmp/vlm-fill-XXXXXX";
 static char         said[4096];        /* by the log */
@@ -26,6 +27,7 @@ static atomic_int   slow, refuse, refuse_move;
 static atomic_int   closed;            /* 1: who takes memory now is too late */
 static atomic_int   late;
 static atomic_uint  taken;             /* pieces */
+static atomic_size_t  longest;         /* bytes of one */
 
 
 /* In place of libc's. */
@@ -38,6 +40,7 @@ madvise(void *at, size_t bytes, int advice)
         }
 
         atomic_fetch_add(&taken, 1);
+        longest = bytes > longest ? bytes : longest;
         atomic_fetch_or(&late, atomic_load(&closed));
 
         if (refuse) {
@@ -159,6 +162,7 @@ nothing_of_the_file_is_left_when_all_is_had(void **state)
         wait_until_full(v);
         assert_false(is_mapped("vlm-int8"));
         assert_true(taken > 0);
+        assert_true(longest <= LARGE);     /* the map is locked for one large page at a time */
         assert_null(strstr(said, "memory"));
         vlm_close(v);
     }
