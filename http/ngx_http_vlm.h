@@ -156,6 +156,7 @@ struct ngx_http_vlm_engine_s {
     ngx_msec_t                    pause;
     uint64_t                      http_memory; /* of requests, in all */
     ngx_uint_t                    thinking;    /* the template adds its tail */
+    ngx_uint_t                    tools;       /* ignored, else refused */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
     ngx_uint_t                    any_name;    /* alias * */
     ngx_str_t                     directory;   /* the checkpoint's, its name */
@@ -685,6 +686,10 @@ void ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx);
 
 ngx_int_t ngx_http_vlm_ask_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *fmt, ...);
+
+/* thread: which field the error is about that comes next */
+
+void ngx_http_vlm_ask_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
 ngx_int_t ngx_http_vlm_ask_store_error(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_store_err_t *err);
 

@@ -310,6 +310,23 @@ ngx_http_vlm_ask_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 }
 
 
+void
+ngx_http_vlm_ask_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...)
+{
+    char     *last;
+    va_list   args;
+
+    va_start(args, fmt);
+    last = (char *) ngx_vslprintf((u_char *) ctx->param,
+                                  (u_char *) ctx->param
+                                  + sizeof(ctx->param) - 1,
+                                  fmt, args);
+    va_end(args);
+
+    ctx->param[ngx_http_vlm_json_utf8(ctx->param, last - ctx->param)] = '\0';
+}
+
+
 /* without a status it is the engine that refused a job */
 
 ngx_int_t

@@ -19,15 +19,10 @@ static ngx_int_t ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *model);
-static ngx_int_t ngx_http_vlm_ollama_flag(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_json_t *json, const char *key, ngx_uint_t otherwise,
-    ngx_uint_t *value);
 static ngx_int_t ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *think);
 static ngx_int_t ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *keep, ngx_uint_t empty);
-static ngx_int_t ngx_http_vlm_ollama_tools(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_json_t *tools);
 static ngx_int_t ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *messages);
 static ngx_int_t ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
@@ -143,8 +138,7 @@ ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t  *messages;
 
     if (ngx_http_vlm_ollama_fields(ctx, json) != NGX_OK
-        || ngx_http_vlm_ollama_tools(ctx, ngx_http_vlm_json_get(json, "tools"))
-           != NGX_OK)
+        || ngx_http_vlm_fields_tools(ctx, json, "tools", NULL) != NGX_OK)
     {
         return;
     }
@@ -240,6 +234,8 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
 
     ctx->data = o;
 
+    ngx_http_vlm_fields_init(&o->f);
+
     o->messages = ngx_http_vlm_messages_create(ctx);
 
     if (o->messages == NULL) {
@@ -248,9 +244,9 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
 
     if (ngx_http_vlm_ollama_model(ctx, ngx_http_vlm_json_get(json, "model"))
         != NGX_OK
-        || ngx_http_vlm_ollama_flag(ctx, json, "stream", 1, &ctx->streaming)
+        || ngx_http_vlm_fields_flag(ctx, json, "stream", 1, &ctx->streaming)
            != NGX_OK
-        || ngx_http_vlm_ollama_flag(ctx, json, "truncate", 1, &truncate)
+        || ngx_http_vlm_fields_flag(ctx, json, "truncate", 1, &truncate)
            != NGX_OK
         || ngx_http_vlm_ollama_options(ctx, json) != NGX_OK)
     {
@@ -258,7 +254,7 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
     }
 
     o->whole = !truncate;
-    o->plain = o->format || !ctx->engine->thinking;
+    o->plain = o->f.json || !ctx->engine->thinking;
 
     return ngx_http_vlm_ollama_think(ctx, ngx_http_vlm_json_get(json,
                                                                 "think"));
@@ -301,28 +297,6 @@ ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
         return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                      "No memory for the model's name");
     }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_ollama_flag(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_json_t *json, const char *key, ngx_uint_t otherwise,
-    ngx_uint_t *value)
-{
-    const ngx_http_vlm_json_t  *field;
-
-    field = ngx_http_vlm_json_get(json, key);
-
-    if (field && !ngx_http_vlm_json_is_null(field)
-        && !ngx_http_vlm_json_is_bool(field))
-    {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s is not a boolean", key);
-    }
-
-    *value = ngx_http_vlm_json_bool(field, otherwise);
 
     return NGX_OK;
 }
@@ -399,23 +373,6 @@ ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
     }
 
     return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_ollama_tools(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_json_t *tools)
-{
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-
-    if (!ngx_http_vlm_json_is_true(tools)) {
-        return NGX_OK;
-    }
-
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s does not support tools", o->model);
 }
 
 
@@ -585,7 +542,7 @@ ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
     if (ngx_http_vlm_ollama_text(ctx, json, "suffix", &suffix) != NGX_OK
         || ngx_http_vlm_ollama_text(ctx, json, "template", &template) != NGX_OK
         || ngx_http_vlm_ollama_text(ctx, json, "system", &system) != NGX_OK
-        || ngx_http_vlm_ollama_flag(ctx, json, "raw", 0, &raw) != NGX_OK)
+        || ngx_http_vlm_fields_flag(ctx, json, "raw", 0, &raw) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -671,7 +628,7 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    ngx_http_vlm_ollama_sampling(ctx);
+    ngx_http_vlm_fields_sampling(&o->f, &ctx->sampling);
 
     if (o->raw) {
         (void) ngx_http_vlm_messages_raw(o->messages);
@@ -764,10 +721,7 @@ ngx_http_vlm_ollama_free(ngx_http_vlm_ctx_t *ctx)
 
     ctx->data = NULL;
 
-    while (o->n_stop) {
-        free(o->stop[--o->n_stop]);
-    }
-
+    ngx_http_vlm_fields_free(&o->f);
     ngx_http_vlm_json_release(&o->json);
     ngx_http_vlm_messages_free(o->messages);
     free(o->model);

@@ -9,7 +9,7 @@
 #define _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_
 
 
-#include "ngx_http_vlm.h"
+#include "ngx_http_vlm_fields.h"
 #include "ngx_http_vlm_messages.h"
 #include "ngx_http_vlm_model.h"
 
@@ -19,22 +19,6 @@
 #define NGX_HTTP_VLM_OLLAMA_VERSION   "0.12.11"
 
 #define NGX_HTTP_VLM_OLLAMA_NAME      256      /* bytes, of a model's name */
-#define NGX_HTTP_VLM_OLLAMA_STOPS     16
-#define NGX_HTTP_VLM_OLLAMA_STOP      1024     /* bytes, of one of them */
-
-
-typedef enum {
-    NGX_HTTP_VLM_OLLAMA_TEMPERATURE = 0,
-    NGX_HTTP_VLM_OLLAMA_TOP_P,
-    NGX_HTTP_VLM_OLLAMA_REPEAT,
-    NGX_HTTP_VLM_OLLAMA_FREQUENCY,
-    NGX_HTTP_VLM_OLLAMA_PRESENCE,
-    NGX_HTTP_VLM_OLLAMA_TOP_K,
-    NGX_HTTP_VLM_OLLAMA_SEED,
-    NGX_HTTP_VLM_OLLAMA_PREDICT,
-    NGX_HTTP_VLM_OLLAMA_CTX,
-    NGX_HTTP_VLM_OLLAMA_OPTIONS
-} ngx_http_vlm_ollama_option_e;
 
 
 /* what no prompt is needed for */
@@ -53,18 +37,12 @@ typedef struct {
     ngx_http_vlm_messages_t        *messages;
     ngx_http_vlm_ollama_what_e      what;
 
-    ngx_uint_t                      set;       /* bit of each option */
-    double                          options[NGX_HTTP_VLM_OLLAMA_OPTIONS];
-    char                           *stop[NGX_HTTP_VLM_OLLAMA_STOPS];
-    size_t                          n_stop;
-    uint32_t                        top_logprobs;
+    ngx_http_vlm_fields_t           f;
 
     ngx_http_vlm_json_out_t         json;      /* an answer that took long */
 
     unsigned                        generate:1;
     unsigned                        raw:1;
-    unsigned                        format:1;  /* json */
-    unsigned                        logprobs:1;
     unsigned                        plain:1;   /* no thinking to be split */
     unsigned                        whole:1;   /* of the history nothing may
                                                   be left out */
@@ -88,10 +66,6 @@ ngx_uint_t ngx_http_vlm_ollama_speaks(const ngx_http_vlm_json_t *json);
 
 ngx_int_t ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
-
-/* thread: over the engine's defaults in ctx->sampling */
-
-void ngx_http_vlm_ollama_sampling(ngx_http_vlm_ctx_t *ctx);
 
 /* "keep_alive": given, and no time at all */
 

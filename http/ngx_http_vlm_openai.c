@@ -154,7 +154,7 @@ ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
               : ngx_http_vlm_openai_text(ctx, o->messages, json);
 
     if (rc == NGX_OK) {
-        ngx_http_vlm_openai_param(ctx, chat ? "messages" : "prompt");
+        ngx_http_vlm_ask_param(ctx, chat ? "messages" : "prompt");
         rc = ngx_http_vlm_messages_fit(o->messages, 1);
     }
 
@@ -179,6 +179,8 @@ ngx_http_vlm_openai_create(ngx_http_vlm_ctx_t *ctx, ngx_uint_t chat)
     }
 
     ctx->data = o;
+
+    ngx_http_vlm_fields_init(&o->f);
 
     o->chat = chat;
     o->messages = ngx_http_vlm_messages_create(ctx);
@@ -222,7 +224,7 @@ ngx_http_vlm_openai_model(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 
     field = ngx_http_vlm_json_get(json, "model");
 
-    ngx_http_vlm_openai_param(ctx, "model");
+    ngx_http_vlm_ask_param(ctx, "model");
 
     if (ngx_http_vlm_model_check(ctx, field) != NGX_OK) {
         return NGX_ERROR;
@@ -259,9 +261,9 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 
     o = ctx->data;
 
-    ngx_http_vlm_openai_sampling(o, &ctx->sampling);
+    ngx_http_vlm_fields_sampling(&o->f, &ctx->sampling);
 
-    ngx_http_vlm_openai_param(ctx, o->chat ? "messages" : "prompt");
+    ngx_http_vlm_ask_param(ctx, o->chat ? "messages" : "prompt");
 
     if (o->chat) {
         (void) ngx_http_vlm_messages_prompt(o->messages, NULL);
@@ -314,7 +316,6 @@ ngx_http_vlm_openai_failing(ngx_http_vlm_ctx_t *ctx,
 static void
 ngx_http_vlm_openai_free(ngx_http_vlm_ctx_t *ctx)
 {
-    size_t                  i;
     ngx_http_vlm_openai_t  *o;
 
     o = ctx->data;
@@ -324,13 +325,9 @@ ngx_http_vlm_openai_free(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    for (i = 0; i < o->n_stop; i++) {
-        free(o->stop[i]);
-    }
-
+    ngx_http_vlm_fields_free(&o->f);
     ngx_http_vlm_messages_free(o->messages);
     ngx_http_vlm_json_release(&o->body);
     free(o->model);
-    free(o->bias);
     free(o);
 }

@@ -9,30 +9,13 @@
 #define _NGX_HTTP_VLM_OPENAI_H_INCLUDED_
 
 
+#include "ngx_http_vlm_fields.h"
 #include "ngx_http_vlm_messages.h"
 #include "ngx_http_vlm_model.h"
 
 
-#define NGX_HTTP_VLM_OPENAI_STOPS  16
 #define NGX_HTTP_VLM_OPENAI_NAME   256         /* bytes, of a model's: it is
                                                   repeated in every event */
-
-
-/* fields that are numbers; one that was not sent is NAN */
-
-typedef enum {
-    NGX_HTTP_VLM_TEMPERATURE = 0,
-    NGX_HTTP_VLM_TOP_P,
-    NGX_HTTP_VLM_TOP_K,
-    NGX_HTTP_VLM_FREQUENCY,
-    NGX_HTTP_VLM_PRESENCE,
-    NGX_HTTP_VLM_REPETITION,
-    NGX_HTTP_VLM_SEED,
-    NGX_HTTP_VLM_MAX_TOKENS,
-    NGX_HTTP_VLM_MAX_COMPLETION,
-    NGX_HTTP_VLM_TOP_LOGPROBS,
-    NGX_HTTP_VLM_NUMBERS
-} ngx_http_vlm_openai_number_e;
 
 
 typedef struct {
@@ -40,13 +23,7 @@ typedef struct {
     ngx_http_vlm_messages_t      *messages;
     char                         *model;       /* as asked for, or NULL */
     char                          id[40];
-    double                        number[NGX_HTTP_VLM_NUMBERS];
-    char                         *stop[NGX_HTTP_VLM_OPENAI_STOPS];
-    size_t                        n_stop;
-    vlm_bias_t                   *bias;
-    size_t                        n_bias;
-    ngx_uint_t                    logprobs;
-    ngx_uint_t                    json;
+    ngx_http_vlm_fields_t         f;
     ngx_uint_t                    include_usage;
 
     /* of the answer */
@@ -68,15 +45,6 @@ ngx_int_t ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx,
 
 ngx_int_t ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_t *o, const ngx_http_vlm_json_t *json);
-
-/* over the engine's defaults in ctx->sampling */
-
-void ngx_http_vlm_openai_sampling(ngx_http_vlm_openai_t *o,
-    vlm_sampling_t *s);
-
-/* which field the error is about that comes next */
-
-void ngx_http_vlm_openai_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
 
 
 /* ---- ngx_http_vlm_openai_answer.c: of a dialect ------------------------- */

@@ -34,7 +34,7 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
 
     messages = ngx_http_vlm_json_get(json, "messages");
 
-    ngx_http_vlm_openai_param(ctx, "messages");
+    ngx_http_vlm_ask_param(ctx, "messages");
 
     if (ngx_http_vlm_json_is_null(messages)) {
         ctx->code = "missing_required_parameter";
@@ -80,7 +80,7 @@ ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
 
     role = VLM_USER;
 
-    ngx_http_vlm_openai_param(ctx, "messages.%ui", i);
+    ngx_http_vlm_ask_param(ctx, "messages.%ui", i);
 
     if (!ngx_http_vlm_json_is_object(json)) {
         return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
@@ -122,7 +122,7 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
         { "developer", VLM_SYSTEM }
     };
 
-    ngx_http_vlm_openai_param(ctx, "messages.%ui.role", i);
+    ngx_http_vlm_ask_param(ctx, "messages.%ui.role", i);
 
     text = ngx_http_vlm_json_text(ngx_http_vlm_json_get(json, "role"));
 
@@ -164,7 +164,7 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
     const char                 *text;
     const ngx_http_vlm_json_t  *part;
 
-    ngx_http_vlm_openai_param(ctx, "messages.%ui.content", i);
+    ngx_http_vlm_ask_param(ctx, "messages.%ui.content", i);
 
     text = ngx_http_vlm_json_text(content);
 
@@ -199,7 +199,7 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
 {
     const char  *type, *text;
 
-    ngx_http_vlm_openai_param(ctx, "messages.%ui.content.%ui", i, k);
+    ngx_http_vlm_ask_param(ctx, "messages.%ui.content.%ui", i, k);
 
     type = ngx_http_vlm_json_text(ngx_http_vlm_json_get(part, "type"));
 
@@ -281,7 +281,7 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
 
     prompt = ngx_http_vlm_json_get(json, "prompt");
 
-    ngx_http_vlm_openai_param(ctx, "prompt");
+    ngx_http_vlm_ask_param(ctx, "prompt");
 
     if (ngx_http_vlm_json_is_array(prompt)
         && ngx_http_vlm_json_count(prompt) == 1)

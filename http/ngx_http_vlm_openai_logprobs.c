@@ -40,7 +40,7 @@ ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
 
     o = ctx->data;
 
-    if (!o->logprobs) {
+    if (!o->f.logprobs) {
         ngx_http_vlm_json_put_null(w);
         return;
     }

@@ -51,6 +51,8 @@ static char *ngx_http_vlm_param_sampling(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_thinking(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
+static char *ngx_http_vlm_param_tools(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_threads(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 static char *ngx_http_vlm_param_thread_pool(ngx_conf_t *cf,
@@ -94,6 +96,7 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("max_tokens"),  1, ngx_http_vlm_param_max_tokens },
     { ngx_string("sampling"),    4, ngx_http_vlm_param_sampling },
     { ngx_string("thinking"),    1, ngx_http_vlm_param_thinking },
+    { ngx_string("tools"),       1, ngx_http_vlm_param_tools },
     { ngx_string("threads"),     1, ngx_http_vlm_param_threads },
     { ngx_string("thread_pool"), 1, ngx_http_vlm_param_thread_pool },
     { ngx_string("prepare"),     1, ngx_http_vlm_param_prepare },
@@ -585,6 +588,24 @@ ngx_http_vlm_param_thinking(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     } else if (ngx_strcmp(value[0].data, "auto") != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "thinking \"%V\" is none of on, off, auto",
+                           &value[0]);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_tools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    if (ngx_strcmp(value[0].data, "ignore") == 0) {
+        eng->tools = 1;
+
+    } else if (ngx_strcmp(value[0].data, "refuse") != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "tools \"%V\" is none of ignore, refuse",
                            &value[0]);
         return NGX_CONF_ERROR;
     }
