@@ -139,6 +139,7 @@ void vlm_close(vlm_t *v);              /* after vlm_run() has returned; NULL is 
 typedef struct {
     uint32_t  width, height;           /* pixels as sent, orientation applied */
     uint32_t  resized_width, resized_height;       /* pixels that the model sees */
+    uint32_t  scaled;                  /* by a bound on pixels: not only rounded to whole cells */
     uint32_t  tokens;                  /* of the prompt */
     uint32_t  decode_us, resize_us;    /* that it took; 0 if the file was read before lately */
     uint64_t  memory;                  /* bytes that decoding holds at most: of check and measure */

@@ -279,9 +279,7 @@ void
 ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w)
 {
-    if ((uint64_t) ctx->picture.width * ctx->picture.height
-        <= ctx->engine->conf.max_pixels)
-    {
+    if (!ctx->picture.scaled) {
         return;
     }
 

@@ -73,8 +73,8 @@ void ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx,
 void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w, ngx_uint_t status, const char *text);
 
-/* "image_resized", if the picture was shrunk: coordinates in an answer are of
-   that size */
+/* "image_resized", if the picture was shrunk or enlarged: coordinates in an
+   answer are of that size */
 
 void ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_json_out_t *w);
@@ -110,8 +110,8 @@ void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
 
 #define NGX_HTTP_VLM_MAP_MAX  (64 * 1024 * 1024)   /* bytes */
 
-/* thread: a picture's file; NULL, and size 0 if there is none, or its size if
-   it is above the bound; munmap() */
+/* thread: a picture's file, for munmap(); NULL, and errno: ENODATA of an empty
+   one, EFBIG and its size of one above the bound */
 
 void *ngx_http_vlm_map(const char *path, size_t *size);
 

@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 160;
+plan tests => repeat_each() * 162;
 
 run_tests();
 
@@ -286,3 +286,12 @@ GET /api/tasks
 --- response_body_like: tasks
 --- access_log
 [/api/tasks] q=- t=- p=- c=- f=- s=-.
+
+
+
+=== TEST 24: a picture that was enlarged tells the size that the model saw
+--- user_files eval
+[["../logs/vlm/uploads/small.png", main::picture("40x30.png")]]
+--- request eval
+main::chat(image => 'small.png')
+--- response_body_like: "image_resized":\[\d+,\d+\]

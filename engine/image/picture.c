@@ -92,6 +92,7 @@ static int
 measure(vlm_picture_info_t *info, const vlm_header_t *h, const vlm_pixel_config_t *pc,
         const vlm_vision_config_t *vc, uint64_t max_pixels, vlm_err_t *err)
 {
+    uint32_t  side, width, height;
     uint64_t  low, high;
 
     measure_upright(info, h);
@@ -100,8 +101,19 @@ measure(vlm_picture_info_t *info, const vlm_header_t *h, const vlm_pixel_config_
     high = high < VLM_MAX_PICTURE_PIXELS ? high : VLM_MAX_PICTURE_PIXELS;
     low = pc->min_pixels < high ? pc->min_pixels : high;
 
-    return vlm_smart_resize(info->width, info->height, vc->patch * vc->merge, low, high,
-                            &info->resized_width, &info->resized_height, err);
+    side = vc->patch * vc->merge;
+
+    if (vlm_smart_resize(info->width, info->height, side, low, high, &info->resized_width,
+                         &info->resized_height, err) != 0
+        || vlm_smart_resize(info->width, info->height, side, 0, UINT64_MAX, &width, &height,
+                            err) != 0)
+    {
+        return -1;
+    }
+
+    info->scaled = width != info->resized_width || height != info->resized_height;
+
+    return 0;
 }
 
 

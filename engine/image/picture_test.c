@@ -178,6 +178,37 @@ bytes_become_the_patches_of_the_family_s_processor(void **state)
 }
 
 
+/* The bounds are of pixels; a side is a multiple of a cell's in any case. */
+static void
+a_picture_is_scaled_by_a_bound_and_not_by_rounding(void **state)
+{
+    size_t              i, bytes;
+    uint8_t            *data;
+    vlm_err_t           err;
+    vlm_pixel_config_t  pc;
+    vlm_picture_info_t  info;
+
+    static const struct { uint64_t low, high; uint32_t scaled; }  bounds[] = {
+        { 0, 1 << 20, 0 }, { 3136, 1 << 20, 1 }, { 0, 784, 0 }
+    };
+
+    (void) state;
+
+    data = fixture_file("turn-6.jpg", &bytes);     /* 37x23, and 28x28 in cells */
+    pc = fixture_pixels;
+
+    for (i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        memset(&err, 0, sizeof(err));
+        pc.min_pixels = bounds[i].low;
+        assert_int_equal(vlm_picture_look(&pc, &fixture_vision, bounds[i].high, data, bytes, &info,
+                                          &err), 0);
+        assert_int_equal(info.scaled, bounds[i].scaled);
+    }
+
+    free(data);
+}
+
+
 static void
 a_check_says_the_upright_size_without_decoding(void **state)
 {
@@ -345,6 +376,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(every_file_looks_as_pillow_shows_it_over_white),
         cmocka_unit_test(bytes_become_the_patches_of_the_family_s_processor),
+        cmocka_unit_test(a_picture_is_scaled_by_a_bound_and_not_by_rounding),
         cmocka_unit_test(a_check_says_the_upright_size_without_decoding),
         cmocka_unit_test(a_file_cut_off_anywhere_is_refused_or_still_whole),
         cmocka_unit_test(a_file_with_any_byte_changed_does_no_harm),
