@@ -152,51 +152,54 @@ ngx_http_vlm_page(ngx_http_request_t *r)
 static const char *
 ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
 {
+    ngx_uint_t                 i;
     ngx_http_core_loc_conf_t  *clcf;
 
-    switch (r->err_status) {
+    static const struct {
+        ngx_uint_t   status;
+        const char  *text;
+    } texts[] = {
+        { 400, "Bad request" },
+        { 401, "Unauthorized" },
+        { 403, "Forbidden" },
+        { 404, "Not found" },
+        { 405, "Method not allowed" },
+        { 408, "The request did not come in time" },
+        { 411, "The request has no Content-Length" },
+        { 412, "The file is not as the request demands it" },
+        { 414, "The request's address is too long" },
+        { 416, "The file has none of the bytes of that range" },
+        { 429, "Too many requests" },
+        { 500, "Internal server error" },
+        { 501, "The method or the encoding of the body is not known here" },
+        { 502, "The answer from behind this server was not good" },
+        { 504, "The model did not answer in time" },
+        { 507, "The disk of this server is full" }
+    };
 
-    case NGX_HTTP_BAD_REQUEST:
-        return "Bad request";
-
-    case NGX_HTTP_UNAUTHORIZED:
-        return "Unauthorized";
-
-    case NGX_HTTP_FORBIDDEN:
-        return "Forbidden";
-
-    case NGX_HTTP_NOT_FOUND:
-        return "Not found";
-
-    case NGX_HTTP_NOT_ALLOWED:
-        return "Method not allowed";
-
-    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+    if (r->err_status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) {
         clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
         (void) ngx_snprintf(buf, size - 1,
                             "The request body is larger than %O bytes%Z",
                             clcf->client_max_body_size);
         return (char *) buf;
+    }
 
-    case NGX_HTTP_TOO_MANY_REQUESTS:
-        return "Too many requests";
-
-    case NGX_HTTP_INTERNAL_SERVER_ERROR:
-        return "Internal server error";
-
-    case NGX_HTTP_SERVICE_UNAVAILABLE:
+    if (r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE) {
         return r->upstream ? "The model's worker has ended, try again"
                            : "Service unavailable";
-
-    case NGX_HTTP_GATEWAY_TIME_OUT:
-        return "The model did not answer in time";
-
-    default:
-        (void) ngx_snprintf(buf, size - 1, "HTTP status %ui%Z",
-                            r->err_status);
-        return (char *) buf;
     }
+
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].status == r->err_status) {
+            return texts[i].text;
+        }
+    }
+
+    (void) ngx_snprintf(buf, size - 1, "HTTP status %ui%Z", r->err_status);
+
+    return (char *) buf;
 }
 
 

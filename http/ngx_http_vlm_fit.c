@@ -67,7 +67,7 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
     ctx->code = "context_length_exceeded";
 
     return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "the prompt has %uL tokens at least, the "
-                                 "context has room for %uD and an answer",
-                                 least, room);
+                                 "This model's maximum context length is "
+                                 "%uD tokens. The prompt has at least %uL, "
+                                 "and an answer needs one.", room + 1, least);
 }

@@ -65,6 +65,11 @@ ngx_http_vlm_json_parse(const void *data, size_t bytes,
     s.depth = 0;
     s.values = 1;
 
+    if (bytes >= 2 && s.data[0] == 0x1f && s.data[1] == 0x8b) {
+        (void) fail(err, "The body is compressed with gzip: send it as it is");
+        return NULL;
+    }
+
     if (scan(&s, err) != 0) {
         return NULL;
     }

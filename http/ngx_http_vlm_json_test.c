@@ -162,6 +162,7 @@ what_is_not_json_is_refused_with_the_byte(void **state)
     (void) state;
 
     refused("", "Not JSON at byte 0");
+    refused("\x1f\x8b\x08", "The body is compressed with gzip");
     refused("   ", "Not JSON");
     refused("{", "Not JSON");
     refused("{\"a\":}", "Not JSON at byte 5");

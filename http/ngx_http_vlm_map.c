@@ -12,7 +12,7 @@
 void *
 ngx_http_vlm_map(const char *path, size_t *size)
 {
-    int           fd;
+    int           fd, e;
     void         *map;
     struct stat   st;
 
@@ -25,15 +25,28 @@ ngx_http_vlm_map(const char *path, size_t *size)
         return NULL;
     }
 
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
-        *size = st.st_size;
+    if (fstat(fd, &st) != 0) {
+        e = errno;
 
-        if (st.st_size <= NGX_HTTP_VLM_MAP_MAX) {
-            map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        }
+    } else if (!S_ISREG(st.st_mode)) {
+        e = ENOENT;
+
+    } else if (st.st_size == 0) {
+        e = ENODATA;
+
+    } else if (st.st_size > NGX_HTTP_VLM_MAP_MAX) {
+        *size = st.st_size;
+        e = EFBIG;
+
+    } else {
+        *size = st.st_size;
+        map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        e = errno;
     }
 
     (void) close(fd);
+
+    errno = e;
 
     return map == MAP_FAILED ? NULL : map;
 }

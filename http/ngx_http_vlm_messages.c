@@ -165,8 +165,11 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text,
         m->ctx->code = "context_length_exceeded";
 
         return ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The messages have more than %d bytes "
-                                     "of text", NGX_HTTP_VLM_MESSAGES_TEXT);
+                                     "This model's maximum context length is "
+                                     "%uD tokens. The messages have more than "
+                                     "%d bytes of text.",
+                                     m->ctx->engine->conf.context,
+                                     NGX_HTTP_VLM_MESSAGES_TEXT);
     }
 
     part = ngx_http_vlm_messages_part(m);
@@ -481,10 +484,10 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
             ctx->code = "context_length_exceeded";
 
             return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                         "the first images alone have %uL "
-                                         "tokens, the context has room for "
-                                         "%uD and an answer", n_tokens,
-                                         ctx->engine->conf.context - 1);
+                                         "This model's maximum context length "
+                                         "is %uD tokens. The first images "
+                                         "alone have %uL.",
+                                         ctx->engine->conf.context, n_tokens);
         }
 
         if (part->picture == NULL) {

@@ -20,6 +20,7 @@
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
     ngx_http_vlm_body_t           body;
+    ngx_uint_t                    stream;      /* of a pull */
     ngx_uint_t                    status;      /* of an error, or 0 */
     char                          text[512];
 } ngx_http_vlm_ollama_show_t;
@@ -46,6 +47,8 @@ static void ngx_http_vlm_ollama_show_model(ngx_http_vlm_ollama_show_t *show,
 static void ngx_http_vlm_ollama_show_fail(ngx_http_vlm_ollama_show_t *show,
     ngx_uint_t status, const char *fmt, ...);
 static void ngx_http_vlm_ollama_show_done(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_vlm_ollama_pulled(ngx_http_request_t *r,
+    ngx_http_vlm_ollama_show_t *show);
 static void ngx_http_vlm_ollama_put_show(ngx_http_vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng);
 
@@ -345,7 +348,7 @@ ngx_http_vlm_ollama_family(ngx_http_vlm_engine_t *eng, u_char family[32])
 }
 
 
-/* ---- one model ---- */
+/* ---- one model: /api/show, and /api/pull, which finds it here ---- */
 
 
 ngx_int_t
@@ -447,6 +450,9 @@ ngx_http_vlm_ollama_show_model(ngx_http_vlm_ollama_show_t *show,
 
     name.len = ngx_strlen(name.data);
 
+    show->stream = ngx_http_vlm_json_bool(ngx_http_vlm_json_get(json,
+                                                                "stream"), 1);
+
     if (ngx_http_vlm_model_is(show->engine, &name) != NGX_OK) {
         ngx_http_vlm_ollama_show_fail(show, NGX_HTTP_NOT_FOUND,
                                       "model \"%*s\" not found, the model here "
@@ -482,6 +488,13 @@ ngx_http_vlm_ollama_show_done(ngx_http_request_t *r, void *data)
 
     ngx_http_vlm_json_out_t   w;
 
+    if (r->uri.len == sizeof("/api/pull") - 1
+        && ngx_strncmp(r->uri.data, "/api/pull", r->uri.len) == 0)
+    {
+        ngx_http_finalize_request(r, ngx_http_vlm_ollama_pulled(r, show));
+        return;
+    }
+
     if (show->status) {
         ngx_http_finalize_request(r, ngx_http_vlm_send_error(r, show->status,
                                                              show->text));
@@ -493,6 +506,38 @@ ngx_http_vlm_ollama_show_done(ngx_http_request_t *r, void *data)
     (void) ngx_http_vlm_json_done(&w);
 
     ngx_http_finalize_request(r, ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w));
+}
+
+
+/* clients pull a model before they use it, whether it is there or not */
+
+static ngx_int_t
+ngx_http_vlm_ollama_pulled(ngx_http_request_t *r,
+    ngx_http_vlm_ollama_show_t *show)
+{
+    ngx_http_complex_value_t  cv;
+
+    static ngx_str_t  type = ngx_string("application/x-ndjson");
+    static ngx_str_t  lines = ngx_string("{\"status\":\"pulling manifest\"}\n"
+                                         "{\"status\":\"success\"}\n");
+    static ngx_str_t  whole = ngx_string("{\"status\":\"success\"}\n");
+
+    if (show->status == NGX_HTTP_NOT_FOUND) {
+        return ngx_http_vlm_ollama_fixed_handler(r, show->engine, NULL);
+    }
+
+    if (show->status) {
+        return ngx_http_vlm_send_error(r, show->status, show->text);
+    }
+
+    if (!show->stream) {
+        return ngx_http_vlm_send(r, NGX_HTTP_OK, &whole);
+    }
+
+    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
+    cv.value = lines;
+
+    return ngx_http_send_response(r, NGX_HTTP_OK, &type, &cv);
 }
 
 

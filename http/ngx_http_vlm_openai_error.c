@@ -27,6 +27,7 @@ static const ngx_http_vlm_openai_error_t  ngx_http_vlm_openai_errors[] = {
     { 403, "invalid_request_error", "permission_denied" },
     { 405, "invalid_request_error", "method_not_supported" },
     { 413, "invalid_request_error", "content_too_large" },
+    { 415, "invalid_request_error", "unsupported_content_encoding" },
     { 429, "rate_limit_exceeded",   "rate_limit_exceeded" },
     { 499, "invalid_request_error", NULL },
     { 503, "server_error",          "engine_unavailable" },
@@ -65,7 +66,12 @@ ngx_http_vlm_openai_put_error(ngx_http_vlm_json_out_t *w,
 
     } else if (ctx && ctx->status == status) {
         code = ctx->code ? ctx->code : code;
-        param = ctx->param[0] ? ctx->param : NULL;
+
+        /* what went wrong here is no field's fault */
+
+        if (status < NGX_HTTP_INTERNAL_SERVER_ERROR && ctx->param[0]) {
+            param = ctx->param;
+        }
     }
 
     ngx_http_vlm_json_open(w, '{');

@@ -8,10 +8,15 @@
 #include "ngx_http_vlm.h"
 
 
+#define NGX_HTTP_VLM_TEXT  256             /* bytes, of an error's sentence */
+
+
 static const ngx_http_vlm_route_t *ngx_http_vlm_find(ngx_http_request_t *r,
     ngx_str_t *piece, ngx_uint_t *allow);
 static ngx_int_t ngx_http_vlm_match(const ngx_http_vlm_route_t *route,
     ngx_str_t *uri, ngx_str_t *piece);
+static ngx_int_t ngx_http_vlm_not_found(ngx_http_request_t *r);
+static ngx_int_t ngx_http_vlm_encoding(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_hop(ngx_http_request_t *r,
     ngx_http_vlm_loc_conf_t *lcf);
 static ngx_int_t ngx_http_vlm_options(ngx_http_request_t *r,
@@ -101,7 +106,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
       NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler },
 
     { ngx_string("/api/pull"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler },
 
     { ngx_string("/api/push"), ngx_null_string, 0, 0,
       NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
@@ -143,6 +148,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
 ngx_int_t
 ngx_http_vlm_handler(ngx_http_request_t *r)
 {
+    ngx_int_t                    rc;
     ngx_str_t                    piece;
     ngx_uint_t                   allow;
     ngx_http_vlm_engine_t       *eng;
@@ -166,7 +172,7 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
     route = ngx_http_vlm_find(r, &piece, &allow);
 
     if (allow == 0) {
-        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
+        return ngx_http_vlm_not_found(r);
     }
 
     if (r->method == NGX_HTTP_OPTIONS) {
@@ -180,6 +186,12 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
 
         return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_ALLOWED,
                                        "Method not allowed");
+    }
+
+    rc = ngx_http_vlm_encoding(r);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
     if (route->hop && route->hop != NGX_HTTP_VLM_HOP_SELF
@@ -315,6 +327,72 @@ ngx_http_vlm_match(const ngx_http_vlm_route_t *route, ngx_str_t *uri,
     piece->len = len;
 
     return NGX_OK;
+}
+
+
+/* OpenAI's interface is large: a client is told what there is of it */
+
+static ngx_int_t
+ngx_http_vlm_not_found(ngx_http_request_t *r)
+{
+    u_char                      *p, *last, text[NGX_HTTP_VLM_TEXT];
+    const ngx_http_vlm_route_t  *route;
+
+    if (!ngx_http_vlm_openai_speaks(r)) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
+    }
+
+    p = text;
+    last = text + sizeof(text) - 1;
+
+    for (route = ngx_http_vlm_routes; route->handler; route++) {
+
+        if (ngx_strncmp(route->before.data, "/v1/", 4) == 0) {
+            p = ngx_slprintf(p, last, "%s %V%s",
+                             p == text ? "Not found: there are" : ",",
+                             &route->before, route->piece ? "NAME" : "");
+        }
+    }
+
+    *p = '\0';
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, (char *) text);
+}
+
+
+/* a compressed body is named, rather than said to be no JSON */
+
+static ngx_int_t
+ngx_http_vlm_encoding(ngx_http_request_t *r)
+{
+    u_char           *p, text[NGX_HTTP_VLM_TEXT];
+    ngx_str_t         identity;
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_vlm_header(r, "content-encoding");
+
+    if (h == NULL || h->value.len == 0
+        || (h->value.len == sizeof("identity") - 1
+            && ngx_strncasecmp(h->value.data, (u_char *) "identity",
+                               sizeof("identity") - 1)
+               == 0))
+    {
+        return NGX_DECLINED;
+    }
+
+    ngx_str_set(&identity, "identity");
+
+    if (ngx_http_vlm_add_header(r, "Accept-Encoding", &identity) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_snprintf(text, sizeof(text) - 1,
+                     "A body with Content-Encoding %*s is not read here: send "
+                     "it as it is", ngx_min(h->value.len, 64), h->value.data);
+    *p = '\0';
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                   (char *) text);
 }
 
 

@@ -372,7 +372,7 @@ ngx_http_vlm_session_history(void *data)
 }
 
 
-/* an assistant's entry has its task among the metadata, and no image */
+/* an assistant's entry has its task among the metadata */
 
 static void
 ngx_http_vlm_session_entry(ngx_http_vlm_session_t *s,
@@ -389,8 +389,7 @@ ngx_http_vlm_session_entry(ngx_http_vlm_session_t *s,
     ngx_http_vlm_json_open(&s->json, '{');
 
     ngx_http_vlm_session_text(s, "content", &e->content, NULL);
-    ngx_http_vlm_session_text(s, "image_path", user ? &e->image : &none,
-                              NULL);
+    ngx_http_vlm_session_text(s, "image_path", &e->image, NULL);
 
     ngx_http_vlm_json_put_key(&s->json, "metadata");
     ngx_http_vlm_json_open(&s->json, '{');

@@ -15,6 +15,7 @@
 static ngx_int_t ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_store_loaded_t *loaded);
 static vlm_picture_t *ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size);
 static ngx_int_t ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_store_loaded_t *loaded, vlm_picture_t *picture);
 static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
@@ -163,19 +164,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     map = ngx_http_vlm_map(ctx->chat.image, &size);
 
     if (map == NULL) {
-
-        if (size == 0) {
-            (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "Image not found: %s",
-                                          ctx->chat.image);
-
-        } else {
-            (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "The image has %uz bytes, it may "
-                                          "have %d", size,
-                                          NGX_HTTP_VLM_MAP_MAX);
-        }
-
+        ngx_http_vlm_turn_unread(ctx, size);
         return NULL;
     }
 
@@ -198,6 +187,44 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     vlm_picture_info(picture, &ctx->picture);
 
     return picture;
+}
+
+
+/* a file that could not be mapped, by errno; its name is enough to know it */
+
+static void
+ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size)
+{
+    const char  *name;
+
+    name = strrchr(ctx->chat.image, '/');
+    name = name ? name + 1 : ctx->chat.image;
+
+    switch (errno) {
+
+    case ENODATA:
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "The image is empty: %s has 0 bytes",
+                                     name);
+        return;
+
+    case EFBIG:
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "The image has %uz bytes, it may have %d",
+                                     size, NGX_HTTP_VLM_MAP_MAX);
+        return;
+
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "Image not found: %s", name);
+        return;
+
+    default:
+        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "The image cannot be read");
+    }
 }
 
 

@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 472;
+plan tests => repeat_each() * 537;
 
 run_tests();
 
@@ -58,6 +58,13 @@ sub broken {
 }
 
 sub image { { type => 'image_url', image_url => { url => url($_[0]), detail => 'low' } } }
+
+# A tool as clients describe one.
+sub tool {
+    my ($name) = @_;
+
+    return { type => 'function', function => { name => $name, description => 'what it does', parameters => { type => 'object', properties => {} } } };
+}
 
 sub text_part { { type => 'text', text => $_[0] } }
 
@@ -344,39 +351,40 @@ my $t = 'invalid_request_error';
 --- error_code eval
 [(400) x 3]
 --- response_body_like eval
-[qr/^\{"error":\{"code":"context_length_exceeded","message":"the prompt has \d{3} tokens(?: at least)?, the context has room for 63 and an answer","param":"messages","type":"invalid_request_error"\}\}\n$/,
- qr/"code":"context_length_exceeded","message":"the prompt has \d{3} tokens.*"param":"prompt"/, qr/"code":"context_length_exceeded","message":"the (?:first images alone have \d+ tokens|prompt has \d+ tokens at least), the context has room for 63/]
+[qr/^\{"error":\{"code":"context_length_exceeded","message":"This model's maximum context length is 64 tokens\. The prompt has (?:at least )?\d{3}, and an answer needs one\.","param":"messages","type":"invalid_request_error"\}\}\n$/,
+ qr/"code":"context_length_exceeded","message":"This model's maximum context length is 64 tokens\. The prompt has .*\d{3}.*"param":"prompt"/, qr/"code":"context_length_exceeded","message":"This model's maximum context length is 64 tokens\. The (?:first images alone have|prompt has at least) \d+/]
 
 
 
-=== TEST 14: max_tokens: the smaller of two, and no more than the engine's
+=== TEST 14: max_tokens: the smaller of two, and no more than the engine's; -1 is no limit
 --- request eval
-[main::chat_with(max_tokens => 3), main::chat_with(max_completion_tokens => 3), main::chat_with(max_tokens => 9, max_completion_tokens => 3), main::chat_with(max_tokens => 3, max_completion_tokens => 9), main::text_of(max_tokens => 3), main::text_of(), main::text_of(max_tokens => 1000000, logit_bias => { 40 => 100 })]
+[main::chat_with(max_tokens => 3), main::chat_with(max_completion_tokens => 3), main::chat_with(max_tokens => 9, max_completion_tokens => 3), main::chat_with(max_tokens => 3, max_completion_tokens => 9), main::text_of(max_tokens => 3), main::text_of(), main::text_of(max_tokens => 1000000, logit_bias => { 40 => 100 }),
+ main::text_of(max_tokens => -1, logit_bias => { 40 => 100 }), main::chat_with(max_completion_tokens => -1, logit_bias => { 40 => 100 }), main::chat_with(max_tokens => -1, max_completion_tokens => 3)]
 --- response_body_filters eval
 sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 --- response_body eval
-["3\n", "3\n", "3\n", "3\n", "3\n", "16\n", "48\n"]
+["3\n", "3\n", "3\n", "3\n", "3\n", "16\n", "48\n", "48\n", "48\n", "3\n"]
 --- error_code eval
-[(200) x 7]
+[(200) x 10]
 
 
 
 === TEST 15: numbers and others that are what they should be
 --- request eval
-[map { main::chat_with(max_tokens => 2, %$_) } { temperature => 0 }, { temperature => 2 }, { temperature => 0.5, top_p => 0, top_k => -1, seed => 0 }, { top_p => 1, top_k => 40, seed => -1 }, { seed => 9007199254740993 }, { n => 1 }, { n => 1.0, frequency_penalty => -2, presence_penalty => 2 },
+[map { main::chat_with(max_tokens => 2, %$_) } { temperature => 0 }, { temperature => 2 }, { temperature => 0.5, top_p => 0, top_k => -1, seed => 0 }, { top_p => 1, top_k => 40, seed => -1 }, { seed => 9007199254740993 }, { seed => 9223372036854775807 }, { seed => -9223372036854775807 }, { n => 1 }, { n => 1.0, frequency_penalty => -2, presence_penalty => 2 },
  { repetition_penalty => 1.3 }, { stop => undef }, { stop => '' }, { stop => [] }, { stop => ['a', 'b', 'c', 'd'] }, { logit_bias => {} }, { logit_bias => { 5 => -100, 6 => 100 } }, { tools => [], functions => [], tool_choice => 'auto' }, { tools => undef },
  { response_format => { type => 'text' } }, { response_format => undef }, { stream => main::no() }, { logprobs => main::no(), top_logprobs => 0 }, { user => 'u', metadata => {}, store => main::no(), nonsense => [[7]], service_tier => 'auto', parallel_tool_calls => main::yes() }]
 --- error_code eval
-[(200) x 21]
+[(200) x 23]
 --- response_body_like eval
-[(qr/"object":"chat.completion"/) x 21]
+[(qr/"object":"chat.completion"/) x 23]
 
 
 
 === TEST 16: and those that are not, by name
 --- request eval
 [map { main::chat_with(%$_) } { temperature => 'hot' }, { temperature => -0.1 }, { temperature => 2.1 }, { temperature => main::yes() }, { top_p => 1.1 }, { top_p => [] }, { top_k => 2.5 }, { top_k => -2 }, { seed => 'x' }, { seed => 1.5 }, { seed => 1e300 },
- { max_tokens => 0 }, { max_tokens => -1 }, { max_tokens => '5' }, { max_completion_tokens => 1.5 }, { frequency_penalty => 2.1 }, { presence_penalty => '1' }, { repetition_penalty => 0 }, { stream => 'yes' }, { stream => 1 }, { stop => 7 }, { stop => [7] }, { stop => {} }, { stop => [map { "x$_" } 1 .. 17] }, { stop => 'x' x 1025 },
+ { max_tokens => 0 }, { max_tokens => -2 }, { max_tokens => '5' }, { max_completion_tokens => 1.5 }, { frequency_penalty => 2.1 }, { presence_penalty => '1' }, { repetition_penalty => 0 }, { stream => 'yes' }, { stream => 1 }, { stop => 7 }, { stop => [7] }, { stop => {} }, { stop => [map { "x$_" } 1 .. 17] }, { stop => 'x' x 1025 },
  { logit_bias => [] }, { logit_bias => { x => 1 } }, { logit_bias => { 99999999 => 1 } }, { logit_bias => { 5 => 101 } }, { logit_bias => { 5 => '1' } }, { logit_bias => { map { $_ => 1 } 1 .. 1025 } }, { logprobs => 5 }, { logprobs => main::yes(), top_logprobs => 21 }, { top_logprobs => 2 },
  { stream_options => { include_usage => main::yes() } }, { stream => main::yes(), stream_options => 7 }, { stream => main::yes(), stream_options => { include_usage => 'yes' } }, { response_format => 'json' }, { response_format => {} }, { response_format => { type => 'xml' } }, { model => 7 }]
 --- error_code eval
@@ -391,13 +399,16 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 === TEST 17: what is not there is refused, not ignored
 --- request eval
-[map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] }, { response_format => { type => 'json_schema', json_schema => { name => 'x', schema => {} } } }]
+[map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] }, { response_format => { type => 'json_schema', json_schema => { name => 'x', schema => {} } } },
+ { guided_choice => ['a'] }, { guided_json => { type => 'object' } }, { guided_regex => 'a+' }, { guided_grammar => 'root ::= "a"' }, { structured_outputs => { choice => ['a'] } }, { grammar => 'root ::= "a"' }, { json_schema => { type => 'object' } },
+ { response_format => { type => 'json_object', schema => { type => 'object' } } }]
 --- error_code eval
-[(400) x 5]
+[(400) x 13]
 --- response_body_filters eval
 \&main::fault
 --- response_body eval
-[map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter', 'response_format.type|unsupported_value']
+[map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter', 'response_format.type|unsupported_value',
+ map { "$_|unsupported_parameter" } qw(guided_choice guided_json guided_regex guided_grammar structured_outputs grammar json_schema response_format.schema)]
 
 
 
@@ -666,3 +677,70 @@ Content-Type: application/json
 [("Access-Control-Allow-Origin: http://page.example") x 3]
 --- error_code eval
 [200, 400, 200]
+
+
+
+=== TEST 40: constraints that constrain nothing are taken
+--- request eval
+[main::chat_with(max_tokens => 2, guided_json => undef, grammar => '', structured_outputs => {}, response_format => { type => 'json_object', schema => undef }), main::text_of(max_tokens => 1, guided_choice => [])]
+--- error_code eval
+[200, 200]
+--- response_body_like eval
+[(qr/"choices"/) x 2]
+
+
+
+=== TEST 41: a path that is not there names those that are
+--- request eval
+["POST /v1/responses\n{}", "GET /v1"]
+--- error_code eval
+[404, 404]
+--- response_body_like eval
+[qr!"message":"Not found: there are /v1/chat/completions, /v1/completions, /v1/models, /v1/models/NAME"!, qr/404/]
+
+
+
+=== TEST 42: a compressed body is named
+--- more_headers
+Content-Encoding: gzip
+Content-Type: application/json
+--- request eval
+[main::chat_with(), "POST /api/chat\n{}", "POST /api/upload\nx"]
+--- error_code eval
+[415, 415, 415]
+--- response_headers eval
+[("Accept-Encoding: identity") x 3]
+--- response_body_like eval
+[qr/"code":"unsupported_content_encoding","message":"A body with Content-Encoding gzip is not read here: send it as it is","param":null/, (qr/^\{"error":"A body with Content-Encoding gzip is not read here/) x 2]
+
+
+
+=== TEST 43: and so is one that does not say so itself
+--- request eval
+["POST /v1/chat/completions\n\x1f\x8b\x08\x00\x00", "POST /api/chat\n\x1f\x8b\x08\x00\x00"]
+--- error_code eval
+[400, 400]
+--- response_body_like eval
+[(qr/The body is compressed with gzip: send it as it is/) x 2]
+
+
+
+=== TEST 44: tools are refused with the way out, unless none of them is to be called
+--- request eval
+[main::chat_with(max_tokens => 1, tools => [main::tool('f')]), map { main::chat_with(max_tokens => 1, tools => [main::tool('f')], tool_choice => $_) } 'auto', 'none', 'required']
+--- error_code eval
+[400, 400, 200, 400]
+--- response_body_like eval
+[(qr/"code":"unsupported_parameter","message":"demo does not support tools: leave tools out, or have \\"tools ignore\\" in vlm_engine","param":"tools"/) x 2, qr/"finish_reason":"length"/, qr/"param":"tool_choice"/]
+
+
+
+=== TEST 45: tools ignore: an answer without a call, but never one for a call that is demanded
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; tools ignore;/; $text
+--- request eval
+[main::chat_with(tools => [map { main::tool("f$_") } 1 .. 36]), map { main::chat_with(tools => [main::tool('f')], tool_choice => $_) } 'auto', 'none', 'required', { type => 'function', function => { name => 'f' } }]
+--- error_code eval
+[200, 200, 200, 400, 400]
+--- response_body_like eval
+[(qr/"finish_reason":"length"/) x 3, (qr/"message":"demo does not support tools: tool_choice can be \\"none\\" or \\"auto\\"","param":"tool_choice"/) x 2]

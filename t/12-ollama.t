@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 337;
+plan tests => repeat_each() * 349;
 
 run_tests();
 
@@ -203,7 +203,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 [map { main::chat_with('hi', options => $_) }
  {}, undef, { temperature => 0, top_p => 0, top_k => -1, seed => 0, num_predict => -1, repeat_penalty => 1.1, frequency_penalty => 0.5, presence_penalty => -0.5, stop => ['zz', ''], num_ctx => 1000000 },
  { temperature => 1.5, top_p => 0.9, top_k => 40, seed => -1, num_predict => -2, stop => 'zz', mirostat => 1, min_p => 'x', num_gpu => [] },
- { num_predict => 0, seed => 9007199254740993, top_k => 20.0, temperature => undef }]
+ { num_predict => 0, seed => 9223372036854775807, top_k => 20.0, temperature => undef }]
 --- error_code eval
 [(200) x 5]
 --- response_body_like eval
@@ -219,8 +219,8 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 --- error_code eval
 [(400) x 20]
 --- response_body_like eval
-[(qr/options is not an object/) x 2, qr/option \\"temperature\\" must be of type float32/, (qr/option \\"temperature\\" is out of its range, 0 to 100/) x 2, qr/top_p/, (qr/option \\"top_k\\" must be of type integer/) x 2, qr/seed/, qr/seed\\" is out of its range/, (qr/num_predict/) x 2,
- qr/repeat_penalty/, qr/frequency_penalty/, qr/presence_penalty/, qr/option \\"stop\\" must be of type array/, qr/array of strings/, qr/more than 16 stop strings/, qr/1025 bytes, it may have 1024/, qr/num_ctx/]
+[(qr/options is not an object/) x 2, (qr/temperature is not a number from 0 to 100/) x 3, qr/top_p/, (qr/top_k is not a whole number from -1 to/) x 2, (qr/seed is not a whole number from -9223372036854775808 to 9223372036854775807/) x 2, (qr/num_predict/) x 2,
+ qr/repeat_penalty/, qr/frequency_penalty/, qr/presence_penalty/, (qr/stop is neither a string nor an array of strings/) x 2, qr/stop has more than 16 strings/, qr/1025 bytes, it may have 1024/, qr/num_ctx/]
 
 
 
@@ -281,7 +281,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 --- response_body_like eval
 [qr/"logprobs":\[(?:\{"bytes":\[[\d,]+\],"logprob":-\d[^"]*,"token":"[^"]+","top_logprobs":\[(?:\{"bytes":\[[\d,]+\],"logprob":-\d[^"]*,"token":"[^"]+"\},?){2}\]\},?){2}\]/,
  qr/^(?:\{"model":"demo",[^\n]*"logprobs":\[(?:\{"token":"[^"]+","logprob":-\d[^"]*,"bytes":\[[\d,]+\]\},?)+\],"done":false\}\n){1,2}\{[^\n]*"done":true/,
- qr/^(?!.*logprobs).*"done":true/, qr/top_logprobs must be between 0 and 20/, qr/logprobs is not a boolean/]
+ qr/^(?!.*logprobs).*"done":true/, qr/top_logprobs is not a whole number from 0 to 20/, qr/logprobs is not a boolean/]
 
 
 
@@ -397,11 +397,11 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 === TEST 27: what a server with one model does not do
 --- request eval
-[(map { main::ask($_, model => 'demo') } qw(pull push create copy embed embeddings blobs/sha256:abc)), "DELETE /api/delete\n{\"model\":\"demo\"}"]
+[(map { main::ask($_, model => 'demo') } qw(push create copy embed embeddings blobs/sha256:abc)), "DELETE /api/delete\n{\"model\":\"demo\"}"]
 --- error_code eval
-[(403) x 4, (501) x 2, 403, 403]
+[(403) x 3, (501) x 2, 403, 403]
 --- response_body_like eval
-[(qr/^\{"error":"The model of this server is named in its configuration/) x 4, (qr/makes no embeddings/) x 2, (qr/is named in its configuration/) x 2]
+[(qr/^\{"error":"The model of this server is named in its configuration/) x 3, (qr/makes no embeddings/) x 2, (qr/is named in its configuration/) x 2]
 
 
 
@@ -412,3 +412,24 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 [200, 400, 400, 400]
 --- response_body_like eval
 [qr/No image set/, qr/Missing session ID/, qr/Message is required/, qr/Missing session ID/]
+
+
+
+=== TEST 29: the model that is there is pulled at once, another not at all
+--- request eval
+[main::ask('pull', model => 'demo'), main::ask('pull', name => 'demo:latest', stream => JSON::PP::false), main::ask('pull', model => 'llava'), main::ask('pull')]
+--- error_code eval
+[200, 200, 403, 400]
+--- response_headers eval
+["Content-Type: application/x-ndjson", ("Content-Type: application/json") x 3]
+--- response_body_like eval
+[qr/^\{"status":"pulling manifest"\}\n\{"status":"success"\}\n$/, qr/^\{"status":"success"\}\n$/, qr/is named in its configuration: it cannot be pulled/, qr/model is required/]
+
+
+
+=== TEST 30: tools ignore: an answer without a call
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; tools ignore;/; $text
+--- request eval
+main::chat_with('hi', tools => [{ type => 'function', function => { name => 'f' } }])
+--- response_body_like: "done":true

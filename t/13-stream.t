@@ -115,7 +115,7 @@ add_block_preprocessor(sub {
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 106;
+plan tests => repeat_each() * 109;
 
 run_tests();
 
@@ -314,3 +314,17 @@ main::stream(message => 'an endless one')
 --- more_headers: Accept: text/event-stream
 --- response_headers_like eval
 ['Content-Type: text/event-stream.*', ('Content-Type: application/json') x 3]
+
+
+
+=== TEST 19: an answer that takes too long is no field's fault
+--- http_config eval
+$::Short
+--- request
+POST /v1/chat/completions
+{"messages":[{"role":"user","content":"an endless one"}]}
+--- error_code: 504
+--- response_body
+{"error":{"code":"timeout","message":"The answer took longer than 1 seconds","param":null,"type":"server_error"}}
+--- no_error_log
+[error]

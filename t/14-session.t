@@ -52,7 +52,7 @@ this is not JSON
 [200, 200]
 --- response_body_like eval
 [qr/"turn_number":2,"usage"/,
- qr/^\[\{"content":"How many cups are there\?","image_path":"[^"]+cup\.png","metadata":\{\},"role":"user","task":"general","timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\},\{"content":"[^"]*","image_path":(?:null|"[^"]+"),"metadata":\{"output_image":null,"task":"general","thinking":""\},"role":"assistant","task":null,"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\}\]/]
+ qr/^\[\{"content":"How many cups are there\?","image_path":"[^"]+cup\.png","metadata":\{\},"role":"user","task":"general","timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\},\{"content":"[^"]*","image_path":"[^"]+\/uploads\/cup\.png","metadata":\{"output_image":null,"task":"general","thinking":""\},"role":"assistant","task":null,"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"\}\]/]
 
 
 

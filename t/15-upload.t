@@ -10,7 +10,7 @@ no_shuffle();
 
 our $Type = 'Content-Type: multipart/form-data; boundary=xxxx';
 
-plan tests => repeat_each() * 66;
+plan tests => repeat_each() * 70;
 
 run_tests();
 
@@ -148,3 +148,27 @@ sub { length $_[0] }
 [200, 200]
 --- response_body_like eval
 [qr/_ab\.png/, qr/_plain\.png/]
+
+
+
+=== TEST 13: a range that a file does not have is said in words
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- more_headers
+Range: bytes=99999999-
+--- request
+GET /uploads/cup.png
+--- error_code: 416
+--- response_body
+{"error":"The file has none of the bytes of that range"}
+
+
+
+=== TEST 14: an empty upload is said to be empty, by its name
+--- user_files eval
+[["../logs/vlm/uploads/none.png", ""]]
+--- request eval
+main::chat(image => 'none.png')
+--- error_code: 400
+--- response_body
+{"error":"The image is empty: none.png has 0 bytes"}

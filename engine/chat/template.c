@@ -335,8 +335,8 @@ finish(vlm_writer_t *w)
 
     if (w->ids.n > w->t->limit) {
         (void) vlm_fail(w->err, VLM_ELIMIT,
-                        "the prompt has %zu tokens, the context has room for %u and an answer",
-                        w->ids.n, w->t->limit);
+                        "This model's maximum context length is %u tokens. The prompt has %zu, "
+                        "and an answer needs one.", w->t->limit + 1, w->ids.n);
         goto failed;
     }
 

@@ -11,7 +11,7 @@ use Test::More;
 use VLM;
 
 my $TEXT = 'a cup ' x 5000;
-my $NUMBERS = qr/the prompt has \d{4,} tokens at least, the context has room for 4095 and an answer/;
+my $NUMBERS = qr/This model's maximum context length is 4096 tokens\. The prompt has at least \d{4,}, and an answer needs one\./;
 
 my $file = VLM::slurp('t/fidelity/pictures/118x62.png');
 my $url = 'data:image/png;base64,' . encode_base64($file, '');
