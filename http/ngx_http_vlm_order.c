@@ -37,8 +37,6 @@ struct ngx_http_vlm_client_s {
 
 static void ngx_http_vlm_order_parse(ngx_str_t *value,
     ngx_http_vlm_rank_t *rank);
-static ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_http_vlm_rank_t *rank);
 static ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
 static ngx_uint_t ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash);
 static ngx_http_vlm_client_t *ngx_http_vlm_order_client(
@@ -261,7 +259,7 @@ ngx_http_vlm_order_variable(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_rank_t *rank)
 {
@@ -298,6 +296,21 @@ ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     }
 
     return NGX_OK;
+}
+
+
+uint64_t
+ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank)
+{
+    uint64_t  salt;
+
+    salt = 0;
+
+    if (rank->salted) {
+        ngx_memcpy(&salt, rank->salt, sizeof(uint64_t));
+    }
+
+    return salt;
 }
 
 

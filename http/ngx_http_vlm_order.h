@@ -84,6 +84,13 @@ void ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
 ngx_uint_t ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one,
     ngx_http_vlm_ctx_t *two);
 
+/* loop: what the directives say of r; and of its salt as much as a store
+   wants, 0: none */
+
+ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_rank_t *rank);
+uint64_t ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank);
+
 /* the tree of those that want a prompt, and its first; NULL: it is empty */
 
 void ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx);

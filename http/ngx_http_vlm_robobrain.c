@@ -364,8 +364,9 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     name.data = "picture";
     name.len = sizeof("picture") - 1;
 
-    rc = ngx_http_vlm_store_upload_add(ctx->engine->store, data, n, name,
-                                       file, &stored);
+    rc = ngx_http_vlm_store_upload_add(ctx->engine->store, data, n,
+                                       ngx_http_vlm_order_salt(&ctx->rank),
+                                       name, file, &stored);
 
     free(data);
 

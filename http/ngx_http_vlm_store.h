@@ -215,20 +215,23 @@ int ngx_http_vlm_store_session_count(ngx_http_vlm_store_t *st, uint64_t *n,
 
 /*
  * Keeps an upload: on disk, whole, when this returns OK.  The same bytes under
- * the same name are kept once and get the same answer again.
+ * the same name are kept once and get the same answer again, from those who
+ * have the same salt.
  *
+ *   salt   of the client, 0: none
  *   name   as the client called it: any bytes
  *   file   <uuid4>_<secure name>, and its absolute path
  */
 
 int ngx_http_vlm_store_upload_add(ngx_http_vlm_store_t *st, const void *data,
-    size_t bytes, ngx_http_vlm_store_text_t name,
+    size_t bytes, uint64_t salt, ngx_http_vlm_store_text_t name,
     ngx_http_vlm_store_file_t *file, ngx_http_vlm_store_err_t *err);
 
 /*
  * The uploaded file that a client means: by its filename, by its absolute
- * path, or by its url ("/uploads/NAME").  NOTFOUND for everything else: it
- * must be a plain file, no link, directly inside uploads/.
+ * path as an upload's answer has it, or by its url ("/uploads/NAME").
+ * NOTFOUND for everything else: it must be a plain file, no link, directly
+ * inside uploads/.  A client's path is compared, and never looked up.
  */
 
 int ngx_http_vlm_store_upload_find(ngx_http_vlm_store_t *st,

@@ -188,7 +188,7 @@ thread(void *data)
         if (ngx_http_vlm_store_session_create(st, id, NULL) != OK
             || append(st, id, epoch_of(st, id), 1, &n, &used, NULL) != OK
             || n != 2
-            || ngx_http_vlm_store_upload_add(st, "same", 4, S("s.png"),
+            || ngx_http_vlm_store_upload_add(st, "same", 4, 0, S("s.png"),
                                              &file, NULL) != OK)
         {
             failed++;

@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,7 @@ static int known_name(store_t *st, const upload_t *up, file_t *file,
     err_t *err);
 static int note(store_t *st, const upload_t *up, const file_t *file,
     err_t *err);
-static int64_t content_hash(const void *data, size_t bytes);
+static int64_t content_hash(const void *data, size_t bytes, uint64_t salt);
 static int is_uploads(store_t *st, const char *dir, size_t len);
 static int keep(store_t *st, const char *folder, const void *data,
     size_t bytes, file_t *file, err_t *err);
@@ -58,13 +57,13 @@ static int file_named(store_t *st, const char *folder, text_t name,
 
 int
 ngx_http_vlm_store_upload_add(store_t *st, const void *data, size_t bytes,
-    text_t name, file_t *file, err_t *err)
+    uint64_t salt, text_t name, file_t *file, err_t *err)
 {
     int       rc;
     char      id[37], secure[NGX_HTTP_VLM_FILE_SECURE + 1];
     upload_t  up;
 
-    up.hash = content_hash(data, bytes);
+    up.hash = content_hash(data, bytes, salt);
     up.data = data;
     up.bytes = bytes;
     up.secure.len = ngx_http_vlm_file_secure(secure, name.data, name.len);
@@ -186,18 +185,20 @@ note(store_t *st, const upload_t *up, const file_t *file, err_t *err)
 
 /*
  * FNV-1a over words of eight bytes: it need not stand against attackers, since
- * bytes are compared after it, but megabytes of a picture go through it.
+ * bytes are compared after it, but megabytes of a picture go through it.  The
+ * same bytes with two salts never have the same hash, because each step takes
+ * two numbers to two.
  */
 
 static int64_t
-content_hash(const void *data, size_t bytes)
+content_hash(const void *data, size_t bytes, uint64_t salt)
 {
     size_t                i;
     uint64_t              h, word;
     const unsigned char  *p;
 
     p = data;
-    h = 14695981039346656037u;
+    h = 14695981039346656037u ^ salt;
 
     for (i = 0; i < bytes; i += sizeof(word)) {
 
@@ -252,31 +253,21 @@ not_found:
 }
 
 
-/* Is that our directory?  What a path comes to counts, not its spelling. */
+/* Is that our directory, as answers to uploads spell it? */
 
 static int
 is_uploads(store_t *st, const char *dir, size_t len)
 {
-    char  path[PATH + sizeof("/uploads")], ours[PATH_MAX], theirs[PATH_MAX];
+    size_t  n;
 
-    if (len == 0 || dir[0] != '/') {
-        return 0;
+    n = strlen(st->dir);
+
+    if (len == n + sizeof("/uploads") - 1 && memcmp(dir, st->dir, n) == 0) {
+        dir += n;
+        len -= n;
     }
 
-    if (len == sizeof("/uploads") - 1 && memcmp(dir, "/uploads", len) == 0) {
-        return 1;                          /* the url of an answer */
-    }
-
-    memcpy(path, dir, len);
-    path[len] = '\0';
-
-    if (realpath(path, theirs) == NULL) {
-        return 0;
-    }
-
-    (void) snprintf(path, sizeof(path), "%s/uploads", st->dir);
-
-    return realpath(path, ours) != NULL && strcmp(ours, theirs) == 0;
+    return len == sizeof("/uploads") - 1 && memcmp(dir, "/uploads", len) == 0;
 }
 
 

@@ -20,7 +20,7 @@ the_same_picture_is_kept_once(void **state)
 
     st = *state;
 
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3,
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0,
                          S("my cat.png"), &one, &err), OK);
     assert_int_equal(strlen(one.name), 36 + 1 + strlen("my_cat.png"));
     assert_string_equal(one.name + 36, "_my_cat.png");
@@ -28,22 +28,22 @@ the_same_picture_is_kept_once(void **state)
     (void) snprintf(path, sizeof(path), "%s/uploads/%s", dir, one.name);
     assert_string_equal(one.path, path);
 
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3,
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0,
                          S("my cat.png"), &two, &err), OK);
     assert_string_equal(one.name, two.name);
 
     /* another name, other bytes, or gone from the disk: another file */
 
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, S("b.png"),
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0, S("b.png"),
                                                    &two, &err), OK);
     assert_string_equal(two.name + 36, "_b.png");
 
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abd", 3,
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abd", 3, 0,
                          S("my cat.png"), &two, &err), OK);
     assert_string_not_equal(one.name, two.name);
 
     assert_int_equal(unlink(one.path), 0);
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3,
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0,
                          S("my cat.png"), &two, &err), OK);
     assert_string_not_equal(one.name, two.name);
 
@@ -52,7 +52,7 @@ the_same_picture_is_kept_once(void **state)
     spoil("x", 0, 3, 1);
     (void) snprintf(path, sizeof(path), "%s/x", dir);
     assert_int_equal(rename(path, two.path), 0);
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3,
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0,
                          S("my cat.png"), &one, &err), OK);
     assert_string_not_equal(one.name, two.name);
 }
@@ -67,7 +67,7 @@ a_name_may_be_empty_and_a_file_too(void **state)
 
     st = *state;
 
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "", 0,
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "", 0, 0,
                          S("\xe5\x9b\xbe"), &f, &err), OK);
     assert_int_equal(strlen(f.name), 37);
     assert_int_equal(f.name[36], '_');
@@ -94,7 +94,7 @@ an_upload_is_found_by_name_path_and_url_and_nothing_else(void **state)
 
     st = *state;
 
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, S("cat.png"),
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0, S("cat.png"),
                                                    &f, &err), OK);
 
     (void) snprintf(link, sizeof(link), "%s/uploads/link", dir);
@@ -116,12 +116,20 @@ an_upload_is_found_by_name_path_and_url_and_nothing_else(void **state)
                      OK);
     assert_string_equal(g.path, f.path);
 
+    /* the right name behind a wrong way, and the right way spelled otherwise:
+       a client's path is compared, and never looked up */
+
     (void) snprintf(text, sizeof(text), "%s/results/../uploads//./%s", dir,
                     f.name);
     assert_int_equal(ngx_http_vlm_store_upload_find(st, S(text), &g, &err),
-                     OK);
+                     NOTFOUND);
 
-    /* the right name behind a wrong way */
+    (void) snprintf(link, sizeof(link), "%s/way", dir);
+    (void) snprintf(text, sizeof(text), "%s/uploads", dir);
+    assert_int_equal(symlink(text, link), 0);
+    (void) snprintf(text, sizeof(text), "%s/way/%s", dir, f.name);
+    assert_int_equal(ngx_http_vlm_store_upload_find(st, S(text), &g, &err),
+                     NOTFOUND);
 
     (void) snprintf(text, sizeof(text), "/etc/%s", f.name);
     assert_int_equal(ngx_http_vlm_store_upload_find(st, S(text), &g, &err),

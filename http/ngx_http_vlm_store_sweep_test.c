@@ -26,7 +26,7 @@ old_upload(store_t *st, size_t bytes, time_t age, file_t *f)
     assert_non_null(data);
 
     (void) snprintf(name, sizeof(name), "%d.png", (int) age);
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, data, bytes, S(name),
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, data, bytes, 0, S(name),
                                                    f, &err), OK);
     free(data);
 
@@ -176,7 +176,7 @@ a_removed_upload_can_be_uploaded_again(void **state)
     /* and one that is uploaded again before it is removed becomes young */
 
     assert_int_equal(ngx_http_vlm_store_upload_add(st,
-                         "\0\0\0\0\0\0\0\0\0\0", 10, S("9999.png"), &one,
+                         "\0\0\0\0\0\0\0\0\0\0", 10, 0, S("9999.png"), &one,
                          &err), OK);
     assert_string_equal(one.name, two.name);
     assert_int_equal(ngx_http_vlm_store_sweep(st, 3600, 0, &swept, &err), OK);

@@ -15,6 +15,7 @@
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
     ngx_str_t                     type;        /* Content-Type */
+    ngx_http_vlm_rank_t           rank;        /* its salt */
     ngx_http_vlm_body_t           body;
     ngx_http_vlm_json_out_t       json;        /* freed with the request */
     ngx_uint_t                    status;
@@ -41,7 +42,7 @@ static ngx_int_t ngx_http_vlm_file_open(ngx_http_request_t *r,
     ngx_str_t *path, size_t name, ngx_open_file_info_t *of);
 static ngx_int_t ngx_http_vlm_file_headers(ngx_http_request_t *r,
     ngx_open_file_info_t *of);
-static ngx_int_t ngx_http_vlm_file_type(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_vlm_file_picture(ngx_http_request_t *r);
 
 
 typedef struct {
@@ -86,6 +87,10 @@ ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     cln->handler = ngx_http_vlm_upload_cleanup;
 
     up->engine = eng;
+
+    if (ngx_http_vlm_order_value(r, eng, &up->rank) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     if (r->headers_in.content_type) {
         up->type = r->headers_in.content_type->value;
@@ -209,8 +214,9 @@ ngx_http_vlm_upload_keep(ngx_http_vlm_upload_t *up,
     name.len = part->filename_len;
 
     up->rc = ngx_http_vlm_store_upload_add(up->engine->store, part->data,
-                                           part->bytes, name, &file,
-                                           &up->err);
+                                           part->bytes,
+                                           ngx_http_vlm_order_salt(&up->rank),
+                                           name, &file, &up->err);
 
     if (up->rc != NGX_HTTP_VLM_STORE_OK) {
         return;
@@ -436,10 +442,11 @@ ngx_http_vlm_file_open(ngx_http_request_t *r, ngx_str_t *path, size_t name,
 static ngx_int_t
 ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
 {
-    ngx_uint_t  i;
+    ngx_uint_t  i, n;
 
     /* an upload may be a page or an SVG with a script in it: it has no origin
-       and runs nothing, whatever it says of itself */
+       and runs nothing, whatever it says of itself; what is no picture by its
+       name is saved, not shown */
 
     static struct {
         const char  *key;
@@ -447,7 +454,8 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
     } headers[] = {
         { "Cache-Control", ngx_string("no-cache") },
         { "X-Content-Type-Options", ngx_string("nosniff") },
-        { "Content-Security-Policy", ngx_string("sandbox") }
+        { "Content-Security-Policy", ngx_string("sandbox") },
+        { "Content-Disposition", ngx_string("attachment") }
     };
 
     r->headers_out.status = NGX_HTTP_OK;
@@ -457,12 +465,18 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
     r->allow_ranges = 1;
 
     if (ngx_http_set_etag(r) != NGX_OK
-        || ngx_http_vlm_file_type(r) != NGX_OK)
+        || ngx_http_set_content_type(r) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+    n = sizeof(headers) / sizeof(headers[0]);
+
+    if (ngx_http_vlm_file_picture(r)) {
+        n--;
+    }
+
+    for (i = 0; i < n; i++) {
         if (ngx_http_vlm_add_header(r, headers[i].key, &headers[i].value)
             != NGX_OK)
         {
@@ -477,21 +491,11 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
 /* Many a configuration has no "types": pictures have theirs all the same, or
    a browser that must not guess would not show them. */
 
-static ngx_int_t
-ngx_http_vlm_file_type(ngx_http_request_t *r)
+static ngx_uint_t
+ngx_http_vlm_file_picture(ngx_http_request_t *r)
 {
     ngx_http_vlm_type_t       *t;
     ngx_http_core_loc_conf_t  *clcf;
-
-    if (ngx_http_set_content_type(r) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-    if (r->headers_out.content_type.data != clcf->default_type.data) {
-        return NGX_OK;
-    }
 
     for (t = ngx_http_vlm_types; t->exten.len; t++) {
 
@@ -499,11 +503,18 @@ ngx_http_vlm_file_type(ngx_http_request_t *r)
             && ngx_strncasecmp(r->exten.data, t->exten.data, t->exten.len)
                == 0)
         {
-            r->headers_out.content_type = t->type;
-            r->headers_out.content_type_len = t->type.len;
             break;
         }
     }
 
-    return NGX_OK;
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (t->exten.len
+        && r->headers_out.content_type.data == clcf->default_type.data)
+    {
+        r->headers_out.content_type = t->type;
+        r->headers_out.content_type_len = t->type.len;
+    }
+
+    return t->exten.len != 0;
 }

@@ -10,7 +10,7 @@ no_shuffle();
 
 our $Type = 'Content-Type: multipart/form-data; boundary=xxxx';
 
-plan tests => repeat_each() * 70;
+plan tests => repeat_each() * 90;
 
 run_tests();
 
@@ -172,3 +172,31 @@ main::chat(image => 'none.png')
 --- error_code: 400
 --- response_body
 {"error":"The image is empty: none.png has 0 bytes"}
+
+
+
+=== TEST 15: the same file of another tenant is another upload
+--- http_config eval
+(my $text = $::Http) =~ s/store logs/cache_salt \$http_x_tenant; store logs/; $text
+--- more_headers eval
+[map { "$::Type\nX-Tenant: $_" } 'one', 'two', 'one', 'two']
+--- request eval
+[("POST /api/upload\n" . main::multipart(['file', 'cup.png', main::picture('118x62.png')])) x 4]
+--- response_body_filters eval
+sub { my ($name) = $_[0] =~ /"filename":"([^"]+)"/; our (@names, %seen); push @names, $name unless $seen{$name}++; "$name" eq $names[0] ? "first\n" : "second\n" }
+--- response_body eval
+["first\n", "second\n", "first\n", "second\n"]
+--- error_code eval
+[(200) x 4]
+
+
+
+=== TEST 16: what is no picture by its name is saved, not shown
+--- user_files eval
+[map { ["../logs/vlm/uploads/$_", 'x'] } 'page.html', 'drawing.svg', 'none', 'cup.JPG']
+--- request eval
+[map { "GET /uploads/$_" } 'page.html', 'drawing.svg', 'none', 'cup.JPG']
+--- error_code eval
+[(200) x 4]
+--- response_headers eval
+[("Content-Disposition: attachment\nX-Content-Type-Options: nosniff") x 3, "!Content-Disposition\nX-Content-Type-Options: nosniff"]
