@@ -63,6 +63,7 @@ typedef struct {
     ngx_atomic_t                  sessions;
     ngx_atomic_t                  lost;        /* the model, by the last */
     ngx_atomic_t                  filling;     /* as in vlm_stat_t */
+    ngx_atomic_t                  beside;      /* see _lock.c */
     ngx_http_vlm_losses_t         deaths;      /* of workers, by that, and */
     ngx_http_vlm_losses_t         losses;      /* of them, of a GPU */
     ngx_http_vlm_breaker_t        breaker;
@@ -82,6 +83,7 @@ typedef struct {
     char                          device[64];
     char                          device_reason[128];
     char                          reason[480]; /* why the load failed */
+    char                          store_reason[256];   /* nothing is kept */
 
     struct ngx_http_vlm_hops_s   *hops;        /* see ngx_http_vlm_hop.h */
 } ngx_http_vlm_shm_t;
@@ -135,14 +137,16 @@ typedef enum {
 struct ngx_http_vlm_engine_s {
     /* as configured */
     ngx_str_t                     name;
-    u_char                       *file;        /* where it was first named */
-    ngx_uint_t                    line;
+    ngx_cycle_t                  *cycle;       /* that it is read for */
+    u_char                       *file;        /* where it is defined, or */
+    ngx_uint_t                    line;        /* was first named */
     vlm_conf_t                    conf;
     vlm_plan_t                    plan;
     ngx_str_t                     store_dir;   /* with a zero */
     time_t                        store_expires;   /* 0: never */
     off_t                         store_max;   /* bytes of files, 0: any */
     ngx_str_t                     socket;
+    ngx_uint_t                    socket_line; /* 0: not said */
     ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];   /* files */
     ngx_uint_t                    prepare;
     ngx_http_vlm_order_t          order;       /* priority, fair; and the tree
@@ -171,6 +175,7 @@ struct ngx_http_vlm_engine_s {
     unsigned                      cache_set:1; /* and conf.cache, or off */
     unsigned                      defined:1;   /* not only named */
     unsigned                      overlap:1;   /* reload */
+    vlm_err_t                     broken;      /* before it was begun */
 
     /* in every process */
     ngx_http_vlm_shm_t           *shm;
@@ -482,15 +487,31 @@ char *ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name,
 void ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s);
 
 
-/* ---- ngx_http_vlm_worker.c: which worker, its socket, its lock ---------- */
+/* ---- ngx_http_vlm_paths.c: store, socket, locks: names and mistakes ----- */
+
+char *ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_worker.c: which worker, and what it needs ------------- */
 
 ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_vlm_init_process(ngx_cycle_t *cycle);
 void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
 
-/* while nginx starts: a socket that nobody listens on is removed */
+/* the configuration is read: what it needs is made, or it is refused */
 
-void ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
+ngx_int_t ngx_http_vlm_worker_ready(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_socket.c: the socket of the hop ----------------------- */
+
+/* in the master: before nginx opens sockets, and after it */
+
+ngx_int_t ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+ngx_int_t ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle, uid_t uid, gid_t gid, vlm_err_t *err);
 
 
 /* ---- ngx_http_vlm_lock.c: from one worker to the next ------------------- */
@@ -498,7 +519,7 @@ void ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log);
 /* in the master */
 
 ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
-    gid_t gid, ngx_log_t *log);
+    gid_t gid, ngx_cycle_t *cycle, vlm_err_t *err);
 
 /* engine thread: waits for the lock; 0, or -1: stopped or failed */
 
@@ -530,8 +551,11 @@ void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *copy);
 
-/* any thread of any process, after a session was made or deleted */
+/* any thread of any process: what the store said to the last request that
+   needed it, and how many sessions there are after one was made or deleted */
 
+void ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_store_err_t *err);
 void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
 
 

@@ -16,15 +16,11 @@
 #define NGX_HTTP_VLM_NAME     32           /* of an engine */
 #define NGX_HTTP_VLM_KEEP     (64 << 20)   /* bytes of weights, from which on
                                               their int8 form is kept */
-#define NGX_HTTP_VLM_SUN_PATH 107          /* sizeof(sun_path) less a zero */
 
 
 static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static char *ngx_http_vlm_add_store(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_vlm_name_ok(ngx_str_t *name);
@@ -117,6 +113,9 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     eng->name = value[1];
+    eng->cycle = cf->cycle;
+    eng->file = cf->conf_file->file.name.data;
+    eng->line = cf->conf_file->line;
     eng->defined = 1;
 
     ngx_http_vlm_param_init(&param, eng);
@@ -194,8 +193,7 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
         || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
-        || ngx_http_vlm_model_init(cf, eng) != NGX_CONF_OK
-        || ngx_http_vlm_add_store(cf, eng) != NGX_CONF_OK)
+        || ngx_http_vlm_model_init(cf, eng) != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
@@ -213,67 +211,8 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         return NGX_CONF_ERROR;
     }
 
-    ngx_http_vlm_worker_unlink(eng, cf->log);
-
     return ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_server_text,
                              &eng->name, &socket, &socket, &eng->name);
-}
-
-
-/* the store, and what is in it unless said otherwise: the socket, the lock */
-
-static char *
-ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    u_char      *p;
-    ngx_uint_t   i;
-
-    if (eng->store_dir.data == NULL) {
-        ngx_str_set(&eng->store_dir, "vlm");
-
-        if (ngx_conf_full_name(cf->cycle, &eng->store_dir, 0) != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    while (eng->store_dir.len > 1
-           && eng->store_dir.data[eng->store_dir.len - 1] == '/')
-    {
-        eng->store_dir.data[--eng->store_dir.len] = '\0';
-    }
-
-    p = ngx_pnalloc(cf->pool, 3 * (eng->store_dir.len + eng->name.len
-                                   + sizeof("/.lock.2")));
-    if (p == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
-        eng->locks[i].data = p;
-
-        p = ngx_sprintf(p, i ? "%V/%V.lock.2%Z" : "%V/%V.lock%Z",
-                        &eng->store_dir, &eng->name);
-
-        eng->locks[i].len = p - eng->locks[i].data - 1;
-    }
-
-    if (eng->socket.data == NULL) {
-        eng->socket.data = p;
-        eng->socket.len = ngx_sprintf(p, "%V/%V.sock%Z", &eng->store_dir,
-                                      &eng->name)
-                          - p - 1;
-    }
-
-    if (eng->socket.len > NGX_HTTP_VLM_SUN_PATH) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "vlm_engine \"%V\": socket \"%V\" has %uz bytes, "
-                           "a unix socket's path may have %d: set \"socket\"",
-                           &eng->name, &eng->socket, eng->socket.len,
-                           NGX_HTTP_VLM_SUN_PATH);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
 }
 
 
@@ -355,26 +294,6 @@ ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                        ram.group ? "the control group may use"
                                  : "this machine has",
                        ram.bytes / (1024 * 1024));
-}
-
-
-/* nginx makes the directory, as it makes those of temporary files */
-
-static char *
-ngx_http_vlm_add_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    ngx_path_t  *path;
-
-    path = ngx_pcalloc(cf->pool, sizeof(ngx_path_t));
-    if (path == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    path->name = eng->store_dir;
-    path->conf_file = cf->conf_file->file.name.data;
-    path->line = cf->conf_file->line;
-
-    return ngx_add_path(cf, &path) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 

@@ -94,6 +94,11 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     ngx_add_timer(&eng->beat, NGX_HTTP_VLM_BEAT);
     ngx_http_vlm_watch_start(eng);
 
+    if (eng->broken.code != VLM_OK) {
+        ngx_http_vlm_engine_fail(eng, eng->broken.text);
+        return;
+    }
+
     eng->task = ngx_thread_task_alloc(cycle->pool, sizeof(void *));
 
     if (eng->task == NULL) {
@@ -208,7 +213,8 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 static void
 ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
 {
-    uint64_t  n;
+    uint64_t                   n;
+    ngx_http_vlm_store_err_t   err;
 
     eng->rc = -1;
 
@@ -221,10 +227,20 @@ ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
     }
 
     if (eng->store
-        && ngx_http_vlm_store_session_count(eng->store, &n, NULL)
+        && ngx_http_vlm_store_usable(eng->store, &err) == NGX_HTTP_VLM_STORE_OK
+        && ngx_http_vlm_store_session_count(eng->store, &n, &err)
            == NGX_HTTP_VLM_STORE_OK)
     {
         ngx_http_vlm_zone_sessions(eng, n);
+        ngx_http_vlm_zone_store(eng, NULL);
+
+    } else if (eng->store) {
+        ngx_log_error(NGX_LOG_WARN, eng->log, 0,
+                      "vlm_engine \"%V\": %s: sessions and uploads are "
+                      "refused, other chats are answered", &eng->name,
+                      err.text);
+
+        ngx_http_vlm_zone_store(eng, &err);
     }
 
     eng->rc = 0;

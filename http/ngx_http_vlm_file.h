@@ -13,6 +13,7 @@
 
 
 #include <stddef.h>
+#include <sys/types.h>
 
 
 #define NGX_HTTP_VLM_FILE_SECURE  180      /* bytes of a secure name, so that
@@ -48,6 +49,16 @@ int ngx_http_vlm_file_plain(const char *name, size_t len);
 
 int ngx_http_vlm_file_write(const char *dir, const char *name,
     const void *data, size_t bytes);
+
+/*
+ * Gives what lies at NAME, below the directory "at", to the workers' user and,
+ * with a mode, closes it to all others; 0, or errno.  uid -1: the owner stays.
+ * flags: O_DIRECTORY, if it must be one.  Does nothing where nothing is to be
+ * done, so that a disk that cannot be written is no error then.
+ */
+
+int ngx_http_vlm_file_own(int at, const char *name, int flags, mode_t mode,
+    uid_t uid, gid_t gid);
 
 /* 1 if the file at path is a plain one with exactly these bytes */
 

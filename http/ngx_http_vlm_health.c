@@ -142,6 +142,11 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);
     ngx_http_vlm_health_text(&w, "status", bad ? "unhealthy" : "healthy");
+
+    if (shm.store_reason[0]) {
+        ngx_http_vlm_health_text(&w, "store_reason", shm.store_reason);
+    }
+
     ngx_http_vlm_health_text(&w, "version", VLM_VERSION);
 
     ngx_http_vlm_json_shut(&w, '}');

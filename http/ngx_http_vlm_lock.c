@@ -11,12 +11,15 @@
 
 
 #include "ngx_http_vlm.h"
+#include "ngx_http_vlm_file.h"
 #include <sys/file.h>
 
 
 #define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
 
 
+static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
+    uid_t uid, gid_t gid, vlm_err_t *err);
 static int ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
@@ -24,33 +27,83 @@ static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
 static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 
 
+/*
+ * In the store; where it cannot be written, beside the socket, and from then on
+ * there until nginx is restarted: two places would be two locks.
+ */
+
 ngx_int_t
 ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
-    ngx_log_t *log)
+    ngx_cycle_t *cycle, vlm_err_t *err)
 {
-    int         fd;
+    u_char      *p;
+    ngx_uint_t   i;
+
+    if (!eng->shm->beside) {
+
+        if (ngx_http_vlm_lock_files(eng, uid, gid, err) == NGX_OK) {
+            return NGX_OK;
+        }
+
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "vlm_engine \"%V\": %s: the lock is made beside the "
+                      "socket", &eng->name, err->text);
+    }
+
+    eng->shm->beside = 1;
+
+    p = ngx_pnalloc(cycle->pool, NGX_HTTP_VLM_LOCKS
+                                 * (eng->socket.len + sizeof(".lock.2")));
+    if (p == NULL) {
+        err->code = VLM_EMEMORY;
+        (void) ngx_cpystrn((u_char *) err->text,
+                           (u_char *) "no memory for the lock's name",
+                           sizeof(err->text));
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+        eng->locks[i].data = p;
+        p = ngx_sprintf(p, i ? "%V.lock.2%Z" : "%V.lock%Z", &eng->socket);
+        eng->locks[i].len = p - eng->locks[i].data - 1;
+    }
+
+    return ngx_http_vlm_lock_files(eng, uid, gid, err);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
+    vlm_err_t *err)
+{
+    int         fd, e;
+    char       *path;
     ngx_uint_t  i;
 
     for (i = 0; i < (eng->overlap ? NGX_HTTP_VLM_LOCKS : 1); i++) {
 
-        fd = open((char *) eng->locks[i].data, O_RDWR|O_CREAT|O_CLOEXEC, 0600);
+        path = (char *) eng->locks[i].data;
 
-        if (fd == -1) {
-            ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-                          "vlm_engine \"%V\": open() \"%V\" failed",
-                          &eng->name, &eng->locks[i]);
-            return NGX_ERROR;
-        }
+        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+        e = fd == -1 ? ngx_errno : 0;
 
-        if (uid != (uid_t) -1 && fchown(fd, uid, gid) == -1) {
-            ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-                          "vlm_engine \"%V\": chown() \"%V\" failed",
-                          &eng->name, &eng->locks[i]);
+        if (fd != -1) {
             (void) close(fd);
-            return NGX_ERROR;
         }
 
-        (void) close(fd);
+        /* one that is there is enough, on a disk that cannot be written */
+
+        if (e == 0 || access(path, F_OK) == 0) {
+            e = ngx_http_vlm_file_own(AT_FDCWD, path, 0, 0600, uid, gid);
+        }
+
+        if (e) {
+            err->code = VLM_EDEVICE;
+            (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
+                                "the lock file \"%V\" cannot be made: %s%Z",
+                                &eng->locks[i], strerror(e));
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;
@@ -140,6 +193,10 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     }
 
     fd = open((char *) eng->locks[i].data, O_RDWR|O_CLOEXEC);
+
+    if (fd == -1 && ngx_errno == EROFS) {
+        fd = open((char *) eng->locks[i].data, O_RDONLY|O_CLOEXEC);
+    }
 
     if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
         eng->lock_fds[i] = fd;

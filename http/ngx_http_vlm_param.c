@@ -831,8 +831,7 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    return ngx_conf_full_name(cf->cycle, &eng->store_dir, 0) == NGX_OK
-           ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return ngx_http_vlm_paths_store(cf, eng);
 }
 
 
@@ -841,6 +840,7 @@ ngx_http_vlm_param_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
     eng->socket = value[0];
+    eng->socket_line = cf->conf_file->line;
 
     if (ngx_http_vlm_starts(&eng->socket, "unix:")) {
         eng->socket.data += 5;

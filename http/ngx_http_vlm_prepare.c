@@ -612,6 +612,8 @@ ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data)
                       &ctx->engine->name, ctx->stored.text);
     }
 
+    ngx_http_vlm_zone_store(ctx->engine, &ctx->stored);
+
     if (ctx->err.code != VLM_OK) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "vlm_engine \"%V\": an answer was not drawn: %s",

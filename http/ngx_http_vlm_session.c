@@ -212,6 +212,8 @@ ngx_http_vlm_store_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 {
     ngx_uint_t  status;
 
+    ngx_http_vlm_zone_store(eng, err);
+
     switch (err->code) {
 
     case NGX_HTTP_VLM_STORE_NOTFOUND:
@@ -326,6 +328,7 @@ ngx_http_vlm_session_count(ngx_http_vlm_session_t *s)
 
     if (s->count_rc == NGX_HTTP_VLM_STORE_OK) {
         ngx_http_vlm_zone_sessions(s->engine, n);
+        ngx_http_vlm_zone_store(s->engine, NULL);
     }
 }
 

@@ -12,14 +12,10 @@
 
 #define _GNU_SOURCE
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "ngx_http_vlm_db.h"
 #include "ngx_http_vlm_file.h"
@@ -46,10 +42,6 @@ typedef struct {
     char                          image[NGX_HTTP_VLM_STORE_NAME + 1];
 } session_t;
 
-
-static void begin_database(int at, const char *name);
-static int own(int at, const char *name, int flags, mode_t mode, uid_t uid,
-    gid_t gid);
 
 static int session_get(store_t *st, text_t id, session_t *row, err_t *err);
 static int session_get_epoch(store_t *st, text_t id, int64_t epoch,
@@ -78,133 +70,6 @@ static int64_t now(void);
 
 
 /* ---- life ---- */
-
-
-int
-ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
-{
-    int     fd, e;
-    size_t  i;
-
-    static const char *const  folders[] = { "uploads", "results" };
-    static const char *const  files[] = {
-        "vlm.db", "vlm.db-wal", "vlm.db-shm"
-    };
-
-    /* The directory may be the user's; what is in it is closed to others. */
-
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
-        return ngx_http_vlm_db_fail_errno(err, errno, dir);
-    }
-
-    fd = open(dir, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-    if (fd == -1) {
-        return ngx_http_vlm_db_fail_errno(err, errno, dir);
-    }
-
-    e = own(fd, ".", O_DIRECTORY, 0, uid, gid);
-
-    begin_database(fd, files[0]);
-
-    for (i = 0; i < sizeof(folders) / sizeof(folders[0]) && e == 0; i++) {
-
-        if (mkdirat(fd, folders[i], 0700) != 0 && errno != EEXIST) {
-            e = errno;
-            break;
-        }
-
-        e = own(fd, folders[i], O_DIRECTORY, 0700, uid, gid);
-    }
-
-    for (i = 0; i < sizeof(files) / sizeof(files[0]) && e == 0; i++) {
-
-        e = own(fd, files[i], 0, 0600, uid, gid);
-
-        if (e == ENOENT) {
-            e = 0;
-        }
-    }
-
-    (void) close(fd);
-
-    return e == 0 ? OK : ngx_http_vlm_db_fail_errno(err, e, dir);
-}
-
-
-/*
- * An empty file is an empty database; SQLite would make one for all to read.
- * If it cannot be made SQLite says why, and chats without a history go on.
- */
-
-static void
-begin_database(int at, const char *name)
-{
-    int  fd;
-
-    fd = openat(at, name, O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0600);
-
-    if (fd != -1) {
-        (void) close(fd);
-    }
-}
-
-
-/*
- * Gives a file to the worker's user, and closes it to all others if there is a
- * mode for that.  The directory may belong to that user already, who could have
- * put a link there: root does not follow it, and does not give away what has a
- * second name.  O_PATH: an open and close of the database proper would drop the
- * locks that this process has on it.
- */
-
-static int
-own(int at, const char *name, int flags, mode_t mode, uid_t uid, gid_t gid)
-{
-    int          fd, e;
-    char         link[64];
-    struct stat  sb;
-
-    fd = openat(at, name, O_PATH|O_NOFOLLOW|O_CLOEXEC|flags);
-    if (fd == -1) {
-
-        /* without root nothing is given away: a link is the user's own */
-
-        return uid == (uid_t) -1 ? 0 : errno;
-    }
-
-    e = 0;
-
-    if (fstat(fd, &sb) != 0) {
-        e = errno;
-
-    } else if (uid == (uid_t) -1 || sb.st_uid == uid) {
-        e = 0;
-
-    } else if (!S_ISDIR(sb.st_mode)
-               && (!S_ISREG(sb.st_mode) || sb.st_nlink != 1))
-    {
-        e = EPERM;
-
-    } else if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH) != 0) {
-        e = errno;
-    }
-
-    if (e == 0 && mode && (sb.st_mode & 077)
-        && (S_ISDIR(sb.st_mode) || (S_ISREG(sb.st_mode) && sb.st_nlink == 1)))
-    {
-        /* fchmod() knows nothing of O_PATH; who may not, is not the owner */
-
-        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-
-        if (chmod(link, mode) != 0 && errno != EPERM) {
-            e = errno;
-        }
-    }
-
-    (void) close(fd);
-
-    return e;
-}
 
 
 store_t *

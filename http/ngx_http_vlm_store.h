@@ -126,10 +126,22 @@ typedef struct {
 
 
 /*
- * Master, before workers are forked: makes DIR and its directories with mode
- * 0700 for this owner (uid -1: leave the owner alone) and gives it what an
- * earlier run of another user left there.  Opens no database.
+ * While the configuration is read: may DIR be a store?  It may be missing if it
+ * can be made.  Says what stands in the way and would have to be moved, and
+ * changes nothing; a disk that cannot be written is no mistake.
  */
+
+int ngx_http_vlm_store_check(const char *dir, ngx_http_vlm_store_err_t *err);
+
+/*
+ * Master, before workers are forked: makes DIR, and with ..._prepare() its
+ * directories, too, with mode 0700 for this owner (uid -1: leave the owner
+ * alone), and gives it what an earlier run of another user left there.  Opens
+ * no database.
+ */
+
+int ngx_http_vlm_store_make(const char *dir, uid_t uid, gid_t gid,
+    ngx_http_vlm_store_err_t *err);
 
 int ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid,
     ngx_http_vlm_store_err_t *err);
@@ -143,6 +155,11 @@ int ngx_http_vlm_store_prepare(const char *dir, uid_t uid, gid_t gid,
 
 ngx_http_vlm_store_t *ngx_http_vlm_store_open(const char *dir);
 void ngx_http_vlm_store_close(ngx_http_vlm_store_t *st);
+
+/* OK, or why nothing can be kept in it; any process, may wait for a disk */
+
+int ngx_http_vlm_store_usable(ngx_http_vlm_store_t *st,
+    ngx_http_vlm_store_err_t *err);
 
 
 /* sessions */

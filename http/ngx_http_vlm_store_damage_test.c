@@ -458,6 +458,51 @@ prepare_gives_the_store_to_a_user_but_follows_no_link(void **state)
 }
 
 
+static void
+what_stands_in_the_way_of_a_store_is_named(void **state)
+{
+    char   path[128], longer[1100];
+    err_t  err;
+
+    (void) state;
+
+    assert_int_equal(ngx_http_vlm_store_check(dir, &err), OK);
+
+    (void) snprintf(path, sizeof(path), "%s/new", dir);
+    assert_int_equal(ngx_http_vlm_store_check(path, &err), OK);
+
+    (void) snprintf(path, sizeof(path), "%s/none/new", dir);
+    assert_int_not_equal(ngx_http_vlm_store_check(path, &err), OK);
+    assert_non_null(strstr(err.text, "/none: No such file or directory"));
+
+    memset(longer, 'x', sizeof(longer) - 1);
+    longer[0] = '/';
+    longer[sizeof(longer) - 1] = '\0';
+    assert_int_not_equal(ngx_http_vlm_store_check(longer, &err), OK);
+    assert_non_null(strstr(err.text, "1099 bytes, it may have"));
+
+    (void) snprintf(path, sizeof(path), "%s/vlm.db-wal", dir);
+    (void) unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_not_equal(ngx_http_vlm_store_check(dir, &err), OK);
+    assert_non_null(strstr(err.text, "\"vlm.db-wal\" is no plain file"));
+    assert_int_equal(ngx_http_vlm_store_check(path, &err), OK);
+    assert_int_equal(rmdir(path), 0);
+
+    (void) snprintf(path, sizeof(path), "%s/results", dir);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(symlink("/etc", path), 0);
+
+    if (geteuid() == 0) {
+        assert_int_not_equal(ngx_http_vlm_store_check(dir, &err), OK);
+        assert_non_null(strstr(err.text, "\"results\" is a link: move it"));
+
+    } else {
+        assert_int_equal(ngx_http_vlm_store_check(dir, &err), OK);
+    }
+}
+
+
 int
 main(void)
 {
@@ -471,6 +516,7 @@ main(void)
         TEST(a_database_of_the_first_version_is_brought_up_to_date),
         TEST(a_store_without_its_directory_says_so),
         TEST(prepare_gives_the_store_to_a_user_but_follows_no_link),
+        TEST(what_stands_in_the_way_of_a_store_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,8 @@ ngx_http_vlm_upload_keep(ngx_http_vlm_upload_t *up,
         return;
     }
 
+    ngx_http_vlm_zone_store(up->engine, NULL);
+
     last = ngx_snprintf(url, sizeof(url), "/uploads/%s", file.name);
 
     ngx_http_vlm_json_open(&up->json, '{');

@@ -1,11 +1,8 @@
 
 /*
- * The designated worker: which one accepts on the inner socket, and who owns
- * that socket's file.
- *
- * A listener marked "reuseport" is skipped by every worker but the one whose
- * number it has.  Set when the sockets are open already, the mark has no other
- * effect; a respawned worker keeps its number.
+ * The designated worker of an engine, and what is done for it in the master:
+ * what a configuration needs is made before nginx takes it, and what fails once
+ * nginx has taken it is the engine's trouble, not the server's.
  */
 
 
@@ -19,15 +16,16 @@
 
 
 static void ngx_http_vlm_version(ngx_cycle_t *cycle);
-static ngx_int_t ngx_http_vlm_own(ngx_cycle_t *cycle,
-    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_assign(ngx_cycle_t *cycle,
-    ngx_http_vlm_engine_t **eng, ngx_uint_t n);
-static void ngx_http_vlm_designate(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_user(ngx_cycle_t *cycle, uid_t *uid, gid_t *gid);
 
 
-/* in the master: the sockets are open, no worker is forked yet */
+/*
+ * In the master: the sockets are open, no worker is forked yet.  Never fails:
+ * nginx would exit.
+ */
 
 ngx_int_t
 ngx_http_vlm_init_module(ngx_cycle_t *cycle)
@@ -50,24 +48,42 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
 
     eng = mcf->engines.elts;
 
-    if (ngx_http_vlm_assign(cycle, eng, mcf->engines.nelts) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     for (i = 0; i < mcf->engines.nelts; i++) {
-
-        ngx_http_vlm_designate(cycle, eng[i]);
-
-        if (ngx_test_config || ngx_process == NGX_PROCESS_SIGNALLER) {
-            continue;
-        }
-
-        if (ngx_http_vlm_own(cycle, eng[i]) != NGX_OK) {
-            return NGX_ERROR;
-        }
+        ngx_http_vlm_own(cycle, eng[i]);
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * The directory first: the socket may be in it.  A store that is there and
+ * cannot be used is told by the worker that needs it.
+ */
+
+ngx_int_t
+ngx_http_vlm_worker_ready(ngx_http_vlm_engine_t *eng)
+{
+    uid_t                      uid;
+    gid_t                      gid;
+    ngx_http_vlm_store_err_t   err;
+
+    if (ngx_http_vlm_assign(eng->cycle, eng) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_vlm_user(eng->cycle, &uid, &gid);
+
+    if (ngx_http_vlm_store_make((char *) eng->store_dir.data, uid, gid, &err)
+        != NGX_HTTP_VLM_STORE_OK)
+    {
+        ngx_log_error(NGX_LOG_EMERG, eng->cycle->log, 0,
+                      "vlm_engine \"%V\": %s in %s:%ui", &eng->name, err.text,
+                      eng->file, eng->line);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_socket_bind(eng, eng->cycle);
 }
 
 
@@ -116,32 +132,34 @@ ngx_http_vlm_version(ngx_cycle_t *cycle)
  */
 
 static ngx_int_t
-ngx_http_vlm_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t **eng,
-    ngx_uint_t n)
+ngx_http_vlm_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 {
-    ngx_uint_t        i, k, workers;
-    ngx_core_conf_t  *ccf;
+    ngx_uint_t                  i, workers;
+    ngx_core_conf_t            *ccf;
+    ngx_http_vlm_engine_t     **other;
+    ngx_http_vlm_main_conf_t   *mcf;
 
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
 
     workers = ccf->master && ccf->worker_processes > 0
               ? (ngx_uint_t) ccf->worker_processes : 1;
 
-    for (i = 0; i < n; i++) {
-        eng[i]->worker = i % workers;
+    other = mcf->engines.elts;
 
-        for (k = 0; k < i; k++) {
+    for (i = 0; other[i] != eng; i++) { /* void */ }
 
-            if (eng[k]->worker == eng[i]->worker
-                && eng[k]->pool == eng[i]->pool)
-            {
-                ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                              "vlm_engine \"%V\" needs a thread_pool of its "
-                              "own: with worker_processes %ui it is in one "
-                              "worker with \"%V\"", &eng[i]->name, workers,
-                              &eng[k]->name);
-                return NGX_ERROR;
-            }
+    eng->worker = i % workers;
+
+    for (i = eng->worker; other[i] != eng; i += workers) {
+
+        if (other[i]->pool == eng->pool) {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                          "vlm_engine \"%V\" needs a thread_pool of its "
+                          "own: with worker_processes %ui it is in one "
+                          "worker with \"%V\", in %s:%ui", &eng->name,
+                          workers, &other[i]->name, eng->file, eng->line);
+            return NGX_ERROR;
         }
     }
 
@@ -149,73 +167,59 @@ ngx_http_vlm_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t **eng,
 }
 
 
+/* of the workers, as whom they own their files; -1: as ourselves */
+
 static void
-ngx_http_vlm_designate(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_user(ngx_cycle_t *cycle, uid_t *uid, gid_t *gid)
 {
-    ngx_uint_t        i;
-    ngx_listening_t  *ls;
+    ngx_core_conf_t  *ccf;
 
-    ls = cycle->listening.elts;
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
-    for (i = 0; i < cycle->listening.nelts; i++) {
+    *uid = (uid_t) -1;
+    *gid = (gid_t) -1;
 
-        if (ls[i].addr_text.len == sizeof("unix:") - 1 + eng->socket.len
-            && ngx_strncmp(ls[i].addr_text.data + sizeof("unix:") - 1,
-                           eng->socket.data, eng->socket.len)
-               == 0)
-        {
-            ls[i].reuseport = 1;
-            ls[i].worker = eng->worker;
-        }
+    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
+        && ccf->master)
+    {
+        *uid = ccf->user;
+        *gid = ccf->group;
     }
 }
 
 
 /*
  * The worker's user must be able to use what a run of another user may have
- * left, and nobody else: the socket leads past TLS, authentication and limits.
+ * left, and no other user.  Without its store an engine answers what needs no
+ * session; without its socket or its lock it has failed.
  */
 
-static ngx_int_t
+static void
 ngx_http_vlm_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 {
     uid_t                      uid;
     gid_t                      gid;
-    ngx_core_conf_t           *ccf;
     ngx_http_vlm_store_err_t   err;
 
-    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+    ngx_http_vlm_user(cycle, &uid, &gid);
 
-    uid = (uid_t) -1;
-    gid = (gid_t) -1;
-
-    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
-        && ccf->master)
+    if (ngx_http_vlm_socket_own(eng, cycle, uid, gid, &eng->broken) != NGX_OK
+        || ngx_test_config)
     {
-        uid = ccf->user;
-        gid = ccf->group;
+        return;
     }
 
     if (ngx_http_vlm_store_prepare((char *) eng->store_dir.data, uid, gid,
                                    &err)
         != NGX_HTTP_VLM_STORE_OK)
     {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "vlm_engine \"%V\": %s",
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "vlm_engine \"%V\": %s",
                       &eng->name, err.text);
-        return NGX_ERROR;
     }
 
-    if (chmod((char *) eng->socket.data, 0600) == -1
-        || (uid != (uid_t) -1
-            && chown((char *) eng->socket.data, uid, gid) == -1))
-    {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
-                      "vlm_engine \"%V\": chmod() or chown() of \"%V\" failed",
-                      &eng->name, &eng->socket);
-        return NGX_ERROR;
+    if (ngx_http_vlm_lock_make(eng, uid, gid, cycle, &eng->broken) == NGX_OK) {
+        eng->broken.code = VLM_OK;
     }
-
-    return ngx_http_vlm_lock_make(eng, uid, gid, cycle->log);
 }
 
 
@@ -318,47 +322,4 @@ ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
         ngx_http_vlm_store_close(eng[i]->store);
         eng[i]->store = NULL;
     }
-}
-
-
-/*
- * nginx does not unlink a unix socket before it binds, so one that a killed
- * master left would keep the next from starting.
- */
-
-void
-ngx_http_vlm_worker_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
-{
-    int                 fd;
-    struct stat         st;
-    struct sockaddr_un  sun;
-
-    if (ngx_test_config || ngx_process == NGX_PROCESS_SIGNALLER
-        || lstat((char *) eng->socket.data, &st) == -1
-        || !S_ISSOCK(st.st_mode))
-    {
-        return;
-    }
-
-    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
-    if (fd == -1) {
-        return;
-    }
-
-    ngx_memzero(&sun, sizeof(struct sockaddr_un));
-    sun.sun_family = AF_UNIX;
-    ngx_cpystrn((u_char *) sun.sun_path, eng->socket.data,
-                sizeof(sun.sun_path));
-
-    if (connect(fd, (struct sockaddr *) &sun, sizeof(struct sockaddr_un)) == -1
-        && ngx_errno == ECONNREFUSED)
-    {
-        ngx_log_error(NGX_LOG_NOTICE, log, 0,
-                      "vlm_engine \"%V\": removes \"%V\", on which nobody "
-                      "listens", &eng->name, &eng->socket);
-
-        (void) unlink((char *) eng->socket.data);
-    }
-
-    (void) close(fd);
 }

@@ -45,6 +45,11 @@ ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
+/*
+ * Zones are made when the whole configuration has been read and no socket is
+ * open yet: the last moment at which nginx can refuse it and go on.
+ */
+
 static ngx_int_t
 ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 {
@@ -54,6 +59,10 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
     ngx_http_vlm_engine_t  *eng;
 
     eng = zone->data;
+
+    if (ngx_http_vlm_worker_ready(eng) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     if (old) {
         eng->shm = old->shm;
@@ -257,6 +266,45 @@ ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
     ngx_shmtx_lock(&slab->mutex);
 
     *copy = *eng->shm;
+
+    ngx_shmtx_unlock(&slab->mutex);
+}
+
+
+/*
+ * A store that was busy, or a client's mistake, says nothing of the store.  It
+ * works again once something was kept in it.
+ */
+
+void
+ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_store_err_t *err)
+{
+    const char       *text;
+    ngx_slab_pool_t  *slab;
+
+    text = "";
+
+    if (err && err->code != NGX_HTTP_VLM_STORE_OK) {
+
+        if (err->code < NGX_HTTP_VLM_STORE_EFULL
+            || err->code == NGX_HTTP_VLM_STORE_EBUSY)
+        {
+            return;
+        }
+
+        text = err->text;
+
+    } else if (eng->shm->store_reason[0] == '\0') {
+        return;
+    }
+
+    slab = ngx_http_vlm_zone_pool(eng);
+
+    ngx_shmtx_lock(&slab->mutex);
+
+    ngx_cpystrn((u_char *) eng->shm->store_reason, (u_char *) text,
+                sizeof(eng->shm->store_reason));
 
     ngx_shmtx_unlock(&slab->mutex);
 }

@@ -36,6 +36,8 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # workers    worker_processes
 # listen     more words for listen: "reuseport"
 # store      more words for store: "max=1m"
+# store_dir  another one than that below the prefix
+# under      a command that nginx is run by, as a list
 # daemon     on: as a service has it, which is what can be given another binary
 # main, http, server                   more lines there
 sub new {
@@ -57,6 +59,7 @@ sub new {
     }, $class;
 
     $self->{dir} = "$ROOT/build/live/$self->{name}";
+    $self->{store_dir} ||= "$self->{dir}/store";
 
     File::Path::remove_tree($self->{dir});
     File::Path::make_path("$self->{dir}/logs");
@@ -186,7 +189,7 @@ $self->{http}
 
     vlm_engine live {
         model $self->{model};
-        store $self->{dir}/store $self->{store};
+        store $self->{store_dir} $self->{store};
 $self->{engine}
     }
 
@@ -208,8 +211,6 @@ _EOC_
 sub start {
     my ($self) = @_;
 
-    my $binary = $ENV{TEST_NGINX_BINARY} || 'nginx';
-
     $self->write_conf();
 
     my $pid = fork();
@@ -220,8 +221,7 @@ sub start {
         open STDOUT, '>>', "$self->{dir}/logs/stderr.log";
         open STDERR, '>>', "$self->{dir}/logs/stderr.log";
 
-        { exec $binary, '-p', "$self->{dir}/", '-c', "$self->{dir}/nginx.conf",
-               '-e', "$self->{dir}/logs/error.log"; }
+        { exec @{ $self->{under} || [] }, $self->command; }
 
         POSIX::_exit(127);
     }
@@ -243,6 +243,35 @@ sub start {
     return $self;
 }
 
+
+sub command {
+    my ($self, @more) = @_;
+
+    return ($ENV{TEST_NGINX_BINARY} || 'nginx', '-p', "$self->{dir}/", '-c', "$self->{dir}/nginx.conf",
+            '-e', "$self->{dir}/logs/error.log", @more);
+}
+
+# What nginx -t says to the configuration as it would be written now.
+sub check_conf {
+    my ($self) = @_;
+
+    $self->write_conf;
+
+    my $pid = open my $out, '-|';
+    die "fork: $!" unless defined $pid;
+
+    if ($pid == 0) {
+        open STDERR, '>&', \*STDOUT;
+        { exec @{ $self->{under} || [] }, $self->command('-t'); }
+        POSIX::_exit(127);
+    }
+
+    local $/;
+    my $said = <$out>;
+    close $out;
+
+    return $said;
+}
 
 # The master of the pid file, if it is another than this one.
 sub master {

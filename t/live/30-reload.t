@@ -4,9 +4,12 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use Cwd ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use VLM;
+
+my $PNG = 't/fidelity/pictures/118x62.png';
 
 my $s = VLM->new(name => 'reload', workers => 2,
                  engine => 'thinking off; queue 64 timeout=60s; max_tokens 32;'
@@ -14,7 +17,7 @@ my $s = VLM->new(name => 'reload', workers => 2,
 
 $s->start->ready;
 
-my $picture = $s->upload('t/fidelity/pictures/118x62.png');
+my $picture = $s->upload($PNG);
 my @requests;
 my $n = 0;
 
@@ -76,5 +79,150 @@ is($s->chat('last', 'hi', image => $picture)->{code}, 200, 'and answer');
 
 ok($s->stop('QUIT', 30), 'the server stops in time');
 $s->check_log(undef, qr/unknown directive "nonsense"/);
+
+
+# ---- what a reload meets must not end the master ------------------------------------
+
+# The line of nginx.conf that has this.
+sub line_of {
+    my ($s, $what) = @_;
+
+    my @lines = split /\n/, VLM::slurp($s->dir . '/nginx.conf');
+    my ($at) = grep { $lines[$_] =~ $what } 0 .. $#lines;
+
+    return defined $at ? $at + 1 : 'nowhere';
+}
+
+# nginx -t and a reload refuse the configuration, and the server goes on.
+sub refused {
+    my ($s, $name, $sentence, $directive) = @_;
+
+    my $said = $s->check_conf;
+    my $where = $s->dir . '/nginx.conf:' . line_of($s, $directive);
+
+    like($said, qr/\[emerg\] .*$sentence.* in \Q$where\E$/m, "$name: nginx -t says it, with file and line");
+    like($said, qr/test failed/, 'and fails');
+
+    my @workers = $s->workers;
+    my $logged = () = $s->log =~ /$sentence/g;
+
+    $s->signal('HUP');
+    ok(VLM::wait_for(20, sub { (() = $s->log =~ /$sentence/g) > $logged }), 'a reload says it, too');
+    ok(!$s->ended, 'the master is there');
+    is_deeply([$s->workers], \@workers, 'with its workers');
+    is($s->chat("after $name", 'hi', image => $s->upload($PNG))->{code}, 200, 'which answer');
+}
+
+sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
+
+{
+    my $s = VLM->new(small(name => 'reload-store'))->start->ready;
+
+    # Somebody has tidied up: a file has the name of a directory, or a link has it.
+    rename $s->dir . '/store/uploads', $s->dir . '/aside' or die;
+    VLM::spew($s->dir . '/store/uploads', 'not a directory');
+    my $said = $s->check_conf;
+    like($said, qr/"uploads" is no directory: move it away in \S+:\d+$/m, 'a file named uploads: nginx -t');
+    unlink $s->dir . '/store/uploads' or die;
+    rename $s->dir . '/aside', $s->dir . '/store/uploads' or die;
+
+    VLM::spew($s->dir . '/file', 'not a store');
+    $s->{store_dir} = $s->dir . '/file';
+    refused($s, 'a store that is a file', qr/store \S+ is no directory/, qr/^ *store /);
+
+    $s->{store_dir} = $s->dir . '/none/store';
+    refused($s, 'a store below nothing', qr/store store cannot be made in \S+: No such file/, qr/^ *store /);
+
+    $s->{store_dir} = $s->dir . '/store';
+    my $engine = $s->{engine};
+    $s->{engine} = "$engine\n socket " . $s->dir . '/none/x.sock;';
+    refused($s, 'a socket below nothing', qr/socket "\S+" cannot be made in "\S+"/, qr/^ *socket /);
+
+    $s->{engine} = "$engine\n socket " . $s->dir . '/file;';
+    refused($s, 'a socket that is a file', qr/"\S+" is no socket: move it away/, qr/^ *socket /);
+
+    # A third engine, with two workers and one pool, is in one worker with the first.
+    $s->{engine} = $engine;
+    $s->{http} = join "\n", map {
+        "vlm_engine more$_ {\n model $s->{model}; store $s->{dir}/more$_; thread_pool one; $engine }"
+    } 1 .. 3;
+    $s->{main} = 'thread_pool one threads=1;';
+    refused($s, 'a pool for two', qr/"more3" needs a thread_pool of its own: .* in one worker with "more1"/,
+            qr/^ *vlm_engine more3/);
+
+    $s->{http} = $s->{main} = '';
+    $s->write_conf;
+    ok($s->reload, 'a right one is taken');
+    ok($s->ready->stop, 'and the server stops in time');
+    $s->check_log(undef, qr/\[emerg\] .* in \S+:\d+$/);
+}
+
+# The same met by the master alone: what nginx -t has not seen is the engine's trouble.
+{
+    my $s = VLM->new(small(name => 'reload-lock', engine => 'thinking off; max_tokens 4; slots 1;'))->start->ready;
+    my $lock = $s->dir . '/store/live.lock';
+
+    # A second name: root gives away no file that has two.
+    link $lock, $s->dir . '/second' or die;
+    unlink $s->dir . '/store/live.sock' or die;
+
+    ok($s->reload, 'a reload when the socket has gone');
+    ok($s->ready, 'brings the model again');
+    my %seen;
+    VLM::wait_for(30, sub {
+        my $r = $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 });
+        is($r->{code}, 200, 'and answers') unless $seen{$r->{worker}}++;
+        return keys %seen == 2;
+    });
+    is(scalar keys %seen, 2, 'through every worker');
+    ok($s->log_has(qr/socket "\S+" was gone and is made again/), 'which the log says');
+    is((stat $s->dir . '/store/live.sock')[2] & 0777, 0600, 'as closed as the first');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- a store that cannot be written -------------------------------------------------
+
+# A directory in which the kernel lets nobody make anything; and a disk that is
+# read-only, or for an ordinary user a directory that is.
+my $dir = Cwd::getcwd() . '/build/live/readonly-store';
+my @mounted = ('unshare', '-m', 'sh', '-c', "mount --bind $dir $dir && mount -o remount,ro,bind $dir && exec \"\$@\"", 'sh');
+my %readonly = ('a directory of the system' => { store_dir => '/sys/kernel' });
+
+mkdir $dir;
+
+if ($> != 0) {
+    chmod 0500, $dir;
+    $readonly{'a read-only directory'} = { store_dir => $dir };
+
+} elsif (system("unshare -m mount --bind $dir $dir 2>/dev/null") == 0) {
+    $readonly{'a read-only disk'} = { store_dir => $dir, under => \@mounted };
+}
+
+for my $how (sort keys %readonly) {
+    my $s = VLM->new(small(name => 'reload-readonly', %{ $readonly{$how} }));
+    $s->{engine} .= ' socket ' . $s->dir . '/live.sock;';
+
+    like($s->check_conf, qr/test is successful/, "$how: nginx -t takes it");
+    $s->start->ready;
+
+    for my $round ('after a start', 'after a reload') {
+        like($s->health->{store_reason} || '', qr{store \S+(?:: No such| cannot be written: Read-only| cannot be written: Perm)}, "$round health says it");
+        is($s->health->{status}, 'healthy', 'which is no failure');
+        is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 200,
+           'what needs no session is answered');
+
+        my $r = $s->post('/api/session');
+        is($r->{code}, 500, 'a session is not made');
+        like($r->{json}{error}, qr/The store (?:cannot be written|failed)/, 'and the client is told why');
+        ok($s->reload, 'a reload') if $round eq 'after a start';
+        $s->ready;
+    }
+
+    ok($s->log_has(qr/\[warn\] .*: sessions and uploads are refused, other chats are answered/), 'the log says it');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
 
 done_testing();

@@ -1,0 +1,120 @@
+# The socket of the hop leads past TLS, authentication and limits: no other user gets in,
+# neither while nginx starts nor later, whatever directory it lies in.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use File::Temp ();
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use POSIX ();
+use Test::More;
+use VLM;
+
+my $NOBODY = 65534;
+
+# An open directory that another user can reach.
+my $open = File::Temp->newdir('vlm-XXXXXX', TMPDIR => 1);
+chmod 0777, $open->dirname or die;
+
+my $socket = $open->dirname . '/hop.sock';
+
+my $s = VLM->new(name => 'socket', workers => 2,
+                 engine => "thinking off; max_tokens 4; socket $socket;");
+
+sub mode { (stat $socket)[2] & 07777 }
+
+# What one who asks through the socket is told, as this user.
+sub asks {
+    my ($uid) = @_;
+
+    pipe my $in, my $out or die;
+
+    my $pid = fork();
+    die "fork: $!" unless defined $pid;
+
+    if ($pid == 0) {
+        POSIX::setgid($uid) if $uid;
+        POSIX::setuid($uid) if $uid;
+
+        my $c = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $socket);
+        my $said = $c ? '' : "not connected: $!";
+
+        if ($c) {
+            local $SIG{PIPE} = 'IGNORE';
+            syswrite $c, "GET /v1/models HTTP/1.1\r\nHost: vlm\r\nConnection: close\r\n\r\n";
+            while (sysread $c, $said, 4096, length $said) { }
+        }
+
+        syswrite $out, $said;
+        POSIX::_exit(0);
+    }
+
+    close $out;
+    my $said = do { local $/; <$in> } // '';
+    waitpid $pid, 0;
+
+    return $said;
+}
+
+
+# ---- while nginx starts ---------------------------------------------------------------
+
+# nginx tries a busy port for seconds, with the sockets open that it has: as long as
+# this one is busy, the start stands still where the socket is made and not yet given away.
+my $busy = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1', LocalPort => $s->port)
+    or die "port: $!";
+
+my $starts = fork();
+die "fork: $!" unless defined $starts;
+
+if ($starts == 0) {
+    $s->write_conf;
+    open STDERR, '>>', $s->dir . '/logs/stderr.log';
+    { exec $s->command; }
+    POSIX::_exit(127);
+}
+
+ok(VLM::wait_for(20, sub { $s->log =~ /bind\(\) to \S+ failed/ }), 'a start that waits for its port');
+is(sprintf('%o', mode()), '600', 'has a socket that is closed to others');
+
+close $busy;
+$s->{pid} = $starts;
+
+ok(VLM::wait_for(20, sub { $s->listening }), 'and goes on');
+$s->ready;
+is(sprintf('%o', mode()), '600', 'with the same mode');
+
+
+# ---- later ----------------------------------------------------------------------------
+
+like(asks(0), qr{^HTTP/1\.1 [24]\d\d }, 'a process of the same user is answered');
+
+SKIP: {
+    skip 'only root can be another user', 5 if $> != 0;
+
+    is(asks($NOBODY), 'not connected: Permission denied', 'another user cannot connect');
+
+    # As in the moment that an older version left, or by an operator's hand.
+    chmod 0666, $socket or die;
+
+    is(asks($NOBODY), '', 'nor is told anything if the file lets everybody in');
+    ok($s->log_has(qr/\[warn\] .*user $NOBODY, to "unix:\S+" was closed: only workers may use this socket/),
+       'which the log says');
+    like(asks(0), qr{^HTTP/1\.1 [24]\d\d }, 'the workers go on');
+
+    ok($s->reload, 'a reload');
+    $s->ready;
+    is(sprintf('%o', mode()), '600', 'closes the file again');
+}
+
+for (1 .. 4) {
+    is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 200, 'answers come over it');
+}
+
+ok($s->stop, 'the server stops in time');
+ok(!-e $socket, 'and takes the socket along');
+$s->check_log(undef, qr/bind\(\) to/);
+
+done_testing();
