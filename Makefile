@@ -37,7 +37,7 @@ O             := build$(if $(SAN),/asan)
 E             := $(if $(SAN),build/asan/engine,engine/build)
 OPT           := $(if $(SAN),-O1 -g,-O2 -g)
 
-PKGS           = libcjson libpcre2-8 libutf8proc libwebp
+PKGS           = libcjson libpcre2-8 libutf8proc libwebp libjpeg libpng
 PKG_CFLAGS     = $(shell pkg-config --cflags $(PKGS))
 PKG_LIBS       = $(shell pkg-config --libs $(PKGS))
 
@@ -338,7 +338,7 @@ FUZZ_CC        = $(FUZZ_C) -fsanitize=fuzzer
 
 fuzz: | deps-fuzz
 	@$(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/fuzz/engine CC=clang \
-	    CFLAGS="-O1 -g -Wno-error" SAN="$(FUZZ_SAN)"
+	    CFLAGS="-O1 -g -Wno-error -DFUZZING" SAN="$(FUZZ_SAN)"
 	@$(MAKE) --no-print-directory $(FUZZERS)
 	@for f in $(FUZZERS); do t/fuzz $$f $(FUZZ_SECONDS) || exit 1; done
 

@@ -40,7 +40,8 @@ none('CUDA is called in cuda/ only',
 my @libraries = (
     ['pcre2',    qr{<pcre2\.h>},            'engine/text/split.c'],
     ['utf8proc', qr{<utf8proc\.h>},         'engine/text/norm.c'],
-    ['stb',      qr{[<"](?:stb/)?stb_},     'engine/image/stb.c'],
+    ['libjpeg',  qr{<(?:jpeglib|jerror)\.h>}, 'engine/image/jpeg.c'],
+    ['libpng',   qr{<png\.h>},              'engine/image/png.c'],
     ['webp',     qr{<webp/},                'engine/image/webp.c'],
     ['cJSON',    qr{[<"](?:cjson/)?cJSON\.h}i, 'engine/base/json.c'],
     ['sqlite',   qr{<sqlite3\.h>},          ''],
@@ -70,6 +71,9 @@ none('nothing ends the process: no exit, abort or assert', $END,
 
 is(scalar(grep { /$END/ } slurp_lines($LAST)), 1,
    'but where nginx has ended it already, and the driver would wait for a lost GPU');
+
+none('longjmp() stays in the files of the libraries that fail by it', qr/\b(?:set|long)jmp\b/,
+     grep { !m{^engine/image/(?:jpeg|png)\.c$} } @SERVER);
 
 none('the engine reads no environment variables', qr/\bgetenv\s*\(/,
      grep { m{^engine/} && !m{^engine/cli/} } @SERVER);

@@ -13,7 +13,8 @@ vlm_stopped(const vlm_stop_t *stop, vlm_err_t *err)
         return 0;
     }
 
-    (void) vlm_fail(err, VLM_ECANCELLED, "the work was stopped: its client left or its time is over");
+    (void) vlm_fail(err, VLM_ECANCELLED, "the work was stopped: its client has left, or its time "
+                    "is over");
 
     return 1;
 }

@@ -16,7 +16,7 @@
 #include "image/header.h"
 #include "image/picture.h"
 #include "image/resize.h"
-#include "image/stb.h"
+#include "image/jpeg.h"
 
 #define MAX_AWAY  1e7                  /* pixels; a canvas has 32768 on a side */
 #define MAX_TAG   sizeof(((vlm_shape_t *) 0)->label)
@@ -427,7 +427,7 @@ vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
                         (double) c.height / seen->resized_height, shapes, n);
     }
 
-    rc = vlm_stb_jpeg(c.rgb, c.width, c.height, jpeg, jpeg_bytes, err);
+    rc = vlm_jpeg_encode(c.rgb, c.width, c.height, jpeg, jpeg_bytes, err);
     free(c.rgb);
 
     return rc;

@@ -9,7 +9,7 @@
 
 #include "image/draw.h"
 #include "image/header.h"
-#include "image/stb.h"
+#include "image/jpeg.h"
 
 #define SIDE   160                     /* pixels at most */
 #define BYTES  (1 + 4 * sizeof(float) + 12)        /* of the input for one shape */
@@ -78,7 +78,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         vlm_draw_shapes(&c, scale, 1 / scale, s, n);
 
         if (data[3] % 16 == 0) {
-            check(vlm_stb_jpeg(c.rgb, c.width, c.height, &jpeg, &n_jpeg, NULL) == 0);
+            check(vlm_jpeg_encode(c.rgb, c.width, c.height, &jpeg, &n_jpeg, NULL) == 0);
             check(vlm_header_read(&h, jpeg, n_jpeg, NULL) == 0);
             check(h.kind == VLM_JPEG && h.width == c.width && h.height == c.height);
             free(jpeg);

@@ -1,9 +1,6 @@
 /*
- * Kind, size and orientation of a picture from its file, without decoding.
- *
- * The decoders behind (stb_image above all) were not written against hostile files, so what they
- * are weak at is refused here, in jpeg.c and in png.c: sizes of zero or beyond memory, files that
- * end before their pixels do, pixels of colours that do not exist.
+ * Kind, size and orientation of a picture from its file, without decoding, and the memory that its
+ * decoding takes.  Each kind has a file of its own that walks what its decoder will walk.
  */
 
 #include "image/header.h"
@@ -12,15 +9,14 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "image/bytes.h"
+#include "image/bmp.h"
 #include "image/gif.h"
 #include "image/jpeg.h"
 #include "image/png.h"
 #include "image/webp.h"
 
-#define UNIT         32                /* pixels of JPEG's largest unit, a side */
-#define PIXEL_BYTES  16                /* 16-bit RGBA as it is unpacked, and as it is shown */
-#define TABLES       (256u << 10)      /* bytes: of Huffman codes, palettes, a JPEG's state */
+#define AFTER_BYTES  7                 /* a pixel: RGBA, and the same turned or resized */
+#define AFTER        (64u << 10)
 
 
 const char *
@@ -40,8 +36,8 @@ vlm_header_cut(const vlm_header_t *h, size_t bytes, const char *where, vlm_err_t
 }
 
 
-static int
-check_size(const vlm_header_t *h, vlm_err_t *err)
+int
+vlm_header_size(const vlm_header_t *h, vlm_err_t *err)
 {
     const char  *name;
 
@@ -63,109 +59,6 @@ check_size(const vlm_header_t *h, vlm_err_t *err)
     }
 
     return 0;
-}
-
-
-/* ---- BMP ---------------------------------------------------------------------------------- */
-
-/* The rows must be in the file: stb_image takes what is missing for black. */
-static int
-check_bmp_rows(const vlm_header_t *h, uint32_t bits, uint32_t at, size_t bytes, vlm_err_t *err)
-{
-    uint64_t  row, need;
-
-    row = (vlm_mul(h->width, bits) + 31) / 32 * 4;
-    need = vlm_add(at, vlm_mul(row, h->height));
-
-    if (need > bytes) {
-        return vlm_fail(err, VLM_EINPUT, "BMP: %ux%u at %u bits needs %" PRIu64 " bytes, the file "
-                        "has %zu", h->width, h->height, bits, need, bytes);
-    }
-
-    return 0;
-}
-
-
-/*
- * Every index must name one of the n_colors: for others stb_image shows what lies on its stack.
- * The rows of indices begin at p and are in the file.
- */
-static int
-check_bmp_indices(const vlm_header_t *h, uint32_t bits, uint32_t n_colors, const uint8_t *p,
-                  vlm_err_t *err)
-{
-    size_t    row, x;
-    uint32_t  y, index;
-
-    if (n_colors >= 1u << bits) {
-        return 0;
-    }
-
-    row = ((size_t) h->width * bits + 31) / 32 * 4;
-
-    for (y = 0; y < h->height; y++, p += row) {
-        for (x = 0; x < h->width; x++) {
-            index = (p[x * bits / 8] >> (8 - bits - x * bits % 8)) & ((1u << bits) - 1);
-
-            if (index >= n_colors) {
-                return vlm_fail(err, VLM_EINPUT, "BMP: a pixel has colour %u of %u", index,
-                                n_colors);
-            }
-        }
-    }
-
-    return 0;
-}
-
-
-static int
-read_bmp(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
-{
-    int32_t   height;
-    uint32_t  at, size, bits, packing;
-
-    if (bytes < 18) {
-        return vlm_header_cut(h, bytes, "header", err);
-    }
-
-    at = vlm_u32le(data + 10);
-    size = vlm_u32le(data + 14);
-
-    if (size != 40 && size != 108 && size != 124) {
-        return vlm_fail(err, VLM_EINPUT, "BMP: header of %u bytes, 40, 108 and 124 are read", size);
-    }
-
-    if (bytes < 14 + size) {
-        return vlm_header_cut(h, bytes, "header", err);
-    }
-
-    height = (int32_t) vlm_u32le(data + 22);       /* below zero: rows from the top */
-    h->width = vlm_u32le(data + 18);
-    h->height = height < 0 ? 0u - (uint32_t) height : (uint32_t) height;
-    bits = vlm_u16le(data + 28);
-    packing = vlm_u32le(data + 30);
-
-    if (packing != 0 && packing != 3) {
-        return vlm_fail(err, VLM_EINPUT, "BMP: compression %u, only 0 and 3 (none, bit fields) "
-                        "are read", packing);
-    }
-
-    if (bits != 1 && bits != 4 && bits != 8 && bits != 16 && bits != 24 && bits != 32) {
-        return vlm_fail(err, VLM_EINPUT, "BMP: no %u bits a pixel exist", bits);
-    }
-
-    if (at < 14 + size) {
-        return vlm_fail(err, VLM_EINPUT, "BMP: pixels at byte %u, the header has %u", at,
-                        14 + size);
-    }
-
-    if (check_size(h, err) != 0 || check_bmp_rows(h, bits, at, bytes, err) != 0) {
-        return -1;
-    }
-
-    h->alpha = packing == 3 && size != 40 && vlm_u32le(data + 66) != 0;
-
-    return bits > 8 ? 0 : check_bmp_indices(h, bits, (at - 14 - size) / 4, data + at, err);
 }
 
 
@@ -199,7 +92,7 @@ find_reader(const uint8_t *p, size_t bytes, vlm_picture_kind_t *kind)
 
     if (bytes >= 2 && memcmp(p, "BM", 2) == 0) {
         *kind = VLM_BMP;
-        return read_bmp;
+        return vlm_bmp_header;
     }
 
     return NULL;
@@ -237,23 +130,22 @@ not_a_picture(const uint8_t *p, size_t bytes, vlm_err_t *err)
 }
 
 
-/*
- * What a decoder may hold at a time: pixels, JPEG's in whole units of up to 32 x 32; PNG's packed
- * bytes as they are gathered, in rooms of doubled size; and tables.
- */
-static uint64_t
-memory_of(const vlm_header_t *h, size_t bytes)
+/* The kind's own count, and what turning and resizing take once the decoder has let go. */
+static int
+count_memory(vlm_header_t *h, vlm_err_t *err)
 {
-    uint64_t  unit, most;
+    uint64_t  after;
 
-    unit = h->kind == VLM_JPEG ? UNIT : 1;
+    after = vlm_mul(vlm_mul(h->width, h->height), AFTER_BYTES) + AFTER;
+    h->memory = h->memory > after ? h->memory : after;
 
-    most = vlm_round(h->width, unit) * vlm_round(h->height, unit)
-           * (h->pixel_bytes == 0 ? PIXEL_BYTES : h->pixel_bytes) + TABLES;
+    if (h->memory > VLM_MAX_PICTURE_MEMORY) {
+        return vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels takes %" PRIu64 " MiB to decode, at "
+                        "most %u are given", vlm_picture_kind_name(h->kind), h->width, h->height,
+                        h->memory >> 20, VLM_MAX_PICTURE_MEMORY >> 20);
+    }
 
-    most += h->kind == VLM_PNG ? 3 * (uint64_t) bytes : 0;
-
-    return most < VLM_MAX_PICTURE_MEMORY ? most : VLM_MAX_PICTURE_MEMORY;
+    return 0;
 }
 
 
@@ -276,7 +168,7 @@ vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
         return not_a_picture(data, bytes, err);
     }
 
-    if (reader(h, data, bytes, err) != 0 || check_size(h, err) != 0) {
+    if (reader(h, data, bytes, err) != 0 || vlm_header_size(h, err) != 0) {
         return -1;
     }
 
@@ -285,7 +177,5 @@ vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
         h->frame_height = h->height;
     }
 
-    h->memory = memory_of(h, bytes);
-
-    return 0;
+    return count_memory(h, err);
 }

@@ -13,9 +13,9 @@
 #define VLM_MAX_PICTURE_PIXELS  40000000u          /* a 40 megapixel camera's */
 
 /*
- * The most that the decoding of any picture may hold at a time, in bytes.  Enough for every kind
- * at 40 megapixels but two that nobody sends: 16-bit RGBA PNG (16 bytes a pixel, up to 24
- * megapixels) and progressive JPEG without chroma subsampling (12 bytes, up to 32).
+ * The most that the decoding of any picture may hold at a time, in bytes: enough for every kind
+ * at 40 megapixels but progressive JPEG in CMYK (11 bytes a pixel, up to 36 megapixels) and
+ * lossless WebP with many Huffman codes.
  */
 #define VLM_MAX_PICTURE_MEMORY  (384u << 20)
 
@@ -26,8 +26,8 @@ typedef struct {
     uint32_t            width, height;             /* as stored: orientation is not applied */
     uint32_t            orientation;               /* EXIF's, 1 to 8; 1 where nothing is said */
     int                 alpha;                     /* 1: pixels may be transparent */
-    uint32_t            pixel_bytes;               /* that its decoder needs at a time, at most */
-    uint64_t            memory;                    /* bytes that decoding may hold, no more */
+    uint64_t            memory;                    /* bytes that decoding holds at most, and then
+                                                      turning and resizing */
     uint32_t            frame_x, frame_y;          /* GIF, WebP: where the first frame lies; */
     uint32_t            frame_width, frame_height; /* of the other kinds, the whole picture */
     size_t              data_at, data_bytes;       /* WebP: the range that its decoder takes */
@@ -44,6 +44,9 @@ int vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *
 
 /* -1 and VLM_EINPUT: the file ends after bytes, inside its where.  For the readers of each kind. */
 int vlm_header_cut(const vlm_header_t *h, size_t bytes, const char *where, vlm_err_t *err);
+
+/* 0, or -1 and VLM_EINPUT, VLM_ELIMIT: no such size, or one beyond a limit above. */
+int vlm_header_size(const vlm_header_t *h, vlm_err_t *err);
 
 const char *vlm_picture_kind_name(vlm_picture_kind_t kind);    /* "JPEG", ... */
 

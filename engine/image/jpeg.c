@@ -1,205 +1,322 @@
 /*
- * A JPEG from marker to marker, up to the end of its picture.
+ * JPEG through libjpeg-turbo, the library under Pillow, asked as Pillow asks it: so the bytes are
+ * the same.
  *
- * stb_image decodes it later and is not written against hostile files: what it would write past
- * its arrays for, or spend minutes on, is refused here.  Both walk the segments by their lengths,
- * so it sees no table and no scan that was not seen here.
+ * libjpeg fails by longjmp(), which passes frames of this file only.  All that has to be freed
+ * afterwards is in one structure of the function that calls the one with setjmp().
  */
 
 #include "image/jpeg.h"
 
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <jpeglib.h>
+#include <jerror.h>
 
-#include "image/bytes.h"
-#include "image/exif.h"
+#include "base/stop.h"
 
-/* Passes over a picture: one for each component, or a progressive script's (10 in common use). */
-#define MAX_SCANS              4
-#define MAX_PROGRESSIVE_SCANS  100
+#define QUALITY  95
+
+typedef struct {
+    struct jpeg_error_mgr     error;               /* first: libjpeg's pointer to it is ours */
+    struct jpeg_progress_mgr  progress;
+    jmp_buf                   leave;
+    const vlm_stop_t         *stop;
+    const char               *verb;                /* "decode": for sentences */
+    uint32_t                  width, height;
+    vlm_err_t                *err;
+} guard_t;
+
+typedef struct {
+    guard_t                        guard;
+    struct jpeg_decompress_struct  c;
+    uint8_t                       *rgb, *ink;      /* ink: a row of CMYK, or NULL */
+} decoder_t;
+
+typedef struct {
+    guard_t                      guard;
+    struct jpeg_compress_struct  c;
+    struct jpeg_destination_mgr  to;
+    uint8_t                     *jpeg;
+    size_t                       room;
+} encoder_t;
 
 
-/* A frame header: p[bytes] follows the segment's length. */
-static int
-read_frame(vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t *err)
+/* libjpeg calls this in place of exit().  Its messages have numbers in them, no bytes of a file. */
+static void
+on_error(j_common_ptr c)
 {
-    if (bytes < 6) {
-        return vlm_fail(err, VLM_EINPUT, "JPEG: frame header of %zu bytes, at least 6 are needed",
-                        bytes);
+    char      text[JMSG_LENGTH_MAX];
+    guard_t  *g;
+
+    g = (guard_t *) c->err;
+
+    switch (g->error.msg_code) {
+
+    case JERR_OUT_OF_MEMORY:
+        (void) vlm_fail(g->err, VLM_EMEMORY, "no memory to %s a JPEG of %ux%u pixels", g->verb,
+                        g->width, g->height);
+        break;
+
+    case JERR_NO_BACKING_STORE:
+        (void) vlm_fail(g->err, VLM_ELIMIT, "JPEG of %ux%u pixels needs more memory to decode than "
+                        "its header says", g->width, g->height);
+        break;
+
+    default:
+        g->error.format_message(c, text);
+        (void) vlm_fail(g->err, VLM_EINPUT, "JPEG: damaged: %s", text);
+        break;
     }
 
-    if (p[0] != 8) {
-        return vlm_fail(err, VLM_EINPUT, "JPEG: %u bits a sample, only 8 are read", p[0]);
+    longjmp(g->leave, 1);
+}
+
+
+/* Warnings: the picture is shown with its faults, as by every other reader. */
+static void
+on_message(j_common_ptr c)
+{
+    (void) c;
+}
+
+
+/* Called for each row of blocks of each scan, and for each row of pixels. */
+static void
+on_progress(j_common_ptr c)
+{
+    guard_t  *g;
+
+    g = (guard_t *) c->err;
+
+    if (vlm_stopped(g->stop, g->err)) {
+        longjmp(g->leave, 1);
     }
+}
 
-    if (p[5] != 1 && p[5] != 3 && p[5] != 4) {
-        return vlm_fail(err, VLM_EINPUT, "JPEG: %u components, only 1, 3 and 4 are read", p[5]);
-    }
 
-    h->height = vlm_u16be(p + 1);
-    h->width = vlm_u16be(p + 3);
-
-    return 0;
+static void
+set_guard(guard_t *g, const char *verb, uint32_t width, uint32_t height, vlm_err_t *err)
+{
+    (void) jpeg_std_error(&g->error);
+    g->error.error_exit = on_error;
+    g->error.output_message = on_message;
+    g->progress.progress_monitor = on_progress;
+    g->verb = verb;
+    g->width = width;
+    g->height = height;
+    g->err = err;
 }
 
 
 /*
- * The next marker at or after *at, which is left behind it; -1: there is none.  Bytes between two
- * segments are passed over, as every reader does; FF may be repeated.
+ * A row of CMYK as RGB, by Pillow's arithmetic.  Adobe writes inks inverted, so that 255 is none,
+ * and everybody reads them so, whether Adobe is named in the file or not.
  */
-static int
-next_marker(const uint8_t *data, size_t bytes, size_t *at)
+static void
+mix_inks(uint8_t *rgb, const uint8_t *ink, uint32_t width)
 {
-    const uint8_t  *p, *end;
+    uint32_t  x, i, part, paper;
 
-    end = data + bytes;
-    p = *at < bytes ? memchr(data + *at, 0xff, bytes - *at) : NULL;
-
-    while (p != NULL && p < end && *p == 0xff) {
-        p++;
+    for (x = 0; x < width; x++, rgb += 3, ink += 4) {
+        for (i = 0; i < 3; i++) {
+            paper = ink[3];                        /* 255 less the black */
+            part = (255u - ink[i]) * paper + 128;
+            part = ((part >> 8) + part) >> 8;      /* over 255, rounded */
+            rgb[i] = (uint8_t) (paper - part);
+        }
     }
+}
 
-    if (p == NULL || p == end) {
+
+static void
+read_rows(decoder_t *d, const vlm_header_t *h)
+{
+    uint8_t   *out;
+    JSAMPROW   row;
+
+    while (d->c.output_scanline < h->height) {
+        out = d->rgb + (size_t) d->c.output_scanline * h->width * 3;
+        row = d->ink != NULL ? d->ink : out;
+
+        (void) jpeg_read_scanlines(&d->c, &row, 1);
+
+        if (d->ink != NULL) {
+            mix_inks(out, d->ink, h->width);
+        }
+    }
+}
+
+
+static int
+decode(decoder_t *d, const vlm_header_t *h, const void *data, size_t bytes)
+{
+    if (setjmp(d->guard.leave) != 0) {
         return -1;
     }
 
-    *at = (size_t) (p - data) + 1;
+    jpeg_create_decompress(&d->c);
+    d->c.progress = &d->guard.progress;
+    d->c.mem->max_memory_to_use = (long) (h->memory - (uint64_t) h->width * h->height * 3);
 
-    return *p;
-}
+    jpeg_mem_src(&d->c, data, (unsigned long) bytes);
+    (void) jpeg_read_header(&d->c, TRUE);
 
-
-/* The same within entropy-coded data: FF 00 is a byte of it, D0 to D7 are its restarts. */
-static int
-skip_scan(const uint8_t *data, size_t bytes, size_t *at)
-{
-    int  marker;
-
-    do {
-        marker = next_marker(data, bytes, at);
-    } while (marker == 0 || (marker >= 0xd0 && marker <= 0xd7));
-
-    return marker;
-}
-
-
-/*
- * Huffman tables: p[bytes] of them.  stb_image 2.27 writes as many values and lengths as the table
- * says into arrays of 256.
- */
-static int
-check_tables(const uint8_t *p, size_t bytes, vlm_err_t *err)
-{
-    size_t    at;
-    uint32_t  i, n;
-
-    for (at = 0; at < bytes; at += 17 + n) {
-        for (i = 1, n = 0; i <= 16 && at + i < bytes; i++) {
-            n += p[at + i];
-        }
-
-        if (n > 256 || i <= 16 || n > bytes - at - 17) {
-            return vlm_fail(err, VLM_EINPUT, "JPEG: Huffman table of %u values in a segment of "
-                            "%zu bytes, at most 256 exist", n, bytes);
-        }
+    if (d->c.image_width != h->width || d->c.image_height != h->height) {
+        (void) vlm_fail(d->guard.err, VLM_EINPUT, "JPEG: its header says %ux%u, its pixels %ux%u",
+                        h->width, h->height, d->c.image_width, d->c.image_height);
+        longjmp(d->guard.leave, 1);
     }
+
+    d->c.out_color_space = d->c.num_components == 4 ? JCS_CMYK : JCS_RGB;
+    d->rgb = malloc((size_t) h->width * h->height * 3);
+    d->ink = d->c.num_components == 4 ? malloc((size_t) h->width * 4) : NULL;
+
+    if (d->rgb == NULL || (d->c.num_components == 4 && d->ink == NULL)) {
+        ERREXIT1(&d->c, JERR_OUT_OF_MEMORY, 0);
+    }
+
+    (void) jpeg_start_decompress(&d->c);
+    read_rows(d, h);
+    (void) jpeg_finish_decompress(&d->c);
 
     return 0;
 }
 
 
-static int
-is_frame(int marker)
+uint8_t *
+vlm_jpeg_decode(const vlm_header_t *h, const void *data, size_t bytes, const vlm_stop_t *stop,
+                vlm_err_t *err)
 {
-    return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+    decoder_t  d;
+
+    memset(&d, 0, sizeof(d));
+    set_guard(&d.guard, "decode", h->width, h->height, err);
+    d.guard.stop = stop;
+    d.c.err = &d.guard.error;
+
+    if (decode(&d, h, data, bytes) != 0) {
+        free(d.rgb);
+        d.rgb = NULL;
+    }
+
+    jpeg_destroy_decompress(&d.c);
+    free(d.ink);
+
+    return d.rgb;
 }
 
 
-/* One segment with a length of its own: p[bytes].  *scans counts down what may still come. */
-static int
-read_segment(vlm_header_t *h, int marker, const uint8_t *p, size_t bytes, uint32_t *scans,
-                  vlm_err_t *err)
+static void
+on_begin(j_compress_ptr c)
 {
-    if (is_frame(marker)) {
-        if (marker > 0xc2) {
-            return vlm_fail(err, VLM_EINPUT, "JPEG: coding process %02X, only C0, C1 and C2 "
-                            "(baseline, extended, progressive) are read", marker);
-        }
+    (void) c;                          /* the room was made before */
+}
 
-        if (h->width != 0) {
-            return vlm_fail(err, VLM_EINPUT, "JPEG: a second frame header");
-        }
 
-        *scans = marker == 0xc2 ? MAX_PROGRESSIVE_SCANS : MAX_SCANS;
+/* The room is full: all of it has been written. */
+static boolean
+on_full(j_compress_ptr c)
+{
+    uint8_t    *more;
+    encoder_t  *e;
 
-        return read_frame(h, p, bytes, err);
+    e = (encoder_t *) c->err;
+    more = realloc(e->jpeg, e->room * 2);
+
+    if (more == NULL) {
+        ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
     }
 
-    if (marker == 0xda) {
-        if (h->width == 0) {
-            return vlm_fail(err, VLM_EINPUT, "JPEG: a scan before the frame header");
-        }
+    e->jpeg = more;
+    e->to.next_output_byte = more + e->room;
+    e->to.free_in_buffer = e->room;
+    e->room *= 2;
 
-        if ((*scans)-- == 0) {
-            return vlm_fail(err, VLM_ELIMIT, "JPEG: more than %d scans (%d if not progressive)",
-                            MAX_PROGRESSIVE_SCANS, MAX_SCANS);
-        }
+    return TRUE;
+}
+
+
+static void
+on_end(j_compress_ptr c)
+{
+    (void) c;
+}
+
+
+static int
+encode(encoder_t *e, const uint8_t *rgb, uint32_t width, uint32_t height)
+{
+    int       i;
+    JSAMPROW  row;
+
+    if (setjmp(e->guard.leave) != 0) {
+        return -1;
     }
 
-    if (marker == 0xc4) {
-        return check_tables(p, bytes, err);
+    jpeg_create_compress(&e->c);
+
+    e->room = (size_t) width * height / 4 + 4096;  /* a photograph's usual share */
+    e->jpeg = malloc(e->room);
+
+    if (e->jpeg == NULL) {
+        ERREXIT1(&e->c, JERR_OUT_OF_MEMORY, 0);
     }
 
-    if (marker == 0xe1 && bytes >= 6 && memcmp(p, "Exif\0\0", 6) == 0) {
-        h->orientation = vlm_exif_orientation(p, bytes);
+    e->to.next_output_byte = e->jpeg;
+    e->to.free_in_buffer = e->room;
+    e->to.init_destination = on_begin;
+    e->to.empty_output_buffer = on_full;
+    e->to.term_destination = on_end;
+    e->c.dest = &e->to;
+
+    e->c.image_width = width;
+    e->c.image_height = height;
+    e->c.input_components = 3;
+    e->c.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&e->c);
+    jpeg_set_quality(&e->c, QUALITY, TRUE);
+
+    for (i = 0; i < 3; i++) {
+        e->c.comp_info[i].h_samp_factor = 1;
+        e->c.comp_info[i].v_samp_factor = 1;
     }
+
+    jpeg_start_compress(&e->c, TRUE);
+
+    while (e->c.next_scanline < height) {
+        row = (JSAMPROW) rgb + (size_t) e->c.next_scanline * width * 3;
+        (void) jpeg_write_scanlines(&e->c, &row, 1);
+    }
+
+    jpeg_finish_compress(&e->c);
 
     return 0;
 }
 
 
-/* From segment to segment up to the end of the picture; what is appended to it is not read. */
 int
-vlm_jpeg_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
+vlm_jpeg_encode(const uint8_t *rgb, uint32_t width, uint32_t height, void **jpeg, size_t *bytes,
+                vlm_err_t *err)
 {
-    int       marker;
-    size_t    at, length;
-    uint32_t  scans;
+    int        rc;
+    encoder_t  e;
 
-    at = 2;
-    scans = 0;
-    marker = next_marker(data, bytes, &at);
+    memset(&e, 0, sizeof(e));
+    set_guard(&e.guard, "write", width, height, err);
+    e.c.err = &e.guard.error;
+    rc = encode(&e, rgb, width, height);
 
-    while (marker != -1 && marker != 0xd9) {
-        if (bytes - at < 2) {
-            return vlm_header_cut(h, bytes, "segments", err);
-        }
-
-        length = vlm_u16be(data + at);
-
-        if (length < 2) {
-            return vlm_fail(err, VLM_EINPUT, "JPEG: segment %02X at byte %zu has length %zu",
-                            marker, at, length);
-        }
-
-        if (length > bytes - at) {
-            return vlm_header_cut(h, bytes, "segments", err);
-        }
-
-        if (read_segment(h, marker, data + at + 2, length - 2, &scans, err) != 0) {
-            return -1;
-        }
-
-        at += length;
-        marker = marker == 0xda ? skip_scan(data, bytes, &at) : next_marker(data, bytes, &at);
+    if (rc == 0) {
+        *jpeg = e.jpeg;
+        *bytes = e.room - e.to.free_in_buffer;
+    } else {
+        free(e.jpeg);
     }
 
-    if (marker == -1) {
-        return vlm_fail(err, VLM_EINPUT, "JPEG: no end behind byte %zu of %zu: cut off", at, bytes);
-    }
+    jpeg_destroy_compress(&e.c);
 
-    if (h->width == 0) {
-        return vlm_fail(err, VLM_EINPUT, "JPEG: no frame header with a size, or its size is zero");
-    }
-
-    return 0;
+    return rc;
 }

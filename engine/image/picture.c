@@ -12,11 +12,13 @@
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/stop.h"
+#include "image/bmp.h"
 #include "image/gif.h"
+#include "image/jpeg.h"
 #include "image/orient.h"
 #include "image/patch.h"
+#include "image/png.h"
 #include "image/resize.h"
-#include "image/stb.h"
 #include "image/webp.h"
 
 
@@ -62,8 +64,16 @@ decode(const vlm_header_t *h, const void *data, size_t bytes, const vlm_stop_t *
         p = vlm_webp_decode(h, data, bytes, err);
         break;
 
+    case VLM_JPEG:
+        p = vlm_jpeg_decode(h, data, bytes, stop, err);
+        break;
+
+    case VLM_PNG:
+        p = vlm_png_decode(h, data, bytes, stop, err);
+        break;
+
     default:
-        p = vlm_stb_decode(h, data, bytes, err);
+        p = vlm_bmp_decode(h, data, bytes, err);
         break;
     }
 

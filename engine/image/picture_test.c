@@ -38,45 +38,11 @@ show(const char *name, vlm_err_t *err)
 
 
 static void
-compare_near(const char *name, const vlm_picture_t *p, const char *like, double most, double mean)
-{
-    int             d, worst;
-    size_t          i, n;
-    double          sum;
-    vlm_err_t       err;
-    vlm_picture_t  *q;
-
-    q = show(like, &err);
-    assert_non_null(q);
-    assert_int_equal(q->info.width, p->info.width);
-    assert_int_equal(q->info.height, p->info.height);
-
-    n = (size_t) p->n_patches * 3;
-    worst = 0;
-    sum = 0;
-
-    for (i = 0; i < n; i++) {
-        d = abs(p->pixels[i] - q->pixels[i]);
-        worst = d > worst ? d : worst;
-        sum += d;
-    }
-
-    vlm_picture_free(q);
-
-    if (worst > most || sum / (double) n > mean) {
-        fail_msg("%s: differs by at most %d (%g allowed), on average %g (%g)", name, worst, most,
-                 sum / (double) n, mean);
-    }
-}
-
-
-static void
 every_file_looks_as_pillow_shows_it_over_white(void **state)
 {
     int             n;
     FILE           *f;
-    char            name[64], how[16], like[80];
-    double          most, mean;
+    char            name[64], sha[65];
     uint32_t        w, h;
     vlm_err_t       err;
     vlm_picture_t  *p;
@@ -86,12 +52,10 @@ every_file_looks_as_pillow_shows_it_over_white(void **state)
     f = fopen(FIXTURES "/files.txt", "r");
     assert_non_null(f);
 
-    for (n = 0; fscanf(f, "%63s %u %u %15s %79s %lf %lf", name, &w, &h, how, like, &most, &mean)
-                == 7; n++)
-    {
+    for (n = 0; fscanf(f, "%63s %u %u %64s", name, &w, &h, sha) == 4; n++) {
         p = show(name, &err);
 
-        if (strcmp(how, "refused") == 0) {
+        if (strcmp(sha, "refused") == 0) {
             assert_null(p);
             assert_int_equal(err.code, VLM_EINPUT);
             continue;
@@ -104,10 +68,7 @@ every_file_looks_as_pillow_shows_it_over_white(void **state)
         assert_int_equal(p->info.width, w);
         assert_int_equal(p->info.height, h);
 
-        if (strcmp(how, "near") == 0) {
-            compare_near(name, p, like, most, mean);
-
-        } else if (strcmp(fixture_sha(p->pixels, (size_t) w * h * 3), like) != 0) {
+        if (strcmp(fixture_sha(p->pixels, (size_t) w * h * 3), sha) != 0) {
             fail_msg("%s differs", name);
         }
 
@@ -115,7 +76,7 @@ every_file_looks_as_pillow_shows_it_over_white(void **state)
     }
 
     fclose(f);
-    assert_true(n >= 80);
+    assert_true(n >= 95);
 }
 
 
@@ -287,8 +248,9 @@ a_file_with_any_byte_changed_does_no_harm(void **state)
     vlm_err_t       err;
 
     static const char *const  files[] = {
-        "jpeg-420.jpg", "jpeg-progressive.jpg", "jpeg-cmyk.jpg", "png-palette8-trns.png",
-        "png-rgb16-adam7.png", "gif-interlace1.gif", "gif-canvas.gif", "bmp-16.bmp", "bmp-8.bmp",
+        "jpeg-420.jpg", "jpeg-progressive.jpg", "jpeg-cmyk.jpg", "bmp-4.bmp",
+        "png-palette8-trns.png", "png-rgb16-adam7.png", "gif-interlace1.gif", "gif-canvas.gif",
+        "bmp-16.bmp", "bmp-8.bmp",
         "webp-lossless-alpha.webp", "webp-lossy-alpha.webp", "webp-animated.webp"
     };
     static const uint8_t  changes[] = { 0x01, 0x80, 0xff };
@@ -364,7 +326,7 @@ a_picture_that_nobody_wants_any_longer_ends_where_it_is(void **state)
         assert_true(n < 1000);
     }
 
-    assert_true(n > 4);                            /* before, between and after */
+    assert_true(n > 20);                           /* before, within each scan, and after */
     vlm_picture_free(p);
     free(data);
 }

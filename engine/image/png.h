@@ -1,4 +1,4 @@
-/* PNG: its header and its palette; the pixels are stb.c's. */
+/* PNG: its header and its pixels. */
 
 #ifndef VLM_PNG_H
 #define VLM_PNG_H
@@ -9,11 +9,14 @@
 int vlm_png_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 
 /*
- * The file with its palette filled up with black, if it has fewer colours than its pixels can
- * name: *filled, [*n_filled], free()d by the caller; else NULL.  0, or -1 and VLM_EMEMORY.  Check
- * sums are left as they are: the decoder does not look at them.
+ *   h         what vlm_header_read() made of the same bytes
+ *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller; or NULL:
+ *             VLM_EINPUT with the decoder's reason, VLM_ELIMIT more compressed bytes than its rows
+ *             can be of, VLM_EMEMORY, VLM_ECANCELLED
+ *
+ * An index without a colour is black.
  */
-int vlm_png_fill_palette(const uint8_t *data, size_t bytes, uint8_t **filled, size_t *n_filled,
-                         vlm_err_t *err);
+uint8_t *vlm_png_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes,
+                        const vlm_stop_t *stop, vlm_err_t *err);
 
 #endif

@@ -175,7 +175,7 @@ sub interlaced {
 
     for my $r (map { $_->end } map { $ask->($bomb) } 1 .. 6) {
         is($r->{code}, 400, 'pixels of 1 kB that unpack to 180 MB');
-        like($r->{json}{error}{message}, qr/^PNG of 20x20 pixels needs more than \d+ kB/, 'are told so');
+        like($r->{json}{error}{message}, qr/^PNG of 20x20 pixels: more than \d+ compressed bytes for \d+ bytes of rows/, 'are told so');
     }
 
     cmp_ok(status_of($pid, 'VmHWM') - $before, '<', 32768 * VLM::slower(), 'and have cost less than http_memory');
