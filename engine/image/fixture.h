@@ -13,7 +13,9 @@
 
 #define FIXTURES  "t/fixtures/image"
 
-static const vlm_pixel_config_t   fixture_pixels = { 3136, 12845056, { 0 }, { 0 } };
+static const vlm_pixel_config_t   fixture_pixels = {
+    .min_pixels = 3136, .max_pixels = 12845056
+};
 static const vlm_vision_config_t  fixture_vision = {
     .channels = 3, .patch = 14, .temporal = 2, .merge = 2, .window = 4
 };

@@ -78,7 +78,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     vlm_picture_t      *p;
     vlm_picture_info_t  info;
 
-    static const vlm_pixel_config_t   pc = { 3136, 12845056, { 0 }, { 0 } };
+    static const vlm_pixel_config_t   pc = {
+        .min_pixels = 3136, .max_pixels = 12845056
+    };
     static const vlm_vision_config_t  vc = {
         .channels = 3, .patch = 14, .temporal = 2, .merge = 2, .window = 4
     };

@@ -16,7 +16,9 @@
 static const vlm_vision_config_t  bare_vision = {
     .channels = 3, .patch = 1, .temporal = 2, .merge = 1, .window = 1u << 20
 };
-static const vlm_pixel_config_t   bare_pixels = { 1, 12845056, { 0 }, { 0 } };
+static const vlm_pixel_config_t   bare_pixels = {
+    .min_pixels = 1, .max_pixels = 12845056
+};
 
 
 /* files/name as u8 [height][width][3], or NULL and err. */
