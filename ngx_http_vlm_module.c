@@ -40,6 +40,13 @@ static ngx_command_t  ngx_http_vlm_commands[] = {
       0,
       NULL },
 
+    { ngx_string("vlm_cors"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_vlm_cors_set,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     /* only in the text that vlm_engine generates */
 
     { ngx_string("vlm_inner"),
@@ -165,7 +172,16 @@ ngx_http_vlm_init_main_conf(ngx_conf_t *cf, void *conf)
 static void *
 ngx_http_vlm_create_loc_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_vlm_loc_conf_t));
+    ngx_http_vlm_loc_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_vlm_loc_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    conf->cors = NGX_CONF_UNSET_UINT;
+
+    return conf;
 }
 
 
@@ -176,6 +192,12 @@ ngx_http_vlm_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_vlm_loc_conf_t *conf = child;
 
     ngx_http_core_loc_conf_t  *clcf;
+
+    if (conf->cors == NGX_CONF_UNSET_UINT) {
+        conf->origins = prev->origins;
+    }
+
+    ngx_conf_merge_uint_value(conf->cors, prev->cors, NGX_HTTP_VLM_CORS_SAME);
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 

@@ -97,11 +97,21 @@ typedef struct {
 } ngx_http_vlm_main_conf_t;
 
 
+/* vlm_cors; those from LIST on have headers */
+
+#define NGX_HTTP_VLM_CORS_OFF   0
+#define NGX_HTTP_VLM_CORS_SAME  1
+#define NGX_HTTP_VLM_CORS_LIST  2
+#define NGX_HTTP_VLM_CORS_ANY   3
+
+
 typedef struct {
     ngx_http_vlm_engine_t        *engine;      /* vlm_pass, or inner server */
     ngx_http_handler_pt           hop;         /* what proxy_pass installed */
     off_t                         max_body;    /* 64m, 0: the user's counts */
     ngx_http_vlm_engine_t        *status;      /* vlm_status */
+    ngx_uint_t                    cors;
+    ngx_array_t                  *origins;     /* ngx_str_t, of a LIST */
     unsigned                      status_any:1;    /* from=any */
     unsigned                      inner:1;     /* the generated server */
 } ngx_http_vlm_loc_conf_t;
@@ -144,7 +154,7 @@ struct ngx_http_vlm_engine_s {
     vlm_plan_t                    plan;
     ngx_str_t                     store_dir;   /* with a zero */
     time_t                        store_expires;   /* 0: never */
-    off_t                         store_max;   /* bytes of files, 0: any */
+    off_t                         store_max;   /* bytes of files, 0: off */
     ngx_str_t                     socket;
     ngx_uint_t                    socket_line; /* 0: not said */
     ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];   /* files */
@@ -639,7 +649,21 @@ ngx_int_t ngx_http_vlm_retry_after(ngx_http_request_t *r,
 ngx_table_elt_t *ngx_http_vlm_header(ngx_http_request_t *r, const char *name);
 
 
-/* ---- ngx_http_vlm_filter.c: CORS; nginx's own error pages as JSON ------- */
+/* ---- ngx_http_vlm_cors.c: pages of other origins ------------------------ */
+
+char *ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* a request of a page that may not ask, which is logged */
+
+ngx_uint_t ngx_http_vlm_cors_refused(ngx_http_request_t *r);
+
+/* the headers of any answer; and of one to OPTIONS */
+
+ngx_int_t ngx_http_vlm_cors_headers(ngx_http_request_t *r);
+ngx_int_t ngx_http_vlm_cors_preflight(ngx_http_request_t *r);
+
+
+/* ---- ngx_http_vlm_filter.c: nginx's own error pages as JSON ------------- */
 
 ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
 

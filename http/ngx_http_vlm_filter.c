@@ -2,9 +2,10 @@
 /*
  * A header filter and a body filter for locations with vlm_pass.
  *
- * CORS headers go on every answer, whoever made it.  An error page of nginx's
- * own (413 before our handler ran, 502 of the hop, 403 of access rules)
- * becomes JSON: clients of an API read nothing else.
+ * The headers of vlm_cors go on every answer.  An error page of nginx's own
+ * (413 before our handler ran, 502 of the hop, 403 of access rules) becomes
+ * JSON, because clients of an API read nothing else, and the refusals of
+ * limit_req and limit_conn say when to come again.
  */
 
 
@@ -14,7 +15,6 @@
 static ngx_int_t ngx_http_vlm_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
-static ngx_int_t ngx_http_vlm_cors(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_page(ngx_http_request_t *r);
 static const char *ngx_http_vlm_page_text(ngx_http_request_t *r,
     u_char *buf, size_t size);
@@ -50,7 +50,8 @@ ngx_http_vlm_header_filter(ngx_http_request_t *r)
 
     /* what the inner server says, the outer one sends with its own headers */
 
-    if ((lcf->inner ? ngx_http_vlm_add_usage(r) : ngx_http_vlm_cors(r))
+    if ((lcf->inner ? ngx_http_vlm_add_usage(r)
+                    : ngx_http_vlm_cors_headers(r))
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -63,33 +64,6 @@ ngx_http_vlm_header_filter(ngx_http_request_t *r)
     }
 
     return ngx_http_next_header_filter(r);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_cors(ngx_http_request_t *r)
-{
-    ngx_str_t         value;
-    ngx_table_elt_t  *origin;
-
-    origin = ngx_http_vlm_header(r, "origin");
-
-    if (origin == NULL) {
-        ngx_str_set(&value, "*");
-        return ngx_http_vlm_add_header(r, "Access-Control-Allow-Origin",
-                                       &value);
-    }
-
-    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Origin",
-                                &origin->value)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    ngx_str_set(&value, "Origin");
-
-    return ngx_http_vlm_add_header(r, "Vary", &value);
 }
 
 
@@ -115,10 +89,13 @@ ngx_http_vlm_page(ngx_http_request_t *r)
     if (died) {
         r->err_status = NGX_HTTP_SERVICE_UNAVAILABLE;
         r->headers_out.status = NGX_HTTP_SERVICE_UNAVAILABLE;
+    }
 
-        if (ngx_http_vlm_retry_after(r, 5) != NGX_OK) {
-            return NGX_ERROR;
-        }
+    if ((r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE
+         || r->err_status == NGX_HTTP_TOO_MANY_REQUESTS)
+        && ngx_http_vlm_retry_after(r, died ? 5 : 1) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     text = ngx_http_vlm_page_text(r, buf, sizeof(buf));

@@ -135,6 +135,7 @@ ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
     eng->failures = 5;
     eng->pause = 10000;
     eng->http_memory = 512 * 1024 * 1024;
+    eng->store_max = (off_t) 10 * 1024 * 1024 * 1024;
     eng->thinking = NGX_CONF_UNSET_UINT;
 }
 
@@ -810,6 +811,11 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
             continue;
         }
 
+        if (ngx_strcmp(text.data, "max=off") == 0) {
+            eng->store_max = 0;
+            continue;
+        }
+
         if (ngx_http_vlm_starts(&text, "max=")) {
             text.data += 4;
             text.len -= 4;
@@ -819,7 +825,8 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
             if (eng->store_max < 1024 * 1024) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                    "invalid store max \"%V\", "
-                                   "a size from 1m on is possible", &text);
+                                   "a size from 1m on or \"off\" is possible",
+                                   &text);
                 return NGX_CONF_ERROR;
             }
 

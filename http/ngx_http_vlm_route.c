@@ -22,10 +22,6 @@ static ngx_int_t ngx_http_vlm_hop(ngx_http_request_t *r,
 static ngx_int_t ngx_http_vlm_options(ngx_http_request_t *r,
     ngx_uint_t allow);
 static ngx_int_t ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow);
-static ngx_int_t ngx_http_vlm_preflight(ngx_http_request_t *r,
-    ngx_str_t *names);
-static int ngx_libc_cdecl ngx_http_vlm_cmp_names(const void *one,
-    const void *two);
 
 
 /* before, after, has a piece between, hops, method, handler */
@@ -167,6 +163,12 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "vlm_pass takes no subrequests");
         return NGX_HTTP_FORBIDDEN;
+    }
+
+    if (ngx_http_vlm_cors_refused(r)) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_FORBIDDEN,
+                                       "Pages of this origin may not ask "
+                                       "here (vlm_cors)");
     }
 
     route = ngx_http_vlm_find(r, &piece, &allow);
@@ -451,30 +453,12 @@ ngx_http_vlm_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 static ngx_int_t
 ngx_http_vlm_options(ngx_http_request_t *r, ngx_uint_t allow)
 {
-    ngx_str_t         none, names;
-    ngx_table_elt_t  *h;
+    ngx_str_t  none;
 
-    if (ngx_http_vlm_allow(r, allow) != NGX_OK) {
+    if (ngx_http_vlm_allow(r, allow) != NGX_OK
+        || ngx_http_vlm_cors_preflight(r) != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (ngx_http_vlm_header(r, "access-control-request-method")) {
-
-        ngx_str_set(&names, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
-
-        if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Methods", &names)
-            != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        h = ngx_http_vlm_header(r, "access-control-request-headers");
-
-        if (h && h->value.len
-            && ngx_http_vlm_preflight(r, &h->value) != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
     }
 
     ngx_str_set(&none, "");
@@ -520,86 +504,4 @@ ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow)
     value.len = p - value.data;
 
     return ngx_http_vlm_add_header(r, "Allow", &value);
-}
-
-
-/* Access-Control-Allow-Headers: what was asked for, sorted, ", " between */
-
-static ngx_int_t
-ngx_http_vlm_preflight(ngx_http_request_t *r, ngx_str_t *names)
-{
-    u_char       *p, *end, *last;
-    ngx_str_t     value, *name;
-    ngx_uint_t    i;
-    ngx_array_t   a;
-
-    if (ngx_array_init(&a, r->pool, 8, sizeof(ngx_str_t)) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    last = names->data + names->len;
-
-    for (p = names->data; p < last; p = end + 1) {
-
-        end = ngx_strlchr(p, last, ',');
-        if (end == NULL) {
-            end = last;
-        }
-
-        name = ngx_array_push(&a);
-        if (name == NULL) {
-            return NGX_ERROR;
-        }
-
-        name->data = p;
-        name->len = end - p;
-
-        while (name->len && *name->data == ' ') {
-            name->data++;
-            name->len--;
-        }
-
-        while (name->len && name->data[name->len - 1] == ' ') {
-            name->len--;
-        }
-
-        if (name->len == 0) {
-            a.nelts--;
-        }
-    }
-
-    if (a.nelts == 0) {
-        return NGX_OK;
-    }
-
-    name = a.elts;
-
-    ngx_qsort(name, a.nelts, sizeof(ngx_str_t), ngx_http_vlm_cmp_names);
-
-    value.data = ngx_pnalloc(r->pool, names->len + 2 * a.nelts);
-    if (value.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = value.data;
-
-    for (i = 0; i < a.nelts; i++) {
-        p = ngx_sprintf(p, "%s%V", i ? ", " : "", &name[i]);
-    }
-
-    value.len = p - value.data;
-
-    return ngx_http_vlm_add_header(r, "Access-Control-Allow-Headers", &value);
-}
-
-
-static int ngx_libc_cdecl
-ngx_http_vlm_cmp_names(const void *one, const void *two)
-{
-    ngx_str_t  *first, *second;
-
-    first = (ngx_str_t *) one;
-    second = (ngx_str_t *) two;
-
-    return ngx_memn2cmp(first->data, second->data, first->len, second->len);
 }

@@ -888,7 +888,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-invalid store max "1k", a size from 1m on is possible
+invalid store max "1k", a size from 1m on or "off" is possible
 
 
 

@@ -668,6 +668,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{usage}{prompt_tokens}; our $s
 
 
 === TEST 39: a browser may ask
+--- http_config eval: $::Http . "vlm_cors http://page.example;"
 --- more_headers
 Origin: http://page.example
 Content-Type: application/json

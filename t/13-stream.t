@@ -122,6 +122,7 @@ run_tests();
 __DATA__
 
 === TEST 1: words, then the answer as it is without events
+--- http_config eval: $::Http . "vlm_cors *;"
 --- request eval
 main::stream()
 --- response_headers

@@ -9,7 +9,7 @@ use Test::More;
 use Time::HiRes qw(time);
 use VLM;
 
-my $s = VLM->new(VLM::slow(name => 'queue', workers => 2,
+my $s = VLM->new(VLM::slow(name => 'queue', server => 'vlm_cors *;', workers => 2,
                            engine => 'slots 1; queue 2 timeout=2s;'));
 my $picture;
 

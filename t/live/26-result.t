@@ -17,7 +17,7 @@ my $model = Script::model('result',
     key        => ['[[20, 90], ', '[100, 20]]'],
     ''         => ['nothing at all']);
 
-my $s = VLM->new(name => 'result', model => $model, workers => 2,
+my $s = VLM->new(name => 'result', server => 'vlm_cors http://localhost:3000;', model => $model, workers => 2,
                  engine => 'thinking off; max_pixels 50176;')->start->ready;
 
 # Multiples of 28, as models see pictures.

@@ -116,4 +116,39 @@ is($s->get("/uploads/$kept")->{code}, 200, 'but not what a session shows');
 ok($s->stop, 'the server stops in time');
 $s->check_log();
 
+
+# ---- a bound that nobody has set -------------------------------------------
+
+# A file as large as that, which takes no room, and is old enough to go.
+sub large {
+    my ($server) = @_;
+
+    my $file = "$server->{dir}/store/uploads/large.png";
+
+    File::Path::make_path("$server->{dir}/store/uploads");
+    open my $out, '>', $file or die "$file: $!";
+    truncate $out, 11 * 1024 ** 3 or die "$file: $!";
+    close $out;
+    utime time - 7200, time - 7200, $file;
+
+    return $file;
+}
+
+my $off = VLM->new(name => 'store-off', store => 'max=off');
+my $ten = VLM->new(name => 'store-ten');
+my ($stays, $goes) = map { large($_) } $off, $ten;
+
+$off->start->ready;
+$ten->start->ready;
+
+ok($ten->log_has(qr/removed from the store: 0 sessions, 1 files of 11811160064 bytes/, 60),
+   'without max= the store has ten gigabytes');
+ok(!-e $goes, 'and what is beyond them goes');
+ok(-e $stays, 'max=off keeps all');
+
+for ($off, $ten) {
+    ok($_->stop, 'the server stops in time');
+    $_->check_log;
+}
+
 done_testing();

@@ -38,6 +38,7 @@ sub http2 {
     $s->{tls} = "https://127.0.0.1:$tls";
     $s->{plain} = $plain;
     $s->{http} = <<"_EOC_";
+    vlm_cors *;
     log_format h2 '\$server_protocol \$status \$connection \$args';
 
     server {

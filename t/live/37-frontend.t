@@ -34,7 +34,7 @@ my %BROWSER = (
 
 # ---- start-up ----------------------------------------------------------------
 
-my $s = VLM->new(name => 'frontend', workers => 2,
+my $s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", workers => 2,
                  engine => 'thinking off; sampling temperature=0;');
 
 # Who holds the lock has the model; so it does not load until we let go.
@@ -175,7 +175,7 @@ my $model = Script::model('frontend',
     Choose     => ['general'],
     ''         => ['I see', ' a mug.']);
 
-$s = VLM->new(name => 'frontend', model => $model, workers => 2,
+$s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", model => $model, workers => 2,
               engine => 'thinking off;')->start->ready;
 $session = ask('POST', '/api/session')->{json}{session_id};
 
@@ -234,7 +234,7 @@ $s->check_log;
 my $broken = Script::model('frontend-broken', '' => ['words']);
 Script::write_file("$broken/tokenizer.json", '{}');
 
-$s = VLM->new(name => 'frontend', model => $broken, workers => 2)->start;
+$s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", model => $broken, workers => 2)->start;
 
 ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }),
    'a model that cannot be loaded');
@@ -404,8 +404,10 @@ sub check_picture {
     my $r = answered($s->begin('GET', $url, undef,
                                { Connection => 'keep-alive',
                                  Accept => 'image/avif,image/webp,*/*;q=0.8',
+                                 'Referer' => "$ORIGIN/",
                                  'Sec-Fetch-Dest' => 'image',
-                                 'Sec-Fetch-Mode' => 'no-cors' }), 10);
+                                 'Sec-Fetch-Mode' => 'no-cors',
+                                 'Sec-Fetch-Site' => 'same-site' }), 10);
 
     is($r->{code}, 200, 'that is there');
     like($r->{headers}{'content-type'}, qr{^image/}, 'as one');

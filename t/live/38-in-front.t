@@ -17,6 +17,7 @@ sub servers {
     my ($port) = @_;
 
     return <<"_EOC_";
+    vlm_cors *;
     client_body_timeout ${PATIENCE}s;
     limit_conn_zone \$binary_remote_addr zone=conns:1m;
     limit_req_zone \$binary_remote_addr zone=reqs:1m rate=1r/m;
@@ -95,6 +96,7 @@ for my $workers (1, 3) {
 
     my $r = begin($s, 'conns', 'conn3', $picture)->end(10);
     is($r->{code}, 429, 'the third is refused');
+    is($r->{headers}{'retry-after'}, 1, 'and told when to come again');
     ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
     is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
     is($s->get('/api/tasks')->{code}, 200, 'other servers do not count it');
@@ -125,6 +127,7 @@ for my $workers (1, 3) {
     cmp_ok(time - $start, '<', 1, 'a chat is refused before its body is sent');
     $r = $r->response;
     is($r->{code}, 503, 'with the status of limit_req');
+    is($r->{headers}{'retry-after'}, 1, 'and says when to come again');
     like($r->{headers}{'content-type'} || '', qr{^application/json}, 'in JSON');
     $chat->leave;
     ok($s->busy(0, 0), 'nobody is left');
