@@ -40,6 +40,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # under      a command that nginx is run by, as a list
 # daemon     on: as a service has it, which is what can be given another binary
 # main, http, server                   more lines there
+# conf       the whole configuration, in place of all these
 sub new {
     my ($class, %conf) = @_;
 
@@ -155,6 +156,8 @@ sub pid  { $_[0]{pid} }
 
 sub write_conf {
     my ($self) = @_;
+
+    return spew("$self->{dir}/nginx.conf", $self->{conf}) if defined $self->{conf};
 
     my $load = join "\n", map { "load_module $_;" }
                           split ' ', $ENV{TEST_NGINX_LOAD_MODULES}

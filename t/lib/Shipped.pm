@@ -1,0 +1,74 @@
+package Shipped;
+
+# The configurations that we ship, from their own text: conf/*.conf, and that of
+# README.md, in which only places are replaced (ports, files, the checkpoint).
+
+use strict;
+use warnings;
+
+use Cwd ();
+use File::Basename qw(basename);
+use File::Path qw(make_path);
+use VLM;
+
+my $ROOT = Cwd::getcwd();
+
+
+# name => text
+sub all {
+    my %all = map { basename($_) => VLM::slurp($_) } glob 'conf/*.conf';
+
+    ($all{'README.md'}) = grep { /^http \{/m } fences('README.md');
+
+    return %all;
+}
+
+
+# The blocks of a page that are configuration.
+sub fences {
+    return VLM::slurp($_[0]) =~ /^```nginx\n(.*?)^```/msg;
+}
+
+
+# A text as a server in this directory, with this port, can have it.
+sub placed {
+    my ($text, $dir, $port) = @_;
+
+    my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES}
+                              || "$ROOT/build/ngx_http_vlm_module.so";
+    my $user = $> == 0 ? 'user root;' : '';
+    my $temp = join "\n", map { "    ${_}_temp_path $dir/$_;" }
+                          qw(client_body proxy fastcgi uwsgi scgi);
+
+    for ($text) {
+        s{modules/ngx_http_vlm_module\.so}{$module};
+        s{^user www-data;}{$user}m;
+        s{/var/log/nginx/}{$dir/logs/}g;
+        s{/var/lib/nginx/vlm}{$dir/store}g;
+        s{/run/nginx-vlm\.sock}{$dir/vlm.sock}g;
+        s{/models/RoboBrain2\.0-3B}{model($dir)}ge;
+        s{/usr/share/nginx-vlm/html}{$ROOT/html}g;
+        s{/etc/ssl/\w+/robobrain}{$dir/robobrain}g;
+        s{listen 127\.0\.0\.1:5001}{listen 127.0.0.1:$port}g;
+        s{listen 443}{listen 127.0.0.1:$port}g;
+        s/^http \{\n/http {\n    access_log $dir\/logs\/access.log;\n$temp\n/m;
+    }
+
+    return "daemon off;\npid $dir/nginx.pid;\n$text";
+}
+
+# The demo model under the name of the real one, with room for its int8 form.
+sub model {
+    my ($dir) = @_;
+
+    my $model = "$dir/models/RoboBrain2.0-3B";
+
+    return $model if -d $model;
+
+    make_path($model);
+    symlink $_, "$model/" . basename($_) or die "$model: $!" for glob "$ROOT/demo/model/*";
+
+    return $model;
+}
+
+1;

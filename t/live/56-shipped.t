@@ -1,0 +1,241 @@
+# conf/*.conf and README.md's configuration as they are: each starts, answers a
+# question, serves its page with the types that a browser wants, tells in its log
+# that the model is there, and lets nobody past a key.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP qw(decode_json encode_json);
+use Shipped;
+use Test::More;
+use VLM;
+
+my %TYPES = (css => qr{^text/css}, js => qr{^(?:application|text)/javascript}, svg => qr{^image/svg},
+             html => qr{^text/html});
+my @ROUTES = VLM::slurp('http/ngx_http_vlm_route.c') =~ /\{ ngx_string\("(\/[^"]*)"\)/g;
+my $KEY = 'Bearer a-long-secret';
+
+my %all = Shipped::all();
+
+is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf', 'what is shipped');
+cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
+
+
+# curl, since one of them speaks TLS; what is asked for comes back as code, type, body.
+sub ask {
+    my ($s, $path, @options) = @_;
+
+    my $tls = $s->{conf} =~ /listen .* ssl/ ? 's' : '';
+
+    open my $curl, '-|', qw(curl -k -s -m 60 -w \n%{http_code}\n%{content_type}),
+                         map({ ('-H', $_) } @{ $s->{headers} }), @options,
+                         "http$tls://127.0.0.1:$s->{port}$path" or die "curl: $!";
+    binmode $curl;
+    my $said = do { local $/; <$curl> };
+    close $curl;
+
+    my ($body, $code, $type) = $said =~ /\A(.*)\n(\d+)\n(.*)\z/s;
+
+    return { code => $code, type => $type, body => $body, json => scalar eval { decode_json($body) } };
+}
+
+
+sub started {
+    my ($name, $text, @headers) = @_;
+
+    (my $dir = "shipped-$name") =~ tr/./-/;
+
+    my $s = VLM->new(name => $dir);
+
+    $s->{headers} = \@headers;
+    $s->{conf} = Shipped::placed($text, $s->dir, $s->port);
+    certificate($s) if $text =~ /ssl_certificate/;
+    $s->start;
+
+    ok(VLM::wait_for(60, sub { ask($s, '/health')->{code} eq '200' }),
+       "$name: /health says that it is ready") or diag($s->log);
+
+    return $s;
+}
+
+
+sub certificate {
+    my ($s) = @_;
+
+    my $at = $s->dir . '/robobrain';
+
+    system("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+           . " -keyout $at.key -out $at.pem 2>$at.log") == 0 or die VLM::slurp("$at.log");
+}
+
+
+# From an upload to an answer.
+sub answers {
+    my ($name, $s) = @_;
+
+    my $upload = ask($s, '/api/upload', '-F', 'file=@demo/pictures/table-01.png');
+    is($upload->{code}, 200, "$name: a picture is taken");
+
+    my $chat = ask($s, '/api/chat', '-d', encode_json({
+        session_id => 'a', image => $upload->{json}{filename}, task => 'general',
+        message => 'How many objects are on the table?', enable_thinking => JSON::PP::false }));
+    is($chat->{code}, 200, 'and a question');
+    ok(length $chat->{json}{answer}, 'which has an answer') or diag($chat->{body});
+
+    my $models = ask($s, '/v1/models');
+    is($models->{json}{data}[0]{id}, 'robobrain', "OpenAI's clients find the model");
+
+    like($s->log, qr/\[notice\] .*model loaded/, 'the log says that the model is there');
+    is(ask($s, '/api/chat', '-d', '{}')->{code}, 400, 'what is no question is refused');
+}
+
+
+# The page and everything that it names.
+sub page {
+    my ($name, $s) = @_;
+
+    my $page = ask($s, '/');
+
+    like($page->{type}, $TYPES{html}, "$name: / is a page");
+    like($page->{body}, qr{<script[^>]* src="page\.js"}, 'and ours');
+
+    my %parts = map { $_ => 1 } $page->{body} =~ /(?:src|href)="([\w.-]+\.\w+)"/g;
+
+    cmp_ok(scalar keys %parts, '>=', 4, 'which has parts');
+
+    for my $part (sort keys %parts) {
+        my $r = ask($s, "/$part");
+
+        is($r->{code}, 200, "$name: $part is there");
+        like($r->{type}, $TYPES{($part =~ /(\w+)$/)[0]} || qr/^$/, 'as what it is');
+    }
+}
+
+
+# Every address that the port listens on.
+sub addresses {
+    my ($s) = @_;
+
+    my $port = sprintf '%04X', $s->port;
+
+    return map { VLM::slurp("/proc/net/$_") =~ /^ *\d+: (\w+):$port \w+:\w+ 0A/mg } qw(tcp tcp6);
+}
+
+
+# All paths, with the methods that they have, without a key and with wrong ones.
+sub key {
+    my ($name, $s) = @_;
+
+    for my $wrong ('', 'Bearer A-long-secret', 'Bearer a-long-secret2', 'a-long-secret') {
+        my @open;
+
+        local $s->{headers} = $wrong ? ["Authorization: $wrong"] : [];
+
+        for my $route (grep { !m{^/health} } @ROUTES) {
+            for my $path ($route, "${route}x", "/$route") {
+                for my $method (qw(GET POST DELETE)) {
+                    my $r = ask($s, $path, '-X', $method);
+                    push @open, "$method $path: $r->{code}" if $r->{code} ne '401';
+                }
+            }
+
+            last if $wrong && $route eq '/api/chat';
+        }
+
+        ok(!@open, "$name: with \"$wrong\" nothing is answered") or diag(join "\n", @open);
+    }
+
+    local $s->{headers} = [];
+    ok(ask($s, '/v1/models')->{json}{error}{code} eq 'invalid_api_key', 'in the form that clients read');
+    is(ask($s, '/health')->{code}, 200, 'but probes are');
+    is(ask($s, '/health/live')->{code}, 200, 'of both kinds');
+}
+
+
+for my $name (sort keys %all) {
+    my $keyed = $all{$name} =~ /a-long-secret/;
+    my $s = started($name, $all{$name}, $keyed ? "Authorization: $KEY" : ());
+
+    answers($name, $s);
+    page($name, $s) if $all{$name} =~ m{root };
+
+    if ($keyed) {
+        key($name, $s);
+
+    } else {
+        is(join(' ', addresses($s)), '0100007F', "$name: it listens on this machine alone");
+    }
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- limits -----------------------------------------------------------------
+
+for my $name ('full.conf', 'public.conf') {
+    my $s = started($name, $all{$name}, "Authorization: $KEY");
+    my $head = $s->dir . '/head';
+
+    for my $path ('/v1/chat/completions', '/api/chat') {
+        ask($s, "$path?[1-60]", '-d', '{}', '-D', $head, '-o', '/dev/null');
+
+        my @answers = split /\r\n\r\n/, VLM::slurp($head);
+        my @limited = grep { m{^HTTP/\S+ 429}m } @answers;
+
+        is(scalar @answers, 60, "$name: sixty questions at once, $path");
+        cmp_ok(scalar @limited, '>', 20, 'most of them are too many');
+        is(scalar(grep { /^Retry-After: \d+$/mi } map { s/\r//gr } @limited), scalar @limited,
+           'and are told when to come again');
+    }
+
+    ask($s, "/api/health?[1-60]", '-D', $head, '-o', '/dev/null');
+    is(scalar(grep { m{^HTTP/\S+ 200}m } split /\r\n\r\n/, VLM::slurp($head)), 60,
+       'what does not ask the model is not limited');
+    ok($s->stop, 'the server stops in time');
+}
+
+
+# ---- the key of docs/http-api.md, in README.md's configuration -----------------
+
+my ($snippet) = grep { /Bearer/ } Shipped::fences('docs/http-api.md');
+my $text = $all{'README.md'};
+
+ok($text =~ s/^ +location ~ .*?^        \}\n/$snippet/ms, 'the location with a key in place of the one without');
+
+my $s = started('documented-key', $text, "Authorization: $KEY");
+
+answers('documented key', $s);
+key('documented key', $s);
+ok($s->stop, 'the server stops in time');
+
+
+# ---- as files beside Debian's nginx.conf ----------------------------------------
+
+SKIP: {
+    my $debian = VLM::slurp('/etc/nginx/nginx.conf');
+
+    skip 'this nginx.conf is not Debian\'s', 1
+        unless $debian =~ m{include /etc/nginx/modules-enabled/} && $debian =~ m{include /etc/nginx/conf\.d/};
+
+    my $s = VLM->new(name => 'shipped-debian');
+    my $placed = Shipped::placed($all{'README.md'}, $s->dir, $s->port);
+    my @main = $placed =~ /^((?:load_module|thread_pool) .*)$/mg;
+    my @http = $placed =~ /^(    (?:vlm_engine|server) .*?^    \})$/msg;
+
+    VLM::spew($s->dir . '/modules-enabled/60-vlm.conf', join "\n", @main, '');
+    VLM::spew($s->dir . '/conf.d/vlm.conf', join "\n", @http, '');
+
+    $debian =~ s{^pid .*}{}m;
+    $debian =~ s{/etc/nginx/(modules-enabled|conf\.d)/}{$s->{dir}/$1/}g;
+    $debian =~ s{^\s*include /etc/nginx/sites-enabled.*}{}m;
+    $s->{conf} = Shipped::placed($debian, $s->dir, $s->port);
+
+    $s->start->ready;
+    page('beside Debian\'s nginx.conf', $s);
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+done_testing();
