@@ -25,6 +25,16 @@ fi
     exit 1
 }
 
+# nginx would try for some seconds, with a line for each time.  Anything but 7,
+# "could not connect", was an answer of a kind.
+rc=0
+curl -s -m 2 -o /dev/null "$url/" || rc=$?
+
+[ "$rc" -eq 7 ] || {
+    echo "make run: port $port is in use; \"make run PORT=$((port + 1))\" takes another" >&2
+    exit 1
+}
+
 case $model in /*) ;; *) model=$root/$model ;; esac
 
 # The workers of a root's nginx are nobody's by default, who may not be able to

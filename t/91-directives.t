@@ -8,6 +8,7 @@ use warnings;
 use lib 't/lib';
 use Cwd qw(cwd);
 use File::Path qw(make_path remove_tree);
+use Shipped;
 use Test::More;
 use VLM;
 
@@ -228,5 +229,59 @@ for my $name (sort keys %section) {
            "and it is $value");
     }
 }
+
+# ---- snippets ----------------------------------------------------------------
+
+# Those of all pages, fenced or indented, with what each needs around it.
+sub snippets {
+    my ($file) = @_;
+
+    my $text = VLM::slurp($file);
+
+    $text =~ s/^## The generated text\n.*//ms;
+
+    my @found = $text =~ /^```nginx\n(.*?)^```/msg;
+
+    $text =~ s/^```.*?^```//msg;
+
+    push @found, map { s/^    //mgr } grep { /[;}]$/m && !/^    Syntax:/m && !/^    (?:vlm_engine )?"/m }
+                 $text =~ /((?:^    \S.*\n|^     +\S.*\n)+)/mg if $file =~ /directives|page|metrics/;
+
+    return map { split /^\.\.\.\n/m } @found;
+}
+
+my ($n, $maps) = (0, '');
+
+for my $file ('README.md', sort glob 'docs/*.md') {
+    for my $snippet (snippets($file)) {
+        my ($first) = $snippet =~ /^\s*(.*)/;
+        my %at = (main => 'thread_pool vlm threads=1;', http => '', engine => '', server => '');
+
+        if ($snippet =~ /^http \{/m) {
+            $at{main} = '';
+        } else {
+            $at{$snippet =~ /^location /m ? 'server'
+                : $snippet =~ /^(?:map|vlm_engine|vlm_cors|server) /m ? 'http' : 'engine'} = $snippet;
+
+            $snippet = "http { $maps$at{http}\n"
+                     . "vlm_engine " . ($at{http} =~ /vlm_engine/ ? 'other' : 'robobrain')
+                     . " { model /models/RoboBrain2.0-3B; store $dir/store; $at{engine} }\n"
+                     . "server { listen 127.0.0.1:5001; $at{server} } }\n";
+            $snippet = "load_module modules/ngx_http_vlm_module.so;\nthread_pool vlm threads=1;\n"
+                     . "thread_pool other threads=1;\nevents { }\n$snippet";
+        }
+
+        VLM::spew("$dir/nginx.conf", Shipped::placed($snippet, $dir, VLM::free_port()));
+
+        my $binary = $ENV{TEST_NGINX_BINARY} || 'nginx';
+        my $said = `$binary -t -p $dir/ -c $dir/nginx.conf -e stderr 2>&1`;
+
+        like($said, qr/test is successful/, "$file: $first") or diag($snippet, $said);
+        $maps .= $at{http} if $at{http} =~ /^map /;
+        $n++;
+    }
+}
+
+cmp_ok($n, '>=', 12, 'the pages have snippets');
 
 done_testing();
