@@ -245,6 +245,20 @@ http {{
         return s
 
 
+class Shipped(Server):
+    """One of the configurations that we ship, from its own text: see t/lib/Shipped.pm."""
+
+    PLACED = 'my %all = Shipped::all(); print Shipped::placed($all{$ARGV[0]}, @ARGV[1, 2])'
+
+    def __init__(self, name):
+        self.name = name
+        super().__init__('shipped-' + name)
+
+    def configuration(self, model, engine, server):
+        return subprocess.run(['perl', '-It/lib', '-MShipped', '-e', self.PLACED, self.name, self.dir,
+                               str(self.port)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
 class House:
     """Servers and pages of the test that runs; one browser for all tests."""
 

@@ -11,7 +11,7 @@ import shutil
 
 from PIL import Image
 
-from house import BUILD, ROOT, picture
+from house import BUILD, ROOT, Shipped, picture
 from tap import check, same, test
 
 PUBLISH = False                         # set by main.py
@@ -91,6 +91,18 @@ def desktop(house, **conf):
 @test
 def screenshot_of_the_start(house):
     shoot(desktop(house), 'start')
+
+
+@test
+def the_page_of_a_shipped_configuration_has_its_style(house):
+    for name in ('README.md', 'minimal.conf', 'full.conf'):
+        server = Shipped(name)
+        house.servers.append(server)
+        page = house.open(server.start(), width=1080, height=660)
+        page.ready()
+        same(page.p.evaluate('[...document.styleSheets].map((s) => s.cssRules.length > 50)'), [True],
+             f'the style sheet of {name} is applied')
+        shoot(page, 'shipped-' + name)
 
 
 @test
