@@ -13,6 +13,7 @@
 
 
 #include "ngx_http_vlm.h"
+#include <sys/eventfd.h>
 
 
 #define NGX_HTTP_VLM_EVENTS  64            /* of the engine, in a turn */
@@ -524,7 +525,7 @@ ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_engine_events(ngx_event_t *rev)
 {
-    uint64_t                n;
+    eventfd_t               n;
     ngx_uint_t              i;
     vlm_event_t             e;
     ngx_connection_t       *c;
@@ -543,7 +544,7 @@ ngx_http_vlm_engine_events(ngx_event_t *rev)
 
     /* first the counter, then the events: no wake-up is lost */
 
-    (void) read(c->fd, &n, sizeof(uint64_t));
+    (void) eventfd_read(c->fd, &n);
 
     for (i = 0; i < NGX_HTTP_VLM_EVENTS; i++) {
 

@@ -7,6 +7,7 @@
 #define VLM_SIZE_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 static inline uint64_t
 vlm_add(uint64_t a, uint64_t b)
@@ -25,6 +26,13 @@ static inline uint64_t
 vlm_round(uint64_t n, uint64_t align)
 {
     return n > UINT64_MAX - (align - 1) ? UINT64_MAX : (n + align - 1) & ~(align - 1);
+}
+
+/* No object exceeds PTRDIFF_MAX, and compilers warn of a malloc() that may ask for one. */
+static inline void *
+vlm_malloc(uint64_t bytes)
+{
+    return bytes > PTRDIFF_MAX ? NULL : malloc((size_t) bytes);
 }
 
 #endif

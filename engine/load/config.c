@@ -50,7 +50,7 @@ typedef struct {
 
 typedef struct {
     const vlm_json_t  *j;              /* NULL: absent */
-    char               path[80];
+    char               path[96];
 } item_t;
 
 
@@ -66,7 +66,7 @@ item(const vlm_json_t *object, const char *prefix, const char *key)
         it.j = NULL;
     }
 
-    snprintf(it.path, sizeof(it.path), "%s%s", prefix, key);
+    snprintf(it.path, sizeof(it.path), "%.62s%.32s", prefix, key);
 
     return it;
 }
@@ -181,7 +181,7 @@ static int
 read_rope(const reader_t *r, vlm_text_config_t *t)
 {
     int                i;
-    char               path[80];
+    char               path[96];
     item_t             rope, theta, section, s;
     const vlm_json_t  *e;
 

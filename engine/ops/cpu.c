@@ -93,7 +93,7 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
 #if defined(__x86_64__)
     __builtin_cpu_init();
     avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    avxvnni = avx2 && __builtin_cpu_supports("avxvnni");
+    avxvnni = avx2 && vlm_avxvnni_there();
     avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
              && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
              && __builtin_cpu_supports("avx512vnni");
@@ -109,23 +109,25 @@ choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err)
     }
 
 #if defined(__x86_64__)
-    if ((strcmp(name, "avx2") == 0 && avx2) || (strcmp(name, "avxvnni") == 0 && avxvnni)) {
+    if (avx2 && strcmp(name, "avx2") == 0) {
         vlm_kernels_avx2(k);
-
-        if (strcmp(name, "avxvnni") == 0) {
-            vlm_kernels_avxvnni(k);
-        }
-
         return 0;
     }
 
-    if ((strcmp(name, "avx512") == 0 && avx512) || (strcmp(name, "amx") == 0 && amx)) {
+    if (avxvnni && strcmp(name, "avxvnni") == 0) {
+        vlm_kernels_avx2(k);
+        vlm_kernels_avxvnni(k);
+        return 0;
+    }
+
+    if (avx512 && strcmp(name, "avx512") == 0) {
         vlm_kernels_avx512(k);
+        return 0;
+    }
 
-        if (strcmp(name, "amx") == 0) {
-            vlm_kernels_amx(k);
-        }
-
+    if (amx && strcmp(name, "amx") == 0) {
+        vlm_kernels_avx512(k);
+        vlm_kernels_amx(k);
         return 0;
     }
 #endif

@@ -80,6 +80,7 @@ void vlm_kernels_plain(vlm_kernels_t *k);
 void vlm_kernels_avx2(vlm_kernels_t *k);
 void vlm_kernels_avxvnni(vlm_kernels_t *k);
 void vlm_kernels_avx512(vlm_kernels_t *k);
+int vlm_avxvnni_there(void);           /* clang 14 has no name for it that it can be asked by */
 int vlm_amx_there(void);               /* and asks the kernel for it: once for the process */
 void vlm_kernels_amx(vlm_kernels_t *k);
 

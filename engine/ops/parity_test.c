@@ -39,7 +39,7 @@ find_sets(void **state)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         vlm_kernels_avx2(&faster[n_faster++]);
 
-        if (__builtin_cpu_supports("avxvnni")) {
+        if (vlm_avxvnni_there()) {
             vlm_kernels_avx2(&faster[n_faster]);
             vlm_kernels_avxvnni(&faster[n_faster++]);
         }

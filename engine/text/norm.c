@@ -286,8 +286,8 @@ make_room(chars_t *c, size_t bytes, vlm_err_t *err)
 
     room = vlm_add(vlm_add(bytes, bytes / 2), MAX_DECOMPOSED);
 
-    c->cp = malloc(vlm_mul(room, sizeof(int32_t)));
-    c->sorted = malloc(vlm_mul(room, sizeof(int32_t)));
+    c->cp = vlm_malloc(vlm_mul(room, sizeof(int32_t)));
+    c->sorted = vlm_malloc(vlm_mul(room, sizeof(int32_t)));
     if (c->cp == NULL || c->sorted == NULL) {
         return vlm_fail(err, VLM_EMEMORY, "no memory to normalise a text of %zu bytes", bytes);
     }
@@ -333,7 +333,7 @@ vlm_norm_nfc(const char *text, size_t bytes, char **out, size_t *out_bytes, vlm_
         return vlm_fail(err, VLM_EINPUT, "a text of %zu bytes cannot be normalised", bytes);
     }
 
-    p = malloc(vlm_mul(c.n, 4));
+    p = vlm_malloc(vlm_mul(c.n, 4));
     if (p == NULL) {
         free_room(&c);
         return vlm_fail(err, VLM_EMEMORY, "no memory to normalise a text of %zu bytes", bytes);

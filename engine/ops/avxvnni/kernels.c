@@ -1,8 +1,23 @@
 /* What AVX-VNNI has in place of AVX2's: called after vlm_kernels_avx2(). */
 
+#include <cpuid.h>
+
 #include "ops/kernels.h"
 
+#define LEAF_FEATURES  7
+#define AVXVNNI        (1u << 4)       /* of eax, sub-leaf 1 */
+
 void vlm_linear_avxvnni(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+
+
+int
+vlm_avxvnni_there(void)
+{
+    unsigned  eax, ebx, ecx, edx;
+
+    return __get_cpuid_count(LEAF_FEATURES, 1, &eax, &ebx, &ecx, &edx) != 0
+           && (eax & AVXVNNI) != 0;
+}
 
 
 void
