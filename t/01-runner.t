@@ -91,7 +91,7 @@ yes
 
 === TEST 7: packets with a delay, and a body
 --- config
-    location /b { proxy_pass http://127.0.0.1:$server_port/c; }
+    location /b { proxy_pass http://127.0.0.1:$server_port/c; proxy_http_version 1.0; }
     location /c { return 200 "$request_method $content_length"; }
 --- request eval
 [["POST /b\nab", { value => "cd", delay_before => 0.05 }, "ef"]]

@@ -1,9 +1,9 @@
 # Ollama's interface: what its clients send and what they read.
 
-use lib 't/lib';
 use JSON::PP ();
-use Script;
 use Test::Nginx::Socket;
+
+require './t/lib/Script.pm';
 
 $ENV{TEST_NGINX_SCRIPT} = Script::model('ollama', ponder => ['Who', ' knows'], '' => ['Hello']);
 

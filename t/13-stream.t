@@ -2,9 +2,9 @@
 # any, and what an error is before and after the first of them.  The model says
 # what t/lib/Script.pm has made it say, token by token.
 
-use lib 't/lib';
-use Script;
 use Test::Nginx::Socket;
+
+require './t/lib/Script.pm';
 
 $ENV{TEST_NGINX_MODEL} = Script::model('stream',
     emoji    => ["\xf0\x9f", "\x98\x80 \xc3", "\xa9t\xc3\xa9"],

@@ -2,9 +2,9 @@
 # a conversation is called, which steps a request has; and the steps, one after
 # the other.  The model says what t/lib/Script.pm has made it say.
 
-use lib 't/lib';
-use Script;
 use Test::Nginx::Socket;
+
+require './t/lib/Script.pm';
 
 sub step {
     my ($n, $task, $prompt, %more) = @_;

@@ -101,6 +101,12 @@ ok(!@silent, 'every file says first what it holds')
     or diag(join "\n", @silent);
 
 
+# ---- the tests -------------------------------------------------------------
+
+none("what is in Test::Nginx's format leaves it to prove -I whose runner it is", qr/^use lib\b/,
+     grep { has($_, qr/^use Test::Nginx::Socket/) } glob 't/*.t t/*/*.t');
+
+
 # ---- the module ------------------------------------------------------------
 
 my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES}
