@@ -21,6 +21,12 @@
 # make help        this list
 #
 # The module is built against Debian's nginx-dev, in a copy of its tree: it is written into.
+# CC, CFLAGS, CPPFLAGS and LDFLAGS are taken as distributions set them.  Warnings end a build where
+# WERROR=-Werror, as in CI, and not elsewhere: the next compiler has new ones.
+
+ifneq ($(words $(CURDIR)),1)
+$(error The path "$(CURDIR)" has a space in it, which make cannot handle: move the checkout)
+endif
 
 PORT          ?= 5001
 MODEL         ?=
@@ -35,19 +41,20 @@ MODULES_DIR   := /usr/lib/nginx/modules
 SAN           ?=
 O             := build$(if $(SAN),/asan)
 E             := $(if $(SAN),build/asan/engine,engine/build)
-OPT           := $(if $(SAN),-O1 -g,-O2 -g)
+CFLAGS        ?= -O2 -g
+OPT           := $(if $(SAN),-O1 -g,$(CPPFLAGS) $(CFLAGS))
 
 PKGS           = libcjson libpcre2-8 libutf8proc libwebp libjpeg libpng
 PKG_CFLAGS     = $(shell pkg-config --cflags $(PKGS))
 PKG_LIBS       = $(shell pkg-config --libs $(PKGS))
 
 CC            ?= cc
-CFLAGS_C       = -std=gnu11 -Wall -Wextra -Werror $(OPT) -pthread $(SAN)
-LINK           = $(E)/libvlm.a $(PKG_LIBS) -lm -pthread
+CFLAGS_C       = -std=gnu11 -Wall -Wextra $(WERROR) $(OPT) -pthread $(SAN)
+LINK           = $(E)/libvlm.a $(LDFLAGS) $(PKG_LIBS) -lm -pthread
 
 # read by ./config and ./config.make, so that one archive serves all
 export ENGINE_BUILD := $(CURDIR)/$(E)
-export SAN
+export WERROR
 
 JOBS          := $(shell nproc)
 ENGINE         = $(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(ENGINE_BUILD)
@@ -66,27 +73,35 @@ engine: | deps-build
 # The empty recipe has make look at the file again: who needs it is remade only if it changed.
 $(E)/libvlm.a: engine ;
 
-NGX_OPT        = --with-cc-opt="$(OPT) $(SAN)" --with-ld-opt="$(SAN)"
+# nginx's configure sets -Werror.
+NGX_OPT        = --with-cc="$(CC)" --with-ld-opt="$(LDFLAGS) $(SAN)" \
+                 --with-cc-opt="$(OPT) $(SAN) $(if $(WERROR),,-Wno-error)"
 
-$(O)/nginx/objs/Makefile: config config.make $(wildcard $(NGINX_SRC)/conf_flags) | deps-build
+$(O)/nginx/objs/Makefile: config config.make $(O)/built-with | deps-build
 	rm -rf $(O)/nginx
-	mkdir -p $(O)
 	cp -r $(NGINX_SRC) $(O)/nginx
 	cd $(O)/nginx && bash -c '. ./conf_flags && bash ./configure "$${NGX_CONF_FLAGS[@]}" \
-	    --add-dynamic-module=$(CURDIR) $(if $(SAN),$(NGX_OPT))' >configure.log 2>&1 \
+	    --add-dynamic-module=$(CURDIR) $(NGX_OPT)' >configure.log 2>&1 \
 	    || { tail -n 20 configure.log; exit 1; }
+
+# Changes when the engine's own does, nginx's headers, or a library that the nginx side alone has.
+$(O)/built-with: engine FORCE
+	@mkdir -p $(@D)
+	@{ cat $(E)/built-with; find $(NGINX_SRC) -type f -printf '%P %s %t\n' | sort; \
+	    pkg-config --modversion sqlite3; } >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
 	@$(MAKE) --no-print-directory -j $(JOBS) -C $(O)/nginx -f objs/Makefile modules
 	@cmp -s $(O)/nginx/objs/$(@F) $@ || { cp $(O)/nginx/objs/$(@F) $@.new && mv $@.new $@; }
 
-$(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a
+$(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a $(O)/built-with
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
 
-RANDOM_SRCS    = $(wildcard bench/random_*.c)
+RANDOM_SRCS    = $(wildcard t/tools/random_*.c)
 
-$(O)/random-checkpoint: $(RANDOM_SRCS) bench/random.h $(E)/libvlm.a
+$(O)/random-checkpoint: $(RANDOM_SRCS) t/tools/random.h $(E)/libvlm.a $(O)/built-with
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $(RANDOM_SRCS) $(LINK)
 
@@ -162,12 +177,12 @@ HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson libutf8pr
 
 http-tests: $(HTTP_TESTS)
 
-$(O)/http/%_test: http/%_test.c $(HTTP_PLAIN) $(wildcard http/*.h)
+$(O)/http/%_test: http/%_test.c $(HTTP_PLAIN) $(wildcard http/*.h) $(O)/built-with
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $< $(HTTP_PLAIN) $(HTTP_LIBS)
 
 # A fuzz target and its corpus, without libFuzzer.
-$(O)/http/%_fuzz: http/%_fuzz.c t/replay.c $(HTTP_PLAIN) $(wildcard http/*.h)
+$(O)/http/%_fuzz: http/%_fuzz.c t/replay.c $(HTTP_PLAIN) $(wildcard http/*.h) $(O)/built-with
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $(filter %.c,$^) $(HTTP_LIBS)
 
@@ -338,7 +353,7 @@ FUZZ_CC        = $(FUZZ_C) -fsanitize=fuzzer
 
 fuzz: | deps-fuzz
 	@$(MAKE) --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/fuzz/engine CC=clang \
-	    CFLAGS="-O1 -g -Wno-error -DFUZZING" SAN="$(FUZZ_SAN)"
+	    CFLAGS="-O1 -g -DFUZZING" SAN="$(FUZZ_SAN)"
 	@$(MAKE) --no-print-directory $(FUZZERS)
 	@for f in $(FUZZERS); do t/fuzz $$f $(FUZZ_SECONDS) || exit 1; done
 
@@ -403,4 +418,5 @@ clean:
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean \
+        FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs

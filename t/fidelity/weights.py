@@ -1,4 +1,4 @@
-"""The seeded weights of bench/random_checkpoint.c once more, in numpy.
+"""The seeded weights of t/tools/random_checkpoint.c once more, in numpy.
 
 Element i of a tensor is mix64(key + (i + 1) * GOLDEN), key = mix64(fnv1a64(name) + seed * GOLDEN),
 name being the published one.  Its upper 24 bits, less 2^23 and over 2^23, are an exact f32 u in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random weights of a shape in bench/shapes/ as the GGUF files that llama.cpp reads.
 
-    bench/random_gguf.py SHAPE.json OUT
+    t/tools/random_gguf.py SHAPE.json OUT
 
 Writes OUT/text-q8_0.gguf (the language model, Q8_0; norms f32) and OUT/mmproj-f16.gguf (the tower,
 f16).  Wants the package gguf from PyPI.  Weights are pieces of one pool of random numbers: what
@@ -9,6 +9,7 @@ they are changes no time, as no kernel branches on them.
 """
 
 import json
+import os
 import sys
 
 import gguf
@@ -200,6 +201,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
 
     shape = json.load(open(sys.argv[1]))
+    os.makedirs(sys.argv[2], exist_ok=True)
     numbers = Pool()
     text(shape, sys.argv[2] + "/text-q8_0.gguf", numbers)
     tower(shape, sys.argv[2] + "/mmproj-f16.gguf", numbers)
