@@ -4,6 +4,7 @@
 # make test-asan   the same under AddressSanitizer and UBSan
 # make test-page   the web page, in Debian's Chromium
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
+# make test-compilers  the engine under clang, and with flags of distributions
 # make demo-eval   asks the demo model the questions that it was trained for
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
 # make cuda-matrix compiles for each of them, and looks at registers, stacks and shared memory
@@ -253,6 +254,9 @@ test-page: module tools | deps-page
 test-clients: module tools build/venv-clients/done
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-clients -n clients clients
 
+test-compilers: | deps-fuzz
+	@VLM_TEST_LIMIT=900 t/suite -o build/results-compilers -n compilers compilers
+
 build/venv-clients/done: t/clients/requirements.txt | deps-test
 	rm -rf $(@D)
 	python3 -m venv $(@D)
@@ -417,6 +421,6 @@ clean:
         http-tests \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck test-page test-clients test-tsan test-valgrind bench-line clean \
+        deps-page deps-memcheck test-compilers test-page test-clients test-tsan test-valgrind bench-line clean \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs

@@ -1,0 +1,93 @@
+# What builds do that are not made in this checkout with this compiler: the
+# Makefiles and nginx's configure are run with a compiler, a pkg-config and an
+# auto/module that say what was asked of them.
+
+use strict;
+use warnings;
+
+use Cwd qw(cwd);
+use File::Path qw(make_path remove_tree);
+use Test::More;
+
+require './t/lib/VLM.pm';
+
+delete @ENV{qw(MAKEFLAGS MAKELEVEL CC CFLAGS CPPFLAGS LDFLAGS WERROR ENGINE_BUILD)};
+
+my $root = cwd();
+my $dir = "$root/build/other";
+my $object = "$dir/engine/base/err.o";
+
+remove_tree($dir);
+make_path("$dir/bin", "$dir/a b", "$dir/nginx/auto");
+
+
+sub program {
+    my ($name, $text) = @_;
+
+    VLM::spew("$dir/bin/$name", "#!/bin/sh\n$text\n");
+    chmod 0755, "$dir/bin/$name";
+
+    return "$dir/bin/$name";
+}
+
+
+sub engine {
+    return scalar `make --no-print-directory -C engine B=$dir/engine @_ 2>&1`;
+}
+
+
+# ---- the checkout ----------------------------------------------------------
+
+like(scalar `make -C "$dir/a b" -f $root/Makefile help 2>&1`,
+     qr/"[^"]*a b" has a space in it.* move the checkout/, 'a path with a space is refused');
+
+
+# ---- another processor -----------------------------------------------------
+
+my $arm = program('arm-cc', 'test "$1" = -dumpmachine || exec cc "$@"; echo aarch64-linux-gnu');
+
+my $here = engine('-n all');
+my $there = engine("-n all CC=$arm");
+
+like($_, qr{ops/plain/linear\.c}, 'the plain kernels are for every processor') for $here, $there;
+like($here, qr{ops/avx2/}, "x86's are for x86") if `cc -dumpmachine` =~ /^x86_64-/;
+unlike($there, qr{ops/a(?:vx|mx)}, 'and for no other');
+
+
+# ---- warnings --------------------------------------------------------------
+
+unlike($here, qr/-Werror/, 'a warning ends no build');
+like(engine('-n all WERROR=-Werror'), qr/-Werror .*-c /, 'but where CI asks for that');
+
+
+# ---- what makes a build out of date ----------------------------------------
+
+my $compiled = qr/-c -o \Q$object\E /;
+
+like(engine($object), $compiled, 'an object is compiled');
+unlike(engine($object), $compiled, 'and not again');
+like(engine($object, 'CFLAGS="-O1 -g"'), $compiled, 'but with other flags');
+unlike(engine($object, 'CFLAGS="-O1 -g"'), $compiled, 'once');
+
+program('pkg-config', 'test "$1" = --modversion && echo 99.1 || exec /usr/bin/pkg-config "$@"');
+
+{
+    local $ENV{PATH} = "$dir/bin:$ENV{PATH}";
+
+    like(engine($object, 'CFLAGS="-O1 -g"'), $compiled, 'and with another version of a library');
+}
+
+
+# ---- inside somebody else's nginx ------------------------------------------
+
+VLM::spew("$dir/nginx/auto/module", 'echo "type $ngx_module_type; libs $ngx_module_libs"');
+
+my %said = map { $_ => scalar `cd $dir/nginx && USE_THREADS=YES NGX_OBJS=objs ngx_addon_dir=$root \\
+                               ngx_module_link=$_ sh -e $root/config 2>&1` } qw(ADDON DYNAMIC);
+
+like($said{$_}, qr/^type HTTP_AUX_FILTER;/, "$_: the filters stand among nginx's own")
+    for qw(ADDON DYNAMIC);
+like($said{DYNAMIC}, qr/--version-script=/, 'a module exports what nginx looks up');
+unlike($said{ADDON}, qr/--version-script=/, 'an nginx exports what modules look up');
+
+done_testing();
