@@ -391,12 +391,15 @@ install: module
 	    $(DESTDIR)/usr/share/nginx-vlm/html
 	install -m 644 build/ngx_http_vlm_module.so $(DESTDIR)$(MODULES_DIR)/
 	test ! -e build/libvlm_cuda.so || install -m 644 build/libvlm_cuda.so $(DESTDIR)$(MODULES_DIR)/
+	install -m 644 LICENSE CHANGELOG.md $(DESTDIR)/usr/share/doc/nginx-vlm/
 	install -m 644 $(wildcard conf/*.conf) $(DESTDIR)/usr/share/doc/nginx-vlm/conf/
 	install -m 644 $(wildcard html/*) $(DESTDIR)/usr/share/nginx-vlm/html/
 	@echo
 	@echo 'Put this line first into nginx.conf; the rest is shown in conf/minimal.conf:'
 	@echo
 	@echo '    load_module modules/ngx_http_vlm_module.so;'
+	@echo
+	@echo 'An nginx that runs with an older module needs a restart: a reload keeps the old code.'
 
 deps: deps-build
 deps-build:

@@ -3,8 +3,12 @@
 use strict;
 use warnings;
 
+use File::Path qw(remove_tree);
 use IO::Socket::INET;
 use Test::More;
+
+# As in a shell of its own, whichever make has started these tests.
+delete @ENV{qw(MAKEFLAGS MFLAGS SAN ENGINE_BUILD)};
 
 my $help = `make -s help`;
 my ($phony) = do { local (@ARGV, $/) = 'Makefile'; <> } =~ /^\.PHONY: (.*?[^\\])\n/ms;
@@ -22,5 +26,13 @@ my $said = `PORT=$port MODEL= conf/run.sh 2>&1`;
 
 is($? >> 8, 1, 'make run on a port that is taken fails');
 is($said, "make run: port $port is in use; \"make run PORT=$next\" takes another\n", 'with one line');
+
+my $there = "build/install-$$";
+
+is(system("make -s install DESTDIR=$there >/dev/null 2>&1"), 0, 'make install succeeds');
+ok(-s "$there/usr/$_", "and installs $_")
+    for qw(lib/nginx/modules/ngx_http_vlm_module.so share/nginx-vlm/html/page.css
+           share/doc/nginx-vlm/LICENSE share/doc/nginx-vlm/conf/minimal.conf);
+remove_tree($there);
 
 done_testing();
