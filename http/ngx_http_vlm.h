@@ -278,6 +278,9 @@ typedef struct {
     char                         *image;       /* path of this turn's picture */
     int                           task;        /* vlm_task_t, or -1 */
     int64_t                       asked;       /* us since 1970 */
+    char                         *key;         /* Idempotency-Key, or NULL */
+    ngx_http_vlm_store_loaded_t   session_of;  /* the repeated turn, and */
+    ngx_http_vlm_store_entry_t   *repeated;    /* its answer, or NULL */
     ngx_http_vlm_store_file_t    *result;      /* the drawn picture, or NULL */
     u_char                       *clean;       /* answers without marks */
     size_t                        clean_size;

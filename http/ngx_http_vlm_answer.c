@@ -49,6 +49,15 @@ ngx_http_vlm_answer_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
     ngx_str_set(answer, "");
     ngx_str_set(thinking, "");
 
+    if (ctx->chat.repeated) {
+        answer->data = (u_char *) ctx->chat.repeated->content.data;
+        answer->len = ctx->chat.repeated->content.len;
+        thinking->data = (u_char *) ctx->chat.repeated->thinking.data;
+        thinking->len = ctx->chat.repeated->thinking.len;
+
+        return NGX_OK;
+    }
+
     if (ctx->text == NULL) {
         return NGX_OK;
     }

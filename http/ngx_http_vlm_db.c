@@ -91,7 +91,8 @@ static const char *const  sql[N_STMTS] = {
     " WHERE used < ?1 ORDER BY used, n LIMIT ?2)",
 
     "INSERT INTO entry(session, role, content, image, task, thinking, output,"
-    " time) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    " time, key, body, number)"
+    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
 
     "DELETE FROM entry WHERE session = ?1 AND n <= (SELECT n FROM entry"
     " WHERE session = ?1 ORDER BY n DESC LIMIT 1 OFFSET ?2)",
@@ -100,7 +101,11 @@ static const char *const  sql[N_STMTS] = {
 
     "SELECT count(*) FROM entry WHERE session = ?1",
 
-    "SELECT role, content, image, task, thinking, output, time FROM"
+    "SELECT 1 FROM entry WHERE session = ?1 AND key = ?2 AND time > ?3"
+    " LIMIT 1",
+
+    "SELECT role, content, image, task, thinking, output, time, key, body,"
+    " number FROM"
     " (SELECT * FROM entry WHERE session = ?1 ORDER BY n DESC LIMIT ?2)"
     " ORDER BY n",
 
@@ -118,6 +123,8 @@ static const char *const  sql[N_STMTS] = {
  *                 that was deleted and made again is another one, too
  * session.image   the current picture: a file name in uploads/
  * entry.time      microseconds since 1970, as session.used
+ * entry.key       of an answer: the request's Idempotency-Key; its body's hash
+ *                 and the turn's number are beside it
  * upload          the newest file of each content and name; the hash only
  *                 finds candidates, their bytes decide
  * total           one row, kept by triggers: counting reads that row
@@ -152,7 +159,14 @@ static const char *const  schema[] = {
     "CREATE INDEX session_used ON session(used);"
     "CREATE INDEX session_image ON session(image);"
     "CREATE INDEX upload_name ON upload(name);"
-    "PRAGMA user_version = 2;"
+    "PRAGMA user_version = 2;",
+
+    /* for requests that are repeated */
+
+    "ALTER TABLE entry ADD COLUMN key TEXT;"
+    "ALTER TABLE entry ADD COLUMN body INTEGER;"
+    "ALTER TABLE entry ADD COLUMN number INTEGER;"
+    "PRAGMA user_version = 3;"
 };
 
 

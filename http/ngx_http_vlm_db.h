@@ -33,12 +33,15 @@ typedef enum {
     NGX_HTTP_VLM_DB_OLD_SESSIONS,          /* used before, n sessions */
 
     NGX_HTTP_VLM_DB_ENTRY_ADD,             /* n, role, content, image, task,
-                                              thinking, output, time */
+                                              thinking, output, time, key,
+                                              body, number */
     NGX_HTTP_VLM_DB_ENTRY_TRIM,            /* n, entries to keep */
     NGX_HTTP_VLM_DB_ENTRY_CLEAR,           /* n */
     NGX_HTTP_VLM_DB_ENTRY_COUNT,           /* n: entries */
+    NGX_HTTP_VLM_DB_ENTRY_KEYED,           /* n, key, time after: 1 */
     NGX_HTTP_VLM_DB_ENTRY_LIST,            /* n, newest: role, content, image,
-                                              task, thinking, output, time */
+                                              task, thinking, output, time,
+                                              key, body, number */
 
     NGX_HTTP_VLM_DB_UPLOAD_GET,            /* hash, bytes, secure: name */
     NGX_HTTP_VLM_DB_UPLOAD_PUT,            /* hash, bytes, secure, name */

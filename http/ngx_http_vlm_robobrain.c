@@ -20,6 +20,7 @@ static ngx_int_t ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx,
     const char *url, ngx_http_vlm_store_file_t *file);
+static ngx_int_t ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx);
 static ngx_uint_t ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
 static void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
@@ -99,11 +100,54 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
 
     ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
 
-    if (ngx_http_vlm_chat_image(ctx, json) != NGX_OK) {
+    if (ngx_http_vlm_chat_key(ctx) != NGX_OK
+        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
     return ngx_http_vlm_turn_fit(ctx, 0);
+}
+
+
+/* what a client calls this request, to have its turn once if it repeats it */
+
+static ngx_int_t
+ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
+{
+    size_t            i;
+    u_char            c;
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_vlm_header(ctx->request, "idempotency-key");
+
+    if (h == NULL || h->value.len == 0) {
+        return NGX_OK;
+    }
+
+    for (i = 0; i < h->value.len && i <= NGX_HTTP_VLM_STORE_KEY; i++) {
+        c = h->value.data[i];
+
+        if (c < 0x20 || c > 0x7e) {
+            break;
+        }
+    }
+
+    if (i < h->value.len || i > NGX_HTTP_VLM_STORE_KEY) {
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "The Idempotency-Key is not 1 to %d "
+                                     "printable characters of ASCII",
+                                     NGX_HTTP_VLM_STORE_KEY);
+    }
+
+    ctx->chat.key = strndup((char *) h->value.data, h->value.len);
+
+    if (ctx->chat.key == NULL) {
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "No memory for the Idempotency-Key");
+    }
+
+    return NGX_OK;
 }
 
 
@@ -380,6 +424,12 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
 {
     vlm_err_t  err;
 
+    if (ctx->chat.key && !ctx->chat.task_asked
+        && ngx_http_vlm_turn_repeated(ctx) != NGX_DECLINED)
+    {
+        return;
+    }
+
     if (ctx->chat.task_auto && !ctx->chat.task_asked) {
         ctx->chat.task_asked = 1;
 
@@ -401,6 +451,15 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
 {
+    static ngx_str_t  yes = ngx_string("true");
+
+    if (ctx->chat.repeated && !ctx->begun
+        && ngx_http_vlm_add_header(ctx->request, "Idempotent-Replayed", &yes)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     if (!ctx->asking) {
         return ngx_http_vlm_answer_split(ctx, 1);
     }
@@ -424,12 +483,16 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
     free((char *) chat->session.data);
     free((char *) chat->message.data);
     free(chat->image);
+    free(chat->key);
     free(chat->result);
+    ngx_http_vlm_store_loaded_free(&chat->session_of);
 
     chat->session.data = NULL;
     chat->message.data = NULL;
     chat->image = NULL;
+    chat->key = NULL;
     chat->result = NULL;
+    chat->repeated = NULL;
 }
 
 

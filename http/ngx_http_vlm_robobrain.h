@@ -91,6 +91,11 @@ void ngx_http_vlm_answer_put_result(ngx_http_vlm_json_out_t *w,
 
 void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
 
+/* thread: the session has a turn of this request's key, and it is the answer;
+   NGX_DECLINED: it has not; else the request may have failed */
+
+ngx_int_t ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx);
+
 /* thread: is there a picture, by its header at least?  NGX_DECLINED: none;
    NGX_ERROR: not one, and err says why */
 

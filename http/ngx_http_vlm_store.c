@@ -54,9 +54,11 @@ static int turn_check(ngx_http_vlm_store_turn_t *turn, err_t *err);
 static int image_name(text_t *image, err_t *err);
 static int turn_add(store_t *st, const session_t *row,
     const ngx_http_vlm_store_turn_t *turn, int64_t *n, err_t *err);
+static int turn_once(store_t *st, const session_t *row,
+    const ngx_http_vlm_store_turn_t *turn, err_t *err);
 static int entry_add(store_t *st, const session_t *row,
     const ngx_http_vlm_store_turn_t *turn, ngx_http_vlm_store_role_t role,
-    err_t *err);
+    int64_t number, err_t *err);
 static int entry_count(store_t *st, const session_t *row, int64_t *n,
     err_t *err);
 
@@ -539,10 +541,20 @@ turn_add(store_t *st, const session_t *row,
     int                     rc;
     ngx_http_vlm_db_stmt_t  trim;
 
-    rc = entry_add(st, row, turn, NGX_HTTP_VLM_STORE_USER, err);
+    rc = turn_once(st, row, turn, err);
 
     if (rc == OK) {
-        rc = entry_add(st, row, turn, NGX_HTTP_VLM_STORE_ASSISTANT, err);
+        rc = entry_count(st, row, n, err);
+    }
+
+    if (rc == OK) {
+        rc = entry_add(st, row, turn, NGX_HTTP_VLM_STORE_USER, 0, err);
+    }
+
+    if (rc == OK) {
+        rc = entry_add(st, row, turn, NGX_HTTP_VLM_STORE_ASSISTANT,
+                       *n + 2 > NGX_HTTP_VLM_STORE_ENTRIES
+                       ? NGX_HTTP_VLM_STORE_ENTRIES : *n + 2, err);
     }
 
     if (rc == OK) {
@@ -562,10 +574,41 @@ turn_add(store_t *st, const session_t *row,
 }
 
 
+/* two workers may work on the same request while a reload lasts */
+
+static int
+turn_once(store_t *st, const session_t *row,
+    const ngx_http_vlm_store_turn_t *turn, err_t *err)
+{
+    int                     rc;
+    ngx_http_vlm_db_stmt_t  keyed;
+
+    if (turn->key.data == NULL) {
+        return OK;
+    }
+
+    keyed = NGX_HTTP_VLM_DB_ENTRY_KEYED;
+
+    ngx_http_vlm_db_int(st->db, keyed, 1, row->n);
+    ngx_http_vlm_db_text(st->db, keyed, 2, turn->key);
+    ngx_http_vlm_db_int(st->db, keyed, 3, now() - NGX_HTTP_VLM_STORE_REPEAT);
+
+    rc = ngx_http_vlm_db_row(st->db, keyed, err);
+
+    if (rc == OK) {
+        ngx_http_vlm_db_end(st->db, keyed);
+
+        return ngx_http_vlm_db_fail(err, GONE, "Session has this turn");
+    }
+
+    return rc == NOTFOUND ? OK : rc;
+}
+
+
 static int
 entry_add(store_t *st, const session_t *row,
     const ngx_http_vlm_store_turn_t *turn, ngx_http_vlm_store_role_t role,
-    err_t *err)
+    int64_t number, err_t *err)
 {
     int64_t                 time;
     ngx_http_vlm_db_stmt_t  add;
@@ -589,6 +632,12 @@ entry_add(store_t *st, const session_t *row,
         ngx_http_vlm_db_text(st->db, add, 3, turn->answer);
         ngx_http_vlm_db_text(st->db, add, 6, turn->thinking);
         ngx_http_vlm_db_text(st->db, add, 7, turn->output);
+
+        if (turn->key.data != NULL) {
+            ngx_http_vlm_db_text(st->db, add, 9, turn->key);
+            ngx_http_vlm_db_int(st->db, add, 10, turn->body);
+            ngx_http_vlm_db_int(st->db, add, 11, number);
+        }
     }
 
     ngx_http_vlm_db_int(st->db, add, 8, time);
@@ -717,11 +766,15 @@ entry_load(store_t *st, ngx_http_vlm_store_entry_t *e)
     e->role = ngx_http_vlm_db_col_int(st->db, list, 0) == 0
               ? NGX_HTTP_VLM_STORE_USER : NGX_HTTP_VLM_STORE_ASSISTANT;
 
-    iso_time(e->time, sizeof(e->time),
-             ngx_http_vlm_db_col_int(st->db, list, 6));
+    e->us = ngx_http_vlm_db_col_int(st->db, list, 6);
+    e->body = ngx_http_vlm_db_col_int(st->db, list, 8);
+    e->number = (size_t) ngx_http_vlm_db_col_int(st->db, list, 9);
+
+    iso_time(e->time, sizeof(e->time), e->us);
 
     if (copy(st, 1, &e->content) != 0 || copy(st, 3, &e->task) != 0
-        || copy(st, 4, &e->thinking) != 0 || copy(st, 5, &e->output) != 0)
+        || copy(st, 4, &e->thinking) != 0 || copy(st, 5, &e->output) != 0
+        || copy(st, 7, &e->key) != 0)
     {
         return -1;
     }
@@ -793,6 +846,7 @@ ngx_http_vlm_store_loaded_free(ngx_http_vlm_store_loaded_t *loaded)
         free((void *) e->task.data);
         free((void *) e->thinking.data);
         free((void *) e->output.data);
+        free((void *) e->key.data);
     }
 
     free(loaded->entries);

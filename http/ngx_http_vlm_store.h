@@ -29,6 +29,8 @@
 #define NGX_HTTP_VLM_STORE_TEXT      (4u << 20)    /* of one text of a turn */
 #define NGX_HTTP_VLM_STORE_ENTRIES   20     /* kept in a session */
 #define NGX_HTTP_VLM_STORE_CONTEXT   10     /* given to a prompt */
+#define NGX_HTTP_VLM_STORE_KEY       255    /* of a request's own key */
+#define NGX_HTTP_VLM_STORE_REPEAT    86400000000    /* us: as long it counts */
 
 
 typedef enum {
@@ -88,6 +90,11 @@ typedef struct {
                                                   in results/, or NULL */
     char                          time[32];    /* 2025-11-27T22:45:20.161117,
                                                   local */
+    int64_t                       us;          /* the same, since 1970 */
+    ngx_http_vlm_store_text_t     key;         /* assistant only, or NULL: of
+                                                  the request; and with it */
+    int64_t                       body;        /* its body's hash */
+    size_t                        number;      /* the turn_number it had */
 } ngx_http_vlm_store_entry_t;
 
 
@@ -116,6 +123,8 @@ typedef struct {
     ngx_http_vlm_store_text_t     answer;
     ngx_http_vlm_store_text_t     thinking;
     ngx_http_vlm_store_text_t     output;      /* file name in results/ */
+    ngx_http_vlm_store_text_t     key;         /* of the request; NULL: none */
+    int64_t                       body;        /* with a key */
 } ngx_http_vlm_store_turn_t;
 
 
@@ -203,8 +212,8 @@ void ngx_http_vlm_store_loaded_free(ngx_http_vlm_store_loaded_t *loaded);
 
 /*
  * Stores a pair and the session's current picture, and keeps the newest 20
- * entries, if the session is still in the epoch that was loaded; else GONE
- * and nothing is stored.  Once this returns OK, the pair outlives a crash of
+ * entries, if the session is still in the epoch that was loaded and has no
+ * turn of this key; else GONE and nothing is stored.  Once this returns OK, the pair outlives a crash of
  * the process and of the machine.
  *
  *   turn_number    entries in the session now: 2, 4, ... 20

@@ -93,6 +93,48 @@ a_client_may_bring_its_own_id_within_bounds(void **state)
 
 
 static void
+a_turn_of_the_same_key_is_stored_once(void **state)
+{
+    int                        used;
+    size_t                     n;
+    err_t                      err;
+    int64_t                    epoch;
+    store_t                   *st;
+    loaded_t                   l;
+    ngx_http_vlm_store_turn_t  t;
+
+    st = *state;
+
+    assert_int_equal(ngx_http_vlm_store_session_ensure(st, S("s"), &err), OK);
+    epoch = epoch_of(st, "s");
+
+    assert_int_equal(append(st, "s", epoch, 1, &n, &used, &err), OK);
+
+    memset(&t, 0, sizeof(t));
+    t.message = S("question");
+    t.answer = S("answer");
+    t.key = S("k");
+    t.body = -7;
+
+    assert_int_equal(ngx_http_vlm_store_session_append(st, S("s"), epoch, &t,
+                                                       &n, &used, &err), OK);
+    assert_int_equal(n, 4);
+    assert_int_equal(ngx_http_vlm_store_session_append(st, S("s"), epoch, &t,
+                                                       &n, &used, &err), GONE);
+
+    assert_int_equal(ngx_http_vlm_store_session_load(st, S("s"), MAX, &l,
+                                                     &err), OK);
+    assert_int_equal(l.n, 4);
+    assert_null(l.entries[1].key.data);
+    assert_null(l.entries[2].key.data);
+    assert_string_equal(l.entries[3].key.data, "k");
+    assert_int_equal(l.entries[3].body, -7);
+    assert_int_equal(l.entries[3].number, 4);
+    ngx_http_vlm_store_loaded_free(&l);
+}
+
+
+static void
 turns_are_numbered_2_4_to_20_and_the_oldest_leave(void **state)
 {
     int       i, used;
@@ -335,6 +377,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         TEST(a_session_is_made_found_reset_and_deleted),
         TEST(a_client_may_bring_its_own_id_within_bounds),
+        TEST(a_turn_of_the_same_key_is_stored_once),
         TEST(turns_are_numbered_2_4_to_20_and_the_oldest_leave),
         TEST(an_entry_comes_back_as_it_was_stored),
         TEST(an_answer_to_a_question_before_a_reset_is_dropped),

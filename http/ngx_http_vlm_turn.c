@@ -11,7 +11,11 @@
 
 #define NGX_HTTP_VLM_TRIES    3                    /* against resets */
 
+#define NGX_HTTP_UNPROCESSABLE  422
 
+
+static ngx_int_t ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_store_entry_t *e);
 static ngx_int_t ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_store_loaded_t *loaded);
 static vlm_picture_t *ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx);
@@ -81,6 +85,103 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 
     vlm_picture_free(picture);
     ngx_http_vlm_store_loaded_free(&loaded);
+}
+
+
+/*
+ * A client that repeats a request, because its connection was cut, gets the
+ * turn that it had.  The first one goes before it in the session's chain, so
+ * by now it is stored, or will never be.
+ */
+
+ngx_int_t
+ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
+{
+    int                           rc;
+    size_t                        i;
+    ngx_http_vlm_store_err_t      err;
+    ngx_http_vlm_store_entry_t   *e;
+    ngx_http_vlm_store_loaded_t  *loaded;
+
+    loaded = &ctx->chat.session_of;
+
+    rc = ngx_http_vlm_store_session_load(ctx->engine->store,
+                                         ctx->chat.session,
+                                         NGX_HTTP_VLM_STORE_ENTRIES, loaded,
+                                         &err);
+
+    if (rc == NGX_HTTP_VLM_STORE_NOTFOUND) {
+        return NGX_DECLINED;
+    }
+
+    if (rc != NGX_HTTP_VLM_STORE_OK) {
+        return ngx_http_vlm_ask_store_error(ctx, &err);
+    }
+
+    for (i = 0; i < loaded->n; i++) {
+        e = &loaded->entries[i];
+
+        if (e->key.data == NULL
+            || ngx_strcmp(e->key.data, ctx->chat.key) != 0
+            || e->us <= ctx->chat.asked - NGX_HTTP_VLM_STORE_REPEAT)
+        {
+            continue;
+        }
+
+        if (e->body != (int64_t) ctx->hash) {
+            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_UNPROCESSABLE,
+                                         "This session has had another "
+                                         "request with this Idempotency-Key");
+        }
+
+        return ngx_http_vlm_turn_again(ctx, e);
+    }
+
+    ngx_http_vlm_store_loaded_free(loaded);
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_store_entry_t *e)
+{
+    void       *map;
+    size_t      size;
+    vlm_err_t   err;
+
+    ctx->chat.repeated = e;
+    ctx->turn_number = e->number;
+    ctx->context_used = e->number > 2;
+
+    ngx_cpystrn((u_char *) ctx->chat.task_name,
+                (u_char *) (e->task.data ? e->task.data : ""),
+                sizeof(ctx->chat.task_name));
+
+    if (e->output.data) {
+        ctx->chat.result = calloc(1, sizeof(ngx_http_vlm_store_file_t));
+
+        if (ctx->chat.result == NULL) {
+            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                         "No memory for the answer");
+        }
+
+        ngx_cpystrn((u_char *) ctx->chat.result->name,
+                    (u_char *) e->output.data,
+                    sizeof(ctx->chat.result->name));
+    }
+
+    /* the size that the answer's coordinates belong to */
+
+    map = e->image.data ? ngx_http_vlm_map(e->image.data, &size) : NULL;
+
+    if (map) {
+        (void) vlm_picture_measure(ctx->engine->vlm, map, size, &ctx->picture,
+                                   &err);
+        (void) munmap(map, size);
+    }
+
+    return NGX_OK;
 }
 
 
@@ -450,7 +551,17 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_store_turn_t     turn;
     ngx_http_vlm_store_loaded_t   loaded;
 
+    if (ctx->chat.repeated) {
+        return;
+    }
+
     ngx_memzero(&turn, sizeof(ngx_http_vlm_store_turn_t));
+
+    if (ctx->chat.key) {
+        turn.key.data = ctx->chat.key;
+        turn.key.len = ngx_strlen(ctx->chat.key);
+        turn.body = (int64_t) ctx->hash;
+    }
 
     turn.message = ctx->chat.message;
     turn.asked = ctx->chat.asked;

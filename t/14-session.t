@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 81;
+plan tests => repeat_each() * 111;
 
 run_tests();
 
@@ -140,3 +140,38 @@ GET /api/tasks
 [200, 200, 200]
 --- response_body_like eval
 [qr/session_id/, qr/session_id/, qr/"active_sessions":2\b.*"status":"healthy"/]
+
+
+
+=== TEST 12: a request of the same key has its turn once, and another of that key none
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- more_headers
+Idempotency-Key: 8e03978e-40d5
+Content-Type: application/json
+--- request eval
+[(main::chat(image => 'cup.png', task => 'auto', message => 'the cup')) x 2, main::chat(message => 'another'), main::chat(session_id => 'other', image => 'cup.png'), "GET /api/history/s"]
+--- response_body_filters eval
+sub { my $all = JSON::PP->new->utf8->decode(shift); return scalar @$all . " entries\n" if ref $all eq 'ARRAY'; delete @$all{qw(timings usage)}; my $text = JSON::PP->new->canonical->encode($all); our @told; push @told, $text; @told == 2 ? ($told[0] eq $text ? "the same\n" : "$told[0] $text") : @told == 1 || @told == 4 ? "$all->{turn_number}\n" : "$all->{error}\n" }
+--- response_body eval
+["2\n", "the same\n", "This session has had another request with this Idempotency-Key\n", "2\n", "2 entries\n"]
+--- response_headers eval
+["!Idempotent-Replayed", "Idempotent-Replayed: true", ("!Idempotent-Replayed") x 3]
+--- error_code eval
+[200, 200, 422, 200, 200]
+
+
+
+=== TEST 13: a key has bounds, and a reset forgets it
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- more_headers eval
+[map { "Idempotency-Key: $_\nContent-Type: application/json" } 'x' x 255, 'x' x 256, "caf\xc3\xa9", 'x', ('x' x 255)]
+--- request eval
+[(main::chat(image => 'cup.png')) x 3, "POST /api/session/s/reset", main::chat(image => 'cup.png')]
+--- response_headers eval
+[("!Idempotent-Replayed") x 5]
+--- response_body_like eval
+[qr/"turn_number":2/, (qr/The Idempotency-Key is not 1 to 255 printable characters of ASCII/) x 2, qr/reset/, qr/"turn_number":2/]
+--- error_code eval
+[200, 400, 400, 200, 200]

@@ -1,0 +1,82 @@
+# A client that repeats a chat with the same Idempotency-Key has its turn once,
+# whether the first one is in flight, was cut, or was answered by a worker that
+# is gone.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use Test::More;
+use VLM;
+
+my $s = VLM->new(name => 'repeat', workers => 2,
+                 engine => 'thinking off; slots 1; max_tokens 32; sampling temperature=0;');
+
+$s->start->ready;
+
+my $picture = $s->upload('t/fidelity/pictures/40x30.png');
+
+sub ask {
+    my ($session, $key, %more) = @_;
+
+    return $s->begin('POST', '/api/chat',
+                     VLM::chat_body($session, 'count', image => $picture, %more),
+                     { 'Idempotency-Key' => $key });
+}
+
+sub entries { scalar @{ $s->get("/api/history/$_[0]")->{json} } }
+
+# The second of two that are sent at once goes behind the first, and tells what
+# that was told.
+{
+    my $first = ask('flight', 'k1');
+    ok($s->taken($first), 'a request is taken');
+    my $second = ask('flight', 'k1');
+    my @r = $s->end_all(120, $first, $second);
+
+    is(join(' ', map { $_->{code} } @r), '200 200', 'and repeated at once: both are answered');
+    ok(length $r[0]{json}{answer}, 'with an answer');
+    is($r[1]{json}{answer}, $r[0]{json}{answer}, 'which is the same');
+    is($r[1]{json}{turn_number}, 2, 'of the same turn');
+    is($r[0]{headers}{'idempotent-replayed'}, undef, 'the first was made');
+    is($r[1]{headers}{'idempotent-replayed'}, 'true', 'and the second says that it was not');
+    is(entries('flight'), 2, 'there is one turn');
+}
+
+# Cut, wherever the first one was at that moment.
+for my $i (1 .. 5) {
+    my $first = ask("cut$i", 'k1');
+    $s->taken($first);
+    $first->leave;
+    my $r = ask("cut$i", 'k1')->end(120);
+
+    is($r->{code}, 200, 'a client repeats it after a cut');
+    is($r->{json}{turn_number}, 2, 'and has the first turn');
+    is(entries("cut$i"), 2, 'which is the only one');
+}
+
+# A worker later: the turn is in the store.
+{
+    my $before = $s->get('/api/history/flight')->{json}[1]{content};
+
+    ok($s->reload(120), 'a reload');
+    $s->ready;
+    my $r = ask('flight', 'k1')->end(120);
+    is($r->{json}{answer}, $before, 'the new worker tells the old one\'s answer');
+    is(entries('flight'), 2, 'there is one turn still');
+
+    my $stream = ask('flight', 'k2', stream => JSON::PP::true())->end(120);
+    my $again = ask('flight', 'k2', stream => JSON::PP::true())->end(120);
+    my ($one, $two) = map { my ($j) = $_->{body} =~ /event: answer\ndata: (.*)\n/; JSON::PP->new->utf8->decode($j) } $stream, $again;
+
+    is($two->{answer}, $one->{answer}, 'a stream that is repeated is a stream');
+    is($two->{turn_number}, 4, 'of the turn that it was');
+    like($again->{body}, qr/^event: token\ndata: \{"text":"/, 'and its words come as an event, too');
+    is(entries('flight'), 4, 'there are two turns');
+}
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();
