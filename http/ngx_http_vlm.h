@@ -64,6 +64,10 @@ typedef struct {
     ngx_atomic_t                  lost;        /* the model, by the last */
     ngx_atomic_t                  filling;     /* as in vlm_stat_t */
     ngx_atomic_t                  beside;      /* see _lock.c */
+    ngx_atomic_t                  generation;  /* of configurations, */
+    ngx_atomic_t                  overlap;     /* of the newest one: reload */
+    ngx_atomic_t                  leaving;     /* the one that none follows */
+    ngx_atomic_t                  stays;       /* pid does, at a reload */
     ngx_http_vlm_losses_t         deaths;      /* of workers, by that, and */
     ngx_http_vlm_losses_t         losses;      /* of them, of a GPU */
     ngx_http_vlm_breaker_t        breaker;
@@ -84,6 +88,7 @@ typedef struct {
     char                          device_reason[128];
     char                          reason[480]; /* why the load failed */
     char                          store_reason[256];   /* nothing is kept */
+    char                          reload_reason[480];  /* an older one stays */
 
     struct ngx_http_vlm_hops_s   *hops;        /* see ngx_http_vlm_hop.h */
 } ngx_http_vlm_shm_t;
@@ -185,7 +190,8 @@ struct ngx_http_vlm_engine_s {
     unsigned                      cache_set:1; /* and conf.cache, or off */
     unsigned                      defined:1;   /* not only named */
     unsigned                      overlap:1;   /* reload */
-    vlm_err_t                     broken;      /* before it was begun */
+    vlm_err_t                     broken;      /* why it has failed */
+    ngx_uint_t                    generation;  /* of its configuration */
 
     /* in every process */
     ngx_http_vlm_shm_t           *shm;
@@ -237,7 +243,11 @@ struct ngx_http_vlm_engine_s {
     pthread_t                     watch;       /* who watches it */
     ngx_msec_t                    watch_stall;
     int                           watch_fd;    /* ends that thread, or -1 */
-    unsigned                      here:1;      /* this is the worker */
+    ngx_connection_t             *door;        /* accepts: see _socket.c */
+    ngx_atomic_t                  lingers;     /* exiting, and goes on; read by
+                                                  the engine thread */
+    unsigned                      here:1;      /* this is the worker, but */
+    unsigned                      behind:1;    /* an older one still answers */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
     unsigned                      failed:1;
@@ -249,6 +259,12 @@ struct ngx_http_vlm_engine_s {
     unsigned                      again:1;     /* closes, to open again */
     unsigned                      lost:1;      /* the device */
 };
+
+
+/* are chats answered in this process? */
+
+#define ngx_http_vlm_answers(eng)                                             \
+    ((eng)->here && !(eng)->released && !(eng)->behind)
 
 
 /* ---- a chat request ----------------------------------------------------- */
@@ -527,6 +543,15 @@ ngx_int_t ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle, uid_t uid, gid_t gid, vlm_err_t *err);
 
 
+/* in the designated worker, with "reload overlap": accepts while it should,
+   after nginx has closed the listening sockets, too; open: or stops that */
+
+ngx_int_t ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open);
+void ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng);    /* safe twice */
+
+
 /* ---- ngx_http_vlm_lock.c: from one worker to the next ------------------- */
 
 /* in the master */
@@ -552,6 +577,13 @@ void ngx_http_vlm_device_last(void);
 
 ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
+
+/* of a configuration with "reload overlap": does an older one answer?  Why
+   the newest does not is told in its place */
+
+ngx_uint_t ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason);
+
 void ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng);
 ngx_uint_t ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
@@ -578,6 +610,11 @@ void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle);
 void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are there */
+
+/* a graceful exit has begun; 1: with a reload, and this engine goes on until
+   the next one has loaded */
+
+ngx_uint_t ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng);
 
 ngx_msec_t ngx_http_vlm_engine_stall_time(ngx_http_vlm_engine_t *eng);
 

@@ -35,6 +35,8 @@ static void ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_linger(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng,
     const char *reason);
 static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
@@ -83,7 +85,20 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     eng->hold.log = cycle->log;
     eng->hold.cancelable = 1;
 
-    ngx_http_vlm_zone_take(eng);
+    eng->behind = ngx_http_vlm_zone_behind(eng);
+
+    if (eng->overlap && ngx_process == NGX_PROCESS_WORKER
+        && ngx_http_vlm_socket_keep(eng, cycle) != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno,
+                      "vlm_engine \"%V\": no connection for its socket: raise "
+                      "worker_connections", &eng->name);
+        eng->behind = 0;
+    }
+
+    if (!eng->behind) {
+        ngx_http_vlm_engine_lead(eng);
+    }
 
     /* must not keep a graceful exit from ending */
 
@@ -118,6 +133,75 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 }
 
 
+/* from now on this is the worker that answers */
+
+static void
+ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng)
+{
+    eng->behind = 0;
+
+    ngx_http_vlm_zone_take(eng);
+    ngx_http_vlm_socket_open(eng, 1);
+
+    if (eng->failed) {
+        ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, eng->broken.text);
+    }
+}
+
+
+/*
+ * The master counts configurations before it tells old workers to go, so that
+ * they can tell a reload from an end.  It signals no worker twice: of an end
+ * that comes later the older ones know by what the newest leaves in the zone.
+ */
+
+ngx_uint_t
+ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = eng->shm;
+
+    if (eng->generation == shm->generation) {
+        shm->leaving = eng->generation;
+        return 0;
+    }
+
+    if (!eng->loaded || !shm->overlap || !ngx_http_vlm_zone_mine(eng)) {
+        return 0;
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                  "vlm_engine \"%V\": answers until the next worker has loaded "
+                  "its model", &eng->name);
+
+    eng->lingers = 1;
+    eng->beat.cancelable = 0;
+
+    return 1;
+}
+
+
+/* until another answers, or none will: then this exit goes on */
+
+static void
+ngx_http_vlm_engine_linger(ngx_http_vlm_engine_t *eng)
+{
+    if (ngx_http_vlm_zone_mine(eng) && !eng->failed
+        && eng->shm->leaving != eng->shm->generation
+        && !eng->events->error)
+    {
+        return;
+    }
+
+    eng->lingers = 0;
+    eng->beat.cancelable = 1;
+
+    ngx_http_vlm_socket_open(eng, 0);
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
 /* in exit_process: the engine thread has ended */
 
 void
@@ -125,6 +209,7 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_watch_stop(eng);
     ngx_http_vlm_engine_unwatch(eng);
+    ngx_http_vlm_socket_close(eng);
 
     if (eng->beat.timer_set) {
         ngx_del_timer(&eng->beat);
@@ -332,6 +417,11 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
     }
 
     eng->loaded = 1;
+
+    if (eng->behind) {
+        ngx_http_vlm_engine_lead(eng);
+    }
+
     eng->on_cpu = st.plan.device == 0;
     eng->shm->metrics.load = ngx_current_msec - eng->opened_at;
 
@@ -440,6 +530,18 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
 
     eng->failed = 1;
     eng->loaded = 0;
+
+    if (reason != eng->broken.text) {
+        ngx_cpystrn((u_char *) eng->broken.text, (u_char *) reason,
+                    sizeof(eng->broken.text));
+    }
+
+    if (eng->behind) {
+        ngx_log_error(NGX_LOG_CRIT, eng->log, 0,
+                      "vlm_engine \"%V\": the worker before this one goes on "
+                      "with its model", &eng->name);
+        ngx_http_vlm_zone_reload(eng, reason);
+    }
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, reason);
 
@@ -572,6 +674,13 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
     eng->beats++;
     ngx_http_vlm_zone_beat(eng);
+
+    if (eng->lingers) {
+        ngx_http_vlm_engine_linger(eng);
+
+    } else if (eng->behind && !ngx_exiting && !ngx_http_vlm_zone_behind(eng)) {
+        ngx_http_vlm_engine_lead(eng);
+    }
 
     ms = ngx_http_vlm_engine_stall(eng);
 
@@ -780,7 +889,7 @@ ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
 static ngx_uint_t
 ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng)
 {
-    if (eng->pending || eng->n_jobs) {
+    if (eng->pending || eng->n_jobs || eng->lingers) {
         return 1;
     }
 
@@ -827,5 +936,5 @@ ngx_http_vlm_engine_stopping(void *data)
 
     return ngx_terminate
            || (ngx_process == NGX_PROCESS_SINGLE && ngx_quit)
-           || (ngx_exiting && *(volatile ngx_atomic_t *) &eng->pending == 0);
+           || (ngx_exiting && eng->lingers == 0 && eng->pending == 0);
 }

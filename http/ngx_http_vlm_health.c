@@ -135,9 +135,13 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ngx_http_vlm_health_line(&w, eng, &shm);
 
-    if (bad) {
+    if (bad || shm.reason[0]) {
         ngx_http_vlm_health_text(&w, "reason", shm.reason[0] ? shm.reason
                                  : "the worker's event loop does not answer");
+    }
+
+    if (shm.reload_reason[0]) {
+        ngx_http_vlm_health_text(&w, "reload_reason", shm.reload_reason);
     }
 
     ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);

@@ -16,6 +16,7 @@
 
 
 #define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
+#define NGX_HTTP_VLM_LOCK_SAY   1000       /* ms, after which it is told */
 
 
 static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
@@ -24,6 +25,8 @@ static int ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     vlm_err_t *err);
+static void ngx_http_vlm_lock_say(ngx_http_vlm_engine_t *eng);
+static long ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng);
 static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 
 
@@ -123,13 +126,22 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
         }
     }
 
+    ms = 0;
+
     do {
         rc = eng->overlap ? ngx_http_vlm_lock_any(eng, err)
                           : ngx_http_vlm_lock_all(eng, err);
 
+        if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_SAY) {
+            ngx_http_vlm_lock_say(eng);
+        }
+
+        ms += NGX_HTTP_VLM_LOCK_WAIT;
+
     } while (rc == 0 && ngx_http_vlm_lock_pause(eng, err) == 0);
 
     if (rc == 1) {
+        ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, "");
         return 0;
     }
 
@@ -219,6 +231,88 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     }
 
     return -1;
+}
+
+
+/*
+ * At a reload the owner is a child of our own master, and will end; another
+ * server ends when somebody stops it.
+ */
+
+static void
+ngx_http_vlm_lock_say(ngx_http_vlm_engine_t *eng)
+{
+    int         parent;
+    long        pid;
+    FILE       *f;
+    char        name[64], text[480];
+    ngx_uint_t  ours, level;
+
+    parent = 0;
+    pid = ngx_http_vlm_lock_owner(eng);
+
+    (void) snprintf(name, sizeof(name), "/proc/%ld/stat", pid);
+
+    f = pid > 0 ? fopen(name, "re") : NULL;
+
+    if (f) {
+        if (fscanf(f, "%*d (%*[^)]) %*c %d", &parent) != 1) {
+            parent = 0;
+        }
+
+        (void) fclose(f);
+    }
+
+    ours = parent == getppid();
+
+    (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which process "
+                    "%ld has locked: %s", eng->locks[0].data, pid,
+                    ours ? "an older worker of this server, which has the "
+                           "model until it ends"
+                         : "another server with this store and this name has "
+                           "the model until it stops");
+
+    level = ours ? NGX_LOG_NOTICE : NGX_LOG_WARN;
+
+    ngx_log_error(level, eng->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, text);
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, text);
+}
+
+
+/* a process id, or 0: of another namespace, or not to be found */
+
+static long
+ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng)
+{
+    long                pid;
+    FILE               *f;
+    char                line[256];
+    unsigned long long  inode;
+    ngx_uint_t          found;
+    ngx_file_info_t     fi;
+
+    if (ngx_file_info(eng->locks[0].data, &fi) == NGX_FILE_ERROR) {
+        return 0;
+    }
+
+    f = fopen("/proc/locks", "re");
+    if (f == NULL) {
+        return 0;
+    }
+
+    found = 0;
+
+    while (!found && fgets(line, sizeof(line), f)) {
+        found = sscanf(line, "%*s FLOCK %*s WRITE %ld %*x:%*x:%llu", &pid,
+                       &inode) == 2
+                && inode == fi.st_ino;
+    }
+
+    (void) fclose(f);
+
+    return found && pid > 0 ? pid : 0;
 }
 
 

@@ -197,7 +197,7 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
     }
 
     if (route->hop && route->hop != NGX_HTTP_VLM_HOP_SELF
-        && (!eng->here || eng->released))
+        && !ngx_http_vlm_answers(eng))
     {
         return ngx_http_vlm_hop(r, lcf);
     }

@@ -20,6 +20,7 @@ static int ngx_http_vlm_socket_new(ngx_listening_t *ls);
 static void ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng,
     ngx_log_t *log);
 static void ngx_http_vlm_socket_accepted(ngx_connection_t *c);
+static void ngx_http_vlm_socket_event(ngx_event_t *rev);
 
 
 static ngx_listening_t *
@@ -238,4 +239,149 @@ ngx_http_vlm_socket_accepted(ngx_connection_t *c)
     }
 
     ngx_http_close_connection(c);
+}
+
+
+/*
+ * With "reload overlap" the socket goes from one worker to the next only when
+ * the next has its model, and nginx closes listening sockets at the beginning
+ * of an exit.  So it is given another descriptor and a connection of our own,
+ * which nginx tells, as it is idle, that the exit has begun.
+ */
+
+ngx_int_t
+ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    int                fd;
+    ngx_connection_t  *c, *old;
+    ngx_listening_t   *ls;
+
+    ls = ngx_http_vlm_socket_find(cycle, eng);
+    if (ls == NULL) {
+        return NGX_ERROR;
+    }
+
+    fd = fcntl(ls->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd == -1) {
+        return NGX_ERROR;
+    }
+
+    c = ngx_get_connection(fd, cycle->log);
+    if (c == NULL) {
+        (void) close(fd);
+        return NGX_ERROR;
+    }
+
+    c->type = SOCK_STREAM;
+    c->listening = ls;
+    c->data = eng;
+    c->log = &ls->log;
+    c->idle = 1;
+
+    c->read->accept = 1;
+    c->read->log = c->log;
+    c->read->handler = ngx_http_vlm_socket_event;
+
+    old = ls->connection;
+
+    if (old) {
+
+        if (old->read->active) {
+            (void) ngx_del_event(old->read, NGX_READ_EVENT, 0);
+        }
+
+        ngx_free_connection(old);
+        old->fd = (ngx_socket_t) -1;
+        ls->connection = NULL;
+    }
+
+    eng->door = c;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open)
+{
+    ngx_event_t  *rev;
+
+    if (eng->door == NULL) {
+        return;
+    }
+
+    rev = eng->door->read;
+
+    if (rev->timer_set) {
+        ngx_del_timer(rev);
+    }
+
+    if (open && !rev->active) {
+
+        if (ngx_add_event(rev, NGX_READ_EVENT, 0) != NGX_OK) {
+            ngx_log_error(NGX_LOG_CRIT, rev->log, 0,
+                          "vlm_engine \"%V\": no event for its socket",
+                          &eng->name);
+        }
+
+    } else if (!open && rev->active) {
+        (void) ngx_del_event(rev, NGX_READ_EVENT, 0);
+    }
+}
+
+
+void
+ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng)
+{
+    ngx_connection_t  *c;
+
+    c = eng->door;
+
+    if (c == NULL) {
+        return;
+    }
+
+    ngx_http_vlm_socket_open(eng, 0);
+
+    eng->door = NULL;
+
+    (void) close(c->fd);
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
+}
+
+
+static void
+ngx_http_vlm_socket_event(ngx_event_t *rev)
+{
+    ngx_connection_t       *c;
+    ngx_http_vlm_engine_t  *eng;
+
+    c = rev->data;
+    eng = c->data;
+
+    if (c->close) {
+        c->close = 0;
+        c->idle = 0;
+
+        if (!ngx_http_vlm_engine_exit(eng)) {
+            ngx_http_vlm_socket_open(eng, 0);
+        }
+
+        return;
+    }
+
+    if (rev->timedout) {
+        rev->timedout = 0;
+        ngx_http_vlm_socket_open(eng, 1);
+        return;
+    }
+
+    ngx_event_accept(rev);
+
+    /* no descriptors: nginx has set a timer, and its own sockets rest, too */
+
+    if (rev->timer_set && rev->active) {
+        (void) ngx_del_event(rev, NGX_READ_EVENT, 0);
+    }
 }

@@ -55,7 +55,7 @@ ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     shm = eng->shm;
 
-    if (!(eng->here && !eng->released)
+    if (!ngx_http_vlm_answers(eng)
         && shm->state == NGX_HTTP_VLM_READY
         && shm->waiting == 0 && shm->running < eng->conf.slots)
     {
@@ -87,7 +87,7 @@ ngx_http_vlm_title_body(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
     eng = ctx->engine;
 
-    if (eng->here && !eng->released && eng->loaded && eng->store
+    if (ngx_http_vlm_answers(eng) && eng->loaded && eng->store
         && eng->waiting == 0 && eng->running < eng->conf.slots
         && ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_CLOSED)
     {

@@ -203,6 +203,9 @@ ngx_http_vlm_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_user(cycle, &uid, &gid);
 
+    eng->generation = ++eng->shm->generation;
+    eng->shm->overlap = eng->overlap;
+
     if (ngx_http_vlm_socket_own(eng, cycle, uid, gid, &eng->broken) != NGX_OK
         || ngx_test_config)
     {

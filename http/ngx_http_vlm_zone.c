@@ -4,8 +4,9 @@
  * line.  The designated worker writes, every worker reads.
  *
  * While a reload lasts there are two designated workers.  The newer one takes
- * the zone over when it starts; the older one then keeps its lengths and its
- * state to itself.  Counters are both's, and outlive reloads and crashes.
+ * the zone over when it starts, or, with "reload overlap", when it has loaded;
+ * the older one then keeps its lengths and its state to itself.  Counters are
+ * both's, and outlive reloads and crashes.
  */
 
 
@@ -99,6 +100,35 @@ ngx_http_vlm_zone_pool(ngx_http_vlm_engine_t *eng)
 }
 
 
+ngx_uint_t
+ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng)
+{
+    pid_t  pid;
+
+    pid = (pid_t) eng->shm->pid;
+
+    return eng->overlap && eng->shm->stays && pid && pid != ngx_pid
+           && eng->shm->state == NGX_HTTP_VLM_READY
+           && (kill(pid, 0) == 0 || ngx_errno != ESRCH);
+}
+
+
+void
+ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason)
+{
+    ngx_slab_pool_t  *slab;
+
+    slab = ngx_http_vlm_zone_pool(eng);
+
+    ngx_shmtx_lock(&slab->mutex);
+
+    ngx_cpystrn((u_char *) eng->shm->reload_reason, (u_char *) reason,
+                sizeof(eng->shm->reload_reason));
+
+    ngx_shmtx_unlock(&slab->mutex);
+}
+
+
 /* a designated worker starts: what the one before left is not the truth */
 
 void
@@ -113,6 +143,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     ngx_shmtx_lock(&slab->mutex);
 
     shm->pid = ngx_pid;
+    shm->stays = eng->overlap;
     shm->state = NGX_HTTP_VLM_LOADING;
     shm->progress = 0;
     shm->filling = 0;
@@ -129,6 +160,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     ngx_memcpy(shm->device_reason, eng->device_note,
                sizeof(shm->device_reason));
     shm->reason[0] = '\0';
+    shm->reload_reason[0] = '\0';
 
     ngx_shmtx_unlock(&slab->mutex);
 }

@@ -1,10 +1,12 @@
 # What a new worker does while the old one has the model: it waits, or, where the
-# configuration allows it, it loads beside the old one; a third one never does.
+# configuration allows it, it loads beside the old one, which answers until then; a
+# third one never does.
 
 use strict;
 use warnings;
 
 use lib 't/lib';
+use JSON::PP ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use VLM;
@@ -49,7 +51,7 @@ sub reload {
 
     $s->signal('HUP');
 
-    my $new = VLM::wait_for(20, sub { my $pid = pid($s); $pid && $pid != $old ? $pid : 0 });
+    my $new = VLM::wait_for(120, sub { my $pid = pid($s); $pid && $pid != $old ? $pid : 0 });
 
     # Until the old workers are told to go, they accept, too.
     sleep 1;
@@ -62,7 +64,7 @@ sub owned_by {
 
     my $those = join ' ', sort { $a <=> $b } @pids;
 
-    return VLM::wait_for(20, sub { join(' ', owners($s)) eq $those });
+    return VLM::wait_for(120, sub { join(' ', owners($s)) eq $those });
 }
 
 
@@ -106,7 +108,7 @@ sub owned_by {
     ok($new, 'a new worker');
     $s->ready;
     ok(owned_by($s, $old, $new), 'has the model, too');
-    is(ask($s, 5)->end(30)->{code}, 200, 'and answers');
+    is(ask($s, 5)->end(120)->{code}, 200, 'and answers');
     $s->drain($long);
     ok(!$long->done, 'while the old one still does');
 
@@ -114,16 +116,17 @@ sub owned_by {
     ok($s->busy(1), 'the new one runs another');
 
     # A reload during a reload.
-    my $third = reload($s);
-    ok($third, 'a third worker');
-    my $waits = ask($s, 5);
-    sleep 1.5;
-    is(scalar(() = owners($s)), 2, 'is one too many');
-    is($s->health->{state}, 'loading', 'and waits');
+    $s->signal('HUP');
+    ok($s->log_has(qr/waits for \S+, which process \d+ has locked: an older worker of this server/, 60),
+       'a third worker waits');
+    is(scalar(() = owners($s)), 2, 'for it is one too many');
+    is($s->health->{model_loaded}, JSON::PP::true, 'but not those who ask');
+    is(ask($s, 5)->end(120)->{code}, 200, 'whom the second one answers');
 
-    is($other->end(120)->{code}, 200, 'an answer that the first one had begun is whole');
+    is($other->end(240)->{code}, 200, 'an answer that the first one had begun is whole');
     $long->leave;
-    is($waits->end(60)->{code}, 200, 'when the first has gone, the third answers');
+    my $third = VLM::wait_for(180, sub { my $pid = pid($s); $pid && $pid != $new ? $pid : 0 });
+    ok($third, 'when the first has gone, the third loads');
     ok(owned_by($s, $new, $third), 'and two have the model again');
 
     $second->leave;

@@ -1,0 +1,169 @@
+# With "reload overlap" the old worker answers until the new one has its model, and for as
+# long as it has none; and a worker that waits for the lock of another says for which.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Fcntl qw(:flock);
+use Test::More;
+use VLM;
+
+sub ask {
+    my ($s, $tokens) = @_;
+
+    return $s->begin('POST', '/v1/chat/completions',
+                     { max_tokens => $tokens, messages => [{ role => 'user', content => 'hi' }] });
+}
+
+sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
+
+# ---- a model that does not load ----------------------------------------------------------
+
+# The new configuration passes nginx -t, and then its model is gone: the old one answers.
+{
+    my $s = VLM->new(name => 'stays-fails', workers => 2,
+                     engine => 'thinking off; max_tokens 4; reload overlap;')->start->ready;
+    my $old = pid($s);
+    my $good = $s->{model};
+    my $model = $s->dir . '/model';
+
+    mkdir $model or die;
+    symlink $_, "$model/" . (split m{/}, $_)[-1] for glob "$good/*";
+
+    # Every worker passes its requests on, and both kinds of path are asked.
+    my $answers = sub {
+        my ($when) = @_;
+        my %seen;
+        VLM::wait_for(30, sub {
+            my $r = ask($s, 2)->end(60);
+            $seen{$r->{worker} || 0} = $r->{code};
+            return keys %seen == 2 || $r->{code} ne '200';
+        });
+        is(join(' ', values %seen), '200 200', "$when: both workers answer");
+        is($s->get('/api/health/ready')->{code}, 200, 'and say so');
+    };
+
+    # It waits for the second lock, so that the model can go meanwhile.
+    open my $lock, '>>', $s->dir . '/store/live.lock.2' or die;
+    flock $lock, LOCK_EX or die;
+
+    $s->{model} = $model;
+    $s->write_conf;
+
+    my %before = map { $_ => 1 } $s->workers;
+    my $turned = sub {
+        VLM::wait_for(30, sub {
+            my @w = $s->workers;
+            return @w == 3 && 2 == grep { !$before{$_} } @w;
+        });
+    };
+
+    $s->signal('HUP');
+    ok($turned->(), 'a reload: the old worker with the model stays');
+    $answers->('while the new one waits');
+    is(pid($s), $old, 'it is the one that answers');
+
+    unlink "$model/model.safetensors" or die;
+    close $lock;
+
+    ok(VLM::wait_for(60, sub { $s->health->{reload_reason} }), 'the load fails');
+    like($s->health->{reload_reason}, qr/neither model.safetensors nor/, 'and health says why');
+    is($s->health->{status}, 'healthy', 'but the model is there');
+    ok($s->log_has(qr/the worker before this one goes on with its model/), 'as the log says');
+    $answers->('after it');
+    is(pid($s), $old, 'by the old worker');
+
+    # It is mended.
+    symlink "$good/model.safetensors", "$model/model.safetensors" or die;
+    $s->signal('HUP');
+    ok(VLM::wait_for(60, sub { pid($s) != $old }), 'the next reload has a worker that loads');
+    ok(VLM::wait_for(30, sub { !kill 0, $old }), 'then the old one leaves');
+    is($s->health->{reload_reason}, undef, 'and nothing is said any more');
+    $answers->('by the new one');
+
+    # Nobody stays behind when the server ends in between.
+    my $last = pid($s);
+    unlink "$model/model.safetensors" or die;
+    open $lock, '>>', $s->dir . '/store/live.lock' or die;
+    open my $other, '>>', $s->dir . '/store/live.lock.2' or die;
+    flock $lock, LOCK_EX|LOCK_NB or flock $other, LOCK_EX|LOCK_NB or die 'no lock is free';
+    symlink "$good/model.safetensors", "$model/model.safetensors" or die;
+    %before = map { $_ => 1 } $s->workers;
+    $s->signal('HUP');
+    ok($turned->(), 'a reload that waits again');
+    ok($s->stop('QUIT', 30), 'and an end: all processes leave');
+    ok(!kill(0, $last), 'the one that went on, too');
+    $s->check_log;
+}
+
+
+# ---- an old worker that dies -------------------------------------------------------------
+
+{
+    my $s = VLM->new(name => 'stays-dies', workers => 2,
+                     engine => 'thinking off; max_tokens 4; reload overlap;')->start->ready;
+    my $old = pid($s);
+
+    open my $lock, '>>', $s->dir . '/store/live.lock.2' or die;
+    flock $lock, LOCK_EX or die;
+
+    $s->signal('HUP');
+    ok(VLM::wait_for(30, sub { 3 == (() = $s->workers) }), 'the old worker goes on');
+    kill 'KILL', $old;
+    ok(VLM::wait_for(30, sub { my $pid = pid($s); $pid && $pid != $old }), 'it dies: the new one takes over');
+    $s->ready;
+    is(ask($s, 2)->end(60)->{code}, 200, 'and answers, with the lock that is free now');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log(undef, qr/exited on signal 9/);
+}
+
+
+# ---- many reloads at once ----------------------------------------------------------------
+
+{
+    my $s = VLM->new(name => 'stays-storm', workers => 2,
+                     engine => 'thinking off; max_tokens 4; reload overlap;')->start->ready;
+    my $old = pid($s);
+
+    my @asked;
+
+    for (1 .. 12) {
+        $s->signal('HUP');
+        push @asked, ask($s, 2);
+        is($asked[-1]->end(60)->{code}, 200, "reload $_ of a storm: who asks is answered");
+    }
+
+    ok(VLM::wait_for(90, sub { 2 == (() = $s->workers) }), 'then two workers are left');
+    ok(VLM::wait_for(30, sub { my $pid = pid($s); grep { $_ == $pid } $s->workers }), 'and one of them answers');
+    isnt(pid($s), $old, 'which is a new one');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- another server with the same store --------------------------------------------------
+
+{
+    my %how = (workers => 1);
+    my $one = VLM->new(%how, name => 'stays-one', engine => 'thinking off; max_tokens 4;')->start->ready;
+    my $two = VLM->new(%how, name => 'stays-two', store_dir => $one->dir . '/store');
+    $two->{engine} = 'thinking off; max_tokens 4; socket ' . $two->dir . '/two.sock;';
+    $two->start;
+
+    ok(VLM::wait_for(30, sub { $two->health->{reason} }), 'a second server waits for the first');
+    my $owner = pid($one);
+    like($two->health->{reason}, qr/live\.lock", which process $owner has locked: another server with this store/,
+         'and its health says for whom');
+    is($two->health->{state}, 'loading', 'while it loads');
+    ok($two->log_has(qr/\[warn\] .*which process $owner has locked: another server/), 'as does its log');
+
+    ok($one->stop, 'the first one stops');
+    $two->ready;
+    is($two->health->{reason}, undef, 'and the second has the model');
+    ok($two->stop, 'until it stops');
+    $two->check_log;
+}
+
+done_testing();
