@@ -463,8 +463,9 @@ prepare_gives_the_store_to_a_user_but_follows_no_link(void **state)
 static void
 what_stands_in_the_way_of_a_store_is_named(void **state)
 {
-    char   path[128], longer[1100];
-    err_t  err;
+    char         path[128], longer[1100];
+    err_t        err;
+    struct stat  sb;
 
     (void) state;
 
@@ -490,6 +491,14 @@ what_stands_in_the_way_of_a_store_is_named(void **state)
     assert_non_null(strstr(err.text, "\"vlm.db-wal\" is no plain file"));
     assert_int_equal(ngx_http_vlm_store_check(path, &err), OK);
     assert_int_equal(rmdir(path), 0);
+
+    assert_int_equal(chmod(dir, 0), 0);
+    assert_int_equal(ngx_http_vlm_store_make(dir, (uid_t) -1, (gid_t) -1,
+                                             &err),
+                     OK);
+    assert_int_equal(create_one(&err), OK);
+    assert_int_equal(stat(dir, &sb), 0);
+    assert_int_equal(sb.st_mode & 0777, 0700);
 
     (void) snprintf(path, sizeof(path), "%s/results", dir);
     assert_int_equal(rmdir(path), 0);

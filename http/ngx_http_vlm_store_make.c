@@ -142,7 +142,14 @@ check_parent(const char *dir, err_t *err)
 int
 ngx_http_vlm_store_make(const char *dir, uid_t uid, gid_t gid, err_t *err)
 {
-    int  fd;
+    int          fd;
+    struct stat  sb;
+
+    /* as nginx does with its own: whoever owns a directory may use it */
+
+    if (stat(dir, &sb) == 0 && (sb.st_mode & 0700) != 0700) {
+        (void) chmod(dir, (sb.st_mode & 07777) | 0700);
+    }
 
     fd = make_folder(dir, err);
     if (fd == -1) {

@@ -5,6 +5,7 @@ use warnings;
 
 use lib 't/lib';
 use Cwd ();
+use IO::Socket::INET;
 use Test::More;
 use Time::HiRes qw(sleep time);
 use VLM;
@@ -150,11 +151,29 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     refused($s, 'a pool for two', qr/"more3" needs a thread_pool of its own: .* in one worker with "more1"/,
             qr/^ *vlm_engine more3/);
 
-    $s->{http} = $s->{main} = '';
+    # What nginx itself refuses, after a new engine's socket was made.
+    my $busy = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die "port: $!";
+    my $late = $s->dir . '/late';
+
+    $s->{http} = "vlm_engine late {\n model $s->{model}; store $late; thread_pool one; $engine }";
+    $s->{server} = 'location /late/ { vlm_pass late; } listen 127.0.0.1:' . $busy->sockport . ';';
     $s->write_conf;
-    ok($s->reload, 'a right one is taken');
+    $s->signal('HUP');
+    ok($s->log_has(qr/still could not bind/, 60), 'a busy port: a reload fails');
+    ok(-S "$late/late.sock", 'and leaves a socket behind');
+    ok(!$s->ended && 2 == (() = $s->workers), 'the master is there, and its workers');
+
+    close $busy;
+    ok($s->reload, 'when the port is free a reload is taken');
+    ok($s->log_has(qr/removes "\Q$late\E\S+", on which no process listens/), 'with a new socket');
+    $s->ready;
+
+    $s->{http} = $s->{main} = $s->{server} = '';
+    $s->write_conf;
+    ok($s->reload, 'as one without it is');
+    ok(!-e "$late/late.sock", 'which takes the socket away');
     ok($s->ready->stop, 'and the server stops in time');
-    $s->check_log(undef, qr/\[emerg\] .* in \S+:\d+$/);
+    $s->check_log(undef, qr/\[emerg\] .*(?: in \S+:\d+$|could not bind|bind\(\) to 127)/);
 }
 
 # The same met by the master alone: what nginx -t has not seen is the engine's trouble.
