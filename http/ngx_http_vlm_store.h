@@ -213,8 +213,8 @@ void ngx_http_vlm_store_loaded_free(ngx_http_vlm_store_loaded_t *loaded);
 /*
  * Stores a pair and the session's current picture, and keeps the newest 20
  * entries, if the session is still in the epoch that was loaded and has no
- * turn of this key; else GONE and nothing is stored.  Once this returns OK, the pair outlives a crash of
- * the process and of the machine.
+ * turn of this key; else GONE and nothing is stored.  Once this returns OK, the
+ * pair outlives a crash of the process and of the machine.
  *
  *   turn_number    entries in the session now: 2, 4, ... 20
  *   context_used   1 if there are more than these two

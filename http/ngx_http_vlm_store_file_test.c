@@ -94,8 +94,9 @@ an_upload_is_found_by_name_path_and_url_and_nothing_else(void **state)
 
     st = *state;
 
-    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0, S("cat.png"),
-                                                   &f, &err), OK);
+    assert_int_equal(ngx_http_vlm_store_upload_add(st, "abc", 3, 0,
+                                                   S("cat.png"), &f, &err),
+                     OK);
 
     (void) snprintf(link, sizeof(link), "%s/uploads/link", dir);
     assert_int_equal(symlink("/etc/passwd", link), 0);
