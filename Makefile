@@ -240,7 +240,8 @@ TSAN_HTTP      = $(addprefix build/tsan/http/ngx_http_vlm_,budget_test store_cro
 test-tsan: checkpoints | deps-test
 	@-$(MAKE) -k --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/tsan/engine \
 	    CFLAGS="-O1 -g" SAN="$(TSAN)" $(TSAN_ENGINE)
-	@-$(MAKE) -k --no-print-directory O=build/tsan SAN="$(TSAN)" OPT="-O1 -g" $(TSAN_HTTP)
+	@-$(MAKE) -k --no-print-directory O=build/tsan E=build/tsan/engine SAN="$(TSAN)" \
+	    CFLAGS="-O1 -g" $(TSAN_HTTP)
 	@VLM_TEST_LIMIT=900 t/suite -n tsan tsan
 
 test-valgrind: module tools checkpoints | deps-memcheck
