@@ -22,11 +22,12 @@
 #include "image/webp.h"
 
 
-/* Pixels as a browser shows them on a white page: RGBA to RGB, in place. */
-static void
+/* Pixels as a browser shows them on a white page: RGBA to RGB, in place; the room shrinks. */
+static uint8_t *
 lay_over_white(uint8_t *p, size_t n_pixels)
 {
     size_t    i;
+    uint8_t  *rgb;
     uint32_t  c, alpha;
 
     for (i = 0; i < n_pixels; i++) {
@@ -36,6 +37,10 @@ lay_over_white(uint8_t *p, size_t n_pixels)
             p[3 * i + c] = (uint8_t) ((alpha * p[4 * i + c] + (255 - alpha) * 255 + 127) / 255);
         }
     }
+
+    rgb = realloc(p, 3 * n_pixels);
+
+    return rgb == NULL ? p : rgb;
 }
 
 
@@ -78,7 +83,7 @@ decode(const vlm_header_t *h, const void *data, size_t bytes, const vlm_stop_t *
     }
 
     if (p != NULL && alpha) {
-        lay_over_white(p, (size_t) h->width * h->height);
+        p = lay_over_white(p, (size_t) h->width * h->height);
     }
 
     return p;

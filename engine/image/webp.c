@@ -11,6 +11,10 @@
 
 #include "image/bytes.h"
 #include "image/exif.h"
+#include "image/webp_codes.h"
+
+#define ROWS       (64 * 4)            /* bytes for a column: the rows that libwebp works on */
+#define STATE      (512u << 10)        /* its own, with the codes of a lossy stream */
 
 
 /* The size in a lossy or lossless bitstream, p[bytes]. */
@@ -118,10 +122,79 @@ read_extended(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err
 }
 
 
+/*
+ * What libwebp holds beside the pixels that it writes: for the chunks in p[bytes], up to the first
+ * with pixels, of which it takes no second.
+ */
+static int
+count_memory(vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t *err)
+{
+    int       lossless;
+    size_t    at, length;
+    uint64_t  codes, pixels;
+
+    pixels = (uint64_t) h->frame_width * h->frame_height;
+    h->memory = (uint64_t) h->width * h->height * (h->alpha ? 4 : 3)
+                + (uint64_t) h->frame_width * ROWS + STATE;
+
+    for (at = 0; bytes - at >= 8; at += length) {
+        length = vlm_u32le(p + at + 4);
+        at += 8;
+
+        if (length > bytes - at) {
+            return vlm_header_cut(h, bytes, "chunks", err);
+        }
+
+        lossless = memcmp(p + at - 8, "VP8L", 4) == 0;
+
+        /* Behind a byte that says how transparency is coded, or five with the size of pixels. */
+
+        if ((lossless && length > 5)
+            || (memcmp(p + at - 8, "ALPH", 4) == 0 && length > 1 && (p[at] & 3) == 1))
+        {
+            if (vlm_webp_codes(p + at + (lossless ? 5 : 1), length - (lossless ? 5 : 1),
+                               h->frame_width, h->frame_height, &codes, err) != 0)
+            {
+                return -1;
+            }
+
+            h->memory += codes + pixels * 4;
+        }
+
+        if (memcmp(p + at - 8, "ALPH", 4) == 0) {
+            h->memory += pixels * 2;               /* it has the plane twice */
+        }
+
+        if (lossless || memcmp(p + at - 8, "VP8 ", 4) == 0) {
+            break;
+        }
+
+        length += length < bytes - at ? (length & 1) : 0;
+    }
+
+    return 0;
+}
+
+
+static int
+read_chunks(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
+{
+    if (memcmp(data + 12, "VP8X", 4) == 0) {
+        return read_extended(h, data, bytes, err);
+    }
+
+    if (memcmp(data + 12, "VP8 ", 4) != 0 && memcmp(data + 12, "VP8L", 4) != 0) {
+        return vlm_fail(err, VLM_EINPUT, "WebP: the first chunk is none of VP8, VP8L, VP8X");
+    }
+
+    return read_stream(h, data + 12, bytes - 20, err);
+}
+
+
 int
 vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
 {
-    size_t  length;
+    size_t  at, length;
 
     if (bytes < 20) {
         return vlm_header_cut(h, bytes, "header", err);
@@ -141,15 +214,18 @@ vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *e
         return vlm_header_cut(h, bytes, "header", err);
     }
 
-    if (memcmp(data + 12, "VP8X", 4) == 0) {
-        return read_extended(h, data, bytes, err);
+    if (read_chunks(h, data, bytes, err) != 0 || vlm_header_size(h, err) != 0) {
+        return -1;
     }
 
-    if (memcmp(data + 12, "VP8 ", 4) != 0 && memcmp(data + 12, "VP8L", 4) != 0) {
-        return vlm_fail(err, VLM_EINPUT, "WebP: the first chunk is none of VP8, VP8L, VP8X");
+    if (h->frame_width == 0) {
+        h->frame_width = h->width;
+        h->frame_height = h->height;
     }
 
-    return read_stream(h, data + 12, bytes - 20, err);
+    at = h->data_at == 0 ? 12 : h->data_at;        /* past RIFF, or what a frame begins with */
+
+    return count_memory(h, data + at, h->data_at + h->data_bytes - at, err);
 }
 
 

@@ -8,6 +8,7 @@
 
 #include "image/fixture.h"
 #include "image/webp.h"
+#include "image/webp_codes.h"
 
 #define HEAD  (12 + 18 + 8 + 16)       /* RIFF, VP8X, ANMF and the frame's own header */
 
@@ -136,13 +137,157 @@ a_header_of_another_file_is_refused(void **state)
 }
 
 
+typedef struct {
+    uint8_t   *out;
+    size_t     n;
+    uint32_t   bits, n_bits;
+} bits_t;
+
+
+static void
+put(bits_t *b, uint32_t bits, uint32_t n)
+{
+    b->bits |= bits << b->n_bits;
+
+    for (b->n_bits += n; b->n_bits >= 8; b->n_bits -= 8) {
+        b->out[b->n++] = (uint8_t) b->bits;
+        b->bits >>= 8;
+    }
+}
+
+
+/* A code of 256 symbols of 8 bits each, of whichever alphabet. */
+static void
+put_bytes_code(bits_t *b)
+{
+    put(b, 0, 1);
+    put(b, 8, 4);                                  /* lengths of lengths: 11 of 0, one of 1 */
+    put(b, 0, 32);
+    put(b, 0, 1);
+    put(b, 1, 3);
+    put(b, 1, 1);                                  /* so each length is 8, of no bits: 256 of them */
+    put(b, 3, 3);
+    put(b, 254, 8);
+}
+
+
+/* The value's bits in the order of a code: the highest comes first. */
+static void
+put_byte(bits_t *b, uint32_t v)
+{
+    int  i;
+
+    for (i = 7; i >= 0; i--) {
+        put(b, v >> i & 1, 1);
+    }
+}
+
+
+/* A lossless picture with a group of codes for each of its tiles of 4 x 4 pixels, up to 65,536. */
+static uint8_t *
+make_groups(uint32_t side, size_t *bytes)
+{
+    bits_t    b;
+    uint8_t  *p;
+    uint32_t  i, n;
+
+    n = side / 4 * (side / 4);
+    p = calloc(n * 5 + 200, 1);
+    memcpy(p, "RIFF....WEBPVP8L....\x2f", 21);
+    memset(&b, 0, sizeof(b));
+    b.out = p + 21;
+    put(&b, side - 1, 14);
+    put(&b, side - 1, 14);
+    put(&b, 0, 4);                                 /* no alpha, version 0 */
+    put(&b, 0, 2);                                 /* no transforms, no cache */
+    put(&b, 1, 1);
+    put(&b, 0, 3);                                 /* tiles of 4 */
+    put(&b, 0, 1);
+    put_bytes_code(&b);
+    put_bytes_code(&b);
+    put(&b, 0x111, 12);                            /* blue, alpha, distance: a single 0 each */
+
+    for (i = 0; i < n; i++) {
+        put_byte(&b, i & 255);
+        put_byte(&b, i >> 8);
+    }
+
+    for (i = 0; i < n * 5; i++) {
+        put(&b, 1, 4);
+    }
+
+    put(&b, 0, 8);
+    b.n += b.n & 1 ? 0 : 1;                        /* chunks are even: 1 and what follows */
+    *bytes = 21 + b.n;
+    put_u24(p + 16, (uint32_t) (b.n + 1));
+    put_u24(p + 4, (uint32_t) (*bytes - 8));
+    p[19] = p[7] = 0;
+
+    return p;
+}
+
+
+static void
+a_group_of_codes_for_every_few_pixels_is_counted_or_refused(void **state)
+{
+    size_t         bytes;
+    uint8_t       *data, *p;
+    vlm_err_t      err;
+    vlm_header_t   h;
+
+    (void) state;
+
+    data = make_groups(1024, &bytes);
+    assert_in_range(bytes, 290000, 300000);
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_header_read(&h, data, bytes, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
+    assert_string_equal(err.text, "WebP of 1024x1024 pixels takes 784 MiB to decode, at most 384 "
+                        "are given");
+    assert_int_equal(vlm_header_read(&h, data, bytes - 1000, &err), -1);
+    free(data);
+
+    data = make_groups(128, &bytes);
+    p = decode(data, bytes, &h, &err);             /* and libwebp takes it for what it is */
+    assert_string_equal(err.text, "");
+    assert_non_null(p);
+    assert_in_range(h.memory, 1024 * 12000, 1024 * 14000);
+    free(p);
+    free(data);
+}
+
+
+static void
+a_lossless_stream_cut_within_its_codes_is_refused(void **state)
+{
+    size_t         bytes, n;
+    uint8_t       *data;
+    vlm_err_t      err;
+    uint64_t       memory;
+
+    (void) state;
+
+    data = make_groups(64, &bytes);
+
+    for (n = 0; n < 100; n++) {
+        memset(&err, 0, sizeof(err));
+        assert_int_equal(vlm_webp_codes(data + 25, n, 64, 64, &memory, &err), -1);
+        assert_string_equal(err.text, "WebP: its Huffman codes are damaged or cut off");
+    }
+
+    free(data);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_frame_lies_where_it_says_on_a_transparent_canvas),
         cmocka_unit_test(a_frame_of_another_size_than_its_pixels_is_refused),
-        cmocka_unit_test(a_header_of_another_file_is_refused)
+        cmocka_unit_test(a_header_of_another_file_is_refused),
+        cmocka_unit_test(a_group_of_codes_for_every_few_pixels_is_counted_or_refused),
+        cmocka_unit_test(a_lossless_stream_cut_within_its_codes_is_refused)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

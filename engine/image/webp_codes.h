@@ -1,0 +1,19 @@
+/* How many Huffman codes a lossless WebP stream has: they can take more memory than its pixels. */
+
+#ifndef VLM_WEBP_CODES_H
+#define VLM_WEBP_CODES_H
+
+#include "base/err.h"
+
+/*
+ *   p, bytes       a VP8L bitstream, behind its size: at its transforms
+ *   width, height  of its pixels
+ *   memory         bytes that libwebp takes for its codes and transforms
+ *   returns        0; or -1 and VLM_EINPUT: damaged, or it ends before its codes
+ *
+ * Linear in bytes and in a sixteenth of the pixels; allocates nothing.
+ */
+int vlm_webp_codes(const uint8_t *p, size_t bytes, uint32_t width, uint32_t height,
+                   uint64_t *memory, vlm_err_t *err);
+
+#endif
