@@ -31,7 +31,7 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void __libc_free(void *p);
 
-static size_t  used, peak;
+static size_t  used, peak, most = SIZE_MAX;        /* most: there is no more */
 
 
 static void *
@@ -47,14 +47,14 @@ count(void *p)
 void *
 malloc(size_t n)
 {
-    return count(__libc_malloc(n));
+    return n > most - used ? NULL : count(__libc_malloc(n));
 }
 
 
 void *
 calloc(size_t n, size_t size)
 {
-    return count(__libc_calloc(n, size));
+    return n * size > most - used ? NULL : count(__libc_calloc(n, size));
 }
 
 
@@ -80,7 +80,7 @@ free(void *p)
 
 #define COUNTED  0
 
-static size_t  used, peak;
+static size_t  used, peak, most;
 
 #endif
 
@@ -370,6 +370,49 @@ a_bmp_takes_no_more_than_its_header_says(void **state)
 }
 
 
+/* The file is good: it is not the sender's fault, and nothing is left behind. */
+static void
+a_lack_of_memory_is_told_as_such(void **state)
+{
+    size_t           i, n, before, needed, bytes;
+    uint8_t         *data, sha256[32] = { 0 };
+    vlm_err_t        err;
+    vlm_picture_t   *p;
+
+    static const char *const  files[] = {
+        "jpeg-420.jpg", "jpeg-progressive444.jpg", "jpeg-cmyk.jpg", "png-photo.png",
+        "png-rgba16-adam7.png", "gif-256.gif", "bmp-24.bmp", "webp-lossy-alpha.webp",
+        "webp-lossless-alpha.webp", "turn-6.jpg"
+    };
+
+    (void) state;
+
+    for (i = 0; COUNTED && i < sizeof(files) / sizeof(files[0]); i++) {
+        data = fixture_file(files[i], &bytes);
+        needed = 0;
+
+        for (n = 0, p = NULL; p == NULL; n++) {
+            memset(&err, 0, sizeof(err));
+            before = used;
+            most = used + needed;
+            p = vlm_picture_make_hashed(&fixture_pixels, &fixture_vision, 4096, data, bytes, sha256,
+                                        NULL, &err);
+            most = SIZE_MAX;
+            needed += 1 + needed / 64;
+
+            if (p == NULL && (err.code != VLM_EMEMORY || used != before)) {
+                fail_msg("%s with %zu bytes: %s; %zd are left behind", files[i], needed, err.text,
+                         used - before);
+            }
+        }
+
+        assert_true(n > 100);
+        vlm_picture_free(p);
+        free(data);
+    }
+}
+
+
 int
 main(void)
 {
@@ -377,7 +420,8 @@ main(void)
         cmocka_unit_test(a_jpeg_takes_no_more_than_its_header_says),
         cmocka_unit_test(a_png_takes_no_more_than_its_header_says),
         cmocka_unit_test(a_webp_takes_no_more_than_its_header_says),
-        cmocka_unit_test(a_bmp_takes_no_more_than_its_header_says)
+        cmocka_unit_test(a_bmp_takes_no_more_than_its_header_says),
+        cmocka_unit_test(a_lack_of_memory_is_told_as_such)
     };
 
     if (!COUNTED) {

@@ -254,9 +254,11 @@ check_features(const vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t 
 uint8_t *
 vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
 {
-    size_t          channels, stride, size, at;
-    uint8_t        *out, *done;
-    const uint8_t  *p;
+    size_t              channels, stride, size, at;
+    uint8_t            *out;
+    const uint8_t      *p;
+    VP8StatusCode       status;
+    WebPDecoderConfig   config;
 
     if (h->data_at > bytes || h->data_bytes > bytes - h->data_at) {
         (void) vlm_fail(err, VLM_EINPUT, "WebP: cut off after %zu bytes", bytes);
@@ -274,21 +276,30 @@ vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_er
     size = stride * h->height;
     at = h->frame_y * stride + h->frame_x * channels;
     out = calloc(size, 1);
+    status = VP8_STATUS_OUT_OF_MEMORY;
 
-    if (out == NULL) {
-        (void) vlm_fail(err, VLM_EMEMORY, "WebP: no memory for %ux%u pixels", h->width, h->height);
-        return NULL;
+    if (out != NULL && WebPInitDecoderConfig(&config)) {
+        config.output.colorspace = h->alpha ? MODE_RGBA : MODE_RGB;
+        config.output.is_external_memory = 1;
+        config.output.u.RGBA.rgba = out + at;
+        config.output.u.RGBA.stride = (int) stride;
+        config.output.u.RGBA.size = size - at;
+
+        status = WebPDecode(p, h->data_bytes, &config);
     }
 
-    done = h->alpha ? WebPDecodeRGBAInto(p, h->data_bytes, out + at, size - at, (int) stride)
-                    : WebPDecodeRGBInto(p, h->data_bytes, out + at, size - at, (int) stride);
+    if (status == VP8_STATUS_OK) {
+        return out;
+    }
 
-    if (done == NULL) {
+    free(out);
+
+    if (status == VP8_STATUS_OUT_OF_MEMORY) {
+        (void) vlm_fail(err, VLM_EMEMORY, "WebP: no memory for %ux%u pixels", h->width, h->height);
+    } else {
         (void) vlm_fail(err, VLM_EINPUT, "WebP: damaged or cut off: %zu bytes for %ux%u pixels",
                         h->data_bytes, h->frame_width, h->frame_height);
-        free(out);
-        return NULL;
     }
 
-    return out;
+    return NULL;
 }

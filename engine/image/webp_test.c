@@ -165,7 +165,7 @@ put_bytes_code(bits_t *b)
     put(b, 0, 32);
     put(b, 0, 1);
     put(b, 1, 3);
-    put(b, 1, 1);                                  /* so each length is 8, of no bits: 256 of them */
+    put(b, 1, 1);                                  /* each length is 8, in no bits, 256 times */
     put(b, 3, 3);
     put(b, 254, 8);
 }
