@@ -244,4 +244,31 @@ for my $how (sort keys %readonly) {
     $s->check_log;
 }
 
+
+# ---- what only the master meets ------------------------------------------------------
+
+# No place for the lock: neither in the store nor beside the socket.
+{
+    my $s = VLM->new(small(name => 'reload-broken', store_dir => '/sys/kernel'));
+    my $lock = $s->dir . '/live.sock.lock';
+
+    $s->{engine} .= ' socket ' . $s->dir . '/live.sock;';
+    symlink '/nonexistent/lock', $lock or die;
+    $s->start;
+
+    for my $when ('a start', 'a reload') {
+        ok(VLM::wait_for(30, sub { ($s->health->{state} || '') eq 'failed' }), "$when: an engine without a lock has failed");
+        like($s->health->{reason}, qr/the lock file "\Q$lock\E" cannot be made: /, 'and says why');
+        is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 503, 'chats are refused');
+        is($s->get('/api/tasks')->{code}, 200, 'but the server is there');
+        ok($s->reload, 'and takes a reload') if $when eq 'a start';
+    }
+
+    unlink $lock or die;
+    ok($s->reload, 'the next reload');
+    ok($s->ready, 'finds it mended');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
 done_testing();
