@@ -685,18 +685,6 @@ ngx_int_t ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 vlm_picture_t *ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx,
     const void *data, size_t len);
 
-/* thread: texts, and pictures by their tokens, that a prompt will have in any
-   case; NGX_OK, or more than fit: the request has ended (_fit.c) */
-
-typedef struct {
-    const char                   *text;        /* or NULL and tokens */
-    size_t                        len;
-    uint32_t                      tokens;
-} ngx_http_vlm_fit_t;
-
-ngx_int_t ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_fit_t *parts, size_t n);
-
 /* loop: logs a failure of ours, then lets the dialect answer it */
 
 ngx_int_t ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx);

@@ -10,7 +10,7 @@
  */
 
 
-#include "ngx_http_vlm.h"
+#include "ngx_http_vlm_fit.h"
 
 
 ngx_int_t

@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_vlm_messages.h"
+#include "ngx_http_vlm_fit.h"
 #include "ngx_http_vlm_base64.h"
 #include <sys/mman.h>
 

@@ -6,6 +6,7 @@
 
 
 #include "ngx_http_vlm_robobrain.h"
+#include "ngx_http_vlm_fit.h"
 #include <sys/mman.h>
 
 

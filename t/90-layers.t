@@ -95,6 +95,11 @@ my @long = grep { lines($_) > 1000 } grep { !/_test\.c$/ } @C;
 ok(!@long, 'no file has more than 1,000 lines')
     or diag(join "\n", @long);
 
+# The clock on the wall may be set at any time: it dates turns and files, and
+# nothing waits by it.
+none('waits go by the monotonic clock', qr/CLOCK_REALTIME|gettimeofday\(|time\(NULL\)/,
+     grep { !m{^http/ngx_http_vlm_(?:db|steps|store|store_sweep)\.c$|_test\.c$|_fuzz\.c$} } grep { /\.[ch]$/ } @SERVER);
+
 my @silent = grep { !opens_with_comment($_) } grep { /\.c$/ } @SERVER;
 
 ok(!@silent, 'every file says first what it holds')
