@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 537;
+plan tests => repeat_each() * 549;
 
 run_tests();
 
@@ -58,6 +58,16 @@ sub broken {
 }
 
 sub image { { type => 'image_url', image_url => { url => url($_[0]), detail => 'low' } } }
+
+# A request of Open WebUI's server, as its source puts them together: its own
+# 36 tools, and what its page sends along.
+sub open_webui {
+    my ($path, $name) = @_;
+
+    open my $in, '<', "t/fixtures/open-webui/$name.json" or die "$name: $!";
+
+    return "POST $path\n" . join('', <$in>) =~ s/\n\z//r;
+}
 
 # A tool as clients describe one.
 sub tool {
@@ -745,3 +755,25 @@ Content-Type: application/json
 [200, 200, 200, 400, 400]
 --- response_body_like eval
 [(qr/"finish_reason":"length"/) x 3, (qr/"message":"demo does not support tools: tool_choice can be \\"none\\" or \\"auto\\"","param":"tool_choice"/) x 2]
+
+
+
+=== TEST 46: Open WebUI's own requests are answered where tools are ignored
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 4; tools ignore;/; $text
+--- request eval
+[main::open_webui('/v1/chat/completions', 'chat'), main::open_webui('/v1/chat/completions', 'title'), main::open_webui('/api/chat', 'ollama')]
+--- error_code eval
+[200, 200, 200]
+--- response_body_like eval
+[qr/"delta":\{"content":.*"usage":\{.*data: \[DONE\]\n\n$/s, qr/"finish_reason":"(?:length|stop)"/, qr/"done":true/]
+
+
+
+=== TEST 47: and where they are not, refused with the words that help
+--- request eval
+[main::open_webui('/v1/chat/completions', 'chat'), main::open_webui('/v1/chat/completions', 'title'), main::open_webui('/api/chat', 'ollama')]
+--- error_code eval
+[400, 200, 400]
+--- response_body_like eval
+[qr/demo does not support tools: leave tools out, or have \\"tools ignore\\" in vlm_engine/, qr/"choices"/, qr/^\{"error":"demo does not support tools/]
