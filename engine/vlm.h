@@ -227,6 +227,9 @@ void vlm_prompt_free(vlm_prompt_t *p);             /* NULL is fine */
 /* Text to ids, no template and no control tokens.  *ids is malloc()ed; any thread. */
 int vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
                  vlm_err_t *err);
+/* Tokens that a text of so many bytes has at least; and bytes that vlm_tokenize() holds for it. */
+uint64_t vlm_tokens_least(const vlm_t *v, size_t bytes);
+uint64_t vlm_tokenize_memory(size_t bytes);
 
 
 /* ---- jobs --------------------------------------------------------------------------------- */

@@ -13,14 +13,19 @@
 #include "ngx_http_vlm_fit.h"
 
 
+static ngx_int_t ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx,
+    uint64_t least, uint32_t room);
+
+
 ngx_int_t
 ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
     size_t n)
 {
     size_t      i, n_ids;
     uint32_t   *ids, room;
-    uint64_t    most, least;
+    uint64_t    most, least, bytes;
     vlm_err_t   err;
+    ngx_int_t   rc;
 
     if (!ctx->opened) {
         return NGX_OK;
@@ -39,6 +44,20 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
         return NGX_OK;
     }
 
+    /* nor what is too long even if all its tokens were the longest */
+
+    least = 0;
+
+    for (i = 0; i < n; i++) {
+        least += parts[i].text ? vlm_tokens_least(ctx->engine->vlm,
+                                                  parts[i].len)
+                               : parts[i].tokens;
+    }
+
+    if (least > room) {
+        return ngx_http_vlm_fit_refuse(ctx, least, room);
+    }
+
     least = 0;
 
     for (i = 0; i < n && least <= room; i++) {
@@ -46,6 +65,13 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
         if (parts[i].text == NULL) {
             least += parts[i].tokens;
             continue;
+        }
+
+        bytes = vlm_tokenize_memory(parts[i].len);
+
+        rc = ngx_http_vlm_ask_memory(ctx, bytes, "The text");
+        if (rc != NGX_OK) {
+            return rc;
         }
 
         /* what is no text is told so when its prompt is made */
@@ -57,12 +83,17 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
             least += n_ids;
             free(ids);
         }
+
+        ngx_http_vlm_budget_give(&ctx->engine->budget, bytes);
     }
 
-    if (least <= room) {
-        return NGX_OK;
-    }
+    return least <= room ? NGX_OK : ngx_http_vlm_fit_refuse(ctx, least, room);
+}
 
+
+static ngx_int_t
+ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx, uint64_t least, uint32_t room)
+{
     ctx->err.code = VLM_ELIMIT;
     ctx->code = "context_length_exceeded";
 

@@ -837,6 +837,22 @@ vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_
 }
 
 
+/* NFC shortens a text to a third at most: nine bytes of three jamo become a syllable of three. */
+uint64_t
+vlm_tokens_least(const vlm_t *v, size_t bytes)
+{
+    return bytes / (3 * (vlm_token_max_bytes(v->tokenizer) + 1));
+}
+
+
+/* If it is one word: 48 for nodes and joins (bpe.c), 6 for its normal form, 12 for growing ids. */
+uint64_t
+vlm_tokenize_memory(size_t bytes)
+{
+    return vlm_mul(bytes, 48 + 6 + 12) + 4096;
+}
+
+
 int
 vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
              vlm_err_t *err)

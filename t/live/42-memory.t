@@ -48,6 +48,17 @@ like($r->{json}{error}{message}, qr/^The request may take 51m of memory, http_me
 
 is($s->chat('next', 'hi', image => $picture)->{code}, 200, 'the next is answered');
 
+# Three million letters of one word took 140 MB to sort.
+ok(VLM::wait_for(60, sub { !$s->health->{filling} }), 'all planned memory is had');
+
+my ($calm) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
+$r = $s->post('/v1/chat/completions', { messages => [{ role => 'user', content => [
+    { type => 'text', text => 'x' x 3_000_000 }] }] });
+is($r->{code}, 400, 'a text that is too long even in the longest tokens');
+like($r->{json}{error}{message}, qr/\d+ tokens/, 'is told how many at least');
+my ($grown) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
+cmp_ok($grown - $calm, '<', 60000 * VLM::slower(), 'and no word is sorted for it');
+
 # 20,000 x 20,000 pixels in a file of nothing: the header says it all.
 my $bomb = pack('a2VvvV VVVvvVVVVVV', 'BM', 54, 0, 0, 54, 40, 20000, 20000, 1, 24, 0,
                 0, 2835, 2835, 0, 0);
