@@ -4,9 +4,10 @@
  * request on its way, and the functions of each file, in the order in which a
  * request meets them.
  *
- * Three kinds of thread: the event loop; the engine thread, which runs one
- * task at a time (_engine.c); and the threads of nginx's "default" pool, in
- * which everything waits that has to wait: files, SQLite, JSON, pictures.
+ * Four kinds of thread: the event loop; the engine thread, which runs one
+ * task at a time (_engine.c); those of nginx's "default" pool, for sessions and
+ * uploads; and those of the engine's own, for requests of the queue, which may
+ * wait for memory and the store.
  */
 
 
@@ -185,6 +186,7 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    sampling_set;
     ngx_thread_pool_t            *pool;        /* of the engine thread */
     ngx_thread_pool_t            *threads;     /* nginx's "default" */
+    ngx_thread_pool_t            *prepares;    /* our own, for the queue's */
     ngx_shm_zone_t               *zone;
     ngx_uint_t                    worker;      /* the designated one */
     unsigned                      cache_set:1; /* and conf.cache, or off */
@@ -219,13 +221,14 @@ struct ngx_http_vlm_engine_s {
     ngx_queue_t                   requests;    /* ctx->all */
     ngx_queue_t                   arrivals;    /* ctx->queue, until parsed */
     ngx_uint_t                    n_parses;    /* of them, not yet begun */
+    ngx_queue_t                   making;      /* ctx->queue: in threads */
     ngx_queue_t                   ready;       /* ctx->queue: submit next */
     ngx_rbtree_t                  chains;      /* by session */
     ngx_rbtree_node_t             sentinel;
     ngx_uint_t                    seq;         /* of the last arrival */
     ngx_uint_t                    n_tasks;     /* of prepare, in threads */
+    ngx_uint_t                    n_heavy;     /* of them, see ctx->heavy */
     ngx_uint_t                    n_prompts;   /* being made or waiting */
-    ngx_uint_t                    n_making;    /* of them, in threads */
     ngx_uint_t                    n_jobs;      /* submitted to the engine */
     ngx_uint_t                    waiting;     /* the line: admitted, not yet
                                                   started by the engine */
@@ -397,7 +400,7 @@ struct ngx_http_vlm_ctx_s {
     void                         *data;        /* the dialect's own */
     ngx_uint_t                    seq;
     ngx_queue_t                   all;         /* in engine->requests */
-    ngx_queue_t                   queue;       /* arrivals, ready */
+    ngx_queue_t                   queue;       /* arrivals, making, ready */
     ngx_http_vlm_rank_t           rank;        /* between them */
     ngx_queue_t                   turn;        /* in chain->turns */
     ngx_http_vlm_chain_t         *chain;
@@ -418,15 +421,14 @@ struct ngx_http_vlm_ctx_s {
     ngx_http_vlm_chat_t           chat;
     ngx_uint_t                    status;      /* 0, or of the answer that
                                                   ends here, with err.text */
-    const char                   *code;        /* of it, as OpenAI's clients
-                                                  know it; constant, or NULL */
+    const char                   *code;        /* OpenAI's; constant or NULL */
     char                          param[64];   /* the field that it is about */
     vlm_err_t                     err;
     ngx_uint_t                    streaming;   /* the client wants events */
-    ngx_uint_t                    asking;      /* what the model says next is
-                                                  not the client's answer */
-    ngx_uint_t                    opened;      /* engine->opened, when a
-                                                  thread took it over */
+    ngx_uint_t                    asking;      /* not for the client's eyes */
+    ngx_uint_t                    opened;      /* engine->opened, by then */
+    ngx_uint_t                    heavy;       /* pictures, or the store */
+    ngx_atomic_t                  abandoned;   /* its thread need not go on */
     int64_t                       epoch;
     vlm_prompt_t                 *prompt;      /* until submitted */
     vlm_picture_info_t            picture;
@@ -476,7 +478,8 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      receiving:1; /* in engine->receiving */
     unsigned                      in_line:1;   /* in engine->waiting */
     unsigned                      in_prompts:1;    /* in engine->n_prompts */
-    unsigned                      queued:1;    /* in one of two queues */
+    unsigned                      queued:1;    /* in one of three queues */
+    unsigned                      in_heavy:1;  /* in engine->n_heavy */
     unsigned                      probe:1;     /* of the breaker */
     unsigned                      to_parse:1;  /* in engine->n_parses */
     unsigned                      in_task:1;
@@ -622,7 +625,8 @@ void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* safe twice */
 /* ---- ngx_http_vlm_thread.c: work of a request that has to wait ---------- */
 
 /*
- * Runs run(data) in a thread of nginx's "default" pool, then done(r, data) in
+ * Runs run(data) in a thread of nginx's "default" pool (the second function:
+ * of the engine's own, whose threads may sleep), then done(r, data) in
  * the loop, which finalizes the request.  If the client leaves meanwhile, the
  * request stays in memory until run() has returned, and done is not called:
  * what run() allocates is freed by a cleanup of r->pool that the caller adds

@@ -12,6 +12,7 @@ static ngx_int_t ngx_http_vlm_ask_admit(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
 static void ngx_http_vlm_ask_body(ngx_http_request_t *r);
 static void ngx_http_vlm_ask_json(ngx_http_vlm_ctx_t *ctx);
+static int ngx_http_vlm_ask_stop(void *data);
 
 
 ngx_int_t
@@ -131,6 +132,8 @@ ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx)
 {
     uint64_t  bytes;
 
+    ctx->heavy = 0;
+
     if (ngx_http_vlm_body_get(&ctx->body) != 0) {
         (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                       "The request body cannot be read");
@@ -198,7 +201,8 @@ ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     eng = ctx->engine;
 
     switch (ngx_http_vlm_budget_take(&eng->budget, bytes,
-                                     (uint32_t) eng->queue_timeout))
+                                     (uint32_t) eng->queue_timeout,
+                                     ngx_http_vlm_ask_stop, ctx))
     {
     case NGX_HTTP_VLM_BUDGET_OK:
         return NGX_OK;
@@ -223,6 +227,18 @@ ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 }
 
 
+/* does its client still wait for it, and may the worker stay? */
+
+static int
+ngx_http_vlm_ask_stop(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    return ngx_terminate
+           || *(volatile ngx_atomic_t *) &ctx->abandoned;
+}
+
+
 /* a header that says nothing good is the decoder's to refuse, in its words */
 
 vlm_picture_t *
@@ -230,6 +246,7 @@ ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len)
 {
     uint64_t                bytes;
     vlm_err_t               err;
+    vlm_stop_t              stop;
     vlm_picture_t          *picture;
     vlm_picture_info_t      info;
     ngx_http_vlm_rank_t    *rank;
@@ -238,6 +255,9 @@ ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len)
     eng = ctx->engine;
     rank = &ctx->rank;
     bytes = 0;
+
+    stop.stop = ngx_http_vlm_ask_stop;
+    stop.data = ctx;
 
     if (vlm_picture_check(data, len, &info, &err) == 0) {
 
@@ -250,7 +270,7 @@ ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx, const void *data, size_t len)
 
     picture = vlm_picture_read_salted(eng->vlm, data, len, rank->salt,
                                       rank->salted ? sizeof(rank->salt) : 0,
-                                      NULL, &ctx->err);
+                                      &stop, &ctx->err);
 
     ngx_http_vlm_budget_give(&eng->budget, bytes);
 

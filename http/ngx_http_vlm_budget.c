@@ -2,7 +2,6 @@
 /* The memory that requests may hold beside the engine's plan. */
 
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,6 +13,7 @@
 #define VALUE_BYTES  32                /* of the tree, a byte of the body */
 #define TREE_MOST    (100000 * 80)     /* values that a body may have, x each */
 #define NS           1000000000L
+#define LOOK_MS      100               /* between two questions for stop() */
 
 
 int
@@ -56,11 +56,32 @@ ngx_http_vlm_budget_destroy(ngx_http_vlm_budget_t *b)
 }
 
 
+static void
+add_ms(struct timespec *t, uint32_t ms)
+{
+    t->tv_sec += ms / 1000;
+    t->tv_nsec += (long) (ms % 1000) * 1000000;
+
+    if (t->tv_nsec >= NS) {
+        t->tv_nsec -= NS;
+        t->tv_sec++;
+    }
+}
+
+
+static int
+is_past(const struct timespec *t, const struct timespec *end)
+{
+    return t->tv_sec > end->tv_sec
+           || (t->tv_sec == end->tv_sec && t->tv_nsec >= end->tv_nsec);
+}
+
+
 ngx_http_vlm_budget_e
 ngx_http_vlm_budget_take(ngx_http_vlm_budget_t *b, uint64_t bytes,
-    uint32_t ms)
+    uint32_t ms, int (*stop)(void *data), void *data)
 {
-    struct timespec        end;
+    struct timespec        end, look;
     ngx_http_vlm_budget_e  rc;
 
     if (bytes > b->total) {
@@ -69,13 +90,8 @@ ngx_http_vlm_budget_take(ngx_http_vlm_budget_t *b, uint64_t bytes,
 
     (void) clock_gettime(CLOCK_MONOTONIC, &end);
 
-    end.tv_sec += ms / 1000;
-    end.tv_nsec += (long) (ms % 1000) * 1000000;
-
-    if (end.tv_nsec >= NS) {
-        end.tv_nsec -= NS;
-        end.tv_sec++;
-    }
+    look = end;
+    add_ms(&end, ms);
 
     rc = NGX_HTTP_VLM_BUDGET_OK;
 
@@ -87,11 +103,16 @@ ngx_http_vlm_budget_take(ngx_http_vlm_budget_t *b, uint64_t bytes,
 
     while (bytes > b->total - b->used) {
 
-        if (pthread_cond_timedwait(&b->given, &b->mutex, &end) == ETIMEDOUT) {
-            rc = bytes > b->total - b->used ? NGX_HTTP_VLM_BUDGET_LATE
-                                            : NGX_HTTP_VLM_BUDGET_OK;
+        if (is_past(&look, &end) || (stop && stop(data))) {
+            rc = NGX_HTTP_VLM_BUDGET_LATE;
             break;
         }
+
+        add_ms(&look, LOOK_MS);
+
+        (void) pthread_cond_timedwait(&b->given, &b->mutex,
+                                      is_past(&look, &end) ? &end : &look);
+        (void) clock_gettime(CLOCK_MONOTONIC, &look);
     }
 
     if (rc == NGX_HTTP_VLM_BUDGET_OK) {

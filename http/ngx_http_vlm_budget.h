@@ -39,10 +39,11 @@ typedef enum {
 int ngx_http_vlm_budget_init(ngx_http_vlm_budget_t *b, uint64_t total);
 void ngx_http_vlm_budget_destroy(ngx_http_vlm_budget_t *b);
 
-/* any thread but the loop's; ms: how long it may wait */
+/* any thread but the loop's; ms: how long it may wait; stop(data), or NULL, is
+   asked meanwhile whether it should not go on: LATE */
 
 ngx_http_vlm_budget_e ngx_http_vlm_budget_take(ngx_http_vlm_budget_t *b,
-    uint64_t bytes, uint32_t ms);
+    uint64_t bytes, uint32_t ms, int (*stop)(void *data), void *data);
 void ngx_http_vlm_budget_give(ngx_http_vlm_budget_t *b, uint64_t bytes);
 
 /* any thread: used, peak, waits, of one moment */

@@ -24,9 +24,9 @@ more_than_there_is_is_never_given(void **state)
     (void) state;
 
     assert_int_equal(ngx_http_vlm_budget_init(&b, 100), 0);
-    assert_int_equal(ngx_http_vlm_budget_take(&b, 101, 1000),
+    assert_int_equal(ngx_http_vlm_budget_take(&b, 101, 1000, NULL, NULL),
                      NGX_HTTP_VLM_BUDGET_NEVER);
-    assert_int_equal(ngx_http_vlm_budget_take(&b, 100, 0),
+    assert_int_equal(ngx_http_vlm_budget_take(&b, 100, 0, NULL, NULL),
                      NGX_HTTP_VLM_BUDGET_OK);
     ngx_http_vlm_budget_give(&b, 100);
     assert_int_equal(b.used, 0);
@@ -42,12 +42,12 @@ who_waits_too_long_takes_nothing(void **state)
     (void) state;
 
     assert_int_equal(ngx_http_vlm_budget_init(&b, 100), 0);
-    assert_int_equal(ngx_http_vlm_budget_take(&b, 60, 0),
+    assert_int_equal(ngx_http_vlm_budget_take(&b, 60, 0, NULL, NULL),
                      NGX_HTTP_VLM_BUDGET_OK);
-    assert_int_equal(ngx_http_vlm_budget_take(&b, 41, 20),
+    assert_int_equal(ngx_http_vlm_budget_take(&b, 41, 20, NULL, NULL),
                      NGX_HTTP_VLM_BUDGET_LATE);
     assert_int_equal(b.used, 60);
-    assert_int_equal(ngx_http_vlm_budget_take(&b, 40, 20),
+    assert_int_equal(ngx_http_vlm_budget_take(&b, 40, 20, NULL, NULL),
                      NGX_HTTP_VLM_BUDGET_OK);
     ngx_http_vlm_budget_destroy(&b);
 }
@@ -71,10 +71,10 @@ who_waits_gets_what_is_given_back(void **state)
     (void) state;
 
     assert_int_equal(ngx_http_vlm_budget_init(&b, 100), 0);
-    assert_int_equal(ngx_http_vlm_budget_take(&b, 60, 0),
+    assert_int_equal(ngx_http_vlm_budget_take(&b, 60, 0, NULL, NULL),
                      NGX_HTTP_VLM_BUDGET_OK);
     assert_int_equal(pthread_create(&thread, NULL, give_later, &b), 0);
-    assert_int_equal(ngx_http_vlm_budget_take(&b, 100, 5000),
+    assert_int_equal(ngx_http_vlm_budget_take(&b, 100, 5000, NULL, NULL),
                      NGX_HTTP_VLM_BUDGET_OK);
     assert_int_equal(pthread_join(thread, NULL), 0);
 
@@ -94,7 +94,7 @@ take_and_give(void *data)
     for (i = 0; i < ROUNDS; i++) {
         bytes = 1 + i * 7919 % 63;
 
-        if (ngx_http_vlm_budget_take(b, bytes, 10000)
+        if (ngx_http_vlm_budget_take(b, bytes, 10000, NULL, NULL)
             == NGX_HTTP_VLM_BUDGET_OK)
         {
             ngx_http_vlm_budget_give(b, bytes);

@@ -29,6 +29,7 @@ static ngx_int_t ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst,
     ngx_str_t *src);
 static char *ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt,
     ...);
+static char *ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 
 
 /* the text of vlm_engine, in http{}: name, socket, socket, name */
@@ -53,6 +54,13 @@ static char  ngx_http_vlm_server_text[] =
 
 
 /* the text of vlm_pass, in its location: name */
+
+/* the threads of the queue: name, number */
+
+static char  ngx_http_vlm_pool_text[] =
+    "thread_pool \"vlm_prepare %V\" threads=%ui;\n"
+    "}\n";
+
 
 static char  ngx_http_vlm_location_text[] =
     "proxy_pass http://vlm_%V;\n"
@@ -189,7 +197,7 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 static char *
 ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    ngx_str_t   socket, pool;
+    ngx_str_t  socket;
 
     if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
         || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
@@ -198,10 +206,7 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         return NGX_CONF_ERROR;
     }
 
-    ngx_str_set(&pool, "default");
-
-    eng->threads = ngx_thread_pool_add(cf, &pool);
-    if (eng->threads == NULL) {
+    if (ngx_http_vlm_pools(cf, eng) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -213,6 +218,56 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     return ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_server_text,
                              &eng->name, &socket, &socket, &eng->name);
+}
+
+
+/*
+ * nginx's "default" pool, and one of our own, which no other module's task is
+ * in: every request that "prepare" allows has a thread of it, and those of the
+ * slots, whose turns are stored.
+ */
+
+static char *
+ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    char        *rv;
+    u_char      *p;
+    ngx_str_t    pool;
+    ngx_conf_t   saved;
+
+    ngx_str_set(&pool, "default");
+
+    eng->threads = ngx_thread_pool_add(cf, &pool);
+    if (eng->threads == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    saved = *cf;
+
+    cf->ctx = cf->cycle->conf_ctx;
+    cf->module_type = NGX_CORE_MODULE;
+    cf->cmd_type = NGX_MAIN_CONF;
+
+    rv = ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_pool_text,
+                           &eng->name,
+                           eng->prepare + 1 + eng->conf.slots);
+    *cf = saved;
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    p = ngx_pnalloc(cf->pool, sizeof("vlm_prepare ") + eng->name.len);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    pool.data = p;
+    pool.len = ngx_sprintf(p, "vlm_prepare %V", &eng->name) - p;
+
+    eng->prepares = ngx_thread_pool_add(cf, &pool);
+
+    return eng->prepares ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 

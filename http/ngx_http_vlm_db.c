@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 
 
 #define BUSY_MS         5000               /* other workers' commits take ms */
+#define FAST_MS         1000               /* after that, no waiting */
 #define DATABASE        "vlm.db"
 
 #define OK              NGX_HTTP_VLM_STORE_OK
@@ -47,6 +49,8 @@ struct ngx_http_vlm_db_s {
     sqlite3_stmt                 *stmt[N_STMTS];
     const char                   *dir;
     int                           broken;      /* close it when done */
+    atomic_llong                  busy_until[2];   /* ms, of WRITE and READ:
+                                                      who comes is refused */
 };
 
 
@@ -58,6 +62,7 @@ static int user_version(db_t *db, int *version);
 static int prepare_all(db_t *db, err_t *err);
 static void close_database(db_t *db);
 static int fail_sqlite(db_t *db, int rc, err_t *err);
+static long long now_ms(void);
 static int fail_busy(db_t *db, err_t *err);
 static int fail_step(db_t *db, int rc, err_t *err);
 
@@ -228,12 +233,23 @@ ngx_http_vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     int              rc;
     struct timespec  until;
 
+    /* after one wait that was in vain no other thread waits for a while */
+
+    if (now_ms() < atomic_load(&db->busy_until[how])) {
+        return fail_busy(db, err);
+    }
+
     /* behind one who waits for other processes, others do not wait longer */
 
     (void) clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += BUSY_MS / 1000;
 
     if (pthread_mutex_timedlock(&db->lock, &until) != 0) {
+        return fail_busy(db, err);
+    }
+
+    if (now_ms() < atomic_load(&db->busy_until[how])) {
+        (void) pthread_mutex_unlock(&db->lock);
         return fail_busy(db, err);
     }
 
@@ -246,6 +262,10 @@ ngx_http_vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     if (rc == OK) {
         (void) sqlite3_busy_timeout(db->conn, rest_of(&until));
         rc = ngx_http_vlm_db_run(db, how, err);
+    }
+
+    if (rc == NGX_HTTP_VLM_STORE_EBUSY) {
+        atomic_store(&db->busy_until[how], now_ms() + FAST_MS);
     }
 
     if (rc != OK) {
@@ -648,6 +668,17 @@ fail_sqlite(db_t *db, int rc, err_t *err)
     return ngx_http_vlm_db_fail(err, NGX_HTTP_VLM_STORE_EIO,
                                 "store %.100s: " DATABASE ": %.100s", dir,
                                 text);
+}
+
+
+static long long
+now_ms(void)
+{
+    struct timespec  now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+
+    return (long long) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 

@@ -31,7 +31,8 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
 
     room = seen->memory;
 
-    if (ngx_http_vlm_budget_take(&eng->budget, room, (uint32_t) eng->timeout)
+    if (ngx_http_vlm_budget_take(&eng->budget, room, (uint32_t) eng->timeout,
+                                 NULL, NULL)
         != NGX_HTTP_VLM_BUDGET_OK)
     {
         err->code = VLM_EMEMORY;

@@ -61,6 +61,7 @@ void
 ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
     ngx_queue_init(&eng->arrivals);
+    ngx_queue_init(&eng->making);
     ngx_queue_init(&eng->ready);
     ngx_queue_init(&eng->requests);
 

@@ -295,6 +295,7 @@ ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
 
     m->size += len;
     m->n_pictures++;
+    m->ctx->heavy = 1;
     m->n_parts++;
     m->messages[m->n_messages - 1].n++;
 

@@ -39,10 +39,20 @@ static void ngx_http_vlm_order_parse(ngx_str_t *value,
     ngx_http_vlm_rank_t *rank);
 static ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
 static ngx_uint_t ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash);
+static ngx_http_vlm_client_t *ngx_http_vlm_order_find(
+    ngx_http_vlm_engine_t *eng, uint64_t key);
 static ngx_http_vlm_client_t *ngx_http_vlm_order_client(
     ngx_http_vlm_engine_t *eng, uint64_t key);
+static int64_t ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_client_t *client);
+static int64_t ngx_http_vlm_order_rank_value(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_rank_t *rank, int64_t start);
 static void ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
     ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least_of(
+    ngx_http_vlm_engine_t *eng, ngx_uint_t heavy);
+static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one,
+    ngx_http_vlm_ctx_t *two);
 static void ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng);
 static char *ngx_http_vlm_order_param(ngx_conf_t *cf, ngx_str_t *value,
     ngx_uint_t n, ngx_http_complex_value_t **cv, ngx_msec_t *age);
@@ -122,7 +132,9 @@ ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng)
 
     order = &eng->order;
 
-    ngx_rbtree_init(&order->line, &order->line_sentinel,
+    ngx_rbtree_init(&order->line[0], &order->line_sentinel,
+                    ngx_http_vlm_order_insert_value);
+    ngx_rbtree_init(&order->line[1], &order->line_sentinel,
                     ngx_http_vlm_order_insert_value);
     ngx_rbtree_init(&order->clients, &order->clients_sentinel,
                     ngx_rbtree_insert_value);
@@ -370,12 +382,9 @@ ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_rank_t    *rank;
     ngx_http_vlm_order_t   *order;
-    ngx_http_vlm_client_t  *client;
 
     rank = &ctx->rank;
     order = &ctx->engine->order;
-
-    rank->start = (int64_t) ngx_current_msec + order->ahead;
 
     if (rank->key) {
 
@@ -388,32 +397,67 @@ ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
 
             rank->client->n++;
         }
+    }
 
-        client = rank->client;
+    rank->start = ngx_http_vlm_order_start(ctx->engine, rank->client);
+    rank->value = ngx_http_vlm_order_rank_value(ctx->engine, rank,
+                                                rank->start);
 
-        rank->start = ngx_max(rank->start, client->next);
-
-        client->next = rank->start + (int64_t) (order->fair_age
+    if (rank->client) {
+        rank->client->next = rank->start + (int64_t) (order->fair_age
                                                 ? order->fair_age
                                                 : ctx->engine->queue_timeout);
     }
-
-    rank->value = rank->start
-                  - rank->priority * (int64_t) order->priority_age;
 
     return NGX_OK;
 }
 
 
-/* of whoever has requests here there is one; it goes with the last of them */
+ngx_uint_t
+ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_ctx_t *other)
+{
+    ngx_http_vlm_rank_t    *rank;
+    ngx_http_vlm_client_t  *client;
+
+    rank = &ctx->rank;
+    client = rank->client;
+
+    if (client == NULL && rank->key) {
+        client = ngx_http_vlm_order_find(ctx->engine, rank->key);
+    }
+
+    return ngx_http_vlm_order_rank_value(ctx->engine, rank,
+                              ngx_http_vlm_order_start(ctx->engine, client))
+           < other->rank.value;
+}
+
+
+static int64_t
+ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_client_t *client)
+{
+    int64_t  now;
+
+    now = (int64_t) ngx_current_msec + eng->order.ahead;
+
+    return client ? ngx_max(now, client->next) : now;
+}
+
+
+static int64_t
+ngx_http_vlm_order_rank_value(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_rank_t *rank, int64_t start)
+{
+    return start - rank->priority * (int64_t) eng->order.priority_age;
+}
+
 
 static ngx_http_vlm_client_t *
-ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
+ngx_http_vlm_order_find(ngx_http_vlm_engine_t *eng, uint64_t key)
 {
-    ngx_rbtree_key_t        k;
-    ngx_rbtree_node_t      *node;
-    ngx_http_vlm_order_t   *order;
-    ngx_http_vlm_client_t  *client;
+    ngx_rbtree_key_t       k;
+    ngx_rbtree_node_t     *node;
+    ngx_http_vlm_order_t  *order;
 
     order = &eng->order;
     k = (ngx_rbtree_key_t) key;
@@ -429,13 +473,29 @@ ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
         node = k < node->key ? node->left : node->right;
     }
 
+    return NULL;
+}
+
+
+/* a client that has requests here has one; it goes with the last of them */
+
+static ngx_http_vlm_client_t *
+ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
+{
+    ngx_http_vlm_client_t  *client;
+
+    client = ngx_http_vlm_order_find(eng, key);
+    if (client) {
+        return client;
+    }
+
     client = ngx_calloc(sizeof(ngx_http_vlm_client_t), eng->log);
     if (client == NULL) {
         return NULL;
     }
 
-    client->node.key = k;
-    ngx_rbtree_insert(&order->clients, &client->node);
+    client->node.key = (ngx_rbtree_key_t) key;
+    ngx_rbtree_insert(&eng->order.clients, &client->node);
 
     return client;
 }
@@ -477,7 +537,7 @@ ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
 void
 ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_rbtree_insert(&ctx->engine->order.line, &ctx->rank.node);
+    ngx_rbtree_insert(&ctx->engine->order.line[ctx->heavy], &ctx->rank.node);
 
     ctx->rank.in_line = 1;
 }
@@ -488,7 +548,8 @@ ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx)
 {
     if (ctx->rank.in_line) {
         ctx->rank.in_line = 0;
-        ngx_rbtree_delete(&ctx->engine->order.line, &ctx->rank.node);
+        ngx_rbtree_delete(&ctx->engine->order.line[ctx->heavy],
+                          &ctx->rank.node);
     }
 }
 
@@ -523,12 +584,20 @@ ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
 
 
 ngx_http_vlm_ctx_t *
-ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
+{
+    return ngx_http_vlm_order_least(ngx_http_vlm_order_least_of(eng, 0),
+                      heavy ? ngx_http_vlm_order_least_of(eng, 1) : NULL);
+}
+
+
+static ngx_http_vlm_ctx_t *
+ngx_http_vlm_order_least_of(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 {
     ngx_rbtree_t       *line;
     ngx_rbtree_node_t  *node;
 
-    line = &eng->order.line;
+    line = &eng->order.line[heavy];
 
     if (line->root == line->sentinel) {
         return NULL;
@@ -537,6 +606,19 @@ ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng)
     node = ngx_rbtree_min(line->root, line->sentinel);
 
     return ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+}
+
+
+/* of two or one of them */
+
+static ngx_http_vlm_ctx_t *
+ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
+{
+    if (one == NULL || two == NULL) {
+        return one ? one : two;
+    }
+
+    return ngx_http_vlm_order_before(one, two) ? one : two;
 }
 
 
@@ -577,14 +659,14 @@ ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* for all that ask in the next moment: nobody counts for himself alone */
+/* for all requests that ask in the next moment, not for each of them */
 
 static void
 ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)
 {
-    ngx_uint_t             n;
+    ngx_uint_t             n, i;
     ngx_rbtree_node_t     *node;
-    ngx_http_vlm_ctx_t    *ctx;
+    ngx_http_vlm_ctx_t    *ctx, *next[2];
     ngx_http_vlm_order_t  *order;
 
     order = &eng->order;
@@ -592,15 +674,22 @@ ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)
     order->walk++;
     order->counted = ngx_current_msec;
 
-    ctx = ngx_http_vlm_order_first(eng);
-    node = ctx ? &ctx->rank.node : NULL;
+    next[0] = ngx_http_vlm_order_least_of(eng, 0);
+    next[1] = ngx_http_vlm_order_least_of(eng, 1);
 
-    for (n = 1; node && n <= NGX_HTTP_VLM_PLACES; n++) {
-        ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+    for (n = 1; n <= NGX_HTTP_VLM_PLACES; n++) {
+        ctx = ngx_http_vlm_order_least(next[0], next[1]);
+
+        if (ctx == NULL) {
+            break;
+        }
 
         ctx->rank.place = n;
         ctx->rank.walk = order->walk;
 
-        node = ngx_rbtree_next(&order->line, node);
+        i = ctx->heavy;
+        node = ngx_rbtree_next(&order->line[i], &ctx->rank.node);
+        next[i] = node ? ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node)
+                       : NULL;
     }
 }

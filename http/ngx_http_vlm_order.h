@@ -26,7 +26,8 @@ typedef struct {
     ngx_msec_t                    priority_age;    /* that one level is worth */
     ngx_msec_t                    fair_age;    /* 0: queue timeout */
 
-    ngx_rbtree_t                  line;        /* by rank: a prompt next */
+    ngx_rbtree_t                  line[2];     /* by rank: a prompt next; the
+                                                  second has the heavy ones */
     ngx_rbtree_node_t             line_sentinel;
     ngx_rbtree_t                  clients;     /* who have requests here */
     ngx_rbtree_node_t             clients_sentinel;
@@ -91,11 +92,18 @@ ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_rank_t *rank);
 uint64_t ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank);
 
-/* the tree of those that want a prompt, and its first; NULL: it is empty */
+/* would a request that has no rank yet go before one that has? */
+
+ngx_uint_t ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_ctx_t *other);
+
+/* the trees of those that want a prompt, and their first, a heavy one only if
+   heavy is set; NULL: there is none */
 
 void ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
-ngx_http_vlm_ctx_t *ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng);
+ngx_http_vlm_ctx_t *ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng,
+    ngx_uint_t heavy);
 
 /* the engine has it */
 

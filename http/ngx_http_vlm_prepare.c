@@ -14,6 +14,10 @@
  * body that comes slowly is not waited for, and not looked at again.
  *
  * Prompts hold pictures.  No more are made than the engine takes soon.
+ *
+ * "prepare" says how many requests threads work for.  Those with pictures and
+ * those with a session may keep a thread waiting, so one place more is for all
+ * others, and they pass those that wait for a place.
  */
 
 
@@ -23,6 +27,10 @@
 #define NGX_HTTP_VLM_LOOK  200             /* ms, between two at a body */
 #define NGX_HTTP_VLM_SLOW  32768           /* bytes, less from look to look */
 #define NGX_HTTP_VLM_HOLD  2000            /* ms, that a request is held */
+#define NGX_HTTP_VLM_LIGHT 65536           /* bytes of a body that is parsed in
+                                              a moment */
+#define NGX_HTTP_VLM_SOON  1000            /* ms, that a slot is kept free */
+#define NGX_HTTP_VLM_SEEN  64              /* arrivals that it is kept for */
 
 
 struct ngx_http_vlm_chain_s {
@@ -38,7 +46,12 @@ static ngx_uint_t ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_ctx_t *ctx);
+static ngx_uint_t ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng,
+    ngx_uint_t heavy);
 static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
     void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data));
@@ -79,6 +92,7 @@ ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 {
+    off_t                   len;
     ngx_queue_t            *q;
     ngx_http_vlm_ctx_t     *other;
     ngx_http_vlm_engine_t  *eng;
@@ -86,6 +100,9 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
     eng = ctx->engine;
 
     ctx->step = NGX_HTTP_VLM_PARSING;
+
+    len = ctx->request->headers_in.content_length_n;
+    ctx->heavy = len < 0 || len > NGX_HTTP_VLM_LIGHT;
 
     ctx->to_parse = 1;
     eng->n_parses++;
@@ -133,14 +150,14 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 
     for (q = ngx_queue_head(&eng->arrivals);
          q != ngx_queue_sentinel(&eng->arrivals)
-         && eng->n_parses && eng->n_tasks < eng->prepare;
+         && eng->n_parses && ngx_http_vlm_prepare_place(eng, 0);
          q = next)
     {
         next = ngx_queue_next(q);
 
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
 
-        if (!ctx->to_parse) {
+        if (!ctx->to_parse || !ngx_http_vlm_prepare_place(eng, ctx->heavy)) {
             continue;
         }
 
@@ -198,10 +215,7 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
         if (receiving
             && ngx_current_msec - ctx->t_arrived < NGX_HTTP_VLM_HOLD)
         {
-            if (!eng->hold.timer_set) {
-                ngx_add_timer(&eng->hold, NGX_HTTP_VLM_LOOK);
-            }
-
+            ngx_http_vlm_prepare_look(eng);
             return;
         }
 
@@ -247,9 +261,10 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_ctx_t  *ctx;
 
-    while (eng->opened && eng->n_tasks < eng->prepare) {
+    while (eng->opened && ngx_http_vlm_prepare_place(eng, 0)) {
 
-        ctx = ngx_http_vlm_order_first(eng);
+        ctx = ngx_http_vlm_order_first(eng,
+                                       ngx_http_vlm_prepare_place(eng, 1));
 
         if (ctx == NULL || !ngx_http_vlm_prepare_room(eng, ctx)) {
             break;
@@ -270,8 +285,19 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
             continue;
         }
 
-        eng->n_making++;
+        ctx->queued = 1;
+        ngx_queue_insert_tail(&eng->making, &ctx->queue);
     }
+}
+
+
+/* of "prepare", and the one more for requests that keep no thread waiting */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
+{
+    return eng->n_tasks <= eng->prepare
+           && (!heavy || eng->n_heavy < eng->prepare);
 }
 
 
@@ -284,7 +310,7 @@ ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
     ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *last;
 
-    room = eng->conf.slots + eng->prepare;
+    room = eng->conf.slots + eng->prepare + (ctx->heavy ? 0 : 1);
 
     if (eng->n_prompts < room) {
         return 1;
@@ -317,7 +343,7 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 
     jobs = eng->conf.slots;
 
-    if (eng->n_making == 0 && !ngx_http_vlm_order_set(eng)) {
+    if (ngx_queue_empty(&eng->making) && !ngx_http_vlm_order_set(eng)) {
         jobs++;
     }
 
@@ -327,6 +353,11 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
     {
         q = ngx_queue_head(&eng->ready);
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (ngx_http_vlm_prepare_soon(eng, ctx)) {
+            ngx_http_vlm_prepare_look(eng);
+            break;
+        }
 
         ngx_queue_remove(q);
         ctx->queued = 0;
@@ -350,6 +381,76 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
         ngx_http_vlm_order_begun(ctx);
 
         ngx_http_vlm_engine_kick(eng);
+    }
+}
+
+
+/*
+ * A request that goes before this one is there, and its prompt is a moment
+ * away: a slot that gets free now is not given to a lower priority for a whole
+ * answer.  Requests that may take long are not waited for.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t           n;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *other;
+
+    if (!ngx_http_vlm_order_set(eng)) {
+        return 0;
+    }
+
+    for (q = ngx_queue_head(&eng->making);
+         q != ngx_queue_sentinel(&eng->making);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (!other->in_heavy && !other->left
+            && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+            && ngx_http_vlm_order_before(other, ctx))
+        {
+            return 1;
+        }
+    }
+
+    other = ngx_http_vlm_order_first(eng, 0);
+
+    if (other
+        && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+        && ngx_http_vlm_order_before(other, ctx))
+    {
+        return 1;
+    }
+
+    for (q = ngx_queue_head(&eng->arrivals), n = 0;
+         q != ngx_queue_sentinel(&eng->arrivals) && n < NGX_HTTP_VLM_SEEN;
+         q = ngx_queue_next(q), n++)
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (other->step == NGX_HTTP_VLM_PARSING && !other->left
+            && !(other->in_task ? other->in_heavy : other->heavy)
+            && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+            && ngx_http_vlm_order_would(other, ctx))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* again in a moment, if nothing else comes before */
+
+static void
+ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->hold.timer_set) {
+        ngx_add_timer(&eng->hold, NGX_HTTP_VLM_LOOK);
     }
 }
 
@@ -455,7 +556,9 @@ ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     }
 
     ctx->in_task = 1;
+    ctx->in_heavy = ctx->heavy;
     ctx->engine->n_tasks++;
+    ctx->engine->n_heavy += ctx->in_heavy;
 
     return NGX_OK;
 }
@@ -467,9 +570,12 @@ ngx_http_vlm_prepare_always(void *data)
     ngx_http_vlm_ctx_t *ctx = data;
 
     ctx->engine->n_tasks--;
+    ctx->engine->n_heavy -= ctx->in_heavy;
+    ctx->in_heavy = 0;
 
     if (ctx->in_prompts) {
-        ctx->engine->n_making--;
+        ngx_queue_remove(&ctx->queue);
+        ctx->queued = 0;
     }
 
     ngx_http_vlm_prepare_store_always(ctx);
@@ -511,6 +617,7 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 
     } else {
         ctx->parsed = 1;
+        ctx->heavy |= ctx->chat.session.len != 0;
 
         if (ctx->streaming) {
             ngx_http_vlm_stream_watch(ctx);

@@ -315,6 +315,8 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 
         /* its answer is sent when the thread gives it back */
 
+        ctx->abandoned = 1;
+
         if (ctx->late_status == 0) {
             ctx->late_status = status;
             ngx_cpystrn((u_char *) ctx->late_text, (u_char *) text,
@@ -410,6 +412,7 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 
     if (ctx->in_task) {
         ctx->left = 1;
+        ctx->abandoned = 1;
         return;
     }
 

@@ -261,12 +261,27 @@ a_locked_database_is_waited_for_but_not_by_one_after_another(void **state)
         assert_int_equal((intptr_t) rc, NGX_HTTP_VLM_STORE_EBUSY);
     }
 
-    assert_true(time(NULL) - start < 12);
+    /* one wait is enough for all that come soon after it */
+
+    for (i = 0; i < 20; i++) {
+        assert_int_equal((intptr_t) wait_for_it(*state),
+                         NGX_HTTP_VLM_STORE_EBUSY);
+    }
+
+    assert_true(time(NULL) - start < 60);
 
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 
-    assert_int_equal(ngx_http_vlm_store_session_create(*state, id, NULL), OK);
+    for (i = 0; i < 1000; i++) {
+        if (ngx_http_vlm_store_session_create(*state, id, NULL) == OK) {
+            break;
+        }
+
+        usleep(10000);
+    }
+
+    assert_true(i < 1000);
 }
 
 

@@ -1,6 +1,8 @@
 
 /*
- * Work of a request that has to wait, in nginx's "default" thread pool.
+ * Work of a request that has to wait, in a thread: nginx's "default" pool has
+ * what is soon over, the engine's own what the queue does, whose threads may
+ * sleep for memory or the store.
  *
  * A request whose client leaves meanwhile is held by r->main->blocked: nginx
  * puts a handler of its own in place of ours, which ends the request as soon
@@ -27,6 +29,10 @@ typedef struct {
 } ngx_http_vlm_thread_t;
 
 
+static ngx_int_t ngx_http_vlm_thread_post(ngx_thread_pool_t *pool,
+    ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    void (*run)(void *data), void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data);
 static void ngx_http_vlm_thread_run(void *data, ngx_log_t *log);
 static void ngx_http_vlm_thread_done(ngx_event_t *ev);
 static void ngx_http_vlm_thread_hold(ngx_event_t *ev);
@@ -38,13 +44,25 @@ ngx_http_vlm_thread(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data),
     void *data)
 {
-    return ngx_http_vlm_thread_always(r, eng, run, NULL, done, data);
+    return ngx_http_vlm_thread_post(eng->threads, r, eng, run, NULL, done,
+                                    data);
 }
 
 
 ngx_int_t
 ngx_http_vlm_thread_always(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     void (*run)(void *data), void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data)
+{
+    return ngx_http_vlm_thread_post(eng->prepares, r, eng, run, always, done,
+                                    data);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_thread_post(ngx_thread_pool_t *pool, ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
+    void (*always)(void *data),
     void (*done)(ngx_http_request_t *r, void *data), void *data)
 {
     ngx_thread_task_t      *task;
@@ -72,7 +90,7 @@ ngx_http_vlm_thread_always(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     task->event.data = t;
     task->event.log = r->connection->log;
 
-    if (ngx_thread_task_post(eng->threads, task) != NGX_OK) {
+    if (ngx_thread_task_post(pool, task) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -1,0 +1,131 @@
+# Threads that have to wait do not stop others: a slot that gets free is kept for the
+# higher priority whose prompt is a moment away; a locked store holds neither questions
+# without a session nor what nginx's own pool does.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use IPC::Open2;
+use Script;
+use Test::More;
+use Time::HiRes qw(time);
+use VLM;
+
+my $SYS_PTRACE = 101;                   # x86-64's
+my ($PTRACE_SEIZE, $PTRACE_INTERRUPT, $PTRACE_DETACH) = (0x4206, 0x4207, 17);
+my $WALL = 0x40000000;
+
+# Some milliseconds a token.
+$Script::MLP = 16384;
+
+my $model = Script::model('threads', '' => ['On', ' then', ' on', undef]);
+
+sub server {
+    my (%conf) = @_;
+
+    return VLM->new(model => $model, main => 'thread_pool default threads=1;', %conf,
+                    engine => 'thinking off; weights f32; threads 1; max_tokens 3000; context 4k; slots 1; '
+                              . "prepare 1; $conf{engine}")->start->ready;
+}
+
+sub ask {
+    my ($s, $key, $tokens) = @_;
+
+    return $s->begin('POST', '/v1/chat/completions',
+                     { max_tokens => $tokens, messages => [{ role => 'user', content => 'hi' }] },
+                     { 'X-Key' => $key });
+}
+
+# The threads that parse and make prompts: behind the loop, the engine and the "default" pool.
+sub makers {
+    my ($pid) = @_;
+    my @tids = sort { $a <=> $b } map { m{/(\d+)$} } glob "/proc/$pid/task/*";
+
+    return @tids[3 .. 5];               # prepare, one more, and the slots
+}
+
+
+# ---- a slot, and a priority that is a moment away ------------------------------------
+
+{
+    my $s = server(name => 'threads-priority', http => 'map $http_x_key $how { default normal; gold high; }',
+                   engine => 'priority $how age=1m;');
+    my @threads = makers($s->designated);
+    my ($gold, $normal, $took);
+
+    # A moment is a second; a machine that takes longer for these steps tries again.
+    for my $try (1 .. 10) {
+        my $first = ask($s, 'first', 3000);
+        $s->busy(1, 0);
+
+        $normal = ask($s, 'normal', 60);
+        $s->busy(1, 1);
+        $s->post('/v1/chat/completions', { messages => 1 }) for 1 .. 3;    # parsed behind it
+
+        # What makes prompts stands still; the engine and the loop do not.
+        for my $tid (@threads) {
+            syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1 and die "ptrace: $!";
+            syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $tid, 0, 0);
+            waitpid $tid, $WALL;
+        }
+
+        $gold = ask($s, 'gold', 60);
+        $s->busy(1, 2);
+        $first->leave;
+
+        VLM::wait_for(20, sub { $s->drain($normal); $normal->done || !$s->health->{queue}{running} });
+        $took = time - $gold->{begun};
+
+        syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @threads;
+        $s->end_all(30, $gold, $normal);
+
+        last if $took < 0.9;
+    }
+
+    is($gold->response->{code}, 200, 'the one of high priority is answered');
+    is($normal->response->{code}, 200, 'and the one that came before it');
+    cmp_ok($gold->{ended}, '<', $normal->{ended}, 'a slot is not given away while a higher priority is a moment away')
+        or diag("it took $took s");
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- a locked store ------------------------------------------------------------------
+
+{
+    my $s = server(name => 'threads-store', engine => '');
+    my $lock = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+               . "c.execute('BEGIN IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()\n";
+
+    my $pid = open2(my $said, my $hold, 'python3', '-c', $lock, $s->dir . '/store/vlm.db');
+    is(scalar <$said>, "locked\n", 'another process holds the store');
+
+    my $name = $s->get('/v1/models')->{json}{data}[0]{id};
+    my @chats = map { $s->begin_chat("s$_", 'hi') } 1 .. 4;
+    my $text = ask($s, '', 1);
+    my $show = $s->begin('POST', '/api/show', { model => $name });
+
+    $s->end_all(60, @chats, $text, $show);
+
+    is($text->response->{code}, 200, 'a question without a session is answered');
+    is($show->response->{code}, 200, "and what a thread of nginx's pool does");
+
+    my ($last) = sort { $b <=> $a } map { $_->{ended} } $text, $show;
+    my ($refused) = sort { $a <=> $b } map { $_->{ended} } @chats;
+
+    cmp_ok($last, '<', $refused, 'while turns of sessions wait for the store');
+    is(join(' ', map { $_->response->{code} } @chats), '503 503 503 503', 'which is busy');
+
+    close $hold;
+    waitpid $pid, 0;
+
+    ok(VLM::wait_for(20, sub { $s->chat('s5', 'hi')->{code} == 200 }), 'until it is unlocked');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+done_testing();
