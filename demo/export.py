@@ -75,8 +75,10 @@ def write_configs(conf, folder, token):
         "do_sample": False, "eos_token_id": [token("<|im_end|>"), token("<|endoftext|>")],
         "pad_token_id": token("<|endoftext|>"), "repetition_penalty": 1.0, "temperature": 0.0,
         "transformers_version": "4.51.3"})
+    # 250 and 256 squared: every square picture becomes 252x252, which it was trained on.  With 252 squared for
+    # both the family's formula makes 224 or 280 of many a size, by the last bit of a square root.
     write_json(folder, "preprocessor_config.json", {
-        "min_pixels": 3136, "max_pixels": 401408, "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2,
+        "min_pixels": 62500, "max_pixels": 65536, "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2,
         "image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711],
         "image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen2_5_VLProcessor"})
 

@@ -5,7 +5,7 @@ import os
 
 from PIL import Image
 
-from house import GREEDY, PICTURES, picture
+from house import BUILD, PICTURES, picture
 from tap import check, same, test, wait_for
 
 with open(os.path.join(PICTURES, 'expected.json')) as file:
@@ -123,19 +123,23 @@ def the_answer_appears_while_it_is_made(house):
 
 
 @test
-def a_picture_that_was_shrunk_has_its_marks_where_they_belong(house):
-    server = house.server('shrunk', engine=GREEDY + 'max_pixels 63504;').start()
-    page = house.open(server)
-    big = os.path.join(server.dir, 'big.png')
+def a_picture_of_another_size_has_its_marks_where_they_belong(house):
+    """The demo model sees all of them at the one size that it knows."""
 
-    with Image.open(picture('table-01.png')) as image:
-        image.resize((1008, 1008)).save(big)
+    page = house.open(house.demo())
 
-    page.take(big)
-    page.ask('Find the red one', 'grounding')
+    for size in (121, 500, 1008):
+        other = os.path.join(BUILD, f'{size}.png')
 
-    same(page.p.evaluate('space()'), [252, 252], 'the size that the model saw')
-    check_box(page, questions('table-01.png', 'grounding')[0]['box'])
+        with Image.open(picture('table-01.png')) as image:
+            image.resize((size, size)).save(other)
+
+        page.take(other)
+        page.ask('Find the red one', 'grounding')
+
+        same(page.p.evaluate('space()'), [252, 252], f'what the model saw of {size} pixels')
+        check_box(page, questions('table-01.png', 'grounding')[0]['box'])
+
     check('seen as 252 × 252' in page.text('#picture-name'), 'the page says so')
 
     page.p.hover('#marks button')
