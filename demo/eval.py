@@ -2,7 +2,9 @@
 
   python eval.py                        through the server at http://127.0.0.1:5001
   python eval.py --torch                through the training code, without a server
-  python eval.py --session              the eight questions of a scene in one session, each after the other
+  python eval.py --set dark             on dark tables; contrast: as through haze; turned: the camera is askew
+  python eval.py --set session          two questions of every task in one session, in a drawn order
+  python eval.py --size 504             the pictures enlarged before they are sent
   python eval.py --json FILE            also writes the figures, and every wrong answer
 
 The scenes come in 150 pairs; a question is asked, in the same words, on both scenes of a pair, whose right
@@ -19,8 +21,9 @@ import urllib.request
 import uuid
 
 from questions import GENERAL, TASKS, ask, solve
-from scenes import make_scene, partner_of, render
+from scenes import LOOKS, SIZE, make_scene, partner_of, render
 
+SETS = ("plain",) + LOOKS + ("session",)
 SEED = 900_000_000                      # training counts upwards from 1,000,000
 BOUNDS = {"general": 0.90, "grounding": 0.75, "pointing": 0.85, "affordance": 0.65, "trajectory": 0.75}
 
@@ -106,12 +109,12 @@ def pair_questions(pair, rng):
     return found
 
 
-def make_pairs(count, seed=SEED):
+def make_pairs(count, seed=SEED, look=()):
     """`count` pairs of scenes for which every task has such a question; the same for the same seed."""
     rng, pairs, at = random.Random(seed), [], seed
     while len(pairs) < count:
-        first = make_scene(at)
-        second = make_scene(at + 1, like=partner_of(first, rng))
+        first = make_scene(at, look=look)
+        second = make_scene(at + 1, like=partner_of(first, rng), look=look)
         at += 2
         questions = pair_questions((first, second), rng)
         if questions:
@@ -124,6 +127,24 @@ def items_of(pairs):
     return [{"scene": scene, "task": task, "q": q, "text": text, "solution": solutions[i]}
             for scenes, questions in pairs for i, scene in enumerate(scenes)
             for task, (q, text, solutions) in questions.items()]
+
+
+def session_items(pairs, seed=SEED):
+    """Every task twice for each scene, in a drawn order: most questions come after five others or more."""
+    rng, found = random.Random(seed), []
+    again = [(scenes, pair_questions(scenes, rng) or questions) for scenes, questions in pairs]
+    for first, second in zip(pairs, again):
+        both = items_of([first, second])
+        for scene in first[0]:
+            mine = [item for item in both if item["scene"] is scene]
+            rng.shuffle(mine)
+            found += mine
+    return found
+
+
+def items_of_set(name, scenes, seed):
+    pairs = make_pairs(scenes // 2, seed, (name,) if name in LOOKS else ())
+    return session_items(pairs, seed) if name == "session" else items_of(pairs)
 
 
 # -- who is asked ------------------------------------------------------------------------------------
@@ -144,12 +165,14 @@ def upload(server, picture, name):
                 "multipart/form-data; boundary=" + mark)["filename"]
 
 
-def ask_server(server, items, together):
+def ask_server(server, items, together, size=SIZE):
+    """Marks come back in pixels of the picture that the model saw, which has the size of the scene's."""
     last, name, session = None, None, None
     for n, item in enumerate(items):
         scene = item["scene"]
         if scene is not last:
-            last, name = scene, upload(server, render(scene), "scene-%d.png" % scene["seed"])
+            picture = render(scene) if size == SIZE else render(scene).resize((size, size))
+            last, name = scene, upload(server, picture, "scene-%d.png" % scene["seed"])
             session = str(uuid.uuid4())
         body = {"session_id": session if together else str(uuid.uuid4()), "message": item["text"], "image": name,
                 "task": "general" if item["task"] in GENERAL else item["task"], "enable_thinking": False}
@@ -186,18 +209,19 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--server", default="http://127.0.0.1:5001")
     p.add_argument("--torch", action="store_true", help="ask the training code instead of a server")
-    p.add_argument("--session", action="store_true", help="one session for each scene, not for each question")
+    p.add_argument("--set", choices=SETS, default="plain")
+    p.add_argument("--size", type=int, default=SIZE, help="of the pictures that the server gets")
     p.add_argument("--model", help="with --torch: another checkpoint directory")
     p.add_argument("--scenes", type=int, default=300)
     p.add_argument("--seed", type=int, default=SEED)
     p.add_argument("--json", metavar="FILE")
     args = p.parse_args()
-    items = items_of(make_pairs(args.scenes // 2, args.seed))
+    items, together = items_of_set(args.set, args.scenes, args.seed), args.set == "session"
     if args.torch:
         from ask_torch import ask_torch
-        ask_torch(items, args.model, together=args.session)
+        ask_torch(items, args.model, together=together)
     else:
-        ask_server(args.server.rstrip("/"), items, args.session)
+        ask_server(args.server.rstrip("/"), items, together, args.size)
     for item in items:
         item["right"] = is_right(item["q"], item["solution"], item["answer"])
     figures, table = report(items)
@@ -206,7 +230,7 @@ def main():
         wrong = [{"seed": i["scene"]["seed"], "task": i["task"], "text": i["text"], "answer": i["answer"],
                   "expected": i["solution"]["answer"]} for i in items if not i["right"]]
         with open(args.json, "w") as f:
-            json.dump({"scenes": args.scenes, "seed": args.seed, "figures": figures, "wrong": wrong}, f, indent=1)
+            json.dump({"set": args.set, "scenes": args.scenes, "seed": args.seed, "figures": figures, "wrong": wrong}, f, indent=1)
     short = [n for n, bound in BOUNDS.items() if figures[n]["accuracy"] < bound]
     if short:
         print("below the bound: " + ", ".join(short))

@@ -1,8 +1,11 @@
 """Draws table-top scenes: blocks, cups, bowls, bottles, balls and spoons.
 
-A scene is a dict {"seed", "objects", "light", ...}; an object knows its kind, colour, box, the box of
+A scene is a dict {"seed", "objects", "look", ...}; an object knows its kind, colour, box, the box of
 the part a hand would take (`grasp`), a point on it (`point`) and the polygons it was drawn with.
-All coordinates are pixels of the 252x252 picture.  The same seed gives the same picture.
+All coordinates are pixels of the 252x252 picture.  The same seed and look give the same picture.
+
+A look is a set of words: "dark" (a dark table), "contrast" (little of it, as through haze) and "turned" (the
+camera is held askew, and nearer to the table or higher above it).
 """
 
 import math
@@ -19,6 +22,10 @@ COLOURS = {
 }
 TABLES = ((196, 164, 122), (170, 132, 92), (182, 184, 188), (150, 158, 166), (204, 196, 180),
           (160, 178, 160), (164, 176, 196), (140, 112, 86), (214, 206, 198))
+DARK_TABLES = ((22, 24, 28), (46, 40, 36), (62, 48, 36), (36, 50, 44), (34, 42, 64), (72, 64, 56), (16, 16, 18),
+               (84, 68, 54), (58, 36, 40), (74, 78, 84))
+LOOKS = ("dark", "contrast", "turned")
+ASKEW = 14                      # degrees, at most, of a turned camera
 
 
 def ellipse(cx, cy, rx, ry, start=0.0, end=2 * math.pi, n=22):
@@ -134,8 +141,36 @@ def make_object(rng, kind, colour, k):
         "kind": kind, "colour": colour, "foot": (cx, cy), "radius": r, "parts": parts,
         "box": [round(v) for v in bounds(whole)],
         "grasp": [round(v) for v in bounds([move(p) for p in grasp])],
-        "point": (round(point[0] + cx), round(point[1] + cy)),
+        "point": (round(point[0] + cx), round(point[1] + cy)), "held": [move(p) for p in grasp],
     }
+
+
+def turned(points, degrees):
+    """The points as a camera sees them that is held askew."""
+    c, s, m = math.cos(math.radians(degrees)), math.sin(math.radians(degrees)), SIZE / 2
+    return [(m + (x - m) * c - (y - m) * s, m + (x - m) * s + (y - m) * c) for x, y in points]
+
+
+def turn_object(obj, degrees):
+    """The object as a turned camera sees it; None where a part of it is outside of the picture."""
+    parts = [(turned(p, degrees), light) for p, light in obj["parts"]]
+    box = bounds([p for p, _ in parts])
+    if min(box) < 2 or max(box) > SIZE - 3:
+        return None
+    (foot, point), grasp = turned([obj["foot"], obj["point"]], degrees), [turned(p, degrees) for p in obj["held"]]
+    return dict(obj, parts=parts, foot=foot, held=grasp, box=[round(v) for v in box],
+                grasp=[round(v) for v in bounds(grasp)], point=tuple(round(v) for v in point))
+
+
+def turn_scene(scene, rng):
+    """The camera of a scene is turned as far as leaves something to be seen."""
+    for reach in (ASKEW, ASKEW, ASKEW / 2, ASKEW / 4):
+        degrees = rng.uniform(0.3, 1) * reach * rng.choice((-1, 1))
+        objects = [turn_object(o, degrees) for o in scene["objects"]]
+        seen = [o for o in objects if o]
+        if seen and len(seen) >= len(objects) - 1:
+            return dict(scene, objects=sorted(seen, key=lambda o: o["foot"][1]), degrees=degrees)
+    return scene
 
 
 def clear_of(obj, others, gap=3):
@@ -162,12 +197,17 @@ def partner_of(scene, rng):
     return found + [(rng.choice(KINDS), rng.choice(sorted(COLOURS))) for _ in range(extra)]
 
 
-def make_scene(seed, most=6, like=None):
+def make_scene(seed, most=6, like=None, look=()):
     """A scene without its picture; `like` lists (kind, colour) that it must hold, room permitting."""
-    rng = random.Random(seed)
-    if like:
-        return place_all(seed, like, rng)
-    k = rng.uniform(0.45, 0.8)
+    rng, turn = random.Random(seed), "turned" in look
+    k = rng.uniform(0.34, 0.9) if turn else rng.uniform(0.45, 0.8)
+    objects = place_all(like, k, rng) if like else place_some(most, k, rng)
+    objects.sort(key=lambda o: o["foot"][1])
+    scene = {"seed": seed, "objects": objects, "k": k, "look": frozenset(look), "degrees": 0.0}
+    return turn_scene(scene, random.Random(seed ^ 0x7042)) if turn else scene
+
+
+def place_some(most, k, rng):
     objects, wanted = [], rng.randint(1, most)
     few = rng.random() < 0.35               # now and then the kinds or colours repeat
     kinds = rng.sample(KINDS, rng.randint(1, 3)) if few else KINDS
@@ -183,20 +223,18 @@ def make_scene(seed, most=6, like=None):
         if clear_of(obj, objects):
             objects.append(obj)
             taken.add((kind, colour))
-    objects.sort(key=lambda o: o["foot"][1])
-    return {"seed": seed, "objects": objects, "k": k}
+    return objects
 
 
-def place_all(seed, like, rng):
-    k, objects = rng.uniform(0.45, 0.8), []
+def place_all(like, k, rng):
+    objects = []
     for kind, colour in like:
         for _ in range(30):
             obj = make_object(rng, kind, colour, k)
             if clear_of(obj, objects):
                 objects.append(obj)
                 break
-    objects.sort(key=lambda o: o["foot"][1])
-    return {"seed": seed, "objects": objects, "k": k}
+    return objects
 
 
 def shade(colour, light, tint):
@@ -207,18 +245,17 @@ def scaled(polygon, dx=0.0, dy=0.0):
     return [((x + dx) * SCALE, (y + dy) * SCALE) for x, y in polygon]
 
 
-def draw_table(draw, rng, k):
-    base = rng.choice(TABLES)
-    span = SIZE * SCALE
+def draw_table(draw, rng, dark, span):
+    base = rng.choice(DARK_TABLES if dark else TABLES)
     draw.rectangle((0, 0, span, span), fill=base)
     if rng.random() < 0.5:                                  # boards
         step = rng.randint(24, 60)
         for i in range(rng.randint(0, step), span, step):
-            tone = tuple(v + rng.randint(-10, 6) for v in base)
+            tone = tuple(max(0, v + rng.randint(-10, 6)) for v in base)
             draw.rectangle((0, i, span, i + step), fill=tone)
-            draw.line((0, i, span, i), fill=tuple(v - 22 for v in base))
+            draw.line((0, i, span, i), fill=tuple(max(0, v - 22) for v in base))
     if rng.random() < 0.35:                                 # a wall behind the table
-        tone = rng.randint(120, 225)
+        tone = rng.randint(120, 225) // (4 if dark else 1)
         draw.rectangle((0, 0, span, rng.randint(10, 60)), fill=(tone, tone, tone - rng.randint(-12, 12)))
     if rng.random() < 0.35:                                 # a mat
         x, y = rng.randint(0, 300), rng.randint(80, 340)
@@ -239,14 +276,15 @@ def draw_object(draw, obj, rng):
                      outline=shade(colour, light * 0.8, tint))
 
 
-def draw_shadow(draw, obj, shadow, tone):
+def draw_shadow(draw, obj, shadow, tone, degrees):
     x, y = obj["foot"]
     r = obj["radius"]
     if obj["kind"] == "spoon":
         for polygon, _ in obj["parts"][:2]:
             draw.polygon(scaled(polygon, shadow[0] * 4, 3), fill=tone)
         return
-    draw.polygon(scaled(ellipse(x + shadow[0] * r * 0.5, y, r * 1.05, r * 0.5)), fill=tone)
+    [(x, y)] = turned([(x, y)], -degrees)
+    draw.polygon(scaled(turned(ellipse(x + shadow[0] * r * 0.5, y, r * 1.05, r * 0.5), degrees)), fill=tone)
 
 
 _noise = []
@@ -264,20 +302,39 @@ def noise(rng):
     return ImageChops.offset(rng.choice(_noise), rng.randrange(SIZE), rng.randrange(SIZE))
 
 
+def draw_ground(rng, dark, degrees):
+    """The table without its objects; a turned camera sees more of it, so that there are no empty corners."""
+    span = SIZE * SCALE
+    wide = span if not degrees else span * 4 // 3
+    image = Image.new("RGB", (wide, wide))
+    draw_table(ImageDraw.Draw(image), rng, dark, wide)
+    if not degrees:
+        return image
+    edge = (wide - span) // 2
+    return image.rotate(-degrees).crop((edge, edge, edge + span, edge + span))
+
+
+def fade(image, rng):
+    """Haze: what is left of the contrast lies about some grey."""
+    left, grey = rng.uniform(0.3, 0.6), rng.uniform(60, 190)
+    return image.point([int(grey + left * (v - grey)) for v in range(256)] * 3)
+
+
 def render(scene):
     """The scene's picture, a 252x252 RGB image."""
-    rng = random.Random(scene["seed"] ^ 0x5CE7E)
-    image = Image.new("RGB", (SIZE * SCALE, SIZE * SCALE))
+    rng, look, degrees = random.Random(scene["seed"] ^ 0x5CE7E), scene["look"], scene["degrees"]
+    image = draw_ground(rng, "dark" in look, degrees)
     draw = ImageDraw.Draw(image)
-    draw_table(draw, rng, scene["k"])
     shadow = (rng.uniform(-1, 1), 0)
-    dark = image.getpixel((SIZE, SIZE * SCALE - 5))
-    tone = tuple(int(v * rng.uniform(0.68, 0.76)) for v in dark)
+    ground = image.getpixel((SIZE, SIZE * SCALE - 5))
+    tone = tuple(int(v * rng.uniform(0.68, 0.76)) for v in ground)
     for obj in scene["objects"]:
-        draw_shadow(draw, obj, shadow, tone)
+        draw_shadow(draw, obj, shadow, tone, degrees)
     for obj in scene["objects"]:
         draw_object(draw, obj, rng)
     image = image.reduce(SCALE)
+    if "contrast" in look:
+        image = fade(image, random.Random(scene["seed"] ^ 0xFADE))
     image = ImageChops.add(image, noise(rng), 1.0, -128)
     bright, warm = rng.uniform(0.68, 1.12), rng.uniform(-0.05, 0.05)
     gains = (bright * (1 + warm), bright, bright * (1 - warm))
@@ -290,7 +347,7 @@ if __name__ == "__main__":
     sheet = Image.new("RGB", (SIZE * 6, SIZE * 4))
     start = time.time()
     for i in range(24):
-        scene = make_scene(1000 + i)
+        scene = make_scene(1000 + i, look=sys.argv[2:])
         picture = render(scene)
         sheet.paste(picture, (i % 6 * SIZE, i // 6 * SIZE))
     print("%.1f ms a scene" % ((time.time() - start) / 24 * 1000))
