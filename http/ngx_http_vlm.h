@@ -309,6 +309,7 @@ typedef struct {
     unsigned                      thinking:1;
     unsigned                      inference:1; /* an error of the model's */
     unsigned                      no_image:1;
+    unsigned                      text_only:1;     /* none is wanted */
 } ngx_http_vlm_chat_t;
 
 

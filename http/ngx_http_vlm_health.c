@@ -123,9 +123,15 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ngx_http_vlm_health_heart(&w, &shm);
 
+    ngx_http_vlm_json_put_key(&w, "model");
+    ngx_http_vlm_json_put_text(&w, (char *) eng->name.data, eng->name.len);
+
     ngx_http_vlm_json_put_key(&w, "model_loaded");
     ngx_http_vlm_json_put_bool(&w, state == NGX_HTTP_VLM_READY
                                    || state == NGX_HTTP_VLM_BUSY);
+
+    ngx_http_vlm_json_put_key(&w, "parameters");
+    ngx_http_vlm_json_put_int(&w, eng->facts.parameters);
 
     ngx_http_vlm_json_put_key(&w, "plan");
     ngx_http_vlm_health_plan(&w, &shm.plan);
@@ -150,6 +156,9 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     if (shm.store_reason[0]) {
         ngx_http_vlm_health_text(&w, "store_reason", shm.store_reason);
     }
+
+    ngx_http_vlm_json_put_key(&w, "thinking");
+    ngx_http_vlm_json_put_bool(&w, eng->thinking);
 
     ngx_http_vlm_health_text(&w, "version", VLM_VERSION);
 

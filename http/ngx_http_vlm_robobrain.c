@@ -21,6 +21,8 @@ static ngx_int_t ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx,
     const char *url, ngx_http_vlm_store_file_t *file);
 static ngx_int_t ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json);
 static ngx_uint_t ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json);
 static void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
@@ -101,7 +103,8 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
 
     if (ngx_http_vlm_chat_key(ctx) != NGX_OK
-        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK)
+        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK
+        || ngx_http_vlm_chat_text_only(ctx, json) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -146,6 +149,35 @@ ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
         return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                      "No memory for the Idempotency-Key");
     }
+
+    return NGX_OK;
+}
+
+
+/* a question without a picture, also without the session's */
+
+static ngx_int_t
+ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_json_t *json)
+{
+    if (!ngx_http_vlm_json_is_true(ngx_http_vlm_json_get(json, "text_only"))) {
+        return NGX_OK;
+    }
+
+    if (ctx->chat.task_auto) {
+        ctx->chat.task_auto = 0;
+        ctx->chat.task = VLM_GENERAL;
+        ngx_cpystrn((u_char *) ctx->chat.task_name, (u_char *) "general",
+                    sizeof(ctx->chat.task_name));
+    }
+
+    if (ctx->chat.image || ctx->chat.task > VLM_GENERAL) {
+        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "With \"text_only\" there is no image, "
+                                      "and the task is general");
+    }
+
+    ctx->chat.text_only = 1;
 
     return NGX_OK;
 }

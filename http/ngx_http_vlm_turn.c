@@ -53,11 +53,11 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
     ctx->epoch = loaded.epoch;
     ctx->n_entries = loaded.total;
 
-    if (ctx->chat.image == NULL && loaded.image) {
+    if (ctx->chat.image == NULL && loaded.image && !ctx->chat.text_only) {
         ctx->chat.image = strdup(loaded.image);
     }
 
-    if (ctx->chat.image == NULL) {
+    if (ctx->chat.image == NULL && !ctx->chat.text_only) {
         ctx->chat.no_image = 1;
         (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_OK,
                                       "No image set. Use set_image() or "
@@ -73,11 +73,11 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 
     } else {
 
-        if (picture == NULL) {
+        if (picture == NULL && !ctx->chat.text_only) {
             picture = ngx_http_vlm_turn_picture(ctx);
         }
 
-        if (picture
+        if ((picture || ctx->chat.text_only)
             && ngx_http_vlm_turn_make(ctx, &loaded, picture) == NGX_OK)
         {
             picture = NULL;
@@ -433,8 +433,8 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
     parts[0].picture = picture;
 
     message.role = VLM_USER;
-    message.parts = parts;
-    message.n_parts = 2;
+    message.parts = picture ? &parts[0] : &parts[1];
+    message.n_parts = picture ? 2 : 1;
 
     tail = NULL;
 
@@ -570,8 +570,10 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     turn.task.data = ctx->chat.task_name;
     turn.task.len = ngx_strlen(ctx->chat.task_name);
 
-    turn.image.data = ctx->chat.image;
-    turn.image.len = ngx_strlen(ctx->chat.image);
+    if (ctx->chat.image) {
+        turn.image.data = ctx->chat.image;
+        turn.image.len = ngx_strlen(ctx->chat.image);
+    }
 
     turn.answer.data = (char *) ctx->answer.data;
     turn.answer.len = ctx->answer.len;

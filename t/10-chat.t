@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 162;
+plan tests => repeat_each() * 176;
 
 run_tests();
 
@@ -113,7 +113,24 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 10: a picture that was never uploaded
+=== TEST 10: a question of words alone needs no picture, and takes none of the session's
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[main::chat(text_only => JSON::PP::true()), main::chat(text_only => JSON::PP::true(), task => 'auto'),
+ main::chat(image => 'cup.png'), main::chat(text_only => JSON::PP::true()), "GET /api/history/s",
+ main::chat(text_only => JSON::PP::true(), image => 'cup.png'), main::chat(text_only => JSON::PP::true(), task => 'grounding')]
+--- error_code eval
+[(200) x 5, 400, 400]
+--- response_body_like eval
+[qr/^\{"answer":.*"output_image":null,"task":"general".*"turn_number":2/, qr/"task":"general".*"turn_number":4/,
+ qr/"turn_number":6/, qr/"turn_number":8/,
+ qr/"image_path":null.*"image_path":null.*"image_path":null.*"image_path":null.*"image_path":"[^"]+cup\.png".*"image_path":null/,
+ (qr/^\{"error":"With \\"text_only\\" there is no image, and the task is general"\}\n$/) x 2]
+
+
+
+=== TEST 11: a picture that was never uploaded
 --- request eval
 [map { main::chat(image => $_) } 'nothing.png', '/etc/passwd', '../../nginx.conf', 'http://example.com/a.png']
 --- error_code eval
@@ -124,7 +141,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 11: a picture by file name, by path and by URL
+=== TEST 12: a picture by file name, by path and by URL
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -137,7 +154,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 12: the picture stays the session's own
+=== TEST 13: the picture stays the session's own
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -149,7 +166,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 13: the five tasks
+=== TEST 14: the five tasks
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -161,7 +178,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 14: a task that is none
+=== TEST 15: a task that is none
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -174,7 +191,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 15: auto finds the task and says that it did
+=== TEST 16: auto finds the task and says that it did
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -187,7 +204,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 16: a file that is no picture
+=== TEST 17: a file that is no picture
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", "this is text"]]
 --- request eval
@@ -199,7 +216,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 17: the wrong method, and a path that is not there
+=== TEST 18: the wrong method, and a path that is not there
 --- request eval
 ["GET /api/chat", "DELETE /api/tasks", "GET /api/nothing", "PUT /api/upload\nx"]
 --- error_code eval
@@ -211,7 +228,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 18: health says that the model is there
+=== TEST 19: health says that the model is there
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("40x30.png")]]
 --- request eval
@@ -219,11 +236,11 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 --- error_code eval
 [200, 200]
 --- response_body_like eval
-[qr/"turn_number":2/, qr/"device":"(?:cpu|cuda)[^"]*".*"model_loaded":true.*"state":"ready","status":"healthy"/]
+[qr/"turn_number":2/, qr/"device":"(?:cpu|cuda)[^"]*".*"model":"[^"]+","model_loaded":true,"parameters":[1-9]\d*,.*"state":"ready","status":"healthy","thinking":(?:true|false),"version"/]
 
 
 
-=== TEST 19: HTTP/1.0, and a body in chunks
+=== TEST 20: HTTP/1.0, and a body in chunks
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- raw_request eval
@@ -234,7 +251,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 
 
 
-=== TEST 20: two on one connection
+=== TEST 21: two on one connection
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- pipelined_requests eval
@@ -246,7 +263,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 
 
 
-=== TEST 21: a picture inside the request
+=== TEST 22: a picture inside the request
 --- request eval
 [map { main::chat(session_id => $_->[0], image => $_->[1]) }
  ['a', 'data:image/png;base64,' . main::base64(main::picture('40x30.png'))],
@@ -259,7 +276,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 
 
 
-=== TEST 22: what a request took is there for the log
+=== TEST 23: what a request took is there for the log
 --- http_config eval
 $::Http . <<'_EOC_'
     log_format vlm '[$uri] q=$vlm_queue_time t=$vlm_ttft p=$vlm_prompt_tokens c=$vlm_completion_tokens f=$vlm_finish_reason s=$vlm_session.';
@@ -275,7 +292,7 @@ main::chat(image => 'cup.png', session_id => 'mine')
 
 
 
-=== TEST 23: and absent from what is no request of the engine's
+=== TEST 24: and absent from what is no request of the engine's
 --- http_config eval
 $::Http . <<'_EOC_'
     log_format vlm '[$uri] q=$vlm_queue_time t=$vlm_ttft p=$vlm_prompt_tokens c=$vlm_completion_tokens f=$vlm_finish_reason s=$vlm_session.';
