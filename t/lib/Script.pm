@@ -70,9 +70,13 @@ sub model {
     write_json("$dir/tokenizer.json", tokenizer($s));
     write_tensors("$dir/model.safetensors", tensors($s, $config));
 
-    for my $file (qw(preprocessor_config.json chat_template.json)) {
-        write_file("$dir/$file", read_file("$ROOT/demo/model/$file"));
-    }
+    write_file("$dir/chat_template.json", read_file("$ROOT/demo/model/chat_template.json"));
+
+    # The demo model knows one size of pictures; a script answers about any.
+    my $pixels = $JSON->decode(read_file("$ROOT/demo/model/preprocessor_config.json"));
+
+    @$pixels{qw(min_pixels max_pixels)} = (3136, 401408);
+    write_file("$dir/preprocessor_config.json", $JSON->encode($pixels));
 
     return $dir;
 }
