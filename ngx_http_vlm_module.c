@@ -148,24 +148,7 @@ ngx_http_vlm_create_main_conf(ngx_conf_t *cf)
 static char *
 ngx_http_vlm_init_main_conf(ngx_conf_t *cf, void *conf)
 {
-    ngx_http_vlm_main_conf_t *mcf = conf;
-
-    ngx_uint_t               i;
-    ngx_http_vlm_engine_t  **eng;
-
-    eng = mcf->engines.elts;
-
-    for (i = 0; i < mcf->engines.nelts; i++) {
-
-        if (!eng[i]->defined) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "unknown vlm_engine \"%V\" in %s:%ui",
-                          &eng[i]->name, eng[i]->file, eng[i]->line);
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_vlm_engines_check(cf, conf);
 }
 
 
@@ -211,6 +194,14 @@ ngx_http_vlm_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         if (clcf->lmt_excpt) {
             clcf->handler = ngx_http_vlm_handler;
         }
+    }
+
+    if (conf->hop && !clcf->noname && clcf->handler != ngx_http_vlm_handler) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "location \"%V\" has \"vlm_pass %V\" and another handler "
+                      "behind it: leave the \"fastcgi_pass\" or the like out",
+                      &clcf->name, &conf->engine->name);
+        return NGX_CONF_ERROR;
     }
 
     if (conf->max_body && clcf->client_max_body_size == 1024 * 1024) {

@@ -95,6 +95,7 @@ typedef struct {
     uint32_t     context_max;          /* max_position_embeddings */
     uint32_t     vision_layers;
     uint32_t     patch;                /* pixels on a side */
+    int          processor;            /* 1: a file says how pictures are resized */
 } vlm_facts_t;
 
 /* Reads what vlm_plan() reads, of conf only the model.  Any thread. */

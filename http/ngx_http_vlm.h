@@ -191,6 +191,8 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    worker;      /* the designated one */
     unsigned                      cache_set:1; /* and conf.cache, or off */
     unsigned                      defined:1;   /* not only named */
+    unsigned                      passed:1;    /* by a location */
+    unsigned                      thinking_auto:1;
     unsigned                      overlap:1;   /* reload */
     vlm_err_t                     broken;      /* why it has failed */
     ngx_uint_t                    generation;  /* of its configuration */
@@ -504,6 +506,29 @@ char *ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* of that name, which vlm_engine may define later; NULL: said why not */
 
 ngx_http_vlm_engine_t *ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name);
+
+/* at the end of http { }: engines that nobody defined, or that nothing uses */
+
+char *ngx_http_vlm_engines_check(ngx_conf_t *cf,
+    ngx_http_vlm_main_conf_t *mcf);
+
+/* a thread pool by its name; should it not be there, nginx's error says which
+   line is missing */
+
+ngx_thread_pool_t *ngx_http_vlm_pool(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *name);
+
+
+/* ---- ngx_http_vlm_check.c: what is known before an engine starts -------- */
+
+/* at the end of vlm_engine { }: the plan, and the model's facts */
+
+char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+
+/* when the configuration has been read, and is not yet in force */
+
+ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
+    ngx_log_t *log);
 
 
 /* ---- ngx_http_vlm_param.c: what stands inside vlm_engine { } ------------ */

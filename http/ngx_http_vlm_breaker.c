@@ -68,7 +68,8 @@ ngx_http_vlm_breaker_param(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         }
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown value \"%V\" in breaker", &value[i]);
+                           "unknown value \"%V\" in breaker, which is off or "
+                           "takes failures=number and pause=time", &value[i]);
         return NGX_CONF_ERROR;
     }
 

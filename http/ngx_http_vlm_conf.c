@@ -9,20 +9,17 @@
 
 
 #include "ngx_http_vlm_model.h"
-#include "ngx_http_vlm_ram.h"
 
 
 #define NGX_HTTP_VLM_TEXT     4096         /* of generated configuration */
 #define NGX_HTTP_VLM_NAME     32           /* of an engine */
-#define NGX_HTTP_VLM_KEEP     (64 << 20)   /* bytes of weights, from which on
-                                              their int8 form is kept */
 
 
 static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
+static void ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
+    ngx_uint_t line);
 static ngx_int_t ngx_http_vlm_name_ok(ngx_str_t *name);
 static ngx_int_t ngx_http_vlm_body_size_set(ngx_conf_t *cf);
 static ngx_int_t ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst,
@@ -271,87 +268,6 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* asks the engine, which touches no device here */
-
-static char *
-ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    vlm_err_t  err;
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    if (vlm_plan(&eng->conf, &eng->plan, &err) != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
-                           &eng->name, err.text);
-        return NGX_CONF_ERROR;
-    }
-
-    if (!eng->cache_set && eng->plan.weights >= NGX_HTTP_VLM_KEEP) {
-        eng->conf.cache = eng->conf.model;
-    }
-
-    if (ngx_process == NGX_PROCESS_SIGNALLER) {
-        return NGX_CONF_OK;
-    }
-
-    ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
-                  "vlm_engine \"%V\": %uLm planned (weights %uLm, "
-                  "vision %uLm, kv %uLm, workspace %uLm, device %uLm)%s",
-                  &eng->name,
-                  ngx_http_vlm_mib(eng->plan.total),
-                  ngx_http_vlm_mib(eng->plan.weights),
-                  ngx_http_vlm_mib(eng->plan.vision),
-                  ngx_http_vlm_mib(eng->plan.kv),
-                  ngx_http_vlm_mib(eng->plan.workspace),
-                  ngx_http_vlm_mib(eng->plan.device),
-                  eng->conf.memory ? "" : ", memory is not bounded");
-
-    if (eng->overlap) {
-        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
-                      "vlm_engine \"%V\": %uLm while a reload lasts: two "
-                      "workers have the model (reload overlap)", &eng->name,
-                      ngx_http_vlm_mib(2 * eng->plan.total));
-    }
-
-    ngx_http_vlm_warn_ram(cf, eng);
-
-    return NGX_CONF_OK;
-}
-
-
-/* no error: swap may have the rest */
-
-static void
-ngx_http_vlm_warn_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    uint64_t            total;
-    ngx_http_vlm_ram_t  ram;
-
-    if (eng->plan.device) {
-
-        /* the plan is of another memory than this machine's */
-
-        return;
-    }
-
-    ngx_http_vlm_ram("", &ram);
-
-    total = eng->plan.total * (eng->overlap ? 2 : 1);
-
-    if (ram.bytes == 0 || total <= ram.bytes) {
-        return;
-    }
-
-    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                       "vlm_engine \"%V\": %uLm planned%s, %s %uLm",
-                       &eng->name, ngx_http_vlm_mib(total),
-                       eng->overlap ? " while a reload lasts" : "",
-                       ram.group ? "the control group may use"
-                                 : "this machine has",
-                       ram.bytes / (1024 * 1024));
-}
-
-
 char *
 ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -381,6 +297,12 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->handler) {
+        return "stands beside another handler of this location: it is one "
+               "itself, so leave the \"proxy_pass\", \"fastcgi_pass\" or the "
+               "like out";
+    }
 
     /* nobody looks a name up that only this file can define */
 
@@ -421,6 +343,8 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
+    eng->passed = 1;
+
     lcf->engine = eng;
     lcf->hop = clcf->handler;
     lcf->max_body = ngx_http_vlm_body_size_set(cf) ? 0 : 64 * 1024 * 1024;
@@ -443,13 +367,114 @@ ngx_http_vlm_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
         name.len = us->host.len - (sizeof("vlm_") - 1);
         name.data = us->host.data + sizeof("vlm_") - 1;
 
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "unknown vlm_engine \"%V\" in %s:%ui",
-                      &name, us->file_name, us->line);
+        ngx_http_vlm_unknown(cf, &name, us->file_name, us->line);
         return NGX_ERROR;
     }
 
     return ngx_http_upstream_init_round_robin(cf, us);
+}
+
+
+/* with those that there are, for most often it is one of them, misspelt */
+
+static void
+ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
+    ngx_uint_t line)
+{
+    u_char                      text[NGX_MAX_CONF_ERRSTR / 2], *p;
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    eng = mcf->engines.elts;
+    p = text;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (eng[i]->defined) {
+            p = ngx_slprintf(p, text + sizeof(text), "%s\"%V\"",
+                             p == text ? "there is " : ", ", &eng[i]->name);
+        }
+    }
+
+    if (p == text) {
+        p = ngx_slprintf(p, text + sizeof(text), "there is none");
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "unknown vlm_engine \"%V\" in %s:%ui; %*s", name, file, line,
+                  (size_t) (p - text), text);
+}
+
+
+char *
+ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
+{
+    ngx_uint_t               i;
+    ngx_http_vlm_engine_t  **eng;
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (!eng[i]->defined) {
+            ngx_http_vlm_unknown(cf, &eng[i]->name, eng[i]->file,
+                                 eng[i]->line);
+            return NGX_CONF_ERROR;
+        }
+
+        if (!eng[i]->passed) {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "vlm_engine \"%V\" in %s:%ui: no location has "
+                          "\"vlm_pass %V\", its memory is taken for nobody",
+                          &eng[i]->name, eng[i]->file, eng[i]->line,
+                          &eng[i]->name);
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * nginx says "unknown thread pool "vlm" in FILE:LINE" when it has read all:
+ * what it takes for the file's name says the rest.
+ */
+
+ngx_thread_pool_t *
+ngx_http_vlm_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng, ngx_str_t *name)
+{
+    ngx_str_t           text;
+    ngx_conf_file_t    *saved, file;
+    ngx_thread_pool_t  *pool;
+
+    text.len = sizeof("vlm_engine \"\", add \"thread_pool  threads=1;\" in "
+                      "front of http { }:") + eng->name.len + name->len
+               + cf->conf_file->file.name.len;
+
+    text.data = ngx_pnalloc(cf->pool, text.len + 1);
+    if (text.data == NULL) {
+        return NULL;
+    }
+
+    text.len = ngx_snprintf(text.data, text.len,
+                            "vlm_engine \"%V\", add \"thread_pool %V "
+                            "threads=1;\" in front of http { }: %V%Z",
+                            &eng->name, name, &cf->conf_file->file.name)
+               - text.data - 1;
+
+    saved = cf->conf_file;
+
+    file = *saved;
+    file.file.name = text;
+
+    cf->conf_file = &file;
+    pool = ngx_thread_pool_add(cf, name);
+    cf->conf_file = saved;
+
+    return pool;
 }
 
 

@@ -16,16 +16,7 @@ ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     size_t            len;
     u_char           *p, *path;
-    vlm_err_t         err;
     ngx_file_info_t   fi;
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    if (vlm_facts(&eng->conf, &eng->facts, &err) != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
-                           &eng->name, err.text);
-        return NGX_CONF_ERROR;
-    }
 
     len = ngx_strlen(eng->conf.model);
 

@@ -62,10 +62,29 @@ char *
 ngx_http_vlm_order_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
+    ngx_http_complex_value_t  *cv;
+
     eng->order.priority_age = NGX_HTTP_VLM_PRIORITY_AGE;
 
-    return ngx_http_vlm_order_param(cf, value, n, &eng->order.priority,
-                                    &eng->order.priority_age);
+    if (ngx_http_vlm_order_param(cf, value, n, &eng->order.priority,
+                                 &eng->order.priority_age)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    cv = eng->order.priority;
+
+    if (cv->lengths == NULL && ngx_strcmp(value[0].data, "0") != 0
+        && ngx_http_vlm_order_priority(&cv->value) == 0)
+    {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "priority \"%V\" is no variable, and none of high, "
+                           "low, -%d to %d: every request has 0", &cv->value,
+                           NGX_HTTP_VLM_PRIORITY, NGX_HTTP_VLM_PRIORITY);
+    }
+
+    return NGX_CONF_OK;
 }
 
 

@@ -224,12 +224,13 @@ ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_t *param)
 
     if (eng->thinking == NGX_CONF_UNSET_UINT) {
         eng->thinking = ngx_http_vlm_thinks(&param->model);
+        eng->thinking_auto = 1;
     }
 
     if (eng->pool == NULL) {
         ngx_str_set(&pool, "vlm");
 
-        eng->pool = ngx_thread_pool_add(cf, &pool);
+        eng->pool = ngx_http_vlm_pool(cf, eng, &pool);
         if (eng->pool == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -372,8 +373,8 @@ ngx_http_vlm_param_memory(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
     if (size == NGX_ERROR || size < 1024 * 1024) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "memory \"%V\" is not a size of at least 1m",
-                           &value[0]);
+                           "memory \"%V\" is not a size of at least 1m, "
+                           "such as 600m or 6g", &value[0]);
         return NGX_CONF_ERROR;
     }
 
@@ -508,7 +509,9 @@ ngx_http_vlm_param_sampling(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
         if (k == 4 || (eng->sampling_set & (1u << k))) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "%s \"%V\" in sampling",
+                               "%s \"%V\" in sampling, which takes "
+                               "temperature=, top_k=, top_p= and "
+                               "repetition_penalty=, each with a number",
                                k == 4 ? "unknown value" : "duplicate value",
                                &value[i]);
             return NGX_CONF_ERROR;
@@ -643,7 +646,7 @@ ngx_http_vlm_param_thread_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->pool = ngx_thread_pool_add(cf, &value[0]);
+    eng->pool = ngx_http_vlm_pool(cf, eng, &value[0]);
 
     return eng->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
@@ -676,7 +679,8 @@ ngx_http_vlm_param_queue(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
     if (!ngx_http_vlm_starts(&value[1], "timeout=")) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown value \"%V\" in queue", &value[1]);
+                           "unknown value \"%V\" in queue, which takes a "
+                           "number and timeout=time", &value[1]);
         return NGX_CONF_ERROR;
     }
 
@@ -748,7 +752,8 @@ ngx_http_vlm_param_http_memory(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     if (size == NGX_ERROR || size < NGX_HTTP_VLM_MIN_HTTP) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "http_memory \"%V\" is not a size of at least "
-                           "%dm", &value[0], NGX_HTTP_VLM_MIN_HTTP >> 20);
+                           "%dm, such as 600m or 6g", &value[0],
+                           NGX_HTTP_VLM_MIN_HTTP >> 20);
         return NGX_CONF_ERROR;
     }
 
@@ -824,8 +829,8 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
             if (eng->store_max < 1024 * 1024) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid store max \"%V\", "
-                                   "a size from 1m on or \"off\" is possible",
+                                   "invalid store max \"%V\", a size from 1m "
+                                   "on, such as 6g, or \"off\" is possible",
                                    &text);
                 return NGX_CONF_ERROR;
             }
@@ -834,7 +839,8 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         }
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown value \"%V\" in store", &text);
+                           "unknown value \"%V\" in store, which takes a "
+                           "directory, expires=time and max=size", &text);
         return NGX_CONF_ERROR;
     }
 
@@ -901,14 +907,38 @@ ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name, ngx_str_t *value,
 }
 
 
-/* The family's rule: told by the name of the model, as it was written. */
+/*
+ * RoboBrain's rule: those of the family think, but for the 3B.  Told by the
+ * name of the model, as it was written; of a name like "13b" or the digits of a
+ * snapshot, "3b" is no part.
+ */
 
 static ngx_uint_t
 ngx_http_vlm_thinks(ngx_str_t *model)
 {
-    return ngx_strlcasestrn(model->data, model->data + model->len,
-                            (u_char *) "3b", 2 - 1)
-           == NULL;
+    u_char  *p, *last;
+
+    last = model->data + model->len;
+
+    p = ngx_strlcasestrn(model->data, last, (u_char *) "robobrain", 9 - 1);
+    if (p == NULL) {
+        return 0;
+    }
+
+    p += 9;
+
+    while ((p = ngx_strlcasestrn(p, last, (u_char *) "3b", 2 - 1)) != NULL) {
+
+        if (!isalnum(p[-1]) && p[-1] != '.'
+            && (p + 2 == last || !isalnum(p[2])))
+        {
+            return 0;
+        }
+
+        p += 2;
+    }
+
+    return 1;
 }
 
 

@@ -61,7 +61,9 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 
     eng = zone->data;
 
-    if (ngx_http_vlm_worker_ready(eng) != NGX_OK) {
+    if (ngx_http_vlm_worker_ready(eng) != NGX_OK
+        || ngx_http_vlm_check_files(eng, zone->shm.log) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

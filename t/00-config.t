@@ -3,6 +3,10 @@
 use Test::Nginx::Socket;
 
 use Cwd qw(cwd);
+use File::Basename qw(basename);
+use File::Copy qw(copy);
+use File::Path qw(make_path);
+use File::Temp qw(tempdir);
 
 log_level('notice');
 no_shuffle();
@@ -12,6 +16,46 @@ require './t/lib/VLM.pm';
 $ENV{TEST_NGINX_MODEL} ||= cwd() . '/demo/model';
 $ENV{TEST_NGINX_SLOW_MODEL} = VLM::slow_model();
 $ENV{TEST_NGINX_ROOT} = server_root();
+
+# Models beside the demo's that nginx -t should refuse, or say something about.
+my $MODELS = tempdir(CLEANUP => 1);
+my $LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32"
+          . "b1258daaa5e2ca24d17e2393\nsize 12345\n";
+
+chmod 0755, $MODELS;
+
+sub model {
+    my ($name, %files) = @_;
+    my $dir = "$MODELS/$name";
+
+    make_path($dir);
+    copy($_, $dir) for glob "$ENV{TEST_NGINX_MODEL}/*";
+
+    for my $file (keys %files) {
+        unlink "$dir/$file";
+        VLM::spew("$dir/$file", $files{$file}) if defined $files{$file};
+    }
+
+    return $dir;
+}
+
+$ENV{TEST_NGINX_MODELS} = $MODELS;
+$ENV{TEST_NGINX_GGUF} = "$MODELS/model.gguf";
+
+VLM::spew($ENV{TEST_NGINX_GGUF}, "GGUF\3\0\0\0");
+model('cut-tokenizer', 'tokenizer.json' => '{"version":"1.0",');
+model('no-tokenizer', map { $_ => undef } qw(tokenizer.json vocab.json));
+model('odd-preprocessor', 'preprocessor_config.json' => '{"do_resize":false}');
+model('odd-generation', 'generation_config.json' => '{"top_p":7}');
+model('no-preprocessor', 'preprocessor_config.json' => undef);
+model('lfs-shard', 'model.safetensors' => $LFS);
+model('lfs-config', 'config.json' => $LFS);
+model('RoboBrain2.0-7B');
+model('RoboBrain2.0-3B');
+model('Qwen2.5-VL-7B-Instruct');
+
+make_path("$MODELS/gguf");
+VLM::spew("$MODELS/gguf/qwen-Q8_0.gguf", 'GGUF');
 
 plan tests => repeat_each() * (blocks() * 2);
 
@@ -613,7 +657,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr/memory is 58m: context 2k needs 5\dm, slots 2 needs 5\dm in /]
+[qr/memory is 58m: context 2k needs 5\dm, slots 2 needs 5\dm, max_pixels 501760 needs \d\dm in /]
 
 
 
@@ -775,8 +819,8 @@ worker_rlimit_nofile 1024;
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
---- error_log
-unknown thread pool "vlm"
+--- error_log eval
+[qr{unknown thread pool "vlm" in vlm_engine "demo", add "thread_pool vlm threads=1;" in front of http \{ \}: .*nginx.conf:\d+}]
 
 
 
@@ -888,7 +932,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-invalid store max "1k", a size from 1m on or "off" is possible
+invalid store max "1k", a size from 1m on, such as 6g, or "off" is possible
 
 
 
@@ -1179,3 +1223,515 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 reload "twice" is none of wait, overlap
+
+
+
+=== TEST 68: thinking is on for RoboBrain
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/RoboBrain2.0-7B;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{planned .*, thinking on \(auto\)}]
+
+
+
+=== TEST 69: but for its 3B
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/RoboBrain2.0-3B;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{planned .*, thinking off \(auto\)}]
+
+
+
+=== TEST 70: and off for any other model
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/Qwen2.5-VL-7B-Instruct;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{planned .*, thinking off \(auto\)}]
+
+
+
+=== TEST 71: what thinking says itself is no choice of ours
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        thinking on;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{planned .*, thinking on(?! \(auto\))}]
+
+
+
+=== TEST 72: an unknown engine is told those that there are
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+    vlm_engine second {
+        model $TEST_NGINX_MODEL;
+        store logs/second;
+        thread_pool other;
+    }
+--- config
+    location /api/ { vlm_pass robot; }
+--- must_die
+--- error_log eval
+[qr{unknown vlm_engine "robot" in .*:\d+; there is "demo", "second"}]
+
+
+
+=== TEST 73: vlm_pass behind another handler
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { proxy_pass http://127.0.0.1:1; vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{"vlm_pass" directive stands beside another handler of this location: .*"proxy_pass".* in .*:\d+}]
+
+
+
+=== TEST 74: vlm_pass in front of another handler
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; fastcgi_pass 127.0.0.1:1; }
+--- must_die
+--- error_log eval
+[qr{location "/api/" has "vlm_pass demo" and another handler behind it}]
+
+
+
+=== TEST 75: queue says what it takes
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        queue 64 60s;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{unknown value "60s" in queue, which takes a number and timeout=time in }]
+
+
+
+=== TEST 76: sampling says what it takes
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        sampling temp=0.5;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{unknown value "temp=0.5" in sampling, which takes temperature=, top_k=, top_p= and repetition_penalty=}]
+
+
+
+=== TEST 77: breaker says what it takes
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        breaker on;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{unknown value "on" in breaker, which is off or takes failures=number and pause=time}]
+
+
+
+=== TEST 78: store says what it takes
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm age=7d;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{unknown value "age=7d" in store, which takes a directory, expires=time and max=size}]
+
+
+
+=== TEST 79: a size is shown as one is written
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        memory 6GB;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{memory "6GB" is not a size of at least 1m, such as 600m or 6g in }]
+
+
+
+=== TEST 80: a store whose parent is missing
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store /nowhere/at/all;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{store all cannot be made in /nowhere/at: No such file or directory in .*:\d+}]
+
+
+
+=== TEST 81: a store that is a file
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store $TEST_NGINX_GGUF;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{store .*/model.gguf is no directory in .*:\d+}]
+
+
+
+=== TEST 82: a store below a file
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store $TEST_NGINX_GGUF/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{store .*/model.gguf/vlm: Not a directory in .*:\d+}]
+
+
+
+=== TEST 83: a context beyond what the model was made for is a warning
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        context 8k;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{\[warn\] .*vlm_engine "demo": context 8192 is more than the 4096 that the model was made for \(max_position_embeddings\)}]
+
+
+
+=== TEST 84: a priority that is no level is a warning
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        priority urgent;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{\[warn\] .*priority "urgent" is no variable, and none of high, low, -10 to 10: every request has 0 in .*:\d+}]
+
+
+
+=== TEST 85: one that is is not
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        device cpu;
+        store logs/vlm;
+        priority -3;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- no_error_log
+[warn]
+
+
+
+=== TEST 86: a cache that is not there is a warning
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        cache /nowhere/at/all;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{\[warn\] .*vlm_engine "demo": cache "/nowhere/at/all" is not a directory}]
+
+
+
+=== TEST 87: an engine that no location uses is a warning
+--- main_config
+thread_pool vlm threads=1;
+thread_pool other threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+    vlm_engine second {
+        model $TEST_NGINX_MODEL;
+        store logs/second;
+        thread_pool other;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{\[warn\] .*vlm_engine "second" in .*:\d+: no location has "vlm_pass second"}]
+
+
+
+=== TEST 88: too little memory names max_pixels, too
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        device cpu; memory 40m;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{memory is 40m: max_pixels \d+ needs \d\dm in }]
+
+
+
+=== TEST 89: a GGUF file is no model
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_GGUF;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{model.gguf: a GGUF file, which is not read: take the model.s original directory}]
+
+
+
+=== TEST 90: nor is a directory of them
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/gguf;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{gguf: no config.json; "qwen-Q8_0.gguf" is a GGUF file}]
+
+
+
+=== TEST 91: weights that were not downloaded are a Git LFS pointer
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/lfs-shard;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{model.safetensors: a Git LFS pointer, .*"git lfs pull"}]
+
+
+
+=== TEST 92: and so is a configuration
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/lfs-config;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{config.json: a Git LFS pointer, .*"git lfs pull"}]
+
+
+
+=== TEST 93: a damaged tokenizer is refused
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/cut-tokenizer;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{vlm_engine "demo": .*/tokenizer.json: not JSON at byte \d+ of 17 in .*:\d+}]
+
+
+
+=== TEST 94: and so is none
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/no-tokenizer;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{neither tokenizer.json nor vocab.json with merges.txt in }]
+
+
+
+=== TEST 95: a preprocessor that does something else is refused
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/odd-preprocessor;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{preprocessor_config.json: do_resize is false}]
+
+
+
+=== TEST 96: a generation_config that cannot be is refused
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/odd-generation;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{generation_config.json: top_p is 7}]
+
+
+
+=== TEST 97: pictures of a model without a preprocessor are the family's, and that is said
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODELS/no-preprocessor;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- error_log eval
+[qr{\[notice\] .*neither preprocessor_config.json nor processor_config.json says how pictures are resized}]

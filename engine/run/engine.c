@@ -16,6 +16,7 @@
 
 #define MAX_CONTEXT   (1u << 20)
 #define MAX_FEATURES  1024             /* pictures; looked through for each one that comes */
+#define LEAST_PIXELS  50176            /* 64 cells of a picture, that a remedy leaves */
 #define MIB(bytes)    (((bytes) + 1048575) / 1048576)
 
 typedef struct {                       /* one arena for each lifetime */
@@ -282,62 +283,59 @@ total_with(const vlm_conf_t *conf, const char *name, uint32_t value)
 
     if (strcmp(name, "context") == 0) {
         changed.context = value;
-    } else {
+    } else if (strcmp(name, "slots") == 0) {
         changed.slots = value;
+    } else {
+        changed.max_pixels = value;
     }
 
     return vlm_plan(&changed, &plan, &err) == 0 ? plan.total : UINT64_MAX;
 }
 
 
-static size_t
+/* Appends the first of the halves of a setting with which the plan fits, if one does. */
+static void
 name_remedy(const vlm_conf_t *conf, const char *name, uint32_t now, uint32_t least, char *text,
             size_t bytes)
 {
+    int       k;
+    size_t    n;
     uint32_t  value;
     uint64_t  total;
+
+    n = strlen(text);
+    k = strcmp(name, "context") == 0;
 
     for (value = now / 2; value >= least; value /= 2) {
         total = total_with(conf, name, value);
 
         if (total <= conf->memory) {
-            return (size_t) snprintf(text, bytes,
-                                     value % 1024 == 0 ? "%s %uk needs %" PRIu64 "m"
-                                                       : "%s %u needs %" PRIu64 "m",
-                                     name, value % 1024 == 0 ? value / 1024 : value, MIB(total));
+            (void) snprintf(text + n, bytes - n, "%s%s %u%s needs %" PRIu64 "m",
+                            n == 0 ? ": " : ", ", name,
+                            k && value % 1024 == 0 ? value / 1024 : value,
+                            k && value % 1024 == 0 ? "k" : "", MIB(total));
+            return;
         }
     }
-
-    return 0;
 }
 
 
 static int
 refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
 {
-    char    remedy[128];
-    size_t  n;
+    char  remedy[192] = "";
 
-    n = name_remedy(conf, "context", conf->context, 1024, remedy, sizeof(remedy) / 2);
-
-    if (n > 0) {
-        n += (size_t) snprintf(remedy + n, sizeof(remedy) - n, ", ");
-    }
-
-    n += name_remedy(conf, "slots", conf->slots, 1, remedy + n, sizeof(remedy) - n);
-
-    if (n >= 2 && strcmp(remedy + n - 2, ", ") == 0) {
-        n -= 2;
-    }
-
-    remedy[n] = '\0';
+    name_remedy(conf, "context", conf->context, 1024, remedy, sizeof(remedy));
+    name_remedy(conf, "slots", conf->slots, 1, remedy, sizeof(remedy));
+    name_remedy(conf, "max_pixels", (uint32_t) conf->max_pixels, LEAST_PIXELS, remedy,
+                sizeof(remedy));
 
     return vlm_fail(err, VLM_ELIMIT,
                     "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, kv %" PRIu64
-                    "m, workspace %" PRIu64 "m, device %" PRIu64 "m), memory is %" PRIu64 "m%s%s",
+                    "m, workspace %" PRIu64 "m, device %" PRIu64 "m), memory is %" PRIu64 "m%s",
                     MIB(plan->total), MIB(plan->weights), MIB(plan->vision), MIB(plan->kv),
                     MIB(plan->workspace), MIB(plan->device), conf->memory / 1048576,
-                    n == 0 ? "" : ": ", remedy);
+                    remedy);
 }
 
 
@@ -422,30 +420,6 @@ reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
 }
 
 
-/* What works, but perhaps not as it was meant. */
-static void
-warn(const vlm_t *v)
-{
-    char  text[160];
-
-    if (v->conf.log == NULL) {
-        return;
-    }
-
-    if (v->reason[0] != '\0') {
-        v->conf.log(v->conf.data, v->plan.device == 0 ? VLM_LOG_WARN : VLM_LOG_NOTICE, v->reason);
-    }
-
-    if (v->conf.context > v->config.text.max_positions) {
-        (void) snprintf(text, sizeof(text),
-                        "context is %u, the model knows positions below %u "
-                        "(max_position_embeddings)",
-                        v->conf.context, v->config.text.max_positions);
-        v->conf.log(v->conf.data, VLM_LOG_WARN, text);
-    }
-}
-
-
 /* What device auto does when a GPU is in vain; err said why, and is forgotten. */
 static int
 take_cpu(vlm_t *v, vlm_err_t *err)
@@ -506,7 +480,9 @@ open_device(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
-    warn(v);
+    if (v->reason[0] != '\0' && v->conf.log != NULL) {
+        v->conf.log(v->conf.data, v->plan.device == 0 ? VLM_LOG_WARN : VLM_LOG_NOTICE, v->reason);
+    }
 
     return 0;
 }
@@ -608,7 +584,7 @@ measure_taken(const vlm_t *v)
 
     if (taken > v->plan.device && v->conf.log != NULL) {
         (void) snprintf(text, sizeof(text), "the device took %" PRIu64 "m for itself, %" PRIu64
-                        "m were declared", (taken + 1048575) / 1048576, v->plan.device / 1048576);
+                        "m were declared", MIB(taken), MIB(v->plan.device));
         v->conf.log(v->conf.data, VLM_LOG_WARN, text);
     }
 

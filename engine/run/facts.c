@@ -58,4 +58,5 @@ copy_config(const vlm_config_t *c, vlm_facts_t *f)
     f->context_max = c->text.max_positions;
     f->vision_layers = c->vision.depth;
     f->patch = c->vision.patch;
+    f->processor = c->pixel.said;
 }

@@ -335,38 +335,6 @@ a_device_that_was_taken_automatically_has_a_reason(void **state)
 }
 
 
-static void
-note(void *data, vlm_log_level_t level, const char *text)
-{
-    char  *all = data;
-
-    assert_int_equal(level, VLM_LOG_WARN);
-    strcat(strcat(all, text), "\n");
-}
-
-
-static void
-a_context_beyond_the_models_positions_is_warned_of(void **state)
-{
-    char        said[512] = "";
-    vlm_conf_t  conf;
-
-    (void) state;
-
-    vlm_tiny_conf(&conf);
-    conf.log = note;
-    conf.data = said;
-    conf.context = 4096;
-    vlm_close(vlm_tiny_open(&conf));
-    assert_string_equal(said, "");
-
-    conf.context = 5000;
-    vlm_close(vlm_tiny_open(&conf));
-    assert_non_null(strstr(said, "context is 5000"));
-    assert_non_null(strstr(said, "4096"));
-}
-
-
 static int
 stop_now(void *data)
 {
@@ -431,7 +399,6 @@ main(void)
         cmocka_unit_test(the_largest_settings_do_not_overflow_into_a_small_plan),
         cmocka_unit_test(settings_out_of_range_are_said_with_the_range),
         cmocka_unit_test(a_device_that_was_taken_automatically_has_a_reason),
-        cmocka_unit_test(a_context_beyond_the_models_positions_is_warned_of),
         cmocka_unit_test(a_load_that_is_stopped_leaves_nothing),
         cmocka_unit_test(the_defaults_are_the_documented_ones)
     };
