@@ -3,9 +3,11 @@
 use strict;
 use warnings;
 
+use lib 't/lib';
 use File::Basename qw(dirname);
 use JSON::PP qw(decode_json);
 use Test::More;
+use VLM;
 
 my $DIR = 'build/fidelity/tiny-a';
 my $PICTURE = 't/fidelity/pictures/40x30.png';
@@ -105,8 +107,91 @@ like($out, qr/cuda:0: /, 'and says why');
 ($rc, $out) = vlm('chat', $DIR, '--image', 'README.md', '--prompt', 'x');
 is($rc, 1, 'a picture that is none fails');
 
-($rc, $out) = vlm('sing', $DIR);
-is($rc, 2, 'an unknown command shows the usage');
-like($out, qr/^usage: vlm plan DIR/, 'which begins with plan');
+# What is written to standard output alone.
+sub printed {
+    my @args = map { "'$_'" } @_;
+
+    return scalar `$VLM @args 2>build/cli-stderr`;
+}
+
+
+for my $help ('--help', '-h', 'help') {
+    $out = printed($help);
+    is($?, 0, "$help ends well");
+    like($out, qr/^usage: vlm COMMAND DIR/, "$help prints the usage");
+}
+
+my %OPTIONS = (
+    plan     => [qw(--device --ops --weights --context --slots --max-pixels --features --memory --threads --json)],
+    tokenize => [qw(--json)],
+    chat     => [qw(--prompt --image --task --raw --max-tokens --temperature --seed --json-mode --device --ops
+                    --weights --context --max-pixels --memory --threads --cache --json)],
+    logits   => [qw(--prompt --image --task --raw --top --device --ops --weights --context --max-pixels --memory
+                    --threads --cache --json)],
+);
+is_deeply([sort $out =~ /^  (\w+) /mg], [sort keys %OPTIONS], 'help names every command');
+
+for my $command (sort keys %OPTIONS) {
+    $out = printed($command, '--help');
+    is($?, 0, "$command --help ends well");
+    like($out, qr/^usage: vlm $command DIR.*^example: vlm $command /ms, "$command --help has an example");
+    is_deeply([$out =~ /^  (--[\w-]+)/mg], $OPTIONS{$command}, "$command --help has its options");
+    is(printed($command, '-h'), $out, "$command -h is the same");
+    is(printed($command, $DIR, '--help'), $out, "and $command DIR --help");
+
+    ($rc, $out) = vlm($command, $DIR, '--slot', '1');
+    is($rc, 2, "$command refuses an option that it has not");
+    is($out, qq(vlm $command: no such option: "--slot"; see "vlm $command --help"\n), 'and names it');
+}
+
+like(printed('plan', '--help'), qr/^  --slots N .*default: 4$/m, "the default slots of plan are a server's");
+
+for my $bad (['--memory', '6GB', 'a number such as 600, 600m or 6g'], ['--context', '-1', 'a number such as 600 or 8k'],
+             ['--slots', '4g', 'a number such as 600 or 8k'], ['--weights', 'int4', 'int8, bf16 or f32'])
+{
+    ($rc, $out) = vlm('plan', $DIR, @$bad[0, 1]);
+    is($rc, 2, "$bad->[0] $bad->[1] is refused");
+    like($out, qr/^vlm plan: \Q$bad->[0] "$bad->[1]": expected $bad->[2]\E;/, 'and the error says what is possible');
+}
+
+is((vlm('plan', $DIR, '--memory', '99999999999g'))[0], 2, 'a number above 64 bits is refused');
+is((vlm('chat', $DIR, '--temperature', 'hot'))[0], 2, 'a temperature that is no number is refused');
+like((vlm('plan', $DIR, '--slots'))[1], qr/^vlm plan: a value is missing after: "--slots"/, 'a missing value is named');
+like((vlm('plan'))[1], qr/^vlm plan: missing: "DIR"/, 'a missing directory is named');
+like((vlm('tokenize', $DIR))[1], qr/^vlm tokenize: missing: "TEXT"/, 'a missing text is named');
+like((vlm('plan', $DIR, 'x'))[1], qr/^vlm plan: not expected: "x"/, 'a word too many is named');
+
+for my $words (['sing', $DIR], []) {
+    is(printed(@$words), '', 'without a command that there is, nothing goes to standard output');
+    is($? >> 8, 2, 'the exit status is 2');
+    like(VLM::slurp('build/cli-stderr'), qr/^usage: vlm plan\|tokenize\|chat\|logits DIR .*\n\z/m,
+         'and standard error has a short usage');
+}
+
+like((vlm('sing', $DIR))[1], qr/^vlm: no such command: "sing"$/m, 'which names a wrong command');
+
+
+# What nginx -t and vlm plan say of the same settings, in MiB.
+sub nginx_plan {
+    my ($settings) = @_;
+
+    my $s = VLM->new(name => 'plan', engine => $settings);
+    my $said = $s->check_conf;
+
+    # The plan is a notice, which nginx -t writes to the log alone.
+    my ($total, $parts) = $s->log =~ /: (\d+)m planned \(([^)]*)\)/ or return $said;
+
+    return { total => $total, $parts =~ /(\w+) (\d+)m/g };
+}
+
+sub cli_plan {
+    return { (vlm('plan', 'demo/model', @_))[1] =~ /^(\w+) +\d+ +(\d+) MiB$/mg };
+}
+
+is(keys %{cli_plan()}, 6, 'vlm plan prints six sizes');
+is_deeply(cli_plan(), nginx_plan(''), 'vlm plan prints the MiB of nginx -t for a default configuration');
+is_deeply(cli_plan(qw(--slots 3 --context 3k --max-pixels 200704 --features 11 --weights bf16)),
+          nginx_plan('slots 3; context 3k; max_pixels 200704; features 11; weights bf16;'),
+          'and for one with settings');
 
 done_testing();

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,120 +17,181 @@
 #define MAX_IMAGES  64
 #define MAX_FILE    (64u << 20)        /* bytes of a picture */
 
+#define EXIT_USAGE  2
+
 typedef struct {
     vlm_conf_t   conf;
     const char  *prompt, *text, *task;
     const char  *image[MAX_IMAGES];
     size_t       n_images;
     uint32_t     top;
-    int          raw, json, json_mode;
+    int          raw, json, json_mode, help;
     float        temperature;
     uint64_t     seed;
 } vlm_args_t;
 
 typedef int (*vlm_command_fn)(const vlm_args_t *a, vlm_err_t *err);
 
-static int parse(int argc, char **argv, vlm_args_t *a, vlm_err_t *err);
-static int option(const char *name, const char *value, vlm_args_t *a, vlm_err_t *err);
+enum { PLAN = 1, TOKENIZE = 2, CHAT = 4, LOGITS = 8 };
+
+typedef struct {
+    unsigned         bit;              /* PLAN, ... */
+    const char      *name, *operands;
+    vlm_command_fn   run;
+    uint32_t         slots;            /* 0: a server's default */
+    const char      *summary, *about, *example;
+} vlm_command_t;
+
+typedef enum { FLAG, COUNT, SIZE, REAL, TEXT, WEIGHTS, IMAGE } vlm_kind_t;
+
+typedef struct {
+    unsigned      commands;
+    const char   *name, *value;        /* value: as help shows it */
+    vlm_kind_t    kind;
+    size_t        at;                  /* in vlm_args_t */
+    const char   *about;
+} vlm_option_t;
+
 static int plan(const vlm_args_t *a, vlm_err_t *err);
 static int tokenize(const vlm_args_t *a, vlm_err_t *err);
 static int chat(const vlm_args_t *a, vlm_err_t *err);
 static int logits(const vlm_args_t *a, vlm_err_t *err);
 
-static const struct {
-    const char      *name;
-    vlm_command_fn   run;
-} commands[] = {
-    { "plan", plan }, { "tokenize", tokenize }, { "chat", chat }, { "logits", logits }
+static const vlm_command_t  commands[] = {
+    { PLAN, "plan", "DIR", plan, 0, "prints the memory that a server needs for the checkpoint",
+      "Prints the memory that a server plans for the checkpoint in DIR, in bytes and in MiB,\n"
+      "rounded up as \"nginx -t\" does. Without options the plan is that of a vlm_engine { }\n"
+      "which sets its model alone.",
+      "vlm plan /models/RoboBrain2.0-3B --slots 2 --context 8k --memory 6g" },
+
+    { TOKENIZE, "tokenize", "DIR TEXT", tokenize, 1, "prints the token ids of a text",
+      "Prints the ids of the tokens of TEXT. A control token that is spelt out is plain text.",
+      "vlm tokenize /models/RoboBrain2.0-3B 'Where is the cup?'" },
+
+    { CHAT, "chat", "DIR", chat, 1, "prints the answer to a prompt about pictures",
+      "Loads the checkpoint in DIR and prints its answer while it comes.",
+      "vlm chat /models/RoboBrain2.0-3B --image desk.jpg --prompt 'Where is the cup?'" },
+
+    { LOGITS, "logits", "DIR", logits, 1, "prints the likeliest tokens at each place of a prompt",
+      "Prints a line for each token of the prompt: its id, then the likeliest next ids with\n"
+      "their logits.",
+      "vlm logits /models/RoboBrain2.0-3B --raw --prompt 'The cup is' --top 3" }
 };
 
-static const char  usage[] =
-    "usage: vlm plan DIR                              the memory plan\n"
-    "       vlm tokenize DIR TEXT                     ids of a text\n"
-    "       vlm chat DIR --image F --prompt P         an answer\n"
-    "       vlm logits DIR --prompt P [--image F ...] [--raw] --top K\n"
-    "                                                 the likeliest K ids at each position;\n"
-    "                                                 0: all\n"
-    "\n"
-    "  --device auto|cpu|cuda[:N]   --ops plain|avx2|avxvnni|avx512|amx --weights int8|bf16|f32\n"
-    "  --threads N    --context N   --slots N   --memory BYTES[k|m|g]   --max-pixels N\n"
-    "  --max-tokens N --temperature T           --seed N        --task NAME\n"
-    "  --features N   --json for machines       --json-mode: the answer is a JSON object\n"
-    "  --cache DIR    that keeps the int8 form\n"
-    "\n"
-    "       vlm --version\n";
+#define RUNS    (CHAT | LOGITS)
+#define PLANS   (PLAN | RUNS)
+#define AT(x)   offsetof(vlm_args_t, x)
+
+static const vlm_option_t  options[] = {
+    { RUNS, "--prompt", "TEXT", TEXT, AT(prompt), "the prompt; required" },
+    { RUNS, "--image", "FILE", IMAGE, 0, "a picture before the prompt; up to 64 times" },
+    { RUNS, "--task", "NAME", TEXT, AT(task), "wraps the prompt in a task's words: general, "
+      "grounding, affordance, trajectory or pointing" },
+    { RUNS, "--raw", NULL, FLAG, AT(raw), "the prompt alone, without the chat template" },
+    { CHAT, "--max-tokens", "TOKENS", COUNT, AT(conf.max_tokens), "the longest answer" },
+    { CHAT, "--temperature", "T", REAL, AT(temperature), "0: the likeliest token; "
+      "default: the checkpoint's" },
+    { CHAT, "--seed", "N", SIZE, AT(seed), "the same seed gives the same answer; 0: a new one" },
+    { CHAT, "--json-mode", NULL, FLAG, AT(json_mode), "the answer is a JSON object" },
+    { LOGITS, "--top", "N", COUNT, AT(top), "ids at each position; 0: the whole vocabulary" },
+    { PLANS, "--device", "NAME", TEXT, AT(conf.device), "auto, cpu, cuda or cuda:N" },
+    { PLANS, "--ops", "NAME", TEXT, AT(conf.ops), "plain, avx2, avxvnni, avx512 or amx; "
+      "default: the best" },
+    { PLANS, "--weights", "TYPE", WEIGHTS, AT(conf.weights), "int8, bf16 or f32; default: int8" },
+    { PLANS, "--context", "TOKENS", COUNT, AT(conf.context), "of a prompt and its answer" },
+    { PLAN, "--slots", "N", COUNT, AT(conf.slots), "requests that are answered together" },
+    { PLANS, "--max-pixels", "PIXELS", SIZE, AT(conf.max_pixels), "of a picture after its resize" },
+    { PLAN, "--features", "N", COUNT, AT(conf.features), "pictures whose features are kept" },
+    { PLANS, "--memory", "BYTES", SIZE, AT(conf.memory), "a plan above it fails; "
+      "default: no bound" },
+    { PLANS, "--threads", "N", COUNT, AT(conf.threads), "of the CPU; default: all cores allowed" },
+    { RUNS, "--cache", "PATH", TEXT, AT(conf.cache), "a directory that keeps the int8 form" },
+    { PLANS | TOKENIZE, "--json", NULL, FLAG, AT(json), "prints JSON" }
+};
+
+/* The values that an option can have, for an error. */
+static const char *const  expected[] = {
+    [COUNT] = "a number such as 600 or 8k", [SIZE] = "a number such as 600, 600m or 6g",
+    [REAL] = "a number from 0 on", [WEIGHTS] = "int8, bf16 or f32",
+    [IMAGE] = "64 pictures at most"
+};
+
+#define N_COMMANDS  (sizeof(commands) / sizeof(commands[0]))
+#define N_OPTIONS   (sizeof(options) / sizeof(options[0]))
 
 
-int
-main(int argc, char **argv)
+static void
+defaults(const vlm_command_t *c, vlm_args_t *a)
 {
-    size_t      i;
-    vlm_err_t   err = { VLM_OK, "" };
-    vlm_args_t  a;
+    memset(a, 0, sizeof(*a));
+    vlm_conf_default(&a->conf);
 
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        puts("vlm " VLM_VERSION);
-        return 0;
+    if (c->slots != 0) {
+        a->conf.slots = c->slots;
     }
 
-    for (i = 0; argc >= 3 && i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(argv[1], commands[i].name) != 0) {
-            continue;
-        }
-
-        if (parse(argc, argv, &a, &err) == 0 && commands[i].run(&a, &err) == 0) {
-            return 0;
-        }
-
-        fprintf(stderr, "vlm %s: %s\n", argv[1], err.text);
-        return 1;
-    }
-
-    fputs(usage, stderr);
-
-    return 2;
+    a->top = 5;
+    a->temperature = -1;
 }
 
 
-static int
-parse(int argc, char **argv, vlm_args_t *a, vlm_err_t *err)
+static void
+help(void)
 {
-    int          i;
-    const char  *name;
+    size_t  i;
 
-    memset(a, 0, sizeof(*a));
-    vlm_conf_default(&a->conf);
-    a->conf.model = argv[2];
-    a->conf.slots = 1;
-    a->top = 5;
-    a->temperature = -1;
+    puts("usage: vlm COMMAND DIR [OPTION ...]\n\n"
+         "Looks at the checkpoint in DIR before a server is configured for it.\n");
 
-    for (i = 3; i < argc; i++) {
-        name = argv[i];
-
-        if (strncmp(name, "--", 2) != 0) {
-            a->text = name;
-
-        } else if (strcmp(name, "--raw") == 0) {
-            a->raw = 1;
-
-        } else if (strcmp(name, "--json") == 0) {
-            a->json = 1;
-
-        } else if (strcmp(name, "--json-mode") == 0) {
-            a->json_mode = 1;
-
-        } else if (i + 1 == argc) {
-            err->code = VLM_EINPUT;
-            (void) snprintf(err->text, sizeof(err->text), "%.40s wants a value", name);
-            return -1;
-
-        } else if (option(name, argv[++i], a, err) != 0) {
-            return -1;
-        }
+    for (i = 0; i < N_COMMANDS; i++) {
+        printf("  %-10s%s\n", commands[i].name, commands[i].summary);
     }
 
-    return 0;
+    puts("\n"
+         "vlm COMMAND --help  describes a command and its options\n"
+         "vlm --version       prints the version");
+}
+
+
+static void
+help_command(const vlm_command_t *c)
+{
+    char                 left[40];
+    size_t               i;
+    uint64_t             n;
+    vlm_args_t           a;
+    const void          *at;
+    const vlm_option_t  *o;
+
+    defaults(c, &a);
+    printf("usage: vlm %s %s [OPTION ...]\n\n%s\n\n", c->name, c->operands, c->about);
+
+    for (i = 0; i < N_OPTIONS; i++) {
+        o = &options[i];
+
+        if (!(o->commands & c->bit)) {
+            continue;
+        }
+
+        (void) snprintf(left, sizeof(left), "%s %s", o->name, o->value == NULL ? "" : o->value);
+        printf("  %-22s%s", left, o->about);
+
+        at = (const char *) &a + o->at;
+        n = o->kind == COUNT ? *(const uint32_t *) at
+            : o->kind == SIZE ? *(const uint64_t *) at : 0;
+
+        if (n != 0) {
+            printf("; default: %" PRIu64, n);
+        }
+
+        putchar('\n');
+    }
+
+    if (c->bit & PLANS) {
+        puts("\nNumbers may end in k, m or g: powers of 1024.");
+    }
+
+    printf("\nexample: %s\n", c->example);
 }
 
 
@@ -145,27 +207,33 @@ wrong(vlm_err_t *err, const char *what, const char *value)
 
 /* "8k", "600m": powers of 1024. */
 static int
-number(const char *text, uint64_t *out)
+number(const char *text, uint64_t most, uint64_t *out)
 {
+    int                  shift;
     char                *end;
     unsigned long long   n;
 
     errno = 0;
     n = strtoull(text, &end, 10);
 
-    if (end == text || text[0] == '-' || errno != 0) {
+    if (text[0] < '0' || text[0] > '9' || errno != 0) {
         return -1;
     }
 
     switch (*end) {
-    case 'g': case 'G': n *= 1024;                 /* fall through */
-    case 'm': case 'M': n *= 1024;                 /* fall through */
-    case 'k': case 'K': n *= 1024; end++;
+    case 'g': case 'G': shift = 30; break;
+    case 'm': case 'M': shift = 20; break;
+    case 'k': case 'K': shift = 10; break;
+    default: shift = 0;
     }
 
-    *out = n;
+    if (end[shift != 0] != '\0' || n > most >> shift) {
+        return -1;
+    }
 
-    return *end == '\0' ? 0 : -1;
+    *out = (uint64_t) n << shift;
+
+    return 0;
 }
 
 
@@ -186,76 +254,207 @@ set_weights(vlm_conf_t *conf, const char *value)
 }
 
 
+/* The value of an option: 0, or -1 for one that it cannot have. */
 static int
-option(const char *name, const char *value, vlm_args_t *a, vlm_err_t *err)
+set(const vlm_option_t *o, const char *value, vlm_args_t *a)
 {
-    size_t     i;
+    char      *end;
+    float      real;
+    void      *to;
     uint64_t   n;
-    struct {
-        const char  *name;
-        uint32_t    *to;
-    } numbers[] = {
-        { "--threads", &a->conf.threads }, { "--context", &a->conf.context },
-        { "--slots", &a->conf.slots }, { "--max-tokens", &a->conf.max_tokens },
-        { "--features", &a->conf.features }, { "--top", &a->top }
-    };
-    struct {
-        const char   *name;
-        const char  **to;
-    } texts[] = {
-        { "--prompt", &a->prompt }, { "--device", &a->conf.device }, { "--ops", &a->conf.ops },
-        { "--task", &a->task }, { "--cache", &a->conf.cache }
-    };
 
-    for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        if (strcmp(name, numbers[i].name) == 0) {
-            if (number(value, &n) != 0 || n > UINT32_MAX) {
-                return wrong(err, name, value);
-            }
+    to = (char *) a + o->at;
 
-            *numbers[i].to = (uint32_t) n;
-            return 0;
+    switch (o->kind) {
+
+    case FLAG:
+        *(int *) to = 1;
+        return 0;
+
+    case COUNT:
+        if (number(value, UINT32_MAX, &n) != 0) {
+            return -1;
         }
-    }
 
-    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (strcmp(name, texts[i].name) == 0) {
-            *texts[i].to = value;
-            return 0;
+        *(uint32_t *) to = (uint32_t) n;
+        return 0;
+
+    case SIZE:
+        return number(value, UINT64_MAX, to);
+
+    case REAL:
+        real = strtof(value, &end);
+
+        if (end == value || *end != '\0' || !(real >= 0)) {
+            return -1;
         }
-    }
 
-    if (strcmp(name, "--image") == 0) {
+        *(float *) to = real;
+        return 0;
+
+    case TEXT:
+        *(const char **) to = value;
+        return 0;
+
+    case WEIGHTS:
+        return set_weights(&a->conf, value);
+
+    default:
         if (a->n_images == MAX_IMAGES) {
-            return wrong(err, "too many pictures", value);
+            return -1;
         }
 
         a->image[a->n_images++] = value;
         return 0;
     }
+}
 
-    if (strcmp(name, "--weights") == 0) {
-        return set_weights(&a->conf, value) == 0 ? 0 : wrong(err, name, value);
+
+static const vlm_option_t *
+find_option(const vlm_command_t *c, const char *name)
+{
+    size_t  i;
+
+    for (i = 0; i < N_OPTIONS; i++) {
+        if ((options[i].commands & c->bit) && strcmp(name, options[i].name) == 0) {
+            return &options[i];
+        }
     }
 
-    if (strcmp(name, "--memory") == 0) {
-        return number(value, &a->conf.memory) == 0 ? 0 : wrong(err, name, value);
+    return NULL;
+}
+
+
+static int
+operand(const vlm_command_t *c, const char *value, vlm_args_t *a)
+{
+    if (a->conf.model == NULL) {
+        a->conf.model = value;
+
+    } else if (c->bit == TOKENIZE && a->text == NULL) {
+        a->text = value;
+
+    } else {
+        return -1;
     }
 
-    if (strcmp(name, "--max-pixels") == 0) {
-        return number(value, &a->conf.max_pixels) == 0 ? 0 : wrong(err, name, value);
+    return 0;
+}
+
+
+static int
+parse(const vlm_command_t *c, int argc, char **argv, vlm_args_t *a, vlm_err_t *err)
+{
+    int                  i;
+    const vlm_option_t  *o;
+
+    defaults(c, a);
+
+    for (i = 2; i < argc; i++) {
+
+        if (strcmp(argv[i], "--help") == 0 || (i == 2 && strcmp(argv[i], "-h") == 0)) {
+            a->help = 1;
+            return 0;
+        }
+
+        if (strncmp(argv[i], "--", 2) != 0) {
+            if (operand(c, argv[i], a) != 0) {
+                return wrong(err, "not expected", argv[i]);
+            }
+
+            continue;
+        }
+
+        o = find_option(c, argv[i]);
+        if (o == NULL) {
+            return wrong(err, "no such option", argv[i]);
+        }
+
+        if (o->kind != FLAG && ++i == argc) {
+            return wrong(err, "a value is missing after", o->name);
+        }
+
+        if (set(o, argv[i], a) != 0) {
+            (void) snprintf(err->text, sizeof(err->text), "%s \"%.100s\": expected %s", o->name,
+                            argv[i], expected[o->kind]);
+            return -1;
+        }
     }
 
-    if (strcmp(name, "--seed") == 0) {
-        return number(value, &a->seed) == 0 ? 0 : wrong(err, name, value);
+    if (a->conf.model == NULL || (c->bit == TOKENIZE && a->text == NULL)) {
+        return wrong(err, "missing", a->conf.model == NULL ? "DIR" : "TEXT");
     }
 
-    if (strcmp(name, "--temperature") == 0) {
-        a->temperature = strtof(value, NULL);
+    return 0;
+}
+
+
+static const vlm_command_t *
+find_command(const char *name)
+{
+    size_t  i;
+
+    for (i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            return &commands[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static int
+is_help(const char *text)
+{
+    return strcmp(text, "help") == 0 || strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    vlm_err_t             err = { VLM_OK, "" };
+    vlm_args_t            a;
+    const vlm_command_t  *c;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("vlm " VLM_VERSION);
         return 0;
     }
 
-    return wrong(err, "no such option", name);
+    if (argc == 2 && is_help(argv[1])) {
+        help();
+        return 0;
+    }
+
+    c = argc < 2 ? NULL : find_command(argv[1]);
+    if (c == NULL) {
+        if (argc >= 2) {
+            fprintf(stderr, "vlm: no such command: \"%.200s\"\n", argv[1]);
+        }
+
+        fputs("usage: vlm plan|tokenize|chat|logits DIR [OPTION ...]; see \"vlm --help\"\n",
+              stderr);
+        return EXIT_USAGE;
+    }
+
+    if (parse(c, argc, argv, &a, &err) != 0) {
+        fprintf(stderr, "vlm %s: %s; see \"vlm %s --help\"\n", c->name, err.text, c->name);
+        return EXIT_USAGE;
+    }
+
+    if (a.help) {
+        help_command(c);
+        return 0;
+    }
+
+    if (c->run(&a, &err) != 0) {
+        fprintf(stderr, "vlm %s: %s\n", c->name, err.text);
+        return 1;
+    }
+
+    return 0;
 }
 
 
@@ -295,6 +494,14 @@ print_json_plan(const vlm_plan_t *p, const vlm_facts_t *f)
 }
 
 
+/* MiB are rounded up, as in the plan of "nginx -t": "memory" may have that size. */
+static void
+print_part(const char *name, uint64_t bytes)
+{
+    printf("%-10s %12" PRIu64 "  %6" PRIu64 " MiB\n", name, bytes, (bytes + 1048575) / 1048576);
+}
+
+
 static int
 plan(const vlm_args_t *a, vlm_err_t *err)
 {
@@ -313,12 +520,12 @@ plan(const vlm_args_t *a, vlm_err_t *err)
         return rc;
     }
 
-    printf("weights    %12" PRIu64 "  %8.1f MiB\n", p.weights, (double) p.weights / 1048576);
-    printf("vision     %12" PRIu64 "  %8.1f MiB\n", p.vision, (double) p.vision / 1048576);
-    printf("kv         %12" PRIu64 "  %8.1f MiB\n", p.kv, (double) p.kv / 1048576);
-    printf("workspace  %12" PRIu64 "  %8.1f MiB\n", p.workspace, (double) p.workspace / 1048576);
-    printf("device     %12" PRIu64 "  %8.1f MiB\n", p.device, (double) p.device / 1048576);
-    printf("total      %12" PRIu64 "  %8.1f MiB\n", p.total, (double) p.total / 1048576);
+    print_part("weights", p.weights);
+    print_part("vision", p.vision);
+    print_part("kv", p.kv);
+    print_part("workspace", p.workspace);
+    print_part("device", p.device);
+    print_part("total", p.total);
 
     return rc;
 }
@@ -331,10 +538,6 @@ tokenize(const vlm_args_t *a, vlm_err_t *err)
     size_t        n, i;
     vlm_t        *v;
     uint32_t     *ids;
-
-    if (a->text == NULL) {
-        return wrong(err, "tokenize wants a text", "");
-    }
 
     v = vlm_open(&a->conf, err);
     if (v == NULL) {
