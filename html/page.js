@@ -119,6 +119,10 @@ function bytes(n) {
     return m >= 1024 ? `${(m / 1024).toFixed(1)} GiB` : `${round(m)} MiB`;
 }
 
+function millions(n) {
+    return n >= 1e9 ? `${(n / 1e9).toFixed(1)} billion` : `${(n / 1e6).toFixed(1)} million`;
+}
+
 // For those who listen instead of looking.
 function say(text) {
     $('say').textContent = text;
@@ -144,7 +148,7 @@ function grow() {
 function showHint() {
     const task = document.querySelector('input[name=task]:checked').value;
 
-    $('message').placeholder = TASKS[task][1];
+    $('message').placeholder = stage.picture || !plain(task) ? TASKS[task][1] : 'Ask a question';
 }
 
 function listenToForm() {
@@ -193,6 +197,7 @@ function listenToPictures() {
         });
     }
 
+    $('remove').addEventListener('click', removePicture);
     document.addEventListener('paste', paste);
 
     $('image').addEventListener('load', imageLoaded);
@@ -249,7 +254,8 @@ function begin() {
     $('theme').addEventListener('click', switchTheme);
     systemDark.addEventListener('change', showTheme);
     $('new').addEventListener('click', newChat);
-    $('delete').addEventListener('click', deleteChat);
+    $('delete').addEventListener('click', () => deleteChat(talk.session));
+    $('talks').addEventListener('toggle', (e) => e.newState === 'open' && listTalks());
     $('think').checked = recall('think') === 'on';
     $('think').addEventListener('change', () => {
         remember('think', $('think').checked ? 'on' : null);

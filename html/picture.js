@@ -7,6 +7,12 @@
 
 const READS = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'image/bmp'];
 
+const SAMPLES = {                       // of what the demo model knows
+    'sample-1.png': 'Sample: two balls and two bowls',
+    'sample-2.png': 'Sample: a bottle, balls, a bowl and a cup',
+    'sample-3.png': 'Sample: a bowl, a spoon, balls and a bottle',
+};
+
 const MAX_MARKS = 256;                  // what is drawn of one answer
 const MAX_LABEL = 64;                   // characters
 const MAX_ZOOM = 3;                     // small pictures are enlarged up to this
@@ -131,6 +137,7 @@ function show(picture, turn) {
         t.parts.show?.setAttribute('aria-pressed', String(t === turn));
     }
 
+    showHint();
     showPictureName();
     showSending();
     showPictureError();
@@ -142,7 +149,7 @@ function show(picture, turn) {
 function space() {
     const { picture, turn } = stage;
 
-    return turn?.size || [picture.width, picture.height];
+    return turn?.size || [picture?.width || 0, picture?.height || 0];
 }
 
 // The frame lies tight around the picture; draw() can then think in its pixels.
@@ -265,7 +272,7 @@ function heat(n) {
     }
 
     $('overlay').classList.toggle('some', n >= 0);
-    showReadout(n >= 0 ? readoutOf(stage.turn.marks[n]) : '');
+    showReadout(n >= 0 ? readoutOf(stage.turn.marks[n]) : '', stage.turn?.marks[n]);
 }
 
 function readoutOf(mark) {
@@ -283,9 +290,13 @@ function readoutOf(mark) {
     return `${words}  ·  in the original ${full.join(', ')}`;
 }
 
-function showReadout(text) {
+// Away from the mark that it tells about.
+function showReadout(text, mark) {
+    const [, y, , y2 = y] = mark?.at || [0, 0];
+
     $('readout').textContent = text;
     $('readout').hidden = !text;
+    $('readout').classList.toggle('above', Boolean(mark) && y + y2 > space()[1]);
 }
 
 function markUnder(event) {
@@ -345,6 +356,41 @@ function loadImage(src) {
     image.src = src;
 
     return image.decode().then(() => image);
+}
+
+function showSamples(wanted) {
+    const samples = $('samples');
+
+    samples.hidden = !wanted;
+
+    if (wanted && !samples.firstChild) {
+        samples.append(...Object.entries(SAMPLES).map(([file, title]) => {
+            const button = el('button', { type: 'button', title, ariaLabel: title },
+                              el('img', { src: file, alt: title }));
+
+            button.addEventListener('click', () => takeSample(file));
+
+            return button;
+        }));
+    }
+}
+
+async function takeSample(file) {
+    try {
+        const blob = await (await request(file)).blob();
+
+        await take(new File([blob], file, { type: 'image/png' }));
+
+    } catch (failure) {
+        complain(failure.message);
+    }
+}
+
+// The next question goes without one.
+function removePicture() {
+    show(null, null);
+    $('message').focus();
+    say('The picture is removed. The next question goes without one.');
 }
 
 async function take(file) {

@@ -16,6 +16,14 @@ const PURPOSES = {                      // of memory, in the plan's words
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+const REFUSALS = {                      // where the page knows better words than the server
+    401: 'The server wants a login or a key (401)',
+    403: 'The server does not allow this (403)',
+    413: 'The picture is larger than the server takes',
+};
+
+const DEMO_PARAMETERS = 6914240;        // of demo/model, and of no other
+
 // What went wrong, as a sentence, and what to do about it.
 class Failure extends Error {
     constructor(text, status, wait) {
@@ -27,6 +35,8 @@ class Failure extends Error {
 
 function advice(status, wait) {
     switch (status) {
+    case 401: return 'Log in, or send the key that the server expects, and load the page again.';
+    case 403: return 'Ask the owner of the server for access.';
     case 0: return 'The page tries to reach it by itself; ask again when it is back.';
     case 413: return 'Choose a smaller one.';
     case 429: return `Ask again in ${plural(wait || 5, 'second')}.`;
@@ -46,9 +56,7 @@ function failureOf(status, body, wait) {
         // a page of somebody in between
     }
 
-    if (status === 413) {
-        text = 'The picture is larger than the server takes';
-    }
+    text = REFUSALS[status] || text;
 
     return new Failure(text || `The server answered with status ${status}`, status, wait);
 }
@@ -104,7 +112,7 @@ function upload(blob, name, progress) {
 
 /* ---- the server's health --------------------------------------------------------------------- */
 
-const server = { state: 'connecting', data: {}, fails: 0, timer: 0, rate: 0 };
+const server = { state: 'connecting', data: {}, fails: 0, timer: 0, rate: 0, why: '' };
 
 async function poll() {
     const before = server.state;
@@ -119,15 +127,18 @@ async function poll() {
         server.state = server.state === 'busy' ? 'ready' : server.state;
         server.fails = 0;
 
-    } catch {
-        server.state = 'away';
+    } catch (error) {
+        const refused = error.status === 401 || error.status === 403;
+
+        server.state = refused ? 'refused' : 'away';
+        server.why = error.status ? error.message : '';
         server.fails++;
     }
 
     showHealth();
     tellChange(before, server.state);
 
-    if (server.state !== 'away') {
+    if (server.fails === 0) {
         restore();
     }
 
@@ -163,6 +174,7 @@ function statusWords() {
 
     switch (server.state) {
     case 'away': return 'Reconnecting';
+    case 'refused': return 'No access';
     case 'failed': return 'No model';
     case 'stalled': return 'Restarting';
     case 'loading': return `Loading ${server.data.progress || 0} %`;
@@ -181,6 +193,7 @@ function showHealth() {
     $('loading').value = server.data.progress || 0;
 
     showNotice();
+    showModel();
     showServer();
     showPlan(server.data.plan);
 
@@ -193,7 +206,10 @@ function showNotice() {
     let text = talk.note;
 
     if (server.state === 'away') {
-        text = 'The server cannot be reached. The page goes on trying by itself.';
+        text = server.why || 'The server cannot be reached. The page goes on trying by itself.';
+
+    } else if (server.state === 'refused') {
+        text = server.why;
 
     } else if (server.state === 'failed') {
         text = sentence(`The model could not be loaded: ${server.data.reason || 'no reason given'}`)
@@ -204,21 +220,36 @@ function showNotice() {
     $('notice').hidden = !text;
 }
 
+function showModel() {
+    const { model, parameters, thinking } = server.data;
+    const toy = parameters === DEMO_PARAMETERS;
+
+    $('model').textContent = model ? model + (toy ? ', a toy' : '') : '';
+    $('toy').hidden = !toy;
+    $('think-row').hidden = !thinking;
+    showSamples(toy);
+}
+
 function showServer() {
+    const { model, parameters, version } = server.data;
     const { device, device_reason: why, queue, active_sessions: sessions } = server.data;
     const words = {
         ready: 'The model is loaded and answers.',
         loading: `The model is loading, ${server.data.progress || 0} %. Questions wait in line.`,
         failed: 'The model could not be loaded.',
         away: 'The server cannot be reached.',
+        refused: 'The server does not let this page in.',
     };
     const facts = [
+        ['Model', model],
+        ['Parameters', parameters && millions(parameters)],
         ['Runs on', device],
         ['Chosen', why],
         ['Answering now', queue && String(queue.running)],
         ['Waiting in line', queue && `${queue.waiting} of ${queue.limit}`],
         ['Conversations', sessions !== undefined && String(sessions)],
         ['Last answer', server.rate && `${round(server.rate)} tokens/s`],
+        ['Version', version && `nginx-vlm ${version}`],
     ];
 
     $('server-text').textContent = words[server.state] || '';

@@ -1,6 +1,5 @@
 /*
- * The conversation: its turns on the page, a question on its way, the stream of an answer, and the
- * session that outlives a reload of the page or of the server.
+ * The conversation: its turns on the page, a question on its way, the stream of an answer.
  */
 'use strict';
 
@@ -12,6 +11,9 @@ const TASKS = {                         // name, and what to type
     affordance: ['Affordance', 'What should be picked up?'],
     trajectory: ['Trajectory', 'What should move where?'],
 };
+
+// Tasks whose questions need no picture.
+const plain = (task) => task === 'auto' || task === 'general';
 
 const NEAR_END_PX = 80;                 // so near to the end, the view follows the answer
 
@@ -45,7 +47,7 @@ function buildTurn(turn) {
         thinking: el('details', { className: 'thinking', hidden: true },
                      el('summary', { textContent: 'Thinking' }), el('p')),
         wait: el('p', { className: 'wait', hidden: true }),
-        text: el('p', { className: 'text', hidden: true }),
+        text: el('div', { className: 'text', hidden: true }),
         note: el('div', { className: 'note', hidden: true }),
         meta: el('p', { className: 'meta', hidden: true }),
     };
@@ -109,7 +111,7 @@ function waitWords(turn) {
 function placeWords(turn) {
     const before = turn.wait > 1 ? `, ${turn.wait - 1} before you` : '';
 
-    if (!turn.picture.name) {
+    if (turn.picture && !turn.picture.name) {
         return 'Sending the picture';
     }
 
@@ -119,33 +121,37 @@ function placeWords(turn) {
 
     switch (turn.wait) {
     case null: return 'Asking';
-    case 0: return 'Looking at the picture';
+    case 0: return turn.picture ? 'Looking at the picture' : 'Reading the question';
     case 1: return 'Next in line';
     default: return `In line${before}`;
     }
 }
 
-// The answer as it was written, its coordinates marked.
+// With coordinates as it was written, and they are marked; else with its Markdown as elements.
 function showText(turn, running) {
     const { text } = turn.parts;
-    const source = turn.answer;
+    const { answer } = turn;
+
+    text.hidden = !answer;
+    text.classList.toggle('writing', running);
+    text.replaceChildren(...(turn.marks.length && turn.source === 'answer' ? [withPlaces(turn)] : rich(answer)));
+}
+
+function withPlaces({ answer, marks }) {
     const nodes = [];
     let at = 0;
 
-    text.hidden = !source;
-    text.classList.toggle('writing', running);
-
-    turn.marks.forEach((mark, i) => {
-        if (mark.start >= at && mark.end <= source.length && turn.source === 'answer') {
-            const place = el('span', { className: 'place' }, source.slice(mark.start, mark.end));
+    marks.forEach((mark, i) => {
+        if (mark.start >= at && mark.end <= answer.length) {
+            const place = el('span', { className: 'place' }, answer.slice(mark.start, mark.end));
 
             place.dataset.mark = i;
-            nodes.push(source.slice(at, mark.start), place);
+            nodes.push(answer.slice(at, mark.start), place);
             at = mark.end;
         }
     });
 
-    text.replaceChildren(...nodes, source.slice(at));
+    return el('p', {}, ...nodes, answer.slice(at));
 }
 
 function showNote(turn) {
@@ -163,9 +169,10 @@ function showNote(turn) {
     }
 }
 
+// Made anew with every change; the focus stays on the button of the same name.
 function showMeta(turn, running) {
     const { meta } = turn.parts;
-    const had = meta.contains(document.activeElement);
+    const focused = meta.contains(document.activeElement) ? document.activeElement.textContent : null;
     const words = metaWords(turn, running);
     const nodes = words ? [el('span', { textContent: words })] : [];
 
@@ -178,6 +185,14 @@ function showMeta(turn, running) {
         nodes.push(turn.parts.show);
     }
 
+    if (turn.answer && !running) {
+        nodes.push(iconButton('i-copy', 'Copy', () => copy(turn)));
+    }
+
+    if (!running && !turn.failure) {
+        nodes.push(iconButton('i-again', 'Retry', () => retry(turn)));
+    }
+
     if (turn.output) {
         nodes.push(saveLink(turn));
     }
@@ -185,9 +200,28 @@ function showMeta(turn, running) {
     meta.hidden = nodes.length === 0;
     meta.replaceChildren(...nodes);
 
-    if (had) {
-        turn.parts.show?.focus();
+    if (focused) {
+        nodes.find((node) => node.matches('button, a') && node.textContent === focused)?.focus();
     }
+}
+
+// The clipboard's own interface is there on https and on this machine only.
+async function copy(turn) {
+    try {
+        await navigator.clipboard.writeText(turn.answer);
+
+    } catch {
+        const box = el('textarea', { value: turn.answer, readOnly: true, className: 'hidden' });
+        const before = document.activeElement;
+
+        document.body.append(box);
+        box.select();
+        document.execCommand('copy');
+        box.remove();
+        before?.focus();
+    }
+
+    say('The answer is copied.');
 }
 
 function metaWords(turn, running) {
@@ -223,7 +257,8 @@ function saveLink(turn) {
     const icon = svg('svg', { 'aria-hidden': 'true' });
 
     icon.append(svg('use', { href: '#i-save' }));
-    link.append(icon, 'Marked picture');
+    link.append(icon, 'Save');
+    link.setAttribute('aria-label', 'Save the marked picture');
 
     return link;
 }
@@ -233,7 +268,7 @@ function setMarks(turn) {
     const running = talk.busy === turn;
 
     turn.source = turn.answer || running ? 'answer' : 'thinking';
-    turn.marks = findMarks(taskOf(turn), turn[turn.source], !running);
+    turn.marks = turn.picture ? findMarks(taskOf(turn), turn[turn.source], !running) : [];
 }
 
 // What was done; until that is known, what was asked for.
@@ -268,7 +303,7 @@ function submit() {
         return;
     }
 
-    if (!picture) {
+    if (!picture && !plain(task)) {
         complain('Choose a picture first: drop it here, paste it, or press the button.');
         $('choose').focus();
         return;
@@ -277,6 +312,14 @@ function submit() {
     $('message').value = '';
     grow();
     run(addTurn({ question, task, picture }));
+}
+
+// The same question once more, below.
+function retry({ question, task, picture }) {
+    if (!talk.busy) {
+        $('message').focus();
+        run(addTurn({ question, task, picture }));
+    }
 }
 
 // In the place of the one that failed.
@@ -306,6 +349,7 @@ async function run(turn) {
 
     try {
         await converse(turn);
+        noteTalk(turn.question);
         say(`Answer: ${turn.answer || turn.thinking || 'empty'}`);
 
     } catch (error) {
@@ -353,11 +397,11 @@ function fail(turn, error) {
 async function converse(turn) {
     const { picture } = turn;
 
-    if (!picture.name && !picture.sent) {
+    if (picture && !picture.name && !picture.sent) {
         send(picture);
     }
 
-    await stoppable(turn, picture.name || picture.sent);
+    await stoppable(turn, picture?.name || picture?.sent);
     await openSession();
 
     try {
@@ -419,9 +463,10 @@ async function chat(turn) {
         body: JSON.stringify({
             session_id: talk.session,
             message: turn.question,
-            image: turn.picture.name,
+            image: turn.picture?.name || null,
+            text_only: !turn.picture,
             task: turn.task,
-            enable_thinking: $('think').checked,
+            enable_thinking: Boolean(server.data.thinking) && $('think').checked,
             stream: true,
         }),
     });
@@ -569,112 +614,4 @@ function showSend() {
     $('send').classList.toggle('stop', busy);
     $('send').disabled = !busy && !$('message').value.trim();
     $('send-icon').setAttribute('href', busy ? '#i-stop' : '#i-send');
-}
-
-
-/* ---- the session ----------------------------------------------------------------------------- */
-
-// Once, when the server first answers: what was said before the page was left.
-async function restore() {
-    if (talk.restored) {
-        return;
-    }
-
-    talk.restored = true;
-    talk.session = recall('session') || '';
-
-    if (!talk.session) {
-        return;
-    }
-
-    try {
-        const response = await request('api/history/' + encodeURIComponent(talk.session));
-
-        retell(await response.json());
-
-    } catch (error) {
-        if (error.status === 404) {
-            talk.session = '';
-            remember('session', null);
-            talk.note = 'The server no longer has the last conversation. A new one begins.';
-            showNotice();
-        } else {
-            talk.restored = false;
-        }
-    }
-}
-
-function retell(entries) {
-    const sizes = seenSizes();
-    const asked = talk.turns.length > 0;
-
-    for (let i = 0; i + 1 < entries.length && !asked; i += 2) {
-        const [user, assistant] = [entries[i], entries[i + 1]];
-        const name = user.image_path ? baseName(user.image_path) : '';
-        const data = assistant.metadata || {};
-        const turn = addTurn({
-            question: user.content,
-            task: user.task || 'general',
-            done: data.task || user.task || 'general',
-            picture: name ? pictureNamed(name) : null,
-            size: data.image_resized || sizes[name] || null,
-            answer: assistant.content,
-            thinking: data.thinking || '',
-            output: data.output_image ? 'result/' + baseName(data.output_image) : '',
-            stored: true,
-        });
-
-        setMarks(turn);
-        update(turn);
-    }
-
-    const last = talk.turns.findLast((t) => t.picture);
-
-    if (last && !stage.picture) {
-        show(last.picture, last);
-    }
-
-}
-
-function newChat() {
-    stop();
-    talk.session = '';
-    talk.turns = [];
-    talk.note = '';
-    remember('session', null);
-    remember('sizes', null);
-    $('turns').replaceChildren();
-    $('welcome').hidden = false;
-
-    for (const picture of [...pictures.values(), stage.picture]) {
-        if (picture?.blob) {
-            URL.revokeObjectURL(picture.src);
-        }
-    }
-
-    pictures.clear();
-    show(null, null);
-    showNotice();
-    say('New conversation.');
-    $('choose').focus();
-}
-
-async function deleteChat() {
-    const { session } = talk;
-
-    $('server').hidePopover();
-    newChat();
-
-    if (!session) {
-        return;
-    }
-
-    try {
-        await request('api/session/' + encodeURIComponent(session), { method: 'DELETE' });
-        say('The conversation is deleted.');
-
-    } catch (error) {
-        talk.note = error.status === 404 ? '' : `The conversation is not deleted. ${error.message}`;
-        showNotice();
-    }
 }

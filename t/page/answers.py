@@ -5,7 +5,7 @@ import os
 
 from PIL import Image
 
-from house import BUILD, PICTURES, picture
+from house import BUILD, PICTURES, SLOW, picture, slow_model
 from tap import check, same, test, wait_for
 
 with open(os.path.join(PICTURES, 'expected.json')) as file:
@@ -128,7 +128,7 @@ def a_picture_of_another_size_has_its_marks_where_they_belong(house):
 
     page = house.open(house.demo())
 
-    for size in (500, 1008):
+    for size in (121, 500, 1008):
         other = os.path.join(BUILD, f'{size}.png')
 
         with Image.open(picture('table-01.png')) as image:
@@ -253,3 +253,97 @@ def a_reload_of_the_page_brings_the_conversation_back(house):
     page.ask('How many objects are on the table?', 'general')
     same(page.p.evaluate('talk.turns.length'), 3, 'turns, with the next question')
     same(page.note(), '', 'notes under it')
+
+
+@test
+def a_question_can_be_asked_again_with_one_press(house):
+    page = house.open(house.demo())
+    page.take(picture('table-01.png'))
+    answer = page.ask('Find the red one', 'grounding')
+
+    page.p.get_by_role('button', name='Retry').click()
+    page.wait('talk.turns.length === 2 && talk.busy === null')
+    check(page.answer(), 'the second answer is there')
+    same(page.text('.turn .question p'), 'Find the red one', 'its question')
+    same(page.text('.turn .task'), 'Grounding', 'its task')
+
+
+@test
+def a_question_needs_no_picture(house):
+    server = house.demo()
+    page = house.open(server)
+    answer = page.ask('Hello', 'auto')
+
+    check(answer, 'it is answered')
+    same(page.text('.turn .task'), 'Auto, general', 'what was done')
+    check(page.shown('#empty'), 'there is still no picture')
+
+    page.take(picture('table-01.png'))
+    same(page.ask('How many objects are on the table?', 'general'), '4', 'with a picture')
+
+    page.p.get_by_role('button', name='Remove the picture').click()
+    page.ask('Hello', 'general')
+    history = server.request('/api/history/' + page.p.evaluate('talk.session'))
+    same([bool(e['image_path']) for e in history if e['role'] == 'user'], [False, True, False],
+         'questions with a picture')
+
+    page.p.reload()
+    page.wait('talk.turns.length === 3 && stage.picture && stage.picture.width')
+    same(page.p.locator('.turn').first.locator('.text').inner_text(), answer, 'the first answer')
+
+
+@test
+def earlier_conversations_are_listed_opened_and_deleted(house):
+    server = house.demo()
+    page = house.open(server)
+    page.p.click('#talks-button')
+    check(page.shown('#talks-none'), 'at first there are none')
+    page.p.keyboard.press('Escape')
+
+    page.take(picture('table-01.png'))
+    first = page.ask('Find the red one', 'grounding')
+    drawn = page.drawn()
+    old = page.p.evaluate('talk.session')
+
+    page.p.click('#new')
+    page.take(picture('table-02.png'))
+    page.ask('How many objects are on the table?', 'general')
+    wait_for('two are listed, with titles', lambda: page.p.evaluate(
+        'talks().length === 2 && talks().every((t) => t.title)'))
+
+    page.p.click('#talks-button')
+    same(page.p.locator('#talks .talk').count(), 2, 'conversations')
+    same(page.p.locator('#talks .talk').first.get_attribute('aria-current'), 'true', 'the newest is this one')
+    page.p.locator('#talks .talk').nth(1).click()
+    page.wait('talk.turns.length === 1 && stage.picture && stage.picture.width')
+    same(page.answer(), first, 'the answer of the one that was opened')
+    same(page.drawn(), drawn, 'over its picture')
+    check(not page.shown('#talks'), 'the list is closed')
+
+    page.p.click('#talks-button')
+    page.p.locator('#talks .link').nth(1).click()
+    wait_for('it is gone on the server', lambda: server.request('/api/history/' + old) == {}, 10)
+    same(page.p.locator('#talks .talk').count(), 1, 'conversations after one was deleted')
+    check(page.shown('#welcome'), 'the page begins anew')
+
+
+@test
+def the_demo_model_is_called_a_toy_and_has_sample_pictures(house):
+    page = house.open(house.demo())
+    page.ready()
+    page.has('#toy', 'This model is a toy.')
+    check('a toy' in page.text('#model'), 'the head says so, too')
+    same(page.p.locator('#samples img').count(), 3, 'sample pictures')
+    page.wait('[...document.querySelectorAll("#samples img")].every((i) => i.naturalWidth === 252)')
+
+    page.p.locator('#samples button').first.click()
+    page.wait('stage.picture && stage.picture.name')
+    same(page.ask('How many objects are on the table?', 'general'), '4', 'the answer about the first')
+
+
+@test
+def another_model_is_no_toy(house):
+    page = house.open(house.server('other', model=slow_model(), engine=SLOW).start())
+    page.ready()
+    same(page.text('#model'), 'demo', 'the head says its name')
+    check(not page.shown('#toy') and not page.shown('#samples'), 'nothing speaks of a toy')

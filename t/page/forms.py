@@ -54,6 +54,77 @@ STREAM = (': place 3\n\n'
           'event: answer\ndata: {"answer":"naïve €"}\n\n')
 
 
+MARKDOWN = [
+    # what the model writes, the elements that it becomes
+    ('plain words', '<p>plain words</p>'),
+    ('one\ntwo\n\nthree', '<p>one\ntwo</p><p>three</p>'),
+    ('**bold** and *slanted* and __bold__', '<p><strong>bold</strong> and <em>slanted</em> and <strong>bold</strong></p>'),
+    ('**bold with *both* in it**', '<p><strong>bold with <em>both</em> in it</strong></p>'),
+    ('`a < b` and ``c ` d``', '<p><code>a &lt; b</code> and ``c ` d``</p>'),
+    ('2 * 3 * 4, a_b_c, **', '<p>2 * 3 * 4, a_b_c, **</p>'),
+    ('# Title #', '<p class="heading" role="heading" aria-level="3">Title</p>'),
+    ('- one\n- two', '<ul><li>one</li><li>two</li></ul>'),
+    ('3. one\n4. two\nmore of it', '<ol start="3"><li>one</li><li>two\nmore of it</li></ol>'),
+    ('- one\n  - deep\n- two', '<ul><li>one<ul><li>deep</li></ul></li><li>two</li></ul>'),
+    ('> said\n> so', '<blockquote>said\nso</blockquote>'),
+    ('```c\nint **x; // *no*\n```\nafter', '<pre tabindex="0"><code>int **x; // *no*</code></pre><p>after</p>'),
+    ('```\nstill being', '<pre tabindex="0"><code>still being</code></pre>'),
+    ('[here](https://example.com/a?b=c)', '<p><a href="https://example.com/a?b=c" target="_blank" '
+     'rel="noopener noreferrer">here</a></p>'),
+    ('see http://example.com/x.', '<p>see <a href="http://example.com/x" target="_blank" '
+     'rel="noopener noreferrer">http://example.com/x</a>.</p>'),
+    ('[a](javascript:alert(1)) [b](data:text/html,x)', '<p>[a](javascript:alert(1)) [b](data:text/html,x)</p>'),
+    ('[a](https://x" onclick="y) ![i](/uploads/x)', None),
+    ('<script>x</script> **<img src=x>**', '<p>&lt;script&gt;x&lt;/script&gt; '
+     '<strong>&lt;img src=x&gt;</strong></p>'),
+]
+
+
+@test
+def markdown_becomes_a_few_safe_elements_and_all_else_stays_text(house):
+    page = house.open(house.demo())
+    safe = {'P', 'STRONG', 'EM', 'CODE', 'PRE', 'UL', 'OL', 'LI', 'A', 'BLOCKQUOTE'}
+
+    for text, expected in MARKDOWN:
+        html, names, links = page.p.evaluate('''(text) => {
+            const box = document.createElement('div');
+            box.append(...rich(text));
+            return [box.innerHTML, [...box.querySelectorAll('*')].map((n) => n.tagName),
+                    [...box.querySelectorAll('a')].map((a) => a.protocol)];
+        }''', text)
+
+        if expected is not None:
+            same(html, expected, f'what becomes of {text!r}')
+
+        check(set(names) <= safe, f'{text!r} becomes {html}')
+        check(set(links) <= {'http:', 'https:'}, f'{text!r} leads to {links}')
+
+    for text in ('**a ' * 20000, '[' * 20000, '`' * 20000, '- ' * 20000, '> ' * 20000, '*' * 20001,
+                 '\n'.join('  ' * n + '- x' for n in range(200))):
+        took = page.p.evaluate('(text) => { const t = performance.now(); rich(text); '
+                               'return performance.now() - t; }', text)
+        check(took < 2000, f'{text[:20]!r}, {len(text)} times, takes {took} ms')
+
+
+@test
+def an_answer_s_markdown_is_shown_and_copied_as_it_was_written(house):
+    page = house.open(house.demo())
+    page.p.context.grant_permissions(['clipboard-read', 'clipboard-write'])
+    page.p.evaluate('''() => {
+        const plain = finish;
+        finish = (turn, answer) => plain(turn, { ...answer, answer: 'It is **red**.\\n\\n- a cup' });
+    }''')
+    page.take(picture('table-01.png'))
+    page.ask('What is it?', 'general')
+
+    same(page.text('.turn .text strong'), 'red', 'what is bold')
+    same(page.text('.turn .text li'), 'a cup', 'the item of a list')
+
+    page.p.get_by_role('button', name='Copy').click()
+    page.has('#say', 'The answer is copied.')
+    same(page.p.evaluate('navigator.clipboard.readText()'), 'It is **red**.\n\n- a cup', 'what was copied')
+
+
 @test
 def coordinates_are_read_in_every_form_that_the_family_writes(house):
     page = house.open(house.demo())
@@ -125,7 +196,7 @@ def texts_from_outside_never_become_html(house):
     page.ask(evil, 'general')
 
     same(page.answer(), evil, 'the answer')
-    same(page.p.locator('.turn img, .turn b, #stage b, #stage img:not(#image)').count(), 0,
+    same(page.p.locator('.turn img, .turn b, .turn strong, #frame b, #below b, #frame img:not(#image)').count(), 0,
          'elements made of text')
     same(page.p.title(), 'nginx-vlm', 'the title')
     check(evil in page.text('#picture-name'), 'the name is there, as a text')

@@ -3,7 +3,9 @@
 import base64
 import os
 
-from house import PICTURES, picture
+from PIL import Image
+
+from house import BUILD, PICTURES, picture
 from tap import check, same, test, wait_for
 
 PAIRS = '''() => {
@@ -88,7 +90,7 @@ def everything_is_done_by_keys_alone(house):
     page.ready()
 
     met = tab_to(page, 'choose')
-    same(met[-4:], ['status', 'theme', 'new', 'choose'], 'the order of the focus')
+    same(met[-5:], ['status', 'theme', 'talks-button', 'new', 'choose'], 'the order of the focus')
 
     with page.p.expect_file_chooser() as chooser:
         page.p.keyboard.press('Enter')
@@ -290,6 +292,40 @@ def a_phone_can_take_a_photograph(house):
     page.finished()
     page.p.tap('#marks button')
     check(page.shown('#readout'), 'a tap reads a mark out')
+
+
+@test
+def nothing_lies_over_the_marks_on_a_phone(house):
+    page = house.open(house.demo(), phone=True, width=375, height=740)
+    wide = os.path.join(BUILD, 'wide.png')
+
+    with Image.open(picture('table-01.png')) as image:
+        image.resize((504, 252)).save(wide)
+
+    page.take(wide)
+    page.p.evaluate('''() => {
+        const plain = finish;
+        finish = (turn, answer) => plain(turn, { ...answer, image_resized: [504, 252],
+            answer: '[(20, 20), (252, 20), (484, 20), (20, 232), (252, 232), (484, 232)]' });
+    }''')
+    page.ask('all of them', 'pointing')
+    same(page.p.locator('#overlay [data-mark]').count(), 6, 'marks')
+
+    for n in range(6):
+        for lit in range(6):
+            page.p.evaluate('heat', lit)
+            covered = page.p.evaluate('''([n, lit]) => {
+                const box = document.querySelector(`#overlay [data-mark="${n}"]`).getBoundingClientRect();
+                const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+                const over = (id) => {
+                    const r = $(id).getBoundingClientRect();
+                    return r.width && x > r.left && x < r.right && y > r.top && y < r.bottom;
+                };
+                const top = document.elementFromPoint(x, y);
+                return !top.closest('[data-mark]') ? top.outerHTML.slice(0, 60)
+                       : n === lit && over('readout') ? 'the readout' : '';
+            }''', [n, lit])
+            same(covered, '', f'what lies over mark {n} while {lit} is lit')
 
 
 @test

@@ -135,7 +135,7 @@ http {{
     include /etc/nginx/mime.types;
     access_log {self.dir}/logs/access.log;
     {temp}
-    vlm_engine page {{
+    vlm_engine demo {{
         model {model};
         store {self.store};
         {engine}
@@ -144,7 +144,7 @@ http {{
         listen 127.0.0.1:{self.port};
         {server}
         location / {{ root {ROOT}/html; add_header Cache-Control no-cache; }}
-        location ~ ^/(api|uploads|result)/ {{ vlm_pass page; }}
+        location ~ ^/(api|uploads|result)/ {{ vlm_pass demo; }}
     }}
 }}
 '''
@@ -209,7 +209,7 @@ http {{
     def lock(self):
         """The model does not load until what this returns is closed."""
 
-        file = open(os.path.join(self.store, 'page.lock'), 'w')
+        file = open(os.path.join(self.store, 'demo.lock'), 'w')
         fcntl.flock(file, fcntl.LOCK_EX)
 
         return file

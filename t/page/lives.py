@@ -156,6 +156,50 @@ def a_model_that_could_not_be_loaded_is_told_with_the_reason(house):
 
 
 @test
+def a_server_that_wants_a_login_or_refuses_is_told_as_such(house):
+    for status, words, body in ((401, 'The server wants a login or a key (401).', 'auth_basic'),
+                                (403, 'The server does not allow this (403).', 'deny')):
+        page = house.open(house.demo(), allow=[str(status)])
+        page.ready()
+        page.p.route('**/api/**', lambda route: route.fulfill(status=status, body=f'<h1>{body}</h1>'))
+        page.p.evaluate('poll()')
+        page.has('#notice', words)
+        same(page.status(), 'No access', f'the head of the page at {status}')
+
+        page.begin('Hello', 'general')
+        page.finished()
+        check(words in page.note(), f'what the page says under the question: {page.note()}')
+
+        page.p.unroute('**/api/**')
+        page.p.evaluate('poll()')
+        page.ready()
+        check(not page.shown('#notice'), 'the notice goes by itself')
+
+
+@test
+def thinking_is_offered_where_the_model_can_think(house):
+    sent = []
+    page = house.open(house.demo())
+    page.p.on('request', lambda r: r.url.endswith('/api/chat') and sent.append(r.post_data_json))
+    page.ready()
+    page.p.click('#status')
+    check(not page.shown('#think-row'), 'the demo model cannot')
+    page.p.keyboard.press('Escape')
+
+    page.p.evaluate('remember("think", "on")')
+    page.p.reload()
+    page.ready()
+    page.ask('Hello', 'general')
+    same(sent[-1]['enable_thinking'], False, 'asked of a model that cannot')
+
+    thinks = house.server('thinks', engine='thinking on; sampling temperature=0; max_tokens 16;').start()
+    page = house.open(thinks)
+    page.ready()
+    page.p.click('#status')
+    check(page.shown('#think-row'), 'this one can')
+
+
+@test
 def a_reload_of_nginx_does_not_break_an_answer(house):
     server = slow(house, 'reload', 'max_tokens 150;').start()
     page = house.open(server)
@@ -276,7 +320,7 @@ def a_conversation_that_the_server_lost_is_told_at_the_next_visit(house):
     os.mkdir(server.store)
     server.start()
     page.p.reload()
-    page.has('#notice', 'The server no longer has the last conversation. A new one begins.')
+    page.has('#notice', 'The server no longer has that conversation. A new one begins.')
 
 
 @test
@@ -303,3 +347,5 @@ def the_panel_has_the_plan_in_bytes_and_the_speed_of_the_last_answer(house):
     check(page.text('#plan-total').endswith('iB'), 'the total is there')
     page.has('#facts', 'tokens/s')
     page.has('#facts', server.health()['device'])
+    page.has('#facts', 'nginx-vlm ' + server.health()['version'])
+    page.has('#facts', '6.9 million')

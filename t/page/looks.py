@@ -41,7 +41,8 @@ def shoot(page, name):
         image = image.convert('RGB')
 
     check(len(image.getcolors(1 << 24)) > 50, f'{name} shows something')
-    reduce(image, page.p.locator('#frame').bounding_box()).save(path, optimize=True)
+    frame = page.p.locator('#frame').bounding_box() or page.p.locator('#samples').bounding_box()
+    reduce(image, frame).save(path, optimize=True)
 
 
 def reduce(image, frame):
