@@ -28,6 +28,7 @@ typedef struct ngx_http_vlm_engine_s  ngx_http_vlm_engine_t;
 typedef struct ngx_http_vlm_chain_s   ngx_http_vlm_chain_t;
 typedef struct ngx_http_vlm_ctx_s     ngx_http_vlm_ctx_t;
 typedef struct ngx_http_vlm_dialect_s ngx_http_vlm_dialect_t;
+typedef struct ngx_http_vlm_queue_calls_s ngx_http_vlm_queue_calls_t;
 
 
 #include "ngx_http_vlm_store.h"
@@ -198,6 +199,9 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    generation;  /* of its configuration */
 
     /* in every process */
+    const ngx_http_vlm_queue_calls_t *calls;   /* of a higher floor */
+    ngx_int_t                   (*ready_to_start)(ngx_http_vlm_engine_t *eng,
+                                                  ngx_log_t *log);
     ngx_http_vlm_shm_t           *shm;
     ngx_http_vlm_budget_t         budget;      /* http_memory */
     ngx_http_vlm_store_t         *store;       /* since init_process */
@@ -323,7 +327,7 @@ typedef struct {
  * the other; each takes its own place in the line, or keeps the first.
  *
  * thread: in nginx's pool, the functions may wait; no pool, no log.  They end
- *         a request with ngx_http_vlm_ask_fail()
+ *         a request with ngx_http_vlm_fail()
  * loop:   on the event loop
  */
 
@@ -343,7 +347,7 @@ struct ngx_http_vlm_dialect_s {
     void                        (*prompt)(ngx_http_vlm_ctx_t *ctx);
 
     /* loop, when the model's words are whole in ctx->text, or nothing was
-       asked: NGX_OK; NGX_AGAIN: ngx_http_vlm_prepare_again() or ..._store()
+       asked: NGX_OK; NGX_AGAIN: ngx_http_vlm_finish_again() or ..._store()
        was called; NGX_ERROR: no memory; NULL is NGX_OK.  While ctx->asking,
        ctx->err may say why the model has said nothing */
 
@@ -380,6 +384,45 @@ struct ngx_http_vlm_dialect_s {
 
     void                        (*free)(ngx_http_vlm_ctx_t *ctx);
 };
+
+
+/*
+ * The queue, as the engine's task and the streams see it from below: the one
+ * table of calls to a higher floor.  In the loop.
+ */
+
+struct ngx_http_vlm_queue_calls_s {
+    void                        (*init)(ngx_http_vlm_engine_t *eng);
+
+    /* an event of the engine, for its request */
+
+    void                        (*event)(ngx_http_vlm_engine_t *eng,
+                                         vlm_event_t *e);
+
+    /* something has changed: what can be started is started */
+
+    void                        (*next)(ngx_http_vlm_engine_t *eng);
+
+    /* the engine has failed: all that wait are refused; it hangs: so are
+       those that it has */
+
+    void                        (*failed)(ngx_http_vlm_engine_t *eng);
+    void                        (*stalled)(ngx_http_vlm_engine_t *eng);
+
+    /* how many requests the engine will begin before this one, and one more;
+       0: it has begun */
+
+    ngx_uint_t                  (*place)(ngx_http_vlm_ctx_t *ctx);
+
+    /* ends ctx with the return value of a content handler; the request may be
+       gone after it */
+
+    void                        (*end)(ngx_http_vlm_ctx_t *ctx,
+                                       ngx_int_t rc);
+};
+
+
+extern const ngx_http_vlm_queue_calls_t  ngx_http_vlm_queue_calls;
 
 
 typedef enum {
@@ -515,7 +558,7 @@ char *ngx_http_vlm_engines_check(ngx_conf_t *cf,
 /* a thread pool by its name; should it not be there, nginx's error says which
    line is missing */
 
-ngx_thread_pool_t *ngx_http_vlm_pool(ngx_conf_t *cf,
+ngx_thread_pool_t *ngx_http_vlm_param_pool(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *name);
 
 
@@ -527,7 +570,7 @@ char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 
 /* when the configuration has been read, and is not yet in force */
 
-ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
+ngx_int_t ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng,
     ngx_log_t *log);
 
 
@@ -545,14 +588,124 @@ char *ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name,
 void ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s);
 
 
-#include "ngx_http_vlm_life.h"
+/* ---- ngx_http_vlm_paths.c: store, socket, locks: names and mistakes ----- */
+
+char *ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_worker.c: which worker, and what it needs ------------- */
+
+ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_vlm_init_process(ngx_cycle_t *cycle);
+void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
+
+/* the configuration is read: what it needs is made, or it is refused */
+
+ngx_int_t ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_socket.c: the socket of the hop ----------------------- */
+
+/* in the master: before nginx opens sockets, and after it */
+
+ngx_int_t ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+ngx_int_t ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle, uid_t uid, gid_t gid, vlm_err_t *err);
+
+
+/* in the designated worker, with "reload overlap": accepts while it should,
+   after nginx has closed the listening sockets, too; open: or stops that */
+
+ngx_int_t ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open);
+void ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng);    /* safe twice */
+
+
+/* ---- ngx_http_vlm_lock.c: from one worker to the next ------------------- */
+
+/* in the master */
+
+ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
+    gid_t gid, ngx_cycle_t *cycle, vlm_err_t *err);
+
+/* engine thread: waits for the lock; 0, or -1: stopped or failed */
+
+int ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* safe twice */
+
+
+/* ---- ngx_http_vlm_device.c: which device, after it was lost ------------- */
+
+void ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_device_last(void);
+
+
+/* ---- ngx_http_vlm_zone.c: what all workers can read --------------------- */
+
+ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
+
+/* of a configuration with "reload overlap": does an older one answer?  Why
+   the newest does not is told in its place */
+
+ngx_uint_t ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason);
+
+void ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_state_e state, const char *reason);
+void ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);
+
+/* a copy, whose texts belong together */
+
+void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *copy);
+
+/* any thread of any process: what the store said to the last request that
+   needed it, and how many sessions there are after one was made or deleted */
+
+void ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_store_err_t *err);
+void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
+
+
+/* ---- ngx_http_vlm_engine.c: the thread task and the wake fd ------------- */
+
+void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are there */
+
+/* a graceful exit has begun; 1: with a reload, and this engine goes on until
+   the next one has loaded */
+
+ngx_uint_t ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng);
+
+ngx_msec_t ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng);
+
+/* later in this turn of the loop: start and end what can be */
+
+void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- ngx_http_vlm_watch.c: an event loop that hangs --------------------- */
+
+void ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* safe twice */
 
 
 /* ---- ngx_http_vlm_route.c: method and path to a handler ----------------- */
 
 /* of the inner server, when its worker gave the model up */
 
-ngx_int_t ngx_http_vlm_route_moved(ngx_http_request_t *r);
+ngx_int_t ngx_http_vlm_refuse_moved(ngx_http_request_t *r);
 
 /* 503, counted and logged: the model is not to be had */
 
@@ -688,17 +841,17 @@ ngx_int_t ngx_http_vlm_ask_read(ngx_http_request_t *r,
 
 /* thread: the body to the dialect's fields, or ctx->status and ctx->err */
 
-void ngx_http_vlm_ask_parse(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx);
 
 /* thread: ends the request with this status and text; NGX_ERROR */
 
-ngx_int_t ngx_http_vlm_ask_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+ngx_int_t ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *fmt, ...);
 
 /* thread: which field the error is about that comes next */
 
-void ngx_http_vlm_ask_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
-ngx_int_t ngx_http_vlm_ask_store_error(ngx_http_vlm_ctx_t *ctx,
+void ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
+ngx_int_t ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_store_err_t *err);
 
 /*
@@ -706,18 +859,18 @@ ngx_int_t ngx_http_vlm_ask_store_error(ngx_http_vlm_ctx_t *ctx,
  * ngx_http_vlm_budget_give() follows; or the request has ended, NGX_ERROR.
  */
 
-ngx_int_t ngx_http_vlm_ask_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
+ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     const char *what);
 
 /* thread: a picture, as vlm_picture_read() has it, within that memory; NULL:
    the request has ended, or, without ctx->status, ctx->err says why */
 
-vlm_picture_t *ngx_http_vlm_ask_picture(ngx_http_vlm_ctx_t *ctx,
+vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
     const void *data, size_t len);
 
 /* loop: logs a failure of ours, then lets the dialect answer it */
 
-ngx_int_t ngx_http_vlm_ask_failed(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- ngx_http_vlm_openai_error.c ---------------------------------------- */
@@ -738,9 +891,9 @@ void ngx_http_vlm_openai_put_error(ngx_http_vlm_json_out_t *w,
 
 ngx_http_vlm_ctx_t *ngx_http_vlm_queue_admit(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_int_t *rc);
-ngx_int_t ngx_http_vlm_queue_full(ngx_http_request_t *r,
+ngx_int_t ngx_http_vlm_refuse_full(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);               /* the 429 */
-ngx_uint_t ngx_http_vlm_queue_length(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
 
 /* the body was read: a place in the line with its deadline, and an eye on the
    client; or NGX_BUSY */
@@ -785,16 +938,16 @@ void ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx); /* at its headers */
 void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);    /* at its body */
 void ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_prepare_store(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_finish_store(ngx_http_vlm_ctx_t *ctx);
 
 /* another prompt of the same request: in its first place, or at the end */
 
-void ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end);
+void ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end);
 
 /* ends ctx with its answer, as a whole or as the last of a stream */
 
-void ngx_http_vlm_prepare_answer(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_prepare_free(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
 void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
 
 
@@ -805,7 +958,7 @@ void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
 /* the model has said what it was asked for, or ctx->err says why it has not,
    or there was nothing to ask; the request may be gone after it */
 
-void ngx_http_vlm_deliver_said(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- ngx_http_vlm_timings.c: where the time went ------------------------ */
@@ -917,7 +1070,7 @@ char *ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* logs what the store says, and answers with its status and without paths;
    the return value of a content handler */
 
-ngx_int_t ngx_http_vlm_store_refuse(ngx_http_request_t *r,
+ngx_int_t ngx_http_vlm_refuse_store(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_store_err_t *err);
 
 
@@ -933,9 +1086,32 @@ void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng,
 
 ngx_int_t ngx_http_vlm_add_variables(ngx_conf_t *cf);
 
-/* the inner server's header with these values, for the outer one's log */
+/* in the order of its rank: behind the others of its session */
 
-ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
+ngx_int_t ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx);
+
+
+/* in the loop, after a thread's work for data, a ctx, in any case */
+
+void ngx_http_vlm_finish_task(void *data);
+
+
+/* 0, or for how many ms the engine thread has not ticked though it should */
+
+ngx_msec_t ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng);
+
+
+void ngx_http_vlm_chain_init(ngx_http_vlm_engine_t *eng);
+
+
+/* the content handler of vlm_status */
+
+ngx_int_t ngx_http_vlm_status_handler(ngx_http_request_t *r);
+
+
+/* a level's number; NGX_ERROR: the value is none */
+
+ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
 
 
 #include "ngx_http_vlm_route.h"

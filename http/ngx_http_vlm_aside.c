@@ -124,7 +124,7 @@ void
 ngx_http_vlm_aside_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *words)
 {
     if (ctx->err.code != VLM_OK
-        || ngx_http_vlm_answer_split(ctx, 1) != NGX_OK)
+        || ngx_http_vlm_thinking_split(ctx, 1) != NGX_OK)
     {
         ngx_str_set(words, "");
         return;

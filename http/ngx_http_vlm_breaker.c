@@ -14,67 +14,9 @@
 #include "ngx_http_vlm.h"
 
 
-#define NGX_HTTP_VLM_MAX_FAILURES  1000
-
-
 const char *const  ngx_http_vlm_breaker_names[] = {
     "closed", "open", "probing"
 };
-
-
-char *
-ngx_http_vlm_breaker_param(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value, ngx_uint_t n)
-{
-    ngx_int_t    failures;
-    ngx_str_t    text;
-    ngx_uint_t   i;
-
-    if (n == 1 && ngx_strcmp(value[0].data, "off") == 0) {
-        eng->failures = 0;
-        return NGX_CONF_OK;
-    }
-
-    for (i = 0; i < n; i++) {
-
-        if (ngx_strncmp(value[i].data, "failures=", 9) == 0) {
-
-            failures = ngx_atoi(value[i].data + 9, value[i].len - 9);
-
-            if (failures < 1 || failures > NGX_HTTP_VLM_MAX_FAILURES) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "breaker %V is not a number from 1 to %d",
-                                   &value[i], NGX_HTTP_VLM_MAX_FAILURES);
-                return NGX_CONF_ERROR;
-            }
-
-            eng->failures = failures;
-            continue;
-        }
-
-        if (ngx_strncmp(value[i].data, "pause=", 6) == 0) {
-
-            text.data = value[i].data + 6;
-            text.len = value[i].len - 6;
-
-            if (ngx_http_vlm_param_time(cf, "breaker pause", &text,
-                                        &eng->pause)
-                != NGX_CONF_OK)
-            {
-                return NGX_CONF_ERROR;
-            }
-
-            continue;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown value \"%V\" in breaker, which is off or "
-                           "takes failures=number and pause=time", &value[i]);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
 
 
 ngx_http_vlm_breaker_e
@@ -90,39 +32,6 @@ ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng)
 
     return ngx_current_msec - b->when < eng->pause ? NGX_HTTP_VLM_OPEN
                                                    : NGX_HTTP_VLM_PROBING;
-}
-
-
-ngx_int_t
-ngx_http_vlm_breaker_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
-{
-    u_char                   text[128];
-    ngx_uint_t               seconds;
-    ngx_http_vlm_ctx_t      *ctx;
-    ngx_http_vlm_breaker_e   state;
-
-    state = ngx_http_vlm_breaker_state(eng);
-
-    if (state == NGX_HTTP_VLM_CLOSED
-        || (state == NGX_HTTP_VLM_PROBING && !eng->shm->breaker.probe))
-    {
-        return NGX_DECLINED;
-    }
-
-    seconds = ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
-
-    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_BREAKER, (char *) text);
-
-    ctx = ngx_http_vlm_ctx(r);
-
-    if (ctx == NULL || ngx_http_vlm_retry_after(r, seconds) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ctx->late_code = "engine_failing";
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   (char *) text);
 }
 
 

@@ -30,7 +30,7 @@ typedef enum {
 } ngx_http_vlm_breaker_e;
 
 
-char *ngx_http_vlm_breaker_param(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+char *ngx_http_vlm_param_breaker(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n);
 
 /* any worker; names are in this order */
@@ -42,7 +42,7 @@ ngx_http_vlm_breaker_e ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng);
 /* any worker, before a body is read: NGX_DECLINED, it is let through; or the
    refusal was sent, and its return value as of a content handler */
 
-ngx_int_t ngx_http_vlm_breaker_refuse(ngx_http_request_t *r,
+ngx_int_t ngx_http_vlm_refuse_failing(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);
 
 /* the sentence of that refusal, in buf, with a zero; s, for Retry-After */

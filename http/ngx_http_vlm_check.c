@@ -26,6 +26,8 @@ static void ngx_http_vlm_check_log(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_check_ram(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
+    ngx_log_t *log);
 static void ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd);
 static ngx_int_t ngx_http_vlm_check_user(ngx_core_conf_t *ccf);
 static ssize_t ngx_http_vlm_check_hear(int fd, u_char *text, size_t size);
@@ -152,7 +154,20 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
+/* once the configuration is read: the last moment to refuse it */
+
 ngx_int_t
+ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    if (ngx_http_vlm_master_ready(eng) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_check_files(eng, log);
+}
+
+
+static ngx_int_t
 ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 {
     int        fd[2], status;

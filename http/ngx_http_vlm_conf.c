@@ -207,6 +207,9 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         return NGX_CONF_ERROR;
     }
 
+    eng->calls = &ngx_http_vlm_queue_calls;
+    eng->ready_to_start = ngx_http_vlm_check_start;
+
     if (ngx_http_vlm_zone_add(cf, eng) != NGX_OK
         || ngx_http_vlm_quote(cf, &socket, &eng->socket) != NGX_OK)
     {
@@ -438,46 +441,6 @@ ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
 }
 
 
-/*
- * nginx says "unknown thread pool "vlm" in FILE:LINE" when it has read all:
- * what it takes for the file's name says the rest.
- */
-
-ngx_thread_pool_t *
-ngx_http_vlm_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng, ngx_str_t *name)
-{
-    ngx_str_t           text;
-    ngx_conf_file_t    *saved, file;
-    ngx_thread_pool_t  *pool;
-
-    text.len = sizeof("vlm_engine \"\", add \"thread_pool  threads=1;\" in "
-                      "front of http { }:") + eng->name.len + name->len
-               + cf->conf_file->file.name.len;
-
-    text.data = ngx_pnalloc(cf->pool, text.len + 1);
-    if (text.data == NULL) {
-        return NULL;
-    }
-
-    text.len = ngx_snprintf(text.data, text.len,
-                            "vlm_engine \"%V\", add \"thread_pool %V "
-                            "threads=1;\" in front of http { }: %V%Z",
-                            &eng->name, name, &cf->conf_file->file.name)
-               - text.data - 1;
-
-    saved = cf->conf_file;
-
-    file = *saved;
-    file.file.name = text;
-
-    cf->conf_file = &file;
-    pool = ngx_thread_pool_add(cf, name);
-    cf->conf_file = saved;
-
-    return pool;
-}
-
-
 char *
 ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -647,4 +610,43 @@ ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt, ...)
     cf->args = saved_args;
 
     return rv;
+}
+
+
+char *
+ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_vlm_loc_conf_t *lcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (lcf->status) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 3) {
+
+        if (ngx_strcmp(value[2].data, "from=any") == 0) {
+            lcf->status_any = 1;
+
+        } else if (ngx_strcmp(value[2].data, "from=loopback") != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" is none of from=loopback, from=any",
+                               &value[2]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    lcf->status = ngx_http_vlm_named(cf, &value[1]);
+    if (lcf->status == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_vlm_status_handler;
+
+    return NGX_CONF_OK;
 }

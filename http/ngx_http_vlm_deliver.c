@@ -264,32 +264,7 @@ ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         return;
     }
 
-    ngx_http_vlm_deliver_said(ctx);
-}
-
-
-void
-ngx_http_vlm_deliver_said(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_int_t  rc;
-
-    rc = ctx->dialect->ended ? ctx->dialect->ended(ctx) : NGX_OK;
-
-    if (rc == NGX_AGAIN) {
-        return;
-    }
-
-    if (rc != NGX_OK) {
-        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-
-    if (ctx->dialect->store) {
-        ngx_http_vlm_prepare_store(ctx);
-        return;
-    }
-
-    ngx_http_vlm_prepare_answer(ctx);
+    ngx_http_vlm_finish_said(ctx);
 }
 
 
@@ -329,10 +304,10 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     default:
 
         if (ctx->asking) {
-            ngx_http_vlm_deliver_said(ctx);
+            ngx_http_vlm_finish_said(ctx);
             break;
         }
 
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
     }
 }

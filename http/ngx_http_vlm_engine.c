@@ -21,10 +21,6 @@
 #define NGX_HTTP_VLM_GRACE   10000         /* ms, for bodies at an exit */
 #define NGX_HTTP_VLM_LAST    500           /* ms, for words before an end */
 #define NGX_HTTP_VLM_LEAVE   10000         /* ms, for a graceful one */
-#define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
-#define NGX_HTTP_VLM_STALL_DEVICE  10000
-
-
 static void ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_step_e step);
 static void ngx_http_vlm_engine_task(void *data, ngx_log_t *log);
@@ -43,7 +39,6 @@ static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_events(ngx_event_t *rev);
 static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
-static ngx_msec_t ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng,
     ngx_msec_t ms);
 static void ngx_http_vlm_engine_die(ngx_event_t *ev);
@@ -60,13 +55,7 @@ static int ngx_http_vlm_engine_stopping(void *data);
 void
 ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
-    ngx_queue_init(&eng->arrivals);
-    ngx_queue_init(&eng->making);
-    ngx_queue_init(&eng->ready);
-    ngx_queue_init(&eng->requests);
-
-    ngx_http_vlm_order_init(eng);
-    ngx_rbtree_init(&eng->chains, &eng->sentinel, ngx_str_rbtree_insert_value);
+    eng->calls->init(eng);
 
     eng->here = 1;
     ngx_memset(eng->lock_fds, 0xff, sizeof(eng->lock_fds));
@@ -655,7 +644,7 @@ ngx_http_vlm_engine_events(ngx_event_t *rev)
             break;
         }
 
-        ngx_http_vlm_deliver(eng, &e);
+        eng->calls->event(eng, &e);
     }
 
     if (i == NGX_HTTP_VLM_EVENTS) {
@@ -683,7 +672,7 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
         ngx_http_vlm_engine_lead(eng);
     }
 
-    ms = ngx_http_vlm_engine_stall(eng);
+    ms = ngx_http_vlm_watch_silent(eng);
 
     if (ms) {
         ngx_http_vlm_engine_stalled(eng, ms);
@@ -702,43 +691,6 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
     }
 
     ngx_add_timer(ev, NGX_HTTP_VLM_BEAT);
-}
-
-
-/* 0, or for how many ms the engine thread has not ticked though it should */
-
-static ngx_msec_t
-ngx_http_vlm_engine_stall(ngx_http_vlm_engine_t *eng)
-{
-    ngx_msec_t  ms, most;
-
-    if (eng->vlm == NULL || eng->failed || ngx_process != NGX_PROCESS_WORKER) {
-        return 0;
-    }
-
-    ms = ngx_current_msec - eng->ticked;
-
-    most = ngx_http_vlm_engine_stall_time(eng);
-
-    /* a driver that makes kernels for a new card is silent meanwhile */
-
-    if (!eng->loaded && eng->stall == 0) {
-        most = NGX_HTTP_VLM_STALL_CPU;
-    }
-
-    return ms >= most ? ms : 0;
-}
-
-
-ngx_msec_t
-ngx_http_vlm_engine_stall_time(ngx_http_vlm_engine_t *eng)
-{
-    if (eng->stall) {
-        return eng->stall;
-    }
-
-    return eng->plan.device && !eng->on_cpu ? NGX_HTTP_VLM_STALL_DEVICE
-                                            : NGX_HTTP_VLM_STALL_CPU;
 }
 
 
@@ -773,7 +725,7 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     /* an event that came now would be of a request that is gone */
 
     ngx_http_vlm_engine_unwatch(eng);
-    ngx_http_vlm_queue_abandon(eng);
+    eng->calls->stalled(eng);
 
     eng->die.handler = ngx_http_vlm_engine_die;
     eng->die.data = eng;
@@ -817,10 +769,10 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
     ngx_http_vlm_engine_t *eng = ev->data;
 
     if (eng->failed) {
-        ngx_http_vlm_queue_fail(eng);
+        eng->calls->failed(eng);
 
     } else {
-        ngx_http_vlm_prepare_next(eng);
+        eng->calls->next(eng);
     }
 
     ngx_http_vlm_zone_line(eng);

@@ -65,13 +65,13 @@ ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
             continue;
         }
 
-        ngx_http_vlm_ask_param(ctx, "%s", rows->name);
+        ngx_http_vlm_fail_param(ctx, "%s", rows->name);
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s is not a %snumber from %s%s",
-                                     rows->name, rows->whole ? "whole " : "",
-                                     rows->range, rows->endless
-                                     ? ", or -1 for no limit" : "");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not a %snumber from %s%s",
+                                 rows->name, rows->whole ? "whole " : "",
+                                 rows->range, rows->endless
+                                 ? ", or -1 for no limit" : "");
     }
 
     return NGX_OK;
@@ -88,7 +88,7 @@ ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
         return NGX_OK;
     }
 
-    ngx_http_vlm_ask_param(ctx, "stop");
+    ngx_http_vlm_fail_param(ctx, "stop");
 
     if (!ngx_http_vlm_json_is_array(stop)) {
         return ngx_http_vlm_fields_stop(ctx, f, stop);
@@ -119,9 +119,9 @@ ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
     text = ngx_http_vlm_json_text(item);
 
     if (text == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "stop is neither a string nor an array "
-                                     "of strings");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "stop is neither a string nor an array "
+                                 "of strings");
     }
 
     len = ngx_strlen(text);
@@ -131,22 +131,22 @@ ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
     }
 
     if (len > NGX_HTTP_VLM_STOP) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "stop has a string of %uz bytes, it may "
-                                     "have %d", len, NGX_HTTP_VLM_STOP);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "stop has a string of %uz bytes, it may "
+                                 "have %d", len, NGX_HTTP_VLM_STOP);
     }
 
     if (f->n_stop == NGX_HTTP_VLM_STOPS) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "stop has more than %d strings",
-                                     NGX_HTTP_VLM_STOPS);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "stop has more than %d strings",
+                                 NGX_HTTP_VLM_STOPS);
     }
 
     f->stop[f->n_stop] = strdup(text);
 
     if (f->stop[f->n_stop] == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the stop strings");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the stop strings");
     }
 
     f->n_stop++;
@@ -167,8 +167,8 @@ ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
     if (!ngx_http_vlm_json_is_null(field)
         && !ngx_http_vlm_json_is_bool(field))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s is not a boolean", name);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not a boolean", name);
     }
 
     *value = ngx_http_vlm_json_bool(field, otherwise);
@@ -210,16 +210,16 @@ ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ngx_http_vlm_ask_param(ctx, "%s", name);
+    ngx_http_vlm_fail_param(ctx, "%s", name);
     ctx->code = "unsupported_parameter";
 
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 name == choice
-                                 ? "%V does not support tools: %s can be "
-                                   "\"none\" or \"auto\""
-                                 : "%V does not support tools: leave %s out, "
-                                   "or have \"tools ignore\" in vlm_engine",
-                                 &ctx->engine->name, name);
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             name == choice
+                             ? "%V does not support tools: %s can be "
+                               "\"none\" or \"auto\""
+                             : "%V does not support tools: leave %s out, "
+                               "or have \"tools ignore\" in vlm_engine",
+                             &ctx->engine->name, name);
 }
 
 

@@ -9,7 +9,7 @@
  */
 
 
-#include "ngx_http_vlm.h"
+#include "ngx_http_vlm_hop.h"
 
 
 static ngx_int_t ngx_http_vlm_header_filter(ngx_http_request_t *r);

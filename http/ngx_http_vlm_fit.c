@@ -69,7 +69,7 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
 
         bytes = vlm_tokenize_memory(parts[i].len);
 
-        rc = ngx_http_vlm_ask_memory(ctx, bytes, "The text");
+        rc = ngx_http_vlm_input_memory(ctx, bytes, "The text");
         if (rc != NGX_OK) {
             return rc;
         }
@@ -97,8 +97,8 @@ ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx, uint64_t least, uint32_t room)
     ctx->err.code = VLM_ELIMIT;
     ctx->code = "context_length_exceeded";
 
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "This model's maximum context length is "
-                                 "%uD tokens. The prompt has at least %uL, "
-                                 "and an answer needs one.", room + 1, least);
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             "This model's maximum context length is "
+                             "%uD tokens. The prompt has at least %uL, "
+                             "and an answer needs one.", room + 1, least);
 }

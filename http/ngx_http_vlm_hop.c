@@ -12,6 +12,9 @@
 
 
 static ngx_slab_pool_t *ngx_http_vlm_hop_pool(ngx_http_vlm_engine_t *eng);
+static u_char *ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from,
+    ngx_msec_t to);
+static ngx_str_t *ngx_http_vlm_hop_header(ngx_http_request_t *r);
 
 
 static ngx_slab_pool_t *
@@ -103,4 +106,167 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
     ngx_shmtx_unlock(&slab->mutex);
 
     return usage->len ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
+{
+    u_char              *p;
+    const char          *finish;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx == NULL || ctx->engine == NULL) {
+        return NGX_DECLINED;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_HTTP_VLM_USAGE);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    usage->data = p;
+
+    p = ngx_http_vlm_hop_time(p, ctx->t_arrived, ctx->t_started);
+    p = ngx_http_vlm_hop_time(p, ctx->t_arrived, ctx->t_first);
+
+    switch (ctx->finish) {
+    case VLM_FINISH_STOP:
+        finish = "stop";
+        break;
+    case VLM_FINISH_LENGTH:
+        finish = "length";
+        break;
+    case VLM_FINISH_CANCELLED:
+        finish = "cancelled";
+        break;
+    default:
+        finish = ctx->t_started == 0 ? "-"
+                 : ctx->err.code == VLM_OK ? "cancelled" : "error";
+    }
+
+    if (ctx->usage.prompt_tokens) {
+        p = ngx_sprintf(p, "%uD %uD ", ctx->usage.prompt_tokens,
+                        ctx->usage.completion_tokens);
+
+    } else {
+        p = ngx_sprintf(p, "- - ");
+    }
+
+    p = ngx_sprintf(p, "%s ", finish);
+
+    if (ctx->usage.prompt_tokens) {
+        p = ngx_sprintf(p, "%uD ", ctx->usage.cached_tokens);
+
+    } else {
+        p = ngx_sprintf(p, "- ");
+    }
+
+    p = ngx_sprintf(p, "%V", &ctx->session);
+
+    usage->len = p - usage->data;
+
+    return NGX_OK;
+}
+
+
+/* seconds with milliseconds, as nginx logs its times */
+
+static u_char *
+ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from, ngx_msec_t to)
+{
+    ngx_msec_int_t  ms;
+
+    if (to == 0) {
+        return ngx_sprintf(p, "- ");
+    }
+
+    ms = ngx_max((ngx_msec_int_t) (to - from), 0);
+
+    return ngx_sprintf(p, "%T.%03M ", (time_t) ms / 1000,
+                       (ngx_msec_t) ms % 1000);
+}
+
+
+/* from the inner server's header filter */
+
+ngx_int_t
+ngx_http_vlm_add_usage(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+    ngx_str_t  usage;
+
+    rc = ngx_http_vlm_usage(r, &usage);
+
+    if (rc == NGX_DECLINED) {
+        return NGX_OK;
+    }
+
+    return rc == NGX_OK ? ngx_http_vlm_add_header(r, "X-Vlm-Usage", &usage)
+                        : rc;
+}
+
+
+/* what was left at the end, or what the header said */
+
+ngx_int_t
+ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage)
+{
+    ngx_int_t                 rc;
+    ngx_str_t                *header;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->engine == NULL) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_vlm_hop_find(r, usage);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    header = ngx_http_vlm_hop_header(r);
+
+    if (header == NULL) {
+        return ngx_http_vlm_usage(r, usage);
+    }
+
+    *usage = *header;
+
+    return NGX_OK;
+}
+
+
+static ngx_str_t *
+ngx_http_vlm_hop_header(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    static const char  name[] = "x-vlm-usage";
+
+    part = &r->upstream->headers_in.headers.part;
+
+    for ( /* void */ ; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; h && i < part->nelts; i++) {
+
+            if (h[i].key.len == sizeof(name) - 1
+                && ngx_strncasecmp(h[i].key.data, (u_char *) name,
+                                   sizeof(name) - 1)
+                   == 0)
+            {
+                return &h[i].value;
+            }
+        }
+    }
+
+    return NULL;
 }

@@ -38,10 +38,18 @@ void ngx_http_vlm_hop_keep(ngx_http_request_t *r);
 
 ngx_int_t ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage);
 
-/* of the request's own run, as a header has it; NGX_DECLINED: there was none
-   (ngx_http_vlm_vars.c) */
+/* of the request's own run, as a header has it; NGX_DECLINED: there was none */
 
 ngx_int_t ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage);
+
+/* the same of a request that took the hop: what was left at its end, or what
+   the inner server's header said */
+
+ngx_int_t ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage);
+
+/* from the inner server's header filter */
+
+ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
 
 
 #endif /* _NGX_HTTP_VLM_HOP_H_INCLUDED_ */

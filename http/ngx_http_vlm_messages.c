@@ -72,8 +72,8 @@ ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx)
     m = calloc(1, sizeof(ngx_http_vlm_messages_t));
 
     if (m == NULL) {
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the messages");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the messages");
         return NULL;
     }
 
@@ -91,9 +91,9 @@ ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m, vlm_role_t role)
     ngx_http_vlm_messages_one_t  *one;
 
     if (m->n_messages == NGX_HTTP_VLM_MESSAGES) {
-        return ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                     "There are more than %d messages",
-                                     NGX_HTTP_VLM_MESSAGES);
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "There are more than %d messages",
+                                 NGX_HTTP_VLM_MESSAGES);
     }
 
     array = ngx_http_vlm_messages_grow(m->messages, m->n_messages,
@@ -134,9 +134,9 @@ ngx_http_vlm_messages_part(ngx_http_vlm_messages_t *m)
     ngx_http_vlm_messages_part_t  *part;
 
     if (m->n_parts == NGX_HTTP_VLM_PARTS) {
-        (void) ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The messages have more than %d parts",
-                                     NGX_HTTP_VLM_PARTS);
+        (void) ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The messages have more than %d parts",
+                                 NGX_HTTP_VLM_PARTS);
         return NULL;
     }
 
@@ -165,12 +165,12 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text,
     if (len > NGX_HTTP_VLM_MESSAGES_TEXT - m->text) {
         m->ctx->code = "context_length_exceeded";
 
-        return ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                     "This model's maximum context length is "
-                                     "%uD tokens. The messages have more than "
-                                     "%d bytes of text.",
-                                     m->ctx->engine->conf.context,
-                                     NGX_HTTP_VLM_MESSAGES_TEXT);
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "This model's maximum context length is "
+                                 "%uD tokens. The messages have more than "
+                                 "%d bytes of text.",
+                                 m->ctx->engine->conf.context,
+                                 NGX_HTTP_VLM_MESSAGES_TEXT);
     }
 
     part = ngx_http_vlm_messages_part(m);
@@ -206,9 +206,9 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
     if (m->n_pictures == NGX_HTTP_VLM_PICTURES) {
         m->ctx->code = "too_many_images";
 
-        return ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                     "There are more than %d images",
-                                     NGX_HTTP_VLM_PICTURES);
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "There are more than %d images",
+                                 NGX_HTTP_VLM_PICTURES);
     }
 
     if (len >= 5 && ngx_strncasecmp((u_char *) text, (u_char *) "data:", 5)
@@ -217,9 +217,9 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
         text = ngx_http_vlm_base64_url(text, len, &len);
 
         if (text == NULL) {
-            return ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                         "The image is a data URL without "
-                                         "\";base64,\"");
+            return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                     "The image is a data URL without "
+                                     "\";base64,\"");
         }
     }
 
@@ -231,8 +231,8 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
     ngx_memzero(&m->ctx->err, sizeof(vlm_err_t));
 
     if (ngx_http_vlm_base64_decode(data, &n, text, len) != 0) {
-        rc = ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                   "The image is not base64");
+        rc = ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                               "The image is not base64");
 
     } else if (ngx_http_vlm_messages_look(m, data, n, &info) != 0) {
         rc = ngx_http_vlm_messages_refused(m, "unsupported_image_format",
@@ -280,12 +280,12 @@ ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
         n = pwrite(m->fd, data + done, len - done, m->size + done);
 
         if (n <= 0) {
-            return ngx_http_vlm_ask_fail(m->ctx,
-                                         n == 0 || ngx_errno == NGX_ENOSPC
-                                         ? NGX_HTTP_INSUFFICIENT_STORAGE
-                                         : NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                         "The image cannot be kept while it "
-                                         "waits");
+            return ngx_http_vlm_fail(m->ctx,
+                                     n == 0 || ngx_errno == NGX_ENOSPC
+                                     ? NGX_HTTP_INSUFFICIENT_STORAGE
+                                     : NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "The image cannot be kept while it "
+                                     "waits");
         }
     }
 
@@ -327,8 +327,8 @@ ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m)
     free(path);
 
     if (m->fd == -1) {
-        return ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No file for the images could be made");
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No file for the images could be made");
     }
 
     return NGX_OK;
@@ -485,18 +485,18 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
         if (n_tokens > ctx->engine->conf.context) {
             ctx->code = "context_length_exceeded";
 
-            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                         "This model's maximum context length "
-                                         "is %uD tokens. The first images "
-                                         "alone have %uL.",
-                                         ctx->engine->conf.context, n_tokens);
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "This model's maximum context length "
+                                     "is %uD tokens. The first images "
+                                     "alone have %uL.",
+                                     ctx->engine->conf.context, n_tokens);
         }
 
         if (part->picture == NULL) {
 
-            part->picture = ngx_http_vlm_ask_picture(ctx,
-                                                     m->map + part->offset,
-                                                     part->len);
+            part->picture = ngx_http_vlm_input_picture(ctx,
+                                                       m->map + part->offset,
+                                                       part->len);
 
             if (part->picture == NULL) {
                 return ctx->status ? NGX_ERROR
@@ -593,8 +593,8 @@ ngx_http_vlm_messages_refused(ngx_http_vlm_messages_t *m, const char *input,
 static ngx_int_t
 ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m)
 {
-    return ngx_http_vlm_ask_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the messages");
+    return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                             "No memory for the messages");
 }
 
 

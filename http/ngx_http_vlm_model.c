@@ -151,8 +151,8 @@ ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
     text = ngx_http_vlm_json_text(field);
 
     if (text == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "model is not a string");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "model is not a string");
     }
 
     name.data = (u_char *) text;
@@ -164,12 +164,12 @@ ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
 
     ctx->code = "model_not_found";
 
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_NOT_FOUND,
-                                 "model \"%*s\" not found, the model here is "
-                                 "\"%V\"",
-                                 ngx_http_vlm_json_utf8(text,
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_NOT_FOUND,
+                             "model \"%*s\" not found, the model here is "
+                             "\"%V\"",
+                             ngx_http_vlm_json_utf8(text,
                                                        ngx_min(name.len, 128)),
-                                 text, &ctx->engine->name);
+                             text, &ctx->engine->name);
 }
 
 

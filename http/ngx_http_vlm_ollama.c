@@ -216,20 +216,20 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_ollama_t  *o;
 
     if (json == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "missing request body");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "missing request body");
     }
 
     if (!ngx_http_vlm_json_is_object(json)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The request is not a JSON object");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The request is not a JSON object");
     }
 
     o = calloc(1, sizeof(ngx_http_vlm_ollama_t));
 
     if (o == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the request");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the request");
     }
 
     ctx->data = o;
@@ -281,9 +281,9 @@ ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
     len = text ? ngx_strlen(text) : 0;
 
     if (len > NGX_HTTP_VLM_OLLAMA_NAME) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "model has %uz bytes, it may have %d",
-                                     len, NGX_HTTP_VLM_OLLAMA_NAME);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "model has %uz bytes, it may have %d",
+                                 len, NGX_HTTP_VLM_OLLAMA_NAME);
     }
 
     if (len == 0) {
@@ -294,8 +294,8 @@ ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
     o->model = strndup(text, len);
 
     if (o->model == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the model's name");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the model's name");
     }
 
     return NGX_OK;
@@ -320,15 +320,15 @@ ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
     if (!ngx_http_vlm_json_is_bool(think)
         && !ngx_http_vlm_json_is_string(think))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "think is neither a boolean nor a "
-                                     "string");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "think is neither a boolean nor a "
+                                 "string");
     }
 
     if (ngx_http_vlm_json_is_true(think) && !ctx->engine->thinking) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "\"%s\" does not support thinking",
-                                     o->model);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "\"%s\" does not support thinking",
+                                 o->model);
     }
 
     ctx->chat.thinking = !o->plain && ngx_http_vlm_json_is_true(think);
@@ -351,9 +351,9 @@ ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
         && !ngx_http_vlm_json_is_number(keep)
         && !ngx_http_vlm_json_is_string(keep))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "keep_alive is neither a number nor a "
-                                     "string");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "keep_alive is neither a number nor a "
+                                 "string");
     }
 
     if (!empty) {
@@ -369,7 +369,7 @@ ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
     if (o->what == NGX_HTTP_VLM_OLLAMA_UNLOAD
         || ctx->engine->shm->state == NGX_HTTP_VLM_READY)
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_OK, "nothing to ask");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "nothing to ask");
     }
 
     return NGX_OK;
@@ -386,8 +386,8 @@ ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
     if (messages && !ngx_http_vlm_json_is_null(messages)
         && !ngx_http_vlm_json_is_array(messages))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages is not an array");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages is not an array");
     }
 
     n = 0;
@@ -419,16 +419,16 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
     o = ctx->data;
 
     if (!ngx_http_vlm_json_is_object(message)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages[%ui] is not an object", n);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages[%ui] is not an object", n);
     }
 
     text = ngx_http_vlm_json_text(ngx_http_vlm_json_get(message, "role"));
 
     if (text == NULL || ngx_http_vlm_ollama_role(text, &role) != NGX_OK) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages[%ui].role is not \"system\", "
-                                     "\"user\" or \"assistant\"", n);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages[%ui].role is not \"system\", "
+                                 "\"user\" or \"assistant\"", n);
     }
 
     field = ngx_http_vlm_json_get(message, "content");
@@ -436,9 +436,9 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
     if (field && !ngx_http_vlm_json_is_null(field)
         && !ngx_http_vlm_json_is_string(field))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages[%ui].content is not a string",
-                                     n);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages[%ui].content is not a string",
+                                 n);
     }
 
     if (ngx_http_vlm_messages_begin(o->messages, role) != NGX_OK
@@ -500,8 +500,8 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!ngx_http_vlm_json_is_array(images)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "images is not an array");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "images is not an array");
     }
 
     for (image = ngx_http_vlm_json_first(images);
@@ -511,8 +511,8 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
         text = ngx_http_vlm_json_text(image);
 
         if (text == NULL) {
-            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                         "an image is not a string of base64");
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "an image is not a string of base64");
         }
 
         if (ngx_http_vlm_messages_picture(o->messages, text, ngx_strlen(text))
@@ -552,27 +552,27 @@ ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
     if (context && !ngx_http_vlm_json_is_null(context)
         && !ngx_http_vlm_json_is_array(context))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "context is not an array");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "context is not an array");
     }
 
     if (suffix[0] != '\0') {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s does not support insert", o->model);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s does not support insert", o->model);
     }
 
     if (raw && (template[0] != '\0' || system[0] != '\0'
                 || ngx_http_vlm_json_count(context)))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "raw mode does not support template, "
-                                     "system, or context");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "raw mode does not support template, "
+                                 "system, or context");
     }
 
     if (template[0] != '\0') {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s does not support template, only the "
-                                     "checkpoint's own", o->model);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s does not support template, only the "
+                                 "checkpoint's own", o->model);
     }
 
     if (raw) {
@@ -602,8 +602,8 @@ ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!ngx_http_vlm_json_is_string(field)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s is not a string", key);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not a string", key);
     }
 
     *text = ngx_http_vlm_json_text(field);

@@ -64,7 +64,7 @@ ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
     o = ctx->data;
 
     if (!o->plain) {
-        return ngx_http_vlm_answer_split(ctx, last);
+        return ngx_http_vlm_thinking_split(ctx, last);
     }
 
     ngx_str_null(&ctx->thinking);

@@ -54,8 +54,8 @@ ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
     if (!ngx_http_vlm_json_is_null(options)
         && !ngx_http_vlm_json_is_object(options))
     {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "options is not an object");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "options is not an object");
     }
 
     if (ngx_http_vlm_fields_numbers(ctx, &o->f, options,
@@ -94,9 +94,9 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (ngx_http_vlm_json_is_object(format)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "a JSON schema as format is not there "
-                                     "yet, \"json\" is");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "a JSON schema as format is not there "
+                                 "yet, \"json\" is");
     }
 
     text = ngx_http_vlm_json_text(format);
@@ -106,14 +106,14 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (text == NULL || ngx_strcmp(text, "json") != 0) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "invalid format, expected \"json\"");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "invalid format, expected \"json\"");
     }
 
     if (o->f.number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "a JSON object takes 2 tokens at least, "
-                                     "option \"num_predict\" is 1");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "a JSON object takes 2 tokens at least, "
+                                 "option \"num_predict\" is 1");
     }
 
     o->f.json = 1;

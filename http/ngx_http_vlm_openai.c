@@ -133,9 +133,9 @@ ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_t  *o;
 
     if (!ngx_http_vlm_json_is_object(json)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, json
-                                     ? "The request is not a JSON object"
-                                     : "The request has no body");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, json
+                                 ? "The request is not a JSON object"
+                                 : "The request has no body");
     }
 
     if (ngx_http_vlm_openai_create(ctx, chat) != NGX_OK) {
@@ -154,7 +154,7 @@ ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
               : ngx_http_vlm_openai_text(ctx, o->messages, json);
 
     if (rc == NGX_OK) {
-        ngx_http_vlm_ask_param(ctx, chat ? "messages" : "prompt");
+        ngx_http_vlm_fail_param(ctx, chat ? "messages" : "prompt");
         rc = ngx_http_vlm_messages_fit(o->messages, 1);
     }
 
@@ -174,8 +174,8 @@ ngx_http_vlm_openai_create(ngx_http_vlm_ctx_t *ctx, ngx_uint_t chat)
     o = calloc(1, sizeof(ngx_http_vlm_openai_t));
 
     if (o == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the request");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the request");
     }
 
     ctx->data = o;
@@ -199,8 +199,8 @@ ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o)
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
     if (getentropy(bytes, sizeof(bytes)) != 0) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "The system has no random numbers");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "The system has no random numbers");
     }
 
     p = ngx_sprintf((u_char *) o->id, o->chat ? "chatcmpl-" : "cmpl-");
@@ -224,7 +224,7 @@ ngx_http_vlm_openai_model(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 
     field = ngx_http_vlm_json_get(json, "model");
 
-    ngx_http_vlm_ask_param(ctx, "model");
+    ngx_http_vlm_fail_param(ctx, "model");
 
     if (ngx_http_vlm_model_check(ctx, field) != NGX_OK) {
         return NGX_ERROR;
@@ -237,17 +237,17 @@ ngx_http_vlm_openai_model(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     }
 
     if (ngx_strlen(text) > NGX_HTTP_VLM_OPENAI_NAME) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "model has %uz bytes, it may have %d",
-                                     ngx_strlen(text),
-                                     NGX_HTTP_VLM_OPENAI_NAME);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "model has %uz bytes, it may have %d",
+                                 ngx_strlen(text),
+                                 NGX_HTTP_VLM_OPENAI_NAME);
     }
 
     o->model = strdup(text);
 
     if (o->model == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the model's name");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the model's name");
     }
 
     return NGX_OK;
@@ -263,7 +263,7 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_fields_sampling(&o->f, &ctx->sampling);
 
-    ngx_http_vlm_ask_param(ctx, o->chat ? "messages" : "prompt");
+    ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
 
     if (o->chat) {
         (void) ngx_http_vlm_messages_prompt(o->messages, NULL);

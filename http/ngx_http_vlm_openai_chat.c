@@ -34,18 +34,18 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
 
     messages = ngx_http_vlm_json_get(json, "messages");
 
-    ngx_http_vlm_ask_param(ctx, "messages");
+    ngx_http_vlm_fail_param(ctx, "messages");
 
     if (ngx_http_vlm_json_is_null(messages)) {
         ctx->code = "missing_required_parameter";
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages are missing");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages are missing");
     }
 
     if (!ngx_http_vlm_json_is_array(messages)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages are not an array");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages are not an array");
     }
 
     one = ngx_http_vlm_json_first(messages);
@@ -53,8 +53,8 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
     if (one == NULL) {
         ctx->code = "empty_array";
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages are an empty array");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages are an empty array");
     }
 
     for (i = 0; one; i++) {
@@ -80,11 +80,11 @@ ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
 
     role = VLM_USER;
 
-    ngx_http_vlm_ask_param(ctx, "messages.%ui", i);
+    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
 
     if (!ngx_http_vlm_json_is_object(json)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages.%ui is not an object", i);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui is not an object", i);
     }
 
     if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
@@ -122,13 +122,13 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
         { "developer", VLM_SYSTEM }
     };
 
-    ngx_http_vlm_ask_param(ctx, "messages.%ui.role", i);
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.role", i);
 
     text = ngx_http_vlm_json_text(ngx_http_vlm_json_get(json, "role"));
 
     if (text == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages.%ui has no role", i);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui has no role", i);
     }
 
     for (k = 0; k < sizeof(roles) / sizeof(roles[0]); k++) {
@@ -142,14 +142,14 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
     if (ngx_strcmp(text, "tool") == 0 || ngx_strcmp(text, "function") == 0) {
         ctx->code = "unsupported_value";
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages.%ui is of a tool: this server "
-                                     "does not have tools", i);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui is of a tool: this server "
+                                 "does not have tools", i);
     }
 
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages.%ui has a role that is none of "
-                                 "system, developer, user, assistant", i);
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             "messages.%ui has a role that is none of "
+                             "system, developer, user, assistant", i);
 }
 
 
@@ -164,7 +164,7 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
     const char                 *text;
     const ngx_http_vlm_json_t  *part;
 
-    ngx_http_vlm_ask_param(ctx, "messages.%ui.content", i);
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.content", i);
 
     text = ngx_http_vlm_json_text(content);
 
@@ -173,9 +173,9 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!ngx_http_vlm_json_is_array(content)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "messages.%ui.content is neither a "
-                                     "string nor an array of parts", i);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui.content is neither a "
+                                 "string nor an array of parts", i);
     }
 
     part = ngx_http_vlm_json_first(content);
@@ -199,14 +199,14 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
 {
     const char  *type, *text;
 
-    ngx_http_vlm_ask_param(ctx, "messages.%ui.content.%ui", i, k);
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.content.%ui", i, k);
 
     type = ngx_http_vlm_json_text(ngx_http_vlm_json_get(part, "type"));
 
     if (type == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s is not an object with a type",
-                                     ctx->param);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not an object with a type",
+                                 ctx->param);
     }
 
     if (ngx_strcmp(type, "image_url") == 0) {
@@ -219,17 +219,17 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
         ctx->code = "unsupported_value";
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s has a type that is neither text nor "
-                                     "image_url", ctx->param);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s has a type that is neither text nor "
+                                 "image_url", ctx->param);
     }
 
     text = ngx_http_vlm_json_text(ngx_http_vlm_json_get(part, type));
 
     if (text == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s has no %s that is a string",
-                                     ctx->param, type);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s has no %s that is a string",
+                                 ctx->param, type);
     }
 
     return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
@@ -251,19 +251,19 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (url == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s has no image_url with a url",
-                                     ctx->param);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s has no image_url with a url",
+                                 ctx->param);
     }
 
     if (ngx_strncasecmp((u_char *) url, (u_char *) "data:", 5) != 0) {
         ctx->code = "image_url_not_supported";
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "%s is not a data URL: this server "
-                                     "fetches nothing, send the image as "
-                                     "\"data:image/jpeg;base64,...\"",
-                                     ctx->param);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not a data URL: this server "
+                                 "fetches nothing, send the image as "
+                                 "\"data:image/jpeg;base64,...\"",
+                                 ctx->param);
     }
 
     return ngx_http_vlm_messages_picture(m, url, ngx_strlen(url));
@@ -281,7 +281,7 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
 
     prompt = ngx_http_vlm_json_get(json, "prompt");
 
-    ngx_http_vlm_ask_param(ctx, "prompt");
+    ngx_http_vlm_fail_param(ctx, "prompt");
 
     if (ngx_http_vlm_json_is_array(prompt)
         && ngx_http_vlm_json_count(prompt) == 1)
@@ -297,10 +297,10 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
             ctx->code = "missing_required_parameter";
         }
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "prompt is neither a string nor an "
-                                     "array of one: several prompts, and "
-                                     "prompts of token ids, are not taken");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "prompt is neither a string nor an "
+                                 "array of one: several prompts, and "
+                                 "prompts of token ids, are not taken");
     }
 
     if (ngx_http_vlm_messages_begin(m, VLM_USER) != NGX_OK) {

@@ -123,15 +123,15 @@ ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ngx_http_vlm_ask_param(ctx, "%s", name);
+    ngx_http_vlm_fail_param(ctx, "%s", name);
 
     if (ngx_http_vlm_json_is_number(field)) {
         ctx->code = "unsupported_value";
     }
 
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s can only be 1: a request has one answer",
-                                 name);
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             "%s can only be 1: a request has one answer",
+                             name);
 }
 
 
@@ -141,7 +141,7 @@ ngx_http_vlm_openai_streams(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 {
     const ngx_http_vlm_json_t  *options;
 
-    ngx_http_vlm_ask_param(ctx, "stream");
+    ngx_http_vlm_fail_param(ctx, "stream");
 
     if (ngx_http_vlm_fields_flag(ctx, json, "stream", 0, &ctx->streaming)
         != NGX_OK)
@@ -155,20 +155,20 @@ ngx_http_vlm_openai_streams(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
         return NGX_OK;
     }
 
-    ngx_http_vlm_ask_param(ctx, "stream_options");
+    ngx_http_vlm_fail_param(ctx, "stream_options");
 
     if (!ngx_http_vlm_json_is_object(options)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "stream_options is not an object");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "stream_options is not an object");
     }
 
     if (!ctx->streaming) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "stream_options is for requests with "
-                                     "\"stream\": true");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "stream_options is for requests with "
+                                 "\"stream\": true");
     }
 
-    ngx_http_vlm_ask_param(ctx, "stream_options.include_usage");
+    ngx_http_vlm_fail_param(ctx, "stream_options.include_usage");
 
     return ngx_http_vlm_fields_flag(ctx, options, "include_usage", 0,
                                     &o->include_usage);
@@ -188,26 +188,26 @@ ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
         return NGX_OK;
     }
 
-    ngx_http_vlm_ask_param(ctx, "logit_bias");
+    ngx_http_vlm_fail_param(ctx, "logit_bias");
 
     if (!ngx_http_vlm_json_is_object(bias)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "logit_bias is not an object");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "logit_bias is not an object");
     }
 
     n = ngx_http_vlm_json_count(bias);
 
     if (n > VLM_MAX_BIAS) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "logit_bias has %uz tokens, it may have "
-                                     "%d", n, VLM_MAX_BIAS);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "logit_bias has %uz tokens, it may have "
+                                 "%d", n, VLM_MAX_BIAS);
     }
 
     o->f.bias = calloc(n + 1, sizeof(vlm_bias_t));
 
     if (o->f.bias == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for logit_bias");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for logit_bias");
     }
 
     for (one = ngx_http_vlm_json_first(bias);
@@ -236,23 +236,23 @@ ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 
     key = ngx_http_vlm_json_key(field);
 
-    ngx_http_vlm_ask_param(ctx, "logit_bias.%s", key);
+    ngx_http_vlm_fail_param(ctx, "logit_bias.%s", key);
 
     id = ngx_atoi((u_char *) key, ngx_strlen(key));
 
     if (id == NGX_ERROR || (ngx_uint_t) id >= ctx->engine->facts.vocab) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "logit_bias has a key that is no token: "
-                                     "they are 0 to %uD",
-                                     ctx->engine->facts.vocab - 1);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "logit_bias has a key that is no token: "
+                                 "they are 0 to %uD",
+                                 ctx->engine->facts.vocab - 1);
     }
 
     x = ngx_http_vlm_json_number(field, NAN);
 
     if (!(x >= -100 && x <= 100)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "logit_bias of token %i is not a number "
-                                     "from -100 to 100", id);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "logit_bias of token %i is not a number "
+                                 "from -100 to 100", id);
     }
 
     for (i = 0; i < o->f.n_bias; i++) {
@@ -283,7 +283,7 @@ ngx_http_vlm_openai_chat_only(ngx_http_vlm_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    ngx_http_vlm_ask_param(ctx, "logprobs");
+    ngx_http_vlm_fail_param(ctx, "logprobs");
 
     if (ngx_http_vlm_fields_flag(ctx, json, "logprobs", 0, &o->f.logprobs)
         != NGX_OK)
@@ -292,11 +292,11 @@ ngx_http_vlm_openai_chat_only(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!o->f.logprobs && o->f.number[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
-        ngx_http_vlm_ask_param(ctx, "top_logprobs");
+        ngx_http_vlm_fail_param(ctx, "top_logprobs");
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "top_logprobs is for requests with "
-                                     "\"logprobs\": true");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "top_logprobs is for requests with "
+                                 "\"logprobs\": true");
     }
 
     if (ngx_http_vlm_fields_tools(ctx, json, "tools", "tool_choice") != NGX_OK
@@ -351,12 +351,12 @@ ngx_http_vlm_openai_absent(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t
 ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx, const char *name)
 {
-    ngx_http_vlm_ask_param(ctx, "%s", name);
+    ngx_http_vlm_fail_param(ctx, "%s", name);
     ctx->code = "unsupported_parameter";
 
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s: this server does not have that",
-                                 name);
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             "%s: this server does not have that",
+                             name);
 }
 
 
@@ -373,14 +373,14 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
         return NGX_OK;
     }
 
-    ngx_http_vlm_ask_param(ctx, "response_format");
+    ngx_http_vlm_fail_param(ctx, "response_format");
 
     if (!ngx_http_vlm_json_is_object(format)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "response_format is not an object");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "response_format is not an object");
     }
 
-    ngx_http_vlm_ask_param(ctx, "response_format.type");
+    ngx_http_vlm_fail_param(ctx, "response_format.type");
 
     type = ngx_http_vlm_json_text(ngx_http_vlm_json_get(format, "type"));
 
@@ -402,12 +402,12 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     if (type && ngx_strcmp(type, "json_schema") == 0) {
         ctx->code = "unsupported_value";
 
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "response_format json_schema is not "
-                                     "there yet; json_object is");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "response_format json_schema is not "
+                                 "there yet; json_object is");
     }
 
-    return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "response_format.type is neither text nor "
-                                 "json_object");
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             "response_format.type is neither text nor "
+                             "json_object");
 }

@@ -22,8 +22,6 @@
 #include <ngx_sha1.h>
 
 
-#define NGX_HTTP_VLM_PRIORITY      10      /* and -10 */
-#define NGX_HTTP_VLM_PRIORITY_AGE  10000   /* ms, of one level */
 #define NGX_HTTP_VLM_PLACES        1000    /* that are counted */
 #define NGX_HTTP_VLM_PLACES_MS     200     /* and how often */
 
@@ -37,7 +35,6 @@ struct ngx_http_vlm_client_s {
 
 static void ngx_http_vlm_order_parse(ngx_str_t *value,
     ngx_http_vlm_rank_t *rank);
-static ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
 static ngx_uint_t ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash);
 static ngx_http_vlm_client_t *ngx_http_vlm_order_find(
     ngx_http_vlm_engine_t *eng, uint64_t key);
@@ -54,94 +51,6 @@ static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least_of(
 static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one,
     ngx_http_vlm_ctx_t *two);
 static void ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng);
-static char *ngx_http_vlm_order_param(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_uint_t n, ngx_http_complex_value_t **cv, ngx_msec_t *age);
-
-
-char *
-ngx_http_vlm_order_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value, ngx_uint_t n)
-{
-    ngx_http_complex_value_t  *cv;
-
-    eng->order.priority_age = NGX_HTTP_VLM_PRIORITY_AGE;
-
-    if (ngx_http_vlm_order_param(cf, value, n, &eng->order.priority,
-                                 &eng->order.priority_age)
-        != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    cv = eng->order.priority;
-
-    if (cv->lengths == NULL && ngx_strcmp(value[0].data, "0") != 0
-        && ngx_http_vlm_order_priority(&cv->value) == 0)
-    {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "priority \"%V\" is no variable, and none of high, "
-                           "low, -%d to %d: every request has 0", &cv->value,
-                           NGX_HTTP_VLM_PRIORITY, NGX_HTTP_VLM_PRIORITY);
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_vlm_order_param_fair(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value, ngx_uint_t n)
-{
-    return ngx_http_vlm_order_param(cf, value, n, &eng->order.fair,
-                                    &eng->order.fair_age);
-}
-
-
-char *
-ngx_http_vlm_order_param_salt(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value, ngx_uint_t n)
-{
-    return ngx_http_vlm_order_param(cf, value, n, &eng->order.salt, NULL);
-}
-
-
-static char *
-ngx_http_vlm_order_param(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t n,
-    ngx_http_complex_value_t **cv, ngx_msec_t *age)
-{
-    ngx_str_t                          text;
-    ngx_http_compile_complex_value_t   ccv;
-
-    *cv = ngx_pcalloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (*cv == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &value[0];
-    ccv.complex_value = *cv;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (n == 1) {
-        return NGX_CONF_OK;
-    }
-
-    if (value[1].len < 4 || ngx_strncmp(value[1].data, "age=", 4) != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is not age=time",
-                           &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    text.data = value[1].data + 4;
-    text.len = value[1].len - 4;
-
-    return ngx_http_vlm_param_time(cf, "age", &text, age);
-}
 
 
 void
@@ -347,7 +256,7 @@ ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank)
 
 /* what is no priority is the usual one; beyond the last ones are the last */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_vlm_order_priority(ngx_str_t *value)
 {
     ngx_int_t   n;

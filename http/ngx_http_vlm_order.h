@@ -39,6 +39,7 @@ typedef struct {
 
 /* of a request */
 
+#define NGX_HTTP_VLM_PRIORITY      10      /* and -10 */
 #define NGX_HTTP_VLM_SALT  20                  /* bytes, of a hash */
 
 typedef struct {
@@ -58,11 +59,11 @@ typedef struct {
 } ngx_http_vlm_rank_t;
 
 
-char *ngx_http_vlm_order_param_priority(ngx_conf_t *cf,
+char *ngx_http_vlm_param_priority(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
-char *ngx_http_vlm_order_param_fair(ngx_conf_t *cf,
+char *ngx_http_vlm_param_fair(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
-char *ngx_http_vlm_order_param_salt(ngx_conf_t *cf,
+char *ngx_http_vlm_param_cache_salt(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *value, ngx_uint_t n);
 
 void ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng);

@@ -8,7 +8,6 @@
 #include "ngx_http_vlm_model.h"
 
 
-#define NGX_HTTP_VLM_MAX_TIME  (24 * 3600 * 1000)      /* ms: a day */
 #define NGX_HTTP_VLM_ALIASES   32
 #define NGX_HTTP_VLM_MIN_HTTP  (16 * 1024 * 1024)
 #define NGX_HTTP_VLM_MIN_STALL 2000        /* ms: four heartbeats */
@@ -101,13 +100,13 @@ static ngx_http_vlm_param_def_t  ngx_http_vlm_params[] = {
     { ngx_string("thread_pool"), 1, ngx_http_vlm_param_thread_pool },
     { ngx_string("prepare"),     1, ngx_http_vlm_param_prepare },
     { ngx_string("queue"),       2, ngx_http_vlm_param_queue },
-    { ngx_string("priority"),    2, ngx_http_vlm_order_param_priority },
-    { ngx_string("fair"),        2, ngx_http_vlm_order_param_fair },
-    { ngx_string("cache_salt"),  1, ngx_http_vlm_order_param_salt },
+    { ngx_string("priority"),    2, ngx_http_vlm_param_priority },
+    { ngx_string("fair"),        2, ngx_http_vlm_param_fair },
+    { ngx_string("cache_salt"),  1, ngx_http_vlm_param_cache_salt },
     { ngx_string("timeout"),     1, ngx_http_vlm_param_timeout },
     { ngx_string("stall"),       1, ngx_http_vlm_param_stall },
     { ngx_string("reload"),      1, ngx_http_vlm_param_reload },
-    { ngx_string("breaker"),     2, ngx_http_vlm_breaker_param },
+    { ngx_string("breaker"),     2, ngx_http_vlm_param_breaker },
     { ngx_string("http_memory"), 1, ngx_http_vlm_param_http_memory },
     { ngx_string("cache"),       1, ngx_http_vlm_param_cache },
     { ngx_string("store"),       3, ngx_http_vlm_param_store },
@@ -230,7 +229,7 @@ ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_t *param)
     if (eng->pool == NULL) {
         ngx_str_set(&pool, "vlm");
 
-        eng->pool = ngx_http_vlm_pool(cf, eng, &pool);
+        eng->pool = ngx_http_vlm_param_pool(cf, eng, &pool);
         if (eng->pool == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -554,31 +553,6 @@ ngx_http_vlm_param_sampling(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 }
 
 
-/* the checkpoint's defaults with what the configuration has of its own */
-
-void
-ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
-{
-    vlm_sampling_default(eng->vlm, s);
-
-    if (eng->sampling_set & 1) {
-        s->temperature = eng->sampling.temperature;
-    }
-
-    if (eng->sampling_set & 2) {
-        s->top_k = eng->sampling.top_k;
-    }
-
-    if (eng->sampling_set & 4) {
-        s->top_p = eng->sampling.top_p;
-    }
-
-    if (eng->sampling_set & 8) {
-        s->repetition_penalty = eng->sampling.repetition_penalty;
-    }
-}
-
-
 static char *
 ngx_http_vlm_param_thinking(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
@@ -646,7 +620,7 @@ ngx_http_vlm_param_thread_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->pool = ngx_http_vlm_pool(cf, eng, &value[0]);
+    eng->pool = ngx_http_vlm_param_pool(cf, eng, &value[0]);
 
     return eng->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
@@ -881,27 +855,6 @@ ngx_http_vlm_number(ngx_conf_t *cf, const char *name, ngx_str_t *value,
     }
 
     *out = n;
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name, ngx_str_t *value,
-    ngx_msec_t *out)
-{
-    ngx_int_t  ms;
-
-    ms = ngx_parse_time(value, 0);
-
-    if (ms == NGX_ERROR || ms < 1 || ms > NGX_HTTP_VLM_MAX_TIME) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "%s \"%V\" is not a time from 1ms to 1d",
-                           name, value);
-        return NGX_CONF_ERROR;
-    }
-
-    *out = ms;
 
     return NGX_CONF_OK;
 }

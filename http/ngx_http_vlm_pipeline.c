@@ -103,8 +103,8 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
             && !ngx_http_vlm_json_is_true(ngx_http_vlm_json_get(json,
                                                              "sessionId"))))
     {
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "Missing session ID or message");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Missing session ID or message");
         return;
     }
 
@@ -153,8 +153,8 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
                       : "Process as general query";
 
         if (ngx_http_vlm_pipeline_plan(p, description) != 0) {
-            (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                         "No memory for the plan");
+            (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "No memory for the plan");
             return;
         }
     }
@@ -176,13 +176,13 @@ ngx_http_vlm_pipeline_picture(ngx_http_vlm_ctx_t *ctx)
         return NGX_OK;
 
     case NGX_ERROR:
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                     err.text);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                 err.text);
 
     default:
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "No image provided for pipeline "
-                                     "execution");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "No image provided for pipeline "
+                                 "execution");
     }
 }
 
@@ -199,7 +199,7 @@ ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_vlm_pipeline_heard(ctx);
-    ngx_http_vlm_prepare_again(ctx, 1);
+    ngx_http_vlm_finish_again(ctx, 1);
 
     return NGX_AGAIN;
 }
@@ -217,8 +217,8 @@ ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
     query = ngx_http_vlm_json_get(json, "query");
 
     if (!ngx_http_vlm_json_is_true(query)) {
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "Query is required");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Query is required");
         return;
     }
 
@@ -312,13 +312,13 @@ ngx_http_vlm_pipeline_object(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t *json)
 {
     if (!ngx_http_vlm_json_is_true(json)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "No JSON data provided");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "No JSON data provided");
     }
 
     if (!ngx_http_vlm_json_is_object(json)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The request is not a JSON object");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The request is not a JSON object");
     }
 
     return NGX_OK;
@@ -338,8 +338,8 @@ ngx_http_vlm_pipeline_create(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (p == NULL || p->query == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the plan");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the plan");
     }
 
     return NGX_OK;

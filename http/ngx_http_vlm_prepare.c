@@ -33,13 +33,6 @@
 #define NGX_HTTP_VLM_SEEN  64              /* arrivals that it is kept for */
 
 
-struct ngx_http_vlm_chain_s {
-    ngx_str_node_t                sn;
-    ngx_queue_t                   turns;       /* ctx->turn */
-    u_char                        id[NGX_HTTP_VLM_STORE_ID];
-};
-
-
 static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx);
@@ -60,12 +53,8 @@ static void ngx_http_vlm_prepare_run_parse(void *data);
 static void ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data);
 static void ngx_http_vlm_prepare_run_prompt(void *data);
 static void ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data);
-static void ngx_http_vlm_prepare_run_store(void *data);
-static void ngx_http_vlm_prepare_store_always(void *data);
-static void ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data);
 static void ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
-static ngx_int_t ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx);
 
 
 /* the headers were read: to the end of the arrivals */
@@ -468,79 +457,13 @@ ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
     ctx->prompt = NULL;
 
     if (ctx->asking) {
-        ngx_http_vlm_deliver_said(ctx);
+        ngx_http_vlm_finish_said(ctx);
 
     } else {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
     }
 
     ngx_http_run_posted_requests(c);
-}
-
-
-void
-ngx_http_vlm_prepare_store(ngx_http_vlm_ctx_t *ctx)
-{
-    ctx->step = NGX_HTTP_VLM_STORING;
-    ctx->in_task = 1;
-
-    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine,
-                                   ngx_http_vlm_prepare_run_store,
-                                   ngx_http_vlm_prepare_store_always,
-                                   ngx_http_vlm_prepare_stored, ctx)
-        != NGX_OK)
-    {
-        ctx->in_task = 0;
-        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-    }
-}
-
-
-void
-ngx_http_vlm_prepare_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
-{
-    if (at_end) {
-        ctx->seq = ++ctx->engine->seq;
-        (void) ngx_http_vlm_order_rank(ctx);
-    }
-
-    ctx->step = NGX_HTTP_VLM_PREPARING;
-
-    if (ctx->text) {
-        ctx->text->last = ctx->text->pos;
-    }
-
-    ngx_http_vlm_queue_again(ctx);
-    ngx_http_vlm_order_insert(ctx);
-    ngx_http_vlm_engine_wake(ctx->engine);
-}
-
-
-/* everything is there that the client is told */
-
-void
-ngx_http_vlm_prepare_answer(ngx_http_vlm_ctx_t *ctx)
-{
-    ctx->answered = 1;
-
-    ngx_http_vlm_queue_end(ctx, ctx->streaming ? ngx_http_vlm_stream_last(ctx)
-                                               : ctx->dialect->answer(ctx));
-}
-
-
-/* what threads have left in ctx; not while one works for it */
-
-void
-ngx_http_vlm_prepare_free(ngx_http_vlm_ctx_t *ctx)
-{
-    if (ctx->dialect && ctx->dialect->free) {
-        ctx->dialect->free(ctx);
-    }
-
-    ngx_http_vlm_body_free(&ctx->body);
-
-    vlm_prompt_free(ctx->prompt);
-    ctx->prompt = NULL;
 }
 
 
@@ -578,29 +501,14 @@ ngx_http_vlm_prepare_always(void *data)
         ctx->queued = 0;
     }
 
-    ngx_http_vlm_prepare_store_always(ctx);
-}
-
-
-static void
-ngx_http_vlm_prepare_store_always(void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    ctx->in_task = 0;
-
-    ngx_http_vlm_engine_wake(ctx->engine);
-
-    if (ctx->left) {
-        ngx_http_vlm_queue_leave(ctx);
-    }
+    ngx_http_vlm_finish_task(ctx);
 }
 
 
 static void
 ngx_http_vlm_prepare_run_parse(void *data)
 {
-    ngx_http_vlm_ask_parse(data);
+    ngx_http_vlm_input_parse(data);
 }
 
 
@@ -613,7 +521,7 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
         ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
 
     } else if (ctx->status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
 
     } else {
         ctx->parsed = 1;
@@ -679,13 +587,13 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
         ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
 
     } else if (ctx->status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_ask_failed(ctx));
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
 
     } else if (ctx->prompt == NULL) {
         ctx->in_prompts = 0;
         ctx->engine->n_prompts--;
 
-        ngx_http_vlm_deliver_said(ctx);
+        ngx_http_vlm_finish_said(ctx);
 
     } else {
         ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
@@ -694,45 +602,6 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
         ctx->step = NGX_HTTP_VLM_WAITING;
         ngx_http_vlm_prepare_insert(ctx);
     }
-}
-
-
-static void
-ngx_http_vlm_prepare_run_store(void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    ctx->dialect->store(ctx);
-}
-
-
-static void
-ngx_http_vlm_prepare_stored(ngx_http_request_t *r, void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    if (ctx->stored.code != NGX_HTTP_VLM_STORE_OK
-        && ctx->stored.code != NGX_HTTP_VLM_STORE_GONE)
-    {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "vlm_engine \"%V\": a turn was not stored: %s",
-                      &ctx->engine->name, ctx->stored.text);
-    }
-
-    ngx_http_vlm_zone_store(ctx->engine, &ctx->stored);
-
-    if (ctx->err.code != VLM_OK) {
-        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "vlm_engine \"%V\": an answer was not drawn: %s",
-                      &ctx->engine->name, ctx->err.text);
-    }
-
-    if (ctx->asking) {
-        ngx_http_vlm_prepare_again(ctx, 1);
-        return;
-    }
-
-    ngx_http_vlm_prepare_answer(ctx);
 }
 
 
@@ -776,93 +645,26 @@ ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 }
 
 
-static ngx_int_t
-ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
-{
-    uint32_t                hash;
-    ngx_str_t               id;
-    ngx_http_vlm_chain_t   *chain;
-    ngx_http_vlm_engine_t  *eng;
-
-    eng = ctx->engine;
-
-    id.data = (u_char *) ctx->chat.session.data;
-    id.len = ctx->chat.session.len;
-
-    if (id.len == 0) {
-
-        /* of no session: behind nobody */
-
-        ctx->step = NGX_HTTP_VLM_PREPARING;
-        ngx_http_vlm_order_insert(ctx);
-
-        return NGX_OK;
-    }
-
-    hash = ngx_crc32_short(id.data, id.len);
-
-    chain = (ngx_http_vlm_chain_t *) ngx_str_rbtree_lookup(&eng->chains, &id,
-                                                           hash);
-
-    if (chain == NULL) {
-        chain = ngx_alloc(sizeof(ngx_http_vlm_chain_t), eng->log);
-        if (chain == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_memcpy(chain->id, id.data, id.len);
-
-        chain->sn.node.key = hash;
-        chain->sn.str.data = chain->id;
-        chain->sn.str.len = id.len;
-
-        ngx_queue_init(&chain->turns);
-        ngx_rbtree_insert(&eng->chains, &chain->sn.node);
-    }
-
-    ctx->chain = chain;
-    ctx->step = NGX_HTTP_VLM_CHAINED;
-
-    if (ngx_queue_empty(&chain->turns)) {
-        ctx->step = NGX_HTTP_VLM_PREPARING;
-        ngx_http_vlm_order_insert(ctx);
-    }
-
-    ngx_queue_insert_tail(&chain->turns, &ctx->turn);
-
-    return NGX_OK;
-}
-
+/* the checkpoint's defaults with what the configuration has of its own */
 
 void
-ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
 {
-    ngx_queue_t            *q;
-    ngx_http_vlm_ctx_t     *next;
-    ngx_http_vlm_chain_t   *chain;
-    ngx_http_vlm_engine_t  *eng;
+    vlm_sampling_default(eng->vlm, s);
 
-    eng = ctx->engine;
-    chain = ctx->chain;
-
-    if (chain == NULL) {
-        return;
+    if (eng->sampling_set & 1) {
+        s->temperature = eng->sampling.temperature;
     }
 
-    ctx->chain = NULL;
-    ngx_queue_remove(&ctx->turn);
-
-    if (ngx_queue_empty(&chain->turns)) {
-        ngx_rbtree_delete(&eng->chains, &chain->sn.node);
-        ngx_free(chain);
-        return;
+    if (eng->sampling_set & 2) {
+        s->top_k = eng->sampling.top_k;
     }
 
-    q = ngx_queue_head(&chain->turns);
-    next = ngx_queue_data(q, ngx_http_vlm_ctx_t, turn);
+    if (eng->sampling_set & 4) {
+        s->top_p = eng->sampling.top_p;
+    }
 
-    if (next->step == NGX_HTTP_VLM_CHAINED) {
-        next->step = NGX_HTTP_VLM_PREPARING;
-        ngx_http_vlm_order_insert(next);
+    if (eng->sampling_set & 8) {
+        s->repetition_penalty = eng->sampling.repetition_penalty;
     }
 }

@@ -27,7 +27,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_cleanup_t  *cln;
     ngx_http_vlm_ctx_t  *ctx;
 
-    if (ngx_http_vlm_queue_length(eng) >= eng->queue) {
+    if (ngx_http_vlm_zone_length(eng) >= eng->queue) {
         *rc = NGX_BUSY;
         return NULL;
     }
@@ -63,58 +63,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ctx->receiving = 1;
     eng->receiving++;
 
-    ngx_http_vlm_prepare_expect(ctx);
-
     return ctx;
-}
-
-
-/*
- * Who is on the way to a slot that is free does not wait, however long its
- * picture takes; so it does not depend on the clock who is refused.
- */
-
-ngx_uint_t
-ngx_http_vlm_queue_length(ngx_http_vlm_engine_t *eng)
-{
-    ngx_uint_t  free;
-
-    free = 0;
-
-    if (eng->loaded && eng->running < eng->conf.slots) {
-        free = eng->conf.slots - eng->running;
-    }
-
-    return eng->waiting > free ? eng->waiting - free : 0;
-}
-
-
-ngx_int_t
-ngx_http_vlm_queue_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
-{
-    u_char               text[128];
-    ngx_http_vlm_ctx_t  *ctx;
-
-    (void) ngx_snprintf(text, sizeof(text) - 1,
-                        "The line is full: %ui requests are waiting%Z",
-                        eng->queue);
-
-    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,
-                                 (char *) text);
-
-    ctx = ngx_http_vlm_ctx(r);
-
-    if (ctx == NULL
-        || ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
-           != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ctx->late_code = "queue_full";
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
-                                   (char *) text);
 }
 
 
@@ -129,7 +78,7 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
     eng = ctx->engine;
     rev = r->connection->read;
 
-    if (ngx_http_vlm_queue_length(eng) >= eng->queue) {
+    if (ngx_http_vlm_zone_length(eng) >= eng->queue) {
         return NGX_BUSY;
     }
 
@@ -436,7 +385,7 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_poison_end(ctx);
     ngx_http_vlm_breaker_leave(ctx);
     ngx_http_vlm_chain_leave(ctx);
-    ngx_http_vlm_prepare_free(ctx);
+    ngx_http_vlm_queue_free(ctx);
 
     ngx_queue_remove(&ctx->all);
 
@@ -543,4 +492,20 @@ ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng)
     }
 
     ngx_http_vlm_queue_fail(eng);
+}
+
+
+/* what threads have left in ctx; not while one works for it */
+
+void
+ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->dialect && ctx->dialect->free) {
+        ctx->dialect->free(ctx);
+    }
+
+    ngx_http_vlm_body_free(&ctx->body);
+
+    vlm_prompt_free(ctx->prompt);
+    ctx->prompt = NULL;
 }

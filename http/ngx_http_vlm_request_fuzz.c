@@ -1,7 +1,7 @@
 
 /*
  * Any bytes as the body of a chat: the first byte says in which dialect, the
- * rest goes the way of a body, through ngx_http_vlm_ask_parse() and, where it
+ * rest goes the way of a body, through ngx_http_vlm_input_parse() and, where it
  * was taken, on to a prompt for the demo model.  What is refused has a status
  * and a sentence of UTF-8; what is taken is freed to the last byte.
  *
@@ -261,7 +261,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     ctx->body.from = &body;
     ctx->dialect = dialects[data[0] % DIALECTS];
 
-    ngx_http_vlm_ask_parse(ctx);
+    ngx_http_vlm_input_parse(ctx);
 
     if (ctx->status) {
         check_refusal(ctx);
@@ -276,7 +276,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         (void) unlink(ctx->chat.image);
     }
 
-    ngx_http_vlm_prepare_free(ctx);
+    ngx_http_vlm_queue_free(ctx);
     free(ctx);
 
     return 0;

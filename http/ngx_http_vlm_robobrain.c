@@ -75,13 +75,13 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_json_t  *field;
 
     if (!ngx_http_vlm_json_is_true(json)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "No JSON data provided");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "No JSON data provided");
     }
 
     if (!ngx_http_vlm_json_is_object(json)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The request is not a JSON object");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "The request is not a JSON object");
     }
 
     if (ngx_http_vlm_chat_session(ctx, json) != NGX_OK) {
@@ -137,17 +137,17 @@ ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (i < h->value.len || i > NGX_HTTP_VLM_STORE_KEY) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The Idempotency-Key is not 1 to %d "
-                                     "printable characters of ASCII",
-                                     NGX_HTTP_VLM_STORE_KEY);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The Idempotency-Key is not 1 to %d "
+                                 "printable characters of ASCII",
+                                 NGX_HTTP_VLM_STORE_KEY);
     }
 
     ctx->chat.key = strndup((char *) h->value.data, h->value.len);
 
     if (ctx->chat.key == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the Idempotency-Key");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the Idempotency-Key");
     }
 
     return NGX_OK;
@@ -172,9 +172,9 @@ ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (ctx->chat.image || ctx->chat.task > VLM_GENERAL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "With \"text_only\" there is no image, "
-                                      "and the task is general");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "With \"text_only\" there is no image, "
+                                  "and the task is general");
     }
 
     ctx->chat.text_only = 1;
@@ -224,26 +224,26 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!ngx_http_vlm_json_is_true(id)) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "Missing session ID");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "Missing session ID");
     }
 
     text = ngx_http_vlm_json_text(id);
 
     if (text == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The session ID is not a string");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "The session ID is not a string");
     }
 
     if (ngx_http_vlm_chat_copy(&ctx->chat.session, text) != NGX_OK) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "No memory for the session");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "No memory for the session");
     }
 
     if (ngx_http_vlm_store_id(ctx->chat.session, &err)
         != NGX_HTTP_VLM_STORE_OK)
     {
-        return ngx_http_vlm_ask_store_error(ctx, &err);
+        return ngx_http_vlm_fail_store(ctx, &err);
     }
 
     return NGX_OK;
@@ -259,20 +259,20 @@ ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
     text = ngx_http_vlm_json_text(field);
 
     if (text == NULL || text[0] == '\0') {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                      missing);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                  missing);
     }
 
     if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The message has %uz bytes, it may have "
-                                      "%d", ngx_strlen(text),
-                                      NGX_HTTP_VLM_MESSAGE);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "The message has %uz bytes, it may have "
+                                  "%d", ngx_strlen(text),
+                                  NGX_HTTP_VLM_MESSAGE);
     }
 
     if (ngx_http_vlm_chat_copy(&ctx->chat.message, text) != NGX_OK) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "No memory for the message");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "No memory for the message");
     }
 
     return NGX_OK;
@@ -298,17 +298,17 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
         text = ngx_http_vlm_json_text(task);
 
         if (text == NULL) {
-            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "The task is not a string");
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "The task is not a string");
         }
     }
 
     len = ngx_strlen(text);
 
     if (len > NGX_HTTP_VLM_TASK) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The task has %uz bytes, it may have %d",
-                                      len, NGX_HTTP_VLM_TASK);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "The task has %uz bytes, it may have %d",
+                                  len, NGX_HTTP_VLM_TASK);
     }
 
     if (ngx_strcmp(text, "auto") == 0) {
@@ -353,8 +353,8 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     text = ngx_http_vlm_json_text(image);
 
     if (text == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The image is not a string");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "The image is not a string");
     }
 
     if (ngx_strncmp(text, "data:", 5) == 0) {
@@ -373,20 +373,20 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
         if (rc == NGX_HTTP_VLM_STORE_NOTFOUND
             || rc == NGX_HTTP_VLM_STORE_EINPUT)
         {
-            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "Image not found: %s", text);
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "Image not found: %s", text);
         }
 
         if (rc != NGX_HTTP_VLM_STORE_OK) {
-            return ngx_http_vlm_ask_store_error(ctx, &err);
+            return ngx_http_vlm_fail_store(ctx, &err);
         }
     }
 
     ctx->chat.image = strdup(file.path);
 
     if (ctx->chat.image == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "No memory for the image");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "No memory for the image");
     }
 
     return NGX_OK;
@@ -411,30 +411,30 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     text = ngx_http_vlm_base64_url(url, ngx_strlen(url), &n);
 
     if (text == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The image is a data URL without "
-                                      "\";base64,\"");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "The image is a data URL without "
+                                  "\";base64,\"");
     }
 
     data = malloc(ngx_http_vlm_base64_room(n));
 
     if (data == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "No memory for the image");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "No memory for the image");
     }
 
     if (ngx_http_vlm_base64_decode(data, &n, text, n) != 0) {
         free(data);
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The image is not base64");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "The image is not base64");
     }
 
     ngx_memzero(&err, sizeof(vlm_err_t));
 
     if (vlm_picture_check(data, n, &info, &err) != 0) {
         free(data);
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                      err.text);
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                  err.text);
     }
 
     name.data = "picture";
@@ -447,7 +447,7 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     free(data);
 
     return rc == NGX_HTTP_VLM_STORE_OK
-           ? NGX_OK : ngx_http_vlm_ask_store_error(ctx, &stored);
+           ? NGX_OK : ngx_http_vlm_fail_store(ctx, &stored);
 }
 
 
@@ -493,13 +493,13 @@ ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (!ctx->asking) {
-        return ngx_http_vlm_answer_split(ctx, 1);
+        return ngx_http_vlm_thinking_split(ctx, 1);
     }
 
     ngx_http_vlm_aside_task_said(ctx);
 
     ctx->asking = 0;
-    ngx_http_vlm_prepare_again(ctx, 0);
+    ngx_http_vlm_finish_again(ctx, 0);
 
     return NGX_AGAIN;
 }

@@ -62,7 +62,7 @@ void ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx);
    are whole, otherwise both only grow as more words come; NGX_ERROR: no
    memory */
 
-ngx_int_t ngx_http_vlm_answer_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
+ngx_int_t ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
 
 /* of a dialect: answer, failed, chunk, error */
 

@@ -234,7 +234,7 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
         rc = ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
 
     } else if (!lcf->engine->here || lcf->engine->released) {
-        rc = ngx_http_vlm_route_moved(r);
+        rc = ngx_http_vlm_refuse_moved(r);
 
     } else {
         rc = route->handler(r, lcf->engine, &piece);
@@ -243,19 +243,6 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
     ngx_http_finalize_request(r, rc);
 
     return NGX_DONE;
-}
-
-
-ngx_int_t
-ngx_http_vlm_route_moved(ngx_http_request_t *r)
-{
-    if (ngx_http_vlm_retry_after(r, 1) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   "The model is changing its worker, try "
-                                   "again");
 }
 
 
@@ -420,33 +407,17 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
                                    "The model's worker does not answer");
     }
 
-    rc = ngx_http_vlm_breaker_refuse(r, lcf->engine);
+    rc = ngx_http_vlm_refuse_failing(r, lcf->engine);
 
     if (rc != NGX_DECLINED) {
         return rc;
     }
 
     if (shm->waiting >= lcf->engine->queue) {
-        return ngx_http_vlm_queue_full(r, lcf->engine);
+        return ngx_http_vlm_refuse_full(r, lcf->engine);
     }
 
     return lcf->hop(r);
-}
-
-
-ngx_int_t
-ngx_http_vlm_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    const char *text)
-{
-    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_UNAVAILABLE, text);
-
-    if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE, text);
 }
 
 

@@ -202,49 +202,7 @@ ngx_http_vlm_session_done(ngx_http_request_t *r, void *data)
     }
 
     ngx_http_finalize_request(r,
-                        ngx_http_vlm_store_refuse(r, s->engine, &s->err));
-}
-
-
-ngx_int_t
-ngx_http_vlm_store_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_store_err_t *err)
-{
-    ngx_uint_t  status;
-
-    ngx_http_vlm_zone_store(eng, err);
-
-    switch (err->code) {
-
-    case NGX_HTTP_VLM_STORE_NOTFOUND:
-        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, err->text);
-
-    case NGX_HTTP_VLM_STORE_EINPUT:
-        return ngx_http_vlm_send_error(r, NGX_HTTP_BAD_REQUEST, err->text);
-
-    case NGX_HTTP_VLM_STORE_EFULL:
-        status = NGX_HTTP_INSUFFICIENT_STORAGE;
-        break;
-
-    case NGX_HTTP_VLM_STORE_EBUSY:
-        status = NGX_HTTP_SERVICE_UNAVAILABLE;
-        break;
-
-    default:
-        status = NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, err->text);
-
-    if (status == NGX_HTTP_SERVICE_UNAVAILABLE
-        && ngx_http_vlm_retry_after(r, 1) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_send_error(r, status,
-                                   ngx_http_vlm_store_say(err->code));
+                        ngx_http_vlm_refuse_store(r, s->engine, &s->err));
 }
 
 

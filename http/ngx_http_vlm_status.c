@@ -27,7 +27,6 @@ typedef struct {
 } ngx_http_vlm_status_t;
 
 
-static ngx_int_t ngx_http_vlm_status_handler(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_vlm_status_allowed(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_vlm_status_json(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_status_send(ngx_http_request_t *r,
@@ -52,46 +51,7 @@ static void ngx_http_vlm_status_line(ngx_http_vlm_status_t *st,
     const char *fmt, ...);
 
 
-char *
-ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_vlm_loc_conf_t *lcf = conf;
-
-    ngx_str_t                 *value;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    if (lcf->status) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (cf->args->nelts == 3) {
-
-        if (ngx_strcmp(value[2].data, "from=any") == 0) {
-            lcf->status_any = 1;
-
-        } else if (ngx_strcmp(value[2].data, "from=loopback") != 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\" is none of from=loopback, from=any",
-                               &value[2]);
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    lcf->status = ngx_http_vlm_named(cf, &value[1]);
-    if (lcf->status == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_vlm_status_handler;
-
-    return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
+ngx_int_t
 ngx_http_vlm_status_handler(ngx_http_request_t *r)
 {
     ngx_int_t                 rc;

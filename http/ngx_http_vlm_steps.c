@@ -66,8 +66,8 @@ ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
     ctx->chat.message.data = step->prompt ? strdup(step->prompt) : NULL;
 
     if (ctx->chat.message.data == NULL) {
-        return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the step");
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the step");
     }
 
     ctx->chat.message.len = ngx_strlen(ctx->chat.message.data);
@@ -189,7 +189,7 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
             ngx_memzero(&ctx->err, sizeof(vlm_err_t));
 
         } else {
-            rc = ngx_http_vlm_answer_split(ctx, 1);
+            rc = ngx_http_vlm_thinking_split(ctx, 1);
 
             if (rc == NGX_OK) {
                 rc = ngx_http_vlm_steps_say(step, "",
@@ -212,10 +212,10 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (p->unsaved) {
-        ngx_http_vlm_prepare_store(ctx);
+        ngx_http_vlm_finish_store(ctx);
 
     } else {
-        ngx_http_vlm_prepare_again(ctx, 1);
+        ngx_http_vlm_finish_again(ctx, 1);
     }
 
     return NGX_AGAIN;

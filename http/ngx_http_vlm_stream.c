@@ -73,13 +73,13 @@ ngx_http_vlm_stream_tell(ngx_event_t *ev)
         ngx_http_vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
 
         if (ctx->dialect->waits) {
-            ctx->dialect->waits(ctx, &w, ngx_http_vlm_queue_place(ctx));
+            ctx->dialect->waits(ctx, &w, ctx->engine->calls->place(ctx));
         }
 
         rc = ngx_http_vlm_stream_send(ctx, &w, 0);
 
         if (rc == NGX_ERROR) {
-            ngx_http_vlm_queue_end(ctx, NGX_ERROR);
+            ctx->engine->calls->end(ctx, NGX_ERROR);
         }
     }
 
@@ -360,14 +360,14 @@ ngx_http_vlm_stream_write(ngx_http_request_t *r)
                       "client timed out");
         r->connection->timedout = 1;
 
-        ngx_http_vlm_queue_end(ctx, NGX_HTTP_REQUEST_TIME_OUT);
+        ctx->engine->calls->end(ctx, NGX_HTTP_REQUEST_TIME_OUT);
         return;
     }
 
     if (ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR
         || ngx_http_vlm_stream_update(ctx) != NGX_OK)
     {
-        ngx_http_vlm_queue_end(ctx, NGX_ERROR);
+        ctx->engine->calls->end(ctx, NGX_ERROR);
     }
 }
 

@@ -137,7 +137,7 @@ ngx_http_vlm_title_words(ngx_http_request_t *r, ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_title_run(void *data)
 {
-    ngx_http_vlm_ask_parse(data);
+    ngx_http_vlm_input_parse(data);
 }
 
 
@@ -155,7 +155,7 @@ ngx_http_vlm_title_done(ngx_http_request_t *r, void *data)
 static void
 ngx_http_vlm_title_cleanup(void *data)
 {
-    ngx_http_vlm_prepare_free(data);
+    ngx_http_vlm_queue_free(data);
 }
 
 
@@ -174,16 +174,16 @@ ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
     field = ngx_http_vlm_json_get(json, "message");
 
     if (!ngx_http_vlm_json_is_true(field)) {
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "Message is required");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Message is required");
         return;
     }
 
     text = ngx_http_vlm_json_text(field);
 
     if (text == NULL) {
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The message is not a string");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The message is not a string");
         return;
     }
 
@@ -196,8 +196,8 @@ ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
     message = malloc(len);
 
     if (message == NULL) {
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the message");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the message");
         return;
     }
 

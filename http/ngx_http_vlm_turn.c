@@ -59,17 +59,17 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 
     if (ctx->chat.image == NULL && !ctx->chat.text_only) {
         ctx->chat.no_image = 1;
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_OK,
-                                      "No image set. Use set_image() or "
-                                      "provide image_path.");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK,
+                                  "No image set. Use set_image() or "
+                                  "provide image_path.");
 
     } else if (ctx->chat.task < 0) {
         ctx->chat.inference = 1;
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_OK,
-                                      "Invalid task type: %s. Supported tasks "
-                                      "are 'general', 'pointing', "
-                                      "'affordance', 'trajectory', "
-                                      "'grounding'.", ctx->chat.task_name);
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK,
+                                  "Invalid task type: %s. Supported tasks "
+                                  "are 'general', 'pointing', "
+                                  "'affordance', 'trajectory', "
+                                  "'grounding'.", ctx->chat.task_name);
 
     } else {
 
@@ -116,7 +116,7 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (rc != NGX_HTTP_VLM_STORE_OK) {
-        return ngx_http_vlm_ask_store_error(ctx, &err);
+        return ngx_http_vlm_fail_store(ctx, &err);
     }
 
     for (i = 0; i < loaded->n; i++) {
@@ -130,9 +130,9 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
         }
 
         if (e->body != (int64_t) ctx->hash) {
-            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_UNPROCESSABLE,
-                                         "This session has had another "
-                                         "request with this Idempotency-Key");
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_UNPROCESSABLE,
+                                     "This session has had another "
+                                     "request with this Idempotency-Key");
         }
 
         return ngx_http_vlm_turn_again(ctx, e);
@@ -163,8 +163,8 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_store_entry_t *e)
         ctx->chat.result = calloc(1, sizeof(ngx_http_vlm_store_file_t));
 
         if (ctx->chat.result == NULL) {
-            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                         "No memory for the answer");
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "No memory for the answer");
         }
 
         ngx_cpystrn((u_char *) ctx->chat.result->name,
@@ -252,7 +252,7 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
         }
     }
 
-    return ngx_http_vlm_ask_store_error(ctx, &err);
+    return ngx_http_vlm_fail_store(ctx, &err);
 }
 
 
@@ -270,7 +270,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
         return NULL;
     }
 
-    picture = ngx_http_vlm_ask_picture(ctx, map, size);
+    picture = ngx_http_vlm_input_picture(ctx, map, size);
 
     (void) munmap(map, size);
 
@@ -305,27 +305,27 @@ ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size)
     switch (errno) {
 
     case ENODATA:
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The image is empty: %s has 0 bytes",
-                                     name);
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The image is empty: %s has 0 bytes",
+                                 name);
         return;
 
     case EFBIG:
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The image has %uz bytes, it may have %d",
-                                     size, NGX_HTTP_VLM_MAP_MAX);
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The image has %uz bytes, it may have %d",
+                                 size, NGX_HTTP_VLM_MAP_MAX);
         return;
 
     case ENOENT:
     case ENOTDIR:
     case ELOOP:
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "Image not found: %s", name);
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Image not found: %s", name);
         return;
 
     default:
-        (void) ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "The image cannot be read");
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "The image cannot be read");
     }
 }
 
@@ -457,8 +457,8 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
         }
 
         if (wrapped == NULL) {
-            return ngx_http_vlm_ask_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                          "No memory for the prompt");
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the prompt");
         }
 
         parts[1].text = wrapped;

@@ -256,7 +256,7 @@ ngx_http_vlm_upload_done(ngx_http_request_t *r, void *data)
     ngx_int_t  rc;
 
     if (up->rc != NGX_HTTP_VLM_STORE_OK) {
-        rc = ngx_http_vlm_store_refuse(r, up->engine, &up->err);
+        rc = ngx_http_vlm_refuse_store(r, up->engine, &up->err);
 
     } else if (up->status) {
         rc = ngx_http_vlm_send_error(r, up->status, up->text);

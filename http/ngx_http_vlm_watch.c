@@ -19,6 +19,10 @@
 #define NGX_HTTP_VLM_LOOK  250             /* ms, half a heartbeat */
 
 
+#define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
+#define NGX_HTTP_VLM_STALL_DEVICE  10000
+
+
 static void *ngx_http_vlm_watch_thread(void *data);
 static void ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms);
 
@@ -35,7 +39,7 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    eng->watch_stall = ngx_http_vlm_engine_stall_time(eng);
+    eng->watch_stall = ngx_http_vlm_watch_time(eng);
     eng->watch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
     if (eng->watch_fd == -1) {
@@ -133,4 +137,41 @@ ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     }
 
     (void) kill(ngx_pid, SIGKILL);
+}
+
+
+/* 0, or for how many ms the engine thread has not ticked though it should */
+
+ngx_msec_t
+ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
+{
+    ngx_msec_t  ms, most;
+
+    if (eng->vlm == NULL || eng->failed || ngx_process != NGX_PROCESS_WORKER) {
+        return 0;
+    }
+
+    ms = ngx_current_msec - eng->ticked;
+
+    most = ngx_http_vlm_watch_time(eng);
+
+    /* a driver that makes kernels for a new card is silent meanwhile */
+
+    if (!eng->loaded && eng->stall == 0) {
+        most = NGX_HTTP_VLM_STALL_CPU;
+    }
+
+    return ms >= most ? ms : 0;
+}
+
+
+ngx_msec_t
+ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->stall) {
+        return eng->stall;
+    }
+
+    return eng->plan.device && !eng->on_cpu ? NGX_HTTP_VLM_STALL_DEVICE
+                                            : NGX_HTTP_VLM_STALL_CPU;
 }

@@ -61,9 +61,7 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 
     eng = zone->data;
 
-    if (ngx_http_vlm_worker_ready(eng) != NGX_OK
-        || ngx_http_vlm_check_files(eng, zone->shm.log) != NGX_OK)
-    {
+    if (eng->ready_to_start(eng, zone->shm.log) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -284,7 +282,7 @@ void
 ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng)
 {
     if (ngx_http_vlm_zone_mine(eng)) {
-        eng->shm->waiting = ngx_http_vlm_queue_length(eng);
+        eng->shm->waiting = ngx_http_vlm_zone_length(eng);
         eng->shm->running = eng->running;
     }
 }
@@ -348,4 +346,24 @@ void
 ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n)
 {
     eng->shm->sessions = (ngx_atomic_uint_t) n;
+}
+
+
+/*
+ * Who is on the way to a slot that is free does not wait, however long its
+ * picture takes; so it does not depend on the clock who is refused.
+ */
+
+ngx_uint_t
+ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t  free;
+
+    free = 0;
+
+    if (eng->loaded && eng->running < eng->conf.slots) {
+        free = eng->conf.slots - eng->running;
+    }
+
+    return eng->waiting > free ? eng->waiting - free : 0;
 }
