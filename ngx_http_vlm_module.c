@@ -5,7 +5,7 @@
  */
 
 
-#include "http/ngx_http_vlm.h"
+#include "http/conf/conf.h"
 
 
 static ngx_int_t ngx_http_vlm_preconfiguration(ngx_conf_t *cf);

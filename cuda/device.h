@@ -15,6 +15,7 @@
 #include "cost.h"
 #include "driver.h"
 #include "fault.h"
+#include "vlm.h"
 
 #define VLM_MAX_RESERVED  16           /* blocks of memory: an engine has one, tests some */
 #define VLM_ARCH_BF16     80           /* the least with tensor cores for bf16 */

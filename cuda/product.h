@@ -11,6 +11,7 @@
 #define VLM_PRODUCT_H
 
 #include "device.h"
+#include "vlm.h"
 
 #define VLM_GROUP       64             /* bytes of a row, of weights or activations */
 #define VLM_CUDA_PARTS  8

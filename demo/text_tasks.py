@@ -13,7 +13,8 @@ import re
 from questions import MOST, RELATIONS, TEMPLATES, article, plural
 from scenes import COLOURS, KINDS
 
-HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http", "ngx_http_vlm_ask_text.h")
+HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
+                      "http", "api", "robobrain", "ask_text.h")
 NAMES = ("general", "grounding", "pointing", "affordance", "trajectory")
 BLIND = "I see no picture. Please send one."
 HELLO = "Hello! Ask me about the objects on the table."

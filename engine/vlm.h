@@ -19,30 +19,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 #define VLM_VERSION "0.2.0"            /* of the project: engine, module, tools */
 
 
-/* ---- errors ------------------------------------------------------------------------------- */
-
-typedef enum {
-    VLM_OK = 0,
-    VLM_EINPUT,                        /* what the client sent is not what it says it is */
-    VLM_ELIMIT,                        /* more than the plan has room for; the numbers are said */
-    VLM_ECANCELLED,                    /* vlm_cancel(), conf->stop() or a vlm_stop_t */
-    VLM_EMODEL,                        /* the checkpoint is not one, or not one we can run */
-    VLM_EMEMORY,                       /* the plan does not fit, or the system gave less */
-    VLM_EDEVICE                        /* the device is lost: the process should be replaced */
-} vlm_code_t;
-
-typedef struct {
-    vlm_code_t  code;
-    char        text[480];
-} vlm_err_t;
-
-const char *vlm_code_name(vlm_code_t code);        /* "input", "limit", ...: for bodies, metrics */
-
-
-/* ---- configuration and plan --------------------------------------------------------------- */
+/* ---- configuration and plan ---------------------------------------------- */
 
 typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8 } vlm_type_t;
 
@@ -102,7 +84,7 @@ typedef struct {
 int vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err);
 
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 typedef struct vlm_s          vlm_t;
 typedef struct vlm_picture_s  vlm_picture_t;
@@ -135,7 +117,7 @@ void vlm_fail_jobs(vlm_t *v, const vlm_err_t *err);
 void vlm_close(vlm_t *v);              /* after vlm_run() has returned; NULL is fine */
 
 
-/* ---- pictures and prompts ----------------------------------------------------------------- */
+/* ---- pictures and prompts ------------------------------------------------ */
 
 typedef struct {
     uint32_t  width, height;           /* pixels as sent, orientation applied */
@@ -233,7 +215,7 @@ uint64_t vlm_tokens_least(const vlm_t *v, size_t bytes);
 uint64_t vlm_tokenize_memory(size_t bytes);
 
 
-/* ---- jobs --------------------------------------------------------------------------------- */
+/* ---- jobs ---------------------------------------------------------------- */
 
 #define VLM_TOP_LOGPROBS  20
 #define VLM_MAX_BIAS      1024
@@ -338,7 +320,7 @@ int vlm_next_event(vlm_t *v, vlm_event_t *e);
 int vlm_fd(const vlm_t *v);
 
 
-/* ---- what any thread may ask, without waiting --------------------------------------------- */
+/* ---- what any thread may ask, without waiting ---------------------------- */
 
 typedef enum { VLM_LOADING, VLM_READY, VLM_LOST } vlm_state_t;
 
@@ -361,7 +343,7 @@ typedef struct {
 void vlm_stat(const vlm_t *v, vlm_stat_t *s);
 
 
-/* ---- RoboBrain's tasks -------------------------------------------------------------------- */
+/* ---- RoboBrain's tasks --------------------------------------------------- */
 
 typedef enum { VLM_GENERAL, VLM_GROUNDING, VLM_AFFORDANCE, VLM_TRAJECTORY, VLM_POINTING, VLM_TASKS }
     vlm_task_t;
@@ -413,7 +395,7 @@ int vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
              const vlm_shape_t *shapes, size_t n, void **jpeg, size_t *jpeg_bytes, vlm_err_t *err);
 
 
-/* ---- for tests and build/vlm -------------------------------------------------------------- */
+/* ---- for tests and build/vlm --------------------------------------------- */
 
 /*
  * engine, with no job running: logits f32 [vlm_prompt_tokens()][*vocab] of every position, in

@@ -1,21 +1,23 @@
-# The walls between the layers, by grep: engine/ knows no nginx, the nginx side
-# knows one header of the engine, CUDA is called in cuda/ only, a library from
+# The walls between the layers and floors, by grep: engine/ and lib/ know no nginx,
+# the nginx side knows one header of the engine, no floor calls a higher one, CUDA is called in cuda/ only, a library from
 # one file of a layer, and the module exports what nginx looks up.
 
 use strict;
 use warnings;
 
+use File::Basename qw(dirname);
 use File::Find ();
 use Test::More;
 
-my @C = sources(qr/\.(?:c|h|cu|cuh|cpp)$/, grep { -d } qw(engine cuda http));
+my @C = sources(qr/\.(?:c|h|cu|cuh|cpp)$/, grep { -d } qw(engine cuda lib http));
 push @C, glob '*.c';
 
 my @ENGINE = grep { m{^engine/} } @C;
 my @CUDA   = grep { m{^cuda/} } @C;
+my @LIB    = grep { m{^lib/} && !/_(?:test|fuzz)\.c$|fixture\.h$/ } @C;
 my @HTTP   = grep { m{^http/|^[^/]+$} } @C;
-my $TOPICS = 'base|text|chat|image|load|model|run|ops';
-my @SERVER = grep { !/_(?:test|fuzz)\.c$|fixture\.h$/ } @ENGINE, @HTTP;
+my $TOPICS = 'text|chat|image|load|model|run|ops';
+my @SERVER = grep { !/_(?:test|fuzz)\.c$|fixture\.h$/ } @ENGINE, @HTTP, @LIB;
 
 cmp_ok(scalar @ENGINE, '>', 10, 'there is an engine to look at');
 cmp_ok(scalar @HTTP, '>', 5, 'there is a server to look at');
@@ -35,6 +37,49 @@ none('CUDA is called in cuda/ only',
      qr/\b(?:cuda[A-Z]\w*|cu[A-Z][a-z]\w*)\s*\(/, @ENGINE, @HTTP);
 
 
+# ---- the floors of the nginx side ------------------------------------------
+
+# Each may call itself and what stands before it.
+my @FLOORS = qw(ground life wire line status api conf module);
+my %FLOOR = map { $FLOORS[$_] => $_ } 0 .. $#FLOORS;
+
+my @PRODUCT = grep { !/_(?:test|fuzz)\.c$/ } @HTTP;
+my %code = map { $_ => code($_) } @PRODUCT;
+
+{
+    my @up;
+
+    for my $file (@PRODUCT) {
+        for my $header ($code{$file} =~ /^\s*#\s*include\s*"([^"]+\.h)"/gm) {
+            my $other = resolve($file, $header);
+
+            push @up, "$file includes $header\n"
+                if $other =~ m{^http/} && $FLOOR{floor($other)} > $FLOOR{floor($file)};
+        }
+    }
+
+    ok(!@up, 'no floor includes a header of a higher one') or diag(@up);
+
+    my ($calls, $names) = calls();
+    my @higher = grep { my ($from, $to) = split / /; $FLOOR{floor($to)} > $FLOOR{floor($from)} }
+                 map { my $from = $_; map { "$from $_" } sort keys %{$calls->{$from}} }
+                 sort keys %$calls;
+
+    cmp_ok(scalar @higher, '<=', 0, 'no floor calls a higher one: events go up by one table')
+        or diag(join "\n", @higher);
+
+    my @circles = grep { @$_ > 2 } circles($calls);
+
+    ok(!@circles, 'of the files, at most two call each other in a circle')
+        or diag(join "\n", map { "@$_" } @circles);
+
+    cmp_ok(lines('http/ngx_http_vlm.h'), '<=', 250, 'http/ngx_http_vlm.h has handles only');
+}
+
+none('lib/ knows neither nginx nor the engine',
+     qr{\bngx_|^\s*#\s*include\s*"(?!base/|store/|robobrain/)}, @LIB);
+
+
 # ---- a library is called from one file of a layer --------------------------
 
 my @libraries = (
@@ -43,7 +88,7 @@ my @libraries = (
     ['libjpeg',  qr{<(?:jpeglib|jerror)\.h>}, 'engine/image/jpeg.c'],
     ['libpng',   qr{<png\.h>},              'engine/image/png.c'],
     ['webp',     qr{<webp/},                'engine/image/webp.c'],
-    ['cJSON',    qr{[<"](?:cjson/)?cJSON\.h}i, 'engine/base/json.c'],
+    ['cJSON',    qr{[<"](?:cjson/)?cJSON\.h}i, ''],
     ['sqlite',   qr{<sqlite3\.h>},          ''],
 );
 
@@ -64,8 +109,8 @@ for my $library (@libraries) {
 # ---- what a server must not do ---------------------------------------------
 
 my $END = qr/(?<![\w_>.])(?:exit|abort|assert|_exit)\s*\(/;
-my $LAST = 'http/ngx_http_vlm_device.c';
-my $CHILD = 'http/ngx_http_vlm_check.c';
+my $LAST = 'http/life/device.c';
+my $CHILD = 'http/conf/check.c';
 
 none('nothing ends the process: no exit, abort or assert', $END,
      grep { !m{^engine/cli/} && $_ ne $LAST && $_ ne $CHILD } @SERVER);
@@ -89,7 +134,8 @@ none('nothing is left open', qr/\b(?:TODO|FIXME|XXX)\b/, @C);
 # ---- how the code reads ----------------------------------------------------
 
 none('the nginx side has 80 columns', qr/^.{81,}/, @HTTP);
-none('the engine has 100 columns', qr/^(?!\s*cmocka_unit_test\().{101,}/, @ENGINE, @CUDA);
+none('the engine and lib/ have 100 columns', qr/^(?!\s*cmocka_unit_test\().{101,}/, @ENGINE, @CUDA,
+     grep { m{^lib/} } @C);
 none('there are no tabs', qr/\t/, @C);
 
 my @long = grep { lines($_) > 1000 } grep { !/_test\.c$/ } @C;
@@ -100,7 +146,8 @@ ok(!@long, 'no file has more than 1,000 lines')
 # The clock on the wall may be set at any time: it dates turns and files, and
 # nothing waits by it.
 none('waits go by the monotonic clock', qr/CLOCK_REALTIME|gettimeofday\(|time\(NULL\)/,
-     grep { !m{^http/ngx_http_vlm_(?:db|steps|store|store_sweep)\.c$|_test\.c$|_fuzz\.c$} } grep { /\.[ch]$/ } @SERVER);
+     grep { !m{^(?:http/api/robobrain/steps|lib/store/(?:db|store|evict))\.c$|_test\.c$|_fuzz\.c$} }
+     grep { /\.[ch]$/ } @SERVER);
 
 my @silent = grep { !opens_with_comment($_) } grep { /\.c$/ } @SERVER;
 
@@ -224,4 +271,109 @@ sub opens_with_comment {
     local $/;
 
     return <$in> =~ m{^\s*/\*};
+}
+
+
+# ---- floors and circles ----
+
+sub floor {
+    my ($file) = @_;
+
+    return $file =~ m{^http/(\w+)/} ? $1 : $file =~ m{^http/} ? 'ground' : 'module';
+}
+
+
+# A header of a file, from the checkout's root; lib/'s are found there.
+sub resolve {
+    my ($file, $header) = @_;
+
+    my $path = dirname($file) . "/$header";
+
+    1 while $path =~ s{(?:^|/)\.(?=/)}{} || $path =~ s{[^/]+/\.\./}{};
+
+    return -e $path ? $path : "lib/$header";
+}
+
+
+# What the compiler reads of it: no comments, no texts but names of headers.
+sub code {
+    my ($file) = @_;
+
+    my $comment = 0;
+
+    return join "\n", map { strip($_, \$comment) } slurp_lines($file);
+}
+
+
+# $calls->{FILE}{OTHER}: names that FILE uses and OTHER defines.  nginx's one
+# structure of the module is in every file.
+sub calls {
+    my (%defined, %calls);
+
+    for my $file (grep { /\.c$/ } @PRODUCT) {
+        while ($code{$file} =~ /^(ngx_http_vlm_\w+)\(/gm) {
+            my ($name, $before) = ($1, substr $code{$file}, 0, $-[0]);
+
+            $defined{$name} ||= $file unless $before =~ /^static [^\n]*\n+\z/m;
+        }
+
+        $defined{$1} ||= $file
+            while $code{$file} =~ /^const [^;({]*?\b(ngx_http_vlm_\w+)(?:\[[^\]]*\])?\s*=/gm;
+    }
+
+    delete $defined{ngx_http_vlm_module};
+
+    for my $file (grep { /\.c$/ } @PRODUCT) {
+        for my $name ($code{$file} =~ /\b(ngx_http_vlm_\w+)/g) {
+            my $other = $defined{$name};
+
+            $calls{$file}{$other} = 1 if $other && $other ne $file;
+        }
+    }
+
+    return \%calls;
+}
+
+
+# Tarjan's strongly connected components, with more than one file in them.
+sub circles {
+    my ($calls) = @_;
+
+    my ($n, %index, %low, @stack, %on, @found) = (0);
+    my $visit;
+
+    $visit = sub {
+        my ($file) = @_;
+
+        $index{$file} = $low{$file} = $n++;
+        push @stack, $file;
+        $on{$file} = 1;
+
+        for my $other (sort keys %{$calls->{$file} || {}}) {
+            if (!defined $index{$other}) {
+                $visit->($other);
+                $low{$file} = $low{$other} if $low{$other} < $low{$file};
+
+            } elsif ($on{$other} && $index{$other} < $low{$file}) {
+                $low{$file} = $index{$other};
+            }
+        }
+
+        return if $low{$file} != $index{$file};
+
+        my @circle;
+
+        do {
+            push @circle, pop @stack;
+            delete $on{$circle[-1]};
+        } while ($circle[-1] ne $file);
+
+        push @found, [sort @circle] if @circle > 1;
+    };
+
+    for my $file (sort keys %$calls) {
+        $visit->($file) unless defined $index{$file};
+    }
+
+    return @found;
 }

@@ -11,6 +11,7 @@
 
 #include "emu/control.h"
 #include "run/fixture.h"
+#include "vlm.h"
 
 static vlm_emu_set_fn    *set;
 static vlm_emu_count_fn  *count;

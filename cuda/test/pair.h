@@ -20,6 +20,7 @@
 #include "fault.h"
 #include "ops/cuda.h"
 #include "ops/parity.h"
+#include "vlm.h"
 
 #define SEEDS     3
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))

@@ -3,7 +3,7 @@
 #ifndef VLM_STOP_H
 #define VLM_STOP_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 /* 1 and VLM_ECANCELLED: it is not.  stop may be NULL. */
 static inline int

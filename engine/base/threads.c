@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/quota.h"
+#include "base/cgroup.h"
 
 #define SPINS        2000              /* about 100 us: more than lies between two operations */
 

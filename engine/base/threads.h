@@ -8,7 +8,7 @@
 #ifndef VLM_THREADS_H
 #define VLM_THREADS_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 #define VLM_MAX_THREADS  256
 

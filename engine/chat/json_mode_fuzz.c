@@ -74,7 +74,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     check(vlm_json_mode_done(&m));
     check(vlm_utf8_check(text, n) == n);
 
-    j = vlm_json_parse(text, n, "answer", &err);
+    j = vlm_json_named(text, n, "answer", &err);
     check(vlm_json_is_object(j));
     vlm_json_free(j);
     free(text);

@@ -50,7 +50,7 @@ assert_object(const char *text, size_t bytes)
     vlm_err_t    err = { VLM_OK, "" };
     vlm_json_t  *j;
 
-    j = vlm_json_parse(text, bytes, "answer", &err);
+    j = vlm_json_named(text, bytes, "answer", &err);
 
     if (j == NULL || !vlm_json_is_object(j)) {
         fail_msg("accepted, yet no object: %.*s", (int) bytes, text);

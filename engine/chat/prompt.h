@@ -7,6 +7,7 @@
 
 #include "image/picture.h"
 #include "text/tokenizer.h"
+#include "vlm.h"
 
 #define VLM_MAX_PICTURES  256          /* of one prompt */
 

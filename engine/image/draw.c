@@ -75,7 +75,7 @@ place(const vlm_pen_t *pen, float x, float y, vlm_spot_t *at)
 }
 
 
-/* ---- points ------------------------------------------------------------------------------- */
+/* ---- points -------------------------------------------------------------- */
 
 static void
 draw_point(const vlm_pen_t *pen, vlm_spot_t at, size_t number)
@@ -123,7 +123,7 @@ draw_points(const vlm_pen_t *pen)
 }
 
 
-/* ---- boxes -------------------------------------------------------------------------------- */
+/* ---- boxes --------------------------------------------------------------- */
 
 /* The part of a box that is on the canvas.  0: none is. */
 static int
@@ -256,7 +256,7 @@ draw_boxes(const vlm_pen_t *pen)
 }
 
 
-/* ---- the path ----------------------------------------------------------------------------- */
+/* ---- the path ------------------------------------------------------------ */
 
 /*
  * Its last piece gives way to the arrow: points nearer to the tip than the arrow is long are left

@@ -3,7 +3,7 @@
 #ifndef VLM_DRAW_H
 #define VLM_DRAW_H
 
-#include "base/err.h"
+#include "vlm.h"
 #include "image/draw_fill.h"
 
 /* scale_x, scale_y: the canvas's pixels for each of those that the shapes are told in. */

@@ -62,7 +62,7 @@ vlm_header_size(const vlm_header_t *h, vlm_err_t *err)
 }
 
 
-/* ---- any kind ----------------------------------------------------------------------------- */
+/* ---- any kind ------------------------------------------------------------ */
 
 typedef int (*reader_t)(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 

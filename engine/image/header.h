@@ -6,7 +6,7 @@
 #ifndef VLM_HEADER_H
 #define VLM_HEADER_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 #define VLM_MAX_PICTURE_FILE    (64u << 20)        /* bytes; client_max_body_size is the same */
 #define VLM_MAX_PICTURE_SIDE    32768u             /* pixels */

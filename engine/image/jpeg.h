@@ -4,6 +4,7 @@
 #define VLM_JPEG_H
 
 #include "image/header.h"
+#include "vlm.h"
 
 /*
  * vlm_header_read() for a file that begins as a JPEG does; sizes are checked by the caller.

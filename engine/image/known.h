@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "image/picture.h"
+#include "vlm.h"
 
 typedef struct {
     vlm_picture_t  *picture;

@@ -3,7 +3,7 @@
 #ifndef VLM_ORIENT_H
 #define VLM_ORIENT_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 /*
  * Turns a picture upright.

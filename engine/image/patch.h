@@ -4,6 +4,7 @@
 #define VLM_PATCH_H
 
 #include "image/picture.h"
+#include "vlm.h"
 
 /*
  * Everything of a picture that follows from its size alone: grid, counts, row, column, border and

@@ -15,6 +15,7 @@
 
 #include "image/header.h"
 #include "load/config.h"
+#include "vlm.h"
 
 struct vlm_picture_s {
     vlm_picture_info_t  info;

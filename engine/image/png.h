@@ -4,6 +4,7 @@
 #define VLM_PNG_H
 
 #include "image/header.h"
+#include "vlm.h"
 
 /* vlm_header_read() for a file that begins as a PNG does; sizes are checked by the caller. */
 int vlm_png_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);

@@ -6,7 +6,7 @@
 #ifndef VLM_RESIZE_H
 #define VLM_RESIZE_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 #define VLM_MAX_ASPECT  200u           /* long side over short side; the family's limit */
 

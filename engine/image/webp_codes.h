@@ -3,7 +3,7 @@
 #ifndef VLM_WEBP_CODES_H
 #define VLM_WEBP_CODES_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 /*
  *   p, bytes       a VP8L bitstream, behind its size: at its transforms

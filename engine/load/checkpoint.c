@@ -55,7 +55,7 @@ struct vlm_checkpoint_s {
 };
 
 
-/* ---- names -------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 /* The published name, in buf where it differs from the given one. */
 static const char *
@@ -196,7 +196,7 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
 }
 
 
-/* ---- files -------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 /* A file of the directory that a sentence may name as it is. */
 static int
@@ -409,7 +409,7 @@ vlm_checkpoint_close(vlm_checkpoint_t *c)
 }
 
 
-/* ---- tensors ------------------------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------- */
 
 static void
 shape_text(char *buf, size_t bytes, const uint64_t *dims, uint32_t n)

@@ -73,7 +73,7 @@ fails(const char *dir, const char *a, const char *b)
 }
 
 
-/* ---- what transformers writes ------------------------------------------------------------- */
+/* ---- what transformers writes -------------------------------------------- */
 
 static void
 check_counted(vlm_checkpoint_t *c, const char *name, const uint64_t *dims, uint32_t n_dims)
@@ -218,7 +218,7 @@ halves_become_f32_exactly_and_from_any_address(void **state)
 }
 
 
-/* ---- names -------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 static void
 both_naming_schemes_fold_into_the_published_one(void **state)
@@ -399,7 +399,7 @@ five_thousand_tensors_are_found_again(void **state)
 }
 
 
-/* ---- directories that disagree ------------------------------------------------------------ */
+/* ---- directories that disagree ------------------------------------------- */
 
 static void
 a_directory_without_tensors_says_what_it_looked_for(void **state)

@@ -54,7 +54,7 @@ typedef struct {
 } item_t;
 
 
-/* ---- values ------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 static item_t
 item(const vlm_json_t *object, const char *prefix, const char *key)
@@ -174,7 +174,7 @@ text_is(const reader_t *r, item_t it, const char *a, const char *b)
 }
 
 
-/* ---- config.json: language model ---------------------------------------------------------- */
+/* ---- config.json: language model ----------------------------------------- */
 
 /* The M-RoPE sections, their sum, the base; "rope_parameters" is what transformers 5 calls it. */
 static int
@@ -322,7 +322,7 @@ read_text(const reader_t *r, vlm_text_config_t *t)
 }
 
 
-/* ---- config.json: vision tower ------------------------------------------------------------ */
+/* ---- config.json: vision tower ------------------------------------------- */
 
 static int
 read_full(const reader_t *r, vlm_vision_config_t *v)
@@ -458,7 +458,7 @@ read_vision(const reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *
 }
 
 
-/* ---- config.json: control tokens ---------------------------------------------------------- */
+/* ---- config.json: control tokens ----------------------------------------- */
 
 static int
 add_eos(const reader_t *r, item_t it, uint32_t vocab, vlm_generation_config_t *g)
@@ -550,7 +550,7 @@ read_tokens(const reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
 }
 
 
-/* ---- generation_config.json --------------------------------------------------------------- */
+/* ---- generation_config.json ---------------------------------------------- */
 
 /* Ours, for checkpoints without the file. */
 static void
@@ -590,7 +590,7 @@ read_generation(const reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
 }
 
 
-/* ---- processor_config.json, preprocessor_config.json -------------------------------------- */
+/* ---- processor_config.json, preprocessor_config.json --------------------- */
 
 static int
 read_triple(const reader_t *r, const char *key, double low, double high, float out[3])
@@ -708,7 +708,7 @@ default_pixels(vlm_pixel_config_t *p)
 }
 
 
-/* ---- the files ---------------------------------------------------------------------------- */
+/* ---- the files ----------------------------------------------------------- */
 
 static int
 read_config(vlm_config_t *c, const reader_t *r)
@@ -744,7 +744,7 @@ open_file(reader_t *r, const vlm_config_file_t *f)
         return 0;
     }
 
-    r->top = vlm_json_parse(f->data, f->bytes, f->path, r->err);
+    r->top = vlm_json_named(f->data, f->bytes, f->path, r->err);
     if (r->top == NULL) {
         return -1;
     }

@@ -10,7 +10,7 @@
 #ifndef VLM_CONFIG_H
 #define VLM_CONFIG_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 #define VLM_MAX_EOS     16
 #define VLM_MAX_LAYERS  256

@@ -333,7 +333,7 @@ vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm
                         ", at most %u are read", path, n, bytes, MAX_HEADER);
     }
 
-    header = vlm_json_parse(file + 8, n, path, err);
+    header = vlm_json_named(file + 8, n, path, err);
     if (header == NULL) {
         return -1;
     }

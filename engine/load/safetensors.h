@@ -3,7 +3,7 @@
 #ifndef VLM_SAFETENSORS_H
 #define VLM_SAFETENSORS_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 #define VLM_MAX_DIMS  8
 

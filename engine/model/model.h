@@ -13,6 +13,7 @@
 #include "load/config.h"
 #include "load/packed.h"
 #include "ops/ops.h"
+#include "vlm.h"
 
 #define VLM_SLICE        256           /* rows of one prefill slice, and the most sequences */
 #define VLM_VISION_ROWS  1024          /* patches that go through an MLP together */

@@ -277,7 +277,7 @@ logits_of_every_position_are_those_of_each_prefix(void **state)
 }
 
 
-/* ---- checkpoints that are not what config.json says ---------------------------------------- */
+/* ---- checkpoints that are not what config.json says ---------------------- */
 
 /* A directory with the tiny checkpoint's files and a config.json in which one word is another. */
 static void

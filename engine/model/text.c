@@ -75,7 +75,7 @@ vlm_text_head(vlm_model_t *m, const vlm_batch_t *b)
 }
 
 
-/* ---- steps -------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------- */
 
 uint32_t
 vlm_text_pieces(const vlm_text_config_t *c, uint64_t bytes)

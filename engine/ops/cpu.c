@@ -288,7 +288,7 @@ cpu_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void 
 }
 
 
-/* ---- linear ------------------------------------------------------------------------------- */
+/* ---- linear -------------------------------------------------------------- */
 
 typedef struct {
     vlm_device_t       *d;
@@ -386,7 +386,7 @@ cpu_linear(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *g
 }
 
 
-/* ---- text --------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
 static void
 cpu_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features, const vlm_batch_t *b,
@@ -652,7 +652,7 @@ cpu_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab, const v
 }
 
 
-/* ---- vision ------------------------------------------------------------------------------- */
+/* ---- vision -------------------------------------------------------------- */
 
 static void
 cpu_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, uint32_t P, float *x)

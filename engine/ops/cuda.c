@@ -70,7 +70,7 @@ vlm_cuda_index(const char *device, uint32_t *index)
 }
 
 
-/* ---- the plan ----------------------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------ */
 
 static void
 describe(const vlm_device_t *d, char *text, size_t bytes)
@@ -127,7 +127,7 @@ vlm_cuda_planner(const vlm_ops_t **table)
 }
 
 
-/* ---- the library -------------------------------------------------------------------------- */
+/* ---- the library --------------------------------------------------------- */
 
 /* Its path, "" if nobody can tell where the engine is. */
 static void

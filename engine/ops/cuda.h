@@ -11,6 +11,7 @@
 
 #include "ops/cuda_plan.h"
 #include "ops/ops.h"
+#include "vlm.h"
 
 #define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
 #define VLM_CUDA_VERSION   4           /* goes up when an operation's meaning changes */
@@ -42,7 +43,7 @@ typedef struct {
 typedef vlm_device_t *vlm_cuda_open_fn(vlm_cuda_request_t *r, const vlm_ops_t **table,
                                        vlm_err_t *err);
 
-/* ---- the engine's side, cuda.c ------------------------------------------------------------- */
+/* ---- the engine's side, cuda.c ------------------------------------------- */
 
 /* What kernels are made for: VLM_EDEVICE names what a model has beyond it. */
 int vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim,

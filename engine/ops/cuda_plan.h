@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "ops/ops.h"
+#include "vlm.h"
 
 #define VLM_CUDA_ROWS      1024        /* activation rows that go through a product together */
 #define VLM_CUDA_TILE      16          /* weight rows that are packed together */

@@ -10,6 +10,7 @@
 
 #include "base/type.h"
 #include "ops/panel.h"
+#include "vlm.h"
 
 #define VLM_ATTEND_ROWS  64            /* queries that go over the same keys together */
 #define VLM_ATTEND_KEYS  64            /* keys of a block */

@@ -22,7 +22,7 @@
 #ifndef VLM_OPS_H
 #define VLM_OPS_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 #define VLM_BLOCK  64                  /* activation values under one scale */
 #define VLM_KEPT   32                  /* steps that a device keeps: their numbers are below */

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "load/quant.h"
 #include "ops/kernels.h"
+#include "vlm.h"
 
 typedef enum {
     VLM_RANDOM,                        /* within -1 .. 1 */

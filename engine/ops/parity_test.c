@@ -102,7 +102,7 @@ check_near(float got, double want, double bound, const char *what, size_t i)
 }
 
 
-/* ---- linear ------------------------------------------------------------------------------- */
+/* ---- linear -------------------------------------------------------------- */
 
 typedef struct {
     vlm_type_t       type;
@@ -581,7 +581,7 @@ a_matrix_packed_panel_by_panel_is_the_same_as_packed_at_once(void **state)
 }
 
 
-/* ---- one row: norm, and the step to int8 --------------------------------------------------- */
+/* ---- one row: norm, and the step to int8 --------------------------------- */
 
 static void
 a_norm_has_the_same_bits_in_every_set_and_is_what_double_precision_says(void **state)
@@ -795,7 +795,7 @@ numbers_too_small_for_a_scale_become_zeros(void **state)
 }
 
 
-/* ---- attention ----------------------------------------------------------------------------- */
+/* ---- attention ----------------------------------------------------------- */
 
 typedef struct {
     uint32_t     heads, kv_heads, hd;

@@ -9,6 +9,8 @@
  */
 
 #define BLOCK   VLM_ATTEND_KEYS        /* keys that are turned together */
+
+#include "vlm.h"
 #define VECS    (BLOCK / WIDTH)
 #define TILE    4                      /* rows of a tile; STRIP vectors each stay in registers */
 

@@ -9,6 +9,7 @@
 
 #include "chat/json_tokens.h"
 #include "run/job.h"
+#include "vlm.h"
 
 typedef struct {                       /* the engine thread's, for one row at a time */
     uint32_t                  n_ids;   /* that can be picked */

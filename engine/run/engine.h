@@ -12,6 +12,7 @@
 #include "run/batch.h"
 #include "run/job.h"
 #include "run/prefix.h"
+#include "vlm.h"
 
 typedef struct {                       /* the engine thread's */
     vlm_model_t     model;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "load/fixture.h"
+#include "vlm.h"
 
 /* demo/model: the head is the embedding; a layer's weights, its biases of q, k, v, its norms. */
 #define TEXT    (768 * 256 + 5 * (2 * 256 * 256 + 2 * 64 * 256 + 3 * 576 * 256 \

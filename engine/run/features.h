@@ -12,6 +12,7 @@
 #define VLM_FEATURES_H
 
 #include "chat/prompt.h"
+#include "vlm.h"
 
 typedef struct {                       /* no padding: compared as bytes */
     uint8_t   sha256[32];              /* of the file */

@@ -160,7 +160,7 @@ what_nobody_waits_for_any_more_was_never_there(void **state)
 }
 
 
-/* ---- with a model --------------------------------------------------------------------------- */
+/* ---- with a model -------------------------------------------------------- */
 
 static vlm_t        *v;
 static uint32_t      n_encoded, tower_was;

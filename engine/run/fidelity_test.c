@@ -71,7 +71,7 @@ static case_t    cases[MAX_CASES];
 static uint32_t  n_cases;
 
 
-/* ---- cases.txt and .ref ------------------------------------------------------------------- */
+/* ---- cases.txt and .ref -------------------------------------------------- */
 
 static void
 unescape(char *text)
@@ -216,7 +216,7 @@ open_ref(ref_t *r, const char *name)
 }
 
 
-/* ---- an engine and a case's prompt -------------------------------------------------------- */
+/* ---- an engine and a case's prompt --------------------------------------- */
 
 static vlm_t *
 open_engine(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots)
@@ -319,7 +319,7 @@ append_answer(vlm_prompt_t *p, const section_t *answer)
 }
 
 
-/* ---- comparing ---------------------------------------------------------------------------- */
+/* ---- comparing ----------------------------------------------------------- */
 
 static double
 off(float got, float want)
@@ -514,7 +514,7 @@ cases_of_checkpoint(uint32_t first)
 }
 
 
-/* ---- tests -------------------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------- */
 
 static void
 f32_equals_the_reference_with(const char *ops)
@@ -830,7 +830,7 @@ a_permuted_head_a_dropped_bias_a_swapped_section_fail(void **state)
 }
 
 
-/* ---- the table ---------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 static void
 print_table(void)

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "run/engine.h"
+#include "vlm.h"
 
 #define CHECKPOINT  "build/fidelity/tiny-a"
 #define PICTURE     "t/fidelity/pictures/200x150.png"

@@ -14,6 +14,7 @@
 
 #include "chat/json_mode.h"
 #include "chat/prompt.h"
+#include "vlm.h"
 
 typedef struct {
     uint32_t  id, n;

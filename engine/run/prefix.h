@@ -12,6 +12,7 @@
 #define VLM_PREFIX_H
 
 #include "run/features.h"
+#include "vlm.h"
 
 typedef struct {
     uint32_t            n;             /* rows that are in the cache */

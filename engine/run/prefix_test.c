@@ -195,7 +195,7 @@ expect_same(const vlm_answer_t *a, const vlm_answer_t *b)
 }
 
 
-/* ---- at random ------------------------------------------------------------------------------ */
+/* ---- at random ----------------------------------------------------------- */
 
 static talk_t       talks[SESSIONS];
 static uint64_t     cached_tokens, cached_pictures;
@@ -413,7 +413,7 @@ f32_answers_have_the_same_bits_with_three_slots(void **state)
 }
 
 
-/* ---- one thing at a time -------------------------------------------------------------------- */
+/* ---- one thing at a time ------------------------------------------------- */
 
 static vlm_prompt_t *
 question(const char *text, int picture)

@@ -96,7 +96,7 @@ assert_object(const vlm_answer_t *a)
     vlm_err_t    err = { VLM_OK, "" };
     vlm_json_t  *j;
 
-    j = vlm_json_parse(a->text, a->bytes, "answer", &err);
+    j = vlm_json_named(a->text, a->bytes, "answer", &err);
 
     if (j == NULL || !vlm_json_is_object(j)) {
         fail_msg("%s: %.*s", err.text, (int) a->bytes, a->text);
@@ -106,7 +106,7 @@ assert_object(const vlm_answer_t *a)
 }
 
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------- */
 
 static void
 two_hundred_json_answers_at_temperature_1_5_parse(void **state)
@@ -227,7 +227,7 @@ a_stop_string_cuts_json_too(void **state)
 }
 
 
-/* ---- bias and penalties -------------------------------------------------------------------- */
+/* ---- bias and penalties -------------------------------------------------- */
 
 static void
 a_bias_of_100_is_the_answer_and_one_of_minus_100_never_in_it(void **state)
@@ -395,7 +395,7 @@ what_is_out_of_range_is_refused_with_the_range(void **state)
 }
 
 
-/* ---- log-probabilities --------------------------------------------------------------------- */
+/* ---- log-probabilities --------------------------------------------------- */
 
 static void
 log_probabilities_are_the_models_own_whatever_else_is_asked(void **state)
@@ -517,7 +517,7 @@ tokens_of_a_stop_string_are_not_told(void **state)
 }
 
 
-/* ---- the others ---------------------------------------------------------------------------- */
+/* ---- the others ---------------------------------------------------------- */
 
 static void
 an_answer_is_the_same_beside_those_who_ask_for_more(void **state)

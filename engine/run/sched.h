@@ -8,8 +8,9 @@
 #define VLM_SCHED_H
 
 #include "run/engine.h"
+#include "vlm.h"
 
-/* ---- read.c ------------------------------------------------------------------------------- */
+/* ---- read.c -------------------------------------------------------------- */
 
 /* One slice for one of those that still read; they take turns, but one picture is in the tower. */
 void vlm_read_one(vlm_t *v);
@@ -18,7 +19,7 @@ void vlm_skip_rows(vlm_job_t *j, uint32_t n);
 /* The picture that the job is at, if any: the tower is free if nobody else waits for it. */
 void vlm_let_go_picture(vlm_t *v, vlm_job_t *j);
 
-/* ---- pass.c ------------------------------------------------------------------------------- */
+/* ---- pass.c -------------------------------------------------------------- */
 
 typedef struct {                       /* who is asked whether to leave, and what was said */
     vlm_t      *v;
@@ -36,7 +37,7 @@ void vlm_set_pick(const vlm_job_t *j, vlm_pick_t *pick);
 int vlm_should_quit(void *data);       /* a vlm_quit_fn; data: a vlm_asker_t */
 void vlm_tick(vlm_t *v);               /* the engine lives */
 
-/* ---- answer.c ----------------------------------------------------------------------------- */
+/* ---- answer.c ------------------------------------------------------------ */
 
 /* The job's next token: it may be the last, and the job the loop's. */
 void vlm_take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob);

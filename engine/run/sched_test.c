@@ -140,7 +140,7 @@ check_answer(const vlm_answer_t *a, const vlm_answer_t *want)
 }
 
 
-/* ---- cancel -------------------------------------------------------------------------------- */
+/* ---- cancel -------------------------------------------------------------- */
 
 typedef struct {
     vlm_job_t        *job;
@@ -319,7 +319,7 @@ a_job_cancelled_twice_and_after_its_end_ends_once(void **state)
 }
 
 
-/* ---- stop ---------------------------------------------------------------------------------- */
+/* ---- stop ---------------------------------------------------------------- */
 
 static int
 count_down(void *data)
@@ -467,7 +467,7 @@ an_engine_may_be_closed_with_jobs_that_wait_and_events_that_nobody_took(void **s
 }
 
 
-/* ---- slots, lengths, texts ------------------------------------------------------------------ */
+/* ---- slots, lengths, texts ----------------------------------------------- */
 
 static void
 more_jobs_than_slots_say_what_they_say_alone(void **state)
@@ -667,7 +667,7 @@ usage_and_counters_add_up(void **state)
 }
 
 
-/* ---- stop strings ---------------------------------------------------------------------------- */
+/* ---- stop strings -------------------------------------------------------- */
 
 static void
 an_answer_ends_before_a_stop_string(void **state)
@@ -725,7 +725,7 @@ what_only_begins_a_stop_string_is_shown_at_the_end(void **state)
 }
 
 
-/* ---- the loop's side ----------------------------------------------------------------------- */
+/* ---- the loop's side ----------------------------------------------------- */
 
 static int
 drain_now(void *data)
@@ -875,7 +875,7 @@ the_descriptor_is_readable_after_news_and_not_before(void **state)
 }
 
 
-/* ---- what is refused, and a broken model --------------------------------------------------- */
+/* ---- what is refused, and a broken model --------------------------------- */
 
 static void
 settings_out_of_range_are_refused_and_the_prompt_stays_with_the_caller(void **state)

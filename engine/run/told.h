@@ -7,6 +7,7 @@
 #define VLM_TOLD_H
 
 #include "run/job.h"
+#include "vlm.h"
 
 /* This id has become part of the answer; its likeliest ones were noted by vlm_adjust(). */
 void vlm_told_add(vlm_job_t *j, uint32_t id);

@@ -3,7 +3,7 @@
 #ifndef VLM_NORM_H
 #define VLM_NORM_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 /* The byte where text stops being UTF-8 (no surrogates, nothing overlong); bytes if it does not. */
 size_t vlm_utf8_check(const char *text, size_t bytes);

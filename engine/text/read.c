@@ -472,7 +472,7 @@ vlm_read_json(const vlm_source_t *json, vlm_err_t *err)
     vlm_json_t       *j;
     vlm_tokenizer_t  *t;
 
-    j = vlm_json_parse(json->data, json->bytes, json->name, err);
+    j = vlm_json_named(json->data, json->bytes, json->name, err);
     if (j == NULL) {
         return NULL;
     }
@@ -498,7 +498,7 @@ read_plain_vocab(vlm_tokenizer_t *t, const vlm_source_t *s, uint64_t n_merges, v
     vlm_err_t    inside = { 0 };
     vlm_json_t  *j;
 
-    j = vlm_json_parse(s->data, s->bytes, s->name, err);
+    j = vlm_json_named(s->data, s->bytes, s->name, err);
     if (j == NULL) {
         return -1;
     }
@@ -521,7 +521,7 @@ read_plain_config(vlm_tokenizer_t *t, const vlm_source_t *s, vlm_err_t *err)
     vlm_err_t    inside = { 0 };
     vlm_json_t  *j;
 
-    j = vlm_json_parse(s->data, s->bytes, s->name, err);
+    j = vlm_json_named(s->data, s->bytes, s->name, err);
     if (j == NULL) {
         return -1;
     }

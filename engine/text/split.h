@@ -6,7 +6,7 @@
 #ifndef VLM_SPLIT_H
 #define VLM_SPLIT_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 typedef struct vlm_split_s  vlm_split_t;
 

@@ -8,7 +8,7 @@
 #ifndef VLM_TOKENIZER_H
 #define VLM_TOKENIZER_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 typedef struct vlm_tokenizer_s  vlm_tokenizer_t;
 

@@ -6,7 +6,7 @@
 #ifndef VLM_VOCAB_H
 #define VLM_VOCAB_H
 
-#include "base/err.h"
+#include "vlm.h"
 
 #define VLM_MAX_ID           (1u << 24)        /* ids are below; a published one has 152,064 */
 #define VLM_MAX_TOKEN_BYTES  4096              /* the longest published token has 128 */

@@ -49,8 +49,8 @@ is(scalar(() = $s->log =~ /refused, queue_timeout: /g), 1, 'a refusal is one lin
 # ---- the page's table of refusals ---------------------------------------------
 
 my %page = VLM::slurp('docs/metrics.md') =~ /^\| `(\w+)` \| \d.*? \| `(warn|info|error)` \|$/mg;
-my ($names) = VLM::slurp('http/ngx_http_vlm_metrics.c') =~ /ngx_http_vlm_refusal_names\[\] = \{\s*"none",(.*?)\};/s;
-my ($info) = VLM::slurp('http/ngx_http_vlm_metrics.c') =~ /level = \((.*?)\)\s*\? NGX_LOG_INFO : NGX_LOG_WARN/s;
+my ($names) = VLM::slurp('http/life/metrics.c') =~ /ngx_http_vlm_refusal_names\[\] = \{\s*"none",(.*?)\};/s;
+my ($info) = VLM::slurp('http/life/metrics.c') =~ /level = \((.*?)\)\s*\? NGX_LOG_INFO : NGX_LOG_WARN/s;
 
 is(join(' ', sort keys %page), join(' ', sort $names =~ /"(\w+)"/g), 'has each reason');
 is(join(' ', grep { $page{$_} eq 'info' } sort keys %page),

@@ -13,7 +13,7 @@ use VLM;
 
 my %TYPES = (css => qr{^text/css}, js => qr{^(?:application|text)/javascript}, svg => qr{^image/svg},
              html => qr{^text/html});
-my @ROUTES = VLM::slurp('http/ngx_http_vlm_route.c') =~ /\{ ngx_string\("(\/[^"]*)"\)/g;
+my @ROUTES = VLM::slurp('http/api/route.c') =~ /\{ ngx_string\("(\/[^"]*)"\)/g;
 my $KEY = 'Bearer a-long-secret';
 
 my %all = Shipped::all();

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "vlm.h"
 
 #define MAX_JSON     (64u << 20)       /* of a shape and of tokenizer.json */
 #define MAX_TENSORS  8192

@@ -183,7 +183,7 @@ run(job_t *job, vlm_err_t *err)
         return -1;
     }
 
-    job->config = vlm_json_parse(f.data, f.bytes, job->opt.shape, err);
+    job->config = vlm_json_named(f.data, f.bytes, job->opt.shape, err);
     vlm_file_close(&f);
 
     if (job->config == NULL || read_shape(job, err) != 0) {

@@ -1,0 +1,97 @@
+
+/*
+ * How an answer is to be made, as the fields of a request say it: one form for
+ * all dialects, which differ in names and ranges, and one way of it into what
+ * the engine takes.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_FIELDS_H_INCLUDED_
+#define _NGX_HTTP_VLM_FIELDS_H_INCLUDED_
+
+
+#include "api.h"
+
+
+#define NGX_HTTP_VLM_STOPS      16
+#define NGX_HTTP_VLM_STOP       1024           /* bytes, of one of them */
+
+/* -2^63 and 2^63: the JSON number next to 2^63-1 is 2^63 */
+
+#define NGX_HTTP_VLM_SEED_LOW   -9223372036854775808.0
+#define NGX_HTTP_VLM_SEED_HIGH  9223372036854775808.0
+#define NGX_HTTP_VLM_SEED_RANGE                                               \
+    "-9223372036854775808 to 9223372036854775807"
+
+
+/* fields that are numbers; one that was not sent is NAN */
+
+typedef enum {
+    NGX_HTTP_VLM_TEMPERATURE = 0,
+    NGX_HTTP_VLM_TOP_P,
+    NGX_HTTP_VLM_TOP_K,                        /* 0 and less: off */
+    NGX_HTTP_VLM_FREQUENCY,
+    NGX_HTTP_VLM_PRESENCE,
+    NGX_HTTP_VLM_REPETITION,
+    NGX_HTTP_VLM_SEED,                         /* -1: a fresh one */
+    NGX_HTTP_VLM_MAX_TOKENS,                   /* 0 and less: no limit */
+    NGX_HTTP_VLM_MAX_COMPLETION,               /* the smaller of the two */
+    NGX_HTTP_VLM_TOP_LOGPROBS,
+    NGX_HTTP_VLM_IGNORED,                      /* a type is looked at */
+    NGX_HTTP_VLM_NUMBERS
+} ngx_http_vlm_number_e;
+
+
+typedef struct {
+    const char                   *name;
+    ngx_http_vlm_number_e         which;
+    double                        low, high;
+    const char                   *range;       /* in words */
+    unsigned                      whole:1;
+    unsigned                      endless:1;   /* -1 is possible, too */
+} ngx_http_vlm_field_t;
+
+
+typedef struct {
+    double                        number[NGX_HTTP_VLM_NUMBERS];
+    char                         *stop[NGX_HTTP_VLM_STOPS];
+    size_t                        n_stop;
+    vlm_bias_t                   *bias;
+    size_t                        n_bias;
+    ngx_uint_t                    logprobs;
+    ngx_uint_t                    json;
+} ngx_http_vlm_fields_t;
+
+
+/* all of it in threads; NGX_ERROR: the request has failed */
+
+void ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f);
+void ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f);   /* safe twice */
+
+/* the numbers of a table, whose last row has no name */
+
+ngx_int_t ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_fields_t *f, const vlm_json_t *json,
+    const ngx_http_vlm_field_t *rows);
+
+/* "stop": a string, or an array of them */
+
+ngx_int_t ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_fields_t *f, const vlm_json_t *stop);
+
+ngx_int_t ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, const char *name, ngx_uint_t otherwise,
+    ngx_uint_t *value);
+
+/* "tools", and the field of a choice among them, or NULL */
+
+ngx_int_t ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, const char *name, const char *choice);
+
+/* over the engine's defaults in ctx->sampling; f lives as long as that */
+
+void ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f,
+    vlm_sampling_t *s);
+
+
+#endif /* _NGX_HTTP_VLM_FIELDS_H_INCLUDED_ */

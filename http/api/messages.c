@@ -1,0 +1,696 @@
+
+/*
+ * The messages of a request on their way from JSON to a prompt.
+ *
+ * A request may wait for long, and many may.  So the files of its pictures
+ * wait on the disk of the store, in one file without a name, and only texts
+ * wait in memory.  Pictures are decoded when the prompt is made, which is for
+ * few requests at a time; and no further than the context has room for them.
+ */
+
+
+#include "api.h"
+#include "messages.h"
+#include "../line/fit.h"
+#include "base/base64.h"
+#include <sys/mman.h>
+
+
+typedef struct {
+    char                         *text;        /* or NULL and a picture */
+    size_t                        len;         /* of text, or of the file */
+    off_t                         offset;      /* of the picture's file */
+    uint32_t                      tokens;      /* of it, if that is known */
+    vlm_picture_t                *picture;     /* once it was read */
+} ngx_http_vlm_messages_part_t;
+
+
+typedef struct {
+    vlm_role_t                    role;
+    size_t                        first;       /* in parts */
+    size_t                        n;
+} ngx_http_vlm_messages_one_t;
+
+
+struct ngx_http_vlm_messages_s {
+    ngx_http_vlm_ctx_t           *ctx;
+    ngx_http_vlm_messages_one_t  *messages;
+    size_t                        n_messages;
+    ngx_http_vlm_messages_part_t *parts;
+    size_t                        n_parts;
+    size_t                        n_pictures;
+    size_t                        text;        /* bytes, of all */
+    int                           fd;          /* of all pictures, or -1 */
+    off_t                         size;
+    u_char                       *map;         /* the file, while a prompt is
+                                                  made; or NULL */
+};
+
+
+static void *ngx_http_vlm_messages_grow(void *array, size_t n, size_t size);
+static ngx_http_vlm_messages_part_t *ngx_http_vlm_messages_part(
+    ngx_http_vlm_messages_t *m);
+static int ngx_http_vlm_messages_look(ngx_http_vlm_messages_t *m,
+    u_char *data, size_t len, vlm_picture_info_t *info);
+static ngx_int_t ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m,
+    u_char *data, size_t len, uint32_t tokens);
+static ngx_int_t ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m);
+static ngx_int_t ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m);
+static ngx_int_t ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m);
+static vlm_part_t *ngx_http_vlm_messages_view(ngx_http_vlm_messages_t *m);
+static ngx_int_t ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m);
+static ngx_int_t ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m);
+static ngx_int_t ngx_http_vlm_messages_refused(ngx_http_vlm_messages_t *m,
+    const char *input, const char *limit);
+static void ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m);
+
+
+ngx_http_vlm_messages_t *
+ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_messages_t  *m;
+
+    m = calloc(1, sizeof(ngx_http_vlm_messages_t));
+
+    if (m == NULL) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the messages");
+        return NULL;
+    }
+
+    m->ctx = ctx;
+    m->fd = -1;
+
+    return m;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m, vlm_role_t role)
+{
+    void                         *array;
+    ngx_http_vlm_messages_one_t  *one;
+
+    if (m->n_messages == NGX_HTTP_VLM_MESSAGES) {
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "There are more than %d messages",
+                                 NGX_HTTP_VLM_MESSAGES);
+    }
+
+    array = ngx_http_vlm_messages_grow(m->messages, m->n_messages,
+                                       sizeof(ngx_http_vlm_messages_one_t));
+    if (array == NULL) {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    m->messages = array;
+
+    one = &m->messages[m->n_messages++];
+
+    one->role = role;
+    one->first = m->n_parts;
+    one->n = 0;
+
+    return NGX_OK;
+}
+
+
+/* an array with room for one more; its room is the power of two from n on */
+
+static void *
+ngx_http_vlm_messages_grow(void *array, size_t n, size_t size)
+{
+    if (n & (n - 1)) {
+        return array;
+    }
+
+    return realloc(array, (n ? 2 * n : 1) * size);
+}
+
+
+static ngx_http_vlm_messages_part_t *
+ngx_http_vlm_messages_part(ngx_http_vlm_messages_t *m)
+{
+    void                          *array;
+    ngx_http_vlm_messages_part_t  *part;
+
+    if (m->n_parts == NGX_HTTP_VLM_PARTS) {
+        (void) ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The messages have more than %d parts",
+                                 NGX_HTTP_VLM_PARTS);
+        return NULL;
+    }
+
+    array = ngx_http_vlm_messages_grow(m->parts, m->n_parts,
+                                       sizeof(ngx_http_vlm_messages_part_t));
+    if (array == NULL) {
+        (void) ngx_http_vlm_messages_memory(m);
+        return NULL;
+    }
+
+    m->parts = array;
+
+    part = &m->parts[m->n_parts];
+    ngx_memzero(part, sizeof(ngx_http_vlm_messages_part_t));
+
+    return part;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text,
+    size_t len)
+{
+    ngx_http_vlm_messages_part_t  *part;
+
+    if (len > NGX_HTTP_VLM_MESSAGES_TEXT - m->text) {
+        m->ctx->code = "context_length_exceeded";
+
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "This model's maximum context length is "
+                                 "%uD tokens. The messages have more than "
+                                 "%d bytes of text.",
+                                 m->ctx->engine->conf.context,
+                                 NGX_HTTP_VLM_MESSAGES_TEXT);
+    }
+
+    part = ngx_http_vlm_messages_part(m);
+    if (part == NULL) {
+        return NGX_ERROR;
+    }
+
+    part->text = malloc(len + 1);
+    if (part->text == NULL) {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    ngx_memcpy(part->text, text, len);
+    part->len = len;
+
+    m->text += len;
+    m->n_parts++;
+    m->messages[m->n_messages - 1].n++;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
+    size_t len)
+{
+    size_t               n;
+    u_char              *data;
+    ngx_int_t            rc;
+    vlm_picture_info_t   info;
+
+    if (m->n_pictures == NGX_HTTP_VLM_PICTURES) {
+        m->ctx->code = "too_many_images";
+
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                 "There are more than %d images",
+                                 NGX_HTTP_VLM_PICTURES);
+    }
+
+    if (len >= 5 && ngx_strncasecmp((u_char *) text, (u_char *) "data:", 5)
+                    == 0)
+    {
+        text = vlm_base64_url(text, len, &len);
+
+        if (text == NULL) {
+            return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                     "The image is a data URL without "
+                                     "\";base64,\"");
+        }
+    }
+
+    data = malloc(vlm_base64_room(len));
+    if (data == NULL) {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    ngx_memzero(&m->ctx->err, sizeof(vlm_err_t));
+
+    if (vlm_base64_decode(data, &n, text, len) != 0) {
+        rc = ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
+                               "The image is not base64");
+
+    } else if (ngx_http_vlm_messages_look(m, data, n, &info) != 0) {
+        rc = ngx_http_vlm_messages_refused(m, "unsupported_image_format",
+                                           "image_too_large");
+
+    } else {
+        rc = ngx_http_vlm_messages_keep(m, data, n, info.tokens);
+    }
+
+    free(data);
+
+    return rc;
+}
+
+
+static int
+ngx_http_vlm_messages_look(ngx_http_vlm_messages_t *m, u_char *data,
+    size_t len, vlm_picture_info_t *info)
+{
+    if (m->ctx->opened) {
+        return vlm_picture_measure(m->ctx->engine->vlm, data, len, info,
+                                   &m->ctx->err);
+    }
+
+    return vlm_picture_check(data, len, info, &m->ctx->err);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
+    size_t len, uint32_t tokens)
+{
+    size_t                         done;
+    ssize_t                        n;
+    ngx_http_vlm_messages_part_t  *part;
+
+    part = ngx_http_vlm_messages_part(m);
+
+    if (part == NULL || ngx_http_vlm_messages_file(m) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    for (done = 0; done < len; done += n) {
+
+        n = pwrite(m->fd, data + done, len - done, m->size + done);
+
+        if (n <= 0) {
+            return ngx_http_vlm_fail(m->ctx,
+                                     n == 0 || ngx_errno == NGX_ENOSPC
+                                     ? NGX_HTTP_INSUFFICIENT_STORAGE
+                                     : NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "The image cannot be kept while it "
+                                     "waits");
+        }
+    }
+
+    part->offset = m->size;
+    part->len = len;
+    part->tokens = tokens;
+
+    m->size += len;
+    m->n_pictures++;
+    m->ctx->heavy = 1;
+    m->n_parts++;
+    m->messages[m->n_messages - 1].n++;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m)
+{
+    char  *path;
+
+    if (m->fd != -1) {
+        return NGX_OK;
+    }
+
+    if (asprintf(&path, "%s/waiting-XXXXXX", m->ctx->engine->store_dir.data)
+        == -1)
+    {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    m->fd = mkostemp(path, O_CLOEXEC);
+
+    if (m->fd != -1) {
+        (void) unlink(path);
+    }
+
+    free(path);
+
+    if (m->fd == -1) {
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No file for the images could be made");
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
+{
+    size_t                         i, k, n;
+    ngx_int_t                      rc;
+    ngx_http_vlm_fit_t            *parts;
+    ngx_http_vlm_messages_one_t   *one;
+    ngx_http_vlm_messages_part_t  *part;
+
+    parts = calloc(m->n_parts + 1, sizeof(ngx_http_vlm_fit_t));
+
+    if (parts == NULL) {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    n = 0;
+
+    for (i = 0; i < m->n_messages; i++) {
+        one = &m->messages[i];
+
+        if (!whole && one->role != VLM_SYSTEM && i + 1 < m->n_messages) {
+            continue;
+        }
+
+        for (k = one->first; k < one->first + one->n; k++) {
+            part = &m->parts[k];
+
+            parts[n].text = part->text;
+            parts[n].len = part->len;
+            parts[n++].tokens = part->tokens;
+        }
+    }
+
+    rc = ngx_http_vlm_fit(m->ctx, parts, n);
+
+    free(parts);
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, const char *tail)
+{
+    size_t          i;
+    vlm_part_t     *parts;
+    vlm_message_t  *messages;
+
+    if (ngx_http_vlm_messages_read(m) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    parts = ngx_http_vlm_messages_view(m);
+    messages = calloc(m->n_messages + 1, sizeof(vlm_message_t));
+
+    if (parts == NULL || messages == NULL) {
+        free(parts);
+        free(messages);
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    for (i = 0; i < m->n_messages; i++) {
+        messages[i].role = m->messages[i].role;
+        messages[i].parts = &parts[m->messages[i].first];
+        messages[i].n_parts = m->messages[i].n;
+    }
+
+    m->ctx->prompt = vlm_prompt_make(m->ctx->engine->vlm, messages,
+                                     m->n_messages, tail, &m->ctx->err);
+    free(messages);
+    free(parts);
+
+    return ngx_http_vlm_messages_made(m);
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_raw(ngx_http_vlm_messages_t *m)
+{
+    vlm_part_t  *parts;
+
+    if (ngx_http_vlm_messages_read(m) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    parts = ngx_http_vlm_messages_view(m);
+
+    if (parts == NULL) {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    m->ctx->prompt = vlm_prompt_raw(m->ctx->engine->vlm, parts, m->n_parts,
+                                    &m->ctx->err);
+    free(parts);
+
+    return ngx_http_vlm_messages_made(m);
+}
+
+
+/* decodes those pictures that were not yet */
+
+static ngx_int_t
+ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
+{
+    ngx_int_t  rc;
+
+    ngx_memzero(&m->ctx->err, sizeof(vlm_err_t));
+
+    if (m->n_pictures == 0) {
+        return NGX_OK;
+    }
+
+    m->map = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, m->fd, 0);
+
+    if (m->map == MAP_FAILED) {
+        m->map = NULL;
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    rc = ngx_http_vlm_messages_decode(m);
+
+    (void) munmap(m->map, m->size);
+    m->map = NULL;
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
+{
+    size_t                         i;
+    uint64_t                       n_tokens;
+    ngx_http_vlm_ctx_t            *ctx;
+    vlm_picture_info_t             info;
+    ngx_http_vlm_messages_part_t  *part;
+
+    ctx = m->ctx;
+    n_tokens = 0;
+
+    for (i = 0; i < m->n_parts; i++) {
+        part = &m->parts[i];
+
+        if (part->text) {
+            continue;
+        }
+
+        if (n_tokens > ctx->engine->conf.context) {
+            ctx->code = "context_length_exceeded";
+
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "This model's maximum context length "
+                                     "is %uD tokens. The first images "
+                                     "alone have %uL.",
+                                     ctx->engine->conf.context, n_tokens);
+        }
+
+        if (part->picture == NULL) {
+
+            part->picture = ngx_http_vlm_input_picture(ctx,
+                                                       m->map + part->offset,
+                                                       part->len);
+
+            if (part->picture == NULL) {
+                return ctx->status ? NGX_ERROR
+                       : ngx_http_vlm_messages_refused(m,
+                                                    "unsupported_image_format",
+                                                    "image_too_large");
+            }
+        }
+
+        vlm_picture_info(part->picture, &info);
+        n_tokens += info.tokens;
+    }
+
+    return NGX_OK;
+}
+
+
+/* the parts as the engine takes them; malloc()ed */
+
+static vlm_part_t *
+ngx_http_vlm_messages_view(ngx_http_vlm_messages_t *m)
+{
+    size_t       i;
+    vlm_part_t  *parts;
+
+    parts = calloc(m->n_parts + 1, sizeof(vlm_part_t));
+
+    if (parts == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < m->n_parts; i++) {
+        parts[i].picture = m->parts[i].picture;
+        parts[i].text = m->parts[i].text;
+        parts[i].bytes = m->parts[i].text ? m->parts[i].len : 0;
+    }
+
+    return parts;
+}
+
+
+/* with a prompt the pictures are the engine's */
+
+static ngx_int_t
+ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m)
+{
+    size_t  i;
+
+    if (m->ctx->prompt == NULL) {
+        return ngx_http_vlm_messages_refused(m, NULL,
+                                             "context_length_exceeded");
+    }
+
+    for (i = 0; i < m->n_parts; i++) {
+        m->parts[i].picture = NULL;
+    }
+
+    ngx_http_vlm_messages_empty(m);
+
+    return NGX_OK;
+}
+
+
+/* what the engine has refused is the client's fault, or ours */
+
+static ngx_int_t
+ngx_http_vlm_messages_refused(ngx_http_vlm_messages_t *m, const char *input,
+    const char *limit)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = m->ctx;
+
+    switch (ctx->err.code) {
+
+    case VLM_EINPUT:
+        ctx->status = NGX_HTTP_BAD_REQUEST;
+        ctx->code = input;
+        break;
+
+    case VLM_ELIMIT:
+        ctx->status = NGX_HTTP_BAD_REQUEST;
+        ctx->code = limit;
+        break;
+
+    default:
+        ctx->status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m)
+{
+    return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                             "No memory for the messages");
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
+{
+    size_t                         i, k;
+    ngx_http_vlm_messages_one_t   *one;
+    ngx_http_vlm_messages_part_t  *part;
+
+    for (i = 0; i + 1 < m->n_messages; i++) {
+        one = &m->messages[i];
+
+        if (one->role != VLM_SYSTEM) {
+            break;
+        }
+    }
+
+    if (i + 1 >= m->n_messages) {
+        return NGX_DECLINED;
+    }
+
+    /* its parts stay where they are, as parts of nobody: emptied */
+
+    for (k = one->first; k < one->first + one->n; k++) {
+        part = &m->parts[k];
+
+        if (part->text == NULL) {
+            vlm_picture_free(part->picture);
+            part->picture = NULL;
+            part->text = calloc(1, 1);
+
+            if (part->text == NULL) {
+                return ngx_http_vlm_messages_memory(m);
+            }
+
+            m->n_pictures--;
+        }
+
+        part->len = 0;
+    }
+
+    m->n_messages--;
+
+    ngx_memmove(one, one + 1,
+                (m->n_messages - i) * sizeof(ngx_http_vlm_messages_one_t));
+
+    m->ctx->status = 0;
+    m->ctx->code = NULL;
+    ngx_memzero(&m->ctx->err, sizeof(vlm_err_t));
+
+    return NGX_OK;
+}
+
+
+size_t
+ngx_http_vlm_messages_count(ngx_http_vlm_messages_t *m)
+{
+    return m->n_messages;
+}
+
+
+static void
+ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m)
+{
+    size_t  i;
+
+    for (i = 0; i < m->n_parts; i++) {
+        vlm_picture_free(m->parts[i].picture);
+        free(m->parts[i].text);
+    }
+
+    if (m->fd != -1) {
+        (void) close(m->fd);
+        m->fd = -1;
+    }
+
+    m->n_messages = 0;
+    m->n_parts = 0;
+    m->n_pictures = 0;
+    m->text = 0;
+    m->size = 0;
+}
+
+
+void
+ngx_http_vlm_messages_free(ngx_http_vlm_messages_t *m)
+{
+    if (m == NULL) {
+        return;
+    }
+
+    ngx_http_vlm_messages_empty(m);
+
+    free(m->messages);
+    free(m->parts);
+    free(m);
+}

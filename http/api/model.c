@@ -1,0 +1,193 @@
+
+/*
+ * The names of an engine's model: those that clients may use for it, and what
+ * they are told when they use another.
+ */
+
+
+#include "api.h"
+#include "model.h"
+
+
+static ngx_uint_t ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other);
+
+
+char *
+ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    size_t            len;
+    u_char           *p, *path;
+    ngx_file_info_t   fi;
+
+    len = ngx_strlen(eng->conf.model);
+
+    path = ngx_pnalloc(cf->temp_pool, len + sizeof("/config.json"));
+    if (path == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    (void) ngx_sprintf(path, "%s/config.json%Z", eng->conf.model);
+
+    eng->created = ngx_file_info(path, &fi) == NGX_FILE_ERROR
+                   ? ngx_time() : ngx_file_mtime(&fi);
+
+    /* the last name of its path */
+
+    p = (u_char *) eng->conf.model;
+
+    while (len > 1 && p[len - 1] == '/') {
+        len--;
+    }
+
+    eng->directory.data = p + len;
+
+    while (eng->directory.data > p && eng->directory.data[-1] != '/') {
+        eng->directory.data--;
+    }
+
+    eng->directory.len = p + len - eng->directory.data;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n)
+{
+    ngx_str_t   *name;
+    ngx_uint_t   i;
+
+    eng->aliases = ngx_array_create(cf->pool, n, sizeof(ngx_str_t));
+    if (eng->aliases == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (value[i].len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "alias \"\" in vlm_engine \"%V\": no model is "
+                               "asked for by an empty name", &eng->name);
+            return NGX_CONF_ERROR;
+        }
+
+        if (value[i].len == 1 && value[i].data[0] == '*') {
+            eng->any_name = 1;
+            continue;
+        }
+
+        name = ngx_array_push(eng->aliases);
+        if (name == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *name = value[i];
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
+{
+    ngx_str_t   *known;
+    ngx_uint_t   i;
+
+    if (name->len == 0 || eng->any_name
+        || ngx_http_vlm_model_same(&eng->directory, name))
+    {
+        return NGX_OK;
+    }
+
+    for (i = 0; /* void */ ; i++) {
+        known = ngx_http_vlm_model_name(eng, i);
+
+        if (known == NULL) {
+            return NGX_DECLINED;
+        }
+
+        if (ngx_http_vlm_model_same(known, name)) {
+            return NGX_OK;
+        }
+    }
+}
+
+
+/* Ollama's clients add a tag to a name that has none */
+
+static ngx_uint_t
+ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)
+{
+    size_t  tag;
+
+    tag = sizeof(":latest") - 1;
+
+    if (other->len < one->len
+        || ngx_strncasecmp(one->data, other->data, one->len) != 0)
+    {
+        return 0;
+    }
+
+    return other->len == one->len
+           || (other->len == one->len + tag
+               && ngx_strncasecmp(other->data + one->len,
+                                  (u_char *) ":latest", tag)
+                  == 0);
+}
+
+
+ngx_int_t
+ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *field)
+{
+    ngx_str_t    name;
+    const char  *text;
+
+    if (field == NULL || vlm_json_is_null(field)) {
+        return NGX_OK;
+    }
+
+    text = vlm_json_text(field);
+
+    if (text == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "model is not a string");
+    }
+
+    name.data = (u_char *) text;
+    name.len = ngx_strlen(text);
+
+    if (ngx_http_vlm_model_is(ctx->engine, &name) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    ctx->code = "model_not_found";
+
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_NOT_FOUND,
+                             "model \"%*s\" not found, the model here is "
+                             "\"%V\"",
+                             vlm_utf8_whole(text,
+                                               ngx_min(name.len, 128)),
+                             text, &ctx->engine->name);
+}
+
+
+ngx_str_t *
+ngx_http_vlm_model_name(ngx_http_vlm_engine_t *eng, ngx_uint_t i)
+{
+    ngx_str_t  *names;
+
+    if (i == 0) {
+        return &eng->name;
+    }
+
+    if (eng->aliases == NULL || i > eng->aliases->nelts) {
+        return NULL;
+    }
+
+    names = eng->aliases->elts;
+
+    return &names[i - 1];
+}

@@ -1,0 +1,43 @@
+
+/*
+ * What the model of an engine is called, and what is known of it from its
+ * files.  All of it is fixed by the configuration, so any thread may ask.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_MODEL_H_INCLUDED_
+#define _NGX_HTTP_VLM_MODEL_H_INCLUDED_
+
+
+#include "api.h"
+
+
+/* at the end of vlm_engine { }: eng->facts, eng->created, eng->directory */
+
+char *ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+
+/* alias NAME ...; */
+
+char *ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *value, ngx_uint_t n);
+
+/*
+ * Does a client mean this model?  The names are the engine's, that of the
+ * checkpoint's directory, and the aliases, each with or without ":latest",
+ * in upper or lower case; "" is any model.  NGX_OK or NGX_DECLINED.
+ */
+
+ngx_int_t ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name);
+
+/* thread: the same of a request's field; absent, null and "" are this model.
+   NGX_ERROR: the request has ended with 400 or 404 "model_not_found" */
+
+ngx_int_t ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *field);
+
+/* the names to list, from 0 on: the engine's, then its aliases; or NULL */
+
+ngx_str_t *ngx_http_vlm_model_name(ngx_http_vlm_engine_t *eng, ngx_uint_t i);
+
+
+#endif /* _NGX_HTTP_VLM_MODEL_H_INCLUDED_ */

@@ -1,0 +1,470 @@
+
+/*
+ * The model's words in Ollama's form: one object, or a line of NDJSON for
+ * each piece of them; the last has the reason of the end and the durations.
+ *
+ * Durations are nanoseconds and measured in milliseconds: what took less than
+ * one counts as one, because clients divide by them.
+ */
+
+
+#include "../api.h"
+#include "ollama.h"
+#include "../robobrain/chat.h"
+
+
+/* the 20 likeliest of each of 8192 tokens take 12 MB */
+
+#define NGX_HTTP_VLM_OLLAMA_JSON  (32u << 20)      /* bytes */
+
+
+static ngx_int_t ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx,
+    ngx_uint_t last);
+static void ngx_http_vlm_ollama_tell(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t last);
+static void ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text,
+    size_t n_tokens, const char *reason);
+static size_t ngx_http_vlm_ollama_untold(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_ollama_put_words(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text);
+static void ngx_http_vlm_ollama_put_text(vlm_json_out_t *w,
+    const char *key, ngx_str_t *text);
+static void ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, size_t n);
+static void ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, vlm_logprob_t *token);
+static void ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, const char *reason);
+static void ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w,
+    const char *key, uint64_t ms);
+static const char *ngx_http_vlm_ollama_reason(ngx_http_vlm_ctx_t *ctx);
+
+
+ngx_int_t
+ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->tokens && !ctx->streaming) {
+        ctx->dialect = &ngx_http_vlm_ollama_long;
+
+    } else if (ngx_http_vlm_ollama_untold(ctx) > VLM_JSON_TOKENS) {
+        ctx->dialect = &ngx_http_vlm_ollama_rest;
+    }
+
+    return ngx_http_vlm_ollama_split(ctx, 1);
+}
+
+
+/* a thinking model's words are split, unless they had to be JSON or raw */
+
+static ngx_int_t
+ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (!o->plain) {
+        return ngx_http_vlm_thinking_split(ctx, last);
+    }
+
+    ngx_str_null(&ctx->thinking);
+    ngx_str_null(&ctx->answer);
+
+    if (ctx->text && o->what == NGX_HTTP_VLM_OLLAMA_ASK) {
+        ctx->answer.data = ctx->text->pos;
+        ctx->answer.len = ctx->text->last - ctx->text->pos;
+    }
+
+    return NGX_OK;
+}
+
+
+/* thread: of an answer with log-probabilities, whose JSON takes its time */
+
+void
+ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    vlm_json_init(&o->json, NGX_HTTP_VLM_OLLAMA_JSON);
+    ngx_http_vlm_ollama_put(ctx, &o->json, &ctx->thinking, &ctx->answer,
+                            ngx_http_vlm_ollama_untold(ctx),
+                            ngx_http_vlm_ollama_reason(ctx));
+}
+
+
+/* thread: of a stream, when it has ended and the client is behind */
+
+void
+ngx_http_vlm_ollama_store_rest(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    vlm_json_init(&o->json, NGX_HTTP_VLM_OLLAMA_JSON);
+    ngx_http_vlm_ollama_tell(ctx, &o->json, 1);
+}
+
+
+ngx_int_t
+ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_ollama_t    *o;
+    vlm_json_out_t   w;
+
+    o = ctx->data;
+
+    if (ctx->dialect->store == NULL) {
+        ngx_http_vlm_ollama_store(ctx);
+    }
+
+    /* its memory is the request's from now on */
+
+    w = o->json;
+    ngx_memzero(&o->json, sizeof(vlm_json_out_t));
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+/* also what ended early because there is nothing to ask: a load, an unload */
+
+ngx_int_t
+ngx_http_vlm_ollama_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->status == NGX_HTTP_OK) {
+        return ngx_http_vlm_ollama_answer(ctx);
+    }
+
+    if (ctx->status == 0) {
+        ctx->status = ctx->err.code == VLM_EINPUT
+                      || ctx->err.code == VLM_ELIMIT
+                      ? NGX_HTTP_BAD_REQUEST
+                      : NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send_error(ctx->request, ctx->status, ctx->err.text);
+}
+
+
+void
+ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last)
+{
+    if (ngx_http_vlm_ollama_split(ctx, last) != NGX_OK) {
+        w->failed = 1;
+        return;
+    }
+
+    ngx_http_vlm_ollama_tell(ctx, w, last);
+}
+
+
+/* the last, which a thread has written */
+
+void
+ngx_http_vlm_ollama_chunk_rest(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t last)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    vlm_json_release(w);
+
+    *w = o->json;
+    ngx_memzero(&o->json, sizeof(vlm_json_out_t));
+}
+
+
+static void
+ngx_http_vlm_ollama_tell(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last)
+{
+    size_t     n_tokens;
+    ngx_str_t  text, thinking;
+
+    thinking = ctx->thinking;
+    thinking.len -= ngx_min(thinking.len, ctx->chat.told_thinking);
+    thinking.data += ctx->thinking.len - thinking.len;
+
+    text = ctx->answer;
+    text.len -= ngx_min(text.len, ctx->told);
+    text.data += ctx->answer.len - text.len;
+
+    n_tokens = ngx_http_vlm_ollama_untold(ctx);
+
+    if (!last) {
+        n_tokens = ngx_min(n_tokens, VLM_JSON_TOKENS);
+    }
+
+    if (thinking.len || text.len || n_tokens) {
+        ngx_http_vlm_ollama_put(ctx, w, &thinking, &text, n_tokens, NULL);
+
+        ctx->chat.told_thinking += thinking.len;
+        ctx->told += text.len;
+    }
+
+    if (last) {
+        ngx_str_null(&text);
+        ngx_http_vlm_ollama_put(ctx, w, &text, &text, 0,
+                                ngx_http_vlm_ollama_reason(ctx));
+    }
+}
+
+
+void
+ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t status, const char *text)
+{
+    vlm_json_open(w, '{');
+    vlm_json_put_key(w, "error");
+    vlm_json_put_text(w, text, ngx_strlen(text));
+    vlm_json_shut(w, '}');
+
+    vlm_json_put_raw(w, "\n", 1);
+}
+
+
+/* an object and its line feed; without a reason it is not the last */
+
+static void
+ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_str_t *thinking, ngx_str_t *text, size_t n_tokens, const char *reason)
+{
+    ngx_time_t             *tp;
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+    tp = ngx_timeofday();
+
+    vlm_json_open(w, '{');
+
+    vlm_json_put_key(w, "model");
+    vlm_json_put_text(w, o->model, ngx_strlen(o->model));
+
+    vlm_json_put_key(w, "created_at");
+    ngx_http_vlm_ollama_put_time(w, tp->sec, tp->msec);
+
+    ngx_http_vlm_ollama_put_words(ctx, w, thinking, text);
+
+    if (n_tokens) {
+        ngx_http_vlm_ollama_put_tokens(ctx, w, n_tokens);
+    }
+
+    vlm_json_put_key(w, "done");
+    vlm_json_put_bool(w, reason != NULL);
+
+    if (reason) {
+        ngx_http_vlm_ollama_put_end(ctx, w, reason);
+    }
+
+    vlm_json_shut(w, '}');
+    vlm_json_put_raw(w, "\n", 1);
+}
+
+
+static void
+ngx_http_vlm_ollama_put_words(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (!o->generate) {
+        vlm_json_put_key(w, "message");
+        vlm_json_open(w, '{');
+
+        vlm_json_put_key(w, "role");
+        vlm_json_put_text(w, "assistant", sizeof("assistant") - 1);
+    }
+
+    ngx_http_vlm_ollama_put_text(w, o->generate ? "response" : "content",
+                                 text);
+
+    if (thinking->len) {
+        ngx_http_vlm_ollama_put_text(w, "thinking", thinking);
+    }
+
+    if (!o->generate) {
+        vlm_json_shut(w, '}');
+    }
+}
+
+
+static void
+ngx_http_vlm_ollama_put_text(vlm_json_out_t *w, const char *key,
+    ngx_str_t *text)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_text(w, text->len ? (char *) text->data : "",
+                      text->len);
+}
+
+
+/* tokens with log-probabilities that the client was not told yet */
+
+static size_t
+ngx_http_vlm_ollama_untold(ngx_http_vlm_ctx_t *ctx)
+{
+    return ctx->tokens ? ctx->tokens->nelts - ctx->told_tokens : 0;
+}
+
+
+static void
+ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, size_t n)
+{
+    uint32_t      i;
+    vlm_token_t  *token, *last;
+
+    token = (vlm_token_t *) ctx->tokens->elts + ctx->told_tokens;
+    last = token + n;
+
+    vlm_json_put_key(w, "logprobs");
+    vlm_json_open(w, '[');
+
+    for ( /* void */ ; token < last; token++) {
+        vlm_json_open(w, '{');
+        ngx_http_vlm_ollama_put_token(ctx, w, &token->picked);
+
+        if (token->n_top) {
+            vlm_json_put_key(w, "top_logprobs");
+            vlm_json_open(w, '[');
+
+            for (i = 0; i < token->n_top; i++) {
+                vlm_json_open(w, '{');
+                ngx_http_vlm_ollama_put_token(ctx, w, &token->top[i]);
+                vlm_json_shut(w, '}');
+            }
+
+            vlm_json_shut(w, ']');
+        }
+
+        vlm_json_shut(w, '}');
+    }
+
+    vlm_json_shut(w, ']');
+
+    ctx->told_tokens += n;
+}
+
+
+/* "token" has U+FFFD for a piece of a character, "bytes" what it is */
+
+static void
+ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, vlm_logprob_t *token)
+{
+    size_t       i, bytes;
+    const char  *piece;
+
+    piece = vlm_piece(ctx->engine->vlm, token->id, &bytes);
+
+    if (piece == NULL) {
+        piece = "";
+        bytes = 0;
+    }
+
+    vlm_json_put_key(w, "token");
+    vlm_json_put_text(w, piece, bytes);
+
+    vlm_json_put_key(w, "logprob");
+    vlm_json_put_logprob(w, token->logprob);
+
+    vlm_json_put_key(w, "bytes");
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < bytes; i++) {
+        vlm_json_put_int(w, (u_char) piece[i]);
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+/* what was loaded without a question has no durations */
+
+static void
+ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, const char *reason)
+{
+    vlm_usage_t            *u;
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+    u = &ctx->usage;
+
+    vlm_json_put_key(w, "done_reason");
+    vlm_json_put_text(w, reason, ngx_strlen(reason));
+
+    if (o->what != NGX_HTTP_VLM_OLLAMA_ASK) {
+        return;
+    }
+
+    ngx_http_vlm_ollama_put_ms(w, "total_duration",
+                               ctx->t_ended - ctx->t_arrived);
+    ngx_http_vlm_ollama_put_ms(w, "load_duration",
+                               ctx->t_started - ctx->t_arrived);
+
+    vlm_json_put_key(w, "prompt_eval_count");
+    vlm_json_put_int(w, u->prompt_tokens);
+
+    ngx_http_vlm_ollama_put_ms(w, "prompt_eval_duration",
+                               (uint64_t) u->encode_ms + u->prefill_ms);
+
+    vlm_json_put_key(w, "eval_count");
+    vlm_json_put_int(w, u->completion_tokens);
+
+    ngx_http_vlm_ollama_put_ms(w, "eval_duration", u->decode_ms);
+}
+
+
+static void
+ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key,
+    uint64_t ms)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_int(w, (int64_t) ngx_max(ms, 1) * 1000000);
+}
+
+
+static const char *
+ngx_http_vlm_ollama_reason(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (o->what == NGX_HTTP_VLM_OLLAMA_LOAD) {
+        return "load";
+    }
+
+    if (o->what == NGX_HTTP_VLM_OLLAMA_UNLOAD) {
+        return "unload";
+    }
+
+    return ctx->finish == VLM_FINISH_LENGTH ? "length" : "stop";
+}
+
+
+void
+ngx_http_vlm_ollama_put_time(vlm_json_out_t *w, time_t sec,
+    ngx_uint_t msec)
+{
+    u_char    *p, text[sizeof("2025-11-27T22:45:20.161Z") + NGX_INT_T_LEN];
+    ngx_tm_t   tm;
+
+    ngx_gmtime(sec, &tm);
+
+    p = ngx_snprintf(text, sizeof(text), "%4d-%02d-%02dT%02d:%02d:%02d.%03uiZ",
+                     tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                     tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec, msec);
+
+    vlm_json_put_text(w, (char *) text, p - text);
+}

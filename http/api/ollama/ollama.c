@@ -1,0 +1,730 @@
+
+/*
+ * The dialect of Ollama's clients: POST /api/chat with messages, and
+ * POST /api/generate.
+ *
+ * Texts of errors that clients look for are Ollama's own.  A request that
+ * asks nothing loads the model there; here it waits until the model is there.
+ */
+
+
+#include "../api.h"
+#include "ollama.h"
+
+
+static void ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static void ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *model);
+static ngx_int_t ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *think);
+static ngx_int_t ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *keep, ngx_uint_t empty);
+static ngx_int_t ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *messages);
+static ngx_int_t ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *message, ngx_uint_t n);
+static ngx_int_t ngx_http_vlm_ollama_role(const char *text, vlm_role_t *role);
+static ngx_int_t ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *images);
+static ngx_int_t ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, const char *key, const char **text);
+static void ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_ollama_shorten(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_ollama_free(ngx_http_vlm_ctx_t *ctx);
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat = {
+    ngx_http_vlm_ollama_chat_fields,
+    ngx_http_vlm_ollama_prompt,
+    ngx_http_vlm_ollama_ended,
+    NULL,
+    ngx_http_vlm_ollama_answer,
+    ngx_http_vlm_ollama_failed,
+    "application/x-ndjson",
+    ngx_http_vlm_ollama_chunk,
+    ngx_http_vlm_ollama_error,
+    NULL,
+    ngx_http_vlm_ollama_free
+};
+
+
+static const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate = {
+    ngx_http_vlm_ollama_generate_fields,
+    ngx_http_vlm_ollama_prompt,
+    ngx_http_vlm_ollama_ended,
+    NULL,
+    ngx_http_vlm_ollama_answer,
+    ngx_http_vlm_ollama_failed,
+    "application/x-ndjson",
+    ngx_http_vlm_ollama_chunk,
+    ngx_http_vlm_ollama_error,
+    NULL,
+    ngx_http_vlm_ollama_free
+};
+
+
+/* for an answer whose JSON takes its time: it is written in a thread.  Of a
+   stream that is what the client was behind with, at its end */
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long = {
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_ollama_store,
+    ngx_http_vlm_ollama_answer,
+    ngx_http_vlm_ollama_failed,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_ollama_free
+};
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_rest = {
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_ollama_store_rest,
+    NULL,
+    ngx_http_vlm_ollama_failed,
+    "application/x-ndjson",
+    ngx_http_vlm_ollama_chunk_rest,
+    ngx_http_vlm_ollama_error,
+    NULL,
+    ngx_http_vlm_ollama_free
+};
+
+
+ngx_int_t
+ngx_http_vlm_ollama_generate_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_ollama_generate);
+}
+
+
+/* a load may come without messages; a message of RoboBrain's has no model */
+
+ngx_uint_t
+ngx_http_vlm_ollama_speaks(const vlm_json_t *json)
+{
+    if (vlm_json_get(json, "messages")) {
+        return 1;
+    }
+
+    return vlm_json_get(json, "model")
+           && vlm_json_get(json, "message") == NULL
+           && vlm_json_get(json, "session_id") == NULL
+           && vlm_json_get(json, "sessionId") == NULL;
+}
+
+
+/* ---- what is asked ------------------------------------------------------- */
+
+
+static void
+ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    ngx_http_vlm_ollama_t      *o;
+    const vlm_json_t  *messages;
+
+    if (ngx_http_vlm_ollama_fields(ctx, json) != NGX_OK
+        || ngx_http_vlm_fields_tools(ctx, json, "tools", NULL) != NGX_OK)
+    {
+        return;
+    }
+
+    messages = vlm_json_get(json, "messages");
+
+    o = ctx->data;
+
+    if (ngx_http_vlm_ollama_messages(ctx, messages) != NGX_OK
+        || ngx_http_vlm_messages_fit(o->messages, o->whole) != NGX_OK)
+    {
+        return;
+    }
+
+    (void) ngx_http_vlm_ollama_keep(ctx,
+                                    vlm_json_get(json, "keep_alive"),
+                                    vlm_json_count(messages) == 0);
+}
+
+
+static void
+ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    const char             *prompt, *system;
+    ngx_http_vlm_ollama_t  *o;
+
+    if (ngx_http_vlm_ollama_fields(ctx, json) != NGX_OK) {
+        return;
+    }
+
+    o = ctx->data;
+    o->generate = 1;
+
+    if (ngx_http_vlm_ollama_beyond(ctx, json) != NGX_OK
+        || ngx_http_vlm_ollama_text(ctx, json, "prompt", &prompt) != NGX_OK
+        || ngx_http_vlm_ollama_text(ctx, json, "system", &system) != NGX_OK)
+    {
+        return;
+    }
+
+    if (system[0] != '\0'
+        && (ngx_http_vlm_messages_begin(o->messages, VLM_SYSTEM) != NGX_OK
+            || ngx_http_vlm_messages_text(o->messages, system,
+                                          ngx_strlen(system))
+               != NGX_OK))
+    {
+        return;
+    }
+
+    if (ngx_http_vlm_messages_begin(o->messages, VLM_USER) != NGX_OK
+        || ngx_http_vlm_ollama_images(ctx, vlm_json_get(json,
+                                                        "images"))
+           != NGX_OK
+        || ngx_http_vlm_messages_text(o->messages, prompt, ngx_strlen(prompt))
+           != NGX_OK
+        || ngx_http_vlm_messages_fit(o->messages, 1) != NGX_OK)
+    {
+        return;
+    }
+
+    (void) ngx_http_vlm_ollama_keep(ctx,
+                                    vlm_json_get(json, "keep_alive"),
+                                    prompt[0] == '\0');
+}
+
+
+/* what both have */
+
+static ngx_int_t
+ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    ngx_uint_t              truncate;
+    ngx_http_vlm_ollama_t  *o;
+
+    if (json == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "missing request body");
+    }
+
+    if (!vlm_json_is_object(json)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The request is not a JSON object");
+    }
+
+    o = calloc(1, sizeof(ngx_http_vlm_ollama_t));
+
+    if (o == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the request");
+    }
+
+    ctx->data = o;
+
+    ngx_http_vlm_fields_init(&o->f);
+
+    o->messages = ngx_http_vlm_messages_create(ctx);
+
+    if (o->messages == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_vlm_ollama_model(ctx, vlm_json_get(json, "model"))
+        != NGX_OK
+        || ngx_http_vlm_fields_flag(ctx, json, "stream", 1, &ctx->streaming)
+           != NGX_OK
+        || ngx_http_vlm_fields_flag(ctx, json, "truncate", 1, &truncate)
+           != NGX_OK
+        || ngx_http_vlm_ollama_options(ctx, json) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    o->whole = !truncate;
+    o->plain = o->f.json || !ctx->engine->thinking;
+
+    return ngx_http_vlm_ollama_think(ctx, vlm_json_get(json,
+                                                       "think"));
+}
+
+
+/* kept as it was asked for, because every line of the answer repeats it */
+
+static ngx_int_t
+ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *model)
+{
+    size_t                  len;
+    const char             *text;
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (ngx_http_vlm_model_check(ctx, model) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    text = vlm_json_text(model);
+    len = text ? ngx_strlen(text) : 0;
+
+    if (len > NGX_HTTP_VLM_OLLAMA_NAME) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "model has %uz bytes, it may have %d",
+                                 len, NGX_HTTP_VLM_OLLAMA_NAME);
+    }
+
+    if (len == 0) {
+        text = (char *) ctx->engine->name.data;
+        len = ctx->engine->name.len;
+    }
+
+    o->model = strndup(text, len);
+
+    if (o->model == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the model's name");
+    }
+
+    return NGX_OK;
+}
+
+
+/* a boolean or a level; a model that thinks does so unless it is told */
+
+static ngx_int_t
+ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *think)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (think == NULL || vlm_json_is_null(think)) {
+        ctx->chat.thinking = !o->plain;
+        return NGX_OK;
+    }
+
+    if (!vlm_json_is_bool(think)
+        && !vlm_json_is_string(think))
+    {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "think is neither a boolean nor a "
+                                 "string");
+    }
+
+    if (vlm_json_is_true(think) && !ctx->engine->thinking) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "\"%s\" does not support thinking",
+                                 o->model);
+    }
+
+    ctx->chat.thinking = !o->plain && vlm_json_is_true(think);
+
+    return NGX_OK;
+}
+
+
+/* the model stays whatever is said; with nothing to ask it is reported */
+
+static ngx_int_t
+ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *keep, ngx_uint_t empty)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (keep && !vlm_json_is_null(keep)
+        && !vlm_json_is_number(keep)
+        && !vlm_json_is_string(keep))
+    {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "keep_alive is neither a number nor a "
+                                 "string");
+    }
+
+    if (!empty) {
+        return NGX_OK;
+    }
+
+    ctx->streaming = 0;
+
+    o->plain = 1;
+    o->what = ngx_http_vlm_ollama_unloads(keep) ? NGX_HTTP_VLM_OLLAMA_UNLOAD
+                                                : NGX_HTTP_VLM_OLLAMA_LOAD;
+
+    if (o->what == NGX_HTTP_VLM_OLLAMA_UNLOAD
+        || ctx->engine->shm->state == NGX_HTTP_VLM_READY)
+    {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "nothing to ask");
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *messages)
+{
+    ngx_uint_t                  n;
+    const vlm_json_t  *message;
+
+    if (messages && !vlm_json_is_null(messages)
+        && !vlm_json_is_array(messages))
+    {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages is not an array");
+    }
+
+    n = 0;
+
+    for (message = vlm_json_first(messages);
+         message;
+         message = vlm_json_next(message))
+    {
+        if (ngx_http_vlm_ollama_message(ctx, message, n++) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* pictures stand before the words, as in the family's own prompts */
+
+static ngx_int_t
+ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *message, ngx_uint_t n)
+{
+    vlm_role_t                  role;
+    const char                 *text;
+    ngx_http_vlm_ollama_t      *o;
+    const vlm_json_t  *field;
+
+    o = ctx->data;
+
+    if (!vlm_json_is_object(message)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages[%ui] is not an object", n);
+    }
+
+    text = vlm_json_text(vlm_json_get(message, "role"));
+
+    if (text == NULL || ngx_http_vlm_ollama_role(text, &role) != NGX_OK) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages[%ui].role is not \"system\", "
+                                 "\"user\" or \"assistant\"", n);
+    }
+
+    field = vlm_json_get(message, "content");
+
+    if (field && !vlm_json_is_null(field)
+        && !vlm_json_is_string(field))
+    {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages[%ui].content is not a string",
+                                 n);
+    }
+
+    if (ngx_http_vlm_messages_begin(o->messages, role) != NGX_OK
+        || ngx_http_vlm_ollama_images(ctx, vlm_json_get(message,
+                                                        "images"))
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    text = vlm_json_text(field);
+
+    if (text == NULL) {
+        text = "";
+    }
+
+    return ngx_http_vlm_messages_text(o->messages, text, ngx_strlen(text));
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ollama_role(const char *text, vlm_role_t *role)
+{
+    ngx_uint_t  i;
+
+    static struct {
+        const char  *name;
+        vlm_role_t   role;
+    } roles[] = {
+        { "system", VLM_SYSTEM },
+        { "user", VLM_USER },
+        { "assistant", VLM_ASSISTANT }
+    };
+
+    for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+
+        if (ngx_strcmp(text, roles[i].name) == 0) {
+            *role = roles[i].role;
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *images)
+{
+    const char                 *text;
+    ngx_http_vlm_ollama_t      *o;
+    const vlm_json_t  *image;
+
+    o = ctx->data;
+
+    if (images == NULL || vlm_json_is_null(images)) {
+        return NGX_OK;
+    }
+
+    if (!vlm_json_is_array(images)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "images is not an array");
+    }
+
+    for (image = vlm_json_first(images);
+         image;
+         image = vlm_json_next(image))
+    {
+        text = vlm_json_text(image);
+
+        if (text == NULL) {
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                     "an image is not a string of base64");
+        }
+
+        if (ngx_http_vlm_messages_picture(o->messages, text, ngx_strlen(text))
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* what /api/generate can be asked for and this model cannot do */
+
+static ngx_int_t
+ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    ngx_uint_t                  raw;
+    const char                 *suffix, *template, *system;
+    ngx_http_vlm_ollama_t      *o;
+    const vlm_json_t  *context;
+
+    o = ctx->data;
+
+    if (ngx_http_vlm_ollama_text(ctx, json, "suffix", &suffix) != NGX_OK
+        || ngx_http_vlm_ollama_text(ctx, json, "template", &template) != NGX_OK
+        || ngx_http_vlm_ollama_text(ctx, json, "system", &system) != NGX_OK
+        || ngx_http_vlm_fields_flag(ctx, json, "raw", 0, &raw) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    context = vlm_json_get(json, "context");
+
+    if (context && !vlm_json_is_null(context)
+        && !vlm_json_is_array(context))
+    {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "context is not an array");
+    }
+
+    if (suffix[0] != '\0') {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s does not support insert", o->model);
+    }
+
+    if (raw && (template[0] != '\0' || system[0] != '\0'
+                || vlm_json_count(context)))
+    {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "raw mode does not support template, "
+                                 "system, or context");
+    }
+
+    if (template[0] != '\0') {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s does not support template, only the "
+                                 "checkpoint's own", o->model);
+    }
+
+    if (raw) {
+        o->raw = 1;
+        o->plain = 1;
+        ctx->chat.thinking = 0;
+    }
+
+    return NGX_OK;
+}
+
+
+/* of a member; "" if it is absent or null */
+
+static ngx_int_t
+ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, const char *key, const char **text)
+{
+    const vlm_json_t  *field;
+
+    *text = "";
+
+    field = vlm_json_get(json, key);
+
+    if (field == NULL || vlm_json_is_null(field)) {
+        return NGX_OK;
+    }
+
+    if (!vlm_json_is_string(field)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not a string", key);
+    }
+
+    *text = vlm_json_text(field);
+
+    return NGX_OK;
+}
+
+
+/* ---- what the model is asked --------------------------------------------- */
+
+
+static void
+ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    const char             *tail;
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (o->what == NGX_HTTP_VLM_OLLAMA_LOAD) {
+        ngx_http_vlm_ollama_prompt_load(ctx);
+        return;
+    }
+
+    ngx_http_vlm_fields_sampling(&o->f, &ctx->sampling);
+
+    if (o->raw) {
+        (void) ngx_http_vlm_messages_raw(o->messages);
+        return;
+    }
+
+    tail = NULL;
+
+    if (!o->plain) {
+        tail = ctx->chat.thinking ? "<think>" : "<think></think><answer>";
+    }
+
+    while (ngx_http_vlm_messages_prompt(o->messages, tail) != NGX_OK) {
+
+        if (ngx_http_vlm_ollama_shorten(ctx) != NGX_OK) {
+            return;
+        }
+    }
+}
+
+
+/* a token of no matter what: once it is there, the model is */
+
+static void
+ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_part_t  part;
+
+    ngx_memzero(&part, sizeof(vlm_part_t));
+
+    part.text = " ";
+    part.bytes = 1;
+
+    ctx->sampling.max_tokens = 1;
+
+    ctx->prompt = vlm_prompt_raw(ctx->engine->vlm, &part, 1, &ctx->err);
+
+    if (ctx->prompt == NULL) {
+        ctx->status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+
+/*
+ * A history that no longer fits loses an eighth, the oldest of it, again and
+ * again: so that what is read for nothing is no more than eight prompts.
+ */
+
+static ngx_int_t
+ngx_http_vlm_ollama_shorten(ngx_http_vlm_ctx_t *ctx)
+{
+    size_t                  n;
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (o->whole || ctx->code == NULL
+        || ngx_strcmp(ctx->code, "context_length_exceeded") != 0)
+    {
+        return NGX_ERROR;
+    }
+
+    n = ngx_http_vlm_messages_count(o->messages) / 8 + 1;
+
+    if (ngx_http_vlm_messages_drop(o->messages) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    while (--n) {
+        (void) ngx_http_vlm_messages_drop(o->messages);
+    }
+
+    return NGX_OK;
+}
+
+
+/* ---- the end ------------------------------------------------------------- */
+
+
+static void
+ngx_http_vlm_ollama_free(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+
+    if (o == NULL) {
+        return;
+    }
+
+    ctx->data = NULL;
+
+    ngx_http_vlm_fields_free(&o->f);
+    vlm_json_release(&o->json);
+    ngx_http_vlm_messages_free(o->messages);
+    free(o->model);
+    free(o);
+}

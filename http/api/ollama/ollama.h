@@ -1,0 +1,97 @@
+
+/*
+ * What Ollama's files share: a request as its client sent it, the answer in
+ * its form, and the numbers that stand for versions and limits.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_
+#define _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_
+
+
+#include "../fields.h"
+#include "../messages.h"
+#include "../model.h"
+
+
+/* the release of Ollama whose interface this is: what clients compare */
+
+#define NGX_HTTP_VLM_OLLAMA_VERSION   "0.12.11"
+
+#define NGX_HTTP_VLM_OLLAMA_NAME      256      /* bytes, of a model's name */
+
+
+/* what no prompt is needed for */
+
+typedef enum {
+    NGX_HTTP_VLM_OLLAMA_ASK = 0,
+    NGX_HTTP_VLM_OLLAMA_LOAD,
+    NGX_HTTP_VLM_OLLAMA_UNLOAD
+} ngx_http_vlm_ollama_what_e;
+
+
+/* malloc()ed in the thread that parses; ctx->data */
+
+typedef struct {
+    char                           *model;     /* as asked, or our own name */
+    ngx_http_vlm_messages_t        *messages;
+    ngx_http_vlm_ollama_what_e      what;
+
+    ngx_http_vlm_fields_t           f;
+
+    vlm_json_out_t         json;      /* an answer that took long */
+
+    unsigned                        generate:1;
+    unsigned                        raw:1;
+    unsigned                        plain:1;   /* no thinking to be split */
+    unsigned                        whole:1;   /* of the history nothing may
+                                                  be left out */
+} ngx_http_vlm_ollama_t;
+
+
+/* ---- ollama.c: a request of /api/chat or /api/generate ------------------- */
+
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_rest;
+
+/* is this body of /api/chat one of Ollama's, and not of RoboBrain's? */
+
+ngx_uint_t ngx_http_vlm_ollama_speaks(const vlm_json_t *json);
+
+
+/* ---- option.c: how it is to be answered ---------------------------------- */
+
+/* thread: "options", "format", "logprobs"; or fails ctx */
+
+ngx_int_t ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+
+/* "keep_alive": given, and no time at all */
+
+ngx_uint_t ngx_http_vlm_ollama_unloads(const vlm_json_t *keep);
+
+
+/* ---- answer.c: the model's words ----------------------------------------- */
+
+/* of a dialect */
+
+ngx_int_t ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_ollama_failed(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_ollama_store_rest(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t last);
+void ngx_http_vlm_ollama_chunk_rest(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t last);
+void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t status, const char *text);
+
+/* 2025-11-27T22:45:20.161Z */
+
+void ngx_http_vlm_ollama_put_time(vlm_json_out_t *w, time_t sec,
+    ngx_uint_t msec);
+
+
+#endif /* _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_ */

@@ -1,0 +1,250 @@
+
+/*
+ * Log-probabilities in OpenAI's two forms: an object for each token in a
+ * chat, four parallel arrays in a completion.
+ *
+ * A token is bytes, and may be a piece of a character.  In a chat its bytes
+ * stand beside its text; in a completion the text of such a one is written as
+ * "bytes:\xf0\x9f", by which clients tell them apart.
+ */
+
+
+#include "../api.h"
+#include "openai.h"
+
+
+#define NGX_HTTP_VLM_PIECE  160            /* bytes told of a token as "bytes:"
+                                              has four characters for each */
+
+
+static void ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, vlm_logprob_t *p);
+static void ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, vlm_token_t *t, size_t n);
+static void ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, vlm_token_t *t, size_t n);
+static void ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, vlm_token_t *t, size_t n);
+static const char *ngx_http_vlm_openai_piece(ngx_http_vlm_ctx_t *ctx,
+    uint32_t id, size_t *len);
+static void ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
+    char buf[4 * NGX_HTTP_VLM_PIECE + 8]);
+
+
+void
+ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, size_t n)
+{
+    size_t                  i, k;
+    vlm_token_t            *t;
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    if (!o->f.logprobs) {
+        vlm_json_put_null(w);
+        return;
+    }
+
+    t = n ? (vlm_token_t *) ctx->tokens->elts + ctx->told_tokens : NULL;
+    ctx->told_tokens += n;
+
+    vlm_json_open(w, '{');
+
+    if (!o->chat) {
+        ngx_http_vlm_openai_arrays(ctx, w, t, n);
+        vlm_json_shut(w, '}');
+        return;
+    }
+
+    vlm_json_put_key(w, "content");
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < n; i++) {
+        vlm_json_open(w, '{');
+        ngx_http_vlm_openai_token(ctx, w, &t[i].picked);
+
+        vlm_json_put_key(w, "top_logprobs");
+        vlm_json_open(w, '[');
+
+        for (k = 0; k < t[i].n_top; k++) {
+            vlm_json_open(w, '{');
+            ngx_http_vlm_openai_token(ctx, w, &t[i].top[k]);
+            vlm_json_shut(w, '}');
+        }
+
+        vlm_json_shut(w, ']');
+        vlm_json_shut(w, '}');
+    }
+
+    vlm_json_shut(w, ']');
+
+    vlm_json_put_key(w, "refusal");
+    vlm_json_put_null(w);
+
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    vlm_logprob_t *p)
+{
+    size_t       i, len;
+    const char  *piece;
+
+    piece = ngx_http_vlm_openai_piece(ctx, p->id, &len);
+
+    vlm_json_put_key(w, "token");
+    vlm_json_put_text(w, piece, len);
+
+    vlm_json_put_key(w, "logprob");
+    vlm_json_put_logprob(w, p->logprob);
+
+    vlm_json_put_key(w, "bytes");
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < len; i++) {
+        vlm_json_put_int(w, (u_char) piece[i]);
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+static void
+ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    vlm_token_t *t, size_t n)
+{
+    char    buf[4 * NGX_HTTP_VLM_PIECE + 8];
+    size_t  i;
+
+    vlm_json_put_key(w, "tokens");
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < n; i++) {
+        ngx_http_vlm_openai_name(ctx, t[i].picked.id, buf);
+        vlm_json_put_text(w, buf, ngx_strlen(buf));
+    }
+
+    vlm_json_shut(w, ']');
+
+    vlm_json_put_key(w, "token_logprobs");
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < n; i++) {
+        vlm_json_put_logprob(w, t[i].picked.logprob);
+    }
+
+    vlm_json_shut(w, ']');
+
+    ngx_http_vlm_openai_tops(ctx, w, t, n);
+    ngx_http_vlm_openai_offsets(ctx, w, t, n);
+}
+
+
+static void
+ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    vlm_token_t *t, size_t n)
+{
+    char    buf[4 * NGX_HTTP_VLM_PIECE + 8];
+    size_t  i, k;
+
+    vlm_json_put_key(w, "top_logprobs");
+
+    if (ctx->sampling.top_logprobs == 0) {
+        vlm_json_put_null(w);
+        return;
+    }
+
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < n; i++) {
+        vlm_json_open(w, '{');
+
+        for (k = 0; k < t[i].n_top; k++) {
+            ngx_http_vlm_openai_name(ctx, t[i].top[k].id, buf);
+            vlm_json_put_key(w, buf);
+            vlm_json_put_logprob(w, t[i].top[k].logprob);
+        }
+
+        vlm_json_shut(w, '}');
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+/* where each token begins, in characters of the answer: a character begins
+   with a byte that continues none */
+
+static void
+ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, vlm_token_t *t, size_t n)
+{
+    size_t                  i, k, len;
+    const char             *piece;
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    vlm_json_put_key(w, "text_offset");
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < n; i++) {
+        vlm_json_put_int(w, o->offset);
+
+        piece = ngx_http_vlm_openai_piece(ctx, t[i].picked.id, &len);
+
+        for (k = 0; k < len; k++) {
+            o->offset += ((u_char) piece[k] & 0xc0) != 0x80;
+        }
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+/* an id that is none has no bytes */
+
+static const char *
+ngx_http_vlm_openai_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id, size_t *len)
+{
+    const char  *piece;
+
+    *len = 0;
+
+    piece = vlm_piece(ctx->engine->vlm, id, len);
+
+    return piece ? piece : "";
+}
+
+
+static void
+ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
+    char buf[4 * NGX_HTTP_VLM_PIECE + 8])
+{
+    size_t       i, len;
+    u_char      *p;
+    const char  *piece;
+
+    p = (u_char *) buf;
+
+    piece = ngx_http_vlm_openai_piece(ctx, id, &len);
+    len = ngx_min(len, NGX_HTTP_VLM_PIECE);
+
+    if (vlm_utf8_whole(piece, len) == len
+        && memchr(piece, '\0', len) == NULL)
+    {
+        p = ngx_cpymem(p, piece, len);
+
+    } else {
+        p = ngx_sprintf(p, "bytes:");
+
+        for (i = 0; i < len; i++) {
+            p = ngx_sprintf(p, "\\x%02xd", (u_char) piece[i]);
+        }
+    }
+
+    *p = '\0';
+}

@@ -1,0 +1,312 @@
+
+/*
+ * OpenAI's "messages" and "prompt": roles, texts and pictures.
+ *
+ * A picture comes within the request or not at all.  An address of one is
+ * refused: this server makes no connections to anywhere, whoever asks.
+ */
+
+
+#include "../api.h"
+#include "openai.h"
+
+
+static ngx_int_t ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *json,
+    ngx_uint_t i);
+static ngx_int_t ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, ngx_uint_t i, vlm_role_t *role);
+static ngx_int_t ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *content,
+    ngx_uint_t i);
+static ngx_int_t ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *part,
+    ngx_uint_t i, ngx_uint_t k);
+static ngx_int_t ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *image);
+
+
+ngx_int_t
+ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *json)
+{
+    ngx_uint_t                  i;
+    const vlm_json_t  *messages, *one;
+
+    messages = vlm_json_get(json, "messages");
+
+    ngx_http_vlm_fail_param(ctx, "messages");
+
+    if (vlm_json_is_null(messages)) {
+        ctx->code = "missing_required_parameter";
+
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages are missing");
+    }
+
+    if (!vlm_json_is_array(messages)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages are not an array");
+    }
+
+    one = vlm_json_first(messages);
+
+    if (one == NULL) {
+        ctx->code = "empty_array";
+
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages are an empty array");
+    }
+
+    for (i = 0; one; i++) {
+
+        if (ngx_http_vlm_openai_message(ctx, m, one, i) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        one = vlm_json_next(one);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *json,
+    ngx_uint_t i)
+{
+    vlm_role_t                  role;
+    const vlm_json_t  *content;
+
+    role = VLM_USER;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
+
+    if (!vlm_json_is_object(json)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui is not an object", i);
+    }
+
+    if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
+        || ngx_http_vlm_messages_begin(m, role) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    content = vlm_json_get(json, "content");
+
+    /* clients send an answer back as they had it, and it may have had none */
+
+    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_openai_content(ctx, m, content, i);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, ngx_uint_t i, vlm_role_t *role)
+{
+    ngx_uint_t   k;
+    const char  *text;
+
+    static const struct {
+        const char  *name;
+        vlm_role_t   role;
+    } roles[] = {
+        { "user",      VLM_USER },
+        { "assistant", VLM_ASSISTANT },
+        { "system",    VLM_SYSTEM },
+        { "developer", VLM_SYSTEM }
+    };
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.role", i);
+
+    text = vlm_json_text(vlm_json_get(json, "role"));
+
+    if (text == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui has no role", i);
+    }
+
+    for (k = 0; k < sizeof(roles) / sizeof(roles[0]); k++) {
+
+        if (ngx_strcmp(text, roles[k].name) == 0) {
+            *role = roles[k].role;
+            return NGX_OK;
+        }
+    }
+
+    if (ngx_strcmp(text, "tool") == 0 || ngx_strcmp(text, "function") == 0) {
+        ctx->code = "unsupported_value";
+
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui is of a tool: this server "
+                                 "does not have tools", i);
+    }
+
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             "messages.%ui has a role that is none of "
+                             "system, developer, user, assistant", i);
+}
+
+
+/* a text, or parts */
+
+static ngx_int_t
+ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *content,
+    ngx_uint_t i)
+{
+    ngx_uint_t                  k;
+    const char                 *text;
+    const vlm_json_t  *part;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.content", i);
+
+    text = vlm_json_text(content);
+
+    if (text) {
+        return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
+    }
+
+    if (!vlm_json_is_array(content)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "messages.%ui.content is neither a "
+                                 "string nor an array of parts", i);
+    }
+
+    part = vlm_json_first(content);
+
+    for (k = 0; part; k++) {
+
+        if (ngx_http_vlm_openai_part(ctx, m, part, i, k) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        part = vlm_json_next(part);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
+    const vlm_json_t *part, ngx_uint_t i, ngx_uint_t k)
+{
+    const char  *type, *text;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.content.%ui", i, k);
+
+    type = vlm_json_text(vlm_json_get(part, "type"));
+
+    if (type == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not an object with a type",
+                                 ctx->param);
+    }
+
+    if (ngx_strcmp(type, "image_url") == 0) {
+        return ngx_http_vlm_openai_picture(ctx, m,
+                                           vlm_json_get(part, type));
+    }
+
+    /* an answer that was refused comes back as such */
+
+    if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
+        ctx->code = "unsupported_value";
+
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s has a type that is neither text nor "
+                                 "image_url", ctx->param);
+    }
+
+    text = vlm_json_text(vlm_json_get(part, type));
+
+    if (text == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s has no %s that is a string",
+                                 ctx->param, type);
+    }
+
+    return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
+}
+
+
+/* {"url": ...}, or the URL alone, as some clients send it */
+
+static ngx_int_t
+ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_messages_t *m, const vlm_json_t *image)
+{
+    const char  *url;
+
+    url = vlm_json_text(image);
+
+    if (url == NULL) {
+        url = vlm_json_text(vlm_json_get(image, "url"));
+    }
+
+    if (url == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s has no image_url with a url",
+                                 ctx->param);
+    }
+
+    if (ngx_strncasecmp((u_char *) url, (u_char *) "data:", 5) != 0) {
+        ctx->code = "image_url_not_supported";
+
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s is not a data URL: this server "
+                                 "fetches nothing, send the image as "
+                                 "\"data:image/jpeg;base64,...\"",
+                                 ctx->param);
+    }
+
+    return ngx_http_vlm_messages_picture(m, url, ngx_strlen(url));
+}
+
+
+/* a string, or an array of one; the text is no message, only kept as one */
+
+ngx_int_t
+ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
+    const vlm_json_t *json)
+{
+    const char                 *text;
+    const vlm_json_t  *prompt;
+
+    prompt = vlm_json_get(json, "prompt");
+
+    ngx_http_vlm_fail_param(ctx, "prompt");
+
+    if (vlm_json_is_array(prompt)
+        && vlm_json_count(prompt) == 1)
+    {
+        prompt = vlm_json_first(prompt);
+    }
+
+    text = vlm_json_text(prompt);
+
+    if (text == NULL) {
+
+        if (vlm_json_is_null(prompt)) {
+            ctx->code = "missing_required_parameter";
+        }
+
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "prompt is neither a string nor an "
+                                 "array of one: several prompts, and "
+                                 "prompts of token ids, are not taken");
+    }
+
+    if (ngx_http_vlm_messages_begin(m, VLM_USER) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
+}

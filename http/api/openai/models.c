@@ -1,0 +1,125 @@
+
+/*
+ * /v1/models: one model under each of its names.  Any worker answers, and
+ * while the model loads, too: a request that comes meanwhile waits for it.
+ */
+
+
+#include "../api.h"
+#include "../model.h"
+
+
+static ngx_int_t ngx_http_vlm_models_failed(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_models_put(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *name);
+
+
+ngx_int_t
+ngx_http_vlm_models_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    ngx_str_t                *name;
+    ngx_uint_t                i;
+    vlm_json_out_t   w;
+
+    if (eng->shm->state == NGX_HTTP_VLM_FAILED) {
+        return ngx_http_vlm_models_failed(r, eng);
+    }
+
+    vlm_json_init(&w, 64 * 1024);
+    vlm_json_open(&w, '{');
+
+    vlm_json_put_key(&w, "object");
+    vlm_json_put_text(&w, "list", sizeof("list") - 1);
+
+    vlm_json_put_key(&w, "data");
+    vlm_json_open(&w, '[');
+
+    for (i = 0; /* void */ ; i++) {
+        name = ngx_http_vlm_model_name(eng, i);
+
+        if (name == NULL) {
+            break;
+        }
+
+        ngx_http_vlm_models_put(&w, eng, name);
+    }
+
+    vlm_json_shut(&w, ']');
+    vlm_json_shut(&w, '}');
+    (void) vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
+}
+
+
+ngx_int_t
+ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    u_char                    text[256];
+    size_t                    len;
+    ngx_http_vlm_ctx_t       *ctx;
+    vlm_json_out_t   w;
+
+    if (eng->shm->state == NGX_HTTP_VLM_FAILED) {
+        return ngx_http_vlm_models_failed(r, eng);
+    }
+
+    if (ngx_http_vlm_model_is(eng, piece) == NGX_OK) {
+        vlm_json_init(&w, 64 * 1024);
+        ngx_http_vlm_models_put(&w, eng, piece);
+        (void) vlm_json_done(&w);
+
+        return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
+    }
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->status = NGX_HTTP_NOT_FOUND;
+    ctx->code = "model_not_found";
+    (void) ngx_cpystrn((u_char *) ctx->param, (u_char *) "model",
+                       sizeof(ctx->param));
+
+    len = vlm_utf8_whole((char *) piece->data,
+                         ngx_min(piece->len, 128));
+
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        "model \"%*s\" not found, the model here is "
+                        "\"%V\"%Z", len, piece->data, &eng->name);
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, (char *) text);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_models_failed(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
+{
+    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                   "Model not initialized");
+}
+
+
+static void
+ngx_http_vlm_models_put(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *name)
+{
+    vlm_json_open(w, '{');
+
+    vlm_json_put_key(w, "id");
+    vlm_json_put_text(w, (char *) name->data, name->len);
+    vlm_json_put_key(w, "object");
+    vlm_json_put_text(w, "model", sizeof("model") - 1);
+    vlm_json_put_key(w, "created");
+    vlm_json_put_int(w, eng->created);
+    vlm_json_put_key(w, "owned_by");
+    vlm_json_put_text(w, "vlm", sizeof("vlm") - 1);
+    vlm_json_put_key(w, "max_model_len");
+    vlm_json_put_int(w, eng->conf.context);
+
+    vlm_json_shut(w, '}');
+}

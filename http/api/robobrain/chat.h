@@ -1,0 +1,137 @@
+
+/*
+ * What RoboBrain's files share: the parts of its answer.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_ROBOBRAIN_H_INCLUDED_
+#define _NGX_HTTP_VLM_ROBOBRAIN_H_INCLUDED_
+
+
+#include "../api.h"
+#include "robobrain/words.h"
+
+
+#define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
+
+/* what the answer of a model that thinks begins with if it should not */
+
+#define NGX_HTTP_VLM_NO_THINKING  "<think></think><answer>"
+
+
+/* ---- chat.c: fields that several requests have --------------------------- */
+
+/* thread: of a dialect's fields; NGX_ERROR: the request has failed */
+
+ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+
+/* a text that is there, "missing" otherwise, to ctx->chat.message */
+
+ngx_int_t ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *field, const char *missing);
+
+/* a dialect's free */
+
+void ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- aside.c: what the model is asked on one's behalf -------------------- */
+
+/* thread: each makes ctx->prompt and sets ctx->asking, or NGX_DECLINED, and
+   ctx->err says why not */
+
+ngx_int_t ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx,
+    const char *system, const char *text, size_t len, float temperature,
+    ngx_uint_t max_tokens);
+ngx_int_t ngx_http_vlm_aside_task(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_aside_title(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_aside_plan(ngx_http_vlm_ctx_t *ctx);
+
+/* loop: what it said, without marks of thinking; "" if it said nothing */
+
+void ngx_http_vlm_aside_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *words);
+void ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- answer.c: the model's words to an answer ---------------------------- */
+
+/* the model's words so far to ctx->answer and ctx->thinking; with last they
+   are whole, otherwise both only grow as more words come; NGX_ERROR: no
+   memory */
+
+ngx_int_t ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
+
+/* of a dialect: answer, failed, chunk, error */
+
+ngx_int_t ngx_http_vlm_answer_send(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t last);
+void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t status, const char *text);
+
+/* "image_resized", if the picture was shrunk or enlarged: coordinates in an
+   answer are of that size */
+
+void ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w);
+
+/* "/result/NAME", or null */
+
+void ngx_http_vlm_answer_put_result(vlm_json_out_t *w,
+    vlm_store_file_t *result);
+
+
+/* ---- turn.c: a session to a prompt, an answer to it ---------------------- */
+
+/* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
+
+void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: the session has a turn of this request's key, and it is the answer;
+   NGX_DECLINED: it has not; else the request may have failed */
+
+ngx_int_t ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx);
+
+/* thread: is there a picture, by its header at least?  NGX_DECLINED: none;
+   NGX_ERROR: not one, and err says why */
+
+ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
+
+/* thread: whether question and picture can fit the context, or NGX_ERROR */
+
+ngx_int_t ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx,
+    ngx_uint_t apart);
+
+/* thread: draws and stores the turn, before its answer is sent */
+
+void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- map.c: the bytes of a stored picture -------------------------------- */
+
+#define NGX_HTTP_VLM_MAP_MAX  (64 * 1024 * 1024)   /* bytes */
+
+/* thread: a picture's file, for munmap(); NULL, and errno: ENODATA of an empty
+   one, EFBIG and its size of one above the bound */
+
+void *ngx_http_vlm_map(const char *path, size_t *size);
+
+
+/* ---- draw.c: the picture of an answer ------------------------------------ */
+
+/*
+ * thread: the shapes in an answer's text drawn over its picture, kept as a
+ * result.  NULL for task general, and if it went wrong, which err tells; else
+ * malloc()ed.
+ */
+
+vlm_store_file_t *ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng,
+    int task, const char *image, const vlm_picture_info_t *seen,
+    ngx_str_t *text, vlm_err_t *err);
+
+
+#endif /* _NGX_HTTP_VLM_ROBOBRAIN_H_INCLUDED_ */

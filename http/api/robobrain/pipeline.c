@@ -1,0 +1,498 @@
+
+/*
+ * POST /api/pipeline and /api/decompose: the model takes a request apart, and
+ * the first of them has it take the steps, too (steps.c).
+ *
+ * A plan is the model's words.  What is missing in it has a default, and where
+ * there is none at all, the request itself is the only step.
+ */
+
+
+#include "../api.h"
+#include "pipeline.h"
+
+
+#define NGX_HTTP_VLM_PLAN_JSON  (32 * 1024 * 1024)     /* bytes of an answer */
+
+
+static void ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static void ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_pipeline_picture(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx);
+
+static void ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static void ngx_http_vlm_decompose_prompt(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx);
+
+static ngx_int_t ngx_http_vlm_pipeline_object(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static ngx_int_t ngx_http_vlm_pipeline_create(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx);
+static int ngx_http_vlm_pipeline_mend(ngx_http_vlm_pipeline_t *p);
+
+
+static const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
+    ngx_http_vlm_pipeline_fields,
+    ngx_http_vlm_pipeline_prompt,
+    ngx_http_vlm_pipeline_ended,
+    ngx_http_vlm_steps_store,
+    ngx_http_vlm_steps_answer,
+    ngx_http_vlm_pipeline_failed,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_pipeline_free
+};
+
+
+static const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect = {
+    ngx_http_vlm_decompose_fields,
+    ngx_http_vlm_decompose_prompt,
+    ngx_http_vlm_decompose_ended,
+    ngx_http_vlm_decompose_store,
+    ngx_http_vlm_decompose_answer,
+    ngx_http_vlm_pipeline_failed,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_pipeline_free
+};
+
+
+ngx_int_t
+ngx_http_vlm_pipeline_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_pipeline_dialect);
+}
+
+
+ngx_int_t
+ngx_http_vlm_decompose_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_decompose_dialect);
+}
+
+
+/* ---- /api/pipeline ------------------------------------------------------- */
+
+
+static void
+ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    const vlm_json_t  *message;
+
+    if (ngx_http_vlm_pipeline_object(ctx, json) != NGX_OK) {
+        return;
+    }
+
+    message = vlm_json_get(json, "message");
+
+    if (!vlm_json_is_true(message)
+        || (!vlm_json_is_true(vlm_json_get(json,
+                                           "session_id"))
+            && !vlm_json_is_true(vlm_json_get(json,
+                                                             "sessionId"))))
+    {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Missing session ID or message");
+        return;
+    }
+
+    if (ngx_http_vlm_chat_session(ctx, json) != NGX_OK
+        || ngx_http_vlm_chat_message(ctx, message,
+                                     "The message is not a string")
+           != NGX_OK
+        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK
+        || ngx_http_vlm_turn_fit(ctx, 1) != NGX_OK)
+    {
+        return;
+    }
+
+    (void) ngx_http_vlm_pipeline_create(ctx);
+}
+
+
+/* for the plan, and then for one step after the other */
+
+static void
+ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    const char               *description;
+    ngx_http_vlm_pipeline_t  *p;
+
+    p = ctx->data;
+
+    if (!p->asked) {
+        p->asked = 1;
+
+        if (ngx_http_vlm_pipeline_picture(ctx) != NGX_OK) {
+            return;
+        }
+
+        if (ngx_http_vlm_aside_plan(ctx) == NGX_OK) {
+            return;
+        }
+
+        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+    }
+
+    if (!p->planned) {
+        description = p->words && strchr(p->words, '[')
+                      && strrchr(p->words, ']') > strchr(p->words, '[')
+                      ? "Fallback to general query"
+                      : "Process as general query";
+
+        if (ngx_http_vlm_pipeline_plan(p, description) != 0) {
+            (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "No memory for the plan");
+            return;
+        }
+    }
+
+    ngx_http_vlm_steps_prompt(ctx);
+}
+
+
+/* before the model is asked anything: all steps are about one */
+
+static ngx_int_t
+ngx_http_vlm_pipeline_picture(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_err_t  err;
+
+    switch (ngx_http_vlm_turn_check(ctx, &err)) {
+
+    case NGX_OK:
+        return NGX_OK;
+
+    case NGX_ERROR:
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                 err.text);
+
+    default:
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "No image provided for pipeline "
+                                 "execution");
+    }
+}
+
+
+static ngx_int_t
+ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_t  *p;
+
+    p = ctx->data;
+
+    if (p->planned) {
+        return ngx_http_vlm_steps_ended(ctx);
+    }
+
+    ngx_http_vlm_pipeline_heard(ctx);
+    ngx_http_vlm_finish_again(ctx, 1);
+
+    return NGX_AGAIN;
+}
+
+
+/* ---- /api/decompose ------------------------------------------------------ */
+
+
+static void
+ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    const vlm_json_t  *query;
+
+    query = vlm_json_get(json, "query");
+
+    if (!vlm_json_is_true(query)) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Query is required");
+        return;
+    }
+
+    if (ngx_http_vlm_chat_message(ctx, query, "The query is not a string")
+        != NGX_OK)
+    {
+        return;
+    }
+
+    (void) ngx_http_vlm_pipeline_create(ctx);
+}
+
+
+static void
+ngx_http_vlm_decompose_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    (void) ngx_http_vlm_aside_plan(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_heard(ctx);
+
+    ctx->asking = 0;
+
+    return NGX_OK;
+}
+
+
+/* stores nothing, but reads the plan where there is time for it */
+
+static void
+ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx)
+{
+    (void) ngx_http_vlm_pipeline_plan(ctx->data,
+                                      "Execute the query as a general task "
+                                      "(decomposition failed)");
+}
+
+
+static ngx_int_t
+ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    u_char                    message[600], *last;
+    vlm_json_out_t   w;
+    ngx_http_vlm_pipeline_t  *p;
+
+    p = ctx->data;
+
+    if (p->n == 0) {
+        return ngx_http_vlm_send_error(ctx->request,
+                                       NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                       "No memory for the plan");
+    }
+
+    vlm_json_init(&w, NGX_HTTP_VLM_PLAN_JSON);
+    vlm_json_open(&w, '{');
+
+    if (p->fallback) {
+        vlm_json_put_key(&w, "error");
+        vlm_json_put_text(&w, p->why, ngx_strlen(p->why));
+        vlm_json_put_key(&w, "fallback");
+        vlm_json_put_bool(&w, 1);
+
+        last = ngx_snprintf(message, sizeof(message),
+                            "Could not decompose query: %s", p->why);
+
+        vlm_json_put_key(&w, "message");
+        vlm_json_put_text(&w, (char *) message, last - message);
+    }
+
+    vlm_json_put_key(&w, "pipeline");
+    ngx_http_vlm_steps_put_plan(&w, p);
+    vlm_json_put_key(&w, "success");
+    vlm_json_put_bool(&w, 1);
+
+    vlm_json_shut(&w, '}');
+    (void) vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+/* ---- both ---------------------------------------------------------------- */
+
+
+static ngx_int_t
+ngx_http_vlm_pipeline_object(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    if (!vlm_json_is_true(json)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "No JSON data provided");
+    }
+
+    if (!vlm_json_is_object(json)) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The request is not a JSON object");
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_pipeline_create(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_t  *p;
+
+    p = calloc(1, sizeof(ngx_http_vlm_pipeline_t));
+
+    if (p) {
+        ctx->data = p;
+        p->query = strdup(ctx->chat.message.data);
+    }
+
+    if (p == NULL || p->query == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the plan");
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t                i;
+    ngx_http_vlm_pipeline_t  *p;
+
+    ngx_http_vlm_chat_free(ctx);
+
+    p = ctx->data;
+
+    if (p == NULL) {
+        return;
+    }
+
+    ctx->data = NULL;
+
+    vlm_words_plan_free(p->plan, VLM_WORDS_STEPS);
+
+    for (i = 0; i < VLM_WORDS_STEPS; i++) {
+        free(p->steps[i].prompt);
+        free(p->steps[i].answer);
+        free(p->steps[i].result);
+    }
+
+    free(p->words);
+    free(p->query);
+    free(p);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->status == 0) {
+        ctx->status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send_error(ctx->request, ctx->status, ctx->err.text);
+}
+
+
+/* loop: what the model said when it was asked for a plan, to p->words */
+
+static void
+ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx)
+{
+    size_t                    len;
+    ngx_str_t                 words;
+    ngx_http_vlm_pipeline_t  *p;
+
+    p = ctx->data;
+
+    if (ctx->err.code != VLM_OK) {
+        ngx_cpystrn((u_char *) p->why, (u_char *) ctx->err.text,
+                    sizeof(p->why));
+        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+        return;
+    }
+
+    ngx_http_vlm_aside_said(ctx, &words);
+
+    /* whose end is not there is no plan, so nothing is lost; strndup() would
+       do, but the sanitizers want a zero in what it is given */
+
+    len = ngx_min(words.len, VLM_WORDS_PLAN);
+
+    p->words = malloc(len + 1);
+
+    if (p->words) {
+        ngx_memcpy(p->words, words.data, len);
+        p->words[len] = '\0';
+    }
+}
+
+
+int
+ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
+    const char *description)
+{
+    int     n;
+    size_t  len;
+    u_char  *last;
+
+    p->planned = 1;
+
+    len = p->words ? ngx_strlen(p->words) : 0;
+    n = vlm_words_plan(p->words, len, p->plan);
+
+    if (n < 0) {
+        return -1;
+    }
+
+    if (n == 0) {
+        p->fallback = 1;
+
+        if (p->why[0] == '\0') {
+            last = ngx_snprintf((u_char *) p->why, sizeof(p->why) - 1,
+                                "Could not parse JSON from response: %*s",
+                                vlm_words_cut(p->words, len, 200),
+                                p->words ? p->words : "");
+            p->why[vlm_utf8_whole(p->why, (char *) last - p->why)] =
+                                                                          '\0';
+        }
+
+        p->plan[0].number = 1;
+        p->plan[0].prompt = strdup(p->query);
+        p->plan[0].description = strdup(description);
+        n = 1;
+    }
+
+    p->n = n;
+
+    return ngx_http_vlm_pipeline_mend(p);
+}
+
+
+/* whatever a step is called, it has a task and something to ask */
+
+static int
+ngx_http_vlm_pipeline_mend(ngx_http_vlm_pipeline_t *p)
+{
+    int                         task;
+    ngx_uint_t                  i;
+    vlm_words_step_t  *plan;
+
+    for (i = 0; i < p->n; i++) {
+        plan = &p->plan[i];
+
+        if (plan->prompt && plan->prompt[0] == '\0') {
+            free(plan->prompt);
+            plan->prompt = strdup(p->query);
+        }
+
+        if (plan->prompt == NULL || plan->description == NULL) {
+            p->n = 0;
+            return -1;
+        }
+
+        task = vlm_task_find(plan->task, ngx_strlen(plan->task));
+
+        p->steps[i].task = task < 0 ? VLM_GENERAL : task;
+
+        ngx_cpystrn((u_char *) plan->task,
+                    (u_char *) vlm_task_name(p->steps[i].task),
+                    sizeof(plan->task));
+    }
+
+    return 0;
+}

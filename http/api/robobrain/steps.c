@@ -1,0 +1,496 @@
+
+/*
+ * The steps of a pipeline: each is a question of its session as /api/chat has
+ * them, with a job of its own at the end of the line, so that others are
+ * answered in between.  All of them share the request's one deadline.
+ *
+ * A step that the model could not answer says so and is followed by the next.
+ */
+
+
+#include "../api.h"
+#include "pipeline.h"
+
+
+#define NGX_HTTP_VLM_STEPS_JSON   (32 * 1024 * 1024)   /* bytes of an answer */
+#define NGX_HTTP_VLM_STEPS_FINAL  200          /* characters of each answer */
+
+
+static ngx_int_t ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_pipeline_t *p);
+static char *ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p);
+static void ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_pipeline_step_t *step);
+static ngx_int_t ngx_http_vlm_steps_say(ngx_http_vlm_pipeline_step_t *step,
+    const char *before, const char *text, size_t len);
+
+static void ngx_http_vlm_steps_put(vlm_json_out_t *w,
+    vlm_words_step_t *plan, ngx_http_vlm_pipeline_step_t *step);
+static void ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
+    ngx_http_vlm_pipeline_step_t *step);
+static void ngx_http_vlm_steps_put_final(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p);
+
+
+void
+ngx_http_vlm_steps_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_t  *p;
+
+    for (p = ctx->data; p->at < p->n; p->at++) {
+
+        if (ngx_http_vlm_steps_start(ctx, p) == NGX_OK) {
+            p->running = 1;
+            return;
+        }
+
+        ngx_http_vlm_steps_failed(ctx, &p->steps[p->at]);
+    }
+}
+
+
+/* the next step as a question of the session */
+
+static ngx_int_t
+ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
+{
+    struct timeval                 tv;
+    ngx_http_vlm_pipeline_step_t  *step;
+
+    step = &p->steps[p->at];
+
+    step->prompt = ngx_http_vlm_steps_text(p);
+
+    free((char *) ctx->chat.message.data);
+
+    ctx->chat.message.len = 0;
+    ctx->chat.message.data = step->prompt ? strdup(step->prompt) : NULL;
+
+    if (ctx->chat.message.data == NULL) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the step");
+    }
+
+    ctx->chat.message.len = ngx_strlen(ctx->chat.message.data);
+
+    ctx->chat.task = step->task;
+    ngx_cpystrn((u_char *) ctx->chat.task_name,
+                (u_char *) vlm_task_name(step->task),
+                sizeof(ctx->chat.task_name));
+
+    ngx_gettimeofday(&tv);
+
+    ctx->chat.asked = (int64_t) tv.tv_sec * 1000000 + tv.tv_usec;
+
+    ngx_http_vlm_turn_prompt(ctx);
+
+    ctx->asking = 1;
+
+    return ctx->prompt ? NGX_OK : NGX_ERROR;
+}
+
+
+/* the plan's words, and if it wants that, what the model said last */
+
+static char *
+ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p)
+{
+    char                          *text, *at;
+    size_t                         len;
+    ngx_uint_t                     i;
+    vlm_words_step_t     *plan;
+    ngx_http_vlm_pipeline_step_t  *before;
+
+    static const char  words[] = "\nPrevious result: ";
+
+    plan = &p->plan[p->at];
+    before = NULL;
+
+    for (i = 0; plan->use_previous && i < p->at; i++) {
+        if (p->steps[i].said) {
+            before = &p->steps[i];
+        }
+    }
+
+    if (before == NULL) {
+        return strdup(plan->prompt);
+    }
+
+    len = ngx_strlen(plan->prompt);
+
+    text = malloc(len + sizeof(words) + before->answer_len);
+
+    if (text) {
+        at = (char *) ngx_cpymem(text, plan->prompt, len);
+        at = (char *) ngx_cpymem(at, words, sizeof(words) - 1);
+        at = (char *) ngx_cpymem(at, before->answer, before->answer_len);
+        *at = '\0';
+    }
+
+    return text;
+}
+
+
+/*
+ * Its prompt could not be made.  What the model's side refuses is an answer
+ * that says so, as in the server that this one replaces; what is ours is not.
+ */
+
+static void
+ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_pipeline_step_t *step)
+{
+    const char  *text;
+
+    text = ctx->err.text;
+
+    if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+        || ngx_http_vlm_steps_say(step, "Inference error: ", text,
+                                  ngx_strlen(text))
+           != NGX_OK)
+    {
+        if (ctx->stored.code != VLM_STORE_OK) {
+            text = vlm_store_say(ctx->stored.code);
+        }
+
+        ngx_cpystrn((u_char *) step->error, (u_char *) text,
+                    sizeof(step->error));
+    }
+
+    ctx->status = 0;
+    ctx->stored.code = VLM_STORE_OK;
+    ctx->chat.no_image = 0;
+
+    ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+}
+
+
+/* loop: the model has answered a step, or no step was left to be asked */
+
+ngx_int_t
+ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_int_t                      rc;
+    ngx_http_vlm_pipeline_t       *p;
+    ngx_http_vlm_pipeline_step_t  *step;
+
+    p = ctx->data;
+
+    p->unsaved = 0;
+
+    if (p->running) {
+        p->running = 0;
+        step = &p->steps[p->at++];
+
+        if (ctx->err.code != VLM_OK) {
+            rc = ngx_http_vlm_steps_say(step, "Inference error: ",
+                                        ctx->err.text,
+                                        ngx_strlen(ctx->err.text));
+
+            ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+
+        } else {
+            rc = ngx_http_vlm_thinking_split(ctx, 1);
+
+            if (rc == NGX_OK) {
+                rc = ngx_http_vlm_steps_say(step, "",
+                                            (char *) ctx->answer.data,
+                                            ctx->answer.len);
+            }
+
+            step->said = 1;
+            p->unsaved = 1;
+        }
+
+        if (rc != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (p->at == p->n) {
+        ctx->asking = 0;
+        return NGX_OK;
+    }
+
+    if (p->unsaved) {
+        ngx_http_vlm_finish_store(ctx);
+
+    } else {
+        ngx_http_vlm_finish_again(ctx, 1);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_steps_say(ngx_http_vlm_pipeline_step_t *step, const char *before,
+    const char *text, size_t len)
+{
+    char    *at;
+    size_t   n;
+
+    n = ngx_strlen(before);
+
+    step->answer = malloc(n + len + 1);
+
+    if (step->answer == NULL) {
+        return NGX_ERROR;
+    }
+
+    at = (char *) ngx_cpymem(step->answer, before, n);
+
+    if (len) {
+        at = (char *) ngx_cpymem(at, text, len);
+    }
+
+    *at = '\0';
+
+    step->answer_len = n + len;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_t       *p;
+    ngx_http_vlm_pipeline_step_t  *step;
+
+    p = ctx->data;
+
+    if (!p->unsaved) {
+        return;
+    }
+
+    p->unsaved = 0;
+    step = &p->steps[p->at - 1];
+
+    ngx_http_vlm_turn_store(ctx);
+
+    step->result = ctx->chat.result;
+    ctx->chat.result = NULL;
+
+    if (ctx->stored.code != VLM_STORE_OK
+        && ctx->stored.code != VLM_STORE_GONE)
+    {
+        ngx_cpystrn((u_char *) step->error,
+                    (u_char *) "This turn was not stored",
+                    sizeof(step->error));
+    }
+}
+
+
+/* ---- the answer ---------------------------------------------------------- */
+
+
+ngx_int_t
+ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t                  i, success;
+    vlm_json_out_t     w;
+    ngx_http_vlm_pipeline_t    *p;
+    vlm_store_file_t  *result;
+
+    p = ctx->data;
+    result = NULL;
+    success = 1;
+
+    for (i = 0; i < p->n; i++) {
+        success &= p->steps[i].answer ? 1 : 0;
+        result = p->steps[i].result ? p->steps[i].result : result;
+    }
+
+    vlm_json_init(&w, NGX_HTTP_VLM_STEPS_JSON);
+    vlm_json_open(&w, '{');
+
+    vlm_json_put_key(&w, "final_answer");
+    ngx_http_vlm_steps_put_final(ctx, &w, p);
+
+    vlm_json_put_key(&w, "final_image");
+    ngx_http_vlm_answer_put_result(&w, result);
+
+    ngx_http_vlm_answer_put_resized(ctx, &w);
+
+    vlm_json_put_key(&w, "pipeline");
+    ngx_http_vlm_steps_put_plan(&w, p);
+
+    vlm_json_put_key(&w, "steps");
+    vlm_json_open(&w, '[');
+
+    for (i = 0; i < p->n; i++) {
+        ngx_http_vlm_steps_put(&w, &p->plan[i], &p->steps[i]);
+    }
+
+    vlm_json_shut(&w, ']');
+
+    vlm_json_put_key(&w, "success");
+    vlm_json_put_bool(&w, success);
+
+    vlm_json_shut(&w, '}');
+    (void) vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+void
+ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
+    ngx_http_vlm_pipeline_t *p)
+{
+    ngx_uint_t                  i;
+    vlm_words_step_t  *plan;
+
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < p->n; i++) {
+        plan = &p->plan[i];
+
+        vlm_json_open(w, '{');
+
+        vlm_json_put_key(w, "description");
+        vlm_json_put_text(w, plan->description,
+                          ngx_strlen(plan->description));
+        vlm_json_put_key(w, "prompt");
+        vlm_json_put_text(w, plan->prompt, ngx_strlen(plan->prompt));
+        vlm_json_put_key(w, "step");
+        vlm_json_put_int(w, plan->number);
+        vlm_json_put_key(w, "task");
+        vlm_json_put_text(w, plan->task, ngx_strlen(plan->task));
+        vlm_json_put_key(w, "use_previous");
+        vlm_json_put_bool(w, plan->use_previous);
+
+        vlm_json_shut(w, '}');
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+static void
+ngx_http_vlm_steps_put(vlm_json_out_t *w,
+    vlm_words_step_t *plan, ngx_http_vlm_pipeline_step_t *step)
+{
+    vlm_json_open(w, '{');
+
+    if (step->answer) {
+        vlm_json_put_key(w, "answer");
+        vlm_json_put_text(w, step->answer, step->answer_len);
+        vlm_json_put_key(w, "coordinates");
+        ngx_http_vlm_steps_put_coordinates(w, step);
+    }
+
+    vlm_json_put_key(w, "description");
+    vlm_json_put_text(w, plan->description,
+                      ngx_strlen(plan->description));
+
+    if (step->error[0] || step->answer == NULL) {
+        vlm_json_put_key(w, "error");
+        vlm_json_put_text(w, step->error, ngx_strlen(step->error));
+    }
+
+    if (step->answer) {
+        vlm_json_put_key(w, "output_image");
+        ngx_http_vlm_answer_put_result(w, step->result);
+        vlm_json_put_key(w, "prompt");
+        vlm_json_put_text(w, step->prompt, ngx_strlen(step->prompt));
+    }
+
+    vlm_json_put_key(w, "step");
+    vlm_json_put_int(w, plan->number);
+    vlm_json_put_key(w, "success");
+    vlm_json_put_bool(w, step->answer != NULL);
+    vlm_json_put_key(w, "task");
+    vlm_json_put_text(w, plan->task, ngx_strlen(plan->task));
+
+    vlm_json_shut(w, '}');
+}
+
+
+/* what stands in brackets of the task's kind; null if there is nothing */
+
+static void
+ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
+    ngx_http_vlm_pipeline_step_t *step)
+{
+    size_t  i, k, n, found;
+    double  numbers[4 * VLM_WORDS_TUPLES];
+
+    n = step->task == VLM_GROUNDING || step->task == VLM_AFFORDANCE ? 4 : 2;
+
+    found = step->task == VLM_GENERAL
+            ? 0 : vlm_words_tuples(step->answer, step->answer_len,
+                                   step->task == VLM_POINTING
+                                   ? '(' : '[',
+                                   n, numbers,
+                                   VLM_WORDS_TUPLES);
+
+    if (found == 0) {
+        vlm_json_put_null(w);
+        return;
+    }
+
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < found; i++) {
+        vlm_json_open(w, '[');
+
+        for (k = 0; k < n; k++) {
+            vlm_json_put_double(w, numbers[i * n + k]);
+        }
+
+        vlm_json_shut(w, ']');
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+/* "Step 1 (grounding): [1, 2, 3, 4]", a blank line between two */
+
+static void
+ngx_http_vlm_steps_put_final(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p)
+{
+    u_char                        *text, *last, *end;
+    size_t                         size;
+    ngx_uint_t                     i;
+    ngx_http_vlm_pipeline_step_t  *step;
+
+    /* characters have four bytes at most */
+
+    size = VLM_WORDS_STEPS * (4 * NGX_HTTP_VLM_STEPS_FINAL + 64);
+
+    text = ngx_pnalloc(ctx->request->pool, size);
+
+    if (text == NULL) {
+        w->failed = 1;
+        return;
+    }
+
+    last = text;
+    end = text + size;
+
+    for (i = 0; i < p->n; i++) {
+        step = &p->steps[i];
+
+        if (step->answer == NULL) {
+            continue;
+        }
+
+        last = ngx_slprintf(last, end, "%sStep %L (%s): %*s",
+                            last == text ? "" : "\n\n",
+                            p->plan[i].number, p->plan[i].task,
+                            vlm_words_cut(step->answer,
+                                          step->answer_len,
+                                          NGX_HTTP_VLM_STEPS_FINAL),
+                            step->answer);
+    }
+
+    if (last == text) {
+        last = ngx_slprintf(last, end, "Pipeline execution failed.");
+    }
+
+    vlm_json_put_text(w, (char *) text, last - text);
+}

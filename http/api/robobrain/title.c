@@ -1,0 +1,274 @@
+
+/*
+ * POST /api/generate-title: what a conversation is called in a list.
+ *
+ * A page asks this beside its questions and does not wait for it.  So the
+ * model is asked only if a slot is free and nobody waits; else, and whenever
+ * anything fails, the title is the first words of the message.
+ */
+
+
+#include "../api.h"
+#include "chat.h"
+
+
+#define NGX_HTTP_VLM_TITLE_MESSAGE  8192   /* bytes that are looked at */
+#define NGX_HTTP_VLM_TITLE_JSON     4096   /* bytes, of an answer */
+
+
+static void ngx_http_vlm_title_body(ngx_http_request_t *r);
+static void ngx_http_vlm_title_words(ngx_http_request_t *r,
+    ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_title_run(void *data);
+static void ngx_http_vlm_title_done(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_title_cleanup(void *data);
+
+static void ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+static void ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx);
+
+
+static const ngx_http_vlm_dialect_t  ngx_http_vlm_title_dialect = {
+    ngx_http_vlm_title_fields,
+    ngx_http_vlm_title_prompt,
+    ngx_http_vlm_title_ended,
+    NULL,
+    ngx_http_vlm_title_answer,
+    ngx_http_vlm_title_failed,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    ngx_http_vlm_chat_free
+};
+
+
+ngx_int_t
+ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_shm_t       *shm;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    shm = eng->shm;
+
+    if (!ngx_http_vlm_answers(eng)
+        && shm->state == NGX_HTTP_VLM_READY
+        && shm->waiting == 0 && shm->running < eng->conf.slots)
+    {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+        return lcf->hop(r);
+    }
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->engine = eng;
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_title_body);
+}
+
+
+/* a body may be long on its way: whether a slot is free is asked after it */
+
+static void
+ngx_http_vlm_title_body(ngx_http_request_t *r)
+{
+    ngx_int_t               rc;
+    ngx_http_vlm_ctx_t     *ctx;
+    ngx_http_vlm_engine_t  *eng;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+    eng = ctx->engine;
+
+    if (ngx_http_vlm_answers(eng) && eng->loaded && eng->store
+        && eng->waiting == 0 && eng->running < eng->conf.slots
+        && ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_CLOSED)
+    {
+        rc = ngx_http_vlm_ask_read(r, eng, &ngx_http_vlm_title_dialect);
+
+        if (rc != NGX_OK && rc != NGX_BUSY) {
+            ngx_http_finalize_request(r, rc);
+        }
+
+        if (rc != NGX_BUSY) {
+            return;
+        }
+    }
+
+    ngx_http_vlm_title_words(r, ctx);
+}
+
+
+/* without the model: past the line, in any worker */
+
+static void
+ngx_http_vlm_title_words(ngx_http_request_t *r, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    cln->handler = ngx_http_vlm_title_cleanup;
+    cln->data = ctx;
+
+    ctx->dialect = &ngx_http_vlm_title_dialect;
+
+    if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK
+        || ngx_http_vlm_thread(r, ctx->engine, ngx_http_vlm_title_run,
+                               ngx_http_vlm_title_done, ctx)
+           != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
+
+
+static void
+ngx_http_vlm_title_run(void *data)
+{
+    ngx_http_vlm_input_parse(data);
+}
+
+
+static void
+ngx_http_vlm_title_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ngx_http_finalize_request(r, ctx->status
+                                 ? ngx_http_vlm_title_failed(ctx)
+                                 : ngx_http_vlm_title_answer(ctx));
+}
+
+
+static void
+ngx_http_vlm_title_cleanup(void *data)
+{
+    ngx_http_vlm_queue_free(data);
+}
+
+
+/* ---- the dialect --------------------------------------------------------- */
+
+
+static void
+ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json)
+{
+    char                       *message;
+    size_t                      len;
+    const char                 *text;
+    const vlm_json_t  *field;
+
+    field = vlm_json_get(json, "message");
+
+    if (!vlm_json_is_true(field)) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Message is required");
+        return;
+    }
+
+    text = vlm_json_text(field);
+
+    if (text == NULL) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The message is not a string");
+        return;
+    }
+
+    len = ngx_strlen(text);
+
+    if (len > NGX_HTTP_VLM_TITLE_MESSAGE) {
+        len = vlm_utf8_whole(text, NGX_HTTP_VLM_TITLE_MESSAGE);
+    }
+
+    message = malloc(len);
+
+    if (message == NULL) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No memory for the message");
+        return;
+    }
+
+    ngx_memcpy(message, text, len);
+
+    ctx->chat.message.data = message;
+    ctx->chat.message.len = len;
+}
+
+
+static void
+ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    (void) ngx_http_vlm_aside_title(ctx);
+}
+
+
+/* what did not come to its end is no title */
+
+static ngx_int_t
+ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->finish != VLM_FINISH_STOP) {
+        ngx_str_set(&ctx->answer, "");
+        return NGX_OK;
+    }
+
+    ngx_http_vlm_aside_said(ctx, &ctx->answer);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    char                     title[VLM_WORDS_TITLE];
+    size_t                   len;
+    vlm_json_out_t  w;
+
+    len = vlm_words_title((char *) ctx->answer.data,
+                          ctx->answer.len, title);
+
+    if (len == 0) {
+        len = vlm_words_first(ctx->chat.message.data,
+                              ctx->chat.message.len, title);
+    }
+
+    vlm_json_init(&w, NGX_HTTP_VLM_TITLE_JSON);
+    vlm_json_open(&w, '{');
+    vlm_json_put_key(&w, "title");
+    vlm_json_put_text(&w, title, len);
+    vlm_json_shut(&w, '}');
+    (void) vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+}
+
+
+/* a deadline, an engine that stops: the message is there all the same */
+
+static ngx_int_t
+ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->chat.message.data == NULL) {
+        return ngx_http_vlm_send_error(ctx->request, ctx->status,
+                                       ctx->err.text);
+    }
+
+    ngx_str_set(&ctx->answer, "");
+
+    return ngx_http_vlm_title_answer(ctx);
+}

@@ -1,0 +1,619 @@
+
+/*
+ * A turn of a session: history and picture to a prompt, and the pair of
+ * question and answer back into the store.  All of it runs in threads.
+ */
+
+
+#include "../api.h"
+#include "chat.h"
+#include "../../line/fit.h"
+#include <sys/mman.h>
+
+
+#define NGX_HTTP_VLM_TRIES    3                    /* against resets */
+
+#define NGX_HTTP_UNPROCESSABLE  422
+
+
+static ngx_int_t ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_entry_t *e);
+static ngx_int_t ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_loaded_t *loaded);
+static vlm_picture_t *ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size);
+static ngx_int_t ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_loaded_t *loaded, vlm_picture_t *picture);
+static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_loaded_t *loaded, size_t first, size_t *len);
+
+
+void
+ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_picture_t                *picture;
+    vlm_store_loaded_t   loaded;
+
+    picture = NULL;
+
+    /* before it becomes the session's: a broken one must not replace it */
+
+    if (ctx->chat.image) {
+        picture = ngx_http_vlm_turn_picture(ctx);
+
+        if (picture == NULL) {
+            return;
+        }
+    }
+
+    if (ngx_http_vlm_turn_load(ctx, &loaded) != NGX_OK) {
+        vlm_picture_free(picture);
+        return;
+    }
+
+    ctx->epoch = loaded.epoch;
+    ctx->n_entries = loaded.total;
+
+    if (ctx->chat.image == NULL && loaded.image && !ctx->chat.text_only) {
+        ctx->chat.image = strdup(loaded.image);
+    }
+
+    if (ctx->chat.image == NULL && !ctx->chat.text_only) {
+        ctx->chat.no_image = 1;
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK,
+                                  "No image set. Use set_image() or "
+                                  "provide image_path.");
+
+    } else if (ctx->chat.task < 0) {
+        ctx->chat.inference = 1;
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK,
+                                  "Invalid task type: %s. Supported tasks "
+                                  "are 'general', 'pointing', "
+                                  "'affordance', 'trajectory', "
+                                  "'grounding'.", ctx->chat.task_name);
+
+    } else {
+
+        if (picture == NULL && !ctx->chat.text_only) {
+            picture = ngx_http_vlm_turn_picture(ctx);
+        }
+
+        if ((picture || ctx->chat.text_only)
+            && ngx_http_vlm_turn_make(ctx, &loaded, picture) == NGX_OK)
+        {
+            picture = NULL;
+        }
+    }
+
+    vlm_picture_free(picture);
+    vlm_store_loaded_free(&loaded);
+}
+
+
+/*
+ * A client that repeats a request, because its connection was cut, gets the
+ * turn that it had.  The first one goes before it in the session's chain, so
+ * by now it is stored, or will never be.
+ */
+
+ngx_int_t
+ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
+{
+    int                           rc;
+    size_t                        i;
+    vlm_store_err_t      err;
+    vlm_store_entry_t   *e;
+    vlm_store_loaded_t  *loaded;
+
+    loaded = &ctx->chat.session_of;
+
+    rc = vlm_store_session_load(ctx->engine->store,
+                                ctx->chat.session,
+                                VLM_STORE_ENTRIES, loaded,
+                                &err);
+
+    if (rc == VLM_STORE_NOTFOUND) {
+        return NGX_DECLINED;
+    }
+
+    if (rc != VLM_STORE_OK) {
+        return ngx_http_vlm_fail_store(ctx, &err);
+    }
+
+    for (i = 0; i < loaded->n; i++) {
+        e = &loaded->entries[i];
+
+        if (e->key.data == NULL
+            || ngx_strcmp(e->key.data, ctx->chat.key) != 0
+            || e->us <= ctx->chat.asked - VLM_STORE_REPEAT)
+        {
+            continue;
+        }
+
+        if (e->body != (int64_t) ctx->hash) {
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_UNPROCESSABLE,
+                                     "This session has had another "
+                                     "request with this Idempotency-Key");
+        }
+
+        return ngx_http_vlm_turn_again(ctx, e);
+    }
+
+    vlm_store_loaded_free(loaded);
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
+{
+    void       *map;
+    size_t      size;
+    vlm_err_t   err;
+
+    ctx->chat.repeated = e;
+    ctx->turn_number = e->number;
+    ctx->context_used = e->number > 2;
+
+    ngx_cpystrn((u_char *) ctx->chat.task_name,
+                (u_char *) (e->task.data ? e->task.data : ""),
+                sizeof(ctx->chat.task_name));
+
+    if (e->output.data) {
+        ctx->chat.result = calloc(1, sizeof(vlm_store_file_t));
+
+        if (ctx->chat.result == NULL) {
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                     "No memory for the answer");
+        }
+
+        ngx_cpystrn((u_char *) ctx->chat.result->name,
+                    (u_char *) e->output.data,
+                    sizeof(ctx->chat.result->name));
+    }
+
+    /* the size that the answer's coordinates belong to */
+
+    map = e->image.data ? ngx_http_vlm_map(e->image.data, &size) : NULL;
+
+    if (map) {
+        (void) vlm_picture_measure(ctx->engine->vlm, map, size, &ctx->picture,
+                                   &err);
+        (void) munmap(map, size);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The session as it is now, with the picture of this request as its current
+ * one.  Who resets or deletes it meanwhile is obeyed, and asked again.
+ */
+
+static ngx_int_t
+ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_loaded_t *loaded)
+{
+    int                         rc;
+    uint64_t                    n;
+    ngx_uint_t                  i;
+    vlm_store_t       *store;
+    vlm_store_err_t    err;
+    vlm_store_text_t   image;
+
+    store = ctx->engine->store;
+
+    for (i = 0; i < NGX_HTTP_VLM_TRIES; i++) {
+
+        rc = vlm_store_session_ensure(store, ctx->chat.session, &err);
+
+        if (rc == VLM_STORE_OK) {
+            rc = vlm_store_session_load(store, ctx->chat.session,
+                                        VLM_STORE_CONTEXT,
+                                        loaded, &err);
+        }
+
+        if (rc == VLM_STORE_NOTFOUND) {
+            continue;
+        }
+
+        if (rc != VLM_STORE_OK) {
+            break;
+        }
+
+        if (loaded->total == 0
+            && vlm_store_session_count(store, &n, NULL)
+               == VLM_STORE_OK)
+        {
+            ngx_http_vlm_zone_sessions(ctx->engine, n);
+        }
+
+        if (ctx->chat.image == NULL) {
+            return NGX_OK;
+        }
+
+        image.data = ctx->chat.image;
+        image.len = ngx_strlen(ctx->chat.image);
+
+        rc = vlm_store_session_image(store, ctx->chat.session,
+                                     loaded->epoch, image, &err);
+
+        if (rc == VLM_STORE_OK) {
+            return NGX_OK;
+        }
+
+        vlm_store_loaded_free(loaded);
+
+        if (rc != VLM_STORE_GONE
+            && rc != VLM_STORE_NOTFOUND)
+        {
+            break;
+        }
+    }
+
+    return ngx_http_vlm_fail_store(ctx, &err);
+}
+
+
+static vlm_picture_t *
+ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
+{
+    void           *map;
+    size_t          size;
+    vlm_picture_t  *picture;
+
+    map = ngx_http_vlm_map(ctx->chat.image, &size);
+
+    if (map == NULL) {
+        ngx_http_vlm_turn_unread(ctx, size);
+        return NULL;
+    }
+
+    picture = ngx_http_vlm_input_picture(ctx, map, size);
+
+    (void) munmap(map, size);
+
+    if (picture == NULL && ctx->status) {
+        return NULL;
+    }
+
+    if (picture == NULL) {
+        ctx->status = ctx->err.code == VLM_EINPUT
+                      || ctx->err.code == VLM_ELIMIT
+                      ? NGX_HTTP_BAD_REQUEST
+                      : NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NULL;
+    }
+
+    vlm_picture_info(picture, &ctx->picture);
+
+    return picture;
+}
+
+
+/* a file that could not be mapped, by errno; its name is enough to know it */
+
+static void
+ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size)
+{
+    const char  *name;
+
+    name = strrchr(ctx->chat.image, '/');
+    name = name ? name + 1 : ctx->chat.image;
+
+    switch (errno) {
+
+    case ENODATA:
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The image is empty: %s has 0 bytes",
+                                 name);
+        return;
+
+    case EFBIG:
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The image has %uz bytes, it may have %d",
+                                 size, NGX_HTTP_VLM_MAP_MAX);
+        return;
+
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "Image not found: %s", name);
+        return;
+
+    default:
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "The image cannot be read");
+    }
+}
+
+
+ngx_int_t
+ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
+{
+    int                           rc;
+    void                         *map;
+    size_t                        size;
+    const char                   *path;
+    vlm_picture_info_t            info;
+    vlm_store_loaded_t   loaded;
+
+    ngx_memzero(err, sizeof(vlm_err_t));
+    ngx_memzero(&loaded, sizeof(vlm_store_loaded_t));
+
+    path = ctx->chat.image;
+
+    if (path == NULL
+        && vlm_store_session_load(ctx->engine->store,
+                                  ctx->chat.session, 0, &loaded,
+                                  NULL)
+           == VLM_STORE_OK)
+    {
+        path = loaded.image;
+    }
+
+    map = path ? ngx_http_vlm_map(path, &size) : NULL;
+
+    vlm_store_loaded_free(&loaded);
+
+    if (map == NULL) {
+        return NGX_DECLINED;
+    }
+
+    rc = vlm_picture_check(map, size, &info, err);
+
+    (void) munmap(map, size);
+
+    return rc == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
+/*
+ * Apart: text and picture never stand in one prompt.  A file that is not
+ * there, or no picture, is told in its own words later.
+ */
+
+ngx_int_t
+ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
+{
+    void                *map;
+    size_t               size;
+    vlm_err_t            err;
+    vlm_picture_info_t   info;
+    ngx_http_vlm_fit_t   parts[2];
+
+    ngx_memzero(parts, sizeof(parts));
+
+    parts[0].text = ctx->chat.message.data;
+    parts[0].len = ctx->chat.message.len;
+
+    map = ctx->opened && ctx->chat.image
+          ? ngx_http_vlm_map(ctx->chat.image, &size) : NULL;
+
+    if (map) {
+
+        if (vlm_picture_measure(ctx->engine->vlm, map, size, &info, &err) == 0)
+        {
+            parts[1].tokens = info.tokens;
+        }
+
+        (void) munmap(map, size);
+    }
+
+    if (!apart) {
+        return ngx_http_vlm_fit(ctx, parts, 2);
+    }
+
+    if (ngx_http_vlm_fit(ctx, &parts[0], 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_fit(ctx, &parts[1], 1);
+}
+
+
+/*
+ * The prompt.  A history that no longer fits loses its oldest pair, again and
+ * again; what does not fit without any is the client's fault.
+ */
+
+static ngx_int_t
+ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_loaded_t *loaded, vlm_picture_t *picture)
+{
+    char           *text, *wrapped;
+    size_t          len, first;
+    vlm_part_t      parts[2];
+    const char     *tail;
+    vlm_message_t   message;
+
+    ngx_memzero(parts, sizeof(parts));
+    parts[0].picture = picture;
+
+    message.role = VLM_USER;
+    message.parts = picture ? &parts[0] : &parts[1];
+    message.n_parts = picture ? 2 : 1;
+
+    tail = NULL;
+
+    if (ctx->engine->thinking) {
+        tail = ctx->chat.thinking ? "<think>" : NGX_HTTP_VLM_NO_THINKING;
+    }
+
+    for (first = 0; /* void */ ; first += 2) {
+
+        if (first > loaded->n) {
+            first = loaded->n;
+        }
+
+        wrapped = NULL;
+        text = ngx_http_vlm_turn_context(ctx, loaded, first, &len);
+
+        if (text) {
+            wrapped = vlm_task_prompt(ctx->chat.task, text, len);
+            free(text);
+        }
+
+        if (wrapped == NULL) {
+            return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                      "No memory for the prompt");
+        }
+
+        parts[1].text = wrapped;
+        parts[1].bytes = ngx_strlen(wrapped);
+
+        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+
+        ctx->prompt = vlm_prompt_make(ctx->engine->vlm, &message, 1, tail,
+                                      &ctx->err);
+        free(wrapped);
+
+        if (ctx->prompt) {
+            ctx->n_dropped = first;
+            return NGX_OK;
+        }
+
+        if (ctx->err.code != VLM_ELIMIT || first == loaded->n) {
+            break;
+        }
+    }
+
+    ctx->status = ctx->err.code == VLM_EINPUT || ctx->err.code == VLM_ELIMIT
+                  ? NGX_HTTP_BAD_REQUEST : NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    return NGX_ERROR;
+}
+
+
+/* the entries from first on, and the question; malloc()ed */
+
+static char *
+ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_loaded_t *loaded, size_t first, size_t *len)
+{
+    char                        *text;
+    FILE                        *f;
+    size_t                       i;
+    const char                  *who;
+    vlm_store_entry_t  *entry;
+
+    f = open_memstream(&text, len);
+    if (f == NULL) {
+        return NULL;
+    }
+
+    if (first < loaded->n) {
+        (void) fputs("[Previous conversation context]\n", f);
+
+        for (i = first; i < loaded->n; i++) {
+            entry = &loaded->entries[i];
+
+            if (entry->role == VLM_STORE_ASSISTANT) {
+                who = "Assistant: ";
+
+            } else {
+                who = entry->image.data ? "User (with image): " : "User: ";
+            }
+
+            (void) fputs(who, f);
+
+            if (entry->content.len) {
+                (void) fwrite(entry->content.data, entry->content.len, 1, f);
+            }
+
+            (void) fputc('\n', f);
+        }
+
+        (void) fputs("[Current query]\n", f);
+    }
+
+    (void) fwrite(ctx->chat.message.data, ctx->chat.message.len, 1, f);
+
+    if (ferror(f)) {
+        (void) fclose(f);
+        free(text);
+        return NULL;
+    }
+
+    if (fclose(f) != 0) {
+        free(text);
+        return NULL;
+    }
+
+    return text;
+}
+
+
+void
+ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_store_turn_t     turn;
+    vlm_store_loaded_t   loaded;
+
+    if (ctx->chat.repeated) {
+        return;
+    }
+
+    ngx_memzero(&turn, sizeof(vlm_store_turn_t));
+
+    if (ctx->chat.key) {
+        turn.key.data = ctx->chat.key;
+        turn.key.len = ngx_strlen(ctx->chat.key);
+        turn.body = (int64_t) ctx->hash;
+    }
+
+    turn.message = ctx->chat.message;
+    turn.asked = ctx->chat.asked;
+
+    turn.task.data = ctx->chat.task_name;
+    turn.task.len = ngx_strlen(ctx->chat.task_name);
+
+    if (ctx->chat.image) {
+        turn.image.data = ctx->chat.image;
+        turn.image.len = ngx_strlen(ctx->chat.image);
+    }
+
+    turn.answer.data = (char *) ctx->answer.data;
+    turn.answer.len = ctx->answer.len;
+
+    turn.thinking.data = (char *) ctx->thinking.data;
+    turn.thinking.len = ctx->thinking.len;
+
+    /* a model that thinks may say its coordinates there and nothing else */
+
+    ctx->chat.result = ngx_http_vlm_draw(ctx->engine, ctx->chat.task,
+                                         ctx->chat.image, &ctx->picture,
+                                         ctx->answer.len ? &ctx->answer
+                                                         : &ctx->thinking,
+                                         &ctx->err);
+
+    if (ctx->chat.result) {
+        turn.output.data = ctx->chat.result->name;
+        turn.output.len = ngx_strlen(ctx->chat.result->name);
+    }
+
+    ctx->stored.code = vlm_store_session_append(ctx->engine->store,
+                                                ctx->chat.session,
+                                                ctx->epoch, &turn,
+                                                &ctx->turn_number,
+                                                &ctx->context_used,
+                                                &ctx->stored);
+
+    if (ctx->stored.code == VLM_STORE_OK) {
+        return;
+    }
+
+    ctx->turn_number = 0;
+    ctx->context_used = 0;
+
+    if (vlm_store_session_load(ctx->engine->store, ctx->chat.session,
+                               0, &loaded, NULL)
+        == VLM_STORE_OK)
+    {
+        ctx->turn_number = loaded.total;
+        vlm_store_loaded_free(&loaded);
+    }
+}

@@ -1,0 +1,207 @@
+
+/*
+ * The model's words: what is thinking and what is the answer.
+ *
+ * A stream splits what there is so far, again with each new piece; held back
+ * is what may still turn out to be a mark, so that what was told stays true.
+ */
+
+
+#include "api.h"
+
+
+static ngx_int_t ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx);
+static size_t ngx_http_vlm_thinking_held(u_char *p, u_char *last);
+static void ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx,
+    ngx_str_t *text, const char *one, const char *other);
+static void ngx_http_vlm_thinking_strip(ngx_str_t *text);
+
+
+static const char  ngx_http_vlm_end[] = "</think>";
+
+
+/* The family's rule for what is thinking and what is the answer. */
+
+ngx_int_t
+ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
+{
+    u_char     *p, *end;
+    ngx_str_t  *answer, *thinking;
+
+    answer = &ctx->answer;
+    thinking = &ctx->thinking;
+
+    ngx_str_set(answer, "");
+    ngx_str_set(thinking, "");
+
+    if (ctx->chat.repeated) {
+        answer->data = (u_char *) ctx->chat.repeated->content.data;
+        answer->len = ctx->chat.repeated->content.len;
+        thinking->data = (u_char *) ctx->chat.repeated->thinking.data;
+        thinking->len = ctx->chat.repeated->thinking.len;
+
+        return NGX_OK;
+    }
+
+    if (ctx->text == NULL) {
+        return NGX_OK;
+    }
+
+    answer->data = ctx->text->pos;
+    answer->len = ctx->text->last - ctx->text->pos;
+
+    if (!ctx->engine->thinking) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_vlm_thinking_room(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    end = answer->data + answer->len;
+
+    if (!last) {
+        end -= ngx_http_vlm_thinking_held(answer->data, end);
+        answer->len = end - answer->data;
+    }
+
+    if (ctx->chat.thinking && !ctx->asking) {
+
+        *thinking = *answer;
+
+        p = memmem(answer->data, answer->len, ngx_http_vlm_end,
+                   sizeof(ngx_http_vlm_end) - 1);
+
+        if (p == NULL) {
+            answer->len = 0;
+
+        } else {
+            thinking->len = p - thinking->data;
+
+            answer->data = p + sizeof(ngx_http_vlm_end) - 1;
+            answer->len = end - answer->data;
+
+            p = memmem(answer->data, answer->len, ngx_http_vlm_end,
+                       sizeof(ngx_http_vlm_end) - 1);
+
+            if (p) {
+                answer->len = p - answer->data;
+            }
+        }
+
+        ngx_http_vlm_thinking_without(ctx, thinking, "<think>", NULL);
+        ngx_http_vlm_thinking_strip(thinking);
+    }
+
+    ngx_http_vlm_thinking_without(ctx, answer, "<answer>", "</answer>");
+    ngx_http_vlm_thinking_strip(answer);
+
+    return NGX_OK;
+}
+
+
+/* as much as the text has, for what is left of it without marks */
+
+static ngx_int_t
+ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
+{
+    size_t  size;
+
+    size = ctx->text->end - ctx->text->start;
+
+    if (ctx->chat.clean && ctx->chat.clean_size >= size) {
+        return NGX_OK;
+    }
+
+    if (ctx->chat.clean) {
+        (void) ngx_pfree(ctx->request->pool, ctx->chat.clean);
+    }
+
+    ctx->chat.clean_size = size;
+    ctx->chat.clean = ngx_pnalloc(ctx->request->pool, size);
+
+    return ctx->chat.clean ? NGX_OK : NGX_ERROR;
+}
+
+
+/* bytes at the end that a mark may begin with */
+
+static size_t
+ngx_http_vlm_thinking_held(u_char *p, u_char *last)
+{
+    size_t       n, len;
+    ngx_uint_t   i;
+
+    static const char  *marks[] = {
+        "</think>", "<think>", "<answer>", "</answer>"
+    };
+
+    for (n = ngx_min((size_t) (last - p), sizeof("</answer>") - 2); n; n--) {
+
+        for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+            len = ngx_strlen(marks[i]);
+
+            if (n < len && ngx_strncmp(last - n, marks[i], n) == 0) {
+                return n;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+/* moves the text to the same place of the room, without these words */
+
+static void
+ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text,
+    const char *one, const char *other)
+{
+    u_char       *p, *q, *last;
+    size_t        n;
+    const char   *word;
+
+    p = text->data;
+    last = p + text->len;
+    q = ctx->chat.clean + (p - ctx->text->pos);
+
+    text->data = q;
+
+    while (p < last) {
+
+        if (*p == '<') {
+            word = one;
+            n = ngx_strlen(word);
+
+            if ((size_t) (last - p) < n || ngx_memcmp(p, word, n) != 0) {
+                word = other;
+                n = word ? ngx_strlen(word) : 0;
+            }
+
+            if (word && (size_t) (last - p) >= n
+                && ngx_memcmp(p, word, n) == 0)
+            {
+                p += n;
+                continue;
+            }
+        }
+
+        *q++ = *p++;
+    }
+
+    text->len = q - text->data;
+}
+
+
+static void
+ngx_http_vlm_thinking_strip(ngx_str_t *text)
+{
+    while (text->len && ngx_strchr(" \t\n\v\f\r", *text->data)) {
+        text->data++;
+        text->len--;
+    }
+
+    while (text->len && ngx_strchr(" \t\n\v\f\r", text->data[text->len - 1])) {
+        text->len--;
+    }
+}

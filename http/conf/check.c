@@ -1,0 +1,334 @@
+
+/*
+ * What is known of an engine before it replaces one that works: its plan, and
+ * whether everything that it will read is there, makes sense, and may be read
+ * by the workers' user.
+ *
+ * The plan is made while the configuration is read, for its sentences name
+ * file and line.  The files are read, as a worker will, by a child that takes
+ * the workers' user first: later, when "user" is known wherever it stands, and
+ * still before anything of the old configuration has changed.
+ */
+
+
+#include "conf.h"
+#include "base/cgroup.h"
+#include <grp.h>
+#include <poll.h>
+
+
+#define NGX_HTTP_VLM_KEEP        (64 << 20)    /* bytes of weights, from which
+                                                  on their int8 form is kept */
+#define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, that files have */
+
+
+static void ngx_http_vlm_check_log(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_check_ram(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
+    ngx_log_t *log);
+static void ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd);
+static ngx_int_t ngx_http_vlm_check_user(ngx_core_conf_t *ccf);
+static ssize_t ngx_http_vlm_check_hear(int fd, u_char *text, size_t size);
+
+
+/* asks the engine, which touches no device here */
+
+char *
+ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    vlm_err_t        err;
+    ngx_file_info_t  fi;
+
+    if (ngx_process == NGX_PROCESS_SIGNALLER) {
+
+        /* "nginx -s stop" needs no model */
+
+        return NGX_CONF_OK;
+    }
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (vlm_plan(&eng->conf, &eng->plan, &err) != 0
+        || vlm_facts(&eng->conf, &eng->facts, &err) != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
+                           &eng->name, err.text);
+        return NGX_CONF_ERROR;
+    }
+
+    if (!eng->cache_set && eng->plan.weights >= NGX_HTTP_VLM_KEEP) {
+        eng->conf.cache = eng->conf.model;
+    }
+
+    ngx_http_vlm_check_log(cf, eng);
+    ngx_http_vlm_check_ram(cf, eng);
+
+    if (eng->conf.context > eng->facts.context_max) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "vlm_engine \"%V\": context %uD is more than the "
+                           "%uD that the model was made for "
+                           "(max_position_embeddings)", &eng->name,
+                           eng->conf.context, eng->facts.context_max);
+    }
+
+    if (eng->conf.cache
+        && (ngx_file_info(eng->conf.cache, &fi) == NGX_FILE_ERROR
+            || !ngx_is_dir(&fi)))
+    {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "vlm_engine \"%V\": cache \"%s\" is not a "
+                           "directory: each start makes the int8 form anew",
+                           &eng->name, eng->conf.cache);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static void
+ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                  "vlm_engine \"%V\": %uLm planned (weights %uLm, "
+                  "vision %uLm, kv %uLm, workspace %uLm, device %uLm)%s, "
+                  "thinking %s%s",
+                  &eng->name,
+                  ngx_http_vlm_mib(eng->plan.total),
+                  ngx_http_vlm_mib(eng->plan.weights),
+                  ngx_http_vlm_mib(eng->plan.vision),
+                  ngx_http_vlm_mib(eng->plan.kv),
+                  ngx_http_vlm_mib(eng->plan.workspace),
+                  ngx_http_vlm_mib(eng->plan.device),
+                  eng->conf.memory ? "" : ", memory is not bounded",
+                  eng->thinking ? "on" : "off",
+                  eng->thinking_auto ? " (auto)" : "");
+
+    if (eng->overlap) {
+        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                      "vlm_engine \"%V\": %uLm while a reload lasts: two "
+                      "workers have the model (reload overlap)", &eng->name,
+                      ngx_http_vlm_mib(2 * eng->plan.total));
+    }
+
+    if (!eng->facts.processor) {
+        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                      "vlm_engine \"%V\": neither preprocessor_config.json "
+                      "nor processor_config.json says how pictures are "
+                      "resized: as Qwen2.5-VL does", &eng->name);
+    }
+}
+
+
+/* no error: swap may have the rest */
+
+static void
+ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    uint64_t            total;
+    vlm_ram_t  ram;
+
+    if (eng->plan.device) {
+
+        /* the plan is of another memory than this machine's */
+
+        return;
+    }
+
+    vlm_ram("", &ram);
+
+    total = eng->plan.total * (eng->overlap ? 2 : 1);
+
+    if (ram.bytes == 0 || total <= ram.bytes) {
+        return;
+    }
+
+    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                       "vlm_engine \"%V\": %uLm planned%s, %s %uLm",
+                       &eng->name, ngx_http_vlm_mib(total),
+                       eng->overlap ? " while a reload lasts" : "",
+                       ram.group ? "the control group may use"
+                                 : "this machine has",
+                       ram.bytes / (1024 * 1024));
+}
+
+
+/* once the configuration is read: the last moment to refuse it */
+
+ngx_int_t
+ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    if (ngx_http_vlm_master_ready(eng) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_check_files(eng, log);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    int        fd[2], status;
+    pid_t      pid;
+    u_char     text[NGX_MAX_CONF_ERRSTR];
+    ssize_t    n;
+    sigset_t   all, saved;
+
+    if (pipe(fd) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "pipe() failed");
+        return NGX_ERROR;
+    }
+
+    /* the child is waited for here, and not by nginx's handler */
+
+    sigfillset(&all);
+    (void) sigprocmask(SIG_BLOCK, &all, &saved);
+
+    pid = fork();
+
+    if (pid == 0) {
+        (void) close(fd[0]);
+        ngx_http_vlm_check_child(eng, fd[1]);
+        _exit(0);
+    }
+
+    (void) close(fd[1]);
+
+    n = -1;
+    status = 0;
+
+    if (pid == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "fork() failed");
+
+    } else {
+        n = ngx_http_vlm_check_hear(fd[0], text, sizeof(text));
+
+        if (n == -1) {
+            (void) kill(pid, SIGKILL);
+        }
+
+        (void) waitpid(pid, &status, 0);
+    }
+
+    (void) close(fd[0]);
+    (void) sigprocmask(SIG_SETMASK, &saved, NULL);
+
+    if (pid == -1) {
+        return NGX_ERROR;
+    }
+
+    if (n == -1) {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "vlm_engine \"%V\": its files were not read within %d "
+                      "seconds, and are not checked", &eng->name,
+                      NGX_HTTP_VLM_CHECK_TIME / 1000);
+        return NGX_OK;
+    }
+
+    if (n == 0 && status != 0) {
+        n = ngx_sprintf(text, "a process that read its files ended with "
+                        "status %Xd", status)
+            - text;
+    }
+
+    if (n == 0) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, log, 0, "vlm_engine \"%V\": %*s in %s:%ui",
+                  &eng->name, (size_t) n, text, eng->file, eng->line);
+
+    return NGX_ERROR;
+}
+
+
+/* what a worker opens and reads, and the first sentence against it */
+
+static void
+ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
+{
+    vlm_t            *vlm;
+    u_char            text[NGX_MAX_CONF_ERRSTR], *p;
+    ngx_int_t         other;
+    vlm_err_t         err;
+    vlm_plan_t        plan;
+    ngx_core_conf_t  *ccf;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(eng->cycle->conf_ctx,
+                                           ngx_core_module);
+
+    other = ngx_http_vlm_check_user(ccf);
+    vlm = vlm_open(&eng->conf, &err);
+
+    if (vlm && vlm_plan(&eng->conf, &plan, &err) == 0) {
+        return;
+    }
+
+    p = ngx_snprintf(text, sizeof(text), "%s", err.text);
+
+    if (other == NGX_OK && strstr(err.text, strerror(EACCES))) {
+        p = ngx_slprintf(p, text + sizeof(text), " for the workers' user "
+                         "\"%s\"", ccf->username);
+    }
+
+    while (write(fd, text, p - text) == -1 && ngx_errno == NGX_EINTR) {
+        /* void */
+    }
+}
+
+
+/* as nginx does it in a worker; NGX_DECLINED: the user stays */
+
+static ngx_int_t
+ngx_http_vlm_check_user(ngx_core_conf_t *ccf)
+{
+    if (geteuid() != 0 || !ccf->master
+        || ccf->user == (ngx_uid_t) NGX_CONF_UNSET_UINT)
+    {
+        return NGX_DECLINED;
+    }
+
+    if (setgid(ccf->group) == -1
+        || initgroups(ccf->username, ccf->group) == -1
+        || setuid(ccf->user) == -1)
+    {
+        /* the worker will say so */
+
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* all that the child says; -1: it takes too long */
+
+static ssize_t
+ngx_http_vlm_check_hear(int fd, u_char *text, size_t size)
+{
+    size_t          len;
+    ssize_t         n;
+    struct pollfd   pfd;
+
+    pfd.fd = fd;
+    pfd.events = POLLIN;
+
+    for (len = 0; len < size; len += n) {
+
+        if (poll(&pfd, 1, NGX_HTTP_VLM_CHECK_TIME) != 1) {
+            return -1;
+        }
+
+        n = read(fd, text + len, size - len);
+
+        if (n <= 0) {
+            break;
+        }
+    }
+
+    return len;
+}

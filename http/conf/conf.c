@@ -1,0 +1,653 @@
+
+/*
+ * The directives: vlm_engine, vlm_pass, and the text that they generate.
+ *
+ * The hop from any worker to the designated one is nginx's own proxy to a
+ * server on a unix socket.  Both are written as configuration text and parsed
+ * as if they stood in the file; docs/directives.md quotes them.
+ */
+
+
+#include "conf.h"
+#include "../api/model.h"
+
+
+#define NGX_HTTP_VLM_TEXT     4096         /* of generated configuration */
+#define NGX_HTTP_VLM_NAME     32           /* of an engine */
+
+
+static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static void ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
+    ngx_uint_t line);
+static ngx_int_t ngx_http_vlm_name_ok(ngx_str_t *name);
+static ngx_int_t ngx_http_vlm_body_size_set(ngx_conf_t *cf);
+static ngx_int_t ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst,
+    ngx_str_t *src);
+static char *ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt,
+    ...);
+static char *ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+
+
+/* the text of vlm_engine, in http{}: name, socket, socket, name */
+
+static char  ngx_http_vlm_server_text[] =
+    "upstream vlm_%V {\n"
+    "    server \"unix:%V\" max_fails=0;\n"
+    "}\n"
+    "server {\n"
+    "    listen \"unix:%V\";\n"
+    "    vlm_inner %V;\n"
+    "    access_log off;\n"
+    "    gzip off;\n"
+    "    client_max_body_size 0;\n"
+    "    client_header_timeout 1d;\n"
+    "    large_client_header_buffers 64 1m;\n"
+    "    client_body_timeout 1d;\n"
+    "    send_timeout 1d;\n"
+    "    add_header X-Vlm-Inner \"\";\n"
+    "}\n"
+    "}";
+
+
+/* the text of vlm_pass, in its location: name */
+
+/* the threads of the queue: name, number */
+
+static char  ngx_http_vlm_pool_text[] =
+    "thread_pool \"vlm_prepare %V\" threads=%ui;\n"
+    "}\n";
+
+
+static char  ngx_http_vlm_location_text[] =
+    "proxy_pass http://vlm_%V;\n"
+    "proxy_http_version 1.1;\n"
+    "proxy_method $request_method;\n"
+    "proxy_buffering off;\n"
+    "proxy_request_buffering off;\n"
+    "proxy_max_temp_file_size 0;\n"
+    "proxy_next_upstream off;\n"
+    "proxy_ignore_client_abort off;\n"
+    "proxy_intercept_errors off;\n"
+    "proxy_redirect off;\n"
+    "proxy_cache off;\n"
+    "proxy_store off;\n"
+    "proxy_connect_timeout 5s;\n"
+    "proxy_read_timeout 1d;\n"
+    "proxy_send_timeout 1d;\n"
+    "proxy_limit_rate 0;\n"
+    "proxy_bind off;\n"
+    "proxy_pass_request_headers on;\n"
+    "proxy_pass_request_body on;\n"
+    "proxy_set_header Host vlm;\n"
+    "proxy_set_header X-Vlm-Id $request_id;\n"
+    "proxy_set_header X-Vlm-Line $vlm_line;\n"
+    "proxy_hide_header X-Vlm-Usage;\n"
+    "proxy_pass_header X-Accel-Buffering;\n"
+    "}";
+
+
+char *
+ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char                   *rv;
+    ngx_str_t              *value;
+    ngx_conf_t              save;
+    ngx_http_vlm_param_t    param;
+    ngx_http_vlm_engine_t  *eng;
+
+    value = cf->args->elts;
+
+    if (ngx_http_vlm_name_ok(&value[1]) != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "vlm_engine name \"%V\" is not 1 to %d letters, "
+                           "digits, \"-\" or \"_\"",
+                           &value[1], NGX_HTTP_VLM_NAME);
+        return NGX_CONF_ERROR;
+    }
+
+    eng = ngx_http_vlm_named(cf, &value[1]);
+    if (eng == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (eng->defined) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "duplicate vlm_engine \"%V\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    eng->name = value[1];
+    eng->cycle = cf->cycle;
+    eng->file = cf->conf_file->file.name.data;
+    eng->line = cf->conf_file->line;
+    eng->defined = 1;
+
+    ngx_http_vlm_param_init(&param, eng);
+
+    save = *cf;
+
+    cf->handler = ngx_http_vlm_param;
+    cf->handler_conf = &param;
+
+    rv = ngx_conf_parse(cf, NULL);
+
+    *cf = save;
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    rv = ngx_http_vlm_param_finish(cf, &param);
+
+    return rv != NGX_CONF_OK ? rv : ngx_http_vlm_finish(cf, eng);
+}
+
+
+/* the engine of that name, which vlm_engine may define later */
+
+ngx_http_vlm_engine_t *
+ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **p, *eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    p = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        /* names of upstreams, as hosts, have no case */
+
+        if (p[i]->name.len == name->len
+            && ngx_strncasecmp(p[i]->name.data, name->data, name->len) == 0)
+        {
+            return p[i];
+        }
+    }
+
+    eng = ngx_pcalloc(cf->pool, sizeof(ngx_http_vlm_engine_t));
+    if (eng == NULL) {
+        return NULL;
+    }
+
+    p = ngx_array_push(&mcf->engines);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    *p = eng;
+
+    eng->name = *name;
+    eng->file = cf->conf_file->file.name.data;
+    eng->line = cf->conf_file->line;
+    ngx_memset(eng->lock_fds, 0xff, sizeof(eng->lock_fds));
+
+    return eng;
+}
+
+
+/* what follows from the parameters once the block has ended */
+
+static char *
+ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_str_t  socket;
+
+    if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_model_init(cf, eng) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_vlm_pools(cf, eng) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    eng->calls = &ngx_http_vlm_queue_calls;
+    eng->ready_to_start = ngx_http_vlm_check_start;
+
+    if (ngx_http_vlm_zone_add(cf, eng) != NGX_OK
+        || ngx_http_vlm_quote(cf, &socket, &eng->socket) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_server_text,
+                             &eng->name, &socket, &socket, &eng->name);
+}
+
+
+/*
+ * nginx's "default" pool, and one of our own, which no other module's task is
+ * in: every request that "prepare" allows has a thread of it, and those of the
+ * slots, whose turns are stored.
+ */
+
+static char *
+ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    char        *rv;
+    u_char      *p;
+    ngx_str_t    pool;
+    ngx_conf_t   saved;
+
+    ngx_str_set(&pool, "default");
+
+    eng->threads = ngx_thread_pool_add(cf, &pool);
+    if (eng->threads == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    saved = *cf;
+
+    cf->ctx = cf->cycle->conf_ctx;
+    cf->module_type = NGX_CORE_MODULE;
+    cf->cmd_type = NGX_MAIN_CONF;
+
+    rv = ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_pool_text,
+                           &eng->name,
+                           eng->prepare + 1 + eng->conf.slots);
+    *cf = saved;
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    p = ngx_pnalloc(cf->pool, sizeof("vlm_prepare ") + eng->name.len);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    pool.data = p;
+    pool.len = ngx_sprintf(p, "vlm_prepare %V", &eng->name) - p;
+
+    eng->prepares = ngx_thread_pool_add(cf, &pool);
+
+    return eng->prepares ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_vlm_loc_conf_t *lcf = conf;
+
+    ngx_url_t                      u;
+    ngx_str_t                     *value;
+    ngx_http_vlm_engine_t         *eng;
+    ngx_http_core_loc_conf_t      *clcf;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    if (lcf->engine) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_http_vlm_name_ok(&value[1]) != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown vlm_engine \"%V\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    eng = ngx_http_vlm_named(cf, &value[1]);
+    if (eng == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->handler) {
+        return "stands beside another handler of this location: it is one "
+               "itself, so leave the \"proxy_pass\", \"fastcgi_pass\" or the "
+               "like out";
+    }
+
+    /* nobody looks a name up that only this file can define */
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url.data = ngx_pnalloc(cf->pool, sizeof("vlm_") - 1 + eng->name.len);
+    if (u.url.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    u.url.len = ngx_sprintf(u.url.data, "vlm_%V", &eng->name) - u.url.data;
+    u.default_port = 80;
+    u.no_resolve = 1;
+
+    us = ngx_http_upstream_add(cf, &u, 0);
+    if (us == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    us->peer.init_upstream = ngx_http_vlm_init_upstream;
+
+    if (ngx_http_vlm_text(cf, "(vlm_pass)", ngx_http_vlm_location_text,
+                          &eng->name)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (clcf->error_pages == NULL) {
+
+        /* pages of http{} and server{} are for people, not for clients of
+           an API; those in this location are still added */
+
+        clcf->error_pages = ngx_array_create(cf->pool, 1,
+                                             sizeof(ngx_http_err_page_t));
+        if (clcf->error_pages == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    eng->passed = 1;
+
+    lcf->engine = eng;
+    lcf->hop = clcf->handler;
+    lcf->max_body = ngx_http_vlm_body_size_set(cf) ? 0 : 64 * 1024 * 1024;
+
+    clcf->handler = ngx_http_vlm_handler;
+
+    return NGX_CONF_OK;
+}
+
+
+/* runs once for each upstream, before any host name would be looked up */
+
+static ngx_int_t
+ngx_http_vlm_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_str_t  name;
+
+    if (!(us->flags & NGX_HTTP_UPSTREAM_CREATE)) {
+
+        name.len = us->host.len - (sizeof("vlm_") - 1);
+        name.data = us->host.data + sizeof("vlm_") - 1;
+
+        ngx_http_vlm_unknown(cf, &name, us->file_name, us->line);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_upstream_init_round_robin(cf, us);
+}
+
+
+/* with those that there are, for most often it is one of them, misspelt */
+
+static void
+ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
+    ngx_uint_t line)
+{
+    u_char                      text[NGX_MAX_CONF_ERRSTR / 2], *p;
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    eng = mcf->engines.elts;
+    p = text;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (eng[i]->defined) {
+            p = ngx_slprintf(p, text + sizeof(text), "%s\"%V\"",
+                             p == text ? "there is " : ", ", &eng[i]->name);
+        }
+    }
+
+    if (p == text) {
+        p = ngx_slprintf(p, text + sizeof(text), "there is none");
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "unknown vlm_engine \"%V\" in %s:%ui; %*s", name, file, line,
+                  (size_t) (p - text), text);
+}
+
+
+char *
+ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
+{
+    ngx_uint_t               i;
+    ngx_http_vlm_engine_t  **eng;
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (!eng[i]->defined) {
+            ngx_http_vlm_unknown(cf, &eng[i]->name, eng[i]->file,
+                                 eng[i]->line);
+            return NGX_CONF_ERROR;
+        }
+
+        if (!eng[i]->passed) {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "vlm_engine \"%V\" in %s:%ui: no location has "
+                          "\"vlm_pass %V\", its memory is taken for nobody",
+                          &eng[i]->name, eng[i]->file, eng[i]->line,
+                          &eng[i]->name);
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_vlm_loc_conf_t *lcf = conf;
+
+    ngx_str_t              *value;
+    ngx_http_vlm_engine_t  *eng;
+
+    value = cf->args->elts;
+
+    eng = ngx_http_vlm_named(cf, &value[1]);
+    if (eng == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_strcmp(cf->conf_file->file.name.data, "(vlm_engine)") != 0) {
+        return "is written by vlm_engine only";
+    }
+
+    lcf->engine = eng;
+    lcf->inner = 1;
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_name_ok(ngx_str_t *name)
+{
+    u_char      ch;
+    ngx_uint_t  i;
+
+    if (name->len == 0 || name->len > NGX_HTTP_VLM_NAME) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < name->len; i++) {
+        ch = name->data[i];
+
+        if ((ch < '0' || ch > '9')
+            && ((ch | 0x20) < 'a' || (ch | 0x20) > 'z')
+            && ch != '-' && ch != '_')
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Did the user say client_max_body_size in http{}, server{} or the location,
+ * in front of this directive?  What follows it is known from the value, unless
+ * that is the default's.
+ */
+
+static ngx_int_t
+ngx_http_vlm_body_size_set(ngx_conf_t *cf)
+{
+    ngx_http_conf_ctx_t       *ctx, *http;
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    ctx = cf->ctx;
+
+    clcf = ctx->loc_conf[ngx_http_core_module.ctx_index];
+
+    if (clcf->client_max_body_size != NGX_CONF_UNSET) {
+        return 1;
+    }
+
+    cscf = ctx->srv_conf[ngx_http_core_module.ctx_index];
+    clcf = cscf->ctx->loc_conf[ngx_http_core_module.ctx_index];
+
+    if (clcf->client_max_body_size != NGX_CONF_UNSET) {
+        return 1;
+    }
+
+    http = (ngx_http_conf_ctx_t *) cf->cycle->conf_ctx[ngx_http_module.index];
+    clcf = http->loc_conf[ngx_http_core_module.ctx_index];
+
+    return clcf->client_max_body_size != NGX_CONF_UNSET;
+}
+
+
+/* a path between quotes */
+
+static ngx_int_t
+ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst, ngx_str_t *src)
+{
+    u_char      *p;
+    ngx_uint_t   i;
+
+    dst->data = ngx_pnalloc(cf->pool, 2 * src->len);
+    if (dst->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = dst->data;
+
+    for (i = 0; i < src->len; i++) {
+
+        if (src->data[i] == '"' || src->data[i] == '\\') {
+            *p++ = '\\';
+        }
+
+        *p++ = src->data[i];
+    }
+
+    dst->len = p - dst->data;
+
+    return NGX_OK;
+}
+
+
+/* parses directives from memory, as if they stood where cf stands */
+
+static char *
+ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt, ...)
+{
+    char             *rv;
+    u_char           *text;
+    va_list           args;
+    ngx_buf_t         b;
+    ngx_array_t      *saved_args;
+    ngx_conf_file_t  *saved, file;
+
+    text = ngx_pnalloc(cf->pool, NGX_HTTP_VLM_TEXT);
+    if (text == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&b, sizeof(ngx_buf_t));
+
+    b.start = text;
+    b.pos = text;
+
+    va_start(args, fmt);
+    b.last = ngx_vslprintf(text, text + NGX_HTTP_VLM_TEXT, fmt, args);
+    va_end(args);
+
+    b.end = b.last;
+
+    ngx_log_error(NGX_LOG_DEBUG, cf->log, 0, "%s: %*s", name,
+                  (size_t) (b.last - b.pos - 1), b.pos);
+
+    saved = cf->conf_file;
+    saved_args = cf->args;
+
+    /* its open file selects the parsing of a block, which a "}" ends */
+
+    file = *saved;
+    file.buffer = &b;
+    file.file.offset = ngx_file_size(&file.file.info);
+    file.file.name.data = (u_char *) name;
+    file.file.name.len = ngx_strlen(name);
+    file.line = 1;
+    file.dump = NULL;
+
+    cf->conf_file = &file;
+    cf->args = ngx_array_create(cf->pool, 10, sizeof(ngx_str_t));
+
+    rv = cf->args ? ngx_conf_parse(cf, NULL) : NGX_CONF_ERROR;
+
+    cf->conf_file = saved;
+    cf->args = saved_args;
+
+    return rv;
+}
+
+
+char *
+ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_vlm_loc_conf_t *lcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (lcf->status) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 3) {
+
+        if (ngx_strcmp(value[2].data, "from=any") == 0) {
+            lcf->status_any = 1;
+
+        } else if (ngx_strcmp(value[2].data, "from=loopback") != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" is none of from=loopback, from=any",
+                               &value[2]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    lcf->status = ngx_http_vlm_named(cf, &value[1]);
+    if (lcf->status == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_vlm_status_handler;
+
+    return NGX_CONF_OK;
+}

@@ -1,0 +1,175 @@
+
+/*
+ * Where the files of an engine are: the store, the socket, the locks.  They are
+ * looked at while the configuration is read, so that a mistake is told with its
+ * line, and nginx goes on with the configuration that it has.
+ */
+
+
+#include "conf.h"
+
+
+#define NGX_HTTP_VLM_SUN_PATH 107          /* sizeof(sun_path) less a zero */
+
+
+static char *ngx_http_vlm_paths_socket(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng);
+static char *ngx_http_vlm_paths_plain(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *path);
+
+
+char *
+ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_str_t                 *dir;
+    vlm_store_err_t   err;
+
+    dir = &eng->store_dir;
+
+    if (ngx_conf_full_name(cf->cycle, dir, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    while (dir->len > 1 && dir->data[dir->len - 1] == '/') {
+        dir->data[--dir->len] = '\0';
+    }
+
+    if (ngx_process != NGX_PROCESS_SIGNALLER
+        && vlm_store_check((char *) dir->data, &err)
+           != VLM_STORE_OK)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
+                           &eng->name, err.text);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* at the end of the block: what was not said, and what follows from the rest */
+
+char *
+ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    char        *rv;
+    u_char      *p;
+    ngx_uint_t   i, line;
+
+    if (eng->store_dir.data == NULL) {
+        ngx_str_set(&eng->store_dir, "vlm");
+
+        if (ngx_http_vlm_paths_store(cf, eng) != NGX_CONF_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    p = ngx_pnalloc(cf->pool, 3 * (eng->store_dir.len + eng->name.len
+                                   + sizeof("/.lock.2")));
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+        eng->locks[i].data = p;
+
+        p = ngx_sprintf(p, i ? "%V/%V.lock.2%Z" : "%V/%V.lock%Z",
+                        &eng->store_dir, &eng->name);
+
+        eng->locks[i].len = p - eng->locks[i].data - 1;
+
+        if (ngx_http_vlm_paths_plain(cf, eng, &eng->locks[i]) != NGX_CONF_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (eng->socket.data == NULL) {
+        eng->socket.data = p;
+        eng->socket.len = ngx_sprintf(p, "%V/%V.sock%Z", &eng->store_dir,
+                                      &eng->name)
+                          - p - 1;
+    }
+
+    line = cf->conf_file->line;
+
+    if (eng->socket_line) {
+        cf->conf_file->line = eng->socket_line;
+    }
+
+    rv = ngx_http_vlm_paths_socket(cf, eng);
+
+    cf->conf_file->line = line;
+
+    return rv;
+}
+
+
+static char *
+ngx_http_vlm_paths_plain(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *path)
+{
+    ngx_file_info_t  fi;
+
+    if (lstat((char *) path->data, &fi) == -1 || S_ISREG(fi.st_mode)) {
+        return NGX_CONF_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "vlm_engine \"%V\": \"%V\" is no plain file: move it "
+                       "away", &eng->name, path);
+
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    u_char           *slash;
+    ngx_str_t         dir;
+    ngx_file_info_t   fi;
+
+    if (eng->socket.len > NGX_HTTP_VLM_SUN_PATH) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "vlm_engine \"%V\": socket \"%V\" has %uz bytes, "
+                           "a unix socket's path may have %d: set \"socket\"",
+                           &eng->name, &eng->socket, eng->socket.len,
+                           NGX_HTTP_VLM_SUN_PATH);
+        return NGX_CONF_ERROR;
+    }
+
+    if (lstat((char *) eng->socket.data, &fi) == 0) {
+
+        if (S_ISSOCK(fi.st_mode)) {
+            return NGX_CONF_OK;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "vlm_engine \"%V\": \"%V\" is no socket: move it "
+                           "away", &eng->name, &eng->socket);
+        return NGX_CONF_ERROR;
+    }
+
+    slash = (u_char *) strrchr((char *) eng->socket.data, '/');
+
+    dir.len = ngx_max(slash - eng->socket.data, 1);
+    dir.data = ngx_pnalloc(cf->pool, dir.len + 1);
+    if (dir.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    (void) ngx_cpystrn(dir.data, eng->socket.data, dir.len + 1);
+
+    /* the store is made if it is missing, other directories are not */
+
+    if (ngx_strcmp(dir.data, eng->store_dir.data) != 0
+        && access((char *) dir.data, W_OK|X_OK) == -1)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "vlm_engine \"%V\": socket \"%V\" cannot be made "
+                           "in \"%V\"", &eng->name, &eng->socket, &dir);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}

@@ -1,0 +1,129 @@
+
+/*
+ * The circuit breaker.  A failure is a death of the worker with the model, or a
+ * job that the engine could not do, whatever its client asked for; an answer
+ * ends the row of them.
+ *
+ * After so many in a row everybody is refused for a pause.  Then one request
+ * is let through: if it is answered, all are; if the engine fails once more,
+ * the pause begins again; and if it ends without a verdict, for its client
+ * left or asked for nonsense, the next one is let through in its place.
+ */
+
+
+#include "life.h"
+
+
+const char *const  ngx_http_vlm_breaker_names[] = {
+    "closed", "open", "probing"
+};
+
+
+ngx_http_vlm_breaker_e
+ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_breaker_t  *b;
+
+    b = &eng->shm->breaker;
+
+    if (eng->failures == 0 || b->failures < eng->failures) {
+        return NGX_HTTP_VLM_CLOSED;
+    }
+
+    return ngx_current_msec - b->when < eng->pause ? NGX_HTTP_VLM_OPEN
+                                                   : NGX_HTTP_VLM_PROBING;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng, u_char *buf,
+    size_t size)
+{
+    ngx_msec_t               ms;
+    ngx_uint_t               seconds;
+    ngx_http_vlm_breaker_t  *b;
+
+    b = &eng->shm->breaker;
+
+    ms = ngx_current_msec - b->when;
+
+    if (ms >= eng->pause) {
+        (void) ngx_snprintf(buf, size - 1, "The engine has failed %uA times "
+                            "in a row, one request tries it now%Z",
+                            b->failures);
+
+        return ngx_http_vlm_metrics_retry(eng);
+    }
+
+    seconds = (eng->pause - ms + 999) / 1000;
+
+    (void) ngx_snprintf(buf, size - 1, "The engine has failed %uA times in a "
+                        "row, it is tried again in %ui seconds%Z",
+                        b->failures, seconds);
+
+    return seconds;
+}
+
+
+void
+ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ngx_http_vlm_breaker_state(ctx->engine) != NGX_HTTP_VLM_CLOSED) {
+        ctx->probe = 1;
+        ctx->engine->shm->breaker.probe = 1;
+    }
+}
+
+
+void
+ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->probe) {
+        ctx->probe = 0;
+        ctx->engine->shm->breaker.probe = 0;
+    }
+}
+
+
+void
+ngx_http_vlm_breaker_failed(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_breaker_t  *b;
+
+    b = &eng->shm->breaker;
+
+    b->when = ngx_current_msec;
+
+    if (ngx_atomic_fetch_add(&b->failures, 1) + 1 == eng->failures) {
+        (void) ngx_atomic_fetch_add(&b->opened, 1);
+
+        ngx_log_error(NGX_LOG_CRIT, ngx_cycle->log, 0,
+                      "vlm_engine \"%V\" has failed %ui times in a row: "
+                      "requests are refused for %M ms",
+                      &eng->name, eng->failures, eng->pause);
+    }
+}
+
+
+void
+ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_breaker_t  *b;
+
+    b = &eng->shm->breaker;
+
+    if (b->failures && ngx_http_vlm_breaker_state(eng) != NGX_HTTP_VLM_CLOSED)
+    {
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "vlm_engine \"%V\" answers again", &eng->name);
+    }
+
+    b->failures = 0;
+}
+
+
+void
+ngx_http_vlm_breaker_start(ngx_http_vlm_engine_t *eng)
+{
+    eng->shm->breaker.probe = 0;
+}

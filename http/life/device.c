@@ -1,0 +1,225 @@
+
+/*
+ * Which device the engine is given, and when.  A worker whose predecessor lost
+ * the model waits before it loads, longer each time.  Under "device auto" a
+ * GPU that was lost again and again is left alone for a while, in which the
+ * CPU answers; "device cuda" stays with it, and says so.
+ *
+ * What is remembered lies in the zone, so that it outlives workers; what
+ * follows from it is decided by losses.c.
+ */
+
+
+#include "life.h"
+
+
+#define NGX_HTTP_VLM_EXIT_LOST  70         /* 2: nginx would not replace it */
+
+
+static ngx_uint_t ngx_http_vlm_device_gone(ngx_http_vlm_shm_t *shm);
+static void ngx_http_vlm_device_stay(ngx_http_vlm_engine_t *eng,
+    ngx_uint_t n);
+static void ngx_http_vlm_device_leave(ngx_http_vlm_engine_t *eng,
+    ngx_uint_t n, ngx_msec_t away);
+static u_char *ngx_http_vlm_device_time(u_char *p, u_char *last,
+    ngx_msec_t ms);
+static void ngx_http_vlm_device_exit(void);
+
+
+/* in init_process: nothing is loaded yet */
+
+void
+ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t           n, gone;
+    ngx_msec_t           away;
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = eng->shm;
+    gone = ngx_http_vlm_device_gone(shm);
+
+    if (gone || shm->lost) {
+        (void) ngx_atomic_fetch_add(&shm->metrics.restarts, 1);
+        ngx_http_vlm_poison_death(eng);
+        ngx_http_vlm_breaker_failed(eng);
+    }
+
+    ngx_http_vlm_breaker_start(eng);
+
+    /*
+     * A crash in the load would be a loop at full speed, too; and one while
+     * memory is taken: the system may have killed who took too much.
+     */
+
+    if (shm->lost
+        || (gone && (shm->state == NGX_HTTP_VLM_LOADING || shm->filling)))
+    {
+        vlm_losses_add(&shm->deaths, ngx_current_msec);
+
+        if (shm->plan.device) {
+            vlm_losses_add(&shm->losses, ngx_current_msec);
+        }
+    }
+
+    shm->lost = 0;
+
+    eng->backoff = vlm_losses_pause(&shm->deaths, ngx_current_msec);
+
+    if (eng->plan.device == 0) {
+
+        if (eng->backoff) {
+            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                          "vlm_engine \"%V\": %ui loads in 5 minutes have "
+                          "ended with their worker: the next one begins in "
+                          "%M ms", &eng->name,
+                          (ngx_uint_t) vlm_losses_recent(&shm->deaths,
+                                                            ngx_current_msec),
+                          eng->backoff);
+        }
+
+        return;
+    }
+
+    n = vlm_losses_recent(&shm->losses, ngx_current_msec);
+
+    if (ngx_strcmp(eng->conf.device, "auto") != 0) {
+        ngx_http_vlm_device_stay(eng, n);
+        return;
+    }
+
+    away = vlm_losses_away(&shm->losses, ngx_current_msec,
+                           eng->retry);
+
+    if (away) {
+        ngx_http_vlm_device_leave(eng, n, away);
+    }
+}
+
+
+/* a predecessor that is not there, and has not said that it goes */
+
+static ngx_uint_t
+ngx_http_vlm_device_gone(ngx_http_vlm_shm_t *shm)
+{
+    pid_t  pid;
+
+    pid = (pid_t) shm->pid;
+
+    return pid && kill(pid, 0) == -1 && ngx_errno == ESRCH;
+}
+
+
+static void
+ngx_http_vlm_device_stay(ngx_http_vlm_engine_t *eng, ngx_uint_t n)
+{
+    u_char  *p, *last;
+
+    if (n < VLM_LOSSES_MANY) {
+        return;
+    }
+
+    p = (u_char *) eng->device_note;
+    last = p + sizeof(eng->device_note) - 1;
+
+    p = ngx_slprintf(p, last, "the device was lost %ui times in 5 minutes: "
+                     "it is loaded again after ", n);
+    p = ngx_http_vlm_device_time(p, last, eng->backoff);
+    *p = '\0';
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, eng->device_note);
+}
+
+
+static void
+ngx_http_vlm_device_leave(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
+    ngx_msec_t away)
+{
+    u_char  *p, *last;
+
+    p = (u_char *) eng->device_note;
+    last = p + sizeof(eng->device_note) - 1;
+
+    p = ngx_slprintf(p, last, "device auto took the cpu: the GPU was lost ");
+
+    if (n >= VLM_LOSSES_MANY) {
+        p = ngx_slprintf(p, last, "%ui times in 5 minutes", n);
+
+    } else {
+        p = ngx_slprintf(p, last, "too often");
+    }
+
+    p = ngx_slprintf(p, last, ", it is tried again in ");
+    p = ngx_http_vlm_device_time(p, last, away);
+    *p = '\0';
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, eng->device_note);
+
+    /* the device itself is at fault, it seems: nobody is a suspect any more,
+       and nothing is waited for */
+
+    ngx_memzero(eng->shm->suspects, sizeof(eng->shm->suspects));
+
+    eng->conf.device = "cpu";
+    eng->on_cpu = 1;
+    eng->away = 1;
+    eng->away_until = ngx_current_msec + away;
+    eng->backoff = 0;
+}
+
+
+static u_char *
+ngx_http_vlm_device_time(u_char *p, u_char *last, ngx_msec_t ms)
+{
+    time_t  s;
+
+    s = (ms + 999) / 1000;
+
+    return s % 60 ? ngx_slprintf(p, last, "%T s", s)
+                  : ngx_slprintf(p, last, "%T min", s / 60);
+}
+
+
+/* in the loop, now and then: the time on the CPU is over */
+
+ngx_uint_t
+ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
+{
+    return eng->away
+           && (ngx_msec_int_t) (ngx_current_msec - eng->away_until) >= 0;
+}
+
+
+/* the model was released: the next load takes what there is */
+
+void
+ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)
+{
+    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                  "vlm_engine \"%V\": the GPU is tried again", &eng->name);
+
+    eng->conf.device = "auto";
+    eng->device_note[0] = '\0';
+    eng->on_cpu = 0;
+    eng->away = 0;
+}
+
+
+/*
+ * In exit_process: the device is lost, and the driver's handlers of an exit
+ * would wait for it.  The handler that comes last is called first.
+ */
+
+void
+ngx_http_vlm_device_last(void)
+{
+    (void) atexit(ngx_http_vlm_device_exit);
+}
+
+
+static void
+ngx_http_vlm_device_exit(void)
+{
+    _exit(NGX_HTTP_VLM_EXIT_LOST);
+}

@@ -1,0 +1,207 @@
+
+/*
+ * The life of an engine: its worker, lock, task, device, shared zone, and what
+ * is counted there.  The lowest floor: knows requests by their fields only.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_LIFE_H_INCLUDED_
+#define _NGX_HTTP_VLM_LIFE_H_INCLUDED_
+
+
+#include "../ngx_http_vlm_engine.h"
+
+
+/* ---- master.c: in the master --------------------------------------------- */
+
+ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
+
+/* the configuration is read: what it needs is made, or it is refused */
+
+ngx_int_t ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- worker.c: which worker, and what it needs --------------------------- */
+
+ngx_int_t ngx_http_vlm_init_process(ngx_cycle_t *cycle);
+void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
+
+
+/* ---- lock.c: from one worker to the next --------------------------------- */
+
+/* in the master */
+
+ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
+    gid_t gid, ngx_cycle_t *cycle, vlm_err_t *err);
+
+/* engine thread: waits for the lock; 0, or -1: stopped or failed */
+
+int ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* safe twice */
+
+
+/* ---- task.c: the thread task and the wake fd ----------------------------- */
+
+void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are there */
+
+/* a graceful exit has begun; 1: with a reload, and this engine goes on until
+   the next one has loaded */
+
+ngx_uint_t ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng);
+
+/* later in this turn of the loop: start and end what can be */
+
+void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- device.c: which device, after it was lost --------------------------- */
+
+void ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_device_last(void);
+
+
+/* ---- zone.c: what all workers can read ----------------------------------- */
+
+ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
+
+/* of a configuration with "reload overlap": does an older one answer?  Why
+   the newest does not is told in its place */
+
+ngx_uint_t ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason);
+void ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_state_e state, const char *reason);
+void ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);
+
+/* a copy, whose texts belong together */
+
+void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *copy);
+
+/* any thread of any process: what the store said to the last request that
+   needed it, and how many sessions there are after one was made or deleted */
+
+void ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
+    vlm_store_err_t *err);
+void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
+
+ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- watch.c: an event loop that hangs ----------------------------------- */
+
+ngx_msec_t ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng);
+
+void ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* safe twice */
+
+/* 0, or for how many ms the engine thread has not ticked though it should */
+
+ngx_msec_t ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- breaker.c: an engine that fails again and again --------------------- */
+
+/* any worker; names are in this order */
+
+extern const char *const  ngx_http_vlm_breaker_names[];
+ngx_http_vlm_breaker_e ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng);
+
+/* the sentence of that refusal, in buf, with a zero; s, for Retry-After */
+
+ngx_uint_t ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng,
+    u_char *buf, size_t size);
+
+/* the designated worker: it is let through, perhaps as the probe; it ends */
+
+void ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);  /* safe twice */
+
+/* the engine has failed, or answered; a worker starts, whose predecessor had
+   perhaps a probe */
+
+void ngx_http_vlm_breaker_failed(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_breaker_start(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- poison.c: requests that kill workers -------------------------------- */
+
+uint64_t ngx_http_vlm_poison_hash(const u_char *data, size_t len);
+ngx_uint_t ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng,
+    uint64_t hash);
+void ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);     /* safe twice */
+void ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- metrics.c: what became of requests, counted ------------------------- */
+
+extern const char *const  ngx_http_vlm_refusal_names[];
+extern const char *const  ngx_http_vlm_stage_names[];
+extern const ngx_msec_t   ngx_http_vlm_bounds[];   /* of buckets, in ms */
+
+/* any thread */
+
+void ngx_http_vlm_metrics_time(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_time_e what, ngx_msec_t ms);
+void ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
+    vlm_picture_info_t *info);
+
+/* an event that ends a job, whether its request is still there or not */
+
+void ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage);
+
+/* the end of a request, by an answer or a refusal, which is logged; or because
+   its client left */
+
+void ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
+void ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx);
+
+/* a refusal of a request that has no place yet: counts and logs */
+
+void ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_refusal_e reason,
+    const char *text);
+
+/* s, for Retry-After: how long the line that stands now will take */
+
+ngx_uint_t ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- sweep.c: what leaves the store by itself ---------------------------- */
+
+/* in the designated worker; without bounds it does nothing */
+
+void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+
+
+/* ---- socket.c: the socket of the hop ------------------------------------- */
+
+/* in the master: before nginx opens sockets, and after it */
+
+ngx_int_t ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+ngx_int_t ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle, uid_t uid, gid_t gid, vlm_err_t *err);
+
+/* in the designated worker, with "reload overlap": accepts while it should,
+   after nginx has closed the listening sockets, too; open: or stops that */
+
+ngx_int_t ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng,
+    ngx_cycle_t *cycle);
+void ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open);
+void ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng);    /* safe twice */
+
+
+#endif /* _NGX_HTTP_VLM_LIFE_H_INCLUDED_ */

@@ -1,0 +1,345 @@
+
+/*
+ * The lock that hands the model from one worker to the next: a file, so that a
+ * crash frees it, too.  With "reload wait" one worker has it at a time.
+ *
+ * With "reload overlap" there are two such files and a worker has one of them,
+ * whichever is free: so during a reload two have the model, and never three.
+ * Who waits needs all that there are, in their order, so that a reload from
+ * one way to the other is neither stuck nor shares by mistake.
+ */
+
+
+#include "life.h"
+#include "store/disk.h"
+#include <sys/file.h>
+
+
+#define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
+#define NGX_HTTP_VLM_LOCK_SAY   1000       /* ms, after which it is told */
+
+
+static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
+    uid_t uid, gid_t gid, vlm_err_t *err);
+static int ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+static int ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
+    vlm_err_t *err);
+static void ngx_http_vlm_lock_say(ngx_http_vlm_engine_t *eng);
+static long ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng);
+static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+
+
+/*
+ * In the store; where it cannot be written, beside the socket, and from then on
+ * there until nginx is restarted: two places would be two locks.
+ */
+
+ngx_int_t
+ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
+    ngx_cycle_t *cycle, vlm_err_t *err)
+{
+    u_char      *p;
+    ngx_uint_t   i;
+
+    if (!eng->shm->beside) {
+
+        if (ngx_http_vlm_lock_files(eng, uid, gid, err) == NGX_OK) {
+            return NGX_OK;
+        }
+
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "vlm_engine \"%V\": %s: the lock is made beside the "
+                      "socket", &eng->name, err->text);
+    }
+
+    eng->shm->beside = 1;
+
+    p = ngx_pnalloc(cycle->pool, NGX_HTTP_VLM_LOCKS
+                                 * (eng->socket.len + sizeof(".lock.2")));
+    if (p == NULL) {
+        err->code = VLM_EMEMORY;
+        (void) ngx_cpystrn((u_char *) err->text,
+                           (u_char *) "no memory for the lock's name",
+                           sizeof(err->text));
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+        eng->locks[i].data = p;
+        p = ngx_sprintf(p, i ? "%V.lock.2%Z" : "%V.lock%Z", &eng->socket);
+        eng->locks[i].len = p - eng->locks[i].data - 1;
+    }
+
+    return ngx_http_vlm_lock_files(eng, uid, gid, err);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
+    vlm_err_t *err)
+{
+    int         fd, e;
+    char       *path;
+    ngx_uint_t  i;
+
+    for (i = 0; i < (eng->overlap ? NGX_HTTP_VLM_LOCKS : 1); i++) {
+
+        path = (char *) eng->locks[i].data;
+
+        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+        e = fd == -1 ? ngx_errno : 0;
+
+        if (fd != -1) {
+            (void) close(fd);
+        }
+
+        /* one that is there is enough, on a disk that cannot be written */
+
+        if (e == 0 || access(path, F_OK) == 0) {
+            e = vlm_disk_own(AT_FDCWD, path, 0, 0600, uid, gid);
+        }
+
+        if (e) {
+            err->code = VLM_EDEVICE;
+            (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
+                                "the lock file \"%V\" cannot be made: %s%Z",
+                                &eng->locks[i], strerror(e));
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+int
+ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    int         rc;
+    ngx_msec_t  ms;
+
+    for (ms = 0; ms < eng->backoff; ms += NGX_HTTP_VLM_LOCK_WAIT) {
+
+        if (ngx_http_vlm_lock_pause(eng, err) != 0) {
+            return -1;
+        }
+    }
+
+    ms = 0;
+
+    do {
+        rc = eng->overlap ? ngx_http_vlm_lock_any(eng, err)
+                          : ngx_http_vlm_lock_all(eng, err);
+
+        if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_SAY) {
+            ngx_http_vlm_lock_say(eng);
+        }
+
+        ms += NGX_HTTP_VLM_LOCK_WAIT;
+
+    } while (rc == 0 && ngx_http_vlm_lock_pause(eng, err) == 0);
+
+    if (rc == 1) {
+        ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, "");
+        return 0;
+    }
+
+    ngx_http_vlm_lock_give(eng);
+
+    return -1;
+}
+
+
+/* 1: it is ours, 0: not yet, -1: it never will be */
+
+static int
+ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    int         rc;
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+
+        if (i && access((char *) eng->locks[i].data, F_OK) == -1
+            && ngx_errno == ENOENT)
+        {
+            return 1;
+        }
+
+        rc = ngx_http_vlm_lock_one(eng, i, err);
+
+        if (rc != 1) {
+            return rc;
+        }
+    }
+
+    return 1;
+}
+
+
+static int
+ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    int         rc;
+    ngx_uint_t  i;
+
+    rc = 0;
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS && rc == 0; i++) {
+        rc = ngx_http_vlm_lock_one(eng, i, err);
+    }
+
+    return rc;
+}
+
+
+static int
+ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
+    vlm_err_t *err)
+{
+    int  fd;
+
+    if (eng->lock_fds[i] != -1) {
+        return 1;
+    }
+
+    fd = open((char *) eng->locks[i].data, O_RDWR|O_CLOEXEC);
+
+    if (fd == -1 && ngx_errno == EROFS) {
+        fd = open((char *) eng->locks[i].data, O_RDONLY|O_CLOEXEC);
+    }
+
+    if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
+        eng->lock_fds[i] = fd;
+        return 1;
+    }
+
+    if (fd != -1 && (ngx_errno == EWOULDBLOCK || ngx_errno == EINTR)) {
+        (void) close(fd);
+        return 0;
+    }
+
+    err->code = VLM_EDEVICE;
+    (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
+                        "the lock file \"%V\" cannot be %s: %s%Z",
+                        &eng->locks[i], fd == -1 ? "opened" : "locked",
+                        strerror(ngx_errno));
+
+    if (fd != -1) {
+        (void) close(fd);
+    }
+
+    return -1;
+}
+
+
+/*
+ * At a reload the owner is a child of our own master, and will end; another
+ * server ends when somebody stops it.
+ */
+
+static void
+ngx_http_vlm_lock_say(ngx_http_vlm_engine_t *eng)
+{
+    int         parent;
+    long        pid;
+    FILE       *f;
+    char        name[64], text[480];
+    ngx_uint_t  ours, level;
+
+    parent = 0;
+    pid = ngx_http_vlm_lock_owner(eng);
+
+    (void) snprintf(name, sizeof(name), "/proc/%ld/stat", pid);
+
+    f = pid > 0 ? fopen(name, "re") : NULL;
+
+    if (f) {
+        if (fscanf(f, "%*d (%*[^)]) %*c %d", &parent) != 1) {
+            parent = 0;
+        }
+
+        (void) fclose(f);
+    }
+
+    ours = parent == getppid();
+
+    (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which process "
+                    "%ld has locked: %s", eng->locks[0].data, pid,
+                    ours ? "an older worker of this server, which has the "
+                           "model until it ends"
+                         : "another server with this store and this name has "
+                           "the model until it stops");
+
+    level = ours ? NGX_LOG_NOTICE : NGX_LOG_WARN;
+
+    ngx_log_error(level, eng->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, text);
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, text);
+}
+
+
+/* a process id, or 0: of another namespace, or not to be found */
+
+static long
+ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng)
+{
+    long                pid;
+    FILE               *f;
+    char                line[256];
+    unsigned long long  inode;
+    ngx_uint_t          found;
+    ngx_file_info_t     fi;
+
+    if (ngx_file_info(eng->locks[0].data, &fi) == NGX_FILE_ERROR) {
+        return 0;
+    }
+
+    f = fopen("/proc/locks", "re");
+    if (f == NULL) {
+        return 0;
+    }
+
+    found = 0;
+
+    while (!found && fgets(line, sizeof(line), f)) {
+        found = sscanf(line, "%*s FLOCK %*s WRITE %ld %*x:%*x:%llu", &pid,
+                       &inode) == 2
+                && inode == fi.st_ino;
+    }
+
+    (void) fclose(f);
+
+    return found && pid > 0 ? pid : 0;
+}
+
+
+static int
+ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    if (eng->conf.stop(eng)) {
+        err->code = VLM_ECANCELLED;
+        return -1;
+    }
+
+    ngx_msleep(NGX_HTTP_VLM_LOCK_WAIT);
+
+    return 0;
+}
+
+
+void
+ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+
+        if (eng->lock_fds[i] != -1) {
+            (void) close(eng->lock_fds[i]);
+            eng->lock_fds[i] = -1;
+        }
+    }
+}

@@ -1,0 +1,221 @@
+
+/*
+ * An engine in the master: in which worker it will be, and the files that the
+ * worker's user must be able to use.
+ */
+
+
+#include "life.h"
+
+
+static void ngx_http_vlm_master_version(ngx_cycle_t *cycle);
+static void ngx_http_vlm_master_own(ngx_cycle_t *cycle,
+    ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_master_assign(ngx_cycle_t *cycle,
+    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_master_user(ngx_cycle_t *cycle, uid_t *uid,
+    gid_t *gid);
+
+
+/*
+ * In the master: the sockets are open, no worker is forked yet.  Never fails:
+ * nginx would exit.
+ */
+
+ngx_int_t
+ngx_http_vlm_init_module(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    if (mcf == NULL) {
+        return NGX_OK;
+    }
+
+    if (mcf->engines.nelts && !ngx_test_config
+        && ngx_process != NGX_PROCESS_SIGNALLER)
+    {
+        ngx_http_vlm_master_version(cycle);
+    }
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+        ngx_http_vlm_master_own(cycle, eng[i]);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The directory first: the socket may be in it.  A store that is there and
+ * cannot be used is told by the worker that needs it.
+ */
+
+ngx_int_t
+ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
+{
+    uid_t                      uid;
+    gid_t                      gid;
+    vlm_store_err_t   err;
+
+    if (ngx_http_vlm_master_assign(eng->cycle, eng) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
+
+    if (vlm_store_make((char *) eng->store_dir.data, uid, gid, &err)
+        != VLM_STORE_OK)
+    {
+        ngx_log_error(NGX_LOG_EMERG, eng->cycle->log, 0,
+                      "vlm_engine \"%V\": %s in %s:%ui", &eng->name, err.text,
+                      eng->file, eng->line);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_socket_bind(eng, eng->cycle);
+}
+
+
+/*
+ * The dynamic linker knows a module by its path: on a reload it hands out what
+ * it has mapped, whatever lies there meanwhile.  What is static here survives
+ * a reload with the code.
+ */
+
+static void
+ngx_http_vlm_master_version(ngx_cycle_t *cycle)
+{
+    Dl_info             info;
+    ngx_file_info_t     fi;
+
+    static ngx_file_info_t  loaded;
+
+    ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0, "nginx-vlm " VLM_VERSION);
+
+    if (dladdr(&ngx_http_vlm_module, &info) == 0
+        || ngx_file_info(info.dli_fname, &fi) == NGX_FILE_ERROR)
+    {
+        return;
+    }
+
+    if (loaded.st_ino == 0) {
+        loaded = fi;
+        return;
+    }
+
+    if (loaded.st_ino != fi.st_ino || loaded.st_dev != fi.st_dev
+        || loaded.st_mtime != fi.st_mtime)
+    {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "\"%s\" was replaced after nginx had loaded it: a "
+                      "reload goes on with nginx-vlm " VLM_VERSION
+                      " as it was, a restart takes the new file",
+                      info.dli_fname);
+    }
+}
+
+
+/*
+ * The worker's user must be able to use what a run of another user may have
+ * left, and no other user.  Without its store an engine answers what needs no
+ * session; without its socket or its lock it has failed.
+ */
+
+static void
+ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
+{
+    uid_t                      uid;
+    gid_t                      gid;
+    vlm_store_err_t   err;
+
+    ngx_http_vlm_master_user(cycle, &uid, &gid);
+
+    eng->generation = ++eng->shm->generation;
+    eng->shm->overlap = eng->overlap;
+
+    if (ngx_http_vlm_socket_own(eng, cycle, uid, gid, &eng->broken) != NGX_OK
+        || ngx_test_config)
+    {
+        return;
+    }
+
+    if (vlm_store_prepare((char *) eng->store_dir.data, uid, gid,
+                          &err)
+        != VLM_STORE_OK)
+    {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "vlm_engine \"%V\": %s",
+                      &eng->name, err.text);
+    }
+
+    if (ngx_http_vlm_lock_make(eng, uid, gid, cycle, &eng->broken) == NGX_OK) {
+        eng->broken.code = VLM_OK;
+    }
+}
+
+
+/*
+ * A worker for each engine, while there are enough.  An engine thread does not
+ * return while there is work, so two of one worker cannot share a pool.
+ */
+
+static ngx_int_t
+ngx_http_vlm_master_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t                  i, workers;
+    ngx_core_conf_t            *ccf;
+    ngx_http_vlm_engine_t     **other;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    workers = ccf->master && ccf->worker_processes > 0
+              ? (ngx_uint_t) ccf->worker_processes : 1;
+
+    other = mcf->engines.elts;
+
+    for (i = 0; other[i] != eng; i++) { /* void */ }
+
+    eng->worker = i % workers;
+
+    for (i = eng->worker; other[i] != eng; i += workers) {
+
+        if (other[i]->pool == eng->pool) {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                          "vlm_engine \"%V\" needs a thread_pool of its "
+                          "own: with worker_processes %ui it is in one "
+                          "worker with \"%V\", in %s:%ui", &eng->name,
+                          workers, &other[i]->name, eng->file, eng->line);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* of the workers, as whom they own their files; -1: as ourselves */
+
+static void
+ngx_http_vlm_master_user(ngx_cycle_t *cycle, uid_t *uid, gid_t *gid)
+{
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    *uid = (uid_t) -1;
+    *gid = (gid_t) -1;
+
+    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
+        && ccf->master)
+    {
+        *uid = ccf->user;
+        *gid = ccf->group;
+    }
+}

@@ -1,0 +1,326 @@
+
+/*
+ * What became of requests: counters and histograms in the engine's zone, one
+ * line in the error log for each refusal, and what follows from them: when it
+ * is worth coming again.
+ *
+ * Only atomic additions, so any thread may count, and whoever dies in between
+ * leaves no lock behind.
+ */
+
+
+#include "life.h"
+
+
+#define NGX_HTTP_VLM_MEAN       8          /* requests that weigh in the mean */
+#define NGX_HTTP_VLM_RETRY      5          /* s, before anything is known */
+#define NGX_HTTP_VLM_MAX_RETRY  30         /* s */
+
+
+static void ngx_http_vlm_metrics_answered(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_metrics_service(ngx_http_vlm_engine_t *eng,
+    ngx_msec_t ms);
+static ngx_http_vlm_refusal_e ngx_http_vlm_metrics_reason(
+    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status);
+static void ngx_http_vlm_metrics_count(ngx_atomic_t *counter, ngx_uint_t n);
+
+
+const char *const  ngx_http_vlm_refusal_names[] = {
+    "none",
+    "queue_full",
+    "queue_timeout",
+    "timeout",
+    "unavailable",
+    "limit",
+    "input",
+    "server",
+    "poison",
+    "breaker"
+};
+
+
+const char *const  ngx_http_vlm_stage_names[] = {
+    "body",
+    "prepare",
+    "queue",
+    "prompt",
+    "decode",
+    "store"
+};
+
+
+const ngx_msec_t  ngx_http_vlm_bounds[NGX_HTTP_VLM_BUCKETS - 1] = {
+    1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000,
+    120000
+};
+
+
+void
+ngx_http_vlm_metrics_time(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_time_e what, ngx_msec_t ms)
+{
+    ngx_uint_t             i;
+    ngx_http_vlm_times_t  *times;
+
+    times = &eng->shm->metrics.times[what];
+
+    for (i = 0; i < NGX_HTTP_VLM_BUCKETS - 1; i++) {
+        if (ms <= ngx_http_vlm_bounds[i]) {
+            break;
+        }
+    }
+
+    ngx_http_vlm_metrics_count(&times->n[i], 1);
+    ngx_http_vlm_metrics_count(&times->ms, ms);
+}
+
+
+void
+ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
+    vlm_picture_info_t *info)
+{
+    ngx_http_vlm_metrics_count(&eng->shm->metrics.pictures, 1);
+    ngx_http_vlm_metrics_count(&eng->shm->metrics.picture_tokens,
+                               info->tokens);
+}
+
+
+void
+ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
+{
+    ngx_http_vlm_metrics_t  *m;
+
+    m = &eng->shm->metrics;
+
+    ngx_http_vlm_metrics_count(&m->prompt_tokens, usage->prompt_tokens);
+    ngx_http_vlm_metrics_count(&m->completion_tokens,
+                               usage->completion_tokens);
+    ngx_http_vlm_metrics_count(&m->cached_tokens, usage->cached_tokens);
+    ngx_http_vlm_metrics_count(&m->prompt_pictures, usage->pictures);
+    ngx_http_vlm_metrics_count(&m->cached_pictures, usage->cached_pictures);
+
+    if (usage->completion_tokens == 0) {
+
+        /* it was cancelled or failed before its prompt was read */
+
+        return;
+    }
+
+    if (usage->encode_ms) {
+        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_VISION,
+                                  usage->encode_ms);
+    }
+
+    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_PREFILL,
+                              usage->prefill_ms);
+    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST_STEP,
+                              usage->pick_ms);
+    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_DECODE,
+                              usage->decode_ms);
+}
+
+
+void
+ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_uint_t  status;
+
+    if (ctx->t_started) {
+        ngx_http_vlm_metrics_service(ctx->engine,
+                                     ctx->t_ended - ctx->t_started);
+    }
+
+    if (ctx->answered) {
+        ngx_http_vlm_metrics_answered(ctx);
+        return;
+    }
+
+    if (rc == NGX_HTTP_REQUEST_TIME_OUT
+        || (rc == NGX_ERROR && ctx->begun && ctx->status == 0))
+    {
+        /* it did not read, or was not there any more */
+
+        ngx_http_vlm_metrics_left(ctx);
+        return;
+    }
+
+    status = ctx->status;
+
+    if (status == 0) {
+        status = rc >= NGX_HTTP_SPECIAL_RESPONSE
+                 ? (ngx_uint_t) rc : NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_vlm_metrics_refused(ctx->logged ? NULL : ctx->request,
+                                 ctx->engine,
+                                 ngx_http_vlm_metrics_reason(ctx, status),
+                                 ctx->err.text[0] ? ctx->err.text
+                                                  : "no memory");
+}
+
+
+static void
+ngx_http_vlm_metrics_answered(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t   *eng;
+
+    eng = ctx->engine;
+
+    ngx_http_vlm_metrics_count(&eng->shm->metrics.answered[ctx->finish], 1);
+
+    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_REQUEST,
+                              ctx->t_ended - ctx->t_arrived);
+
+    if (ctx->t_started) {
+        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_QUEUE,
+                                  ctx->t_started - ctx->t_arrived);
+    }
+
+    if (ctx->t_first) {
+        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST,
+                                  ctx->t_first - ctx->t_arrived);
+    }
+}
+
+
+void
+ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_stage_e  stage;
+
+    switch (ctx->step) {
+
+    case NGX_HTTP_VLM_RECEIVING:
+        stage = NGX_HTTP_VLM_STAGE_BODY;
+        break;
+
+    case NGX_HTTP_VLM_PARSING:
+        stage = NGX_HTTP_VLM_STAGE_PREPARE;
+        break;
+
+    case NGX_HTTP_VLM_CHAINED:
+    case NGX_HTTP_VLM_PREPARING:
+    case NGX_HTTP_VLM_WAITING:
+    case NGX_HTTP_VLM_SUBMITTED:
+        stage = ctx->in_task ? NGX_HTTP_VLM_STAGE_PREPARE
+                             : NGX_HTTP_VLM_STAGE_QUEUE;
+        break;
+
+    case NGX_HTTP_VLM_RUNNING:
+        stage = ctx->t_text ? NGX_HTTP_VLM_STAGE_DECODE
+                            : NGX_HTTP_VLM_STAGE_PROMPT;
+        break;
+
+    default:
+        stage = NGX_HTTP_VLM_STAGE_STORE;
+    }
+
+    ngx_http_vlm_metrics_count(&ctx->engine->shm->metrics.cancelled[stage], 1);
+}
+
+
+/* r NULL: it was logged before */
+
+void
+ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_refusal_e reason,
+    const char *text)
+{
+    ngx_uint_t           level;
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = eng->shm;
+
+    ngx_http_vlm_metrics_count(&shm->metrics.refused[reason], 1);
+
+    if (r == NULL) {
+        return;
+    }
+
+    /* the client's fault is news to the client alone */
+
+    level = (reason == NGX_HTTP_VLM_INPUT || reason == NGX_HTTP_VLM_LIMIT)
+            ? NGX_LOG_INFO : NGX_LOG_WARN;
+
+    ngx_log_error(level, r->connection->log, 0,
+                  "vlm_engine \"%V\" refused, %s: %s; %uA waiting, %uA running",
+                  &eng->name, ngx_http_vlm_refusal_names[reason], text,
+                  shm->waiting, shm->running);
+}
+
+
+static ngx_http_vlm_refusal_e
+ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
+{
+    if (ctx->refusal) {
+        return ctx->refusal;
+    }
+
+    switch (status) {
+
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+        return NGX_HTTP_VLM_QUEUE_FULL;
+
+    case NGX_HTTP_SERVICE_UNAVAILABLE:
+        return ctx->late_code ? NGX_HTTP_VLM_QUEUE_TIMEOUT
+                              : NGX_HTTP_VLM_UNAVAILABLE;
+
+    case NGX_HTTP_GATEWAY_TIME_OUT:
+        return NGX_HTTP_VLM_TIMEOUT;
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        return NGX_HTTP_VLM_LIMIT;
+    }
+
+    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+        return NGX_HTTP_VLM_SERVER;
+    }
+
+    return ctx->err.code == VLM_ELIMIT ? NGX_HTTP_VLM_LIMIT
+                                       : NGX_HTTP_VLM_INPUT;
+}
+
+
+/* the designated worker alone writes it */
+
+static void
+ngx_http_vlm_metrics_service(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
+{
+    ngx_atomic_t  *mean;
+
+    mean = &eng->shm->metrics.service;
+
+    *mean = *mean == 0 ? ngx_max(ms, 1)
+                       : (*mean * (NGX_HTTP_VLM_MEAN - 1) + ms
+                          + NGX_HTTP_VLM_MEAN / 2) / NGX_HTTP_VLM_MEAN;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng)
+{
+    uint64_t             ms;
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = eng->shm;
+
+    if (shm->metrics.service == 0) {
+        return NGX_HTTP_VLM_RETRY;
+    }
+
+    ms = (uint64_t) shm->metrics.service * ngx_max(shm->waiting, 1)
+         / eng->conf.slots;
+
+    if (ms > NGX_HTTP_VLM_MAX_RETRY * 1000) {
+        return NGX_HTTP_VLM_MAX_RETRY;
+    }
+
+    return (ngx_uint_t) ngx_max((ms + 999) / 1000, 1);
+}
+
+
+static void
+ngx_http_vlm_metrics_count(ngx_atomic_t *counter, ngx_uint_t n)
+{
+    (void) ngx_atomic_fetch_add(counter, n);
+}

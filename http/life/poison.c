@@ -1,0 +1,169 @@
+
+/*
+ * A request that kills the worker would kill the next one, too, if its client
+ * is told to come again.  So what was in the works is noted in the zone, by
+ * the hash of its body; a worker that finds its predecessor dead remembers
+ * what it had.  Who was there at two deaths, and has never been answered in
+ * between, is not run a third time within the hour.
+ */
+
+
+#include "life.h"
+
+
+#define NGX_HTTP_VLM_POISON_DEATHS  2
+#define NGX_HTTP_VLM_POISON_TIME    (3600 * 1000)      /* ms */
+
+
+static ngx_http_vlm_suspect_t *ngx_http_vlm_poison_find(
+    ngx_http_vlm_engine_t *eng, uint64_t hash);
+
+
+/* any thread; never 0, which is nobody */
+
+uint64_t
+ngx_http_vlm_poison_hash(const u_char *data, size_t len)
+{
+    uint64_t  hash;
+
+    hash = ngx_murmur_hash2((u_char *) data, len);
+
+    return (hash << 32) | ((len & 0xffffffff) | 1);
+}
+
+
+/* any thread */
+
+ngx_uint_t
+ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng, uint64_t hash)
+{
+    ngx_http_vlm_suspect_t  *s;
+
+    s = ngx_http_vlm_poison_find(eng, hash);
+
+    return s && s->deaths >= NGX_HTTP_VLM_POISON_DEATHS
+           && ngx_current_msec - s->when < NGX_HTTP_VLM_POISON_TIME;
+}
+
+
+/* its prompt will be made: from here on it can do harm */
+
+void
+ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t     i;
+    ngx_atomic_t  *works;
+
+    if (ctx->hash == 0 || ctx->works) {
+        return;
+    }
+
+    works = ctx->engine->shm->works;
+
+    for (i = 0; i < NGX_HTTP_VLM_WORKS; i++) {
+
+        if (works[i] == 0 && ngx_atomic_cmp_set(&works[i], 0, ctx->hash)) {
+            ctx->works = i + 1;
+            return;
+        }
+    }
+}
+
+
+/* it has ended, and the worker lives; with an answer it is above suspicion */
+
+void
+ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_suspect_t  *s;
+
+    if (ctx->works == 0) {
+        return;
+    }
+
+    ctx->engine->shm->works[ctx->works - 1] = 0;
+    ctx->works = 0;
+
+    if (ctx->answered) {
+        s = ngx_http_vlm_poison_find(ctx->engine, ctx->hash);
+
+        if (s) {
+            s->hash = 0;
+        }
+    }
+}
+
+
+/* a worker that starts has found its predecessor dead */
+
+void
+ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
+{
+    uint64_t                 hash;
+    ngx_msec_t               now;
+    ngx_uint_t               i, k;
+    ngx_http_vlm_shm_t      *shm;
+    ngx_http_vlm_suspect_t  *s;
+
+    shm = eng->shm;
+    now = ngx_current_msec;
+
+    for (i = 0; i < NGX_HTTP_VLM_WORKS; i++) {
+
+        hash = shm->works[i];
+
+        if (hash == 0) {
+            continue;
+        }
+
+        shm->works[i] = 0;
+
+        s = ngx_http_vlm_poison_find(eng, hash);
+
+        if (s && s->when == now) {
+
+            /* the same body more than once in the works: one death */
+
+            continue;
+        }
+
+        if (s == NULL) {
+
+            /* the place of nobody, or of who was seen longest ago */
+
+            s = &shm->suspects[0];
+
+            for (k = 1; k < NGX_HTTP_VLM_SUSPECTS && s->hash; k++) {
+                if (shm->suspects[k].hash == 0
+                    || (ngx_msec_int_t) (shm->suspects[k].when - s->when) < 0)
+                {
+                    s = &shm->suspects[k];
+                }
+            }
+
+            s->deaths = 0;
+            s->hash = hash;
+        }
+
+        s->deaths++;
+        s->when = now;
+    }
+}
+
+
+static ngx_http_vlm_suspect_t *
+ngx_http_vlm_poison_find(ngx_http_vlm_engine_t *eng, uint64_t hash)
+{
+    ngx_uint_t               i;
+    ngx_http_vlm_suspect_t  *s;
+
+    s = eng->shm->suspects;
+
+    for (i = 0; i < NGX_HTTP_VLM_SUSPECTS; i++) {
+        if (s[i].hash == hash) {
+            return &s[i];
+        }
+    }
+
+    return NULL;
+}

@@ -1,0 +1,387 @@
+
+/*
+ * The unix socket of the hop: which worker accepts on it, and from whom.  It
+ * leads past TLS, authentication and limits, so it never has a mode that lets
+ * others in, and a connection of another user is closed unread.
+ *
+ * A listener marked "reuseport" is skipped by every worker but the one whose
+ * number it has.  Set when the sockets are open already, the mark has no other
+ * effect; a respawned worker keeps its number.
+ */
+
+
+#include "life.h"
+#include "store/disk.h"
+
+
+static ngx_listening_t *ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
+    ngx_http_vlm_engine_t *eng);
+static int ngx_http_vlm_socket_new(ngx_listening_t *ls);
+static void ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng,
+    ngx_log_t *log);
+static void ngx_http_vlm_socket_accepted(ngx_connection_t *c);
+static void ngx_http_vlm_socket_event(ngx_event_t *rev);
+
+
+static ngx_listening_t *
+ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
+    ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t        i;
+    ngx_listening_t  *ls;
+
+    ls = cycle->listening.elts;
+
+    for (i = 0; i < cycle->listening.nelts; i++) {
+
+        if (ls[i].addr_text.len == sizeof("unix:") - 1 + eng->socket.len
+            && ngx_strncmp(ls[i].addr_text.data + sizeof("unix:") - 1,
+                           eng->socket.data, eng->socket.len)
+               == 0)
+        {
+            return &ls[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * nginx binds a socket and then gives it mode 0666; it leaves one alone that is
+ * open already.  ngx_cycle is the old cycle still: nginx hands its sockets on.
+ */
+
+ngx_int_t
+ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    ngx_listening_t  *ls;
+
+    ls = ngx_http_vlm_socket_find(cycle, eng);
+
+    if (ls == NULL || ngx_test_config
+        || ngx_http_vlm_socket_find(ngx_cycle, eng))
+    {
+        return NGX_OK;
+    }
+
+    ngx_http_vlm_socket_unlink(eng, cycle->log);
+
+    ls->fd = ngx_http_vlm_socket_new(ls);
+
+    if (ls->fd == (ngx_socket_t) -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "vlm_engine \"%V\": socket \"%V\" cannot be bound in "
+                      "%s:%ui", &eng->name, &eng->socket, eng->file,
+                      eng->line);
+        return NGX_ERROR;
+    }
+
+    /* closed by nginx if it refuses the configuration after all */
+
+    ls->open = 1;
+
+    return NGX_OK;
+}
+
+
+/* the mode before the bind is that of the file; open over exec, as nginx's */
+
+static int
+ngx_http_vlm_socket_new(ngx_listening_t *ls)
+{
+    int        fd;
+    ngx_err_t  err;
+
+    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK, 0);
+
+    if (fd == -1
+        || (fchmod(fd, 0600) == 0
+            && bind(fd, ls->sockaddr, ls->socklen) == 0
+            && listen(fd, ls->backlog) == 0))
+    {
+        return fd;
+    }
+
+    err = ngx_errno;
+    (void) close(fd);
+    ngx_set_errno(err);
+
+    return -1;
+}
+
+
+/*
+ * nginx does not unlink a unix socket before it binds, so one that a killed
+ * master left would keep the next from starting.
+ */
+
+static void
+ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    int                 fd;
+    struct stat         st;
+    struct sockaddr_un  sun;
+
+    if (lstat((char *) eng->socket.data, &st) == -1
+        || !S_ISSOCK(st.st_mode))
+    {
+        return;
+    }
+
+    fd = socket(AF_UNIX, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
+    if (fd == -1) {
+        return;
+    }
+
+    ngx_memzero(&sun, sizeof(struct sockaddr_un));
+    sun.sun_family = AF_UNIX;
+    ngx_cpystrn((u_char *) sun.sun_path, eng->socket.data,
+                sizeof(sun.sun_path));
+
+    if (connect(fd, (struct sockaddr *) &sun, sizeof(struct sockaddr_un)) == -1
+        && ngx_errno == ECONNREFUSED)
+    {
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "vlm_engine \"%V\": removes \"%V\", on which no process "
+                      "listens", &eng->name, &eng->socket);
+
+        (void) unlink((char *) eng->socket.data);
+    }
+
+    (void) close(fd);
+}
+
+
+/*
+ * In the master, with all sockets open.  A socket that was inherited may have
+ * lost its file, or be another user's: workers must be able to connect to it.
+ */
+
+ngx_int_t
+ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
+    uid_t uid, gid_t gid, vlm_err_t *err)
+{
+    int               fd, e;
+    struct stat       st;
+    ngx_listening_t  *ls;
+
+    ls = ngx_http_vlm_socket_find(cycle, eng);
+    if (ls == NULL) {
+        return NGX_OK;
+    }
+
+    ls->reuseport = 1;
+    ls->worker = eng->worker;
+    ls->handler = ngx_http_vlm_socket_accepted;
+
+    if (ngx_test_config) {
+        return NGX_OK;
+    }
+
+    if (lstat((char *) eng->socket.data, &st) == -1 && ngx_errno == ENOENT) {
+
+        fd = ngx_http_vlm_socket_new(ls);
+
+        if (fd != -1 && dup2(fd, ls->fd) != -1) {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                          "vlm_engine \"%V\": socket \"%V\" was gone and is "
+                          "made again", &eng->name, &eng->socket);
+        }
+
+        if (fd != -1) {
+            (void) close(fd);
+        }
+    }
+
+    e = vlm_disk_own(AT_FDCWD, (char *) eng->socket.data, 0, 0600,
+                     uid, gid);
+
+    if (e == 0 && access((char *) eng->socket.data, F_OK) == -1) {
+        e = ngx_errno;
+    }
+
+    if (e == 0) {
+        return NGX_OK;
+    }
+
+    err->code = VLM_EDEVICE;
+    (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
+                        "the socket \"%V\" cannot be given to the workers: "
+                        "%s%Z", &eng->socket, strerror(e));
+    return NGX_ERROR;
+}
+
+
+/* the mode keeps others out; a directory may have let them in before it */
+
+static void
+ngx_http_vlm_socket_accepted(ngx_connection_t *c)
+{
+    socklen_t     len;
+    struct ucred  peer;
+
+    len = sizeof(struct ucred);
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
+        ngx_log_error(NGX_LOG_ERR, c->log, ngx_socket_errno,
+                      "getsockopt(SO_PEERCRED) failed");
+
+    } else if (peer.uid == 0 || peer.uid == geteuid()) {
+        ngx_http_init_connection(c);
+        return;
+
+    } else {
+        ngx_log_error(NGX_LOG_WARN, c->log, 0,
+                      "a connection of process %P, user %ud, to \"%V\" was "
+                      "closed: only workers may use this socket",
+                      peer.pid, peer.uid, &c->listening->addr_text);
+    }
+
+    ngx_http_close_connection(c);
+}
+
+
+/*
+ * With "reload overlap" the socket goes from one worker to the next only when
+ * the next has its model, and nginx closes listening sockets at the beginning
+ * of an exit.  So it is given another descriptor and a connection of our own,
+ * which nginx tells, as it is idle, that the exit has begun.
+ */
+
+ngx_int_t
+ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    int                fd;
+    ngx_connection_t  *c, *old;
+    ngx_listening_t   *ls;
+
+    ls = ngx_http_vlm_socket_find(cycle, eng);
+    if (ls == NULL) {
+        return NGX_ERROR;
+    }
+
+    fd = fcntl(ls->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd == -1) {
+        return NGX_ERROR;
+    }
+
+    c = ngx_get_connection(fd, cycle->log);
+    if (c == NULL) {
+        (void) close(fd);
+        return NGX_ERROR;
+    }
+
+    c->type = SOCK_STREAM;
+    c->listening = ls;
+    c->data = eng;
+    c->log = &ls->log;
+    c->idle = 1;
+
+    c->read->accept = 1;
+    c->read->log = c->log;
+    c->read->handler = ngx_http_vlm_socket_event;
+
+    old = ls->connection;
+
+    if (old) {
+
+        if (old->read->active) {
+            (void) ngx_del_event(old->read, NGX_READ_EVENT, 0);
+        }
+
+        ngx_free_connection(old);
+        old->fd = (ngx_socket_t) -1;
+        ls->connection = NULL;
+    }
+
+    eng->door = c;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open)
+{
+    ngx_event_t  *rev;
+
+    if (eng->door == NULL) {
+        return;
+    }
+
+    rev = eng->door->read;
+
+    if (rev->timer_set) {
+        ngx_del_timer(rev);
+    }
+
+    if (open && !rev->active) {
+
+        if (ngx_add_event(rev, NGX_READ_EVENT, 0) != NGX_OK) {
+            ngx_log_error(NGX_LOG_CRIT, rev->log, 0,
+                          "vlm_engine \"%V\": no event for its socket",
+                          &eng->name);
+        }
+
+    } else if (!open && rev->active) {
+        (void) ngx_del_event(rev, NGX_READ_EVENT, 0);
+    }
+}
+
+
+void
+ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng)
+{
+    ngx_connection_t  *c;
+
+    c = eng->door;
+
+    if (c == NULL) {
+        return;
+    }
+
+    ngx_http_vlm_socket_open(eng, 0);
+
+    eng->door = NULL;
+
+    (void) close(c->fd);
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
+}
+
+
+static void
+ngx_http_vlm_socket_event(ngx_event_t *rev)
+{
+    ngx_connection_t       *c;
+    ngx_http_vlm_engine_t  *eng;
+
+    c = rev->data;
+    eng = c->data;
+
+    if (c->close) {
+        c->close = 0;
+        c->idle = 0;
+
+        if (!ngx_http_vlm_engine_exit(eng)) {
+            ngx_http_vlm_socket_open(eng, 0);
+        }
+
+        return;
+    }
+
+    if (rev->timedout) {
+        rev->timedout = 0;
+        ngx_http_vlm_socket_open(eng, 1);
+        return;
+    }
+
+    ngx_event_accept(rev);
+
+    /* no descriptors: nginx has set a timer, and its own sockets rest, too */
+
+    if (rev->timer_set && rev->active) {
+        (void) ngx_del_event(rev, NGX_READ_EVENT, 0);
+    }
+}

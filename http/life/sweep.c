@@ -1,0 +1,135 @@
+
+/*
+ * What leaves the store by itself: a timer of the designated worker, and a
+ * task in a thread, for "store DIR expires=T max=SIZE".
+ */
+
+
+#include "life.h"
+
+
+#define NGX_HTTP_VLM_SWEEP_FIRST  10000        /* ms, after the start */
+#define NGX_HTTP_VLM_SWEEP_NEXT   600000       /* ms */
+#define NGX_HTTP_VLM_SWEEP_MORE   1000         /* ms, if much is to be done */
+
+
+typedef struct {
+    ngx_http_vlm_engine_t        *engine;
+    int                           rc;
+    vlm_store_err_t      err;
+    vlm_store_swept_t    swept;
+} ngx_http_vlm_sweep_t;
+
+
+static void ngx_http_vlm_sweep_timer(ngx_event_t *ev);
+static void ngx_http_vlm_sweep_run(void *data, ngx_log_t *log);
+static void ngx_http_vlm_sweep_done(ngx_event_t *ev);
+
+
+void
+ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    ngx_thread_task_t     *task;
+    ngx_http_vlm_sweep_t  *sw;
+
+    if (eng->store == NULL
+        || (eng->store_expires == 0 && eng->store_max == 0))
+    {
+        return;
+    }
+
+    task = ngx_thread_task_alloc(cycle->pool, sizeof(ngx_http_vlm_sweep_t));
+    if (task == NULL) {
+        return;
+    }
+
+    sw = task->ctx;
+    sw->engine = eng;
+
+    task->handler = ngx_http_vlm_sweep_run;
+    task->event.handler = ngx_http_vlm_sweep_done;
+    task->event.data = sw;
+    task->event.log = cycle->log;
+
+    /* a worker that is to exit does not wait for this */
+
+    eng->sweep.handler = ngx_http_vlm_sweep_timer;
+    eng->sweep.data = task;
+    eng->sweep.log = cycle->log;
+    eng->sweep.cancelable = 1;
+
+    ngx_add_timer(&eng->sweep, NGX_HTTP_VLM_SWEEP_FIRST);
+}
+
+
+static void
+ngx_http_vlm_sweep_timer(ngx_event_t *ev)
+{
+    ngx_thread_task_t     *task;
+    ngx_http_vlm_sweep_t  *sw;
+
+    task = ev->data;
+    sw = task->ctx;
+
+    if (ngx_exiting || ngx_terminate || ngx_quit) {
+        return;
+    }
+
+    if (ngx_thread_task_post(sw->engine->threads, task) != NGX_OK) {
+        ngx_add_timer(ev, NGX_HTTP_VLM_SWEEP_NEXT);
+    }
+}
+
+
+static void
+ngx_http_vlm_sweep_run(void *data, ngx_log_t *log)
+{
+    ngx_http_vlm_sweep_t *sw = data;
+
+    uint64_t                n;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = sw->engine;
+
+    sw->rc = vlm_store_sweep(eng->store, eng->store_expires,
+                             eng->store_max, &sw->swept, &sw->err);
+
+    if (sw->swept.sessions
+        && vlm_store_session_count(eng->store, &n, NULL)
+           == VLM_STORE_OK)
+    {
+        ngx_http_vlm_zone_sessions(eng, n);
+    }
+}
+
+
+static void
+ngx_http_vlm_sweep_done(ngx_event_t *ev)
+{
+    ngx_http_vlm_sweep_t *sw = ev->data;
+
+    ngx_http_vlm_engine_t       *eng;
+    vlm_store_swept_t  *swept;
+
+    eng = sw->engine;
+    swept = &sw->swept;
+
+    if (sw->rc != VLM_STORE_OK) {
+        ngx_log_error(NGX_LOG_ERR, ev->log, 0, "vlm_engine \"%V\": %s",
+                      &eng->name, sw->err.text);
+    }
+
+    if (swept->sessions || swept->files) {
+        ngx_log_error(NGX_LOG_NOTICE, ev->log, 0,
+                      "vlm_engine \"%V\": removed from the store: %uL sessions,"
+                      " %uL files of %uL bytes; %uL bytes of files stay",
+                      &eng->name, swept->sessions, swept->files, swept->bytes,
+                      swept->left);
+    }
+
+    if (!ngx_exiting) {
+        ngx_add_timer(&eng->sweep, sw->rc == VLM_STORE_OK
+                                   && swept->more ? NGX_HTTP_VLM_SWEEP_MORE
+                                                  : NGX_HTTP_VLM_SWEEP_NEXT);
+    }
+}

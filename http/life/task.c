@@ -1,0 +1,893 @@
+
+/*
+ * One engine in its designated worker: the thread task and the wake fd.
+ *
+ * There is one task, and it is posted for one step at a time: open, load, run,
+ * close.  The handler of its completion, in the loop, decides on the next.  A
+ * job that is submitted while a run ends is not lost: "active" is cleared only
+ * just before that handler, which posts the task again if jobs are left.
+ *
+ * eng->vlm is written by the loop alone; the thread hands over through
+ * eng->handed.
+ */
+
+
+#include "life.h"
+#include <sys/eventfd.h>
+
+
+#define NGX_HTTP_VLM_EVENTS  64            /* of the engine, in a turn */
+#define NGX_HTTP_VLM_BEAT    500           /* ms */
+#define NGX_HTTP_VLM_GRACE   10000         /* ms, for bodies at an exit */
+#define NGX_HTTP_VLM_LAST    500           /* ms, for words before an end */
+#define NGX_HTTP_VLM_LEAVE   10000         /* ms, for a graceful one */
+static void ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_step_e step);
+static void ngx_http_vlm_engine_task(void *data, ngx_log_t *log);
+static void ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_done(ngx_event_t *ev);
+static void ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_linger(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng,
+    const char *reason);
+static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_events(ngx_event_t *rev);
+static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
+static void ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng,
+    ngx_msec_t ms);
+static void ngx_http_vlm_engine_die(ngx_event_t *ev);
+static void ngx_http_vlm_engine_hold(ngx_event_t *ev);
+static void ngx_http_vlm_engine_next(ngx_event_t *ev);
+static void ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_log(void *data, vlm_log_level_t level,
+    const char *text);
+static int ngx_http_vlm_engine_stopping(void *data);
+
+
+void
+ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    eng->calls->init(eng);
+
+    eng->here = 1;
+    ngx_memset(eng->lock_fds, 0xff, sizeof(eng->lock_fds));
+    eng->watch_fd = -1;
+    eng->log = cycle->log;
+
+    eng->conf.log = ngx_http_vlm_engine_log;
+    eng->conf.stop = ngx_http_vlm_engine_stopping;
+    eng->conf.data = eng;
+
+    eng->next.handler = ngx_http_vlm_engine_next;
+    eng->next.data = eng;
+    eng->next.log = cycle->log;
+
+    eng->hold.handler = ngx_http_vlm_engine_hold;
+    eng->hold.data = eng;
+    eng->hold.log = cycle->log;
+    eng->hold.cancelable = 1;
+
+    eng->behind = ngx_http_vlm_zone_behind(eng);
+
+    if (eng->overlap && ngx_process == NGX_PROCESS_WORKER
+        && ngx_http_vlm_socket_keep(eng, cycle) != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno,
+                      "vlm_engine \"%V\": no connection for its socket: raise "
+                      "worker_connections", &eng->name);
+        eng->behind = 0;
+    }
+
+    if (!eng->behind) {
+        ngx_http_vlm_engine_lead(eng);
+    }
+
+    /* must not keep a graceful exit from ending */
+
+    eng->beat.handler = ngx_http_vlm_engine_beat;
+    eng->beat.data = eng;
+    eng->beat.log = cycle->log;
+    eng->beat.cancelable = 1;
+
+    ngx_add_timer(&eng->beat, NGX_HTTP_VLM_BEAT);
+    ngx_http_vlm_watch_start(eng);
+
+    if (eng->broken.code != VLM_OK) {
+        ngx_http_vlm_engine_fail(eng, eng->broken.text);
+        return;
+    }
+
+    eng->task = ngx_thread_task_alloc(cycle->pool, sizeof(void *));
+
+    if (eng->task == NULL) {
+        ngx_http_vlm_engine_fail(eng, "no memory for the engine's task");
+        return;
+    }
+
+    *(ngx_http_vlm_engine_t **) eng->task->ctx = eng;
+
+    eng->task->handler = ngx_http_vlm_engine_task;
+    eng->task->event.handler = ngx_http_vlm_engine_done;
+    eng->task->event.data = eng;
+    eng->task->event.log = cycle->log;
+
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_OPEN);
+}
+
+
+/* from now on this is the worker that answers */
+
+static void
+ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng)
+{
+    eng->behind = 0;
+
+    ngx_http_vlm_zone_take(eng);
+    ngx_http_vlm_socket_open(eng, 1);
+
+    if (eng->failed) {
+        ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, eng->broken.text);
+    }
+}
+
+
+/*
+ * The master counts configurations before it tells old workers to go, so that
+ * they can tell a reload from an end.  It signals no worker twice: of an end
+ * that comes later the older ones know by what the newest leaves in the zone.
+ */
+
+ngx_uint_t
+ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = eng->shm;
+
+    if (eng->generation == shm->generation) {
+        shm->leaving = eng->generation;
+        return 0;
+    }
+
+    if (!eng->loaded || !shm->overlap || !ngx_http_vlm_zone_mine(eng)) {
+        return 0;
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                  "vlm_engine \"%V\": answers until the next worker has loaded "
+                  "its model", &eng->name);
+
+    eng->lingers = 1;
+    eng->beat.cancelable = 0;
+
+    return 1;
+}
+
+
+/* until another answers, or none will: then this exit goes on */
+
+static void
+ngx_http_vlm_engine_linger(ngx_http_vlm_engine_t *eng)
+{
+    if (ngx_http_vlm_zone_mine(eng) && !eng->failed
+        && eng->shm->leaving != eng->shm->generation
+        && !eng->events->error)
+    {
+        return;
+    }
+
+    eng->lingers = 0;
+    eng->beat.cancelable = 1;
+
+    ngx_http_vlm_socket_open(eng, 0);
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+/* in exit_process: the engine thread has ended */
+
+void
+ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_watch_stop(eng);
+    ngx_http_vlm_engine_unwatch(eng);
+    ngx_http_vlm_socket_close(eng);
+
+    if (eng->beat.timer_set) {
+        ngx_del_timer(&eng->beat);
+    }
+
+    if (eng->hold.timer_set) {
+        ngx_del_timer(&eng->hold);
+    }
+
+    vlm_close(eng->handed);
+    ngx_http_vlm_lock_give(eng);
+    ngx_http_vlm_zone_leave(eng);
+
+    eng->handed = NULL;
+    eng->vlm = NULL;
+    eng->here = 0;
+
+    if (eng->lost) {
+        ngx_http_vlm_device_last();
+    }
+}
+
+
+void
+ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->task->event.active) {
+        ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_RUN);
+    }
+}
+
+
+static void
+ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng, ngx_http_vlm_step_e step)
+{
+    eng->step = step;
+    ngx_memzero(&eng->err, sizeof(vlm_err_t));
+
+    if (ngx_thread_task_post(eng->pool, eng->task) != NGX_OK) {
+        ngx_http_vlm_engine_fail(eng, "the engine's task was not taken by "
+                                      "its thread pool");
+    }
+}
+
+
+/* the engine thread */
+
+static void
+ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = *(ngx_http_vlm_engine_t **) data;
+
+    switch (eng->step) {
+
+    case NGX_HTTP_VLM_STEP_OPEN:
+        ngx_http_vlm_engine_open(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_LOAD:
+        eng->rc = vlm_load(eng->handed, &eng->err);
+        break;
+
+    case NGX_HTTP_VLM_STEP_RUN:
+        eng->rc = vlm_run(eng->handed, &eng->err);
+        break;
+
+    case NGX_HTTP_VLM_STEP_CLOSE:
+
+        /* memory first, then the lock that promises it to the next */
+
+        vlm_close(eng->handed);
+        eng->handed = NULL;
+        ngx_http_vlm_lock_give(eng);
+        break;
+    }
+}
+
+
+/*
+ * The tokenizer, and then the lock: once it is held, no turn of a session is
+ * in the making elsewhere, so prompts may be made of what is stored.  (With
+ * "reload overlap" that is the price: docs/directives.md says so.)
+ */
+
+static void
+ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
+{
+    uint64_t                   n;
+    vlm_store_err_t   err;
+
+    eng->rc = -1;
+
+    eng->handed = vlm_open(&eng->conf, &eng->err);
+
+    if (eng->handed == NULL
+        || ngx_http_vlm_lock_take(eng, &eng->err) != 0)
+    {
+        return;
+    }
+
+    if (eng->store
+        && vlm_store_usable(eng->store, &err) == VLM_STORE_OK
+        && vlm_store_session_count(eng->store, &n, &err)
+           == VLM_STORE_OK)
+    {
+        ngx_http_vlm_zone_sessions(eng, n);
+        ngx_http_vlm_zone_store(eng, NULL);
+
+    } else if (eng->store) {
+        ngx_log_error(NGX_LOG_WARN, eng->log, 0,
+                      "vlm_engine \"%V\": %s: sessions and uploads are "
+                      "refused, other chats are answered", &eng->name,
+                      err.text);
+
+        ngx_http_vlm_zone_store(eng, &err);
+    }
+
+    eng->rc = 0;
+}
+
+
+/* the loop, after each step */
+
+static void
+ngx_http_vlm_engine_done(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_t *eng = ev->data;
+
+    switch (eng->step) {
+
+    case NGX_HTTP_VLM_STEP_OPEN:
+        ngx_http_vlm_engine_opened(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_LOAD:
+        ngx_http_vlm_engine_loaded(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_RUN:
+        ngx_http_vlm_engine_ran(eng);
+        break;
+
+    case NGX_HTTP_VLM_STEP_CLOSE:
+        ngx_http_vlm_engine_closed(eng);
+        break;
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+static void
+ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->rc != 0) {
+
+        if (eng->err.code == VLM_ECANCELLED) {
+            eng->stopped = 1;
+
+        } else {
+            ngx_http_vlm_engine_fail(eng, eng->err.text);
+        }
+
+        return;
+    }
+
+    eng->vlm = eng->handed;
+
+    if (ngx_http_vlm_engine_watch(eng) != NGX_OK) {
+        ngx_http_vlm_engine_fail(eng, "no connection for the engine's events: "
+                                      "raise worker_connections");
+        return;
+    }
+
+    eng->opened = 1;
+    eng->opened_at = ngx_current_msec;
+    eng->ticked = ngx_current_msec;
+
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_LOAD);
+}
+
+
+static void
+ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
+{
+    vlm_stat_t  st;
+
+    vlm_stat(eng->vlm, &st);
+
+    if (eng->rc != 0) {
+
+        if (eng->err.code == VLM_ECANCELLED) {
+            eng->stopped = 1;
+
+        } else if (st.state == VLM_LOST) {
+            ngx_http_vlm_engine_lost(eng);
+
+        } else {
+            ngx_http_vlm_engine_fail(eng, eng->err.text);
+        }
+
+        return;
+    }
+
+    eng->loaded = 1;
+
+    if (eng->behind) {
+        ngx_http_vlm_engine_lead(eng);
+    }
+
+    eng->on_cpu = st.plan.device == 0;
+    eng->shm->metrics.load = ngx_current_msec - eng->opened_at;
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_READY, "");
+
+    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                  "vlm_engine \"%V\": model loaded, %uLm, %s", &eng->name,
+                  ngx_http_vlm_mib(st.plan.total), st.device);
+
+    if (st.taken) {
+        ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                      "vlm_engine \"%V\": the device took %uLm for itself, "
+                      "%uLm of the plan were declared for that", &eng->name,
+                      ngx_http_vlm_mib(st.taken),
+                      ngx_http_vlm_mib(st.plan.device));
+    }
+}
+
+
+static void
+ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->rc == 0) {
+
+        if (eng->n_jobs && !ngx_http_vlm_engine_stopping(eng)) {
+            ngx_http_vlm_engine_kick(eng);
+        }
+
+        return;
+    }
+
+    ngx_http_vlm_engine_lost(eng);
+}
+
+
+static void
+ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
+{
+    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
+                  "vlm_engine \"%V\": model released", &eng->name);
+
+    if (!eng->again) {
+        return;
+    }
+
+    eng->again = 0;
+
+    if (ngx_exiting) {
+
+        /* meanwhile: the lock is the next worker's, and this one's line ends */
+
+        eng->released = 1;
+        eng->failed = 1;
+        return;
+    }
+
+    eng->closed = 0;
+
+    ngx_http_vlm_device_return(eng);
+    ngx_http_vlm_zone_take(eng);
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_OPEN);
+}
+
+
+/*
+ * What a process knows of a device does not come back once it is lost.  This
+ * worker leaves, at the latest when its time is up; the master's next one
+ * loads again.
+ */
+
+static void
+ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_engine_fail(eng, eng->err.text);
+
+    eng->lost = 1;
+
+    if (ngx_http_vlm_zone_mine(eng)) {
+        eng->shm->lost = 1;
+    }
+
+    if (ngx_process != NGX_PROCESS_WORKER) {
+        return;
+    }
+
+    ngx_quit = 1;
+
+    eng->die.handler = ngx_http_vlm_engine_die;
+    eng->die.data = eng;
+    eng->die.log = eng->log;
+    eng->die.cancelable = 1;
+
+    ngx_add_timer(&eng->die, NGX_HTTP_VLM_LEAVE);
+}
+
+
+/* from now on every chat is answered 503 with the reason in the log */
+
+static void
+ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
+{
+    vlm_err_t  err;
+
+    ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, reason);
+
+    eng->failed = 1;
+    eng->loaded = 0;
+
+    if (reason != eng->broken.text) {
+        ngx_cpystrn((u_char *) eng->broken.text, (u_char *) reason,
+                    sizeof(eng->broken.text));
+    }
+
+    if (eng->behind) {
+        ngx_log_error(NGX_LOG_CRIT, eng->log, 0,
+                      "vlm_engine \"%V\": the worker before this one goes on "
+                      "with its model", &eng->name);
+        ngx_http_vlm_zone_reload(eng, reason);
+    }
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, reason);
+
+    if (eng->vlm && eng->n_jobs) {
+        err = eng->err;
+
+        if (err.code == VLM_OK) {
+            err.code = VLM_EDEVICE;
+            ngx_cpystrn((u_char *) err.text, (u_char *) reason,
+                        sizeof(err.text));
+        }
+
+        vlm_fail_jobs(eng->vlm, &err);
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+/*
+ * The engine's own eventfd, as a connection that is idle: nginx tells idle
+ * connections, and nobody else in a module, that a graceful exit has begun.
+ */
+
+static ngx_int_t
+ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng)
+{
+    ngx_connection_t  *c;
+
+    c = ngx_get_connection(vlm_fd(eng->vlm), eng->log);
+
+    if (c == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->data = eng;
+    c->log = eng->log;
+    c->idle = 1;
+
+    c->read->handler = ngx_http_vlm_engine_events;
+    c->read->log = eng->log;
+    c->write->log = eng->log;
+
+    if (ngx_add_event(c->read, NGX_READ_EVENT, 0) != NGX_OK) {
+        ngx_free_connection(c);
+        c->fd = (ngx_socket_t) -1;
+        return NGX_ERROR;
+    }
+
+    eng->events = c;
+
+    return NGX_OK;
+}
+
+
+/* without this an exit would report a socket left open, and an engine that
+   is closed would leave its descriptor to somebody else's events */
+
+static void
+ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng)
+{
+    ngx_connection_t  *c;
+
+    c = eng->events;
+
+    if (c == NULL) {
+        return;
+    }
+
+    eng->events = NULL;
+
+    if (c->read->posted) {
+        ngx_delete_posted_event(c->read);
+    }
+
+    (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
+}
+
+
+static void
+ngx_http_vlm_engine_events(ngx_event_t *rev)
+{
+    eventfd_t               n;
+    ngx_uint_t              i;
+    vlm_event_t             e;
+    ngx_connection_t       *c;
+    ngx_http_vlm_engine_t  *eng;
+
+    c = rev->data;
+    eng = c->data;
+
+    if (c->close) {
+
+        /* a graceful exit has begun */
+
+        c->close = 0;
+        c->idle = 0;
+    }
+
+    /* first the counter, then the events: no wake-up is lost */
+
+    (void) eventfd_read(c->fd, &n);
+
+    for (i = 0; i < NGX_HTTP_VLM_EVENTS; i++) {
+
+        if (!vlm_next_event(eng->vlm, &e)) {
+            break;
+        }
+
+        eng->calls->event(eng, &e);
+    }
+
+    if (i == NGX_HTTP_VLM_EVENTS) {
+        ngx_post_event(rev, &ngx_posted_next_events);
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+static void
+ngx_http_vlm_engine_beat(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_t *eng = ev->data;
+
+    ngx_msec_t  ms;
+
+    eng->beats++;
+    ngx_http_vlm_zone_beat(eng);
+
+    if (eng->lingers) {
+        ngx_http_vlm_engine_linger(eng);
+
+    } else if (eng->behind && !ngx_exiting && !ngx_http_vlm_zone_behind(eng)) {
+        ngx_http_vlm_engine_lead(eng);
+    }
+
+    ms = ngx_http_vlm_watch_silent(eng);
+
+    if (ms) {
+        ngx_http_vlm_engine_stalled(eng, ms);
+
+    } else if (eng->loaded && !ngx_exiting && ngx_http_vlm_device_due(eng)) {
+
+        /* no prompt is made from here on, until it is open again */
+
+        eng->opened = 0;
+        eng->again = 1;
+        ngx_http_vlm_engine_wake(eng);
+    }
+
+    if (ngx_exiting) {
+        ngx_http_vlm_engine_wake(eng);
+    }
+
+    ngx_add_timer(ev, NGX_HTTP_VLM_BEAT);
+}
+
+
+/*
+ * Nobody can take a thread back from what it hangs in, and nginx's own exit
+ * would wait for it.  So everybody is told, and then the process goes the hard
+ * way; the master's next one loads again, later each time.
+ */
+
+static void
+ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
+{
+    u_char  text[128];
+
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        "the engine has not ticked for %M ms: its worker is "
+                        "replaced%Z", ms);
+
+    ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, text);
+
+    eng->failed = 1;
+    eng->loaded = 0;
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_STALLED, (char *) text);
+
+    if (ngx_http_vlm_zone_mine(eng)) {
+        eng->shm->lost = 1;
+        ngx_http_vlm_poison_death(eng);
+    }
+
+    /* an event that came now would be of a request that is gone */
+
+    ngx_http_vlm_engine_unwatch(eng);
+    eng->calls->stalled(eng);
+
+    eng->die.handler = ngx_http_vlm_engine_die;
+    eng->die.data = eng;
+    eng->die.log = eng->log;
+
+    ngx_add_timer(&eng->die, NGX_HTTP_VLM_LAST);
+}
+
+
+static void
+ngx_http_vlm_engine_die(ngx_event_t *ev)
+{
+    (void) kill(ngx_pid, SIGKILL);
+}
+
+
+static void
+ngx_http_vlm_engine_hold(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_wake(ev->data);
+}
+
+
+/*
+ * Something has changed: later in this turn of the loop, when nobody holds a
+ * request, everything is started or ended that can be.
+ */
+
+void
+ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->next.posted) {
+        ngx_post_event(&eng->next, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_vlm_engine_next(ngx_event_t *ev)
+{
+    ngx_http_vlm_engine_t *eng = ev->data;
+
+    if (eng->failed) {
+        eng->calls->failed(eng);
+
+    } else {
+        eng->calls->next(eng);
+    }
+
+    ngx_http_vlm_zone_line(eng);
+
+    if (eng->closed || eng->task == NULL || eng->task->event.active) {
+        return;
+    }
+
+    if (!ngx_http_vlm_engine_needed(eng)) {
+        eng->again = 0;
+        eng->released = ngx_exiting ? 1 : 0;
+        ngx_http_vlm_engine_close(eng);
+
+    } else if (eng->again && ngx_http_vlm_engine_idle(eng)) {
+        ngx_http_vlm_engine_close(eng);
+    }
+}
+
+
+static void
+ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_engine_unwatch(eng);
+
+    eng->opened = 0;
+    eng->loaded = 0;
+    eng->vlm = NULL;
+    eng->closed = 1;
+
+    ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_CLOSE);
+}
+
+
+/* nobody has anything of the model: no prompt, no job, no words to make */
+
+static ngx_uint_t
+ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    if (eng->n_jobs || eng->n_tasks || eng->n_prompts) {
+        return 0;
+    }
+
+    for (q = ngx_queue_head(&eng->requests);
+         q != ngx_queue_sentinel(&eng->requests);
+         q = ngx_queue_next(q))
+    {
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+
+        if (ctx->step >= NGX_HTTP_VLM_WAITING || ctx->in_task) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/*
+ * In a worker that exits, until its last request has ended: the next worker
+ * waits for the lock.  Of bodies it is not said that they ever end; who takes
+ * longer than the grace is sent on to the next worker.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->pending || eng->n_jobs || eng->lingers) {
+        return 1;
+    }
+
+    if (eng->failed) {
+        return 0;
+    }
+
+    if (!ngx_exiting) {
+        return 1;
+    }
+
+    if (eng->exit_time == 0) {
+        eng->exit_time = ngx_current_msec;
+    }
+
+    return eng->receiving && !eng->stopped
+           && ngx_current_msec - eng->exit_time < NGX_HTTP_VLM_GRACE;
+}
+
+
+/* also the engine thread: nginx's error log takes lines of threads */
+
+static void
+ngx_http_vlm_engine_log(void *data, vlm_log_level_t level, const char *text)
+{
+    ngx_http_vlm_engine_t *eng = data;
+
+    ngx_uint_t  lev;
+
+    lev = (level == VLM_LOG_WARN) ? NGX_LOG_WARN : NGX_LOG_NOTICE;
+
+    ngx_log_error(lev, eng->log, 0, "vlm_engine \"%V\": %s", &eng->name,
+                  text);
+}
+
+
+/* Asked often, by the engine thread.  nginx's pools wait for their tasks at an
+   exit, so the task has to see it coming. */
+
+static int
+ngx_http_vlm_engine_stopping(void *data)
+{
+    ngx_http_vlm_engine_t *eng = data;
+
+    return ngx_terminate
+           || (ngx_process == NGX_PROCESS_SINGLE && ngx_quit)
+           || (ngx_exiting && eng->lingers == 0 && eng->pending == 0);
+}

@@ -1,0 +1,177 @@
+
+/*
+ * Watches the event loop of the designated worker, from a thread of its own: a
+ * loop that hangs answers nobody, and takes no signal that it would have to
+ * act on.  After "stall" without a heartbeat the process goes the hard way,
+ * and the master's next one loads again.
+ *
+ * Who counts is the thread itself, by its own looks: a process that was stopped
+ * as a whole, and goes on, is blamed for nothing.  The other workers tell its
+ * clients meanwhile (route.c).
+ */
+
+
+#include "life.h"
+#include <poll.h>
+#include <sys/eventfd.h>
+
+
+#define NGX_HTTP_VLM_LOOK  250             /* ms, half a heartbeat */
+
+
+#define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
+#define NGX_HTTP_VLM_STALL_DEVICE  10000
+
+
+static void *ngx_http_vlm_watch_thread(void *data);
+static void ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms);
+
+
+void
+ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
+{
+    int       err;
+    sigset_t  all, old;
+
+    /* without a master nobody would come after it */
+
+    if (ngx_process != NGX_PROCESS_WORKER) {
+        return;
+    }
+
+    eng->watch_stall = ngx_http_vlm_watch_time(eng);
+    eng->watch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+
+    if (eng->watch_fd == -1) {
+        ngx_log_error(NGX_LOG_WARN, eng->log, ngx_errno,
+                      "vlm_engine \"%V\": nobody watches the event loop, "
+                      "eventfd() failed", &eng->name);
+        return;
+    }
+
+    /* signals are the loop's */
+
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &old);
+
+    err = pthread_create(&eng->watch, NULL, ngx_http_vlm_watch_thread, eng);
+
+    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+
+    if (err) {
+        ngx_log_error(NGX_LOG_WARN, eng->log, err,
+                      "vlm_engine \"%V\": nobody watches the event loop, "
+                      "pthread_create() failed", &eng->name);
+
+        (void) close(eng->watch_fd);
+        eng->watch_fd = -1;
+    }
+}
+
+
+void
+ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng)
+{
+    uint64_t  one;
+
+    if (eng->watch_fd == -1) {
+        return;
+    }
+
+    one = 1;
+
+    (void) !write(eng->watch_fd, &one, sizeof(uint64_t));
+    (void) pthread_join(eng->watch, NULL);
+
+    (void) close(eng->watch_fd);
+    eng->watch_fd = -1;
+}
+
+
+static void *
+ngx_http_vlm_watch_thread(void *data)
+{
+    ngx_http_vlm_engine_t *eng = data;
+
+    ngx_msec_t         still;
+    struct pollfd      pfd;
+    ngx_atomic_uint_t  beats;
+
+    pfd.fd = eng->watch_fd;
+    pfd.events = POLLIN;
+
+    beats = 0;
+    still = 0;
+
+    while (poll(&pfd, 1, NGX_HTTP_VLM_LOOK) <= 0) {
+
+        if (beats != eng->beats) {
+            beats = eng->beats;
+            still = 0;
+            continue;
+        }
+
+        still += NGX_HTTP_VLM_LOOK;
+
+        if (still >= eng->watch_stall) {
+            ngx_http_vlm_watch_end(eng, still);
+        }
+    }
+
+    return NULL;
+}
+
+
+/* no lock that the loop may hold: what is told here is told by numbers */
+
+static void
+ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
+{
+    ngx_log_error(NGX_LOG_CRIT, eng->log, 0,
+                  "vlm_engine \"%V\": the event loop has stood still for %M "
+                  "ms: its worker is replaced", &eng->name, ms);
+
+    if (ngx_http_vlm_zone_mine(eng)) {
+        eng->shm->lost = 1;
+        eng->shm->state = NGX_HTTP_VLM_STALLED;
+    }
+
+    (void) kill(ngx_pid, SIGKILL);
+}
+
+
+/* 0, or for how many ms the engine thread has not ticked though it should */
+
+ngx_msec_t
+ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
+{
+    ngx_msec_t  ms, most;
+
+    if (eng->vlm == NULL || eng->failed || ngx_process != NGX_PROCESS_WORKER) {
+        return 0;
+    }
+
+    ms = ngx_current_msec - eng->ticked;
+
+    most = ngx_http_vlm_watch_time(eng);
+
+    /* a driver that makes kernels for a new card is silent meanwhile */
+
+    if (!eng->loaded && eng->stall == 0) {
+        most = NGX_HTTP_VLM_STALL_CPU;
+    }
+
+    return ms >= most ? ms : 0;
+}
+
+
+ngx_msec_t
+ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->stall) {
+        return eng->stall;
+    }
+
+    return eng->plan.device && !eng->on_cpu ? NGX_HTTP_VLM_STALL_DEVICE
+                                            : NGX_HTTP_VLM_STALL_CPU;
+}

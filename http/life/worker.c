@@ -1,0 +1,117 @@
+
+/*
+ * The designated worker of an engine, and what is done for it in the master:
+ * what a configuration needs is made before nginx takes it, and what fails once
+ * nginx has taken it is the engine's trouble, not the server's.
+ */
+
+
+#include "life.h"
+#include <dlfcn.h>
+#include <malloc.h>
+
+
+#define NGX_HTTP_VLM_MAPPED  (128 * 1024)      /* bytes, of an allocation */
+#define NGX_HTTP_VLM_ARENAS  4
+
+
+/*
+ * Never fails: a worker that cannot start is not respawned, and its clients
+ * would hang.  An engine that does not come up answers 503.
+ */
+
+ngx_int_t
+ngx_http_vlm_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    /* the cache manager and the cache loader come here, too, as number 0 */
+
+    if (mcf == NULL
+        || (ngx_process != NGX_PROCESS_WORKER
+            && ngx_process != NGX_PROCESS_SINGLE))
+    {
+        return NGX_OK;
+    }
+
+    eng = mcf->engines.elts;
+
+    /*
+     * What is large goes back to the system when it is freed.  Left alone,
+     * glibc raises this bound with each picture, and in the end each of many
+     * arenas keeps the room of the largest one.
+     */
+
+    if (mcf->engines.nelts) {
+        (void) mallopt(M_MMAP_THRESHOLD, NGX_HTTP_VLM_MAPPED);
+        (void) mallopt(M_ARENA_MAX, NGX_HTTP_VLM_ARENAS);
+    }
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (vlm_budget_init(&eng[i]->budget, eng[i]->http_memory)
+            != 0)
+        {
+            ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
+                          "vlm_engine \"%V\": no lock for http_memory",
+                          &eng[i]->name);
+
+            /* nothing fits, and everybody is told so */
+
+            eng[i]->budget.total = 0;
+        }
+
+        eng[i]->store = vlm_store_open((char *)
+                                       eng[i]->store_dir.data);
+
+        if (eng[i]->store == NULL) {
+            ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
+                          "vlm_engine \"%V\": no memory for the store",
+                          &eng[i]->name);
+        }
+
+        if (ngx_worker == eng[i]->worker) {
+            ngx_http_vlm_device_choose(eng[i]);
+            ngx_http_vlm_engine_start(eng[i], cycle);
+            ngx_http_vlm_sweep_start(eng[i], cycle);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* The pools of threads have ended by now: nobody else uses what goes here. */
+
+void
+ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    if (mcf == NULL
+        || (ngx_process != NGX_PROCESS_WORKER
+            && ngx_process != NGX_PROCESS_SINGLE))
+    {
+        return;
+    }
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (eng[i]->here) {
+            ngx_http_vlm_engine_stop(eng[i]);
+        }
+
+        vlm_store_close(eng[i]->store);
+        eng[i]->store = NULL;
+    }
+}

@@ -1,0 +1,126 @@
+
+/*
+ * A request for an answer of the model, whoever's dialect it speaks: admitted
+ * at its headers, in the line once its body is there, then parsed in a thread.
+ */
+
+
+#include "line.h"
+
+
+static ngx_int_t ngx_http_vlm_ask_admit(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
+static void ngx_http_vlm_ask_body(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    ngx_int_t  rc;
+
+    if (eng->failed || eng->store == NULL) {
+        return ngx_http_vlm_refuse(r, eng, "Model not initialized");
+    }
+
+    rc = ngx_http_vlm_refuse_failing(r, eng);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    rc = ngx_http_vlm_ask_admit(r, eng, dialect);
+
+    if (rc != NGX_OK) {
+        return rc == NGX_BUSY ? ngx_http_vlm_refuse_full(r, eng) : rc;
+    }
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_ask_body);
+}
+
+
+ngx_int_t
+ngx_http_vlm_ask_read(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_vlm_ask_admit(r, eng, dialect);
+
+    if (rc == NGX_OK) {
+        ngx_http_vlm_ask_body(r);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    ngx_int_t            rc;
+    ngx_time_t          *tp;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_vlm_queue_admit(r, eng, &rc);
+
+    if (ctx == NULL) {
+        return rc;
+    }
+
+    ngx_http_vlm_breaker_enter(ctx);
+    ngx_http_vlm_prepare_expect(ctx);
+
+    ctx->dialect = dialect;
+
+    tp = ngx_timeofday();
+
+    ctx->chat.asked = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_ask_body(ngx_http_request_t *r)
+{
+    ngx_int_t                 rc;
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx->engine->failed) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "Model not initialized");
+        return;
+    }
+
+    if (ctx->engine->released) {
+
+        /* the body took longer than this worker had the model */
+
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+        ngx_http_vlm_queue_leave(ctx);
+        ngx_http_finalize_request(r, lcf->inner ? ngx_http_vlm_refuse_moved(r)
+                                                : lcf->hop(r));
+        return;
+    }
+
+    if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    if (ngx_http_vlm_queue_wait(ctx) != NGX_OK) {
+        rc = ngx_http_vlm_refuse_full(r, ctx->engine);
+
+        ngx_http_vlm_queue_leave(ctx);
+        ngx_http_finalize_request(r, rc);
+        return;
+    }
+
+    ngx_http_vlm_prepare_add(ctx);
+}

@@ -1,0 +1,313 @@
+
+/*
+ * Events of the engine: the text of an answer grows, and a stream is told of
+ * it; when its last event has come, the dialect asks on, stores, or answers.
+ */
+
+
+#include "line.h"
+
+
+#define NGX_HTTP_VLM_ANSWER  1024          /* bytes, first piece; doubled up to
+                                              what the store takes */
+
+
+static void ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
+static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+static ngx_int_t ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx,
+    const char *text, size_t len);
+static ngx_int_t ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+static void ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+static void ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+static void ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+
+
+void
+ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
+{
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = e->user;
+
+    if (e->kind == VLM_STARTED) {
+        eng->running++;
+
+    } else if (e->kind == VLM_DONE || e->kind == VLM_FAILED) {
+        eng->n_jobs--;
+
+        if (e->started) {
+            eng->running--;
+        }
+
+        ngx_http_vlm_metrics_job(eng, &e->usage);
+        ngx_http_vlm_verdict(eng, e);
+    }
+
+    if (ctx == NULL) {
+
+        /* cancelled: its request is gone */
+
+        return;
+    }
+
+    c = ctx->request->connection;
+
+    ngx_http_set_log_request(c->log, ctx->request);
+
+    switch (e->kind) {
+
+    case VLM_STARTED:
+        ngx_http_vlm_queue_started(ctx);
+        break;
+
+    case VLM_TEXT:
+        ngx_http_vlm_text(ctx, e);
+        break;
+
+    case VLM_DONE:
+        ngx_http_vlm_ended(ctx, e);
+        break;
+
+    case VLM_FAILED:
+        ngx_http_vlm_failed(ctx, e);
+        break;
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* of the engine; a device that is lost counts once, when its worker has gone */
+
+static void
+ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
+{
+    if (e->kind == VLM_DONE && e->finish != VLM_FINISH_CANCELLED) {
+        ngx_http_vlm_breaker_worked(eng);
+
+    } else if (e->kind == VLM_FAILED
+               && (e->err.code == VLM_EMEMORY || e->err.code == VLM_EMODEL))
+    {
+        ngx_http_vlm_breaker_failed(eng);
+    }
+}
+
+
+static void
+ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    ngx_int_t  rc;
+
+    if (ctx->t_first == 0 && !ctx->asking) {
+        ctx->t_first = ngx_current_msec;
+    }
+
+    if (ctx->t_text) {
+        ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_TOKEN,
+                                  ngx_current_msec - ctx->t_text);
+    }
+
+    ctx->t_text = ngx_current_msec;
+
+    rc = ngx_http_vlm_append(ctx, e->text, e->bytes);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "The answer is too long");
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_vlm_tokens(ctx, e);
+    }
+
+    if (rc == NGX_OK && ctx->streaming && !ctx->asking) {
+
+        if (ngx_http_vlm_stream_update(ctx) != NGX_OK) {
+            ngx_http_vlm_queue_end(ctx, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
+
+
+/* NGX_DECLINED: more than an answer may have */
+
+static ngx_int_t
+ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx, const char *text, size_t len)
+{
+    size_t      size, used;
+    ngx_buf_t  *b;
+
+    b = ctx->text;
+    used = b ? b->last - b->pos : 0;
+
+    if (b == NULL || (size_t) (b->end - b->last) < len) {
+
+        size = b ? 2 * (b->end - b->start) : NGX_HTTP_VLM_ANSWER;
+
+        while (size < used + len) {
+            size *= 2;
+        }
+
+        if (size > VLM_STORE_TEXT) {
+            return NGX_DECLINED;
+        }
+
+        b = ngx_create_temp_buf(ctx->request->pool, size);
+        if (b == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (used) {
+            b->last = ngx_cpymem(b->last, ctx->text->pos, used);
+        }
+
+        if (ctx->text) {
+            (void) ngx_pfree(ctx->request->pool, ctx->text->start);
+        }
+
+        ctx->text = b;
+    }
+
+    if (len) {
+        b->last = ngx_cpymem(b->last, text, len);
+    }
+
+    return NGX_OK;
+}
+
+
+/* log-probabilities, where they were asked for */
+
+static ngx_int_t
+ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    vlm_token_t  *tokens;
+
+    if (e->n_tokens == 0) {
+        return NGX_OK;
+    }
+
+    if (ctx->tokens == NULL) {
+        ctx->tokens = ngx_array_create(ctx->request->pool, 64,
+                                       sizeof(vlm_token_t));
+        if (ctx->tokens == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    tokens = ngx_array_push_n(ctx->tokens, e->n_tokens);
+    if (tokens == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(tokens, e->tokens, e->n_tokens * sizeof(vlm_token_t));
+
+    return NGX_OK;
+}
+
+
+/* all the jobs of a request count */
+
+static void
+ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    vlm_usage_t  *u;
+
+    u = &ctx->usage;
+
+    if (u->completion_tokens == 0) {
+        u->first_ms = e->usage.first_ms;
+
+    } else if (ctx->t_first != 0 && ctx->t_asked) {
+
+        /* what was asked aside came before the first token of the answer */
+
+        u->first_ms = (uint32_t) (ctx->t_first - ctx->t_started);
+    }
+
+    ctx->t_asked = ctx->asking;
+
+    u->prompt_tokens += e->usage.prompt_tokens;
+    u->cached_tokens += e->usage.cached_tokens;
+    u->completion_tokens += e->usage.completion_tokens;
+    u->encode_ms += e->usage.encode_ms;
+    u->prefill_ms += e->usage.prefill_ms;
+    u->decode_ms += e->usage.decode_ms;
+    u->pick_ms += e->usage.pick_ms;
+    u->pictures += e->usage.pictures;
+    u->cached_pictures += e->usage.cached_pictures;
+
+    ctx->job = NULL;
+    ctx->t_text = 0;
+    ctx->t_ended = ngx_current_msec;
+}
+
+
+static void
+ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    ctx->finish = e->finish;
+
+    ngx_http_vlm_used(ctx, e);
+
+    if (e->finish == VLM_FINISH_CANCELLED) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "The model is shutting down");
+        return;
+    }
+
+    ngx_http_vlm_finish_said(ctx);
+}
+
+
+static void
+ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    ctx->err = e->err;
+
+    ngx_http_vlm_used(ctx, e);
+
+    switch (e->err.code) {
+
+    case VLM_ECANCELLED:
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "The model is shutting down");
+        break;
+
+    case VLM_EDEVICE:
+
+        /* what is in the works now may be what did it */
+
+        if (ngx_http_vlm_zone_mine(ctx->engine)) {
+            ngx_http_vlm_poison_death(ctx->engine);
+        }
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "The model's device is lost, try again");
+        break;
+
+    case VLM_EMEMORY:
+        ngx_log_error(NGX_LOG_ERR, ctx->engine->log, 0, "vlm_engine \"%V\": %s",
+                      &ctx->engine->name, e->err.text);
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "The model's memory is short, try again");
+        break;
+
+    default:
+
+        if (ctx->asking) {
+            ngx_http_vlm_finish_said(ctx);
+            break;
+        }
+
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+    }
+}

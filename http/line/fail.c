@@ -1,0 +1,106 @@
+
+/*
+ * A request that fails in a thread: its status and sentence are kept, and the
+ * event loop answers with them in the form of the request's interface.
+ */
+
+
+#include "line.h"
+
+
+/* ends the request with this status and text; whole characters of it */
+
+ngx_int_t
+ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *fmt, ...)
+{
+    char     *text;
+    u_char   *last;
+    va_list   args;
+
+    text = ctx->err.text;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf((u_char *) text,
+                         (u_char *) text + sizeof(ctx->err.text) - 1,
+                         fmt, args);
+    va_end(args);
+
+    text[vlm_utf8_whole(text, (char *) last - text)] = '\0';
+
+    ctx->status = status;
+
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_err_t *err)
+{
+    if (err->code == VLM_STORE_EINPUT) {
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                  err->text);
+    }
+
+    /* what the client is told and what the log: ngx_http_vlm_refuse_store() */
+
+    ctx->stored = *err;
+
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, "%s",
+                              err->text);
+}
+
+
+/* without a status it is the engine that refused a job */
+
+ngx_int_t
+ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+
+        if (ctx->stored.code != VLM_STORE_OK) {
+            return ngx_http_vlm_refuse_store(ctx->request, ctx->engine,
+                                             &ctx->stored);
+        }
+
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "vlm_engine \"%V\": %s", &ctx->engine->name,
+                      ctx->err.text);
+
+        ctx->logged = 1;
+
+        if (ctx->status == NGX_HTTP_SERVICE_UNAVAILABLE && !ctx->begun
+            && ngx_http_vlm_retry_after(ctx->request,
+                                      ngx_http_vlm_metrics_retry(ctx->engine))
+               != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    if (ctx->begun) {
+        return ngx_http_vlm_stream_error(ctx, ctx->status ? ctx->status
+                                              : NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                         ctx->err.text);
+    }
+
+    return ctx->dialect->failed(ctx);
+}
+
+
+void
+ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...)
+{
+    char     *last;
+    va_list   args;
+
+    va_start(args, fmt);
+    last = (char *) ngx_vslprintf((u_char *) ctx->param,
+                                  (u_char *) ctx->param
+                                  + sizeof(ctx->param) - 1,
+                                  fmt, args);
+    va_end(args);
+
+    ctx->param[vlm_utf8_whole(ctx->param, last - ctx->param)] = '\0';
+}

@@ -1,0 +1,141 @@
+
+/*
+ * After the last event of a job: the interface asks the model once more,
+ * stores the turn, or answers.
+ */
+
+
+#include "line.h"
+
+
+static void ngx_http_vlm_finish_run(void *data);
+static void ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data);
+
+
+void
+ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ctx->dialect->ended ? ctx->dialect->ended(ctx) : NGX_OK;
+
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    if (ctx->dialect->store) {
+        ngx_http_vlm_finish_store(ctx);
+        return;
+    }
+
+    ngx_http_vlm_finish_answer(ctx);
+}
+
+
+void
+ngx_http_vlm_finish_store(ngx_http_vlm_ctx_t *ctx)
+{
+    ctx->step = NGX_HTTP_VLM_STORING;
+    ctx->in_task = 1;
+
+    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine,
+                                   ngx_http_vlm_finish_run,
+                                   ngx_http_vlm_finish_task,
+                                   ngx_http_vlm_finish_stored, ctx)
+        != NGX_OK)
+    {
+        ctx->in_task = 0;
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
+
+
+static void
+ngx_http_vlm_finish_run(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->dialect->store(ctx);
+}
+
+
+void
+ngx_http_vlm_finish_task(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->in_task = 0;
+
+    ngx_http_vlm_engine_wake(ctx->engine);
+
+    if (ctx->left) {
+        ngx_http_vlm_queue_leave(ctx);
+    }
+}
+
+
+static void
+ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->stored.code != VLM_STORE_OK
+        && ctx->stored.code != VLM_STORE_GONE)
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "vlm_engine \"%V\": a turn was not stored: %s",
+                      &ctx->engine->name, ctx->stored.text);
+    }
+
+    ngx_http_vlm_zone_store(ctx->engine, &ctx->stored);
+
+    if (ctx->err.code != VLM_OK) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "vlm_engine \"%V\": an answer was not drawn: %s",
+                      &ctx->engine->name, ctx->err.text);
+    }
+
+    if (ctx->asking) {
+        ngx_http_vlm_finish_again(ctx, 1);
+        return;
+    }
+
+    ngx_http_vlm_finish_answer(ctx);
+}
+
+
+void
+ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
+{
+    if (at_end) {
+        ctx->seq = ++ctx->engine->seq;
+        (void) ngx_http_vlm_order_rank(ctx);
+    }
+
+    ctx->step = NGX_HTTP_VLM_PREPARING;
+
+    if (ctx->text) {
+        ctx->text->last = ctx->text->pos;
+    }
+
+    ngx_http_vlm_queue_again(ctx);
+    ngx_http_vlm_order_insert(ctx);
+    ngx_http_vlm_engine_wake(ctx->engine);
+}
+
+
+/* everything is there that the client is told */
+
+void
+ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    ctx->answered = 1;
+
+    ngx_http_vlm_queue_end(ctx, ctx->streaming ? ngx_http_vlm_stream_last(ctx)
+                                               : ctx->dialect->answer(ctx));
+}

@@ -1,0 +1,105 @@
+
+/*
+ * What can never fit the context is refused while its body is parsed, before
+ * it waits: by the tokens of its texts and pictures alone, without a template
+ * or a history around them.  What does fit by that is looked at once more when
+ * its prompt is made.
+ *
+ * Only with a tokenizer: who comes in the first moments of a load is told
+ * later.  All of it runs in threads.
+ */
+
+
+#include "line.h"
+#include "fit.h"
+
+
+static ngx_int_t ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx,
+    uint64_t least, uint32_t room);
+
+
+ngx_int_t
+ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
+    size_t n)
+{
+    size_t      i, n_ids;
+    uint32_t   *ids, room;
+    uint64_t    most, least, bytes;
+    vlm_err_t   err;
+    ngx_int_t   rc;
+
+    if (!ctx->opened) {
+        return NGX_OK;
+    }
+
+    room = ctx->engine->conf.context - 1;
+    most = 0;
+
+    /* a token has a byte at least: most requests need not be counted */
+
+    for (i = 0; i < n; i++) {
+        most += parts[i].text ? parts[i].len : parts[i].tokens;
+    }
+
+    if (most <= room) {
+        return NGX_OK;
+    }
+
+    /* nor what is too long even if all its tokens were the longest */
+
+    least = 0;
+
+    for (i = 0; i < n; i++) {
+        least += parts[i].text ? vlm_tokens_least(ctx->engine->vlm,
+                                                  parts[i].len)
+                               : parts[i].tokens;
+    }
+
+    if (least > room) {
+        return ngx_http_vlm_fit_refuse(ctx, least, room);
+    }
+
+    least = 0;
+
+    for (i = 0; i < n && least <= room; i++) {
+
+        if (parts[i].text == NULL) {
+            least += parts[i].tokens;
+            continue;
+        }
+
+        bytes = vlm_tokenize_memory(parts[i].len);
+
+        rc = ngx_http_vlm_input_memory(ctx, bytes, "The text");
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        /* what is no text is told so when its prompt is made */
+
+        if (vlm_tokenize(ctx->engine->vlm, parts[i].text, parts[i].len, &ids,
+                         &n_ids, &err)
+            == 0)
+        {
+            least += n_ids;
+            free(ids);
+        }
+
+        vlm_budget_give(&ctx->engine->budget, bytes);
+    }
+
+    return least <= room ? NGX_OK : ngx_http_vlm_fit_refuse(ctx, least, room);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx, uint64_t least, uint32_t room)
+{
+    ctx->err.code = VLM_ELIMIT;
+    ctx->code = "context_length_exceeded";
+
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                             "This model's maximum context length is "
+                             "%uD tokens. The prompt has at least %uL, "
+                             "and an answer needs one.", room + 1, least);
+}

@@ -1,0 +1,172 @@
+
+/*
+ * The bytes of a request, in a thread: its JSON and its pictures, each within
+ * http_memory.
+ */
+
+
+#include "line.h"
+
+
+static void ngx_http_vlm_input_json(ngx_http_vlm_ctx_t *ctx);
+static int ngx_http_vlm_input_stop(void *data);
+
+
+void
+ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx)
+{
+    uint64_t  bytes;
+
+    ctx->heavy = 0;
+
+    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "The request body cannot be read");
+        return;
+    }
+
+    if (ctx->body.len == 0) {
+        ctx->dialect->fields(ctx, NULL);
+        return;
+    }
+
+    ctx->hash = ngx_http_vlm_poison_hash(ctx->body.data, ctx->body.len);
+
+    if (ngx_http_vlm_poison_known(ctx->engine, ctx->hash)) {
+        ctx->refusal = NGX_HTTP_VLM_POISON;
+        ctx->code = "request_not_repeated";
+
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "The model's worker died twice while it "
+                                 "worked on this request: it is not tried "
+                                 "again within the hour");
+        return;
+    }
+
+    bytes = vlm_budget_body(ctx->body.len);
+
+    if (ngx_http_vlm_input_memory(ctx, bytes, "The request") != NGX_OK) {
+        return;
+    }
+
+    ngx_http_vlm_input_json(ctx);
+
+    vlm_budget_give(&ctx->engine->budget, bytes);
+}
+
+
+static void
+ngx_http_vlm_input_json(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_json_t      *json;
+    vlm_err_t   err;
+
+    json = vlm_json_parse(ctx->body.data, ctx->body.len, &err);
+
+    ngx_http_vlm_body_free(&ctx->body);
+
+    if (json == NULL) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
+                                  err.text);
+        return;
+    }
+
+    ctx->dialect->fields(ctx, json);
+
+    vlm_json_free(json);
+}
+
+
+ngx_int_t
+ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
+    const char *what)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    switch (vlm_budget_take(&eng->budget, bytes,
+                            (uint32_t) eng->queue_timeout,
+                            ngx_http_vlm_input_stop, ctx))
+    {
+    case VLM_BUDGET_OK:
+        return NGX_OK;
+
+    case VLM_BUDGET_NEVER:
+        ctx->err.code = VLM_ELIMIT;
+
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
+                                 "%s may take %uLm of memory, "
+                                 "http_memory is %uLm", what,
+                                 ngx_http_vlm_mib(bytes),
+                                 ngx_http_vlm_mib(eng->http_memory));
+
+    default:
+        return ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                 "%uLm of memory did not become free "
+                                 "within %T seconds",
+                                 ngx_http_vlm_mib(bytes),
+                                 (time_t) (eng->queue_timeout + 999)
+                                 / 1000);
+    }
+}
+
+
+/* a header that says nothing good is the decoder's to refuse, in its words */
+
+vlm_picture_t *
+ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
+    size_t len)
+{
+    uint64_t                bytes;
+    vlm_err_t               err;
+    vlm_stop_t              stop;
+    vlm_picture_t          *picture;
+    vlm_picture_info_t      info;
+    ngx_http_vlm_rank_t    *rank;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+    rank = &ctx->rank;
+    bytes = 0;
+
+    stop.stop = ngx_http_vlm_input_stop;
+    stop.data = ctx;
+
+    if (vlm_picture_check(data, len, &info, &err) == 0) {
+
+        bytes = info.memory;
+
+        if (ngx_http_vlm_input_memory(ctx, bytes, "The picture") != NGX_OK) {
+            return NULL;
+        }
+    }
+
+    picture = vlm_picture_read_salted(eng->vlm, data, len, rank->salt,
+                                      rank->salted ? sizeof(rank->salt) : 0,
+                                      &stop, &ctx->err);
+
+    vlm_budget_give(&eng->budget, bytes);
+
+    if (picture) {
+        vlm_picture_info(picture, &info);
+        ngx_http_vlm_metrics_picture(eng, &info);
+
+        ctx->decode_us += info.decode_us;
+        ctx->resize_us += info.resize_us;
+    }
+
+    return picture;
+}
+
+
+/* does its client still wait for it, and may the worker stay? */
+
+static int
+ngx_http_vlm_input_stop(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    return ngx_terminate
+           || *(volatile ngx_atomic_t *) &ctx->abandoned;
+}

@@ -1,0 +1,253 @@
+
+/*
+ * The queue: from a request's headers to its last event, whatever interface it
+ * speaks.  May call wire/ and life/.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_LINE_H_INCLUDED_
+#define _NGX_HTTP_VLM_LINE_H_INCLUDED_
+
+
+#include "../wire/wire.h"
+
+
+/* ---- ask.c: a request for an answer, up to the line ---------------------- */
+
+/* the return value of a content handler; the dialect may change later */
+
+ngx_int_t ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect);
+
+/* of a request whose body has been read; NGX_OK: nothing is left to do,
+   NGX_BUSY: there is no place in line, else an error to finalize with */
+
+ngx_int_t ngx_http_vlm_ask_read(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
+
+
+/* ---- input.c: its bytes, in a thread ------------------------------------- */
+
+/* thread: the body to the dialect's fields, or ctx->status and ctx->err */
+
+void ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx);
+
+/*
+ * thread: takes bytes of http_memory for "what", waiting for them; NGX_OK, and
+ * vlm_budget_give() follows; or the request has ended, NGX_ERROR.
+ */
+
+ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
+    const char *what);
+
+/* thread: a picture, as vlm_picture_read() has it, within that memory; NULL:
+   the request has ended, or, without ctx->status, ctx->err says why */
+
+vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
+    const void *data, size_t len);
+
+
+/* ---- fail.c: a request that fails in a thread ---------------------------- */
+
+/* thread: ends the request with this status and text; NGX_ERROR */
+
+ngx_int_t ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *fmt, ...);
+
+/* thread: which field the error is about that comes next */
+
+void ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
+ngx_int_t ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_err_t *err);
+
+/* loop: logs a failure of ours, then lets the dialect answer it */
+
+ngx_int_t ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- queue.c: who waits, how long, and how one leaves -------------------- */
+
+/* before the body is read; NULL, and NGX_BUSY in *rc: the line is full */
+
+ngx_http_vlm_ctx_t *ngx_http_vlm_queue_admit(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_int_t *rc);
+
+/* the body was read: a place in the line with its deadline, and an eye on the
+   client; or NGX_BUSY */
+
+ngx_int_t ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx);
+
+/* the engine has begun: out of the line, the deadline of a generation */
+
+void ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx);
+
+/* fails ctx with this status and text as soon as no thread works for it */
+
+void ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *text);
+
+/* ends ctx with the return value of a content handler; the request may be
+   gone after it */
+
+void ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
+
+/* how many requests the engine will begin before this one, and one more; 0:
+   it has begun */
+
+ngx_uint_t ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx);
+
+/* back into the line for another prompt; its deadline stays */
+
+void ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx);
+
+/* out of everything: queues, chain, engine, counters; safe twice */
+
+void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
+
+/* the engine has failed: so do all that wait; it hangs: so do all it has */
+
+void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng);
+
+void ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+
+
+/* ---- order.c: whose prompt is made next ---------------------------------- */
+
+/* a level's number; NGX_ERROR: the value is none */
+
+ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
+
+void ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng);
+
+/* may an order that was said once change? */
+
+ngx_uint_t ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng);
+
+/* $vlm_line: what the hop takes along */
+
+ngx_int_t ngx_http_vlm_order_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+/* at its headers; and its rank, by its turn among the arrivals; NGX_ERROR */
+
+ngx_int_t ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
+ngx_uint_t ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one,
+    ngx_http_vlm_ctx_t *two);
+
+/* loop: what the directives say of r; and of its salt as much as a store
+   wants, 0: none */
+
+ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_rank_t *rank);
+uint64_t ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank);
+
+/* would a request that has no rank yet go before one that has? */
+
+ngx_uint_t ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_ctx_t *other);
+
+/* the trees of those that want a prompt, and their first, a heavy one only if
+   heavy is set; NULL: there is none */
+
+void ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+ngx_http_vlm_ctx_t *ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng,
+    ngx_uint_t heavy);
+
+/* the engine has it */
+
+void ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx);
+
+/* which one of the tree it is, from 1; 0: not in it, or far behind */
+
+ngx_uint_t ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx);
+
+
+/* ---- chain.c: one session, one turn at a time ---------------------------- */
+
+void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
+
+/* in the order of its rank: behind the others of its session */
+
+ngx_int_t ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx);
+
+void ngx_http_vlm_chain_init(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- prepare.c: parse, chain, prompt, submit, store ---------------------- */
+
+/* the defaults of a request: the checkpoint's, and "sampling" over them */
+
+void ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s);
+
+void ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx); /* at its headers */
+void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);    /* at its body */
+void ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng);
+
+
+/* ---- deliver.c: events of the engine to answers -------------------------- */
+
+void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
+
+
+/* ---- finish.c: after the last event of a job ----------------------------- */
+
+void ngx_http_vlm_finish_store(ngx_http_vlm_ctx_t *ctx);
+
+/* another prompt of the same request: in its first place, or at the end */
+
+void ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end);
+
+/* ends ctx with its answer, as a whole or as the last of a stream */
+
+void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
+
+/* the model has said what it was asked for, or ctx->err says why it has not,
+   or there was nothing to ask; the request may be gone after it */
+
+void ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx);
+
+/* in the loop, after a thread's work for data, a ctx, in any case */
+
+void ngx_http_vlm_finish_task(void *data);
+
+
+/* ---- thread.c: work of a request that has to wait ------------------------ */
+
+/*
+ * Runs run(data) in a thread of nginx's "default" pool (the second function:
+ * of the engine's own, whose threads may sleep), then done(r, data) in
+ * the loop, which finalizes the request.  If the client leaves meanwhile, the
+ * request stays in memory until run() has returned, and done is not called:
+ * what run() allocates is freed by a cleanup of r->pool that the caller adds
+ * before.  NGX_OK, or NGX_ERROR: nothing was started.
+ *
+ * run() touches no pool, no log, and nothing of r but what does not change.
+ */
+
+ngx_int_t ngx_http_vlm_thread(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data);
+
+/* the same with always(data), in the loop, after run() in any case */
+
+ngx_int_t ngx_http_vlm_thread_always(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
+    void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data);
+
+
+/* ---- timings.c: where the time went -------------------------------------- */
+
+void ngx_http_vlm_timings_started(ngx_http_vlm_ctx_t *ctx);
+
+/* any thread: "timings" and its object; some 600 bytes */
+
+void ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w);
+
+
+#endif /* _NGX_HTTP_VLM_LINE_H_INCLUDED_ */

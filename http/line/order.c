@@ -1,0 +1,623 @@
+
+/*
+ * The order of the line: whose prompt is made next.
+ *
+ * Every request has a rank, in ms, and the smallest is next.  It is when the
+ * request came, less what its priority is worth; but of a client that has
+ * others here, at least so much later than the one before it.  A rank is given
+ * once, so time changes no order, and a tree has it in O(log n); and because
+ * the clock of arrivals goes on, whoever waits is passed only by what comes
+ * soon after it: that is the ageing.
+ *
+ * The clock jumps to the rank of whoever begins.  So the one client that is
+ * here, however late its ranks are, is no debtor of those that come later.
+ *
+ * What the variables say is asked where the client is known.  Through the hop
+ * it goes in a header that the outer server replaces; the inner one listens on
+ * a socket of ours.
+ */
+
+
+#include "line.h"
+#include <ngx_sha1.h>
+
+
+#define NGX_HTTP_VLM_PLACES        1000    /* that are counted */
+#define NGX_HTTP_VLM_PLACES_MS     200     /* and how often */
+
+
+struct ngx_http_vlm_client_s {
+    ngx_rbtree_node_t             node;        /* the key is the client's */
+    ngx_uint_t                    n;           /* requests, until they end */
+    int64_t                       next;        /* start, of another one */
+};
+
+
+static void ngx_http_vlm_order_parse(ngx_str_t *value,
+    ngx_http_vlm_rank_t *rank);
+static ngx_uint_t ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash);
+static ngx_http_vlm_client_t *ngx_http_vlm_order_find(
+    ngx_http_vlm_engine_t *eng, uint64_t key);
+static ngx_http_vlm_client_t *ngx_http_vlm_order_client(
+    ngx_http_vlm_engine_t *eng, uint64_t key);
+static int64_t ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_client_t *client);
+static int64_t ngx_http_vlm_order_rank_value(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_rank_t *rank, int64_t start);
+static void ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least_of(
+    ngx_http_vlm_engine_t *eng, ngx_uint_t heavy);
+static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one,
+    ngx_http_vlm_ctx_t *two);
+static void ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng);
+
+
+void
+ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_order_t  *order;
+
+    order = &eng->order;
+
+    ngx_rbtree_init(&order->line[0], &order->line_sentinel,
+                    ngx_http_vlm_order_insert_value);
+    ngx_rbtree_init(&order->line[1], &order->line_sentinel,
+                    ngx_http_vlm_order_insert_value);
+    ngx_rbtree_init(&order->clients, &order->clients_sentinel,
+                    ngx_rbtree_insert_value);
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
+{
+    return eng->order.priority || eng->order.fair;
+}
+
+
+/* at the headers: what the configuration's variables say of this request */
+
+ngx_int_t
+ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_table_elt_t          *h;
+    ngx_http_request_t       *r;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    r = ctx->request;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (!lcf->inner) {
+        return ngx_http_vlm_order_value(r, ctx->engine, &ctx->rank);
+    }
+
+    h = ngx_http_vlm_header(r, "x-vlm-line");
+
+    if (h) {
+        ngx_http_vlm_order_parse(&h->value, &ctx->rank);
+    }
+
+    return NGX_OK;
+}
+
+
+/* "PRIORITY KEY SALT", of a worker of this server; the last one perhaps "-" */
+
+static void
+ngx_http_vlm_order_parse(ngx_str_t *value, ngx_http_vlm_rank_t *rank)
+{
+    u_char      *p, *key, *salt, *last;
+    ngx_int_t    n;
+    ngx_uint_t   i, minus;
+
+    p = value->data;
+    last = p + value->len;
+
+    key = ngx_strlchr(p, last, ' ');
+    salt = key ? ngx_strlchr(key + 1, last, ' ') : NULL;
+
+    if (salt == NULL || salt - key != 1 + 16) {
+        return;
+    }
+
+    minus = *p == '-';
+    n = ngx_atoi(p + minus, key - p - minus);
+
+    if (n >= 0 && n <= NGX_HTTP_VLM_PRIORITY) {
+        rank->priority = minus ? -n : n;
+    }
+
+    for (p = key + 1; p < salt; p++) {
+        n = ngx_hextoi(p, 1);
+        rank->key = rank->key << 4 | (n == NGX_ERROR ? 0 : (uint64_t) n);
+    }
+
+    p = salt + 1;
+
+    if (last - p != 2 * NGX_HTTP_VLM_SALT) {
+        return;
+    }
+
+    for (i = 0; i < NGX_HTTP_VLM_SALT; i++) {
+        n = ngx_hextoi(p + 2 * i, 2);
+        rank->salt[i] = n == NGX_ERROR ? 0 : (u_char) n;
+    }
+
+    rank->salted = 1;
+}
+
+
+/* $vlm_line, in the outer server: the header of the hop */
+
+ngx_int_t
+ngx_http_vlm_order_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                   *p;
+    ngx_http_vlm_rank_t       rank;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->engine == NULL
+        || (!ngx_http_vlm_order_set(lcf->engine) && !lcf->engine->order.salt))
+    {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    ngx_memzero(&rank, sizeof(ngx_http_vlm_rank_t));
+
+    p = ngx_pnalloc(r->pool, NGX_INT_T_LEN + 1 + 16 + 1
+                             + 2 * NGX_HTTP_VLM_SALT);
+
+    if (p == NULL
+        || ngx_http_vlm_order_value(r, lcf->engine, &rank) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    v->data = p;
+
+    p = ngx_sprintf(p, "%i %016xL ", rank.priority, rank.key);
+
+    if (rank.salted) {
+        p = ngx_hex_dump(p, rank.salt, NGX_HTTP_VLM_SALT);
+
+    } else {
+        *p++ = '-';
+    }
+
+    v->len = p - v->data;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_rank_t *rank)
+{
+    u_char                 hash[NGX_HTTP_VLM_SALT];
+    ngx_str_t              value;
+    ngx_http_vlm_order_t  *order;
+
+    order = &eng->order;
+
+    if (order->priority) {
+        if (ngx_http_complex_value(r, order->priority, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        rank->priority = ngx_http_vlm_order_priority(&value);
+    }
+
+    if (order->fair) {
+        if (ngx_http_complex_value(r, order->fair, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_vlm_order_hash(&value, hash)) {
+            ngx_memcpy(&rank->key, hash, sizeof(uint64_t));
+        }
+    }
+
+    if (order->salt) {
+        if (ngx_http_complex_value(r, order->salt, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        rank->salted = ngx_http_vlm_order_hash(&value, rank->salt);
+    }
+
+    return NGX_OK;
+}
+
+
+uint64_t
+ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank)
+{
+    uint64_t  salt;
+
+    salt = 0;
+
+    if (rank->salted) {
+        ngx_memcpy(&salt, rank->salt, sizeof(uint64_t));
+    }
+
+    return salt;
+}
+
+
+/* what is no priority is the usual one; beyond the last ones are the last */
+
+ngx_int_t
+ngx_http_vlm_order_priority(ngx_str_t *value)
+{
+    ngx_int_t   n;
+    ngx_uint_t  minus;
+
+    if (value->len == 4 && ngx_strncmp(value->data, "high", 4) == 0) {
+        return 1;
+    }
+
+    if (value->len == 3 && ngx_strncmp(value->data, "low", 3) == 0) {
+        return -1;
+    }
+
+    minus = value->len && value->data[0] == '-';
+
+    n = ngx_atoi(value->data + minus, value->len - minus);
+
+    if (n == NGX_ERROR) {
+        return 0;
+    }
+
+    n = ngx_min(n, NGX_HTTP_VLM_PRIORITY);
+
+    return minus ? -n : n;
+}
+
+
+/* an empty value is nobody's: 0 */
+
+static ngx_uint_t
+ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
+{
+    ngx_sha1_t  sha1;
+
+    if (value->len == 0) {
+        return 0;
+    }
+
+    ngx_sha1_init(&sha1);
+    ngx_sha1_update(&sha1, value->data, value->len);
+    ngx_sha1_final(hash, &sha1);
+
+    return 1;
+}
+
+
+/* in the order of arrival: the rank, and a place among its client's */
+
+ngx_int_t
+ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_rank_t    *rank;
+    ngx_http_vlm_order_t   *order;
+
+    rank = &ctx->rank;
+    order = &ctx->engine->order;
+
+    if (rank->key) {
+
+        if (rank->client == NULL) {
+            rank->client = ngx_http_vlm_order_client(ctx->engine, rank->key);
+
+            if (rank->client == NULL) {
+                return NGX_ERROR;
+            }
+
+            rank->client->n++;
+        }
+    }
+
+    rank->start = ngx_http_vlm_order_start(ctx->engine, rank->client);
+    rank->value = ngx_http_vlm_order_rank_value(ctx->engine, rank,
+                                                rank->start);
+
+    if (rank->client) {
+        rank->client->next = rank->start + (int64_t) (order->fair_age
+                                                ? order->fair_age
+                                                : ctx->engine->queue_timeout);
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_ctx_t *other)
+{
+    ngx_http_vlm_rank_t    *rank;
+    ngx_http_vlm_client_t  *client;
+
+    rank = &ctx->rank;
+    client = rank->client;
+
+    if (client == NULL && rank->key) {
+        client = ngx_http_vlm_order_find(ctx->engine, rank->key);
+    }
+
+    return ngx_http_vlm_order_rank_value(ctx->engine, rank,
+                              ngx_http_vlm_order_start(ctx->engine, client))
+           < other->rank.value;
+}
+
+
+static int64_t
+ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_client_t *client)
+{
+    int64_t  now;
+
+    now = (int64_t) ngx_current_msec + eng->order.ahead;
+
+    return client ? ngx_max(now, client->next) : now;
+}
+
+
+static int64_t
+ngx_http_vlm_order_rank_value(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_rank_t *rank, int64_t start)
+{
+    return start - rank->priority * (int64_t) eng->order.priority_age;
+}
+
+
+static ngx_http_vlm_client_t *
+ngx_http_vlm_order_find(ngx_http_vlm_engine_t *eng, uint64_t key)
+{
+    ngx_rbtree_key_t       k;
+    ngx_rbtree_node_t     *node;
+    ngx_http_vlm_order_t  *order;
+
+    order = &eng->order;
+    k = (ngx_rbtree_key_t) key;
+
+    node = order->clients.root;
+
+    while (node != order->clients.sentinel) {
+
+        if (node->key == k) {
+            return ngx_rbtree_data(node, ngx_http_vlm_client_t, node);
+        }
+
+        node = k < node->key ? node->left : node->right;
+    }
+
+    return NULL;
+}
+
+
+/* a client that has requests here has one; it goes with the last of them */
+
+static ngx_http_vlm_client_t *
+ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
+{
+    ngx_http_vlm_client_t  *client;
+
+    client = ngx_http_vlm_order_find(eng, key);
+    if (client) {
+        return client;
+    }
+
+    client = ngx_calloc(sizeof(ngx_http_vlm_client_t), eng->log);
+    if (client == NULL) {
+        return NULL;
+    }
+
+    client->node.key = (ngx_rbtree_key_t) key;
+    ngx_rbtree_insert(&eng->order.clients, &client->node);
+
+    return client;
+}
+
+
+void
+ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_client_t  *client;
+
+    ngx_http_vlm_order_remove(ctx);
+
+    client = ctx->rank.client;
+
+    if (client == NULL) {
+        return;
+    }
+
+    ctx->rank.client = NULL;
+
+    if (--client->n == 0) {
+        ngx_rbtree_delete(&ctx->engine->order.clients, &client->node);
+        ngx_free(client);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
+{
+    if (one->rank.value != two->rank.value) {
+        return one->rank.value < two->rank.value;
+    }
+
+    return one->seq < two->seq;
+}
+
+
+void
+ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_rbtree_insert(&ctx->engine->order.line[ctx->heavy], &ctx->rank.node);
+
+    ctx->rank.in_line = 1;
+}
+
+
+void
+ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->rank.in_line) {
+        ctx->rank.in_line = 0;
+        ngx_rbtree_delete(&ctx->engine->order.line[ctx->heavy],
+                          &ctx->rank.node);
+    }
+}
+
+
+static void
+ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
+{
+    ngx_rbtree_node_t   **p;
+    ngx_http_vlm_ctx_t   *ctx, *other;
+
+    ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+
+    for ( ;; ) {
+        other = ngx_rbtree_data(temp, ngx_http_vlm_ctx_t, rank.node);
+
+        p = ngx_http_vlm_order_before(ctx, other) ? &temp->left : &temp->right;
+
+        if (*p == sentinel) {
+            break;
+        }
+
+        temp = *p;
+    }
+
+    *p = node;
+    node->parent = temp;
+    node->left = sentinel;
+    node->right = sentinel;
+    ngx_rbt_red(node);
+}
+
+
+ngx_http_vlm_ctx_t *
+ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
+{
+    return ngx_http_vlm_order_least(ngx_http_vlm_order_least_of(eng, 0),
+                      heavy ? ngx_http_vlm_order_least_of(eng, 1) : NULL);
+}
+
+
+static ngx_http_vlm_ctx_t *
+ngx_http_vlm_order_least_of(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
+{
+    ngx_rbtree_t       *line;
+    ngx_rbtree_node_t  *node;
+
+    line = &eng->order.line[heavy];
+
+    if (line->root == line->sentinel) {
+        return NULL;
+    }
+
+    node = ngx_rbtree_min(line->root, line->sentinel);
+
+    return ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+}
+
+
+/* of two or one of them */
+
+static ngx_http_vlm_ctx_t *
+ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
+{
+    if (one == NULL || two == NULL) {
+        return one ? one : two;
+    }
+
+    return ngx_http_vlm_order_before(one, two) ? one : two;
+}
+
+
+/* the engine has it: the clock is where it stood, if that is later */
+
+void
+ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
+{
+    int64_t                ahead;
+    ngx_http_vlm_order_t  *order;
+
+    order = &ctx->engine->order;
+
+    ahead = ctx->rank.start - (int64_t) ngx_current_msec;
+
+    order->ahead = ngx_max(order->ahead, ahead);
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_order_t  *order;
+
+    order = &ctx->engine->order;
+
+    if (!ctx->rank.in_line) {
+        return 0;
+    }
+
+    if (order->walk == 0
+        || ngx_current_msec - order->counted >= NGX_HTTP_VLM_PLACES_MS)
+    {
+        ngx_http_vlm_order_count(ctx->engine);
+    }
+
+    return ctx->rank.walk == order->walk ? ctx->rank.place : 0;
+}
+
+
+/* for all requests that ask in the next moment, not for each of them */
+
+static void
+ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t             n, i;
+    ngx_rbtree_node_t     *node;
+    ngx_http_vlm_ctx_t    *ctx, *next[2];
+    ngx_http_vlm_order_t  *order;
+
+    order = &eng->order;
+
+    order->walk++;
+    order->counted = ngx_current_msec;
+
+    next[0] = ngx_http_vlm_order_least_of(eng, 0);
+    next[1] = ngx_http_vlm_order_least_of(eng, 1);
+
+    for (n = 1; n <= NGX_HTTP_VLM_PLACES; n++) {
+        ctx = ngx_http_vlm_order_least(next[0], next[1]);
+
+        if (ctx == NULL) {
+            break;
+        }
+
+        ctx->rank.place = n;
+        ctx->rank.walk = order->walk;
+
+        i = ctx->heavy;
+        node = ngx_rbtree_next(&order->line[i], &ctx->rank.node);
+        next[i] = node ? ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node)
+                       : NULL;
+    }
+}

@@ -1,0 +1,670 @@
+
+/*
+ * From a body to a job: parse, chain, prompt, submit; and the turn's way back
+ * into the store.
+ *
+ * Requests of one session run in the order in which they arrived.  A session
+ * is known only once its request was parsed, so parsed requests are let out in
+ * their order of arrival; then each stands in the chain of its session, and
+ * only the first of a chain has its prompt made.  It leaves the chain when its
+ * turn is stored.
+ *
+ * A request arrives with its headers.  One with a large picture, whose body is
+ * still on its way, is not overtaken by one that came a moment later; but a
+ * body that comes slowly is not waited for, and not looked at again.
+ *
+ * Prompts hold pictures.  No more are made than the engine takes soon.
+ *
+ * "prepare" says how many requests threads work for.  Those with pictures and
+ * those with a session may keep a thread waiting, so one place more is for all
+ * others, and they pass those that wait for a place.
+ */
+
+
+#include "line.h"
+
+
+#define NGX_HTTP_VLM_LOOK  200             /* ms, between two at a body */
+#define NGX_HTTP_VLM_SLOW  32768           /* bytes, less from look to look */
+#define NGX_HTTP_VLM_HOLD  2000            /* ms, that a request is held */
+#define NGX_HTTP_VLM_LIGHT 65536           /* bytes of a body that is parsed in
+                                              a moment */
+#define NGX_HTTP_VLM_SOON  1000            /* ms, that a slot is kept free */
+#define NGX_HTTP_VLM_SEEN  64              /* arrivals that it is kept for */
+
+
+static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_ctx_t *ctx);
+static ngx_uint_t ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng,
+    ngx_uint_t heavy);
+static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
+    void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data));
+static void ngx_http_vlm_prepare_always(void *data);
+static void ngx_http_vlm_prepare_run_parse(void *data);
+static void ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_prepare_run_prompt(void *data);
+static void ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
+
+
+/* the headers were read: to the end of the arrivals */
+
+void
+ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    ctx->seq = ++eng->seq;
+
+    ctx->t_headers = ngx_current_msec;
+
+    ctx->looked = ctx->t_headers;
+    ctx->received = ctx->request->request_length;
+
+    ctx->queued = 1;
+    ngx_queue_insert_tail(&eng->arrivals, &ctx->queue);
+}
+
+
+void
+ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
+{
+    off_t                   len;
+    ngx_queue_t            *q;
+    ngx_http_vlm_ctx_t     *other;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    ctx->step = NGX_HTTP_VLM_PARSING;
+
+    len = ctx->request->headers_in.content_length_n;
+    ctx->heavy = len < 0 || len > NGX_HTTP_VLM_LIGHT;
+
+    ctx->to_parse = 1;
+    eng->n_parses++;
+
+    if (!ctx->queued) {
+
+        /* nobody waited for its body: back to where it came */
+
+        for (q = ngx_queue_head(&eng->arrivals);
+             q != ngx_queue_sentinel(&eng->arrivals);
+             q = ngx_queue_next(q))
+        {
+            other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+            if (other->seq > ctx->seq) {
+                break;
+            }
+        }
+
+        ngx_queue_insert_tail(q, &ctx->queue);
+        ctx->queued = 1;
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+/* from the handler of eng->next only: no request is held by a caller */
+
+void
+ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_prepare_release(eng);
+    ngx_http_vlm_prepare_parse(eng);
+    ngx_http_vlm_prepare_submit(eng);
+    ngx_http_vlm_prepare_prompt(eng);
+}
+
+
+static void
+ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q, *next;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    for (q = ngx_queue_head(&eng->arrivals);
+         q != ngx_queue_sentinel(&eng->arrivals)
+         && eng->n_parses && ngx_http_vlm_prepare_place(eng, 0);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (!ctx->to_parse || !ngx_http_vlm_prepare_place(eng, ctx->heavy)) {
+            continue;
+        }
+
+        ctx->to_parse = 0;
+        eng->n_parses--;
+
+        ctx->opened = eng->opened;
+
+        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_parse,
+                                       ngx_http_vlm_prepare_parsed)
+            != NGX_OK)
+        {
+            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+    }
+}
+
+
+/* in their order of arrival, each into the chain of its session */
+
+static void
+ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t           receiving;
+    ngx_queue_t         *q, *next;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    receiving = 0;
+
+    for (q = ngx_queue_head(&eng->arrivals);
+         q != ngx_queue_sentinel(&eng->arrivals);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (ctx->step == NGX_HTTP_VLM_RECEIVING) {
+
+            if (ngx_http_vlm_prepare_comes(ctx)) {
+                receiving = 1;
+
+            } else {
+                ngx_queue_remove(q);
+                ctx->queued = 0;
+            }
+
+            continue;
+        }
+
+        if (!ctx->parsed || ctx->in_task) {
+            return;
+        }
+
+        if (receiving
+            && ngx_current_msec - ctx->t_arrived < NGX_HTTP_VLM_HOLD)
+        {
+            ngx_http_vlm_prepare_look(eng);
+            return;
+        }
+
+        ngx_queue_remove(q);
+        ctx->queued = 0;
+
+        if (ngx_http_vlm_order_rank(ctx) != NGX_OK
+            || ngx_http_vlm_chain_enter(ctx) != NGX_OK)
+        {
+            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+    }
+}
+
+
+/* its body grows as if its end were near */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx)
+{
+    off_t       n;
+    ngx_msec_t  ms;
+
+    ms = ngx_current_msec - ctx->looked;
+
+    if (ms >= NGX_HTTP_VLM_LOOK) {
+        n = ctx->request->request_length - ctx->received;
+
+        if (n * NGX_HTTP_VLM_LOOK / (off_t) ms < NGX_HTTP_VLM_SLOW) {
+            return 0;
+        }
+
+        ctx->looked = ngx_current_msec;
+        ctx->received = ctx->request->request_length;
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    while (eng->opened && ngx_http_vlm_prepare_place(eng, 0)) {
+
+        ctx = ngx_http_vlm_order_first(eng,
+                                       ngx_http_vlm_prepare_place(eng, 1));
+
+        if (ctx == NULL || !ngx_http_vlm_prepare_room(eng, ctx)) {
+            break;
+        }
+
+        ngx_http_vlm_order_remove(ctx);
+
+        ctx->in_prompts = 1;
+        eng->n_prompts++;
+
+        ngx_http_vlm_poison_begin(ctx);
+
+        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_prompt,
+                                       ngx_http_vlm_prepare_prompted)
+            != NGX_OK)
+        {
+            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            continue;
+        }
+
+        ctx->queued = 1;
+        ngx_queue_insert_tail(&eng->making, &ctx->queue);
+    }
+}
+
+
+/* of "prepare", and the one more for requests that keep no thread waiting */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
+{
+    return eng->n_tasks <= eng->prepare
+           && (!heavy || eng->n_heavy < eng->prepare);
+}
+
+
+/* as many prompts again for those that go before what is there already */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t           room;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *last;
+
+    room = eng->conf.slots + eng->prepare + (ctx->heavy ? 0 : 1);
+
+    if (eng->n_prompts < room) {
+        return 1;
+    }
+
+    if (eng->n_prompts >= 2 * room || ngx_queue_empty(&eng->ready)) {
+        return 0;
+    }
+
+    q = ngx_queue_last(&eng->ready);
+    last = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+    return ngx_http_vlm_order_before(ctx, last);
+}
+
+
+/*
+ * One more than the slots, so that a slot that gets free finds work.  But what
+ * the engine has is out of the line: nobody goes before it any more, so that
+ * one is not given away while another's prompt is in the making.
+ */
+
+static void
+ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
+{
+    int                  idle;
+    ngx_uint_t           jobs;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    jobs = eng->conf.slots;
+
+    if (ngx_queue_empty(&eng->making) && !ngx_http_vlm_order_set(eng)) {
+        jobs++;
+    }
+
+    while (eng->loaded
+           && eng->n_jobs < jobs
+           && !ngx_queue_empty(&eng->ready))
+    {
+        q = ngx_queue_head(&eng->ready);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (ngx_http_vlm_prepare_soon(eng, ctx)) {
+            ngx_http_vlm_prepare_look(eng);
+            break;
+        }
+
+        ngx_queue_remove(q);
+        ctx->queued = 0;
+
+        ctx->in_prompts = 0;
+        eng->n_prompts--;
+
+        ctx->job = vlm_submit(eng->vlm, ctx->prompt, &ctx->sampling, ctx,
+                              &idle, &ctx->err);
+
+        if (ctx->job == NULL) {
+            ngx_http_vlm_prepare_refused(ctx);
+            continue;
+        }
+
+        ctx->prompt = NULL;
+        ctx->step = NGX_HTTP_VLM_SUBMITTED;
+
+        eng->n_jobs++;
+
+        ngx_http_vlm_order_begun(ctx);
+
+        ngx_http_vlm_engine_kick(eng);
+    }
+}
+
+
+/*
+ * A request that goes before this one is there, and its prompt is a moment
+ * away: a slot that gets free now is not given to a lower priority for a whole
+ * answer.  Requests that may take long are not waited for.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t           n;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *other;
+
+    if (!ngx_http_vlm_order_set(eng)) {
+        return 0;
+    }
+
+    for (q = ngx_queue_head(&eng->making);
+         q != ngx_queue_sentinel(&eng->making);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (!other->in_heavy && !other->left
+            && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+            && ngx_http_vlm_order_before(other, ctx))
+        {
+            return 1;
+        }
+    }
+
+    other = ngx_http_vlm_order_first(eng, 0);
+
+    if (other
+        && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+        && ngx_http_vlm_order_before(other, ctx))
+    {
+        return 1;
+    }
+
+    for (q = ngx_queue_head(&eng->arrivals), n = 0;
+         q != ngx_queue_sentinel(&eng->arrivals) && n < NGX_HTTP_VLM_SEEN;
+         q = ngx_queue_next(q), n++)
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (other->step == NGX_HTTP_VLM_PARSING && !other->left
+            && !(other->in_task ? other->in_heavy : other->heavy)
+            && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+            && ngx_http_vlm_order_would(other, ctx))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* again in a moment, if nothing else comes before */
+
+static void
+ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->hold.timer_set) {
+        ngx_add_timer(&eng->hold, NGX_HTTP_VLM_LOOK);
+    }
+}
+
+
+/* the engine does not take the prompt */
+
+static void
+ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_connection_t  *c;
+
+    c = ctx->request->connection;
+
+    vlm_prompt_free(ctx->prompt);
+    ctx->prompt = NULL;
+
+    if (ctx->asking) {
+        ngx_http_vlm_finish_said(ctx);
+
+    } else {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data))
+{
+    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine, run,
+                                   ngx_http_vlm_prepare_always, done, ctx)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->in_task = 1;
+    ctx->in_heavy = ctx->heavy;
+    ctx->engine->n_tasks++;
+    ctx->engine->n_heavy += ctx->in_heavy;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_prepare_always(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->engine->n_tasks--;
+    ctx->engine->n_heavy -= ctx->in_heavy;
+    ctx->in_heavy = 0;
+
+    if (ctx->in_prompts) {
+        ngx_queue_remove(&ctx->queue);
+        ctx->queued = 0;
+    }
+
+    ngx_http_vlm_finish_task(ctx);
+}
+
+
+static void
+ngx_http_vlm_prepare_run_parse(void *data)
+{
+    ngx_http_vlm_input_parse(data);
+}
+
+
+static void
+ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->late_status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
+
+    } else if (ctx->status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+
+    } else {
+        ctx->parsed = 1;
+        ctx->heavy |= ctx->chat.session.len != 0;
+
+        if (ctx->streaming) {
+            ngx_http_vlm_stream_watch(ctx);
+        }
+
+        if (ctx->chat.session.len == 0) {
+            return;
+        }
+
+        /* for the log, which is written when ctx->chat is gone */
+
+        ctx->session.len = ctx->chat.session.len;
+        ctx->session.data = ngx_pnalloc(r->pool, ctx->session.len);
+
+        if (ctx->session.data == NULL) {
+            ctx->session.len = 0;
+            return;
+        }
+
+        ngx_memcpy(ctx->session.data, ctx->chat.session.data,
+                   ctx->session.len);
+    }
+}
+
+
+static void
+ngx_http_vlm_prepare_run_prompt(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    struct timespec  from, to;
+
+    ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+
+    ngx_http_vlm_sampling(ctx->engine, &ctx->sampling);
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &from);
+
+    ctx->dialect->prompt(ctx);
+
+    if (ctx->prompt && ctx->rank.salted) {
+        vlm_prompt_salt(ctx->prompt, ctx->rank.salt, sizeof(ctx->rank.salt));
+    }
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &to);
+
+    ctx->prepare_ms = (to.tv_sec - from.tv_sec) * 1000
+                      + (to.tv_nsec - from.tv_nsec) / 1000000;
+    ctx->prepared_ms += ctx->prepare_ms;
+}
+
+
+static void
+ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->late_status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
+
+    } else if (ctx->status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+
+    } else if (ctx->prompt == NULL) {
+        ctx->in_prompts = 0;
+        ctx->engine->n_prompts--;
+
+        ngx_http_vlm_finish_said(ctx);
+
+    } else {
+        ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
+                                  ctx->prepare_ms);
+
+        ctx->step = NGX_HTTP_VLM_WAITING;
+        ngx_http_vlm_prepare_insert(ctx);
+    }
+}
+
+
+/* a request whose prompt was quick does not overtake */
+
+static void
+ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_queue_t         *q, *ready;
+    ngx_http_vlm_ctx_t  *other;
+
+    ready = &ctx->engine->ready;
+
+    for (q = ngx_queue_last(ready);
+         q != ngx_queue_sentinel(ready);
+         q = ngx_queue_prev(q))
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+
+        if (ngx_http_vlm_order_before(other, ctx)) {
+            break;
+        }
+    }
+
+    ngx_queue_insert_after(q, &ctx->queue);
+
+    ctx->queued = 1;
+}
+
+
+static void
+ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_connection_t  *c;
+
+    c = ctx->request->connection;
+
+    ngx_http_vlm_queue_end(ctx, rc);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* the checkpoint's defaults with what the configuration has of its own */
+
+void
+ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
+{
+    vlm_sampling_default(eng->vlm, s);
+
+    if (eng->sampling_set & 1) {
+        s->temperature = eng->sampling.temperature;
+    }
+
+    if (eng->sampling_set & 2) {
+        s->top_k = eng->sampling.top_k;
+    }
+
+    if (eng->sampling_set & 4) {
+        s->top_p = eng->sampling.top_p;
+    }
+
+    if (eng->sampling_set & 8) {
+        s->repetition_penalty = eng->sampling.repetition_penalty;
+    }
+}

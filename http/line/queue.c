@@ -1,0 +1,511 @@
+
+/*
+ * The line: how many may wait, how long, and how one leaves it.
+ *
+ * A full line refuses before a body is read.  A request takes its place when
+ * its body is there, so that who sends none keeps nobody out, and has it until
+ * the engine begins with it.
+ *
+ * Whatever ends a request, its cleanup takes it out of every list and counter;
+ * but while a thread works for it, the end waits, because the thread has its
+ * memory, and its session's next must not overtake it.
+ */
+
+
+#include "line.h"
+
+
+static void ngx_http_vlm_queue_cleanup(void *data);
+static void ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_queue_timer(ngx_event_t *ev);
+
+
+ngx_http_vlm_ctx_t *
+ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_int_t *rc)
+{
+    ngx_http_cleanup_t  *cln;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    if (ngx_http_vlm_zone_length(eng) >= eng->queue) {
+        *rc = NGX_BUSY;
+        return NULL;
+    }
+
+    *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    cln = ngx_http_cleanup_add(r, 0);
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    cln->handler = ngx_http_vlm_queue_cleanup;
+    cln->data = ctx;
+
+    ctx->engine = eng;
+
+    if (ngx_http_vlm_order_read(ctx) != NGX_OK) {
+        return NULL;
+    }
+
+    ctx->timer.handler = ngx_http_vlm_queue_timer;
+    ctx->timer.data = ctx;
+    ctx->timer.log = r->connection->log;
+
+    ngx_queue_insert_tail(&eng->requests, &ctx->all);
+
+    ctx->counted = 1;
+    ctx->receiving = 1;
+    eng->receiving++;
+
+    return ctx;
+}
+
+
+ngx_int_t
+ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_event_t            *rev;
+    ngx_http_request_t     *r;
+    ngx_http_vlm_engine_t  *eng;
+
+    r = ctx->request;
+    eng = ctx->engine;
+    rev = r->connection->read;
+
+    if (ngx_http_vlm_zone_length(eng) >= eng->queue) {
+        return NGX_BUSY;
+    }
+
+    ctx->receiving = 0;
+    eng->receiving--;
+    eng->pending++;
+
+    ctx->in_line = 1;
+    eng->waiting++;
+    ctx->t_arrived = ngx_current_msec;
+
+    ngx_http_vlm_zone_line(eng);
+
+    /* not cancelable: it is also what keeps an exiting worker here */
+
+    ngx_add_timer(&ctx->timer, eng->queue_timeout);
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    /* the end may have come together with the body */
+
+    if (rev->pending_eof || rev->eof) {
+        ngx_post_event(rev, &ngx_posted_events);
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    if (ctx->in_line) {
+        ctx->in_line = 0;
+        eng->waiting--;
+    }
+
+    ctx->step = NGX_HTTP_VLM_RUNNING;
+
+    if (ctx->t_started == 0) {
+        ctx->t_started = ngx_current_msec;
+        ngx_http_vlm_timings_started(ctx);
+
+        if (ctx->timer.timer_set) {
+            ngx_del_timer(&ctx->timer);
+        }
+
+        ngx_add_timer(&ctx->timer, eng->timeout);
+    }
+
+    ngx_http_vlm_zone_line(eng);
+}
+
+
+void
+ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx)
+{
+    if (!ctx->in_line) {
+        ctx->in_line = 1;
+        ctx->engine->waiting++;
+    }
+
+    ngx_http_vlm_zone_line(ctx->engine);
+}
+
+
+ngx_uint_t
+ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t              n, place;
+    ngx_queue_t            *q;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    if (!ctx->in_line) {
+        return 0;
+    }
+
+    /* the engine's own are the first, then those whose prompts are there */
+
+    n = eng->n_jobs - eng->running;
+
+    switch (ctx->step) {
+
+    case NGX_HTTP_VLM_SUBMITTED:
+        return 1;
+
+    case NGX_HTTP_VLM_WAITING:
+        for (q = &ctx->queue;
+             q != ngx_queue_sentinel(&eng->ready);
+             q = ngx_queue_prev(q))
+        {
+            n++;
+        }
+
+        return n;
+
+    case NGX_HTTP_VLM_PREPARING:
+
+        if (ctx->in_prompts) {
+            return n + eng->n_prompts;
+        }
+
+        place = ngx_http_vlm_order_place(ctx);
+
+        if (place) {
+            return n + eng->n_prompts + place;
+        }
+
+        /* fall through */
+
+    default:
+
+        /* behind its session, or too far behind to be counted */
+
+        return eng->waiting;
+    }
+}
+
+
+static void
+ngx_http_vlm_queue_timer(ngx_event_t *ev)
+{
+    u_char                  text[128];
+    ngx_connection_t       *c;
+    ngx_http_vlm_ctx_t     *ctx;
+    ngx_http_vlm_engine_t  *eng;
+
+    ctx = ev->data;
+    eng = ctx->engine;
+    c = ctx->request->connection;
+
+    if (ctx->step >= NGX_HTTP_VLM_STORING) {
+
+        /* the answer is there: a disk's time is not the client's fault */
+
+        ngx_add_timer(ev, 1000);
+        return;
+    }
+
+    if (ctx->t_started) {
+        (void) ngx_snprintf(text, sizeof(text) - 1,
+                            "The answer took longer than %T seconds%Z",
+                            (time_t) (eng->timeout + 999) / 1000);
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_GATEWAY_TIME_OUT,
+                                  (char *) text);
+
+    } else {
+        (void) ngx_snprintf(text, sizeof(text) - 1,
+                            "No slot became free within %T seconds%Z",
+                            (time_t) (eng->queue_timeout + 999) / 1000);
+
+        ctx->late_code = "queue_timeout";
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  (char *) text);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+void
+ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *text)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (ctx->left) {
+        return;
+    }
+
+    if (ctx->in_task) {
+
+        /* its answer is sent when the thread gives it back */
+
+        ctx->abandoned = 1;
+
+        if (ctx->late_status == 0) {
+            ctx->late_status = status;
+            ngx_cpystrn((u_char *) ctx->late_text, (u_char *) text,
+                        sizeof(ctx->late_text));
+        }
+
+        if (!ctx->timer.timer_set) {
+            ngx_add_timer(&ctx->timer, 1000);
+        }
+
+        return;
+    }
+
+    if (status == NGX_HTTP_SERVICE_UNAVAILABLE
+        && ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(ctx->engine))
+           != NGX_OK)
+    {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ctx->status = status;
+
+    if (ctx->err.text != text) {
+        ngx_cpystrn((u_char *) ctx->err.text, (u_char *) text,
+                    sizeof(ctx->err.text));
+    }
+
+    if (ctx->begun) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_stream_error(ctx, status,
+                                                              text));
+        return;
+    }
+
+    ngx_http_vlm_queue_end(ctx, ctx->dialect->failed(ctx));
+}
+
+
+void
+ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    ctx->t_ended = ngx_current_msec;
+
+    if (ctx->counted) {
+        ngx_http_vlm_metrics_ended(ctx, rc);
+    }
+
+    ctx->step = NGX_HTTP_VLM_ENDED;
+
+    ngx_http_vlm_queue_leave(ctx);
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+/* the request goes, by an answer, an error, or because its client left */
+
+static void
+ngx_http_vlm_queue_cleanup(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->counted && ctx->step != NGX_HTTP_VLM_ENDED) {
+        ngx_http_vlm_metrics_left(ctx);
+    }
+
+    ngx_http_vlm_queue_leave(ctx);
+}
+
+
+void
+ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    if (!ctx->counted) {
+        return;
+    }
+
+    ngx_http_vlm_queue_out(ctx);
+    ngx_http_vlm_stream_leave(ctx);
+
+    if (ctx->job) {
+        vlm_cancel(eng->vlm, ctx->job);
+        ctx->job = NULL;
+    }
+
+    if (ctx->in_task) {
+        ctx->left = 1;
+        ctx->abandoned = 1;
+        return;
+    }
+
+    if (ctx->queued) {
+        ctx->queued = 0;
+        ngx_queue_remove(&ctx->queue);
+    }
+
+    if (ctx->to_parse) {
+        ctx->to_parse = 0;
+        eng->n_parses--;
+    }
+
+    ngx_http_vlm_order_leave(ctx);
+
+    if (ctx->in_prompts) {
+        ctx->in_prompts = 0;
+        eng->n_prompts--;
+    }
+
+    ngx_http_vlm_poison_end(ctx);
+    ngx_http_vlm_breaker_leave(ctx);
+    ngx_http_vlm_chain_leave(ctx);
+    ngx_http_vlm_queue_free(ctx);
+
+    ngx_queue_remove(&ctx->all);
+
+    ctx->counted = 0;
+
+    if (ctx->receiving) {
+        ctx->receiving = 0;
+        eng->receiving--;
+
+    } else {
+        eng->pending--;
+    }
+
+    ngx_http_vlm_engine_wake(eng);
+}
+
+
+/* its place in the line is free at once, for it is what others are refused
+   for; a slot is free when the engine says so */
+
+static void
+ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    if (ctx->in_line) {
+        ctx->in_line = 0;
+        eng->waiting--;
+    }
+
+    ngx_http_vlm_zone_line(eng);
+}
+
+
+void
+ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q, *next;
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    for (q = ngx_queue_head(&eng->requests);
+         q != ngx_queue_sentinel(&eng->requests);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+
+        /* the others are on their way to an end, or still receive */
+
+        if (ctx->step == NGX_HTTP_VLM_RECEIVING
+            || ctx->step >= NGX_HTTP_VLM_SUBMITTED)
+        {
+            continue;
+        }
+
+        c = ctx->request->connection;
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "Model not initialized");
+
+        ngx_http_run_posted_requests(c);
+    }
+}
+
+
+/* the engine hangs, and is not to be touched: all that have asked it end */
+
+void
+ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng)
+{
+    ngx_queue_t         *q, *next;
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    for (q = ngx_queue_head(&eng->requests);
+         q != ngx_queue_sentinel(&eng->requests);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+
+        if (ctx->step != NGX_HTTP_VLM_SUBMITTED
+            && ctx->step != NGX_HTTP_VLM_RUNNING)
+        {
+            continue;
+        }
+
+        ctx->job = NULL;
+        c = ctx->request->connection;
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "The engine has stalled, try again");
+
+        ngx_http_run_posted_requests(c);
+    }
+
+    ngx_http_vlm_queue_fail(eng);
+}
+
+
+/* what threads have left in ctx; not while one works for it */
+
+void
+ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->dialect && ctx->dialect->free) {
+        ctx->dialect->free(ctx);
+    }
+
+    ngx_http_vlm_body_free(&ctx->body);
+
+    vlm_prompt_free(ctx->prompt);
+    ctx->prompt = NULL;
+}

@@ -1,0 +1,162 @@
+
+/*
+ * Work of a request that has to wait, in a thread: nginx's "default" pool has
+ * what is soon over, the engine's own what the queue does, whose threads may
+ * sleep for memory or the store.
+ *
+ * A request whose client leaves meanwhile is held by r->main->blocked: nginx
+ * puts a handler of its own in place of ours, which ends the request as soon
+ * as it is called.  So whether ours is still there tells who lives.
+ *
+ * A worker that exits waits for timers, not for threads: each task has one.
+ */
+
+
+#include "line.h"
+
+
+#define NGX_HTTP_VLM_HOLD  60000           /* ms, and again */
+
+
+typedef struct {
+    ngx_http_request_t           *request;
+    ngx_http_vlm_engine_t        *engine;
+    void                        (*run)(void *data);
+    void                        (*always)(void *data);
+    void                        (*done)(ngx_http_request_t *r, void *data);
+    void                         *data;
+    ngx_event_t                   hold;
+} ngx_http_vlm_thread_t;
+
+
+static ngx_int_t ngx_http_vlm_thread_post(ngx_thread_pool_t *pool,
+    ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    void (*run)(void *data), void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data);
+static void ngx_http_vlm_thread_run(void *data, ngx_log_t *log);
+static void ngx_http_vlm_thread_done(ngx_event_t *ev);
+static void ngx_http_vlm_thread_hold(ngx_event_t *ev);
+static void ngx_http_vlm_thread_wait(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_vlm_thread(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data),
+    void *data)
+{
+    return ngx_http_vlm_thread_post(eng->threads, r, eng, run, NULL, done,
+                                    data);
+}
+
+
+ngx_int_t
+ngx_http_vlm_thread_always(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    void (*run)(void *data), void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data)
+{
+    return ngx_http_vlm_thread_post(eng->prepares, r, eng, run, always, done,
+                                    data);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_thread_post(ngx_thread_pool_t *pool, ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
+    void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data)
+{
+    ngx_thread_task_t      *task;
+    ngx_http_vlm_thread_t  *t;
+
+    task = ngx_thread_task_alloc(r->pool, sizeof(ngx_http_vlm_thread_t));
+    if (task == NULL) {
+        return NGX_ERROR;
+    }
+
+    t = task->ctx;
+
+    t->request = r;
+    t->engine = eng;
+    t->run = run;
+    t->always = always;
+    t->done = done;
+    t->data = data;
+
+    t->hold.handler = ngx_http_vlm_thread_hold;
+    t->hold.log = r->connection->log;
+
+    task->handler = ngx_http_vlm_thread_run;
+    task->event.handler = ngx_http_vlm_thread_done;
+    task->event.data = t;
+    task->event.log = r->connection->log;
+
+    if (ngx_thread_task_post(pool, task) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_add_timer(&t->hold, NGX_HTTP_VLM_HOLD);
+
+    r->main->blocked++;
+    r->write_event_handler = ngx_http_vlm_thread_wait;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_thread_run(void *data, ngx_log_t *log)
+{
+    ngx_http_vlm_thread_t  *t = data;
+
+    t->run(t->data);
+}
+
+
+static void
+ngx_http_vlm_thread_done(ngx_event_t *ev)
+{
+    ngx_connection_t       *c;
+    ngx_http_request_t     *r;
+    ngx_http_vlm_thread_t  *t;
+
+    t = ev->data;
+    r = t->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    if (t->hold.timer_set) {
+        ngx_del_timer(&t->hold);
+    }
+
+    r->main->blocked--;
+
+    if (t->always) {
+        t->always(t->data);
+    }
+
+    if (r->write_event_handler == ngx_http_vlm_thread_wait) {
+        r->write_event_handler = ngx_http_request_empty_handler;
+        t->done(r, t->data);
+
+    } else {
+        r->write_event_handler(r);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_vlm_thread_hold(ngx_event_t *ev)
+{
+    ngx_add_timer(ev, NGX_HTTP_VLM_HOLD);
+}
+
+
+static void
+ngx_http_vlm_thread_wait(ngx_http_request_t *r)
+{
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "vlm: a thread works for this request");
+}

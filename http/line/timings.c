@@ -1,0 +1,108 @@
+
+/*
+ * Where the time of an answer went, from the first byte of its request on: as
+ * "timings", an object of the answer, with llama-server's names where that has
+ * them.
+ *
+ * What is in front of the first token does not overlap: receive, wait, prepare,
+ * encode, prefill.  image_decode and image_resize are parts of prepare, and
+ * first_step is one of prefill.  Of a request that asks the model more than
+ * once all prompts count.
+ */
+
+
+#include "line.h"
+
+
+static void ngx_http_vlm_timings_n(vlm_json_out_t *w,
+    const char *key, uint64_t n);
+static void ngx_http_vlm_timings_ratio(vlm_json_out_t *w,
+    const char *key, double x, double y);
+
+
+void
+ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    uint32_t      n, read, prompt, predicted;
+    vlm_usage_t  *u;
+
+    u = &ctx->usage;
+
+    n = u->completion_tokens;
+    predicted = u->decode_ms;
+    read = u->prompt_tokens - u->cached_tokens;
+    prompt = u->encode_ms + u->prefill_ms;
+
+    vlm_json_put_key(w, "timings");
+    vlm_json_open(w, '{');
+
+    ngx_http_vlm_timings_n(w, "cache_n", u->cached_tokens);
+    ngx_http_vlm_timings_n(w, "encode_ms", u->encode_ms);
+    ngx_http_vlm_timings_n(w, "first_step_ms", u->pick_ms);
+    ngx_http_vlm_timings_n(w, "image_cache_n", u->cached_pictures);
+    ngx_http_vlm_timings_ratio(w, "image_decode_ms", ctx->decode_us, 1000);
+    ngx_http_vlm_timings_n(w, "image_n", u->pictures);
+    ngx_http_vlm_timings_ratio(w, "image_resize_ms", ctx->resize_us, 1000);
+    ngx_http_vlm_timings_n(w, "predicted_ms", predicted);
+    ngx_http_vlm_timings_n(w, "predicted_n", n);
+    ngx_http_vlm_timings_ratio(w, "predicted_per_second", n * 1000.0,
+                               predicted);
+    ngx_http_vlm_timings_ratio(w, "predicted_per_token_ms", predicted, n);
+    ngx_http_vlm_timings_n(w, "prefill_ms", u->prefill_ms);
+    ngx_http_vlm_timings_n(w, "prepare_ms", ctx->prepared_ms);
+    ngx_http_vlm_timings_n(w, "prompt_ms", prompt);
+    ngx_http_vlm_timings_n(w, "prompt_n", read);
+    ngx_http_vlm_timings_ratio(w, "prompt_per_second", read * 1000.0, prompt);
+    ngx_http_vlm_timings_ratio(w, "prompt_per_token_ms", prompt, read);
+    ngx_http_vlm_timings_n(w, "receive_ms", ctx->t_arrived - ctx->t_headers);
+    ngx_http_vlm_timings_n(w, "wait_ms", ctx->wait_ms);
+
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_timings_n(vlm_json_out_t *w, const char *key,
+    uint64_t n)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_int(w, n);
+}
+
+
+/* in thousandths */
+
+static void
+ngx_http_vlm_timings_ratio(vlm_json_out_t *w, const char *key,
+    double x, double y)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_double(w, y ? (int64_t) (x / y * 1000 + 0.5) / 1000.0
+                             : 0);
+}
+
+
+/* its first slot; the times in front of it, for the metrics */
+
+void
+ngx_http_vlm_timings_started(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_msec_int_t          ms;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+
+    ms = ctx->t_started - ctx->t_arrived - ctx->prepared_ms;
+
+    ctx->wait_ms = ngx_max(ms, 0);
+
+    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_RECEIVE,
+                              ctx->t_arrived - ctx->t_headers);
+
+    if (ctx->decode_us) {
+        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_IMAGE_DECODE,
+                                  ctx->decode_us / 1000);
+        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_IMAGE_RESIZE,
+                                  ctx->resize_us / 1000);
+    }
+}

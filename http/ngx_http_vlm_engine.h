@@ -1,0 +1,447 @@
+
+/*
+ * One engine: as configured, in every process, in its designated worker, and
+ * in the shared zone.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_ENGINE_H_INCLUDED_
+#define _NGX_HTTP_VLM_ENGINE_H_INCLUDED_
+
+
+#include "ngx_http_vlm.h"
+#include "base/budget.h"
+#include "base/json_out.h"
+#include "base/losses.h"
+#include "base/utf8.h"
+#include "store/store.h"
+
+
+/* ---- what is counted of requests ----------------------------------------- */
+
+/* why a request had no answer; names are in metrics.c, in this order */
+
+typedef enum {
+    NGX_HTTP_VLM_NOT_REFUSED = 0,
+    NGX_HTTP_VLM_QUEUE_FULL,
+    NGX_HTTP_VLM_QUEUE_TIMEOUT,
+    NGX_HTTP_VLM_TIMEOUT,                      /* its answer took too long */
+    NGX_HTTP_VLM_UNAVAILABLE,                  /* no model, or no longer */
+    NGX_HTTP_VLM_LIMIT,                        /* more than there is room for */
+    NGX_HTTP_VLM_INPUT,
+    NGX_HTTP_VLM_SERVER,                       /* the store, memory */
+    NGX_HTTP_VLM_POISON,                       /* see poison.c */
+    NGX_HTTP_VLM_BREAKER,                      /* see breaker.c */
+    NGX_HTTP_VLM_REFUSALS
+} ngx_http_vlm_refusal_e;
+
+
+/* where a request was when its client left */
+
+typedef enum {
+    NGX_HTTP_VLM_STAGE_BODY = 0,
+    NGX_HTTP_VLM_STAGE_PREPARE,
+    NGX_HTTP_VLM_STAGE_QUEUE,
+    NGX_HTTP_VLM_STAGE_PROMPT,                 /* picture and prompt are read */
+    NGX_HTTP_VLM_STAGE_DECODE,
+    NGX_HTTP_VLM_STAGE_STORE,
+    NGX_HTTP_VLM_STAGES
+} ngx_http_vlm_stage_e;
+
+
+/* times that are counted, and the bounds of their buckets: metrics.c */
+
+typedef enum {
+    NGX_HTTP_VLM_TIME_QUEUE = 0,
+    NGX_HTTP_VLM_TIME_FIRST,
+    NGX_HTTP_VLM_TIME_TOKEN,
+    NGX_HTTP_VLM_TIME_REQUEST,
+    NGX_HTTP_VLM_TIME_PREPARE,
+    NGX_HTTP_VLM_TIME_VISION,
+    NGX_HTTP_VLM_TIME_PREFILL,
+    NGX_HTTP_VLM_TIME_DECODE,
+    NGX_HTTP_VLM_TIME_RECEIVE,
+    NGX_HTTP_VLM_TIME_IMAGE_DECODE,
+    NGX_HTTP_VLM_TIME_IMAGE_RESIZE,
+    NGX_HTTP_VLM_TIME_FIRST_STEP,
+    NGX_HTTP_VLM_TIMES
+} ngx_http_vlm_time_e;
+
+
+/* requests that were there when a worker died: see poison.c */
+
+#define NGX_HTTP_VLM_WORKS     64              /* that are in the works */
+#define NGX_HTTP_VLM_SUSPECTS  64
+
+typedef struct {
+    ngx_atomic_t                  hash;        /* of a body; 0: nobody */
+    ngx_atomic_t                  deaths;
+    ngx_atomic_t                  when;        /* the last, ngx_current_msec */
+} ngx_http_vlm_suspect_t;
+
+
+#define NGX_HTTP_VLM_BUCKETS  17               /* the last has no bound */
+
+typedef struct {
+    ngx_atomic_t                  n[NGX_HTTP_VLM_BUCKETS];
+    ngx_atomic_t                  ms;          /* in all */
+} ngx_http_vlm_times_t;
+
+
+typedef struct {
+    ngx_atomic_t                  answered[VLM_FINISH_CANCELLED + 1];
+    ngx_atomic_t                  refused[NGX_HTTP_VLM_REFUSALS];
+    ngx_atomic_t                  cancelled[NGX_HTTP_VLM_STAGES];
+    ngx_http_vlm_times_t          times[NGX_HTTP_VLM_TIMES];
+    ngx_atomic_t                  prompt_tokens;
+    ngx_atomic_t                  completion_tokens;
+    ngx_atomic_t                  cached_tokens;       /* of prompts */
+    ngx_atomic_t                  prompt_pictures;     /* of prompts, and */
+    ngx_atomic_t                  cached_pictures;     /* not encoded */
+    ngx_atomic_t                  pictures;
+    ngx_atomic_t                  picture_tokens;
+    ngx_atomic_t                  service;     /* ms of a request in its slot,
+                                                  the running mean */
+    ngx_atomic_t                  restarts;    /* workers that died */
+    ngx_atomic_t                  load;        /* ms, the last */
+} ngx_http_vlm_metrics_t;
+
+
+/* ---- the circuit breaker ------------------------------------------------- */
+
+/* of an engine; in its zone, so that it outlives the workers that fail */
+
+typedef struct {
+    ngx_atomic_t                  failures;    /* in a row */
+    ngx_atomic_t                  when;        /* the last, ngx_current_msec */
+    ngx_atomic_t                  probe;       /* somebody tries it */
+    ngx_atomic_t                  opened;      /* how often */
+} ngx_http_vlm_breaker_t;
+
+
+typedef enum {
+    NGX_HTTP_VLM_CLOSED = 0,
+    NGX_HTTP_VLM_OPEN,                         /* nobody is let through */
+    NGX_HTTP_VLM_PROBING                       /* one is */
+} ngx_http_vlm_breaker_e;
+
+
+/* ---- streams that took the hop ------------------------------------------- */
+
+#define NGX_HTTP_VLM_HOPS   128                /* the latest ones */
+#define NGX_HTTP_VLM_HOP    32                 /* bytes of $request_id */
+#define NGX_HTTP_VLM_USAGE  (6 * NGX_INT_T_LEN + sizeof(" cancelled ")        \
+                             + VLM_STORE_ID)
+
+
+typedef struct ngx_http_vlm_hops_s {
+    ngx_uint_t                    next;
+
+    struct {
+        u_char                    id[NGX_HTTP_VLM_HOP];
+        size_t                    len;
+        u_char                    usage[NGX_HTTP_VLM_USAGE];
+    } last[NGX_HTTP_VLM_HOPS];
+} ngx_http_vlm_hops_t;
+
+
+/* ---- the order of the queue ---------------------------------------------- */
+
+typedef struct ngx_http_vlm_client_s  ngx_http_vlm_client_t;
+
+
+/* of an engine */
+
+typedef struct {
+    ngx_http_complex_value_t     *priority;    /* or NULL */
+    ngx_http_complex_value_t     *fair;        /* or NULL */
+    ngx_http_complex_value_t     *salt;        /* or NULL */
+    ngx_msec_t                    priority_age;    /* that one level is worth */
+    ngx_msec_t                    fair_age;    /* 0: queue timeout */
+
+    ngx_rbtree_t                  line[2];     /* by rank: a prompt next; the
+                                                  second has the heavy ones */
+    ngx_rbtree_node_t             line_sentinel;
+    ngx_rbtree_t                  clients;     /* who have requests here */
+    ngx_rbtree_node_t             clients_sentinel;
+    int64_t                       ahead;       /* ms, of the line's clock */
+    ngx_msec_t                    counted;     /* when places were */
+    ngx_uint_t                    walk;        /* and how often */
+} ngx_http_vlm_order_t;
+
+
+/* of a request */
+
+#define NGX_HTTP_VLM_PRIORITY      10      /* and -10 */
+#define NGX_HTTP_VLM_SALT  20                  /* bytes, of a hash */
+
+typedef struct {
+    ngx_int_t                     priority;
+    uint64_t                      key;         /* of its client, 0: alone */
+    u_char                        salt[NGX_HTTP_VLM_SALT];
+    ngx_uint_t                    salted;
+
+    int64_t                       start;       /* on the line's clock, and */
+    int64_t                       value;       /* less what its priority is
+                                                  worth */
+    ngx_http_vlm_client_t        *client;
+    ngx_rbtree_node_t             node;
+    ngx_uint_t                    in_line;     /* in the tree */
+    ngx_uint_t                    place;       /* told by this walk */
+    ngx_uint_t                    walk;
+} ngx_http_vlm_rank_t;
+
+
+/* ---- the shared zone: what any worker can tell about an engine ----------- */
+
+typedef enum {
+    NGX_HTTP_VLM_LOADING = 0,
+    NGX_HTTP_VLM_READY,
+    NGX_HTTP_VLM_FAILED,
+    NGX_HTTP_VLM_STALLED,                      /* no tick for "stall" */
+    NGX_HTTP_VLM_BUSY                          /* told only: see health.c */
+} ngx_http_vlm_state_e;
+
+
+typedef struct {
+    ngx_atomic_t                  pid;         /* of the designated worker */
+    ngx_atomic_t                  state;       /* ngx_http_vlm_state_e */
+    ngx_atomic_t                  progress;    /* percent of the load */
+    ngx_atomic_t                  heartbeat;   /* ngx_current_msec */
+    ngx_atomic_t                  ticks;       /* of the engine thread */
+    ngx_atomic_t                  ticked;      /* when it ticked, or had no
+                                                  work */
+    ngx_atomic_t                  waiting;
+    ngx_atomic_t                  running;
+    ngx_atomic_t                  kv_rows;     /* in the slots' caches */
+    ngx_atomic_t                  sessions;
+    ngx_atomic_t                  lost;        /* the model, by the last */
+    ngx_atomic_t                  filling;     /* as in vlm_stat_t */
+    ngx_atomic_t                  beside;      /* see lock.c */
+    ngx_atomic_t                  generation;  /* of configurations, */
+    ngx_atomic_t                  overlap;     /* of the newest one: reload */
+    ngx_atomic_t                  leaving;     /* the one that none follows */
+    ngx_atomic_t                  stays;       /* pid does, at a reload */
+    vlm_losses_t         deaths;      /* of workers, by that, and */
+    vlm_losses_t         losses;      /* of them, of a GPU */
+    ngx_http_vlm_breaker_t        breaker;
+
+    ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
+
+    ngx_atomic_t                  works[NGX_HTTP_VLM_WORKS];
+    ngx_http_vlm_suspect_t        suspects[NGX_HTTP_VLM_SUSPECTS];
+
+    ngx_atomic_t                  http_used;   /* of http_memory, by the */
+    ngx_atomic_t                  http_peak;   /* designated worker */
+    ngx_atomic_t                  http_waits;
+
+    /* written and read under the mutex of the zone's slab pool */
+    vlm_plan_t                    plan;
+    uint64_t                      taken;       /* as in vlm_stat_t */
+    char                          device[64];
+    char                          device_reason[128];
+    char                          reason[480]; /* why the load failed */
+    char                          store_reason[256];   /* nothing is kept */
+    char                          reload_reason[480];  /* an older one stays */
+
+    struct ngx_http_vlm_hops_s   *hops;        /* see wire/wire.h */
+} ngx_http_vlm_shm_t;
+
+
+/* ---- an engine ----------------------------------------------------------- */
+
+/* inside vlm_engine { } */
+
+typedef struct {
+    ngx_http_vlm_engine_t        *engine;
+    ngx_str_t                     model;       /* as it was written */
+    ngx_uint_t                    seen;        /* bit of each parameter */
+} ngx_http_vlm_param_t;
+
+
+/* bytes as a configuration would say them */
+
+#define ngx_http_vlm_mib(bytes)                                               \
+    (((uint64_t) (bytes) + 1024 * 1024 - 1) / (1024 * 1024))
+
+
+/* the thread task of the engine: one step at a time */
+
+typedef enum {
+    NGX_HTTP_VLM_STEP_OPEN = 0,                /* the lock, the tokenizer */
+    NGX_HTTP_VLM_STEP_LOAD,
+    NGX_HTTP_VLM_STEP_RUN,
+    NGX_HTTP_VLM_STEP_CLOSE
+} ngx_http_vlm_step_e;
+
+
+#define NGX_HTTP_VLM_LOCKS  2                  /* models, during a reload */
+
+struct ngx_http_vlm_engine_s {
+    /* as configured */
+    ngx_str_t                     name;
+    ngx_cycle_t                  *cycle;       /* that it is read for */
+    u_char                       *file;        /* where it is defined, or */
+    ngx_uint_t                    line;        /* was first named */
+    vlm_conf_t                    conf;
+    vlm_plan_t                    plan;
+    ngx_str_t                     store_dir;   /* with a zero */
+    time_t                        store_expires;   /* 0: never */
+    off_t                         store_max;   /* bytes of files, 0: off */
+    ngx_str_t                     socket;
+    ngx_uint_t                    socket_line; /* 0: not said */
+    ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];   /* files */
+    ngx_uint_t                    prepare;
+    ngx_http_vlm_order_t          order;       /* priority, fair; and the tree
+                                                  of who wants a prompt */
+    ngx_uint_t                    queue;
+    ngx_msec_t                    queue_timeout;
+    ngx_msec_t                    timeout;
+    ngx_msec_t                    stall;       /* 0: by the device */
+    ngx_msec_t                    retry;       /* of device auto */
+    ngx_uint_t                    failures;    /* breaker; 0: there is none */
+    ngx_msec_t                    pause;
+    uint64_t                      http_memory; /* of requests, in all */
+    ngx_uint_t                    thinking;    /* the template adds its tail */
+    ngx_uint_t                    tools;       /* ignored, else refused */
+    ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
+    ngx_uint_t                    any_name;    /* alias * */
+    ngx_str_t                     directory;   /* the checkpoint's, its name */
+    vlm_facts_t                   facts;
+    time_t                        created;     /* of config.json */
+    vlm_sampling_t                sampling;    /* where set says so */
+    ngx_uint_t                    sampling_set;
+    ngx_thread_pool_t            *pool;        /* of the engine thread */
+    ngx_thread_pool_t            *threads;     /* nginx's "default" */
+    ngx_thread_pool_t            *prepares;    /* our own, for the queue's */
+    ngx_shm_zone_t               *zone;
+    ngx_uint_t                    worker;      /* the designated one */
+    unsigned                      cache_set:1; /* and conf.cache, or off */
+    unsigned                      defined:1;   /* not only named */
+    unsigned                      passed:1;    /* by a location */
+    unsigned                      thinking_auto:1;
+    unsigned                      overlap:1;   /* reload */
+    vlm_err_t                     broken;      /* why it has failed */
+    ngx_uint_t                    generation;  /* of its configuration */
+
+    /* in every process */
+    const ngx_http_vlm_queue_calls_t *calls;   /* of a higher floor */
+    ngx_int_t                   (*ready_to_start)(ngx_http_vlm_engine_t *eng,
+                                                  ngx_log_t *log);
+    ngx_http_vlm_shm_t           *shm;
+    vlm_budget_t         budget;      /* http_memory */
+    vlm_store_t         *store;       /* since init_process */
+
+    /* in the designated worker */
+    vlm_t                        *vlm;         /* since the step "open" */
+    vlm_t                        *handed;      /* the same, the thread's */
+    int                           rc;          /* of the last step */
+    vlm_err_t                     err;
+    ngx_thread_task_t            *task;
+    ngx_http_vlm_step_e           step;
+    ngx_connection_t             *events;      /* vlm_fd() */
+    ngx_event_t                   sweep;
+    ngx_event_t                   beat;
+    ngx_event_t                   next;        /* posted: see ..._wake() */
+    ngx_event_t                   hold;        /* wakes: see prepare.c */
+    ngx_log_t                    *log;
+    int                           lock_fds[NGX_HTTP_VLM_LOCKS];    /* or -1 */
+    ngx_msec_t                    backoff;     /* before the lock is taken */
+    ngx_msec_t                    away_until;  /* the CPU instead of a GPU: */
+    char                          device_note[128];    /* see device.c */
+
+    ngx_queue_t                   requests;    /* ctx->all */
+    ngx_queue_t                   arrivals;    /* ctx->queue, until parsed */
+    ngx_uint_t                    n_parses;    /* of them, not yet begun */
+    ngx_queue_t                   making;      /* ctx->queue: in threads */
+    ngx_queue_t                   ready;       /* ctx->queue: submit next */
+    ngx_rbtree_t                  chains;      /* by session */
+    ngx_rbtree_node_t             sentinel;
+    ngx_uint_t                    seq;         /* of the last arrival */
+    ngx_uint_t                    n_tasks;     /* of prepare, in threads */
+    ngx_uint_t                    n_heavy;     /* of them, see ctx->heavy */
+    ngx_uint_t                    n_prompts;   /* being made or waiting */
+    ngx_uint_t                    n_jobs;      /* submitted to the engine */
+    ngx_uint_t                    waiting;     /* the line: admitted, not yet
+                                                  started by the engine */
+    ngx_uint_t                    running;     /* jobs in slots, until their
+                                                  last event */
+    ngx_uint_t                    receiving;   /* bodies */
+    ngx_atomic_t                  pending;     /* requests past that; read by
+                                                  the engine thread */
+    ngx_msec_t                    exit_time;   /* when it was noticed, or 0 */
+    ngx_msec_t                    opened_at;   /* for the time of a load */
+    uint64_t                      ticks;       /* of the engine thread, and */
+    ngx_msec_t                    ticked;      /* when; or it had no work */
+    ngx_event_t                   die;         /* see task.c */
+    ngx_atomic_t                  beats;       /* of the loop; read by */
+    pthread_t                     watch;       /* who watches it */
+    ngx_msec_t                    watch_stall;
+    int                           watch_fd;    /* ends that thread, or -1 */
+    ngx_connection_t             *door;        /* accepts: see socket.c */
+    ngx_atomic_t                  lingers;     /* exiting, and goes on; read by
+                                                  the engine thread */
+    unsigned                      here:1;      /* this is the worker, but */
+    unsigned                      behind:1;    /* an older one still answers */
+    unsigned                      opened:1;    /* prompts can be made */
+    unsigned                      loaded:1;
+    unsigned                      failed:1;
+    unsigned                      stopped:1;   /* by an exit, not loaded */
+    unsigned                      closed:1;    /* or about to be */
+    unsigned                      released:1;  /* exiting, model given up */
+    unsigned                      on_cpu:1;    /* though a GPU was planned */
+    unsigned                      away:1;      /* so for a while: device.c */
+    unsigned                      again:1;     /* closes, to open again */
+    unsigned                      lost:1;      /* the device */
+};
+
+
+/* are chats answered in this process? */
+
+#define ngx_http_vlm_answers(eng)                                             \
+    ((eng)->here && !(eng)->released && !(eng)->behind)
+
+
+/*
+ * The queue, as the engine's task and the streams see it from below: the one
+ * table of calls to a higher floor.  In the loop.
+ */
+
+struct ngx_http_vlm_queue_calls_s {
+    void                        (*init)(ngx_http_vlm_engine_t *eng);
+
+    /* an event of the engine, for its request */
+
+    void                        (*event)(ngx_http_vlm_engine_t *eng,
+                                         vlm_event_t *e);
+
+    /* something has changed: what can be started is started */
+
+    void                        (*next)(ngx_http_vlm_engine_t *eng);
+
+    /* the engine has failed: all that wait are refused; it hangs: so are
+       those that it has */
+
+    void                        (*failed)(ngx_http_vlm_engine_t *eng);
+    void                        (*stalled)(ngx_http_vlm_engine_t *eng);
+
+    /* how many requests the engine will begin before this one, and one more;
+       0: it has begun */
+
+    ngx_uint_t                  (*place)(ngx_http_vlm_ctx_t *ctx);
+
+    /* ends ctx with the return value of a content handler; the request may be
+       gone after it */
+
+    void                        (*end)(ngx_http_vlm_ctx_t *ctx,
+                                       ngx_int_t rc);
+};
+
+
+extern const ngx_http_vlm_queue_calls_t  ngx_http_vlm_queue_calls;
+
+
+#include "ngx_http_vlm_request.h"
+
+
+#endif /* _NGX_HTTP_VLM_ENGINE_H_INCLUDED_ */

@@ -1,0 +1,236 @@
+
+/*
+ * A request for an answer, and the table of an interface.  Included by
+ * ngx_http_vlm_engine.h.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_REQUEST_H_INCLUDED_
+#define _NGX_HTTP_VLM_REQUEST_H_INCLUDED_
+
+
+/* ---- a chat request ------------------------------------------------------ */
+
+/* a request's body, wherever nginx has put it */
+
+typedef struct {
+    ngx_http_request_body_t      *from;
+    const u_char                 *data;
+    size_t                        len;
+    void                         *map;         /* of a file */
+    u_char                       *copy;        /* of several buffers */
+} ngx_http_vlm_body_t;
+
+
+/* what a client of RoboBrain asked for; filled in by the dialect, in a thread;
+   malloc()ed, so that neither the body nor its JSON is kept while a request
+   waits */
+
+#define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
+
+typedef struct {
+    vlm_store_text_t     session;
+    vlm_store_text_t     message;
+    char                          task_name[NGX_HTTP_VLM_TASK + 1];
+                                               /* as given, or as found */
+    char                         *image;       /* path of this turn's picture */
+    int                           task;        /* vlm_task_t, or -1 */
+    int64_t                       asked;       /* us since 1970 */
+    char                         *key;         /* Idempotency-Key, or NULL */
+    vlm_store_loaded_t   session_of;  /* the repeated turn, and */
+    vlm_store_entry_t   *repeated;    /* its answer, or NULL */
+    vlm_store_file_t    *result;      /* the drawn picture, or NULL */
+    u_char                       *clean;       /* answers without marks */
+    size_t                        clean_size;
+    size_t                        told_thinking;   /* bytes, of a stream */
+    unsigned                      task_auto:1;
+    unsigned                      task_asked:1;    /* the model, for it */
+    unsigned                      thinking:1;
+    unsigned                      inference:1; /* an error of the model's */
+    unsigned                      no_image:1;
+    unsigned                      text_only:1;     /* none is wanted */
+} ngx_http_vlm_chat_t;
+
+
+/*
+ * How a request is asked and answered: RoboBrain's way, OpenAI's, Ollama's.
+ * The flow is the same for all of them (_ask, _prepare, _queue, _deliver);
+ * a dialect says what a body means, what the model is asked, and what its
+ * words become.  A request may ask the model more than once, one prompt after
+ * the other; each takes its own place in the line, or keeps the first.
+ *
+ * thread: in nginx's pool, the functions may wait; no pool, no log.  They end
+ *         a request with ngx_http_vlm_fail()
+ * loop:   on the event loop
+ */
+
+struct ngx_http_vlm_dialect_s {
+
+    /* thread: the parsed body, or NULL if it is empty; may set ctx->dialect
+       to one that knows the request better, ctx->streaming, and
+       ctx->chat.session, in whose order of arrival it is run */
+
+    void                        (*fields)(ngx_http_vlm_ctx_t *ctx,
+                                          const vlm_json_t *json);
+
+    /* thread: makes ctx->prompt, and changes ctx->sampling, which has the
+       engine's defaults; what it points to lives until the job is submitted.
+       Without a prompt and without ctx->status: nothing is left to be asked */
+
+    void                        (*prompt)(ngx_http_vlm_ctx_t *ctx);
+
+    /* loop, when the model's words are whole in ctx->text, or nothing was
+       asked: NGX_OK; NGX_AGAIN: ngx_http_vlm_finish_again() or ..._store()
+       was called; NGX_ERROR: no memory; NULL is NGX_OK.  While ctx->asking,
+       ctx->err may say why the model has said nothing */
+
+    ngx_int_t                   (*ended)(ngx_http_vlm_ctx_t *ctx);
+
+    /* thread, before the answer is sent or, while ctx->asking, before the
+       next prompt; NULL: nothing to do */
+
+    void                        (*store)(ngx_http_vlm_ctx_t *ctx);
+
+    /* loop: an answer as a whole, and what becomes of a failure (ctx->status
+       and ctx->err); as the return value of a content handler */
+
+    ngx_int_t                   (*answer)(ngx_http_vlm_ctx_t *ctx);
+    ngx_int_t                   (*failed)(ngx_http_vlm_ctx_t *ctx);
+
+    /* loop, of an answer that streams: appends to w what the client has not
+       been told yet; with "last" everything to the end of the answer.  An
+       error after the header is an event, too; status is what it would have
+       been.  "waits": NULL, or tells the place in the line */
+
+    const char                   *stream_type;
+    void                        (*chunk)(ngx_http_vlm_ctx_t *ctx,
+                                         vlm_json_out_t *w,
+                                         ngx_uint_t last);
+    void                        (*error)(ngx_http_vlm_ctx_t *ctx,
+                                         vlm_json_out_t *w,
+                                         ngx_uint_t status, const char *text);
+    void                        (*waits)(ngx_http_vlm_ctx_t *ctx,
+                                         vlm_json_out_t *w,
+                                         ngx_uint_t place);
+
+    /* loop, no thread works for ctx: frees ctx->data; safe twice; or NULL */
+
+    void                        (*free)(ngx_http_vlm_ctx_t *ctx);
+};
+
+
+typedef enum {
+    NGX_HTTP_VLM_RECEIVING = 0,
+    NGX_HTTP_VLM_PARSING,                      /* JSON, upload; by arrival */
+    NGX_HTTP_VLM_CHAINED,                      /* behind its own session */
+    NGX_HTTP_VLM_PREPARING,
+    NGX_HTTP_VLM_WAITING,                      /* for a slot */
+    NGX_HTTP_VLM_SUBMITTED,
+    NGX_HTTP_VLM_RUNNING,
+    NGX_HTTP_VLM_STORING,
+    NGX_HTTP_VLM_ENDED
+} ngx_http_vlm_step_of_ctx_e;
+
+
+struct ngx_http_vlm_ctx_s {
+    ngx_http_request_t           *request;
+    ngx_http_vlm_engine_t        *engine;
+    ngx_http_vlm_step_of_ctx_e    step;
+    const ngx_http_vlm_dialect_t *dialect;
+    void                         *data;        /* the dialect's own */
+    ngx_uint_t                    seq;
+    ngx_queue_t                   all;         /* in engine->requests */
+    ngx_queue_t                   queue;       /* arrivals, making, ready */
+    ngx_http_vlm_rank_t           rank;        /* between them */
+    ngx_queue_t                   turn;        /* in chain->turns */
+    ngx_http_vlm_chain_t         *chain;
+    ngx_event_t                   timer;
+
+    /* how fast the body comes */
+    ngx_msec_t                    looked;
+    off_t                         received;
+
+    /* a refusal that waits for a thread */
+    ngx_uint_t                    late_status;
+    char                          late_text[128];
+    const char                   *late_code;   /* constant, or NULL */
+
+    /* of the prepare tasks, and written in threads: no bits, whose neighbours
+       are the loop's */
+    ngx_http_vlm_body_t           body;
+    ngx_http_vlm_chat_t           chat;
+    ngx_uint_t                    status;      /* 0, or of the answer that
+                                                  ends here, with err.text */
+    const char                   *code;        /* OpenAI's; constant or NULL */
+    char                          param[64];   /* the field that it is about */
+    vlm_err_t                     err;
+    ngx_uint_t                    streaming;   /* the client wants events */
+    ngx_uint_t                    asking;      /* not for the client's eyes */
+    ngx_uint_t                    opened;      /* engine->opened, by then */
+    ngx_uint_t                    heavy;       /* pictures, or the store */
+    ngx_atomic_t                  abandoned;   /* its thread need not go on */
+    int64_t                       epoch;
+    vlm_prompt_t                 *prompt;      /* until submitted */
+    vlm_picture_info_t            picture;
+    ngx_uint_t                    n_entries;   /* in the session before */
+    ngx_uint_t                    n_dropped;   /* of the history's entries */
+
+    /* of the engine */
+    vlm_sampling_t                sampling;
+    vlm_job_t                    *job;
+    vlm_finish_t                  finish;
+    vlm_usage_t                   usage;       /* of all its jobs */
+    ngx_buf_t                    *text;        /* the answer so far */
+    ngx_array_t                  *tokens;      /* vlm_token_t, or NULL */
+
+    /* of a stream: see stream.c */
+    ngx_event_t                   tell;        /* the place in the line */
+    ngx_chain_t                  *free, *busy;
+    size_t                        told;        /* bytes of the answer, and */
+    size_t                        told_tokens; /* tokens that were sent */
+
+    /* of the turn */
+    ngx_str_t                     answer;
+    ngx_str_t                     thinking;
+    size_t                        turn_number;
+    int                           context_used;
+    vlm_store_err_t      stored;
+
+    /* for variables; times of ngx_current_msec */
+    ngx_str_t                     session;
+    ngx_msec_t                    t_headers;
+    ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
+    ngx_msec_t                    t_text;      /* of its last token */
+    ngx_uint_t                    t_asked;     /* the last job was an aside */
+    ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
+    ngx_msec_t                    prepared_ms; /* of all prompts */
+    ngx_msec_t                    wait_ms;     /* in line, but for that */
+    uint64_t                      decode_us, resize_us;    /* of pictures */
+    uint64_t                      hash;        /* of the body, by a thread */
+    ngx_uint_t                    refusal;     /* known to a thread, or 0 */
+    ngx_uint_t                    works;       /* its place in the zone's */
+
+    /* of the filter: an error page of nginx's own becomes JSON */
+    ngx_str_t                     page;
+    ngx_uint_t                    page_status;
+
+    unsigned                      counted:1;   /* in engine->pending, or */
+    unsigned                      receiving:1; /* in engine->receiving */
+    unsigned                      in_line:1;   /* in engine->waiting */
+    unsigned                      in_prompts:1;    /* in engine->n_prompts */
+    unsigned                      queued:1;    /* in one of three queues */
+    unsigned                      in_heavy:1;  /* in engine->n_heavy */
+    unsigned                      probe:1;     /* of the breaker */
+    unsigned                      to_parse:1;  /* in engine->n_parses */
+    unsigned                      in_task:1;
+    unsigned                      parsed:1;
+    unsigned                      left:1;      /* the request is going */
+    unsigned                      begun:1;     /* the header was sent */
+    unsigned                      answered:1;  /* with what was asked for */
+    unsigned                      logged:1;    /* why it was not */
+    unsigned                      replace:1;
+    unsigned                      replaced:1;
+};
+
+
+#endif /* _NGX_HTTP_VLM_REQUEST_H_INCLUDED_ */

@@ -1,0 +1,449 @@
+
+/*
+ * Any bytes as the body of a chat: the first byte says in which dialect, the
+ * rest goes the way of a body, through ngx_http_vlm_input_parse() and, where it
+ * was taken, on to a prompt for the demo model.  What is refused has a status
+ * and a sentence of UTF-8; what is taken is freed to the last byte.
+ *
+ * The whole module is linked, without nginx: below are the few functions of
+ * nginx that this way needs.  A call of any other would be a crash.
+ */
+
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/api.h"
+#include "base/base64.h"
+
+
+#define DIALECTS  7
+#define MEMORY    (256 * 1024 * 1024)
+
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+/* the linker puts these in place of the module's, see the Makefile */
+
+ngx_int_t __wrap_ngx_http_vlm_ask(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
+ngx_int_t __wrap_ngx_http_vlm_ask_read(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
+ngx_int_t __wrap_ngx_http_vlm_body_read(ngx_http_request_t *r,
+    ngx_http_client_body_handler_pt post);
+
+
+static char                           dir[] = "/dev/shm/vlm-request-XXXXXX";
+static ngx_http_vlm_engine_t          engine;
+static ngx_http_vlm_shm_t             shm;
+static const ngx_http_vlm_dialect_t  *seen, *dialects[DIALECTS];
+
+static const ngx_http_vlm_handler_pt  handlers[DIALECTS] = {
+    ngx_http_vlm_chat_handler,
+    ngx_http_vlm_ollama_generate_handler,
+    ngx_http_vlm_openai_chat_handler,
+    ngx_http_vlm_openai_completion_handler,
+    ngx_http_vlm_pipeline_handler,
+    ngx_http_vlm_decompose_handler,
+    ngx_http_vlm_title_handler
+};
+
+
+static void
+check(int right)
+{
+    if (!right) {
+        abort();
+    }
+}
+
+
+/* ---- once: a store, a tokenizer, and who reads which body ---------------- */
+
+
+ngx_int_t
+__wrap_ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    seen = dialect;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+__wrap_ngx_http_vlm_ask_read(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect)
+{
+    return __wrap_ngx_http_vlm_ask(r, eng, dialect);
+}
+
+
+ngx_int_t
+__wrap_ngx_http_vlm_body_read(ngx_http_request_t *r,
+    ngx_http_client_body_handler_pt post)
+{
+    post(r);
+
+    return NGX_DONE;
+}
+
+
+static void
+begin_dialects(void)
+{
+    void                *ctx[1];
+    ngx_uint_t           i;
+    ngx_str_t            piece = ngx_null_string;
+    ngx_http_request_t   r;
+
+    for (i = 0; i < DIALECTS; i++) {
+        ngx_memzero(&r, sizeof(r));
+
+        r.ctx = ctx;
+        ctx[0] = NULL;
+
+        (void) handlers[i](&r, &engine, &piece);
+
+        check(seen != NULL);
+        free(ctx[0]);
+        dialects[i] = seen;
+        seen = NULL;
+    }
+}
+
+
+static void
+end(void)
+{
+    char  command[64];
+
+    (void) snprintf(command, sizeof(command), "rm -rf %s", dir);
+
+    check(system(command) == 0);
+}
+
+
+static void
+begin(void)
+{
+    vlm_err_t  err = { VLM_OK, "" };
+
+    ngx_http_vlm_module.ctx_index = 0;
+
+    ngx_str_set(&engine.name, "fuzz");
+    ngx_str_set(&engine.directory, "model");
+    vlm_conf_default(&engine.conf);
+    engine.conf.model = "demo/model";
+
+    engine.shm = &shm;
+    engine.http_memory = MEMORY;
+    engine.here = 1;
+    engine.loaded = 1;
+
+    check(mkdtemp(dir) != NULL && atexit(end) == 0);
+    ngx_str_set(&engine.store_dir, dir);
+
+    check(vlm_store_prepare(dir, (uid_t) -1, (gid_t) -1, NULL)
+          == VLM_STORE_OK);
+    engine.store = vlm_store_open(dir);
+    engine.vlm = vlm_open(&engine.conf, &err);
+
+    check(engine.store != NULL && engine.vlm != NULL);
+    check(vlm_facts(&engine.conf, &engine.facts, &err) == 0);
+    check(vlm_budget_init(&engine.budget, MEMORY) == 0);
+
+    begin_dialects();
+}
+
+
+/* ---- a request ----------------------------------------------------------- */
+
+
+static void
+check_refusal(ngx_http_vlm_ctx_t *ctx)
+{
+    size_t  len;
+
+    check(ctx->status == NGX_HTTP_OK
+          || (ctx->status >= 400 && ctx->status < 600));
+
+    len = strnlen(ctx->err.text, sizeof(ctx->err.text));
+
+    check(len > 0 && len < sizeof(ctx->err.text));
+    check(vlm_utf8_whole(ctx->err.text, len) == len);
+
+    len = strnlen(ctx->param, sizeof(ctx->param));
+
+    check(len < sizeof(ctx->param));
+    check(vlm_utf8_whole(ctx->param, len) == len);
+}
+
+
+static void
+check_sampling(vlm_sampling_t *s)
+{
+    size_t  i;
+
+    check(s->temperature >= 0 && s->temperature <= 100);
+    check(s->top_p > 0 && s->top_p <= 1);
+    check(s->n_bias <= VLM_MAX_BIAS);
+    check(s->top_logprobs <= VLM_TOP_LOGPROBS);
+
+    for (i = 0; i < s->n_stop; i++) {
+        check(s->stop[i][0] != '\0');
+    }
+
+    for (i = 0; i < s->n_bias; i++) {
+        check(s->bias[i].id < engine.facts.vocab);
+        check(s->bias[i].bias >= -100 && s->bias[i].bias <= 100);
+    }
+}
+
+
+/* one of a session would leave it in the store for all that come after */
+
+static void
+check_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->chat.session.len || ctx->dialect->prompt == NULL) {
+        return;
+    }
+
+    vlm_sampling_default(engine.vlm, &ctx->sampling);
+
+    ctx->dialect->prompt(ctx);
+
+    if (ctx->prompt) {
+        check(vlm_prompt_tokens(ctx->prompt) < engine.conf.context);
+        check_sampling(&ctx->sampling);
+
+    } else if (ctx->status) {
+        check_refusal(ctx);
+    }
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    ngx_buf_t                  buf;
+    ngx_chain_t                chain;
+    ngx_http_request_t         r;
+    ngx_http_vlm_ctx_t        *ctx;
+    ngx_http_request_body_t    body;
+
+    if (engine.vlm == NULL) {
+        begin();
+    }
+
+    ctx = calloc(1, sizeof(ngx_http_vlm_ctx_t));
+
+    if (ctx == NULL || bytes == 0) {
+        free(ctx);
+        return 0;
+    }
+
+    ngx_memzero(&r, sizeof(r));
+    ngx_memzero(&buf, sizeof(buf));
+    ngx_memzero(&body, sizeof(body));
+
+    buf.pos = (u_char *) data + 1;
+    buf.last = buf.pos + bytes - 1;
+    chain.buf = &buf;
+    chain.next = NULL;
+    body.bufs = &chain;
+
+    ctx->request = &r;
+    ctx->engine = &engine;
+    ctx->body.from = &body;
+    ctx->dialect = dialects[data[0] % DIALECTS];
+
+    ngx_http_vlm_input_parse(ctx);
+
+    if (ctx->status) {
+        check_refusal(ctx);
+
+    } else {
+        check_prompt(ctx);
+    }
+
+    /* the store keeps pictures of sessions: not a million of them */
+
+    if (ctx->chat.image) {
+        (void) unlink(ctx->chat.image);
+    }
+
+    ngx_http_vlm_queue_free(ctx);
+    free(ctx);
+
+    return 0;
+}
+
+
+/* ---- nginx --------------------------------------------------------------- */
+
+
+volatile ngx_msec_t  ngx_current_msec = 1;
+
+
+/* the next conversion of fmt as text, for those that sentences have */
+
+static const char *
+convert(const char **fmt, va_list *args, size_t *len, char text[32])
+{
+    const char  *s;
+    ngx_str_t   *v;
+
+    s = text;
+
+    switch (*(*fmt)++) {
+
+    case 's':
+        s = va_arg(*args, const char *);
+        break;
+
+    case 'V':
+        v = va_arg(*args, ngx_str_t *);
+        *len = v->len;
+        return (const char *) v->data;
+
+    case '*':
+        check(*(*fmt)++ == 's');
+        *len = va_arg(*args, size_t);
+        return va_arg(*args, const char *);
+
+    case 'd':
+        (void) snprintf(text, 32, "%d", va_arg(*args, int));
+        break;
+
+    case 'i':
+    case 'T':
+        (void) snprintf(text, 32, "%ld", va_arg(*args, long));
+        break;
+
+    case 'u':
+        if (*(*fmt)++ == 'D') {
+            (void) snprintf(text, 32, "%u", va_arg(*args, unsigned));
+        } else {
+            (void) snprintf(text, 32, "%lu", va_arg(*args, unsigned long));
+        }
+
+        break;
+
+    default:
+        abort();
+    }
+
+    *len = strlen(s);
+
+    return s;
+}
+
+
+u_char *
+ngx_vslprintf(u_char *p, u_char *last, const char *fmt, va_list args)
+{
+    char         text[32];
+    size_t       len;
+    va_list      rest;
+    const char  *s;
+
+    va_copy(rest, args);
+
+    while (*fmt) {
+        s = fmt++;
+        len = 1;
+
+        if (*s == '%') {
+            s = convert(&fmt, &rest, &len, text);
+        }
+
+        p = ngx_cpymem(p, s, ngx_min(len, (size_t) (last - p)));
+    }
+
+    va_end(rest);
+
+    return p;
+}
+
+
+u_char *
+ngx_sprintf(u_char *buf, const char *fmt, ...)
+{
+    u_char   *p;
+    va_list   args;
+
+    va_start(args, fmt);
+    p = ngx_vslprintf(buf, buf + 4096, fmt, args);
+    va_end(args);
+
+    return p;
+}
+
+
+u_char *
+ngx_cpystrn(u_char *dst, u_char *src, size_t n)
+{
+    size_t  len;
+
+    len = n ? strnlen((char *) src, n - 1) : 0;
+
+    ngx_memcpy(dst, src, len);
+
+    if (n) {
+        dst[len] = '\0';
+    }
+
+    return dst + len;
+}
+
+
+ngx_int_t
+ngx_strncasecmp(u_char *s1, u_char *s2, size_t n)
+{
+    return strncasecmp((char *) s1, (char *) s2, n);
+}
+
+
+ngx_int_t
+ngx_atoi(u_char *line, size_t n)
+{
+    ngx_int_t  value;
+
+    for (value = 0; n--; line++) {
+
+        if (*line < '0' || *line > '9' || value > 1000000000) {
+            return NGX_ERROR;
+        }
+
+        value = value * 10 + (*line - '0');
+    }
+
+    return value;
+}
+
+
+ngx_int_t
+ngx_decode_base64(ngx_str_t *dst, ngx_str_t *src)
+{
+    return vlm_base64_decode(dst->data, &dst->len,
+                             (char *) src->data, src->len)
+           == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
+uint32_t
+ngx_murmur_hash2(u_char *data, size_t len)
+{
+    return 1;
+}
+
+
+void *
+ngx_pcalloc(ngx_pool_t *pool, size_t size)
+{
+    return calloc(1, size);
+}

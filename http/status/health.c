@@ -1,0 +1,334 @@
+
+/*
+ * GET /api/health: what any worker knows of the engine, from the zone.  It
+ * answers at once while the engine loads, works, hangs, has failed or is being
+ * restarted.  Beside it two probes that have only a status: is there a worker,
+ * and are questions answered.
+ *
+ * What the zone says was true when its owner wrote it.  Whether the owner is
+ * still there, and its heart still beats, is looked up by who asks.
+ */
+
+
+#include "status.h"
+
+
+#define NGX_HTTP_VLM_SILENCE  3000         /* ms: six heartbeats */
+
+
+static ngx_uint_t ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm);
+static void ngx_http_vlm_health_heart(vlm_json_out_t *w,
+    ngx_http_vlm_shm_t *shm);
+static void ngx_http_vlm_health_breaker(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_health_line(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm);
+static void ngx_http_vlm_health_plan(vlm_json_out_t *w,
+    vlm_plan_t *plan);
+static void ngx_http_vlm_health_text(vlm_json_out_t *w,
+    const char *key, const char *text);
+
+
+static const char *const  ngx_http_vlm_health_names[] = {
+    "loading", "ready", "failed", "stalled", "busy"
+};
+
+
+const char *
+ngx_http_vlm_health_name(ngx_http_vlm_state_e state)
+{
+    return ngx_http_vlm_health_names[state];
+}
+
+
+ngx_http_vlm_state_e
+ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
+{
+    /* a worker that was killed is replaced at once, and loads again */
+
+    if (ngx_http_vlm_health_gone(shm)) {
+        shm->progress = 0;
+        return NGX_HTTP_VLM_LOADING;
+    }
+
+    if (shm->state == NGX_HTTP_VLM_FAILED) {
+        return NGX_HTTP_VLM_FAILED;
+    }
+
+    if (ngx_http_vlm_health_silent(shm)) {
+        return NGX_HTTP_VLM_STALLED;
+    }
+
+    if (shm->state == NGX_HTTP_VLM_READY && shm->running >= eng->conf.slots) {
+        return NGX_HTTP_VLM_BUSY;
+    }
+
+    return shm->state;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm)
+{
+    return shm->pid
+           && (ngx_msec_int_t) (ngx_current_msec - shm->heartbeat)
+              > NGX_HTTP_VLM_SILENCE
+           && !ngx_http_vlm_health_gone(shm);
+}
+
+
+static ngx_uint_t
+ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm)
+{
+    return shm->pid && kill((pid_t) shm->pid, 0) == -1 && ngx_errno == ESRCH;
+}
+
+
+ngx_int_t
+ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    ngx_uint_t                 bad;
+    ngx_http_vlm_shm_t         shm;
+    ngx_http_vlm_state_e       state;
+    vlm_json_out_t    w;
+
+    ngx_http_vlm_zone_texts(eng, &shm);
+
+    state = ngx_http_vlm_health_state(eng, &shm);
+    bad = state == NGX_HTTP_VLM_FAILED || state == NGX_HTTP_VLM_STALLED;
+
+    vlm_json_init(&w, 16 * 1024);
+    vlm_json_open(&w, '{');
+
+    vlm_json_put_key(&w, "active_sessions");
+    vlm_json_put_int(&w, shm.sessions);
+
+    ngx_http_vlm_health_breaker(&w, eng);
+    ngx_http_vlm_health_text(&w, "device", shm.device);
+
+    if (shm.taken) {
+        vlm_json_put_key(&w, "device_overhead");
+        vlm_json_put_int(&w, shm.taken);
+    }
+
+    if (shm.device_reason[0]) {
+        ngx_http_vlm_health_text(&w, "device_reason", shm.device_reason);
+    }
+
+    if (shm.filling) {
+        vlm_json_put_key(&w, "filling");
+        vlm_json_put_bool(&w, 1);
+    }
+
+    ngx_http_vlm_health_heart(&w, &shm);
+
+    vlm_json_put_key(&w, "model");
+    vlm_json_put_text(&w, (char *) eng->name.data, eng->name.len);
+
+    vlm_json_put_key(&w, "model_loaded");
+    vlm_json_put_bool(&w, state == NGX_HTTP_VLM_READY
+                          || state == NGX_HTTP_VLM_BUSY);
+
+    vlm_json_put_key(&w, "parameters");
+    vlm_json_put_int(&w, eng->facts.parameters);
+
+    vlm_json_put_key(&w, "plan");
+    ngx_http_vlm_health_plan(&w, &shm.plan);
+
+    vlm_json_put_key(&w, "progress");
+    vlm_json_put_int(&w, shm.progress);
+
+    ngx_http_vlm_health_line(&w, eng, &shm);
+
+    if (bad || shm.reason[0]) {
+        ngx_http_vlm_health_text(&w, "reason", shm.reason[0] ? shm.reason
+                                 : "the worker's event loop does not answer");
+    }
+
+    if (shm.reload_reason[0]) {
+        ngx_http_vlm_health_text(&w, "reload_reason", shm.reload_reason);
+    }
+
+    ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);
+    ngx_http_vlm_health_text(&w, "status", bad ? "unhealthy" : "healthy");
+
+    if (shm.store_reason[0]) {
+        ngx_http_vlm_health_text(&w, "store_reason", shm.store_reason);
+    }
+
+    vlm_json_put_key(&w, "thinking");
+    vlm_json_put_bool(&w, eng->thinking);
+
+    ngx_http_vlm_health_text(&w, "version", VLM_VERSION);
+
+    vlm_json_shut(&w, '}');
+    (void) vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
+}
+
+
+/* for who restarts a process that does not answer */
+
+ngx_int_t
+ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    static ngx_str_t  ok = ngx_string("{\"status\":\"ok\"}\n");
+
+    return ngx_http_vlm_send(r, NGX_HTTP_OK, &ok);
+}
+
+
+/* for who sends requests somewhere; the bodies are llama-server's */
+
+ngx_int_t
+ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    ngx_uint_t                 open;
+    ngx_http_vlm_shm_t         shm;
+    ngx_http_vlm_state_e       state;
+    vlm_json_out_t    w;
+
+    ngx_http_vlm_zone_texts(eng, &shm);
+
+    state = ngx_http_vlm_health_state(eng, &shm);
+
+    open = ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_OPEN;
+
+    if ((state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY) && !open) {
+        return ngx_http_vlm_health_live_handler(r, eng, piece);
+    }
+
+    if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    vlm_json_init(&w, 1024);
+    vlm_json_open(&w, '{');
+    vlm_json_put_key(&w, "error");
+    vlm_json_open(&w, '{');
+    vlm_json_put_key(&w, "code");
+    vlm_json_put_int(&w, NGX_HTTP_SERVICE_UNAVAILABLE);
+    ngx_http_vlm_health_text(&w, "message",
+                             open ? "The engine has failed again and again"
+                             : state == NGX_HTTP_VLM_LOADING ? "Loading model"
+                             : ngx_http_vlm_health_names[state]);
+    ngx_http_vlm_health_text(&w, "type", "unavailable_error");
+    vlm_json_shut(&w, '}');
+    vlm_json_put_key(&w, "progress");
+    vlm_json_put_int(&w, shm.progress);
+    ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);
+    vlm_json_shut(&w, '}');
+    (void) vlm_json_done(&w);
+
+    return ngx_http_vlm_send_json(r, NGX_HTTP_SERVICE_UNAVAILABLE, &w);
+}
+
+
+/* ms since the loop and the engine thread gave a sign of life; -1: no worker */
+
+static void
+ngx_http_vlm_health_heart(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
+{
+    ngx_msec_int_t  loop, engine;
+
+    loop = -1;
+    engine = -1;
+
+    if (shm->pid && !ngx_http_vlm_health_gone(shm)) {
+        loop = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->heartbeat),
+                       0);
+        engine = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->ticked),
+                         0);
+    }
+
+    vlm_json_put_key(w, "heartbeat");
+    vlm_json_open(w, '{');
+    vlm_json_put_key(w, "engine_ms");
+    vlm_json_put_int(w, engine);
+    vlm_json_put_key(w, "loop_ms");
+    vlm_json_put_int(w, loop);
+    vlm_json_put_key(w, "pid");
+    vlm_json_put_int(w, shm->pid);
+    vlm_json_put_key(w, "restarts");
+    vlm_json_put_int(w, shm->metrics.restarts);
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_health_breaker(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng)
+{
+    u_char                   text[128];
+    ngx_http_vlm_breaker_e   state;
+
+    state = ngx_http_vlm_breaker_state(eng);
+
+    vlm_json_put_key(w, "breaker");
+    vlm_json_open(w, '{');
+    vlm_json_put_key(w, "failures");
+    vlm_json_put_int(w, eng->shm->breaker.failures);
+
+    if (state != NGX_HTTP_VLM_CLOSED) {
+        (void) ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
+        ngx_http_vlm_health_text(w, "reason", (char *) text);
+    }
+
+    ngx_http_vlm_health_text(w, "state", ngx_http_vlm_breaker_names[state]);
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_health_line(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
+{
+    vlm_json_put_key(w, "queue");
+    vlm_json_open(w, '{');
+    vlm_json_put_key(w, "limit");
+    vlm_json_put_int(w, eng->queue);
+    vlm_json_put_key(w, "running");
+    vlm_json_put_int(w, shm->running);
+    vlm_json_put_key(w, "waiting");
+    vlm_json_put_int(w, shm->waiting);
+    vlm_json_shut(w, '}');
+}
+
+
+/* bytes */
+
+static void
+ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
+{
+    vlm_json_open(w, '{');
+
+    vlm_json_put_key(w, "device");
+    vlm_json_put_int(w, plan->device);
+    vlm_json_put_key(w, "kv");
+    vlm_json_put_int(w, plan->kv);
+    vlm_json_put_key(w, "total");
+    vlm_json_put_int(w, plan->total);
+    vlm_json_put_key(w, "vision");
+    vlm_json_put_int(w, plan->vision);
+    vlm_json_put_key(w, "weights");
+    vlm_json_put_int(w, plan->weights);
+    vlm_json_put_key(w, "workspace");
+    vlm_json_put_int(w, plan->workspace);
+
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_health_text(vlm_json_out_t *w, const char *key,
+    const char *text)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_text(w, text, ngx_strlen(text));
+}

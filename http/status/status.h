@@ -1,0 +1,49 @@
+
+/*
+ * What any worker tells of an engine: health, metrics, variables.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_STATUS_H_INCLUDED_
+#define _NGX_HTTP_VLM_STATUS_H_INCLUDED_
+
+
+#include "../line/line.h"
+
+
+/* ---- health.c ------------------------------------------------------------ */
+
+/* what is true now, whatever the zone's owner could still write into it */
+
+ngx_http_vlm_state_e ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *shm);
+const char *ngx_http_vlm_health_name(ngx_http_vlm_state_e state);
+
+/* there is an owner, and its event loop gives no sign of life */
+
+ngx_uint_t ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm);
+
+ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+/* 200 while a worker answers; 200 while questions are answered, else 503 */
+
+ngx_int_t ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+ngx_int_t ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+
+
+/* ---- status.c: vlm_status ------------------------------------------------ */
+
+/* the content handler of vlm_status */
+
+ngx_int_t ngx_http_vlm_status_handler(ngx_http_request_t *r);
+
+
+/* ---- vars.c: variables for log_format ------------------------------------ */
+
+ngx_int_t ngx_http_vlm_add_variables(ngx_conf_t *cf);
+
+
+#endif /* _NGX_HTTP_VLM_STATUS_H_INCLUDED_ */

@@ -1,0 +1,133 @@
+
+/*
+ * Variables for log_format: what became of a request in the engine.
+ *
+ * A request that took the hop was run elsewhere.  The inner server sends these
+ * values in one header, which the outer one reads and hides; at the end of a
+ * stream it leaves them in the shared zone (hop.c).
+ */
+
+
+#include "status.h"
+
+
+#define NGX_HTTP_VLM_USAGE_SESSION  6      /* the last field */
+
+
+static ngx_int_t ngx_http_vlm_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+
+/* data: the field of the header; the session may have spaces, and is last */
+
+static ngx_http_variable_t  ngx_http_vlm_vars[] = {
+
+    { ngx_string("vlm_queue_time"), NULL, ngx_http_vlm_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("vlm_ttft"), NULL, ngx_http_vlm_variable, 1,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("vlm_prompt_tokens"), NULL, ngx_http_vlm_variable, 2,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("vlm_completion_tokens"), NULL, ngx_http_vlm_variable, 3,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("vlm_finish_reason"), NULL, ngx_http_vlm_variable, 4,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("vlm_cached_tokens"), NULL, ngx_http_vlm_variable, 5,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("vlm_session"), NULL, ngx_http_vlm_variable,
+      NGX_HTTP_VLM_USAGE_SESSION, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    /* only in the text that vlm_pass generates */
+
+    { ngx_string("vlm_line"), NULL, ngx_http_vlm_order_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_vlm_add_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t       *var, *v;
+    ngx_http_vlm_main_conf_t  *mcf;
+
+    static ngx_str_t  request_id = ngx_string("request_id");
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    mcf->request_id = ngx_http_get_variable_index(cf, &request_id);
+    if (mcf->request_id == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    for (v = ngx_http_vlm_vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+    u_char     *p, *end, *last;
+    uintptr_t   i;
+    ngx_int_t   rc;
+    ngx_str_t   usage;
+
+    v->not_found = 1;
+
+    rc = r->upstream ? ngx_http_vlm_hop_usage(r, &usage)
+                     : ngx_http_vlm_usage(r, &usage);
+
+    if (rc != NGX_OK) {
+        return rc == NGX_DECLINED ? NGX_OK : NGX_ERROR;
+    }
+
+    p = usage.data;
+    last = p + usage.len;
+
+    for (i = 0; i < data; i++) {
+        p = ngx_strlchr(p, last, ' ');
+
+        if (p == NULL) {
+            return NGX_OK;
+        }
+
+        p++;
+    }
+
+    end = data == NGX_HTTP_VLM_USAGE_SESSION ? NULL
+                                             : ngx_strlchr(p, last, ' ');
+
+    if (end == NULL) {
+        end = last;
+    }
+
+    if (end == p || (end - p == 1 && *p == '-')) {
+        return NGX_OK;
+    }
+
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->data = p;
+    v->len = end - p;
+
+    return NGX_OK;
+}

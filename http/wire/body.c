@@ -1,0 +1,199 @@
+
+/*
+ * The body of a request as one range of bytes.
+ *
+ * nginx keeps what exceeds client_body_buffer_size in a file, and pictures
+ * always do.  The file is mapped, in a thread: the loop reads nothing of it.
+ */
+
+
+#include "wire.h"
+#include <sys/mman.h>
+
+
+static void ngx_http_vlm_body_cleanup(void *data);
+static int ngx_http_vlm_body_map(ngx_http_vlm_body_t *body, ngx_buf_t *b);
+static int ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body);
+
+
+ngx_int_t
+ngx_http_vlm_body_read(ngx_http_request_t *r,
+    ngx_http_client_body_handler_pt post)
+{
+    ngx_int_t  rc;
+
+    r->request_body_in_single_buf = 1;
+
+    /* a picture in a file is nothing to warn about, as for WebDAV */
+
+    r->request_body_file_log_level = 0;
+
+    rc = ngx_http_read_client_request_body(r, post);
+
+    return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_vlm_body_init(ngx_http_request_t *r, ngx_http_vlm_body_t *body)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    ngx_memzero(body, sizeof(ngx_http_vlm_body_t));
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_vlm_body_cleanup;
+    cln->data = body;
+
+    body->from = r->request_body;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_body_cleanup(void *data)
+{
+    ngx_http_vlm_body_free(data);
+}
+
+
+int
+ngx_http_vlm_body_get(ngx_http_vlm_body_t *body)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    body->data = (u_char *) "";
+    body->len = 0;
+
+    if (body->from == NULL || body->from->bufs == NULL) {
+        return 0;
+    }
+
+    cl = body->from->bufs;
+    b = cl->buf;
+
+    if (cl->next) {
+        return ngx_http_vlm_body_copy(body);
+    }
+
+    if (b->in_file) {
+        return ngx_http_vlm_body_map(body, b);
+    }
+
+    body->data = b->pos;
+    body->len = b->last - b->pos;
+
+    return 0;
+}
+
+
+static int
+ngx_http_vlm_body_map(ngx_http_vlm_body_t *body, ngx_buf_t *b)
+{
+    size_t  len;
+
+    len = (size_t) (b->file_last - b->file_pos);
+
+    if (len == 0) {
+        return 0;
+    }
+
+    /* nginx writes such a file from its start */
+
+    if (b->file_pos != 0) {
+        return ngx_http_vlm_body_copy(body);
+    }
+
+    body->map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, b->file->fd, 0);
+
+    if (body->map == MAP_FAILED) {
+        body->map = NULL;
+        return -1;
+    }
+
+    body->data = body->map;
+    body->len = len;
+
+    return 0;
+}
+
+
+/* several buffers, in memory and in the file */
+
+static int
+ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body)
+{
+    u_char       *p;
+    size_t        len, n;
+    ssize_t       got;
+    off_t         at;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    len = 0;
+
+    for (cl = body->from->bufs; cl; cl = cl->next) {
+        len += (size_t) ngx_buf_size(cl->buf);
+    }
+
+    body->copy = malloc(len + 1);
+    if (body->copy == NULL) {
+        return -1;
+    }
+
+    p = body->copy;
+
+    for (cl = body->from->bufs; cl; cl = cl->next) {
+        b = cl->buf;
+
+        /* the end of a chunked body may be a buffer without memory */
+
+        if (ngx_buf_size(b) == 0) {
+            continue;
+        }
+
+        if (!b->in_file) {
+            p = ngx_cpymem(p, b->pos, b->last - b->pos);
+            continue;
+        }
+
+        at = b->file_pos;
+
+        for (n = (size_t) (b->file_last - at); n; n -= got, at += got) {
+            got = pread(b->file->fd, p, n, at);
+
+            if (got <= 0) {
+                return -1;
+            }
+
+            p += got;
+        }
+    }
+
+    body->data = body->copy;
+    body->len = len;
+
+    return 0;
+}
+
+
+void
+ngx_http_vlm_body_free(ngx_http_vlm_body_t *body)
+{
+    if (body->map) {
+        (void) munmap(body->map, body->len);
+        body->map = NULL;
+    }
+
+    free(body->copy);
+    body->copy = NULL;
+
+    body->data = NULL;
+    body->len = 0;
+}

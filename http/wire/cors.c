@@ -1,0 +1,260 @@
+
+/*
+ * vlm_cors: which pages of which origins a browser lets read our answers, and
+ * whose requests it may send at all.
+ *
+ * A browser keeps an answer from a page of another origin unless the answer
+ * has headers that allow it.  It sends a request that needs no preflight all
+ * the same, so a page anywhere could have a visitor's browser ask a server of
+ * the visitor's own machine: where the browser says that the page is of
+ * another origin (Sec-Fetch-Site), the request is refused.
+ */
+
+
+#include "wire.h"
+
+
+static ngx_uint_t ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf,
+    ngx_str_t *origin);
+static ngx_uint_t ngx_http_vlm_cors_foreign(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_vlm_cors_equal(ngx_table_elt_t *h,
+    const char *text);
+
+
+static ngx_str_t  ngx_http_vlm_unknown = ngx_string("unknown");
+
+
+char *
+ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_vlm_loc_conf_t *lcf = conf;
+
+    u_char      *host;
+    ngx_str_t   *value, *origin;
+    ngx_uint_t   i, n;
+
+    if (lcf->cors != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    n = cf->args->nelts;
+
+    lcf->cors = NGX_HTTP_VLM_CORS_LIST;
+
+    if (n == 2) {
+        lcf->cors = ngx_strcmp(value[1].data, "off") == 0
+                        ? NGX_HTTP_VLM_CORS_OFF
+                    : ngx_strcmp(value[1].data, "same") == 0
+                        ? NGX_HTTP_VLM_CORS_SAME
+                    : ngx_strcmp(value[1].data, "*") == 0
+                        ? NGX_HTTP_VLM_CORS_ANY
+                    : NGX_HTTP_VLM_CORS_LIST;
+
+        if (lcf->cors != NGX_HTTP_VLM_CORS_LIST) {
+            return NGX_CONF_OK;
+        }
+    }
+
+    lcf->origins = ngx_array_create(cf->pool, n - 1, sizeof(ngx_str_t));
+    if (lcf->origins == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 1; i < n; i++) {
+
+        host = (u_char *) ngx_strstr(value[i].data, "://");
+
+        if (host == NULL || host[3] == '\0' || ngx_strchr(host + 3, '/')) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "vlm_cors \"%V\" is none of off, same, *, and "
+                               "no origin such as https://robots.example:8443",
+                               &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        origin = ngx_array_push(lcf->origins);
+        if (origin == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *origin = value[i];
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_cors_refused(ngx_http_request_t *r)
+{
+    ngx_table_elt_t          *origin;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->cors == NGX_HTTP_VLM_CORS_OFF
+        || lcf->cors == NGX_HTTP_VLM_CORS_ANY
+        || !ngx_http_vlm_cors_foreign(r))
+    {
+        return 0;
+    }
+
+    /* a picture in a page is asked for without an Origin */
+
+    origin = ngx_http_vlm_header(r, "origin");
+
+    if (origin == NULL) {
+        origin = r->headers_in.referer;
+    }
+
+    if (origin && ngx_http_vlm_cors_allowed(lcf, &origin->value)) {
+        return 0;
+    }
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                  "vlm_cors refuses a request of a page of another origin, "
+                  "\"%V\"", origin ? &origin->value : &ngx_http_vlm_unknown);
+
+    return 1;
+}
+
+
+/* on any answer, nginx's own errors included */
+
+ngx_int_t
+ngx_http_vlm_cors_headers(ngx_http_request_t *r)
+{
+    ngx_str_t                 value;
+    ngx_table_elt_t          *origin;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->cors == NGX_HTTP_VLM_CORS_ANY) {
+        ngx_str_set(&value, "*");
+
+    } else if (lcf->cors == NGX_HTTP_VLM_CORS_LIST) {
+
+        ngx_str_set(&value, "Origin");
+
+        if (ngx_http_vlm_add_header(r, "Vary", &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        origin = ngx_http_vlm_header(r, "origin");
+
+        if (origin == NULL || !ngx_http_vlm_cors_allowed(lcf, &origin->value)) {
+            return NGX_OK;
+        }
+
+        value = origin->value;
+
+    } else {
+        return NGX_OK;
+    }
+
+    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Origin", &value)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_str_set(&value, "Retry-After");
+
+    return ngx_http_vlm_add_header(r, "Access-Control-Expose-Headers", &value);
+}
+
+
+/* the answer to OPTIONS, if a browser asks before it sends what a page wants */
+
+ngx_int_t
+ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
+{
+    ngx_str_t                 value;
+    ngx_table_elt_t          *h;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->cors < NGX_HTTP_VLM_CORS_LIST
+        || ngx_http_vlm_header(r, "access-control-request-method") == NULL)
+    {
+        return NGX_OK;
+    }
+
+    ngx_str_set(&value, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
+
+    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Methods", &value)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    h = ngx_http_vlm_header(r, "access-control-request-headers");
+
+    if (h == NULL || h->value.len == 0) {
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_add_header(r, "Access-Control-Allow-Headers",
+                                   &h->value);
+}
+
+
+/* of an origin, or of an address on a page of it */
+
+static ngx_uint_t
+ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
+{
+    ngx_str_t   *o;
+    ngx_uint_t   i;
+
+    if (lcf->cors != NGX_HTTP_VLM_CORS_LIST) {
+        return 0;
+    }
+
+    o = lcf->origins->elts;
+
+    for (i = 0; i < lcf->origins->nelts; i++) {
+
+        if (origin->len >= o[i].len
+            && ngx_strncasecmp(o[i].data, origin->data, o[i].len) == 0
+            && (origin->len == o[i].len || origin->data[o[i].len] == '/'))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* A link that a person follows, an address typed, and programs are not. */
+
+static ngx_uint_t
+ngx_http_vlm_cors_foreign(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *site, *mode;
+
+    site = ngx_http_vlm_header(r, "sec-fetch-site");
+
+    if (!ngx_http_vlm_cors_equal(site, "cross-site")
+        && !ngx_http_vlm_cors_equal(site, "same-site"))
+    {
+        return 0;
+    }
+
+    mode = ngx_http_vlm_header(r, "sec-fetch-mode");
+
+    return !ngx_http_vlm_cors_equal(mode, "navigate")
+           || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD));
+}
+
+
+static ngx_uint_t
+ngx_http_vlm_cors_equal(ngx_table_elt_t *h, const char *text)
+{
+    return h && h->value.len == ngx_strlen(text)
+           && ngx_strncmp(h->value.data, text, h->value.len) == 0;
+}

@@ -1,0 +1,97 @@
+
+/*
+ * Errors in OpenAI's form.  A client takes its exception from the status, and
+ * decides by type and code what to do; so each status has both, and what ends
+ * a request may say a better code in ctx.
+ */
+
+
+#include "wire.h"
+
+
+typedef struct {
+    ngx_uint_t                    status;
+    const char                   *type;
+    const char                   *code;        /* or NULL */
+} ngx_http_vlm_openai_error_t;
+
+
+static void ngx_http_vlm_openai_put(vlm_json_out_t *w,
+    const char *key, const char *text);
+
+
+/* the last of a hundred is for all others of it */
+
+static const ngx_http_vlm_openai_error_t  ngx_http_vlm_openai_errors[] = {
+    { 401, "invalid_request_error", "invalid_api_key" },
+    { 403, "invalid_request_error", "permission_denied" },
+    { 405, "invalid_request_error", "method_not_supported" },
+    { 413, "invalid_request_error", "content_too_large" },
+    { 415, "invalid_request_error", "unsupported_content_encoding" },
+    { 429, "rate_limit_exceeded",   "rate_limit_exceeded" },
+    { 499, "invalid_request_error", NULL },
+    { 503, "server_error",          "engine_unavailable" },
+    { 504, "server_error",          "timeout" },
+    { 507, "server_error",          "storage_full" },
+    { 599, "server_error",          NULL }
+};
+
+
+ngx_uint_t
+ngx_http_vlm_openai_speaks(ngx_http_request_t *r)
+{
+    return r->uri.len >= sizeof("/v1/") - 1
+           && ngx_strncmp(r->uri.data, "/v1/", sizeof("/v1/") - 1) == 0;
+}
+
+
+void
+ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
+    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text)
+{
+    const char                         *code, *param;
+    const ngx_http_vlm_openai_error_t  *e;
+
+    for (e = ngx_http_vlm_openai_errors; e->status != 599; e++) {
+        if (e->status == status || (e->status == 499 && status < 500)) {
+            break;
+        }
+    }
+
+    code = e->code;
+    param = NULL;
+
+    if (ctx && ctx->late_code) {
+        code = ctx->late_code;
+
+    } else if (ctx && ctx->status == status) {
+        code = ctx->code ? ctx->code : code;
+
+        /* what went wrong here is no field's fault */
+
+        if (status < NGX_HTTP_INTERNAL_SERVER_ERROR && ctx->param[0]) {
+            param = ctx->param;
+        }
+    }
+
+    vlm_json_open(w, '{');
+    vlm_json_put_key(w, "error");
+    vlm_json_open(w, '{');
+
+    ngx_http_vlm_openai_put(w, "message", text);
+    ngx_http_vlm_openai_put(w, "type", e->type);
+    ngx_http_vlm_openai_put(w, "param", param);
+    ngx_http_vlm_openai_put(w, "code", code);
+
+    vlm_json_shut(w, '}');
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_openai_put(vlm_json_out_t *w, const char *key,
+    const char *text)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_text(w, text, text ? ngx_strlen(text) : 0);
+}

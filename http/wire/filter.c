@@ -1,0 +1,222 @@
+
+/*
+ * A header filter and a body filter for locations with vlm_pass.
+ *
+ * The headers of vlm_cors go on every answer.  An error page of nginx's own
+ * (413 before our handler ran, 502 of the hop, 403 of access rules) becomes
+ * JSON, because clients of an API read nothing else, and the refusals of
+ * limit_req and limit_conn say when to come again.
+ */
+
+
+#include "wire.h"
+
+
+static ngx_int_t ngx_http_vlm_header_filter(ngx_http_request_t *r);
+static ngx_int_t ngx_http_vlm_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+static ngx_int_t ngx_http_vlm_page(ngx_http_request_t *r);
+static const char *ngx_http_vlm_page_text(ngx_http_request_t *r,
+    u_char *buf, size_t size);
+
+
+static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
+static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
+
+
+ngx_int_t
+ngx_http_vlm_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_vlm_header_filter;
+
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_vlm_body_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_header_filter(ngx_http_request_t *r)
+{
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->engine == NULL || r != r->main) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    /* what the inner server says, the outer one sends with its own headers */
+
+    if ((lcf->inner ? ngx_http_vlm_add_usage(r)
+                    : ngx_http_vlm_cors_headers(r))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (r->err_status >= NGX_HTTP_BAD_REQUEST
+        && ngx_http_vlm_page(r) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_next_header_filter(r);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_page(ngx_http_request_t *r)
+{
+    u_char                    buf[256];
+    const char               *text;
+    ngx_uint_t                died;
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* the hop found nobody, or the worker died with the request: not to be
+       repeated by nginx, but by the client */
+
+    died = r->err_status == NGX_HTTP_BAD_GATEWAY && r->upstream;
+
+    if (died) {
+        r->err_status = NGX_HTTP_SERVICE_UNAVAILABLE;
+        r->headers_out.status = NGX_HTTP_SERVICE_UNAVAILABLE;
+    }
+
+    if ((r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE
+         || r->err_status == NGX_HTTP_TOO_MANY_REQUESTS)
+        && ngx_http_vlm_retry_after(r, died ? 5 : 1) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    text = ngx_http_vlm_page_text(r, buf, sizeof(buf));
+
+    if (died) {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+        ngx_http_vlm_metrics_refused(r, lcf->engine, NGX_HTTP_VLM_UNAVAILABLE,
+                                     text);
+    }
+
+    if (ngx_http_vlm_error_body(r, r->err_status, text, &ctx->page)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->replace = 1;
+
+    ngx_str_set(&r->headers_out.content_type, "application/json");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+    ngx_str_null(&r->headers_out.charset);
+
+    ngx_http_clear_content_length(r);
+    r->headers_out.content_length_n = ctx->page.len;
+
+    return NGX_OK;
+}
+
+
+static const char *
+ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
+{
+    ngx_uint_t                 i;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    static const struct {
+        ngx_uint_t   status;
+        const char  *text;
+    } texts[] = {
+        { 400, "Bad request" },
+        { 401, "Unauthorized" },
+        { 403, "Forbidden" },
+        { 404, "Not found" },
+        { 405, "Method not allowed" },
+        { 408, "The request did not come in time" },
+        { 411, "The request has no Content-Length" },
+        { 412, "The file is not as the request demands it" },
+        { 414, "The request's address is too long" },
+        { 416, "The file has none of the bytes of that range" },
+        { 429, "Too many requests" },
+        { 500, "Internal server error" },
+        { 501, "The method or the encoding of the body is not known here" },
+        { 502, "The answer from behind this server was not good" },
+        { 504, "The model did not answer in time" },
+        { 507, "The disk of this server is full" }
+    };
+
+    if (r->err_status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) {
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        (void) ngx_snprintf(buf, size - 1,
+                            "The request body is larger than %O bytes%Z",
+                            clcf->client_max_body_size);
+        return (char *) buf;
+    }
+
+    if (r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE) {
+        return r->upstream ? "The model's worker has ended, try again"
+                           : "Service unavailable";
+    }
+
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].status == r->err_status) {
+            return texts[i].text;
+        }
+    }
+
+    (void) ngx_snprintf(buf, size - 1, "HTTP status %ui%Z", r->err_status);
+
+    return (char *) buf;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    ngx_buf_t           *b;
+    ngx_chain_t          out, *cl;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx == NULL || !ctx->replace || in == NULL) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    for (cl = in; cl; cl = cl->next) {
+        cl->buf->pos = cl->buf->last;
+        cl->buf->file_pos = cl->buf->file_last;
+    }
+
+    if (ctx->replaced) {
+        return ngx_http_next_body_filter(r, NULL);
+    }
+
+    ctx->replaced = 1;
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->pos = ctx->page.data;
+    b->last = ctx->page.data + ctx->page.len;
+    b->memory = 1;
+    b->last_buf = 1;
+    b->last_in_chain = 1;
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_next_body_filter(r, &out);
+}

@@ -1,0 +1,272 @@
+
+/*
+ * The ring of streams that took the hop and have ended, in the shared zone.
+ *
+ * The outer server sends its $request_id along, and looks under it when it
+ * logs.  A client cannot name one: the outer server replaces that header, and
+ * the inner one listens on a socket of ours.
+ */
+
+
+#include "wire.h"
+
+
+static ngx_slab_pool_t *ngx_http_vlm_hop_pool(ngx_http_vlm_engine_t *eng);
+static u_char *ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from,
+    ngx_msec_t to);
+static ngx_str_t *ngx_http_vlm_hop_header(ngx_http_request_t *r);
+
+
+static ngx_slab_pool_t *
+ngx_http_vlm_hop_pool(ngx_http_vlm_engine_t *eng)
+{
+    return (ngx_slab_pool_t *) eng->zone->shm.addr;
+}
+
+
+void
+ngx_http_vlm_hop_keep(ngx_http_request_t *r)
+{
+    ngx_uint_t                i;
+    ngx_str_t                 usage;
+    ngx_table_elt_t          *id;
+    ngx_slab_pool_t          *slab;
+    ngx_http_vlm_hops_t      *hops;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (!lcf->inner) {
+        return;
+    }
+
+    id = ngx_http_vlm_header(r, "x-vlm-id");
+
+    if (id == NULL || id->value.len != NGX_HTTP_VLM_HOP
+        || ngx_http_vlm_usage(r, &usage) != NGX_OK)
+    {
+        return;
+    }
+
+    slab = ngx_http_vlm_hop_pool(lcf->engine);
+
+    ngx_shmtx_lock(&slab->mutex);
+
+    hops = lcf->engine->shm->hops;
+    i = hops->next++ % NGX_HTTP_VLM_HOPS;
+
+    hops->last[i].len = ngx_min(usage.len, NGX_HTTP_VLM_USAGE);
+
+    ngx_memcpy(hops->last[i].id, id->value.data, NGX_HTTP_VLM_HOP);
+    ngx_memcpy(hops->last[i].usage, usage.data, hops->last[i].len);
+
+    ngx_shmtx_unlock(&slab->mutex);
+}
+
+
+ngx_int_t
+ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
+{
+    ngx_uint_t                  i;
+    ngx_slab_pool_t            *slab;
+    ngx_http_vlm_hops_t        *hops;
+    ngx_http_vlm_loc_conf_t    *lcf;
+    ngx_http_vlm_main_conf_t   *mcf;
+    ngx_http_variable_value_t  *id;
+
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_vlm_module);
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    id = ngx_http_get_indexed_variable(r, mcf->request_id);
+
+    if (id == NULL || id->not_found || id->len != NGX_HTTP_VLM_HOP) {
+        return NGX_DECLINED;
+    }
+
+    usage->len = 0;
+    usage->data = ngx_pnalloc(r->pool, NGX_HTTP_VLM_USAGE);
+    if (usage->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    slab = ngx_http_vlm_hop_pool(lcf->engine);
+
+    ngx_shmtx_lock(&slab->mutex);
+
+    hops = lcf->engine->shm->hops;
+
+    for (i = 0; i < NGX_HTTP_VLM_HOPS && usage->len == 0; i++) {
+
+        if (ngx_memcmp(hops->last[i].id, id->data, NGX_HTTP_VLM_HOP) == 0) {
+            usage->len = hops->last[i].len;
+            ngx_memcpy(usage->data, hops->last[i].usage, usage->len);
+        }
+    }
+
+    ngx_shmtx_unlock(&slab->mutex);
+
+    return usage->len ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
+{
+    u_char              *p;
+    const char          *finish;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx == NULL || ctx->engine == NULL) {
+        return NGX_DECLINED;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_HTTP_VLM_USAGE);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    usage->data = p;
+
+    p = ngx_http_vlm_hop_time(p, ctx->t_arrived, ctx->t_started);
+    p = ngx_http_vlm_hop_time(p, ctx->t_arrived, ctx->t_first);
+
+    switch (ctx->finish) {
+    case VLM_FINISH_STOP:
+        finish = "stop";
+        break;
+    case VLM_FINISH_LENGTH:
+        finish = "length";
+        break;
+    case VLM_FINISH_CANCELLED:
+        finish = "cancelled";
+        break;
+    default:
+        finish = ctx->t_started == 0 ? "-"
+                 : ctx->err.code == VLM_OK ? "cancelled" : "error";
+    }
+
+    if (ctx->usage.prompt_tokens) {
+        p = ngx_sprintf(p, "%uD %uD ", ctx->usage.prompt_tokens,
+                        ctx->usage.completion_tokens);
+
+    } else {
+        p = ngx_sprintf(p, "- - ");
+    }
+
+    p = ngx_sprintf(p, "%s ", finish);
+
+    if (ctx->usage.prompt_tokens) {
+        p = ngx_sprintf(p, "%uD ", ctx->usage.cached_tokens);
+
+    } else {
+        p = ngx_sprintf(p, "- ");
+    }
+
+    p = ngx_sprintf(p, "%V", &ctx->session);
+
+    usage->len = p - usage->data;
+
+    return NGX_OK;
+}
+
+
+/* seconds with milliseconds, as nginx logs its times */
+
+static u_char *
+ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from, ngx_msec_t to)
+{
+    ngx_msec_int_t  ms;
+
+    if (to == 0) {
+        return ngx_sprintf(p, "- ");
+    }
+
+    ms = ngx_max((ngx_msec_int_t) (to - from), 0);
+
+    return ngx_sprintf(p, "%T.%03M ", (time_t) ms / 1000,
+                       (ngx_msec_t) ms % 1000);
+}
+
+
+/* from the inner server's header filter */
+
+ngx_int_t
+ngx_http_vlm_add_usage(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+    ngx_str_t  usage;
+
+    rc = ngx_http_vlm_usage(r, &usage);
+
+    if (rc == NGX_DECLINED) {
+        return NGX_OK;
+    }
+
+    return rc == NGX_OK ? ngx_http_vlm_add_header(r, "X-Vlm-Usage", &usage)
+                        : rc;
+}
+
+
+/* what was left at the end, or what the header said */
+
+ngx_int_t
+ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage)
+{
+    ngx_int_t                 rc;
+    ngx_str_t                *header;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (lcf->engine == NULL) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_vlm_hop_find(r, usage);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    header = ngx_http_vlm_hop_header(r);
+
+    if (header == NULL) {
+        return ngx_http_vlm_usage(r, usage);
+    }
+
+    *usage = *header;
+
+    return NGX_OK;
+}
+
+
+static ngx_str_t *
+ngx_http_vlm_hop_header(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    static const char  name[] = "x-vlm-usage";
+
+    part = &r->upstream->headers_in.headers.part;
+
+    for ( /* void */ ; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; h && i < part->nelts; i++) {
+
+            if (h[i].key.len == sizeof(name) - 1
+                && ngx_strncasecmp(h[i].key.data, (u_char *) name,
+                                   sizeof(name) - 1)
+                   == 0)
+            {
+                return &h[i].value;
+            }
+        }
+    }
+
+    return NULL;
+}

@@ -1,0 +1,141 @@
+
+/*
+ * Refusals that every interface has: each is counted, logged, and says when it
+ * is worth coming again.
+ */
+
+
+#include "wire.h"
+
+
+ngx_int_t
+ngx_http_vlm_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const char *text)
+{
+    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_UNAVAILABLE, text);
+
+    if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE, text);
+}
+
+
+ngx_int_t
+ngx_http_vlm_refuse_moved(ngx_http_request_t *r)
+{
+    if (ngx_http_vlm_retry_after(r, 1) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                   "The model is changing its worker, try "
+                                   "again");
+}
+
+
+ngx_int_t
+ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
+{
+    u_char               text[128];
+    ngx_http_vlm_ctx_t  *ctx;
+
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        "The line is full: %ui requests are waiting%Z",
+                        eng->queue);
+
+    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,
+                                 (char *) text);
+
+    ctx = ngx_http_vlm_ctx(r);
+
+    if (ctx == NULL
+        || ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->late_code = "queue_full";
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
+                                   (char *) text);
+}
+
+
+ngx_int_t
+ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
+{
+    u_char                   text[128];
+    ngx_uint_t               seconds;
+    ngx_http_vlm_ctx_t      *ctx;
+    ngx_http_vlm_breaker_e   state;
+
+    state = ngx_http_vlm_breaker_state(eng);
+
+    if (state == NGX_HTTP_VLM_CLOSED
+        || (state == NGX_HTTP_VLM_PROBING && !eng->shm->breaker.probe))
+    {
+        return NGX_DECLINED;
+    }
+
+    seconds = ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
+
+    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_BREAKER, (char *) text);
+
+    ctx = ngx_http_vlm_ctx(r);
+
+    if (ctx == NULL || ngx_http_vlm_retry_after(r, seconds) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->late_code = "engine_failing";
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                   (char *) text);
+}
+
+
+ngx_int_t
+ngx_http_vlm_refuse_store(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    vlm_store_err_t *err)
+{
+    ngx_uint_t  status;
+
+    ngx_http_vlm_zone_store(eng, err);
+
+    switch (err->code) {
+
+    case VLM_STORE_NOTFOUND:
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, err->text);
+
+    case VLM_STORE_EINPUT:
+        return ngx_http_vlm_send_error(r, NGX_HTTP_BAD_REQUEST, err->text);
+
+    case VLM_STORE_EFULL:
+        status = NGX_HTTP_INSUFFICIENT_STORAGE;
+        break;
+
+    case VLM_STORE_EBUSY:
+        status = NGX_HTTP_SERVICE_UNAVAILABLE;
+        break;
+
+    default:
+        status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "vlm_engine \"%V\": %s",
+                  &eng->name, err->text);
+
+    if (status == NGX_HTTP_SERVICE_UNAVAILABLE
+        && ngx_http_vlm_retry_after(r, 1) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send_error(r, status,
+                                   vlm_store_say(err->code));
+}

@@ -1,0 +1,205 @@
+
+/*
+ * Answers that are sent as a whole: a status and a JSON text.
+ *
+ * An HTTP/2 client that is answered while it still sends a body takes the
+ * reset of its stream for an error, so there the body is read first.  With
+ * HTTP/1.1 nginx lingers, and the connection is not used again.
+ */
+
+
+#include "wire.h"
+
+
+#define NGX_HTTP_VLM_ERROR  65536          /* bytes of JSON, of an error */
+
+
+static void ngx_http_vlm_send_late(ngx_http_request_t *r);
+static ngx_int_t ngx_http_vlm_send_now(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_str_t *json);
+static void ngx_http_vlm_json_cleanup(void *data);
+
+
+ngx_http_vlm_ctx_t *
+ngx_http_vlm_ctx(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx == NULL) {
+        ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_vlm_ctx_t));
+        if (ctx == NULL) {
+            return NULL;
+        }
+
+        ctx->request = r;
+
+        ngx_http_set_ctx(r, ctx, ngx_http_vlm_module);
+    }
+
+    return ctx;
+}
+
+
+ngx_int_t
+ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *json)
+{
+    ngx_int_t            rc;
+    ngx_uint_t           unread;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    unread = r->request_body == NULL
+             && (r->headers_in.content_length_n > 0 || r->headers_in.chunked);
+
+    if (!unread || status < NGX_HTTP_SPECIAL_RESPONSE) {
+        return ngx_http_vlm_send_now(r, status, json);
+    }
+
+    if (r->http_version < NGX_HTTP_VERSION_20) {
+
+        /* no "100 Continue" in front of a refusal */
+
+        r->expect_tested = 1;
+        r->keepalive = 0;
+
+        return ngx_http_vlm_send_now(r, status, json);
+    }
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->page_status = status;
+    ctx->page = *json;
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_vlm_send_late);
+
+    return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
+}
+
+
+static void
+ngx_http_vlm_send_late(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    ngx_http_finalize_request(r, ngx_http_vlm_send_now(r, ctx->page_status,
+                                                       &ctx->page));
+}
+
+
+static ngx_int_t
+ngx_http_vlm_send_now(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *json)
+{
+    ngx_http_complex_value_t  cv;
+
+    static ngx_str_t  type = ngx_string("application/json");
+
+    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
+    cv.value = *json;
+
+    return ngx_http_send_response(r, status, &type, &cv);
+}
+
+
+ngx_int_t
+ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
+    vlm_json_out_t *w)
+{
+    ngx_str_t            json;
+    ngx_pool_cleanup_t  *cln;
+
+    if (w->failed) {
+        vlm_json_release(w);
+        return ngx_http_vlm_send_error(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                       "The answer is too long");
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        vlm_json_release(w);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    cln->handler = ngx_http_vlm_json_cleanup;
+    cln->data = w->data;
+
+    json.data = (u_char *) w->data;
+    json.len = w->len;
+
+    return ngx_http_vlm_send(r, status, &json);
+}
+
+
+static void
+ngx_http_vlm_json_cleanup(void *data)
+{
+    free(data);
+}
+
+
+ngx_int_t
+ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text)
+{
+    ngx_str_t            json;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx && ctx->begun) {
+        return ngx_http_vlm_stream_error(ctx, status, text);
+    }
+
+    if (ngx_http_vlm_error_body(r, status, text, &json) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_send(r, status, &json);
+}
+
+
+/* The one place that decides by whom an error is to be understood. */
+
+ngx_int_t
+ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text, ngx_str_t *body)
+{
+    ngx_int_t                 rc;
+    vlm_json_out_t   w;
+
+    vlm_json_init(&w, NGX_HTTP_VLM_ERROR);
+
+    if (ngx_http_vlm_openai_speaks(r)) {
+        ngx_http_vlm_openai_put_error(&w, ngx_http_get_module_ctx(r,
+                                                         ngx_http_vlm_module),
+                                      status, text);
+
+    } else {
+        vlm_json_open(&w, '{');
+        vlm_json_put_key(&w, "error");
+        vlm_json_put_text(&w, text, ngx_strlen(text));
+        vlm_json_shut(&w, '}');
+    }
+
+    rc = NGX_ERROR;
+
+    if (vlm_json_done(&w) == 0) {
+        body->len = w.len;
+        body->data = ngx_pnalloc(r->pool, w.len);
+
+        if (body->data) {
+            ngx_memcpy(body->data, w.data, w.len);
+            rc = NGX_OK;
+        }
+    }
+
+    vlm_json_release(&w);
+
+    return rc;
+}

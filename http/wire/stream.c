@@ -1,0 +1,403 @@
+
+/*
+ * An answer as events: SSE, or a line of JSON each.
+ *
+ * The header waits for the first words, so that an error before them keeps
+ * its status; but no longer than two seconds, because proxies and people give
+ * up on a connection that says nothing.  Then the place in the line is told.
+ *
+ * A client that reads slowly has one chunk on the way.  What the model says
+ * meanwhile gathers in ctx->text, which is bounded, and is the next chunk; so
+ * neither the engine nor the memory knows of it.
+ */
+
+
+#include "wire.h"
+
+
+#define NGX_HTTP_VLM_SILENT  2000          /* ms, then something is said */
+#define NGX_HTTP_VLM_CHUNK   (8 * VLM_STORE_TEXT)     /* bytes */
+
+
+static void ngx_http_vlm_stream_tell(ngx_event_t *ev);
+static ngx_int_t ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t last);
+static ngx_buf_t *ngx_http_vlm_stream_buf(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_chain_t **out);
+static ngx_int_t ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx,
+    ngx_chain_t *out);
+static void ngx_http_vlm_stream_write(ngx_http_request_t *r);
+
+
+void
+ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_msec_int_t  ms;
+
+    ctx->tell.handler = ngx_http_vlm_stream_tell;
+    ctx->tell.data = ctx;
+    ctx->tell.log = ctx->request->connection->log;
+
+    ms = ctx->t_arrived + NGX_HTTP_VLM_SILENT - ngx_current_msec;
+
+    ngx_add_timer(&ctx->tell, ngx_max(ms, 1));
+}
+
+
+/* nothing was said for a while: the header at least, and where we stand */
+
+static void
+ngx_http_vlm_stream_tell(ngx_event_t *ev)
+{
+    ngx_http_vlm_ctx_t *ctx = ev->data;
+
+    ngx_int_t                 rc;
+    ngx_connection_t         *c;
+    vlm_json_out_t   w;
+
+    if (ctx->t_first || ctx->step >= NGX_HTTP_VLM_STORING) {
+        return;
+    }
+
+    c = ctx->request->connection;
+
+    ngx_http_set_log_request(c->log, ctx->request);
+
+    ngx_add_timer(ev, NGX_HTTP_VLM_SILENT);
+
+    /* a thread that works for a request has its handler of writing */
+
+    if (ctx->busy == NULL && !ctx->in_task) {
+        vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
+
+        if (ctx->dialect->waits) {
+            ctx->dialect->waits(ctx, &w, ctx->engine->calls->place(ctx));
+        }
+
+        rc = ngx_http_vlm_stream_send(ctx, &w, 0);
+
+        if (rc == NGX_ERROR) {
+            ctx->engine->calls->end(ctx, NGX_ERROR);
+        }
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+ngx_int_t
+ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_event_t              *wev;
+    vlm_json_out_t   w;
+
+    wev = ctx->request->connection->write;
+
+    /* the time of a client that does not read goes on, whatever is said */
+
+    if (ctx->busy && wev->ready
+        && ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ctx->busy || ctx->text == NULL) {
+        return NGX_OK;
+    }
+
+    if (ctx->tell.timer_set) {
+        ngx_del_timer(&ctx->tell);
+    }
+
+    vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
+
+    ctx->dialect->chunk(ctx, &w, 0);
+
+    if (w.len == 0 && !w.failed) {
+        vlm_json_release(&w);
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_stream_send(ctx, &w, 0) == NGX_ERROR ? NGX_ERROR
+                                                             : NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_json_out_t  w;
+
+    vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
+
+    ctx->dialect->chunk(ctx, &w, 1);
+
+    ngx_http_vlm_hop_keep(ctx->request);
+
+    return ngx_http_vlm_stream_send(ctx, &w, 1);
+}
+
+
+ngx_int_t
+ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *text)
+{
+    vlm_json_out_t  w;
+
+    vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
+
+    ctx->dialect->error(ctx, &w, status, text);
+
+    ngx_http_vlm_hop_keep(ctx->request);
+
+    return ngx_http_vlm_stream_send(ctx, &w, 1);
+}
+
+
+void
+ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->tell.timer_set) {
+        ngx_del_timer(&ctx->tell);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_str_t            value;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    ctx->begun = 1;
+
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.content_type.data = (u_char *) ctx->dialect->stream_type;
+    r->headers_out.content_type.len = ngx_strlen(ctx->dialect->stream_type);
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    ngx_http_clear_content_length(r);
+
+    /* an nginx in front of this one obeys the second */
+
+    ngx_str_set(&value, "no-cache");
+
+    if (ngx_http_vlm_add_header(r, "Cache-Control", &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_str_set(&value, "no");
+
+    if (ngx_http_vlm_add_header(r, "X-Accel-Buffering", &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    return rc == NGX_ERROR || rc > NGX_OK ? NGX_ERROR : NGX_OK;
+}
+
+
+/* takes the writer's memory over; what the output filter says */
+
+static ngx_int_t
+ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *out;
+
+    if (w->failed) {
+        vlm_json_release(w);
+        return NGX_ERROR;
+    }
+
+    if (!ctx->begun && ngx_http_vlm_stream_begin(ctx) != NGX_OK) {
+        vlm_json_release(w);
+        return NGX_ERROR;
+    }
+
+    b = ngx_http_vlm_stream_buf(ctx, w, &out);
+    vlm_json_release(w);
+
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->last_buf = last ? 1 : 0;
+    b->last_in_chain = last ? 1 : 0;
+
+    if (last) {
+
+        /* from here on it is nginx's own writer that waits for the client */
+
+        return ngx_http_output_filter(ctx->request, out);
+    }
+
+    return ngx_http_vlm_stream_output(ctx, out);
+}
+
+
+/* an old buffer of this stream, if one is free and large enough */
+
+static ngx_buf_t *
+ngx_http_vlm_stream_buf(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_chain_t **out)
+{
+    size_t               size;
+    ngx_buf_t           *b;
+    ngx_chain_t         *cl;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    cl = ngx_chain_get_free_buf(r->pool, &ctx->free);
+    if (cl == NULL) {
+        return NULL;
+    }
+
+    b = cl->buf;
+
+    if (b->start == NULL || (size_t) (b->end - b->start) < w->len) {
+
+        if (b->start) {
+            (void) ngx_pfree(r->pool, b->start);
+        }
+
+        for (size = 512; size < w->len; size *= 2) { /* void */ }
+
+        b->start = ngx_palloc(r->pool, size);
+        if (b->start == NULL) {
+            return NULL;
+        }
+
+        b->end = b->start + size;
+    }
+
+    b->pos = b->start;
+    b->last = b->start;
+
+    if (w->len) {
+        b->last = ngx_cpymem(b->start, w->data, w->len);
+    }
+
+    b->tag = (ngx_buf_tag_t) &ngx_http_vlm_module;
+    b->temporary = w->len ? 1 : 0;
+    b->memory = 0;
+    b->flush = 1;
+    b->last_buf = 0;
+    b->last_in_chain = 0;
+
+    *out = cl;
+
+    return b;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx, ngx_chain_t *out)
+{
+    ngx_int_t                  rc;
+    ngx_event_t               *wev;
+    ngx_http_request_t        *r;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    r = ctx->request;
+    wev = r->connection->write;
+
+    rc = ngx_http_output_filter(r, out);
+
+    ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
+                            (ngx_buf_tag_t) &ngx_http_vlm_module);
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->busy == NULL) {
+
+        if (wev->timer_set) {
+            ngx_del_timer(wev);
+        }
+
+        r->write_event_handler = ngx_http_request_empty_handler;
+
+        return NGX_OK;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    r->write_event_handler = ngx_http_vlm_stream_write;
+
+    if (!wev->delayed) {
+        ngx_add_timer(wev, clcf->send_timeout);
+    }
+
+    return ngx_handle_write_event(wev, clcf->send_lowat) == NGX_OK
+           ? NGX_AGAIN : NGX_ERROR;
+}
+
+
+/* the client reads again, or has not read for send_timeout */
+
+static void
+ngx_http_vlm_stream_write(ngx_http_request_t *r)
+{
+    ngx_event_t         *wev;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    wev = r->connection->write;
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        r->connection->timedout = 1;
+
+        ctx->engine->calls->end(ctx, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR
+        || ngx_http_vlm_stream_update(ctx) != NGX_OK)
+    {
+        ctx->engine->calls->end(ctx, NGX_ERROR);
+    }
+}
+
+
+void
+ngx_http_vlm_stream_event(vlm_json_out_t *w, const char *name)
+{
+    if (name) {
+        vlm_json_put_raw(w, "event: ", sizeof("event: ") - 1);
+        vlm_json_put_raw(w, name, strlen(name));
+        vlm_json_put_raw(w, "\n", 1);
+    }
+
+    vlm_json_put_raw(w, "data: ", sizeof("data: ") - 1);
+}
+
+
+void
+ngx_http_vlm_stream_end(vlm_json_out_t *w)
+{
+    vlm_json_put_raw(w, "\n\n", 2);
+}
+
+
+void
+ngx_http_vlm_stream_waits(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t place)
+{
+    u_char  *p, line[sizeof(": place \n\n") + NGX_INT_T_LEN];
+
+    p = ngx_sprintf(line, ": place %ui\n\n", place);
+
+    vlm_json_put_raw(w, (char *) line, p - line);
+}

@@ -1,0 +1,194 @@
+
+/*
+ * HTTP: bodies, headers, whole answers, streams, refusals.  May call life/.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_WIRE_H_INCLUDED_
+#define _NGX_HTTP_VLM_WIRE_H_INCLUDED_
+
+
+#include "../life/life.h"
+
+
+/* ---- body.c: the body as one range of bytes ------------------------------ */
+
+/*
+ * Reads the body of r, then calls post, which finalizes.  Returns as a
+ * content handler does.
+ */
+
+ngx_int_t ngx_http_vlm_body_read(ngx_http_request_t *r,
+    ngx_http_client_body_handler_pt post);
+
+/* in the loop, after the body was read; frees it with the request */
+
+ngx_int_t ngx_http_vlm_body_init(ngx_http_request_t *r,
+    ngx_http_vlm_body_t *body);
+
+/* in a thread, for nginx keeps large bodies in files: data and len; or -1 */
+
+int ngx_http_vlm_body_get(ngx_http_vlm_body_t *body);
+void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* safe twice */
+
+
+/* ---- header.c: headers by name ------------------------------------------- */
+
+/* key is constant; the value lives as long as the request */
+
+ngx_int_t ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
+    ngx_str_t *value);
+ngx_int_t ngx_http_vlm_retry_after(ngx_http_request_t *r,
+    ngx_uint_t seconds);
+
+/* a header of the request, by its name in lower case, or NULL */
+
+ngx_table_elt_t *ngx_http_vlm_header(ngx_http_request_t *r, const char *name);
+
+
+/* ---- reply.c: whole answers ---------------------------------------------- */
+
+/* of r, made if there is none yet; NULL: no memory */
+
+ngx_http_vlm_ctx_t *ngx_http_vlm_ctx(ngx_http_request_t *r);
+
+/*
+ * An answer as a whole, the return value of a content handler.  json must
+ * live as long as the request (its pool, or constant).  The body of the
+ * request is discarded if it was not read.
+ */
+
+ngx_int_t ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *json);
+
+/* the same from a writer that is done; takes its memory over in any case */
+
+ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
+    vlm_json_out_t *w);
+
+/* {"error": text}, or what OpenAI's clients read, below /v1/; text is escaped
+   and needs not live on */
+
+ngx_int_t ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text);
+
+/* the body of such an answer, in the request's pool */
+
+ngx_int_t ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
+    const char *text, ngx_str_t *body);
+
+
+/* ---- refuse.c: refusals that every interface has ------------------------- */
+
+/* of the inner server, when its worker gave the model up */
+
+ngx_int_t ngx_http_vlm_refuse_moved(ngx_http_request_t *r);
+
+/* 503, counted and logged: the model is not to be had */
+
+ngx_int_t ngx_http_vlm_refuse(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, const char *text);
+
+ngx_int_t ngx_http_vlm_refuse_full(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng);               /* the 429 */
+
+/* logs what the store says, and answers with its status and without paths;
+   the return value of a content handler */
+
+ngx_int_t ngx_http_vlm_refuse_store(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, vlm_store_err_t *err);
+
+/* any worker, before a body is read: NGX_DECLINED, it is let through; or the
+   refusal was sent, and its return value as of a content handler */
+
+ngx_int_t ngx_http_vlm_refuse_failing(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng);
+
+
+/* ---- error.c: errors as OpenAI's clients read them ----------------------- */
+
+/* does the client of r read errors of this form? */
+
+ngx_uint_t ngx_http_vlm_openai_speaks(ngx_http_request_t *r);
+
+/* {"error": {...}}; ctx, which may be NULL, knows a code and a field */
+
+void ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
+    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text);
+
+
+/* ---- stream.c: an answer as events --------------------------------------- */
+
+/* from now on, once the line was entered: the place in it is told in time */
+
+void ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx);
+
+/* something new is in ctx->text: sends it, unless the client is behind;
+   NGX_ERROR: the request should be finalized */
+
+ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);
+
+/* the rest and the end, or an error as the last event; the return value of a
+   content handler */
+
+ngx_int_t ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,
+    ngx_uint_t status, const char *text);
+void ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+
+/* for dialects: "event: NAME\ndata: " or, with NULL, "data: "; what is
+   written as JSON then ends the event with ngx_http_vlm_stream_end() */
+
+void ngx_http_vlm_stream_event(vlm_json_out_t *w, const char *name);
+void ngx_http_vlm_stream_end(vlm_json_out_t *w);
+
+/* ": place N", a comment of SSE: for "waits" */
+
+void ngx_http_vlm_stream_waits(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t place);
+
+
+/* ---- filter.c: nginx's own error pages as JSON --------------------------- */
+
+ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
+
+
+/* ---- hop.c: what became of a request, for the log of the outer server ---- */
+
+/* inner server, before the last bytes of a stream */
+
+void ngx_http_vlm_hop_keep(ngx_http_request_t *r);
+
+/* outer server: in the request's pool; NGX_DECLINED: nothing was left */
+
+ngx_int_t ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage);
+
+/* of the request's own run, as a header has it; NGX_DECLINED: there was none */
+
+ngx_int_t ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage);
+
+/* the same of a request that took the hop: what was left at its end, or what
+   the inner server's header said */
+
+ngx_int_t ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage);
+
+/* from the inner server's header filter */
+
+ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
+
+
+/* ---- cors.c: pages of other origins -------------------------------------- */
+
+char *ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* a request of a page that may not ask, which is logged */
+
+ngx_uint_t ngx_http_vlm_cors_refused(ngx_http_request_t *r);
+
+/* the headers of any answer; and of one to OPTIONS */
+
+ngx_int_t ngx_http_vlm_cors_headers(ngx_http_request_t *r);
+ngx_int_t ngx_http_vlm_cors_preflight(ngx_http_request_t *r);
+
+
+#endif /* _NGX_HTTP_VLM_WIRE_H_INCLUDED_ */

@@ -1,0 +1,48 @@
+/* Errors as values: a code and one sentence. */
+
+#ifndef VLM_ERR_H
+#define VLM_ERR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- errors -------------------------------------------------------------- */
+
+typedef enum {
+    VLM_OK = 0,
+    VLM_EINPUT,                        /* what the client sent is not what it says it is */
+    VLM_ELIMIT,                        /* more than the plan has room for; the numbers are said */
+    VLM_ECANCELLED,                    /* vlm_cancel(), conf->stop() or a vlm_stop_t */
+    VLM_EMODEL,                        /* the checkpoint is not one, or not one we can run */
+    VLM_EMEMORY,                       /* the plan does not fit, or the system gave less */
+    VLM_EDEVICE                        /* the device is lost: the process should be replaced */
+} vlm_code_t;
+
+typedef struct {
+    vlm_code_t  code;
+    char        text[480];
+} vlm_err_t;
+
+const char *vlm_code_name(vlm_code_t code);        /* "input", "limit", ...: for bodies, metrics */
+
+/*
+ * Writes the sentence and returns -1, so that "return vlm_fail(err, ...)" is the whole of it.
+ * The first failure is kept: a later call on the same err changes nothing.  err may be NULL.
+ */
+int vlm_fail(vlm_err_t *err, vlm_code_t code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define VLM_SHOWN  96                  /* bytes that a file's text has in a sentence, and a zero */
+
+/*
+ * A text from a file as a sentence shows it, in out, which is returned: quotes and backslashes
+ * behind a backslash, control characters and what is not UTF-8 as \xNN, a long one cut before
+ * "...".  NULL is "".
+ */
+const char *vlm_show(char out[VLM_SHOWN], const char *text, size_t bytes);
+
+/* The same within the block that it is called in. */
+#define vlm_shown(text)  vlm_shown_part(text, SIZE_MAX)
+#define vlm_shown_part(text, bytes)  vlm_show((char[VLM_SHOWN]) { 0 }, text, bytes)
+
+#endif

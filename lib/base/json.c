@@ -1,0 +1,474 @@
+/*
+ * JSON over cJSON: requests behind a check with limits, files of a checkpoint as they are.  The
+ * only file that includes cJSON.
+ *
+ * cJSON takes more than JSON: bytes that are not UTF-8, control characters, U+0000 as the end of a
+ * string, a million nested brackets, a gigabyte of nodes for a body of a few.  So a scan goes over
+ * a request's text first; it knows no grammar, which remains cJSON's.
+ */
+
+#include "base/json.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/utf8.h"
+
+#define EXACT   9007199254740992.0         /* 2^53: doubles are whole to here */
+
+typedef struct {
+    const unsigned char      *data;
+    size_t                    bytes;
+    size_t                    i;
+    size_t                    depth;
+    size_t                    values;
+} scan_t;
+
+static int scan(scan_t *s, vlm_err_t *err);
+static int scan_string(scan_t *s, vlm_err_t *err);
+static int fail(vlm_err_t *err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+
+vlm_json_t *
+vlm_json_parse(const void *data, size_t bytes,
+    vlm_err_t *err)
+{
+    cJSON       *j;
+    scan_t       s;
+    const char  *end, *last;
+
+    s.data = data;
+    s.bytes = bytes;
+    s.i = 0;
+    s.depth = 0;
+    s.values = 1;
+
+    if (bytes >= 2 && s.data[0] == 0x1f && s.data[1] == 0x8b) {
+        (void) fail(err, "The body is compressed with gzip: send it as it is");
+        return NULL;
+    }
+
+    if (scan(&s, err) != 0) {
+        return NULL;
+    }
+
+    end = NULL;
+    last = (const char *) data + bytes;
+
+    j = cJSON_ParseWithLengthOpts(data, bytes, &end, 0);
+
+    if (j == NULL) {
+        (void) fail(err, "Not JSON at byte %zu of %zu",
+                    end == NULL ? (size_t) 0
+                                : (size_t) (end - (const char *) data),
+                    bytes);
+        return NULL;
+    }
+
+    while (end < last && (*end == ' ' || *end == '\t' || *end == '\r'
+                          || *end == '\n'))
+    {
+        end++;
+    }
+
+    if (end != last) {
+        (void) fail(err, "More than one JSON value: the second begins at"
+                    " byte %zu of %zu", (size_t) (end - (const char *) data),
+                    bytes);
+        cJSON_Delete(j);
+        return NULL;
+    }
+
+    return j;
+}
+
+
+static int
+scan(scan_t *s, vlm_err_t *err)
+{
+    unsigned char  c;
+
+    if (s->bytes > VLM_JSON_BYTES) {
+        return fail(err, "JSON of %zu bytes, %u can be read", s->bytes,
+                    VLM_JSON_BYTES);
+    }
+
+    for ( /* void */ ; s->i < s->bytes; s->i++) {
+
+        c = s->data[s->i];
+
+        switch (c) {
+
+        case '"':
+
+            if (scan_string(s, err) != 0) {
+                return -1;
+            }
+
+            break;
+
+        case '{':
+        case '[':
+
+            if (++s->depth > VLM_JSON_DEPTH) {
+                return fail(err, "JSON nested deeper than %d at byte %zu",
+                            VLM_JSON_DEPTH, s->i);
+            }
+
+            /* there may be a value in it */
+
+            /* fall through */
+
+        case ',':
+
+            if (++s->values > VLM_JSON_VALUES) {
+                return fail(err, "JSON of more than %d values",
+                            VLM_JSON_VALUES);
+            }
+
+            break;
+
+        case '}':
+        case ']':
+
+            if (s->depth > 0) {
+                s->depth--;
+            }
+
+            break;
+
+        default:
+
+            if (c < 0x20 && c != '\t' && c != '\r' && c != '\n') {
+                return fail(err, "Not JSON: control character at byte %zu",
+                            s->i);
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+/* from one quote to the next; s->i stays on it, for the loop's step */
+
+static int
+scan_string(scan_t *s, vlm_err_t *err)
+{
+    size_t         n;
+    uint32_t       code;
+    unsigned char  c;
+
+    for (s->i++; s->i < s->bytes; s->i += n) {
+
+        c = s->data[s->i];
+        n = 1;
+
+        if (c == '"') {
+            return 0;
+        }
+
+        if (c < 0x20) {
+            return fail(err, "Not JSON: control character in a string at"
+                        " byte %zu", s->i);
+        }
+
+        if (c == '\\') {
+            n = 2;
+
+            if (s->bytes - s->i >= 6
+                && memcmp(s->data + s->i, "\\u0000", 6) == 0)
+            {
+                return fail(err, "Character U+0000 in a string at byte %zu",
+                            s->i);
+            }
+
+        } else if (c >= 0x80) {
+            n = vlm_utf8(s->data + s->i, s->bytes - s->i, &code);
+
+            if (n == 0) {
+                return fail(err, "Not UTF-8 at byte %zu", s->i);
+            }
+        }
+    }
+
+    return fail(err, "Not JSON: the text ends within a string");
+}
+
+
+/* A parse overwrites the error that an earlier one has left. */
+static int
+fail(vlm_err_t *err, const char *fmt, ...)
+{
+    va_list  args;
+
+    if (err != NULL) {
+        err->code = VLM_EINPUT;
+
+        va_start(args, fmt);
+        (void) vsnprintf(err->text, sizeof(err->text), fmt, args);
+        va_end(args);
+    }
+
+    return -1;
+}
+
+
+void
+vlm_json_free(vlm_json_t *j)
+{
+    cJSON_Delete(j);
+}
+
+
+vlm_json_t *
+vlm_json_named(const void *data, size_t bytes, const char *name, vlm_err_t *err)
+{
+    cJSON       *j;
+    size_t       at;
+    const char  *end;
+
+    end = NULL;
+
+    j = cJSON_ParseWithLengthOpts(data, bytes, &end, 0);
+
+    at = end == NULL ? 0 : (size_t) (end - (const char *) data);
+
+    if (j != NULL) {                           /* cJSON does not look behind the value */
+        while (at < bytes && strchr(" \t\r\n", ((const char *) data)[at]) != NULL
+               && ((const char *) data)[at] != '\0')
+        {
+            at++;
+        }
+
+        if (at == bytes) {
+            return j;
+        }
+
+        cJSON_Delete(j);
+    }
+
+    (void) vlm_fail(err, VLM_EMODEL, "%s: not JSON at byte %zu of %zu", name, at, bytes);
+
+    return NULL;
+}
+
+
+vlm_json_t *
+vlm_json_read(const char *dir, const char *name, uint64_t limit, vlm_err_t *err)
+{
+    char         path[4096];
+    vlm_file_t   f;
+    vlm_json_t  *j;
+
+    if (vlm_file_path(path, sizeof(path), dir, name, err) != 0
+        || vlm_file_open(&f, path, limit, err) != 0)
+    {
+        return NULL;
+    }
+
+    j = vlm_json_named(f.data, f.bytes, path, err);
+
+    vlm_file_close(&f);
+
+    return j;
+}
+
+
+const vlm_json_t *
+vlm_json_get(const vlm_json_t *j, const char *key)
+{
+    const cJSON  *m, *found;
+
+    if (!cJSON_IsObject(j)) {
+        return NULL;
+    }
+
+    found = NULL;
+
+    for (m = j->child; m != NULL; m = m->next) {
+        if (m->string != NULL && strcmp(m->string, key) == 0) {
+            found = m;
+        }
+    }
+
+    return found;
+}
+
+
+const vlm_json_t *
+vlm_json_first(const vlm_json_t *j)
+{
+    return j == NULL ? NULL : j->child;
+}
+
+
+const vlm_json_t *
+vlm_json_next(const vlm_json_t *j)
+{
+    return j == NULL ? NULL : j->next;
+}
+
+
+const char *
+vlm_json_key(const vlm_json_t *j)
+{
+    return j == NULL || j->string == NULL ? "" : j->string;
+}
+
+
+uint32_t
+vlm_json_count(const vlm_json_t *j)
+{
+    uint32_t      n;
+    const cJSON  *m;
+
+    n = 0;
+
+    for (m = vlm_json_first(j); m != NULL; m = m->next) {
+        n++;
+    }
+
+    return n;
+}
+
+
+int
+vlm_json_is_object(const vlm_json_t *j)
+{
+    return cJSON_IsObject(j);
+}
+
+
+int
+vlm_json_is_array(const vlm_json_t *j)
+{
+    return cJSON_IsArray(j);
+}
+
+
+int
+vlm_json_is_string(const vlm_json_t *j)
+{
+    return cJSON_IsString(j);
+}
+
+
+int
+vlm_json_is_number(const vlm_json_t *j)
+{
+    return cJSON_IsNumber(j);
+}
+
+
+int
+vlm_json_is_bool(const vlm_json_t *j)
+{
+    return cJSON_IsBool(j);
+}
+
+
+int
+vlm_json_is_null(const vlm_json_t *j)
+{
+    return j == NULL || cJSON_IsNull(j);
+}
+
+
+int
+vlm_json_is_true(const vlm_json_t *j)
+{
+    if (cJSON_IsBool(j)) {
+        return cJSON_IsTrue(j);
+    }
+
+    if (cJSON_IsString(j)) {
+        return j->valuestring[0] != '\0';
+    }
+
+    if (cJSON_IsNumber(j)) {
+        return j->valuedouble != 0;
+    }
+
+    return vlm_json_first(j) != NULL;
+}
+
+
+const char *
+vlm_json_text(const vlm_json_t *j)
+{
+    return cJSON_IsString(j) ? j->valuestring : NULL;
+}
+
+
+double
+vlm_json_number(const vlm_json_t *j, double otherwise)
+{
+    return cJSON_IsNumber(j) && isfinite(j->valuedouble) ? j->valuedouble
+                                                         : otherwise;
+}
+
+
+int
+vlm_json_bool(const vlm_json_t *j, int otherwise)
+{
+    return cJSON_IsBool(j) ? cJSON_IsTrue(j) : otherwise;
+}
+
+
+int
+vlm_json_int(const vlm_json_t *j, int64_t low, int64_t high,
+    int64_t *out)
+{
+    double  x;
+
+    if (!cJSON_IsNumber(j)) {
+        return -1;
+    }
+
+    x = j->valuedouble;
+
+    if (!(x >= -EXACT && x <= EXACT) || x != floor(x)) {
+        return -1;
+    }
+
+    if ((int64_t) x < low || (int64_t) x > high) {
+        return -1;
+    }
+
+    *out = (int64_t) x;
+
+    return 0;
+}
+
+
+int
+vlm_json_u64(const vlm_json_t *j, const char *file, const char *path, uint64_t low, uint64_t high,
+             uint64_t *out, vlm_err_t *err)
+{
+    double  d;
+
+    if (!cJSON_IsNumber(j)) {
+        return vlm_fail(err, VLM_EMODEL,
+                        "%s: %s is %s, expected a whole number from %" PRIu64 " to %" PRIu64,
+                        file, path, j == NULL ? "missing" : "not a number", low, high);
+    }
+
+    d = j->valuedouble;
+
+    if (!(d >= (double) low && d <= (double) high) || d != (double) (uint64_t) d) {
+        return vlm_fail(err, VLM_EMODEL,
+                        "%s: %s is %.17g, expected a whole number from %" PRIu64 " to %" PRIu64,
+                        file, path, d, low, high);
+    }
+
+    *out = (uint64_t) d;
+
+    return 0;
+}

@@ -1,0 +1,84 @@
+/* JSON, written. */
+
+#ifndef VLM_JSON_OUT_H
+#define VLM_JSON_OUT_H
+
+#include "base/json.h"
+
+/*
+ * A writer over a buffer that grows, in the form of Flask's answers: no
+ * spaces, ASCII only, a newline at the end.  Flask sorts keys; here the caller
+ * writes them in that order.  Commas are the writer's business:
+ *
+ *     vlm_json_init(&w, 4096);
+ *     vlm_json_open(&w, '{');
+ *     vlm_json_put_key(&w, "path");
+ *     vlm_json_put_text(&w, path, strlen(path));
+ *     vlm_json_shut(&w, '}');
+ *     if (vlm_json_done(&w) != 0) { no memory, or beyond the limit }
+ *
+ * Errors are kept until ..._done(), so that no call in between is checked.
+ */
+
+typedef struct {
+    char                     *data;        /* malloc()ed */
+    size_t                    len;
+    size_t                    size;
+    size_t                    limit;       /* bytes that len may reach */
+    unsigned                  comma:1;     /* before the next value */
+    unsigned                  failed:1;
+} vlm_json_out_t;
+
+
+void vlm_json_init(vlm_json_out_t *w, size_t limit);
+void vlm_json_open(vlm_json_out_t *w, char bracket);
+void vlm_json_shut(vlm_json_out_t *w, char bracket);
+void vlm_json_put_key(vlm_json_out_t *w, const char *key);
+
+/* text NULL writes null; bytes that are not UTF-8 become U+FFFD */
+
+void vlm_json_put_text(vlm_json_out_t *w, const char *text,
+    size_t len);
+void vlm_json_put_int(vlm_json_out_t *w, int64_t n);
+
+/* six digits behind the point, from -9999.0 to 0.0: the rest is noise */
+
+void vlm_json_put_logprob(vlm_json_out_t *w, double x);
+
+/* those of so many tokens, with the likeliest beside each, take half a
+   millisecond: the event loop writes no more at once */
+
+#define VLM_JSON_TOKENS  64
+
+/* as Python writes a float: 12.0, 0.5; not a number and infinity as null */
+
+void vlm_json_put_double(vlm_json_out_t *w, double x);
+void vlm_json_put_bool(vlm_json_out_t *w, int yes);
+void vlm_json_put_null(vlm_json_out_t *w);
+
+/* the parsed value, with keys sorted */
+
+void vlm_json_put_value(vlm_json_out_t *w,
+    const vlm_json_t *j);
+
+/* bytes as they stand: what a stream has between its documents */
+
+void vlm_json_put_raw(vlm_json_out_t *w, const char *bytes,
+    size_t len);
+
+/* The newline.  0, and data and len are the caller's, freed with
+   ..._release(); or -1: there is nothing to use, release it all the same. */
+
+int vlm_json_done(vlm_json_out_t *w);
+void vlm_json_release(vlm_json_out_t *w);
+
+
+/*
+ * For writers with a buffer of their own (events of a stream): a text as it
+ * stands between quotes.  With dst NULL only counts.  Returns the bytes, at
+ * most six times len.
+ */
+
+size_t vlm_json_escape(char *dst, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,56 @@
+
+/*
+ * What became of a worker's model lately: when it was lost, how long the next
+ * worker waits before it loads, and whether it should stay away from the
+ * device for a while.
+ *
+ * Lies in the shared zone; only the worker that has the model, or is about to,
+ * writes it.  Times are ms of one clock for all of them.  No nginx here.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_LOSSES_H_INCLUDED_
+#define _NGX_HTTP_VLM_LOSSES_H_INCLUDED_
+
+
+#include <stdint.h>
+
+
+#define VLM_LOSSES        8           /* that are remembered */
+#define VLM_LOSSES_MANY   3           /* so many, within */
+#define VLM_LOSSES_TIME   (5 * 60 * 1000)     /* ms */
+#define VLM_LOSSES_PAUSE  1000        /* ms, doubled by each */
+#define VLM_LOSSES_LONG   (30 * 1000) /* the longest pause */
+#define VLM_LOSSES_FAR    (8 * 60 * 60 * 1000)    /* the longest */
+#define VLM_LOSSES_GOOD   (60 * 60 * 1000)    /* ms without one:
+                                                  the next time is the first */
+
+
+typedef struct {
+    uint64_t                  when[VLM_LOSSES];   /* ms; a ring */
+    uint64_t                  total;       /* [total % LOSSES] is the next */
+    uint64_t                  away;        /* ms, the last time; 0: never */
+    uint64_t                  until;       /* ms, its end */
+} vlm_losses_t;
+
+
+void vlm_losses_add(vlm_losses_t *l, uint64_t now);
+
+/* within VLM_LOSSES_TIME, as far as they are remembered */
+
+unsigned vlm_losses_recent(const vlm_losses_t *l,
+    uint64_t now);
+
+/* ms that a worker still waits before it loads again */
+
+uint64_t vlm_losses_pause(const vlm_losses_t *l,
+    uint64_t now);
+
+/* a worker that starts: ms that it shall do without the device, or 0; the
+   first time, and doubled by each that follows soon */
+
+uint64_t vlm_losses_away(vlm_losses_t *l, uint64_t now,
+    uint64_t first);
+
+
+#endif /* _NGX_HTTP_VLM_LOSSES_H_INCLUDED_ */

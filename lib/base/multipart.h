@@ -1,0 +1,65 @@
+
+/*
+ * multipart/form-data over one range of memory, part by part.
+ *
+ * Nothing is copied but names, nothing is allocated.  A body is hostile until
+ * shown otherwise: the number of parts, their headers and their names are
+ * bounded, and a body that does not end with its closing boundary is refused,
+ * because the file in it may be cut.  Plain C without nginx's headers.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_MULTIPART_H_INCLUDED_
+#define _NGX_HTTP_VLM_MULTIPART_H_INCLUDED_
+
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define VLM_MULTIPART_BOUNDARY  70    /* bytes, by RFC 2046 */
+#define VLM_MULTIPART_PARTS     64
+#define VLM_MULTIPART_HEADERS   8192  /* bytes before a part's data */
+#define VLM_MULTIPART_NAME      1024  /* bytes, each name, with zero */
+
+
+typedef struct {
+    const char               *pos;
+    const char               *last;
+    size_t                    n_parts;
+    size_t                    len;         /* of delimiter */
+    char                      delimiter[VLM_MULTIPART_BOUNDARY + 4];
+                                           /* CR LF "--" boundary */
+    const char               *error;       /* a sentence, once it failed */
+} vlm_multipart_t;
+
+
+typedef struct {
+    char                      name[VLM_MULTIPART_NAME];
+    size_t                    name_len;
+    char                      filename[VLM_MULTIPART_NAME];
+    size_t                    filename_len;
+    int                       is_file;     /* a filename was given, maybe "" */
+    const char               *data;        /* within the body */
+    size_t                    bytes;
+} vlm_multipart_part_t;
+
+
+/*
+ * 0; 1: the content type is not multipart/form-data; -1: it is, but has no
+ * usable boundary, and mp->error says so.
+ *
+ *   type   the request's Content-Type header
+ *   data   the whole body; kept by the caller while parts are used
+ */
+
+int vlm_multipart_init(vlm_multipart_t *mp,
+    const char *type, size_t type_len, const void *data, size_t bytes);
+
+/* 1 and a part; 0: that was all; -1: mp->error says what is wrong */
+
+int vlm_multipart_next(vlm_multipart_t *mp,
+    vlm_multipart_part_t *part);
+
+
+#endif /* _NGX_HTTP_VLM_MULTIPART_H_INCLUDED_ */

@@ -1,0 +1,80 @@
+/* UTF-8, strictly. */
+
+#include "base/utf8.h"
+
+
+size_t
+vlm_utf8(const unsigned char *p, size_t len, uint32_t *code)
+{
+    size_t    i, n;
+    uint32_t  c, low;
+
+    c = p[0];
+
+    if (c < 0x80) {
+        *code = c;
+        return 1;
+    }
+
+    if (c >= 0xc2 && c <= 0xdf) {
+        n = 2;
+        c &= 0x1f;
+        low = 0x80;
+
+    } else if (c >= 0xe0 && c <= 0xef) {
+        n = 3;
+        c &= 0x0f;
+        low = 0x800;
+
+    } else if (c >= 0xf0 && c <= 0xf4) {
+        n = 4;
+        c &= 0x07;
+        low = 0x10000;
+
+    } else {
+        return 0;
+    }
+
+    if (n > len) {
+        return 0;
+    }
+
+    for (i = 1; i < n; i++) {
+
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+
+        c = (c << 6) | (p[i] & 0x3f);
+    }
+
+    if (c < low || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) {
+        return 0;
+    }
+
+    *code = c;
+
+    return n;
+}
+
+
+size_t
+vlm_utf8_whole(const char *text, size_t len)
+{
+    size_t                i, n;
+    uint32_t              code;
+    const unsigned char  *p;
+
+    p = (const unsigned char *) text;
+
+    for (i = 0; i < len; i += n) {
+
+        n = vlm_utf8(p + i, len - i, &code);
+
+        if (n == 0) {
+            break;
+        }
+    }
+
+    return i;
+}

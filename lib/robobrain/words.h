@@ -1,0 +1,78 @@
+
+/*
+ * What the model's words become when it was asked on a request's behalf: the
+ * name of a task, a title, the steps of a plan; and the coordinates within an
+ * answer.
+ *
+ * Plain C without nginx's headers.  All of it takes any bytes.  Lengths that
+ * people see are counted in characters of UTF-8; white space is Python's.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_WORDS_H_INCLUDED_
+#define _NGX_HTTP_VLM_WORDS_H_INCLUDED_
+
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define VLM_WORDS_TASK     16         /* bytes, with a zero */
+#define VLM_WORDS_TITLE    256        /* bytes; characters: 50 */
+#define VLM_WORDS_STEPS    10         /* of a plan; the first ones */
+#define VLM_WORDS_PLAN     65536      /* bytes of the model's words */
+#define VLM_WORDS_PROMPT   8192       /* bytes, of a step's texts */
+#define VLM_WORDS_TUPLES   256        /* of an answer's coordinates */
+
+
+/* bytes of the text's first characters, all of it if it has no more */
+
+size_t vlm_words_cut(const char *text, size_t len, size_t chars);
+
+/* without white space at both ends, in lower case; "" if it is too long */
+
+void vlm_words_task(const char *text, size_t len,
+    char task[VLM_WORDS_TASK]);
+
+/*
+ * Both return the bytes of a title, without a zero.  The model's: without
+ * white space and quotes at both ends, 50 characters.  A message's own: its
+ * first three words, 30 characters.
+ */
+
+size_t vlm_words_title(const char *text, size_t len,
+    char title[VLM_WORDS_TITLE]);
+size_t vlm_words_first(const char *message, size_t len,
+    char title[VLM_WORDS_TITLE]);
+
+
+/* a step of a plan; what the model left out has a default */
+
+typedef struct {
+    int64_t   number;
+    char      task[VLM_WORDS_TASK];   /* as ..._task() has it, or "" */
+    char     *prompt;                          /* malloc()ed, perhaps "" */
+    char     *description;                     /* the same */
+    int       use_previous;
+} vlm_words_step_t;
+
+/*
+ * The steps in the array between the first "[" and the last "]".  Returns
+ * their number; 0: there is no plan; -1: no memory.  Freed by the second.
+ */
+
+int vlm_words_plan(const char *text, size_t len,
+    vlm_words_step_t steps[VLM_WORDS_STEPS]);
+void vlm_words_plan_free(vlm_words_step_t *steps, int n);
+
+
+/*
+ * Every bracket, "(" or "[", that holds n numbers and nothing else, integers
+ * or decimals without a sign: to numbers[max][n].  Returns how many there are.
+ */
+
+size_t vlm_words_tuples(const char *text, size_t len, char bracket,
+    size_t n, double *numbers, size_t max);
+
+
+#endif /* _NGX_HTTP_VLM_WORDS_H_INCLUDED_ */

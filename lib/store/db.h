@@ -1,0 +1,129 @@
+
+/*
+ * The store's database: one connection per process, its statements, its
+ * errors.  For the files of the store alone; vlm_store.h is what
+ * others use.  Everything here waits for a disk.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_DB_H_INCLUDED_
+#define _NGX_HTTP_VLM_DB_H_INCLUDED_
+
+
+#include "store/store.h"
+
+
+/* the statements, in the order of the table in vlm_db.c */
+
+typedef enum {
+    VLM_DB_WRITE = 0,             /* BEGIN IMMEDIATE */
+    VLM_DB_READ,                  /* BEGIN */
+    VLM_DB_COMMIT,
+    VLM_DB_ROLLBACK,
+
+    VLM_DB_SESSION_ADD,           /* id, epoch, used */
+    VLM_DB_SESSION_GET,           /* id: n, epoch, image */
+    VLM_DB_SESSION_TOUCH,         /* n, used, image or NULL */
+    VLM_DB_SESSION_RESET,         /* n, used, epoch */
+    VLM_DB_SESSION_DROP,          /* n */
+    VLM_DB_SESSION_COUNT,         /* : sessions */
+    VLM_DB_SESSION_SHOWS,         /* image, used after: 1 */
+
+    VLM_DB_OLD_ENTRIES,           /* used before, n sessions */
+    VLM_DB_OLD_SESSIONS,          /* used before, n sessions */
+
+    VLM_DB_ENTRY_ADD,             /* n, role, content, image, task,
+                                              thinking, output, time, key,
+                                              body, number */
+    VLM_DB_ENTRY_TRIM,            /* n, entries to keep */
+    VLM_DB_ENTRY_CLEAR,           /* n */
+    VLM_DB_ENTRY_COUNT,           /* n: entries */
+    VLM_DB_ENTRY_KEYED,           /* n, key, time after: 1 */
+    VLM_DB_ENTRY_LIST,            /* n, newest: role, content, image,
+                                              task, thinking, output, time,
+                                              key, body, number */
+
+    VLM_DB_UPLOAD_GET,            /* hash, bytes, secure: name */
+    VLM_DB_UPLOAD_PUT,            /* hash, bytes, secure, name */
+    VLM_DB_UPLOAD_DROP,           /* name */
+
+    VLM_DB_STATEMENTS
+} vlm_db_stmt_t;
+
+
+typedef struct vlm_db_s  vlm_db_t;
+
+
+struct vlm_store_s {
+    vlm_db_t            *db;
+    char                          dir[VLM_STORE_PATH];
+};
+
+
+/* fills in err, if there is one, and returns code */
+
+int vlm_db_fail(vlm_store_err_t *err, int code,
+    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* the code and the sentence for an errno */
+
+int vlm_db_fail_errno(vlm_store_err_t *err, int e,
+    const char *path);
+
+
+/* nothing is opened yet; dir is kept by the caller; NULL: no memory */
+
+vlm_db_t *vlm_db_new(const char *dir);
+void vlm_db_free(vlm_db_t *db);
+
+
+/*
+ * Locks the connection, opens it if need be, and begins a transaction: WRITE
+ * or READ.  After OK comes ..._leave(), which commits if rc is OK, else rolls
+ * back; it returns rc, or why the commit failed.
+ */
+
+int vlm_db_enter(vlm_db_t *db, vlm_db_stmt_t how,
+    vlm_store_err_t *err);
+int vlm_db_leave(vlm_db_t *db, int rc,
+    vlm_store_err_t *err);
+
+
+/* Parameters count from 1.  Texts stay the caller's until the statement has
+   run; NULL binds NULL. */
+
+void vlm_db_int(vlm_db_t *db, vlm_db_stmt_t which,
+    int i, int64_t n);
+void vlm_db_text(vlm_db_t *db, vlm_db_stmt_t which,
+    int i, vlm_store_text_t text);
+
+/* rows that the last statement changed */
+
+int64_t vlm_db_changes(vlm_db_t *db);
+
+/* runs a statement that gives no rows */
+
+int vlm_db_run(vlm_db_t *db, vlm_db_stmt_t which,
+    vlm_store_err_t *err);
+
+/*
+ * The next row: OK, NOTFOUND when there is no more, or an error.  With OK the
+ * columns, counted from 0, can be read until the next call; ..._end() leaves
+ * the rows that are left.
+ */
+
+int vlm_db_row(vlm_db_t *db, vlm_db_stmt_t which,
+    vlm_store_err_t *err);
+int64_t vlm_db_col_int(vlm_db_t *db,
+    vlm_db_stmt_t which, int i);
+vlm_store_text_t vlm_db_col_text(vlm_db_t *db,
+    vlm_db_stmt_t which, int i);
+void vlm_db_end(vlm_db_t *db, vlm_db_stmt_t which);
+
+
+/* for sessions: a random number */
+
+int64_t vlm_db_random(void);
+
+
+#endif /* _NGX_HTTP_VLM_DB_H_INCLUDED_ */

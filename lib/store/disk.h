@@ -1,0 +1,68 @@
+
+/*
+ * Names and files for the store: what a client called a picture becomes a name
+ * that is safe on disk, and bytes become a file whole or not at all.
+ *
+ * Plain C without nginx's headers; the only file of the nginx side that uses
+ * utf8proc.  Names: any thread.  Files: these wait for a disk.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_FILE_H_INCLUDED_
+#define _NGX_HTTP_VLM_FILE_H_INCLUDED_
+
+
+#include <stddef.h>
+#include <sys/types.h>
+
+
+#define VLM_DISK_SECURE  180      /* bytes of a secure name, so that
+                                              a uuid and more fit before it */
+
+
+/*
+ * werkzeug's secure_filename(): compatibility decomposition, ASCII only,
+ * slashes and white space to "_", then letters, digits, "_", "." and "-",
+ * without "." and "_" at the ends.  May be empty.  A longer name loses its
+ * beginning, so that the extension stays.  Returns the length.
+ */
+
+size_t vlm_disk_secure(char dst[VLM_DISK_SECURE + 1],
+    const char *name, size_t len);
+
+/* 36 characters and a zero; -1: the system has no random numbers */
+
+int vlm_disk_uuid(char id[37]);
+
+/*
+ * 1 if name is one segment that stays where it is put: 1 to 255 bytes, no
+ * slash, no zero, no dot in front (so that neither ".." nor a file that is
+ * still being written can be named).
+ */
+
+int vlm_disk_plain(const char *name, size_t len);
+
+/*
+ * DIR/NAME, on disk when this returns 0; else errno.  Written under another
+ * name and renamed, so nobody sees half a file.
+ */
+
+int vlm_disk_write(const char *dir, const char *name,
+    const void *data, size_t bytes);
+
+/*
+ * Gives what lies at NAME, below the directory "at", to the workers' user and,
+ * with a mode, closes it to all others; 0, or errno.  uid -1: the owner stays.
+ * flags: O_DIRECTORY, if it must be one.  Does nothing where nothing is to be
+ * done, so that a disk that cannot be written is no error then.
+ */
+
+int vlm_disk_own(int at, const char *name, int flags, mode_t mode,
+    uid_t uid, gid_t gid);
+
+/* 1 if the file at path is a plain one with exactly these bytes */
+
+int vlm_disk_same(const char *path, const void *data, size_t bytes);
+
+
+#endif /* _NGX_HTTP_VLM_FILE_H_INCLUDED_ */

@@ -1,0 +1,318 @@
+
+/*
+ * Sessions, turns and uploaded files: one SQLite file and two directories.
+ *
+ *   DIR/vlm.db      sessions and their turns; which uploads have which content
+ *   DIR/uploads/    pictures as clients sent them, "<uuid4>_<secure name>"
+ *   DIR/results/    pictures with answers drawn on them
+ *
+ * Plain C without nginx's headers: every function but the ones that say
+ * otherwise may wait for a disk, so they are called from thread tasks only.
+ * A store is used by any number of threads and processes at once.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_STORE_H_INCLUDED_
+#define _NGX_HTTP_VLM_STORE_H_INCLUDED_
+
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+
+/* bounds, in bytes unless said otherwise */
+
+#define VLM_STORE_ID        128    /* of a session's id */
+#define VLM_STORE_NAME      255    /* of a file's name */
+#define VLM_STORE_PATH      1024   /* of a path, zero included */
+#define VLM_STORE_TEXT      (4u << 20)    /* of one text of a turn */
+#define VLM_STORE_ENTRIES   20     /* kept in a session */
+#define VLM_STORE_CONTEXT   10     /* given to a prompt */
+#define VLM_STORE_KEY       255    /* of a request's own key */
+#define VLM_STORE_REPEAT    86400000000    /* us: as long it counts */
+
+
+typedef enum {
+    VLM_STORE_OK = 0,
+    VLM_STORE_NOTFOUND,       /* no such session or file */
+    VLM_STORE_GONE,           /* reset or deleted in between */
+    VLM_STORE_EINPUT,         /* the client's fault */
+    VLM_STORE_EFULL,          /* no space left */
+    VLM_STORE_EREADONLY,      /* cannot be written */
+    VLM_STORE_ECORRUPT,       /* not a database, or a damaged one */
+    VLM_STORE_EBUSY,          /* locked by others for too long */
+    VLM_STORE_EIO             /* anything else */
+} vlm_store_code_t;
+
+
+/*
+ * What went wrong, in one sentence for a log or, with EINPUT, for a client.
+ * Functions return a code and fill this in whenever the code is not OK;
+ * the pointer may be NULL.
+ */
+
+typedef struct {
+    vlm_store_code_t     code;
+    char                          text[256];
+} vlm_store_err_t;
+
+
+/* the same without paths, for a client: a constant; any thread */
+
+const char *vlm_store_say(int code);
+
+
+typedef struct vlm_store_s  vlm_store_t;
+
+
+/* bytes that need no zero at the end; data NULL is SQL's NULL, JSON's null */
+
+typedef struct {
+    size_t                        len;
+    const char                   *data;
+} vlm_store_text_t;
+
+
+typedef enum {
+    VLM_STORE_USER = 0,
+    VLM_STORE_ASSISTANT
+} vlm_store_role_t;
+
+
+typedef struct {
+    vlm_store_role_t     role;
+    vlm_store_text_t     content;
+    vlm_store_text_t     image;       /* absolute path or NULL */
+    vlm_store_text_t     task;
+    vlm_store_text_t     thinking;    /* assistant only */
+    vlm_store_text_t     output;      /* assistant only: file name
+                                                  in results/, or NULL */
+    char                          time[32];    /* 2025-11-27T22:45:20.161117,
+                                                  local */
+    int64_t                       us;          /* the same, since 1970 */
+    vlm_store_text_t     key;         /* assistant only, or NULL: of
+                                                  the request; and with it */
+    int64_t                       body;        /* its body's hash */
+    size_t                        number;      /* the turn_number it had */
+} vlm_store_entry_t;
+
+
+/* a session as it was at one moment; freed with ..._loaded_free() */
+
+typedef struct {
+    int64_t                       epoch;       /* for ..._append() */
+    char                         *image;       /* absolute path, or NULL */
+    size_t                        total;       /* entries in the session */
+    size_t                        n;           /* entries here */
+    vlm_store_entry_t   *entries;     /* [n], oldest first */
+} vlm_store_loaded_t;
+
+
+/* a question and its answer, to be stored as a pair or not at all */
+
+typedef struct {
+    vlm_store_text_t     message;
+    vlm_store_text_t     task;        /* as resolved */
+    int64_t                       asked;       /* when, in microseconds since
+                                                  1970; 0: now */
+    vlm_store_text_t     image;       /* the picture used: file name
+                                                  or path within uploads/;
+                                                  NULL: none, and the current
+                                                  one stays */
+    vlm_store_text_t     answer;
+    vlm_store_text_t     thinking;
+    vlm_store_text_t     output;      /* file name in results/ */
+    vlm_store_text_t     key;         /* of the request; NULL: none */
+    int64_t                       body;        /* with a key */
+} vlm_store_turn_t;
+
+
+typedef struct {
+    char                          name[VLM_STORE_NAME + 1];
+    char                          path[VLM_STORE_PATH];
+} vlm_store_file_t;
+
+
+/*
+ * While the configuration is read: may DIR be a store?  It may be missing if it
+ * can be made.  Says what stands in the way and would have to be moved, and
+ * changes nothing; a disk that cannot be written is no mistake.
+ */
+
+int vlm_store_check(const char *dir, vlm_store_err_t *err);
+
+/*
+ * Master, before workers are forked: makes DIR, and with ..._prepare() its
+ * directories, too, with mode 0700 for this owner (uid -1: leave the owner
+ * alone), and gives it what an earlier run of another user left there.  Opens
+ * no database.
+ */
+
+int vlm_store_make(const char *dir, uid_t uid, gid_t gid,
+    vlm_store_err_t *err);
+
+int vlm_store_prepare(const char *dir, uid_t uid, gid_t gid,
+    vlm_store_err_t *err);
+
+/*
+ * Any process, after fork, also on the event loop: remembers the directory
+ * and does nothing else; NULL: no memory.  The database is opened by the
+ * first call that needs it, and again after an error.  ..._close() takes NULL
+ * and must not run beside other calls.
+ */
+
+vlm_store_t *vlm_store_open(const char *dir);
+void vlm_store_close(vlm_store_t *st);
+
+/* OK, or why nothing can be kept in it; any process, may wait for a disk */
+
+int vlm_store_usable(vlm_store_t *st,
+    vlm_store_err_t *err);
+
+
+/* sessions */
+
+/* OK, or EINPUT: 1 to 128 bytes of UTF-8 without control characters; any
+   thread, never waits */
+
+int vlm_store_id(vlm_store_text_t id,
+    vlm_store_err_t *err);
+
+/* a new one; its id is a random uuid4 */
+
+int vlm_store_session_create(vlm_store_t *st, char id[37],
+    vlm_store_err_t *err);
+
+/* OK if it is there or was made by this call; EINPUT: not an id */
+
+int vlm_store_session_ensure(vlm_store_t *st,
+    vlm_store_text_t id, vlm_store_err_t *err);
+
+/* NOTFOUND if there is none; what an answer in the making wants to append
+   later is GONE */
+
+int vlm_store_session_delete(vlm_store_t *st,
+    vlm_store_text_t id, vlm_store_err_t *err);
+
+/* the same, but the session stays: without turns and without a picture */
+
+int vlm_store_session_reset(vlm_store_t *st,
+    vlm_store_text_t id, vlm_store_err_t *err);
+
+/*
+ * The session with its newest entries, at most max of them (CONTEXT for a
+ * prompt, ENTRIES for a history).  NOTFOUND, and nothing to free.
+ */
+
+int vlm_store_session_load(vlm_store_t *st,
+    vlm_store_text_t id, size_t max,
+    vlm_store_loaded_t *loaded, vlm_store_err_t *err);
+void vlm_store_loaded_free(vlm_store_loaded_t *loaded);
+
+/*
+ * Stores a pair and the session's current picture, and keeps the newest 20
+ * entries, if the session is still in the epoch that was loaded and has no
+ * turn of this key; else GONE and nothing is stored.  Once this returns OK, the
+ * pair outlives a crash of the process and of the machine.
+ *
+ *   turn_number    entries in the session now: 2, 4, ... 20
+ *   context_used   1 if there are more than these two
+ */
+
+int vlm_store_session_append(vlm_store_t *st,
+    vlm_store_text_t id, int64_t epoch,
+    const vlm_store_turn_t *turn, size_t *turn_number,
+    int *context_used, vlm_store_err_t *err);
+
+/* makes this picture the current one without a turn; GONE as above */
+
+int vlm_store_session_image(vlm_store_t *st,
+    vlm_store_text_t id, int64_t epoch,
+    vlm_store_text_t image, vlm_store_err_t *err);
+
+/* how many there are: one row read, whatever the number */
+
+int vlm_store_session_count(vlm_store_t *st, uint64_t *n,
+    vlm_store_err_t *err);
+
+
+/* files */
+
+/*
+ * Keeps an upload: on disk, whole, when this returns OK.  The same bytes under
+ * the same name are kept once and get the same answer again, from those who
+ * have the same salt.
+ *
+ *   salt   of the client, 0: none
+ *   name   as the client called it: any bytes
+ *   file   <uuid4>_<secure name>, and its absolute path
+ */
+
+int vlm_store_upload_add(vlm_store_t *st, const void *data,
+    size_t bytes, uint64_t salt, vlm_store_text_t name,
+    vlm_store_file_t *file, vlm_store_err_t *err);
+
+/*
+ * The uploaded file that a client means: by its filename, by its absolute
+ * path as an upload's answer has it, or by its url ("/uploads/NAME").
+ * NOTFOUND for everything else: it must be a plain file, no link, directly
+ * inside uploads/.  A client's path is compared, and never looked up.
+ */
+
+int vlm_store_upload_find(vlm_store_t *st,
+    vlm_store_text_t image, vlm_store_file_t *file,
+    vlm_store_err_t *err);
+
+/*
+ * Keeps a drawn JPEG under a fresh name that tells which picture and task it
+ * belongs to: <uuid4>_<stem>_with_<task>_annotated.jpg
+ *
+ *   image   file name or path of the picture it was made from
+ */
+
+int vlm_store_result_add(vlm_store_t *st, const void *data,
+    size_t bytes, vlm_store_text_t image, const char *task,
+    vlm_store_file_t *file, vlm_store_err_t *err);
+
+/*
+ * Removes what is old, and the oldest of what is too much; 0 sets no bound.
+ *
+ *   age    seconds: sessions that nobody asked anything in for so long; files
+ *          of that age, but for the current picture of a session
+ *   bytes  of all files: the oldest go until it is kept, but for those of the
+ *          last minutes and the pictures of sessions in use
+ *
+ * swept tells what was done, also if there was an error in the middle.  Takes
+ * up to some seconds; other calls go on meanwhile.
+ */
+
+typedef struct {
+    uint64_t                      sessions;    /* removed */
+    uint64_t                      files;       /* removed */
+    uint64_t                      bytes;       /* of those */
+    uint64_t                      left;        /* bytes of files that stay */
+    unsigned                      more:1;      /* to do: call again soon */
+} vlm_store_swept_t;
+
+int vlm_store_sweep(vlm_store_t *st, int64_t age,
+    uint64_t bytes, vlm_store_swept_t *swept,
+    vlm_store_err_t *err);
+
+/*
+ * Any thread, never waits: the path that /uploads/NAME or /result/NAME would
+ * have, if NAME is a single segment that cannot lead elsewhere.  Says nothing
+ * about whether the file is there.
+ */
+
+typedef enum {
+    VLM_STORE_UPLOADS = 0,
+    VLM_STORE_RESULTS
+} vlm_store_folder_t;
+
+int vlm_store_path(const char *dir,
+    vlm_store_folder_t folder, vlm_store_text_t name,
+    char path[VLM_STORE_PATH]);
+
+
+#endif /* _NGX_HTTP_VLM_STORE_H_INCLUDED_ */

@@ -1,0 +1,178 @@
+
+/*
+ * What the tests of the store share: a store in a directory of its own for
+ * each test, turns, counts, and a hand on its files.  Inline, since no test
+ * needs all of it.
+ */
+
+
+#ifndef _NGX_HTTP_VLM_STORE_FIXTURE_H_INCLUDED_
+#define _NGX_HTTP_VLM_STORE_FIXTURE_H_INCLUDED_
+
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "store/store.h"
+
+
+#define OK        VLM_STORE_OK
+#define NOTFOUND  VLM_STORE_NOTFOUND
+#define GONE      VLM_STORE_GONE
+#define MAX       VLM_STORE_ENTRIES
+
+#define S(text)   ((vlm_store_text_t) { strlen(text), (text) })
+
+#define TEST(f)   cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+
+typedef vlm_store_t         store_t;
+typedef vlm_store_err_t     err_t;
+typedef vlm_store_file_t    file_t;
+typedef vlm_store_loaded_t  loaded_t;
+typedef vlm_store_turn_t    turn_t;
+
+
+static char  dir[64];
+
+
+static inline int
+remove_one(const char *path, const struct stat *sb, int type, struct FTW *f)
+{
+    (void) sb;
+    (void) type;
+    (void) f;
+
+    return remove(path);
+}
+
+
+static inline int
+setup(void **state)
+{
+    strcpy(dir, "/tmp/vlm-store-XXXXXX");
+
+    if (mkdtemp(dir) == NULL
+        || vlm_store_prepare(dir, (uid_t) -1, (gid_t) -1, NULL)
+           != OK)
+    {
+        return -1;
+    }
+
+    *state = vlm_store_open(dir);
+
+    return *state == NULL ? -1 : 0;
+}
+
+
+static inline int
+teardown(void **state)
+{
+    vlm_store_close(*state);
+
+    return nftw(dir, remove_one, 8, FTW_DEPTH|FTW_PHYS);
+}
+
+
+/* a turn whose question and answer are the number n */
+
+static inline int
+append(store_t *st, const char *id, int64_t epoch, int n, size_t *number,
+    int *used, err_t *err)
+{
+    char    text[64];
+    turn_t  t;
+
+    (void) snprintf(text, sizeof(text), "%d", n);
+
+    memset(&t, 0, sizeof(t));
+    t.message = S(text);
+    t.answer = S(text);
+    t.thinking = S("");
+    t.task = S("general");
+    t.image = S("x_cat.png");
+
+    return vlm_store_session_append(st, S(id), epoch, &t, number,
+                                    used, err);
+}
+
+
+static inline int64_t
+epoch_of(store_t *st, const char *id)
+{
+    int64_t   epoch;
+    loaded_t  l;
+
+    assert_int_equal(vlm_store_session_load(st, S(id), 0, &l, NULL),
+                     OK);
+    epoch = l.epoch;
+    vlm_store_loaded_free(&l);
+
+    return epoch;
+}
+
+
+static inline uint64_t
+count(store_t *st)
+{
+    uint64_t  n;
+
+    assert_int_equal(vlm_store_session_count(st, &n, NULL), OK);
+
+    return n;
+}
+
+
+/* bytes of a file below dir become junk */
+
+static inline void
+spoil(const char *name, off_t from, size_t bytes, int truncate)
+{
+    int   fd;
+    char  path[128], *junk;
+
+    (void) snprintf(path, sizeof(path), "%s/%s", dir, name);
+
+    fd = open(path, O_WRONLY|O_CREAT|(truncate ? O_TRUNC : 0), 0600);
+    assert_true(fd != -1);
+
+    junk = malloc(bytes);
+    assert_non_null(junk);
+    memset(junk, 'j', bytes);
+
+    assert_int_equal(pwrite(fd, junk, bytes, from), bytes);
+
+    free(junk);
+    (void) close(fd);
+}
+
+
+/* a statement behind the store's back */
+
+static inline void
+sql(const char *text)
+{
+    char      path[128];
+    sqlite3  *db;
+
+    (void) snprintf(path, sizeof(path), "%s/vlm.db", dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    (void) sqlite3_busy_timeout(db, 5000);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+
+#endif /* _NGX_HTTP_VLM_STORE_FIXTURE_H_INCLUDED_ */
