@@ -131,7 +131,7 @@ $::Log
 --- request eval
 [main::chat(image => 'cup.png', message => 'Go', task => 'auto'), "GET /api/history/s"]
 --- response_body_like eval
-[qr/"completion_tokens":4,/, qr/^\[\{"content":"Go","image_path":"[^"]+","metadata":\{\},"role":"user","task":"trajectory","timestamp":"[^"]+"\},\{"content":"\[\[5, 6\], \[70, 40\]\]","image_path":null,"metadata":\{"output_image":"[^"]*_with_trajectory_annotated\.jpg","task":"trajectory","thinking":""\},"role":"assistant","task":null,"timestamp":"[^"]+"\}\]$/]
+[qr/"completion_tokens":4,/, qr/^\[\{"content":"Go","image_path":"[^"]+","metadata":\{\},"role":"user","task":"trajectory","timestamp":"[^"]+"\},\{"content":"\[\[5, 6\], \[70, 40\]\]","image_path":"[^"]+","metadata":\{"output_image":"[^"]*_with_trajectory_annotated\.jpg","task":"trajectory","thinking":""\},"role":"assistant","task":null,"timestamp":"[^"]+"\}\]$/]
 
 
 
@@ -278,7 +278,7 @@ sub { $_[0] }
 --- response_body_filters eval
 sub { my $text = main::canonical(shift); $text =~ s/"(?:timestamp|image_path)":"[^"]*"/"-":"-"/g; $text =~ s{"result/[0-9a-f-]{36}_}{"}g; $text }
 --- response_body_like eval
-[qr/"turn_number":2,/, qr/"success":true\}$/, qr/^\[\{"content":"hi",.*\},\{"content":"I see a mug\.",.*\},\{"content":"the mug","-":"-","metadata":\{\},"role":"user","task":"grounding","-":"-"\},\{"content":"It is at \[10, 20, 60\.5, 50\]\.","image_path":null,"metadata":\{"output_image":"cup_with_grounding_annotated\.jpg","task":"grounding","thinking":""\},"role":"assistant","task":null,"-":"-"\},\{"content":"hold it\\nPrevious result: It is at \[10, 20, 60\.5, 50\]\.",.*\},\{"content":"\[12, 22, 30, 40\]",.*\},\{"content":"go there",.*\},\{"content":"\[\[5, 6\], \[70, 40\]\]",.*\}\]$/]
+[qr/"turn_number":2,/, qr/"success":true\}$/, qr/^\[\{"content":"hi",.*\},\{"content":"I see a mug\.",.*\},\{"content":"the mug","-":"-","metadata":\{\},"role":"user","task":"grounding","-":"-"\},\{"content":"It is at \[10, 20, 60\.5, 50\]\.","-":"-","metadata":\{"output_image":"cup_with_grounding_annotated\.jpg","task":"grounding","thinking":""\},"role":"assistant","task":null,"-":"-"\},\{"content":"hold it\\nPrevious result: It is at \[10, 20, 60\.5, 50\]\.",.*\},\{"content":"\[12, 22, 30, 40\]",.*\},\{"content":"go there",.*\},\{"content":"\[\[5, 6\], \[70, 40\]\]",.*\}\]$/]
 
 
 
@@ -327,7 +327,7 @@ $::Small
 --- request eval
 [main::pipeline(message => 'an excessive task'), "GET /api/history/s"]
 --- response_body_like eval
-[qr/^\{"final_answer":"Step 1 \(grounding\): Inference error: [^"]*\\n\\nStep 2 \(pointing\): \[\(15, 25\), \(40, 30\)\]",.*"steps":\[\{"answer":"Inference error: [^"]*\b1499\b[^"]*","coordinates":null,"description":"[^"]*","output_image":null,"prompt":"x{1500}","step":1,"success":true,"task":"grounding"\},\{"answer":"\[\(15, 25\), \(40, 30\)\]","coordinates":\[\[15,25\],\[40,30\]\],.*"prompt":"it","step":2,"success":true,"task":"pointing"\}\],"success":true\}$/,
+[qr/^\{"final_answer":"Step 1 \(grounding\): Inference error: [^"]*\\n\\nStep 2 \(pointing\): \[\(15, 25\), \(40, 30\)\]",.*"steps":\[\{"answer":"Inference error: [^"]*\b1500 tokens\b[^"]*","coordinates":null,"description":"[^"]*","output_image":null,"prompt":"x{1500}","step":1,"success":true,"task":"grounding"\},\{"answer":"\[\(15, 25\), \(40, 30\)\]","coordinates":\[\[15,25\],\[40,30\]\],.*"prompt":"it","step":2,"success":true,"task":"pointing"\}\],"success":true\}$/,
  qr/^\[\{"content":"it",[^{]*\{\}[^{]*\{"content":"\[\(15, 25\), \(40, 30\)\]",/]
 
 
