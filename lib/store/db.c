@@ -216,7 +216,7 @@ rest_of(const struct timespec *until)
     long             ms;
     struct timespec  now;
 
-    (void) clock_gettime(CLOCK_REALTIME, &now);
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
 
     ms = (until->tv_sec - now.tv_sec) * 1000
          + (until->tv_nsec - now.tv_nsec) / 1000000;
@@ -241,10 +241,10 @@ vlm_db_enter(db_t *db, stmt_t how, err_t *err)
 
     /* behind one who waits for other processes, others do not wait longer */
 
-    (void) clock_gettime(CLOCK_REALTIME, &until);
+    (void) clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += BUSY_MS / 1000;
 
-    if (pthread_mutex_timedlock(&db->lock, &until) != 0) {
+    if (pthread_mutex_clocklock(&db->lock, CLOCK_MONOTONIC, &until) != 0) {
         return fail_busy(db, err);
     }
 
