@@ -88,7 +88,7 @@ for my $name (qw(tiny-a tiny-b tiny-g)) {
 
     # Two at once, one of them asked before: what is kept of it changes nothing.
     my @two = map { question($gpu, $bias, $_) } 'Where is the cup?', 'What is on the table?';
-    my ($again, $other) = $gpu->end_all(60, @two);
+    my ($again, $other) = $gpu->end_all(@two);
     my $alone = question($gpu, $bias, 'What is on the table?')->end;
 
     is_deeply([tokens($again)], \@g, 'asked again, beside another one, the bits are the same');

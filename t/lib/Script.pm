@@ -41,9 +41,9 @@ our $MLP = 16;
 sub model {
     my ($name, @answers) = @_;
 
-    my $dir = "$ROOT/build/script/$name";
+    my $place = "$ROOT/build/script/$name";
+    my $dir = "$place.$$";
 
-    File::Path::remove_tree($dir);
     File::Path::make_path($dir);
 
     my $s = { next => 1, ids => {}, merges => [], rows => [], head => [] };
@@ -78,7 +78,18 @@ sub model {
     @$pixels{qw(min_pixels max_pixels)} = (3136, 401408);
     write_file("$dir/preprocessor_config.json", $JSON->encode($pixels));
 
-    return $dir;
+    return placed($dir, $place);
+}
+
+# Whole or not there, also where another program makes the same one.
+sub placed {
+    my ($dir, $place) = @_;
+
+    rename $place, "$dir.old";
+    rename $dir, $place or -d $place or die "$place: $!";
+    File::Path::remove_tree("$dir.old", $dir);
+
+    return $place;
 }
 
 

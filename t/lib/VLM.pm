@@ -24,6 +24,10 @@ use POSIX ();
 use Test::More ();
 use Time::HiRes qw(sleep time);
 
+# A test waits for a state.  This many seconds are only to guard against one that never comes,
+# on however busy a machine.
+our $PATIENCE = 240;
+
 my $ROOT = Cwd::getcwd();
 my @RUNNING;
 
@@ -70,9 +74,15 @@ sub new {
 
 
 sub free_port {
-    my $sock = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1',
-                                     LocalPort => 0);
-    return $sock->sockport;
+    # None of those that clients of servers elsewhere are given.
+    for (1 .. 1000) {
+        my $port = 10_000 + int rand 22_000;
+
+        return $port if IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1',
+                                              LocalPort => $port);
+    }
+
+    die "no free port\n";
 }
 
 
@@ -81,6 +91,7 @@ sub free_port {
 # the tokenizer has no token for, and so is never taken.
 sub slow_model {
     my $dir = "$ROOT/build/live/slow-model";
+    my $new = "$dir.$$";
 
     return $dir if -d $dir;
 
@@ -89,32 +100,35 @@ sub slow_model {
 
     $text->{num_hidden_layers} = 64;
 
-    spew("$dir.json", $JSON->encode($shape));
+    spew("$new.json", $JSON->encode($shape));
 
     my ($module) = split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || '';
     my $build = $module ? dirname($module) : "$ROOT/build";
 
-    File::Path::remove_tree("$dir.new");
-
-    system("$build/random-checkpoint", "$dir.json", "$dir.new", '--seed', 1,
+    system("$build/random-checkpoint", "$new.json", $new, '--seed', 1,
            '--type', 'bf16', '--tokenizer', "$ROOT/t/fidelity/tokenizer") == 0
         or die "random-checkpoint failed\n";
 
-    spew("$dir.new/generation_config.json",
+    spew("$new/generation_config.json",
          $JSON->encode({ eos_token_id => [$text->{vocab_size} - 1],
                          do_sample => JSON::PP::true, temperature => 0.7,
                          repetition_penalty => 1.05 }));
 
-    rename "$dir.new", $dir or die "$dir: $!";
+    unlink "$new.json";
+
+    # Another test beside this one may have been quicker.
+    rename $new, $dir or File::Path::remove_tree($new);
 
     return $dir;
 }
 
-# What an engine needs so that its answers last for many seconds.
+# What an engine needs so that its answers last: only a test that says so ends one by the clock.
 sub slow {
     my (%conf) = @_;
+    my $timeout = $conf{engine} =~ /(?:^|;)\s*timeout\b/ ? '' : 'timeout 1h;';
 
     return (model => slow_model(), %conf, engine => <<"_EOC_" . $conf{engine});
+        $timeout
         device cpu ops=plain;
         weights f32;
         threads 1;
@@ -131,14 +145,18 @@ sub bmp {
     my ($width, $height) = @_;
 
     my $file = "$ROOT/build/live/${width}x$height.bmp";
+    my $new = "$file.$$";
     my $row = pack('x' . (($width * 3 + 3) & ~3));
     my $bytes = length($row) * $height;
 
-    open my $out, '>:raw', $file or die "$file: $!";
+    File::Path::make_path(dirname($file));
+
+    open my $out, '>:raw', $new or die "$new: $!";
     print $out pack('a2VvvV VVVvvVVVVVV', 'BM', 54 + $bytes, 0, 0, 54,
                     40, $width, $height, 1, 24, 0, $bytes, 2835, 2835, 0, 0);
     print $out $row x $height;
-    close $out or die "$file: $!";
+    close $out or die "$new: $!";
+    rename $new, $file or die "$file: $!";
 
     return $file;
 }
@@ -237,7 +255,7 @@ sub start {
     $self->{pid} = $pid;
     push @RUNNING, $self;
 
-    wait_for(20, sub { $self->ended() || $self->listening() });
+    wait_for(sub { $self->ended() || $self->listening() });
 
     if ($self->ended()) {
         die "$self->{name}: nginx does not start:\n", $self->log();
@@ -280,7 +298,7 @@ sub check_conf {
 sub master {
     my ($self, $other) = @_;
 
-    my $pid = wait_for($other ? 0 : 20, sub { slurp("$self->{dir}/nginx.pid") =~ /^(\d+)$/ && $1 });
+    my $pid = wait_for($other ? 0 : $PATIENCE, sub { slurp("$self->{dir}/nginx.pid") =~ /^(\d+)$/ && $1 });
 
     return $pid && $pid != ($other || 0) ? $pid : 0;
 }
@@ -305,9 +323,9 @@ sub listening {
 
 # Waits until the model is there.
 sub ready {
-    my ($self, $seconds) = @_;
+    my ($self) = @_;
 
-    my $ok = wait_for($seconds || 120, sub {
+    my $ok = wait_for(sub {
         my $r = $self->get('/api/health');
         return $r->{json} && $r->{json}{model_loaded};
     });
@@ -329,7 +347,7 @@ sub health {
 sub busy {
     my ($self, $running, $waiting) = @_;
 
-    return wait_for(30, sub {
+    return wait_for(sub {
         my $line = $self->health->{queue} || {};
         return ($line->{running} // -1) == $running
                && (!defined $waiting || ($line->{waiting} // -1) == $waiting);
@@ -342,7 +360,7 @@ sub busy {
 sub taken {
     my ($self, $request) = @_;
 
-    return wait_for(30, sub {
+    return wait_for(sub {
         my $line = $self->health->{queue} || {};
         $self->drain($request);
         return $request->done || length $request->{raw}
@@ -375,15 +393,15 @@ sub signal {
 }
 
 
-# True if all processes left in time.
+# True if all processes left by themselves.
 sub stop {
-    my ($self, $signal, $seconds) = @_;
+    my ($self, $signal) = @_;
 
     return 1 if $self->ended();
 
     kill $signal || 'QUIT', $self->{pid};
 
-    return 1 if wait_for($seconds || 20, sub { $self->ended() });
+    return 1 if wait_for(sub { $self->ended() });
 
     $self->kill_all();
 
@@ -408,7 +426,7 @@ END {
     my $status = $?;
 
     for my $self (@RUNNING) {
-        $self->stop('TERM', 10);
+        $self->stop('TERM');
     }
 
     $? = $status;
@@ -464,13 +482,13 @@ sub designated {
 
 # New workers under the same master; true when the old ones are gone.
 sub reload {
-    my ($self, $seconds) = @_;
+    my ($self) = @_;
 
     my %old = map { $_ => 1 } $self->workers();
 
     $self->signal('HUP');
 
-    return wait_for($seconds || 20, sub {
+    return wait_for(sub {
         my @now = $self->workers();
         return @now && !grep { $old{$_} } @now;
     });
@@ -539,7 +557,7 @@ sub connection {
     my $r = $self->begin('GET', '/api/tasks', undef,
                          { Connection => 'keep-alive' });
 
-    $r->more(10) until $r->done || $r->response->{whole};
+    $r->more($PATIENCE) until $r->done || $r->response->{whole};
     $r->{worker} = $r->response->{worker};
     $r->{raw} = '';
 
@@ -584,9 +602,9 @@ sub request_text {
 
 # Reads several to their ends at once; returns the responses in their order.
 sub end_all {
-    my ($self, $seconds, @requests) = @_;
+    my ($self, @requests) = @_;
 
-    my $end = time + $seconds;
+    my $end = time + $PATIENCE;
 
     while (my @open = grep { !$_->done } @requests) {
         my $left = $end - time;
@@ -642,9 +660,9 @@ sub log {
 }
 
 sub log_has {
-    my ($self, $pattern, $seconds) = @_;
+    my ($self, $pattern) = @_;
 
-    return wait_for($seconds || 2, sub { $self->log() =~ $pattern });
+    return wait_for(sub { $self->log() =~ $pattern });
 }
 
 # What must not be in any log, whatever a test does to the server.
@@ -661,10 +679,10 @@ sub check_log {
 }
 
 
+# What comes of the sub as soon as it is true.  A number before it is another guard than the usual.
 sub wait_for {
-    my ($seconds, $sub) = @_;
-
-    my $end = time + $seconds;
+    my $sub = pop;
+    my $end = time + (@_ ? $_[0] : $PATIENCE);
 
     for ( ;; ) {
         my $value = $sub->();
@@ -770,9 +788,9 @@ sub more {
 
 
 sub end {
-    my ($self, $seconds) = @_;
+    my ($self) = @_;
 
-    my $end = time + ($seconds || 60);
+    my $end = time + $VLM::PATIENCE;
 
     while (!$self->{done}) {
         my $left = $end - time;

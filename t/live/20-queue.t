@@ -51,7 +51,7 @@ $r = $s->post('/api/session');
 is($r->{code}, 200, 'a session is made meanwhile');
 
 # A wait has an end.
-for my $w ($s->end_all(20, @waiting)) {
+for my $w ($s->end_all(@waiting)) {
     is($w->{code}, 503, 'nobody waits longer than the timeout');
     like($w->{headers}{'retry-after'} || '', qr/^\d+$/, 'and is told when to retry');
     like($w->{json}{error} || '', qr/\b2 seconds\b/, 'and how long it was');

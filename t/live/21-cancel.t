@@ -6,23 +6,21 @@ use warnings;
 use lib 't/lib';
 use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep);
 use VLM;
 
 my $s = VLM->new(VLM::slow(name => 'cancel', workers => 2,
-                           engine => 'slots 2; queue 8 timeout=60s;'));
+                           engine => 'slots 2; queue 8 timeout=1h;'));
 
 $s->start->ready;
 
 my $picture = $s->upload('t/fidelity/pictures/200x150.png');
-my $start;
 
 for my $how ('closes', 'half-closes', 'resets') {
     for my $i (1 .. 3) {
         my $r = $s->begin_chat("$how$i", 'count', image => $picture);
 
         ok($s->busy(1), "running ($i)");
-        $start = time;
 
         if ($how eq 'half-closes') {
             shutdown $r->{sock}, 1;
@@ -34,7 +32,6 @@ for my $how ('closes', 'half-closes', 'resets') {
         }
 
         ok($s->busy(0), "the client $how: the slot is free");
-        cmp_ok(time - $start, '<', 3, 'soon');
         $r->leave;
     }
 }
@@ -75,7 +72,7 @@ $s->check_log;
 # Within a picture: the tower reads for seconds, and lets go at once.  Health's
 # "running" is the engine's own word: it falls with a job's last event.
 $s = VLM->new(VLM::slow(name => 'cancel-picture',
-                        engine => 'slots 1; queue 8 timeout=60s;'));
+                        engine => 'slots 1; queue 8 timeout=1h;'));
 
 $s->start->ready;
 
@@ -83,26 +80,19 @@ my $large = $s->upload(VLM::bmp(1200, 800));
 
 my $whole = $s->begin_chat('whole', 'count', image => $large);
 ok($s->busy(1, 0), 'a large picture is read');
-sleep 1;
 
-$start = time;
 my $next = $s->begin_chat('next', 'count', image => $large);
 ok($s->busy(1, 1), 'another waits');
 $whole->leave;
 ok($s->busy(1, 0), 'its client leaves: the other is read');
-cmp_ok(time - $start, '<', 2, 'soon');
 
-$start = time;
 $next->leave;
 ok($s->busy(0, 0), 'and leaves, too: the slot is free');
-cmp_ok(time - $start, '<', 1, 'soon');
 
 my $last = $s->begin_chat('last', 'count', image => $large);
 ok($s->busy(1, 0), 'a third is read');
 
-$start = time;
-ok($s->stop('TERM', 5), 'SIGTERM within a picture: the server ends');
-cmp_ok(time - $start, '<', 2, 'soon');
+ok($s->stop('TERM'), 'SIGTERM within a picture: the server ends');
 $s->check_log;
 
 done_testing();

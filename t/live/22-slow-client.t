@@ -75,10 +75,10 @@ sub server {
     # The place of who leaves is the next one's.
     $next->leave;
 
-    ok(VLM::wait_for(4, sub { $last->more(1); $last->response->{body} =~ /: place 1\n\n\z/ }),
+    ok(VLM::wait_for(sub { $last->more(1); $last->response->{body} =~ /: place 1\n\n\z/ }),
        'as the last is told');
 
-    my $r = $last->end(20);
+    my $r = $last->end;
     my @events = events($r->{body});
 
     is(scalar @events, 1, 'nobody came to its end in time');
@@ -86,7 +86,7 @@ sub server {
     is_deeply($events[0][1], { error => 'No slot became free within 8 seconds', status => 503 },
               'with its status');
 
-    is($plain->end(20)->{code}, 503, 'which is the status of who waits without events');
+    is($plain->end->{code}, 503, 'which is the status of who waits without events');
 
     # What was told before the header is not told again.
     $runs->leave;
@@ -121,7 +121,7 @@ sub server {
     ok($none->more(4) && $task->more(4), 'two have their header while the model loads');
     close $lock;
 
-    my @late = map { [events($_->end(20)->{body})] } $none, $task;
+    my @late = map { [events($_->end->{body})] } $none, $task;
     my @plain = map { $_->{json} } $s->chat('none', 'x'),
                 $s->chat('task', 'x', image => $picture, task => 'dance');
 
@@ -171,7 +171,7 @@ for my $workers (1, 4) {
         $lazy->read_some if IO::Select->new($lazy->{sock})->can_read(0);
     }
 
-    my $r = $lazy->end(280);
+    my $r = $lazy->end;
     my @events = events($r->{body});
     my ($name, $answer) = @{ pop @events };
 
@@ -212,7 +212,7 @@ for my $workers (1, 4) {
     my @dead = map { lazy($s, 1, "dead$_", $picture) } 1 .. $n;
     my $most = 0;
 
-    my $left = VLM::wait_for(90, sub {
+    my $left = VLM::wait_for(sub {
         my $now = rss($worker);
         $most = $now if $now > $most;
         my $line = $s->health->{queue};

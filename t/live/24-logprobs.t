@@ -76,7 +76,7 @@ for my $name (sort keys %ask) {
     ok($stream->more(20), 'as a stream it begins');
     ok($s->busy(0), 'and ends while nobody reads');
 
-    my $body = $stream->end(60)->{body};
+    my $body = $stream->end->{body};
     my @events = map { $JSON->decode($_) } events($body);
     my @counts = map { my @t = tokens($_); scalar @t } @events;
     my @tokens = map { tokens($_) } @events;

@@ -52,7 +52,7 @@ for my $slots (1, 2) {
     my $same = $s->begin_chat('p', 'the same', image => $picture);
     my $other = $s->begin_chat('q', 'another', image => $picture);
 
-    my ($p, $a, $b) = $s->end_all(60, $pipeline, $same, $other);
+    my ($p, $a, $b) = $s->end_all($pipeline, $same, $other);
 
     is($p->{code}, 200, 'it is answered');
     is(scalar @{ $p->{json}{steps} }, 3, 'all steps are');
@@ -109,7 +109,7 @@ for my $slots (1, 2) {
     ok($s->busy(1, 0), 'a pipeline runs');
 
     my $occupied = $s->begin_chat('o', 'an occupied slot', image => $picture);
-    my ($p, $o) = $s->end_all(30, $pipeline, $occupied);
+    my ($p, $o) = $s->end_all($pipeline, $occupied);
 
     is($p->{code}, 504, 'it has its deadline while it waits');
     is($o->{code}, 504, 'as has who came in between');
@@ -184,7 +184,7 @@ for my $slots (1, 2) {
 
     my $s = VLM->new(name => 'broken', model => $broken, workers => 2)->start;
 
-    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }),
+    ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }),
        'a model that cannot be loaded');
     is(title($s), 'Where is the', 'has titles all the same') for 1 .. 4;
 

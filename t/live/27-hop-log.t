@@ -97,7 +97,7 @@ sub ask {
 
     $n++;
 
-    return begin($path, \%body)->end(20);
+    return begin($path, \%body)->end;
 }
 
 sub chat {
@@ -106,7 +106,7 @@ sub chat {
     $more{stream} = JSON::PP::true if $more{stream};
     $n++;
 
-    return begin('/api/chat', VLM::chat_body("s$n", $message, image => $picture, %more))->end(20);
+    return begin('/api/chat', VLM::chat_body("s$n", $message, image => $picture, %more))->end;
 }
 
 sub line {
@@ -114,7 +114,7 @@ sub line {
 
     my $line;
 
-    VLM::wait_for(5, sub {
+    VLM::wait_for(sub {
         ($line) = grep { /^\d+ $n / } split /\n/, VLM::slurp("$s->{dir}/logs/vlm.log");
     });
 

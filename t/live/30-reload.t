@@ -13,7 +13,7 @@ use VLM;
 my $PNG = 't/fidelity/pictures/118x62.png';
 
 my $s = VLM->new(name => 'reload', workers => 2,
-                 engine => 'thinking off; queue 64 timeout=60s; max_tokens 32;'
+                 engine => 'thinking off; queue 64 timeout=1h; max_tokens 32;'
                            . ' sampling temperature=0;');
 
 $s->start->ready;
@@ -39,7 +39,7 @@ for my $round (1 .. 5) {
         sleep 0.02;
     }
 
-    my $gone = VLM::wait_for(60, sub {
+    my $gone = VLM::wait_for(sub {
         my @now = $s->workers;
         $s->drain(@requests);
         return @now >= 2 && !grep { $old{$_} } @now;
@@ -48,7 +48,7 @@ for my $round (1 .. 5) {
     ok($gone, "reload $round: the old workers leave when they are done");
 }
 
-my @answers = $s->end_all(120, @requests);
+my @answers = $s->end_all(@requests);
 
 is(scalar(grep { $_->{code} eq '200' && $_->{whole} } @answers), $n,
    "all $n answers are whole")
@@ -108,7 +108,7 @@ sub refused {
     my $logged = () = $s->log =~ /$sentence/g;
 
     $s->signal('HUP');
-    ok(VLM::wait_for(20, sub { (() = $s->log =~ /$sentence/g) > $logged }), 'a reload says it, too');
+    ok(VLM::wait_for(sub { (() = $s->log =~ /$sentence/g) > $logged }), 'a reload says it, too');
     ok(!$s->ended, 'the master is there');
     is_deeply([$s->workers], \@workers, 'with its workers');
     is($s->chat("after $name", 'hi', image => $s->upload($PNG))->{code}, 200, 'which answer');
@@ -159,7 +159,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     $s->{server} = 'location /late/ { vlm_pass late; } listen 127.0.0.1:' . $busy->sockport . ';';
     $s->write_conf;
     $s->signal('HUP');
-    ok($s->log_has(qr/still could not bind/, 60), 'a busy port: a reload fails');
+    ok($s->log_has(qr/still could not bind/), 'a busy port: a reload fails');
     ok(-S "$late/late.sock", 'and leaves a socket behind');
     ok(!$s->ended && 2 == (() = $s->workers), 'the master is there, and its workers');
 
@@ -188,7 +188,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     ok($s->reload, 'a reload when the socket has gone');
     ok($s->ready, 'brings the model again');
     my %seen;
-    VLM::wait_for(30, sub {
+    VLM::wait_for(sub {
         my $r = $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 });
         is($r->{code}, 200, 'and answers') unless $seen{$r->{worker}}++;
         return keys %seen == 2;
@@ -257,7 +257,7 @@ for my $how (sort keys %readonly) {
     $s->start;
 
     for my $when ('a start', 'a reload') {
-        ok(VLM::wait_for(30, sub { ($s->health->{state} || '') eq 'failed' }), "$when: an engine without a lock has failed");
+        ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }), "$when: an engine without a lock has failed");
         like($s->health->{reason}, qr/the lock file "\Q$lock\E" cannot be made: /, 'and says why');
         is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 503, 'chats are refused');
         is($s->get('/api/tasks')->{code}, 200, 'but the server is there');

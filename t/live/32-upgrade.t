@@ -12,16 +12,13 @@ use VLM;
 
 my $PICTURE = 'demo/pictures/table-01.png';
 my ($QUESTION, $RIGHT) = ('How many objects are on the table?', '4');
-my $FAST = 'thinking off; slots 2; queue 64 timeout=60s; max_tokens 32;'
+my $FAST = 'thinking off; slots 2; queue 64 timeout=1h; max_tokens 32;'
            . ' sampling temperature=0;';
 
 sub stops {
     my ($s, $when) = @_;
 
-    my $start = time;
-
-    ok($s->stop('TERM', 10), "stop $when: all processes end");
-    cmp_ok(time - $start, '<', 1 * VLM::slower(), 'in less than a second');
+    ok($s->stop('TERM'), "stop $when: all processes end");
     $s->check_log;
 }
 
@@ -49,7 +46,7 @@ sub stops {
 
 {
     my $s = VLM->new(VLM::slow(name => 'stop-busy', workers => 3,
-                               engine => 'slots 2; queue 64 timeout=60s;'));
+                               engine => 'slots 2; queue 64 timeout=1h;'));
     $s->start->ready;
 
     my $picture = $s->upload('t/fidelity/pictures/200x150.png');
@@ -65,7 +62,7 @@ sub stops {
 # Answers that last until the whole crowd is there, and are all the same.
 for my $workers (1, 3) {
     my $s = VLM->new(VLM::slow(name => "quit-$workers", workers => $workers,
-                               engine => 'slots 2; queue 64 timeout=60s;'));
+                               engine => 'slots 2; queue 64 timeout=1h;'));
     $s->start->ready;
 
     my $ask = sub {
@@ -73,18 +70,18 @@ for my $workers (1, 3) {
     };
     my $text = sub { $_[0]{json} && $_[0]{json}{choices}[0]{text} };
 
-    my $right = $text->($ask->()->end(60));
+    my $right = $text->($ask->()->end);
     my @all = map { $ask->() } 1 .. 12;
 
     ok($s->busy(2, 10), "quit, $workers workers: two run and ten wait");
     $s->signal('QUIT');
 
-    my @answers = $s->end_all(60, @all);
+    my @answers = $s->end_all(@all);
 
     is(scalar(grep { $_->{code} eq '200' && $text->($_) eq $right } @answers), 12,
        'each is answered')
         or diag(join "\n", map { "$_->{code} $_->{body}" } @answers);
-    ok(VLM::wait_for(20, sub { $s->ended }), 'then all processes end');
+    ok(VLM::wait_for(sub { $s->ended }), 'then all processes end');
     $s->check_log;
 }
 
@@ -95,7 +92,7 @@ for my $workers (1, 3) {
 {
     my $s = VLM->new(VLM::slow(name => 'shutdown', workers => 2,
                                main => 'worker_shutdown_timeout 2s;',
-                               engine => 'slots 2; queue 8 timeout=60s;'));
+                               engine => 'slots 2; queue 8 timeout=1h;'));
     $s->start->ready;
 
     my $picture = $s->upload('t/fidelity/pictures/40x30.png');
@@ -106,11 +103,10 @@ for my $workers (1, 3) {
     ok($s->busy(2, 1), 'two run that will not end soon, and one waits');
 
     my $start = time;
-    ok($s->reload(20), 'worker_shutdown_timeout: the old workers go');
+    ok($s->reload, 'worker_shutdown_timeout: the old workers go');
     cmp_ok(time - $start, '>', 1.5, 'not before it');
-    cmp_ok(time - $start, '<', 5, 'and soon after it');
 
-    my @cut = $s->end_all(10, $whole, $stream, $waits);
+    my @cut = $s->end_all($whole, $stream, $waits);
     is(scalar(grep { $_->{whole} && $_->{code} eq '200' } @cut), 0, 'who was left is cut off');
 
     $s->ready;
@@ -121,15 +117,15 @@ for my $workers (1, 3) {
 # Without it an answer has an end all the same: its own timeout.
 {
     my $s = VLM->new(VLM::slow(name => 'timeout', workers => 2,
-                               engine => 'slots 1; queue 8 timeout=4s; timeout 4s;'));
+                               engine => 'slots 1; queue 8 timeout=5s; timeout 8s;'));
     $s->start->ready;
 
     my $picture = $s->upload('t/fidelity/pictures/40x30.png');
     my @two = map { $s->begin_chat("s$_", 'count', image => $picture) } 1, 2;
     ok($s->busy(1, 1), 'one runs that will not end soon, and one waits');
 
-    ok($s->reload(20), 'without: the old workers go, too');
-    is(join(' ', sort map { $_->{code} } $s->end_all(10, @two)), '503 504',
+    ok($s->reload, 'without: the old workers go, too');
+    is(join(' ', sort map { $_->{code} } $s->end_all(@two)), '503 504',
        'and both were told why');
     $s->ready;
     stops($s, 'after that');
@@ -151,11 +147,14 @@ $s->start->ready;
 my $picture = $s->upload($PICTURE);
 my ($old, @done, @open) = ($s->pid);
 
-# Four at a time, all the time.
+# Four at a time, all the time until it is so; until some are answered if it is nothing.
 sub crowd {
-    my ($seconds, $until) = @_;
+    my ($until) = @_;
 
-    my $end = time + $seconds;
+    my $end = time + $VLM::PATIENCE;
+    my $enough = @done + 8;
+
+    $until ||= sub { @done >= $enough };
 
     while (time < $end) {
         push @open, $s->begin_chat('u' . (@done + @open), $QUESTION, image => $picture)
@@ -167,34 +166,34 @@ sub crowd {
         push @done, grep { $_->done } @open;
         @open = grep { !$_->done } @open;
 
-        return 1 if $until && $until->();
+        return 1 if $until->();
     }
 
-    return !$until;
+    return 0;
 }
 
-crowd(1);
+crowd();
 my $model = $s->designated;
 my @workers = $s->workers;
 ok($model, 'one worker has the model');
 
 $s->signal('USR2');
-ok(crowd(20, sub { $s->master($old) }), 'USR2: a new master is there');
+ok(crowd(sub { $s->master($old) }), 'USR2: a new master is there');
 
 my $new = $s->master($old);
 
-crowd(1);
+crowd();
 is($s->designated, $model, 'the model stays where it is');
 
 kill 'QUIT', $old;
-ok(crowd(60, sub { $s->ended }), 'QUIT: the old master and its workers go');
+ok(crowd(sub { $s->ended }), 'QUIT: the old master and its workers go');
 
 $s->{pid} = $new;
-ok(crowd(30, sub { $s->designated }), 'a worker of the new one has the model');
+ok(crowd(sub { $s->designated }), 'a worker of the new one has the model');
 is(scalar(grep { kill 0, $_ } @workers), 0, 'nobody of the old ones is left');
 
-crowd(1);
-my @answers = ((map { $_->response } @done), $s->end_all(60, @open));
+crowd();
+my @answers = ((map { $_->response } @done), $s->end_all(@open));
 
 cmp_ok(scalar @answers, '>', 20, 'many have asked all the time');
 is(scalar(grep { $_->{code} ne '200' || $_->{json}{answer} ne $RIGHT } @answers), 0,

@@ -23,7 +23,7 @@ for my $i (1 .. 10) {
     $s->taken($first);
     my $second = $s->begin_chat("s$i", 'And where is it?');
 
-    my @r = $s->end_all(60, $first, $second);
+    my @r = $s->end_all($first, $second);
 
     is(join(' ', map { $_->{code} } @r), '200 200', "two at once, round $i");
     is($r[1]{json}{error}, undef, 'the second has the first one\'s picture');
@@ -39,7 +39,7 @@ for my $i (1 .. 3) {
     my $first = $s->begin_chat("f$i", 'hi', image => 'nothing.png');
     $s->taken($first);
     my $second = $s->begin_chat("f$i", 'hi');
-    my @r = $s->end_all(60, $first, $second);
+    my @r = $s->end_all($first, $second);
 
     is(join(' ', map { $_->{code} } @r), '400 200', 'one fails, the next does not');
     is($r[1]{json}{turn_number}, 4, 'and is the second turn');
@@ -58,7 +58,7 @@ for my $i (1 .. 5) {
     sleep 0.003 * $i;
     $first->leave;
 
-    my @r = $s->end_all(60, $second, $third);
+    my @r = $s->end_all($second, $third);
 
     is(join(' ', map { $_->{code} } @r), '200 200',
        'one leaves, the next two do not wait for it');

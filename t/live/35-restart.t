@@ -10,7 +10,7 @@ use Time::HiRes qw(sleep time);
 use VLM;
 
 my $s = VLM->new(name => 'restart', workers => 2,
-                 engine => 'thinking off; slots 2; queue 64 timeout=60s;'
+                 engine => 'thinking off; slots 2; queue 64 timeout=1h;'
                            . ' max_tokens 32; sampling temperature=0;');
 
 $s->start->ready;
@@ -57,7 +57,7 @@ for my $round (1 .. 3) {
     kill 'KILL', $designated;
 
     my $start = time;
-    my @answers = $s->end_all(60, @requests);
+    my @answers = $s->end_all(@requests);
 
     # Lost or told to come again, never wrong and never without an end.
     my @odd = grep { $_->{code} !~ /^(?:0|200|502|503)$/
@@ -72,7 +72,7 @@ for my $round (1 .. 3) {
         ok($r->{json} && $r->{json}{error}, 'that says why');
     }
 
-    my $next = VLM::wait_for(20, sub {
+    my $next = VLM::wait_for(sub {
         my $pid = $s->designated;
         return $pid && $pid != $designated ? $pid : 0;
     });

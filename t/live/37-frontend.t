@@ -236,7 +236,7 @@ Script::write_file("$broken/tokenizer.json", '{}');
 
 $s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", model => $broken, workers => 2)->start;
 
-ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }),
+ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }),
    'a model that cannot be loaded');
 
 $r = ask('GET', '/api/health');

@@ -64,7 +64,7 @@ for my $workers (1, 3) {
     my $s = VLM->new(VLM::slow(name => "in-front-$workers", workers => $workers,
                                port => $port, listen => 'default_server',
                                http => servers($port),
-                               engine => 'slots 2; queue 8 timeout=60s;'));
+                               engine => 'slots 2; queue 8 timeout=1h;'));
 
     $s->start->ready;
 
@@ -78,13 +78,13 @@ for my $workers (1, 3) {
     my @half = map { $s->begin('POST', '/api/chat', '{"session_id": "half", ',
                                { 'Content-Length' => 1000,
                                  'Content-Type' => 'application/json' }) } 1 .. 6;
-    my @cut = $s->end_all(20, @half);
+    my @cut = $s->end_all(@half);
     my @took = sort { $a <=> $b } map { $_->{seconds} } @cut;
 
     is(scalar(grep { $_->done } @half), 6, "$how: client_body_timeout: who stops in a body is cut off");
     cmp_ok($took[0], '>', $PATIENCE - 0.5, 'not before its time');
     cmp_ok($took[5], '<', $PATIENCE + 5, 'and soon after it');
-    ok(VLM::wait_for(5, sub {
+    ok(VLM::wait_for(sub {
         6 == (() = VLM::slurp($s->dir . '/logs/access.log') =~ m{ 408 /api/chat }g);
     }), 'the log says 408 of each');
     ok($s->busy(0, 0), 'and nobody is left');
@@ -94,7 +94,7 @@ for my $workers (1, 3) {
     my @two = map { begin($s, 'conns', "conn$_", $picture) } 1, 2;
     ok($s->busy(2, 0), "$how: limit_conn: two of a client run");
 
-    my $r = begin($s, 'conns', 'conn3', $picture)->end(10);
+    my $r = begin($s, 'conns', 'conn3', $picture)->end;
     is($r->{code}, 429, 'the third is refused');
     is($r->{headers}{'retry-after'}, 1, 'and told when to come again');
     ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
@@ -136,7 +136,7 @@ for my $workers (1, 3) {
 
     for my $token (undef, 'Bearer wrong') {
         $r = begin($s, 'guarded', 'guarded', $picture,
-                   $token ? (Authorization => $token) : ())->end(10);
+                   $token ? (Authorization => $token) : ())->end;
         is($r->{code}, 401, "$how: auth_request: " . ($token || 'nobody') . ' may not');
         ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
     }

@@ -20,7 +20,7 @@ my $s = VLM->new(name => 'every-kind', workers => 2,
                            . ' max_tokens 24; sampling temperature=0; stall 300s;',
                  server => 'location = /metrics { vlm_status live; }');
 
-$s->start->ready(300);
+$s->start->ready;
 
 my $bytes = VLM::slurp('t/fidelity/pictures/118x62.png');
 my $data = 'data:image/png;base64,' . encode_base64($bytes, '');
@@ -106,7 +106,7 @@ for my $i (0 .. $#kinds) {
 
     # Three at a time: as many as there are slots.
     for my $first (0 .. $EACH / 3 - 1) {
-        push @answers, $s->end_all(120, map { $begin->(3 * $first + $_) } 0 .. 2);
+        push @answers, $s->end_all(map { $begin->(3 * $first + $_) } 0 .. 2);
     }
 
     is(scalar(grep { $_->{code} eq $code && $_->{whole} } @answers), $EACH, "$name: $EACH times $code")
@@ -114,8 +114,8 @@ for my $i (0 .. $#kinds) {
                            grep { $_->{code} ne $code } @answers);
 
     if ($i == int $half) {
-        ok($s->reload(120), 'a reload');
-        $s->ready(300);
+        ok($s->reload, 'a reload');
+        $s->ready;
     }
 }
 

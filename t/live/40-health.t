@@ -101,7 +101,7 @@ sub health_on {
 my $state = sub {
     my ($where) = @_;
 
-    return VLM::wait_for(8, sub {
+    return VLM::wait_for(sub {
         my $r = health_on($others[0]);
         return ($r->{json}{state} || '') eq $where ? $r : undef;
     });
@@ -138,7 +138,7 @@ for my $thread (@threads) {
 
 my $reap = sub { waitpid($_, $WALL | POSIX::WNOHANG()) for @threads };
 
-my ($a, $b) = $s->end_all(20, $two, $three);
+my ($a, $b) = $s->end_all($two, $three);
 my $took = time - $start;
 
 is($a->{code}, 503, 'what ran is told');
@@ -148,7 +148,7 @@ like($_->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again') fo
 cmp_ok($took, '>', 2, 'not before "stall"');
 cmp_ok($took, '<', 7, 'and soon after it');
 
-my $next = VLM::wait_for(20, sub {
+my $next = VLM::wait_for(sub {
     $reap->();
     my $new = $s->designated;
     return $new && $new != $pid ? $new : 0;
@@ -164,7 +164,7 @@ ok($s->log_has(qr/\[crit\].*has not ticked for \d+ ms: its worker is replaced/),
 # ---- a death -----------------------------------------------------------------
 
 kill 'KILL', $next;
-ok(VLM::wait_for(20, sub {
+ok(VLM::wait_for(sub {
     my $new = $s->designated;
     return $new && $new != $next;
 }), 'a killed worker is replaced');

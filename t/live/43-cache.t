@@ -55,7 +55,7 @@ is((stat $kept[0])[9], $made, 'as it is');
 is(answer(), $first, 'and the answer is the same');
 
 # Nothing depends on the file any more, soon after it was read.
-ok(VLM::wait_for(10, sub { VLM::slurp('/proc/' . $s->designated . '/maps') !~ /vlm-int8/ }),
+ok(VLM::wait_for(sub { VLM::slurp('/proc/' . $s->designated . '/maps') !~ /vlm-int8/ }),
    'its pages become memory of the worker');
 is(answer(), $first, 'and the answer is the same');
 

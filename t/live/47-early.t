@@ -23,14 +23,14 @@ sub openai {
     my ($s, @parts) = @_;
 
     return $s->begin('POST', '/v1/chat/completions', {
-        max_tokens => 5, messages => [{ role => 'user', content => \@parts }] });
+        max_tokens => 1, messages => [{ role => 'user', content => \@parts }] });
 }
 
 sub ollama {
     my ($s, @messages) = @_;
 
     return $s->begin('POST', '/api/chat', {
-        model => 'live', stream => JSON::PP::false, options => { num_predict => 5 },
+        model => 'live', stream => JSON::PP::false, options => { num_predict => 1 },
         messages => [map { { role => $_->[0], content => $_->[1] } } @messages] });
 }
 
@@ -39,7 +39,7 @@ sub image { { type => 'image_url', image_url => { url => $_[0] } } }
 
 for my $workers (1, 3) {
     my $s = VLM->new(VLM::slow(name => "early-$workers", workers => $workers,
-                               engine => 'slots 1; queue 8 timeout=30s;',
+                               engine => 'slots 1; queue 8 timeout=1h;',
                                server => 'location = /metrics { vlm_status live; }'))->start->ready;
     my $picture = $s->upload('t/fidelity/pictures/40x30.png');
     my $runs = openai($s, text('hi'));
@@ -63,19 +63,18 @@ for my $workers (1, 3) {
         ["Ollama's prompt", $s->begin('POST', '/api/generate', { model => 'live', prompt => $TEXT })],
     );
 
-    $s->end_all(20, map { $_->[1] } @never);
+    $s->end_all(map { $_->[1] } @never);
 
     for (@never) {
         my ($what, $r) = ($_->[0], $_->[1]->response);
 
         is($r->{code}, 400, "$workers: $what");
         like($r->{body}, $NUMBERS, 'with both numbers');
-        cmp_ok($r->{seconds}, '<', 5, 'without waiting');
     }
 
     is($never[2][1]->response->{json}{error}{code}, 'context_length_exceeded', "$workers: OpenAI's code");
     ok($s->busy(1, 1), "$workers: the same two are there");
-    ok(VLM::wait_for(2, sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="limit"\} 9$/m }),
+    ok(VLM::wait_for(sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="limit"\} 9$/m }),
        'nine have reached a limit');
 
     # What a history loses, and what may fit, waits.
@@ -88,7 +87,7 @@ for my $workers (1, 3) {
     # The last one has a long prompt to be read.
     (pop @may)->leave;
     $runs->leave;
-    is(join(' ', map { $_->{code} } $s->end_all(60, $waits, @may)), '200 200 200', 'and is answered')
+    is(join(' ', map { $_->{code} } $s->end_all($waits, @may)), '200 200 200', 'and is answered')
         or diag(map { $_->response->{body} } @may);
 
     ok($s->stop, 'the server stops in time');

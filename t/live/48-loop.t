@@ -63,7 +63,7 @@ is(chat()->{code}, 200, 'a question, through another worker');
 
 kill 'STOP', $pid;
 
-ok(VLM::wait_for(8, sub { state_on($health) eq 'stalled' }), 'a worker that is stopped is stalled, says another');
+ok(VLM::wait_for(sub { state_on($health) eq 'stalled' }), 'a worker that is stopped is stalled, says another');
 
 my $start = time;
 my $r = chat();
@@ -79,7 +79,7 @@ like(ask_on($health, 'GET', '/metrics')->{body}, qr/^vlm_state\{state="stalled"\
 sleep $STALL;
 kill 'CONT', $pid;
 
-ok(VLM::wait_for(8, sub { state_on($health) eq 'ready' }), 'it goes on');
+ok(VLM::wait_for(sub { state_on($health) eq 'ready' }), 'it goes on');
 sleep 1;
 is($s->designated, $pid, 'and is the same worker');
 is(chat()->{code}, 200, 'which answers');
@@ -91,10 +91,10 @@ syscall($SYS_PTRACE, $PTRACE_SEIZE, $pid, 0, 0) == -1 and die "ptrace: $!";
 syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $pid, 0, 0);
 $start = time;
 
-ok(VLM::wait_for(8, sub { state_on($health) eq 'stalled' }), 'a loop that hangs is stalled');
+ok(VLM::wait_for(sub { state_on($health) eq 'stalled' }), 'a loop that hangs is stalled');
 is(chat()->{code}, 503, 'and is not waited for');
 
-my $next = VLM::wait_for(20, sub {
+my $next = VLM::wait_for(sub {
     waitpid $pid, $WALL | POSIX::WNOHANG();
     my $new = $s->designated;
     return $new && $new != $pid ? $new : 0;

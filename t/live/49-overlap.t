@@ -8,21 +8,19 @@ use warnings;
 use lib 't/lib';
 use JSON::PP ();
 use Test::More;
-use Time::HiRes qw(sleep time);
 use VLM;
 
 sub server {
     my ($how) = @_;
 
     return VLM->new(VLM::slow(name => "overlap-$how", workers => 2,
-                              engine => "slots 2; queue 16 timeout=60s; reload $how; timeout 300s;"))->start->ready;
+                              engine => "slots 2; queue 16 timeout=1h; reload $how;"))->start->ready;
 }
 
 sub ask {
     my ($s, $tokens) = @_;
 
-    return $s->begin('POST', '/v1/chat/completions',
-                     { max_tokens => $tokens, messages => [{ role => 'user', content => 'hi' }] });
+    return $s->begin('POST', '/v1/completions', { max_tokens => $tokens, prompt => 'hi' });
 }
 
 # Processes that have a lock on the model.
@@ -48,13 +46,14 @@ sub reload {
     my ($s) = @_;
 
     my $old = pid($s);
+    my @workers = $s->workers;
 
     $s->signal('HUP');
 
-    my $new = VLM::wait_for(120, sub { my $pid = pid($s); $pid && $pid != $old ? $pid : 0 });
+    my $new = VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $old ? $pid : 0 });
 
     # Until the old workers are told to go, they accept, too.
-    sleep 1;
+    VLM::wait_for(sub { !grep { VLM::slurp("/proc/$_/cmdline") =~ /worker process(?! is shutting down)/ } @workers });
 
     return $new;
 }
@@ -64,7 +63,7 @@ sub owned_by {
 
     my $those = join ' ', sort { $a <=> $b } @pids;
 
-    return VLM::wait_for(120, sub { join(' ', owners($s)) eq $those });
+    return VLM::wait_for(sub { join(' ', owners($s)) eq $those });
 }
 
 
@@ -78,15 +77,15 @@ sub owned_by {
 
     my $new = reload($s);
     ok($new, 'a new worker');
-    my $waits = ask($s, 5);
-    sleep 1.5;
+    my $waits = ask($s, 1);
 
+    ok($s->log_has(qr/waits for \S+, which process $old has locked/), 'waits for the old one');
     is_deeply([owners($s)], [$old], 'the model stays with the old one');
     is($s->health->{state}, 'loading', 'and the new one waits for it');
     ok(!$waits->done, 'with who came');
 
     $long->leave;
-    is($waits->end(60)->{code}, 200, 'until the last answer has ended');
+    is($waits->end->{code}, 200, 'until the last answer has ended');
     ok(owned_by($s, $new), 'then it has the model');
     unlike($s->log, qr/while a reload lasts/, 'which was planned once');
 
@@ -101,14 +100,14 @@ sub owned_by {
     my $s = server('overlap');
     my ($old) = owners($s);
     my $long = ask($s, 3000);
-    my $other = ask($s, 100);
+    my $other = ask($s, 30);
     ok($s->busy(2, 0), 'two run');
 
     my $new = reload($s);
     ok($new, 'a new worker');
     $s->ready;
     ok(owned_by($s, $old, $new), 'has the model, too');
-    is(ask($s, 5)->end(120)->{code}, 200, 'and answers');
+    is(ask($s, 1)->end->{code}, 200, 'and answers');
     $s->drain($long);
     ok(!$long->done, 'while the old one still does');
 
@@ -117,15 +116,15 @@ sub owned_by {
 
     # A reload during a reload.
     $s->signal('HUP');
-    ok($s->log_has(qr/waits for \S+, which process \d+ has locked: an older worker of this server/, 60),
+    ok($s->log_has(qr/waits for \S+, which process \d+ has locked: an older worker of this server/),
        'a third worker waits');
     is(scalar(() = owners($s)), 2, 'for it is one too many');
     is($s->health->{model_loaded}, JSON::PP::true, 'but not those who ask');
-    is(ask($s, 5)->end(120)->{code}, 200, 'whom the second one answers');
+    is(ask($s, 1)->end->{code}, 200, 'whom the second one answers');
 
-    is($other->end(240)->{code}, 200, 'an answer that the first one had begun is whole');
+    is($other->end->{code}, 200, 'an answer that the first one had begun is whole');
     $long->leave;
-    my $third = VLM::wait_for(180, sub { my $pid = pid($s); $pid && $pid != $new ? $pid : 0 });
+    my $third = VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $new ? $pid : 0 });
     ok($third, 'when the first has gone, the third loads');
     ok(owned_by($s, $new, $third), 'and two have the model again');
 

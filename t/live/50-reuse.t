@@ -75,7 +75,7 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     is(metric($s, 'vlm_first_step_seconds_count'), 2, 'and picked');
 
     my $read = $first->{usage}{prompt_tokens};
-    ok(VLM::wait_for(3, sub { (metric($s, 'vlm_kv_tokens{part="used"}') || 0) >= $read }), 'what was read is kept');
+    ok(VLM::wait_for(sub { (metric($s, 'vlm_kv_tokens{part="used"}') || 0) >= $read }), 'what was read is kept');
     is(metric($s, 'vlm_kv_tokens{part="size"}'), 4096, 'of a context');
     like($s->get('/metrics')->{body}, qr/^vlm_info\{engine="live",device="[^"]+",model="model",weights="int8",version="[\d.]+"\} 1$/m,
          'the metrics say what it is');

@@ -69,7 +69,7 @@ sub openai {
 # ---- 1, 2, 3, 7, 12: one slot, and answers that do not end ----------------------
 
 my $s = VLM->new(VLM::slow(name => 'twelve', workers => 2,
-                           engine => 'slots 1; queue 16 timeout=60s; stall 60s;'));
+                           engine => 'slots 1; queue 16 timeout=1h; stall 60s;'));
 $s->start->ready;
 
 my $picture = $s->upload($PICTURE);
@@ -100,7 +100,7 @@ ok($s->busy(0, 0), '1: all of them leave');
 
 my $png = openai('data:image/png;base64,' . encode_base64(bomb(20000), ''));
 my $pid = $s->designated;
-ok(VLM::wait_for(60, sub { !$s->health->{filling} }), 'all planned memory is had');
+ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
 
 my $before = status_of($pid, 'VmHWM');
 @took = ();
@@ -207,12 +207,12 @@ sub on {
 }
 
 kill 'STOP', $pid;
-my $ready = VLM::wait_for(10, sub { my $r = on('/api/health/ready'); $r->{code} eq '503' && $r });
+my $ready = VLM::wait_for(sub { my $r = on('/api/health/ready'); $r->{code} eq '503' && $r });
 ok($ready, '7: the worker stands still: it is told that nothing is ready');
 like($ready && $ready->{headers}{'retry-after'} || '', qr/^\d+$/, '7: and when to ask again');
 is(on('/api/health/live')->{code}, 200, '7: but there is somebody');
 kill 'CONT', $pid;
-ok(VLM::wait_for(10, sub { on('/api/health/ready')->{code} eq '200' }), '7: it goes on');
+ok(VLM::wait_for(sub { on('/api/health/ready')->{code} eq '200' }), '7: it goes on');
 $c->leave;
 
 ok($s->stop, 'the server stops in time');
@@ -222,7 +222,7 @@ $s->check_log;
 # ---- 3, the neighbour; 4, 5 --------------------------------------------------------
 
 $s = VLM->new(name => 'twelve-fast', workers => 3,
-              engine => 'thinking off; slots 2; queue 64 timeout=60s; max_tokens 32;'
+              engine => 'thinking off; slots 2; queue 64 timeout=1h; max_tokens 32;'
                         . ' sampling temperature=0; memory 200m;');
 $s->start->ready;
 
@@ -249,7 +249,7 @@ kill 'KILL', $pid;
 
 my (%codes, $longest);
 
-my $back = VLM::wait_for(30, sub {
+my $back = VLM::wait_for(sub {
     my $r = $s->get('/api/health/ready');
     $codes{$r->{code}}++;
     $longest = max($longest // 0, $r->{seconds});
@@ -296,7 +296,7 @@ for (1 .. 4) {
     ok(time < $end, '5: a reload under load');
 }
 
-my @answers = ((map { $_->response } @done), $s->end_all(60, @open));
+my @answers = ((map { $_->response } @done), $s->end_all(@open));
 my @odd = grep { $_->{code} ne '200'
                  && !($_->{code} eq '503' && $_->{headers}{'retry-after'}) } @answers;
 

@@ -12,7 +12,7 @@ use Test::More;
 use VLM;
 
 my $s = VLM->new(name => 'pictures', workers => 1,
-                 engine => 'thinking off; slots 2; context 4k; queue 64 timeout=60s; max_tokens 1;'
+                 engine => 'thinking off; slots 2; context 4k; queue 64 timeout=1h; max_tokens 1;'
                            . ' sampling temperature=0; max_pixels 50176; http_memory 200m;');
 
 $s->start->ready;

@@ -12,7 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use VLM;
 
-my $ENGINE = 'thinking off; slots 2; context 4k; queue 64 timeout=60s; max_tokens 4;'
+my $ENGINE = 'thinking off; slots 2; context 4k; queue 64 timeout=1h; max_tokens 4;'
              . ' sampling temperature=0; max_pixels 50176;';
 
 sub question { { messages => [{ role => 'user', content => $_[0] }] } }
@@ -86,7 +86,7 @@ for my $workers (1, 3) {
 # ---- a worker that dies ------------------------------------------------------
 
 {
-    my $s = VLM->new(VLM::slow(name => 'dies', workers => 3, listen => 'reuseport', engine => 'slots 2; queue 64 timeout=60s;',
+    my $s = VLM->new(VLM::slow(name => 'dies', workers => 3, listen => 'reuseport', engine => 'slots 2; queue 64 timeout=1h;',
                                server => 'location = /status { vlm_status live; }'));
     $s->start->ready;
 
@@ -106,7 +106,7 @@ for my $workers (1, 3) {
 
     kill 'KILL', $pid;
 
-    my @r = $s->end_all(30, @all);
+    my @r = $s->end_all(@all);
     my $told = grep { $_->{code} eq '503' } @r;
     is($told, 3, 'the worker is killed: all have 503');
 
@@ -165,7 +165,7 @@ sub interlaced {
             { type => 'text', text => '?' }] }] });
     };
 
-    ok(VLM::wait_for(20, sub { !$s->health->{filling} }), 'all planned memory is had');
+    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
 
     my $pid = $s->designated;
     my $bomb = png(20, 20, "\x08\x02\0\0\0", "\0" x 180_000_000);
@@ -191,14 +191,14 @@ sub interlaced {
 
 # Who is killed while memory is taken would be killed again, at full speed.
 {
-    my $s = VLM->new(VLM::slow(name => 'short', workers => 2, engine => 'slots 1; queue 8 timeout=60s; features 64;'));
+    my $s = VLM->new(VLM::slow(name => 'short', workers => 2, engine => 'slots 1; queue 8 timeout=1h; features 64;'));
 
     $s->start;
 
     my $dead = 0;
 
     for my $death (1, 2) {
-        my $pid = VLM::wait_for(30, sub {
+        my $pid = VLM::wait_for(sub {
             my $h = $s->health;
             return $h->{filling} && $h->{heartbeat}{pid} != $dead ? $h->{heartbeat}{pid} : 0;
         });
@@ -206,10 +206,10 @@ sub interlaced {
         kill 'KILL', $dead = $pid;
     }
 
-    ok(VLM::wait_for(20, sub { $s->log =~ /2 loads in 5 minutes have ended with their worker: the next one/ }),
+    ok(VLM::wait_for(sub { $s->log =~ /2 loads in 5 minutes have ended with their worker: the next one/ }),
        'who is killed then was killed in a load');
     $s->ready;
-    ok(VLM::wait_for(20, sub { !$s->health->{filling} }), 'then all is had');
+    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'then all is had');
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/exited on signal 9|loads in 5 minutes/);
 }

@@ -33,7 +33,7 @@ sub entries { scalar @{ $s->get("/api/history/$_[0]")->{json} } }
     my $first = ask('flight', 'k1');
     ok($s->taken($first), 'a request is taken');
     my $second = ask('flight', 'k1');
-    my @r = $s->end_all(120, $first, $second);
+    my @r = $s->end_all($first, $second);
 
     is(join(' ', map { $_->{code} } @r), '200 200', 'and repeated at once: both are answered');
     ok(length $r[0]{json}{answer}, 'with an answer');
@@ -49,7 +49,7 @@ for my $i (1 .. 5) {
     my $first = ask("cut$i", 'k1');
     $s->taken($first);
     $first->leave;
-    my $r = ask("cut$i", 'k1')->end(120);
+    my $r = ask("cut$i", 'k1')->end;
 
     is($r->{code}, 200, 'a client repeats it after a cut');
     is($r->{json}{turn_number}, 2, 'and has the first turn');
@@ -60,14 +60,14 @@ for my $i (1 .. 5) {
 {
     my $before = $s->get('/api/history/flight')->{json}[1]{content};
 
-    ok($s->reload(120), 'a reload');
+    ok($s->reload, 'a reload');
     $s->ready;
-    my $r = ask('flight', 'k1')->end(120);
+    my $r = ask('flight', 'k1')->end;
     is($r->{json}{answer}, $before, 'the new worker tells the old one\'s answer');
     is(entries('flight'), 2, 'there is one turn still');
 
-    my $stream = ask('flight', 'k2', stream => JSON::PP::true())->end(120);
-    my $again = ask('flight', 'k2', stream => JSON::PP::true())->end(120);
+    my $stream = ask('flight', 'k2', stream => JSON::PP::true())->end;
+    my $again = ask('flight', 'k2', stream => JSON::PP::true())->end;
     my ($one, $two) = map { my ($j) = $_->{body} =~ /event: answer\ndata: (.*)\n/; JSON::PP->new->utf8->decode($j) } $stream, $again;
 
     is($two->{answer}, $one->{answer}, 'a stream that is repeated is a stream');

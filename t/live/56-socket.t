@@ -76,13 +76,13 @@ if ($starts == 0) {
     POSIX::_exit(127);
 }
 
-ok(VLM::wait_for(20, sub { $s->log =~ /bind\(\) to \S+ failed/ }), 'a start that waits for its port');
+ok(VLM::wait_for(sub { $s->log =~ /bind\(\) to \S+ failed/ }), 'a start that waits for its port');
 is(sprintf('%o', mode()), '600', 'has a socket that is closed to others');
 
 close $busy;
 $s->{pid} = $starts;
 
-ok(VLM::wait_for(20, sub { $s->listening }), 'and goes on');
+ok(VLM::wait_for(sub { $s->listening }), 'and goes on');
 $s->ready;
 is(sprintf('%o', mode()), '600', 'with the same mode');
 

@@ -35,8 +35,8 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     my $answers = sub {
         my ($when) = @_;
         my %seen;
-        VLM::wait_for(30, sub {
-            my $r = ask($s, 2)->end(60);
+        VLM::wait_for(sub {
+            my $r = ask($s, 2)->end;
             $seen{$r->{worker} || 0} = $r->{code};
             return keys %seen == 2 || $r->{code} ne '200';
         });
@@ -53,7 +53,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 
     my %before = map { $_ => 1 } $s->workers;
     my $turned = sub {
-        VLM::wait_for(30, sub {
+        VLM::wait_for(sub {
             my @w = $s->workers;
             return @w == 3 && 2 == grep { !$before{$_} } @w;
         });
@@ -67,7 +67,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     unlink "$model/model.safetensors" or die;
     close $lock;
 
-    ok(VLM::wait_for(60, sub { $s->health->{reload_reason} }), 'the load fails');
+    ok(VLM::wait_for(sub { $s->health->{reload_reason} }), 'the load fails');
     like($s->health->{reload_reason}, qr/neither model.safetensors nor/, 'and health says why');
     is($s->health->{status}, 'healthy', 'but the model is there');
     ok($s->log_has(qr/the worker before this one goes on with its model/), 'as the log says');
@@ -77,8 +77,8 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     # It is mended.
     symlink "$good/model.safetensors", "$model/model.safetensors" or die;
     $s->signal('HUP');
-    ok(VLM::wait_for(60, sub { pid($s) != $old }), 'the next reload has a worker that loads');
-    ok(VLM::wait_for(30, sub { !kill 0, $old }), 'then the old one leaves');
+    ok(VLM::wait_for(sub { pid($s) != $old }), 'the next reload has a worker that loads');
+    ok(VLM::wait_for(sub { !kill 0, $old }), 'then the old one leaves');
     is($s->health->{reload_reason}, undef, 'and nothing is said any more');
     $answers->('by the new one');
 
@@ -109,11 +109,11 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     flock $lock, LOCK_EX or die;
 
     $s->signal('HUP');
-    ok(VLM::wait_for(30, sub { 3 == (() = $s->workers) }), 'the old worker goes on');
+    ok(VLM::wait_for(sub { 3 == (() = $s->workers) }), 'the old worker goes on');
     kill 'KILL', $old;
-    ok(VLM::wait_for(30, sub { my $pid = pid($s); $pid && $pid != $old }), 'it dies: the new one takes over');
+    ok(VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $old }), 'it dies: the new one takes over');
     $s->ready;
-    is(ask($s, 2)->end(60)->{code}, 200, 'and answers, with the lock that is free now');
+    is(ask($s, 2)->end->{code}, 200, 'and answers, with the lock that is free now');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/exited on signal 9/);
@@ -132,11 +132,11 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     for (1 .. 12) {
         $s->signal('HUP');
         push @asked, ask($s, 2);
-        is($asked[-1]->end(60)->{code}, 200, "reload $_ of a storm: who asks is answered");
+        is($asked[-1]->end->{code}, 200, "reload $_ of a storm: who asks is answered");
     }
 
-    ok(VLM::wait_for(90, sub { 2 == (() = $s->workers) }), 'then two workers are left');
-    ok(VLM::wait_for(30, sub { my $pid = pid($s); grep { $_ == $pid } $s->workers }), 'and one of them answers');
+    ok(VLM::wait_for(sub { 2 == (() = $s->workers) }), 'then two workers are left');
+    ok(VLM::wait_for(sub { my $pid = pid($s); grep { $_ == $pid } $s->workers }), 'and one of them answers');
     isnt(pid($s), $old, 'which is a new one');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -152,7 +152,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     $two->{engine} = 'thinking off; max_tokens 4; socket ' . $two->dir . '/two.sock;';
     $two->start;
 
-    ok(VLM::wait_for(30, sub { $two->health->{reason} }), 'a second server waits for the first');
+    ok(VLM::wait_for(sub { $two->health->{reason} }), 'a second server waits for the first');
     my $owner = pid($one);
     like($two->health->{reason}, qr/live\.lock", which process $owner has locked: another server with this store/,
          'and its health says for whom');

@@ -53,7 +53,7 @@ sub started {
     certificate($s) if $text =~ /ssl_certificate/;
     $s->start;
 
-    ok(VLM::wait_for(60, sub { ask($s, '/health')->{code} eq '200' }),
+    ok(VLM::wait_for(sub { ask($s, '/health')->{code} eq '200' }),
        "$name: /health says that it is ready") or diag($s->log);
 
     return $s;

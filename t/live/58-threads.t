@@ -74,11 +74,11 @@ sub makers {
         $s->busy(1, 2);
         $first->leave;
 
-        VLM::wait_for(20, sub { $s->drain($normal); $normal->done || !$s->health->{queue}{running} });
+        VLM::wait_for(sub { $s->drain($normal); $normal->done || !$s->health->{queue}{running} });
         $took = time - $gold->{begun};
 
         syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @threads;
-        $s->end_all(30, $gold, $normal);
+        $s->end_all($gold, $normal);
 
         last if $took < 0.9;
     }
@@ -108,7 +108,7 @@ sub makers {
     my $text = ask($s, '', 1);
     my $show = $s->begin('POST', '/api/show', { model => $name });
 
-    $s->end_all(60, @chats, $text, $show);
+    $s->end_all(@chats, $text, $show);
 
     is($text->response->{code}, 200, 'a question without a session is answered');
     is($show->response->{code}, 200, "and what a thread of nginx's pool does");
@@ -122,7 +122,7 @@ sub makers {
     close $hold;
     waitpid $pid, 0;
 
-    ok(VLM::wait_for(20, sub { $s->chat('s5', 'hi')->{code} == 200 }), 'until it is unlocked');
+    ok(VLM::wait_for(sub { $s->chat('s5', 'hi')->{code} == 200 }), 'until it is unlocked');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
