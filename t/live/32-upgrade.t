@@ -182,7 +182,8 @@ ok(crowd(sub { $s->master($old) }), 'USR2: a new master is there');
 
 my $new = $s->master($old);
 
-crowd();
+# Those that come to it wait, as it does for the model.
+ok(crowd(sub { $s->log =~ /waits for \S+, which process $model has locked/ }), 'which waits for the old one');
 is($s->designated, $model, 'the model stays where it is');
 
 kill 'QUIT', $old;
