@@ -557,7 +557,7 @@ sub connection {
     my $r = $self->begin('GET', '/api/tasks', undef,
                          { Connection => 'keep-alive' });
 
-    $r->more($PATIENCE) until $r->done || $r->response->{whole};
+    $r->more until $r->done || $r->response->{whole};
     $r->{worker} = $r->response->{worker};
     $r->{raw} = '';
 
@@ -774,7 +774,7 @@ sub more {
     my ($self, $seconds) = @_;
 
     my $had = length $self->{raw};
-    my $end = time + $seconds;
+    my $end = time + ($seconds // $VLM::PATIENCE);
 
     while (!$self->{done} && length $self->{raw} == $had) {
         my $left = $end - time;

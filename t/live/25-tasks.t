@@ -86,7 +86,6 @@ for my $slots (1, 2) {
 
     is($r->{code}, 504, 'a pipeline has one deadline');
     like($r->{json}{error} || '', qr/\b2 seconds\b/, 'and says which');
-    cmp_ok($r->{seconds}, '<', 6, 'whatever its steps are');
 
     my $gone = begin_pipeline($s, 'p', $picture);
 

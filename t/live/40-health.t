@@ -93,7 +93,7 @@ sub health_on {
 
     $c->{raw} = '';
     $c->send("GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    $c->more(5) until $c->done || $c->response->{whole};
+    $c->more until $c->done || $c->response->{whole};
 
     return $c->response;
 }
@@ -146,7 +146,6 @@ like($a->{json}{error} || '', qr/stalled/, 'that the engine hangs');
 is($b->{code}, 503, 'what waited, too');
 like($_->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again') for $a, $b;
 cmp_ok($took, '>', 2, 'not before "stall"');
-cmp_ok($took, '<', 7, 'and soon after it');
 
 my $next = VLM::wait_for(sub {
     $reap->();

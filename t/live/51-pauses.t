@@ -45,7 +45,6 @@ is($s->health->{state}, 'loading', 'the lock is free, and the pause is not over'
 is($r->end->{code}, 200, 'who waits is answered after it');
 my $took = time - $start;
 cmp_ok($took, '>', 3.5, 'of four seconds, the fourth time');
-cmp_ok($took, '<', 15, 'and not much later');
 
 my @said = $s->log =~ /(\d) loads in 5 minutes have ended with their worker: the next one begins in (\d+) ms/g;
 is("@said", '2 1000 3 2000 4 4000', 'the log says each pause, twice the last');
