@@ -68,7 +68,7 @@ sub server {
     first_byte($last);
     like($last->response->{body}, qr/\A: place 2\n\n\z/, 'each has its own');
 
-    ok($next->more(3), 'two seconds later');
+    ok($next->more, 'two seconds later');
     like($next->response->{body}, qr/\A(?:: place 1\n\n){2}\z/, 'again');
 
     # The place of who leaves is the next one's.
@@ -117,7 +117,7 @@ sub server {
     my $task = $s->begin_chat('task', 'x', image => $picture, task => 'dance',
                               stream => JSON::PP::true);
 
-    ok($none->more(4) && $task->more(4), 'two have their header while the model loads');
+    ok($none->more && $task->more, 'two have their header while the model loads');
     close $lock;
 
     my @late = map { [events($_->end->{body})] } $none, $task;
