@@ -15,7 +15,7 @@ delete @ENV{qw(MAKEFLAGS MAKELEVEL CC CFLAGS CPPFLAGS LDFLAGS WERROR ENGINE_BUIL
 
 my $root = cwd();
 my $dir = "$root/build/other";
-my $object = "$dir/engine/base/err.o";
+my $object = "$dir/engine/lib/base/err.o";
 
 remove_tree($dir);
 make_path("$dir/bin", "$dir/a b", "$dir/nginx/auto");

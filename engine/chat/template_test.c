@@ -352,7 +352,7 @@ a_prompt_that_is_too_long_is_refused_with_both_numbers(void **state)
 
     part.bytes++;
     (void) snprintf(number, sizeof(number), "%d", LIMIT + 1);
-    refuse(&m, 1, VLM_ELIMIT, "400", number);
+    refuse(&m, 1, VLM_ELIMIT, "is 401 tokens", number);
 }
 
 
@@ -372,7 +372,7 @@ pictures_stay_with_the_caller_when_it_fails(void **state)
 
     parts[0] = part_of(small);
     parts[1] = part_of(large);
-    refuse(m, 1, VLM_ELIMIT, "400", "tokens");
+    refuse(m, 1, VLM_ELIMIT, "is 401 tokens", "has 452");
 
     parts[1] = text("\xff");
     refuse(m, 1, VLM_EINPUT, "", "");
