@@ -1,13 +1,13 @@
 
 /*
- * Handles: what every file of the nginx side knows.  A floor is a folder with
- * a header of its own: life/, wire/, line/, status/, api/, conf/.  A file
- * calls its own floor and lower ones; engine events go up by one table
- * (ngx_http_vlm_queue_calls_t).
+ * Handles that every file of the nginx side uses.  A floor is a folder with a
+ * header of its own: life/, wire/, line/, status/, api/, conf/.  A file calls
+ * its own floor and lower ones; events of the engine go up through one table
+ * of functions (ngx_http_vlm_queue_calls_t).
  *
- * Three kinds of thread: the event loop; the engine thread, which runs one
- * task at a time (life/task.c); and the threads of a pool, in which everything
- * waits that has to wait: files, SQLite, JSON, pictures.
+ * There are three kinds of thread: the event loop; the engine thread, which
+ * runs one task at a time (life/task.c); and the threads of a pool, which do
+ * everything that may block: files, SQLite, JSON, pictures.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * One engine: as configured, in every process, in its designated worker, and
- * in the shared zone.
+ * One engine: its configuration, its state in every process and in its
+ * designated worker, and its shared zone.
  */
 
 
@@ -19,7 +19,7 @@
 
 /* ---- what is counted of requests ----------------------------------------- */
 
-/* why a request had no answer; names are in metrics.c, in this order */
+/* why a request failed; the names are in metrics.c, in this order */
 
 typedef enum {
     NGX_HTTP_VLM_NOT_REFUSED = 0,
@@ -68,7 +68,7 @@ typedef enum {
 } ngx_http_vlm_time_e;
 
 
-/* requests that were there when a worker died: see poison.c */
+/* requests in flight when a worker died: see poison.c */
 
 #define NGX_HTTP_VLM_WORKS     64              /* that are in the works */
 #define NGX_HTTP_VLM_SUSPECTS  64
@@ -109,24 +109,24 @@ typedef struct {
 
 /* ---- the circuit breaker ------------------------------------------------- */
 
-/* of an engine; in its zone, so that it outlives the workers that fail */
+/* of one engine; in its zone, so that it outlives the workers that fail */
 
 typedef struct {
     ngx_atomic_t                  failures;    /* in a row */
     ngx_atomic_t                  when;        /* the last, ngx_current_msec */
-    ngx_atomic_t                  probe;       /* somebody tries it */
+    ngx_atomic_t                  probe;       /* a probe is in flight */
     ngx_atomic_t                  opened;      /* how often */
 } ngx_http_vlm_breaker_t;
 
 
 typedef enum {
     NGX_HTTP_VLM_CLOSED = 0,
-    NGX_HTTP_VLM_OPEN,                         /* nobody is let through */
-    NGX_HTTP_VLM_PROBING                       /* one is */
+    NGX_HTTP_VLM_OPEN,                         /* every request is refused */
+    NGX_HTTP_VLM_PROBING                       /* one probe is in flight */
 } ngx_http_vlm_breaker_e;
 
 
-/* ---- streams that took the hop ------------------------------------------- */
+/* ---- streams of the proxied hop ------------------------------------------ */
 
 #define NGX_HTTP_VLM_HOPS   128                /* the latest ones */
 #define NGX_HTTP_VLM_HOP    32                 /* bytes of $request_id */
@@ -162,9 +162,9 @@ typedef struct {
     ngx_rbtree_t                  line[2];     /* by rank: a prompt next; the
                                                   second has the heavy ones */
     ngx_rbtree_node_t             line_sentinel;
-    ngx_rbtree_t                  clients;     /* who have requests here */
+    ngx_rbtree_t                  clients;     /* clients with requests here */
     ngx_rbtree_node_t             clients_sentinel;
-    int64_t                       ahead;       /* ms, of the line's clock */
+    int64_t                       ahead;       /* ms, of the queue's clock */
     ngx_msec_t                    counted;     /* when places were */
     ngx_uint_t                    walk;        /* and how often */
 } ngx_http_vlm_order_t;
@@ -181,7 +181,7 @@ typedef struct {
     u_char                        salt[NGX_HTTP_VLM_SALT];
     ngx_uint_t                    salted;
 
-    int64_t                       start;       /* on the line's clock, and */
+    int64_t                       start;       /* on the queue's clock, and */
     int64_t                       value;       /* less what its priority is
                                                   worth */
     ngx_http_vlm_client_t        *client;
@@ -192,7 +192,7 @@ typedef struct {
 } ngx_http_vlm_rank_t;
 
 
-/* ---- the shared zone: what any worker can tell about an engine ----------- */
+/* ---- the shared zone: an engine as every worker can read it -------------- */
 
 typedef enum {
     NGX_HTTP_VLM_LOADING = 0,
@@ -259,7 +259,7 @@ typedef struct {
 } ngx_http_vlm_param_t;
 
 
-/* bytes as a configuration would say them */
+/* sizes in bytes, as a configuration would write them */
 
 #define ngx_http_vlm_mib(bytes)                                               \
     (((uint64_t) (bytes) + 1024 * 1024 - 1) / (1024 * 1024))
@@ -293,7 +293,8 @@ struct ngx_http_vlm_engine_s {
     ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];   /* files */
     ngx_uint_t                    prepare;
     ngx_http_vlm_order_t          order;       /* priority, fair; and the tree
-                                                  of who wants a prompt */
+                                                  of requests that need a
+                                                  prompt */
     ngx_uint_t                    queue;
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
@@ -362,7 +363,7 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    n_heavy;     /* of them, see ctx->heavy */
     ngx_uint_t                    n_prompts;   /* being made or waiting */
     ngx_uint_t                    n_jobs;      /* submitted to the engine */
-    ngx_uint_t                    waiting;     /* the line: admitted, not yet
+    ngx_uint_t                    waiting;     /* the queue: admitted, not yet
                                                   started by the engine */
     ngx_uint_t                    running;     /* jobs in slots, until their
                                                   last event */
@@ -396,37 +397,38 @@ struct ngx_http_vlm_engine_s {
 };
 
 
-/* are chats answered in this process? */
+/* does this process answer chats? */
 
 #define ngx_http_vlm_answers(eng)                                             \
     ((eng)->here && !(eng)->released && !(eng)->behind)
 
 
 /*
- * The queue, as the engine's task and the streams see it from below: the one
- * table of calls to a higher floor.  In the loop.
+ * The queue, as the engine's task and the streams call it from a lower floor:
+ * the one table of calls to a higher floor.  All of them run in the event
+ * loop.
  */
 
 struct ngx_http_vlm_queue_calls_s {
     void                        (*init)(ngx_http_vlm_engine_t *eng);
 
-    /* an event of the engine, for its request */
+    /* delivers an event of the engine to its request */
 
     void                        (*event)(ngx_http_vlm_engine_t *eng,
                                          vlm_event_t *e);
 
-    /* something has changed: what can be started is started */
+    /* something has changed: starts all work that can start now */
 
     void                        (*next)(ngx_http_vlm_engine_t *eng);
 
-    /* the engine has failed: all that wait are refused; it hangs: so are
-       those that it has */
+    /* refuses all waiting requests after the engine has failed; with a hanging
+       engine, its requests too */
 
     void                        (*failed)(ngx_http_vlm_engine_t *eng);
     void                        (*stalled)(ngx_http_vlm_engine_t *eng);
 
-    /* how many requests the engine will begin before this one, and one more;
-       0: it has begun */
+    /* the request's position in the order of the engine, from 1; 0: the engine
+       has begun it */
 
     ngx_uint_t                  (*place)(ngx_http_vlm_ctx_t *ctx);
 

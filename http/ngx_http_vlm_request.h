@@ -1,6 +1,6 @@
 
 /*
- * A request for an answer, and the table of an interface.  Included by
+ * A request for an answer, and the table of functions of an API.  Included by
  * ngx_http_vlm_engine.h.
  */
 
@@ -22,8 +22,8 @@ typedef struct {
 } ngx_http_vlm_body_t;
 
 
-/* what a client of RoboBrain asked for; filled in by the dialect, in a thread;
-   malloc()ed, so that neither the body nor its JSON is kept while a request
+/* the fields of a RoboBrain request, filled in by the dialect in a thread;
+   malloc()ed, so that neither the body nor its JSON is kept while the request
    waits */
 
 #define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
@@ -48,41 +48,42 @@ typedef struct {
     unsigned                      thinking:1;
     unsigned                      inference:1; /* an error of the model's */
     unsigned                      no_image:1;
-    unsigned                      text_only:1;     /* none is wanted */
+    unsigned                      text_only:1;     /* no picture is wanted */
 } ngx_http_vlm_chat_t;
 
 
 /*
- * How a request is asked and answered: RoboBrain's way, OpenAI's, Ollama's.
- * The flow is the same for all of them (_ask, _prepare, _queue, _deliver);
- * a dialect says what a body means, what the model is asked, and what its
- * words become.  A request may ask the model more than once, one prompt after
- * the other; each takes its own place in the line, or keeps the first.
+ * How an API (RoboBrain's, OpenAI's, Ollama's) reads a request and writes its
+ * answer.  The queue (ask.c, prepare.c, queue.c, deliver.c) is the same for
+ * all; a dialect parses the body, makes the prompt and formats the answer.  A
+ * request may need several prompts, one after the other; each takes a new
+ * place in the queue or keeps the first.
  *
- * thread: in nginx's pool, the functions may wait; no pool, no log.  They end
- *         a request with ngx_http_vlm_fail()
- * loop:   on the event loop
+ * "thread": runs in a pool thread and may block; uses no nginx pool and no
+ * log, and ends a request with ngx_http_vlm_fail().  "loop": runs on the event
+ * loop.
  */
 
 struct ngx_http_vlm_dialect_s {
 
-    /* thread: the parsed body, or NULL if it is empty; may set ctx->dialect
-       to one that knows the request better, ctx->streaming, and
-       ctx->chat.session, in whose order of arrival it is run */
+    /* thread: takes the parsed body, or NULL if it is empty; may replace
+       ctx->dialect by a more specific one, set ctx->streaming, and set
+       ctx->chat.session, whose requests run in order of arrival */
 
     void                        (*fields)(ngx_http_vlm_ctx_t *ctx,
                                           const vlm_json_t *json);
 
-    /* thread: makes ctx->prompt, and changes ctx->sampling, which has the
-       engine's defaults; what it points to lives until the job is submitted.
-       Without a prompt and without ctx->status: nothing is left to be asked */
+    /* thread: makes ctx->prompt, and may change ctx->sampling, which has the
+       engine's defaults; the memory that it points to lives until the job is
+       submitted.  Neither a prompt nor ctx->status: there is nothing left to
+       ask */
 
     void                        (*prompt)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop, when the model's words are whole in ctx->text, or nothing was
-       asked: NGX_OK; NGX_AGAIN: ngx_http_vlm_finish_again() or ..._store()
-       was called; NGX_ERROR: no memory; NULL is NGX_OK.  While ctx->asking,
-       ctx->err may say why the model has said nothing */
+    /* loop, when ctx->text holds the whole answer, or there was nothing to
+       ask: NGX_OK; NGX_AGAIN: ngx_http_vlm_finish_again() or ..._store() was
+       called; NGX_ERROR: no memory; NULL is NGX_OK.  While ctx->asking is set,
+       ctx->err may say why there is no answer */
 
     ngx_int_t                   (*ended)(ngx_http_vlm_ctx_t *ctx);
 
@@ -91,16 +92,16 @@ struct ngx_http_vlm_dialect_s {
 
     void                        (*store)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop: an answer as a whole, and what becomes of a failure (ctx->status
-       and ctx->err); as the return value of a content handler */
+    /* loop: sends a whole answer, or an error (ctx->status and ctx->err);
+       returns as a content handler does */
 
     ngx_int_t                   (*answer)(ngx_http_vlm_ctx_t *ctx);
     ngx_int_t                   (*failed)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop, of an answer that streams: appends to w what the client has not
-       been told yet; with "last" everything to the end of the answer.  An
-       error after the header is an event, too; status is what it would have
-       been.  "waits": NULL, or tells the place in the line */
+    /* loop, of a streaming answer: appends to w the text that the client has
+       not received; with "last" up to the end of the answer.  An error after
+       the header is sent as an event; status is the status that it would have
+       had.  "waits": NULL, or sends the position in the queue */
 
     const char                   *stream_type;
     void                        (*chunk)(ngx_http_vlm_ctx_t *ctx,
@@ -113,7 +114,8 @@ struct ngx_http_vlm_dialect_s {
                                          vlm_json_out_t *w,
                                          ngx_uint_t place);
 
-    /* loop, no thread works for ctx: frees ctx->data; safe twice; or NULL */
+    /* loop, when no thread uses ctx: frees ctx->data; may be called twice; or
+       NULL */
 
     void                        (*free)(ngx_http_vlm_ctx_t *ctx);
 };
@@ -150,13 +152,13 @@ struct ngx_http_vlm_ctx_s {
     ngx_msec_t                    looked;
     off_t                         received;
 
-    /* a refusal that waits for a thread */
+    /* an error that waits for the thread to return */
     ngx_uint_t                    late_status;
     char                          late_text[128];
     const char                   *late_code;   /* constant, or NULL */
 
-    /* of the prepare tasks, and written in threads: no bits, whose neighbours
-       are the loop's */
+    /* fields shared with pool threads: whole bytes, because a bit field would
+       share its byte with the event loop's fields */
     ngx_http_vlm_body_t           body;
     ngx_http_vlm_chat_t           chat;
     ngx_uint_t                    status;      /* 0, or of the answer that
@@ -165,7 +167,7 @@ struct ngx_http_vlm_ctx_s {
     char                          param[64];   /* the field that it is about */
     vlm_err_t                     err;
     ngx_uint_t                    streaming;   /* the client wants events */
-    ngx_uint_t                    asking;      /* not for the client's eyes */
+    ngx_uint_t                    asking;      /* hidden from the client */
     ngx_uint_t                    opened;      /* engine->opened, by then */
     ngx_uint_t                    heavy;       /* pictures, or the store */
     ngx_atomic_t                  abandoned;   /* its thread need not go on */
@@ -184,7 +186,7 @@ struct ngx_http_vlm_ctx_s {
     ngx_array_t                  *tokens;      /* vlm_token_t, or NULL */
 
     /* of a stream: see stream.c */
-    ngx_event_t                   tell;        /* the place in the line */
+    ngx_event_t                   tell;        /* the queue position */
     ngx_chain_t                  *free, *busy;
     size_t                        told;        /* bytes of the answer, and */
     size_t                        told_tokens; /* tokens that were sent */
@@ -204,7 +206,7 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    t_asked;     /* the last job was an aside */
     ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
     ngx_msec_t                    prepared_ms; /* of all prompts */
-    ngx_msec_t                    wait_ms;     /* in line, but for that */
+    ngx_msec_t                    wait_ms;     /* in the queue, less that */
     uint64_t                      decode_us, resize_us;    /* of pictures */
     uint64_t                      hash;        /* of the body, by a thread */
     ngx_uint_t                    refusal;     /* known to a thread, or 0 */
@@ -224,7 +226,7 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      to_parse:1;  /* in engine->n_parses */
     unsigned                      in_task:1;
     unsigned                      parsed:1;
-    unsigned                      left:1;      /* the request is going */
+    unsigned                      left:1;      /* the request is being freed */
     unsigned                      begun:1;     /* the header was sent */
     unsigned                      answered:1;  /* with what was asked for */
     unsigned                      logged:1;    /* why it was not */

@@ -1,13 +1,13 @@
 
 /*
- * The circuit breaker.  A failure is a death of the worker with the model, or a
- * job that the engine could not do, whatever its client asked for; an answer
- * ends the row of them.
+ * The circuit breaker.  Two things count as a failure: the death of the worker
+ * that has the model, and a job that the engine could not do whatever its
+ * client asked for.  An answer resets the count.
  *
- * After so many in a row everybody is refused for a pause.  Then one request
- * is let through: if it is answered, all are; if the engine fails once more,
- * the pause begins again; and if it ends without a verdict, for its client
- * left or asked for nonsense, the next one is let through in its place.
+ * After "failures" in a row all requests are refused for a pause.  Then one
+ * request is admitted as a probe.  An answer closes the breaker; another
+ * failure begins the pause again; a probe that ends without a verdict, because
+ * its client left or its input was wrong, passes its role to the next request.
  */
 
 

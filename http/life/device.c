@@ -1,12 +1,13 @@
 
 /*
- * Which device the engine is given, and when.  A worker whose predecessor lost
- * the model waits before it loads, longer each time.  Under "device auto" a
- * GPU that was lost again and again is left alone for a while, in which the
- * CPU answers; "device cuda" stays with it, and says so.
+ * Chooses the engine's device and the time of a load.  A worker whose
+ * predecessor lost the model waits before it loads, and each loss makes that
+ * wait longer.  Under "device auto" a GPU that is lost repeatedly is left
+ * alone for a while and the CPU answers; "device cuda" keeps the GPU, and logs
+ * it.
  *
- * What is remembered lies in the zone, so that it outlives workers; what
- * follows from it is decided by losses.c.
+ * The losses are recorded in the zone, so that they outlive workers; losses.c
+ * decides by them.
  */
 
 
@@ -47,8 +48,9 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_breaker_start(eng);
 
     /*
-     * A crash in the load would be a loop at full speed, too; and one while
-     * memory is taken: the system may have killed who took too much.
+     * A crash during the load counts as a loss, or the worker would load and
+     * crash at full speed.  So does one while memory is allocated: the kernel
+     * may have killed the process for its size.
      */
 
     if (shm->lost
@@ -96,7 +98,7 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* a predecessor that is not there, and has not said that it goes */
+/* the predecessor has died without a notice of its exit */
 
 static ngx_uint_t
 ngx_http_vlm_device_gone(ngx_http_vlm_shm_t *shm)
@@ -156,8 +158,8 @@ ngx_http_vlm_device_leave(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "vlm_engine \"%V\": %s",
                   &eng->name, eng->device_note);
 
-    /* the device itself is at fault, it seems: nobody is a suspect any more,
-       and nothing is waited for */
+    /* the device itself seems to be at fault: no request is a suspect any
+       more, and the load need not wait */
 
     ngx_memzero(eng->shm->suspects, sizeof(eng->shm->suspects));
 
@@ -181,7 +183,7 @@ ngx_http_vlm_device_time(u_char *p, u_char *last, ngx_msec_t ms)
 }
 
 
-/* in the loop, now and then: the time on the CPU is over */
+/* in the loop, at intervals: the time on the CPU is over */
 
 ngx_uint_t
 ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
@@ -191,7 +193,7 @@ ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the model was released: the next load takes what there is */
+/* the model was released, so the next load reads the free memory anew */
 
 void
 ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)
@@ -207,8 +209,8 @@ ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)
 
 
 /*
- * In exit_process: the device is lost, and the driver's handlers of an exit
- * would wait for it.  The handler that comes last is called first.
+ * In exit_process: the device is lost, and the driver's exit handlers would
+ * wait for it.  The handler registered last runs first.
  */
 
 void

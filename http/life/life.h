@@ -1,7 +1,8 @@
 
 /*
- * The life of an engine: its worker, lock, task, device, shared zone, and what
- * is counted there.  The lowest floor: knows requests by their fields only.
+ * The life of an engine: its worker, lock, task, device and shared zone, and
+ * its metrics.  This is the lowest floor: it reads a request's fields and
+ * calls nothing above.
  */
 
 
@@ -16,7 +17,8 @@
 
 ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
 
-/* the configuration is read: what it needs is made, or it is refused */
+/* after the configuration was read: prepares the engine's files, or refuses
+   the configuration */
 
 ngx_int_t ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng);
 
@@ -29,7 +31,7 @@ void ngx_http_vlm_exit_process(ngx_cycle_t *cycle);
 
 /* ---- lock.c: from one worker to the next --------------------------------- */
 
-/* in the master */
+/* in the master process */
 
 ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
     gid_t gid, ngx_cycle_t *cycle, vlm_err_t *err);
@@ -37,7 +39,7 @@ ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
 /* engine thread: waits for the lock; 0, or -1: stopped or failed */
 
 int ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
-void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* safe twice */
+void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* idempotent */
 
 
 /* ---- task.c: the thread task and the wake fd ----------------------------- */
@@ -45,19 +47,22 @@ void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* safe twice */
 void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle);
 void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are there */
+void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are
+                                                              submitted */
 
-/* a graceful exit has begun; 1: with a reload, and this engine goes on until
-   the next one has loaded */
+/* a graceful exit has begun; 1: because of a reload, and this engine goes on
+   until the next one has loaded */
 
 ngx_uint_t ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng);
 
-/* later in this turn of the loop: start and end what can be */
+/* schedules one pass, later in this turn of the loop, that starts and ends all
+   work that is ready */
 
 void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- device.c: which device, after it was lost --------------------------- */
+/* ---- device.c: choice of the device after it was lost
+   -------------------- */
 
 void ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng);
 ngx_uint_t ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng);
@@ -65,13 +70,15 @@ void ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_device_last(void);
 
 
-/* ---- zone.c: what all workers can read ----------------------------------- */
+/* ---- zone.c: state that all workers can read
+   ----------------------------- */
 
 ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
 
-/* of a configuration with "reload overlap": does an older one answer?  Why
-   the newest does not is told in its place */
+/* with "reload overlap": does an older configuration still answer?  The second
+   function records the error of the newest one, which does not change the
+   state */
 
 ngx_uint_t ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason);
@@ -82,13 +89,13 @@ void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
 void ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);
 
-/* a copy, whose texts belong together */
+/* copies the state, whose texts are consistent with each other */
 
 void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *copy);
 
-/* any thread of any process: what the store said to the last request that
-   needed it, and how many sessions there are after one was made or deleted */
+/* any thread of any process: records the result of the store's last call, and
+   the number of sessions after one was made or deleted */
 
 void ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
     vlm_store_err_t *err);
@@ -97,37 +104,41 @@ void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
 ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- watch.c: an event loop that hangs ----------------------------------- */
+/* ---- watch.c: the watchdog of the event loop
+   ----------------------------- */
 
 ngx_msec_t ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng);
 
 void ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* safe twice */
+void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* idempotent */
 
-/* 0, or for how many ms the engine thread has not ticked though it should */
+/* ms for which the engine thread has missed its ticks, or 0 */
 
 ngx_msec_t ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- breaker.c: an engine that fails again and again --------------------- */
+/* ---- breaker.c: the circuit breaker
+   -------------------------------------- */
 
-/* any worker; names are in this order */
+/* any worker; the names are in this order */
 
 extern const char *const  ngx_http_vlm_breaker_names[];
 ngx_http_vlm_breaker_e ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng);
 
-/* the sentence of that refusal, in buf, with a zero; s, for Retry-After */
+/* writes the sentence of that refusal to buf, with a zero; returns s, for
+   Retry-After */
 
 ngx_uint_t ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng,
     u_char *buf, size_t size);
 
-/* the designated worker: it is let through, perhaps as the probe; it ends */
+/* the designated worker: the request is admitted, perhaps as the probe; it
+   ends */
 
 void ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);  /* safe twice */
+void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);  /* idempotent */
 
-/* the engine has failed, or answered; a worker starts, whose predecessor had
-   perhaps a probe */
+/* the engine has failed, or answered; a worker starts, whose predecessor may
+   have died with a probe */
 
 void ngx_http_vlm_breaker_failed(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng);
@@ -139,12 +150,13 @@ void ngx_http_vlm_breaker_start(ngx_http_vlm_engine_t *eng);
 uint64_t ngx_http_vlm_poison_hash(const u_char *data, size_t len);
 ngx_uint_t ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng,
     uint64_t hash);
-void ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
-void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);     /* safe twice */
+void ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
+void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);     /* idempotent */
 void ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- metrics.c: what became of requests, counted ------------------------- */
+/* ---- metrics.c: counters, histograms, the log of refusals
+   ---------------- */
 
 extern const char *const  ngx_http_vlm_refusal_names[];
 extern const char *const  ngx_http_vlm_stage_names[];
@@ -157,30 +169,32 @@ void ngx_http_vlm_metrics_time(ngx_http_vlm_engine_t *eng,
 void ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
     vlm_picture_info_t *info);
 
-/* an event that ends a job, whether its request is still there or not */
+/* counts an event that ends a job, whether its request still exists or not */
 
 void ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage);
 
-/* the end of a request, by an answer or a refusal, which is logged; or because
-   its client left */
+/* counts the end of a request: an answer, a refusal (which is logged), or a
+   client that left */
 
 void ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 void ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx);
 
-/* a refusal of a request that has no place yet: counts and logs */
+/* counts and logs the refusal of a request that has no place in the queue
+   yet */
 
 void ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_refusal_e reason,
     const char *text);
 
-/* s, for Retry-After: how long the line that stands now will take */
+/* s, for Retry-After: the estimated time to drain the current queue */
 
 ngx_uint_t ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- sweep.c: what leaves the store by itself ---------------------------- */
+/* ---- sweep.c: automatic removal from the store
+   --------------------------- */
 
-/* in the designated worker; without bounds it does nothing */
+/* in the designated worker; does nothing unless the store has bounds */
 
 void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle);
@@ -188,20 +202,21 @@ void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng,
 
 /* ---- socket.c: the socket of the hop ------------------------------------- */
 
-/* in the master: before nginx opens sockets, and after it */
+/* in the master: before and after nginx opens its sockets */
 
 ngx_int_t ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle);
 ngx_int_t ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle, uid_t uid, gid_t gid, vlm_err_t *err);
 
-/* in the designated worker, with "reload overlap": accepts while it should,
-   after nginx has closed the listening sockets, too; open: or stops that */
+/* in the designated worker, with "reload overlap": accepts connections while
+   it should, even after nginx has closed its listening sockets; open 0 stops
+   that */
 
 ngx_int_t ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle);
 void ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open);
-void ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng);    /* safe twice */
+void ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng);    /* idempotent */
 
 
 #endif /* _NGX_HTTP_VLM_LIFE_H_INCLUDED_ */

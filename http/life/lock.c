@@ -1,12 +1,13 @@
 
 /*
- * The lock that hands the model from one worker to the next: a file, so that a
- * crash frees it, too.  With "reload wait" one worker has it at a time.
+ * The lock that hands the model from one worker to the next.  It is a file
+ * lock, so a crash releases it.  With "reload wait" one worker holds it at a
+ * time.
  *
- * With "reload overlap" there are two such files and a worker has one of them,
- * whichever is free: so during a reload two have the model, and never three.
- * Who waits needs all that there are, in their order, so that a reload from
- * one way to the other is neither stuck nor shares by mistake.
+ * With "reload overlap" there are two lock files and a worker holds either, so
+ * two workers may have the model during a reload, and never three.  A worker
+ * with "reload wait" takes both files in their order, so a reload from one
+ * setting to the other neither deadlocks nor lets two workers in by mistake.
  */
 
 
@@ -16,7 +17,8 @@
 
 
 #define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
-#define NGX_HTTP_VLM_LOCK_SAY   1000       /* ms, after which it is told */
+#define NGX_HTTP_VLM_LOCK_SAY   1000       /* ms, after which the wait is
+                                              logged */
 
 
 static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
@@ -31,8 +33,9 @@ static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 
 
 /*
- * In the store; where it cannot be written, beside the socket, and from then on
- * there until nginx is restarted: two places would be two locks.
+ * The lock files are in the store.  Where the store cannot be written they are
+ * beside the socket, and stay there until nginx is restarted: two places would
+ * be two locks.
  */
 
 ngx_int_t
@@ -94,7 +97,7 @@ ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
             (void) close(fd);
         }
 
-        /* one that is there is enough, on a disk that cannot be written */
+        /* on a read-only disk an existing lock file is enough */
 
         if (e == 0 || access(path, F_OK) == 0) {
             e = vlm_disk_own(AT_FDCWD, path, 0, 0600, uid, gid);
@@ -151,7 +154,7 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 }
 
 
-/* 1: it is ours, 0: not yet, -1: it never will be */
+/* 1: the lock is held, 0: not yet, -1: it cannot be taken */
 
 static int
 ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
@@ -235,8 +238,8 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
 
 
 /*
- * At a reload the owner is a child of our own master, and will end; another
- * server ends when somebody stops it.
+ * At a reload the owner is a child of our own master, and will end; an owner
+ * of another server ends only when an administrator stops it.
  */
 
 static void
@@ -281,7 +284,7 @@ ngx_http_vlm_lock_say(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* a process id, or 0: of another namespace, or not to be found */
+/* the owner's process id; 0: it is in another namespace, or unknown */
 
 static long
 ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng)

@@ -1,6 +1,6 @@
 
 /*
- * An engine in the master: in which worker it will be, and the files that the
+ * An engine in the master: chooses its worker, and prepares the files that the
  * worker's user must be able to use.
  */
 
@@ -18,8 +18,8 @@ static void ngx_http_vlm_master_user(ngx_cycle_t *cycle, uid_t *uid,
 
 
 /*
- * In the master: the sockets are open, no worker is forked yet.  Never fails:
- * nginx would exit.
+ * In the master: the sockets are open, no worker has been forked yet.  Never
+ * fails, because nginx would exit.
  */
 
 ngx_int_t
@@ -52,8 +52,8 @@ ngx_http_vlm_init_module(ngx_cycle_t *cycle)
 
 
 /*
- * The directory first: the socket may be in it.  A store that is there and
- * cannot be used is told by the worker that needs it.
+ * The directory comes first, because the socket may be in it.  An unusable
+ * store is reported by the worker that opens it.
  */
 
 ngx_int_t
@@ -83,9 +83,9 @@ ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
 
 
 /*
- * The dynamic linker knows a module by its path: on a reload it hands out what
- * it has mapped, whatever lies there meanwhile.  What is static here survives
- * a reload with the code.
+ * The dynamic linker identifies a module by its path: on a reload it returns
+ * the mapped module, even if the file has been replaced.  Static variables
+ * here survive a reload with the code.
  */
 
 static void
@@ -122,9 +122,9 @@ ngx_http_vlm_master_version(ngx_cycle_t *cycle)
 
 
 /*
- * The worker's user must be able to use what a run of another user may have
- * left, and no other user.  Without its store an engine answers what needs no
- * session; without its socket or its lock it has failed.
+ * A run under another user may have left files; they are given to the worker's
+ * user and closed to all others.  Without its store an engine still answers
+ * requests that need no session; without its socket or its lock it has failed.
  */
 
 static void
@@ -161,7 +161,8 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 
 /*
  * A worker for each engine, while there are enough.  An engine thread does not
- * return while there is work, so two of one worker cannot share a pool.
+ * return while there is work, so two engines of one worker cannot share a
+ * thread pool.
  */
 
 static ngx_int_t
@@ -200,7 +201,7 @@ ngx_http_vlm_master_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* of the workers, as whom they own their files; -1: as ourselves */
+/* the uid of the workers, which owns their files; -1: our own */
 
 static void
 ngx_http_vlm_master_user(ngx_cycle_t *cycle, uid_t *uid, gid_t *gid)

@@ -1,11 +1,10 @@
 
 /*
- * What became of requests: counters and histograms in the engine's zone, one
- * line in the error log for each refusal, and what follows from them: when it
- * is worth coming again.
+ * Counters and histograms of requests in the engine's zone, one line in the
+ * error log for each refusal, and the estimate behind Retry-After.
  *
- * Only atomic additions, so any thread may count, and whoever dies in between
- * leaves no lock behind.
+ * Counters change by atomic additions alone, so any thread may count, and a
+ * process that dies in between leaves no lock behind.
  */
 
 
@@ -101,7 +100,7 @@ ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
 
     if (usage->completion_tokens == 0) {
 
-        /* it was cancelled or failed before its prompt was read */
+        /* the job was cancelled or failed before its prompt was read */
 
         return;
     }
@@ -138,7 +137,7 @@ ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
     if (rc == NGX_HTTP_REQUEST_TIME_OUT
         || (rc == NGX_ERROR && ctx->begun && ctx->status == 0))
     {
-        /* it did not read, or was not there any more */
+        /* the client read too slowly, or has left */
 
         ngx_http_vlm_metrics_left(ctx);
         return;
@@ -219,7 +218,7 @@ ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* r NULL: it was logged before */
+/* r NULL: the refusal was logged before */
 
 void
 ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
@@ -237,7 +236,7 @@ ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
         return;
     }
 
-    /* the client's fault is news to the client alone */
+    /* an error of the client is logged at level info */
 
     level = (reason == NGX_HTTP_VLM_INPUT || reason == NGX_HTTP_VLM_LIMIT)
             ? NGX_LOG_INFO : NGX_LOG_WARN;
@@ -281,7 +280,7 @@ ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
 }
 
 
-/* the designated worker alone writes it */
+/* only the designated worker writes it */
 
 static void
 ngx_http_vlm_metrics_service(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)

@@ -1,10 +1,10 @@
 
 /*
  * A request that kills the worker would kill the next one, too, if its client
- * is told to come again.  So what was in the works is noted in the zone, by
- * the hash of its body; a worker that finds its predecessor dead remembers
- * what it had.  Who was there at two deaths, and has never been answered in
- * between, is not run a third time within the hour.
+ * retries it.  So the zone records the requests in flight, by the hash of
+ * their bodies; a worker that finds its predecessor dead counts a death
+ * against each of them.  A request with two deaths, and no answer in between,
+ * is not run a third time within the hour.
  */
 
 
@@ -19,7 +19,7 @@ static ngx_http_vlm_suspect_t *ngx_http_vlm_poison_find(
     ngx_http_vlm_engine_t *eng, uint64_t hash);
 
 
-/* any thread; never 0, which is nobody */
+/* any thread; never 0, which marks a free place */
 
 uint64_t
 ngx_http_vlm_poison_hash(const u_char *data, size_t len)
@@ -46,7 +46,7 @@ ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng, uint64_t hash)
 }
 
 
-/* its prompt will be made: from here on it can do harm */
+/* the prompt is made next: from here on the request may crash the worker */
 
 void
 ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx)
@@ -70,7 +70,7 @@ ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* it has ended, and the worker lives; with an answer it is above suspicion */
+/* the request has ended and the worker lives; an answer clears its deaths */
 
 void
 ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx)
@@ -94,7 +94,7 @@ ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a worker that starts has found its predecessor dead */
+/* a starting worker has found its predecessor dead */
 
 void
 ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
@@ -122,14 +122,16 @@ ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
 
         if (s && s->when == now) {
 
-            /* the same body more than once in the works: one death */
+            /* several requests in flight with the same body count as one
+               death */
 
             continue;
         }
 
         if (s == NULL) {
 
-            /* the place of nobody, or of who was seen longest ago */
+            /* the place to use: a free one, or that of the entry seen longest
+               ago */
 
             s = &shm->suspects[0];
 

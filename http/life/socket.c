@@ -1,12 +1,13 @@
 
 /*
- * The unix socket of the hop: which worker accepts on it, and from whom.  It
- * leads past TLS, authentication and limits, so it never has a mode that lets
- * others in, and a connection of another user is closed unread.
+ * The unix socket of the hop: the worker that accepts on it, and the users
+ * that may connect.  The socket leads past TLS, authentication and limits, so
+ * its mode never admits other users, and a connection of another user is
+ * closed unread.
  *
  * A listener marked "reuseport" is skipped by every worker but the one whose
- * number it has.  Set when the sockets are open already, the mark has no other
- * effect; a respawned worker keeps its number.
+ * number it has.  The mark is set after the sockets were opened, and then has
+ * no other effect; a respawned worker keeps its number.
  */
 
 
@@ -48,8 +49,9 @@ ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
 
 
 /*
- * nginx binds a socket and then gives it mode 0666; it leaves one alone that is
- * open already.  ngx_cycle is the old cycle still: nginx hands its sockets on.
+ * nginx binds a socket and then gives it mode 0666, but leaves one alone that
+ * is already open. ngx_cycle is still the old cycle, whose sockets nginx
+ * inherits.
  */
 
 ngx_int_t
@@ -85,7 +87,8 @@ ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 }
 
 
-/* the mode before the bind is that of the file; open over exec, as nginx's */
+/* umask() before bind() sets the file's mode; the descriptor stays open over
+   exec, as nginx's own do */
 
 static int
 ngx_http_vlm_socket_new(ngx_listening_t *ls)
@@ -112,8 +115,8 @@ ngx_http_vlm_socket_new(ngx_listening_t *ls)
 
 
 /*
- * nginx does not unlink a unix socket before it binds, so one that a killed
- * master left would keep the next from starting.
+ * nginx does not unlink a unix socket before it binds, so the socket file of a
+ * killed master would keep the next one from starting.
  */
 
 static void
@@ -154,8 +157,8 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 
 
 /*
- * In the master, with all sockets open.  A socket that was inherited may have
- * lost its file, or be another user's: workers must be able to connect to it.
+ * In the master, with all sockets open.  An inherited socket may have lost its
+ * file, or belong to another user: workers must be able to connect to it.
  */
 
 ngx_int_t
@@ -213,7 +216,8 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
 }
 
 
-/* the mode keeps others out; a directory may have let them in before it */
+/* the socket's mode refuses other users; one may have connected before the
+   mode was set, if the directory is open to it */
 
 static void
 ngx_http_vlm_socket_accepted(ngx_connection_t *c)
@@ -243,10 +247,11 @@ ngx_http_vlm_socket_accepted(ngx_connection_t *c)
 
 
 /*
- * With "reload overlap" the socket goes from one worker to the next only when
- * the next has its model, and nginx closes listening sockets at the beginning
- * of an exit.  So it is given another descriptor and a connection of our own,
- * which nginx tells, as it is idle, that the exit has begun.
+ * With "reload overlap" the socket passes from one worker to the next when the
+ * next has loaded its model, but nginx closes listening sockets at the
+ * beginning of an exit.  So the worker duplicates the descriptor and makes a
+ * connection of its own for it; nginx notifies that connection of the exit,
+ * because it is idle.
  */
 
 ngx_int_t
@@ -379,7 +384,8 @@ ngx_http_vlm_socket_event(ngx_event_t *rev)
 
     ngx_event_accept(rev);
 
-    /* no descriptors: nginx has set a timer, and its own sockets rest, too */
+    /* no descriptors left: nginx has set a timer, and pauses its own sockets,
+       too */
 
     if (rev->timer_set && rev->active) {
         (void) ngx_del_event(rev, NGX_READ_EVENT, 0);

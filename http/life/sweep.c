@@ -1,7 +1,7 @@
 
 /*
- * What leaves the store by itself: a timer of the designated worker, and a
- * task in a thread, for "store DIR expires=T max=SIZE".
+ * Evicts sessions and files from the store: a timer of the designated worker,
+ * and a task in a thread, for "store DIR expires=T max=SIZE".
  */
 
 
@@ -10,7 +10,8 @@
 
 #define NGX_HTTP_VLM_SWEEP_FIRST  10000        /* ms, after the start */
 #define NGX_HTTP_VLM_SWEEP_NEXT   600000       /* ms */
-#define NGX_HTTP_VLM_SWEEP_MORE   1000         /* ms, if much is to be done */
+#define NGX_HTTP_VLM_SWEEP_MORE   1000         /* ms, while more is left to
+                                                  evict */
 
 
 typedef struct {
@@ -51,7 +52,7 @@ ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     task->event.data = sw;
     task->event.log = cycle->log;
 
-    /* a worker that is to exit does not wait for this */
+    /* the timer does not delay a worker's exit */
 
     eng->sweep.handler = ngx_http_vlm_sweep_timer;
     eng->sweep.data = task;

@@ -7,7 +7,7 @@
  * job that is submitted while a run ends is not lost: "active" is cleared only
  * just before that handler, which posts the task again if jobs are left.
  *
- * eng->vlm is written by the loop alone; the thread hands over through
+ * Only the loop writes eng->vlm; the thread hands the engine over in
  * eng->handed.
  */
 
@@ -18,9 +18,10 @@
 
 #define NGX_HTTP_VLM_EVENTS  64            /* of the engine, in a turn */
 #define NGX_HTTP_VLM_BEAT    500           /* ms */
-#define NGX_HTTP_VLM_GRACE   10000         /* ms, for bodies at an exit */
-#define NGX_HTTP_VLM_LAST    500           /* ms, for words before an end */
-#define NGX_HTTP_VLM_LEAVE   10000         /* ms, for a graceful one */
+#define NGX_HTTP_VLM_GRACE   10000         /* ms, for bodies to arrive at an
+                                              exit */
+#define NGX_HTTP_VLM_LAST    500           /* ms, to send the last answers */
+#define NGX_HTTP_VLM_LEAVE   10000         /* ms, before a graceful exit */
 static void ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_step_e step);
 static void ngx_http_vlm_engine_task(void *data, ngx_log_t *log);
@@ -123,7 +124,7 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 }
 
 
-/* from now on this is the worker that answers */
+/* from now on this worker answers */
 
 static void
 ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng)
@@ -140,9 +141,10 @@ ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng)
 
 
 /*
- * The master counts configurations before it tells old workers to go, so that
- * they can tell a reload from an end.  It signals no worker twice: of an end
- * that comes later the older ones know by what the newest leaves in the zone.
+ * The master counts configurations before it signals old workers, so an old
+ * worker can tell a reload from a shutdown.  The master signals no worker
+ * twice; at a later shutdown the newest worker leaves a mark in the zone,
+ * which the older ones read.
  */
 
 ngx_uint_t
@@ -172,7 +174,7 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* until another answers, or none will: then this exit goes on */
+/* until another worker answers, or none will: then this exit proceeds */
 
 static void
 ngx_http_vlm_engine_linger(ngx_http_vlm_engine_t *eng)
@@ -270,7 +272,8 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 
     case NGX_HTTP_VLM_STEP_CLOSE:
 
-        /* memory first, then the lock that promises it to the next */
+        /* the memory first, then the lock, because the lock promises that
+           memory to the next worker */
 
         vlm_close(eng->handed);
         eng->handed = NULL;
@@ -281,9 +284,10 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 
 
 /*
- * The tokenizer, and then the lock: once it is held, no turn of a session is
- * in the making elsewhere, so prompts may be made of what is stored.  (With
- * "reload overlap" that is the price: docs/directives.md says so.)
+ * The tokenizer, and then the lock.  Once the lock is held, no other worker
+ * has a turn of a session in progress, so prompts may use the stored turns.
+ * (With "reload overlap" another worker may: docs/directives.md describes
+ * that.)
  */
 
 static void
@@ -461,7 +465,8 @@ ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
 
     if (ngx_exiting) {
 
-        /* meanwhile: the lock is the next worker's, and this one's line ends */
+        /* the lock has passed to the next worker, and this worker's queue is
+           refused */
 
         eng->released = 1;
         eng->failed = 1;
@@ -477,9 +482,8 @@ ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
 
 
 /*
- * What a process knows of a device does not come back once it is lost.  This
- * worker leaves, at the latest when its time is up; the master's next one
- * loads again.
+ * A process cannot use a lost device again.  This worker exits, at the latest
+ * when its time is up; the master's next one loads again.
  */
 
 static void
@@ -508,7 +512,7 @@ ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* from now on every chat is answered 503 with the reason in the log */
+/* from now on every chat is answered 503, and the log has the reason */
 
 static void
 ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
@@ -552,8 +556,8 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
 
 
 /*
- * The engine's own eventfd, as a connection that is idle: nginx tells idle
- * connections, and nobody else in a module, that a graceful exit has begun.
+ * The engine's own eventfd, as an idle connection: nginx notifies idle
+ * connections of a graceful exit, and has no other hook for a module.
  */
 
 static ngx_int_t
@@ -587,8 +591,8 @@ ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* without this an exit would report a socket left open, and an engine that
-   is closed would leave its descriptor to somebody else's events */
+/* otherwise the exit would log an open socket, and the closed engine's
+   descriptor number could receive events of another file */
 
 static void
 ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng)
@@ -679,7 +683,7 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
     } else if (eng->loaded && !ngx_exiting && ngx_http_vlm_device_due(eng)) {
 
-        /* no prompt is made from here on, until it is open again */
+        /* no prompt is made from here on, until the engine is open again */
 
         eng->opened = 0;
         eng->again = 1;
@@ -695,9 +699,10 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
 
 /*
- * Nobody can take a thread back from what it hangs in, and nginx's own exit
- * would wait for it.  So everybody is told, and then the process goes the hard
- * way; the master's next one loads again, later each time.
+ * A thread that hangs in a driver cannot be cancelled, and nginx's own exit
+ * would wait for it.  So all clients get an error, and then the worker kills
+ * itself with SIGKILL; the master's next one loads again, after a longer pause
+ * each time.
  */
 
 static void
@@ -722,7 +727,7 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
         ngx_http_vlm_poison_death(eng);
     }
 
-    /* an event that came now would be of a request that is gone */
+    /* a later event would belong to a request that has been freed */
 
     ngx_http_vlm_engine_unwatch(eng);
     eng->calls->stalled(eng);
@@ -750,8 +755,8 @@ ngx_http_vlm_engine_hold(ngx_event_t *ev)
 
 
 /*
- * Something has changed: later in this turn of the loop, when nobody holds a
- * request, everything is started or ended that can be.
+ * Something has changed.  A posted event, later in this turn of the loop,
+ * starts and ends all work that is ready; by then no caller holds a request.
  */
 
 void
@@ -806,7 +811,7 @@ ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* nobody has anything of the model: no prompt, no job, no words to make */
+/* nothing uses the model any more: no prompt, no job, no answer */
 
 static ngx_uint_t
 ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
@@ -835,8 +840,8 @@ ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
 
 /*
  * In a worker that exits, until its last request has ended: the next worker
- * waits for the lock.  Of bodies it is not said that they ever end; who takes
- * longer than the grace is sent on to the next worker.
+ * waits for the lock.  A body may never be complete; a request whose body
+ * takes longer than the grace period is sent on to the next worker.
  */
 
 static ngx_uint_t
@@ -879,8 +884,8 @@ ngx_http_vlm_engine_log(void *data, vlm_log_level_t level, const char *text)
 }
 
 
-/* Asked often, by the engine thread.  nginx's pools wait for their tasks at an
-   exit, so the task has to see it coming. */
+/* The engine thread calls this often. nginx's pools wait for their tasks at an
+   exit, so the task polls for it. */
 
 static int
 ngx_http_vlm_engine_stopping(void *data)

@@ -1,13 +1,13 @@
 
 /*
- * Watches the event loop of the designated worker, from a thread of its own: a
- * loop that hangs answers nobody, and takes no signal that it would have to
- * act on.  After "stall" without a heartbeat the process goes the hard way,
- * and the master's next one loads again.
+ * The watchdog of the designated worker's event loop, in a thread of its own.
+ * A loop that hangs answers no request and handles no signal.  After "stall"
+ * without a heartbeat the watchdog kills the process with SIGKILL, and the
+ * master's next worker loads again.
  *
- * Who counts is the thread itself, by its own looks: a process that was stopped
- * as a whole, and goes on, is blamed for nothing.  The other workers tell its
- * clients meanwhile (route.c).
+ * The watchdog counts its own polls, so a process that was stopped and resumed
+ * is not killed.  Meanwhile the other workers answer the engine's clients with
+ * an error (route.c).
  */
 
 
@@ -33,7 +33,7 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
     int       err;
     sigset_t  all, old;
 
-    /* without a master nobody would come after it */
+    /* without a master there is no process to restart it */
 
     if (ngx_process != NGX_PROCESS_WORKER) {
         return;
@@ -49,7 +49,7 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    /* signals are the loop's */
+    /* only the event loop handles signals */
 
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -122,7 +122,8 @@ ngx_http_vlm_watch_thread(void *data)
 }
 
 
-/* no lock that the loop may hold: what is told here is told by numbers */
+/* takes no lock that the loop may hold: the message is made of numbers
+   alone */
 
 static void
 ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
@@ -140,7 +141,7 @@ ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
 }
 
 
-/* 0, or for how many ms the engine thread has not ticked though it should */
+/* ms for which the engine thread has missed its ticks, or 0 */
 
 ngx_msec_t
 ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
@@ -155,7 +156,8 @@ ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
 
     most = ngx_http_vlm_watch_time(eng);
 
-    /* a driver that makes kernels for a new card is silent meanwhile */
+    /* a driver that compiles kernels for a new card makes no progress
+       meanwhile */
 
     if (!eng->loaded && eng->stall == 0) {
         most = NGX_HTTP_VLM_STALL_CPU;

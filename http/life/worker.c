@@ -1,8 +1,8 @@
 
 /*
- * The designated worker of an engine, and what is done for it in the master:
- * what a configuration needs is made before nginx takes it, and what fails once
- * nginx has taken it is the engine's trouble, not the server's.
+ * The designated worker of an engine.  The master prepares the files of a
+ * configuration before nginx adopts it; a failure after that marks the engine
+ * as failed and never stops the server.
  */
 
 
@@ -17,7 +17,7 @@
 
 /*
  * Never fails: a worker that cannot start is not respawned, and its clients
- * would hang.  An engine that does not come up answers 503.
+ * would hang.  An engine that cannot start answers 503.
  */
 
 ngx_int_t
@@ -29,7 +29,8 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
 
     mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
 
-    /* the cache manager and the cache loader come here, too, as number 0 */
+    /* the cache manager and the cache loader call this hook, too, as worker
+       0 */
 
     if (mcf == NULL
         || (ngx_process != NGX_PROCESS_WORKER
@@ -41,9 +42,9 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
     eng = mcf->engines.elts;
 
     /*
-     * What is large goes back to the system when it is freed.  Left alone,
-     * glibc raises this bound with each picture, and in the end each of many
-     * arenas keeps the room of the largest one.
+     * Large blocks are returned to the system when they are freed.  By default
+     * glibc raises this threshold with each picture, and in the end each arena
+     * keeps the memory of the largest one.
      */
 
     if (mcf->engines.nelts) {
@@ -60,7 +61,8 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
                           "vlm_engine \"%V\": no lock for http_memory",
                           &eng[i]->name);
 
-            /* nothing fits, and everybody is told so */
+            /* there is no memory for any request, and every request is told
+               so */
 
             eng[i]->budget.total = 0;
         }
@@ -85,7 +87,8 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
 }
 
 
-/* The pools of threads have ended by now: nobody else uses what goes here. */
+/* The thread pools have ended by now, so no other thread uses what is freed
+   here. */
 
 void
 ngx_http_vlm_exit_process(ngx_cycle_t *cycle)

@@ -1,12 +1,12 @@
 
 /*
  * The shared zone of an engine: its state, its counters, the lengths of its
- * line.  The designated worker writes, every worker reads.
+ * queue.  The designated worker writes, every worker reads.
  *
- * While a reload lasts there are two designated workers.  The newer one takes
- * the zone over when it starts, or, with "reload overlap", when it has loaded;
- * the older one then keeps its lengths and its state to itself.  Counters are
- * both's, and outlive reloads and crashes.
+ * During a reload there are two designated workers.  The newer one takes the
+ * zone over when it starts or, with "reload overlap", when it has loaded; the
+ * older one then stops writing its lengths and its state.  Both add to the
+ * counters, which outlive reloads and crashes.
  */
 
 
@@ -47,7 +47,7 @@ ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
 /*
  * Zones are made when the whole configuration has been read and no socket is
- * open yet: the last moment at which nginx can refuse it and go on.
+ * open yet: the last moment at which nginx can still refuse the configuration.
  */
 
 static ngx_int_t
@@ -128,7 +128,8 @@ ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason)
 }
 
 
-/* a designated worker starts: what the one before left is not the truth */
+/* a designated worker starts: the state that its predecessor left is out of
+   date */
 
 void
 ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
@@ -165,7 +166,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* at an orderly exit: nobody is designated, so nobody crashed */
+/* at an orderly exit: the zone has no owner, so its end is no crash */
 
 void
 ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
@@ -244,7 +245,7 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
         vlm_stat(eng->vlm, &st);
     }
 
-    /* who has no work need not tick */
+    /* an idle engine thread need not tick */
 
     if (st.ticks != eng->ticks || eng->vlm == NULL
         || (eng->loaded && eng->n_jobs == 0))
@@ -303,8 +304,8 @@ ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
 
 
 /*
- * A store that was busy, or a client's mistake, says nothing of the store.  It
- * works again once something was kept in it.
+ * A busy store, or a client's mistake, says nothing about the store.  A write
+ * that succeeds clears the error.
  */
 
 void
@@ -349,8 +350,8 @@ ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n)
 
 
 /*
- * Who is on the way to a slot that is free does not wait, however long its
- * picture takes; so it does not depend on the clock who is refused.
+ * A request on its way to a free slot does not count as waiting, however long
+ * its picture takes to decode; so refusals do not depend on timing.
  */
 
 ngx_uint_t
