@@ -1,7 +1,8 @@
 
 /*
- * A request for an answer of the model, whoever's dialect it speaks: admitted
- * at its headers, in the line once its body is there, then parsed in a thread.
+ * A request for an answer, of any dialect: it is admitted when its headers
+ * were read, enters the queue when its body is there, and is then parsed in a
+ * thread.
  */
 
 
@@ -99,7 +100,7 @@ ngx_http_vlm_ask_body(ngx_http_request_t *r)
 
     if (ctx->engine->released) {
 
-        /* the body took longer than this worker had the model */
+        /* the body took longer to arrive than this worker had the model */
 
         lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 

@@ -1,6 +1,6 @@
 
 /*
- * What lower floors ask of the queue, by one table.
+ * The queue's functions for lower floors, in one table.
  */
 
 

@@ -38,7 +38,7 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
 
     if (id.len == 0) {
 
-        /* of no session: behind nobody */
+        /* a request without a session has no predecessor */
 
         ctx->step = NGX_HTTP_VLM_PREPARING;
         ngx_http_vlm_order_insert(ctx);

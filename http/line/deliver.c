@@ -1,15 +1,16 @@
 
 /*
- * Events of the engine: the text of an answer grows, and a stream is told of
- * it; when its last event has come, the dialect asks on, stores, or answers.
+ * Delivers events of the engine: appends to the text of an answer and wakes
+ * its stream; after the last event the dialect asks again, stores the turn, or
+ * answers.
  */
 
 
 #include "line.h"
 
 
-#define NGX_HTTP_VLM_ANSWER  1024          /* bytes, first piece; doubled up to
-                                              what the store takes */
+#define NGX_HTTP_VLM_ANSWER  1024          /* bytes, first allocation; doubled
+                                              up to the store's limit */
 
 
 static void ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
@@ -46,7 +47,7 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
 
     if (ctx == NULL) {
 
-        /* cancelled: its request is gone */
+        /* the job was cancelled: its request has been freed */
 
         return;
     }
@@ -78,7 +79,8 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
 }
 
 
-/* of the engine; a device that is lost counts once, when its worker has gone */
+/* a failure of the engine; the loss of a device counts once, when its worker
+   has exited */
 
 static void
 ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
@@ -137,7 +139,7 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 }
 
 
-/* NGX_DECLINED: more than an answer may have */
+/* NGX_DECLINED: the text exceeds the limit of an answer */
 
 static ngx_int_t
 ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx, const char *text, size_t len)
@@ -228,7 +230,7 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
     } else if (ctx->t_first != 0 && ctx->t_asked) {
 
-        /* what was asked aside came before the first token of the answer */
+        /* the text of an aside precedes the first token of the answer */
 
         u->first_ms = (uint32_t) (ctx->t_first - ctx->t_started);
     }
@@ -284,7 +286,7 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
     case VLM_EDEVICE:
 
-        /* what is in the works now may be what did it */
+        /* one of the requests in flight may have caused it */
 
         if (ngx_http_vlm_zone_mine(ctx->engine)) {
             ngx_http_vlm_poison_death(ctx->engine);

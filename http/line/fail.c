@@ -1,14 +1,14 @@
 
 /*
- * A request that fails in a thread: its status and sentence are kept, and the
- * event loop answers with them in the form of the request's interface.
+ * A request that fails in a thread: the status and the sentence are kept, and
+ * the event loop answers with them in the form of the request's API.
  */
 
 
 #include "line.h"
 
 
-/* ends the request with this status and text; whole characters of it */
+/* ends the request with this status and text, cut to whole characters */
 
 ngx_int_t
 ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
@@ -43,7 +43,7 @@ ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
                                   err->text);
     }
 
-    /* what the client is told and what the log: ngx_http_vlm_refuse_store() */
+    /* the texts for the client and for the log: ngx_http_vlm_refuse_store() */
 
     ctx->stored = *err;
 
@@ -52,7 +52,7 @@ ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* without a status it is the engine that refused a job */
+/* without a status the engine has refused a job */
 
 ngx_int_t
 ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)

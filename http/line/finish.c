@@ -1,7 +1,7 @@
 
 /*
- * After the last event of a job: the interface asks the model once more,
- * stores the turn, or answers.
+ * After the last event of a job: the dialect asks the model again, stores the
+ * turn, or answers.
  */
 
 
@@ -129,7 +129,7 @@ ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
 }
 
 
-/* everything is there that the client is told */
+/* the answer is complete */
 
 void
 ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)

@@ -1,12 +1,12 @@
 
 /*
- * What can never fit the context is refused while its body is parsed, before
- * it waits: by the tokens of its texts and pictures alone, without a template
- * or a history around them.  What does fit by that is looked at once more when
- * its prompt is made.
+ * A request that can never fit the context is refused while its body is
+ * parsed, before it waits.  The check counts the tokens of its texts and
+ * pictures alone, without the template and the history; a request that passes
+ * is checked again when its prompt is made.
  *
- * Only with a tokenizer: who comes in the first moments of a load is told
- * later.  All of it runs in threads.
+ * The check needs the tokenizer: in the first moments of a load it is skipped,
+ * and the second check refuses.  All of it runs in threads.
  */
 
 
@@ -35,7 +35,7 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
     room = ctx->engine->conf.context - 1;
     most = 0;
 
-    /* a token has a byte at least: most requests need not be counted */
+    /* a token has at least one byte, so most requests need not be counted */
 
     for (i = 0; i < n; i++) {
         most += parts[i].text ? parts[i].len : parts[i].tokens;
@@ -45,7 +45,8 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
         return NGX_OK;
     }
 
-    /* nor what is too long even if all its tokens were the longest */
+    /* a text too long even if all its tokens were the longest is not counted
+       either */
 
     least = 0;
 
@@ -75,7 +76,7 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
             return rc;
         }
 
-        /* what is no text is told so when its prompt is made */
+        /* invalid UTF-8 is refused when the prompt is made */
 
         if (vlm_tokenize(ctx->engine->vlm, parts[i].text, parts[i].len, &ids,
                          &n_ids, &err)

@@ -1,6 +1,7 @@
 
 /*
- * What can never fit the context, told while a body is parsed: see fit.c.
+ * Refuses a request that can never fit the context, while its body is parsed:
+ * see fit.c.
  */
 
 

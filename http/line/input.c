@@ -112,7 +112,8 @@ ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 }
 
 
-/* a header that says nothing good is the decoder's to refuse, in its words */
+/* a header that cannot be read is refused by the decoder, whose message is
+   better */
 
 vlm_picture_t *
 ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
@@ -160,7 +161,7 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
 }
 
 
-/* does its client still wait for it, and may the worker stay? */
+/* is the client still connected, and may the worker go on? */
 
 static int
 ngx_http_vlm_input_stop(void *data)

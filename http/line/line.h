@@ -12,15 +12,15 @@
 #include "../wire/wire.h"
 
 
-/* ---- ask.c: a request for an answer, up to the line ---------------------- */
+/* ---- ask.c: a request for an answer, up to the queue --------------------- */
 
 /* the return value of a content handler; the dialect may change later */
 
 ngx_int_t ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     const ngx_http_vlm_dialect_t *dialect);
 
-/* of a request whose body has been read; NGX_OK: nothing is left to do,
-   NGX_BUSY: there is no place in line, else an error to finalize with */
+/* a request whose body has been read; NGX_OK: nothing is left to do, NGX_BUSY:
+   the queue is full, else an error to finalize with */
 
 ngx_int_t ngx_http_vlm_ask_read(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
@@ -65,54 +65,56 @@ ngx_int_t ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
 ngx_int_t ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx);
 
 
-/* ---- queue.c: who waits, how long, and how one leaves -------------------- */
+/* ---- queue.c: limits and deadlines of the queue, how a request leaves it - */
 
-/* before the body is read; NULL, and NGX_BUSY in *rc: the line is full */
+/* before the body is read; NULL, and NGX_BUSY in *rc: the queue is full */
 
 ngx_http_vlm_ctx_t *ngx_http_vlm_queue_admit(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_int_t *rc);
 
-/* the body was read: a place in the line with its deadline, and an eye on the
-   client; or NGX_BUSY */
+/* the body was read: takes a place in the queue, sets its deadline, and
+   watches the client's connection; or NGX_BUSY */
 
 ngx_int_t ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx);
 
-/* the engine has begun: out of the line, the deadline of a generation */
+/* the engine has begun: leaves the queue, sets the deadline of the
+   generation */
 
 void ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx);
 
-/* fails ctx with this status and text as soon as no thread works for it */
+/* fails ctx with this status and text as soon as no thread uses it */
 
 void ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *text);
 
-/* ends ctx with the return value of a content handler; the request may be
-   gone after it */
+/* ends ctx with the return value of a content handler; the request may have
+   been freed afterwards */
 
 void ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 
-/* how many requests the engine will begin before this one, and one more; 0:
-   it has begun */
+/* the request's position in the order of the engine, from 1; 0: the engine has
+   begun it */
 
 ngx_uint_t ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx);
 
-/* back into the line for another prompt; its deadline stays */
+/* back into the queue for another prompt; the deadline stays */
 
 void ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx);
 
-/* out of everything: queues, chain, engine, counters; safe twice */
+/* removes ctx from queues, chain, engine and counters; idempotent */
 
 void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
 
-/* the engine has failed: so do all that wait; it hangs: so do all it has */
+/* fails all waiting requests after the engine has failed; with a hanging
+   engine, its requests too */
 
 void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng);
 
-void ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+void ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 
 
-/* ---- order.c: whose prompt is made next ---------------------------------- */
+/* ---- order.c: choice of the next prompt ---------------------------------- */
 
 /* a level's number; NGX_ERROR: the value is none */
 
@@ -120,57 +122,57 @@ ngx_int_t ngx_http_vlm_order_priority(ngx_str_t *value);
 
 void ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng);
 
-/* may an order that was said once change? */
+/* may a request's rank still change after it was set? */
 
 ngx_uint_t ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng);
 
-/* $vlm_line: what the hop takes along */
+/* $vlm_line: the request's order, as the hop sends it */
 
 ngx_int_t ngx_http_vlm_order_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
-/* at its headers; and its rank, by its turn among the arrivals; NGX_ERROR */
+/* at a request's headers; and its rank, in the order of arrival; NGX_ERROR */
 
 ngx_int_t ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
+void ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx);    /* idempotent */
 ngx_uint_t ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one,
     ngx_http_vlm_ctx_t *two);
 
-/* loop: what the directives say of r; and of its salt as much as a store
-   wants, 0: none */
+/* loop: evaluates the variables of the directives for r; the second gives the
+   salt as a number for the store, 0: none */
 
 ngx_int_t ngx_http_vlm_order_value(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_rank_t *rank);
 uint64_t ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank);
 
-/* would a request that has no rank yet go before one that has? */
+/* would a request without a rank go before one that has a rank? */
 
 ngx_uint_t ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_ctx_t *other);
 
-/* the trees of those that want a prompt, and their first, a heavy one only if
-   heavy is set; NULL: there is none */
+/* the trees of requests that need a prompt, and the first of them, a heavy one
+   only if heavy is set; NULL: there is none */
 
 void ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+void ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 ngx_http_vlm_ctx_t *ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng,
     ngx_uint_t heavy);
 
-/* the engine has it */
+/* the engine has begun the request */
 
 void ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx);
 
-/* which one of the tree it is, from 1; 0: not in it, or far behind */
+/* its position in the tree, from 1; 0: not in it, or too far behind */
 
 ngx_uint_t ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- chain.c: one session, one turn at a time ---------------------------- */
 
-void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* safe twice */
+void ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx);    /* idempotent */
 
-/* in the order of its rank: behind the others of its session */
+/* in the order of its rank: behind earlier requests of its session */
 
 ngx_int_t ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx);
 
@@ -197,16 +199,17 @@ void ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
 
 void ngx_http_vlm_finish_store(ngx_http_vlm_ctx_t *ctx);
 
-/* another prompt of the same request: in its first place, or at the end */
+/* another prompt of the same request: it keeps its place, or goes to the end
+   of the queue */
 
 void ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end);
 
-/* ends ctx with its answer, as a whole or as the last of a stream */
+/* ends ctx with its answer, whole or as the end of a stream */
 
 void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
 
-/* the model has said what it was asked for, or ctx->err says why it has not,
-   or there was nothing to ask; the request may be gone after it */
+/* the model's answer is complete, or ctx->err says why there is none, or there
+   was nothing to ask; the request may have been freed afterwards */
 
 void ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx);
 
@@ -215,17 +218,18 @@ void ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_finish_task(void *data);
 
 
-/* ---- thread.c: work of a request that has to wait ------------------------ */
+/* ---- thread.c: work of a request that may block -------------------------- */
 
 /*
  * Runs run(data) in a thread of nginx's "default" pool (the second function:
- * of the engine's own, whose threads may sleep), then done(r, data) in
+ * of the engine's own pool, whose threads may sleep), then done(r, data) in
  * the loop, which finalizes the request.  If the client leaves meanwhile, the
  * request stays in memory until run() has returned, and done is not called:
- * what run() allocates is freed by a cleanup of r->pool that the caller adds
- * before.  NGX_OK, or NGX_ERROR: nothing was started.
+ * the caller adds a cleanup to r->pool that frees what run() allocates.
+ * NGX_OK, or NGX_ERROR: nothing was started.
  *
- * run() touches no pool, no log, and nothing of r but what does not change.
+ * run() uses no pool and no log, and reads only those fields of r that do not
+ * change.
  */
 
 ngx_int_t ngx_http_vlm_thread(ngx_http_request_t *r,
@@ -240,7 +244,7 @@ ngx_int_t ngx_http_vlm_thread_always(ngx_http_request_t *r,
     void (*done)(ngx_http_request_t *r, void *data), void *data);
 
 
-/* ---- timings.c: where the time went -------------------------------------- */
+/* ---- timings.c: the times of an answer ----------------------------------- */
 
 void ngx_http_vlm_timings_started(ngx_http_vlm_ctx_t *ctx);
 

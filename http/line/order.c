@@ -1,20 +1,22 @@
 
 /*
- * The order of the line: whose prompt is made next.
+ * The order of the queue: chooses the next prompt.
  *
- * Every request has a rank, in ms, and the smallest is next.  It is when the
- * request came, less what its priority is worth; but of a client that has
- * others here, at least so much later than the one before it.  A rank is given
- * once, so time changes no order, and a tree has it in O(log n); and because
- * the clock of arrivals goes on, whoever waits is passed only by what comes
- * soon after it: that is the ageing.
+ * Every request has a rank, in ms, and the smallest is next.  The rank is the
+ * time of arrival, less the worth of the request's priority; a request of a
+ * client that has others here is placed at a fixed distance after the client's
+ * previous one, if that is later.  A rank is set once, so time changes no
+ * order, and a red-black tree finds the first in O(log n).  The clock of
+ * arrivals advances, so a waiting request is passed only by those that arrive
+ * soon after it: this is the ageing.
  *
- * The clock jumps to the rank of whoever begins.  So the one client that is
- * here, however late its ranks are, is no debtor of those that come later.
+ * The clock advances to the rank of each request that begins.  So a client
+ * that was alone, however late its ranks are, has no disadvantage against
+ * clients that arrive later.
  *
- * What the variables say is asked where the client is known.  Through the hop
- * it goes in a header that the outer server replaces; the inner one listens on
- * a socket of ours.
+ * The variables are evaluated where the client is connected.  The hop carries
+ * their values in a header that the outer server replaces; the inner one
+ * listens on a socket of ours.
  */
 
 
@@ -76,7 +78,7 @@ ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* at the headers: what the configuration's variables say of this request */
+/* at the headers: evaluates the configuration's variables for this request */
 
 ngx_int_t
 ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
@@ -103,7 +105,7 @@ ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* "PRIORITY KEY SALT", of a worker of this server; the last one perhaps "-" */
+/* "PRIORITY KEY SALT", from a worker of this server; the last may be "-" */
 
 static void
 ngx_http_vlm_order_parse(ngx_str_t *value, ngx_http_vlm_rank_t *rank)
@@ -254,7 +256,7 @@ ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank)
 }
 
 
-/* what is no priority is the usual one; beyond the last ones are the last */
+/* an invalid priority is the default one; one out of range is the nearest */
 
 ngx_int_t
 ngx_http_vlm_order_priority(ngx_str_t *value)
@@ -284,7 +286,7 @@ ngx_http_vlm_order_priority(ngx_str_t *value)
 }
 
 
-/* an empty value is nobody's: 0 */
+/* an empty value has no client: 0 */
 
 static ngx_uint_t
 ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
@@ -303,7 +305,7 @@ ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
 }
 
 
-/* in the order of arrival: the rank, and a place among its client's */
+/* in the order of arrival: sets the rank, and the client's next start */
 
 ngx_int_t
 ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
@@ -405,7 +407,7 @@ ngx_http_vlm_order_find(ngx_http_vlm_engine_t *eng, uint64_t key)
 }
 
 
-/* a client that has requests here has one; it goes with the last of them */
+/* a client's record lives as long as the client has requests here */
 
 static ngx_http_vlm_client_t *
 ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
@@ -550,7 +552,8 @@ ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
 }
 
 
-/* the engine has it: the clock is where it stood, if that is later */
+/* the engine has begun the request: its start advances the clock, if it is
+   later */
 
 void
 ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
@@ -587,7 +590,7 @@ ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* for all requests that ask in the next moment, not for each of them */
+/* for all requests that ask within the interval, not for each of them */
 
 static void
 ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)

@@ -1,23 +1,23 @@
 
 /*
- * From a body to a job: parse, chain, prompt, submit; and the turn's way back
- * into the store.
+ * From a body to a job: parse, chain, prompt, submit; and the storing of the
+ * turn.
  *
  * Requests of one session run in the order in which they arrived.  A session
- * is known only once its request was parsed, so parsed requests are let out in
- * their order of arrival; then each stands in the chain of its session, and
- * only the first of a chain has its prompt made.  It leaves the chain when its
- * turn is stored.
+ * is known only after its request was parsed, so parsed requests are released
+ * in their order of arrival; then each stands in the chain of its session, and
+ * only the first of a chain has its prompt made.  A request leaves the chain
+ * when its turn is stored.
  *
  * A request arrives with its headers.  One with a large picture, whose body is
- * still on its way, is not overtaken by one that came a moment later; but a
- * body that comes slowly is not waited for, and not looked at again.
+ * still being received, is not overtaken by one that arrived a moment later;
+ * but a slow body is not waited for, and is not checked again.
  *
- * Prompts hold pictures.  No more are made than the engine takes soon.
+ * Prompts hold pictures, so no more are made than the engine takes soon.
  *
- * "prepare" says how many requests threads work for.  Those with pictures and
- * those with a session may keep a thread waiting, so one place more is for all
- * others, and they pass those that wait for a place.
+ * "prepare" bounds the requests that threads work for.  Those with pictures
+ * and those with a session may block a thread, so there is one more place for
+ * all others, which pass those that wait for a place.
  */
 
 
@@ -57,7 +57,7 @@ static void ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 
 
-/* the headers were read: to the end of the arrivals */
+/* the headers were read: to the end of the order of arrival */
 
 void
 ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
@@ -98,7 +98,8 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 
     if (!ctx->queued) {
 
-        /* nobody waited for its body: back to where it came */
+        /* the others did not wait for its body: back to its place of
+           arrival */
 
         for (q = ngx_queue_head(&eng->arrivals);
              q != ngx_queue_sentinel(&eng->arrivals);
@@ -119,7 +120,7 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* from the handler of eng->next only: no request is held by a caller */
+/* called by the handler of eng->next only, when no caller holds a request */
 
 void
 ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
@@ -165,7 +166,7 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* in their order of arrival, each into the chain of its session */
+/* in their order of arrival, each request into the chain of its session */
 
 static void
 ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
@@ -220,7 +221,7 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* its body grows as if its end were near */
+/* does the body arrive fast enough to end soon? */
 
 static ngx_uint_t
 ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx)
@@ -280,7 +281,8 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* of "prepare", and the one more for requests that keep no thread waiting */
+/* the places of "prepare", and one more for requests that do not block a
+   thread */
 
 static ngx_uint_t
 ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
@@ -290,7 +292,8 @@ ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 }
 
 
-/* as many prompts again for those that go before what is there already */
+/* twice the number of prompts, for requests that go before those that are
+   ready */
 
 static ngx_uint_t
 ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
@@ -317,9 +320,10 @@ ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
 
 
 /*
- * One more than the slots, so that a slot that gets free finds work.  But what
- * the engine has is out of the line: nobody goes before it any more, so that
- * one is not given away while another's prompt is in the making.
+ * One more than the slots, so that a free slot finds work at once.  But a
+ * request that the engine has is out of the queue and cannot be passed any
+ * more, so the extra one is not submitted while another request's prompt is
+ * being made.
  */
 
 static void
@@ -375,8 +379,8 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 
 
 /*
- * A request that goes before this one is there, and its prompt is a moment
- * away: a slot that gets free now is not given to a lower priority for a whole
+ * A request of a higher rank is here, and its prompt is ready in a moment: a
+ * slot that becomes free now is not given to a lower priority for a whole
  * answer.  Requests that may take long are not waited for.
  */
 
@@ -433,7 +437,7 @@ ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* again in a moment, if nothing else comes before */
+/* tries again in a moment, unless an event comes first */
 
 static void
 ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng)
@@ -444,7 +448,7 @@ ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the engine does not take the prompt */
+/* the engine has refused the prompt */
 
 static void
 ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
@@ -535,7 +539,7 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
             return;
         }
 
-        /* for the log, which is written when ctx->chat is gone */
+        /* for the log, which is written after ctx->chat was freed */
 
         ctx->session.len = ctx->chat.session.len;
         ctx->session.data = ngx_pnalloc(r->pool, ctx->session.len);
@@ -605,7 +609,7 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
 }
 
 
-/* a request whose prompt was quick does not overtake */
+/* a request whose prompt was made quickly does not overtake */
 
 static void
 ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx)
@@ -645,7 +649,7 @@ ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 }
 
 
-/* the checkpoint's defaults with what the configuration has of its own */
+/* the checkpoint's defaults, overridden by the configuration's */
 
 void
 ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)

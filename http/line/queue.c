@@ -1,14 +1,14 @@
 
 /*
- * The line: how many may wait, how long, and how one leaves it.
+ * The queue: its length, its deadlines, and how a request leaves it.
  *
- * A full line refuses before a body is read.  A request takes its place when
- * its body is there, so that who sends none keeps nobody out, and has it until
- * the engine begins with it.
+ * A full queue refuses before a body is read.  A request takes its place when
+ * its body is complete, so a client that sends no body blocks nobody else, and
+ * keeps the place until the engine begins.
  *
- * Whatever ends a request, its cleanup takes it out of every list and counter;
- * but while a thread works for it, the end waits, because the thread has its
- * memory, and its session's next must not overtake it.
+ * However a request ends, its cleanup removes it from every list and counter;
+ * but while a thread works for it, the end is delayed, because the thread uses
+ * its memory, and the next request of its session must not overtake it.
  */
 
 
@@ -92,14 +92,14 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_zone_line(eng);
 
-    /* not cancelable: it is also what keeps an exiting worker here */
+    /* not cancelable: the timer also keeps an exiting worker alive */
 
     ngx_add_timer(&ctx->timer, eng->queue_timeout);
 
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
 
-    /* the end may have come together with the body */
+    /* the connection may have been closed together with the end of the body */
 
     if (rev->pending_eof || rev->eof) {
         ngx_post_event(rev, &ngx_posted_events);
@@ -163,7 +163,7 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
         return 0;
     }
 
-    /* the engine's own are the first, then those whose prompts are there */
+    /* jobs that the engine has are the first, then those with a prompt */
 
     n = eng->n_jobs - eng->running;
 
@@ -198,7 +198,7 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 
     default:
 
-        /* behind its session, or too far behind to be counted */
+        /* behind others of its session, or too far behind to be counted */
 
         return eng->waiting;
     }
@@ -219,7 +219,8 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
 
     if (ctx->step >= NGX_HTTP_VLM_STORING) {
 
-        /* the answer is there: a disk's time is not the client's fault */
+        /* the answer is complete: the store's delay is not the client's
+           fault */
 
         ngx_add_timer(ev, 1000);
         return;
@@ -262,7 +263,7 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 
     if (ctx->in_task) {
 
-        /* its answer is sent when the thread gives it back */
+        /* the answer is sent when the thread returns */
 
         ctx->abandoned = 1;
 
@@ -325,7 +326,7 @@ ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 }
 
 
-/* the request goes, by an answer, an error, or because its client left */
+/* the request ends: an answer, an error, or its client has left */
 
 static void
 ngx_http_vlm_queue_cleanup(void *data)
@@ -403,8 +404,8 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* its place in the line is free at once, for it is what others are refused
-   for; a slot is free when the engine says so */
+/* its place in the queue is free at once, because new requests are refused by
+   it; a slot is free when the engine reports it */
 
 static void
 ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
@@ -441,7 +442,7 @@ ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
 
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
 
-        /* the others are on their way to an end, or still receive */
+        /* the others are about to end, or still receive their bodies */
 
         if (ctx->step == NGX_HTTP_VLM_RECEIVING
             || ctx->step >= NGX_HTTP_VLM_SUBMITTED)
@@ -459,7 +460,7 @@ ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the engine hangs, and is not to be touched: all that have asked it end */
+/* the engine hangs, and may not be called: all requests that it has end */
 
 void
 ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng)
@@ -495,7 +496,7 @@ ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* what threads have left in ctx; not while one works for it */
+/* frees the memory that threads left in ctx; not while a thread uses it */
 
 void
 ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx)

@@ -1,14 +1,15 @@
 
 /*
- * Work of a request that has to wait, in a thread: nginx's "default" pool has
- * what is soon over, the engine's own what the queue does, whose threads may
- * sleep for memory or the store.
+ * Work of a request that may block, in a thread: short work runs in nginx's
+ * "default" pool, the queue's work in the engine's own pool, whose threads may
+ * sleep for memory or for the store.
  *
- * A request whose client leaves meanwhile is held by r->main->blocked: nginx
- * puts a handler of its own in place of ours, which ends the request as soon
- * as it is called.  So whether ours is still there tells who lives.
+ * A request whose client leaves meanwhile is kept by r->main->blocked: nginx
+ * replaces our write handler by one of its own, which ends the request as soon
+ * as it is called.  So the handler tells whether the request is still alive.
  *
- * A worker that exits waits for timers, not for threads: each task has one.
+ * An exiting worker waits for timers, not for threads, so each task has a
+ * timer.
  */
 
 

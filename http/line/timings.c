@@ -1,13 +1,12 @@
 
 /*
- * Where the time of an answer went, from the first byte of its request on: as
- * "timings", an object of the answer, with llama-server's names where that has
- * them.
+ * The times of an answer, from the first byte of its request on: as "timings",
+ * an object of the answer, with llama-server's names where it has them.
  *
- * What is in front of the first token does not overlap: receive, wait, prepare,
- * encode, prefill.  image_decode and image_resize are parts of prepare, and
- * first_step is one of prefill.  Of a request that asks the model more than
- * once all prompts count.
+ * The times before the first token do not overlap: receive, wait, prepare,
+ * encode, prefill. image_decode and image_resize are parts of prepare, and
+ * first_step is a part of prefill.  A request with several prompts has the
+ * sums.
  */
 
 
@@ -82,7 +81,7 @@ ngx_http_vlm_timings_ratio(vlm_json_out_t *w, const char *key,
 }
 
 
-/* its first slot; the times in front of it, for the metrics */
+/* the request's first slot; the times before it, for the metrics */
 
 void
 ngx_http_vlm_timings_started(ngx_http_vlm_ctx_t *ctx)

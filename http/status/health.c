@@ -1,12 +1,12 @@
 
 /*
- * GET /api/health: what any worker knows of the engine, from the zone.  It
+ * GET /api/health: the engine's state, from the zone, in any worker.  It
  * answers at once while the engine loads, works, hangs, has failed or is being
- * restarted.  Beside it two probes that have only a status: is there a worker,
- * and are questions answered.
+ * restarted.  Beside it are a liveness and a readiness probe, which have only
+ * a status.
  *
- * What the zone says was true when its owner wrote it.  Whether the owner is
- * still there, and its heart still beats, is looked up by who asks.
+ * The zone's content was true when its owner wrote it.  The reader checks
+ * whether the owner still exists and its heartbeat goes on.
  */
 
 
@@ -44,7 +44,7 @@ ngx_http_vlm_health_name(ngx_http_vlm_state_e state)
 ngx_http_vlm_state_e
 ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
 {
-    /* a worker that was killed is replaced at once, and loads again */
+    /* a killed worker is replaced at once, and the new one loads */
 
     if (ngx_http_vlm_health_gone(shm)) {
         shm->progress = 0;
@@ -169,7 +169,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 }
 
 
-/* for who restarts a process that does not answer */
+/* the liveness probe */
 
 ngx_int_t
 ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
@@ -181,7 +181,7 @@ ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
 }
 
 
-/* for who sends requests somewhere; the bodies are llama-server's */
+/* the readiness probe; the bodies are llama-server's */
 
 ngx_int_t
 ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
@@ -230,7 +230,8 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
 }
 
 
-/* ms since the loop and the engine thread gave a sign of life; -1: no worker */
+/* ms since the last heartbeat of the loop and the engine thread; -1: no
+   worker */
 
 static void
 ngx_http_vlm_health_heart(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)

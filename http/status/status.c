@@ -1,12 +1,13 @@
 
 /*
- * vlm_status: what the zone has counted, for Prometheus, or as JSON with
+ * vlm_status: the zone's counters for Prometheus, or as JSON with
  * "?format=json" or an Accept header that asks for it.  Any worker answers.
  *
  * Both forms come from one walk over the metrics: a metric has one value, or
  * one for each name of a label, or is a histogram.
  *
- * Nobody but this machine is answered, unless the location says from=any.
+ * Only clients on this machine are answered, unless the location says
+ * from=any.
  */
 
 
@@ -94,7 +95,7 @@ ngx_http_vlm_status_handler(ngx_http_request_t *r)
 
     if (st.json) {
 
-        /* the last metric has members, and then the whole */
+        /* closes the last metric's object, and then the whole */
 
         vlm_json_shut(&st.w, '}');
         vlm_json_shut(&st.w, '}');

@@ -1,6 +1,6 @@
 
 /*
- * What any worker tells of an engine: health, metrics, variables.
+ * The state of an engine as any worker reports it: health, metrics, variables.
  */
 
 
@@ -13,20 +13,21 @@
 
 /* ---- health.c ------------------------------------------------------------ */
 
-/* what is true now, whatever the zone's owner could still write into it */
+/* the engine's state now; shm is corrected if its owner is gone */
 
 ngx_http_vlm_state_e ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *shm);
 const char *ngx_http_vlm_health_name(ngx_http_vlm_state_e state);
 
-/* there is an owner, and its event loop gives no sign of life */
+/* the zone has an owner whose event loop has missed its heartbeats */
 
 ngx_uint_t ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm);
 
 ngx_int_t ngx_http_vlm_health_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
-/* 200 while a worker answers; 200 while questions are answered, else 503 */
+/* the liveness probe: 200 while a worker answers; the readiness probe: 200
+   while the engine answers requests, else 503 */
 
 ngx_int_t ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);

@@ -1,10 +1,10 @@
 
 /*
- * Variables for log_format: what became of a request in the engine.
+ * Variables for log_format: the times and the outcome of a request.
  *
- * A request that took the hop was run elsewhere.  The inner server sends these
- * values in one header, which the outer one reads and hides; at the end of a
- * stream it leaves them in the shared zone (hop.c).
+ * A request that took the hop was run in another worker.  The inner server
+ * sends these values in one header, which the outer one reads and hides; at
+ * the end of a stream it writes them to the shared zone (hop.c).
  */
 
 

@@ -24,7 +24,8 @@ ngx_http_vlm_body_read(ngx_http_request_t *r,
 
     r->request_body_in_single_buf = 1;
 
-    /* a picture in a file is nothing to warn about, as for WebDAV */
+    /* a picture in a temporary file is normal, so nginx does not warn, as with
+       WebDAV */
 
     r->request_body_file_log_level = 0;
 

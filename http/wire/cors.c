@@ -1,13 +1,13 @@
 
 /*
- * vlm_cors: which pages of which origins a browser lets read our answers, and
- * whose requests it may send at all.
+ * vlm_cors: the origins whose pages may read our answers, and those that may
+ * send requests at all.
  *
- * A browser keeps an answer from a page of another origin unless the answer
- * has headers that allow it.  It sends a request that needs no preflight all
- * the same, so a page anywhere could have a visitor's browser ask a server of
- * the visitor's own machine: where the browser says that the page is of
- * another origin (Sec-Fetch-Site), the request is refused.
+ * A browser hides an answer from a page of another origin unless the answer
+ * has headers that allow it.  It still sends a request that needs no
+ * preflight, so any page could use a visitor's browser to ask a server on the
+ * visitor's own machine: a request that the browser marks as from another
+ * origin (Sec-Fetch-Site) is refused.
  */
 
 
@@ -100,7 +100,7 @@ ngx_http_vlm_cors_refused(ngx_http_request_t *r)
         return 0;
     }
 
-    /* a picture in a page is asked for without an Origin */
+    /* a browser loads a picture of a page without an Origin header */
 
     origin = ngx_http_vlm_header(r, "origin");
 
@@ -166,7 +166,7 @@ ngx_http_vlm_cors_headers(ngx_http_request_t *r)
 }
 
 
-/* the answer to OPTIONS, if a browser asks before it sends what a page wants */
+/* the answer to a preflight request (OPTIONS) */
 
 ngx_int_t
 ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
@@ -202,7 +202,7 @@ ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
 }
 
 
-/* of an origin, or of an address on a page of it */
+/* the Origin header, or the origin part of the Referer's address */
 
 static ngx_uint_t
 ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
@@ -230,7 +230,7 @@ ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
 }
 
 
-/* A link that a person follows, an address typed, and programs are not. */
+/* Allows a link that a person follows, a typed address, and programs. */
 
 static ngx_uint_t
 ngx_http_vlm_cors_foreign(ngx_http_request_t *r)

@@ -1,8 +1,8 @@
 
 /*
- * Errors in OpenAI's form.  A client takes its exception from the status, and
- * decides by type and code what to do; so each status has both, and what ends
- * a request may say a better code in ctx.
+ * Errors in OpenAI's form.  Clients choose their exception by the status, and
+ * what to do by type and code; so each status has both, and ctx may have a
+ * more exact code.
  */
 
 
@@ -20,7 +20,7 @@ static void ngx_http_vlm_openai_put(vlm_json_out_t *w,
     const char *key, const char *text);
 
 
-/* the last of a hundred is for all others of it */
+/* the last entry of each hundred is for all its other statuses */
 
 static const ngx_http_vlm_openai_error_t  ngx_http_vlm_openai_errors[] = {
     { 401, "invalid_request_error", "invalid_api_key" },
@@ -67,7 +67,7 @@ ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
     } else if (ctx && ctx->status == status) {
         code = ctx->code ? ctx->code : code;
 
-        /* what went wrong here is no field's fault */
+        /* an error of the server has no field */
 
         if (status < NGX_HTTP_INTERNAL_SERVER_ERROR && ctx->param[0]) {
             param = ctx->param;

@@ -2,10 +2,10 @@
 /*
  * A header filter and a body filter for locations with vlm_pass.
  *
- * The headers of vlm_cors go on every answer.  An error page of nginx's own
- * (413 before our handler ran, 502 of the hop, 403 of access rules) becomes
- * JSON, because clients of an API read nothing else, and the refusals of
- * limit_req and limit_conn say when to come again.
+ * The headers of vlm_cors are added to every answer.  An error page of nginx's
+ * own (413 before our handler ran, 502 of the hop, 403 of access rules)
+ * becomes JSON, because clients of an API read nothing else, and refusals of
+ * limit_req and limit_conn get a Retry-After.
  */
 
 
@@ -48,7 +48,7 @@ ngx_http_vlm_header_filter(ngx_http_request_t *r)
         return ngx_http_next_header_filter(r);
     }
 
-    /* what the inner server says, the outer one sends with its own headers */
+    /* the inner server's headers are sent by the outer one with its own */
 
     if ((lcf->inner ? ngx_http_vlm_add_usage(r)
                     : ngx_http_vlm_cors_headers(r))
@@ -81,8 +81,8 @@ ngx_http_vlm_page(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    /* the hop found nobody, or the worker died with the request: not to be
-       repeated by nginx, but by the client */
+    /* the hop found no listener, or the worker died with the request: nginx
+       does not retry it, the client may */
 
     died = r->err_status == NGX_HTTP_BAD_GATEWAY && r->upstream;
 

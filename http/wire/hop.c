@@ -1,10 +1,10 @@
 
 /*
- * The ring of streams that took the hop and have ended, in the shared zone.
+ * The ring of ended streams that took the hop, in the shared zone.
  *
- * The outer server sends its $request_id along, and looks under it when it
- * logs.  A client cannot name one: the outer server replaces that header, and
- * the inner one listens on a socket of ours.
+ * The outer server sends its $request_id along, and finds the stream by it
+ * when it logs.  A client cannot choose the id: the outer server replaces that
+ * header, and the inner one listens on a socket of ours.
  */
 
 
@@ -209,7 +209,7 @@ ngx_http_vlm_add_usage(ngx_http_request_t *r)
 }
 
 
-/* what was left at the end, or what the header said */
+/* the values from the ring, or from the header */
 
 ngx_int_t
 ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage)

@@ -1,7 +1,7 @@
 
 /*
- * Refusals that every interface has: each is counted, logged, and says when it
- * is worth coming again.
+ * Refusals common to all APIs: each is counted, logged, and has a Retry-After
+ * where a retry can succeed.
  */
 
 

@@ -1,10 +1,10 @@
 
 /*
- * Answers that are sent as a whole: a status and a JSON text.
+ * Whole answers: a status and a JSON text.
  *
- * An HTTP/2 client that is answered while it still sends a body takes the
- * reset of its stream for an error, so there the body is read first.  With
- * HTTP/1.1 nginx lingers, and the connection is not used again.
+ * An HTTP/2 client that is answered while it still sends a body treats the
+ * reset of its stream as an error, so with HTTP/2 the body is read first.
+ * With HTTP/1.1 nginx lingers, and the connection is not used again.
  */
 
 
@@ -164,7 +164,7 @@ ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-/* The one place that decides by whom an error is to be understood. */
+/* The one place that chooses the form of an error. */
 
 ngx_int_t
 ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,

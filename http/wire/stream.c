@@ -2,20 +2,21 @@
 /*
  * An answer as events: SSE, or a line of JSON each.
  *
- * The header waits for the first words, so that an error before them keeps
- * its status; but no longer than two seconds, because proxies and people give
- * up on a connection that says nothing.  Then the place in the line is told.
+ * The header waits for the first text, so that an error before it keeps its
+ * status; but for two seconds at most, because proxies and users give up on a
+ * silent connection.  Then the queue position is sent.
  *
- * A client that reads slowly has one chunk on the way.  What the model says
- * meanwhile gathers in ctx->text, which is bounded, and is the next chunk; so
- * neither the engine nor the memory knows of it.
+ * A client that reads slowly has one chunk in flight.  Text that is generated
+ * meanwhile is collected in ctx->text, which is bounded, and becomes the next
+ * chunk; so a slow client delays neither the engine nor other clients.
  */
 
 
 #include "wire.h"
 
 
-#define NGX_HTTP_VLM_SILENT  2000          /* ms, then something is said */
+#define NGX_HTTP_VLM_SILENT  2000          /* ms of silence, then the header is
+                                              sent */
 #define NGX_HTTP_VLM_CHUNK   (8 * VLM_STORE_TEXT)     /* bytes */
 
 
@@ -45,7 +46,7 @@ ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* nothing was said for a while: the header at least, and where we stand */
+/* no text for a while: sends at least the header, and the queue position */
 
 static void
 ngx_http_vlm_stream_tell(ngx_event_t *ev)
@@ -66,7 +67,8 @@ ngx_http_vlm_stream_tell(ngx_event_t *ev)
 
     ngx_add_timer(ev, NGX_HTTP_VLM_SILENT);
 
-    /* a thread that works for a request has its handler of writing */
+    /* while a thread works for the request, the write handler is the
+       thread's */
 
     if (ctx->busy == NULL && !ctx->in_task) {
         vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
@@ -94,7 +96,8 @@ ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
 
     wev = ctx->request->connection->write;
 
-    /* the time of a client that does not read goes on, whatever is said */
+    /* the timeout of a client that does not read goes on, whatever is
+       generated */
 
     if (ctx->busy && wev->ready
         && ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR)
@@ -183,7 +186,7 @@ ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_clear_content_length(r);
 
-    /* an nginx in front of this one obeys the second */
+    /* the second header is for an nginx in front of this one */
 
     ngx_str_set(&value, "no-cache");
 
@@ -203,7 +206,7 @@ ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* takes the writer's memory over; what the output filter says */
+/* takes the writer's memory over; returns the output filter's result */
 
 static ngx_int_t
 ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,

@@ -29,7 +29,7 @@ ngx_int_t ngx_http_vlm_body_init(ngx_http_request_t *r,
 /* in a thread, for nginx keeps large bodies in files: data and len; or -1 */
 
 int ngx_http_vlm_body_get(ngx_http_vlm_body_t *body);
-void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* safe twice */
+void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* idempotent */
 
 
 /* ---- header.c: headers by name ------------------------------------------- */
@@ -78,13 +78,13 @@ ngx_int_t ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
     const char *text, ngx_str_t *body);
 
 
-/* ---- refuse.c: refusals that every interface has ------------------------- */
+/* ---- refuse.c: refusals common to all APIs ------------------------------- */
 
-/* of the inner server, when its worker gave the model up */
+/* the inner server's answer after its worker released the model */
 
 ngx_int_t ngx_http_vlm_refuse_moved(ngx_http_request_t *r);
 
-/* 503, counted and logged: the model is not to be had */
+/* 503, counted and logged: the model is not available */
 
 ngx_int_t ngx_http_vlm_refuse(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, const char *text);
@@ -92,14 +92,14 @@ ngx_int_t ngx_http_vlm_refuse(ngx_http_request_t *r,
 ngx_int_t ngx_http_vlm_refuse_full(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);               /* the 429 */
 
-/* logs what the store says, and answers with its status and without paths;
-   the return value of a content handler */
+/* logs the store's error, and answers with its status and a text without
+   paths; the return value of a content handler */
 
 ngx_int_t ngx_http_vlm_refuse_store(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, vlm_store_err_t *err);
 
-/* any worker, before a body is read: NGX_DECLINED, it is let through; or the
-   refusal was sent, and its return value as of a content handler */
+/* any worker, before a body is read: NGX_DECLINED: the request is admitted; or
+   the refusal was sent: its return value as of a content handler */
 
 ngx_int_t ngx_http_vlm_refuse_failing(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);
@@ -111,7 +111,7 @@ ngx_int_t ngx_http_vlm_refuse_failing(ngx_http_request_t *r,
 
 ngx_uint_t ngx_http_vlm_openai_speaks(ngx_http_request_t *r);
 
-/* {"error": {...}}; ctx, which may be NULL, knows a code and a field */
+/* {"error": {...}}; ctx, which may be NULL, has a code and a field */
 
 void ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
     ngx_http_vlm_ctx_t *ctx, ngx_uint_t status, const char *text);
@@ -119,11 +119,12 @@ void ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
 
 /* ---- stream.c: an answer as events --------------------------------------- */
 
-/* from now on, once the line was entered: the place in it is told in time */
+/* called once the request is in the queue: the queue position is sent in
+   time */
 
 void ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx);
 
-/* something new is in ctx->text: sends it, unless the client is behind;
+/* ctx->text has grown: sends the new text, unless a chunk is in flight;
    NGX_ERROR: the request should be finalized */
 
 ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);
@@ -134,7 +135,7 @@ ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t status, const char *text);
-void ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx);   /* safe twice */
+void ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 
 /* for dialects: "event: NAME\ndata: " or, with NULL, "data: "; what is
    written as JSON then ends the event with ngx_http_vlm_stream_end() */
@@ -153,22 +154,23 @@ void ngx_http_vlm_stream_waits(ngx_http_vlm_ctx_t *ctx,
 ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
 
 
-/* ---- hop.c: what became of a request, for the log of the outer server ---- */
+/* ---- hop.c: the outcome of a request, for the log of the outer server ---- */
 
 /* inner server, before the last bytes of a stream */
 
 void ngx_http_vlm_hop_keep(ngx_http_request_t *r);
 
-/* outer server: in the request's pool; NGX_DECLINED: nothing was left */
+/* outer server: in the request's pool; NGX_DECLINED: the ring has no entry */
 
 ngx_int_t ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage);
 
-/* of the request's own run, as a header has it; NGX_DECLINED: there was none */
+/* the outcome of the request's own run, as a header has it; NGX_DECLINED: it
+   was not run here */
 
 ngx_int_t ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage);
 
-/* the same of a request that took the hop: what was left at its end, or what
-   the inner server's header said */
+/* the outcome of a request that took the hop: from the ring, or from the inner
+   server's header */
 
 ngx_int_t ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage);
 
@@ -181,7 +183,7 @@ ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
 
 char *ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* a request of a page that may not ask, which is logged */
+/* refuses a request of a page that may not ask, and logs it */
 
 ngx_uint_t ngx_http_vlm_cors_refused(ngx_http_request_t *r);
 
