@@ -1,7 +1,7 @@
 
 /*
- * The interfaces: a table of routes, and what RoboBrain's, OpenAI's and
- * Ollama's clients ask and read.
+ * The APIs: a table of routes, and the requests and answers of RoboBrain's,
+ * OpenAI's and Ollama's clients.
  */
 
 
@@ -21,14 +21,15 @@ typedef ngx_int_t (*ngx_http_vlm_handler_pt)(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
 
-#define NGX_HTTP_VLM_HOP_SELF  2           /* the handler decides */
+#define NGX_HTTP_VLM_HOP_SELF  2           /* chosen by the handler */
 
 typedef struct {
     ngx_str_t                     before;      /* the path up to the piece */
     ngx_str_t                     after;       /* and after it */
-    unsigned                      piece:2;     /* there is one; 2: it may
-                                                  have slashes */
-    unsigned                      hop:2;       /* to the designated worker */
+    unsigned                      piece:2;     /* has a piece; 2: with slashes,
+                                                  too */
+    unsigned                      hop:2;       /* needs the designated
+                                                  worker */
     ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
     ngx_http_vlm_handler_pt       handler;
 } ngx_http_vlm_route_t;
@@ -36,7 +37,8 @@ typedef struct {
 
 /* ---- route.c: method and path to a handler ------------------------------- */
 
-/* the content handler of vlm_pass, and the phase of the inner server */
+/* the content handler of vlm_pass, and the phase handler of the inner
+   server */
 
 ngx_int_t ngx_http_vlm_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);

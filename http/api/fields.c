@@ -1,7 +1,7 @@
 
 /*
- * The fields that say how an answer is to be made, of any dialect: read by a
- * table of names and ranges, and mapped to what the engine takes.
+ * The fields of a request that control its answer, of any dialect: a table
+ * gives their names and ranges, and maps them to the engine's parameters.
  */
 
 
@@ -108,7 +108,7 @@ ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
 }
 
 
-/* an empty one stops nothing */
+/* an empty string stops nothing */
 
 static ngx_int_t
 ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
@@ -179,9 +179,9 @@ ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
 
 
 /*
- * An answer without a call is a good one wherever the client leaves the choice
- * to the model, so tools may be ignored; a call that is demanded is refused in
- * any case.
+ * Where the client leaves the choice to the model, an answer without a call is
+ * valid, so tools may be ignored; a call that is demanded is refused in any
+ * case.
  */
 
 ngx_int_t
@@ -235,7 +235,8 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s)
         s->temperature = (float) n[NGX_HTTP_VLM_TEMPERATURE];
     }
 
-    /* the engine's 0 would be none at all; so small a one leaves the first */
+    /* the engine's 0 would disable it; so small a value keeps the first token
+       alone */
 
     if (!isnan(n[NGX_HTTP_VLM_TOP_P])) {
         s->top_p = (float) ngx_max(n[NGX_HTTP_VLM_TOP_P], 1e-6);
@@ -288,7 +289,8 @@ ngx_http_vlm_fields_limit(double x)
 }
 
 
-/* -1 is a fresh one, and 0 one like any other: the engine's 0 is fresh */
+/* -1 asks for a fresh seed, and 0 is a seed like any other; the engine's 0
+   asks for a fresh one */
 
 static uint64_t
 ngx_http_vlm_fields_seed(double x)

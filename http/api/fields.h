@@ -1,8 +1,7 @@
 
 /*
- * How an answer is to be made, as the fields of a request say it: one form for
- * all dialects, which differ in names and ranges, and one way of it into what
- * the engine takes.
+ * The fields that control an answer: one structure for all dialects, which
+ * differ in names and ranges, and one mapping to the engine's parameters.
  */
 
 
@@ -24,20 +23,20 @@
     "-9223372036854775808 to 9223372036854775807"
 
 
-/* fields that are numbers; one that was not sent is NAN */
+/* numeric fields; an absent one is NAN */
 
 typedef enum {
     NGX_HTTP_VLM_TEMPERATURE = 0,
     NGX_HTTP_VLM_TOP_P,
-    NGX_HTTP_VLM_TOP_K,                        /* 0 and less: off */
+    NGX_HTTP_VLM_TOP_K,                        /* 0 and less: disabled */
     NGX_HTTP_VLM_FREQUENCY,
     NGX_HTTP_VLM_PRESENCE,
     NGX_HTTP_VLM_REPETITION,
-    NGX_HTTP_VLM_SEED,                         /* -1: a fresh one */
+    NGX_HTTP_VLM_SEED,                         /* -1: a fresh seed */
     NGX_HTTP_VLM_MAX_TOKENS,                   /* 0 and less: no limit */
     NGX_HTTP_VLM_MAX_COMPLETION,               /* the smaller of the two */
     NGX_HTTP_VLM_TOP_LOGPROBS,
-    NGX_HTTP_VLM_IGNORED,                      /* a type is looked at */
+    NGX_HTTP_VLM_IGNORED,                      /* its type is checked */
     NGX_HTTP_VLM_NUMBERS
 } ngx_http_vlm_number_e;
 
@@ -48,7 +47,7 @@ typedef struct {
     double                        low, high;
     const char                   *range;       /* in words */
     unsigned                      whole:1;
-    unsigned                      endless:1;   /* -1 is possible, too */
+    unsigned                      endless:1;   /* -1 is valid, too */
 } ngx_http_vlm_field_t;
 
 
@@ -66,9 +65,9 @@ typedef struct {
 /* all of it in threads; NGX_ERROR: the request has failed */
 
 void ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f);
-void ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f);   /* safe twice */
+void ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f);   /* idempotent */
 
-/* the numbers of a table, whose last row has no name */
+/* reads the numeric fields of a table, whose last row has no name */
 
 ngx_int_t ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_fields_t *f, const vlm_json_t *json,
@@ -88,7 +87,8 @@ ngx_int_t ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
 ngx_int_t ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *name, const char *choice);
 
-/* over the engine's defaults in ctx->sampling; f lives as long as that */
+/* overrides the engine's defaults in ctx->sampling; f must live as long as
+   that */
 
 void ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f,
     vlm_sampling_t *s);

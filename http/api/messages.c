@@ -2,10 +2,10 @@
 /*
  * The messages of a request on their way from JSON to a prompt.
  *
- * A request may wait for long, and many may.  So the files of its pictures
- * wait on the disk of the store, in one file without a name, and only texts
- * wait in memory.  Pictures are decoded when the prompt is made, which is for
- * few requests at a time; and no further than the context has room for them.
+ * Many requests may wait, and for long.  So their pictures wait in one unnamed
+ * file on the store's disk, and only texts wait in memory.  Pictures are
+ * decoded when the prompt is made, which is for few requests at a time, and
+ * only as far as the context has room for them.
  */
 
 
@@ -42,8 +42,8 @@ struct ngx_http_vlm_messages_s {
     size_t                        text;        /* bytes, of all */
     int                           fd;          /* of all pictures, or -1 */
     off_t                         size;
-    u_char                       *map;         /* the file, while a prompt is
-                                                  made; or NULL */
+    u_char                       *map;         /* the mapped file, while a
+                                                  prompt is made; or NULL */
 };
 
 
@@ -115,7 +115,8 @@ ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m, vlm_role_t role)
 }
 
 
-/* an array with room for one more; its room is the power of two from n on */
+/* an array with room for one more; its capacity is the power of two from n
+   on */
 
 static void *
 ngx_http_vlm_messages_grow(void *array, size_t n, size_t size)
@@ -435,7 +436,7 @@ ngx_http_vlm_messages_raw(ngx_http_vlm_messages_t *m)
 }
 
 
-/* decodes those pictures that were not yet */
+/* decodes the pictures that were not decoded yet */
 
 static ngx_int_t
 ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
@@ -539,7 +540,7 @@ ngx_http_vlm_messages_view(ngx_http_vlm_messages_t *m)
 }
 
 
-/* with a prompt the pictures are the engine's */
+/* with a prompt the engine owns the pictures */
 
 static ngx_int_t
 ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m)
@@ -561,7 +562,7 @@ ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m)
 }
 
 
-/* what the engine has refused is the client's fault, or ours */
+/* a refusal of the engine is the client's error or the server's */
 
 static ngx_int_t
 ngx_http_vlm_messages_refused(ngx_http_vlm_messages_t *m, const char *input,
@@ -618,7 +619,7 @@ ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
         return NGX_DECLINED;
     }
 
-    /* its parts stay where they are, as parts of nobody: emptied */
+    /* its parts stay in the array, emptied, and belong to no message */
 
     for (k = one->first; k < one->first + one->n; k++) {
         part = &m->parts[k];

@@ -1,11 +1,11 @@
 
 /*
  * The messages of a request: built while its fields are read, kept while it
- * waits, and made into a prompt.  All of it belongs into a thread, but for
+ * waits, and made into a prompt.  All of it runs in threads, except
  * ngx_http_vlm_messages_free().
  *
- * A function that fails has ended the request: it returns NGX_ERROR, and
- * ctx->status, ctx->err and ctx->code say why.
+ * A function that fails has ended the request: it returns NGX_ERROR, and sets
+ * ctx->status, ctx->err and ctx->code.
  */
 
 
@@ -29,13 +29,13 @@ typedef struct ngx_http_vlm_messages_s  ngx_http_vlm_messages_t;
 
 ngx_http_vlm_messages_t *ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx);
 
-/* a message begins; what is added until the next begins belongs to it */
+/* begins a message; parts added until the next one belong to it */
 
 ngx_int_t ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m,
     vlm_role_t role);
 
-/* text is UTF-8, and copied; a picture is base64 or a data URL, and is looked
-   at as far as its header says what it is */
+/* text is UTF-8, and copied; a picture is base64 or a data URL, and its header
+   is checked */
 
 ngx_int_t ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m,
     const char *text, size_t len);
@@ -43,17 +43,18 @@ ngx_int_t ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m,
     const char *text, size_t len);
 
 /*
- * Once all is added: whether what will be in the prompt in any case can fit the
- * context.  With "whole" that is all of it, else what ..._drop() leaves.
+ * After the last part was added: can the parts that every prompt will have fit
+ * the context?  With "whole" these are all parts, else those that ..._drop()
+ * leaves.
  */
 
 ngx_int_t ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m,
     ngx_uint_t whole);
 
 /*
- * To ctx->prompt: with the chat template and, behind it, tail or NULL; or raw,
- * all parts of all messages as they stand.  Then m is empty.  What does not
- * fit the context leaves m as it was, with ctx->code
+ * Sets ctx->prompt: with the chat template and, behind it, tail or NULL; or
+ * raw, all parts of all messages as they are.  Then m is empty.  If the prompt
+ * does not fit the context, m is as it was, and ctx->code is
  * "context_length_exceeded".
  */
 
@@ -62,8 +63,8 @@ ngx_int_t ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m,
 ngx_int_t ngx_http_vlm_messages_raw(ngx_http_vlm_messages_t *m);
 
 /*
- * Takes out the oldest message that is neither of the system nor the last,
- * and forgives the refusal; NGX_DECLINED: there is none.
+ * Removes the oldest message that is neither a system message nor the last,
+ * and clears the refusal; NGX_DECLINED: there is none.
  */
 
 ngx_int_t ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m);

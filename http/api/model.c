@@ -1,7 +1,7 @@
 
 /*
- * The names of an engine's model: those that clients may use for it, and what
- * they are told when they use another.
+ * The names of an engine's model: those that clients may use for it, and the
+ * error for any other name.
  */
 
 
@@ -115,7 +115,7 @@ ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
 }
 
 
-/* Ollama's clients add a tag to a name that has none */
+/* Ollama's clients add a tag to a name without one */
 
 static ngx_uint_t
 ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)

@@ -1,7 +1,7 @@
 
 /*
- * What the model of an engine is called, and what is known of it from its
- * files.  All of it is fixed by the configuration, so any thread may ask.
+ * The model's names, and the facts that its files give.  All of it is fixed by
+ * the configuration, so any thread may read it.
  */
 
 
@@ -22,15 +22,16 @@ char *ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n);
 
 /*
- * Does a client mean this model?  The names are the engine's, that of the
- * checkpoint's directory, and the aliases, each with or without ":latest",
- * in upper or lower case; "" is any model.  NGX_OK or NGX_DECLINED.
+ * Does this name mean this model?  Its names are the engine's, that of the
+ * checkpoint's directory, and the aliases, each with or without ":latest", in
+ * upper or lower case; "" is any model.  NGX_OK or NGX_DECLINED.
  */
 
 ngx_int_t ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name);
 
-/* thread: the same of a request's field; absent, null and "" are this model.
-   NGX_ERROR: the request has ended with 400 or 404 "model_not_found" */
+/* thread: the same for a request's field; absent, null and "" mean this
+   model.  NGX_ERROR: the request has ended with 400 or 404
+   "model_not_found" */
 
 ngx_int_t ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *field);

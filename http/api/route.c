@@ -1,7 +1,7 @@
 
 /*
- * Method and path to a handler, by a table; and from any worker to the
- * designated one, for what needs the model.
+ * Maps method and path to a handler, by a table; and passes requests that need
+ * the model from any worker to the designated one.
  */
 
 
@@ -37,7 +37,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/api/health/ready"), ngx_null_string, 0, 0,
       NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
 
-    /* as llama-server has them, where a location passes them on */
+    /* paths of llama-server, where a location passes them on */
 
     { ngx_string("/health"), ngx_null_string, 0, 0,
       NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
@@ -84,7 +84,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/result/"), ngx_null_string, 1, 0,
       NGX_HTTP_GET, ngx_http_vlm_result_handler },
 
-    /* Ollama's; /api/chat is told by its body */
+    /* Ollama's; /api/chat is decided by its body */
 
     { ngx_string("/api/generate"), ngx_null_string, 0, 1,
       NGX_HTTP_POST, ngx_http_vlm_ollama_generate_handler },
@@ -155,7 +155,7 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
 
     eng = lcf->engine;
 
-    /* If-None-Match and the like are about files, not about answers */
+    /* If-None-Match and similar headers apply to files, not to answers */
 
     r->disable_not_modified = 1;
 
@@ -319,7 +319,7 @@ ngx_http_vlm_match(const ngx_http_vlm_route_t *route, ngx_str_t *uri,
 }
 
 
-/* OpenAI's interface is large: a client is told what there is of it */
+/* OpenAI's API is large: the error lists the supported part of it */
 
 static ngx_int_t
 ngx_http_vlm_not_found(ngx_http_request_t *r)
@@ -349,7 +349,8 @@ ngx_http_vlm_not_found(ngx_http_request_t *r)
 }
 
 
-/* a compressed body is named, rather than said to be no JSON */
+/* a compressed body has an error of its own, or it would be reported as
+   invalid JSON */
 
 static ngx_int_t
 ngx_http_vlm_encoding(ngx_http_request_t *r)
@@ -386,8 +387,8 @@ ngx_http_vlm_encoding(ngx_http_request_t *r)
 
 
 /*
- * From another worker.  What the zone says spares a hop whose answer is known;
- * the designated worker counts again.
+ * In a worker that is not the designated one.  The zone's state spares a hop
+ * whose outcome is known; the designated worker checks again.
  */
 
 static ngx_int_t

@@ -1,9 +1,10 @@
 
 /*
- * The model's words: what is thinking and what is the answer.
+ * Splits the model's text into thinking and answer.
  *
- * A stream splits what there is so far, again with each new piece; held back
- * is what may still turn out to be a mark, so that what was told stays true.
+ * A stream splits the whole text so far, again with each new piece; an end
+ * that may be the beginning of a mark is held back, so that text already sent
+ * stays valid.
  */
 
 
@@ -20,7 +21,7 @@ static void ngx_http_vlm_thinking_strip(ngx_str_t *text);
 static const char  ngx_http_vlm_end[] = "</think>";
 
 
-/* The family's rule for what is thinking and what is the answer. */
+/* The model family's rule that separates thinking from the answer. */
 
 ngx_int_t
 ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
@@ -100,7 +101,7 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
 }
 
 
-/* as much as the text has, for what is left of it without marks */
+/* as large as the text: the room for the text without its marks */
 
 static ngx_int_t
 ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
@@ -124,7 +125,7 @@ ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* bytes at the end that a mark may begin with */
+/* bytes at the end that may begin a mark */
 
 static size_t
 ngx_http_vlm_thinking_held(u_char *p, u_char *last)
@@ -151,7 +152,7 @@ ngx_http_vlm_thinking_held(u_char *p, u_char *last)
 }
 
 
-/* moves the text to the same place of the room, without these words */
+/* copies the text to the same place of the room, without these words */
 
 static void
 ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text,

@@ -1,10 +1,10 @@
 
 /*
- * The model's words in Ollama's form: one object, or a line of NDJSON for
- * each piece of them; the last has the reason of the end and the durations.
+ * The answer in Ollama's form: one object, or a line of NDJSON for each piece
+ * of the text; the last has the reason of the end and the durations.
  *
- * Durations are nanoseconds and measured in milliseconds: what took less than
- * one counts as one, because clients divide by them.
+ * Durations are nanoseconds measured in milliseconds: less than one
+ * millisecond counts as one, because clients divide by them.
  */
 
 
@@ -55,7 +55,7 @@ ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a thinking model's words are split, unless they had to be JSON or raw */
+/* a thinking model's text is split, unless it must be JSON or is raw */
 
 static ngx_int_t
 ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
@@ -80,7 +80,7 @@ ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
 }
 
 
-/* thread: of an answer with log-probabilities, whose JSON takes its time */
+/* thread: an answer with log-probabilities, whose JSON takes time */
 
 void
 ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx)
@@ -96,7 +96,7 @@ ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* thread: of a stream, when it has ended and the client is behind */
+/* thread: the rest of an ended stream whose client is behind */
 
 void
 ngx_http_vlm_ollama_store_rest(ngx_http_vlm_ctx_t *ctx)
@@ -122,7 +122,7 @@ ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx)
         ngx_http_vlm_ollama_store(ctx);
     }
 
-    /* its memory is the request's from now on */
+    /* the request's pool now owns the memory */
 
     w = o->json;
     ngx_memzero(&o->json, sizeof(vlm_json_out_t));
@@ -131,7 +131,7 @@ ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* also what ended early because there is nothing to ask: a load, an unload */
+/* also an answer without a prompt: a load, an unload */
 
 ngx_int_t
 ngx_http_vlm_ollama_failed(ngx_http_vlm_ctx_t *ctx)
@@ -164,7 +164,7 @@ ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 }
 
 
-/* the last, which a thread has written */
+/* the last line, which a thread has written */
 
 void
 ngx_http_vlm_ollama_chunk_rest(ngx_http_vlm_ctx_t *ctx,
@@ -230,7 +230,7 @@ ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 }
 
 
-/* an object and its line feed; without a reason it is not the last */
+/* an object and its line feed; without a reason it is not the last one */
 
 static void
 ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
@@ -307,7 +307,7 @@ ngx_http_vlm_ollama_put_text(vlm_json_out_t *w, const char *key,
 }
 
 
-/* tokens with log-probabilities that the client was not told yet */
+/* tokens with log-probabilities that have not been sent */
 
 static size_t
 ngx_http_vlm_ollama_untold(ngx_http_vlm_ctx_t *ctx)
@@ -355,7 +355,7 @@ ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* "token" has U+FFFD for a piece of a character, "bytes" what it is */
+/* "token" has U+FFFD for a part of a character, "bytes" has its bytes */
 
 static void
 ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
@@ -388,7 +388,7 @@ ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* what was loaded without a question has no durations */
+/* a load without a prompt has no durations */
 
 static void
 ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,

@@ -1,9 +1,9 @@
 
 /*
- * What Ollama's clients ask about the model before they use it: /api/tags,
- * /api/ps, /api/show, /api/version; and what a server with one model does not
- * do.  All of it is known from the configuration and the zone, so any worker
- * answers.
+ * The model as Ollama's clients query it before they use it: /api/tags,
+ * /api/ps, /api/show, /api/version; and the endpoints that a server with one
+ * model does not have.  All of it is known from the configuration and the
+ * zone, so any worker answers.
  */
 
 
@@ -116,7 +116,7 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
 }
 
 
-/* what is loaded, that is to say: the model once it is, and under one name */
+/* the loaded models: this one once it is loaded, under one name */
 
 ngx_int_t
 ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
@@ -181,8 +181,8 @@ ngx_http_vlm_ollama_put_names(vlm_json_out_t *w, ngx_str_t *name)
 
 
 /*
- * 64 digits, as those of SHA-256 which they are not: the same as long as the
- * checkpoint and the form of its weights are.
+ * 64 digits that look like SHA-256 but are no digest: the same while the
+ * checkpoint and the format of its weights are.
  */
 
 static void
@@ -256,8 +256,8 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
 }
 
 
-/* the context is that of this server: it is what a client cuts its prompts
-   to */
+/* the context length is this server's, because clients cut their prompts to
+   it */
 
 static void
 ngx_http_vlm_ollama_put_info(vlm_json_out_t *w,
@@ -328,7 +328,7 @@ ngx_http_vlm_ollama_put_format(vlm_json_out_t *w, const char *key,
 }
 
 
-/* qwen2_5_vl is called qwen25vl there */
+/* Ollama calls qwen2_5_vl qwen25vl */
 
 static void
 ngx_http_vlm_ollama_family(ngx_http_vlm_engine_t *eng, u_char family[32])
@@ -426,7 +426,7 @@ ngx_http_vlm_ollama_show_run(void *data)
 }
 
 
-/* "name" is what "model" was called once */
+/* "name" is an older spelling of "model" */
 
 static void
 ngx_http_vlm_ollama_show_model(ngx_http_vlm_ollama_show_t *show,
@@ -510,7 +510,7 @@ ngx_http_vlm_ollama_show_done(ngx_http_request_t *r, void *data)
 }
 
 
-/* clients pull a model before they use it, whether it is there or not */
+/* clients pull a model before they use it, whether it is here or not */
 
 static ngx_int_t
 ngx_http_vlm_ollama_pulled(ngx_http_request_t *r,
@@ -578,7 +578,7 @@ ngx_http_vlm_ollama_put_show(vlm_json_out_t *w,
 }
 
 
-/* ---- what there is not --------------------------------------------------- */
+/* ---- endpoints that are not supported ------------------------------------ */
 
 
 ngx_int_t

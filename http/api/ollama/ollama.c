@@ -1,10 +1,10 @@
 
 /*
- * The dialect of Ollama's clients: POST /api/chat with messages, and
- * POST /api/generate.
+ * The dialect of Ollama's clients: POST /api/chat with messages, and POST
+ * /api/generate.
  *
- * Texts of errors that clients look for are Ollama's own.  A request that
- * asks nothing loads the model there; here it waits until the model is there.
+ * Error texts that clients look for are Ollama's own.  A request without a
+ * prompt loads the model in Ollama; here it waits until the model is loaded.
  */
 
 
@@ -71,8 +71,8 @@ static const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate = {
 };
 
 
-/* for an answer whose JSON takes its time: it is written in a thread.  Of a
-   stream that is what the client was behind with, at its end */
+/* a thread writes an answer whose JSON takes time.  Of a stream that is the
+   rest that the client has not received at its end */
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long = {
     NULL,
@@ -112,7 +112,7 @@ ngx_http_vlm_ollama_generate_handler(ngx_http_request_t *r,
 }
 
 
-/* a load may come without messages; a message of RoboBrain's has no model */
+/* a load may come without messages; a RoboBrain message has no "model" */
 
 ngx_uint_t
 ngx_http_vlm_ollama_speaks(const vlm_json_t *json)
@@ -128,7 +128,7 @@ ngx_http_vlm_ollama_speaks(const vlm_json_t *json)
 }
 
 
-/* ---- what is asked ------------------------------------------------------- */
+/* ---- the request --------------------------------------------------------- */
 
 
 static void
@@ -207,7 +207,7 @@ ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* what both have */
+/* fields of both endpoints */
 
 static ngx_int_t
 ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
@@ -262,7 +262,7 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* kept as it was asked for, because every line of the answer repeats it */
+/* kept as the client wrote it, because every line of the answer repeats it */
 
 static ngx_int_t
 ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
@@ -303,7 +303,7 @@ ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* a boolean or a level; a model that thinks does so unless it is told */
+/* a boolean or a level; a thinking model thinks by default */
 
 static ngx_int_t
 ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
@@ -338,7 +338,8 @@ ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* the model stays whatever is said; with nothing to ask it is reported */
+/* the model stays loaded in any case; an unload without a prompt is reported
+   as done */
 
 static ngx_int_t
 ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
@@ -406,7 +407,7 @@ ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* pictures stand before the words, as in the family's own prompts */
+/* pictures precede the text, as in the model family's own prompts */
 
 static ngx_int_t
 ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
@@ -527,7 +528,7 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* what /api/generate can be asked for and this model cannot do */
+/* fields of /api/generate that this model does not support */
 
 static ngx_int_t
 ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
@@ -586,7 +587,7 @@ ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* of a member; "" if it is absent or null */
+/* the text of a member; "" if it is absent or null */
 
 static ngx_int_t
 ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
@@ -613,7 +614,7 @@ ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* ---- what the model is asked --------------------------------------------- */
+/* ---- the prompt ---------------------------------------------------------- */
 
 
 static void
@@ -651,7 +652,7 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a token of no matter what: once it is there, the model is */
+/* a prompt of any one token: it completes once the model is loaded */
 
 static void
 ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx)
@@ -674,8 +675,8 @@ ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx)
 
 
 /*
- * A history that no longer fits loses an eighth, the oldest of it, again and
- * again: so that what is read for nothing is no more than eight prompts.
+ * A history that does not fit loses its oldest eighth, repeatedly, so that the
+ * prompts made in vain are no more than eight.
  */
 
 static ngx_int_t

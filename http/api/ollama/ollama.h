@@ -1,7 +1,7 @@
 
 /*
- * What Ollama's files share: a request as its client sent it, the answer in
- * its form, and the numbers that stand for versions and limits.
+ * The structures that Ollama's files share: a request as its client sent it,
+ * its answer, and constants for versions and limits.
  */
 
 
@@ -14,14 +14,14 @@
 #include "../model.h"
 
 
-/* the release of Ollama whose interface this is: what clients compare */
+/* the release of Ollama whose API this is: clients compare versions */
 
 #define NGX_HTTP_VLM_OLLAMA_VERSION   "0.12.11"
 
 #define NGX_HTTP_VLM_OLLAMA_NAME      256      /* bytes, of a model's name */
 
 
-/* what no prompt is needed for */
+/* the request needs no prompt */
 
 typedef enum {
     NGX_HTTP_VLM_OLLAMA_ASK = 0,
@@ -43,9 +43,9 @@ typedef struct {
 
     unsigned                        generate:1;
     unsigned                        raw:1;
-    unsigned                        plain:1;   /* no thinking to be split */
-    unsigned                        whole:1;   /* of the history nothing may
-                                                  be left out */
+    unsigned                        plain:1;   /* thinking is not split off */
+    unsigned                        whole:1;   /* no message of the history may
+                                                  be dropped */
 } ngx_http_vlm_ollama_t;
 
 
@@ -55,24 +55,24 @@ extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_rest;
 
-/* is this body of /api/chat one of Ollama's, and not of RoboBrain's? */
+/* is this body of /api/chat in Ollama's form, not RoboBrain's? */
 
 ngx_uint_t ngx_http_vlm_ollama_speaks(const vlm_json_t *json);
 
 
-/* ---- option.c: how it is to be answered ---------------------------------- */
+/* ---- option.c: the options of an answer ---------------------------------- */
 
 /* thread: "options", "format", "logprobs"; or fails ctx */
 
 ngx_int_t ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 
-/* "keep_alive": given, and no time at all */
+/* "keep_alive" is present, and is zero */
 
 ngx_uint_t ngx_http_vlm_ollama_unloads(const vlm_json_t *keep);
 
 
-/* ---- answer.c: the model's words ----------------------------------------- */
+/* ---- answer.c: the answer in Ollama's form ------------------------------- */
 
 /* of a dialect */
 

@@ -1,10 +1,10 @@
 
 /*
- * How an answer is to be made, as Ollama's clients say it: "options",
- * "format", "logprobs", "keep_alive".
+ * The options of an answer in Ollama's form: "options", "format", "logprobs",
+ * "keep_alive".
  *
- * Options that this engine has no counterpart for are ignored, as Ollama
- * ignores those of another runner; a wrong type is told.
+ * Options that this engine does not have are ignored, as Ollama ignores those
+ * of another runner; a wrong type is refused.
  */
 
 
@@ -79,7 +79,7 @@ ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* "json"; a schema is said to be beyond us, rather than not obeyed */
+/* "json"; a schema is refused, because it would not be obeyed */
 
 static ngx_int_t
 ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
@@ -123,7 +123,7 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* 0 or "0s", "0m", ...; not -1, which is for ever */
+/* 0 or "0s", "0m", ...; not -1, which means for ever */
 
 ngx_uint_t
 ngx_http_vlm_ollama_unloads(const vlm_json_t *keep)

@@ -1,7 +1,6 @@
 
 /*
- * Answers in OpenAI's form: as a whole, or as events of which each has what
- * is new.
+ * Answers in OpenAI's form: whole, or as events, each with the new text.
  */
 
 
@@ -11,7 +10,7 @@
 
 #define NGX_HTTP_VLM_OPENAI_TEXT   (8 * VLM_STORE_TEXT)   /* bytes */
 #define NGX_HTTP_VLM_OPENAI_TOKEN  2048        /* bytes of JSON for each token
-                                                  that is told beside another */
+                                                  listed beside another */
 
 
 static void ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx,
@@ -37,8 +36,8 @@ static void ngx_http_vlm_openai_string(vlm_json_out_t *w,
 
 
 /*
- * In a thread, since log-probabilities of a long answer are megabytes.  What
- * goes wrong is told by the one who sends it.
+ * In a thread, since log-probabilities of a long answer are megabytes.  The
+ * sender reports a failure.
  */
 
 void
@@ -113,7 +112,7 @@ ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx)
 
     o = ctx->data;
 
-    /* whose memory is now the sender's */
+    /* the sender now owns its memory */
 
     w = o->body;
     ngx_memzero(&o->body, sizeof(vlm_json_out_t));
@@ -181,7 +180,7 @@ ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
-/* the same seed has the same answer where this has the same value */
+/* equal seeds give equal answers while this value is equal */
 
 static void
 ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
@@ -389,7 +388,7 @@ ngx_http_vlm_openai_used(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
-/* what the model has said so far */
+/* the text so far */
 
 static void
 ngx_http_vlm_openai_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)

@@ -2,8 +2,8 @@
 /*
  * OpenAI's "messages" and "prompt": roles, texts and pictures.
  *
- * A picture comes within the request or not at all.  An address of one is
- * refused: this server makes no connections to anywhere, whoever asks.
+ * A picture must be within the request.  A URL of one is refused, because this
+ * server opens no connections on behalf of a client.
  */
 
 
@@ -96,7 +96,7 @@ ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
 
     content = vlm_json_get(json, "content");
 
-    /* clients send an answer back as they had it, and it may have had none */
+    /* clients send an earlier answer back, which may have had no content */
 
     if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
         return NGX_OK;
@@ -154,7 +154,7 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* a text, or parts */
+/* a string, or an array of parts */
 
 static ngx_int_t
 ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
@@ -215,7 +215,7 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
                                            vlm_json_get(part, type));
     }
 
-    /* an answer that was refused comes back as such */
+    /* an earlier answer that was a refusal has this field */
 
     if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
         ctx->code = "unsupported_value";
@@ -271,7 +271,7 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* a string, or an array of one; the text is no message, only kept as one */
+/* a string, or an array of one; the text is kept like a message */
 
 ngx_int_t
 ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,

@@ -1,7 +1,7 @@
 
 /*
- * /v1/models: one model under each of its names.  Any worker answers, and
- * while the model loads, too: a request that comes meanwhile waits for it.
+ * /v1/models: one model under each of its names.  Any worker answers, also
+ * while the model loads: a request that arrives meanwhile waits for it.
  */
 
 

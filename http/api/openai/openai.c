@@ -1,8 +1,8 @@
 
 /*
- * OpenAI's dialect: /v1/chat/completions and /v1/completions.  The way of a
- * request through its hooks; what the fields mean and what an answer looks
- * like is in the files named by openai.h.
+ * OpenAI's dialect: /v1/chat/completions and /v1/completions, as the functions
+ * of the dialect's table; the fields and the answers are in the files named by
+ * openai.h.
  */
 
 
@@ -60,7 +60,7 @@ static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion = {
 };
 
 
-/* what both become that say "stream" */
+/* the table of both for "stream" */
 
 static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_stream = {
     NULL,
@@ -77,7 +77,7 @@ static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_stream = {
 };
 
 
-/* and what this becomes at its end, if its client is far behind */
+/* the table at the end of a stream whose client is far behind */
 
 static const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_rest = {
     NULL,
@@ -286,7 +286,7 @@ ngx_http_vlm_openai_ended(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* without a status it is the engine that has refused a job, or failed in it */
+/* without a status the engine has refused a job, or failed in it */
 
 static ngx_int_t
 ngx_http_vlm_openai_failed(ngx_http_vlm_ctx_t *ctx)
@@ -302,7 +302,8 @@ ngx_http_vlm_openai_failed(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* no [DONE] follows: who counts on it knows that the answer broke off */
+/* [DONE] does not follow, so a client that expects it knows that the answer is
+   incomplete */
 
 static void
 ngx_http_vlm_openai_failing(ngx_http_vlm_ctx_t *ctx,

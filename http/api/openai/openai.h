@@ -1,7 +1,7 @@
 
 /*
- * What the files of OpenAI's dialect share: a request as its fields have said
- * it, kept in ctx->data until it ends.
+ * The structure that the files of OpenAI's dialect share: the fields of a
+ * request, kept in ctx->data until it ends.
  */
 
 
@@ -14,8 +14,8 @@
 #include "../model.h"
 
 
-#define NGX_HTTP_VLM_OPENAI_NAME   256         /* bytes, of a model's: it is
-                                                  repeated in every event */
+#define NGX_HTTP_VLM_OPENAI_NAME   256         /* bytes of a model's name:
+                                                  every event repeats it */
 
 
 typedef struct {
@@ -28,8 +28,8 @@ typedef struct {
 
     /* of the answer */
     vlm_json_out_t       body;        /* what a thread has written */
-    ngx_uint_t                    begun;       /* the role was told */
-    size_t                        offset;      /* characters of tokens told */
+    ngx_uint_t                    begun;       /* the role was sent */
+    size_t                        offset;      /* characters of tokens sent */
 } ngx_http_vlm_openai_t;
 
 
@@ -41,7 +41,7 @@ ngx_int_t ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_messages_t *m, const vlm_json_t *json);
 
 
-/* ---- fields.c: thread: how the answer is to be --------------------------- */
+/* ---- fields.c: thread: the options of the answer ------------------------- */
 
 ngx_int_t ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_t *o, const vlm_json_t *json);
@@ -54,20 +54,21 @@ ngx_int_t ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
 
-/* the last of them by a thread, for a client that is behind at the end */
+/* a thread writes the last event for a client that is behind at the end */
 
 void ngx_http_vlm_openai_build_rest(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_openai_chunk_rest(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
 
-/* tokens with log-probabilities that the client was not told yet */
+/* tokens with log-probabilities that have not been sent */
 
 size_t ngx_http_vlm_openai_untold(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- logprobs.c ---------------------------------------------------------- */
 
-/* of the next n tokens, which are told then; null if nobody asked for them */
+/* of the next n tokens, which then count as sent; null if the client did not
+   ask for them */
 
 void ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, size_t n);

@@ -1,7 +1,7 @@
 
 /*
- * The model's words to RoboBrain's answer: what is thinking and what is the
- * answer, as a whole or as events of a stream.
+ * RoboBrain's answer from the model's text: splits thinking and answer, and
+ * writes them whole or as events of a stream.
  */
 
 
@@ -37,7 +37,7 @@ ngx_http_vlm_answer_send(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* keys in their order, as the server had it that this one replaces */
+/* keys in the order of the server that this one replaces */
 
 static void
 ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
@@ -141,8 +141,7 @@ ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
 }
 
 
-/* What the client sent could not be answered: its own kind of 200 for what
-   the model said no to. */
+/* A refusal of the model's side has status 200 and a form of its own. */
 
 ngx_int_t
 ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx)
@@ -265,7 +264,7 @@ ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 {
     if (status == NGX_HTTP_OK) {
 
-        /* what is an answer without events, too */
+        /* the same answer without events */
 
         ngx_http_vlm_stream_event(w, "answer");
         ngx_http_vlm_answer_put_failed(ctx, w);

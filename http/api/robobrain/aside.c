@@ -1,10 +1,10 @@
 
 /*
- * What the model is asked on a request's behalf, beside what the client wants
- * to know: a system message of ours and the client's words, without picture
- * and history.  Until it has answered, ctx->asking is set.
+ * Asides: prompts on behalf of a request that are not the client's question.
+ * An aside is a system message of ours and the client's text, without picture
+ * and history. ctx->asking is set until the model has answered.
  *
- * Whoever asks has something to fall back on, so nothing fails here.
+ * Every caller has a fallback, so nothing fails here.
  */
 
 
@@ -47,7 +47,7 @@ ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx, const char *system,
         return NGX_DECLINED;
     }
 
-    /* who set the engine to something colder wants it so here, too */
+    /* a configured temperature that is lower stays */
 
     ctx->sampling.temperature = ngx_min(ctx->sampling.temperature,
                                         temperature);
@@ -88,7 +88,7 @@ ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx)
 
     task = vlm_task_find(name, ngx_strlen(name));
 
-    /* else it stays what the message's own words said */
+    /* otherwise the task found by the message's keywords stays */
 
     if (task >= 0) {
         ctx->chat.task = task;

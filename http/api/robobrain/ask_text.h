@@ -1,11 +1,11 @@
 
 /*
- * What the resident model is asked on behalf of a request: which task a
- * message is, what a conversation is called, which steps a request has.  Each
- * is a system message; the user message after it is the client's own words.
+ * The system messages of asides: which task a message is, the title of a
+ * conversation, the steps of a request.  The user message that follows is the
+ * client's text.
  *
- * The demo model is trained with exactly these words (demo/train.py reads
- * them from here), so a change here wants another training.
+ * The demo model is trained with exactly these texts (demo/train.py reads them
+ * from here), so a change here needs another training.
  */
 
 

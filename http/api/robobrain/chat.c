@@ -1,9 +1,9 @@
 
 /*
- * The dialect of POST /api/chat: a request to a session's question.
+ * The dialect of POST /api/chat: turns a request into a question of a session.
  *
- * The fields, their order of checking, and the texts of errors are those of
- * the server that this one replaces; docs/http-api.md lists where it differs.
+ * The fields, the order of their checks, and the texts of errors are those of
+ * the server that this one replaces; docs/http-api.md lists the differences.
  */
 
 
@@ -114,7 +114,7 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* what a client calls this request, to have its turn once if it repeats it */
+/* the client's key of this request: a repeated request gets the stored turn */
 
 static ngx_int_t
 ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
@@ -155,7 +155,7 @@ ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a question without a picture, also without the session's */
+/* a question without a picture, even if the session has one */
 
 static ngx_int_t
 ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
@@ -184,7 +184,7 @@ ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* asked for by a field, or by what the client says it takes */
+/* chosen by a field, or by the client's Accept header */
 
 static ngx_uint_t
 ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
@@ -208,7 +208,7 @@ ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* session_id, or sessionId where that is empty */
+/* session_id, or sessionId if that is empty */
 
 ngx_int_t
 ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
@@ -280,7 +280,8 @@ ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* an unknown task is the model's error, told once a picture was found */
+/* an unknown task is an error of the model's side, reported after the picture
+   was found */
 
 static ngx_int_t
 ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
@@ -314,7 +315,7 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
 
     if (ngx_strcmp(text, "auto") == 0) {
 
-        /* what is done if the model cannot be asked, or knows no task */
+        /* the fallback if the model cannot be asked, or names no task */
 
         ctx->chat.task_auto = 1;
         ctx->chat.task = vlm_task_guess(ctx->chat.message.data,
@@ -394,7 +395,7 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* kept as an upload, for it is the session's picture from now on */
+/* stored as an upload, because it becomes the session's picture */
 
 static ngx_int_t
 ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
@@ -466,7 +467,7 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
     if (ctx->chat.task_auto && !ctx->chat.task_asked) {
         ctx->chat.task_asked = 1;
 
-        /* not for a request that fails all the same */
+        /* a request that has failed is not asked */
 
         if (ngx_http_vlm_turn_check(ctx, &err) == NGX_OK
             && ngx_http_vlm_aside_task(ctx) == NGX_OK)

@@ -1,6 +1,6 @@
 
 /*
- * What RoboBrain's files share: the parts of its answer.
+ * The functions that RoboBrain's files share: the parts of its answer.
  */
 
 
@@ -14,7 +14,7 @@
 
 #define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
 
-/* what the answer of a model that thinks begins with if it should not */
+/* the beginning of an answer, given to a thinking model to stop its thinking */
 
 #define NGX_HTTP_VLM_NO_THINKING  "<think></think><answer>"
 
@@ -28,20 +28,20 @@ ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
 ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 
-/* a text that is there, "missing" otherwise, to ctx->chat.message */
+/* a non-empty text, else the error "missing", to ctx->chat.message */
 
 ngx_int_t ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *field, const char *missing);
 
-/* a dialect's free */
+/* the free function of a dialect */
 
 void ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx);
 
 
-/* ---- aside.c: what the model is asked on one's behalf -------------------- */
+/* ---- aside.c: prompts on behalf of a request ----------------------------- */
 
-/* thread: each makes ctx->prompt and sets ctx->asking, or NGX_DECLINED, and
-   ctx->err says why not */
+/* thread: each makes ctx->prompt and sets ctx->asking, or returns NGX_DECLINED
+   with the reason in ctx->err */
 
 ngx_int_t ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx,
     const char *system, const char *text, size_t len, float temperature,
@@ -50,16 +50,16 @@ ngx_int_t ngx_http_vlm_aside_task(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_aside_title(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_aside_plan(ngx_http_vlm_ctx_t *ctx);
 
-/* loop: what it said, without marks of thinking; "" if it said nothing */
+/* loop: the aside's answer without marks of thinking; "" if there is none */
 
 void ngx_http_vlm_aside_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *words);
 void ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx);
 
 
-/* ---- answer.c: the model's words to an answer ---------------------------- */
+/* ---- answer.c: RoboBrain's answer from the model's text ------------------ */
 
-/* the model's words so far to ctx->answer and ctx->thinking; with last they
-   are whole, otherwise both only grow as more words come; NGX_ERROR: no
+/* splits the text so far into ctx->answer and ctx->thinking; with "last" the
+   text is complete, otherwise both only grow with later calls; NGX_ERROR: no
    memory */
 
 ngx_int_t ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
@@ -74,7 +74,7 @@ void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t status, const char *text);
 
 /* "image_resized", if the picture was shrunk or enlarged: coordinates in an
-   answer are of that size */
+   answer refer to that size */
 
 void ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
@@ -85,19 +85,19 @@ void ngx_http_vlm_answer_put_result(vlm_json_out_t *w,
     vlm_store_file_t *result);
 
 
-/* ---- turn.c: a session to a prompt, an answer to it ---------------------- */
+/* ---- turn.c: a session to a prompt, and the turn back to the store ------- */
 
 /* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
 
 void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
 
-/* thread: the session has a turn of this request's key, and it is the answer;
-   NGX_DECLINED: it has not; else the request may have failed */
+/* thread: looks for a stored turn with this request's key, which becomes the
+   answer; NGX_DECLINED: there is none; else the request may have failed */
 
 ngx_int_t ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx);
 
-/* thread: is there a picture, by its header at least?  NGX_DECLINED: none;
-   NGX_ERROR: not one, and err says why */
+/* thread: checks the header of the picture; NGX_DECLINED: no file; NGX_ERROR:
+   not a picture, and err has the reason */
 
 ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
 
@@ -115,8 +115,8 @@ void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
 
 #define NGX_HTTP_VLM_MAP_MAX  (64 * 1024 * 1024)   /* bytes */
 
-/* thread: a picture's file, for munmap(); NULL, and errno: ENODATA of an empty
-   one, EFBIG and its size of one above the bound */
+/* thread: maps a picture's file, for munmap(); NULL, and errno: ENODATA for an
+   empty file, EFBIG and its size for one above the bound */
 
 void *ngx_http_vlm_map(const char *path, size_t *size);
 
@@ -124,9 +124,9 @@ void *ngx_http_vlm_map(const char *path, size_t *size);
 /* ---- draw.c: the picture of an answer ------------------------------------ */
 
 /*
- * thread: the shapes in an answer's text drawn over its picture, kept as a
- * result.  NULL for task general, and if it went wrong, which err tells; else
- * malloc()ed.
+ * thread: draws the shapes in an answer's text over its picture, and stores it
+ * as a result.  NULL for task general, and after an error, which err
+ * describes; else malloc()ed.
  */
 
 vlm_store_file_t *ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng,

@@ -1,7 +1,7 @@
 
 /*
- * The picture of an answer: the shapes that a visual task found, drawn over
- * the sender's picture and kept as a result.  All of it runs in threads.
+ * The picture of an answer: draws the shapes that a visual task found over the
+ * client's picture, and stores it as a result.  All of it runs in threads.
  */
 
 

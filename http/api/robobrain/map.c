@@ -1,7 +1,7 @@
 
 /*
- * The bytes of a stored picture, as they lie in its file.  In threads only:
- * the first touch of a page may wait for the disk.
+ * Maps the file of a stored picture.  In threads only: the first access to a
+ * page may wait for the disk.
  */
 
 

@@ -1,10 +1,10 @@
 
 /*
- * POST /api/pipeline and /api/decompose: the model takes a request apart, and
- * the first of them has it take the steps, too (steps.c).
+ * POST /api/pipeline and /api/decompose: the model splits a request into
+ * steps; /api/pipeline then executes them, too (steps.c).
  *
- * A plan is the model's words.  What is missing in it has a default, and where
- * there is none at all, the request itself is the only step.
+ * A plan is the model's text.  A missing field of it has a default, and
+ * without any plan the request itself is the only step.
  */
 
 
@@ -123,7 +123,7 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* for the plan, and then for one step after the other */
+/* for the plan, and then for each step */
 
 static void
 ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
@@ -164,7 +164,7 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* before the model is asked anything: all steps are about one */
+/* checked before the model is asked: all steps are about one picture */
 
 static ngx_int_t
 ngx_http_vlm_pipeline_picture(ngx_http_vlm_ctx_t *ctx)
@@ -251,7 +251,7 @@ ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* stores nothing, but reads the plan where there is time for it */
+/* stores nothing, but the hook runs in a thread, where the plan is parsed */
 
 static void
 ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx)
@@ -388,7 +388,7 @@ ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* loop: what the model said when it was asked for a plan, to p->words */
+/* loop: keeps the model's plan, as text, in p->words */
 
 static void
 ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx)
@@ -408,8 +408,8 @@ ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_aside_said(ctx, &words);
 
-    /* whose end is not there is no plan, so nothing is lost; strndup() would
-       do, but the sanitizers want a zero in what it is given */
+    /* a plan without its end is no plan, so an answer cut here loses nothing;
+       strndup() would do, but the sanitizers require a terminated string */
 
     len = ngx_min(words.len, VLM_WORDS_PLAN);
 
@@ -463,7 +463,7 @@ ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
 }
 
 
-/* whatever a step is called, it has a task and something to ask */
+/* whatever the step's type, it gets a task and a question */
 
 static int
 ngx_http_vlm_pipeline_mend(ngx_http_vlm_pipeline_t *p)

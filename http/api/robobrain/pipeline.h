@@ -1,7 +1,7 @@
 
 /*
- * What the files of a pipeline share: a request, its plan, and what became of
- * each step.
+ * The structures that the files of a pipeline share: a request, its plan, and
+ * the result of each step.
  */
 
 
@@ -14,38 +14,39 @@
 
 typedef struct {
     int                           task;        /* vlm_task_t */
-    char                         *prompt;      /* as asked: with what was
-                                                  said before, if it uses it */
+    char                         *prompt;      /* the question: with the
+                                                  previous answer, if the step
+                                                  uses it */
     char                         *answer;      /* NULL: the step has failed */
     size_t                        answer_len;
-    char                          error[256];  /* why; or what to know of it */
+    char                          error[256];  /* the error; or a remark */
     vlm_store_file_t    *result;      /* the drawn picture, or NULL */
-    unsigned                      said:1;      /* the answer is the model's */
+    unsigned                      said:1;      /* the model has answered */
 } ngx_http_vlm_pipeline_step_t;
 
 
-/* of one request, ctx->data: malloc()ed, and so is what it points to */
+/* of one request, ctx->data: malloc()ed, and so is the memory it points to */
 
 typedef struct {
-    char                         *query;       /* the request's own words */
-    char                         *words;       /* the plan as it was said */
+    char                         *query;       /* the request's text */
+    char                         *words;       /* the plan's text */
     char                          why[512];    /* there is no plan */
     vlm_words_step_t     plan[VLM_WORDS_STEPS];
     ngx_http_vlm_pipeline_step_t  steps[VLM_WORDS_STEPS];
     ngx_uint_t                    n;           /* steps */
-    ngx_uint_t                    at;          /* the one that is next */
+    ngx_uint_t                    at;          /* the index of the next one */
     unsigned                      asked:1;     /* for the plan */
     unsigned                      planned:1;
-    unsigned                      fallback:1;  /* one step, for want of it */
-    unsigned                      running:1;   /* the model answers a step */
+    unsigned                      fallback:1;  /* one step, as no plan was
+                                                  given */
+    unsigned                      running:1;   /* a step is being answered */
     unsigned                      unsaved:1;   /* the step before "at" */
 } ngx_http_vlm_pipeline_t;
 
 
 /* ---- pipeline.c: requests and plans -------------------------------------- */
 
-/* thread: the model's words to a plan, which has a step in any case; -1: no
-   memory */
+/* thread: parses the plan, which gets at least one step; -1: no memory */
 
 int ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
     const char *description);

@@ -1,10 +1,10 @@
 
 /*
- * Sessions by name: POST /api/session, DELETE, reset, history; and the list
- * of tasks.
+ * Sessions by name: POST /api/session, DELETE, reset, history; and the list of
+ * tasks.
  *
- * Any worker answers these.  SQLite works in a thread, which also writes the
- * answer's JSON; the loop sends it.
+ * Any worker answers these.  SQLite is called in a thread, which also writes
+ * the answer's JSON; the loop sends it.
  */
 
 
@@ -73,7 +73,7 @@ ngx_http_vlm_tasks_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
 
 /* While the model loads a session is made all the same: its first question
-   waits in line, and a page that asks at its start goes on. */
+   waits in the queue, and a page that creates one at its start works. */
 
 ngx_int_t
 ngx_http_vlm_session_create_handler(ngx_http_request_t *r,
@@ -147,7 +147,7 @@ ngx_http_vlm_session_start(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     vlm_json_init(&s->json, NGX_HTTP_VLM_HISTORY);
 
-    /* a body means nothing here, but is read: HTTP/2 clients want that */
+    /* a body has no meaning here, but is read: HTTP/2 clients need that */
 
     return ngx_http_vlm_body_read(r, ngx_http_vlm_session_body);
 }
@@ -193,7 +193,7 @@ ngx_http_vlm_session_done(ngx_http_request_t *r, void *data)
     if (s->rc == VLM_STORE_OK) {
         rc = ngx_http_vlm_send_json(r, NGX_HTTP_OK, &s->json);
 
-        /* it is the request's now, and freed with it there */
+        /* the request's pool now owns it, and frees it */
 
         ngx_memzero(&s->json, sizeof(vlm_json_out_t));
 
@@ -273,7 +273,7 @@ ngx_http_vlm_session_reset(void *data)
 }
 
 
-/* The session is made or gone whatever this says: health shows an old
+/* The result does not depend on this count: if it fails, health shows the old
    number until the next change. */
 
 static void

@@ -1,10 +1,12 @@
 
 /*
- * The steps of a pipeline: each is a question of its session as /api/chat has
- * them, with a job of its own at the end of the line, so that others are
- * answered in between.  All of them share the request's one deadline.
+ * The steps of a pipeline: each is a question of its session like those of
+ * /api/chat, with a job of its own at the end of the queue, so that other
+ * requests are answered in between.  All steps share the request's one
+ * deadline.
  *
- * A step that the model could not answer says so and is followed by the next.
+ * A step that the model could not answer records the error, and the next one
+ * follows.
  */
 
 
@@ -49,7 +51,7 @@ ngx_http_vlm_steps_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* the next step as a question of the session */
+/* makes the next step a question of the session */
 
 static ngx_int_t
 ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
@@ -90,7 +92,7 @@ ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
 }
 
 
-/* the plan's words, and if it wants that, what the model said last */
+/* the step's text, and if the plan refers to it, the previous answer */
 
 static char *
 ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p)
@@ -132,8 +134,9 @@ ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p)
 
 
 /*
- * Its prompt could not be made.  What the model's side refuses is an answer
- * that says so, as in the server that this one replaces; what is ours is not.
+ * The step's prompt could not be made.  A refusal of the model's side becomes
+ * the step's error, as in the server that this one replaces; an error of the
+ * server fails the request.
  */
 
 static void
@@ -165,7 +168,7 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* loop: the model has answered a step, or no step was left to be asked */
+/* loop: the model has answered a step, or no step was left */
 
 ngx_int_t
 ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
@@ -408,7 +411,8 @@ ngx_http_vlm_steps_put(vlm_json_out_t *w,
 }
 
 
-/* what stands in brackets of the task's kind; null if there is nothing */
+/* the coordinates in brackets, by the kind of the task; null if there are
+   none */
 
 static void
 ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
@@ -458,7 +462,7 @@ ngx_http_vlm_steps_put_final(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t                     i;
     ngx_http_vlm_pipeline_step_t  *step;
 
-    /* characters have four bytes at most */
+    /* a character has at most four bytes */
 
     size = VLM_WORDS_STEPS * (4 * NGX_HTTP_VLM_STEPS_FINAL + 64);
 

@@ -1,10 +1,10 @@
 
 /*
- * POST /api/generate-title: what a conversation is called in a list.
+ * POST /api/generate-title: the title of a conversation in a list.
  *
- * A page asks this beside its questions and does not wait for it.  So the
- * model is asked only if a slot is free and nobody waits; else, and whenever
- * anything fails, the title is the first words of the message.
+ * A page requests titles beside its questions and does not wait for them.  So
+ * the model is asked only if a slot is free and the queue is empty; else, and
+ * after any failure, the title is the first words of the message.
  */
 
 
@@ -12,7 +12,8 @@
 #include "chat.h"
 
 
-#define NGX_HTTP_VLM_TITLE_MESSAGE  8192   /* bytes that are looked at */
+#define NGX_HTTP_VLM_TITLE_MESSAGE  8192   /* bytes of a message that are
+                                              read */
 #define NGX_HTTP_VLM_TITLE_JSON     4096   /* bytes, of an answer */
 
 
@@ -76,7 +77,7 @@ ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 }
 
 
-/* a body may be long on its way: whether a slot is free is asked after it */
+/* a body may take long to arrive, so the free slot is checked after it */
 
 static void
 ngx_http_vlm_title_body(ngx_http_request_t *r)
@@ -107,7 +108,7 @@ ngx_http_vlm_title_body(ngx_http_request_t *r)
 }
 
 
-/* without the model: past the line, in any worker */
+/* without the model: bypasses the queue, in any worker */
 
 static void
 ngx_http_vlm_title_words(ngx_http_request_t *r, ngx_http_vlm_ctx_t *ctx)
@@ -216,7 +217,7 @@ ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* what did not come to its end is no title */
+/* an incomplete answer is no title */
 
 static ngx_int_t
 ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
@@ -258,7 +259,7 @@ ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a deadline, an engine that stops: the message is there all the same */
+/* a deadline, an engine that stops: the title comes from the message */
 
 static ngx_int_t
 ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx)

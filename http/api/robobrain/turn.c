@@ -1,7 +1,7 @@
 
 /*
- * A turn of a session: history and picture to a prompt, and the pair of
- * question and answer back into the store.  All of it runs in threads.
+ * A turn of a session: makes a prompt from history and picture, and stores the
+ * pair of question and answer.  All of it runs in threads.
  */
 
 
@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 
 
-#define NGX_HTTP_VLM_TRIES    3                    /* against resets */
+#define NGX_HTTP_VLM_TRIES    3                    /* tries, against concurrent
+                                                      resets */
 
 #define NGX_HTTP_UNPROCESSABLE  422
 
@@ -36,7 +37,8 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 
     picture = NULL;
 
-    /* before it becomes the session's: a broken one must not replace it */
+    /* checked before it becomes the session's picture: a broken one must not
+       replace the old one */
 
     if (ctx->chat.image) {
         picture = ngx_http_vlm_turn_picture(ctx);
@@ -92,8 +94,8 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 
 /*
  * A client that repeats a request, because its connection was cut, gets the
- * turn that it had.  The first one goes before it in the session's chain, so
- * by now it is stored, or will never be.
+ * stored turn.  The first request precedes this one in the session's chain, so
+ * its turn is stored by now, or will never be.
  */
 
 ngx_int_t
@@ -189,7 +191,7 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 
 /*
  * The session as it is now, with the picture of this request as its current
- * one.  Who resets or deletes it meanwhile is obeyed, and asked again.
+ * one.  If it is reset or deleted meanwhile, the session is loaded again.
  */
 
 static ngx_int_t
@@ -293,7 +295,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a file that could not be mapped, by errno; its name is enough to know it */
+/* a sentence for a file that could not be mapped, by errno, with its name */
 
 static void
 ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size)
@@ -372,8 +374,8 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 
 
 /*
- * Apart: text and picture never stand in one prompt.  A file that is not
- * there, or no picture, is told in its own words later.
+ * "apart": text and picture are for separate prompts.  A missing file, or one
+ * that is no picture, is reported later with a sentence of its own.
  */
 
 ngx_int_t
@@ -416,8 +418,9 @@ ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 
 
 /*
- * The prompt.  A history that no longer fits loses its oldest pair, again and
- * again; what does not fit without any is the client's fault.
+ * The prompt.  A history that does not fit loses its oldest pair, repeatedly;
+ * a request that does not fit without history is refused as the client's
+ * error.
  */
 
 static ngx_int_t
@@ -582,7 +585,7 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     turn.thinking.data = (char *) ctx->thinking.data;
     turn.thinking.len = ctx->thinking.len;
 
-    /* a model that thinks may say its coordinates there and nothing else */
+    /* a thinking model may state its coordinates in its thinking alone */
 
     ctx->chat.result = ngx_http_vlm_draw(ctx->engine, ctx->chat.task,
                                          ctx->chat.image, &ctx->picture,

@@ -3,8 +3,8 @@
  * Pictures in and out: POST /api/upload, GET /uploads/NAME, /result/NAME.
  *
  * An upload is parsed and written to disk in a thread.  Files are sent as
- * nginx's static module sends them; they are strangers' files, so a browser
- * is told to believe the type and to run nothing in them.
+ * nginx's static module sends them; they are untrusted, so the headers tell a
+ * browser to believe the type and to run no script in them.
  */
 
 
@@ -128,7 +128,7 @@ ngx_http_vlm_upload_body(ngx_http_request_t *r)
 }
 
 
-/* a thread */
+/* runs in a thread */
 
 static void
 ngx_http_vlm_upload_run(void *data)
@@ -148,8 +148,8 @@ ngx_http_vlm_upload_run(void *data)
 
 
 /*
- * The first part that is called "file" and is one.  The parts after it are
- * read, too: a body that was cut is not an upload.
+ * The first part that is called "file" and is a file.  The parts after it are
+ * parsed, too: a truncated body is not an upload.
  */
 
 static void
@@ -264,7 +264,7 @@ ngx_http_vlm_upload_done(ngx_http_request_t *r, void *data)
     } else {
         rc = ngx_http_vlm_send_json(r, NGX_HTTP_OK, &up->json);
 
-        /* it is the request's now, and freed with it there */
+        /* the request's pool now owns it, and frees it */
 
         ngx_memzero(&up->json, sizeof(vlm_json_out_t));
     }
@@ -384,7 +384,7 @@ ngx_http_vlm_file_send(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 }
 
 
-/* NGX_DECLINED: there is no such file, or it is not a plain one */
+/* NGX_DECLINED: there is no such file, or it is not a regular one */
 
 static ngx_int_t
 ngx_http_vlm_file_open(ngx_http_request_t *r, ngx_str_t *path, size_t name,
@@ -405,7 +405,7 @@ ngx_http_vlm_file_open(ngx_http_request_t *r, ngx_str_t *path, size_t name,
 
 #if (NGX_HAVE_OPENAT)
 
-    /* the way to the store may have links, the name in it may be none */
+    /* the path to the store may have symbolic links, the name in it may not */
 
     of->disable_symlinks = NGX_DISABLE_SYMLINKS_ON;
     of->disable_symlinks_from = path->len - name - 1;
@@ -446,9 +446,9 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
 {
     ngx_uint_t  i, n;
 
-    /* an upload may be a page or an SVG with a script in it: it has no origin
-       and runs nothing, whatever it says of itself; what is no picture by its
-       name is saved, not shown */
+    /* an upload may be a page or an SVG with a script: the sandbox header
+       gives it no origin and runs nothing; a file without the name of a
+       picture is sent as an attachment */
 
     static struct {
         const char  *key;
@@ -490,8 +490,8 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
 }
 
 
-/* Many a configuration has no "types": pictures have theirs all the same, or
-   a browser that must not guess would not show them. */
+/* Many configurations have no "types" block: pictures have a type all the
+   same, since a browser that must not guess would not show them. */
 
 static ngx_uint_t
 ngx_http_vlm_file_picture(ngx_http_request_t *r)
