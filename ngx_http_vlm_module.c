@@ -1,7 +1,7 @@
 
 /*
- * The module: its directives, its configurations, its hooks.  Everything that
- * they do is in http/, one topic a file; http/ngx_http_vlm.h lists them.
+ * The module: its directives, its configurations, its hooks.  The code behind
+ * them is in http/, one topic a file; http/ngx_http_vlm.h lists the folders.
  */
 
 
@@ -184,7 +184,8 @@ ngx_http_vlm_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    /* not inherited, but by what "if" and "limit_except" make of a location */
+    /* "if" and "limit_except" within a location inherit it; nested locations
+       do not */
 
     if (conf->engine == NULL && clcf->noname && prev->engine
         && !prev->inner)

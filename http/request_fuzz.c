@@ -1,12 +1,12 @@
 
 /*
- * Any bytes as the body of a chat: the first byte says in which dialect, the
- * rest goes the way of a body, through ngx_http_vlm_input_parse() and, where it
- * was taken, on to a prompt for the demo model.  What is refused has a status
- * and a sentence of UTF-8; what is taken is freed to the last byte.
+ * Any bytes as the body of a chat: the first byte selects the dialect; the
+ * rest is parsed by ngx_http_vlm_input_parse() and, if it is accepted, made
+ * into a prompt for the demo model.  A refused body has a status and a
+ * sentence of UTF-8; an accepted one is freed to the last byte.
  *
  * The whole module is linked, without nginx: below are the few functions of
- * nginx that this way needs.  A call of any other would be a crash.
+ * nginx that this path needs.  A call of any other would be a crash.
  */
 
 
@@ -60,7 +60,7 @@ check(int right)
 }
 
 
-/* ---- once: a store, a tokenizer, and who reads which body ---------------- */
+/* ---- once: a store, a tokenizer, and the dialects ------------------------ */
 
 
 ngx_int_t
@@ -203,7 +203,7 @@ check_sampling(vlm_sampling_t *s)
 }
 
 
-/* one of a session would leave it in the store for all that come after */
+/* a body with a session would leave it in the store for all later ones */
 
 static void
 check_prompt(ngx_http_vlm_ctx_t *ctx)
@@ -270,7 +270,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         check_prompt(ctx);
     }
 
-    /* the store keeps pictures of sessions: not a million of them */
+    /* the store keeps pictures of sessions: the run must not fill it */
 
     if (ctx->chat.image) {
         (void) unlink(ctx->chat.image);
@@ -289,7 +289,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 volatile ngx_msec_t  ngx_current_msec = 1;
 
 
-/* the next conversion of fmt as text, for those that sentences have */
+/* the next conversion of fmt as text, for those that messages use */
 
 static const char *
 convert(const char **fmt, va_list *args, size_t *len, char text[32])

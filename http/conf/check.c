@@ -1,13 +1,13 @@
 
 /*
- * What is known of an engine before it replaces one that works: its plan, and
- * whether everything that it will read is there, makes sense, and may be read
- * by the workers' user.
+ * Checks an engine's configuration before it replaces one that works: makes
+ * the plan, and looks whether every file that the engine will read is there,
+ * is valid, and may be read by the workers' user.
  *
- * The plan is made while the configuration is read, for its sentences name
- * file and line.  The files are read, as a worker will, by a child that takes
- * the workers' user first: later, when "user" is known wherever it stands, and
- * still before anything of the old configuration has changed.
+ * The plan is made while the configuration is read, because its messages name
+ * file and line.  The files are read by a child process that first takes the
+ * workers' user, as a worker will: later, when "user" is known wherever it
+ * stands, and still before anything of the old configuration has changed.
  */
 
 
@@ -19,7 +19,7 @@
 
 #define NGX_HTTP_VLM_KEEP        (64 << 20)    /* bytes of weights, from which
                                                   on their int8 form is kept */
-#define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, that files have */
+#define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, for all the files */
 
 
 static void ngx_http_vlm_check_log(ngx_conf_t *cf,
@@ -33,7 +33,7 @@ static ngx_int_t ngx_http_vlm_check_user(ngx_core_conf_t *ccf);
 static ssize_t ngx_http_vlm_check_hear(int fd, u_char *text, size_t size);
 
 
-/* asks the engine, which touches no device here */
+/* asks the engine, which uses no device here */
 
 char *
 ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
@@ -121,7 +121,7 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* no error: swap may have the rest */
+/* a warning, because there may be swap */
 
 static void
 ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
@@ -131,7 +131,7 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     if (eng->plan.device) {
 
-        /* the plan is of another memory than this machine's */
+        /* the plan is for device memory, not for RAM */
 
         return;
     }
@@ -154,7 +154,7 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* once the configuration is read: the last moment to refuse it */
+/* after the configuration was read: the last moment to refuse it */
 
 ngx_int_t
 ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
@@ -181,7 +181,7 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
         return NGX_ERROR;
     }
 
-    /* the child is waited for here, and not by nginx's handler */
+    /* the child is waited for here, not by nginx's handler */
 
     sigfillset(&all);
     (void) sigprocmask(SIG_BLOCK, &all, &saved);
@@ -244,7 +244,7 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 }
 
 
-/* what a worker opens and reads, and the first sentence against it */
+/* opens and reads every file that a worker does; returns the first error */
 
 static void
 ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
@@ -281,7 +281,8 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
 }
 
 
-/* as nginx does it in a worker; NGX_DECLINED: the user stays */
+/* sets the user and groups as nginx does in a worker; NGX_DECLINED: the user
+   stays */
 
 static ngx_int_t
 ngx_http_vlm_check_user(ngx_core_conf_t *ccf)
@@ -296,7 +297,7 @@ ngx_http_vlm_check_user(ngx_core_conf_t *ccf)
         || initgroups(ccf->username, ccf->group) == -1
         || setuid(ccf->user) == -1)
     {
-        /* the worker will say so */
+        /* the worker will report it */
 
         return NGX_DECLINED;
     }
@@ -305,7 +306,7 @@ ngx_http_vlm_check_user(ngx_core_conf_t *ccf)
 }
 
 
-/* all that the child says; -1: it takes too long */
+/* reads all of the child's output; -1: it takes too long */
 
 static ssize_t
 ngx_http_vlm_check_hear(int fd, u_char *text, size_t size)

@@ -1,6 +1,7 @@
 
 /*
- * The directives: vlm_engine, vlm_pass, and the text that they generate.
+ * The directives vlm_engine and vlm_pass, and the configuration text that they
+ * generate.
  *
  * The hop from any worker to the designated one is nginx's own proxy to a
  * server on a unix socket.  Both are written as configuration text and parsed
@@ -53,7 +54,7 @@ static char  ngx_http_vlm_server_text[] =
 
 /* the text of vlm_pass, in its location: name */
 
-/* the threads of the queue: name, number */
+/* the thread pool of the queue: name, number */
 
 static char  ngx_http_vlm_pool_text[] =
     "thread_pool \"vlm_prepare %V\" threads=%ui;\n"
@@ -190,7 +191,7 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-/* what follows from the parameters once the block has ended */
+/* derives the remaining settings once the block has ended */
 
 static char *
 ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
@@ -223,9 +224,9 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
 
 /*
- * nginx's "default" pool, and one of our own, which no other module's task is
- * in: every request that "prepare" allows has a thread of it, and those of the
- * slots, whose turns are stored.
+ * nginx's "default" pool, and one of our own, which runs no other module's
+ * tasks.  It has a thread for every request that "prepare" allows, and for
+ * every slot, whose turn is stored.
  */
 
 static char *
@@ -308,7 +309,7 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                "like out";
     }
 
-    /* nobody looks a name up that only this file can define */
+    /* no other file defines the name, so it is not looked up */
 
     ngx_memzero(&u, sizeof(ngx_url_t));
 
@@ -337,8 +338,8 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (clcf->error_pages == NULL) {
 
-        /* pages of http{} and server{} are for people, not for clients of
-           an API; those in this location are still added */
+        /* error pages of http{} and server{} are for people, not for clients
+           of an API; those in this location are still added */
 
         clcf->error_pages = ngx_array_create(cf->pool, 1,
                                              sizeof(ngx_http_err_page_t));
@@ -379,7 +380,7 @@ ngx_http_vlm_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 }
 
 
-/* with those that there are, for most often it is one of them, misspelt */
+/* lists the engines, because the name is most often a misspelling of one */
 
 static void
 ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
@@ -494,9 +495,9 @@ ngx_http_vlm_name_ok(ngx_str_t *name)
 
 
 /*
- * Did the user say client_max_body_size in http{}, server{} or the location,
- * in front of this directive?  What follows it is known from the value, unless
- * that is the default's.
+ * Has the user set client_max_body_size in http{}, server{} or the location,
+ * before this directive?  One set after it shows in the value, unless that is
+ * the default's.
  */
 
 static ngx_int_t
@@ -528,7 +529,7 @@ ngx_http_vlm_body_size_set(ngx_conf_t *cf)
 }
 
 
-/* a path between quotes */
+/* writes a path between quotes */
 
 static ngx_int_t
 ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst, ngx_str_t *src)

@@ -18,11 +18,12 @@ char *ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* of that name, which vlm_engine may define later; NULL: said why not */
+/* the engine of that name, which vlm_engine may define later; NULL: the error
+   was logged */
 
 ngx_http_vlm_engine_t *ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name);
 
-/* at the end of http { }: engines that nobody defined, or that nothing uses */
+/* at the end of http { }: engines that are not defined, or not used */
 
 char *ngx_http_vlm_engines_check(ngx_conf_t *cf,
     ngx_http_vlm_main_conf_t *mcf);
@@ -30,7 +31,7 @@ char *ngx_http_vlm_engines_check(ngx_conf_t *cf,
 char *ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* ---- param.c: what stands inside vlm_engine { } -------------------------- */
+/* ---- param.c: parameters of vlm_engine { } ------------------------------- */
 
 void ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
     ngx_http_vlm_engine_t *eng);
@@ -53,8 +54,8 @@ char *ngx_http_vlm_param_breaker(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
 /* ---- param_value.c: values of parameters --------------------------------- */
 
-/* a thread pool by its name; should it not be there, nginx's error says which
-   line is missing */
+/* a thread pool by its name; if it is missing, nginx's error names the line
+   that would define it */
 
 ngx_thread_pool_t *ngx_http_vlm_param_pool(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, ngx_str_t *name);
@@ -63,19 +64,19 @@ char *ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name,
     ngx_str_t *value, ngx_msec_t *out);
 
 
-/* ---- check.c: what is known before an engine starts ---------------------- */
+/* ---- check.c: checks before an engine starts ----------------------------- */
 
-/* at the end of vlm_engine { }: the plan, and the model's facts */
+/* at the end of vlm_engine { }: makes the plan, reads the model's facts */
 
 char *ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 
-/* when the configuration has been read, and is not yet in force */
+/* after the configuration was read, before it is in force */
 
 ngx_int_t ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng,
     ngx_log_t *log);
 
 
-/* ---- paths.c: store, socket, locks: names and mistakes ------------------- */
+/* ---- paths.c: store, socket, locks: paths and their errors --------------- */
 
 char *ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 char *ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);

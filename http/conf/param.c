@@ -1,7 +1,7 @@
 
 /*
- * The parameters inside vlm_engine { }: one function each, and the sentence
- * that says which value of which parameter cannot be.
+ * The parameters of vlm_engine { }: a function for each, with its error
+ * message.
  */
 
 
@@ -197,7 +197,7 @@ ngx_http_vlm_param(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 }
 
 
-/* what no parameter alone can tell */
+/* checks that need several parameters */
 
 char *
 ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_t *param)
@@ -862,9 +862,9 @@ ngx_http_vlm_number(ngx_conf_t *cf, const char *name, ngx_str_t *value,
 
 
 /*
- * RoboBrain's rule: those of the family think, but for the 3B.  Told by the
- * name of the model, as it was written; of a name like "13b" or the digits of a
- * snapshot, "3b" is no part.
+ * RoboBrain's rule: its models think, except the 3B.  The rule looks at the
+ * model's name as written; "3b" within "13b", or within the digits of a
+ * snapshot's name, does not count.
  */
 
 static ngx_uint_t

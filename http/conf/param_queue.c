@@ -8,7 +8,8 @@
 #include "conf.h"
 
 
-#define NGX_HTTP_VLM_PRIORITY_AGE  10000   /* ms, of one level */
+#define NGX_HTTP_VLM_PRIORITY_AGE  10000   /* ms, the default worth of one
+                                              level */
 #define NGX_HTTP_VLM_MAX_FAILURES  1000
 
 

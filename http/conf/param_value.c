@@ -32,8 +32,8 @@ ngx_http_vlm_param_time(ngx_conf_t *cf, const char *name, ngx_str_t *value,
 
 
 /*
- * nginx says "unknown thread pool "vlm" in FILE:LINE" when it has read all:
- * what it takes for the file's name says the rest.
+ * nginx reports "unknown thread pool "vlm" in FILE:LINE" when it has read all:
+ * the text in place of the file's name adds the remedy.
  */
 
 ngx_thread_pool_t *

@@ -1,8 +1,8 @@
 
 /*
- * Where the files of an engine are: the store, the socket, the locks.  They are
- * looked at while the configuration is read, so that a mistake is told with its
- * line, and nginx goes on with the configuration that it has.
+ * The paths of an engine: the store, the socket, the locks.  They are checked
+ * while the configuration is read, so that an error names its line and nginx
+ * keeps its current configuration.
  */
 
 
@@ -47,7 +47,8 @@ ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* at the end of the block: what was not said, and what follows from the rest */
+/* at the end of the block: sets defaults and what follows from other
+   parameters */
 
 char *
 ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
@@ -160,7 +161,7 @@ ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     (void) ngx_cpystrn(dir.data, eng->socket.data, dir.len + 1);
 
-    /* the store is made if it is missing, other directories are not */
+    /* a missing store is created, other directories are not */
 
     if (ngx_strcmp(dir.data, eng->store_dir.data) != 0
         && access((char *) dir.data, W_OK|X_OK) == -1)

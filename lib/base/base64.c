@@ -1,5 +1,5 @@
 
-/* Base64 to bytes, and where it lies in a data URL. */
+/* Base64 to bytes, and the base64 within a data URL. */
 
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
 
 /*
- * Any text as a data URL and as base64: no more bytes come out than there is
- * room for, and what was found lies within the URL.
+ * Any text as a data URL and as base64: the output never exceeds its room, and the base64 that was
+ * found lies within the URL.
  */
 
 

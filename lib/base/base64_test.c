@@ -14,7 +14,7 @@
 #include "base/base64.h"
 
 
-/* into a buffer of exactly the room that is promised, for the sanitizer */
+/* into a buffer of exactly the documented size, for the sanitizer */
 
 static int
 decode(const char *text, char *dst, size_t *n)

@@ -13,7 +13,7 @@
 #define VALUE_BYTES  32                /* of the tree, a byte of the body */
 #define TREE_MOST    (100000 * 80)     /* values that a body may have, x each */
 #define NS           1000000000L
-#define LOOK_MS      100               /* between two questions for stop() */
+#define LOOK_MS      100               /* ms between two calls of stop() */
 
 
 int
@@ -133,7 +133,7 @@ vlm_budget_give(vlm_budget_t *b, uint64_t bytes)
     b->used -= bytes;
     pthread_mutex_unlock(&b->mutex);
 
-    /* all: the first that waits may want more than the second */
+    /* all waiting threads: a later one may need less than the first */
 
     (void) pthread_cond_broadcast(&b->given);
 }

@@ -1,11 +1,10 @@
 
 /*
- * The memory that requests may hold beside the engine's plan: http_memory.
+ * The memory that requests may use beside the engine's plan: http_memory.
  *
- * What takes much memory is done in threads, and for a moment: a body becomes
- * a tree, a picture is decoded.  A thread takes from the budget before, waits
- * if it has to, and gives back after.  Nobody takes twice without giving, so
- * nobody waits for himself.
+ * Work that needs much memory runs in threads, and for a short time: a body is parsed, a picture is
+ * decoded.  A thread takes bytes from the budget before, waits if it has to, and gives them back
+ * after.  No thread takes twice without giving back, so a thread never waits for itself.
  *
  * No nginx here: threads use it, and its test.
  */
@@ -39,20 +38,20 @@ typedef enum {
 int vlm_budget_init(vlm_budget_t *b, uint64_t total);
 void vlm_budget_destroy(vlm_budget_t *b);
 
-/* any thread but the loop's; ms: how long it may wait; stop(data), or NULL, is
-   asked meanwhile whether it should not go on: LATE */
+/* any thread but the loop's; ms: the longest wait; stop(data), unless NULL, is called meanwhile,
+   and nonzero ends the wait: LATE */
 
 vlm_budget_e vlm_budget_take(vlm_budget_t *b,
     uint64_t bytes, uint32_t ms, int (*stop)(void *data), void *data);
 void vlm_budget_give(vlm_budget_t *b, uint64_t bytes);
 
-/* any thread: used, peak, waits, of one moment */
+/* any thread: used, peak and waits, read at one moment */
 
 void vlm_budget_look(vlm_budget_t *b,
     vlm_budget_t *copy);
 
 
-/* what a body of so many bytes may become while it is parsed */
+/* the bytes that a body of this size may take while it is parsed */
 
 uint64_t vlm_budget_body(uint64_t len);
 

@@ -1,5 +1,5 @@
 
-/* http_memory: what is taken is bounded, whoever waits is served or told. */
+/* http_memory: the bytes taken are bounded, and a waiting thread is served or refused. */
 
 
 #include <setjmp.h>

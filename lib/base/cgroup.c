@@ -247,7 +247,7 @@ read_text(const char *root, const char *directory, const char *name, char *text,
 }
 
 
-/* No sign, no word such as "max". */
+/* A number without a sign; a word such as "max" is none. */
 static int
 number(const char *text, uint64_t *n)
 {

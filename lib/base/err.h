@@ -10,11 +10,12 @@
 
 typedef enum {
     VLM_OK = 0,
-    VLM_EINPUT,                        /* what the client sent is not what it says it is */
-    VLM_ELIMIT,                        /* more than the plan has room for; the numbers are said */
+    VLM_EINPUT,                        /* the client's data is not of the type that it claims */
+    VLM_ELIMIT,                        /* more than the plan has room for; the message has the
+                                          numbers */
     VLM_ECANCELLED,                    /* vlm_cancel(), conf->stop() or a vlm_stop_t */
-    VLM_EMODEL,                        /* the checkpoint is not one, or not one we can run */
-    VLM_EMEMORY,                       /* the plan does not fit, or the system gave less */
+    VLM_EMODEL,                        /* not a checkpoint, or not one that this engine can run */
+    VLM_EMEMORY,                       /* the plan does not fit, or an allocation failed */
     VLM_EDEVICE                        /* the device is lost: the process should be replaced */
 } vlm_code_t;
 
@@ -26,8 +27,8 @@ typedef struct {
 const char *vlm_code_name(vlm_code_t code);        /* "input", "limit", ...: for bodies, metrics */
 
 /*
- * Writes the sentence and returns -1, so that "return vlm_fail(err, ...)" is the whole of it.
- * The first failure is kept: a later call on the same err changes nothing.  err may be NULL.
+ * Writes the sentence and returns -1, so that "return vlm_fail(err, ...)" is a complete error
+ * path.  The first failure is kept: a later call on the same err changes nothing. err may be NULL.
  */
 int vlm_fail(vlm_err_t *err, vlm_code_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -35,13 +36,13 @@ int vlm_fail(vlm_err_t *err, vlm_code_t code, const char *fmt, ...)
 #define VLM_SHOWN  96                  /* bytes that a file's text has in a sentence, and a zero */
 
 /*
- * A text from a file as a sentence shows it, in out, which is returned: quotes and backslashes
- * behind a backslash, control characters and what is not UTF-8 as \xNN, a long one cut before
+ * Escapes a text from a file for a sentence, into out, which is returned: quotes and backslashes
+ * get a backslash, control characters and invalid UTF-8 become \xNN, a long text is cut before
  * "...".  NULL is "".
  */
 const char *vlm_show(char out[VLM_SHOWN], const char *text, size_t bytes);
 
-/* The same within the block that it is called in. */
+/* The same, in a buffer of the enclosing block. */
 #define vlm_shown(text)  vlm_shown_part(text, SIZE_MAX)
 #define vlm_shown_part(text, bytes)  vlm_show((char[VLM_SHOWN]) { 0 }, text, bytes)
 

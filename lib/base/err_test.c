@@ -1,4 +1,4 @@
-/* Sentences: the first one is kept, and what a file says cannot write one of its own. */
+/* Sentences: the first one is kept, and a text from a file cannot forge one. */
 
 #include <setjmp.h>
 #include <stdarg.h>

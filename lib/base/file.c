@@ -1,4 +1,4 @@
-/* Files as ranges of memory: mmap, and nothing else, so that no file is read twice. */
+/* Files as ranges of memory: mmap alone, so that no file is read twice. */
 
 #define _GNU_SOURCE                    /* mremap() */
 
@@ -23,7 +23,7 @@
 #define MAX_ENTRIES    10000           /* of a directory, that are looked at */
 
 
-/* mmap(), but where large pages can be had they begin with the mapping. */
+/* mmap(), aligned to large pages where the system has them. */
 static void *
 map(uint64_t bytes, int prot, int flags, int fd)
 {
@@ -65,7 +65,7 @@ map(uint64_t bytes, int prot, int flags, int fd)
 }
 
 
-/* What people have in the place of a checkpoint's file, told by its first bytes. */
+/* Recognises common mistakes for a checkpoint's file by their first bytes. */
 static int
 refuse_foreign(const vlm_file_t *f, const char *path, vlm_err_t *err)
 {
@@ -101,7 +101,7 @@ vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
 
     memset(f, 0, sizeof(*f));
 
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* a pipe's open would wait */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* an open of a pipe would block */
     if (fd == -1) {
         return vlm_fail(err, VLM_EMODEL, "%s: %s", path, strerror(errno));
     }
@@ -192,7 +192,7 @@ vlm_file_own(vlm_file_t *f, uint64_t bytes)
     void      *own;
     size_t     n;
 
-    /* One room for all: what moves out of it in order stays one mapping where it comes to. */
+    /* One address range for all: pages that move into it in order stay one mapping. */
 
     if (f->room == NULL) {
         own = map(f->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -208,7 +208,8 @@ vlm_file_own(vlm_file_t *f, uint64_t bytes)
     n = (size_t) vlm_round(bytes, (uint64_t) sysconf(_SC_PAGESIZE));
     memcpy(own, f->data + f->owned, (size_t) bytes);
 
-    /* The pages change places at once: who reads meanwhile waits, and finds the same bytes. */
+    /* The kernel swaps the pages atomically: a concurrent reader waits, and finds the same
+       bytes. */
 
     if (mprotect(own, n, PROT_READ) != 0
         || mremap(own, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) (f->data + f->owned))
@@ -238,7 +239,7 @@ vlm_file_close(vlm_file_t *f)
 }
 
 
-/* Is there a file of that kind in the directory?  Its name, in name. */
+/* Has the directory a file of that kind? Writes its name to name. */
 static int
 find_suffix(const char *dir, const char *suffix, char *name, size_t bytes)
 {

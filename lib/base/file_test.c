@@ -1,4 +1,4 @@
-/* Mapped files: what is no regular file, too long or missing is a sentence with the path. */
+/* Mapped files: a file that is not regular, too long or missing gives a sentence with the path. */
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -175,7 +175,7 @@ a_file_that_is_brought_is_its_bytes_and_begins_with_a_large_page(void **state)
 }
 
 
-typedef struct {                       /* who reads while the bytes become memory */
+typedef struct {                       /* reads while pages are moved to anonymous memory */
     const uint8_t  *at, *want;
     size_t          bytes;
     uint64_t        wrong, rounds;
@@ -237,7 +237,8 @@ a_file_becomes_memory_while_it_is_read(void **state)
 }
 
 
-/* The first half is ours: whatever happens to the file.  The second is still the file's. */
+/* The first half is anonymous memory, unaffected by the file.  The second half is still the
+   file's. */
 static void
 memory_of_its_own_does_not_depend_on_the_file(void **state)
 {

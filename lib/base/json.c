@@ -1,10 +1,10 @@
 /*
- * JSON over cJSON: requests behind a check with limits, files of a checkpoint as they are.  The
+ * JSON over cJSON: requests behind a check with limits, files of a checkpoint without them.  The
  * only file that includes cJSON.
  *
- * cJSON takes more than JSON: bytes that are not UTF-8, control characters, U+0000 as the end of a
- * string, a million nested brackets, a gigabyte of nodes for a body of a few.  So a scan goes over
- * a request's text first; it knows no grammar, which remains cJSON's.
+ * cJSON accepts more than JSON: bytes that are not UTF-8, control characters, U+0000 as the end of
+ * a string, a million nested brackets, a gigabyte of nodes for a body of some tens of megabytes.
+ * So a scan checks a request's text first; it knows no grammar, which remains cJSON's.
  */
 
 #include "base/json.h"
@@ -121,7 +121,7 @@ scan(scan_t *s, vlm_err_t *err)
                             VLM_JSON_DEPTH, s->i);
             }
 
-            /* there may be a value in it */
+            /* a value may follow */
 
             /* fall through */
 
@@ -202,7 +202,7 @@ scan_string(scan_t *s, vlm_err_t *err)
 }
 
 
-/* A parse overwrites the error that an earlier one has left. */
+/* A parse overwrites the error of an earlier one. */
 static int
 fail(vlm_err_t *err, const char *fmt, ...)
 {
@@ -240,7 +240,7 @@ vlm_json_named(const void *data, size_t bytes, const char *name, vlm_err_t *err)
 
     at = end == NULL ? 0 : (size_t) (end - (const char *) data);
 
-    if (j != NULL) {                           /* cJSON does not look behind the value */
+    if (j != NULL) {                           /* cJSON ignores bytes after the value */
         while (at < bytes && strchr(" \t\r\n", ((const char *) data)[at]) != NULL
                && ((const char *) data)[at] != '\0')
         {

@@ -1,9 +1,9 @@
 /*
  * JSON, read: getters over a parsed document.
  *
- * A request is what Python's json.loads() would have made of it: the last of equal keys counts,
- * the text is UTF-8.  Unlike there, a character U+0000 is refused, so that every string can be
- * measured by its zero, and so are bodies whose shape alone would take much memory.
+ * A request is parsed as Python's json.loads() does: the last of equal keys counts, the text is
+ * UTF-8.  Unlike there, the character U+0000 is refused, so that every string ends at its zero, and
+ * so are bodies whose shape alone would take much memory.
  */
 
 #ifndef VLM_JSON_H
@@ -22,16 +22,15 @@
 typedef struct cJSON  vlm_json_t;
 
 
-/* A request's document, freed with vlm_json_free(); NULL and a sentence, which
-   overwrites an earlier one, if it is not one, or beyond a limit.  data
-   needs no zero and is not kept. */
+/* Parses a request's document, freed with vlm_json_free(); NULL and a sentence, which overwrites an
+   earlier one, if it is invalid or exceeds a limit. data needs no zero and is not kept. */
 
 vlm_json_t *vlm_json_parse(const void *data, size_t bytes,
     vlm_err_t *err);
 void vlm_json_free(vlm_json_t *j);       /* takes NULL */
 
 
-/* All that follow take NULL for j, which is like null there. */
+/* All that follow accept NULL for j, which is like null there. */
 
 /* the member of an object (exact case, the last of its name), or NULL */
 
@@ -58,8 +57,8 @@ int vlm_json_is_null(const vlm_json_t *j);
 
 int vlm_json_is_true(const vlm_json_t *j);
 
-/* The value, or NULL / otherwise if it is of another kind.  Text is UTF-8
-   with a zero, and lives as long as the document. */
+/* The value, or NULL / otherwise if its type is another.  Text is UTF-8 with a zero, and lives as
+   long as the document. */
 
 const char *vlm_json_text(const vlm_json_t *j);
 double vlm_json_number(const vlm_json_t *j,

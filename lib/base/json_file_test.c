@@ -1,4 +1,5 @@
-/* Getters over a checkpoint's JSON: absent and of the wrong kind is no crash, but a sentence. */
+/* Getters over a checkpoint's JSON: an absent value or a wrong type gives a sentence, not a
+   crash. */
 
 #include <setjmp.h>
 #include <stdarg.h>

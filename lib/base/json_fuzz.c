@@ -1,7 +1,7 @@
 
 /*
- * Any bytes as a JSON body: parsed, walked, written, and parsed again.  What
- * was written must be readable and come out the same.
+ * Any bytes as a JSON body: parsed, walked, written, and parsed again.  The written text must be
+ * valid and equal when it is written again.
  */
 
 

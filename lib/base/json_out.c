@@ -64,7 +64,7 @@ put(vlm_json_out_t *w, const char *p, size_t len)
 }
 
 
-/* before a value: the comma, if one stood before it */
+/* before a value: writes a comma, if a value preceded */
 
 static void
 separate(vlm_json_out_t *w)
@@ -123,7 +123,7 @@ vlm_json_put_text(vlm_json_out_t *w, const char *text,
 
         if (n > 256) {
 
-            /* in pieces that do not end within a character */
+            /* in pieces that end between characters */
 
             for (n = 256; n > 252 && ((unsigned char) text[n] & 0xc0) == 0x80;
                  n--)
@@ -160,8 +160,8 @@ vlm_json_put_int(vlm_json_out_t *w, int64_t n)
 
 
 /*
- * Without printf(), for an answer may have tens of thousands of them.  What
- * can hardly be has the number that OpenAI's documentation gives it.
+ * Without printf(), because an answer may have tens of thousands of them.  Values out of range are
+ * written as the number that OpenAI's documentation gives for improbable tokens.
  */
 
 void
@@ -206,7 +206,7 @@ vlm_json_put_logprob(vlm_json_out_t *w, double x)
 }
 
 
-/* where the digits of n begin that end before end */
+/* the beginning of the digits of n that end before "end" */
 
 static char *
 digits(char *end, uint64_t n)
@@ -311,7 +311,7 @@ vlm_json_put_value(vlm_json_out_t *w,
 
 
 typedef struct {
-    size_t                    i;           /* the later of equals counts */
+    size_t                    i;           /* of equal keys the later counts */
     const vlm_json_t              *m;
 } member_t;
 

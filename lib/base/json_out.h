@@ -25,7 +25,7 @@ typedef struct {
     size_t                    len;
     size_t                    size;
     size_t                    limit;       /* bytes that len may reach */
-    unsigned                  comma:1;     /* before the next value */
+    unsigned                  comma:1;     /* precedes the next value */
     unsigned                  failed:1;
 } vlm_json_out_t;
 
@@ -45,8 +45,8 @@ void vlm_json_put_int(vlm_json_out_t *w, int64_t n);
 
 void vlm_json_put_logprob(vlm_json_out_t *w, double x);
 
-/* those of so many tokens, with the likeliest beside each, take half a
-   millisecond: the event loop writes no more at once */
+/* the log-probabilities of so many tokens, with the likeliest beside each, take half a millisecond
+   to write: the event loop writes no more at once */
 
 #define VLM_JSON_TOKENS  64
 
@@ -61,22 +61,21 @@ void vlm_json_put_null(vlm_json_out_t *w);
 void vlm_json_put_value(vlm_json_out_t *w,
     const vlm_json_t *j);
 
-/* bytes as they stand: what a stream has between its documents */
+/* copies bytes as they are: the text between a stream's documents */
 
 void vlm_json_put_raw(vlm_json_out_t *w, const char *bytes,
     size_t len);
 
-/* The newline.  0, and data and len are the caller's, freed with
-   ..._release(); or -1: there is nothing to use, release it all the same. */
+/* Appends the newline.  0: data and len are the caller's, to be freed with ..._release(); -1: there
+   is no document, release it all the same. */
 
 int vlm_json_done(vlm_json_out_t *w);
 void vlm_json_release(vlm_json_out_t *w);
 
 
 /*
- * For writers with a buffer of their own (events of a stream): a text as it
- * stands between quotes.  With dst NULL only counts.  Returns the bytes, at
- * most six times len.
+ * For writers with a buffer of their own (events of a stream): the text escaped for a place between
+ * quotes.  With dst NULL only counts.  Returns the bytes, at most six times len.
  */
 
 size_t vlm_json_escape(char *dst, const char *text, size_t len);

@@ -30,7 +30,7 @@ parse(const char *text, err_t *err)
     size_t   len;
     json_t  *j;
 
-    /* without a zero, so that a read behind the end is seen */
+    /* without a zero, so that the sanitizer finds a read past the end */
 
     len = strlen(text);
     copy = malloc(len + (len == 0));

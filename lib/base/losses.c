@@ -1,7 +1,7 @@
 
 /*
- * Pauses that grow, and a device that is left alone: what follows from when a
- * model was lost.  Decides by numbers alone, and is called by device.c.
+ * The back-off after losses of a model, and the time that a bad device is left alone.  Decides by
+ * numbers alone, and is called by device.c.
  */
 
 
@@ -44,7 +44,8 @@ vlm_losses_since(const vlm_losses_t *l, uint64_t now,
 }
 
 
-/* the first is an accident, and waits for nothing; nor does a reload later */
+/* the first loss is taken for an accident and causes no wait; nor does a load long after the last
+   loss */
 
 uint64_t
 vlm_losses_pause(const vlm_losses_t *l, uint64_t now)
@@ -83,7 +84,7 @@ vlm_losses_away(vlm_losses_t *l, uint64_t now,
         return l->until - now;
     }
 
-    /* those before the last time away have been answered by it */
+    /* losses before the last time on the CPU have been counted already */
 
     if (vlm_losses_since(l, now, l->until)
         < VLM_LOSSES_MANY)

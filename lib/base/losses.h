@@ -1,10 +1,9 @@
 
 /*
- * What became of a worker's model lately: when it was lost, how long the next
- * worker waits before it loads, and whether it should stay away from the
- * device for a while.
+ * The recent losses of a worker's model: when they were, how long the next worker waits before it
+ * loads, and whether it avoids the device for a while.
  *
- * Lies in the shared zone; only the worker that has the model, or is about to,
+ * The record lies in the shared zone; only the worker that has the model, or is about to load it,
  * writes it.  Times are ms of one clock for all of them.  No nginx here.
  */
 
@@ -36,7 +35,7 @@ typedef struct {
 
 void vlm_losses_add(vlm_losses_t *l, uint64_t now);
 
-/* within VLM_LOSSES_TIME, as far as they are remembered */
+/* losses within VLM_LOSSES_TIME, as far as they are recorded */
 
 unsigned vlm_losses_recent(const vlm_losses_t *l,
     uint64_t now);
@@ -46,8 +45,8 @@ unsigned vlm_losses_recent(const vlm_losses_t *l,
 uint64_t vlm_losses_pause(const vlm_losses_t *l,
     uint64_t now);
 
-/* a worker that starts: ms that it shall do without the device, or 0; the
-   first time, and doubled by each that follows soon */
+/* for a starting worker: ms for which it avoids the device, or 0; "first" is the first such time,
+   doubled by each that follows soon */
 
 uint64_t vlm_losses_away(vlm_losses_t *l, uint64_t now,
     uint64_t first);

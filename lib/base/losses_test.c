@@ -1,5 +1,5 @@
 
-/* Losses of a model: pauses grow, a bad GPU is left alone and tried again. */
+/* Losses of a model: pauses grow; a bad GPU is left alone and tried again. */
 
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #define SECOND  1000
 #define MINUTE  (60 * SECOND)
 #define FIRST   (10 * MINUTE)
-#define START   (7 * MINUTE)               /* of a machine that runs so long */
+#define START   (7 * MINUTE)               /* the clock of a machine that has run so long */
 
 
 static void
@@ -116,7 +116,7 @@ the_third_within_five_minutes_is_ten_minutes_away_from_the_device(void **state)
     now = START;
     assert_int_equal(three(&l, &now), 10 * MINUTE);
 
-    /* who starts meanwhile, after a reload for one, has the rest of them */
+    /* a worker that starts meanwhile, after a reload for one, waits for the rest */
 
     assert_int_equal(vlm_losses_away(&l, now + 4 * MINUTE, FIRST),
                      6 * MINUTE);
@@ -156,7 +156,7 @@ losses_before_a_time_away_do_not_begin_another(void **state)
     now = START;
     assert_int_equal(three(&l, &now), FIRST);
 
-    /* a short one, in which they have not been forgotten */
+    /* a short time, after which the losses are still recorded */
 
     l.until = now + SECOND;
     assert_int_equal(vlm_losses_recent(&l, now + 2 * SECOND), 3);

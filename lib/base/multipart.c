@@ -120,8 +120,8 @@ boundary(multipart_t *mp, range_t type)
 }
 
 
-/* what stands before the first boundary means nothing; it need not follow a
-   line break if nothing stands there */
+/* the preamble before the first boundary is ignored; without one the boundary need not follow a
+   line break */
 
 static int
 first_delimiter(multipart_t *mp)
@@ -215,7 +215,7 @@ vlm_multipart_next(multipart_t *mp, part_t *part)
 }
 
 
-/* the lines up to the empty one; of interest is one of them */
+/* reads the header lines up to the empty one; only one of them matters */
 
 static int
 headers(multipart_t *mp, part_t *part)
@@ -286,7 +286,7 @@ headers(multipart_t *mp, part_t *part)
 /*
  * form-data; name="file"; filename="a.png"; filename*=UTF-8''a.png
  *
- * The form with the star says the same in more letters and wins.
+ * The form with the star has the same name in an encoding, and takes precedence.
  */
 
 static int
@@ -329,8 +329,8 @@ disposition(multipart_t *mp, range_t value, part_t *part)
 
 
 /*
- * The next ";key=value" of r: 1, 0 at its end, -1 if it is something else.
- * A quoted value is given without the quotes, with what is escaped in it.
+ * The next ";key=value" of r: 1, 0 at its end, -1 if the syntax is wrong.  A quoted value is
+ * returned without its quotes, with its escapes still in it.
  */
 
 static int

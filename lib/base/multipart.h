@@ -2,10 +2,9 @@
 /*
  * multipart/form-data over one range of memory, part by part.
  *
- * Nothing is copied but names, nothing is allocated.  A body is hostile until
- * shown otherwise: the number of parts, their headers and their names are
- * bounded, and a body that does not end with its closing boundary is refused,
- * because the file in it may be cut.  Plain C without nginx's headers.
+ * Only names are copied, and nothing is allocated.  A body is untrusted: the number of parts, their
+ * headers and their names are bounded, and a body without its closing boundary is refused, because
+ * the file in it may be truncated.  Plain C without nginx's headers.
  */
 
 
@@ -30,7 +29,7 @@ typedef struct {
     size_t                    len;         /* of delimiter */
     char                      delimiter[VLM_MULTIPART_BOUNDARY + 4];
                                            /* CR LF "--" boundary */
-    const char               *error;       /* a sentence, once it failed */
+    const char               *error;       /* the sentence, after a failure */
 } vlm_multipart_t;
 
 
@@ -56,7 +55,7 @@ typedef struct {
 int vlm_multipart_init(vlm_multipart_t *mp,
     const char *type, size_t type_len, const void *data, size_t bytes);
 
-/* 1 and a part; 0: that was all; -1: mp->error says what is wrong */
+/* 1 and a part; 0: no more parts; -1: mp->error has the reason */
 
 int vlm_multipart_next(vlm_multipart_t *mp,
     vlm_multipart_part_t *part);

@@ -112,7 +112,7 @@ the_least_of_all_groups_above_holds(void **state)
 }
 
 
-/* /proc tells the host's path, of which the container sees the end alone. */
+/* /proc has the host's path, of which the container sees only the end. */
 static void
 a_group_that_is_not_seen_allows_all(void **state)
 {

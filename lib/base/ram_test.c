@@ -1,7 +1,7 @@
 
 /*
- * How much memory there is, on machines that are directories: without groups,
- * with those of either version, inside containers, and with files that lie.
+ * How much memory there is, on machines that are directories: without groups, with those of either
+ * version, inside containers, and with malformed files.
  */
 
 
@@ -130,7 +130,7 @@ a_group_of_version_2_or_one_above_it_allows_less(void **state)
         "1073741824\n");
     is(1024, 1);
 
-    /* more than there is limits nothing */
+    /* a limit above the machine's memory has no effect */
 
     put("/sys/fs/cgroup/system.slice/memory.max", "68719476736\n");
     put("/sys/fs/cgroup/system.slice/nginx.service/memory.max",

@@ -1,6 +1,6 @@
 /*
- * Sizes are uint64_t and saturate: a product or sum that does not fit becomes UINT64_MAX, which
- * fits nowhere, so an overflow ends in "does not fit" and never in a small number.
+ * Sizes are uint64_t and saturate: a product or sum that overflows becomes UINT64_MAX, which fits
+ * nowhere, so an overflow ends in "does not fit" and never in a small number.
  */
 
 #ifndef VLM_SIZE_H

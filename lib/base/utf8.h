@@ -9,7 +9,7 @@
 /* The length of the character at p, and its code; 0: there is none within len bytes. */
 size_t vlm_utf8(const unsigned char *p, size_t len, uint32_t *code);
 
-/* Any text: how many bytes of it are whole characters, up to the first that is not. */
+/* The bytes of any text that are whole, valid characters, up to the first that is not. */
 size_t vlm_utf8_whole(const char *text, size_t len);
 
 #endif

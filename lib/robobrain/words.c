@@ -1,9 +1,9 @@
 
 /*
- * What the model's words become: see vlm_words.h.
+ * Parses the model's text: see words.h.
  *
- * A model says what it likes.  So nothing here fails because of a text, but
- * for memory; whoever asked has a default for what it does not find.
+ * A model may write anything.  So nothing here fails because of a text, only for lack of memory;
+ * every caller has a default for a missing value.
  */
 
 
@@ -155,7 +155,7 @@ vlm_words_task(const char *text, size_t len,
 }
 
 
-/* a text that is not UTF-8 may have any number of bytes for a character */
+/* invalid UTF-8 may have any number of bytes for a character */
 
 static size_t
 put(char title[VLM_WORDS_TITLE], size_t n, const char *text,
@@ -424,7 +424,7 @@ number(const char *p, const char *last, double *x)
 }
 
 
-/* behind the opening bracket; NULL: something else */
+/* parses after the opening bracket; NULL: something else */
 
 static const char *
 tuple(const char *p, const char *last, char shut, size_t n, double *numbers)

@@ -1,11 +1,10 @@
 
 /*
- * What the model's words become when it was asked on a request's behalf: the
- * name of a task, a title, the steps of a plan; and the coordinates within an
- * answer.
+ * Parses the model's text where it was asked on a request's behalf: the name of a task, a title,
+ * the steps of a plan; and the coordinates within an answer.
  *
- * Plain C without nginx's headers.  All of it takes any bytes.  Lengths that
- * people see are counted in characters of UTF-8; white space is Python's.
+ * Plain C without nginx's headers.  Every function accepts any bytes.  Lengths that users see are
+ * counted in characters of UTF-8; white space is Python's.
  */
 
 
@@ -25,7 +24,7 @@
 #define VLM_WORDS_TUPLES   256        /* of an answer's coordinates */
 
 
-/* bytes of the text's first characters, all of it if it has no more */
+/* the bytes of the text's first n characters, or of all of it if it has fewer */
 
 size_t vlm_words_cut(const char *text, size_t len, size_t chars);
 
@@ -35,9 +34,9 @@ void vlm_words_task(const char *text, size_t len,
     char task[VLM_WORDS_TASK]);
 
 /*
- * Both return the bytes of a title, without a zero.  The model's: without
- * white space and quotes at both ends, 50 characters.  A message's own: its
- * first three words, 30 characters.
+ * Both return the bytes of a title, without a zero.  The first cleans the model's title: white
+ * space and quotes are removed at both ends, 50 characters are kept.  The second makes one from a
+ * message: its first three words, 30 characters.
  */
 
 size_t vlm_words_title(const char *text, size_t len,
@@ -46,11 +45,11 @@ size_t vlm_words_first(const char *message, size_t len,
     char title[VLM_WORDS_TITLE]);
 
 
-/* a step of a plan; what the model left out has a default */
+/* a step of a plan; a field that the model left out has a default */
 
 typedef struct {
     int64_t   number;
-    char      task[VLM_WORDS_TASK];   /* as ..._task() has it, or "" */
+    char      task[VLM_WORDS_TASK];   /* in the form of ..._task(), or "" */
     char     *prompt;                          /* malloc()ed, perhaps "" */
     char     *description;                     /* the same */
     int       use_previous;

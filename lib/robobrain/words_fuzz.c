@@ -1,7 +1,7 @@
 
 /*
- * Any bytes as what a model said: titles stay within their bounds, steps have
- * all their texts, coordinates are numbers that are not negative.
+ * Any bytes as the model's text: titles stay within their bounds, steps have all their texts,
+ * coordinates are numbers that are not negative.
  */
 
 

@@ -1,5 +1,5 @@
 
-/* The model's words: see vlm_words.h. */
+/* Parsing of the model's text: see words.h. */
 
 
 #include <setjmp.h>
@@ -317,7 +317,7 @@ a_plan_has_10_steps_at_most_and_their_texts_8192_bytes(void **state)
 
     vlm_words_plan_free(s, n);
 
-    /* and more than a plan may have is none */
+    /* a text longer than the bound is no plan */
 
     memset(text, ' ', 199999);
     memcpy(text, "[{}]", 4);

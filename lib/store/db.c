@@ -1,14 +1,13 @@
 
 /*
- * The connection to SQLite: schema, statements, transactions, errors.  The
- * only file that includes it.
+ * The connection to SQLite: schema, statements, transactions, errors.  The only file that includes
+ * it.
  *
- * A connection is opened by the first call (so never before fork), guarded by
- * a mutex, and has its statements prepared with it.  The journal is a
- * write-ahead log, synced at every commit: readers of other workers do not
- * wait for writers, and what was acknowledged stays.  A damaged database
- * closes the connection, so that a repaired one is taken up by the next call
- * without a restart.
+ * A connection is opened by the first call (so never before fork), guarded by a mutex, and has its
+ * statements prepared with it.  The journal is a write-ahead log, synced at every commit: readers
+ * of other workers do not wait for writers, and an acknowledged commit survives a crash.  A damaged
+ * database closes the connection, so that a repaired one is opened by the next call without a
+ * restart.
  */
 
 
@@ -49,8 +48,8 @@ struct vlm_db_s {
     sqlite3_stmt                 *stmt[N_STMTS];
     const char                   *dir;
     int                           broken;      /* close it when done */
-    atomic_llong                  busy_until[2];   /* ms, of WRITE and READ:
-                                                      who comes is refused */
+    atomic_llong                  busy_until[2];   /* ms of WRITE and READ: until then callers are
+                                                      refused */
 };
 
 
@@ -159,7 +158,7 @@ static const char *const  schema[] = {
     " BEGIN UPDATE total SET sessions = sessions - 1; END;"
     "PRAGMA user_version = 1;",
 
-    /* for the removal of what is old */
+    /* for the eviction of old rows */
 
     "CREATE INDEX session_used ON session(used);"
     "CREATE INDEX session_image ON session(image);"
@@ -233,13 +232,13 @@ vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     int              rc;
     struct timespec  until;
 
-    /* after one wait that was in vain no other thread waits for a while */
+    /* after a wait in vain no other thread waits for a while */
 
     if (now_ms() < atomic_load(&db->busy_until[how])) {
         return fail_busy(db, err);
     }
 
-    /* behind one who waits for other processes, others do not wait longer */
+    /* while one thread waits for other processes, others do not wait longer */
 
     (void) clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += BUSY_MS / 1000;
@@ -277,9 +276,8 @@ vlm_db_enter(db_t *db, stmt_t how, err_t *err)
 
 
 /*
- * The file was moved away or removed, and a connection goes on with it where
- * nobody looks any more, while other workers have a new one.  A close that
- * tidied up would take the journal by its name, which is the new one's.
+ * The file was moved away or removed: this connection still uses it, while other workers have a new
+ * one.  An orderly close would remove the journal by its name, which is the new one's.
  */
 
 static void
@@ -366,8 +364,8 @@ open_database(db_t *db, err_t *err)
 
 
 /*
- * The step to the write-ahead log needs the file alone for a moment and does
- * not always ask the busy handler: workers that start together would fail.
+ * The switch to the write-ahead log needs the file exclusively for a moment and does not always
+ * call the busy handler: workers that start together would fail.
  */
 
 static int
@@ -404,7 +402,7 @@ configure(db_t *db)
 }
 
 
-/* the first process to come makes the tables; the others see the version */
+/* the first process creates the tables; the others see the version */
 
 static int
 make_schema(db_t *db, err_t *err)
@@ -648,7 +646,7 @@ fail_sqlite(db_t *db, int rc, err_t *err)
 
     case SQLITE_CANTOPEN:
 
-        /* after a failed open SQLite tries another that fails otherwise */
+        /* after a failed open SQLite tries another, whose error is different */
 
         if (access(dir, W_OK|X_OK) != 0) {
             e = errno;

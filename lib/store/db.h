@@ -1,8 +1,8 @@
 
 /*
- * The store's database: one connection per process, its statements, its
- * errors.  For the files of the store alone; vlm_store.h is what
- * others use.  Everything here waits for a disk.
+ * The store's database: one connection per process, its statements, its errors.  Only the files of
+ * the store include it; store.h is the interface for others.  Every function here may wait for a
+ * disk.
  */
 
 
@@ -71,7 +71,7 @@ int vlm_db_fail_errno(vlm_store_err_t *err, int e,
     const char *path);
 
 
-/* nothing is opened yet; dir is kept by the caller; NULL: no memory */
+/* opens nothing yet; the caller keeps dir; NULL: no memory */
 
 vlm_db_t *vlm_db_new(const char *dir);
 void vlm_db_free(vlm_db_t *db);

@@ -57,7 +57,7 @@ vlm_disk_secure(char dst[VLM_DISK_SECURE + 1],
 
         used = utf8proc_iterate(src + i, (utf8proc_ssize_t) (len - i), &c);
 
-        if (used <= 0) {                   /* not UTF-8: as if it was not */
+        if (used <= 0) {                   /* invalid UTF-8: dropped */
             used = 1;
             continue;
         }
@@ -95,8 +95,8 @@ vlm_disk_secure(char dst[VLM_DISK_SECURE + 1],
 
 
 /*
- * The buffer holds twice what is kept.  When it is full, its first half goes:
- * only the end of a name this long is kept anyway.
+ * The buffer holds twice the length of a name.  When it is full, its first half is dropped, because
+ * only the end of so long a name is kept anyway.
  */
 
 static void
@@ -124,7 +124,7 @@ put(secure_t *s, int c)
         s->len -= half;
     }
 
-    /* white space separates words of any ASCII, also of what is dropped */
+    /* white space separates words of any ASCII, also of characters that are dropped */
 
     if (s->space) {
         s->space = 0;
@@ -261,7 +261,7 @@ write_whole(int fd, const char *p, size_t bytes)
 }
 
 
-/* the name, too, is on disk only when its directory is */
+/* the name is on disk only after its directory was synced */
 
 static int
 sync_dir(const char *dir)
@@ -282,10 +282,9 @@ sync_dir(const char *dir)
 
 
 /*
- * The directory may belong to the workers' user already, and that user could
- * have put a link there: root does not follow it, and does not give away a file
- * that has a second name.  O_PATH: an open and close of the database proper
- * would drop the locks that this process has on it.
+ * The directory may belong to the workers' user already, and that user could have put a link there:
+ * root does not follow it, and does not give away a file that has a second name.  O_PATH: an open
+ * and close of the database proper would drop the locks that this process has on it.
  */
 
 int
@@ -299,7 +298,7 @@ vlm_disk_own(int at, const char *name, int flags, mode_t mode,
     fd = openat(at, name, O_PATH|O_NOFOLLOW|O_CLOEXEC|flags);
     if (fd == -1) {
 
-        /* without root nothing is given away: a link is the user's own */
+        /* without root ownership does not change: a link is the user's own */
 
         return uid == (uid_t) -1 ? 0 : errno;
     }
@@ -328,7 +327,7 @@ vlm_disk_own(int at, const char *name, int flags, mode_t mode,
 
     if (e == 0 && mode && one && (sb.st_mode & 077)) {
 
-        /* fchmod() knows nothing of O_PATH; only an owner may do this */
+        /* fchmod() does not accept O_PATH; only the owner may do this */
 
         (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 

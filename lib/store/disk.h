@@ -1,10 +1,10 @@
 
 /*
- * Names and files for the store: what a client called a picture becomes a name
- * that is safe on disk, and bytes become a file whole or not at all.
+ * Names and files for the store: a client's name of a picture becomes a name that is safe on disk,
+ * and bytes are written to a file whole or not at all.
  *
- * Plain C without nginx's headers; the only file of the nginx side that uses
- * utf8proc.  Names: any thread.  Files: these wait for a disk.
+ * Plain C without nginx's headers; the only file outside the engine that uses utf8proc.  Names: any
+ * thread.  Files: these functions wait for a disk.
  */
 
 
@@ -43,24 +43,23 @@ int vlm_disk_uuid(char id[37]);
 int vlm_disk_plain(const char *name, size_t len);
 
 /*
- * DIR/NAME, on disk when this returns 0; else errno.  Written under another
- * name and renamed, so nobody sees half a file.
+ * Writes DIR/NAME; 0: it is on disk; else errno.  The file is written under another name and
+ * renamed, so no reader sees a part of it.
  */
 
 int vlm_disk_write(const char *dir, const char *name,
     const void *data, size_t bytes);
 
 /*
- * Gives what lies at NAME, below the directory "at", to the workers' user and,
- * with a mode, closes it to all others; 0, or errno.  uid -1: the owner stays.
- * flags: O_DIRECTORY, if it must be one.  Does nothing where nothing is to be
- * done, so that a disk that cannot be written is no error then.
+ * Gives the file NAME, below the directory "at", to the workers' user and, with a mode, closes it
+ * to all others; 0, or errno. uid -1: the owner stays. flags: O_DIRECTORY, if it must be one.
+ * Makes no call if nothing has to change, so that a read-only disk is no error then.
  */
 
 int vlm_disk_own(int at, const char *name, int flags, mode_t mode,
     uid_t uid, gid_t gid);
 
-/* 1 if the file at path is a plain one with exactly these bytes */
+/* 1 if the file at path is a regular one with exactly these bytes */
 
 int vlm_disk_same(const char *path, const void *data, size_t bytes);
 

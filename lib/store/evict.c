@@ -1,11 +1,11 @@
 
 /*
- * What leaves the store: sessions and files that nobody used for long, and
- * the oldest files when there are too many bytes of them.
+ * Evicts from the store: sessions and files unused for long, and the oldest files when there are
+ * too many bytes of them.
  *
- * A file's age is that of its last upload.  Files are removed in batches, each
- * within a transaction, so that an upload of the same bytes either finds its
- * file and makes it young, or does not find it.
+ * A file's age is that of its last upload.  Files are removed in batches, each within a
+ * transaction, so that an upload of the same bytes either finds its file and resets its age, or
+ * does not find it.
  */
 
 
@@ -27,7 +27,8 @@
 #define BATCH           64                 /* sessions, files */
 #define BATCHES         100                /* of each in a call: a second */
 #define NS              1000000000
-#define GRACE           (600 * (int64_t) NS)   /* between upload and chat */
+#define GRACE           (600 * (int64_t) NS)   /* minimum age, for the time between upload and
+                                                  chat */
 #define IN_USE          3600               /* s, since a session's last turn */
 #define TEMP            (3600 * (int64_t) NS)  /* half-written, by a crash */
 
@@ -236,7 +237,7 @@ list_folder(list_t *list, const char *path, err_t *err)
 }
 
 
-/* the time up to which files must go, so that the rest fits */
+/* the time before which files must be removed, so that the rest fits */
 
 static int64_t
 newest_to_go(list_t *list, uint64_t bytes)
@@ -352,7 +353,7 @@ sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n, err_t *err)
 
     for (i = 0; i < n && rc == OK; i++) {
 
-        /* it may have become young again since it was listed */
+        /* the file may have been uploaded again since it was listed */
 
         if (file_of(d, name[i], &f) != 0 || f.time >= sw->before) {
             continue;
@@ -387,7 +388,7 @@ sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n, err_t *err)
 }
 
 
-/* OK if it is the current picture of a session that counts, or NOTFOUND */
+/* OK if it is the current picture of a session in use, or NOTFOUND */
 
 static int
 shown(sweep_t *sw, vlm_store_text_t name, err_t *err)
@@ -410,7 +411,7 @@ shown(sweep_t *sw, vlm_store_text_t name, err_t *err)
 }
 
 
-/* 0, or -1: not there, or no plain file */
+/* 0, or -1: missing, or not a regular file */
 
 static int
 file_of(DIR *d, const char *name, file_t *f)

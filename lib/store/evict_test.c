@@ -1,7 +1,7 @@
 
 /*
- * What the store removes, by age and by bytes, and what it has to keep: young
- * files, and the picture that a session looks at.
+ * Eviction from the store, by age and by bytes, and the files that it must keep: recent ones, and
+ * the current picture of a session.
  */
 
 
@@ -122,7 +122,7 @@ of_too_many_bytes_the_oldest_are_removed(void **state)
     assert_int_equal(vlm_store_result_add(st, "123", 3, S("x.png"),
                                           "t", &result, &err), OK);
 
-    /* the oldest is what somebody looks at now */
+    /* the oldest is now the current picture of a session */
 
     assert_int_equal(vlm_store_session_ensure(st, S("s"), &err), OK);
     assert_int_equal(vlm_store_session_image(st, S("s"),
@@ -141,13 +141,13 @@ of_too_many_bytes_the_oldest_are_removed(void **state)
     assert_int_equal(access(f[69].path, F_OK), -1);
     assert_int_equal(access(f[70].path, F_OK), 0);
 
-    /* what is younger than ten minutes stays in any case */
+    /* a file younger than ten minutes stays in any case */
 
     assert_int_equal(vlm_store_sweep(st, 0, 1, &swept, &err), OK);
     assert_int_equal(swept.left, 1003);
     assert_int_equal(access(result.path, F_OK), 0);
 
-    /* the session was left alone for longer than an hour: its picture goes */
+    /* the session was unused for more than an hour: its picture is evicted */
 
     sql("UPDATE session SET used = used - 7200 * 1000000");
     assert_int_equal(vlm_store_sweep(st, 0, 1, &swept, &err), OK);
@@ -173,7 +173,7 @@ a_removed_upload_can_be_uploaded_again(void **state)
     old_upload(st, 10, 9999, &two);
     assert_string_not_equal(one.name, two.name);
 
-    /* and one that is uploaded again before it is removed becomes young */
+    /* and one that is uploaded again before it is removed is kept */
 
     assert_int_equal(vlm_store_upload_add(st,
                          "\0\0\0\0\0\0\0\0\0\0", 10, 0, S("9999.png"), &one,

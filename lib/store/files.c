@@ -32,7 +32,7 @@ typedef vlm_store_err_t   err_t;
 typedef vlm_store_file_t  file_t;
 
 
-/* what the same upload would have in common with this one */
+/* the key by which an equal upload is found */
 
 typedef struct {
     int64_t                       hash;
@@ -91,8 +91,8 @@ vlm_store_upload_add(store_t *st, const void *data, size_t bytes,
 
 
 /*
- * The file that this upload is already, or NOTFOUND.  The bytes are compared
- * outside of a transaction, because that may take long.
+ * The file that this upload equals, or NOTFOUND.  The bytes are compared outside of a transaction,
+ * because that may take long.
  */
 
 static int
@@ -114,8 +114,7 @@ known(store_t *st, const upload_t *up, file_t *file, err_t *err)
         return rc;
     }
 
-    /* used again now, as far as its age goes; in a transaction, so that
-       nobody removes it for its age in between */
+    /* resets the file's age; in a transaction, so that no eviction removes it in between */
 
     if (utimensat(AT_FDCWD, file->path, NULL, AT_SYMLINK_NOFOLLOW) != 0) {
         rc = NOTFOUND;
@@ -184,10 +183,9 @@ note(store_t *st, const upload_t *up, const file_t *file, err_t *err)
 
 
 /*
- * FNV-1a over words of eight bytes: it need not stand against attackers, since
- * bytes are compared after it, but megabytes of a picture go through it.  The
- * same bytes with two salts never have the same hash, because each step takes
- * two numbers to two.
+ * FNV-1a over words of eight bytes: it need not resist attackers, since the bytes are compared
+ * after it, but must be fast for megabytes of a picture.  The same bytes with two salts never have
+ * the same hash, because each step is a bijection.
  */
 
 static int64_t
@@ -253,7 +251,7 @@ not_found:
 }
 
 
-/* Is that our directory, as answers to uploads spell it? */
+/* Is that our directory, as written in answers to uploads? */
 
 static int
 is_uploads(store_t *st, const char *dir, size_t len)
@@ -314,7 +312,7 @@ vlm_store_result_add(store_t *st, const void *data, size_t bytes,
 }
 
 
-/* writes file->name into a folder and tells its path */
+/* writes file->name into a folder and sets its path */
 
 static int
 keep(store_t *st, const char *folder, const void *data, size_t bytes,

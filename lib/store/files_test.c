@@ -1,7 +1,7 @@
 
 /*
- * Pictures in the store: kept once, found by what an upload's answer called
- * them and by nothing else, and results named after them.
+ * Pictures in the store: kept once, found only by the names in an upload's answer, and results
+ * named after them.
  */
 
 
@@ -32,7 +32,7 @@ the_same_picture_is_kept_once(void **state)
                          S("my cat.png"), &two, &err), OK);
     assert_string_equal(one.name, two.name);
 
-    /* another name, other bytes, or gone from the disk: another file */
+    /* another name, other bytes, or missing on disk: another file */
 
     assert_int_equal(vlm_store_upload_add(st, "abc", 3, 0, S("b.png"),
                                           &two, &err), OK);
@@ -47,7 +47,7 @@ the_same_picture_is_kept_once(void **state)
                          S("my cat.png"), &two, &err), OK);
     assert_string_not_equal(one.name, two.name);
 
-    /* somebody wrote over it: what was promised are these bytes */
+    /* the file was overwritten: the store promised its old bytes */
 
     spoil("x", 0, 3, 1);
     (void) snprintf(path, sizeof(path), "%s/x", dir);
@@ -117,8 +117,8 @@ an_upload_is_found_by_name_path_and_url_and_nothing_else(void **state)
                      OK);
     assert_string_equal(g.path, f.path);
 
-    /* the right name behind a wrong way, and the right way spelled otherwise:
-       a client's path is compared, and never looked up */
+    /* the right name with a wrong directory, and the right path spelled differently: a client's
+       path is compared, and never looked up */
 
     (void) snprintf(text, sizeof(text), "%s/results/../uploads//./%s", dir,
                     f.name);

@@ -1,7 +1,7 @@
 
 /*
- * The store's directory before any worker uses it: looked at while the
- * configuration is read, and made in the master.  See vlm_store.h.
+ * The store's directory before any worker uses it: checked while the configuration is read, and
+ * created in the master.  See store.h.
  */
 
 
@@ -67,8 +67,8 @@ vlm_store_check(const char *dir, err_t *err)
 
 
 /*
- * A link is the user's own business without root; root follows none.  What may
- * not be looked at is told when it is used.
+ * Without root a link is the user's own choice; root follows none.  A path that may not be checked
+ * is reported when it is used.
  */
 
 static int
@@ -105,7 +105,7 @@ check_entries(const char *dir, err_t *err)
 }
 
 
-/* the directory is made, those above it are not */
+/* the directory is created, its parents are not */
 
 static int
 check_parent(const char *dir, err_t *err)
@@ -145,7 +145,7 @@ vlm_store_make(const char *dir, uid_t uid, gid_t gid, err_t *err)
     int          fd;
     struct stat  sb;
 
-    /* as nginx does with its own: whoever owns a directory may use it */
+    /* as nginx does with its own directories: any owner that can use it is accepted */
 
     if (stat(dir, &sb) == 0 && (sb.st_mode & 0700) != 0700) {
         (void) chmod(dir, (sb.st_mode & 07777) | 0700);
@@ -156,7 +156,7 @@ vlm_store_make(const char *dir, uid_t uid, gid_t gid, err_t *err)
         return VLM_STORE_EIO;
     }
 
-    /* another owner may do, too: who uses the store says so if not */
+    /* another owner may work, too; otherwise the store's first call reports it */
 
     (void) vlm_disk_own(fd, ".", O_DIRECTORY, 0, uid, gid);
 
@@ -177,7 +177,7 @@ vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
         return VLM_STORE_EIO;
     }
 
-    /* The directory may be the user's; what is in it is closed to others. */
+    /* The directory may be the user's; its content is closed to others. */
 
     e = vlm_disk_own(fd, ".", O_DIRECTORY, 0, uid, gid);
 
@@ -250,8 +250,8 @@ vlm_store_usable(vlm_store_t *st, err_t *err)
 
 
 /*
- * An empty file is an empty database; SQLite would make one for all to read.
- * If it cannot be made SQLite says why, and chats without a history go on.
+ * An empty file is an empty database; SQLite would create one with a mode for all to read.  If it
+ * cannot be created SQLite reports the reason, and chats without a history go on.
  */
 
 static void

@@ -1,12 +1,10 @@
 
 /*
- * Sessions and their turns.  See the header; uploads and results are in
- * vlm_store_file.c, SQLite is in vlm_db.c.
+ * Sessions and their turns.  See the header; uploads and results are in files.c, SQLite is in db.c.
  *
- * A session has an epoch, a random number that a reset replaces.  Whoever
- * works on an answer holds the epoch of its question, and the answer is kept
- * only if it is still the session's: so a reset or a delete in between wins,
- * even if a session of the same id was made again.
+ * A session has an epoch, a random number that a reset replaces.  A request that makes an answer
+ * has the epoch of its question, and the answer is kept only if the session still has it: so a
+ * reset or a delete in between wins, even if a session of the same id was made again.
  */
 
 
@@ -72,7 +70,7 @@ static void iso_time(char *buf, size_t size, int64_t us);
 static int64_t now(void);
 
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------ */
 
 
 store_t *
@@ -206,7 +204,7 @@ vlm_store_session_create(store_t *st, char id[37], err_t *err)
 }
 
 
-/* Most of the time the session is there: reading it waits for no writer. */
+/* Usually the session exists: a read waits for no writer. */
 
 int
 vlm_store_session_ensure(store_t *st, text_t id, err_t *err)
@@ -506,7 +504,7 @@ turn_check(vlm_store_turn_t *turn, err_t *err)
 }
 
 
-/* keeps the file's name alone: the store's directory may move */
+/* keeps only the file's name, because the store's directory may move */
 
 static int
 image_name(text_t *image, err_t *err)
@@ -533,7 +531,7 @@ image_name(text_t *image, err_t *err)
 }
 
 
-/* the pair, the oldest entries out, the number that are left */
+/* inserts the pair, evicts the oldest entries; the number that are left */
 
 static int
 turn_add(store_t *st, const session_t *row,
@@ -575,7 +573,7 @@ turn_add(store_t *st, const session_t *row,
 }
 
 
-/* two workers may work on the same request while a reload lasts */
+/* two workers may run the same request during a reload */
 
 static int
 turn_once(store_t *st, const session_t *row,

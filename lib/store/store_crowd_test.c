@@ -1,7 +1,7 @@
 
 /*
- * The store with many at once: processes that are killed in the middle, those
- * that write at the same time, threads of one, and a lock that somebody keeps.
+ * The store under concurrency: processes that are killed in the middle, processes that write at the
+ * same time, threads of one process, and a lock that another process keeps.
  */
 
 
@@ -19,9 +19,9 @@
 
 
 /*
- * A child appends as fast as it can and tells, after each call that returned
- * OK, which turn it was; it is killed at some moment.  That turn must be the
- * last one there is, or the one before a turn that nobody was told of.
+ * A child appends as fast as it can and reports, after each call that returned OK, the number of
+ * the turn; it is killed at some moment.  That turn must be the last one in the store, or the one
+ * before a turn that was not reported.
  */
 
 static void
@@ -107,7 +107,7 @@ four_processes_write_at_once(void **state)
     store_t  *st;
     loaded_t  l;
 
-    /* the database is not there yet: they make it at once, too */
+    /* the database does not exist yet: the processes create it at once, too */
 
     for (i = 0; i < 4; i++) {
 
@@ -261,7 +261,7 @@ a_locked_database_is_waited_for_but_not_by_one_after_another(void **state)
         assert_int_equal((intptr_t) rc, VLM_STORE_EBUSY);
     }
 
-    /* one wait is enough for all that come soon after it */
+    /* one wait is enough for all calls that follow soon */
 
     for (i = 0; i < 20; i++) {
         assert_int_equal((intptr_t) wait_for_it(*state),

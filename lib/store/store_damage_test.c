@@ -1,8 +1,8 @@
 
 /*
- * The store where the system says no: a directory without its rights, a disk
- * that is full, a database that is none, is damaged, of another version, or
- * moved away.  Each is told in a sentence, and nothing else is lost.
+ * The store with errors of the system: a directory without its rights, a full disk, a database that
+ * is invalid, damaged, of another version, or moved away.  Each gives a sentence, and nothing else
+ * is lost.
  */
 
 
@@ -16,7 +16,7 @@
 #include "store/store_fixture.h"
 
 
-/* runs as a user who may only read what is there; root may always write */
+/* runs as a user with read access only; root may always write */
 
 static int
 as_nobody(int (*run)(err_t *err), err_t *err)
@@ -400,7 +400,7 @@ a_database_of_the_first_version_is_brought_up_to_date(void **state)
                      OK);
     assert_int_equal(n, 4);
 
-    sql("DROP INDEX session_used");        /* which is there again */
+    sql("DROP INDEX session_used");        /* the index exists again */
 }
 
 

@@ -1,8 +1,7 @@
 
 /*
- * What the tests of the store share: a store in a directory of its own for
- * each test, turns, counts, and a hand on its files.  Inline, since no test
- * needs all of it.
+ * Helpers that the tests of the store share: a store in a directory of its own for each test,
+ * turns, counts, and damage to its files.  Inline, since no test needs all of them.
  */
 
 
@@ -159,7 +158,7 @@ spoil(const char *name, off_t from, size_t bytes, int truncate)
 }
 
 
-/* a statement behind the store's back */
+/* runs a statement on a connection of its own */
 
 static inline void
 sql(const char *text)

@@ -1,8 +1,7 @@
 
 /*
- * Rows that come back from the database as nobody has written them: any type
- * and any bytes in any column, as a damaged file or another program's hand
- * would leave them.  What is loaded is whole, every byte of it, or refused.
+ * Rows that the store has not written: any type and any bytes in any column, as a damaged file or
+ * another program would leave them.  A loaded session is valid, every byte of it, or it is refused.
  */
 
 

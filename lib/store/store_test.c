@@ -1,7 +1,7 @@
 
 /*
- * The store's sessions: what is stored comes back as it was, in order, within
- * its bounds, and not once a reset came in between.
+ * The store's sessions: a stored turn is read back unchanged, in order, within the bounds, and is
+ * dropped if a reset came in between.
  */
 
 

@@ -1,8 +1,8 @@
 
 /*
- * OpenAI's fields: how an answer is to be, and what is asked for that is not
- * there.  Unknown fields are ignored, as clients send more of them each year;
- * a known one of the wrong kind is refused by its name.
+ * OpenAI's fields: the options of an answer, and features that this server
+ * does not have.  Unknown fields are ignored, as clients send more of them
+ * each year; a known one of the wrong type is refused by its name.
  */
 
 
@@ -66,8 +66,8 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_text[] = {
 };
 
 
-/* what other servers constrain an answer by: to ignore one of them would be
-   to give an answer that its client takes for something else */
+/* fields by which other servers constrain an answer: to ignore one would give
+   an answer that its client misreads */
 
 static const char  *ngx_http_vlm_openai_constraints[] = {
     "guided_choice", "guided_json", "guided_regex", "guided_grammar",
@@ -108,7 +108,7 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 }
 
 
-/* of what could be many, and is one */
+/* fields that count answers, of which only one is supported */
 
 static ngx_int_t
 ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
@@ -224,7 +224,7 @@ ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 }
 
 
-/* of equal ids the last counts */
+/* of equal ids the last is used */
 
 static ngx_int_t
 ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
@@ -335,7 +335,7 @@ ngx_http_vlm_openai_text_only(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* a feature that is not there may be sent with a value that asks for none */
+/* an unsupported feature may be sent with a value that disables it */
 
 static ngx_int_t
 ngx_http_vlm_openai_absent(ngx_http_vlm_ctx_t *ctx,

@@ -1,11 +1,11 @@
 
 /*
- * Log-probabilities in OpenAI's two forms: an object for each token in a
- * chat, four parallel arrays in a completion.
+ * Log-probabilities in OpenAI's two forms: an object for each token in a chat,
+ * four parallel arrays in a completion.
  *
- * A token is bytes, and may be a piece of a character.  In a chat its bytes
- * stand beside its text; in a completion the text of such a one is written as
- * "bytes:\xf0\x9f", by which clients tell them apart.
+ * A token is bytes, and may be a part of a character.  In a chat its bytes
+ * stand beside its text; in a completion the text of such a token is written
+ * as "bytes:\xf0\x9f", by which clients recognise it.
  */
 
 
@@ -13,8 +13,9 @@
 #include "openai.h"
 
 
-#define NGX_HTTP_VLM_PIECE  160            /* bytes told of a token as "bytes:"
-                                              has four characters for each */
+#define NGX_HTTP_VLM_PIECE  160            /* bytes of a token in the form
+                                              "bytes:", which has four
+                                              characters for each */
 
 
 static void ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx,
@@ -175,8 +176,8 @@ ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 }
 
 
-/* where each token begins, in characters of the answer: a character begins
-   with a byte that continues none */
+/* the offset of each token, in characters of the answer: every byte but a
+   continuation byte begins a character */
 
 static void
 ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
@@ -205,7 +206,7 @@ ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* an id that is none has no bytes */
+/* an invalid id has no bytes */
 
 static const char *
 ngx_http_vlm_openai_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id, size_t *len)
