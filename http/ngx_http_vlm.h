@@ -49,7 +49,7 @@ typedef struct {
 
 typedef struct {
     ngx_http_vlm_engine_t        *engine;      /* vlm_pass, or inner server */
-    ngx_http_handler_pt           hop;         /* what proxy_pass installed */
+    ngx_http_handler_pt           hop;         /* the handler of proxy_pass */
     off_t                         max_body;    /* 64m, 0: the user's counts */
     ngx_http_vlm_engine_t        *status;      /* vlm_status */
     ngx_uint_t                    cors;

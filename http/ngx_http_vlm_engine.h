@@ -17,7 +17,7 @@
 #include "store/store.h"
 
 
-/* ---- what is counted of requests ----------------------------------------- */
+/* ---- counters of requests ------------------------------------------------ */
 
 /* why a request failed; the names are in metrics.c, in this order */
 
@@ -36,7 +36,7 @@ typedef enum {
 } ngx_http_vlm_refusal_e;
 
 
-/* where a request was when its client left */
+/* the stage of a request whose client left */
 
 typedef enum {
     NGX_HTTP_VLM_STAGE_BODY = 0,
@@ -49,7 +49,7 @@ typedef enum {
 } ngx_http_vlm_stage_e;
 
 
-/* times that are counted, and the bounds of their buckets: metrics.c */
+/* measured times; metrics.c has the bounds of their buckets */
 
 typedef enum {
     NGX_HTTP_VLM_TIME_QUEUE = 0,
@@ -70,11 +70,11 @@ typedef enum {
 
 /* requests in flight when a worker died: see poison.c */
 
-#define NGX_HTTP_VLM_WORKS     64              /* that are in the works */
+#define NGX_HTTP_VLM_WORKS     64              /* in flight */
 #define NGX_HTTP_VLM_SUSPECTS  64
 
 typedef struct {
-    ngx_atomic_t                  hash;        /* of a body; 0: nobody */
+    ngx_atomic_t                  hash;        /* of a body; 0: free */
     ngx_atomic_t                  deaths;
     ngx_atomic_t                  when;        /* the last, ngx_current_msec */
 } ngx_http_vlm_suspect_t;
@@ -84,7 +84,7 @@ typedef struct {
 
 typedef struct {
     ngx_atomic_t                  n[NGX_HTTP_VLM_BUCKETS];
-    ngx_atomic_t                  ms;          /* in all */
+    ngx_atomic_t                  ms;          /* the sum */
 } ngx_http_vlm_times_t;
 
 
@@ -95,7 +95,8 @@ typedef struct {
     ngx_http_vlm_times_t          times[NGX_HTTP_VLM_TIMES];
     ngx_atomic_t                  prompt_tokens;
     ngx_atomic_t                  completion_tokens;
-    ngx_atomic_t                  cached_tokens;       /* of prompts */
+    ngx_atomic_t                  cached_tokens;       /* of prompts, from the
+                                                          cache */
     ngx_atomic_t                  prompt_pictures;     /* of prompts, and */
     ngx_atomic_t                  cached_pictures;     /* not encoded */
     ngx_atomic_t                  pictures;
@@ -103,7 +104,7 @@ typedef struct {
     ngx_atomic_t                  service;     /* ms of a request in its slot,
                                                   the running mean */
     ngx_atomic_t                  restarts;    /* workers that died */
-    ngx_atomic_t                  load;        /* ms, the last */
+    ngx_atomic_t                  load;        /* ms of the last load */
 } ngx_http_vlm_metrics_t;
 
 
@@ -115,7 +116,7 @@ typedef struct {
     ngx_atomic_t                  failures;    /* in a row */
     ngx_atomic_t                  when;        /* the last, ngx_current_msec */
     ngx_atomic_t                  probe;       /* a probe is in flight */
-    ngx_atomic_t                  opened;      /* how often */
+    ngx_atomic_t                  opened;      /* times since the start */
 } ngx_http_vlm_breaker_t;
 
 
@@ -165,8 +166,9 @@ typedef struct {
     ngx_rbtree_t                  clients;     /* clients with requests here */
     ngx_rbtree_node_t             clients_sentinel;
     int64_t                       ahead;       /* ms, of the queue's clock */
-    ngx_msec_t                    counted;     /* when places were */
-    ngx_uint_t                    walk;        /* and how often */
+    ngx_msec_t                    counted;     /* ms, of the last count of
+                                                  places */
+    ngx_uint_t                    walk;        /* the number of counts */
 } ngx_http_vlm_order_t;
 
 
@@ -182,12 +184,11 @@ typedef struct {
     ngx_uint_t                    salted;
 
     int64_t                       start;       /* on the queue's clock, and */
-    int64_t                       value;       /* less what its priority is
-                                                  worth */
+    int64_t                       value;       /* less its priority's worth */
     ngx_http_vlm_client_t        *client;
     ngx_rbtree_node_t             node;
     ngx_uint_t                    in_line;     /* in the tree */
-    ngx_uint_t                    place;       /* told by this walk */
+    ngx_uint_t                    place;       /* position by this count */
     ngx_uint_t                    walk;
 } ngx_http_vlm_rank_t;
 
@@ -199,7 +200,7 @@ typedef enum {
     NGX_HTTP_VLM_READY,
     NGX_HTTP_VLM_FAILED,
     NGX_HTTP_VLM_STALLED,                      /* no tick for "stall" */
-    NGX_HTTP_VLM_BUSY                          /* told only: see health.c */
+    NGX_HTTP_VLM_BUSY                          /* reported only: health.c */
 } ngx_http_vlm_state_e;
 
 
@@ -207,7 +208,8 @@ typedef struct {
     ngx_atomic_t                  pid;         /* of the designated worker */
     ngx_atomic_t                  state;       /* ngx_http_vlm_state_e */
     ngx_atomic_t                  progress;    /* percent of the load */
-    ngx_atomic_t                  heartbeat;   /* ngx_current_msec */
+    ngx_atomic_t                  heartbeat;   /* of the loop,
+                                                  ngx_current_msec */
     ngx_atomic_t                  ticks;       /* of the engine thread */
     ngx_atomic_t                  ticked;      /* when it ticked, or had no
                                                   work */
@@ -215,15 +217,17 @@ typedef struct {
     ngx_atomic_t                  running;
     ngx_atomic_t                  kv_rows;     /* in the slots' caches */
     ngx_atomic_t                  sessions;
-    ngx_atomic_t                  lost;        /* the model, by the last */
+    ngx_atomic_t                  lost;        /* set by a worker that lost the
+                                                  model */
     ngx_atomic_t                  filling;     /* as in vlm_stat_t */
     ngx_atomic_t                  beside;      /* see lock.c */
     ngx_atomic_t                  generation;  /* of configurations, */
-    ngx_atomic_t                  overlap;     /* of the newest one: reload */
-    ngx_atomic_t                  leaving;     /* the one that none follows */
-    ngx_atomic_t                  stays;       /* pid does, at a reload */
-    vlm_losses_t         deaths;      /* of workers, by that, and */
-    vlm_losses_t         losses;      /* of them, of a GPU */
+    ngx_atomic_t                  overlap;     /* of the newest one: "reload
+                                                  overlap" */
+    ngx_atomic_t                  leaving;     /* of the one shut down last */
+    ngx_atomic_t                  stays;       /* the owner, at a reload */
+    vlm_losses_t         deaths;      /* of workers with a model */
+    vlm_losses_t         losses;      /* the same, with a GPU */
     ngx_http_vlm_breaker_t        breaker;
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
@@ -240,9 +244,10 @@ typedef struct {
     uint64_t                      taken;       /* as in vlm_stat_t */
     char                          device[64];
     char                          device_reason[128];
-    char                          reason[480]; /* why the load failed */
-    char                          store_reason[256];   /* nothing is kept */
-    char                          reload_reason[480];  /* an older one stays */
+    char                          reason[480]; /* of a failed load */
+    char                          store_reason[256];   /* the store's last
+                                                          error */
+    char                          reload_reason[480];  /* of a failed reload */
 
     struct ngx_http_vlm_hops_s   *hops;        /* see wire/wire.h */
 } ngx_http_vlm_shm_t;
@@ -254,7 +259,7 @@ typedef struct {
 
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
-    ngx_str_t                     model;       /* as it was written */
+    ngx_str_t                     model;       /* as configured */
     ngx_uint_t                    seen;        /* bit of each parameter */
 } ngx_http_vlm_param_t;
 
@@ -268,28 +273,30 @@ typedef struct {
 /* the thread task of the engine: one step at a time */
 
 typedef enum {
-    NGX_HTTP_VLM_STEP_OPEN = 0,                /* the lock, the tokenizer */
+    NGX_HTTP_VLM_STEP_OPEN = 0,                /* take the lock, load the
+                                                  tokenizer */
     NGX_HTTP_VLM_STEP_LOAD,
     NGX_HTTP_VLM_STEP_RUN,
     NGX_HTTP_VLM_STEP_CLOSE
 } ngx_http_vlm_step_e;
 
 
-#define NGX_HTTP_VLM_LOCKS  2                  /* models, during a reload */
+#define NGX_HTTP_VLM_LOCKS  2                  /* workers with a model, in a
+                                                  reload */
 
 struct ngx_http_vlm_engine_s {
     /* as configured */
     ngx_str_t                     name;
-    ngx_cycle_t                  *cycle;       /* that it is read for */
-    u_char                       *file;        /* where it is defined, or */
-    ngx_uint_t                    line;        /* was first named */
+    ngx_cycle_t                  *cycle;       /* that defined it */
+    u_char                       *file;        /* of the definition, or */
+    ngx_uint_t                    line;        /* of the first use */
     vlm_conf_t                    conf;
     vlm_plan_t                    plan;
     ngx_str_t                     store_dir;   /* with a zero */
     time_t                        store_expires;   /* 0: never */
     off_t                         store_max;   /* bytes of files, 0: off */
     ngx_str_t                     socket;
-    ngx_uint_t                    socket_line; /* 0: not said */
+    ngx_uint_t                    socket_line; /* 0: not configured */
     ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];   /* files */
     ngx_uint_t                    prepare;
     ngx_http_vlm_order_t          order;       /* priority, fair; and the tree
@@ -307,22 +314,24 @@ struct ngx_http_vlm_engine_s {
     ngx_uint_t                    tools;       /* ignored, else refused */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
     ngx_uint_t                    any_name;    /* alias * */
-    ngx_str_t                     directory;   /* the checkpoint's, its name */
+    ngx_str_t                     directory;   /* the checkpoint's directory
+                                                  name */
     vlm_facts_t                   facts;
     time_t                        created;     /* of config.json */
-    vlm_sampling_t                sampling;    /* where set says so */
+    vlm_sampling_t                sampling;    /* where sampling_set has a
+                                                  bit */
     ngx_uint_t                    sampling_set;
     ngx_thread_pool_t            *pool;        /* of the engine thread */
     ngx_thread_pool_t            *threads;     /* nginx's "default" */
-    ngx_thread_pool_t            *prepares;    /* our own, for the queue's */
+    ngx_thread_pool_t            *prepares;    /* our own, of the queue */
     ngx_shm_zone_t               *zone;
     ngx_uint_t                    worker;      /* the designated one */
     unsigned                      cache_set:1; /* and conf.cache, or off */
-    unsigned                      defined:1;   /* not only named */
-    unsigned                      passed:1;    /* by a location */
+    unsigned                      defined:1;   /* not only used */
+    unsigned                      passed:1;    /* used by a location */
     unsigned                      thinking_auto:1;
     unsigned                      overlap:1;   /* reload */
-    vlm_err_t                     broken;      /* why it has failed */
+    vlm_err_t                     broken;      /* the reason of "failed" */
     ngx_uint_t                    generation;  /* of its configuration */
 
     /* in every process */
@@ -334,8 +343,9 @@ struct ngx_http_vlm_engine_s {
     vlm_store_t         *store;       /* since init_process */
 
     /* in the designated worker */
-    vlm_t                        *vlm;         /* since the step "open" */
-    vlm_t                        *handed;      /* the same, the thread's */
+    vlm_t                        *vlm;         /* from the step "open" on */
+    vlm_t                        *handed;      /* by the thread, for the
+                                                  loop */
     int                           rc;          /* of the last step */
     vlm_err_t                     err;
     ngx_thread_task_t            *task;
@@ -344,10 +354,10 @@ struct ngx_http_vlm_engine_s {
     ngx_event_t                   sweep;
     ngx_event_t                   beat;
     ngx_event_t                   next;        /* posted: see ..._wake() */
-    ngx_event_t                   hold;        /* wakes: see prepare.c */
+    ngx_event_t                   hold;        /* wakes the queue: prepare.c */
     ngx_log_t                    *log;
     int                           lock_fds[NGX_HTTP_VLM_LOCKS];    /* or -1 */
-    ngx_msec_t                    backoff;     /* before the lock is taken */
+    ngx_msec_t                    backoff;     /* ms, before the lock */
     ngx_msec_t                    away_until;  /* the CPU instead of a GPU: */
     char                          device_note[128];    /* see device.c */
 
@@ -367,33 +377,36 @@ struct ngx_http_vlm_engine_s {
                                                   started by the engine */
     ngx_uint_t                    running;     /* jobs in slots, until their
                                                   last event */
-    ngx_uint_t                    receiving;   /* bodies */
-    ngx_atomic_t                  pending;     /* requests past that; read by
-                                                  the engine thread */
-    ngx_msec_t                    exit_time;   /* when it was noticed, or 0 */
-    ngx_msec_t                    opened_at;   /* for the time of a load */
+    ngx_uint_t                    receiving;   /* reading their bodies */
+    ngx_atomic_t                  pending;     /* requests with their body;
+                                                  read by the engine thread */
+    ngx_msec_t                    exit_time;   /* ms of the exit, or 0 */
+    ngx_msec_t                    opened_at;   /* ms, start of the load */
     uint64_t                      ticks;       /* of the engine thread, and */
-    ngx_msec_t                    ticked;      /* when; or it had no work */
-    ngx_event_t                   die;         /* see task.c */
+    ngx_msec_t                    ticked;      /* their time, or of being
+                                                  idle */
+    ngx_event_t                   die;         /* ends the process: task.c */
     ngx_atomic_t                  beats;       /* of the loop; read by */
-    pthread_t                     watch;       /* who watches it */
+    pthread_t                     watch;       /* the watchdog */
     ngx_msec_t                    watch_stall;
     int                           watch_fd;    /* ends that thread, or -1 */
     ngx_connection_t             *door;        /* accepts: see socket.c */
-    ngx_atomic_t                  lingers;     /* exiting, and goes on; read by
-                                                  the engine thread */
-    unsigned                      here:1;      /* this is the worker, but */
-    unsigned                      behind:1;    /* an older one still answers */
+    ngx_atomic_t                  lingers;     /* exiting, and still works;
+                                                  read by the engine thread */
+    unsigned                      here:1;      /* the designated worker */
+    unsigned                      behind:1;    /* an older one answers */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
     unsigned                      failed:1;
-    unsigned                      stopped:1;   /* by an exit, not loaded */
+    unsigned                      stopped:1;   /* by an exit, before the
+                                                  load */
     unsigned                      closed:1;    /* or about to be */
-    unsigned                      released:1;  /* exiting, model given up */
+    unsigned                      released:1;  /* exiting, the model is
+                                                  released */
     unsigned                      on_cpu:1;    /* though a GPU was planned */
     unsigned                      away:1;      /* so for a while: device.c */
-    unsigned                      again:1;     /* closes, to open again */
-    unsigned                      lost:1;      /* the device */
+    unsigned                      again:1;     /* closing, to open again */
+    unsigned                      lost:1;      /* the device was lost */
 };
 
 
@@ -432,8 +445,8 @@ struct ngx_http_vlm_queue_calls_s {
 
     ngx_uint_t                  (*place)(ngx_http_vlm_ctx_t *ctx);
 
-    /* ends ctx with the return value of a content handler; the request may be
-       gone after it */
+    /* ends ctx with the return value of a content handler; the request may
+       have been freed afterwards */
 
     void                        (*end)(ngx_http_vlm_ctx_t *ctx,
                                        ngx_int_t rc);

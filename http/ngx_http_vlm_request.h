@@ -11,7 +11,7 @@
 
 /* ---- a chat request ------------------------------------------------------ */
 
-/* a request's body, wherever nginx has put it */
+/* a request's body, as nginx has read it */
 
 typedef struct {
     ngx_http_request_body_t      *from;
@@ -40,11 +40,11 @@ typedef struct {
     vlm_store_loaded_t   session_of;  /* the repeated turn, and */
     vlm_store_entry_t   *repeated;    /* its answer, or NULL */
     vlm_store_file_t    *result;      /* the drawn picture, or NULL */
-    u_char                       *clean;       /* answers without marks */
+    u_char                       *clean;       /* answer without marks */
     size_t                        clean_size;
-    size_t                        told_thinking;   /* bytes, of a stream */
+    size_t                        told_thinking;   /* bytes sent of a stream */
     unsigned                      task_auto:1;
-    unsigned                      task_asked:1;    /* the model, for it */
+    unsigned                      task_asked:1;    /* an aside asks for it */
     unsigned                      thinking:1;
     unsigned                      inference:1; /* an error of the model's */
     unsigned                      no_image:1;
@@ -124,7 +124,8 @@ struct ngx_http_vlm_dialect_s {
 typedef enum {
     NGX_HTTP_VLM_RECEIVING = 0,
     NGX_HTTP_VLM_PARSING,                      /* JSON, upload; by arrival */
-    NGX_HTTP_VLM_CHAINED,                      /* behind its own session */
+    NGX_HTTP_VLM_CHAINED,                      /* behind another of its
+                                                  session */
     NGX_HTTP_VLM_PREPARING,
     NGX_HTTP_VLM_WAITING,                      /* for a slot */
     NGX_HTTP_VLM_SUBMITTED,
@@ -148,7 +149,7 @@ struct ngx_http_vlm_ctx_s {
     ngx_http_vlm_chain_t         *chain;
     ngx_event_t                   timer;
 
-    /* how fast the body comes */
+    /* progress of the body */
     ngx_msec_t                    looked;
     off_t                         received;
 
@@ -164,13 +165,15 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    status;      /* 0, or of the answer that
                                                   ends here, with err.text */
     const char                   *code;        /* OpenAI's; constant or NULL */
-    char                          param[64];   /* the field that it is about */
+    char                          param[64];   /* the field in error */
     vlm_err_t                     err;
     ngx_uint_t                    streaming;   /* the client wants events */
     ngx_uint_t                    asking;      /* hidden from the client */
-    ngx_uint_t                    opened;      /* engine->opened, by then */
-    ngx_uint_t                    heavy;       /* pictures, or the store */
-    ngx_atomic_t                  abandoned;   /* its thread need not go on */
+    ngx_uint_t                    opened;      /* engine->opened, when
+                                                  parsed */
+    ngx_uint_t                    heavy;       /* has pictures, or uses the
+                                                  store */
+    ngx_atomic_t                  abandoned;   /* its thread may stop */
     int64_t                       epoch;
     vlm_prompt_t                 *prompt;      /* until submitted */
     vlm_picture_info_t            picture;
@@ -202,15 +205,15 @@ struct ngx_http_vlm_ctx_s {
     ngx_str_t                     session;
     ngx_msec_t                    t_headers;
     ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
-    ngx_msec_t                    t_text;      /* of its last token */
+    ngx_msec_t                    t_text;      /* of its last text */
     ngx_uint_t                    t_asked;     /* the last job was an aside */
     ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
     ngx_msec_t                    prepared_ms; /* of all prompts */
     ngx_msec_t                    wait_ms;     /* in the queue, less that */
     uint64_t                      decode_us, resize_us;    /* of pictures */
     uint64_t                      hash;        /* of the body, by a thread */
-    ngx_uint_t                    refusal;     /* known to a thread, or 0 */
-    ngx_uint_t                    works;       /* its place in the zone's */
+    ngx_uint_t                    refusal;     /* found in a thread, or 0 */
+    ngx_uint_t                    works;       /* its place in shm->works */
 
     /* of the filter: an error page of nginx's own becomes JSON */
     ngx_str_t                     page;
@@ -228,8 +231,8 @@ struct ngx_http_vlm_ctx_s {
     unsigned                      parsed:1;
     unsigned                      left:1;      /* the request is being freed */
     unsigned                      begun:1;     /* the header was sent */
-    unsigned                      answered:1;  /* with what was asked for */
-    unsigned                      logged:1;    /* why it was not */
+    unsigned                      answered:1;  /* with a result */
+    unsigned                      logged:1;    /* the reason of its refusal */
     unsigned                      replace:1;
     unsigned                      replaced:1;
 };

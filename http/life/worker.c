@@ -61,8 +61,8 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
                           "vlm_engine \"%V\": no lock for http_memory",
                           &eng[i]->name);
 
-            /* there is no memory for any request, and every request is told
-               so */
+            /* there is no memory for any request, and every request is
+               refused */
 
             eng[i]->budget.total = 0;
         }

@@ -33,15 +33,16 @@ ngx_int_t ngx_http_vlm_ask_read(ngx_http_request_t *r,
 void ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx);
 
 /*
- * thread: takes bytes of http_memory for "what", waiting for them; NGX_OK, and
- * vlm_budget_give() follows; or the request has ended, NGX_ERROR.
+ * thread: takes bytes of http_memory for "what", waiting for them; NGX_OK: the
+ * caller gives them back by vlm_budget_give(); NGX_ERROR: the request has
+ * ended.
  */
 
 ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     const char *what);
 
-/* thread: a picture, as vlm_picture_read() has it, within that memory; NULL:
-   the request has ended, or, without ctx->status, ctx->err says why */
+/* thread: a picture, decoded by vlm_picture_read() within that memory; NULL:
+   the request has ended, or, without ctx->status, ctx->err has the reason */
 
 vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
     const void *data, size_t len);
@@ -54,13 +55,13 @@ vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
 ngx_int_t ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *fmt, ...);
 
-/* thread: which field the error is about that comes next */
+/* thread: names the field of the error that comes next */
 
 void ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
 ngx_int_t ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
     vlm_store_err_t *err);
 
-/* loop: logs a failure of ours, then lets the dialect answer it */
+/* loop: logs a server error, then lets the dialect answer it */
 
 ngx_int_t ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx);
 
@@ -181,7 +182,8 @@ void ngx_http_vlm_chain_init(ngx_http_vlm_engine_t *eng);
 
 /* ---- prepare.c: parse, chain, prompt, submit, store ---------------------- */
 
-/* the defaults of a request: the checkpoint's, and "sampling" over them */
+/* the sampling of a request: the checkpoint's defaults, overridden by
+   "sampling" */
 
 void ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s);
 

@@ -25,7 +25,7 @@
 
 
 #define NGX_HTTP_VLM_PLACES        1000    /* that are counted */
-#define NGX_HTTP_VLM_PLACES_MS     200     /* and how often */
+#define NGX_HTTP_VLM_PLACES_MS     200     /* ms between two counts */
 
 
 struct ngx_http_vlm_client_s {

@@ -25,11 +25,13 @@
 
 
 #define NGX_HTTP_VLM_LOOK  200             /* ms, between two at a body */
-#define NGX_HTTP_VLM_SLOW  32768           /* bytes, less from look to look */
-#define NGX_HTTP_VLM_HOLD  2000            /* ms, that a request is held */
+#define NGX_HTTP_VLM_SLOW  32768           /* bytes, least progress of a body
+                                              between two checks */
+#define NGX_HTTP_VLM_HOLD  2000            /* ms, that a request waits for a
+                                              body before it */
 #define NGX_HTTP_VLM_LIGHT 65536           /* bytes of a body that is parsed in
                                               a moment */
-#define NGX_HTTP_VLM_SOON  1000            /* ms, that a slot is kept free */
+#define NGX_HTTP_VLM_SOON  1000            /* ms, that a slot is reserved */
 #define NGX_HTTP_VLM_SEEN  64              /* arrivals that it is kept for */
 
 

@@ -20,7 +20,7 @@
 
 #define POPULATE_READ  22              /* MADV_POPULATE_READ, from Linux 5.14 on */
 #define LARGE          (2u << 20)      /* bytes of a large page on x86-64 */
-#define MAX_ENTRIES    10000           /* of a directory, that are looked at */
+#define MAX_ENTRIES    10000           /* of a directory, that are read */
 
 
 /* mmap(), aligned to large pages where the system has them. */

@@ -270,7 +270,7 @@ vlm_json_put_null(vlm_json_out_t *w)
 }
 
 
-/* as deep as what was parsed: VLM_JSON_DEPTH */
+/* as deep as the parser allows: VLM_JSON_DEPTH */
 
 void
 vlm_json_put_value(vlm_json_out_t *w,

@@ -73,7 +73,7 @@ what_nobody_used_for_long_is_removed(void **state)
     assert_int_equal(vlm_store_session_image(st, S("s"),
                          epoch_of(st, "s"), S(current.name), &err), OK);
 
-    /* without bounds nothing goes */
+    /* without bounds nothing is evicted */
 
     assert_int_equal(vlm_store_sweep(st, 0, 0, &swept, &err), OK);
     assert_int_equal(swept.sessions, 0);
@@ -94,7 +94,7 @@ what_nobody_used_for_long_is_removed(void **state)
     assert_int_equal(access(current.path, F_OK), 0);
     assert_int_equal(access(young.path, F_OK), 0);
 
-    /* once the session goes, so does its picture */
+    /* a deleted session's picture may be evicted */
 
     sql("UPDATE session SET used = used - 7200 * 1000000");
     assert_int_equal(vlm_store_sweep(st, 3600, 0, &swept, &err), OK);

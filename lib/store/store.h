@@ -27,17 +27,17 @@
 #define VLM_STORE_NAME      255    /* of a file's name */
 #define VLM_STORE_PATH      1024   /* of a path, zero included */
 #define VLM_STORE_TEXT      (4u << 20)    /* of one text of a turn */
-#define VLM_STORE_ENTRIES   20     /* kept in a session */
-#define VLM_STORE_CONTEXT   10     /* given to a prompt */
-#define VLM_STORE_KEY       255    /* of a request's own key */
-#define VLM_STORE_REPEAT    86400000000    /* us: as long it counts */
+#define VLM_STORE_ENTRIES   20     /* entries kept in a session */
+#define VLM_STORE_CONTEXT   10     /* entries loaded for a prompt */
+#define VLM_STORE_KEY       255    /* of an Idempotency-Key */
+#define VLM_STORE_REPEAT    86400000000    /* us: its lifetime */
 
 
 typedef enum {
     VLM_STORE_OK = 0,
     VLM_STORE_NOTFOUND,       /* no such session or file */
     VLM_STORE_GONE,           /* reset or deleted in between */
-    VLM_STORE_EINPUT,         /* the client's fault */
+    VLM_STORE_EINPUT,         /* an error of the client */
     VLM_STORE_EFULL,          /* no space left */
     VLM_STORE_EREADONLY,      /* cannot be written */
     VLM_STORE_ECORRUPT,       /* not a database, or a damaged one */
@@ -47,9 +47,8 @@ typedef enum {
 
 
 /*
- * What went wrong, in one sentence for a log or, with EINPUT, for a client.
- * Functions return a code and fill this in whenever the code is not OK;
- * the pointer may be NULL.
+ * The error, in one sentence for a log or, with EINPUT, for a client.  Functions return a code and
+ * fill this in whenever the code is not OK; the pointer may be NULL.
  */
 
 typedef struct {
@@ -91,8 +90,7 @@ typedef struct {
     char                          time[32];    /* 2025-11-27T22:45:20.161117,
                                                   local */
     int64_t                       us;          /* the same, since 1970 */
-    vlm_store_text_t     key;         /* assistant only, or NULL: of
-                                                  the request; and with it */
+    vlm_store_text_t     key;         /* assistant only, or NULL: the request's Idempotency-Key */
     int64_t                       body;        /* its body's hash */
     size_t                        number;      /* the turn_number it had */
 } vlm_store_entry_t;
@@ -135,18 +133,16 @@ typedef struct {
 
 
 /*
- * While the configuration is read: may DIR be a store?  It may be missing if it
- * can be made.  Says what stands in the way and would have to be moved, and
- * changes nothing; a disk that cannot be written is no mistake.
+ * While the configuration is read: may DIR be a store?  It may be missing if it can be created.
+ * The error names the file that is in the way; nothing is changed.  A read-only disk is no error.
  */
 
 int vlm_store_check(const char *dir, vlm_store_err_t *err);
 
 /*
- * Master, before workers are forked: makes DIR, and with ..._prepare() its
- * directories, too, with mode 0700 for this owner (uid -1: leave the owner
- * alone), and gives it what an earlier run of another user left there.  Opens
- * no database.
+ * Master, before workers are forked: creates DIR, and with ..._prepare() its directories, too, with
+ * mode 0700 for this owner (uid -1: the owner stays), and gives this owner the files that a run of
+ * another user left there.  Opens no database.
  */
 
 int vlm_store_make(const char *dir, uid_t uid, gid_t gid,
@@ -165,7 +161,7 @@ int vlm_store_prepare(const char *dir, uid_t uid, gid_t gid,
 vlm_store_t *vlm_store_open(const char *dir);
 void vlm_store_close(vlm_store_t *st);
 
-/* OK, or why nothing can be kept in it; any process, may wait for a disk */
+/* OK, or the reason why nothing can be stored; any process, may wait for a disk */
 
 int vlm_store_usable(vlm_store_t *st,
     vlm_store_err_t *err);
@@ -179,18 +175,17 @@ int vlm_store_usable(vlm_store_t *st,
 int vlm_store_id(vlm_store_text_t id,
     vlm_store_err_t *err);
 
-/* a new one; its id is a random uuid4 */
+/* a new session; its id is a random uuid4 */
 
 int vlm_store_session_create(vlm_store_t *st, char id[37],
     vlm_store_err_t *err);
 
-/* OK if it is there or was made by this call; EINPUT: not an id */
+/* OK if it exists or was created by this call; EINPUT: not an id */
 
 int vlm_store_session_ensure(vlm_store_t *st,
     vlm_store_text_t id, vlm_store_err_t *err);
 
-/* NOTFOUND if there is none; what an answer in the making wants to append
-   later is GONE */
+/* NOTFOUND if there is none; a later append to the deleted session is GONE */
 
 int vlm_store_session_delete(vlm_store_t *st,
     vlm_store_text_t id, vlm_store_err_t *err);
@@ -231,7 +226,7 @@ int vlm_store_session_image(vlm_store_t *st,
     vlm_store_text_t id, int64_t epoch,
     vlm_store_text_t image, vlm_store_err_t *err);
 
-/* how many there are: one row read, whatever the number */
+/* the number of sessions: one row is read, whatever the number */
 
 int vlm_store_session_count(vlm_store_t *st, uint64_t *n,
     vlm_store_err_t *err);
@@ -300,9 +295,8 @@ int vlm_store_sweep(vlm_store_t *st, int64_t age,
     vlm_store_err_t *err);
 
 /*
- * Any thread, never waits: the path that /uploads/NAME or /result/NAME would
- * have, if NAME is a single segment that cannot lead elsewhere.  Says nothing
- * about whether the file is there.
+ * Any thread, never waits: the path that /uploads/NAME or /result/NAME would have, if NAME is a
+ * single segment that cannot lead elsewhere.  Does not look whether the file exists.
  */
 
 typedef enum {
