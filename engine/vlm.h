@@ -1,16 +1,16 @@
 /*
- * The engine as its host sees it: a checkpoint directory becomes a plan, a plan becomes a loaded
- * model, and a loaded model answers prompts, several at once.
+ * The interface between the engine and its host: a checkpoint directory becomes a plan, a plan
+ * becomes a loaded model, and a loaded model answers several prompts at once.
  *
- * Three kinds of thread meet here, and each function says who may call it:
+ * Each function says which of three kinds of thread may call it:
  *
- *   loop     the host's event loop; nothing it may call waits or takes more than microseconds
+ *   loop     the host's event loop; such a function never waits and takes microseconds
  *   engine   the one thread that runs vlm_load() and vlm_run()
  *   any      any thread but the loop; pictures and prompts take milliseconds
  *
- * The engine prints nothing, exits never, and knows no HTTP.  A function that can fail takes a
- * vlm_err_t as its last argument and returns 0 or -1 (or a pointer or NULL); the error is one
- * sentence with the numbers in it, meant for the person who has to act on it.
+ * The engine prints nothing, never exits, and knows no HTTP.  A function that can fail takes a
+ * vlm_err_t as its last argument and returns 0 or -1 (or a pointer or NULL).  The error is one
+ * sentence with the numbers in it, for the person who has to act on it.
  */
 
 #ifndef VLM_H
@@ -21,7 +21,7 @@
 
 #include "base/err.h"
 
-#define VLM_VERSION "0.2.0"            /* of the project: engine, module, tools */
+#define VLM_VERSION "0.2.0"            /* version of the project: engine, module, tools */
 
 
 /* ---- configuration and plan ---------------------------------------------- */
@@ -30,46 +30,46 @@ typedef enum { VLM_F32, VLM_F16, VLM_BF16, VLM_INT8 } vlm_type_t;
 
 typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 
-/* What a host decides.  Strings are kept by the host as long as the engine lives. */
+/* The host's settings.  The host keeps the strings as long as the engine lives. */
 typedef struct {
     const char  *model;                /* checkpoint directory */
     const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
-    const char  *ops;                  /* as vlm_cpu_open() has them; NULL: the best */
+    const char  *ops;                  /* as for vlm_cpu_open(); NULL: the best */
     vlm_type_t   weights;              /* VLM_INT8, VLM_BF16 or VLM_F32 */
-    uint64_t     memory;               /* bytes that the plan may have; 0: no bound */
+    uint64_t     memory;               /* bytes that the plan may take; 0: no bound */
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
     uint32_t     slots;                /* sequences that step together */
     uint64_t     max_pixels;           /* pixels of a picture after its resize */
-    uint32_t     features;             /* pictures whose features are kept; as many as slots, or
-                                          more */
-    uint32_t     max_tokens;           /* ceiling of an answer's length */
+    uint32_t     features;             /* pictures whose features are cached; at least one a slot */
+    uint32_t     max_tokens;           /* upper bound of an answer's length */
     uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
-    const char  *cache;                /* directory that keeps the int8 form; NULL: none does */
+    const char  *cache;                /* directory of the int8 cache file; NULL: no cache */
     void       (*log)(void *data, vlm_log_level_t level, const char *text);     /* may be NULL */
     int        (*stop)(void *data);    /* asked often while loading and running; may be NULL */
-    void        *data;                 /* given back to log and stop */
+    void        *data;                 /* passed to log and stop */
 } vlm_conf_t;
 
-void vlm_conf_default(vlm_conf_t *conf);           /* the design's defaults; model is NULL */
+void vlm_conf_default(vlm_conf_t *conf);           /* sets the defaults; model is NULL */
 
-/* Bytes by purpose.  The code that fills this in is the code that places the buffers. */
+/* Bytes by purpose, counted by the same code that later places the buffers. */
 typedef struct {
     uint64_t  weights;                 /* every tensor in its resident form */
-    uint64_t  vision;                  /* tower, its workspace, features of pictures */
+    uint64_t  vision;                  /* vision encoder, its workspace, features of pictures */
     uint64_t  kv;                      /* keys and values of all slots */
     uint64_t  workspace;               /* activations of one step, logits, sampling */
-    uint64_t  device;                  /* what the device takes for itself; 0 on the CPU */
+    uint64_t  device;                  /* the device's own use; 0 on the CPU */
     uint64_t  total;
 } vlm_plan_t;
 
 /*
- * Reads config.json and the tensor headers, touches no device, allocates nothing that stays.
- * With conf->memory set and too small: VLM_ELIMIT, the design's sentence, and the plan is still
- * filled in.  For the host's configuration check; any thread.
+ * Reads config.json and the tensor headers; touches no device and keeps no memory.  If conf->memory
+ * is set and too small, the function fails with VLM_ELIMIT, the error names both sizes and the
+ * settings to lower, and the plan is still filled in.  The host calls it while it checks its
+ * configuration; any thread.
  */
 int vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err);
 
-/* What a checkpoint is, from its own files: for lists of models. */
+/* The properties of a checkpoint, from its own files: for lists of models. */
 typedef struct {
     const char  *architecture;         /* config.json's model_type; static */
     uint64_t     parameters;           /* elements of all tensors; a tied head counts once */
@@ -80,7 +80,7 @@ typedef struct {
     int          processor;            /* 1: a file says how pictures are resized */
 } vlm_facts_t;
 
-/* Reads what vlm_plan() reads, of conf only the model.  Any thread. */
+/* Reads the same files as vlm_plan(); of conf only the model is used.  Any thread. */
 int vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err);
 
 
@@ -92,26 +92,28 @@ typedef struct vlm_prompt_s   vlm_prompt_t;
 typedef struct vlm_job_s      vlm_job_t;
 
 /*
- * Host structures, config.json, the tokenizer, and the fd: what vlm_prompt_make() needs, so that
- * prompts can be prepared while the model loads.  Takes 10 to 400 ms with a large vocabulary, so
- * it is not for the loop.  The configuration is copied, its strings are not.
+ * Opens host structures, config.json, the tokenizer, and the fd.  vlm_prompt_make() needs no more,
+ * so prompts can be prepared while the model loads.  A large vocabulary takes 10 to 400 ms, so the
+ * event loop must not call this function.  The configuration is copied, its strings are not.
  */
 vlm_t *vlm_open(const vlm_conf_t *conf, vlm_err_t *err);
 
 /*
- * engine: device, arenas, weights.  Asks stop() between tensors; progress is in vlm_stat().  If it
- * fails and the state there is VLM_LOST, the device was lost on the way: another process may
- * succeed.
+ * engine: opens the device, takes memory, loads weights.  The function asks stop() between tensors
+ * and reports progress in vlm_stat().  If it fails and the state there is VLM_LOST, the device was
+ * lost during the load: another process may succeed.
  */
 int vlm_load(vlm_t *v, vlm_err_t *err);
 
 /*
- * engine: runs until no job is left or stop() says so.  0, or -1 when the device is lost.  Jobs
- * that are unfinished when stop() is true end with VLM_ECANCELLED.
+ * engine: runs until no job is left or stop() returns true.  Returns 0, or -1 when the device is
+ * lost.  Jobs that are unfinished when stop() is true end with VLM_ECANCELLED.
  */
 int vlm_run(vlm_t *v, vlm_err_t *err);
 
-/* Ends jobs that nobody will run any more with this error.  After a failed load, for one. */
+/*
+ * Ends with this error every job that no vlm_run() will take up: after a failed load, for example.
+ */
 void vlm_fail_jobs(vlm_t *v, const vlm_err_t *err);
 
 void vlm_close(vlm_t *v);              /* after vlm_run() has returned; NULL is fine */
@@ -122,38 +124,40 @@ void vlm_close(vlm_t *v);              /* after vlm_run() has returned; NULL is 
 typedef struct {
     uint32_t  width, height;           /* pixels as sent, orientation applied */
     uint32_t  resized_width, resized_height;       /* pixels that the model sees */
-    uint32_t  scaled;                  /* by a bound on pixels: not only rounded to whole cells */
+    uint32_t  scaled;                  /* 1: shrunk or enlarged by a bound on pixels, not only
+                                          rounded to whole cells */
     uint32_t  tokens;                  /* of the prompt */
-    uint32_t  decode_us, resize_us;    /* that it took; 0 if the file was read before lately */
-    uint64_t  memory;                  /* bytes that decoding holds at most: of check and measure */
+    uint32_t  decode_us, resize_us;    /* time taken; 0 if the patches came from the cache */
+    uint64_t  memory;                  /* most bytes that decoding holds; set by check and
+                                          measure */
 } vlm_picture_info_t;
 
 /*
- * Is a long piece of work still wanted?  stop() is asked every few milliseconds by the thread that
- * does the work, and may read the clock for a deadline; once it says 1 the work ends with
- * VLM_ECANCELLED.
+ * A question whether a long piece of work is still wanted.  The thread that does the work calls
+ * stop() every few milliseconds, and stop() may read the clock for a deadline.  Once stop() returns
+ * 1, the work ends with VLM_ECANCELLED.
  */
 typedef struct {
     int   (*stop)(void *data);
-    void   *data;                      /* given back to stop */
+    void   *data;                      /* passed to stop */
 } vlm_stop_t;
 
 /*
- * Decodes a picture (JPEG, PNG, GIF, BMP, WebP by its first bytes), turns it upright, lays alpha
- * over white, resizes it as the family's processor does and cuts it into patches.
+ * Decodes a picture (JPEG, PNG, GIF, BMP or WebP, told by its first bytes), turns it upright, lays
+ * alpha over white, resizes it as the family's processor does and cuts it into patches.
  *
- *   data, bytes   a whole file; not kept, but the patches are: see conf->features
- *   returns       freed with vlm_picture_free() or taken over by vlm_prompt_make(); or NULL:
- *                 VLM_EINPUT not a picture, VLM_ELIMIT more pixels than may be decoded
+ *   data, bytes   a whole file; not kept, but its patches are cached: see conf->features
+ *   returns       a picture, freed with vlm_picture_free() or taken over by vlm_prompt_make(); or
+ *                 NULL: VLM_EINPUT not a picture, VLM_ELIMIT more pixels than may be decoded
  *
  * any: takes milliseconds.
  */
 vlm_picture_t *vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err);
 /*
- * The same for a prompt with a salt: a file that was read with another salt is read again.
+ * vlm_picture_read() for a prompt with a salt: patches cached under another salt are not used.
  *
  *   stop  asked while rows or scans are decoded, and between decoding, resizing and cutting; a
- *         WebP, GIF or BMP is decoded in one go, which its pixels bound; NULL: never asked
+ *         WebP, GIF or BMP is decoded in one go, whose time its pixels bound; NULL: never asked
  */
 vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes,
                                        const void *salt, size_t salt_bytes, const vlm_stop_t *stop,
@@ -161,17 +165,17 @@ vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t 
 void vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info);
 void vlm_picture_free(vlm_picture_t *p);           /* NULL is fine */
 
-/* Looks at the header alone: is this a picture that vlm_picture_read() would take?  0 or -1. */
+/* Looks at the header alone: 0 if vlm_picture_read() would accept the picture, else -1. */
 int vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err);
-/* The same with what it would become: resized_*, tokens. */
+/* vlm_picture_check() that also sets resized_* and tokens. */
 int vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_info_t *info,
                         vlm_err_t *err);
 
 typedef enum { VLM_SYSTEM, VLM_USER, VLM_ASSISTANT } vlm_role_t;
 
-/* A piece of a message: a picture, or UTF-8 text (never control tokens, whatever it spells). */
+/* A part of a message: a picture, or UTF-8 text, which never becomes control tokens. */
 typedef struct {
-    vlm_picture_t  *picture;           /* or NULL and text */
+    vlm_picture_t  *picture;           /* NULL: text */
     const char     *text;
     size_t          bytes;
 } vlm_part_t;
@@ -183,34 +187,38 @@ typedef struct {
 } vlm_message_t;
 
 /*
- * The family's chat template, tokens and positions.
+ * Applies the family's chat template: messages become tokens and positions.
  *
  *   messages  1..n; a default system message is put before them if they bring none
  *   tail      text that the assistant's turn begins with ("<think>"), or NULL
- *   returns   owned by the caller until vlm_submit() takes it; takes the pictures over on success
- *             only.  VLM_EINPUT: broken UTF-8, no messages.  VLM_ELIMIT: longer than the context
- *             less one token; the sentence has both numbers
+ *   returns   a prompt, owned by the caller until vlm_submit() takes it; or NULL.  The pictures are
+ *             taken over on success only.  VLM_EINPUT: broken UTF-8, no messages.  VLM_ELIMIT:
+ *             longer than the context less one token; the error has both numbers
  *
  * any: takes milliseconds.
  */
 vlm_prompt_t *vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, size_t n,
                               const char *tail, vlm_err_t *err);
-/* The same without template: text becomes tokens as it stands.  For build/vlm and tests. */
+/* vlm_prompt_make() without template: text becomes tokens unchanged.  For build/vlm and tests. */
 vlm_prompt_t *vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err);
 uint32_t vlm_prompt_tokens(const vlm_prompt_t *p);
 const uint32_t *vlm_prompt_ids(const vlm_prompt_t *p);         /* [vlm_prompt_tokens()] */
 /*
- * What was computed for a prompt is used again for another that begins as it does or has the same
- * pictures: with the same salt only.  The answers are the same either way; how soon they begin is
- * not, so that tenants who must not learn of each other have a salt each.  No bytes: no salt.
+ * Sets a prompt's salt.  Cached rows, features and patches of one prompt are used for another that
+ * has the same beginning or the same pictures, if both have the same salt.  A cache hit changes no
+ * answer, but shortens the time to the first token, which one tenant could measure to learn of
+ * another's prompts; so each tenant should have its own salt.  No bytes: no salt.
  */
 void vlm_prompt_salt(vlm_prompt_t *p, const void *salt, size_t bytes);
 void vlm_prompt_free(vlm_prompt_t *p);             /* NULL is fine */
 
-/* Text to ids, no template and no control tokens.  *ids is malloc()ed; any thread. */
+/* Text to ids, without template and control tokens.  *ids is malloc()ed; any thread. */
 int vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
                  vlm_err_t *err);
-/* Tokens that a text of so many bytes has at least; and bytes that vlm_tokenize() holds for it. */
+/*
+ * vlm_tokens_least(): the fewest tokens that a text of so many bytes can have.
+ * vlm_tokenize_memory(): the bytes that vlm_tokenize() holds meanwhile.
+ */
 uint64_t vlm_tokens_least(const vlm_t *v, size_t bytes);
 uint64_t vlm_tokenize_memory(size_t bytes);
 
@@ -221,7 +229,7 @@ uint64_t vlm_tokenize_memory(size_t bytes);
 #define VLM_MAX_BIAS      1024
 
 typedef struct {
-    uint32_t  id;                      /* of the vocabulary */
+    uint32_t  id;                      /* token of the vocabulary */
     float     bias;                    /* -100 to 100; at -100 the id is never picked */
 } vlm_bias_t;
 
@@ -233,17 +241,17 @@ typedef struct {
 typedef struct {
     vlm_logprob_t  picked;
     uint32_t       n_top;
-    vlm_logprob_t  top[VLM_TOP_LOGPROBS];          /* [n_top] the likeliest first */
+    vlm_logprob_t  top[VLM_TOP_LOGPROBS];          /* [n_top] by falling probability */
 } vlm_token_t;
 
 /*
- * In this order: logprobs are told; frequency and presence penalty, bias, JSON; then repetition
- * penalty, temperature, top k, top p, one draw.
+ * Sampling of one token, in this order: logprobs are reported; frequency and presence penalty, bias
+ * and the JSON mask are applied; then repetition penalty, temperature, top k, top p, and one draw.
  *
- * With json only such tokens are picked as make the answer one JSON object that max_tokens have
- * room for: it begins with the brace and ends with VLM_FINISH_STOP at the last one, so it wants
- * max_tokens of 2 at least, and a prompt without a tail.  A bias of -100 is then no more than that.
- * Stop strings hold as ever and cut the object, if one is in it.
+ * With json, only tokens are picked that can lead to one whole JSON object within max_tokens.  The
+ * answer begins with the opening brace and ends with VLM_FINISH_STOP at the closing one, so
+ * max_tokens must be 2 at least and the prompt must have no tail.  A bias of -100 then only makes a
+ * token unlikely.  Stop strings apply as always; one that occurs in the object cuts it.
  */
 typedef struct {
     float               temperature;   /* 0: greedy */
@@ -253,24 +261,25 @@ typedef struct {
     float               presence_penalty;          /* the answer; -2 to 2, 0: off; once */
     uint32_t            top_k;         /* 0: off */
     uint32_t            max_tokens;    /* 0: conf->max_tokens */
-    uint64_t            seed;          /* 0: a fresh one */
+    uint64_t            seed;          /* 0: a random one */
     const char *const  *stop;          /* [n_stop] copied; text before a match is kept */
     size_t              n_stop;
     const vlm_bias_t   *bias;          /* [n_bias] copied, each id once; added to the logits */
     size_t              n_bias;        /* at most VLM_MAX_BIAS */
-    int                 logprobs;      /* events tell vlm_token_t's */
+    int                 logprobs;      /* events carry vlm_token_t's */
     uint32_t            top_logprobs;  /* with logprobs: 0 to VLM_TOP_LOGPROBS */
-    int                 json;          /* the answer is one JSON object, whole within max_tokens */
+    int                 json;          /* the answer is one JSON object, complete within
+                                          max_tokens */
 } vlm_sampling_t;
 
 /*
- * What generation_config.json says; what it leaves out is what transformers takes: greedy, without
- * penalties.  Without the file: 0.7 / top_k 50 / top_p 1 / penalty 1.05.
+ * Sets the values of generation_config.json.  A key that is absent there takes transformers'
+ * default (greedy, no penalties).  Without the file: 0.7 / top_k 50 / top_p 1 / penalty 1.05.
  */
 void vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s);
 
 typedef enum {
-    VLM_STARTED,                       /* left the line: its prompt is being read */
+    VLM_STARTED,                       /* the job left the queue: its prompt is being read */
     VLM_TEXT,                          /* text, bytes: whole characters of the answer */
     VLM_DONE,                          /* finish and the counts; the last event of a job */
     VLM_FAILED                         /* err; the last event of a job */
@@ -281,46 +290,51 @@ typedef enum { VLM_FINISH_NONE, VLM_FINISH_STOP, VLM_FINISH_LENGTH, VLM_FINISH_C
 
 typedef struct {
     uint32_t  prompt_tokens, completion_tokens;
-    uint32_t  cached_tokens;           /* of the prompt: read before, or by another job */
-    uint32_t  pictures, cached_pictures;           /* of the prompt; not encoded for this job */
+    uint32_t  cached_tokens;           /* tokens of the prompt computed before, or for another
+                                          job */
+    uint32_t  pictures, cached_pictures;           /* of the prompt; those not encoded for this
+                                                      job */
     uint32_t  wait_ms;                 /* vlm_submit() to a slot */
     uint32_t  encode_ms, prefill_ms, decode_ms;    /* of this job, waiting for others included */
-    uint32_t  pick_ms;                 /* of prefill_ms: logits and pick of the first token */
+    uint32_t  pick_ms;                 /* part of prefill_ms: logits and pick of the first token */
     uint32_t  first_ms;                /* vlm_submit() to the first token */
 } vlm_usage_t;
 
 typedef struct {
     vlm_event_kind_t  kind;
-    void             *user;            /* what vlm_submit() was given; NULL once cancelled */
+    void             *user;            /* vlm_submit()'s argument; NULL once cancelled */
     const char       *text;            /* VLM_TEXT: valid until the next vlm_next_event() */
     size_t            bytes;           /* may be 0 if there are tokens */
     const vlm_token_t *tokens;         /* VLM_TEXT, if logprobs were asked for: those whose text */
     size_t            n_tokens;        /* has become visible with this event; valid as text is */
-    int               started;         /* VLM_DONE, VLM_FAILED: VLM_STARTED was told before */
+    int               started;         /* VLM_DONE, VLM_FAILED: VLM_STARTED was sent before */
     vlm_finish_t      finish;          /* VLM_DONE */
     vlm_usage_t       usage;           /* VLM_DONE */
     vlm_err_t         err;             /* VLM_FAILED */
 } vlm_event_t;
 
 /*
- * loop: hands a prompt over; from success on the engine owns it.  If *idle is set afterwards no
- * vlm_run() is in progress that would see the job: the host starts one.  The waiting line is the
- * host's: more than slots + 1 jobs at a time are never needed.
+ * loop: submits a prompt; on success the engine owns it.  If *idle is set afterwards, no vlm_run()
+ * is in progress that would see the job, and the host starts one.  The host keeps the queue: the
+ * engine never needs more than slots + 1 jobs at a time.
  */
 vlm_job_t *vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *idle,
                       vlm_err_t *err);
 
-/* loop: the job's last event still comes, with user NULL.  Not after that event was taken. */
+/*
+ * loop: cancels a job, whose last event still comes, with user NULL.  The function must not be
+ * called after that event was taken.
+ */
 void vlm_cancel(vlm_t *v, vlm_job_t *job);
 
-/* loop: 1 and an event, or 0.  A job's memory is gone with the call after its last event. */
+/* loop: 1 and an event, or 0.  The call after a job's last event frees the job's memory. */
 int vlm_next_event(vlm_t *v, vlm_event_t *e);
 
 /* loop: an eventfd, readable after new events; read its counter first, then drain. */
 int vlm_fd(const vlm_t *v);
 
 
-/* ---- what any thread may ask, without waiting ---------------------------- */
+/* ---- statistics: any thread, without waiting ------------------------------ */
 
 typedef enum { VLM_LOADING, VLM_READY, VLM_LOST } vlm_state_t;
 
@@ -328,16 +342,18 @@ typedef struct {
     vlm_state_t  state;
     uint32_t     progress;             /* percent of the load */
     int          filling;              /* planned memory is still being taken, after the load */
-    uint64_t     ticks;                /* slices and steps since the start: the engine lives */
+    uint64_t     ticks;                /* slices and steps since the start: a watchdog's sign of
+                                          life */
     uint32_t     running;              /* jobs in slots */
-    uint64_t     kv_rows;              /* of slots x context: of jobs, and kept after them */
+    uint64_t     kv_rows;              /* rows in use of slots x context: of jobs, and kept after
+                                          them */
     uint64_t     prompt_tokens, completion_tokens; /* since the start */
     uint64_t     cached_tokens, pictures, cached_pictures;     /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */
-    char         reason[128];          /* why device auto took it; "" if asked for */
+    char         reason[128];          /* why device auto chose it; "" if configured */
     vlm_plan_t   plan;
-    uint64_t     taken;                /* by the device for itself, measured after the load, where
-                                          the plan has what was declared; 0: not known */
+    uint64_t     taken;                /* the device's own use, measured after the load, where
+                                          plan.device is a declared figure; 0: not known */
 } vlm_stat_t;
 
 void vlm_stat(const vlm_t *v, vlm_stat_t *s);
@@ -352,42 +368,42 @@ const char *vlm_task_name(vlm_task_t task);        /* "general", ... */
 int vlm_task_find(const char *name, size_t bytes); /* a vlm_task_t, or -1 */
 int vlm_task_guess(const char *text, size_t bytes);    /* by keywords: a vlm_task_t, never -1 */
 
-/* The words RoboBrain was trained with around a request; malloc()ed, or NULL: no memory. */
+/* RoboBrain's training prompt for the task, around a request; malloc()ed, or NULL: no memory. */
 char *vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes);
 
-/* What an answer points at, in pixels of the picture that the model saw: of resized_width. */
-#define VLM_MAX_SHAPES  256            /* more than an answer of 768 tokens has room for */
+/* A shape that an answer points at, in pixels of the picture that the model saw (resized_width). */
+#define VLM_MAX_SHAPES  256            /* an answer of 768 tokens has room for fewer */
 
 typedef enum {
     VLM_SHAPE_POINT,
     VLM_SHAPE_BOX,
-    VLM_SHAPE_PATH                     /* one point of the one path, in order */
+    VLM_SHAPE_PATH                     /* a point of the one path, in order */
 } vlm_shape_kind_t;
 
 typedef struct {
     vlm_shape_kind_t  kind;
-    float             x, y;            /* finite, but perhaps off the picture */
+    float             x, y;            /* finite, but possibly off the picture */
     float             x2, y2;          /* the other corner of a box, not always below and right */
     char              label[64];       /* "label" of a JSON answer, whole UTF-8 characters; or "" */
 } vlm_shape_t;
 
 /*
- * The shapes in an answer, in whatever brackets the family writes them: at most max, the first
- * ones.  Grounding and affordance give boxes (points, if there are points alone), pointing gives
- * points (the centres of boxes, if there are boxes alone), trajectory a path of two points or more;
- * general gives none.  Any thread; microseconds.
+ * Finds the shapes in an answer, in any of the notations that the family writes: the first max of
+ * them at most.  Grounding and affordance give boxes (points, if the answer has points alone),
+ * pointing gives points (the centres of boxes, if it has boxes alone), trajectory gives a path of
+ * two points or more; general gives none.  Any thread; microseconds.
  */
 size_t vlm_shapes(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *shapes, size_t max);
 
 /*
- * The sender's picture at its full size and upright, with the shapes drawn over it, as a JPEG.
+ * Draws shapes over the client's picture at its full size and upright, as a JPEG.
  *
  *   image, bytes  the file that vlm_picture_read() was given; not kept
- *   seen          what vlm_picture_info() said of it: shapes are scaled from resized_* to full size
- *   shapes        [n] up to VLM_MAX_SHAPES; what is off the picture or not finite is left out, and
- *                 coordinates from 0 to 1 that are not all whole are shares of the picture
+ *   seen          its vlm_picture_info(): shapes are scaled from resized_* to full size
+ *   shapes        [n] up to VLM_MAX_SHAPES; shapes off the picture or not finite are left out;
+ *                 coordinates from 0 to 1 that are not all whole are fractions of the picture
  *   jpeg          malloc()ed
- *   returns       0, or -1: the refusals of vlm_picture_read(), VLM_ELIMIT too many shapes
+ *   returns       0, or -1: the errors of vlm_picture_read(), VLM_ELIMIT too many shapes
  *
  * any: takes some hundred milliseconds for a photograph.
  */
@@ -399,7 +415,7 @@ int vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
 
 /*
  * engine, with no job running: logits f32 [vlm_prompt_tokens()][*vocab] of every position, in
- * memory that the caller frees.  Uses slot 0: what was kept there is gone.
+ * memory that the caller frees.  The function uses slot 0, whose cached rows are lost.
  */
 int vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm_err_t *err);
 
