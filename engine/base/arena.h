@@ -1,9 +1,9 @@
 /*
- * Memory that is counted before it is had.
+ * An arena counts memory first and hands it out later.
  *
- * One arena for each lifetime.  Without a base it only counts: vlm_place() returns NULL and used
- * grows.  With a base the same calls, in the same order, hand out addresses.  So what is promised
- * and what is used cannot differ.
+ * There is one arena for each lifetime.  Without a base it only counts: vlm_place() returns NULL
+ * and used grows.  With a base the same calls, in the same order, return addresses, so the plan and
+ * the use of memory cannot differ.
  */
 
 #ifndef VLM_ARENA_H

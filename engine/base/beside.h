@@ -1,11 +1,11 @@
 /*
- * Memory that may take its time: what a thread does to a range of bytes, a piece after the other,
- * beside everything else and behind it.
+ * A background thread that applies a function to a range of bytes, piece by piece, while other
+ * threads work.
  *
- * A piece holds locks of the process's memory map, for which the event loop's next page may wait.
- * So the thread has the priority of all others: one of nice 19 was put off for seconds while it
- * held such a lock.  It gives way between pieces: if somebody else had to be let run meanwhile, it
- * rests, and has 3 % of a busy core at most.
+ * A piece holds locks of the process's memory map, for which the event loop's next page fault may
+ * wait.  So the thread runs at normal priority: at nice 19 the kernel suspended it for seconds
+ * while it held such a lock.  Between pieces the thread yields; if the kernel ran another thread
+ * meanwhile, it sleeps, so that it takes 3 % of a busy core at most.
  */
 
 #ifndef VLM_BESIDE_H
@@ -15,9 +15,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define VLM_BESIDE  (2u << 20)         /* bytes of a piece, a large page: stopping waits for one */
+#define VLM_BESIDE  (2u << 20)         /* bytes of a piece: a large page; stopping waits for one
+                                          piece */
 
-/* Bytes [at, at + n) of the range; at is a multiple of VLM_BESIDE.  Not 0: no more of them. */
+/*
+ * Handles bytes [at, at + n) of the range; at is a multiple of VLM_BESIDE.  Any result but 0 ends
+ * the work.
+ */
 typedef int (*vlm_beside_fn)(void *data, uint64_t at, uint64_t n);
 
 typedef struct {
@@ -35,8 +39,8 @@ typedef struct {
 
 /* If the system gives no thread, nothing is done. */
 void vlm_beside_start(vlm_beside_t *b, vlm_beside_fn fn, void *data, uint64_t bytes);
-/* Waits for the piece at hand; safe twice, and on a zeroed structure. */
+/* Waits for the piece in progress; safe twice, and on a zeroed structure. */
 void vlm_beside_stop(vlm_beside_t *b);
-int vlm_beside_running(const vlm_beside_t *b);     /* any thread: is there something left to do? */
+int vlm_beside_running(const vlm_beside_t *b);     /* any thread: is there still work to do? */
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "vlm.h"
 
-/* 1 and VLM_ECANCELLED: it is not.  stop may be NULL. */
+/* 1 and VLM_ECANCELLED if the work is no longer wanted.  stop may be NULL. */
 static inline int
 vlm_stopped(const vlm_stop_t *stop, vlm_err_t *err)
 {

@@ -30,7 +30,7 @@ vlm_bf16_f32(uint16_t b)
     return f;
 }
 
-/* Round to nearest, ties to even; a NaN stays one. */
+/* Rounds to nearest, ties to even; a NaN stays a NaN. */
 static inline uint16_t
 vlm_f32_bf16(float f)
 {

@@ -13,7 +13,7 @@
 
 struct vlm_prompt_s {
     uint32_t        n;
-    uint32_t       *token;             /* [n] id; a picture's rows have the image token's */
+    uint32_t       *token;             /* [n] id; rows of a picture have the image token's */
     uint32_t       *source;            /* [n] row of the picture's features, or VLM_NONE */
     int32_t        *pos;               /* [n][3] time, row, column */
     int32_t         next_pos;          /* of the first answer token, on all three axes */
@@ -23,7 +23,7 @@ struct vlm_prompt_s {
     uint8_t         salt[32];          /* see vlm_prompt_salt() */
 };
 
-/* What it takes to make one; all of it is read-only and outlives the prompt. */
+/* The parts that a prompt is made with; all are read-only and outlive the prompt. */
 typedef struct {
     const vlm_tokenizer_t  *tokenizer;
     uint32_t                im_start, im_end, vision_start, vision_end, image;
@@ -35,7 +35,7 @@ typedef struct {
 int vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm_config_t *c,
                       uint32_t limit, vlm_err_t *err);
 
-/* A salt as it is compared. */
+/* A salt in the form in which salts are compared. */
 void vlm_salt_hash(const void *salt, size_t bytes, uint8_t hash[32]);
 
 vlm_prompt_t *vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_t n,

@@ -1,11 +1,15 @@
-/* The pieces that coordinates come in: numbers, tuples, strings, tags.  Nothing is copied. */
+/*
+ * Readers for the pieces that coordinates are written in: numbers, tuples, strings, tags.  The
+ * readers copy nothing.
+ */
 
 #ifndef VLM_SHAPES_READ_H
 #define VLM_SHAPES_READ_H
 
 #include "vlm.h"
 
-#define VLM_MAX_COORDINATE  1000000.0  /* a side has 32768 pixels; more is some other number */
+#define VLM_MAX_COORDINATE  1000000.0  /* a side has 32768 pixels; a larger number is no
+                                          coordinate */
 #define VLM_MAX_TUPLE       (2 * VLM_MAX_SHAPES)   /* numbers; those beyond it are left out */
 
 typedef struct {
@@ -22,34 +26,40 @@ typedef struct {
 
 /*
  * The punctuation at p < end, as ASCII: ( ) [ ] , - + : or ' ' for any blank, and its length.  0:
- * something else, of 1 byte.  Full-width forms count as what they look like, ';' as a comma.
+ * some other character, and length 1.  A full-width form counts as its ASCII twin, ';' as a comma.
  */
 int vlm_read_mark(const char *p, const char *end, size_t *bytes);
 
 const char *vlm_skip_blanks(const char *p, const char *end);
 
-/* After the number at p: "12", "-0.5", "40px"; or NULL: none, too large, or a part of a word. */
+/*
+ * Returns the end of the number at p ("12", "-0.5", "40px"); or NULL: no number, too large, or part
+ * of a word.
+ */
 const char *vlm_read_number(float *v, const char *p, const char *end);
 
 /*
- * Numbers with commas or blanks between them, each perhaps named (x1=10).  Returns where they end,
- * which is p, and t->n is 0, if there are none.
+ * Reads numbers with commas or blanks between them, each possibly named (x1=10).  Returns their
+ * end; without any number that is p, and t->n is 0.
  */
 const char *vlm_read_numbers(vlm_tuple_t *t, const char *p, const char *end);
 
-/* After a bracket, numbers alone, and the matching bracket; or NULL. */
+/* Returns the end of a bracket, numbers alone, and the matching bracket; or NULL. */
 const char *vlm_read_tuple(vlm_tuple_t *t, const char *p, const char *end);
 
-/* At the quote that ends the string which the quote at p begins; or NULL. */
+/* Returns the quote that ends the string which begins with the quote at p; or NULL. */
 const char *vlm_read_string(const char *p, const char *end);
 
-/* After the > of the tag at p; or NULL: it is none. */
+/* Returns the end of the tag at p, behind its >; or NULL: there is no tag. */
 const char *vlm_read_tag(vlm_tag_t *t, const char *p, const char *end);
 
 /* 0 to 3 for x or x1, y or y1, x2, y2; 4, 5, ... for x3, y3, ...; or -1. */
 int vlm_read_axis(const char *name, size_t bytes);
 
-/* A JSON string's inside as a label: escapes undone, blanks made spaces, whole characters. */
+/*
+ * Writes the inside of a JSON string as a label: escapes undone, blanks made spaces, whole
+ * characters.
+ */
 void vlm_read_label(char label[64], const char *p, const char *end);
 
 #endif

@@ -9,10 +9,10 @@
 int vlm_bmp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 
 /*
- * u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller; or NULL: VLM_EINPUT,
- * VLM_EMEMORY.  An index without a colour is black; alpha that is nothing but zero means nothing.
+ * Returns u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller; or NULL: VLM_EINPUT,
+ * VLM_EMEMORY.  An index without a colour is black; alpha that is zero everywhere is ignored.
  *
- *   h   what vlm_header_read() made of the same bytes
+ *   h   vlm_header_read()'s result for the same bytes
  */
 uint8_t *vlm_bmp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 

@@ -6,7 +6,7 @@
 #include "vlm.h"
 #include "image/draw_fill.h"
 
-/* scale_x, scale_y: the canvas's pixels for each of those that the shapes are told in. */
+/* scale_x, scale_y: canvas pixels for each pixel in the shapes' coordinates. */
 void vlm_draw_shapes(vlm_canvas_t *c, double scale_x, double scale_y, const vlm_shape_t *shapes,
                      size_t n);
 

@@ -1,7 +1,8 @@
 /*
- * Anti-aliased fills.  A pixel's coverage is read off its signed distance to the shape's border:
- * exact for straight borders, and near enough for round ones.  Coordinates are in pixels, (0, 0) is
- * the upper left corner of the first; any number will do, what is off the canvas costs nothing.
+ * Anti-aliased fills.  A pixel's coverage follows from its signed distance to the shape's border,
+ * which is exact for straight borders and close enough for round ones.  Coordinates are in pixels;
+ * (0, 0) is the upper left corner of the first.  Any number is allowed, and parts off the canvas
+ * cost nothing.
  */
 
 #ifndef VLM_DRAW_FILL_H
@@ -16,7 +17,7 @@ typedef struct {
 } vlm_canvas_t;
 
 typedef struct {
-    uint8_t  r, g, b, alpha;           /* 255: hides what is below */
+    uint8_t  r, g, b, alpha;           /* 255: opaque */
 } vlm_ink_t;
 
 typedef struct {
@@ -30,19 +31,22 @@ typedef struct {
 void vlm_fill_disc(vlm_canvas_t *c, vlm_spot_t at, double radius, vlm_ink_t ink);
 void vlm_fill_triangle(vlm_canvas_t *c, const vlm_spot_t p[3], vlm_ink_t ink);
 
-/* With corners of that radius. */
+/* The same with corners of that radius. */
 void vlm_fill_round_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double radius,
                         vlm_ink_t ink);
 
-/* Round at both ends.  Takes the time of its own pixels, not of a box around it. */
+/* A stroke with round ends.  It takes the time of its own pixels, not of a box around it. */
 void vlm_fill_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink_t ink);
 
-/* All of them as one shape, of at most VLM_MAX_STROKES: where they cross nothing shows. */
+/* Fills all strokes as one shape, of at most VLM_MAX_STROKES: no overlap shows where they cross. */
 #define VLM_MAX_STROKES  128
 void vlm_fill_strokes(vlm_canvas_t *c, const vlm_stroke_t *strokes, size_t n, double width,
                       vlm_ink_t ink);
 
-/* Whole pixels: borders are rounded, so that boxes beside each other neither overlap nor part. */
+/*
+ * Fills whole pixels: borders are rounded, so that neighbouring boxes neither overlap nor leave a
+ * gap.
+ */
 void vlm_fill_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, vlm_ink_t ink);
 
 /* The border of a box, width pixels to its inside and none to the outside. */

@@ -5,7 +5,7 @@
 
 #include "image/draw_fill.h"
 
-/* Pixels from left to right, capitals being `size` pixels high; -1: the font lacks a character. */
+/* The width in pixels, for capitals `size` pixels high; -1: the font lacks a character. */
 double vlm_text_width(const char *text, size_t n, double size);
 
 /* at: the upper left corner of a capital; descenders go below at.y + size. */

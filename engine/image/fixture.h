@@ -1,4 +1,6 @@
-/* What the tests of this folder share: t/fixtures/image and the bytes that it was made from. */
+/*
+ * Helpers shared by the tests of this folder: t/fixtures/image and the bytes that it was made from.
+ */
 
 #ifndef VLM_IMAGE_FIXTURE_H
 #define VLM_IMAGE_FIXTURE_H

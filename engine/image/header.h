@@ -1,6 +1,6 @@
 /*
- * What the first bytes of a picture's file say, read without decoding anything.  Everything that
- * a decoder is later trusted with has passed the limits below.
+ * The header of a picture's file, read without decoding.  All numbers that a decoder later relies
+ * on have passed the limits below.
  */
 
 #ifndef VLM_HEADER_H
@@ -10,11 +10,11 @@
 
 #define VLM_MAX_PICTURE_FILE    (64u << 20)        /* bytes; client_max_body_size is the same */
 #define VLM_MAX_PICTURE_SIDE    32768u             /* pixels */
-#define VLM_MAX_PICTURE_PIXELS  40000000u          /* a 40 megapixel camera's */
+#define VLM_MAX_PICTURE_PIXELS  40000000u          /* enough for a camera of 40 megapixels */
 
 /*
- * The most that the decoding of any picture may hold at a time, in bytes: enough for every kind
- * at 40 megapixels but progressive JPEG in CMYK (11 bytes a pixel, up to 36 megapixels) and
+ * The most bytes that the decoding of any picture may hold at a time.  The limit allows every kind
+ * at 40 megapixels except progressive JPEG in CMYK (11 bytes a pixel, up to 36 megapixels) and
  * lossless WebP with many Huffman codes.
  */
 #define VLM_MAX_PICTURE_MEMORY  (384u << 20)
@@ -24,28 +24,33 @@ typedef enum { VLM_JPEG, VLM_PNG, VLM_GIF, VLM_BMP, VLM_WEBP } vlm_picture_kind_
 typedef struct {
     vlm_picture_kind_t  kind;
     uint32_t            width, height;             /* as stored: orientation is not applied */
-    uint32_t            orientation;               /* EXIF's, 1 to 8; 1 where nothing is said */
+    uint32_t            orientation;               /* EXIF's, 1 to 8; 1 if the file has none */
     int                 alpha;                     /* 1: pixels may be transparent */
-    uint64_t            memory;                    /* bytes that decoding holds at most, and then
-                                                      turning and resizing */
+    uint64_t            memory;                    /* most bytes held by decoding, then turning
+                                                      and resizing */
     uint32_t            frame_x, frame_y;          /* GIF, WebP: where the first frame lies; */
     uint32_t            frame_width, frame_height; /* of the other kinds, the whole picture */
-    size_t              data_at, data_bytes;       /* WebP: the range that its decoder takes */
+    size_t              data_at, data_bytes;       /* WebP: the byte range for its decoder */
 } vlm_header_t;
 
 /*
- *   data, bytes   a whole file
- *   returns       0 and *h; or -1: VLM_EINPUT it is none of the five kinds, or cut off, or says
- *                 what cannot be; VLM_ELIMIT a limit above, with both numbers
+ * Reads a header.
  *
- * Linear in bytes, allocates nothing.
+ *   data, bytes   a whole file
+ *   returns       0 and *h; or -1: VLM_EINPUT none of the five kinds, or cut off, or impossible
+ *                 numbers; VLM_ELIMIT a limit above, with both numbers
+ *
+ * The time is linear in bytes; nothing is allocated.
  */
 int vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err);
 
-/* -1 and VLM_EINPUT: the file ends after bytes, inside its where.  For the readers of each kind. */
+/*
+ * Fails with -1 and VLM_EINPUT: the file ends after bytes, inside its where.  For the readers of
+ * each kind.
+ */
 int vlm_header_cut(const vlm_header_t *h, size_t bytes, const char *where, vlm_err_t *err);
 
-/* 0, or -1 and VLM_EINPUT, VLM_ELIMIT: no such size, or one beyond a limit above. */
+/* 0, or -1 and VLM_EINPUT, VLM_ELIMIT: not a possible size, or one beyond a limit above. */
 int vlm_header_size(const vlm_header_t *h, vlm_err_t *err);
 
 const char *vlm_picture_kind_name(vlm_picture_kind_t kind);    /* "JPEG", ... */

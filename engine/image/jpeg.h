@@ -1,4 +1,4 @@
-/* JPEG: its header, its pixels, and the way back. */
+/* JPEG: its header, its decoder and its encoder. */
 
 #ifndef VLM_JPEG_H
 #define VLM_JPEG_H
@@ -7,26 +7,28 @@
 #include "vlm.h"
 
 /*
- * vlm_header_read() for a file that begins as a JPEG does; sizes are checked by the caller.
- * h->memory is what libjpeg and the pixels take, exactly where the file is large.
+ * vlm_header_read() for a file that begins as a JPEG does; the caller checks sizes.  h->memory is
+ * the memory of libjpeg and of the pixels, exact where the file is large.
  */
 int vlm_jpeg_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 
 /*
- *   h         what vlm_header_read() made of the same bytes
- *   returns   u8 [h->height][h->width][3], free()d by the caller, equal to what Pillow shows; or
- *             NULL: VLM_EINPUT with the decoder's reason, VLM_ELIMIT it needs more memory than
+ * Decodes a JPEG.
+ *
+ *   h         vlm_header_read()'s result for the same bytes
+ *   returns   u8 [h->height][h->width][3], free()d by the caller, equal to Pillow's; or NULL:
+ *             VLM_EINPUT with the decoder's reason, VLM_ELIMIT it needs more memory than
  *             h->memory, VLM_EMEMORY, VLM_ECANCELLED
  *
- * A file without an end is refused by its header.  One whose data end too early, or are damaged,
- * but can be decoded is shown as Pillow and browsers show it: grey where nothing came.
+ * A file without an end is refused by its header.  If the data end too early or are damaged but
+ * decodable, the picture is shown as in Pillow and browsers: grey where data are missing.
  */
 uint8_t *vlm_jpeg_decode(const vlm_header_t *h, const void *data, size_t bytes,
                          const vlm_stop_t *stop, vlm_err_t *err);
 
 /*
- * A baseline JPEG of u8 [height][width][3], without chroma subsampling: thin coloured lines stay
- * as they are.  *jpeg is malloc()ed.  0, or -1 and VLM_EMEMORY.
+ * Encodes u8 [height][width][3] as a baseline JPEG, without chroma subsampling, so that thin
+ * coloured lines stay sharp.  *jpeg is malloc()ed.  0, or -1 and VLM_EMEMORY.
  */
 int vlm_jpeg_encode(const uint8_t *rgb, uint32_t width, uint32_t height, void **jpeg, size_t *bytes,
                     vlm_err_t *err);

@@ -1,11 +1,11 @@
 /*
- * A picture on its way from bytes to patches.  The public functions are in vlm.h; this is what
- * the rest of the engine sees.
+ * A picture on its way from bytes to patches: the interface for the rest of the engine.  The public
+ * functions are in vlm.h.
  *
- * Patches lie in window order: windows row-major over the merged grid, merged cells row-major in
- * a window (edge windows are smaller), the merge x merge patches of a cell row-major.  So the
- * tower runs without reordering, and features come out one per cell in the same order; cell[]
- * undoes it.
+ * Patches lie in window order: windows row-major over the merged grid, merged cells row-major in a
+ * window (edge windows are smaller), the merge x merge patches of a cell row-major.  So the vision
+ * encoder runs without reordering, and features come out one per cell in the same order; cell[]
+ * maps them back to row-major order.
  */
 
 #ifndef VLM_PICTURE_H
@@ -27,18 +27,19 @@ struct vlm_picture_s {
     uint32_t           *border;        /* [n_windows + 1] first patch of each window; last is P */
     uint32_t           *cell;          /* [n_cells] row-major cell -> its place in window order */
     uint8_t             sha256[32];    /* of the file's bytes */
-    vlm_picture_t      *whole;         /* whose arrays these are, or NULL: its own */
-    atomic_uint         shares;        /* of an owner: how many have its arrays besides */
+    vlm_picture_t      *whole;         /* the owner of these arrays, or NULL: the picture itself */
+    atomic_uint         shares;        /* of an owner: number of other pictures with its arrays */
 };
 
 /*
- * The whole picture, upright and over white: u8 [*height][*width][3], free()d by the caller; or
- * NULL.  h is what vlm_header_read() made of the same bytes, stop is vlm_picture_read_salted()'s.
+ * Decodes the whole picture, upright and over white: u8 [*height][*width][3], free()d by the
+ * caller; or NULL.  h is vlm_header_read()'s result for the same bytes, stop is
+ * vlm_picture_read_salted()'s.
  */
 uint8_t *vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32_t *width,
                             uint32_t *height, const vlm_stop_t *stop, vlm_err_t *err);
 
-/* vlm_picture_read() without an engine: what tests and the fuzzer call. */
+/* vlm_picture_read() without an engine, for tests and the fuzzer. */
 vlm_picture_t *vlm_picture_make(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc,
                                 uint64_t max_pixels, const void *data, size_t bytes,
                                 vlm_err_t *err);
@@ -53,7 +54,10 @@ int vlm_picture_look(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc
                      uint64_t max_pixels, const void *data, size_t bytes, vlm_picture_info_t *info,
                      vlm_err_t *err);
 
-/* Another picture with the same arrays, which live until the last of them is freed; or NULL. */
+/*
+ * Another picture with the same arrays, which are freed with the last picture that has them; or
+ * NULL.
+ */
 vlm_picture_t *vlm_picture_share(vlm_picture_t *p);
 
 #endif

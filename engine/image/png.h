@@ -10,10 +10,12 @@
 int vlm_png_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 
 /*
- *   h         what vlm_header_read() made of the same bytes
+ * Decodes a PNG.
+ *
+ *   h         vlm_header_read()'s result for the same bytes
  *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller; or NULL:
- *             VLM_EINPUT with the decoder's reason, VLM_ELIMIT more compressed bytes than its rows
- *             can be of, VLM_EMEMORY, VLM_ECANCELLED
+ *             VLM_EINPUT with the decoder's reason, VLM_ELIMIT more compressed bytes than the rows
+ *             can account for, VLM_EMEMORY, VLM_ECANCELLED
  *
  * An index without a colour is black.
  */

@@ -1,6 +1,7 @@
 /*
- * The size at which the model sees a picture, and the way there, both to the byte as the family's
- * own processor does it (qwen-vl-utils over Pillow): what was trained on is what is shown.
+ * The size at which the model sees a picture, and the resampling to it.  Both equal the family's
+ * own processor (qwen-vl-utils over Pillow) byte for byte, so that the model sees pictures as in
+ * its training.
  */
 
 #ifndef VLM_RESIZE_H
@@ -14,9 +15,9 @@
 int vlm_aspect_check(uint32_t width, uint32_t height, vlm_err_t *err);
 
 /*
- * The family's smart_resize: sides rounded to multiples of factor (half to even), area brought
- * between min_pixels and max_pixels with the proportions kept as far as that goes.  Never more
- * than max_pixels, which the family's formula exceeds for slivers under a tight limit.
+ * The family's smart_resize: sides rounded to multiples of factor (half to even), the area brought
+ * between min_pixels and max_pixels, and the proportions kept as far as that allows.  Unlike the
+ * family's formula, the result never exceeds max_pixels, even for slivers under a tight limit.
  *
  *   width, height  1 to VLM_MAX_PICTURE_SIDE
  *   factor         pixels on a side of a merged cell: patch * merge

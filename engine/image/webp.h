@@ -9,9 +9,11 @@
 int vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 
 /*
- *   h         what vlm_header_read() made of the same bytes
- *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller, transparent where
- *             a frame does not reach; or NULL: VLM_EINPUT damaged, VLM_EMEMORY
+ * Decodes a WebP.
+ *
+ *   h         vlm_header_read()'s result for the same bytes
+ *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller, transparent
+ *             outside the frame; or NULL: VLM_EINPUT damaged, VLM_EMEMORY
  */
 uint8_t *vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
 

@@ -1,10 +1,10 @@
 /*
  * Every number of a model: config.json, generation_config.json, and the processor's settings for
- * pictures, from preprocessor_config.json or, as transformers 5 has them, processor_config.json.
+ * pictures, from preprocessor_config.json or processor_config.json (transformers 5).
  *
  * The text settings stand at the top of config.json (published checkpoints) or under "text_config"
- * (re-saved by newer transformers).  Each number is bounded where it is read, so that the code
- * behind may multiply sizes without fear; the bounds are named in config.c.
+ * (re-saved by newer transformers).  Each number is bounded where it is read, so that later code
+ * can multiply sizes without overflow; config.c names the bounds.
  */
 
 #ifndef VLM_CONFIG_H
@@ -29,7 +29,7 @@ typedef struct {                       /* language model; letters as in ops/ops.
     int       tied;                    /* the head is the embedding */
 } vlm_text_config_t;
 
-typedef struct {                       /* vision tower */
+typedef struct {                       /* vision encoder */
     uint32_t  hidden;                  /* E */
     uint32_t  depth, heads;
     uint32_t  head_dim;                /* hidden / heads, a multiple of 4 */
@@ -37,7 +37,7 @@ typedef struct {                       /* vision tower */
     uint32_t  out;                     /* D */
     uint32_t  channels;                /* 3 */
     uint32_t  patch;                   /* pixels on a side, 14 */
-    uint32_t  temporal;                /* 2: a still picture twice */
+    uint32_t  temporal;                /* 2: a still picture is repeated */
     uint32_t  merge;                   /* patches on a side of a merged cell, 2 */
     uint32_t  window;                  /* merged cells on a side of a window: window_size / patch
                                           / merge, 4 */
@@ -49,7 +49,7 @@ typedef struct {                       /* vision tower */
 typedef struct {
     uint64_t  min_pixels, max_pixels;  /* of a resized picture */
     float     mean[3], std[3];         /* of pixels / 255, RGB */
-    int       said;                    /* by a file; 0: these are the family's */
+    int       said;                    /* 1: read from a file; 0: the family's defaults */
 } vlm_pixel_config_t;
 
 typedef struct {
@@ -67,8 +67,8 @@ typedef struct {
 } vlm_config_t;
 
 /*
- * Reads DIR/config.json (required) and the other three where they are.  Without a file, sampling is
- * as vlm.h says and pictures are the family's.  VLM_EMODEL names file, path and value.
+ * Reads DIR/config.json (required) and the other three if they exist.  Without a file, sampling has
+ * the defaults of vlm.h and pictures have the family's.  VLM_EMODEL names file, path and value.
  */
 int vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err);
 
@@ -81,7 +81,7 @@ typedef struct {
 #define VLM_CONFIG_FILES  4            /* config, generation_config, preprocessor_config, */
                                        /* processor_config */
 
-/* The same without files: what the fuzzer calls. */
+/* The same without files, for the fuzzer. */
 int vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[VLM_CONFIG_FILES],
                      vlm_err_t *err);
 

@@ -1,4 +1,4 @@
-/* What the tests of this folder share: directories that come and go, and files in them. */
+/* Helpers shared by the tests of this folder: temporary directories, and files in them. */
 
 #ifndef VLM_LOAD_FIXTURE_H
 #define VLM_LOAD_FIXTURE_H
@@ -14,7 +14,7 @@
 #define FIXTURES  "t/fixtures/load"
 
 
-/* A new empty directory; its name is in dir. */
+/* Makes a new empty directory, whose name is put into dir. */
 static inline int
 fixture_dir(char dir[64])
 {
@@ -47,7 +47,7 @@ fixture_text(const char *dir, const char *name, const char *text)
 }
 
 
-/* A file of this machine, copied under another name. */
+/* Copies a file of this machine under another name. */
 static inline void
 fixture_copy(const char *dir, const char *name, const char *path)
 {
@@ -64,7 +64,7 @@ fixture_copy(const char *dir, const char *name, const char *path)
 }
 
 
-/* The directory and the files in it. */
+/* Removes the directory and its files. */
 static inline void
 fixture_remove(const char *dir)
 {

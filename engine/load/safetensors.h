@@ -23,9 +23,9 @@ typedef struct {
 typedef int (*vlm_tensor_fn)(void *data, const vlm_tensor_t *t, vlm_err_t *err);
 
 /*
- * Parses a whole file [bytes] and calls back for each tensor after all were checked: header
- * length, every byte of the data in exactly one tensor, type x shape = bytes, no name twice.
- * path is for messages.  0, or -1: VLM_EMODEL, VLM_EMEMORY, or what fn returned an error for.
+ * Parses a whole file [bytes] and calls back for each tensor after all were checked: header length,
+ * every byte of the data in exactly one tensor, type x shape = bytes, no name twice.  path is for
+ * messages.  0, or -1: VLM_EMODEL, VLM_EMEMORY, or fn's error.
  */
 int vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm_tensor_fn fn,
                           void *data, vlm_err_t *err);

@@ -1,6 +1,6 @@
 /*
- * One weight matrix on its way: from the checkpoint, or from the kept int8 form, to a device; or
- * from the one to the other.
+ * The loading of one weight matrix: from the checkpoint or from the int8 cache file to a device, or
+ * from the checkpoint to the cache file.
  */
 
 #ifndef VLM_MATRIX_H
@@ -23,7 +23,7 @@ typedef struct {                       /* tensors [rows of each][K] that become 
 typedef struct {
     const vlm_ops_t     *ops;
     vlm_device_t        *device;
-    vlm_packed_t        *packed;       /* the kept form, or NULL */
+    vlm_packed_t        *packed;       /* the int8 cache file, or NULL */
     vlm_threads_t       *threads;
     void                *rows;         /* f32 [threads][VLM_PANEL][K]; these three grow as needed */
     uint8_t             *panels;       /* some that are written together */
@@ -34,9 +34,9 @@ typedef struct {
 /* ops->order(), or VLM_NONE. */
 uint32_t vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d);
 
-/* w is set, and its rows are where the device wants them: from l->packed, else from the source. */
+/* Sets w and puts its rows where the device wants them: from l->packed, else from the source. */
 int vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
-/* The next matrix of l->packed is made from the source. */
+/* Quantises the next matrix of l->packed from the source. */
 int vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 
 void vlm_loader_free(vlm_loader_t *l);             /* what has grown */

@@ -1,8 +1,8 @@
 /*
- * A model: hyperparameters, weights with their shapes, and the memory that a step needs.
+ * A model: hyperparameters, weights with their shapes, and the memory of a step.
  *
  * Letters as in ops/ops.h.  Weights, vision weights, KV and workspace are an arena each; the
- * functions that place them run once without a base, for the plan, and once with.
+ * functions that place them run once without a base, for the plan, and once with one.
  */
 
 #ifndef VLM_MODEL_H
@@ -18,7 +18,8 @@
 #define VLM_SLICE        256           /* rows of one prefill slice, and the most sequences */
 #define VLM_VISION_ROWS  1024          /* patches that go through an MLP together */
 
-typedef struct {                       /* a language layer or a tower block: the same five steps */
+typedef struct {                       /* a block of the language model or of the vision encoder:
+                                          the same five steps */
     float         *norm1, *norm2;      /* [D]; [E] */
     vlm_linear_t   qkv;                /* [(Hq + 2 Hkv) hd][D]; [3 E][E] */
     vlm_linear_t   o;                  /* [D][Hq hd]; [E][E], adds */
@@ -42,7 +43,7 @@ typedef struct {                       /* memory of one step; T up to VLM_SLICE,
     void        *scratch;              /* the operations' own */
 } vlm_text_work_t;
 
-typedef struct {                       /* one picture on its way through the tower */
+typedef struct {                       /* the vision encoder's work on one picture */
     uint8_t     *pixels;               /* [P][channels patch^2] */
     uint32_t    *row, *column;         /* [P] */
     uint32_t    *border;               /* [P / merge^2 + 1] windows; a window has a cell at least */
@@ -53,7 +54,7 @@ typedef struct {                       /* one picture on its way through the tow
     void        *features;             /* act [places][cells][D], see run/features.h */
     uint32_t     cells;                /* most cells of one picture */
     uint32_t     n_patches, n_windows; /* of the picture in work */
-    uint32_t     next_block;           /* depth: only the merger is left */
+    uint32_t     next_block;           /* depth: only the merger remains */
 } vlm_vision_work_t;
 
 typedef struct {
@@ -84,12 +85,12 @@ typedef struct {
     vlm_need_t           need;
 } vlm_model_t;
 
-/* What loading tells and asks; may be NULL as a whole. */
+/* Progress of a load, and its question whether to go on; the pointer may be NULL. */
 typedef struct {
     int        (*step)(void *data, uint32_t percent);      /* not 0: stop with VLM_ECANCELLED */
     void        *data;
     uint32_t     threads;
-    vlm_packed_t *packed;              /* the int8 form, to read or to make; or NULL */
+    vlm_packed_t *packed;              /* the int8 cache file, to read or to write; or NULL */
 } vlm_progress_t;
 
 /* How many matrices a model has, at most. */
@@ -101,52 +102,56 @@ int vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *
 void vlm_model_free(vlm_model_t *m);   /* the host's part; a zeroed structure is fine */
 
 /*
- * Places every weight and checks that the checkpoint has it with the right shape, and nothing
- * else.  With bases in the arenas the weights are also read, quantised and packed.  If
- * progress->packed stays, its matrices are not placed: they are used where they are mapped, and
- * that must live as long as the model.
+ * Places every weight and checks that the checkpoint has exactly those, with the right shapes.
+ * With bases in the arenas the weights are also read, quantised and packed.  If progress->packed
+ * stays open, its matrices are not placed but used where they are mapped, and it must live as long
+ * as the model.
  */
 int vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena_t *vision,
                    const vlm_progress_t *progress, vlm_err_t *err);
 
-/* Makes the int8 form of every matrix, into progress->packed; the device is not needed. */
+/* Writes the int8 cache of every matrix into progress->packed; no device is needed. */
 int vlm_model_keep(vlm_model_t *m, vlm_checkpoint_t *c, const vlm_progress_t *progress,
                    vlm_err_t *err);
 
-/* Places KV and everything a step needs. */
+/* Places KV and the memory of a step. */
 void vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t context);
 void vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uint32_t slots,
                           uint64_t max_pixels, uint32_t places);
-/* After both, with bases: constants and the operations' scratch are set. */
+/* Sets constants and the operations' scratch, after both functions above, with bases. */
 void vlm_model_ready(vlm_model_t *m);
 
 /*
- * A step of one row each, all of which want logits, and those.  With a device that keeps steps it
- * is a few launches of what vlm_text_record() has kept for as many rows, in pieces that take no
- * longer than 50 ms on a small card.  The device waits between those that take longer together,
- * and asks (ops->ask), so that somebody who leaves is heard.  The bits are the same.
+ * Runs a step of one row for each sequence, with logits for each.  A device that keeps steps runs
+ * it as a few launches of the step that vlm_text_record() has kept for as many rows, in pieces that
+ * take at most 50 ms on a small card.  If the pieces take longer together, the device waits between
+ * them and asks ops->ask whether to go on, so that a cancellation takes effect.  The bits are the
+ * same either way.
  */
 int vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);
-/* For steps of b's rows: b is such a step, with the longest context. */
+/* Keeps the steps of b's rows, where b is such a step with the longest context. */
 void vlm_text_record(vlm_model_t *m, const vlm_batch_t *b);
-/* How many pieces, if a step reads so many bytes. */
+/* Number of pieces of a step that reads so many bytes. */
 uint32_t vlm_text_pieces(const vlm_text_config_t *c, uint64_t bytes);
 
-/* All layers over a batch: x is ready for the head, KV rows are written.  -1: quit said so. */
+/*
+ * Runs all layers over a batch: x is then ready for the head, and KV rows are written.  -1: quit
+ * returned true.
+ */
 int vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);
-/* Logits of the batch's logit rows, into work.logits. */
+/* Computes the logits of the batch's logit rows, into work.logits. */
 void vlm_text_head(vlm_model_t *m, const vlm_batch_t *b);
 
-/* Rows [first, end) of a slot's cache become those of another, through room on the host; or -1. */
+/* Copies rows [first, end) of one slot's cache to another slot, through room on the host; or -1. */
 uint64_t vlm_kv_room(const vlm_kv_t *kv);          /* bytes */
 int vlm_kv_copy(vlm_model_t *m, uint32_t from, uint32_t to, uint32_t first, uint32_t end,
                 void *room);
 
-/* A picture through the tower in slices: begin, blocks until they are done, end. */
+/* Runs the vision encoder over a picture in slices: begin, blocks until they are done, end. */
 struct vlm_picture_s;
 void vlm_vision_begin(vlm_model_t *m, const struct vlm_picture_s *p);
 int vlm_vision_blocks(vlm_model_t *m, uint32_t n);     /* 1: all blocks are done */
-/* Blocks of the picture in work that are as much arithmetic as VLM_SLICE rows of a prompt. */
+/* Number of blocks that cost as much arithmetic as VLM_SLICE rows of a prompt, for this picture. */
 uint32_t vlm_vision_slice(const vlm_model_t *m);
 void vlm_vision_end(vlm_model_t *m, uint32_t place);   /* of the features: they are ready */
 

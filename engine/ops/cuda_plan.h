@@ -1,6 +1,6 @@
 /*
- * Sizes of what lies in a CUDA device's memory: the plan is made from them without a device, and
- * libvlm_cuda.so, which is built from the same source, keeps to them.
+ * Sizes of the buffers in a CUDA device's memory.  The plan uses them without a device, and
+ * libvlm_cuda.so is built from the same source.
  */
 
 #ifndef VLM_CUDA_PLAN_H
@@ -20,14 +20,14 @@ typedef struct {
     float     *s;                      /* [blocks][ROWS] and the scales of int8 */
     float     *qkv;                    /* [ROWS][qkv] before rotation */
     float     *split;                  /* [rows][heads][splits][head_dim + 2] of attention */
-    uint32_t  *ticket;                 /* [rows][heads] how many blocks have come */
+    uint32_t  *ticket;                 /* [rows][heads] blocks that have finished */
 } vlm_cuda_scratch_t;
 
 uint64_t vlm_cuda_act_bytes(uint64_t n);
 uint64_t vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K);
 void vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *need);
 
-/* Blocks that share out the cached rows of one sequence, at most. */
+/* The most blocks that share the cached rows of one sequence. */
 static inline uint32_t
 vlm_cuda_splits(const vlm_need_t *need)
 {

@@ -1,8 +1,8 @@
 /*
- * What one thread of the CPU device does: kernels over a range of items.
+ * The kernels of one thread of the CPU device, over a range of items.
  *
- * The plain versions are the definitions; an instruction set replaces those entries for which it
- * has something better.  A weight matrix is packed by the same set that multiplies with it.
+ * The plain versions are the definitions; an instruction set replaces the entries for which it has
+ * a faster one.  A weight matrix is packed by the same set that multiplies with it.
  */
 
 #ifndef VLM_KERNELS_H
@@ -21,7 +21,10 @@ vlm_blocks(uint32_t K)
     return (K + VLM_BLOCK - 1) / VLM_BLOCK;
 }
 
-/* What a thread needs to attend to so many keys: scores of each query, and a block of keys. */
+/*
+ * Floats of a thread's scratch for attention over so many keys: scores of each query, and a block
+ * of keys.
+ */
 static inline uint64_t
 vlm_attend_floats(uint32_t keys, uint32_t head_dim)
 {
@@ -81,8 +84,8 @@ void vlm_kernels_plain(vlm_kernels_t *k);
 void vlm_kernels_avx2(vlm_kernels_t *k);
 void vlm_kernels_avxvnni(vlm_kernels_t *k);
 void vlm_kernels_avx512(vlm_kernels_t *k);
-int vlm_avxvnni_there(void);           /* clang 14 has no name for it that it can be asked by */
-int vlm_amx_there(void);               /* and asks the kernel for it: once for the process */
+int vlm_avxvnni_there(void);           /* clang 14 cannot be asked for this feature by a name */
+int vlm_amx_there(void);               /* and asks the kernel for its use: once for the process */
 void vlm_kernels_amx(vlm_kernels_t *k);
 
 /*
@@ -94,7 +97,7 @@ void vlm_epilogue_avx2(const vlm_linear_t *w, uint32_t n0, uint32_t n, const flo
 void vlm_epilogue_avx512(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc,
                          float *y);
 
-/* The definitions of attention, for shapes that vectors do not divide; where a patch lies. */
+/* The definitions of attention, for shapes that vectors do not divide; and the place of a patch. */
 void vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
                       float *scratch);
 void vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
@@ -124,10 +127,9 @@ vlm_rotate(float *x, const float *cosine, const float *sine, uint32_t half)
 }
 
 /*
- * Turns logits [V] into those that may be picked, in the reference's order: penalty for tokens
- * seen [V / 32 bits], temperature, top k, top p; the others become -INFINITY.  When
- * greedy (temperature 0), the penalty is all that is done.  work [V].  -1 if a logit is not a
- * number, or none is finite.
+ * Filters logits [V] in the reference's order: penalty for tokens seen [V / 32 bits], temperature,
+ * top k, top p; logits that may not be picked become -INFINITY.  With greedy (temperature 0) only
+ * the penalty is applied.  work [V].  -1 if a logit is not a number, or none is finite.
  */
 typedef struct {
     float     logit;

@@ -1,22 +1,23 @@
 /*
- * The operations that a model is made of: one table, filled in by a device.
+ * The operations of a model: one table, filled in by a device.
  *
- * Model code knows this table and nothing behind it.  Each operation has a plain-C twin under
- * ops/plain that is its definition; a device's version computes the same within rounding.
+ * Model code knows this table alone.  Each operation has a plain-C twin under ops/plain that is its
+ * definition; a device's version computes the same within rounding.
  *
- * Letters: T rows of all sequences in this call, S sequences, R rows that want logits, D hidden,
- * Hq and Hkv heads of hd, F mlp, V vocabulary, L layers, C context; P patches, E tower hidden,
- * Hv heads of dv.  The residual stream x is f32 everywhere.  "act" is the device's type between
- * operations: f32 on CPUs.  Counts are host values, arrays lie in device memory.
+ * Letters: T rows of all sequences in this call, S sequences, R rows that want logits, D hidden, Hq
+ * and Hkv heads of hd, F mlp, V vocabulary, L layers, C context; P patches, E hidden of the vision
+ * encoder, Hv heads of dv.  The residual stream x is f32 everywhere.  "act" is the device's type
+ * between operations: f32 on CPUs.  Counts are host values, arrays lie in device memory.
  *
- * int8, everywhere the same: a weight row has one f32 scale, max|w| / 127; an activation row has
- * one f32 scale for each block of VLM_BLOCK values, s = max|x| / 127; q = round half to even;
- * y = scale * (sum over blocks, in order, of s * integer dot by fused multiply-adds) + bias.
- * Below 2^-120 max|x| counts as 0 and q is 0; with an x that is not finite, s is not a number, so
- * that this is seen.
+ * int8 is the same everywhere: a weight row has one f32 scale, max|w| / 127; an activation row has
+ * one f32 scale for each block of VLM_BLOCK values, s = max|x| / 127; q = round half to even; y =
+ * scale * (sum over blocks, in order, of s * integer dot by fused multiply-adds) + bias.  Below
+ * 2^-120 max|x| counts as 0 and q is 0.  If an x is not finite, s is not a number, so that the
+ * fault is visible in the result.
  *
- * A row's result never depends on the rows beside it: what a sequence says does not change with
- * who shares the step.  Operations return nothing; shapes are checked at load.
+ * A row's result never depends on the other rows of the call, so that a sequence's answer does not
+ * depend on the sequences that share its steps.  Operations return nothing; shapes are checked at
+ * load.
  */
 
 #ifndef VLM_OPS_H
@@ -25,13 +26,13 @@
 #include "vlm.h"
 
 #define VLM_BLOCK  64                  /* activation values under one scale */
-#define VLM_KEPT   32                  /* steps that a device keeps: their numbers are below */
+#define VLM_KEPT   32                  /* number of steps that a device can keep; see below */
 #define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token; elsewhere, none */
 
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
 typedef struct vlm_ops_s     vlm_ops_t;
 
-typedef int (*vlm_quit_fn)(void *data);            /* not 0: leave */
+typedef int (*vlm_quit_fn)(void *data);            /* called to ask whether to go on; not 0: stop */
 
 typedef enum {
     VLM_STORE,                         /* y [T][N] = W x + b */
@@ -87,7 +88,7 @@ typedef struct {
     const uint8_t  *axis;              /* [hd / 2] 0 time, 1 row, 2 column */
 } vlm_rope_t;
 
-/* The longest of each kind that a model asks for: what an operation's own memory is sized by. */
+/* The largest of each kind that a model asks for, which size an operation's own memory. */
 typedef struct {
     vlm_type_t  type;                  /* of the linears */
     uint32_t  K;                       /* inputs of a linear */
@@ -99,51 +100,51 @@ typedef struct {
 } vlm_need_t;
 
 struct vlm_ops_s {
-    /* What this device is, for people: "avx512, 2 threads". */
+    /* A description for people: "avx512, 2 threads". */
     void      (*describe)(const vlm_device_t *d, char *text, size_t bytes);
 
-    /* -- device: the only slots that can fail, with pack -- */
+    /* -- device: with pack, the only slots that can fail -- */
 
     void      (*close)(vlm_device_t *d);
     /* One block for a lifetime, zeroed; NULL and VLM_EMEMORY. */
     void     *(*reserve)(vlm_device_t *d, uint64_t bytes, vlm_err_t *err);
-    /* Takes a range of it from the system now, which might else come when it is first used; any
-       thread, beside everything else.  -1: the system has not so much.  NULL: it is all there. */
+    /* Commits a range of it now, which would else be committed by its first use; any thread, in the
+       background.  -1: the system has too little.  NULL: all of it is committed. */
     int       (*touch)(vlm_device_t *d, void *at, uint64_t bytes);
     void      (*put)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
     void      (*get)(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
-    /* Waits for all before it.  -1 and VLM_EDEVICE: the device is lost.  -1 and VLM_EMEMORY: what
-       was asked for since the last sync was not done, and nothing is until a sync with an err has
-       told it; then the device goes on. */
+    /* Waits for all calls before it.  -1 and VLM_EDEVICE: the device is lost.  -1 and VLM_EMEMORY:
+       the calls since the last sync were not done, and no call is done until a sync with an err has
+       reported it; then the device goes on. */
     int       (*sync)(vlm_device_t *d, vlm_err_t *err);
-    /* Until it is told NULL, the device may ask within long operations.  Once the answer is not 0
-       it may leave them undone: what they were to write is worthless. */
+    /* Lets the device ask within long operations, until NULL is passed.  Once the answer is not 0
+       the device may leave them undone, and their results are undefined. */
     void      (*ask)(vlm_device_t *d, vlm_quit_fn quit, void *data);
-    /* Bytes of its memory that it has taken for itself, besides what was reserved, as far as that
-       can be told: 0 is not known.  NULL: it takes none. */
+    /* Bytes of its memory that the device has taken for itself besides the reserved ones; 0: not
+       known.  NULL: it takes none. */
     uint64_t  (*taken)(vlm_device_t *d);
     uint64_t  (*act_bytes)(uint64_t n);
-    /* What the operations below need for themselves, before anything was reserved; and its place */
+    /* Sizes of the operations' own memory, before anything was reserved; and its place */
     uint64_t  (*scratch_bytes)(vlm_device_t *d, const vlm_need_t *need);
     void      (*set_scratch)(vlm_device_t *d, const vlm_need_t *need, void *scratch);
 
-    /* -- steps that come again and again; NULL: this device keeps none -- */
+    /* -- steps that are repeated; NULL: this device keeps none -- */
 
-    /* 1: operations from here to keep() are not done but kept under a number, with the counts and
-       the addresses that they are given; what lies there is read when replay() does them. */
+    /* 1: operations from here to keep() are not done but kept under a number, with their counts and
+       addresses; the arrays at these are read when replay() runs them. */
     int       (*record)(vlm_device_t *d);
     void      (*keep)(vlm_device_t *d, uint32_t number);
-    /* 0: nothing is kept under that number, and nothing was asked for. */
+    /* 0: no step is kept under that number, and nothing was launched. */
     int       (*replay)(vlm_device_t *d, uint32_t number);
 
     /* -- weights -- */
 
-    /* Its int8 matrices may lie anywhere in the host's memory, read-only, as panels with this flip
-       (ops/panel.h).  VLM_NONE, or NULL: they are packed into its own. */
+    /* The flip (ops/panel.h) of the int8 panels that the device can use anywhere in the host's
+       memory, read-only.  VLM_NONE, or NULL: it packs matrices into its own memory. */
     uint32_t  (*order)(const vlm_device_t *d);
     uint64_t  (*packed_bytes)(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K);
-    /* Rows [row, row + n) of w, from f32 [n][K] or int8 [n][K]; row is a multiple of 64, any
-       thread, different rows at once.  Scale and bias are put by the caller. */
+    /* Packs rows [row, row + n) of w, from f32 [n][K] or int8 [n][K]; row is a multiple of 64, any
+       thread, different rows at once.  The caller puts scale and bias. */
     void      (*pack)(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
 
     /* -- text -- */
@@ -191,9 +192,9 @@ struct vlm_ops_s {
 };
 
 /*
- * The CPU device: ops is "plain", "avx2", "avxvnni", "avx512", "amx" or NULL for the best that this
- * processor runs.  VLM_EINPUT if it does not run what was asked for.  Threads start with the first
- * reserve(), so a plan costs none.
+ * Opens the CPU device: ops is "plain", "avx2", "avxvnni", "avx512", "amx" or NULL for the best
+ * that this processor runs.  VLM_EINPUT if the processor does not run it.  Threads start with the
+ * first reserve(), so that a plan starts none.
  */
 vlm_device_t *vlm_cpu_open(const char *ops, uint32_t threads, const vlm_ops_t **table,
                            vlm_err_t *err);

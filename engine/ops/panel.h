@@ -1,8 +1,8 @@
 /*
- * Panels: the order in which vector units read int8 weights, and in which they are kept in a file.
+ * Panels: the order in which vector units read int8 weights, also in the cache file.
  *
- * 64 rows lie together with k slowest, in words of four values: [blocks 16][64] words.  What is
- * beyond the last row and the last k is 0.  Each byte is XORed with the panels' flip: 0 leaves it
+ * 64 rows lie together with k slowest, in words of four values: [blocks 16][64] words.  Values
+ * beyond the last row and the last k are 0.  Each byte is XORed with the panels' flip: 0 leaves it
  * signed, VLM_FLIP makes it q + 128 for units that multiply unsigned by signed.
  */
 
@@ -25,8 +25,8 @@ vlm_panel_bytes(uint32_t K)
 }
 
 /*
- * int8 rows [n][K], n at most a panel, to a panel, in squares of 16 rows by a line: a line is read
- * once and written whole.
+ * Packs int8 rows [n][K], n at most a panel, in squares of 16 rows by a cache line, so that each
+ * line is read once and written whole.
  */
 static inline void
 vlm_pack_words(uint32_t *panel, const int8_t *from, uint32_t n, uint32_t K, uint32_t flip)
@@ -55,7 +55,7 @@ vlm_pack_words(uint32_t *panel, const int8_t *from, uint32_t n, uint32_t K, uint
     }
 }
 
-/* The way back. */
+/* The inverse. */
 static inline void
 vlm_unpack_words(int8_t *to, const uint32_t *panel, uint32_t n, uint32_t K, uint32_t flip)
 {
@@ -77,8 +77,9 @@ vlm_unpack_words(int8_t *to, const uint32_t *panel, uint32_t n, uint32_t K, uint
 }
 
 /*
- * Brings the next n blocks of a panel into the second cache, a share with each tile: that of
- * activation rows t .. t + rows of T.  What is past the last panel is asked for, and not read.
+ * Prefetches the next n blocks of a panel into the second-level cache, a share with each tile: that
+ * of activation rows t .. t + rows of T.  Addresses past the last panel are prefetched but not
+ * read.
  */
 static inline void
 vlm_bring(const uint8_t *piece, uint32_t n, uint32_t t, uint32_t rows, uint32_t T)

@@ -1,6 +1,7 @@
 /*
- * What the tests of operations share: numbers that are hard on arithmetic, from a seed; a weight
- * matrix packed for one set of kernels; its product with some rows; and a comparison of bits.
+ * Helpers shared by the tests of operations: random numbers that are hard on arithmetic, from a
+ * seed; a weight matrix packed for one set of kernels; its product with some rows; and a comparison
+ * of bits.
  */
 
 #ifndef VLM_PARITY_H
@@ -75,7 +76,7 @@ vlm_aligned(uint64_t bytes)
     p = aligned_alloc(64, vlm_round(bytes == 0 ? 1 : bytes, 64));
 
     if (p != NULL) {
-        memset(p, 0xcb, bytes);        /* what is read without having been written shows */
+        memset(p, 0xcb, bytes);        /* reads of unwritten values show */
     }
 
     return p;

@@ -1,11 +1,11 @@
 /*
- * Attention for vectors of any width: included by avx2/attend.c and avx512/attend.c, which say
- * what a vector is (vec_t, WIDTH floats), how many of them a tile has (STRIP, up to 4), and have
- * its few operations.
+ * Attention for vectors of any width: included by avx2/attend.c and avx512/attend.c, which define a
+ * vector (vec_t, WIDTH floats), the number of vectors in a tile (STRIP, up to 4), and its few
+ * operations.
  *
- * Some rows go together, by the same keys: those of a block are turned, so that a vector has one
- * value of each of WIDTH keys, and widened to f32 once for all rows.  A score and an output are
- * then summed in the definition's order, and the bits are the twin's.
+ * Several rows share the same keys: a block of keys is transposed, so that a vector has one value
+ * of each of WIDTH keys, and widened to f32 once for all rows.  Scores and outputs are then summed
+ * in the definition's order, and the bits equal the plain version's.
  */
 
 #define BLOCK   VLM_ATTEND_KEYS        /* keys that are turned together */

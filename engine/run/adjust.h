@@ -1,7 +1,7 @@
 /*
- * What few requests ask of a pick, done to a host copy of one row of logits: log-probabilities,
- * frequency and presence penalty, bias, JSON.  So the table of operations knows none of them, and
- * rows of jobs that ask for nothing stay on the device, bit for bit.
+ * Rarely used adjustments of a pick, made on a host copy of one row of logits: log-probabilities,
+ * frequency and presence penalty, bias, JSON.  The table of operations knows none of them, and rows
+ * of jobs without them stay on the device, bit for bit.
  */
 
 #ifndef VLM_ADJUST_H
@@ -19,8 +19,8 @@ typedef struct {                       /* the engine thread's, for one row at a 
 } vlm_adjust_t;
 
 typedef enum {
-    VLM_ADJUST_KEEP,                   /* the row is as it should be */
-    VLM_ADJUST_PUT,                    /* a->row is to take its place */
+    VLM_ADJUST_KEEP,                   /* the row needs no change */
+    VLM_ADJUST_PUT,                    /* a->row has to replace the row */
     VLM_ADJUST_NOTHING_LEFT            /* the bias forbids every id */
 } vlm_adjusted_t;
 
@@ -33,10 +33,12 @@ int vlm_adjust_wanted(const vlm_job_t *j);
 /* Where the job's row of logits, f32 [n_ids], is copied from the device. */
 float *vlm_adjust_raw(const vlm_adjust_t *a, const vlm_job_t *j);
 
-/* Adjusts that copy.  A row that has something else than numbers is kept: the pick finds it. */
+/*
+ * Adjusts that copy.  A row with values that are not numbers is left as it is: the pick reports it.
+ */
 vlm_adjusted_t vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j);
 
-/* This id has become part of the answer: it counts.  -1: it is not how the JSON can go on. */
+/* Counts an id that has become part of the answer.  -1: the JSON cannot go on with it. */
 int vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Rows for one pass through the language model, built on the host and put to the device in one
+ * Rows for one pass through the language model, built on the host and copied to the device in one
  * piece.
  */
 
@@ -27,14 +27,14 @@ int vlm_rows_open(vlm_rows_t *r, uint32_t max_T, uint32_t max_S, vlm_err_t *err)
 void vlm_rows_close(vlm_rows_t *r);    /* safe on a zeroed structure */
 
 void vlm_rows_clear(vlm_rows_t *r);
-/* A sequence begins: its slot, and the rows that its cache has. */
+/* Begins a sequence: its slot, and the number of rows in its cache. */
 void vlm_rows_sequence(vlm_rows_t *r, uint32_t slot, uint32_t n_ctx);
-/* A row of the sequence begun last; source is VLM_NONE for a token. */
+/* Adds a row to the last sequence; source is VLM_NONE for a token. */
 void vlm_rows_add(vlm_rows_t *r, uint32_t token, uint32_t source, const int32_t pos[3]);
-/* The row added last wants logits, and picks so (pick may be NULL: logits alone). */
+/* Asks for logits of the last row, and for a pick (pick may be NULL: logits alone). */
 void vlm_rows_pick(vlm_rows_t *r, const vlm_pick_t *pick);
 
-/* Puts the rows into device memory (ids, pick: as planned) and describes them in b. */
+/* Copies the rows to device memory (ids, pick: as planned) and describes them in b. */
 void vlm_rows_put(vlm_rows_t *r, const vlm_ops_t *ops, vlm_device_t *d, uint32_t *ids,
                   vlm_pick_t *pick, vlm_batch_t *b);
 

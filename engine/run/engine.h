@@ -1,4 +1,4 @@
-/* What the files of run/ share: the engine behind a vlm_t. */
+/* The engine behind a vlm_t, shared by the files of run/. */
 
 #ifndef VLM_ENGINE_H
 #define VLM_ENGINE_H
@@ -24,7 +24,8 @@ typedef struct {                       /* the engine thread's */
     vlm_adjust_t    adjust;
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
     vlm_features_t  features;
-    uint32_t        tower;             /* the place whose picture is in the tower, or VLM_NONE */
+    uint32_t        tower;             /* the place whose picture is in the vision encoder, or
+                                          VLM_NONE */
     vlm_prefix_t    prefix;
     void           *room;              /* [vlm_kv_room()] for rows on their way between slots */
     uint64_t        n_admitted;
@@ -38,14 +39,15 @@ struct vlm_s {
     vlm_json_tokens_t *json;
     vlm_known_t       known;           /* pictures */
     vlm_plan_t        plan;
-    char              reason[128];     /* why device auto took what it took */
-    int               lost;            /* the device, when it was to be opened */
-    vlm_packed_t      packed;          /* the kept int8 form, where the weights may be */
+    char              reason[128];     /* why device auto chose its device */
+    int               lost;            /* 1: the device was lost while it was opened */
+    vlm_packed_t      packed;          /* the int8 cache file, whose mapping may hold the weights */
     uint8_t          *reserved;        /* [reserved_bytes] the plan's block, on the device */
     uint64_t          reserved_bytes;
-    vlm_beside_t      filling;         /* of what was promised; see fill.c */
-    int               making;          /* it: most of the work of a load */
-    int               remake;          /* it was damaged */
+    vlm_beside_t      filling;         /* of the planned memory; see fill.c */
+    int               making;          /* the cache file is being written: most of the work of a
+                                          load */
+    int               remake;          /* the cache file was damaged */
 
     const vlm_ops_t  *ops;
     vlm_device_t     *device;
@@ -57,29 +59,31 @@ struct vlm_s {
     vlm_job_t        *submitted, **submitted_last;
     vlm_job_t        *news, **news_last;
     vlm_job_t        *ended;           /* its last event was taken: freed at the next call */
-    int               running;         /* a vlm_run() that will look at submitted again */
+    int               running;         /* a vlm_run() is in progress that will look at submitted
+                                          again */
     vlm_stat_t        stat;            /* as vlm_stat() gives it */
 };
 
-int vlm_stopped(const vlm_t *v);       /* what the host says */
+int vlm_stopped(const vlm_t *v);       /* 1: the host's stop() returned true */
 uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
 
 /*
- * The kept int8 form, made if need be, into progress; nothing there, if it cannot be kept.  -1:
- * stopped, or the checkpoint is not what it should be.  See weights.c.
+ * Opens the int8 cache file, or writes it first, into progress, which stays empty if there can be
+ * none.  -1: stopped, or the checkpoint is damaged.  See weights.c.
  */
 int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
-void vlm_weights_loaded(vlm_t *v);     /* closes what is not needed any more */
-void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err said why the next open() makes it */
+void vlm_weights_loaded(vlm_t *v);     /* closes files that are not needed any more */
+void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* the next open() writes it again, for err's
+                                                      reason */
 int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */
 
-/* Beside the first answers, memory that was promised is taken from the system.  See fill.c. */
+/* Commits planned memory in the background, beside the first answers.  See fill.c. */
 void vlm_fill_start(vlm_t *v);
 void vlm_fill_stop(vlm_t *v);          /* before the device is closed; safe twice */
 
 /* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
 int vlm_sched_open(vlm_t *v, vlm_err_t *err);
-/* Once the device is ready: asks it to keep the steps that come again and again. */
+/* Asks the device, once it is ready, to keep the steps that are repeated. */
 int vlm_sched_record(vlm_t *v, vlm_err_t *err);
 void vlm_sched_close(vlm_t *v);
 int vlm_sched_run(vlm_t *v, vlm_err_t *err);

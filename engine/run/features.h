@@ -1,11 +1,11 @@
 /*
- * Features of the pictures that were asked about lately, found by what is in them.
+ * A cache of the features of pictures, found by the picture's content.
  *
- * Whoever reads a picture's rows holds its entry.  The first to hold one has the picture encoded,
- * those who come meanwhile wait for that; an entry that nobody holds stays until its place is
- * needed, the one that was let go first before the others.  A job holds one entry at a time and
- * there are as many as slots, so there always is a place.  The engine thread's alone; entry i is
- * place i of vlm_vision_work_t.features.
+ * A job holds the entry of the picture whose rows it reads.  The first holder has the picture
+ * encoded, and later ones wait for it.  An entry without holders stays until its place is needed;
+ * the one released first is evicted first.  A job holds one entry at a time and there are at least
+ * as many entries as slots, so that a place is always free.  Only the engine thread uses the cache;
+ * entry i is place i of vlm_vision_work_t.features.
  */
 
 #ifndef VLM_FEATURES_H
@@ -22,16 +22,16 @@ typedef struct {                       /* no padding: compared as bytes */
 
 typedef struct {
     vlm_picture_key_t  key;
-    int                used;           /* key means something */
-    int                ready;          /* the features are there */
+    int                used;           /* key is set */
+    int                ready;          /* the features are computed */
     uint32_t           holders;
-    uint64_t           let_go;         /* when, by the clock below */
+    uint64_t           let_go;         /* time of the last release, by the clock below */
 } vlm_features_entry_t;
 
 typedef struct {
     vlm_features_entry_t  *entry;      /* [n] */
     uint32_t               n;
-    uint64_t               clock;      /* one more with each letting go */
+    uint64_t               clock;      /* one more with each release */
 } vlm_features_t;
 
 int vlm_features_open(vlm_features_t *f, uint32_t n, vlm_err_t *err);
@@ -40,11 +40,11 @@ void vlm_features_close(vlm_features_t *f);        /* safe on a zeroed structure
 /* Picture i of a prompt. */
 void vlm_picture_key(const vlm_prompt_t *p, uint32_t i, vlm_picture_key_t *key);
 
-/* The entry for a picture; *known: another job had it made, or is having it made. */
+/* The entry for a picture; *known: it was encoded, or is being encoded, for another job. */
 uint32_t vlm_features_hold(vlm_features_t *f, const vlm_picture_key_t *key, int *known);
 void vlm_features_let_go(vlm_features_t *f, uint32_t i);
 
-/* What is in this place has been overwritten.  Nobody holds it. */
+/* Marks a place as overwritten, which has no holder. */
 void vlm_features_forget(vlm_features_t *f, uint32_t i);
 
 #endif

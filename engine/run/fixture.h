@@ -1,9 +1,9 @@
 /*
- * What the tests of this folder share: an engine over a tiny checkpoint of random weights, prompts,
- * and a loop that collects answers.
+ * Helpers shared by the tests of this folder: an engine over a tiny checkpoint of random weights,
+ * prompts, and a loop that collects answers.
  *
- * Most of the tests run vlm_run() in their own thread.  stop() is asked before each turn and in
- * each layer, so a test that acts there is at a known place in a job's life.
+ * Most of the tests run vlm_run() in their own thread.  The engine asks stop() before each turn and
+ * in each layer, so that a test that acts there knows the job's state.
  */
 
 #ifndef VLM_RUN_FIXTURE_H
@@ -21,11 +21,11 @@
 #define PICTURE     "t/fidelity/pictures/200x150.png"
 #define TOKENS      128                /* that a test asks log-probabilities for */
 
-typedef struct {                       /* what a job told the loop */
+typedef struct {                       /* the events of a job */
     char           text[16384];
     size_t         bytes;
     vlm_token_t    tokens[TOKENS];
-    size_t         text_at[TOKENS];    /* bytes of text that were told with a token */
+    size_t         text_at[TOKENS];    /* bytes of text that came with a token */
     size_t         n_tokens;
     uint32_t       n_started, n_texts, n_ends;
     vlm_finish_t   finish;
@@ -142,7 +142,7 @@ vlm_tiny_tokens(const vlm_event_t *e, vlm_answer_t *a)
 }
 
 
-/* One event to its answer; those without a user go to orphan. */
+/* Adds one event to its answer; events without a user go to orphan. */
 static inline int
 vlm_tiny_event(vlm_t *v, vlm_answer_t *orphan)
 {
@@ -204,7 +204,7 @@ vlm_tiny_run(vlm_t *v)
 }
 
 
-/* The answer to a prompt that has the engine for itself. */
+/* The answer to a prompt that is alone in the engine. */
 static inline void
 vlm_tiny_alone(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, vlm_answer_t *a)
 {

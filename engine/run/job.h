@@ -1,9 +1,9 @@
 /*
- * One request's state, on its way through the engine.
+ * The state of one request in the engine.
  *
- * An answer is one buffer as long as the longest answer can be: the engine appends, the loop reads
- * what it has not seen yet.  So nothing is allocated per token, a slow loop loses nothing, and an
- * event is only the news that there is more.  Fields are the engine thread's unless marked; those
+ * An answer is one buffer with room for the longest answer: the engine appends, and the loop reads
+ * the part that is new to it.  So no token allocates memory, a slow loop loses no text, and an
+ * event only says that there is more.  The engine thread owns the fields unless marked; those
  * marked "shared" are read and written under vlm_s.mutex.
  */
 
@@ -30,20 +30,21 @@ struct vlm_job_s {
 
     vlm_job_state_t   state;
     uint32_t          slot;
-    uint64_t          order;           /* of those that were given a slot; from 1 */
-    uint64_t          led_by;          /* order of the one ahead that reads rows for this one, */
-    uint32_t          led_slot, led_to;            /* its slot, and where the two part; or 0 */
+    uint64_t          order;           /* sequence number among the jobs that had a slot; from 1 */
+    uint64_t          led_by;          /* number of the job that reads rows for this one, */
+    uint32_t          led_slot, led_to;            /* its slot, and the row where the two differ;
+                                                      or 0 */
     uint32_t          n_ctx;           /* rows in the slot's cache */
     uint32_t          picture;         /* the next to encode */
     uint32_t          features;        /* place of the one that is encoded or read, or VLM_NONE */
-    int               known;           /* somebody else had it encoded */
+    int               known;           /* 1: encoded for another job */
     uint32_t          token;           /* picked last, not yet in the cache */
     int32_t           pos;             /* of that token */
     vlm_detok_t       detok;
 
     char             *text;            /* [room] the answer so far */
     size_t            bytes, room;
-    size_t            clear;           /* of them no stop string can begin in */
+    size_t            clear;           /* bytes of it in which no stop string can begin */
 
     vlm_json_mode_t   json;            /* after the answer so far, if it is JSON */
     int               no_choice;       /* the bias forbids every id */
@@ -57,7 +58,7 @@ struct vlm_job_s {
     uint32_t          n_tokens, n_placed;
     uint32_t          n_clear;         /* of them text is clear */
 
-    uint64_t          submitted_us, state_us, first_us;        /* state: since when */
+    uint64_t          submitted_us, state_us, first_us;        /* state: its start */
     uint64_t          spent_us[VLM_DECODING + 1];  /* in each state */
     uint64_t          pick_us;
     vlm_usage_t       usage;

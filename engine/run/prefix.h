@@ -1,11 +1,13 @@
 /*
- * What the rows in the slots' caches are of, so that a prompt is not read as far as it begins like
- * one that was read before, or that is being read in another slot.
+ * The prefix cache: a record of the tokens behind the rows in the slots' caches.  A prompt's rows
+ * are not computed again as far as another prompt with the same beginning was read, or is being
+ * read in another slot.
  *
- * A slot keeps its rows when its job ends, until another job takes it.  Two beginnings are the same
- * if token ids and pictures are, and the salt: nothing that a client calls them.  Positions follow
- * from those.  A beginning ends before a picture or after it, never within, and leaves at least
- * the prompt's last row to be read, for that gives the first logits.  The engine thread's alone.
+ * A slot keeps its rows when its job ends, until another job takes it.  Two beginnings are equal if
+ * their token ids, the content of their pictures and their salts are; names given by clients do not
+ * count, and positions follow from the rest.  A beginning ends before a picture or after it, never
+ * within, and leaves at least the prompt's last row to be read, which gives the first logits.  Only
+ * the engine thread uses it.
  */
 
 #ifndef VLM_PREFIX_H
@@ -16,7 +18,7 @@
 
 typedef struct {
     uint32_t            n;             /* rows that are in the cache */
-    uint32_t            n_tokens;      /* those, and what the slot's job has yet to read */
+    uint32_t            n_tokens;      /* those, and the rows that the slot's job has yet to read */
     uint32_t           *token;         /* [context] */
     vlm_picture_key_t  *picture;       /* [n_pictures] of the tokens */
     uint32_t           *picture_at;    /* [n_pictures] its first row */
@@ -28,33 +30,33 @@ typedef struct {
 typedef struct {
     vlm_kept_t  *slot;                 /* [slots] */
     uint32_t     slots, context;
-    uint64_t     clock;                /* one more with each end */
+    uint64_t     clock;                /* one more with each job's end */
 } vlm_prefix_t;
 
 int vlm_prefix_open(vlm_prefix_t *x, uint32_t slots, uint32_t context, vlm_err_t *err);
 void vlm_prefix_close(vlm_prefix_t *x);            /* safe on a zeroed structure */
 
-/* Rows of a prompt that a slot will have or has; and those that it has. */
+/* Rows of a prompt that a slot has, or will have; and rows that it has. */
 uint32_t vlm_prefix_common(const vlm_prefix_t *x, uint32_t slot, const vlm_prompt_t *p);
 uint32_t vlm_prefix_match(const vlm_prefix_t *x, uint32_t slot, const vlm_prompt_t *p);
 
 /*
- * The slot that a prompt should have, of those without a job, that is with job[i] NULL (there is
- * one): where it goes on with what is kept there; else an empty one; else where it agrees with
- * half of what is kept; else the one whose job ended first.
+ * Chooses the slot for a prompt, of those without a job, which have job[i] NULL (there is one): a
+ * slot whose kept rows the prompt continues; else an empty one; else one that agrees with half of
+ * its kept rows; else the one whose job ended first.
  */
 uint32_t vlm_prefix_choose(const vlm_prefix_t *x, const vlm_prompt_t *p, vlm_job_t *const *job);
 
-/* The prompt's job has the slot; as many rows as returned need not be read. */
+/* Gives the slot to the prompt's job; the rows returned need not be read. */
 uint32_t vlm_prefix_begin(vlm_prefix_t *x, uint32_t slot, const vlm_prompt_t *p);
-/* Rows below n are in the cache. */
+/* Marks rows below n as computed. */
 void vlm_prefix_read(vlm_prefix_t *x, uint32_t slot, uint32_t n);
-/* One row more, of this token of the answer. */
+/* Adds one row, of this token of the answer. */
 void vlm_prefix_add(vlm_prefix_t *x, uint32_t slot, uint32_t token);
 void vlm_prefix_end(vlm_prefix_t *x, uint32_t slot);
 /* Rows in all slots' caches: of jobs, and kept. */
 uint64_t vlm_prefix_rows(const vlm_prefix_t *x);
-/* The slot's rows are worth nothing. */
+/* Forgets the slot's rows. */
 void vlm_prefix_forget(vlm_prefix_t *x, uint32_t slot);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Log-probabilities on their way to the host: noted when a token is picked, told when its text is
- * visible, which stop strings and half characters may put off.
+ * Log-probabilities on their way to the host: noted when a token is picked, sent when its text is
+ * visible, which stop strings and half characters may delay.
  */
 
 #ifndef VLM_TOLD_H
@@ -9,16 +9,16 @@
 #include "run/job.h"
 #include "vlm.h"
 
-/* This id has become part of the answer; its likeliest ones were noted by vlm_adjust(). */
+/* Notes an id that has become part of the answer; vlm_adjust() noted its likeliest ones. */
 void vlm_told_add(vlm_job_t *j, uint32_t id);
 
 /*
- * The text of the tokens so far was appended, but for held bytes that are no character yet.
- * fed: bytes of the last token.
+ * Notes that the text of the tokens so far was appended, except for `held` bytes that are no whole
+ * character yet.  fed: bytes of the last token.
  */
 void vlm_told_place(vlm_job_t *j, size_t held, size_t fed);
 
-/* How many tokens there are whose text is clear. */
+/* The number of tokens whose text is clear. */
 uint32_t vlm_told_clear(vlm_job_t *j);
 
 #endif

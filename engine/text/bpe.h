@@ -22,11 +22,11 @@ typedef struct {
 void vlm_bpe_free(vlm_bpe_t *w);       /* safe twice */
 
 /*
- * Appends the ids of a piece.  n log n in its length.
+ * Appends the ids of a piece, in time n log n of its length.
  *
  *   byte_id  [256] ids of the single bytes
  *
- * VLM_EMEMORY; VLM_ELIMIT for more than VLM_MAX_PIECE bytes.
+ * Errors: VLM_EMEMORY; VLM_ELIMIT for more than VLM_MAX_PIECE bytes.
  */
 int vlm_bpe_encode(vlm_bpe_t *w, const vlm_vocab_t *v, const uint32_t *byte_id,
                    const uint8_t *piece, size_t n, vlm_ids_t *ids, vlm_err_t *err);

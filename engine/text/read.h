@@ -1,6 +1,7 @@
 /*
- * What a tokenizer is made of, and the two forms in which checkpoints bring one: tokenizer.json,
- * or vocab.json with merges.txt.  For tokenizer.c and tests; everybody else uses tokenizer.h.
+ * The parts of a tokenizer, and the readers of the two forms in which checkpoints bring one:
+ * tokenizer.json, or vocab.json with merges.txt.  Only tokenizer.c and tests include this; other
+ * code uses tokenizer.h.
  */
 
 #ifndef VLM_READ_H
@@ -13,8 +14,8 @@
 struct vlm_tokenizer_s {
     vlm_vocab_t   vocab;
     vlm_split_t  *split;
-    int           nfc;                 /* texts are composed first */
-    uint32_t      byte_id[256];        /* what each single byte begins as */
+    int           nfc;                 /* 1: texts are composed (NFC) first */
+    uint32_t      byte_id[256];        /* the token that each single byte begins as */
     uint32_t     *added;               /* [n_added] ids of tokens that have a name */
     uint32_t      n_added, added_room;
 };
@@ -27,12 +28,12 @@ typedef struct {
 } vlm_source_t;
 
 /*
- * tokenizer.json.  VLM_EMODEL names the file, the member and what is wrong with it; kinds of
- * tokenizers that are not byte-level BPE are refused by name.
+ * Reads tokenizer.json.  VLM_EMODEL names the file, the member and the fault; kinds of tokenizers
+ * that are not byte-level BPE are refused by name.
  */
 vlm_tokenizer_t *vlm_read_json(const vlm_source_t *json, vlm_err_t *err);
 
-/* vocab.json, merges.txt and, if there is one (else NULL), tokenizer_config.json. */
+/* Reads vocab.json, merges.txt and, if there is one (else NULL), tokenizer_config.json. */
 vlm_tokenizer_t *vlm_read_plain(const vlm_source_t *vocab, const vlm_source_t *merges,
                                 const vlm_source_t *config, vlm_err_t *err);
 

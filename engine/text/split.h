@@ -1,6 +1,6 @@
 /*
- * Cuts a text into pieces with the checkpoint's own pattern: each match is a piece, and so is what
- * lies between two matches.  No token crosses the border of a piece.
+ * Cuts a text into pieces with the checkpoint's own pattern: each match is a piece, and so is the
+ * text between two matches.  No token crosses the border of a piece.
  */
 
 #ifndef VLM_SPLIT_H
@@ -16,14 +16,15 @@ typedef struct vlm_split_s  vlm_split_t;
 vlm_split_t *vlm_split_open(const char *pattern, vlm_err_t *err);
 void vlm_split_close(vlm_split_t *s);  /* NULL is fine */
 
-/* A walk over one text; any number may use one vlm_split_t at the same time. */
+/* A walk over one text; any number of walks may use one vlm_split_t at the same time. */
 typedef struct {
     const vlm_split_t  *split;
     const char         *text;          /* [bytes], UTF-8 that was checked, lives as long as this */
     size_t              bytes;
-    size_t              done;          /* everything before was handed out */
-    size_t              from, to;      /* a match that waits for what lies before it */
-    size_t              search;        /* where the next match is looked for */
+    size_t              done;          /* the bytes before were returned */
+    size_t              from, to;      /* a match that waits until the text before it was
+                                          returned */
+    size_t              search;        /* the next search begins here */
     void               *match;         /* PCRE2's data */
 } vlm_pieces_t;
 

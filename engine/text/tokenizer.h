@@ -24,9 +24,9 @@ typedef struct {
 int vlm_ids_add(vlm_ids_t *ids, uint32_t id, vlm_err_t *err);      /* VLM_EMEMORY */
 
 /*
- * Appends the ids of a text.  Never control tokens, whatever the text spells; NUL is a character.
- * VLM_EINPUT if it is not UTF-8, with the byte offset; VLM_ELIMIT past 4 MiB; on failure the list
- * is as it was.  n log n in the text's length at worst.
+ * Appends the ids of a text.  No text becomes a control token, whatever it spells; NUL is a
+ * character.  VLM_EINPUT if it is not UTF-8, with the byte offset; VLM_ELIMIT past 4 MiB; on
+ * failure the list is unchanged.  The time is at worst n log n of the text's length.
  */
 int vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
                vlm_err_t *err);
@@ -40,7 +40,7 @@ uint32_t vlm_vocab_size(const vlm_tokenizer_t *t);
 /* The bytes of an id, or NULL; an added token gives its name. */
 const char *vlm_token_bytes(const vlm_tokenizer_t *t, uint32_t id, size_t *bytes);
 int vlm_token_is_special(const vlm_tokenizer_t *t, uint32_t id);   /* skipped in answers */
-int vlm_token_is_text(const vlm_tokenizer_t *t, uint32_t id);      /* what texts are made of */
+int vlm_token_is_text(const vlm_tokenizer_t *t, uint32_t id);      /* spelled in texts */
 size_t vlm_token_max_bytes(const vlm_tokenizer_t *t);  /* of the longest one */
 
 /*
@@ -53,13 +53,13 @@ typedef struct {
 } vlm_detok_t;
 
 /*
- * Writes the whole characters that this id completes to out and returns how many bytes: at most
- * VLM_DETOK_ROOM + 3 * the token's bytes.  Special tokens give nothing.
+ * Writes the whole characters that this id completes to out and returns the number of bytes: at
+ * most VLM_DETOK_ROOM + 3 * the token's bytes.  Special tokens give nothing.
  */
 #define VLM_DETOK_ROOM  16
 size_t vlm_detok_next(vlm_detok_t *d, const vlm_tokenizer_t *t, uint32_t id, char *out);
 
-/* At the end: what is still held back becomes U+FFFD.  At most VLM_DETOK_ROOM bytes. */
+/* Ends a text: bytes still held back become U+FFFD.  At most VLM_DETOK_ROOM bytes. */
 size_t vlm_detok_end(vlm_detok_t *d, char *out);
 
 #endif

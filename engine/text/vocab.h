@@ -1,6 +1,6 @@
 /*
- * A vocabulary: the bytes of each id, the id of some bytes, and which pairs of ids become one.
- * Written while it is opened, read-only after that.
+ * A vocabulary: the bytes of each id, the id of some bytes, and which pairs of ids become one.  It
+ * is written while it is opened, and read-only after that.
  */
 
 #ifndef VLM_VOCAB_H
@@ -14,7 +14,7 @@
 typedef enum {
     VLM_TOKEN_NONE,                    /* no such id */
     VLM_TOKEN_BYTES,                   /* may come out of a text */
-    VLM_TOKEN_FOREIGN,                 /* of the vocabulary, but no text is spelled with it */
+    VLM_TOKEN_FOREIGN,                 /* of the vocabulary, but not spelled in texts */
     VLM_TOKEN_ADDED,                   /* has a name; shown in answers */
     VLM_TOKEN_SPECIAL                  /* has a name; skipped in answers */
 } vlm_token_kind_t;
@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     uint32_t  left, right;             /* ids */
     uint32_t  rank;                    /* lower merges first */
-    uint32_t  id;                      /* what they become; VLM_MAX_ID: slot is free */
+    uint32_t  id;                      /* the joined id; VLM_MAX_ID: slot is free */
 } vlm_pair_t;
 
 typedef struct {
@@ -43,29 +43,32 @@ typedef struct {
     uint32_t      pair_mask, n_pairs;
 } vlm_vocab_t;
 
-/* Tables for so many tokens and merges, at most VLM_MAX_ID each; v is zeroed by this. */
+/* Makes tables for so many tokens and merges, at most VLM_MAX_ID each; v is zeroed by this. */
 int vlm_vocab_open(vlm_vocab_t *v, uint64_t n_tokens, uint64_t n_pairs, vlm_err_t *err);
 void vlm_vocab_close(vlm_vocab_t *v);  /* safe twice, and on a zeroed structure */
 
 /*
- * Gives id its bytes.  VLM_EMODEL if the id is taken, or, for VLM_TOKEN_BYTES, the bytes are, or
- * there are more tokens than the tables were made for.
+ * Gives id its bytes.  VLM_EMODEL if the id is taken, or (for VLM_TOKEN_BYTES) the bytes are, or
+ * there are more tokens than room in the tables.
  */
 int vlm_vocab_add(vlm_vocab_t *v, uint32_t id, const void *bytes, size_t n, vlm_token_kind_t kind,
                   vlm_err_t *err);
 
-/* Gives an id a name and a kind, whatever it was before: added tokens may lie inside. */
+/*
+ * Gives an id a name and a kind, whatever it had before: added tokens may lie inside the
+ * vocabulary.
+ */
 int vlm_vocab_name(vlm_vocab_t *v, uint32_t id, const void *name, size_t n, vlm_token_kind_t kind,
                    vlm_err_t *err);
 
 /* The id of VLM_TOKEN_BYTES, or -1. */
 int64_t vlm_vocab_find(const vlm_vocab_t *v, const void *bytes, size_t n);
 
-/* Two ids become a third; a pair that is named twice has the last one's rank, as the reference. */
+/* Adds a merge of two ids; a pair that is named twice has its last rank, as in the reference. */
 int vlm_vocab_join(vlm_vocab_t *v, uint32_t left, uint32_t right, uint32_t rank, uint32_t id,
                    vlm_err_t *err);
 
-/* What the pair becomes, or NULL. */
+/* The join of a pair, or NULL. */
 const vlm_pair_t *vlm_vocab_pair(const vlm_vocab_t *v, uint32_t left, uint32_t right);
 
 /* The token of an id, or NULL if there is none. */

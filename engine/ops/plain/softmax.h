@@ -1,8 +1,8 @@
 /*
- * e^x, and what softmax and SiLU make of it: part of the definitions.
+ * e^x, softmax and SiLU: part of the definitions.
  *
  * The C library's expf() is one call for each value; these steps are products and sums alone, so
- * that vectors of any width take them with the same bits.
+ * that vectors of any width compute the same bits.
  */
 
 #ifndef VLM_SOFTMAX_H
@@ -16,8 +16,8 @@
 
 
 /*
- * Within 2 units in the last place from -87 to 88; beyond them as at them.  What is not a number
- * stays so.
+ * e^x within 2 units in the last place from -87 to 88; beyond them the value at that end.  A NaN
+ * stays a NaN.
  */
 static inline float
 vlm_exp(float x)
@@ -58,7 +58,7 @@ vlm_silu(float x)
 }
 
 
-/* scores [n] become weights that add up to what is returned. */
+/* Turns scores [n] into weights and returns their sum. */
 static inline float
 vlm_softmax(float *scores, uint32_t n)
 {
