@@ -1,11 +1,11 @@
 /*
  * attend: rows of sequences over their cached keys and values, causal.
  *
- * The query vectors of one key-value head and one sequence stand in one line, row by row and head
- * by head, and are cut into tiles.  Keys are added up in runs of VLM_CUDA_SPLIT, and runs in their
- * order.  If every sequence has one row, a run is a block's, and the block that comes last adds
- * them; otherwise a block walks all runs.  Both give a row the same bits.  A launch has as many
- * tiles, or sequences, as cost.h lets it have.
+ * The query vectors of one key-value head and one sequence are numbered row by row and head by
+ * head, and are cut into tiles.  Keys are summed in runs of VLM_CUDA_SPLIT, and runs in their
+ * order.  If every sequence has one row, each block computes one run, and the block that finishes
+ * last adds the runs; otherwise one block walks all runs.  Both give a row the same bits.  cost.h
+ * bounds the number of tiles, or sequences, of a launch.
  */
 
 #include "attend.cuh"
@@ -20,7 +20,7 @@ typedef struct {
     vlm_kv_t           kv;
     uint32_t           layer, heads, group;
     uint32_t           tile, sequence; /* the first of this launch */
-    uint32_t           runs;           /* of the longest sequence: what the grid has blocks for */
+    uint32_t           runs;           /* of the longest sequence, for which the grid has blocks */
     float              scale;
     float             *split;          /* [T][heads][splits][hd + 2] */
     uint32_t           splits;
@@ -49,7 +49,7 @@ find_tile(const args_t &a, uint32_t sequence, uint32_t kv_head, uint32_t tile, u
 }
 
 
-/* Where vector i of a tile begins in q and o. */
+/* Offset of vector i of a tile in q and o. */
 static __device__ __forceinline__ size_t
 vector_at(const args_t &a, const tile_t &t, uint32_t i)
 {
@@ -60,7 +60,9 @@ vector_at(const args_t &a, const tile_t &t, uint32_t i)
 }
 
 
-/* Queries to shared memory; limit: keys that each of this lane's sees; 0: there is none. */
+/*
+ * Copies queries to shared memory; limit: number of keys that each query of this lane sees, or 0.
+ */
 template <int D, int Q>
 static __device__ __forceinline__ void
 load_queries(const args_t &a, const tile_t &t, vlm_attend_shared_t<D, Q> &sh, uint32_t (&limit)[Q])
@@ -146,7 +148,7 @@ attend_rows(args_t a)
 }
 
 
-/* What a run of keys adds up to, to memory; nothing of a vector that there is not. */
+/* Stores the sums of a run of keys; nothing for vectors beyond the tile. */
 template <int D>
 static __device__ __forceinline__ void
 store_run(const args_t &a, const tile_t &t, uint32_t run, const uint32_t (&limit)[FEW],
@@ -179,7 +181,7 @@ store_run(const args_t &a, const tile_t &t, uint32_t run, const uint32_t (&limit
 }
 
 
-/* Whether this block is the last of n to come here; what the others have stored is seen then. */
+/* Whether this block is the last of n to come here; it then sees the stores of the others. */
 static __device__ __forceinline__ bool
 come_last(unsigned *ticket, uint32_t n, unsigned *number)
 {
@@ -197,7 +199,10 @@ come_last(unsigned *ticket, uint32_t n, unsigned *number)
 }
 
 
-/* The runs of a tile's vectors, as vlm_attend_fold() adds them: a thread has one value of each. */
+/*
+ * Adds the runs of a tile's vectors in the order of vlm_attend_fold(): a thread has one value of
+ * each.
+ */
 static __device__ __forceinline__ void
 merge_runs(const args_t &a, const tile_t &t, uint32_t n)
 {
@@ -305,7 +310,7 @@ vlm_load_attend(vlm_device_t *d)
 }
 
 
-/* Of the keys that one sequence has, and so many query vectors of each key-value head. */
+/* The cost of one sequence's keys, for so many query vectors of each key-value head. */
 static double
 cost(const vlm_device_t *d, const args_t &a, const vlm_batch_t *b, uint32_t vectors)
 {

@@ -1,11 +1,11 @@
 /*
- * What both attentions share: a block of threads and a tile of query vectors walk along keys and
- * values, with a running maximum, all sums in f32.
+ * Attention, shared by attend.cu and segments.cu: a block of threads and a tile of query vectors
+ * walk along keys and values, with a running maximum, all sums in f32.
  *
  * 128 threads are 8 groups of 16 lanes; a group has Q of the tile's 8 Q query vectors.  Of a tile
  * of 64 keys a lane has keys lane, lane + 16, ...; of a head's values it has lane, lane + 16, ....
  * Heads are padded with zeros to 16 D values.  A query vector's bits depend on its own keys alone,
- * and not on Q or on who shares the tile: keys that it may not see change nothing.
+ * and neither on Q nor on the other vectors of the tile: masked keys change nothing.
  */
 
 #ifndef VLM_ATTEND_CUH
@@ -56,7 +56,7 @@ vlm_attend_clear(vlm_attend_state_t<D, Q> &s)
 }
 
 
-/* What sums with maximum m are multiplied by, once the maximum is most. */
+/* The factor that brings sums with maximum m to maximum most. */
 static __device__ __forceinline__ float
 vlm_attend_scale(float m, float most)
 {
@@ -64,7 +64,7 @@ vlm_attend_scale(float m, float most)
 }
 
 
-/* A run of keys after those before it; the order of runs is the order of keys. */
+/* Adds a run of keys to the runs before it; the order of runs is the order of keys. */
 template <int D, int Q>
 static __device__ __forceinline__ void
 vlm_attend_fold(vlm_attend_state_t<D, Q> &to, const vlm_attend_state_t<D, Q> &run)
@@ -87,7 +87,7 @@ vlm_attend_fold(vlm_attend_state_t<D, Q> &to, const vlm_attend_state_t<D, Q> &ru
 }
 
 
-/* n of a tile's rows, hd values each; the others, and what pads a head, are zeros. */
+/* Copies n of a tile's rows, hd values each; missing rows and the padding of a head are zeros. */
 template <int ROW>
 static __device__ __forceinline__ void
 vlm_attend_copy(vlm_bf16_t (*to)[ROW], uint32_t rows, const vlm_bf16_t *from, size_t stride,
@@ -107,7 +107,7 @@ vlm_attend_copy(vlm_bf16_t (*to)[ROW], uint32_t rows, const vlm_bf16_t *from, si
             continue;
         }
 
-        /* A head that is no multiple of 16 bytes begins anywhere. */
+        /* A head that is no multiple of 16 bytes may begin at any address. */
 
         for (uint32_t j = 0; j < 8; j++) {
             to[r][d + j] = r < n && d + j < hd ? row[j] : 0;
@@ -162,7 +162,7 @@ vlm_attend_scores(const vlm_attend_shared_t<D, Q> &sh, uint32_t group, uint32_t 
 }
 
 
-/* Scores become weights; sums so far are brought to the new maximum. */
+/* Turns scores into weights, and scales the sums so far to the new maximum. */
 template <int D, int Q>
 static __device__ __forceinline__ void
 vlm_attend_weigh(vlm_attend_state_t<D, Q> &st, float (&s)[Q][4])
@@ -247,8 +247,8 @@ typedef struct {
 
 
 /*
- * Keys [first, end), first a multiple of VLM_KEYS; a query sees those below its limit.  The tile's
- * queries are in shared memory.  All threads of the block take part.
+ * Attends over keys [first, end), first a multiple of VLM_KEYS; a query sees those below its limit.
+ * The tile's queries are in shared memory.  All threads of the block take part.
  */
 template <int D, int Q>
 static __device__ __forceinline__ void

@@ -1,12 +1,12 @@
 /*
- * What kernels share: bf16 as storage, sums in a fixed order, the step to int8, wide loads, and
- * tensor cores behind functions whose fragments are written down.
+ * Device functions shared by the kernels: bf16 as storage, sums in a fixed order, quantisation to
+ * int8, wide loads, and tensor cores behind functions that document their fragments.
  *
- * Compiled by nvcc, and by a host compiler with VLM_EMU defined for the emulator under emu/.
- * Device code says fmaf() where it means a fused product: nvcc is told to fuse nothing itself, so
- * that a sum has the same bits in every kernel and in the emulator.
+ * The file is compiled by nvcc, and by a host compiler with VLM_EMU defined for the emulator under
+ * emu/.  Device code says fmaf() where it means a fused product: nvcc is told not to fuse by
+ * itself, so that a sum has the same bits in every kernel and in the emulator.
  *
- * No kernel may have a stack: sinf() and cosf() would bring one, vlm_sincos() does not.
+ * No kernel may use a stack: sinf() and cosf() would need one, vlm_sincos() does not.
  */
 
 #ifndef VLM_COMMON_CUH
@@ -56,7 +56,7 @@ vlm_from_bf16(vlm_bf16_t b)
 }
 
 
-/* Round to nearest, ties to even; a NaN stays one.  As base/type.h has it. */
+/* Rounds to nearest, ties to even; a NaN stays a NaN.  The same as in base/type.h. */
 static __device__ __forceinline__ vlm_bf16_t
 vlm_to_bf16(float f)
 {
@@ -70,7 +70,7 @@ vlm_to_bf16(float f)
 }
 
 
-/* Two in a register; the first in the lower half, where it lies in memory. */
+/* Two values in a register; the first is in the lower half, as in memory. */
 static __device__ __forceinline__ unsigned
 vlm_pack_bf16(float first, float second)
 {
@@ -87,7 +87,7 @@ vlm_unpack_bf16(unsigned two)
 
 /* ---- sums --------------------------------------------------------------------------------- */
 
-/* Of a warp, in all its lanes: pairs 16 lanes apart first, then 8, 4, 2, 1. */
+/* The sum over a warp, in all its lanes: pairs 16 lanes apart first, then 8, 4, 2, 1. */
 static __device__ __forceinline__ float
 vlm_warp_sum(float v)
 {
@@ -113,8 +113,8 @@ vlm_warp_max(float v)
 
 
 /*
- * Of a block of whole warps, in all threads: warps are added in their order.  warps is shared,
- * [VLM_WARP], and may be used again after the next __syncthreads().
+ * The sum over a block of whole warps, in all threads: warps are added in their order.  warps is
+ * shared, [VLM_WARP], and may be used again after the next __syncthreads().
  */
 static __device__ __forceinline__ float
 vlm_block_sum(float v, float *warps)
@@ -141,12 +141,13 @@ vlm_block_sum(float v, float *warps)
 
 /* ---- int8, as ops/ops.h defines it -------------------------------------------------------- */
 
-#define VLM_QUAD_LANES  (VLM_BLOCK / 4)            /* that hold a block together, 4 values each */
+#define VLM_QUAD_LANES  (VLM_BLOCK / 4)            /* lanes that hold a block together, 4 values
+                                                      each */
 
 /*
- * A block of 64 values by 16 neighbouring lanes of a warp, all of which take part: the first has
- * values 0 to 3, and so on; beyond a row's end they are 0.  Returns this lane's four in a register,
- * and the block's scale in all 16.
+ * Quantises a block of 64 values in 16 neighbouring lanes of a warp, all of which take part: the
+ * first lane has values 0 to 3, and so on; values beyond a row's end are 0.  Returns this lane's
+ * four in a register, and the block's scale in all 16.
  */
 static __device__ __forceinline__ unsigned
 vlm_quantize(float4 v, float *scale)
@@ -154,7 +155,7 @@ vlm_quantize(float4 v, float *scale)
     float     max, inverse;
     unsigned  top, b, packed;
 
-    /* Floats without their sign are in the order of their bits; what is not finite comes last. */
+    /* Floats without their sign compare as their bits do; values that are not finite come last. */
 
     top = __float_as_uint(v.x) & 0x7fffffff;
     b = __float_as_uint(v.y) & 0x7fffffff;
@@ -189,7 +190,10 @@ vlm_quantize(float4 v, float *scale)
 
 /* ---- loads -------------------------------------------------------------------------------- */
 
-/* 16 bytes that are read once: weights do not push others out of the first cache. */
+/*
+ * 16 bytes that are read once: the load bypasses the first-level cache, so that weights evict
+ * nothing.
+ */
 static __device__ __forceinline__ uint4
 vlm_load_once(const void *p)
 {
@@ -206,7 +210,7 @@ vlm_load_once(const void *p)
 }
 
 
-/* What another block has just stored: the first cache is not asked. */
+/* A load of data just stored by another block: it bypasses the first-level cache. */
 static __device__ __forceinline__ float
 vlm_load_fresh(const float *p)
 {
@@ -218,12 +222,13 @@ vlm_load_fresh(const float *p)
 }
 
 
-/* The 128 bytes around p come into the second cache; nobody waits for them. */
+/* Prefetches the 128 bytes around p into the second-level cache, without waiting. */
 static __device__ __forceinline__ void
 vlm_prefetch(const void *p)
 {
 #ifdef VLM_EMU
-    (void) *static_cast<const volatile char *>(p);     /* it is there: the sanitizers look */
+    (void) *static_cast<const volatile char *>(p);     /* the emulator reads the bytes, so that
+                                                          sanitizers check them */
 #else
     asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
 #endif
@@ -231,9 +236,10 @@ vlm_prefetch(const void *p)
 
 
 /*
- * 16 bytes to shared memory while this thread goes on; both addresses are multiples of 16.  Of
- * them `bytes` are read, the others become zeros.  Copies since the last commit are a group;
- * vlm_copy_wait<n>() waits for all groups but the last n, of this thread alone: a barrier follows.
+ * Copies 16 bytes to shared memory asynchronously; both addresses are multiples of 16.  Of them
+ * `bytes` are read, the others become zeros.  Copies since the last commit are a group;
+ * vlm_copy_wait<n>() waits for all groups but the last n, of this thread alone: a barrier must
+ * follow.
  */
 static __device__ __forceinline__ void
 vlm_copy(void *shared, const void *global, unsigned bytes)
@@ -283,8 +289,8 @@ vlm_copy_wait(void)
 /* ---- tensor cores ------------------------------------------------------------------------- */
 
 /*
- * What sm_75 has: A has 8 rows of 16 bytes, B 8 columns of 16 bytes, and a register holds bytes 4 t
- * to 4 t + 3 of row or column g; c[0], c[1] are row g, columns 2 t, 2 t + 1.
+ * The instruction of sm_75: A has 8 rows of 16 bytes, B 8 columns of 16 bytes, and a register holds
+ * bytes 4 t to 4 t + 3 of row or column g; c[0], c[1] are row g, columns 2 t, 2 t + 1.
  */
 static __device__ __forceinline__ void
 vlm_mma_s8_small(int &c0, int &c1, unsigned a, unsigned b)
@@ -333,8 +339,8 @@ vlm_mma_s8(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 
 
 /*
- * From sm_80 on: products of bf16 weights, which are refused before where there is none, and
- * attend_tensor, for which there is attend_segment then.
+ * From sm_80 on: products of bf16.  Earlier cards refuse bf16 weights, and use attend_segment in
+ * place of attend_tensor.
  */
 static __device__ __forceinline__ void
 vlm_mma_bf16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
@@ -371,8 +377,8 @@ vlm_gelu(float x)
 
 
 /*
- * Of |x| up to 2^21, within 2 units in the last place of 1: the nearest multiple of pi / 2 is
- * taken off in three parts, and what is left, within pi / 4, goes through two polynomials.
+ * sin and cos of |x| up to 2^21, within 2 units in the last place of 1: the nearest multiple of pi
+ * / 2 is subtracted in three parts, and the rest, within pi / 4, goes through two polynomials.
  */
 static __device__ __forceinline__ void
 vlm_sincos(float x, float *sine, float *cosine)

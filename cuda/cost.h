@@ -1,10 +1,11 @@
 /*
- * How long a launch takes on a small card, by arithmetic: operations cut their work into launches
- * by it, and the host waits and asks whether to go on by it.  Nobody has measured it.
+ * An arithmetic estimate of a launch's time on a small card.  Operations cut their work into
+ * launches by it, and it decides when the host waits and asks whether to go on.  The figures are
+ * not measured.
  *
- * The card is an RTX 4050 for laptops.  192 GB/s are NVIDIA's figure for it.  Its 20 processors
- * at 1.6 GHz come to 8, 16 and 65 * 10^12 operations a second in f32, and on tensor cores in bf16
- * and int8; a quarter of that is assumed, with enough blocks for all processors.
+ * The card is an RTX 4050 for laptops.  192 GB/s are NVIDIA's figure for it.  Its 20 processors at
+ * 1.6 GHz give 8, 16 and 65 * 10^12 operations a second in f32, and on tensor cores in bf16 and
+ * int8; a quarter of that is assumed, with enough blocks for all processors.
  */
 
 #ifndef VLM_COST_H
@@ -12,16 +13,16 @@
 
 #include <stdint.h>
 
-#define VLM_BOUND_US    50000.0        /* who leaves has to be heard within about that */
+#define VLM_BOUND_US    50000.0        /* a cancellation takes effect within about that time */
 
-/* Of a microsecond. */
+/* In a microsecond. */
 #define VLM_CARD_BYTES  192e3
 #define VLM_CARD_F32    2e6            /* operations: a multiplication and an addition are two */
 #define VLM_CARD_BF16   4e6
 #define VLM_CARD_INT8   16e6
 
 
-/* The longer of what memory takes and what sums take, in microseconds. */
+/* Microseconds: the larger of the times for memory and for arithmetic. */
 static inline double
 vlm_cost_us(double bytes, double ops, double rate)
 {
@@ -32,7 +33,7 @@ vlm_cost_us(double bytes, double ops, double rate)
 }
 
 
-/* How many of n units of us microseconds each one launch may have: at least one. */
+/* How many of n units, of us microseconds each, one launch may have: at least one. */
 static inline uint32_t
 vlm_cost_fit(double us, uint32_t n)
 {

@@ -1,10 +1,10 @@
 /*
- * The exported table: a device is opened, its memory is had in a few large blocks and filled, and
- * its faults are told.  What computes is in the files beside this one.
+ * The exported table: opening a device, taking its memory in a few large blocks, and reporting its
+ * faults.  The other files of this folder have the operations.
  *
- * The first fault is kept until sync() tells it.  After one that CUDA does not recover from, the
- * runtime is not called again, not even to free memory: calls may hang, and the process is to be
- * replaced.
+ * The first fault is kept until sync() reports it.  After a fault from which CUDA does not recover,
+ * the runtime is not called again, not even to free memory: calls may hang, and the process has to
+ * be replaced.
  */
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ vlm_cuda_open(vlm_cuda_request_t *r, const vlm_ops_t **table, vlm_err_t *err)
 }
 
 
-/* A device that there is, and that we have kernels for. */
+/* Checks that the device exists, and that there are kernels for it. */
 static int
 find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 {
@@ -113,7 +113,7 @@ find_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 }
 
 
-/* All of them, so that the driver's share of memory is what it will be. */
+/* Loads all kernels, so that the driver takes its share of memory now. */
 static int
 load_kernels(vlm_device_t *d, vlm_err_t *err)
 {
@@ -136,7 +136,7 @@ load_kernels(vlm_device_t *d, vlm_err_t *err)
 }
 
 
-/* From here on the driver has memory of the device. */
+/* From here on the driver takes memory of the device. */
 static int
 take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 {
@@ -282,7 +282,7 @@ cuda_sync(vlm_device_t *d, vlm_err_t *err)
                         d->driver->text(code), code, at == nullptr ? "?" : at);
     }
 
-    /* Who passes no err does not tell anybody: the next one has to. */
+    /* A caller without err leaves the fault for the next sync() that has one. */
 
     if (err != nullptr) {
         d->fault = 0;
@@ -306,7 +306,7 @@ void
 vlm_device_spend(vlm_device_t *d, double us)
 {
     if (d->recording) {
-        d->recorded += us;             /* it is done later, and more than once */
+        d->recorded += us;             /* the work is done later, and more than once */
         return;
     }
 
@@ -323,7 +323,7 @@ vlm_device_spend(vlm_device_t *d, double us)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Threads that load come here, too: each says which device it means. */
+/* Threads that load weights call this too, so each call selects its device. */
 static int
 enter(vlm_device_t *d)
 {
@@ -375,7 +375,7 @@ cuda_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
 }
 
 
-/* Exact if others took and gave back nothing since it was opened. */
+/* The figure is exact if other processes took and freed nothing since the device was opened. */
 static uint64_t
 cuda_taken(vlm_device_t *d)
 {
@@ -403,7 +403,7 @@ cuda_get(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
 {
     if (bytes > 0 && enter(d) == 0) {
         (void) vlm_device_check(d, d->driver->get(to, from, bytes, d->stream), "a copy from it");
-        d->spent = 0;                  /* it comes when all before it is done */
+        d->spent = 0;                  /* the copy ends when all work before it is done */
     }
 }
 

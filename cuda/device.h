@@ -3,7 +3,7 @@
  * one file for a family of them.
  *
  * Operations return nothing.  A fault is kept in the device, after which nothing more is launched;
- * sync() tells it.
+ * sync() reports it.
  */
 
 #ifndef VLM_DEVICE_H
@@ -28,9 +28,9 @@ struct vlm_device_s {
     vlm_type_t              weights;
 
     /* Written by the threads that load, too: see vlm_device_check(). */
-    int                     fault;     /* the first error since sync() told one; 0: none */
-    const char             *fault_at;  /* what was being done; static */
-    int                     lost;      /* no call any more */
+    int                     fault;     /* the first error since sync() reported one; 0: none */
+    const char             *fault_at;  /* the call in progress; static */
+    int                     lost;      /* 1: no further call is allowed */
 
     vlm_need_t              need;
     vlm_cuda_scratch_t      scratch;
@@ -44,7 +44,8 @@ struct vlm_device_s {
     double                  kept_us[VLM_KEPT];     /* what each costs */
     int                     recording;
     double                  recorded;  /* what has been so far */
-    int                     keeps_none;            /* capturing was refused: see step.cu */
+    int                     keeps_none;            /* 1: the driver refused to capture: see
+                                                      step.cu */
 
     uint64_t                before;    /* bytes in use by others, when it was opened */
     int                     knows;     /* that */
@@ -53,17 +54,17 @@ struct vlm_device_s {
     void                   *reserved[VLM_MAX_RESERVED];
 };
 
-/* 0, or -1 and the fault is kept.  code is what a call of the driver's table returned. */
+/* 0; or -1, and the fault is kept.  code is the result of a call of the driver's table. */
 int vlm_device_check(vlm_device_t *d, int code, const char *what);
-/* The host had none, which counts as a call that was refused. */
+/* Records that the host had no memory, which counts as a refused call. */
 void vlm_device_no_memory(vlm_device_t *d);
 void vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
 /*
- * Before what costs so much is launched: if it and what was launched since the last time are more
- * than the bound, the host waits for the device, and asks whether to go on.
+ * Called before work of this cost is launched.  If the cost and that of the launches since the last
+ * wait exceed the bound, the host waits for the device and asks whether to go on.
  */
 void vlm_device_spend(vlm_device_t *d, double us);
-/* Whether an operation may begin: there is no fault, and nobody has said to leave. */
+/* Whether an operation may begin: there is no fault, and no answer was to stop. */
 int vlm_device_ready(vlm_device_t *d);
 
 
@@ -77,7 +78,7 @@ vlm_us(const vlm_device_t *d, double bytes, double ops, double rate)
 }
 
 
-/* Of launches that move bytes, and do little with them. */
+/* The cost of launches that mainly move bytes. */
 static inline double
 vlm_us_of_bytes(const vlm_device_t *d, double bytes)
 {
@@ -146,13 +147,14 @@ vlm_load(vlm_device_t *d, const char *name, void (*kernel)(P...), size_t shared)
 
 
 /*
- * VLM_LOAD(d, kernel, shared_bytes): when the device is opened, for every kernel that is launched
- * later.  CUDA would else load each with its first launch, into memory that is in no plan.
+ * VLM_LOAD(d, kernel, shared_bytes): called when the device is opened, for every kernel that is
+ * launched later.  Otherwise CUDA would load each with its first launch, into memory that no plan
+ * counts.
  */
 #define VLM_LOAD(d, kernel, shared)  vlm_load(d, #kernel, kernel, shared)
 
 /*
- * VLM_LAUNCH(d, us, kernel, grid, block, shared_bytes, arguments...): us is what it costs, and
+ * VLM_LAUNCH(d, us, kernel, grid, block, shared_bytes, arguments...): us is the launch's cost, and
  * arguments become the kernel's parameters as in a call.  A kernel that is a template stands in
  * brackets: (rows<4, 2>).
  */

@@ -2,7 +2,7 @@
  * Every call of CUDA's runtime that we make, as a table: runtime.cu fills it in with CUDA's own,
  * emu/driver.cpp with an emulated device that can also be told to fail.
  *
- * Functions return CUDA's error codes, 0 is success.  A stream is a void *.
+ * Functions return CUDA's error codes; 0 is success.  A stream is a void *.
  */
 
 #ifndef VLM_DRIVER_H
@@ -45,22 +45,22 @@ typedef struct {
     int         (*release)(void *p);
     int         (*open_stream)(void **stream);
     int         (*close_stream)(void *stream);
-    /* In the order of the stream; host memory may be changed after the call. */
+    /* Copies in the order of the stream; host memory may be changed after the call. */
     int         (*fill)(void *to, int byte, size_t bytes, void *stream);
     int         (*put)(void *to, const void *from, size_t bytes, void *stream);
     int         (*get)(void *to, const void *from, size_t bytes, void *stream);
-    /* The device has the kernel from then on; blocks of it have up to that many dynamic bytes. */
+    /* Loads the kernel to the device; its blocks have up to that many dynamic bytes. */
     int         (*load)(const void *kernel, size_t shared);
     int         (*launch)(const vlm_launch_t *l);          /* of one that is loaded */
     int         (*wait)(void *stream);
     /* Launches from capture() to captured() are not done but become a graph, and of this table only
-       launch() may be called then.  What a graph wants of the device it has when it is made. */
+       launch() may be called then.  captured() allocates the graph's memory on the device. */
     int         (*capture)(void *stream);
     int         (*captured)(void *stream, void **graph);
     int         (*replay)(void *graph, void *stream);
     int         (*drop)(void *graph);
-    /* Bytes of the device that anybody uses.  Makes no context, so that it can be asked before the
-       device is used for the first time.  -1: nobody can tell. */
+    /* Bytes of the device that are in use, by any process.  The call makes no context, so that it
+       can come before the first use of the device.  -1: not known. */
     int         (*in_use)(int index, uint64_t *bytes);
     const char *(*text)(int code);     /* "an illegal memory access was encountered" */
 } vlm_driver_t;

@@ -1,9 +1,9 @@
 /*
  * The classes of CUDA's errors, of driver_types.h in CUDA 13.0.
  *
- * A code that is not listed is one that we do not know: the device counts as lost, and a new
- * process finds out.  Those that CUDA says "the process must be terminated and relaunched" of
- * are listed all the same, so that the table says that they were thought of.
+ * After a code that is not listed the device counts as lost, and a new process tries again.  Codes
+ * of which CUDA says "the process must be terminated and relaunched" behave the same, but are
+ * listed to show that none was forgotten.
  */
 
 #include "fault.h"

@@ -1,5 +1,5 @@
 /*
- * What an error of CUDA's runtime means for us: can the process go on with this device?
+ * The class of an error of CUDA's runtime: can the process go on with this device?
  *
  * Codes are numbers here, so that the table is tested where there is no CUDA.
  */
@@ -7,16 +7,16 @@
 #ifndef VLM_FAULT_H
 #define VLM_FAULT_H
 
-/* Those that we have words of our own for. */
+/* Codes for which we have error texts of our own. */
 #define VLM_CODE_NO_MEMORY   2         /* MemoryAllocation */
 #define VLM_CODE_OLD_DRIVER  35        /* InsufficientDriver */
 #define VLM_CODE_NO_DEVICE   100       /* NoDevice */
 
 typedef enum {
     VLM_FAULT_NONE,
-    VLM_FAULT_REFUSED,                 /* this call was not done; the device goes on */
-    VLM_FAULT_UNUSABLE,                /* there is no device that we could use, now or at all */
-    VLM_FAULT_LOST                     /* nothing of CUDA may be called any more */
+    VLM_FAULT_REFUSED,                 /* this call was not done; the device is still usable */
+    VLM_FAULT_UNUSABLE,                /* there is no usable device */
+    VLM_FAULT_LOST                     /* no function of CUDA may be called any more */
 } vlm_fault_t;
 
 #ifdef __cplusplus

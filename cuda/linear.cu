@@ -14,7 +14,7 @@
 enum { STORE_ACT, STORE_F32, ADD, SILU_MUL, GELU };
 
 
-/* v is of weight row n; for SILU_MUL that is a gate, and up is of n + 1. */
+/* v is of weight row n; for SILU_MUL it is the gate, and up is of row n + 1. */
 template <int OUT>
 static __device__ __forceinline__ void
 put_out(const vlm_product_t &a, uint32_t t, uint32_t n, float v, float up)
@@ -45,7 +45,7 @@ put_out(const vlm_product_t &a, uint32_t t, uint32_t n, float v, float up)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
-/* A pair of weight rows and an activation row are a thread's. */
+/* Each thread has a pair of weight rows and an activation row. */
 template <int OUT>
 static __device__ __forceinline__ void
 put_few(const vlm_product_t &a, uint32_t tile, const float *parts)
@@ -87,7 +87,9 @@ few(vlm_product_t a)
 
     vlm_begin_few<INT8>(a, tile, room, parts);
 
-    /* Who is at a tile's barrier has done with the tile before: two of them take turns. */
+    /*
+     * A thread at a tile's barrier has finished the tile before, so two buffers in turn are enough.
+     */
 
     for ( /* void */ ; tile < end; tile++) {
         to = parts + tile % 2 * VLM_FEW_PARTS;
@@ -130,7 +132,7 @@ copy_stage(const vlm_product_t &a, stage_t *to, uint32_t t0, uint32_t g)
             q = a.in.q + static_cast<size_t>(t0 + row) * a.in.q_stride + (g + j) * 16
                 + quarter * 4;
 
-            /* Rows beyond the last are zeros, and nobody asks for them. */
+            /* Rows beyond the last are zeros, and are not read. */
 
             vlm_copy(&to->q[j][row][quarter], t0 + row < a.T ? q : a.in.q,
                      t0 + row < a.T ? 16 : 0);
@@ -303,7 +305,10 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint
     a.run = vlm_divide_up(a.groups, VLM_CUDA_PARTS);
     a.tiles = 1;
 
-    /* In a block's own memory, an odd number of groups a row: rows begin in different banks. */
+    /*
+     * Rows in a block's own memory have an odd number of groups, so that they begin in different
+     * banks.
+     */
 
     a.in.q_stride = a.in.row_words | 16;
     a.in.s_stride = w->type == VLM_INT8 ? (T + 1) / 2 * 2 : 0;
@@ -334,7 +339,7 @@ vlm_product_us(const vlm_device_t *d, vlm_type_t weights, const vlm_product_t &a
 }
 
 
-/* Whole blocks of them, if there are so many. */
+/* A multiple of the block's rows, if there are as many. */
 uint32_t
 vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w)
 {

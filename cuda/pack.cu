@@ -3,7 +3,7 @@
  *
  * A row's values are bytes, padded with zeros to whole blocks of 64 values; rows are padded to
  * tiles of 16.  A tile of 16 rows by 32 bytes is 512 bytes together: piece [lane][4] of 4 bytes is
- * what vlm_mma_s8() and vlm_mma_bf16() want as A of that lane, so one 16-byte load a lane is a
+ * that lane's A operand of vlm_mma_s8() and vlm_mma_bf16().  So one 16-byte load a lane is a
  * fragment, a warp's load is 512 bytes in a row, and the same copy serves a single activation row
  * and a thousand.  Tiles of the same 16 rows follow each other along K.
  *
@@ -24,7 +24,7 @@ extern "C" {
 #define TILE_BYTES  32                 /* of a row */
 
 
-/* Row n of what the caller gave, as bytes with zeros to the end. */
+/* Row n of the caller's rows, as bytes with zeros to the end. */
 static void
 read_row(const vlm_linear_t *w, const void *from, uint32_t n, uint8_t *row, size_t bytes)
 {

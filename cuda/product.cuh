@@ -17,7 +17,7 @@
 #define VLM_FEW_THREADS  (VLM_CUDA_PARTS * VLM_WARP)
 #define VLM_FEW_PARTS    (VLM_CUDA_PARTS * VLM_CUDA_TILE * VLM_FEW)
 
-#define VLM_AHEAD        4             /* groups whose loads are under way together */
+#define VLM_AHEAD        4             /* groups whose loads are in flight together */
 #define VLM_MAGIC        0x4b400000
 #define VLM_MAGIC_F32    12582912.0f
 
@@ -72,8 +72,8 @@ vlm_tile_at(const vlm_product_t &a, uint32_t tile)
 
 
 /*
- * Before the first tile, which weights are on their way to the cache meanwhile: rows are made ready
- * in room, a block's dynamic memory, if nobody has done it.  sums is shared, VLM_FEW_PARTS.
+ * Called before the first tile: makes rows ready in room, a block's dynamic memory, unless a launch
+ * has done it, while the first tile's weights are prefetched.  sums is shared, VLM_FEW_PARTS.
  */
 template <bool INT8>
 static __device__ __forceinline__ void

@@ -1,10 +1,10 @@
 /*
- * A product of weights and activation rows, for the operations that have one: linear, head, qkv,
+ * The product of weights and activation rows, for the operations that have one: linear, head, qkv,
  * qkv_2d.
  *
- * Sums have one order, whichever kernel takes them: a row's groups of 64 bytes are cut along K
- * into VLM_CUDA_PARTS runs, each run is added up from its first group on, and then the runs are
- * added in their order.  So a row's result does not depend on how many rows come with it.
+ * Sums have one order in every kernel: a row's groups of 64 bytes are cut along K into
+ * VLM_CUDA_PARTS runs, each run is summed from its first group on, and then the runs are added in
+ * their order.  So a row's result does not depend on the number of rows in the call.
  */
 
 #ifndef VLM_PRODUCT_H
@@ -43,22 +43,22 @@ typedef struct {
     uint32_t      groups;              /* of a row, and of each of the VLM_CUDA_PARTS of it */
     uint32_t      run;
     uint32_t      tiles;               /* of few rows: that a block takes one after the other */
-    uint32_t      inside;              /* of few rows: blocks make them ready for themselves */
+    uint32_t      inside;              /* of few rows: each block makes them ready for itself */
 } vlm_product_t;
 
 /* ready.cu: at most VLM_CUDA_ROWS rows. */
 void vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, uint32_t T);
 
 /*
- * linear.cu: what kernels take of a product of at most VLM_CUDA_ROWS rows; x is f32 with a gain,
- * and act without one.  If blocks do not do it, rows have been made ready by a launch.
+ * linear.cu: prepares a kernel's arguments for a product of at most VLM_CUDA_ROWS rows; x is f32
+ * with a gain, and act without one.  If blocks do not make rows ready, a launch has done so.
  */
 vlm_product_t vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x,
                              const uint32_t *rows, const float *gain, float eps, uint32_t T);
 
 /* Activation rows that one product may have: VLM_CUDA_ROWS, or fewer by cost.h. */
 uint32_t vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w);
-/* What a launch of the product costs. */
+/* The cost of a launch of the product. */
 double vlm_product_us(const vlm_device_t *d, vlm_type_t weights, const vlm_product_t &a);
 
 /* Of few rows: the grid for that many units of `tiles` tiles, and a block's dynamic memory. */

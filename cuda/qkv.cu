@@ -1,11 +1,10 @@
 /*
- * qkv and qkv_2d: the product, and then a row's heads turn by its position and go to their places,
- * keys and values of text into the cache.
+ * qkv and qkv_2d: the product, then the rotation of a row's heads by its position, and the copy of
+ * each head to its place; keys and values of text go into the cache.
  *
- * Up to 8 rows, a block has the two tiles of weight rows that turn together, value i of a head and
- * value i + half, and is done with them in one launch.  Otherwise the product goes to memory, and
- * a block of threads is a row, with its sines and cosines in shared memory: they are the same for
- * all heads.
+ * Up to 8 rows, a block has the two tiles of weight rows that are rotated together, value i of a
+ * head and value i + half, and one launch does all.  Otherwise the product goes to memory, and a
+ * block of threads has one row, with the sines and cosines that its heads share in shared memory.
  */
 
 #include "product.cuh"
@@ -33,7 +32,7 @@ typedef struct {
 } picture_t;
 
 
-/* Values i and i + half of a head, turned. */
+/* Values i and i + half of a head, rotated. */
 static __device__ __forceinline__ float2
 turn(float a, float b, float cosine, float sine)
 {
@@ -49,7 +48,7 @@ put_pair(vlm_bf16_t *head, uint32_t i, uint32_t half, float2 v)
 }
 
 
-/* How pair i of row t's heads turns. */
+/* The rotation of pair i of row t's heads. */
 static __device__ __forceinline__ void
 angle_of(const text_t &a, uint32_t t, uint32_t i, float *sine, float *cosine)
 {
@@ -58,7 +57,7 @@ angle_of(const text_t &a, uint32_t t, uint32_t i, float *sine, float *cosine)
 }
 
 
-/* Where head h of row t goes: queries come first, then keys, then values. */
+/* The destination of head h of row t: queries come first, then keys, then values. */
 static __device__ __forceinline__ vlm_bf16_t *
 place_of(const text_t &a, uint32_t t, uint32_t h)
 {
@@ -92,7 +91,7 @@ tile_of(const text_t &a, uint32_t unit, uint32_t *head)
 }
 
 
-/* A pair of values and a row are a thread's; parts are those of both tiles. */
+/* Each thread has a pair of values and a row; parts are those of both tiles. */
 static __device__ __forceinline__ void
 put_turned(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile,
            const float *parts)

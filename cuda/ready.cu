@@ -1,6 +1,6 @@
 /*
- * Activation rows as a product takes them, by a launch of its own: normed if there is a gain, then
- * in int8 with a scale for each block, or in bf16.  See ready.cuh for the order of bytes.
+ * Makes activation rows ready for a product, by a launch of its own: normed if there is a gain,
+ * then in int8 with a scale for each block, or in bf16.  See ready.cuh for the order of bytes.
  */
 
 #include "ready.cuh"

@@ -1,11 +1,11 @@
 /*
- * How a block of 256 threads makes activation rows ready: for ready.cu, where a block has one row
+ * Makes activation rows ready by a block of 256 threads: for ready.cu, where a block has one row
  * and the product is another launch, and for the products of few rows, whose blocks do it for
- * themselves.  Both have the same bits.
+ * themselves.  Both give the same bits.
  *
- * Within a group of 64 bytes the 16 words stand in the order in which a lane of vlm_mma_*() wants
- * them: words 4 t to 4 t + 3 are b[0], b[1] of the first 32 bytes, then of the others, of the
- * lanes with lane % 4 = t.  So one 16-byte load is all that a lane needs of a group.
+ * Within a group of 64 bytes the 16 words have the order that a lane of vlm_mma_*() needs: words 4
+ * t to 4 t + 3 are b[0], b[1] of the first 32 bytes, then of the others, of the lanes with lane % 4
+ * = t.  So a lane needs one 16-byte load for a group.
  */
 
 #ifndef VLM_READY_CUH
@@ -16,7 +16,7 @@
 #define VLM_READY_THREADS  256
 #define VLM_READY_WARPS    (VLM_READY_THREADS / VLM_WARP)
 
-/* Where word i of a row goes. */
+/* The place of word i of a row. */
 static __device__ __forceinline__ uint32_t
 vlm_place_of(uint32_t i)
 {
@@ -116,7 +116,7 @@ vlm_norm_of(const vlm_ready_t &a, const float *sums)
 }
 
 
-/* All lanes come here, those beyond the padded row as well: a block is quantised by 16 of them. */
+/* All lanes call this, also those beyond the padded row: 16 lanes quantise a block. */
 template <bool INT8>
 static __device__ __forceinline__ void
 vlm_put_four(const vlm_ready_t &a, uint32_t i, float4 v, unsigned *q, float *s)

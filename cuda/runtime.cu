@@ -1,6 +1,7 @@
 /*
- * The driver's table with CUDA's own runtime behind it.  Nothing else calls the runtime, nor NVML,
- * which comes with the driver and is looked for at run time: without it memory in use is not known.
+ * The driver's table with CUDA's own runtime behind it.  No other file calls the runtime, nor NVML,
+ * which comes with the driver and is looked for at run time: without it the memory in use is not
+ * known.
  */
 
 #include <dlfcn.h>
@@ -9,7 +10,10 @@
 #include "driver.h"
 
 
-/* An error is told once, by the call that had it: what is not sticky must not meet the next. */
+/*
+ * Clears an error that was returned, so that a later call does not return it again; a sticky one
+ * stays.
+ */
 static int
 told(cudaError_t e)
 {
@@ -122,7 +126,7 @@ cuda_fill(void *to, int byte, size_t bytes, void *stream)
 }
 
 
-/* From and to pageable memory a copy has left the host's side when the call returns. */
+/* A copy from or to pageable memory is done with the host's side when the call returns. */
 
 static int
 cuda_put(void *to, const void *from, size_t bytes, void *stream)
@@ -138,7 +142,7 @@ cuda_get(void *to, const void *from, size_t bytes, void *stream)
 }
 
 
-/* Who asks for a kernel's attributes has it loaded, whatever CUDA_MODULE_LOADING says. */
+/* A query of a kernel's attributes loads it, whatever CUDA_MODULE_LOADING says. */
 static int
 cuda_load(const void *kernel, size_t shared)
 {
@@ -172,8 +176,8 @@ cuda_wait(void *stream)
 
 
 /*
- * A thread of its own captures: what others call meanwhile is none of its business, and what this
- * one may not call then is an error.
+ * Captures in thread-local mode: calls by other threads do not disturb the capture, and a call that
+ * is not allowed in this thread is an error.
  */
 static int
 cuda_capture(void *stream)

@@ -1,12 +1,12 @@
 /*
  * sample: a row of logits becomes a token, as ops/plain/sample.c defines it.
  *
- * A block of threads is a row.  Probabilities are whole numbers of 2^-43: their sums do not depend
- * on the order in which threads add, so a draw comes out the same each time.  Nothing is sorted:
- * top k and top p want one border each, which is found digit by digit of the logits' bits.
+ * A block of threads has one row.  Probabilities are whole numbers of 2^-43: their sums do not
+ * depend on the order in which threads add, so that a draw is reproducible.  Nothing is sorted: top
+ * k and top p need one border each, which is found digit by digit of the logits' bits.
  *
- * Once tempered, logits are at most 0, and a larger key (their bits without a sign) is a smaller
- * logit.
+ * After the temperature, logits are at most 0, and a larger key (their bits without a sign) is a
+ * smaller logit.
  */
 
 #include "device.h"
@@ -58,7 +58,7 @@ weight_of(float logit)
 }
 
 
-/* Of all threads, in all of them. */
+/* The sum over all threads, in all of them. */
 static __device__ __forceinline__ sum_t
 add_all(shared_t *sh, sum_t v)
 {
@@ -159,8 +159,8 @@ penalize(const args_t &a, const ids_t &ids, const vlm_pick_t &pick, const uint32
 /* ---- borders ------------------------------------------------------------------------------ */
 
 /*
- * One digit more of the border: of the keys that begin as sh->key does, the largest come first,
- * and sh->sum is what may still go.  A warp does it, 8 digits a lane.
+ * Finds one more digit of the border: of the keys that begin as sh->key does, the largest come
+ * first, and sh->sum is the weight that may still be dropped.  One warp does it, 8 digits a lane.
  */
 static __device__ __forceinline__ void
 next_digit(shared_t *sh, uint32_t shift)
@@ -200,9 +200,9 @@ next_digit(shared_t *sh, uint32_t shift)
 
 
 /*
- * The border: keys above it weigh no more than drop together, with those equal to it they weigh
- * more.  sh->key is the border, sh->sum what of drop is left for its equals.  drop is less than
- * all weigh.
+ * Finds the border: keys above it weigh no more than drop together, with those equal to it they
+ * weigh more.  sh->key is the border, sh->sum the part of drop that is left for keys equal to it.
+ * drop is less than the weight of all.
  */
 template <bool BY_WEIGHT>
 static __device__ __forceinline__ void
@@ -257,7 +257,10 @@ count_equals(shared_t *sh, const ids_t &ids, uint32_t key, uint32_t below)
 }
 
 
-/* Of the equals of the border the first `keep` stay: the id from which on they go. */
+/*
+ * Of the keys equal to the border the first `keep` stay: returns the id from which on they are
+ * dropped.
+ */
 static __device__ __forceinline__ uint32_t
 find_last(shared_t *sh, const ids_t &ids, uint32_t key, uint32_t keep, uint32_t V)
 {
@@ -397,7 +400,7 @@ draw_in_warp(shared_t *sh, const ids_t &ids, uint32_t begin, sum_t left)
 }
 
 
-/* In all threads; all is what the row's weights sum up to. */
+/* Draws, with the result in all threads; all is the sum of the row's weights. */
 static __device__ __forceinline__ uint32_t
 draw(shared_t *sh, const ids_t &ids, const vlm_pick_t &pick, sum_t all)
 {

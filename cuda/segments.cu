@@ -1,11 +1,11 @@
 /*
  * attend_segments: the patches of a window, or of a whole picture, each over all of them.
  *
- * From sm_80 on by tensor cores: a warp has 16 queries, whose scores with 64 keys stay in its
- * registers, become weights there and are the next product's operand.  A weight goes in as two
- * bf16, what the first leaves being the second, so that nothing is lost but the order of sums.
- * sm_75 has no products of bf16: there a lane has keys, as in attend.cuh.  A launch has as many
- * segments and tiles of them as cost.h lets it have.
+ * From sm_80 on it uses tensor cores: a warp has 16 queries, whose scores with 64 keys stay in its
+ * registers, become weights there and are the next product's operand.  A weight is used as two
+ * bf16, the second being the rounding error of the first, so that only the order of sums differs.
+ * sm_75 has no products of bf16: there keys are shared out among lanes, as in attend.cuh.  cost.h
+ * bounds the number of segments and tiles of a launch.
  */
 
 #include "attend.cuh"
@@ -184,7 +184,7 @@ score(const tensor_shared_t<D> &sh, float scale, uint32_t n, tensor_state_t<D> &
 }
 
 
-/* Scores become weights; sums so far are brought to the new maximum. */
+/* Turns scores into weights, and scales the sums so far to the new maximum. */
 template <int D>
 static __device__ __forceinline__ void
 weigh(tensor_state_t<D> &st)
@@ -224,7 +224,7 @@ weigh(tensor_state_t<D> &st)
 }
 
 
-/* Two weights as two pairs of bf16, whose sums they are. */
+/* Splits two weights into two pairs of bf16, whose sums they are. */
 static __device__ __forceinline__ void
 split_two(float x, float y, unsigned *most, unsigned *rest)
 {
@@ -236,7 +236,7 @@ split_two(float x, float y, unsigned *most, unsigned *rest)
 }
 
 
-/* Scores of 16 keys lie in a lane as the weights of a product have to. */
+/* Rearranges scores of 16 keys within a lane into a product's operand of weights. */
 template <int D>
 static __device__ __forceinline__ void
 add_values(const tensor_shared_t<D> &sh, tensor_state_t<D> &st)
@@ -349,7 +349,7 @@ vlm_load_segments(vlm_device_t *d)
 }
 
 
-/* What a tile costs, all heads of it: weights go in twice on tensor cores. */
+/* The cost of a tile, all heads of it: on tensor cores weights are multiplied twice. */
 static double
 cost(const vlm_device_t *d, const args_t &a, uint32_t longest)
 {
@@ -363,7 +363,7 @@ cost(const vlm_device_t *d, const args_t &a, uint32_t longest)
 }
 
 
-/* n tiles, from a.tile on, of as many segments at a time as may be. */
+/* Launches n tiles, from a.tile on, of as many segments at a time as allowed. */
 template <int D>
 static void
 launch_tiles(vlm_device_t *d, args_t a, uint32_t n_segments, uint32_t n, double us)

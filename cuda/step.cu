@@ -1,18 +1,20 @@
 /*
- * Steps that come again and again: captured when the model loads, and then one launch each.
+ * Repeated steps: captured when the model loads, and then one launch each.
  *
- * Kernels of a kept step have the addresses and the grids that they had when it was captured; who
- * steps, from which token and with how many rows cached, they read from device memory.  What a
- * graph wants of the device it has from captured() on.
+ * Kernels of a kept step have the addresses and the grids that they had when it was captured;
+ * sequences, tokens and numbers of cached rows are read from device memory.  captured() allocates a
+ * graph's memory on the device.
  *
- * A driver that refuses to capture is no fault: nothing is kept then, and steps are launched kernel
+ * A driver that refuses to capture is no fault: no step is kept then, and steps are launched kernel
  * by kernel.
  */
 
 #include "device.h"
 
 
-/* An error of the calls that capture; any that CUDA does not recover from stays one. */
+/*
+ * Handles an error of the calls that capture; one from which CUDA does not recover stays a fault.
+ */
 static void
 refuse(vlm_device_t *d)
 {
