@@ -1,6 +1,6 @@
 /*
- * The emulated device, as tests set it up: what it is, and which call fails with what.  Exported
- * by the emulated library, looked up by name; CUDA's own library has none of it.
+ * The controls of the emulated device, for tests: its properties, and which call fails with which
+ * error.  The emulated library exports them by name; CUDA's own library has none of them.
  */
 
 #ifndef VLM_EMU_CONTROL_H
@@ -30,14 +30,14 @@ typedef enum {
 
 typedef struct {
     uint64_t  calls;                   /* of the driver's table */
-    uint64_t  calls_after_loss;        /* after a code that no call may follow */
+    uint64_t  calls_after_loss;        /* calls after an error that allows no further call */
     uint64_t  loaded;                  /* kernels */
     uint64_t  launches;                /* asked for: a graph is one */
     uint64_t  kernels;                 /* done */
     uint64_t  waits;                   /* of the host for the device */
     double    dearest;                 /* launch, by cost.h, since IDLE was set last */
     double    between;                 /* two waits, at most, since then */
-    uint64_t  blocks, streams, graphs; /* had and not given back */
+    uint64_t  blocks, streams, graphs; /* allocated and not freed */
     uint64_t  bytes;
 } vlm_emu_counts_t;
 

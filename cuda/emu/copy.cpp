@@ -1,6 +1,6 @@
 /*
- * Asynchronous copies to shared memory, as late as they may be: a kernel that reads before it
- * waits finds what was there before.
+ * Asynchronous copies to shared memory, done at the latest allowed time: a kernel that reads before
+ * it waits finds the old bytes.
  */
 
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct {
 } copy_t;
 
 typedef struct {
-    unsigned  n, group;                /* copies under way; the group that is being filled */
+    unsigned  n, group;                /* copies in flight; the group that is being filled */
     copy_t    copy[MAX_COPIES];
 } queue_t;
 

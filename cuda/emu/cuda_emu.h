@@ -1,9 +1,9 @@
 /*
- * The part of CUDA's C++ that our kernels use, for a host compiler: included by common.cuh in
- * place of CUDA's headers when VLM_EMU is defined.  Its value is the architecture that is
- * emulated: 750 or 900.
+ * The part of CUDA's C++ that our kernels use, for a host compiler: included by common.cuh in place
+ * of CUDA's headers when VLM_EMU is defined.  Its value is the architecture that is emulated: 750
+ * or 900.
  *
- * Types and names are CUDA's.  What runs when is grid.cpp's business; here is what each name means.
+ * Types and names are CUDA's.  This file defines each name; grid.cpp schedules the threads.
  */
 
 #ifndef VLM_CUDA_EMU_H
@@ -177,7 +177,7 @@ vlm_emu_shuffle(vlm_place_t at, vlm_shuffle_t how, unsigned mask, T value, unsig
 }
 
 
-/* Fibres do not interrupt each other: what is not a meeting is atomic. */
+/* Fibres do not interrupt each other: code without a meeting is atomic. */
 
 template <class T>
 static inline T
@@ -228,7 +228,9 @@ atomicInc(unsigned *p, unsigned most)
 
 /* ---- tensor cores ------------------------------------------------------------------------- */
 
-/* D = A B + C of a warp; which lane has what is said at vlm_mma_* in common.cuh. */
+/*
+ * D = A B + C of a warp; the comments at vlm_mma_* in common.cuh say which lane has which elements.
+ */
 void vlm_emu_mma_s8(vlm_place_t at, int *c, const unsigned *a, const unsigned *b);
 void vlm_emu_mma_s8_small(vlm_place_t at, int *c, unsigned a, unsigned b);
 void vlm_emu_mma_bf16(vlm_place_t at, float *c, const unsigned *a, const unsigned *b);

@@ -1,8 +1,8 @@
 /*
- * The driver's table over the emulator: device memory is the host's, launches run to their end.
+ * The driver's table over the emulator: device memory is the host's, and launches run to their end.
  *
- * Any call can be told to return an error, and calls after one that no call may follow are
- * counted.  A kernel that the emulator stops becomes error 719, as a real one that crashed would.
+ * Any call can be told to return an error, and the driver counts calls after an error that allows
+ * none.  A kernel that the emulator stops becomes error 719, as a real one that crashed would.
  */
 
 #include "control.h"
@@ -22,7 +22,7 @@
 #define MAX_BLOCKS    64
 #define MAX_KERNELS   128              /* that are loaded */
 #define PLAIN_SHARED  (48u << 10)
-#define FREED         0xdd             /* what is read after its release shows */
+#define FREED         0xdd             /* a read after the release shows */
 
 static uint64_t settings[VLM_EMU_SETTINGS] = {
     1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0, 1, 0
@@ -31,7 +31,7 @@ static uint64_t settings[VLM_EMU_SETTINGS] = {
 static vlm_emu_counts_t  counts;
 static double            since;        /* what was launched since the host has waited */
 static int               in_use;       /* the device */
-static int               lost;         /* the code that no call may follow */
+static int               lost;         /* the error that allows no further call */
 static pthread_mutex_t   mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
@@ -40,7 +40,7 @@ static struct {
 } loaded[MAX_KERNELS];
 
 static void             *graph;        /* that launches become part of; NULL: they are done */
-static int               spoilt;       /* something else was called meanwhile, or a launch failed */
+static int               spoilt;       /* another call came meanwhile, or a launch failed */
 
 static struct {
     void    *p;
@@ -103,7 +103,7 @@ hang(void)
 }
 
 
-/* Each call of the table begins with this: 0, or the error that it shall return. */
+/* Called first by each call of the table: 0, or the error that the call has to return. */
 static int
 begin(void)
 {
@@ -136,7 +136,7 @@ begin(void)
 }
 
 
-/* Of calls that may not come while launches are captured: they spoil it. */
+/* For calls that may not come while launches are captured: they end the capture with an error. */
 static int
 begin_alone(void)
 {
@@ -289,7 +289,7 @@ emu_release(void *p)
         return code == 0 ? 1 : code;
     }
 
-    /* Also when the call is to fail: the tests' own memory does not leak by that. */
+    /* Frees also when the call is told to fail, so that the tests' own memory does not leak. */
 
     memset(p, FREED, blocks[i].bytes);
     counts.blocks--;
@@ -331,7 +331,7 @@ emu_close_stream(void *stream)
 }
 
 
-/* A range within one block: what CUDA's copies find wrong, these do, too. */
+/* Checks for a range within one block: the same faults as in CUDA's copies. */
 static int
 inside(const void *p, size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* Fibres: how one stack is left and another one is entered. */
+/* Fibres: the switch from one stack to another. */
 
 #include "fibre.h"
 
@@ -67,7 +67,7 @@ begin(void)
 
 #if defined(__x86_64__)
 
-/* Saves what a function must keep on the old stack, and takes it from the new one. */
+/* Saves the callee-saved registers on the old stack, and loads them from the new one. */
 extern "C" void vlm_fibre_swap(void **from, void *to);
 
 __asm__(".text\n"

@@ -1,8 +1,8 @@
 /*
- * A fibre: a function with a stack of its own, entered and left where it says so.
+ * A fibre: a function with a stack of its own, entered and left by explicit calls.
  *
  * One switch is a dozen instructions on x86-64 and a swapcontext() elsewhere.  AddressSanitizer is
- * told of every switch, so its reports name the right stack.
+ * told of every switch, so that its reports name the right stack.
  */
 
 #ifndef VLM_FIBRE_H
@@ -26,9 +26,9 @@ typedef struct {
 #endif
 } vlm_fibre_t;
 
-/* The fibre's next switch enters entry.  What was on its stack is forgotten. */
+/* Sets entry as the function of the fibre's next switch.  The old content of its stack is lost. */
 void vlm_fibre_make(vlm_fibre_t *f, void *stack, size_t bytes, void (*entry)(void));
-/* From the running fibre to another one. */
+/* Switches from the running fibre to another one. */
 void vlm_fibre_switch(vlm_fibre_t *from, vlm_fibre_t *to);
 /* The same, for the last time. */
 void vlm_fibre_leave(vlm_fibre_t *from, vlm_fibre_t *to);

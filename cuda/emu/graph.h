@@ -1,4 +1,4 @@
-/* Launches that are kept, with what their parameters were: what a capture leaves. */
+/* Captured launches, with their parameters: the result of a capture. */
 
 #ifndef VLM_EMU_GRAPH_H
 #define VLM_EMU_GRAPH_H

@@ -1,4 +1,4 @@
-/* The emulated grid: which fibre runs when, what waits for what, and what can never go on. */
+/* The emulated grid: the order in which fibres run, their barriers and meetings, and deadlocks. */
 
 #include "grid.h"
 
@@ -129,7 +129,7 @@ same_place(vlm_place_t a, vlm_place_t b)
 }
 
 
-/* All lanes of the mask are here: lane [32] is what each brought, and they go on. */
+/* All lanes of the mask are here: lane [32] has the value of each, and they go on. */
 static int
 all_meet(unsigned mask, vlm_meet_fn meet, void **lane, vlm_place_t at)
 {
@@ -257,7 +257,7 @@ vlm_emu_dynamic(void)
 }
 
 
-/* As a block finds it: what the block before has left is gone. */
+/* Resets shared memory for a block: the content left by the block before is lost. */
 static void
 poison_arrays(void)
 {
@@ -306,7 +306,7 @@ vlm_emu_shared_bytes(void)
 
 /* ---- one block ---------------------------------------------------------------------------- */
 
-/* Who waits where: a line for each place, with its first thread. */
+/* Reports which threads wait where: one line for each place, with its first thread. */
 static void
 report_stuck(void)
 {
@@ -458,7 +458,7 @@ run_block(void)
         for (i = 0; i < n_threads && threads[i].state != RUNS; i++) { /* void */ }
 
         if (i < n_threads) {
-            continue;                  /* one that this round did not come to */
+            continue;                  /* one that this round did not reach */
         }
 
         if (all_have_left()) {
@@ -474,7 +474,7 @@ run_block(void)
 
 /* ---- a launch ----------------------------------------------------------------------------- */
 
-/* Once: a page below each stack is not to be touched. */
+/* Protects a page below each stack, once. */
 static int
 make_stacks(void)
 {

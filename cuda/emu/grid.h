@@ -1,13 +1,13 @@
 /*
  * A launch on the host: its blocks one after the other, each thread of a block a fibre.
  *
- * Nothing runs in step but what the code brings into step: a thread runs on until it waits at a
- * barrier or for lanes of its warp.  Blocks, warps and lanes come in an order that a seed decides,
- * and shared memory is poisoned with bytes that it decides, so a kernel whose result depends on
- * either gives other bits under another seed.
+ * Threads run in step only where the code synchronises them: a thread runs on until it waits at a
+ * barrier or for lanes of its warp.  A seed decides the order of blocks, warps and lanes, and the
+ * bytes with which shared memory is poisoned, so that a kernel whose result depends on either gives
+ * other bits under another seed.
  *
- * Blocks run to their end: a kernel that waits for another block cannot be emulated, one whose
- * last block merges what the others left can.
+ * Blocks run to their end: a kernel that waits for another block cannot be emulated, but one whose
+ * last block merges the results of the others can.
  */
 
 #ifndef VLM_GRID_H
@@ -26,7 +26,7 @@ typedef struct {                       /* a place in a kernel's source, for repo
     const char  *what;                 /* "__syncthreads" */
 } vlm_place_t;
 
-/* What the threads of a launch see; written before each of them runs. */
+/* The built-in variables of a launch's threads; written before each of them runs. */
 typedef struct {
     vlm_uint3_t  thread, block, threads, blocks;       /* threadIdx, blockIdx, blockDim, gridDim */
 } vlm_indices_t;
@@ -34,8 +34,8 @@ typedef struct {
 extern vlm_indices_t  vlm_emu;
 
 /*
- * Lanes of mask meet: the last that comes calls meet() with what each lane brought (NULL: not in
- * the mask), and then all go on.  A lane that never comes is found when nothing else can run.
+ * Lanes of mask meet: the last that comes calls meet() with the value of each lane (NULL: not in
+ * the mask), and then all go on.  A lane that never comes is reported when no other can run.
  */
 typedef void (*vlm_meet_fn)(void **lane);
 void vlm_emu_meet(unsigned mask, vlm_meet_fn meet, void *mine, vlm_place_t at);
@@ -49,15 +49,15 @@ void *vlm_emu_shared(const void *key, size_t bytes);
 void *vlm_emu_dynamic(void);
 
 /*
- * A copy that is done at the latest possible time: when its group is waited for, or never.  bytes
- * are copied, the rest of the 16 becomes zeros.
+ * An asynchronous copy, done at the latest possible time: when its group is waited for, or never.
+ * bytes are copied, the rest of the 16 becomes zeros.
  */
 void vlm_emu_copy(vlm_place_t at, void *to, const void *from, unsigned bytes);
 void vlm_emu_copy_commit(void);
 void vlm_emu_copy_wait(unsigned groups);           /* all but the last of them */
 void vlm_emu_copy_forget(void);        /* a block begins */
 
-/* A kernel's mistake that the emulated code itself has found; ends the launch. */
+/* Reports a mistake of the kernel that the emulated code has found; ends the launch. */
 [[noreturn]] void vlm_emu_fault(vlm_place_t at, const char *text);
 
 /* ---- the host's side ---------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* The emulator itself: what runs, what waits for what, and which mistakes it finds. */
+/* Tests of the emulator itself: order, barriers and meetings, and the mistakes that it finds. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ every_thread_of_every_block_runs_once_and_knows_its_place(void **)
 }
 
 
-/* A block's sum through shared memory; with barriers as it should have them, or without one. */
+/* A block's sum through shared memory; with the barriers that it needs, or without one. */
 static float
 sum_of_block(uint64_t seed, unsigned n, bool barrier)
 {
@@ -275,7 +275,7 @@ shuffles_and_votes_are_those_of_cuda(void **)
 }
 
 
-/* Lanes do not run in step: what one writes the other has only after __syncwarp(). */
+/* Lanes do not run in step: one lane's write is visible to another only after __syncwarp(). */
 static int
 neighbours_seen(uint64_t seed, bool together)
 {

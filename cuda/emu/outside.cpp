@@ -1,12 +1,12 @@
 /*
- * The emulated device as tests of a whole server set it up, from outside its process: words in the
- * environment variable VLM_EMULATOR when the library is loaded, and the same words in a file that
- * appears later.
+ * Control of the emulated device from outside its process, for tests of a whole server: words in
+ * the environment variable VLM_EMULATOR when the library is loaded, and the same words in a file
+ * that appears later.
  *
- *   driver= devices= arch= bytes= used= takes= keeps=    numbers, as control.h has them
+ *   driver= devices= arch= bytes= used= takes= keeps=    numbers, as in control.h
  *   fail=CODE@N    the N-th call from now returns CODE; a CODE of "hang" does not return
- *   note=PATH      of a file that a line with the process's number is added to, now
- *   file=PATH      is read at the first call after it has appeared, and removed
+ *   note=PATH      adds a line with the process's number to a file, now
+ *   file=PATH      names a file that is read at the first call after it has appeared, and removed
  */
 
 #include "outside.h"

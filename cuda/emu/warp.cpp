@@ -1,4 +1,4 @@
-/* What the lanes of a warp do together: shuffles, votes, and the products of tensor cores. */
+/* Operations of the lanes of a warp: shuffles, votes, and the products of tensor cores. */
 
 #include <stdint.h>
 #include <string.h>

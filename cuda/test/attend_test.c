@@ -60,7 +60,7 @@ put_batch(side_t *s, const case_t *c)
 }
 
 
-/* The same bf16 on both sides; rows that nobody has written yet are not numbers. */
+/* The same bf16 on both sides; rows that are not written yet are NaNs. */
 static vlm_kv_t
 put_cache(side_t *s, const case_t *c, int filled)
 {
@@ -289,7 +289,7 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
 }
 
 
-/* What is written nowhere stays what it was, in the cache as well. */
+/* Values that no row writes keep their bytes, in the cache as well. */
 static void
 queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state)
 {
@@ -332,7 +332,7 @@ queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state
 }
 
 
-/* 1 and 8 rows turn where they are multiplied, 9 by a launch of their own. */
+/* 1 and 8 rows are rotated where they are multiplied, 9 by a launch of their own. */
 static void
 a_row_turns_to_the_same_bits_among_few_and_among_many(void **state)
 {
@@ -583,7 +583,7 @@ patches_become_rows_with_the_definitions_bits(void **state)
 }
 
 
-/* PATTERN: of those tests alone whose names it fits. */
+/* PATTERN: runs the tests alone whose names match it. */
 int
 main(int argc, char **argv)
 {

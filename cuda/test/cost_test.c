@@ -1,7 +1,7 @@
 /*
- * No launch takes longer than cost.h's bound, and neither does what is launched between two
- * questions whether to go on: a layer of published shapes, by arithmetic.  The emulated device
- * counts launches here and does none, so addresses are anybody's.
+ * No launch takes longer than cost.h's bound, and neither do the launches between two questions
+ * whether to go on: a layer of published shapes, by arithmetic.  The emulated device counts
+ * launches here and does none, so that addresses may be arbitrary.
  */
 
 #include "pair.h"
@@ -22,7 +22,7 @@ static const shape_t  shapes[] = {
 
 static const vlm_type_t  types[] = { VLM_INT8, VLM_BF16 };
 
-/* Of the tower of both. */
+/* The vision encoder of both models. */
 enum { E = 1280, TOWER_HEADS = 16, TOWER_HD = 80, TOWER_F = 3420, CELL = 4 * E, PIXELS = 1176 };
 
 
@@ -148,7 +148,7 @@ a_prompt_and_a_step_of_any_context_are_cut_and_asked_about(void **state)
 }
 
 
-/* All that a picture goes through, with one block of each kind of attention. */
+/* All operations on a picture, with one block of each kind of attention. */
 static void
 picture(vlm_type_t type, uint32_t P)
 {
@@ -202,7 +202,7 @@ a_picture_of_any_size_is_cut_and_asked_about(void **state)
 }
 
 
-/* On one that has no tensor cores for bf16, patches are attended to by a kernel of its own. */
+/* On a device without tensor cores for bf16, another kernel attends to patches. */
 static void
 so_is_a_picture_on_sm_75(void **state)
 {

@@ -1,4 +1,7 @@
-/* Which of CUDA's errors end a process: the table, row by row, and what is not in it. */
+/*
+ * The table of CUDA's errors, row by row, and codes that are not in it: which of them end a
+ * process.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>

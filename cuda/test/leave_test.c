@@ -1,9 +1,9 @@
 /*
- * Who leaves is heard while the device is at work: it asks within a picture, a prompt and a step,
- * and nothing is launched for them any more once it was told to leave.
+ * A cancellation takes effect while the device is at work: the device asks within a picture, a
+ * prompt and a step, and nothing more is launched for a job once the answer was to stop.
  *
- * The emulated device is so slow, by arithmetic, that each launch is worth a question.  Here the
- * question itself is where somebody leaves: it is the device's own, and no other part asks it.
+ * The emulated device is so slow, by arithmetic, that each launch causes a question.  Here the test
+ * cancels within the question itself: it is the device's own, and no other part asks it.
  */
 
 #include <setjmp.h>
@@ -18,10 +18,10 @@
 
 typedef struct {
     vlm_t             *v;
-    vlm_job_t         *job;            /* who leaves; NULL: all have to */
-    uint32_t           at, asked;      /* question; so many until now */
+    vlm_job_t         *job;            /* the job that is cancelled; NULL: the process stops */
+    uint32_t           at, asked;      /* question at which it is; number of questions so far */
     int                left;
-    vlm_emu_counts_t   then;           /* when it was answered */
+    vlm_emu_counts_t   then;           /* the counts at that time */
     vlm_quit_fn        quit;           /* the scheduler's */
     void              *data;
     const vlm_ops_t   *ops;            /* the device's */
@@ -57,7 +57,7 @@ leave(void *data)
 }
 
 
-/* In place of the device's: it asks what is asked here. */
+/* Replaces the device's question by the test's. */
 static void
 ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
 {
@@ -166,7 +166,7 @@ a_cancel_within_a_picture_or_a_prompt_is_heard(void **state)
 }
 
 
-/* A step is everybody's: who leaves it is the process, which ends. */
+/* All jobs share a step: only the process can stop within it. */
 static void
 a_stop_within_a_step_is_heard(void **state)
 {

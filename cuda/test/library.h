@@ -1,6 +1,6 @@
 /*
- * The emulated library as tests of whole engines have it: loaded by the first engine, and then its
- * controls are looked up by name; and how their answers are compared.
+ * The emulated library for tests of whole engines: the first engine loads it, and then its controls
+ * are looked up by name; and a comparison of answers.
  */
 
 #ifndef VLM_TEST_LIBRARY_H

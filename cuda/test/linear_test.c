@@ -1,8 +1,8 @@
 /*
  * Products: linear with its epilogues, and head.
  *
- * What is allowed to differ from the definition is the order of sums, bf16 where activations are
- * stored, and, after a norm, a value that rounds to the neighbouring int8 now and then.
+ * A result may differ from the definition by the order of sums, by bf16 where activations are
+ * stored, and, after a norm, by a value that now and then rounds to the neighbouring int8.
  */
 
 #include "pair.h"
@@ -308,7 +308,7 @@ a_row_has_the_same_bits_alone_among_few_and_among_many(void **state)
 }
 
 
-/* 1 and 2 of them in the blocks that multiply, 8 before in a launch of their own, 9 as many. */
+/* 1 and 2 rows are made ready in the blocks that multiply, 8 and 9 in a launch of their own. */
 static void
 long_rows_have_the_same_bits_wherever_they_were_made_ready(void **state)
 {
@@ -394,7 +394,7 @@ logits_are_of_the_rows_that_were_asked_for(void **state)
 }
 
 
-/* A scale that is no number makes every output of its row none, and of no other row. */
+/* A scale that is not a number makes every output of its row not a number, and of no other row. */
 static void
 a_value_that_is_no_number_is_seen_in_every_output_of_its_row(void **state)
 {
@@ -419,7 +419,7 @@ a_value_that_is_no_number_is_seen_in_every_output_of_its_row(void **state)
 }
 
 
-/* PATTERN: of those tests alone whose names it fits. */
+/* PATTERN: runs the tests alone whose names match it. */
 int
 main(int argc, char **argv)
 {

@@ -2,9 +2,10 @@
  * A device that fails: each class of CUDA's errors, returned by the driver at one call after
  * another while a model loads and while it answers.
  *
- * What the table of fault.c says is what happens: a refused call costs the requests that were at
- * work, and the next one is answered as ever; after any other error the driver is not called again,
- * the run ends with VLM_EDEVICE, and a new process, for which a new engine stands here, works.
+ * The engine must behave as fault.c's table says.  A refused call fails the requests that were at
+ * work, and the next one is answered as before.  After any other error the driver is not called
+ * again, the run ends with VLM_EDEVICE, and a new process works, for which a new engine stands in
+ * here.
  */
 
 #include <setjmp.h>
@@ -84,7 +85,7 @@ answer(vlm_t *v, vlm_answer_t *a, vlm_err_t *err)
 }
 
 
-/* What is still held when the engine is closed: nothing, unless the device may not be called. */
+/* Memory still held when the engine is closed: none, unless the device may not be called. */
 static void
 check_released(int code)
 {
@@ -102,7 +103,7 @@ check_released(int code)
 }
 
 
-/* A load that failed says whether another process may succeed: not if there is no device. */
+/* A load that failed says whether another process may succeed: not without any device. */
 static void
 check_lost(const vlm_t *v, int code, uint64_t call)
 {
@@ -211,7 +212,7 @@ an_answer_that_fails_says_why_and_the_next_one_is_as_ever(void **state)
     for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         refused = is_refused(codes[i]);
 
-        /* The last call is the loop's own, when nobody is at work any more. */
+        /* The last call is the loop's own, when no job is left. */
 
         for (n = 1 + i % 3; n < calls; n += calls / 5) {
             if (v == NULL) {
@@ -296,7 +297,7 @@ what_is_missing_is_named_with_its_numbers(void **state)
 }
 
 
-/* One of them under auto: the cpu answers, and says why.  With nothing missing, cuda does. */
+/* One of these faults under auto: the cpu answers, and says why.  Without a fault, cuda does. */
 static void
 device_auto_takes_the_cpu_and_says_why(void **state)
 {
@@ -331,7 +332,7 @@ device_auto_takes_the_cpu_and_says_why(void **state)
 }
 
 
-/* The memory was free when the device was opened, and somebody else was quicker. */
+/* The memory was free when the device was opened, and another process took it before the load. */
 static void
 device_auto_takes_the_cpu_when_memory_that_was_free_is_not_given(void **state)
 {

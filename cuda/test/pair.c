@@ -95,7 +95,7 @@ pair_reset(void)
 }
 
 
-/* Behind each range a gap that nobody may touch. */
+/* Behind each range lies a gap that must stay unchanged. */
 void *
 take_bytes(side_t *s, uint64_t bytes)
 {
@@ -201,7 +201,7 @@ bf16_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed)
 }
 
 
-/* Panels of 64 rows, the last ones first, as threads that load may do it. */
+/* Packs panels of 64 rows, the last ones first, as threads that load may do it. */
 static void
 pack_rows(side_t *s, vlm_linear_t *w, const void *rows, size_t row_bytes)
 {

@@ -1,8 +1,8 @@
 /*
  * Two devices side by side: the definitions on the host, and the library under test.
  *
- * The host's activations are f32 and the device's bf16, so inputs are rounded to bf16 for both:
- * what differs then is the operation's own rounding.  Every operation of the device runs under
+ * The host's activations are f32 and the device's bf16, so inputs are rounded to bf16 for both: the
+ * remaining difference is the operation's own rounding.  Every operation of the device runs under
  * several seeds of the emulator and has to give the same bits; on a card it runs as often.
  */
 
@@ -40,7 +40,7 @@ extern side_t  host, card;
 /* As group set-up: opens both, for a model of these weights. */
 int pair_open(vlm_type_t weights, const vlm_need_t *need);
 int pair_close(void **state);
-/* What was handed out is free again, but for the operations' own memory. */
+/* Frees all ranges handed out, except the operations' own memory. */
 void pair_reset(void);
 
 void *take_bytes(side_t *s, uint64_t bytes);
@@ -52,13 +52,13 @@ void get_floats(side_t *s, float *to, const void *from, size_t n, form_t form);
 float *bf16_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed);
 float *f32_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed);
 
-/* rows [N][K] as each side packs them, in panels of 64 that come in no order; bias may be NULL. */
+/* Rows [N][K] as each side packs them, in panels of 64 in no special order; bias may be NULL. */
 vlm_linear_t put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N,
                         uint32_t K, const float *rows, const float *bias);
 
 /* For run i of SEEDS: the emulator's seed, where there is one. */
 void use_seed(uint32_t i);
-/* Everything before is done, and well. */
+/* Waits until all calls before it are done, without a fault. */
 void settle(side_t *s);
 
 void check_same_bits(const float *got, const float *want, size_t n, const char *what);

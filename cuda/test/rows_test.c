@@ -66,7 +66,7 @@ embed_on(side_t *s, vlm_type_t type, uint32_t V, uint32_t D, vlm_kind_t kind, ui
 }
 
 
-/* Packing loses nothing but what the type cannot hold, so the values are the same. */
+/* Packing loses no bits that the type can hold, so the values are the same. */
 static void
 each_row_of_a_table_comes_back_as_it_was_packed(void **state)
 {

@@ -1,8 +1,8 @@
 /*
  * Sampling on the device against its definition: the same tokens, the same log-probabilities.
  *
- * The definition adds in double and the device in units of 2^-43, so a draw could differ that
- * falls within some 1e-8 of a border: none of these does.
+ * The definition adds in double and the device in units of 2^-43, so only a draw within some 1e-8
+ * of a border could differ: none of these does.
  */
 
 #include "pair.h"
@@ -160,7 +160,7 @@ top_k_and_top_p_leave_what_the_definition_leaves(void **state)
 }
 
 
-/* Few different logits: borders run through equals. */
+/* Few different logits: borders fall among equal ones. */
 static void
 of_equal_logits_the_same_ones_stay(void **state)
 {
@@ -186,7 +186,7 @@ of_equal_logits_the_same_ones_stay(void **state)
 }
 
 
-/* What a broken model gives ends the answer. */
+/* Logits of a broken model end the answer. */
 static void
 logits_that_are_no_numbers_are_told_and_mark_nothing(void **state)
 {

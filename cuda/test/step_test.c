@@ -1,6 +1,6 @@
 /*
- * What a token costs in launches and in waits, counted by the emulated driver: the kernels of a
- * layer, and what is around them; and how work is cut so that who leaves is heard.
+ * The cost of a token in launches and in waits, counted by the emulated driver: the kernels of a
+ * layer, and those around them; and how work is cut so that a cancellation takes effect.
  */
 
 #include <setjmp.h>
@@ -54,7 +54,7 @@ open_model(const case_t *c, int captures)
 }
 
 
-/* Answers of so many tokens each, given together; what that took is added to took. */
+/* Runs answers of so many tokens each, given together, and adds their cost to took. */
 static void
 answer(vlm_t *v, uint32_t n, uint32_t tokens, vlm_answer_t *a, vlm_emu_counts_t *took)
 {
@@ -115,7 +115,7 @@ answer_about(vlm_t *v, uint32_t n_pictures, vlm_answer_t *a)
 }
 
 
-/* What a step takes: what an answer takes that is a step longer. */
+/* The cost of a step: the difference between two answers, one a step longer than the other. */
 static vlm_emu_counts_t
 step(vlm_t *v, uint32_t n)
 {
@@ -200,7 +200,7 @@ kept_steps_have_the_bits_of_steps_that_are_launched_kernel_by_kernel(void **stat
 }
 
 
-/* What is asked for again and again has what it needs: nothing is had, and nothing lost. */
+/* Repeated requests allocate no memory after the first, and leak none. */
 static void
 nothing_is_reserved_or_captured_once_a_model_is_loaded(void **state)
 {
@@ -248,7 +248,7 @@ slow_enough(const case_t *c, uint32_t pieces)
 }
 
 
-/* How often the host waits in a step of one row. */
+/* The number of times that the host waits in a step of one row. */
 static uint64_t
 waits_of(const case_t *c, uint64_t slow, int captures, uint32_t pieces)
 {
@@ -288,7 +288,7 @@ the_host_waits_between_pieces_that_take_long_together(void **state)
 }
 
 
-/* What one launch may have is little on a slow device; on sm_75 patches have another kernel. */
+/* A launch has little work on a slow device; on sm_75 patches have another kernel. */
 static void
 work_that_is_cut_into_more_launches_has_the_same_bits(void **state)
 {

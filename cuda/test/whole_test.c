@@ -1,10 +1,10 @@
 /*
- * Whole models on the emulated device, which is found, loaded and planned as a server does it.
+ * Whole models on the emulated device, which is found, loaded and planned as by a server.
  *
  * Activations are bf16 there and f32 on the host, so logits differ by some hundredths of their
- * spread, and where two tokens are as close as that, either may be picked.  So the criterion is:
- * along the device's own answer, the host's logit of each token is within NEAR of the host's
- * largest, in units of the standard deviation of that row of logits; most tokens are the same.
+ * spread, and where two tokens are that close, either may be picked.  So the criterion is: along
+ * the device's own answer, the host's logit of each token is within NEAR of the host's largest, in
+ * units of the standard deviation of that row of logits; most tokens are the same.
  */
 
 #include <setjmp.h>
@@ -130,7 +130,7 @@ is_eos(const vlm_t *v, uint32_t id)
 }
 
 
-/* How far below the largest of a row one id is, in standard deviations of the row. */
+/* Distance of one id from the largest of a row, in standard deviations of the row. */
 static double
 distance(const vlm_t *v, const float *row, uint32_t n, uint32_t id)
 {
@@ -244,7 +244,9 @@ logits_on(const case_t *c, vlm_type_t weights, const char *device, uint32_t *row
 }
 
 
-/* What int8 weights and activations cost is the most of it; bf16 between operations adds little. */
+/*
+ * Most of the error comes from int8 weights and activations; bf16 between operations adds little.
+ */
 static void
 logits_are_about_as_near_to_f32_as_the_hosts_own_of_the_same_weights(void **state)
 {
@@ -272,7 +274,7 @@ logits_are_about_as_near_to_f32_as_the_hosts_own_of_the_same_weights(void **stat
 }
 
 
-/* Two at once, one of them with a picture: each has what it has alone. */
+/* Two requests at once, one of them with a picture: each gets the answer that it gets alone. */
 static void
 answers_do_not_depend_on_who_shares_the_step(void **state)
 {
