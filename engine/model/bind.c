@@ -1,9 +1,9 @@
 /*
- * Published tensor names to the weights of a model.
+ * Binds published tensor names to the weights of a model.
  *
- * Places each weight, asks the checkpoint for its tensors by name and shape, and, when the arenas
- * have bases, has them loaded (matrix.c).  q, k, v become one matrix; gate and up become one with
- * their rows in turn.
+ * The code places each weight, asks the checkpoint for its tensors by name and shape, and, when the
+ * arenas have bases, has them loaded (matrix.c).  q, k, v become one matrix; gate and up become one
+ * with their rows in turn.
  */
 
 #include <inttypes.h>
@@ -204,7 +204,7 @@ bind_norm(vlm_bind_t *b, float **to, uint32_t n, const char *name)
 }
 
 
-/* Where a matrix's tensors are: "<prefix>.<part>.weight" and, if it has one, ".bias". */
+/* The tensors of a matrix: "<prefix>.<part>.weight" and, if it has one, ".bias". */
 typedef struct {
     const char   *prefix;
     const char   *parts[VLM_MATRIX_PARTS];
@@ -271,8 +271,8 @@ bind_linear(vlm_bind_t *b, vlm_linear_t *w, vlm_epilogue_t epilogue, uint32_t K,
 
 
 /*
- * A tied head's tensor may be in the file all the same.  transformers ties it or not, by its
- * version, if it is another one than the embedding.
+ * The file of a tied model may have a tensor for the head all the same.  If its values differ from
+ * the embedding's, some versions of transformers use it and others tie the head.
  */
 static int
 check_tied(vlm_bind_t *b)
@@ -451,7 +451,7 @@ bind_block(vlm_bind_t *b, uint32_t i)
 
 /*
  * The patch embedding takes bytes: y = W ((p / 255 - mean) / std) + 0 becomes y = W' p + b'.  A
- * still picture stands in all time slices, so their weights are added up.
+ * still picture is the same in all time slices, so their weights are summed.
  */
 static void
 fold_patch_row(const vlm_config_t *c, const float *from, float *row, float *bias)

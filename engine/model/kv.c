@@ -1,7 +1,7 @@
 /*
- * Rows of the cache, from one slot to another: by way of the host, a layer and up to VLM_SLICE rows
- * at a time, since a device need know nothing of it then.  Milliseconds for hundreds of rows, where
- * reading them again takes a hundred times that.
+ * Copies rows of the cache from one slot to another.  They go by way of the host, a layer and up to
+ * VLM_SLICE rows at a time, so that a device needs no operation for it.  The copy takes
+ * milliseconds for hundreds of rows; computing them again takes a hundred times that.
  */
 
 #include "base/size.h"

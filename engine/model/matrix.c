@@ -1,7 +1,7 @@
 /*
- * One weight matrix on its way: see the header.
+ * Loads one weight matrix: see the header.
  *
- * Panels of 64 rows are shared out among threads: read as f32, to int8 if that is the form, and
+ * Threads share panels of 64 rows: each is read as f32, quantised if the weights are int8, and put
  * into the device's order.
  */
 
@@ -12,7 +12,7 @@
 #include "model/matrix.h"
 #include "ops/panel.h"
 
-#define CHUNK  (8u << 20)              /* bytes of a kept form that are made together */
+#define CHUNK  (8u << 20)              /* bytes of the cache file that are quantised together */
 
 typedef struct {                       /* for the threads */
     const vlm_loader_t  *l;
@@ -28,7 +28,7 @@ vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d)
 }
 
 
-/* f32 rows of a panel; row n of the matrix is row n of one part, or of the parts in turn. */
+/* Reads f32 rows of a panel; row n of the matrix is row n of one part, or of the parts in turn. */
 static void
 read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 {
@@ -109,7 +109,7 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* The same from the kept form. */
+/* The same from the int8 cache file. */
 static void
 unpack_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -129,7 +129,7 @@ unpack_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* They stay where they are: reading them checks their sum, and brings them into memory. */
+/* The panels stay where they are; reading them checks their sum and brings them into memory. */
 static void
 touch_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -144,7 +144,7 @@ touch_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* Panels [begin, end) behind j->first, for the kept form. */
+/* Quantises panels [begin, end) behind j->first, for the cache file. */
 static void
 make_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {

@@ -39,6 +39,6 @@ int vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 /* Quantises the next matrix of l->packed from the source. */
 int vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 
-void vlm_loader_free(vlm_loader_t *l);             /* what has grown */
+void vlm_loader_free(vlm_loader_t *l);             /* frees the grown buffers */
 
 #endif

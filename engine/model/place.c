@@ -1,8 +1,8 @@
 /*
  * A model's host structures, and the memory of its steps.
  *
- * The same code runs twice: without a base it only counts, and the result is the plan; with a
- * base it hands out addresses.  So what is promised and what is used cannot differ.
+ * The same code runs twice: without a base it only counts, and the result is the plan; with a base
+ * it hands out addresses.  So the plan and the use of memory cannot differ.
  */
 
 #include <math.h>
@@ -99,7 +99,7 @@ larger(uint32_t a, uint32_t b)
 }
 
 
-/* What the operations need for themselves: the longest of each kind. */
+/* Sets the largest shape of each kind, which sizes the operations' own memory. */
 static void
 set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
 {

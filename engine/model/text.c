@@ -2,14 +2,15 @@
  * The language model: a loop of five operations, and steps of it that a device keeps.
  *
  * A step is kept in pieces: the first begins with the embedding, the last ends with the head, and
- * the layers are shared out among them.
+ * the pieces share the layers.
  */
 
 #include "model/model.h"
 
 /*
- * Weights and cache that a small card, of 192 GB a second, reads in 42 ms: that leaves 8 of 50 to
- * the head, which the last piece has besides, and to a layer more than others have.
+ * Bytes of weights and cache that a small card, of 192 GB a second, reads in 42 ms.  That leaves 8
+ * of 50 ms for the head, which the last piece has besides, and for one layer more than other pieces
+ * have.
  */
 #define PIECE_BYTES  UINT64_C(8000000000)
 

@@ -1,15 +1,18 @@
 /*
- * The vision tower, block by block so that others can step in between, and the merger.
+ * The vision encoder, block by block so that others can step in between, and the merger.
  *
- * Patches stay in window order from the first operation to the last; rows of features come out
- * one for each merged cell, in the same order (see image/picture.h).
+ * Patches stay in window order from the first operation to the last; features come out as one row
+ * for each merged cell, in the same order (see image/picture.h).
  */
 
 #include "base/size.h"
 #include "image/picture.h"
 #include "model/model.h"
 
-/* A multiply-add of attention in f32, by those of matrices in int8: 5 with avx512, 9 in tiles. */
+/*
+ * The cost of attention's multiply-add in f32, in those of matrices in int8: 5 with avx512, 9 in
+ * tiles.
+ */
 #define ATTEND_COST  8
 
 static void mlp(vlm_model_t *m, vlm_layer_t *l);
@@ -82,7 +85,7 @@ vlm_vision_blocks(vlm_model_t *m, uint32_t n)
 }
 
 
-/* Keys that a patch attends to, by the mean of all blocks. */
+/* Number of keys that a patch attends to, averaged over all blocks. */
 static uint64_t
 keys_of_patch(const vlm_vision_work_t *w, const vlm_vision_config_t *c)
 {
@@ -97,7 +100,10 @@ keys_of_patch(const vlm_vision_work_t *w, const vlm_vision_config_t *c)
 }
 
 
-/* By the values of their matrices, each of which is multiplied by each row, and by attention. */
+/*
+ * Number of blocks that are as much work as a slice of a prompt.  Work is counted in the values of
+ * matrices, each of which is multiplied by each row, and in attention.
+ */
 uint32_t
 vlm_vision_slice(const vlm_model_t *m)
 {
@@ -115,7 +121,7 @@ vlm_vision_slice(const vlm_model_t *m)
 }
 
 
-/* A part of the patches at a time: h is the widest buffer of the tower. */
+/* The MLP takes a part of the patches at a time: h is the encoder's widest buffer. */
 static void
 mlp(vlm_model_t *m, vlm_layer_t *l)
 {

@@ -1,4 +1,7 @@
-/* One row of logits on the host: told, then changed, in the order that vlm_sampling_t says. */
+/*
+ * One row of logits on the host: log-probabilities are noted, then the logits are changed, in the
+ * order that vlm_sampling_t documents.
+ */
 
 #include "run/adjust.h"
 
@@ -8,7 +11,7 @@
 
 #include "base/size.h"
 
-#define BANNED  (-100)                 /* a bias from here down */
+#define BANNED  (-100)                 /* a bias of this or less forbids the token */
 
 static int largest(const float *row, uint32_t n, float *max);
 static void tell_logprobs(const float *raw, uint32_t n, float max, vlm_job_t *j);
@@ -100,7 +103,7 @@ vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j)
 }
 
 
-/* -1: one is not a number, or the largest is not finite. */
+/* -1: a logit is not a number, or the largest is not finite. */
 static int
 largest(const float *row, uint32_t n, float *max)
 {
@@ -121,7 +124,7 @@ largest(const float *row, uint32_t n, float *max)
 }
 
 
-/* The first of equal ones is the likelier. */
+/* Of equal logits the first counts as likelier. */
 static void
 insert(vlm_token_t *t, uint32_t room, uint32_t id, float logit)
 {
@@ -181,7 +184,7 @@ penalize(float *row, const vlm_job_t *j)
 }
 
 
-/* JSON can always be ended: no id is out of the question there. */
+/* JSON can always be ended, so no bias may forbid an id there. */
 static void
 add_bias(float *row, const vlm_job_t *j)
 {

@@ -1,4 +1,4 @@
-/* Tokens that were picked become an answer: text, its end, and what the loop is told of it. */
+/* Turns picked tokens into an answer: its text, its end, and the events for the loop. */
 
 #include "run/sched.h"
 
@@ -24,7 +24,7 @@ is_eos(const vlm_t *v, uint32_t token)
 }
 
 
-/* Shows what no stop string can begin in; 1 if one was met. */
+/* Shows the text in which no stop string can begin; 1 if a stop string was found. */
 static int
 show_text(vlm_t *v, vlm_job_t *j, int last)
 {
@@ -37,7 +37,7 @@ show_text(vlm_t *v, vlm_job_t *j, int last)
 }
 
 
-/* A token more of the answer, and whether it is the last. */
+/* Adds a token to the answer; returns whether it is the last. */
 static vlm_finish_t
 append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
 {
@@ -59,7 +59,7 @@ append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
     }
 
     if (vlm_json_mode_done(&j->json)) {
-        return VLM_FINISH_STOP;        /* nothing else may follow: no need to ask for the end */
+        return VLM_FINISH_STOP;        /* no other token may follow: the end need not be picked */
     }
 
     /* max_tokens was bounded by the context when the job was submitted. */
@@ -69,7 +69,7 @@ append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
 }
 
 
-/* Why there is no token: 0, or -1. */
+/* The reason why there is no token: 0, or -1. */
 static int
 check_token(const vlm_t *v, vlm_job_t *j, uint32_t token, float logprob, vlm_err_t *err)
 {
@@ -129,7 +129,7 @@ vlm_end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
     s->slot[j->slot] = NULL;
 
     if (err != NULL && err->code == VLM_EMODEL) {
-        vlm_prefix_forget(&s->prefix, j->slot);    /* its rows may be no numbers */
+        vlm_prefix_forget(&s->prefix, j->slot);    /* its rows may hold NaNs */
     }
 
     vlm_enter(j, j->state);

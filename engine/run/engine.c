@@ -15,8 +15,8 @@
 #include "ops/cuda.h"
 
 #define MAX_CONTEXT   (1u << 20)
-#define MAX_FEATURES  1024             /* pictures; looked through for each one that comes */
-#define LEAST_PIXELS  50176            /* 64 cells of a picture, that a remedy leaves */
+#define MAX_FEATURES  1024             /* cached pictures, searched in turn for each new one */
+#define LEAST_PIXELS  50176            /* 64 merged cells: a remedy lowers max_pixels no further */
 #define MIB(bytes)    (((bytes) + 1048575) / 1048576)
 
 typedef struct {                       /* one arena for each lifetime */
@@ -105,7 +105,7 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
 }
 
 
-/* cuda: the model shall run there, as far as can be told without touching a device. */
+/* 1 if the model should run on cuda, as far as is known without touching a device. */
 static int
 choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uint32_t *index,
               char *reason, size_t bytes, vlm_err_t *err)
@@ -166,7 +166,9 @@ vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err)
         return 0;
     }
 
-    /* A GPU that is lost must not leave nothing at all: the other way fits, too. */
+    /*
+     * If the GPU is lost, the cpu must still be able to load the model: its plan has to fit, too.
+     */
 
     on_cpu = *conf;
     on_cpu.device = "cpu";
@@ -176,7 +178,7 @@ vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err)
 }
 
 
-/* The plan for the device that conf names; of device auto, the one that it would take. */
+/* The plan for the device that conf names, or that device auto would choose. */
 static int
 plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 {
@@ -246,7 +248,7 @@ place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t
     vlm_model_place_work(m, &a->work, &a->features, conf->slots, conf->max_pixels,
                          conf->features);
 
-    /* The next one begins where this one ends. */
+    /* Each arena begins where the one before ends. */
 
     a->text.used = vlm_round(a->text.used, VLM_ALIGN);
     a->vision.used = vlm_round(a->vision.used, VLM_ALIGN);
@@ -270,7 +272,7 @@ sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan)
 }
 
 
-/* What would fit: each remedy is planned again before it is named. */
+/* Appends the remedies with which the plan would fit: each is planned again before it is named. */
 static uint64_t
 total_with(const vlm_conf_t *conf, const char *name, uint32_t value)
 {
@@ -420,7 +422,7 @@ reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
 }
 
 
-/* What device auto does when a GPU is in vain; err said why, and is forgotten. */
+/* Device auto falls back to the cpu when a GPU fails; err has the reason, and is cleared. */
 static int
 take_cpu(vlm_t *v, vlm_err_t *err)
 {
@@ -432,7 +434,7 @@ take_cpu(vlm_t *v, vlm_err_t *err)
 }
 
 
-/* Opens what the plan was made for; under device auto, the cpu if that is in vain. */
+/* Opens the device that was planned for; under device auto, the cpu if that fails. */
 static int
 open_device(vlm_t *v, vlm_err_t *err)
 {
@@ -454,7 +456,7 @@ open_device(vlm_t *v, vlm_err_t *err)
 
         v->device = vlm_cuda_load(&r, &v->ops, &cause);
 
-        /* What was lost is there again for the next process: no reason to leave it. */
+        /* A lost device is usable again in the next process, so auto does not fall back. */
 
         if (v->device == NULL && (r.lost || strcmp(v->conf.device, "auto") != 0)) {
             v->lost = r.lost;
@@ -488,7 +490,7 @@ open_device(vlm_t *v, vlm_err_t *err)
 }
 
 
-/* The model on one device: opened, and with all its memory and weights, or not. */
+/* Opens the model on one device with all its memory and weights, or fails. */
 static int
 load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 {
@@ -533,8 +535,8 @@ close_device(vlm_t *v)
 
 
 /*
- * A kept form that turned out to be damaged is made again.  A device that had the room when it was
- * opened gave it to somebody else: under auto, the cpu.
+ * A cache file that proved damaged is written again.  If another process took the device's memory
+ * since it was opened, device auto falls back to the cpu.
  */
 static int
 load_instead(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
@@ -573,7 +575,7 @@ set_lost(vlm_t *v, int lost)
 }
 
 
-/* What the device has for itself, now that it has all that it will have. */
+/* Measures the device's own use of memory, now that it will take no more. */
 static uint64_t
 measure_taken(const vlm_t *v)
 {
@@ -672,7 +674,7 @@ vlm_close(vlm_t *v)
     vlm_fail_jobs(v, &closing);
 
     while (v->fd != -1 && vlm_next_event(v, &e)) {
-        /* their memory goes with their last event */
+        /* the call after a job's last event frees it */
     }
 
     vlm_sched_close(v);
@@ -710,7 +712,7 @@ vlm_n_ids(const vlm_t *v)
 void
 vlm_stat(const vlm_t *v, vlm_stat_t *s)
 {
-    vlm_t  *shared = (vlm_t *) v;      /* the mutex is no part of what is const here */
+    vlm_t  *shared = (vlm_t *) v;      /* constness does not include the mutex */
 
     pthread_mutex_lock(&shared->mutex);
     *s = v->stat;
@@ -772,7 +774,7 @@ make_picture(const vlm_t *v, const void *data, size_t bytes, const uint8_t sha25
     p = vlm_picture_make_hashed(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data,
                                 bytes, sha256, stop, err);
 
-    /* A side is never less than one cell, so an extreme shape may end above the bound. */
+    /* A side is never less than one cell, so an extreme aspect may end above the bound. */
 
     if (p != NULL
         && (uint64_t) p->info.resized_width * p->info.resized_height > v->conf.max_pixels)
@@ -813,7 +815,10 @@ vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_
 }
 
 
-/* NFC shortens a text to a third at most: nine bytes of three jamo become a syllable of three. */
+/*
+ * NFC shortens a text to a third at most: three jamo of nine bytes become a syllable of three
+ * bytes.
+ */
 uint64_t
 vlm_tokens_least(const vlm_t *v, size_t bytes)
 {
@@ -821,7 +826,10 @@ vlm_tokens_least(const vlm_t *v, size_t bytes)
 }
 
 
-/* If it is one word: 48 for nodes and joins (bpe.c), 6 for its normal form, 12 for growing ids. */
+/*
+ * For a text of one word, a byte takes 48 bytes for nodes and joins (bpe.c), 6 for NFC, 12 for
+ * growing ids.
+ */
 uint64_t
 vlm_tokenize_memory(size_t bytes)
 {

@@ -1,8 +1,8 @@
 /*
- * Between the loop and the engine: jobs one way, news the other.
+ * Lists between the loop and the engine: submitted jobs one way, news of jobs the other.
  *
- * Two lists under one mutex that is held for a few assignments.  A job is in the list of news at
- * most once; what the news is, the loop reads from the job.
+ * One mutex, held for a few assignments, protects both lists.  A job is in the list of news at most
+ * once; the loop reads the news itself from the job.
  */
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ add_news(vlm_t *v, vlm_job_t *j)
     *v->news_last = j;
     v->news_last = &j->next;
 
-    /* If the counter is full the loop has a wake-up already. */
+    /* If the counter is full, the loop has a wake-up already. */
 
     if (write(v->fd, &one, sizeof(one)) != sizeof(one)) {
         return;
@@ -230,7 +230,10 @@ vlm_fail_jobs(vlm_t *v, const vlm_err_t *err)
 }
 
 
-/* Under the mutex: the first piece of news of a job, in the order of its life; 0: all is told. */
+/*
+ * Called under the mutex: takes the first event of a job, in the order of its life; 0: there is
+ * none.
+ */
 static int
 next_of_job(vlm_job_t *j, vlm_event_t *e)
 {

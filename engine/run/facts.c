@@ -1,4 +1,6 @@
-/* What a checkpoint is, for lists of models: no device, and nothing stays open. */
+/*
+ * The properties of a checkpoint, for lists of models: no device is used, and no file stays open.
+ */
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Features of the pictures that were asked about lately: which place has which. */
+/* The cache of pictures' features: which place has which picture. */
 
 #include "run/features.h"
 
@@ -40,7 +40,7 @@ vlm_picture_key(const vlm_prompt_t *p, uint32_t i, vlm_picture_key_t *key)
 }
 
 
-/* A place that nobody holds: an empty one, or the one that was let go first. */
+/* A place without holders: an empty one, or the one released first. */
 static uint32_t
 find_place(const vlm_features_t *f)
 {
@@ -106,7 +106,7 @@ vlm_features_let_go(vlm_features_t *f, uint32_t i)
     e->let_go = ++f->clock;
 
     if (e->holders == 0 && !e->ready) {
-        e->used = 0;                   /* nobody waits for it any more */
+        e->used = 0;                   /* no job waits for it any more */
     }
 }
 

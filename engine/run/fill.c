@@ -1,10 +1,12 @@
 /*
- * Memory that was promised is had: what is promised is taken before it is needed, and who has
- * promised more than there is learns it soon.  That may take seconds, in which a virtual machine
- * waits for its host or a disk is read; so it is done beside the first answers and behind them.
+ * Commits the planned memory in the background.
  *
- * First what was reserved, then weights that are used where they are mapped: they become memory of
- * our own, and from then on nothing depends on the file, or on what the system keeps of it.
+ * The system may have granted more memory than it has; committing all of it soon shows that early.
+ * It may take seconds, while a virtual machine waits for its host or a disk is read, so it runs
+ * beside the first answers.
+ *
+ * The reserved block comes first, then weights that are used where they are mapped.  These become
+ * private memory, and from then on nothing depends on the file or on the system's page cache.
  */
 
 #include "run/engine.h"
@@ -21,7 +23,10 @@ warn(const vlm_t *v, const char *text)
 }
 
 
-/* A range of the reserved block, rounded up to whole pieces, and behind it one of the kept form. */
+/*
+ * Commits a range of the reserved block, rounded up to whole pieces, or behind it one of the cache
+ * file's mapping.
+ */
 static int
 fill(void *data, uint64_t at, uint64_t n)
 {

@@ -1,4 +1,4 @@
-/* One request's state: made by the loop, freed by the loop, worked on by the engine. */
+/* The state of one request: made and freed by the loop, worked on by the engine. */
 
 #include "run/job.h"
 
@@ -36,7 +36,7 @@ vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, uint3
         goto no_memory;
     }
 
-    /* A byte that is no character becomes three. */
+    /* A byte that is no character becomes U+FFFD, three bytes. */
 
     room = vlm_add(vlm_mul(s->max_tokens, vlm_mul(3, token_bytes)), 2 * VLM_DETOK_ROOM);
 
@@ -44,7 +44,7 @@ vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, uint3
     j->sampling.stop = NULL;
     j->user = user;
     j->room = (size_t) room;
-    j->text = malloc(j->room);         /* pages that are never written are never had */
+    j->text = malloc(j->room);         /* pages that are never written take no memory */
     j->stop = calloc(s->n_stop + 1, sizeof(*j->stop));
 
     if (j->text == NULL || j->stop == NULL || make_rare(j, s, n_ids) != 0) {
@@ -112,7 +112,7 @@ check(const vlm_sampling_t *s, vlm_err_t *err)
 }
 
 
-/* What few ask for. */
+/* Checks the rarely used parameters. */
 static int
 check_rare(const vlm_sampling_t *s, uint32_t n_ids, vlm_err_t *err)
 {
@@ -154,7 +154,7 @@ check_rare(const vlm_sampling_t *s, uint32_t n_ids, vlm_err_t *err)
 }
 
 
-/* Room for what few ask for. */
+/* Allocates the buffers of rarely used parameters. */
 static int
 make_rare(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids)
 {

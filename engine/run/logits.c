@@ -32,7 +32,7 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
         return vlm_fail(err, VLM_EMEMORY, "no memory for the logits of %u tokens", p->n);
     }
 
-    /* As the scheduler does it: a picture's features are there when its rows come up. */
+    /* As in the scheduler, a picture's features are computed before its rows come up. */
 
     for (first = 0, picture = 0; first < p->n; first = end) {
         if (picture < p->n_pictures && p->picture_at[picture] == first) {
@@ -60,7 +60,7 @@ encode(vlm_model_t *m, const vlm_prompt_t *p, uint32_t picture)
 }
 
 
-/* The head takes as many rows at a time as there are slots: x stays, the rows asked for change. */
+/* The head takes as many rows at a time as there are slots: x stays, the logit rows change. */
 static void
 run_slice(vlm_t *v, const vlm_prompt_t *p, uint32_t first, uint32_t end, float *logits)
 {

@@ -1,13 +1,13 @@
-/* Rows through all layers, and a token for those that want one. */
+/* Runs rows through all layers, and picks a token for those that want one. */
 
 #include "run/sched.h"
 
 #include "base/clock.h"
 
-#define RECORDED  8                    /* rows of a step that a device may keep, at most */
+#define RECORDED  8                    /* most rows of a step that a device may keep */
 
 
-/* Between layers and, by the device, within them.  The answer stays what it was. */
+/* Asks between layers and, through the device, within them.  Once the answer is 1 it stays 1. */
 int
 vlm_should_quit(void *data)
 {
@@ -48,7 +48,7 @@ vlm_set_pick(const vlm_job_t *j, vlm_pick_t *pick)
 }
 
 
-/* Rows of those who asked for something that the device does not do. */
+/* Adjusts the rows of jobs with parameters that the device does not handle. */
 static void
 adjust_rows(vlm_t *v, uint32_t R, vlm_job_t **jobs)
 {
@@ -69,7 +69,7 @@ adjust_rows(vlm_t *v, uint32_t R, vlm_job_t **jobs)
         v->ops->get(v->device, vlm_adjust_raw(a, jobs[r]), row, bytes);
 
         if (v->ops->sync(v->device, NULL) != 0) {
-            return;                    /* vlm_pass() finds it, too */
+            return;                    /* vlm_pass() handles it, too */
         }
 
         switch (vlm_adjust(a, jobs[r])) {
@@ -129,7 +129,7 @@ vlm_pass(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
     v->ops->ask(v->device, NULL, NULL);
 
     if (asker.quit) {
-        return -1;                     /* nothing is picked from what was left undone */
+        return -1;                     /* nothing is picked from results that are undefined */
     }
 
     if (b.R > 0) {
@@ -150,7 +150,7 @@ vlm_pass(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
 }
 
 
-/* Steps of few rows, as the loop asks for them. */
+/* Keeps steps of few rows, with the shapes that the loop uses. */
 int
 vlm_sched_record(vlm_t *v, vlm_err_t *err)
 {

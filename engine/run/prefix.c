@@ -1,4 +1,4 @@
-/* What the rows in the slots' caches are of: comparing, choosing a slot, keeping the record. */
+/* The record of the rows in the slots' caches: comparing prompts, choosing a slot, updating. */
 
 #include "run/prefix.h"
 
@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "ops/ops.h"
 
-/* The end of an answer is often written otherwise in the next prompt: an eighth may differ. */
+/* The next prompt often spells the end of an answer differently, so an eighth may differ. */
 #define GOES_ON(kept, match)  ((match) > 0 && (kept) - (match) <= (kept) / 8)
 #define AGREES(kept, match)   ((match) > 0 && (match) >= (kept) / 2)
 
@@ -197,7 +197,7 @@ vlm_prefix_add(vlm_prefix_t *x, uint32_t slot, uint32_t token)
 }
 
 
-/* What was not read will not be.  Pictures that had no turn are behind all tokens. */
+/* Tokens that were not read are dropped.  Pictures that had no turn are behind all tokens. */
 void
 vlm_prefix_end(vlm_prefix_t *x, uint32_t slot)
 {

@@ -1,6 +1,7 @@
 /*
- * The reading of a prompt: its rows a slice at a time, its pictures a few blocks of the tower at a
- * time, and what need not be read because it is there, or somebody ahead reads it.
+ * The prefill of a prompt: its rows a slice at a time, its pictures a few blocks of the vision
+ * encoder at a time, and the rows that need not be computed because another slot has them, or an
+ * earlier job (the leader) is computing them.
  */
 
 #include "run/sched.h"
@@ -23,7 +24,7 @@ vlm_skip_rows(vlm_job_t *j, uint32_t n)
 }
 
 
-/* Rows that some other slot has of the job's prompt; n_ctx if none has more than the job itself. */
+/* Rows of the job's prompt that another slot has; n_ctx if none has more than the job itself. */
 static uint32_t
 find_rows(const vlm_t *v, const vlm_job_t *j, uint32_t *from)
 {
@@ -46,9 +47,9 @@ find_rows(const vlm_t *v, const vlm_job_t *j, uint32_t *from)
 
 
 /*
- * Somebody ahead who reads what this job would read next, so that it can be had for a copy then.
- * rows: what there is to be had already.  Nobody waits in a circle: the one with more rows is
- * ahead, or the one that came first.
+ * Finds a leader: a job that reads the rows that this job would read next, so that they can be
+ * copied afterwards.  rows: the number of rows that can be copied already.  A cycle of waiting jobs
+ * is impossible: the job with more rows leads, or the one that came first.
  */
 static void
 find_leader(const vlm_t *v, vlm_job_t *j, uint32_t rows)
@@ -79,7 +80,7 @@ find_leader(const vlm_t *v, vlm_job_t *j, uint32_t rows)
 }
 
 
-/* Does the leader that was found still read what this job waits for? */
+/* 1 if the leader still reads the rows that this job waits for. */
 static int
 is_led(const vlm_t *v, const vlm_job_t *j)
 {
@@ -92,14 +93,14 @@ is_led(const vlm_t *v, const vlm_job_t *j)
 }
 
 
-/* Rows up to n of the job's prompt out of another slot, and the picture that it was at is past. */
+/* Copies rows up to n of the job's prompt from another slot; the picture in work is then done. */
 static void
 take_rows(vlm_t *v, vlm_job_t *j, uint32_t from, uint32_t n)
 {
     vlm_sched_t  *s = &v->sched;
 
     if (vlm_kv_copy(&s->model, from, j->slot, j->n_ctx, n, s->room) != 0) {
-        return;                        /* the device is lost: seen at the end of the turn */
+        return;                        /* the device is lost, which the end of the turn handles */
     }
 
     if (j->state == VLM_ENCODING) {
@@ -113,7 +114,7 @@ take_rows(vlm_t *v, vlm_job_t *j, uint32_t from, uint32_t n)
 }
 
 
-/* Are the rows that come next those of a picture without features? */
+/* 1 if the next rows belong to a picture without features. */
 static int
 at_picture(const vlm_job_t *j)
 {
@@ -123,7 +124,7 @@ at_picture(const vlm_job_t *j)
 }
 
 
-/* PREFILLING -> ENCODING, even if that is done already. */
+/* PREFILLING -> ENCODING, even if the features are computed already. */
 static void
 want_picture(vlm_t *v, vlm_job_t *j)
 {
@@ -158,8 +159,8 @@ vlm_let_go_picture(vlm_t *v, vlm_job_t *j)
 
 
 /*
- * What needs no work of the device: rows and features that are there already.  1: what comes next
- * does; 0: it is not this job's turn.
+ * Does the work that needs no device: rows and features that exist already.  1: the next work needs
+ * the device; 0: it is not this job's turn.
  */
 static int
 catch_up(vlm_t *v, vlm_job_t *j)
@@ -167,7 +168,7 @@ catch_up(vlm_t *v, vlm_job_t *j)
     uint32_t      n, from;
     vlm_sched_t  *s = &v->sched;
 
-    /* Whose picture is in the tower goes on: others may wait for it to be empty. */
+    /* The job whose picture is in the vision encoder goes on: others may wait for the encoder. */
 
     if (j->state != VLM_ENCODING || s->tower != j->features) {
         if (is_led(v, j)) {
@@ -199,7 +200,7 @@ catch_up(vlm_t *v, vlm_job_t *j)
 }
 
 
-/* Some blocks of the tower, for all who wait for this picture. */
+/* Runs some blocks of the vision encoder, for all jobs that wait for this picture. */
 static void
 encode_slice(vlm_t *v, vlm_job_t *j)
 {
@@ -210,7 +211,8 @@ encode_slice(vlm_t *v, vlm_job_t *j)
     vlm_features_entry_t  *e = &s->features.entry[j->features];
 
     if (e->holders > 1) {
-        asker.j = NULL;                /* others go on with what this one leaves */
+        asker.j = NULL;                /* other jobs need this picture, so that the cancellation
+                                          of this one does not end the work */
     }
 
     v->ops->ask(v->device, vlm_should_quit, &asker);
@@ -248,7 +250,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
     vlm_rows_t          *rows = &v->sched.rows;
     const vlm_prompt_t  *p = j->prompt;
 
-    /* Rows up to the next picture that has no features yet. */
+    /* Reads rows up to the next picture that has no features yet. */
 
     end = j->picture < p->n_pictures ? p->picture_at[j->picture] : p->n;
 
@@ -275,7 +277,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
     }
 
     if (vlm_pass(v, j, &j) != 0) {
-        return;                        /* cancelled or stopped: seen at the loop's top */
+        return;                        /* cancelled or stopped: handled at the loop's top */
     }
 
     j->n_ctx = end;

@@ -1,13 +1,13 @@
 /*
- * The state machine: which job does what next.
+ * The state machine, which chooses each job's next piece of work.
  *
  *   WAITING -> ENCODING -> PREFILLING -> (ENCODING -> PREFILLING ...) -> DECODING -> ended
  *
- * A turn of the loop admits, does one slice of one job's reading (up to VLM_SLICE rows of a prompt,
- * or as many blocks of the tower as are as much work), then steps all that decode together.  So a
- * long picture delays the others' next token by one slice; and slices are long enough that others'
- * steps between them do not keep a picture from being read.  What a job says does not depend on
- * who shares its turns, nor on what it need not read because another did.
+ * A turn of the loop admits jobs, does one slice of one job's prefill (up to VLM_SLICE rows of a
+ * prompt, or blocks of the vision encoder that are as much work), then steps all decoding jobs
+ * together.  So a long picture delays the next token of other jobs by one slice, and slices are
+ * long enough that their steps do not starve a picture.  A job's answer depends neither on the jobs
+ * that share its turns nor on the rows that it takes from other jobs.
  */
 
 #include "run/sched.h"
@@ -80,7 +80,7 @@ count_jobs(const vlm_t *v)
 }
 
 
-/* The device refused something and goes on: what it was to write is worth nothing. */
+/* The device refused a call and goes on: the results of its calls are undefined. */
 static void
 begin_again(vlm_t *v, vlm_err_t *err)
 {
@@ -174,7 +174,7 @@ admit(vlm_t *v)
 }
 
 
-/* One token for everybody who decodes. */
+/* Steps all decoding jobs: one token each. */
 static void
 step_all(vlm_t *v)
 {
@@ -245,7 +245,7 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
         }
     }
 
-    /* Stopped, or the device is lost: nobody is left without an answer. */
+    /* After a stop, or when the device is lost: every job gets its last event. */
 
     if (err->code != VLM_OK) {
         stopped = *err;

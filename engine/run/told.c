@@ -1,4 +1,4 @@
-/* Tokens that are told with the text that they became. */
+/* Log-probabilities of tokens, sent with the text that the tokens became. */
 
 #include "run/told.h"
 
@@ -18,7 +18,7 @@ vlm_told_place(vlm_job_t *j, size_t held, size_t fed)
 {
     uint32_t  whole;
 
-    /* What is held begins in the last token, or before it, where it began already. */
+    /* Held bytes begin in the last token, or where they began before it. */
 
     whole = held == 0 ? j->n_tokens : held <= fed ? j->n_tokens - 1 : j->n_placed;
 

@@ -1,6 +1,6 @@
 /*
- * Where the weights come from: the kept int8 form, which is made first where it can be; without
- * one, the checkpoint itself.
+ * The source of the weights: the int8 cache file, which is written first if possible; without one,
+ * the checkpoint itself.
  */
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "ops/panel.h"
 #include "run/engine.h"
 
-#define BRING  (64u << 20)             /* bytes, between two looks at who wants to stop */
+#define BRING  (64u << 20)             /* bytes between two questions whether to stop */
 
 
 static void
@@ -31,7 +31,7 @@ vlm_weights_progress(void *data, uint32_t percent)
     vlm_t  *v = data;
 
     if (v->making) {
-        percent = percent * 9 / 10;    /* most of the time; then it is read once more */
+        percent = percent * 9 / 10;    /* writing takes most of the time; then the file is read */
     }
 
     pthread_mutex_lock(&v->mutex);
@@ -43,7 +43,7 @@ vlm_weights_progress(void *data, uint32_t percent)
 }
 
 
-/* 1: it is kept.  0: it cannot be, and the log says why.  -1: nothing can be loaded at all. */
+/* 1: the file is written.  0: it cannot be, and the log says why.  -1: nothing can be loaded. */
 static int
 make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress_t *progress,
             vlm_err_t *err)
@@ -74,7 +74,7 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
         return 0;
     }
 
-    if (rc != 0 && made.failed) {      /* what was written, not what was read */
+    if (rc != 0 && made.failed) {      /* the bytes written, not those read */
         tell(v, "the int8 form is not kept: %s", err->text);
         memset(err, 0, sizeof(*err));
         vlm_packed_close(&made);
@@ -88,7 +88,7 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
 
 
 /*
- * Used where it is mapped, if the device has that order; what is on the disk comes in one go, in
+ * The file is used where it is mapped, if the device has that order; pages on the disk are read in
  * the file's order.
  */
 static int
