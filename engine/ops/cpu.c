@@ -1,10 +1,10 @@
 /*
  * The CPU device: memory from the system, threads of its own, and the best kernels that the
- * processor runs.  Each operation shares its items out among the threads; the arithmetic is in
- * plain/, avx2/, avxvnni/, avx512/ and amx/.
+ * processor runs.  The threads share the items of each operation; the arithmetic is in plain/,
+ * avx2/, avxvnni/, avx512/ and amx/.
  *
- * Linears take their rows in chunks, so that what an operation needs for itself does not grow
- * with the number of rows.
+ * Linears take their rows in chunks, so that an operation's own memory does not grow with the
+ * number of rows.
  */
 
 #define _GNU_SOURCE
@@ -27,7 +27,7 @@
 #define MAX_BLOCKS      16             /* of memory: an engine has one, tests some */
 #define POPULATE_WRITE  23             /* MADV_POPULATE_WRITE, from Linux 5.14 on */
 
-typedef struct {                       /* what operations need for themselves */
+typedef struct {                       /* the operations' own memory */
     float            *normed;          /* [CHUNK][K] */
     int8_t           *q;               /* [CHUNK][blocks 64] */
     float            *s;               /* [CHUNK][blocks] */
@@ -198,7 +198,7 @@ cpu_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
 }
 
 
-/* Where a system knows no POPULATE_WRITE, pages come as they are first used. */
+/* If a system knows no POPULATE_WRITE, pages are committed by their first use. */
 static int
 cpu_touch(vlm_device_t *d, void *at, uint64_t bytes)
 {
@@ -299,7 +299,7 @@ typedef struct {
 } vlm_linear_job_t;
 
 
-/* Rows of a chunk as the weights want them: normalised, then in int8. */
+/* Rows of a chunk in the form for the weights: normalised, then in int8. */
 static void
 ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -474,7 +474,9 @@ store_kv(const vlm_kv_t *kv, void *base, size_t at, const float *from)
 }
 
 
-/* One row of qkv: rotate q and k, q to its place, k and v into the cache of the row's slot. */
+/*
+ * One row of qkv: rotates q and k, puts q to its place, k and v into the cache of the row's slot.
+ */
 static void
 append_row(const vlm_append_job_t *j, uint32_t t, float *row)
 {
@@ -560,7 +562,10 @@ typedef struct {
 } vlm_attend_job_t;
 
 
-/* An item is some rows and one KV head, whose keys and values stay near for the items after it. */
+/*
+ * An item is some rows and one KV head, whose keys and values stay in a near cache for the next
+ * items.
+ */
 static void
 attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -681,7 +686,7 @@ typedef struct {
 } vlm_split_job_t;
 
 
-/* Rows of [q k v]: rotate q and k by row and column, and part the three. */
+/* Rows of [q k v]: rotates q and k by row and column, and separates the three. */
 static void
 split_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -757,8 +762,9 @@ typedef struct {
 
 
 /*
- * An item is some patches and one head.  A large segment's keys and values of one head stay near
- * for all its tiles; of windows, all heads of a tile come together, as they lie in memory.
+ * An item is some patches and one head.  A large segment's keys and values of one head stay in a
+ * near cache for all its tiles; of windows, all heads of a tile come together, as they lie in
+ * memory.
  */
 static void
 segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)

@@ -1,5 +1,6 @@
 /*
- * The way to a CUDA device: plans without one, and loads libvlm_cuda.so, which has all the rest.
+ * The engine's side of a CUDA device: plans without one, and loads libvlm_cuda.so, which does the
+ * rest.
  *
  * The library is looked for in one place, beside the file that the engine is in: the nginx module,
  * or a program such as build/vlm.  It is loaded when a model is, in the process that runs it and
@@ -17,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_HEAD_DIM  128              /* of text and tower: attend.cuh's tiles */
-#define MAX_DEVICES   1024             /* what an index is below */
+#define MAX_HEAD_DIM  128              /* of text and vision encoder: attend.cuh's tiles */
+#define MAX_DEVICES   1024             /* bound of an index */
 
 struct vlm_device_s {                  /* the planner; a real one is the library's own */
     int  unused;
@@ -129,7 +130,7 @@ vlm_cuda_planner(const vlm_ops_t **table)
 
 /* ---- the library --------------------------------------------------------- */
 
-/* Its path, "" if nobody can tell where the engine is. */
+/* Its path; "" if the engine's own file is not known. */
 static void
 library_path(char *path, size_t bytes)
 {
@@ -138,7 +139,7 @@ library_path(char *path, size_t bytes)
 
     path[0] = '\0';
 
-    /* A program's name may be one that a shell looked for: the system knows where it lies. */
+    /* A shell may have searched for the program's name: the system knows its full path. */
 
     if ((dladdr((void *) (uintptr_t) vlm_cuda_load, &info) == 0 || info.dli_fname == NULL
          || strchr(info.dli_fname, '/') == NULL || realpath(info.dli_fname, real) == NULL)

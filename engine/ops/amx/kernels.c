@@ -1,6 +1,7 @@
 /*
- * What AMX has in place of AVX-512's: called after vlm_kernels_avx512().  The kernel keeps tiles
- * from a process until it asks for them, because they make its threads' saved state larger.
+ * The kernels that AMX replaces in AVX-512's table: called after vlm_kernels_avx512().  Linux
+ * forbids tiles to a process until it asks for them, because they make its threads' saved state
+ * larger.
  */
 
 #define _GNU_SOURCE

@@ -1,14 +1,14 @@
 /*
- * linear for AMX: int8 with some rows goes through tiles, all else is AVX-512's.
+ * linear for AMX: int8 with enough rows goes through tiles; AVX-512's kernels do the rest.
  *
- * The panels are AVX-512's, u8 = w + 128; a piece of one has 128 taken off again, once for all
+ * The panels are AVX-512's, u8 = w + 128; 128 is subtracted again from a piece of one, once for all
  * activation rows.  A tile holds 16 rows of 64 values: 16 activation rows and a block of k, or 16
- * weight rows and the same block in the order in which the panel has it.  So one instruction sums
- * a whole block, and a block's sums go into y by one multiply-add, as the definition has it.
+ * weight rows and the same block in the panel's order.  So one instruction sums a whole block, and
+ * a block's sums are added to y by one multiply-add, as in the definition.
  *
- * What leaves a tile goes through memory, and that takes longer than the products.  So 16 columns
- * of y stay in registers for all blocks of a piece, and each tile is written two products after its
- * own and read two after that, when nobody waits for it.
+ * The sums of a tile go through memory, which takes longer than the products.  So 16 columns of y
+ * stay in registers for all blocks of a piece, and each tile is written two products after its own
+ * and read two after that, so that no instruction waits for it.
  */
 
 #include <immintrin.h>
@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "ops/kernels.h"
 
-#define LEAST    12                    /* activation rows that are worth the tiles */
+#define LEAST    12                    /* from so many activation rows on, tiles are faster */
 #define ROWS     256                   /* that go over a piece of a panel together */
 #define PIECE    4                     /* blocks of a panel that stay in the first cache: 16 KiB */
 #define STEP     16                    /* rows of a tile, of activations or of weights */
@@ -30,7 +30,7 @@ _Static_assert(VLM_PANEL == 4 * STEP && PIECE == 4, "multiply_rows() has four ti
 _Static_assert(LATE < 3 && LATE < PIECE, "there are three tiles of sums");
 _Static_assert(ROWS % STEP == 0, "y has whole tiles");
 
-typedef struct {                       /* what a product needs at hand: on the stack */
+typedef struct {                       /* a product's working memory, on the stack */
     uint8_t  weights[PIECE][BLOCK_BYTES];
     float    y[ROWS][VLM_PANEL];
     int32_t  dot[2 * PIECE][STEP][16]; /* of the last products, by turns */
@@ -46,7 +46,7 @@ typedef struct {
 void vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 
 
-/* Tiles read memory that compilers do not know of: what is written for them is written before. */
+/* Tiles read memory unknown to the compiler: this keeps earlier writes before them. */
 static inline void
 barrier(void)
 {
@@ -74,7 +74,7 @@ configure(uint32_t rows)
 }
 
 
-/* n blocks of a panel as they are multiplied. */
+/* n blocks of a panel in the form that is multiplied. */
 static void
 take_offset(const uint8_t *panel, uint32_t n, uint8_t *to)
 {
@@ -89,7 +89,9 @@ take_offset(const uint8_t *panel, uint32_t n, uint8_t *to)
 }
 
 
-/* Activations of n blocks.  The last stands for those that there are not, whose scale is 0. */
+/*
+ * Copies activations of n blocks.  The last block is repeated for missing ones, whose scale is 0.
+ */
 static inline void
 load_activations(const int8_t *q, size_t row, uint32_t n)
 {
@@ -105,8 +107,8 @@ load_activations(const int8_t *q, size_t row, uint32_t n)
 
 
 /*
- * Scales of a piece, those of a block together; 0 for rows that there are not, and for blocks past
- * n: to add 0 changes nothing, because a sum is never -0 (it begins with 0, and no product with an
+ * Scales of a piece, those of a block together.  They are 0 for missing rows and for blocks past n:
+ * to add 0 changes nothing, because a sum is never -0 (it begins with 0, and no product with an
  * integer is so small that it could be rounded to 0).
  */
 static inline void
@@ -130,7 +132,7 @@ load_scales(const float *s, size_t row, uint32_t rows, uint32_t n, float to[][ST
 #define PRODUCT(sum, x)                                                                            \
     case 16 * sum + x: _tile_zero(sum); _tile_dpbssd(sum, x, 7); break
 
-/* An instruction names its tiles: with constants for both, one of these is what is left. */
+/* An instruction names its tiles: with constants for both, one of these remains. */
 static inline __attribute__((always_inline)) void
 multiply(uint32_t sum, uint32_t x, const uint8_t *weights)
 {
@@ -177,7 +179,10 @@ tile_of(uint32_t i)
 }
 
 
-/* Product i, what is written meanwhile, and what is added: those of the 16 columns before. */
+/*
+ * Product i, the writing of an earlier one, and the addition of the sums before: of the 16 columns
+ * before.
+ */
 static inline __attribute__((always_inline)) void
 product(work_t *w, uint32_t i, __m512 acc[STEP])
 {
@@ -195,7 +200,10 @@ product(work_t *w, uint32_t i, __m512 acc[STEP])
 }
 
 
-/* Products from i on, of a piece and 16 columns.  Calls, not a loop: acc is to be registers. */
+/*
+ * Products from i on, of a piece and 16 columns.  Calls, not a loop, so that acc stays in
+ * registers.
+ */
 static inline __attribute__((always_inline)) void
 products(work_t *w, uint32_t i, float y[][VLM_PANEL])
 {
@@ -269,7 +277,7 @@ multiply_panel(const vlm_linear_args_t *a, work_t *w, const uint8_t *panel, uint
 }
 
 
-/* Rows t .. t + T of y from what was summed for panel p. */
+/* Writes rows t .. t + T of y from the sums for panel p. */
 static void
 finish_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T,
              float sums[][VLM_PANEL])

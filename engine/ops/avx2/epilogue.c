@@ -1,4 +1,4 @@
-/* The definition of a linear's end, compiled for wider registers: the same bits. */
+/* The definition of a linear's epilogue, compiled for wider registers: the same bits. */
 
 #define VLM_ISA(name)  name##_avx2
 

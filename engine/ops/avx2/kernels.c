@@ -1,4 +1,4 @@
-/* What AVX2 has in place of the definitions: called after vlm_kernels_plain(). */
+/* The kernels that AVX2 replaces in the table of definitions: called after vlm_kernels_plain(). */
 
 #include "ops/kernels.h"
 

@@ -1,11 +1,11 @@
 /*
  * linear for AVX2 with FMA.
  *
- * The same panels of 64 weight rows as AVX-512's, walked in quarters of 16 rows; int8 stays
- * signed.  vpmaddubsw wants unsigned times signed and saturates at 16 bits: |w| times x with w's
- * sign stays within 2 * 127 * 127 because weights and activations are at most 127.
+ * The same panels of 64 weight rows as AVX-512's, walked in quarters of 16 rows; int8 stays signed.
+ * vpmaddubsw needs unsigned times signed and saturates at 16 bits: |w| times x with w's sign stays
+ * within 2 * 127 * 127 because weights and activations are at most 127.
  *
- * Each output is summed in the order of k whatever T is, and the bits are the twin's.
+ * Each output is summed in the order of k whatever T is, and the bits equal the plain version's.
  */
 
 #include <immintrin.h>
@@ -145,7 +145,7 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 
 /*
  * A block of `vecs` times 8 weight rows against `rows` activation rows, whose next are n_blocks
- * away; |w| is taken once for all of them.  Integer sums stay in registers, 8 in all; then one
+ * away; |w| is computed once for all of them.  Integer sums stay in registers, 8 in all; then one
  * multiply-add in f32 for each, into y.
  */
 static inline __attribute__((always_inline)) void
@@ -214,8 +214,8 @@ tile_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_block
 
 
 /*
- * One activation row waits for memory alone: it reads two panels side by side, because what
- * fetches ahead follows several streams, and two together come closer to what the memory gives.
+ * One activation row is bound by memory: it reads two panels side by side, because the prefetcher
+ * follows several streams, and two together come closer to the memory's bandwidth.
  */
 static void
 row_int8(const int8_t *panel, size_t next, const int8_t *q, const float *s, uint32_t n_blocks,

@@ -1,4 +1,4 @@
-/* Attention in vectors of 16: ../wide.h has how. */
+/* Attention in vectors of 16; ../wide.h has the algorithm. */
 
 #include <immintrin.h>
 

@@ -1,4 +1,6 @@
-/* What AVX512 has in place of the definitions: called after vlm_kernels_plain(). */
+/*
+ * The kernels that AVX512 replaces in the table of definitions: called after vlm_kernels_plain().
+ */
 
 #include "ops/kernels.h"
 

@@ -2,17 +2,17 @@
  * linear for AVX-512 with VNNI.
  *
  * Panels of 64 weight rows, k slowest: f32 and bf16 [N/64][K][64], int8 [N/64][K/4][64][4] stored
- * as u8 = q + 128, because vpdpbusd multiplies unsigned by signed; 128 * sum(x) is taken off where
+ * as u8 = q + 128, because vpdpbusd multiplies unsigned by signed; 128 * sum(x) is subtracted where
  * a block's sum starts.  A step is four aligned loads and one broadcast, no shuffle and no
  * horizontal sum, and the same bytes serve one row and many.
  *
- * A few rows wait for memory alone.  They read two panels side by side: what fetches ahead follows
- * several streams, each up to the end of its page, and two together come closer to what the memory
- * gives than one.
+ * A few rows are bound by memory.  They read two panels side by side: the prefetcher follows
+ * several streams, each up to the end of its page, and two together come closer to the memory's
+ * bandwidth than one.
  *
  * Each output is summed in the order of k whatever T is, so a row's result does not depend on its
- * neighbours, and the bits are the twin's: f32 and bf16 by fused multiply-adds in its order, int8
- * by exact sums whose blocks are added in its order by the same.
+ * neighbours, and the bits equal the plain version's: f32 and bf16 by fused multiply-adds in its
+ * order, int8 by exact sums whose blocks are added in its order by the same.
  */
 
 #include <immintrin.h>
@@ -170,9 +170,9 @@ dot_step(__m512i sum, __m512i w, __m512i x)
 
 
 /*
- * 64 bytes of weights, and those that come later: far ahead into the second cache, near into the
- * first.  As instructions, because each prefetch must stand beside a load: compilers put them
- * together, the loads run away from them, and a tenth less is read.
+ * Loads 64 bytes of weights and prefetches later ones: far ahead into the second-level cache, near
+ * into the first.  The code is inline assembly, because each prefetch must stand beside a load:
+ * compilers group the prefetches, the loads run ahead of them, and the bandwidth drops by a tenth.
  */
 static inline __m512i
 load_ahead(const uint8_t *p)
@@ -271,7 +271,7 @@ tile_rows(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows
 
 /*
  * n blocks of int8 weights from block b on.  Numbers of panels and rows are constants in each call,
- * so that sums stay in registers; many: the weights are near already.
+ * so that sums stay in registers; many: the weights are in a near cache already.
  */
 static void
 tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, uint32_t b,
@@ -340,7 +340,7 @@ finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
 }
 
 
-/* Up to ROWS activation rows: memory is what they wait for. */
+/* Up to ROWS activation rows, which are bound by memory. */
 static void
 multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
@@ -362,7 +362,7 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 }
 
 
-/* Rows t .. t + T, at most MANY, against a panel: a piece of it is read once and used by all. */
+/* Rows t .. t + T, at most MANY, against a panel: a piece of it is read once for all rows. */
 static void
 multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
 {

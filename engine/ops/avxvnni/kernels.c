@@ -1,4 +1,4 @@
-/* What AVX-VNNI has in place of AVX2's: called after vlm_kernels_avx2(). */
+/* The kernels that AVX-VNNI replaces in AVX2's table: called after vlm_kernels_avx2(). */
 
 #include <cpuid.h>
 

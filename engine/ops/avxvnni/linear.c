@@ -1,10 +1,12 @@
 /*
- * linear for AVX-VNNI, of processors without AVX-512: int8 goes by vpdpbusd, all else is AVX2's.
+ * linear for AVX-VNNI, of processors without AVX-512: int8 uses vpdpbusd; AVX2's kernels do the
+ * rest.
  *
- * The panels are AVX2's, signed.  vpdpbusd multiplies unsigned by signed: a vector of weights has
- * 128 added once for all activation rows, and 128 * sum(x) is taken off where a block's sum starts.
+ * The panels are AVX2's, signed.  vpdpbusd multiplies unsigned by signed: 128 is added to a vector
+ * of weights once for all activation rows, and 128 * sum(x) is subtracted where a block's sum
+ * starts.
  *
- * Each output is summed in the order of k whatever T is, and the bits are the twin's.
+ * Each output is summed in the order of k whatever T is, and the bits equal the plain version's.
  */
 
 #include <immintrin.h>
@@ -79,8 +81,8 @@ multiply_block(const int8_t *panel, const int8_t *q, const float *s, const int32
 
 
 /*
- * Activation rows t .. t + rows against panels p and, for one row, p + 1: one row waits for memory
- * alone, which gives more to two streams than to one.  Rows are a constant in each call, so that
+ * Activation rows t .. t + rows against panels p and, for one row, p + 1: one row is bound by
+ * memory, and two streams get more bandwidth than one.  Rows are a constant in each call, so that
  * sums stay in registers.
  */
 static inline __attribute__((always_inline)) void

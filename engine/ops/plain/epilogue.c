@@ -1,7 +1,7 @@
 /*
- * The definition of a linear's end: scale, bias, and what becomes of the sums.
+ * The definition of a linear's epilogue: scale, bias, and the function applied to the sums.
  *
- * Each value for itself: the same source is compiled for wider registers (../avx2/epilogue.c,
+ * Each value is independent: the same source is compiled for wider registers (../avx2/epilogue.c,
  * ../avx512/epilogue.c) and gives the same bits.
  */
 
@@ -27,7 +27,7 @@ epilogue(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float
     uint32_t      i;
     const float  *scale, *bias;
 
-    /* As pointers: a sum of 32-bit indices may wrap, and then nothing is side by side. */
+    /* Pointers, because a sum of 32-bit indices may wrap, which prevents vectorisation. */
 
     scale = w->scale == NULL ? NULL : w->scale + n0;
     bias = w->bias == NULL ? NULL : w->bias + n0;
@@ -70,7 +70,10 @@ epilogue(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float
 }
 
 
-/* A whole panel is what there nearly always is: as a constant, it is vectors without an end. */
+/*
+ * Nearly all calls have a whole panel: with a constant length the loop has full vectors and no
+ * remainder.
+ */
 void
 VLM_ISA(vlm_epilogue)(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y)
 {

@@ -1,9 +1,9 @@
 /*
  * The definition of linear: y = epilogue(W x + b), each output summed in the order of k.
  *
- * Weights stay as they come, row by row; int8 rows are padded with zeros to whole blocks.  Sums in
- * f32 are fused multiply-adds, as vector units have them, so faster versions give the same bits
- * for every type.
+ * Weights keep their order, row by row; int8 rows are padded with zeros to whole blocks.  Sums in
+ * f32 are fused multiply-adds, as in vector units, so that faster versions give the same bits for
+ * every type.
  */
 
 #include <math.h>

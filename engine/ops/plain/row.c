@@ -1,8 +1,8 @@
 /*
- * The definitions of what is done to one activation row: RMS norm, and the step to int8.
+ * The definitions for one activation row: RMS norm, and quantisation to int8.
  *
- * Sums are taken in LANES partial sums, an order that vectors can keep: the same source is
- * compiled for wider registers (../avx2/row.c, ../avx512/row.c) and gives the same bits.
+ * Sums are taken in LANES partial sums, an order that vectors can keep: the same source is compiled
+ * for wider registers (../avx2/row.c, ../avx512/row.c) and gives the same bits.
  */
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #define LANES    16
 #define ROUNDER  12582912.0f           /* 1.5 * 2^23: x + ROUNDER - ROUNDER rounds half to even */
 #define TINY     0x1p-120f             /* 127 over less is infinite: such a block is zeros */
-#define INFINITE 0x7f800000u           /* as bits: the first that is not finite */
+#define INFINITE 0x7f800000u           /* as bits: the first value that is not finite */
 
 
 void
@@ -51,9 +51,9 @@ VLM_ISA(vlm_rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, f
 
 
 /*
- * One block of up to 64 values; the rest of the 64 becomes zeros.  Floats without their sign are
- * in the order of their bits, and what is not finite comes last: it may not vanish in int8, so
- * it makes the scale not a number, and with it all that the block is multiplied into.
+ * Quantises one block of up to 64 values; the rest of the 64 becomes zeros.  Floats without their
+ * sign compare as their bits do, and values that are not finite come last.  Such a value must not
+ * vanish in int8, so it makes the scale not a number, and with it all products of the block.
  */
 static inline float
 quantize_block(const float *x, uint32_t n, int8_t *q, int32_t *sum)

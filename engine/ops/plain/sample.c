@@ -1,9 +1,9 @@
 /*
  * The definition of sampling, in the reference's order: repetition penalty over every id of the
- * sequence, temperature, top k, top p, softmax, one draw.  Ties are kept as the reference keeps
- * them: top k keeps all that equal the k-th; top p removes from the smallest up.  Which of equal
- * ones top p removes first the reference leaves open; here the last id goes first, so that the
- * one that greedy would take stays.
+ * sequence, temperature, top k, top p, softmax, one draw.  Ties are kept as in the reference: top k
+ * keeps all that equal the k-th; top p removes from the smallest up.  The reference does not define
+ * which of equal ones top p removes first; here the last id is removed first, so that the token
+ * that greedy would pick stays.
  */
 
 #include <math.h>
@@ -35,7 +35,7 @@ penalize(float *logits, uint32_t V, uint32_t n_vocab, const uint32_t *seen, floa
 }
 
 
-/* The logits less their largest, so that no temperature is too low for them; -1: not finite. */
+/* The logits less their largest, so that no temperature is too low; -1: not finite. */
 static int
 temper(float *logits, uint32_t V, float temperature)
 {
@@ -98,7 +98,7 @@ sift_down(vlm_candidate_t *heap, uint32_t n, uint32_t i)
 }
 
 
-/* The smallest on top. */
+/* A heap with the smallest on top. */
 static void
 make_heap(vlm_candidate_t *heap, uint32_t n)
 {
@@ -110,7 +110,7 @@ make_heap(vlm_candidate_t *heap, uint32_t n)
 }
 
 
-/* A heap of the k largest: its top is the bar. */
+/* A heap of the k largest: its top is the threshold. */
 static void
 keep_top_k(float *logits, uint32_t V, uint32_t k, vlm_candidate_t *heap)
 {
@@ -145,8 +145,8 @@ keep_top_k(float *logits, uint32_t V, uint32_t k, vlm_candidate_t *heap)
 
 
 /*
- * From the smallest up, those whose probabilities add up to at most 1 - p go; the largest stays.
- * Logits are at most 0, the largest is 0.  (No qsort(): libc's allocates.)
+ * Removes from the smallest up those whose probabilities add up to at most 1 - p; the largest
+ * stays.  Logits are at most 0, the largest is 0.  (No qsort(): libc's allocates.)
  */
 static void
 keep_top_p(float *logits, uint32_t V, float p, vlm_candidate_t *heap)
