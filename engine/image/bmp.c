@@ -1,6 +1,6 @@
 /*
- * BMP: palettes of 1, 4 and 8 bits, and colours of 16, 24 and 32 by masks, to the byte as Pillow
- * has them.  Rows lie in the file as they are, so there is little that a library would do.
+ * BMP: palettes of 1, 4 and 8 bits, and colours of 16, 24 and 32 by masks, equal to Pillow's byte
+ * for byte.  Rows are uncompressed in the file, so a library would save little code.
  */
 
 #include "image/bmp.h"
@@ -24,7 +24,7 @@ typedef struct {
 } bmp_t;
 
 
-/* Where its colours are, which the header has to have room for. */
+/* The place of its colours, for which the header must have room. */
 static int
 read_masks(bmp_t *b, const uint8_t *data, uint32_t at, uint32_t size, vlm_err_t *err)
 {
@@ -189,7 +189,7 @@ paint_masks(uint8_t *out, const bmp_t *b, const uint8_t *row, uint32_t width, ui
 }
 
 
-/* Programs that know of no alpha leave zeros there. */
+/* Programs that know no alpha leave zeros there. */
 static void
 show_if_all_clear(uint8_t *rgba, size_t n)
 {

@@ -1,8 +1,7 @@
 /*
- * Answers drawn over the picture that was asked about.  Points are numbered red discs, boxes are
- * green with a tag, a path is orange from a green disc to an arrow's tip.  Everything has a white
- * or dark edge, so that it stands out from any picture, and a size that is measured in units which
- * grow with the picture.
+ * Draws answers over the client's picture.  Points are numbered red discs, boxes are green with a
+ * tag, a path is orange from a green disc to an arrow's tip.  Every shape has a white or dark edge,
+ * so that it is visible on any picture, and a size in units that grow with the picture.
  */
 
 #include "image/draw.h"
@@ -38,7 +37,7 @@ typedef struct {
 } vlm_pen_t;
 
 
-/* Coordinates from 0 to 1 that are not all whole are shares of the picture. */
+/* Coordinates from 0 to 1 that are not all whole are fractions of the picture. */
 static int
 are_shares(const vlm_shape_t *shapes, size_t n)
 {
@@ -62,7 +61,7 @@ are_shares(const vlm_shape_t *shapes, size_t n)
 
 
 /*
- * Where a shape's first or second point is on the canvas.  0: it is nowhere.  What is so far away
+ * The place of a shape's first or second point on the canvas.  0: it has none.  A point so far away
  * that a double would lose the pixels is brought nearer.
  */
 static int
@@ -162,7 +161,7 @@ draw_box(const vlm_pen_t *pen, vlm_spot_t from, vlm_spot_t to)
 }
 
 
-/* What the tag says: the label, or a number if the font lacks it; shortened to a width. */
+/* The text of a tag: the label, or a number if the font lacks it; shortened to a width. */
 static size_t
 tag_text(char text[MAX_TAG + 3], const vlm_shape_t *s, size_t number, int numbered, double size,
          double width)
@@ -190,7 +189,10 @@ tag_text(char text[MAX_TAG + 3], const vlm_shape_t *s, size_t number, int number
 }
 
 
-/* Above the box if there is room, else at its upper edge, inside; never beyond the sides. */
+/*
+ * The tag is above the box if there is room, else at its upper edge, inside; never beyond the
+ * sides.
+ */
 static void
 draw_tag(const vlm_pen_t *pen, const vlm_shape_t *s, vlm_spot_t from, size_t number, int numbered)
 {
@@ -259,8 +261,9 @@ draw_boxes(const vlm_pen_t *pen)
 /* ---- the path ------------------------------------------------------------ */
 
 /*
- * Its last piece gives way to the arrow: points nearer to the tip than the arrow is long are left
- * out, and the line ends inside the arrow, at *neck.  Returns how many points stay; 0: no arrow.
+ * The end of the path makes room for the arrow: points nearer to the tip than the arrow is long are
+ * left out, and the line ends inside the arrow, at *neck.  Returns how many points stay; 0: no
+ * arrow.
  */
 static size_t
 make_room(const vlm_pen_t *pen, const vlm_spot_t *p, size_t n, vlm_spot_t arrow[3],

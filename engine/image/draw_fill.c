@@ -1,6 +1,7 @@
 /*
- * Anti-aliased fills.  Each shape says how far a pixel's centre is from its border, negative
- * inside; half a pixel to either side of the border is where coverage goes from all to nothing.
+ * Anti-aliased fills.  Each shape has a function for the distance of a pixel's centre from its
+ * border, negative inside; within half a pixel to either side of the border coverage falls from
+ * full to none.
  */
 
 #include "image/draw_fill.h"
@@ -235,7 +236,7 @@ vlm_fill_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink
     t0 = 0;
     t1 = 1;
 
-    /* What lies off the canvas is cut off first: numbers are small from here on. */
+    /* Parts off the canvas are cut off first, so that numbers are small from here on. */
 
     if (!clip(a.x, b.x - a.x, -2 * r, c->width + 2 * r, &t0, &t1)
         || !clip(a.y, b.y - a.y, -2 * r, c->height + 2 * r, &t0, &t1))

@@ -1,6 +1,6 @@
 /*
  * The orientation tag of an EXIF block.  Only the first directory is read and no offset in it is
- * followed, so there is nothing that could lead in a circle.
+ * followed, so that no cycle of directories is possible.
  */
 
 #include "image/exif.h"

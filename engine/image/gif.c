@@ -1,9 +1,9 @@
 /*
  * GIF, the first frame only.
  *
- * giflib would take the place of the LZW codes alone, a third of this file: frame, colours and
- * canvas have to be known before anything is allocated.  The work is bounded by the pixels of the
- * frame and the bytes of the file.
+ * giflib would replace the LZW codes alone, a third of this file: frame, colours and canvas have to
+ * be known before anything is allocated.  The pixels of the frame and the bytes of the file bound
+ * the work.
  */
 
 #include "image/gif.h"

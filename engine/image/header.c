@@ -1,6 +1,6 @@
 /*
  * Kind, size and orientation of a picture from its file, without decoding, and the memory that its
- * decoding takes.  Each kind has a file of its own that walks what its decoder will walk.
+ * decoding takes.  Each kind has a file of its own that reads the same parts as its decoder.
  */
 
 #include "image/header.h"
@@ -130,7 +130,9 @@ not_a_picture(const uint8_t *p, size_t bytes, vlm_err_t *err)
 }
 
 
-/* The kind's own count, and what turning and resizing take once the decoder has let go. */
+/*
+ * The decoder's memory, or the memory of turning and resizing after the decoder has freed its own.
+ */
 static int
 count_memory(vlm_header_t *h, vlm_err_t *err)
 {

@@ -1,8 +1,8 @@
 /*
- * JPEG through libjpeg-turbo, the library under Pillow, asked as Pillow asks it: so the bytes are
- * the same.
+ * JPEG through libjpeg-turbo, the library under Pillow, called as Pillow calls it, so that the
+ * bytes are equal.
  *
- * libjpeg fails by longjmp(), which passes frames of this file only.  All that has to be freed
+ * libjpeg fails by longjmp(), which passes frames of this file only.  All memory to be freed
  * afterwards is in one structure of the function that calls the one with setjmp().
  */
 
@@ -44,7 +44,7 @@ typedef struct {
 } encoder_t;
 
 
-/* libjpeg calls this in place of exit().  Its messages have numbers in them, no bytes of a file. */
+/* libjpeg calls this in place of exit().  Its messages contain numbers, but no bytes of a file. */
 static void
 on_error(j_common_ptr c)
 {
@@ -75,7 +75,7 @@ on_error(j_common_ptr c)
 }
 
 
-/* Warnings: the picture is shown with its faults, as by every other reader. */
+/* On warnings the picture is shown with its faults, as in every other reader. */
 static void
 on_message(j_common_ptr c)
 {
@@ -113,7 +113,7 @@ set_guard(guard_t *g, const char *verb, uint32_t width, uint32_t height, vlm_err
 
 /*
  * A row of CMYK as RGB, by Pillow's arithmetic.  Adobe writes inks inverted, so that 255 is none,
- * and everybody reads them so, whether Adobe is named in the file or not.
+ * and all readers assume that, whether Adobe is named in the file or not.
  */
 static void
 mix_inks(uint8_t *rgb, const uint8_t *ink, uint32_t width)

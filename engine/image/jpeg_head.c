@@ -1,9 +1,9 @@
 /*
- * A JPEG from marker to marker, up to the end of its picture: how much memory libjpeg will take
- * for it, and how often it will go over its blocks.  A few bytes are enough for a scan over forty
- * megapixels, so that scans are counted before any is decoded.
+ * Walks a JPEG from marker to marker, up to the end of its picture, to learn how much memory
+ * libjpeg will take for it, and how often it will go over its blocks.  A scan over forty megapixels
+ * needs only a few bytes, so scans are counted before any is decoded.
  *
- * libjpeg walks the segments as it is done here, so it sees no frame and no scan that was not
+ * libjpeg walks the segments in the same way, so that it sees no frame and no scan that was not
  * counted.
  */
 
@@ -114,7 +114,7 @@ read_scan(walk_t *w, const uint8_t *p, size_t bytes, vlm_err_t *err)
 }
 
 
-/* What libjpeg allocates; the pixels are bounded, so nothing here comes near 64 bits. */
+/* libjpeg's memory; the pixels are bounded, so that no number here comes near 64 bits. */
 static void
 measure(walk_t *w)
 {
@@ -151,8 +151,8 @@ measure(walk_t *w)
 
 /*
  * The next marker at or after *at, which is left behind it; -1: there is none.  Bytes between two
- * segments are passed over, as every reader does; FF may be repeated.  FF 00 is a byte of entropy-
- * coded data, 01 and D0 to D7 (restarts) have no segment: they are passed over, too.
+ * segments are skipped, as in every reader; FF may be repeated.  FF 00 is a byte of entropy-coded
+ * data, 01 and D0 to D7 (restarts) have no segment: they are skipped, too.
  */
 static int
 next_marker(const uint8_t *data, size_t bytes, size_t *at)
@@ -220,7 +220,7 @@ read_segment(walk_t *w, int marker, const uint8_t *p, size_t bytes, vlm_err_t *e
 }
 
 
-/* From segment to segment up to the end of the picture; what is appended to it is not read. */
+/* From segment to segment up to the end of the picture; bytes behind that are not read. */
 int
 vlm_jpeg_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
 {

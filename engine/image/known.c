@@ -1,4 +1,4 @@
-/* Pictures that were read lately: a handful, so a look through all of them finds one. */
+/* The cache of pictures: it has few entries, so a lookup compares all of them. */
 
 #include "image/known.h"
 
@@ -80,7 +80,7 @@ vlm_known_find(vlm_known_t *k, const uint8_t sha256[32], const uint8_t salt[32])
 }
 
 
-/* Under the mutex: an empty place, or the one that was not used for longest. */
+/* Called under the mutex: an empty place, or the least recently used one. */
 static vlm_known_entry_t *
 find_place(vlm_known_t *k)
 {
@@ -113,7 +113,7 @@ vlm_known_add(vlm_known_t *k, vlm_picture_t *p, const uint8_t salt[32])
     old = p;
     pthread_mutex_lock(&k->mutex);
 
-    /* Two who read the same file at once both come here: the first one's stays. */
+    /* Two threads that read the same file at once both come here: the first one's entry stays. */
 
     if (find(k, p->sha256, salt) == NULL) {
         e = find_place(k);

@@ -1,6 +1,6 @@
 /*
- * Turning a picture upright.  Each orientation is a walk over the stored pixels: where it begins
- * and how far apart the neighbours to the right and below are.
+ * Turns a picture upright.  Each orientation is a walk over the stored pixels, with its own start
+ * and its own distances to the neighbours on the right and below.
  */
 
 #include "image/orient.h"
@@ -72,7 +72,7 @@ vlm_orient(uint8_t *rgb, uint32_t *width, uint32_t *height, uint32_t orientation
     last_x = row - 3;                              /* from a row's first pixel to its last */
     last_y = row * ((ptrdiff_t) *height - 1);      /* from the first row to the last */
 
-    /* The corner that comes to the upper left. */
+    /* The corner that becomes the upper left one. */
     first = (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8
              ? last_x : 0)
           + (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7

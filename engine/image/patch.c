@@ -1,6 +1,6 @@
 /*
- * Where each patch of a picture lies, and its pixels.  The order is decided once, in lay_cell();
- * everything else is read from row[] and column[].
+ * The place of each patch of a picture, and its pixels.  lay_cell() alone decides the order; all
+ * other code reads row[] and column[].
  */
 
 #include "image/patch.h"

@@ -1,6 +1,6 @@
 /*
  * From the bytes of a file to patches: header, decode, lay over white, turn upright, resize, cut.
- * Every refusal that the header allows comes before the first pixel is decoded.
+ * Every refusal that is possible from the header comes before the first pixel is decoded.
  */
 
 #include "image/picture.h"
@@ -314,7 +314,7 @@ vlm_picture_free(vlm_picture_t *p)
         p = whole;
     }
 
-    /* The owner counts as none of its shares: what it leaves, the last of them takes along. */
+    /* The owner is not counted among its shares: the last of them to go frees its arrays. */
 
     if (atomic_fetch_sub(&p->shares, 1) != 0) {
         return;

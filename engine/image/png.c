@@ -1,11 +1,12 @@
 /*
  * PNG: from chunk to chunk for the header, through libpng for the pixels.
  *
- * libpng fails by longjmp(), which passes frames of this file only.  All that has to be freed
+ * libpng fails by longjmp(), which passes frames of this file only.  All memory to be freed
  * afterwards is in one structure of the function that calls the one with setjmp().
  *
  * A small file can keep an inflater busy: blocks without a byte in them, or endless zeros behind
- * the last row.  So compressed bytes are let through as rows come out, twice as many at most.
+ * the last row.  So the decoder gets compressed bytes in proportion to its rows: at most twice as
+ * many.
  */
 
 #include "image/png.h"
@@ -63,7 +64,7 @@ read_ihdr(vlm_header_t *h, const uint8_t *p, vlm_err_t *err)
 }
 
 
-/* A critical chunk that is not known.  libpng would say so with bytes of the file. */
+/* A critical chunk that is not known.  libpng's own message would contain bytes of the file. */
 static int
 refuse_chunk(const uint8_t *type, vlm_err_t *err)
 {
@@ -131,7 +132,7 @@ vlm_png_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *er
 }
 
 
-/* libpng's sentences have no bytes of the file in them but names of chunks, in letters. */
+/* libpng's messages contain no bytes of the file but names of chunks, in letters. */
 static void
 on_error(png_structp png, png_const_charp text)
 {
@@ -184,7 +185,7 @@ on_read(png_structp png, png_bytep to, size_t n)
 }
 
 
-/* What a picture looks like, and nothing else: text and colour profiles are passed over. */
+/* Keeps the chunks that change pixels; text and colour profiles are skipped. */
 static void
 set_up(decoder_t *d)
 {

@@ -2,9 +2,9 @@
  * smart_resize and Pillow's bicubic.
  *
  * Pillow's resampling of 8-bit channels (libImaging/Resample.c) is two passes of weighted sums,
- * horizontal first, with 8-bit pixels between them.  The weights are made in double precision and
- * used as integers of 22 fraction bits, so a result has one right value and the order of the sums
- * does not matter; that leaves us free to sum many rows or columns at a time.
+ * horizontal first, with 8-bit pixels between them.  The weights are computed in double precision
+ * and used as integers of 22 fraction bits, so a result has one right value and the order of the
+ * sums does not matter; this file therefore sums many rows or columns at a time.
  */
 
 #include "image/resize.h"
@@ -45,7 +45,7 @@ vlm_aspect_check(uint32_t width, uint32_t height, vlm_err_t *err)
 }
 
 
-/* A side as a multiple of factor, never none.  rint() rounds half to even, as Python does. */
+/* A side as a multiple of factor, at least one.  rint() rounds half to even, as in Python. */
 static uint32_t
 multiple(double cells, uint32_t factor)
 {
@@ -164,7 +164,10 @@ axis_free(axis_t *a)
 }
 
 
-/* How n_out pixels come from n_in; -1 without memory.  Freed by axis_free() in either case. */
+/*
+ * The weights for n_out pixels from n_in; -1 without memory.  axis_free() frees them in either
+ * case.
+ */
 static int
 axis_make(axis_t *a, uint32_t n_in, uint32_t n_out)
 {
@@ -302,7 +305,7 @@ pass_vertical(uint8_t *restrict out, const uint8_t *restrict in, uint32_t first,
 }
 
 
-/* The rows that the vertical pass will read, brought to their width. */
+/* The rows that the vertical pass will read, resized to their width. */
 static uint8_t *
 narrow(const uint8_t *rgb, uint32_t width, uint32_t n_rows, const axis_t *a)
 {

@@ -1,6 +1,6 @@
 /*
- * WebP through libwebp.  A frame of an animation is a still picture without its wrapping, which
- * the decoder takes as it is; so no second library is needed for the first one.
+ * WebP through libwebp.  A frame of an animation is a still picture without its container, which
+ * the decoder accepts; so the first frame needs no second library.
  */
 
 #include "image/webp.h"
@@ -123,8 +123,8 @@ read_extended(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err
 
 
 /*
- * What libwebp holds beside the pixels that it writes: for the chunks in p[bytes], up to the first
- * with pixels, of which it takes no second.
+ * libwebp's memory besides the output pixels: for the chunks in p[bytes], up to the first with
+ * pixels; later ones are ignored.
  */
 static int
 count_memory(vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t *err)
@@ -206,7 +206,7 @@ vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *e
         return vlm_header_cut(h, bytes, "chunks", err);
     }
 
-    bytes = length + 8;                            /* what is appended is not read */
+    bytes = length + 8;                            /* bytes behind the file are not read */
     h->data_at = 0;
     h->data_bytes = bytes;
 
@@ -223,13 +223,13 @@ vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *e
         h->frame_height = h->height;
     }
 
-    at = h->data_at == 0 ? 12 : h->data_at;        /* past RIFF, or what a frame begins with */
+    at = h->data_at == 0 ? 12 : h->data_at;        /* past RIFF, or past a frame's header */
 
     return count_memory(h, data + at, h->data_at + h->data_bytes - at, err);
 }
 
 
-/* Does the decoder see what our own reading of the header saw? */
+/* Checks that the decoder's header agrees with our own reading of it. */
 static int
 check_features(const vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t *err)
 {

@@ -1,9 +1,9 @@
 /*
  * The beginning of a VP8L bitstream, up to the number of its groups of Huffman codes.
  *
- * libwebp makes tables of 12 to 20 kB for each group, up to 65,536 of them, and a group takes 20
- * bits of a file.  How many there are is the largest pixel of an image that lies behind those of
- * the transforms; so these small images are read, and nothing of them is kept.
+ * libwebp allocates tables of 12 to 20 kB for each group, up to 65,536 of them, and a group takes
+ * 20 bits of a file.  The number of groups is the largest pixel of an image that lies behind those
+ * of the transforms; so these small images are read, and no pixel is kept.
  */
 
 #include "image/webp_codes.h"
@@ -16,7 +16,7 @@
 #define MAX_SYMBOLS  (GREEN + (1 << MAX_CACHE))
 #define DISTANCES    40
 #define TABLE_BYTES  (4 * (630 * 3 + 410 + 654))   /* libwebp's for a group without a cache */
-#define GROUP_BYTES  600               /* what it has of a group beside */
+#define GROUP_BYTES  600               /* its other memory for a group */
 
 typedef struct {
     const uint8_t  *p;
