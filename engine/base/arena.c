@@ -1,4 +1,4 @@
-/* Memory that is counted before it is had. */
+/* An arena: memory that is counted first and handed out later. */
 
 #include "base/arena.h"
 

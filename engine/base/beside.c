@@ -1,4 +1,4 @@
-/* A range of bytes, a piece after the other, by a thread that gives way to all others. */
+/* A range of bytes, piece by piece, by a thread that yields to all others. */
 
 #define _GNU_SOURCE                    /* RUSAGE_THREAD */
 
@@ -11,7 +11,7 @@
 #define REST  100000000                /* ns, to the 3 ms that a busy core gives in one go */
 
 
-/* How often the system took the processor from this thread for somebody else. */
+/* Number of times that the system took the processor from this thread for another one. */
 static long
 count_preemptions(void)
 {
@@ -21,7 +21,7 @@ count_preemptions(void)
 }
 
 
-/* Until the end of a rest, or that of the work: 1. */
+/* Sleeps until the end of a rest, or until the work is stopped: 1. */
 static int
 rest(vlm_beside_t *b, long ns)
 {
@@ -38,7 +38,7 @@ rest(vlm_beside_t *b, long ns)
     while (!b->stopping && ns != 0
            && pthread_cond_timedwait(&b->wake, &b->mutex, &end) == 0)
     {
-        /* again: wake-ups may be for nothing */
+        /* in a loop: wake-ups may be spurious */
     }
 
     stopping = b->stopping;
@@ -115,7 +115,7 @@ vlm_beside_start(vlm_beside_t *b, vlm_beside_fn fn, void *data, uint64_t bytes)
 
     atomic_store(&b->running, 1);
 
-    sigfillset(&all);                  /* signals are the host's */
+    sigfillset(&all);                  /* signals are handled by the host */
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     b->started = pthread_create(&b->thread, NULL, beside_main, b) == 0;
     pthread_sigmask(SIG_SETMASK, &saved, NULL);

@@ -1,8 +1,8 @@
 /*
- * The CPU device's own threads: a range of items is shared out, and the caller takes part.
+ * The CPU device's own threads: they share the items of a range, and the caller takes part.
  *
- * Between two ranges of one step lie microseconds, so a worker spins a little before it sleeps;
- * between two requests it sleeps.  Pieces are taken from a counter: a thread that the system
+ * Two ranges of one step are microseconds apart, so a worker spins briefly before it sleeps;
+ * between two requests it sleeps.  Workers take pieces from a counter: a thread that the system
  * holds up takes fewer.
  */
 
@@ -21,7 +21,8 @@
 
 #include "base/cgroup.h"
 
-#define SPINS        2000              /* about 100 us: more than lies between two operations */
+#define SPINS        2000              /* about 100 us: longer than the gap between two
+                                          operations */
 
 typedef struct {
     vlm_threads_t  *pool;
@@ -39,7 +40,7 @@ struct vlm_threads_s {
     int             (*quit)(void *data);           /* the caller's alone */
     void             *quit_data;
 
-    atomic_uint       next;            /* first item that nobody has taken */
+    atomic_uint       next;            /* first item that no thread has taken */
     atomic_uint       busy;            /* workers still in this range */
     atomic_uint       round;           /* bumped to start a range */
     atomic_int        closing;
@@ -79,7 +80,7 @@ vlm_threads_open(uint32_t n, vlm_err_t *err)
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->wake, NULL);
 
-    /* Signals are the host's: a worker takes none, but for faults of its own. */
+    /* Signals are handled by the host: a worker takes none, except for faults of its own. */
 
     sigfillset(&all);
     sigdelset(&all, SIGSEGV);
@@ -114,9 +115,9 @@ vlm_threads_open(uint32_t n, vlm_err_t *err)
 
 
 /*
- * Where there is a thread for each processor that the process may use, each worker keeps its own.
- * With fewer threads, as under a quota, the system chooses: a kept processor may be busy, and
- * others idle.  The caller is the host's, and goes to the one that is left.
+ * If there is a thread for each processor that the process may use, each worker is bound to one.
+ * With fewer threads, as under a quota, the system chooses, because a bound processor may be busy
+ * while others are idle.  The caller belongs to the host, and moves to the processor that is left.
  */
 static void
 pin_workers(vlm_threads_t *t)
@@ -208,7 +209,10 @@ vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn fn, v
 
     take_pieces(t, 0);
 
-    /* The others are in their last piece: shorter than a sleep, unless the system took a core. */
+    /*
+     * The other threads are in their last piece, which is shorter than a sleep, unless the system
+     * took a core.
+     */
 
     for (i = 0; atomic_load(&t->busy) > 0; i++) {
         if (i < SPINS) {
@@ -250,7 +254,7 @@ worker_main(void *data)
 }
 
 
-/* Large ones first, small ones at the end: then nobody waits long for who has the last. */
+/* Pieces are large first and small at the end, so that no thread waits long for the last piece. */
 static uint32_t
 piece_of(const vlm_threads_t *t, uint32_t left)
 {

@@ -1,4 +1,4 @@
-/* The automaton: a place in the grammar, a stack of bits, and what is left of a word. */
+/* The automaton: a place in the grammar, a stack of bits, and the rest of a literal. */
 
 #include "chat/json_mode.h"
 
@@ -35,7 +35,7 @@ enum {                                 /* places */
 #define FIRST_OF_NUMBER  MINUS
 #define FIRST_WHOLE      ZERO
 
-/* What follows the first letter; rest is an index. */
+/* The bytes after the first letter; rest is an index. */
 static const char  literals[] = "rue\0alse\0ull";
 
 enum { TRUE_AT = 0, FALSE_AT = 4, NULL_AT = 9 };
@@ -148,7 +148,7 @@ after_value(vlm_json_mode_t *m, uint8_t c)
 }
 
 
-/* Between values: brackets, commas, colons, and what begins a value. */
+/* Between values: brackets, commas, colons, and the first bytes of values. */
 static int
 in_structure(vlm_json_mode_t *m, uint8_t c)
 {
@@ -182,7 +182,7 @@ in_structure(vlm_json_mode_t *m, uint8_t c)
 }
 
 
-/* A character of a string: all of it, the quote, or the first byte of something longer. */
+/* A character of a string: all of it, the quote, or the first byte of a longer one. */
 static int
 in_text(vlm_json_mode_t *m, uint8_t c)
 {
@@ -310,7 +310,7 @@ number_place(uint8_t at, uint8_t c)
 }
 
 
-/* A number may go on as long as there is room for its end; what else can come ends it. */
+/* A number may go on as long as there is room for its end; any other byte ends it. */
 static int
 in_number(vlm_json_mode_t *m, uint8_t c)
 {

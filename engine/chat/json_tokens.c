@@ -1,10 +1,10 @@
 /*
- * The vocabulary in the order of its bytes, so that what tokens share at their beginning is looked
- * at once: if a byte is refused, all tokens that have it at that place are passed over.
+ * The vocabulary in the order of its bytes.  Tokens with a common beginning are checked together:
+ * if a byte is refused, all tokens that have it at that place are skipped.
  *
  * Most tokens are whole characters without quote or backslash.  Between the characters of a string
- * all of these may come and none changes the state, so they are told by copying bits; elsewhere few
- * of their first bytes are allowed.  The others lie in a list of their own, a tenth as long.
+ * all of these may come and none changes the state, so their bits are copied; elsewhere few of
+ * their first bytes are allowed.  The others are in a list of their own, a tenth as long.
  */
 
 #include "chat/json_tokens.h"
@@ -27,7 +27,8 @@ typedef struct {                       /* tokens [n] in the order of their bytes
     uint32_t  *id;                     /* [n] */
     uint8_t   *shared;                 /* [n] bytes that it begins with as the one before did */
     uint8_t   *fresh;                  /* [n] bytes behind these */
-    uint8_t   *bytes;                  /* the fresh ones, one token after the other */
+    uint8_t   *bytes;                  /* the bytes that are not shared, one token after the
+                                          other */
 } list_t;
 
 struct vlm_json_tokens_s {
@@ -57,7 +58,7 @@ is_one_of(uint32_t id, const uint32_t *ids, uint32_t n)
 }
 
 
-/* All that may be part of an answer; returns how many. */
+/* Lists all tokens that may be part of an answer; returns how many. */
 static uint32_t
 collect(const vlm_tokenizer_t *t, uint32_t n_ids, const uint32_t *eos, uint32_t n_eos,
         entry_t *entries)
@@ -195,7 +196,7 @@ count_shared(const entry_t *a, const entry_t *b)
 }
 
 
-/* The entries that are plain, or those that are not; without memory in l it only counts. */
+/* Lists the entries that are plain, or those that are not; without memory in l it only counts. */
 static uint64_t
 fill_list(list_t *l, const entry_t *entries, uint32_t n, int plain)
 {
@@ -328,7 +329,7 @@ walk(const list_t *l, const vlm_json_mode_t *m, uint32_t n_after, uint32_t *allo
 
     for (i = 0; i < l->n; p += l->fresh[i++]) {
         if (l->shared[i] > depth) {
-            continue;                  /* begins with what was refused */
+            continue;                  /* begins with the refused bytes */
         }
 
         depth = l->shared[i];

@@ -2,9 +2,9 @@
  * Points, boxes and paths in an answer, in every form that the family writes: bracketed tuples,
  * JSON with keys and labels, XML with attributes, bare numbers.
  *
- * One walk over the text takes what one kind of shape is made of.  There is no parser of JSON: an
- * answer may be cut off, or prose around it, and the boxes in it are still good.  Braces and quotes
- * only say which label belongs to which numbers, and what a key calls them.
+ * One walk over the text collects the pieces of one kind of shape.  There is no JSON parser,
+ * because an answer may be cut off or have prose around it, and its boxes are still good.  Braces
+ * and quotes only decide which label belongs to which numbers, and what a key calls them.
  */
 
 #include <string.h>
@@ -12,9 +12,9 @@
 
 #include "chat/shapes_read.h"
 
-#define MAX_DEPTH  16                  /* of braces; what is deeper has no labels of its own */
+#define MAX_DEPTH  16                  /* of braces; deeper ones have no labels of their own */
 
-/* What a key or a tag says of the numbers after it. */
+/* The meaning that a key or a tag gives to the numbers after it. */
 typedef enum {
     BY_COUNT,                          /* two are a point, four a box, more are points */
     AS_POINTS,
@@ -81,7 +81,7 @@ take_corner(vlm_walk_t *w, const float *v)
 }
 
 
-/* The numbers of one bracket, as what they are meant; others than those wanted are dropped. */
+/* Reads the numbers of one bracket by their meaning; unwanted ones are dropped. */
 static void
 take(vlm_walk_t *w, const float *v, uint32_t n)
 {
@@ -198,7 +198,7 @@ leave(vlm_walk_t *w)
 }
 
 
-/* "key" : and what it says of the value, or is the value of. */
+/* Reads "key" : and its meaning for the value, or the value itself. */
 static const char *
 take_key(vlm_walk_t *w, const char *key, size_t bytes, const char *p, const char *end)
 {
@@ -221,7 +221,7 @@ take_key(vlm_walk_t *w, const char *key, size_t bytes, const char *p, const char
 }
 
 
-/* A quote between braces.  A string that is neither key nor label is looked into. */
+/* Handles a quote between braces.  A string that is neither key nor label is searched as well. */
 static const char *
 take_string(vlm_walk_t *w, const char *p, const char *end)
 {
@@ -294,7 +294,7 @@ take_tag(vlm_walk_t *w, const char *p, const char *end)
 }
 
 
-/* One step of the walk: what begins at p, or one character. */
+/* One step of the walk: the piece that begins at p, or one character. */
 static const char *
 step(vlm_walk_t *w, const char *p, const char *end)
 {
@@ -331,7 +331,7 @@ step(vlm_walk_t *w, const char *p, const char *end)
     case '"': case '\'':
         return w->depth > 0 ? take_string(w, p, end) : p + 1;
 
-    case '\\':                         /* a quote in a string ends nothing */
+    case '\\':                         /* a quote within a string ends nothing */
         return w->depth > 0 && end - p >= 2 && strchr("\"'\\", p[1]) != NULL ? p + 2 : p + 1;
 
     default:
@@ -357,7 +357,7 @@ walk(vlm_shape_kind_t want, const char *text, size_t bytes, vlm_shape_t *shapes,
     w.depth = 0;
     set_reading(&w, BY_COUNT);
 
-    /* Numbers and nothing else: the brackets are understood. */
+    /* A text of numbers alone counts as one bracket. */
 
     p = vlm_skip_blanks(vlm_read_numbers(&w.tuple, text, end), end);
 

@@ -1,8 +1,8 @@
 /*
- * The pieces that coordinates come in.  Written for text that a model made: nothing is trusted to
- * be JSON or XML, and what does not read as a piece is simply passed over by shapes.c.  Every
- * function is linear in what it reads, and what it gives up on it gives up at the next bracket,
- * quote or tag, so that the whole is linear, too.
+ * Readers for the pieces that coordinates are written in.  The text comes from a model, so none of
+ * it is trusted to be JSON or XML, and shapes.c skips text that is no piece.  Every function is
+ * linear in the bytes that it reads, and stops at the next bracket, quote or tag when it fails, so
+ * that the whole is linear, too.
  */
 
 #include "chat/shapes_read.h"
@@ -26,7 +26,7 @@ is_word(char c)
 }
 
 
-/* Those of Chinese and Japanese keyboards, and the minus of typographers. */
+/* The signs of Chinese and Japanese keyboards, and the typographic minus. */
 static int
 read_wide_mark(const char *p, const char *end, size_t *bytes)
 {
@@ -73,7 +73,7 @@ vlm_read_mark(const char *p, const char *end, size_t *bytes)
 }
 
 
-/* After the mark at p, or p itself: another one is there. */
+/* Returns the end of the mark at p; or p itself: another character is there. */
 static const char *
 skip_mark(const char *p, const char *end, int mark)
 {
@@ -162,7 +162,7 @@ vlm_read_axis(const char *name, size_t bytes)
 }
 
 
-/* After "x1 =" or "y:", or p itself. */
+/* Returns the end of "x1 =" or "y:"; or p itself. */
 static const char *
 skip_name(const char *p, const char *end)
 {
@@ -238,7 +238,7 @@ vlm_read_string(const char *p, const char *end)
 }
 
 
-/* name="value" at p; after it, or NULL. */
+/* Returns the end of name="value" at p; or NULL. */
 static const char *
 read_attribute(vlm_tag_t *t, const char *p, const char *end)
 {
@@ -266,7 +266,7 @@ read_attribute(vlm_tag_t *t, const char *p, const char *end)
     axis = vlm_read_axis(p, n);
 
     if (axis >= 0) {
-        /* Every x is followed by its y, or else none of them is believed. */
+        /* If an x lacks its y, all coordinates are dropped. */
 
         if (axis % 2 != (int) (t->places.n % 2) || vlm_read_number(&v, value, last) != last) {
             t->places.n = 0;
@@ -347,7 +347,10 @@ read_hex(const char *p, const char *end)
 }
 
 
-/* \uXXXX, or two of them that are one character; after it.  What is none becomes a '?'. */
+/*
+ * Reads \uXXXX, or two of them that are one character, and returns their end.  A broken one becomes
+ * a '?'.
+ */
 static const char *
 read_escaped(uint32_t *c, const char *p, const char *end)
 {
@@ -378,7 +381,7 @@ read_escaped(uint32_t *c, const char *p, const char *end)
 }
 
 
-/* One character of UTF-8; after it.  A byte that begins none becomes a '?'. */
+/* Reads one character of UTF-8 and returns its end.  An invalid byte becomes a '?'. */
 static const char *
 read_character(uint32_t *c, const char *p, const char *end)
 {

@@ -1,4 +1,4 @@
-/* Stop strings, across token borders: what could still become one is held back. */
+/* Stop strings, across token borders: text that could still become one is held back. */
 
 #include "chat/stop.h"
 

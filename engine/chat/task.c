@@ -1,6 +1,6 @@
 /*
- * RoboBrain's tasks: their names, the words that its training put around a request, and the
- * keywords by which a request without a task is given one.
+ * RoboBrain's tasks: their names, the prompts of its training, and the keywords that choose a task
+ * for a request without one.
  */
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes)
 }
 
 
-/* Without regard to the case of ASCII letters. */
+/* Compares without regard to the case of ASCII letters. */
 static const char *
 find_word(const char *text, size_t bytes, const char *word)
 {
@@ -106,7 +106,7 @@ find_word(const char *text, size_t bytes, const char *word)
 }
 
 
-/* "at", blanks, perhaps a parenthesis, a digit: "at (120, 40)". */
+/* Finds "at", blanks, possibly a parenthesis, a digit: "at (120, 40)". */
 static int
 names_a_place(const char *text, size_t bytes)
 {

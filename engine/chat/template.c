@@ -4,9 +4,9 @@
  *   <|im_start|>system\n TEXT <|im_end|>\n<|im_start|>user\n PICTURES AND TEXT <|im_end|>\n ...
  *   <|im_start|>assistant\n
  *
- * Text between two control tokens is one stretch for the tokenizer, as it is for the reference,
- * which splits the rendered template at control tokens.  Control tokens are ids from the start:
- * what a user writes is never one.
+ * Text between two control tokens is one stretch for the tokenizer, as in the reference, which
+ * splits the rendered template at control tokens.  Control tokens are ids from the start, so that a
+ * client's text never becomes one.
  */
 
 #include <stdlib.h>
@@ -277,9 +277,9 @@ write_picture(vlm_writer_t *w, vlm_picture_t *p)
 
 
 /*
- * M-RoPE: text has its running index on all three axes.  A picture that starts at p has time p,
- * row p + row and column p + column of the merged grid; what follows it starts one past the
- * largest of those.
+ * M-RoPE: text has its running index on all three axes.  A picture that starts at p has time p, row
+ * p + row and column p + column of the merged grid; the text after it starts one past the largest
+ * of those.
  */
 static void
 set_positions(const vlm_template_t *t, vlm_prompt_t *p)
@@ -375,7 +375,7 @@ failed:
     free(w->ids.ids);
 
     if (p != NULL) {
-        p->n_pictures = 0;             /* the pictures stay the caller's */
+        p->n_pictures = 0;             /* the caller keeps the pictures */
         vlm_prompt_free(p);
     }
 

@@ -1,6 +1,6 @@
 /*
- * build/vlm: the engine on the command line, for people who look at a checkpoint before they
- * deploy it.  The same library as the nginx module's, nothing added.
+ * build/vlm: the engine on the command line, to look at a checkpoint before it is deployed.  The
+ * program links the same library as the nginx module.
  */
 
 #include <errno.h>

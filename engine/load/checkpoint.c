@@ -1,9 +1,9 @@
 /*
  * A directory of shards as one set of tensors, found by name.
  *
- * model.safetensors is taken if it is there, as the reference does, else the shards of
+ * model.safetensors is read if it exists, as in the reference, else the shards of
  * model.safetensors.index.json.  The index must agree with the shards in both directions, so that
- * a half-finished download is noticed at once and not at the first missing weight.
+ * an incomplete download is reported at once and not at the first missing weight.
  */
 
 #include "load/checkpoint.h"
@@ -27,9 +27,9 @@
 #define MAX_TENSORS  (1u << 20)
 #define MAX_PATH     4096
 #define MAX_FILE_NAME 256
-#define PIECE        4096              /* bytes of a file that stand for it, and how many such */
+#define PIECE        4096              /* bytes of a sample of a file, and number of samples */
 #define N_PIECES     16
-#define SAMPLE       512               /* elements of a tensor that stand for it, and how many */
+#define SAMPLE       512               /* elements of a sample of a tensor, and number of samples */
 #define N_SAMPLES    64                /* such: rows of a vocabulary's matrix */
 
 typedef struct {
@@ -57,7 +57,7 @@ struct vlm_checkpoint_s {
 
 /* ---- names --------------------------------------------------------------- */
 
-/* The published name, in buf where it differs from the given one. */
+/* The published name, in buf if it differs from the given one. */
 static const char *
 fold(const char *name, char *buf, size_t bytes)
 {
@@ -83,7 +83,7 @@ hash(const char *s)
 }
 
 
-/* Where in the table a name stands, or would. */
+/* The place of a name in the table, or the free one for it. */
 static uint32_t
 probe(const vlm_checkpoint_t *c, const char *name)
 {
@@ -198,7 +198,7 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
 
 /* ---- files --------------------------------------------------------------- */
 
-/* A file of the directory that a sentence may name as it is. */
+/* A file of the directory whose name can be shown unchanged in an error. */
 static int
 is_plain(const char *name)
 {
@@ -642,7 +642,7 @@ vlm_tensor_done(vlm_checkpoint_t *c, const vlm_tensor_t *t)
 }
 
 
-/* A piece in the middle of nowhere costs a read of the disk: some, not many. */
+/* A sample at a random place costs a disk read, so there are few of them. */
 static void
 add_pieces(vlm_sha256_t *s, const vlm_file_t *f)
 {

@@ -1,9 +1,9 @@
 /*
- * config.json, generation_config.json and the processor's file into one structure.
+ * Reads config.json, generation_config.json and the processor's file into one structure.
  *
- * Whatever is not understood is refused here, with the file, the path and the value: a setting
- * that is skipped over would show later, as answers that are slightly wrong.  Defaults are those
- * of transformers' classes, but for the sizes that every published file says.
+ * Every setting that is not understood is refused here, with the file, the path and the value: if
+ * it were ignored, answers would be slightly wrong.  Defaults are those of transformers' classes,
+ * except for the sizes that every published file has.
  */
 
 #include "load/config.h"
@@ -17,8 +17,8 @@
 #include "base/json.h"
 
 /*
- * Generous against the largest published model (72B: hidden 8192, mlp 29568, 80 layers), small
- * enough for a product of any three and four bytes to stay within 64 bits.
+ * Limits: generous for the largest published model (72B: hidden 8192, mlp 29568, 80 layers), and
+ * small enough for a product of any three and four bytes to stay within 64 bits.
  */
 #define MAX_FILE       (4u << 20)      /* bytes of a config file */
 #define MAX_HIDDEN     (1u << 16)
@@ -72,7 +72,7 @@ item(const vlm_json_t *object, const char *prefix, const char *key)
 }
 
 
-/* A text setting: under "text_config" where there is one that has it, else at the top. */
+/* A text setting: under "text_config" if that has it, else at the top. */
 static item_t
 text_item(const reader_t *r, const char *key)
 {
@@ -153,7 +153,7 @@ real_or(const reader_t *r, item_t it, double low, double high, double otherwise,
 }
 
 
-/* A text that must be one of two (which may be the same) where it is given. */
+/* A string that must be one of two (which may be the same) if it is given. */
 static int
 text_is(const reader_t *r, item_t it, const char *a, const char *b)
 {
@@ -176,7 +176,7 @@ text_is(const reader_t *r, item_t it, const char *a, const char *b)
 
 /* ---- config.json: language model ----------------------------------------- */
 
-/* The M-RoPE sections, their sum, the base; "rope_parameters" is what transformers 5 calls it. */
+/* The M-RoPE sections, their sum, the base; transformers 5 calls them "rope_parameters". */
 static int
 read_rope(const reader_t *r, vlm_text_config_t *t)
 {
@@ -256,7 +256,7 @@ read_head_dim(const reader_t *r, vlm_text_config_t *t)
 }
 
 
-/* Settings that would change the arithmetic to one that is not here. */
+/* Refuses settings that need arithmetic which is not implemented. */
 static int
 refuse_text(const reader_t *r)
 {
@@ -322,7 +322,7 @@ read_text(const reader_t *r, vlm_text_config_t *t)
 }
 
 
-/* ---- config.json: vision tower ------------------------------------------- */
+/* ---- config.json: vision encoder ----------------------------------------- */
 
 static int
 read_full(const reader_t *r, vlm_vision_config_t *v)
@@ -357,7 +357,7 @@ read_full(const reader_t *r, vlm_vision_config_t *v)
 }
 
 
-/* What a window is, in merged cells. */
+/* The size of a window, in merged cells. */
 static int
 read_window(const reader_t *r, vlm_vision_config_t *v)
 {
@@ -380,7 +380,7 @@ read_window(const reader_t *r, vlm_vision_config_t *v)
 }
 
 
-/* The base of the two-dimensional angles; older files do not say it. */
+/* The base of the two-dimensional angles; older files lack it. */
 static int
 read_vision_rope(const reader_t *r, vlm_vision_config_t *v)
 {
@@ -486,7 +486,7 @@ add_eos(const reader_t *r, item_t it, uint32_t vocab, vlm_generation_config_t *g
 }
 
 
-/* An id or a list of them; nothing if there is neither. */
+/* An id or a list of them; none if the key is absent. */
 static int
 read_eos(const reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
 {
@@ -552,7 +552,7 @@ read_tokens(const reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
 
 /* ---- generation_config.json ---------------------------------------------- */
 
-/* Ours, for checkpoints without the file. */
+/* The defaults for checkpoints without the file. */
 static void
 default_generation(vlm_generation_config_t *g)
 {
@@ -563,7 +563,7 @@ default_generation(vlm_generation_config_t *g)
 }
 
 
-/* What the file leaves out is what transformers' GenerationConfig has: greedy, for one. */
+/* An absent key takes the default of transformers' GenerationConfig: greedy, for one. */
 static int
 read_generation(const reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
 {
@@ -621,7 +621,7 @@ read_triple(const reader_t *r, const char *key, double low, double high, float o
 }
 
 
-/* The steps of the processor that are not settings here must be as the family has them. */
+/* The steps of the processor that are not settings here must be those of the family. */
 static int
 check_steps(const reader_t *r, const vlm_vision_config_t *v)
 {
@@ -659,7 +659,7 @@ read_pixels(const reader_t *r, vlm_pixel_config_t *p, const vlm_vision_config_t 
     item_t    min, max, size;
     uint32_t  low, high;
 
-    size = pixel_item(r, "size");              /* what newer files say instead */
+    size = pixel_item(r, "size");              /* the key of newer files */
     min = pixel_item(r, "min_pixels");
     max = pixel_item(r, "max_pixels");
 
@@ -773,7 +773,7 @@ close_file(reader_t *r)
 
 /*
  * transformers 5 writes the picture settings into processor_config.json, under "image_processor",
- * and reads that first; the file of older ones has other things in it.
+ * and reads that file first; older versions keep other settings in it.
  */
 static int
 read_processor(vlm_config_t *c, reader_t *r, const vlm_config_file_t file[2])

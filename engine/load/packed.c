@@ -1,4 +1,4 @@
-/* The int8 form of a checkpoint in a file: see the header. */
+/* The int8 cache file of a checkpoint: see the header. */
 
 #define _GNU_SOURCE
 
@@ -36,7 +36,7 @@ typedef struct {                       /* at 0; then entry_t [n]; then the matri
     uint8_t   check[32];               /* SHA-256 of this with zeros here, and of the entries */
 } head_t;
 
-/* The model's path, not its content, names the file: of a model that changed there is one. */
+/* The model's path, not its content, names the file, so that a changed model has one file only. */
 static int
 set_path(vlm_packed_t *p, const char *dir, const char *model, const uint8_t *id, vlm_err_t *err)
 {
@@ -89,7 +89,7 @@ panels_bytes(uint32_t N, uint32_t K)
 }
 
 
-/* What a matrix takes, from its panels to the end of its scales. */
+/* Bytes of a matrix, from its panels to the end of its scales. */
 static uint64_t
 matrix_bytes(uint32_t N, uint32_t K)
 {
@@ -97,7 +97,7 @@ matrix_bytes(uint32_t N, uint32_t K)
 }
 
 
-/* Everything that is not the matrices themselves; what the head says is trusted after its sum. */
+/* Checks everything but the matrices themselves; the head is trusted after its sum. */
 static int
 read_head(vlm_packed_t *p, vlm_err_t *err)
 {
@@ -178,7 +178,7 @@ vlm_packed_open(vlm_packed_t *p, const char *dir, const char *model, const uint8
 }
 
 
-/* What others began and will not end: a file that nobody holds the lock of. */
+/* Removes abandoned temporary files: those whose lock no process holds. */
 static void
 sweep(const char *dir)
 {
@@ -240,7 +240,7 @@ vlm_packed_create(vlm_packed_t *p, const char *dir, const char *model, const uin
     p->room = room;
     p->end = vlm_round(sizeof(head_t) + (uint64_t) room * sizeof(*p->entry), ALIGN);
 
-    /* Where a file system cannot promise room, what is missing is found while it is written. */
+    /* If a file system cannot reserve room, a write finds that the disk is full. */
 
     if (fallocate(p->fd, 0, 0, (off_t) vlm_add(p->end, bytes)) != 0
         && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
@@ -314,7 +314,10 @@ add_words(uint64_t *s, const uint8_t *from)
 }
 
 
-/* Quick rather than strong: it finds what a disk or a crash does, four words at a time. */
+/*
+ * A fast sum rather than a strong one: it detects faults of disks and crashes, four words at a
+ * time.
+ */
 static uint64_t
 sum_bytes(const void *data, uint64_t bytes, uint64_t seed)
 {
@@ -361,7 +364,7 @@ vlm_packed_panel(vlm_packed_t *p, uint32_t i)
     bytes = vlm_panel_bytes(p->entry[p->next].K);
     panel = (const uint8_t *) vlm_packed_panels(p) + i * bytes;
 
-    /* They come from several threads in any order, so their sums are added up. */
+    /* Panels come from several threads in any order, so their sums are added up. */
 
     (void) atomic_fetch_add(&p->sum, sum_bytes(panel, bytes, i));
 
@@ -415,8 +418,8 @@ write_window(vlm_packed_t *p, uint64_t bytes)
 
 
 /*
- * Places only grow.  Gathered and written in large pieces at multiples of them, because a system
- * that can keeps such a piece in large pages, which whoever maps the file then has.
+ * Offsets only grow.  Bytes are gathered and written in large pieces at multiples of them, so that
+ * the system can keep each in large pages, which all mappings of the file then have.
  */
 static void
 write_part(vlm_packed_t *p, const void *data, uint64_t bytes, uint64_t at)
@@ -527,7 +530,7 @@ vlm_packed_finish(vlm_packed_t *p, vlm_err_t *err)
         rc = ftruncate(p->fd, (off_t) p->end) == 0 ? 0 : errno;
     }
 
-    /* Not waited for the disk: what a crash tears is found by its sums. */
+    /* The write to the disk is not awaited: the sums detect a file torn by a crash. */
 
     if (rc == 0) {
         rc = write_all(p->fd, &head, sizeof(head), 0);

@@ -26,7 +26,7 @@ vlm_quant_row(const float *x, uint32_t n, int8_t *q)
 
     if (!finite) {
         memset(q, 0, n);
-        return NAN;                    /* seen by the sampler, not hidden in a zero */
+        return NAN;                    /* the sampler reports it; a zero would hide it */
     }
 
     inverse = max >= TINY ? 127 / max : 0;

@@ -2,8 +2,8 @@
  * The header of a .safetensors file: 8 bytes of length, a JSON object, then the tensors' bytes.
  *
  * The format's own rules are kept strictly: sorted by their offsets, the tensors cover the data
- * from its first byte to its last without gap or overlap.  So a truncated download, a header that
- * belongs to another file and a hostile one end here, before anything is read through them.
+ * from its first byte to its last without gap or overlap.  So a truncated download, a header of
+ * another file and a hostile one are refused before any tensor is read.
  */
 
 #include "load/safetensors.h"
@@ -17,7 +17,8 @@
 
 #define MAX_HEADER  (16u << 20)        /* room for 100,000 tensors; the 72B has 1,296 */
 #define MAX_NAME    256
-#define MAX_OFFSET  (UINT64_C(1) << 53)        /* what a JSON number holds exactly */
+#define MAX_OFFSET  (UINT64_C(1) << 53)        /* the largest integer that a JSON number holds
+                                                  exactly */
 
 typedef struct {
     vlm_tensor_t  t;
@@ -219,7 +220,7 @@ by_offset(const void *a, const void *b)
         return x->begin < y->begin ? -1 : 1;
     }
 
-    if (x->end != y->end) {                    /* an empty tensor before the one that begins */
+    if (x->end != y->end) {                    /* an empty tensor before the one that begins here */
         return x->end < y->end ? -1 : 1;
     }
 

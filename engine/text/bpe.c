@@ -4,7 +4,8 @@
  * Each byte is a node.  The heap holds the joins that were possible when they were pushed, lowest
  * rank first, leftmost first among equals.  A join takes its right node out of the list and pushes
  * the two joins with the new neighbours; joins that lost a side are recognised when they come up.
- * At most 3n joins are ever pushed, so a piece of n bytes takes n log n steps, whatever it says.
+ * At most 3n joins are ever pushed, so a piece of n bytes takes n log n steps, whatever its
+ * content.
  */
 
 #include "text/bpe.h"
@@ -25,8 +26,8 @@ struct vlm_bpe_node_s {
 
 struct vlm_bpe_merge_s {
     uint64_t  key;                     /* rank above, index of the left node below */
-    uint32_t  id;                      /* what the two become */
-    uint32_t  bytes;                   /* of both: says whether they are still the same two */
+    uint32_t  id;                      /* id of the joined token */
+    uint32_t  bytes;                   /* of both nodes: tells whether they are still the same */
 };
 
 

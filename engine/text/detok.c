@@ -11,7 +11,7 @@
 #include <string.h>
 
 
-/* Bytes of the character that starts with this one; 0: none does. */
+/* Length of the character that starts with this byte; 0: no character does. */
 static uint32_t
 char_bytes(uint8_t first)
 {
@@ -27,7 +27,7 @@ char_bytes(uint8_t first)
 }
 
 
-/* May this byte follow the n that are held? */
+/* 1 if this byte may follow the n that are held. */
 static int
 may_follow(const uint8_t *held, uint32_t n, uint8_t byte)
 {

@@ -2,7 +2,7 @@
  * Fills a tokenizer, one token, merge or name at a time, and checks it when all are there.
  *
  * Published vocabularies are written in the byte-level alphabet, a printable character for each
- * byte; here it is undone, so that everybody else sees bytes.
+ * byte; this file undoes it, so that all other code sees bytes.
  */
 
 #include "text/fill.h"
@@ -13,12 +13,12 @@
 #define FOREIGN  SIZE_MAX              /* not spelled in the byte-level alphabet */
 
 
-/* The byte that a character of the byte-level alphabet stands for; -1: it is none of them. */
+/* The byte for a character of the byte-level alphabet; -1: it is not in the alphabet. */
 static int
 letter_byte(uint32_t c)
 {
     if ((c >= 0x21 && c <= 0x7e) || (c >= 0xa1 && c <= 0xff && c != 0xad)) {
-        return (int) c;                /* printable: stands for itself */
+        return (int) c;                /* printable: the byte itself */
     }
 
     if (c < 0x100 || c > 0x143) {
@@ -31,7 +31,7 @@ letter_byte(uint32_t c)
 }
 
 
-/* Undoes the alphabet; out has room for n bytes.  Returns how many they are, or FOREIGN. */
+/* Undoes the alphabet; out has room for n bytes.  Returns the number of bytes, or FOREIGN. */
 static size_t
 spell_bytes(const char *s, size_t n, uint8_t *out)
 {
@@ -146,7 +146,7 @@ vlm_fill_merge_line(vlm_tokenizer_t *t, const char *line, size_t n, uint32_t ran
 }
 
 
-/* Is the token of this id, if there is one, the name itself? */
+/* 1 if the token of this id, if there is one, is the name itself. */
 static int
 is_same_token(const vlm_tokenizer_t *t, uint32_t id, const char *name, size_t n)
 {

@@ -1,8 +1,8 @@
 /*
- * UTF-8 and NFC.  The only file that includes utf8proc.
+ * UTF-8 and NFC.  No other file includes utf8proc.
  *
  * utf8proc knows each character; the ordering of marks is done here, because utf8proc's own sort
- * takes the square of the length of a run of marks, and the length of a run is the client's choice.
+ * takes the square of the length of a run of marks, and a client can send runs of any length.
  */
 
 #include "text/norm.h"
@@ -14,7 +14,7 @@
 #include "base/size.h"
 
 #define FIRST_MARK      0x300          /* below it nothing is reordered or composed */
-#define MAX_DECOMPOSED  4              /* code points that one becomes, canonically */
+#define MAX_DECOMPOSED  4              /* code points of one's canonical decomposition */
 #define FEW_MARKS       16             /* sorted in place; longer runs are counted */
 #define N_CLASSES       256            /* combining classes are bytes */
 #define BEFORE_FINALS   0x11a7         /* the vowel jamo in front of Hangul's final consonants */
@@ -102,7 +102,7 @@ combining_class(int32_t cp)
 
 
 /*
- * Can this character change anything?  "No" is certain: it has no canonical decomposition, does
+ * 1 if this character can change anything.  A 0 is certain: it has no canonical decomposition, does
  * not move, and never joins the one before it (marks and the jamo of Hangul may).
  */
 static int
@@ -242,8 +242,8 @@ decompose(chars_t *c, const char *text, size_t bytes)
 
 
 /*
- * Composes between two U+11A7 at a time: utf8proc counts final consonants from there, so that after
- * a syllable this vowel is taken for the one that adds nothing, and vanishes.  The vowel itself
+ * Composes between two U+11A7 at a time.  utf8proc counts final consonants from that vowel, so that
+ * after a syllable it takes the vowel for "no final consonant" and drops it.  The vowel itself
  * starts a character and composes with nothing on either side, so that a text may be cut at it.
  */
 static int

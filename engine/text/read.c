@@ -1,8 +1,9 @@
 /*
- * Files to a tokenizer: where things stand in the two forms, and which kinds are refused.
+ * Reads files into a tokenizer: the places of its parts in the two forms, and the kinds that are
+ * refused.
  *
- * Every list is walked once from its first member to its last: a lookup by name in a list of
- * 150,000 would be the square of that.  Errors inside are without the file's name; the two public
+ * Every list is walked once from its first member to its last: lookups by name in a list of 150,000
+ * would take time in the square of that.  Errors inside are without the file's name; the two public
  * functions put it before them.
  */
 
@@ -20,7 +21,7 @@
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}"                            \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* What the reference's ByteLevel splits with when it is not told otherwise. */
+/* The pattern of the reference's ByteLevel if none is given. */
 #define BYTE_LEVEL_PATTERN                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
@@ -217,7 +218,7 @@ add_names_config(vlm_tokenizer_t *t, const vlm_json_t *object, vlm_err_t *err)
 }
 
 
-/* A member that must be absent, null, false, 0 or "": what it turns on is not done here. */
+/* A member that must be absent, null, false, 0 or "", because its function is not implemented. */
 static int
 expect_off(const vlm_json_t *object, const char *key, vlm_err_t *err)
 {
@@ -253,7 +254,7 @@ expect_type(const vlm_json_t *object, const char *what, const char *type, vlm_er
 }
 
 
-/* The members of a Sequence, or the one thing itself. */
+/* The members of a Sequence, or the single object itself. */
 static const vlm_json_t *
 sequence(const vlm_json_t *j, const char *key, int *is_list)
 {
@@ -312,8 +313,8 @@ split_pattern(const vlm_json_t *j, vlm_err_t *err)
 
 
 /*
- * The one pattern of the pre_tokenizer: a Split's before a ByteLevel that only maps bytes, or the
- * one that ByteLevel itself brings.
+ * The one pattern of the pre_tokenizer: a Split's before a ByteLevel that only maps bytes, or
+ * ByteLevel's own.
  */
 static int
 read_pattern(const vlm_json_t *j, const char **pattern, vlm_err_t *err)
@@ -382,7 +383,7 @@ read_split(vlm_tokenizer_t *t, const char *pattern, vlm_err_t *err)
 }
 
 
-/* model: the type, what must be off, vocabulary and merges. */
+/* Reads the model: its type, options that must be off, vocabulary and merges. */
 static int
 read_model(vlm_tokenizer_t *t, const vlm_json_t *model, vlm_err_t *err)
 {
@@ -443,7 +444,7 @@ read_document(vlm_tokenizer_t *t, const vlm_json_t *j, vlm_err_t *err)
 }
 
 
-/* Says in which file it was; always -1. */
+/* Adds the file's name to an error; always -1. */
 static int
 fail_in(const vlm_source_t *s, const vlm_err_t *inside, vlm_err_t *err)
 {

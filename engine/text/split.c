@@ -1,8 +1,9 @@
 /*
- * The split pattern.  The only file that includes PCRE2.
+ * The split pattern.  No other file includes PCRE2.
  *
- * Patterns are written for Oniguruma, which the reference uses; what both understand differently is
- * rewritten before it is compiled.  Compiled code is read-only; each walk has its own match data.
+ * Patterns are written for Oniguruma, which the reference uses; constructs with another meaning in
+ * PCRE2 are rewritten before the pattern is compiled.  Compiled code is read-only; each walk has
+ * its own match data.
  */
 
 #define PCRE2_CODE_UNIT_WIDTH  8
@@ -25,12 +26,12 @@ struct vlm_split_s {
 
 /*
  * PCRE2's \s has U+180E, which is no longer white space in Unicode and not in Oniguruma.  So \s is
- * spelled out.  Inside brackets that is possible for \s only: \S there stays as it is.
+ * replaced by a list.  Inside brackets that is possible for \s only: \S there stays as it is.
  */
 #define SPACES  "\\t-\\r\\x{85}\\p{Z}"
 
 
-/* The length of what opens a class, or of a [:name:] in one, which is copied as it stands. */
+/* The length of the start of a class, or of a [:name:] in one, which is copied unchanged. */
 static size_t
 bracket_bytes(const char *p, int inside)
 {
@@ -184,7 +185,8 @@ vlm_pieces_open(vlm_pieces_t *p, const vlm_split_t *split, const char *text, siz
 {
     memset(p, 0, sizeof(*p));
 
-    p->match = pcre2_match_data_create(1, NULL);       /* where it matched; groups do not matter */
+    p->match = pcre2_match_data_create(1, NULL);       /* the bounds of the match; groups do not
+                                                          matter */
     if (p->match == NULL) {
         return vlm_fail(err, VLM_EMEMORY, "no memory to split a text of %zu bytes", bytes);
     }

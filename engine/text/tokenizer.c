@@ -1,7 +1,7 @@
 /*
  * The tokenizer as the engine uses it: opened from a checkpoint directory, asked for ids.
  *
- * A text goes through norm.c (is it UTF-8, NFC), split.c (pieces), bpe.c (ids of a piece).  Added
+ * A text goes through norm.c (UTF-8 check, NFC), split.c (pieces), bpe.c (ids of a piece).  Added
  * tokens are reached by their name alone, never by a text.
  */
 

@@ -1,6 +1,6 @@
 /*
- * A vocabulary in two hash tables with linear probing, at most three quarters full: bytes to
- * an id, and a pair of ids to what they become.  A lookup touches one cache line most of the time.
+ * A vocabulary in two hash tables with linear probing, at most three quarters full: bytes to an id,
+ * and a pair of ids to their join.  A lookup touches one cache line most of the time.
  */
 
 #include "text/vocab.h"
