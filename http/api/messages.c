@@ -50,7 +50,7 @@ struct ngx_http_vlm_messages_s {
 static void *ngx_http_vlm_messages_grow(void *array, size_t n, size_t size);
 static ngx_http_vlm_messages_part_t *ngx_http_vlm_messages_part(
     ngx_http_vlm_messages_t *m);
-static int ngx_http_vlm_messages_look(ngx_http_vlm_messages_t *m,
+static int ngx_http_vlm_messages_check(ngx_http_vlm_messages_t *m,
     u_char *data, size_t len, vlm_picture_info_t *info);
 static ngx_int_t ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m,
     u_char *data, size_t len, uint32_t tokens);
@@ -236,7 +236,7 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
         rc = ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
                                "The image is not base64");
 
-    } else if (ngx_http_vlm_messages_look(m, data, n, &info) != 0) {
+    } else if (ngx_http_vlm_messages_check(m, data, n, &info) != 0) {
         rc = ngx_http_vlm_messages_refused(m, "unsupported_image_format",
                                            "image_too_large");
 
@@ -251,7 +251,7 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
 
 
 static int
-ngx_http_vlm_messages_look(ngx_http_vlm_messages_t *m, u_char *data,
+ngx_http_vlm_messages_check(ngx_http_vlm_messages_t *m, u_char *data,
     size_t len, vlm_picture_info_t *info)
 {
     if (m->ctx->opened) {

@@ -30,7 +30,7 @@ static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
     ngx_log_t *log);
 static void ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd);
 static ngx_int_t ngx_http_vlm_check_user(ngx_core_conf_t *ccf);
-static ssize_t ngx_http_vlm_check_hear(int fd, u_char *text, size_t size);
+static ssize_t ngx_http_vlm_check_read(int fd, u_char *text, size_t size);
 
 
 /* asks the engine, which uses no device here */
@@ -203,7 +203,7 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "fork() failed");
 
     } else {
-        n = ngx_http_vlm_check_hear(fd[0], text, sizeof(text));
+        n = ngx_http_vlm_check_read(fd[0], text, sizeof(text));
 
         if (n == -1) {
             (void) kill(pid, SIGKILL);
@@ -309,7 +309,7 @@ ngx_http_vlm_check_user(ngx_core_conf_t *ccf)
 /* reads all of the child's output; -1: it takes too long */
 
 static ssize_t
-ngx_http_vlm_check_hear(int fd, u_char *text, size_t size)
+ngx_http_vlm_check_read(int fd, u_char *text, size_t size)
 {
     size_t          len;
     ssize_t         n;

@@ -131,8 +131,8 @@ ngx_http_vlm_breaker_e ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng);
 ngx_uint_t ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng,
     u_char *buf, size_t size);
 
-/* the designated worker: the request is admitted, perhaps as the probe; it
-   ends */
+/* the designated worker: ..._enter() as a request is admitted, perhaps as the
+   probe, ..._leave() as it ends */
 
 void ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);  /* idempotent */

@@ -27,7 +27,7 @@ static int ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     vlm_err_t *err);
-static void ngx_http_vlm_lock_say(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng);
 static long ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng);
 static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 
@@ -136,7 +136,7 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
                           : ngx_http_vlm_lock_all(eng, err);
 
         if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_SAY) {
-            ngx_http_vlm_lock_say(eng);
+            ngx_http_vlm_lock_log(eng);
         }
 
         ms += NGX_HTTP_VLM_LOCK_WAIT;
@@ -243,7 +243,7 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
  */
 
 static void
-ngx_http_vlm_lock_say(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
 {
     int         parent;
     long        pid;

@@ -33,7 +33,7 @@ static void ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_engine_linger(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_stay(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng,
     const char *reason);
 static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
@@ -42,7 +42,7 @@ static void ngx_http_vlm_engine_events(ngx_event_t *rev);
 static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
 static void ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng,
     ngx_msec_t ms);
-static void ngx_http_vlm_engine_die(ngx_event_t *ev);
+static void ngx_http_vlm_engine_kill(ngx_event_t *ev);
 static void ngx_http_vlm_engine_hold(ngx_event_t *ev);
 static void ngx_http_vlm_engine_next(ngx_event_t *ev);
 static void ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng);
@@ -177,7 +177,7 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
 /* until another worker answers, or none will: then this exit proceeds */
 
 static void
-ngx_http_vlm_engine_linger(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_engine_stay(ngx_http_vlm_engine_t *eng)
 {
     if (ngx_http_vlm_zone_mine(eng) && !eng->failed
         && eng->shm->leaving != eng->shm->generation
@@ -503,7 +503,7 @@ ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
 
     ngx_quit = 1;
 
-    eng->die.handler = ngx_http_vlm_engine_die;
+    eng->die.handler = ngx_http_vlm_engine_kill;
     eng->die.data = eng;
     eng->die.log = eng->log;
     eng->die.cancelable = 1;
@@ -670,7 +670,7 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
     ngx_http_vlm_zone_beat(eng);
 
     if (eng->lingers) {
-        ngx_http_vlm_engine_linger(eng);
+        ngx_http_vlm_engine_stay(eng);
 
     } else if (eng->behind && !ngx_exiting && !ngx_http_vlm_zone_behind(eng)) {
         ngx_http_vlm_engine_lead(eng);
@@ -732,7 +732,7 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     ngx_http_vlm_engine_unwatch(eng);
     eng->calls->stalled(eng);
 
-    eng->die.handler = ngx_http_vlm_engine_die;
+    eng->die.handler = ngx_http_vlm_engine_kill;
     eng->die.data = eng;
     eng->die.log = eng->log;
 
@@ -741,7 +741,7 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
 
 
 static void
-ngx_http_vlm_engine_die(ngx_event_t *ev)
+ngx_http_vlm_engine_kill(ngx_event_t *ev)
 {
     (void) kill(ngx_pid, SIGKILL);
 }

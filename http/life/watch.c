@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 
 
-#define NGX_HTTP_VLM_LOOK  250             /* ms, half a heartbeat */
+#define NGX_HTTP_VLM_POLL  250             /* ms, half a heartbeat */
 
 
 #define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
@@ -103,7 +103,7 @@ ngx_http_vlm_watch_thread(void *data)
     beats = 0;
     still = 0;
 
-    while (poll(&pfd, 1, NGX_HTTP_VLM_LOOK) <= 0) {
+    while (poll(&pfd, 1, NGX_HTTP_VLM_POLL) <= 0) {
 
         if (beats != eng->beats) {
             beats = eng->beats;
@@ -111,7 +111,7 @@ ngx_http_vlm_watch_thread(void *data)
             continue;
         }
 
-        still += NGX_HTTP_VLM_LOOK;
+        still += NGX_HTTP_VLM_POLL;
 
         if (still >= eng->watch_stall) {
             ngx_http_vlm_watch_end(eng, still);

@@ -24,11 +24,11 @@
 #include "line.h"
 
 
-#define NGX_HTTP_VLM_LOOK  200             /* ms, between two at a body */
+#define NGX_HTTP_VLM_POLL  200             /* ms, a body is checked again */
 #define NGX_HTTP_VLM_SLOW  32768           /* bytes, least progress of a body
                                               between two checks */
-#define NGX_HTTP_VLM_HOLD  2000            /* ms, that a request waits for a
-                                              body before it */
+#define NGX_HTTP_VLM_HOLD  2000            /* ms, longest wait for an earlier
+                                              request's body */
 #define NGX_HTTP_VLM_LIGHT 65536           /* bytes of a body that is parsed in
                                               a moment */
 #define NGX_HTTP_VLM_SOON  1000            /* ms, that a slot is reserved */
@@ -37,16 +37,16 @@
 
 static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
-static ngx_uint_t ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx);
+static ngx_uint_t ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_ctx_t *ctx);
 static ngx_uint_t ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng,
     ngx_uint_t heavy);
 static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
-static ngx_uint_t ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng,
+static ngx_uint_t ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
     void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data));
@@ -189,7 +189,7 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 
         if (ctx->step == NGX_HTTP_VLM_RECEIVING) {
 
-            if (ngx_http_vlm_prepare_comes(ctx)) {
+            if (ngx_http_vlm_prepare_arriving(ctx)) {
                 receiving = 1;
 
             } else {
@@ -207,7 +207,7 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
         if (receiving
             && ngx_current_msec - ctx->t_arrived < NGX_HTTP_VLM_HOLD)
         {
-            ngx_http_vlm_prepare_look(eng);
+            ngx_http_vlm_prepare_check(eng);
             return;
         }
 
@@ -226,17 +226,17 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 /* does the body arrive fast enough to end soon? */
 
 static ngx_uint_t
-ngx_http_vlm_prepare_comes(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx)
 {
     off_t       n;
     ngx_msec_t  ms;
 
     ms = ngx_current_msec - ctx->looked;
 
-    if (ms >= NGX_HTTP_VLM_LOOK) {
+    if (ms >= NGX_HTTP_VLM_POLL) {
         n = ctx->request->request_length - ctx->received;
 
-        if (n * NGX_HTTP_VLM_LOOK / (off_t) ms < NGX_HTTP_VLM_SLOW) {
+        if (n * NGX_HTTP_VLM_POLL / (off_t) ms < NGX_HTTP_VLM_SLOW) {
             return 0;
         }
 
@@ -349,8 +349,8 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
         q = ngx_queue_head(&eng->ready);
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
 
-        if (ngx_http_vlm_prepare_soon(eng, ctx)) {
-            ngx_http_vlm_prepare_look(eng);
+        if (ngx_http_vlm_prepare_reserved(eng, ctx)) {
+            ngx_http_vlm_prepare_check(eng);
             break;
         }
 
@@ -387,7 +387,8 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
  */
 
 static ngx_uint_t
-ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_ctx_t *ctx)
 {
     ngx_uint_t           n;
     ngx_queue_t         *q;
@@ -442,10 +443,10 @@ ngx_http_vlm_prepare_soon(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
 /* tries again in a moment, unless an event comes first */
 
 static void
-ngx_http_vlm_prepare_look(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
 {
     if (!eng->hold.timer_set) {
-        ngx_add_timer(&eng->hold, NGX_HTTP_VLM_LOOK);
+        ngx_add_timer(&eng->hold, NGX_HTTP_VLM_POLL);
     }
 }
 

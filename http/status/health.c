@@ -17,7 +17,7 @@
 
 
 static ngx_uint_t ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm);
-static void ngx_http_vlm_health_heart(vlm_json_out_t *w,
+static void ngx_http_vlm_health_heartbeat(vlm_json_out_t *w,
     ngx_http_vlm_shm_t *shm);
 static void ngx_http_vlm_health_breaker(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng);
@@ -121,7 +121,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         vlm_json_put_bool(&w, 1);
     }
 
-    ngx_http_vlm_health_heart(&w, &shm);
+    ngx_http_vlm_health_heartbeat(&w, &shm);
 
     vlm_json_put_key(&w, "model");
     vlm_json_put_text(&w, (char *) eng->name.data, eng->name.len);
@@ -234,7 +234,7 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
    worker */
 
 static void
-ngx_http_vlm_health_heart(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
+ngx_http_vlm_health_heartbeat(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
 {
     ngx_msec_int_t  loop, engine;
 

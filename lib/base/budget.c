@@ -13,7 +13,7 @@
 #define VALUE_BYTES  32                /* of the tree, a byte of the body */
 #define TREE_MOST    (100000 * 80)     /* values that a body may have, x each */
 #define NS           1000000000L
-#define LOOK_MS      100               /* ms between two calls of stop() */
+#define STOP_MS      100               /* ms between two calls of stop() */
 
 
 int
@@ -108,7 +108,7 @@ vlm_budget_take(vlm_budget_t *b, uint64_t bytes,
             break;
         }
 
-        add_ms(&look, LOOK_MS);
+        add_ms(&look, STOP_MS);
 
         (void) pthread_cond_timedwait(&b->given, &b->mutex,
                                       is_past(&look, &end) ? &end : &look);

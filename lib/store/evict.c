@@ -74,7 +74,7 @@ static const char *const  folders[] = { "uploads", "results" };
 static int sweep_sessions(store_t *st, int64_t before, swept_t *swept,
     err_t *err);
 static int list_folder(list_t *list, const char *path, err_t *err);
-static int64_t newest_to_go(list_t *list, uint64_t bytes);
+static int64_t newest_to_evict(list_t *list, uint64_t bytes);
 static int by_time(const void *one, const void *two);
 static int sweep_folder(sweep_t *sw, const char *path, err_t *err);
 static int sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n,
@@ -122,7 +122,7 @@ vlm_store_sweep(store_t *st, int64_t age, uint64_t bytes,
 
     if (rc == OK && bytes > 0 && list.bytes > bytes) {
 
-        full = newest_to_go(&list, bytes) + 1;
+        full = newest_to_evict(&list, bytes) + 1;
 
         if (full > sw.before) {
             sw.before = full;
@@ -240,7 +240,7 @@ list_folder(list_t *list, const char *path, err_t *err)
 /* the time before which files must be removed, so that the rest fits */
 
 static int64_t
-newest_to_go(list_t *list, uint64_t bytes)
+newest_to_evict(list_t *list, uint64_t bytes)
 {
     size_t    i;
     uint64_t  left;

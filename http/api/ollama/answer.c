@@ -20,12 +20,12 @@
 
 static ngx_int_t ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t last);
-static void ngx_http_vlm_ollama_tell(ngx_http_vlm_ctx_t *ctx,
+static void ngx_http_vlm_ollama_send(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
 static void ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text,
     size_t n_tokens, const char *reason);
-static size_t ngx_http_vlm_ollama_untold(ngx_http_vlm_ctx_t *ctx);
+static size_t ngx_http_vlm_ollama_unsent(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_ollama_put_words(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text);
 static void ngx_http_vlm_ollama_put_text(vlm_json_out_t *w,
@@ -47,7 +47,7 @@ ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx)
     if (ctx->tokens && !ctx->streaming) {
         ctx->dialect = &ngx_http_vlm_ollama_long;
 
-    } else if (ngx_http_vlm_ollama_untold(ctx) > VLM_JSON_TOKENS) {
+    } else if (ngx_http_vlm_ollama_unsent(ctx) > VLM_JSON_TOKENS) {
         ctx->dialect = &ngx_http_vlm_ollama_rest;
     }
 
@@ -91,7 +91,7 @@ ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx)
 
     vlm_json_init(&o->json, NGX_HTTP_VLM_OLLAMA_JSON);
     ngx_http_vlm_ollama_put(ctx, &o->json, &ctx->thinking, &ctx->answer,
-                            ngx_http_vlm_ollama_untold(ctx),
+                            ngx_http_vlm_ollama_unsent(ctx),
                             ngx_http_vlm_ollama_reason(ctx));
 }
 
@@ -106,7 +106,7 @@ ngx_http_vlm_ollama_store_rest(ngx_http_vlm_ctx_t *ctx)
     o = ctx->data;
 
     vlm_json_init(&o->json, NGX_HTTP_VLM_OLLAMA_JSON);
-    ngx_http_vlm_ollama_tell(ctx, &o->json, 1);
+    ngx_http_vlm_ollama_send(ctx, &o->json, 1);
 }
 
 
@@ -160,7 +160,7 @@ ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         return;
     }
 
-    ngx_http_vlm_ollama_tell(ctx, w, last);
+    ngx_http_vlm_ollama_send(ctx, w, last);
 }
 
 
@@ -182,7 +182,7 @@ ngx_http_vlm_ollama_chunk_rest(ngx_http_vlm_ctx_t *ctx,
 
 
 static void
-ngx_http_vlm_ollama_tell(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+ngx_http_vlm_ollama_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
     size_t     n_tokens;
@@ -196,7 +196,7 @@ ngx_http_vlm_ollama_tell(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     text.len -= ngx_min(text.len, ctx->told);
     text.data += ctx->answer.len - text.len;
 
-    n_tokens = ngx_http_vlm_ollama_untold(ctx);
+    n_tokens = ngx_http_vlm_ollama_unsent(ctx);
 
     if (!last) {
         n_tokens = ngx_min(n_tokens, VLM_JSON_TOKENS);
@@ -310,7 +310,7 @@ ngx_http_vlm_ollama_put_text(vlm_json_out_t *w, const char *key,
 /* tokens with log-probabilities that have not been sent */
 
 static size_t
-ngx_http_vlm_ollama_untold(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_ollama_unsent(ngx_http_vlm_ctx_t *ctx)
 {
     return ctx->tokens ? ctx->tokens->nelts - ctx->told_tokens : 0;
 }

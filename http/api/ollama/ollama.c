@@ -31,7 +31,7 @@ static ngx_int_t ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t ngx_http_vlm_ollama_role(const char *text, vlm_role_t *role);
 static ngx_int_t ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *images);
-static ngx_int_t ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
+static ngx_int_t ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *key, const char **text);
@@ -174,7 +174,7 @@ ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
     o = ctx->data;
     o->generate = 1;
 
-    if (ngx_http_vlm_ollama_beyond(ctx, json) != NGX_OK
+    if (ngx_http_vlm_ollama_unsupported(ctx, json) != NGX_OK
         || ngx_http_vlm_ollama_text(ctx, json, "prompt", &prompt) != NGX_OK
         || ngx_http_vlm_ollama_text(ctx, json, "system", &system) != NGX_OK)
     {
@@ -531,7 +531,7 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
 /* fields of /api/generate that this model does not support */
 
 static ngx_int_t
-ngx_http_vlm_ollama_beyond(ngx_http_vlm_ctx_t *ctx,
+ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
     ngx_uint_t                  raw;

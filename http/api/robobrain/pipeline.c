@@ -33,8 +33,8 @@ static ngx_int_t ngx_http_vlm_pipeline_object(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_pipeline_create(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx);
-static int ngx_http_vlm_pipeline_mend(ngx_http_vlm_pipeline_t *p);
+static void ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx);
+static int ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p);
 
 
 static const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
@@ -199,7 +199,7 @@ ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx)
         return ngx_http_vlm_steps_ended(ctx);
     }
 
-    ngx_http_vlm_pipeline_heard(ctx);
+    ngx_http_vlm_pipeline_text(ctx);
     ngx_http_vlm_finish_again(ctx, 1);
 
     return NGX_AGAIN;
@@ -243,7 +243,7 @@ ngx_http_vlm_decompose_prompt(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_pipeline_heard(ctx);
+    ngx_http_vlm_pipeline_text(ctx);
 
     ctx->asking = 0;
 
@@ -391,7 +391,7 @@ ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx)
 /* loop: keeps the model's plan, as text, in p->words */
 
 static void
-ngx_http_vlm_pipeline_heard(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
 {
     size_t                    len;
     ngx_str_t                 words;
@@ -459,14 +459,14 @@ ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
 
     p->n = n;
 
-    return ngx_http_vlm_pipeline_mend(p);
+    return ngx_http_vlm_pipeline_complete(p);
 }
 
 
 /* whatever the step's type, it gets a task and a question */
 
 static int
-ngx_http_vlm_pipeline_mend(ngx_http_vlm_pipeline_t *p)
+ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p)
 {
     int                         task;
     ngx_uint_t                  i;

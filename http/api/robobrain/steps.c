@@ -23,7 +23,7 @@ static ngx_int_t ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx,
 static char *ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p);
 static void ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_pipeline_step_t *step);
-static ngx_int_t ngx_http_vlm_steps_say(ngx_http_vlm_pipeline_step_t *step,
+static ngx_int_t ngx_http_vlm_steps_set(ngx_http_vlm_pipeline_step_t *step,
     const char *before, const char *text, size_t len);
 
 static void ngx_http_vlm_steps_put(vlm_json_out_t *w,
@@ -148,7 +148,7 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
     text = ctx->err.text;
 
     if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR
-        || ngx_http_vlm_steps_say(step, "Inference error: ", text,
+        || ngx_http_vlm_steps_set(step, "Inference error: ", text,
                                   ngx_strlen(text))
            != NGX_OK)
     {
@@ -186,7 +186,7 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
         step = &p->steps[p->at++];
 
         if (ctx->err.code != VLM_OK) {
-            rc = ngx_http_vlm_steps_say(step, "Inference error: ",
+            rc = ngx_http_vlm_steps_set(step, "Inference error: ",
                                         ctx->err.text,
                                         ngx_strlen(ctx->err.text));
 
@@ -196,7 +196,7 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
             rc = ngx_http_vlm_thinking_split(ctx, 1);
 
             if (rc == NGX_OK) {
-                rc = ngx_http_vlm_steps_say(step, "",
+                rc = ngx_http_vlm_steps_set(step, "",
                                             (char *) ctx->answer.data,
                                             ctx->answer.len);
             }
@@ -227,7 +227,7 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_vlm_steps_say(ngx_http_vlm_pipeline_step_t *step, const char *before,
+ngx_http_vlm_steps_set(ngx_http_vlm_pipeline_step_t *step, const char *before,
     const char *text, size_t len)
 {
     char    *at;

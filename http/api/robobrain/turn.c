@@ -22,7 +22,7 @@ static ngx_int_t ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded);
 static vlm_picture_t *ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size);
+static void ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, size_t size);
 static ngx_int_t ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded, vlm_picture_t *picture);
 static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
@@ -269,7 +269,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
     map = ngx_http_vlm_map(ctx->chat.image, &size);
 
     if (map == NULL) {
-        ngx_http_vlm_turn_unread(ctx, size);
+        ngx_http_vlm_turn_map_error(ctx, size);
         return NULL;
     }
 
@@ -298,7 +298,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 /* a sentence for a file that could not be mapped, by errno, with its name */
 
 static void
-ngx_http_vlm_turn_unread(ngx_http_vlm_ctx_t *ctx, size_t size)
+ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, size_t size)
 {
     const char  *name;
 
