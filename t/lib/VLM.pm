@@ -265,6 +265,25 @@ sub start {
 }
 
 
+# A server whose model cannot be loaded: nginx -t refuses such a one, so its
+# tokenizer is damaged once it runs, and the worker that has it is killed.
+sub start_broken {
+    my ($self) = @_;
+
+    $self->start->ready;
+
+    my $pid = $self->health->{heartbeat}{pid};
+
+    spew("$self->{model}/tokenizer.json", '{}');
+    kill 'KILL', $pid;
+
+    wait_for(60, sub { ($self->health->{state} || '') eq 'failed' })
+        or die "$self->{name}: the model was loaded\n";
+
+    return $self;
+}
+
+
 sub command {
     my ($self, @more) = @_;
 

@@ -232,12 +232,10 @@ $s->check_log;
 # ---- a server that is not ready ----------------------------------------------
 
 my $broken = Script::model('frontend-broken', '' => ['words']);
-Script::write_file("$broken/tokenizer.json", '{}');
 
-$s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", model => $broken, workers => 2)->start;
+$s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", model => $broken, workers => 2)->start_broken;
 
-ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }),
-   'a model that cannot be loaded');
+is($s->health->{state}, 'failed', 'a model that cannot be loaded');
 
 $r = ask('GET', '/api/health');
 isnt($r->{json}{status}, 'healthy', 'is told when the page starts');
