@@ -226,8 +226,8 @@ typedef struct {
                                                   overlap" */
     ngx_atomic_t                  leaving;     /* of the one shut down last */
     ngx_atomic_t                  stays;       /* the owner, at a reload */
-    vlm_losses_t         deaths;      /* of workers with a model */
-    vlm_losses_t         losses;      /* the same, with a GPU */
+    vlm_losses_t                  deaths;      /* of workers with a model */
+    vlm_losses_t                  losses;      /* the same, with a GPU */
     ngx_http_vlm_breaker_t        breaker;
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
@@ -339,8 +339,8 @@ struct ngx_http_vlm_engine_s {
     ngx_int_t                   (*ready_to_start)(ngx_http_vlm_engine_t *eng,
                                                   ngx_log_t *log);
     ngx_http_vlm_shm_t           *shm;
-    vlm_budget_t         budget;      /* http_memory */
-    vlm_store_t         *store;       /* since init_process */
+    vlm_budget_t                  budget;      /* http_memory */
+    vlm_store_t                  *store;       /* since init_process */
 
     /* in the designated worker */
     vlm_t                        *vlm;         /* from the step "open" on */

@@ -29,17 +29,17 @@ typedef struct {
 #define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
 
 typedef struct {
-    vlm_store_text_t     session;
-    vlm_store_text_t     message;
+    vlm_store_text_t              session;
+    vlm_store_text_t              message;
     char                          task_name[NGX_HTTP_VLM_TASK + 1];
                                                /* as given, or as found */
     char                         *image;       /* path of this turn's picture */
     int                           task;        /* vlm_task_t, or -1 */
     int64_t                       asked;       /* us since 1970 */
     char                         *key;         /* Idempotency-Key, or NULL */
-    vlm_store_loaded_t   session_of;  /* the repeated turn, and */
-    vlm_store_entry_t   *repeated;    /* its answer, or NULL */
-    vlm_store_file_t    *result;      /* the drawn picture, or NULL */
+    vlm_store_loaded_t            session_of;  /* the repeated turn, and */
+    vlm_store_entry_t            *repeated;    /* its answer, or NULL */
+    vlm_store_file_t             *result;      /* the drawn picture, or NULL */
     u_char                       *clean;       /* answer without marks */
     size_t                        clean_size;
     size_t                        told_thinking;   /* bytes sent of a stream */
@@ -199,7 +199,7 @@ struct ngx_http_vlm_ctx_s {
     ngx_str_t                     thinking;
     size_t                        turn_number;
     int                           context_used;
-    vlm_store_err_t      stored;
+    vlm_store_err_t               stored;
 
     /* for variables; times of ngx_current_msec */
     ngx_str_t                     session;

@@ -46,7 +46,7 @@ ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
     const vlm_json_t *json, const ngx_http_vlm_field_t *rows)
 {
     double                      x;
-    const vlm_json_t  *value;
+    const vlm_json_t           *value;
 
     for ( /* void */ ; rows->name; rows++) {
 
@@ -189,7 +189,7 @@ ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *name, const char *choice)
 {
     const char                 *text;
-    const vlm_json_t  *field;
+    const vlm_json_t           *field;
 
     if (!vlm_json_is_true(vlm_json_get(json, name))) {
         return NGX_OK;

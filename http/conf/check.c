@@ -127,7 +127,7 @@ static void
 ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     uint64_t            total;
-    vlm_ram_t  ram;
+    vlm_ram_t           ram;
 
     if (eng->plan.device) {
 

@@ -22,7 +22,7 @@ char *
 ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     ngx_str_t                 *dir;
-    vlm_store_err_t   err;
+    vlm_store_err_t            err;
 
     dir = &eng->store_dir;
 

@@ -61,7 +61,7 @@ ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
 {
     uid_t                      uid;
     gid_t                      gid;
-    vlm_store_err_t   err;
+    vlm_store_err_t            err;
 
     if (ngx_http_vlm_master_assign(eng->cycle, eng) != NGX_OK) {
         return NGX_ERROR;
@@ -132,7 +132,7 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 {
     uid_t                      uid;
     gid_t                      gid;
-    vlm_store_err_t   err;
+    vlm_store_err_t            err;
 
     ngx_http_vlm_master_user(cycle, &uid, &gid);
 

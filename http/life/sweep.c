@@ -17,8 +17,8 @@
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
     int                           rc;
-    vlm_store_err_t      err;
-    vlm_store_swept_t    swept;
+    vlm_store_err_t               err;
+    vlm_store_swept_t             swept;
 } ngx_http_vlm_sweep_t;
 
 

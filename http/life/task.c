@@ -294,7 +294,7 @@ static void
 ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
 {
     uint64_t                   n;
-    vlm_store_err_t   err;
+    vlm_store_err_t            err;
 
     eng->rc = -1;
 

@@ -237,7 +237,7 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
 {
     vlm_stat_t              st;
     ngx_http_vlm_shm_t     *shm;
-    vlm_budget_t   memory;
+    vlm_budget_t            memory;
 
     ngx_memzero(&st, sizeof(vlm_stat_t));
 

@@ -91,7 +91,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_uint_t                 bad;
     ngx_http_vlm_shm_t         shm;
     ngx_http_vlm_state_e       state;
-    vlm_json_out_t    w;
+    vlm_json_out_t             w;
 
     ngx_http_vlm_zone_texts(eng, &shm);
 
@@ -190,7 +190,7 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
     ngx_uint_t                 open;
     ngx_http_vlm_shm_t         shm;
     ngx_http_vlm_state_e       state;
-    vlm_json_out_t    w;
+    vlm_json_out_t             w;
 
     ngx_http_vlm_zone_texts(eng, &shm);
 

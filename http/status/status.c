@@ -19,7 +19,7 @@
 
 
 typedef struct {
-    vlm_json_out_t       w;
+    vlm_json_out_t                w;
     ngx_http_vlm_engine_t        *engine;
     ngx_http_vlm_shm_t            shm;
     ngx_http_vlm_state_e          state;

@@ -171,7 +171,7 @@ ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
     const char *text, ngx_str_t *body)
 {
     ngx_int_t                 rc;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
 
     vlm_json_init(&w, NGX_HTTP_VLM_ERROR);
 

@@ -92,7 +92,7 @@ ngx_int_t
 ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_event_t              *wev;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
 
     wev = ctx->request->connection->write;
 

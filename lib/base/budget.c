@@ -82,7 +82,7 @@ vlm_budget_take(vlm_budget_t *b, uint64_t bytes,
     uint32_t ms, int (*stop)(void *data), void *data)
 {
     struct timespec        end, look;
-    vlm_budget_e  rc;
+    vlm_budget_e           rc;
 
     if (bytes > b->total) {
         return VLM_BUDGET_NEVER;

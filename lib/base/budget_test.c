@@ -66,7 +66,7 @@ static void
 who_waits_gets_what_is_given_back(void **state)
 {
     pthread_t              thread;
-    vlm_budget_t  b, look;
+    vlm_budget_t           b, look;
 
     (void) state;
 
@@ -89,7 +89,7 @@ static void *
 take_and_give(void *data)
 {
     uint32_t                i, bytes;
-    vlm_budget_t  *b = data;
+    vlm_budget_t           *b = data;
 
     for (i = 0; i < ROUNDS; i++) {
         bytes = 1 + i * 7919 % 63;
@@ -110,7 +110,7 @@ eight_threads_never_hold_more_than_the_total(void **state)
 {
     int                    i;
     pthread_t              threads[THREADS];
-    vlm_budget_t  b;
+    vlm_budget_t           b;
 
     (void) state;
 

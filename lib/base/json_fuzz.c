@@ -33,9 +33,9 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     int64_t                   n;
-    vlm_json_t      *j, *k;
-    vlm_err_t   err;
-    vlm_json_out_t   one, two;
+    vlm_json_t               *j, *k;
+    vlm_err_t                 err;
+    vlm_json_out_t            one, two;
 
     (void) vlm_utf8_whole((const char *) data, bytes);
 

@@ -312,7 +312,7 @@ vlm_json_put_value(vlm_json_out_t *w,
 
 typedef struct {
     size_t                    i;           /* of equal keys the later counts */
-    const vlm_json_t              *m;
+    const vlm_json_t         *m;
 } member_t;
 
 

@@ -23,7 +23,7 @@ pauses_double_up_to_thirty_seconds(void **state)
 {
     unsigned               i;
     uint64_t               now;
-    vlm_losses_t  l;
+    vlm_losses_t           l;
 
     static const uint64_t  seconds[] = { 0, 1, 2, 4, 8, 16, 30, 30, 30, 30 };
 
@@ -48,7 +48,7 @@ static void
 a_pause_begins_with_the_loss(void **state)
 {
     unsigned               i;
-    vlm_losses_t  l;
+    vlm_losses_t           l;
 
     (void) state;
 
@@ -71,7 +71,7 @@ losses_of_more_than_five_minutes_ago_are_forgotten(void **state)
 {
     uint64_t               now;
     unsigned               i;
-    vlm_losses_t  l;
+    vlm_losses_t           l;
 
     (void) state;
 
@@ -108,7 +108,7 @@ static void
 the_third_within_five_minutes_is_ten_minutes_away_from_the_device(void **state)
 {
     uint64_t               now;
-    vlm_losses_t  l;
+    vlm_losses_t           l;
 
     (void) state;
 
@@ -130,7 +130,7 @@ each_time_is_twice_as_long_up_to_eight_hours(void **state)
 {
     unsigned               i;
     uint64_t               now, want;
-    vlm_losses_t  l;
+    vlm_losses_t           l;
 
     (void) state;
 
@@ -148,7 +148,7 @@ static void
 losses_before_a_time_away_do_not_begin_another(void **state)
 {
     uint64_t               now;
-    vlm_losses_t  l;
+    vlm_losses_t           l;
 
     (void) state;
 
@@ -169,7 +169,7 @@ static void
 after_a_good_hour_it_begins_again_with_ten_minutes(void **state)
 {
     uint64_t               now;
-    vlm_losses_t  l;
+    vlm_losses_t           l;
 
     (void) state;
 

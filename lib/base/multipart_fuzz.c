@@ -54,8 +54,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     size_t                          type_len, len;
     const char                     *type, *body;
-    vlm_multipart_t        mp;
-    vlm_multipart_part_t   part;
+    vlm_multipart_t                 mp;
+    vlm_multipart_part_t            part;
 
     type = (const char *) data;
     body = memchr(data, '\n', bytes);

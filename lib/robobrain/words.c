@@ -300,9 +300,9 @@ vlm_words_plan(const char *text, size_t len,
 {
     int                         n;
     const char                 *first;
-    vlm_json_t        *json;
-    vlm_err_t     err;
-    const vlm_json_t  *j;
+    vlm_json_t                 *json;
+    vlm_err_t                   err;
+    const vlm_json_t           *j;
 
     first = len && len <= VLM_WORDS_PLAN ? memchr(text, '[', len)
                                                   : NULL;

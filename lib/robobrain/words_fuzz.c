@@ -22,7 +22,7 @@ static void
 check_plan(const char *text, size_t len)
 {
     int                        i, n;
-    vlm_words_step_t  steps[VLM_WORDS_STEPS];
+    vlm_words_step_t           steps[VLM_WORDS_STEPS];
 
     n = vlm_words_plan(text, len, steps);
 

@@ -55,7 +55,7 @@ typedef struct vlm_db_s  vlm_db_t;
 
 
 struct vlm_store_s {
-    vlm_db_t            *db;
+    vlm_db_t                     *db;
     char                          dir[VLM_STORE_PATH];
 };
 

@@ -152,7 +152,7 @@ sweep_sessions(store_t *st, int64_t before, swept_t *swept, err_t *err)
     size_t                  i;
     int64_t                 n;
     unsigned                batches;
-    vlm_db_stmt_t  old[2];
+    vlm_db_stmt_t           old[2];
 
     old[0] = VLM_DB_OLD_ENTRIES;
     old[1] = VLM_DB_OLD_SESSIONS;
@@ -341,8 +341,8 @@ sweep_files(sweep_t *sw, DIR *d, char name[][256], size_t n, err_t *err)
     int                         rc;
     file_t                      f;
     size_t                      i;
-    vlm_db_stmt_t      drop;
-    vlm_store_text_t   text;
+    vlm_db_stmt_t               drop;
+    vlm_store_text_t            text;
 
     drop = VLM_DB_UPLOAD_DROP;
 
@@ -394,7 +394,7 @@ static int
 shown(sweep_t *sw, vlm_store_text_t name, err_t *err)
 {
     int                     rc;
-    vlm_db_stmt_t  shows;
+    vlm_db_stmt_t           shows;
 
     shows = VLM_DB_SESSION_SHOWS;
 

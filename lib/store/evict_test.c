@@ -48,7 +48,7 @@ what_nobody_used_for_long_is_removed(void **state)
     store_t                     *st;
     loaded_t                     l;
     struct timespec              ts[2];
-    vlm_store_swept_t   swept;
+    vlm_store_swept_t            swept;
 
     st = *state;
 
@@ -111,7 +111,7 @@ of_too_many_bytes_the_oldest_are_removed(void **state)
     err_t                        err;
     file_t                       f[80], result;
     store_t                     *st;
-    vlm_store_swept_t   swept;
+    vlm_store_swept_t            swept;
 
     st = *state;
 
@@ -162,7 +162,7 @@ a_removed_upload_can_be_uploaded_again(void **state)
     err_t                        err;
     file_t                       one, two;
     store_t                     *st;
-    vlm_store_swept_t   swept;
+    vlm_store_swept_t            swept;
 
     st = *state;
 

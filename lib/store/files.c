@@ -129,7 +129,7 @@ known_name(store_t *st, const upload_t *up, file_t *file, err_t *err)
 {
     int                     rc;
     text_t                  name;
-    vlm_db_stmt_t  get;
+    vlm_db_stmt_t           get;
 
     get = VLM_DB_UPLOAD_GET;
 
@@ -159,7 +159,7 @@ note(store_t *st, const upload_t *up, const file_t *file, err_t *err)
 {
     int                     rc;
     text_t                  name;
-    vlm_db_stmt_t  put;
+    vlm_db_stmt_t           put;
 
     put = VLM_DB_UPLOAD_PUT;
 

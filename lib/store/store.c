@@ -260,7 +260,7 @@ session_get(store_t *st, text_t id, session_t *row, err_t *err)
 {
     int                     rc;
     text_t                  image;
-    vlm_db_stmt_t  get;
+    vlm_db_stmt_t           get;
 
     get = VLM_DB_SESSION_GET;
 
@@ -344,7 +344,7 @@ vlm_store_session_reset(store_t *st, text_t id, err_t *err)
 {
     int                     rc;
     session_t               row;
-    vlm_db_stmt_t  reset;
+    vlm_db_stmt_t           reset;
 
     rc = vlm_db_enter(st->db, VLM_DB_WRITE, err);
     if (rc != OK) {
@@ -376,7 +376,7 @@ int
 vlm_store_session_count(store_t *st, uint64_t *n, err_t *err)
 {
     int                     rc;
-    vlm_db_stmt_t  count;
+    vlm_db_stmt_t           count;
 
     *n = 0;
     count = VLM_DB_SESSION_COUNT;
@@ -450,7 +450,7 @@ vlm_store_session_append(store_t *st, text_t id, int64_t epoch,
     int                        rc;
     int64_t                    n;
     session_t                  row;
-    vlm_store_turn_t  t;
+    vlm_store_turn_t           t;
 
     t = *turn;
 
@@ -538,7 +538,7 @@ turn_add(store_t *st, const session_t *row,
     const vlm_store_turn_t *turn, int64_t *n, err_t *err)
 {
     int                     rc;
-    vlm_db_stmt_t  trim;
+    vlm_db_stmt_t           trim;
 
     rc = turn_once(st, row, turn, err);
 
@@ -580,7 +580,7 @@ turn_once(store_t *st, const session_t *row,
     const vlm_store_turn_t *turn, err_t *err)
 {
     int                     rc;
-    vlm_db_stmt_t  keyed;
+    vlm_db_stmt_t           keyed;
 
     if (turn->key.data == NULL) {
         return OK;
@@ -610,7 +610,7 @@ entry_add(store_t *st, const session_t *row,
     int64_t number, err_t *err)
 {
     int64_t                 time;
-    vlm_db_stmt_t  add;
+    vlm_db_stmt_t           add;
 
     time = now();
     add = VLM_DB_ENTRY_ADD;
@@ -649,7 +649,7 @@ static int
 entry_count(store_t *st, const session_t *row, int64_t *n, err_t *err)
 {
     int                     rc;
-    vlm_db_stmt_t  count;
+    vlm_db_stmt_t           count;
 
     *n = 0;
     count = VLM_DB_ENTRY_COUNT;
@@ -706,7 +706,7 @@ entries_load(store_t *st, const session_t *row, size_t max,
 {
     int                     rc;
     int64_t                 total;
-    vlm_db_stmt_t  list;
+    vlm_db_stmt_t           list;
 
     if (max > VLM_STORE_ENTRIES) {
         max = VLM_STORE_ENTRIES;
@@ -835,7 +835,7 @@ void
 vlm_store_loaded_free(vlm_store_loaded_t *loaded)
 {
     size_t                       i;
-    vlm_store_entry_t  *e;
+    vlm_store_entry_t           *e;
 
     for (i = 0; i < loaded->n; i++) {
         e = &loaded->entries[i];

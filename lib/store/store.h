@@ -52,7 +52,7 @@ typedef enum {
  */
 
 typedef struct {
-    vlm_store_code_t     code;
+    vlm_store_code_t              code;
     char                          text[256];
 } vlm_store_err_t;
 
@@ -80,12 +80,12 @@ typedef enum {
 
 
 typedef struct {
-    vlm_store_role_t     role;
-    vlm_store_text_t     content;
-    vlm_store_text_t     image;       /* absolute path or NULL */
-    vlm_store_text_t     task;
-    vlm_store_text_t     thinking;    /* assistant only */
-    vlm_store_text_t     output;      /* assistant only: file name
+    vlm_store_role_t              role;
+    vlm_store_text_t              content;
+    vlm_store_text_t              image;       /* absolute path or NULL */
+    vlm_store_text_t              task;
+    vlm_store_text_t              thinking;    /* assistant only */
+    vlm_store_text_t              output;      /* assistant only: file name
                                                   in results/, or NULL */
     char                          time[32];    /* 2025-11-27T22:45:20.161117,
                                                   local */
@@ -103,25 +103,25 @@ typedef struct {
     char                         *image;       /* absolute path, or NULL */
     size_t                        total;       /* entries in the session */
     size_t                        n;           /* entries here */
-    vlm_store_entry_t   *entries;     /* [n], oldest first */
+    vlm_store_entry_t            *entries;     /* [n], oldest first */
 } vlm_store_loaded_t;
 
 
 /* a question and its answer, to be stored as a pair or not at all */
 
 typedef struct {
-    vlm_store_text_t     message;
-    vlm_store_text_t     task;        /* as resolved */
+    vlm_store_text_t              message;
+    vlm_store_text_t              task;        /* as resolved */
     int64_t                       asked;       /* when, in microseconds since
                                                   1970; 0: now */
-    vlm_store_text_t     image;       /* the picture used: file name
+    vlm_store_text_t              image;       /* the picture used: file name
                                                   or path within uploads/;
                                                   NULL: none, and the current
                                                   one stays */
-    vlm_store_text_t     answer;
-    vlm_store_text_t     thinking;
-    vlm_store_text_t     output;      /* file name in results/ */
-    vlm_store_text_t     key;         /* of the request; NULL: none */
+    vlm_store_text_t              answer;
+    vlm_store_text_t              thinking;
+    vlm_store_text_t              output;      /* file name in results/ */
+    vlm_store_text_t              key;         /* of the request; NULL: none */
     int64_t                       body;        /* with a key */
 } vlm_store_turn_t;
 

@@ -57,8 +57,8 @@ static int
 begin(void)
 {
     char                         path[128];
-    vlm_store_turn_t    turn;
-    vlm_store_loaded_t  loaded;
+    vlm_store_turn_t             turn;
+    vlm_store_loaded_t           loaded;
 
     if (mkdtemp(dir) == NULL
         || atexit(end) != 0

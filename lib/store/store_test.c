@@ -101,7 +101,7 @@ a_turn_of_the_same_key_is_stored_once(void **state)
     int64_t                    epoch;
     store_t                   *st;
     loaded_t                   l;
-    vlm_store_turn_t  t;
+    vlm_store_turn_t           t;
 
     st = *state;
 
@@ -190,7 +190,7 @@ an_entry_comes_back_as_it_was_stored(void **state)
     store_t                     *st;
     loaded_t                     l;
     struct timespec              ts;
-    vlm_store_entry_t  *e;
+    vlm_store_entry_t           *e;
 
     st = *state;
 

@@ -114,7 +114,7 @@ ngx_int_t
 ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_ollama_t    *o;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
 
     o = ctx->data;
 

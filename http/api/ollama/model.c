@@ -80,7 +80,7 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
 {
     ngx_str_t                *name;
     ngx_uint_t                i;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
 
     vlm_json_init(&w, NGX_HTTP_VLM_OLLAMA_INFO);
 
@@ -124,7 +124,7 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
 {
     ngx_uint_t                 cpu;
     ngx_http_vlm_shm_t         shm;
-    vlm_json_out_t    w;
+    vlm_json_out_t             w;
 
     ngx_http_vlm_zone_texts(eng, &shm);
 
@@ -393,8 +393,8 @@ ngx_http_vlm_ollama_show_run(void *data)
 {
     ngx_http_vlm_ollama_show_t *show = data;
 
-    vlm_json_t      *json;
-    vlm_err_t   err;
+    vlm_json_t                 *json;
+    vlm_err_t                   err;
 
     if (ngx_http_vlm_body_get(&show->body) != 0) {
         ngx_http_vlm_ollama_show_fail(show, NGX_HTTP_INTERNAL_SERVER_ERROR,
@@ -433,7 +433,7 @@ ngx_http_vlm_ollama_show_model(ngx_http_vlm_ollama_show_t *show,
     const vlm_json_t *json)
 {
     ngx_str_t                   name;
-    const vlm_json_t  *field;
+    const vlm_json_t           *field;
 
     field = vlm_json_get(json, "model");
 
@@ -487,7 +487,7 @@ ngx_http_vlm_ollama_show_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ollama_show_t *show = data;
 
-    vlm_json_out_t   w;
+    vlm_json_out_t              w;
 
     if (r->uri.len == sizeof("/api/pull") - 1
         && ngx_strncmp(r->uri.data, "/api/pull", r->uri.len) == 0)

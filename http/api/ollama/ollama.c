@@ -136,7 +136,7 @@ ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
     ngx_http_vlm_ollama_t      *o;
-    const vlm_json_t  *messages;
+    const vlm_json_t           *messages;
 
     if (ngx_http_vlm_ollama_fields(ctx, json) != NGX_OK
         || ngx_http_vlm_fields_tools(ctx, json, "tools", NULL) != NGX_OK)
@@ -383,7 +383,7 @@ ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *messages)
 {
     ngx_uint_t                  n;
-    const vlm_json_t  *message;
+    const vlm_json_t           *message;
 
     if (messages && !vlm_json_is_null(messages)
         && !vlm_json_is_array(messages))
@@ -416,7 +416,7 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
     vlm_role_t                  role;
     const char                 *text;
     ngx_http_vlm_ollama_t      *o;
-    const vlm_json_t  *field;
+    const vlm_json_t           *field;
 
     o = ctx->data;
 
@@ -493,7 +493,7 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
 {
     const char                 *text;
     ngx_http_vlm_ollama_t      *o;
-    const vlm_json_t  *image;
+    const vlm_json_t           *image;
 
     o = ctx->data;
 
@@ -537,7 +537,7 @@ ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t                  raw;
     const char                 *suffix, *template, *system;
     ngx_http_vlm_ollama_t      *o;
-    const vlm_json_t  *context;
+    const vlm_json_t           *context;
 
     o = ctx->data;
 

@@ -39,7 +39,7 @@ typedef struct {
 
     ngx_http_vlm_fields_t           f;
 
-    vlm_json_out_t         json;      /* an answer that took long */
+    vlm_json_out_t                  json;      /* an answer that took long */
 
     unsigned                        generate:1;
     unsigned                        raw:1;

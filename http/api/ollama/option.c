@@ -47,7 +47,7 @@ ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
     ngx_http_vlm_ollama_t      *o;
-    const vlm_json_t  *options;
+    const vlm_json_t           *options;
 
     o = ctx->data;
     options = vlm_json_get(json, "options");

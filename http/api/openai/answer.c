@@ -45,7 +45,7 @@ ngx_http_vlm_openai_build(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_str_t                 text;
     ngx_http_vlm_openai_t    *o;
-    vlm_json_out_t  *w;
+    vlm_json_out_t           *w;
 
     o = ctx->data;
     w = &o->body;
@@ -108,7 +108,7 @@ ngx_int_t
 ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_openai_t    *o;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
 
     o = ctx->data;
 

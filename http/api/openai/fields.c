@@ -181,7 +181,7 @@ ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     const vlm_json_t *json)
 {
     size_t                      n;
-    const vlm_json_t  *bias, *one;
+    const vlm_json_t           *bias, *one;
 
     bias = vlm_json_get(json, "logit_bias");
 
@@ -366,7 +366,7 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     const vlm_json_t *json)
 {
     const char                 *type;
-    const vlm_json_t  *format;
+    const vlm_json_t           *format;
 
     format = vlm_json_get(json, "response_format");
 

@@ -31,7 +31,7 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_messages_t *m, const vlm_json_t *json)
 {
     ngx_uint_t                  i;
-    const vlm_json_t  *messages, *one;
+    const vlm_json_t           *messages, *one;
 
     messages = vlm_json_get(json, "messages");
 
@@ -163,7 +163,7 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
 {
     ngx_uint_t                  k;
     const char                 *text;
-    const vlm_json_t  *part;
+    const vlm_json_t           *part;
 
     ngx_http_vlm_fail_param(ctx, "messages.%ui.content", i);
 
@@ -278,7 +278,7 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     const vlm_json_t *json)
 {
     const char                 *text;
-    const vlm_json_t  *prompt;
+    const vlm_json_t           *prompt;
 
     prompt = vlm_json_get(json, "prompt");
 

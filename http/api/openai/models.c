@@ -21,7 +21,7 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r,
 {
     ngx_str_t                *name;
     ngx_uint_t                i;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
 
     if (eng->shm->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_models_failed(r, eng);
@@ -61,7 +61,7 @@ ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
     u_char                    text[256];
     size_t                    len;
     ngx_http_vlm_ctx_t       *ctx;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
 
     if (eng->shm->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_models_failed(r, eng);

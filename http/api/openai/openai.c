@@ -221,7 +221,7 @@ ngx_http_vlm_openai_model(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     const vlm_json_t *json)
 {
     const char                 *text;
-    const vlm_json_t  *field;
+    const vlm_json_t           *field;
 
     field = vlm_json_get(json, "model");
 

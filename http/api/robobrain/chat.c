@@ -191,7 +191,7 @@ ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
     ngx_table_elt_t            *accept;
-    const vlm_json_t  *field;
+    const vlm_json_t           *field;
 
     field = vlm_json_get(json, "stream");
 
@@ -215,8 +215,8 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
     const char                 *text;
-    const vlm_json_t  *id;
-    vlm_store_err_t    err;
+    const vlm_json_t           *id;
+    vlm_store_err_t             err;
 
     id = vlm_json_get(json, "session_id");
 
@@ -289,7 +289,7 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
 {
     size_t                      len;
     const char                 *text;
-    const vlm_json_t  *task;
+    const vlm_json_t           *task;
 
     task = vlm_json_get(json, "task");
 
@@ -341,10 +341,10 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
 {
     int                         rc;
     const char                 *text;
-    const vlm_json_t  *image;
-    vlm_store_err_t    err;
-    vlm_store_file_t   file;
-    vlm_store_text_t   name;
+    const vlm_json_t           *image;
+    vlm_store_err_t             err;
+    vlm_store_file_t            file;
+    vlm_store_text_t            name;
 
     image = vlm_json_get(json, "image");
 
@@ -407,8 +407,8 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     vlm_err_t                   err;
     const char                 *text;
     vlm_picture_info_t          info;
-    vlm_store_err_t    stored;
-    vlm_store_text_t   name;
+    vlm_store_err_t             stored;
+    vlm_store_text_t            name;
 
     text = vlm_base64_url(url, ngx_strlen(url), &n);
 

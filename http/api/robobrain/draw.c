@@ -24,7 +24,7 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
     size_t                      n, size, bytes;
     uint64_t                    room;
     vlm_shape_t                *shapes;
-    vlm_store_file_t  *file;
+    vlm_store_file_t           *file;
 
     if (task == VLM_GENERAL) {
         return NULL;

@@ -266,7 +266,7 @@ static ngx_int_t
 ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx)
 {
     u_char                    message[600], *last;
-    vlm_json_out_t   w;
+    vlm_json_out_t            w;
     ngx_http_vlm_pipeline_t  *p;
 
     p = ctx->data;
@@ -470,7 +470,7 @@ ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p)
 {
     int                         task;
     ngx_uint_t                  i;
-    vlm_words_step_t  *plan;
+    vlm_words_step_t           *plan;
 
     for (i = 0; i < p->n; i++) {
         plan = &p->plan[i];

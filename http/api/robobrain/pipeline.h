@@ -20,7 +20,7 @@ typedef struct {
     char                         *answer;      /* NULL: the step has failed */
     size_t                        answer_len;
     char                          error[256];  /* the error; or a remark */
-    vlm_store_file_t    *result;      /* the drawn picture, or NULL */
+    vlm_store_file_t             *result;      /* the drawn picture, or NULL */
     unsigned                      said:1;      /* the model has answered */
 } ngx_http_vlm_pipeline_step_t;
 
@@ -31,7 +31,7 @@ typedef struct {
     char                         *query;       /* the request's text */
     char                         *words;       /* the plan's text */
     char                          why[512];    /* there is no plan */
-    vlm_words_step_t     plan[VLM_WORDS_STEPS];
+    vlm_words_step_t              plan[VLM_WORDS_STEPS];
     ngx_http_vlm_pipeline_step_t  steps[VLM_WORDS_STEPS];
     ngx_uint_t                    n;           /* steps */
     ngx_uint_t                    at;          /* the index of the next one */

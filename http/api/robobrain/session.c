@@ -16,13 +16,13 @@
 
 typedef struct {
     ngx_http_vlm_engine_t        *engine;
-    vlm_store_text_t     id;
+    vlm_store_text_t              id;
     void                        (*run)(void *data);
-    vlm_json_out_t       json;        /* freed with the request */
-    vlm_store_err_t      err;
+    vlm_json_out_t                json;        /* freed with the request */
+    vlm_store_err_t               err;
     int                           rc;          /* of the store */
     int                           count_rc;
-    vlm_store_err_t      count_err;
+    vlm_store_err_t               count_err;
 } ngx_http_vlm_session_t;
 
 
@@ -340,7 +340,7 @@ ngx_http_vlm_session_entry(ngx_http_vlm_session_t *s,
     vlm_store_entry_t *e)
 {
     ngx_uint_t                 user;
-    vlm_store_text_t  none;
+    vlm_store_text_t           none;
 
     none.data = NULL;
     none.len = 0;

@@ -292,9 +292,9 @@ ngx_int_t
 ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_uint_t                  i, success;
-    vlm_json_out_t     w;
+    vlm_json_out_t              w;
     ngx_http_vlm_pipeline_t    *p;
-    vlm_store_file_t  *result;
+    vlm_store_file_t           *result;
 
     p = ctx->data;
     result = NULL;
@@ -343,7 +343,7 @@ ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
     ngx_http_vlm_pipeline_t *p)
 {
     ngx_uint_t                  i;
-    vlm_words_step_t  *plan;
+    vlm_words_step_t           *plan;
 
     vlm_json_open(w, '[');
 

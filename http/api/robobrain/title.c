@@ -171,7 +171,7 @@ ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
     char                       *message;
     size_t                      len;
     const char                 *text;
-    const vlm_json_t  *field;
+    const vlm_json_t           *field;
 
     field = vlm_json_get(json, "message");
 
@@ -238,7 +238,7 @@ ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
 {
     char                     title[VLM_WORDS_TITLE];
     size_t                   len;
-    vlm_json_out_t  w;
+    vlm_json_out_t           w;
 
     len = vlm_words_title((char *) ctx->answer.data,
                           ctx->answer.len, title);

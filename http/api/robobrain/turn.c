@@ -103,9 +103,9 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 {
     int                           rc;
     size_t                        i;
-    vlm_store_err_t      err;
-    vlm_store_entry_t   *e;
-    vlm_store_loaded_t  *loaded;
+    vlm_store_err_t               err;
+    vlm_store_entry_t            *e;
+    vlm_store_loaded_t           *loaded;
 
     loaded = &ctx->chat.session_of;
 
@@ -201,9 +201,9 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
     int                         rc;
     uint64_t                    n;
     ngx_uint_t                  i;
-    vlm_store_t       *store;
-    vlm_store_err_t    err;
-    vlm_store_text_t   image;
+    vlm_store_t                *store;
+    vlm_store_err_t             err;
+    vlm_store_text_t            image;
 
     store = ctx->engine->store;
 
@@ -341,7 +341,7 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
     size_t                        size;
     const char                   *path;
     vlm_picture_info_t            info;
-    vlm_store_loaded_t   loaded;
+    vlm_store_loaded_t            loaded;
 
     ngx_memzero(err, sizeof(vlm_err_t));
     ngx_memzero(&loaded, sizeof(vlm_store_loaded_t));
@@ -501,7 +501,7 @@ ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
     FILE                        *f;
     size_t                       i;
     const char                  *who;
-    vlm_store_entry_t  *entry;
+    vlm_store_entry_t           *entry;
 
     f = open_memstream(&text, len);
     if (f == NULL) {

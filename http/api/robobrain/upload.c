@@ -17,11 +17,11 @@ typedef struct {
     ngx_str_t                     type;        /* Content-Type */
     ngx_http_vlm_rank_t           rank;        /* its salt */
     ngx_http_vlm_body_t           body;
-    vlm_json_out_t       json;        /* freed with the request */
+    vlm_json_out_t                json;        /* freed with the request */
     ngx_uint_t                    status;
     const char                   *text;        /* of an error */
     int                           rc;          /* of the store */
-    vlm_store_err_t      err;
+    vlm_store_err_t               err;
 } ngx_http_vlm_upload_t;
 
 
@@ -157,8 +157,8 @@ ngx_http_vlm_upload_find(ngx_http_vlm_upload_t *up)
 {
     int                             rc;
     ngx_uint_t                      found;
-    vlm_multipart_t        mp;
-    vlm_multipart_part_t   part, file;
+    vlm_multipart_t                 mp;
+    vlm_multipart_part_t            part, file;
 
     found = 0;
 
@@ -310,7 +310,7 @@ ngx_http_vlm_file_send(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_buf_t                  *b;
     ngx_chain_t                 out;
     ngx_open_file_info_t        of;
-    vlm_store_text_t   name;
+    vlm_store_text_t            name;
 
     name.data = (char *) piece->data;
     name.len = piece->len;
