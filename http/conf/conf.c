@@ -309,7 +309,7 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                "like out";
     }
 
-    /* no other file can define the name, so no address is resolved */
+    /* only the generated text can define the name: it is not resolved */
 
     ngx_memzero(&u, sizeof(ngx_url_t));
 

@@ -24,7 +24,7 @@
 #include "line.h"
 
 
-#define NGX_HTTP_VLM_POLL  200             /* ms, a body is checked again */
+#define NGX_HTTP_VLM_POLL  200             /* ms between body checks */
 #define NGX_HTTP_VLM_SLOW  32768           /* bytes, least progress of a body
                                               between two checks */
 #define NGX_HTTP_VLM_HOLD  2000            /* ms, longest wait for an earlier
@@ -381,7 +381,7 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 
 
 /*
- * A request of a higher rank is here, and its prompt is ready in a moment: a
+ * An earlier request in the order is here, and its prompt is ready soon: a
  * slot that becomes free now is not given to a lower priority for a whole
  * answer.  Requests that may take long are not waited for.
  */

@@ -230,7 +230,10 @@ ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
 }
 
 
-/* Allows a link that a person follows, a typed address, and programs. */
+/*
+ * Does the browser say that a page of another origin sends the request?  Not of
+ * a link that a person follows, nor of a typed address; programs say nothing.
+ */
 
 static ngx_uint_t
 ngx_http_vlm_cors_foreign(ngx_http_request_t *r)

@@ -1,5 +1,5 @@
 
-/* JSON read and written: see vlm_json.h. */
+/* JSON read and written: see json.h and json_out.h. */
 
 
 #include <math.h>

@@ -13,7 +13,7 @@
 #include "store/store.h"
 
 
-/* the statements, in the order of the table in vlm_db.c */
+/* the statements, in the order of the table in db.c */
 
 typedef enum {
     VLM_DB_WRITE = 0,             /* BEGIN IMMEDIATE */

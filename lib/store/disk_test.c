@@ -1,5 +1,5 @@
 
-/* Names and files: see vlm_file.h. */
+/* Names and files: see disk.h. */
 
 
 #define _GNU_SOURCE

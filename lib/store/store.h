@@ -235,9 +235,9 @@ int vlm_store_session_count(vlm_store_t *st, uint64_t *n,
 /* files */
 
 /*
- * Keeps an upload: on disk, whole, when this returns OK.  The same bytes under
- * the same name are kept once and get the same answer again, from those who
- * have the same salt.
+ * Stores an upload: on disk, whole, when this returns OK.  The same bytes under
+ * the same name are kept once and get the same answer again, among clients
+ * of the same salt.
  *
  *   salt   of the client, 0: none
  *   name   as the client called it: any bytes
@@ -251,7 +251,7 @@ int vlm_store_upload_add(vlm_store_t *st, const void *data,
 /*
  * The uploaded file that a client means: by its filename, by its absolute
  * path as an upload's answer has it, or by its url ("/uploads/NAME").
- * NOTFOUND for everything else: it must be a plain file, no link, directly
+ * NOTFOUND for everything else: it must be a regular file, no link, directly
  * inside uploads/.  A client's path is compared, and never looked up.
  */
 
@@ -260,8 +260,8 @@ int vlm_store_upload_find(vlm_store_t *st,
     vlm_store_err_t *err);
 
 /*
- * Keeps a drawn JPEG under a fresh name that tells which picture and task it
- * belongs to: <uuid4>_<stem>_with_<task>_annotated.jpg
+ * Stores a drawn JPEG under a fresh name, made from its picture's name and its
+ * task: <uuid4>_<stem>_with_<task>_annotated.jpg
  *
  *   image   file name or path of the picture it was made from
  */
@@ -271,14 +271,15 @@ int vlm_store_result_add(vlm_store_t *st, const void *data,
     vlm_store_file_t *file, vlm_store_err_t *err);
 
 /*
- * Removes what is old, and the oldest of what is too much; 0 sets no bound.
+ * Evicts sessions and files by age, and the oldest files by their bytes in all;
+ * 0 sets no bound.
  *
- *   age    seconds: sessions that nobody asked anything in for so long; files
- *          of that age, but for the current picture of a session
- *   bytes  of all files: the oldest go until it is kept, but for those of the
+ *   age    seconds: evicts sessions unused for longer, and older files except
+ *          the current picture of a session
+ *   bytes  of all files: evicts the oldest until they fit, except those of the
  *          last minutes and the pictures of sessions in use
  *
- * swept tells what was done, also if there was an error in the middle.  Takes
+ * swept has the numbers of this call, also after an error in the middle.  Takes
  * up to some seconds; other calls go on meanwhile.
  */
 
