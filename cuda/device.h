@@ -43,7 +43,7 @@ struct vlm_device_s {
     void                   *kept[VLM_KEPT];        /* graphs */
     double                  kept_us[VLM_KEPT];     /* what each costs */
     int                     recording;
-    double                  recorded;  /* what has been so far */
+    double                  recorded;  /* the cost so far of the step being recorded */
     int                     keeps_none;            /* 1: the driver refused to capture: see
                                                       step.cu */
 
@@ -94,7 +94,9 @@ vlm_call_with(void (*kernel)(P...), void **args, std::index_sequence<I...>)
 }
 
 
-/* The kernel as a function of its parameters' addresses: what the emulator runs in each thread. */
+/*
+ * The kernel as a function of its parameters' addresses, which the emulator calls in each thread.
+ */
 template <class... P>
 static inline void
 vlm_call(const void *kernel, void **args)

@@ -22,7 +22,7 @@ typedef enum {
     VLM_EMU_FAIL_CODE,                 /* the error that the call below returns */
     VLM_EMU_FAIL_AT,                   /* calls until then: 1 is the next; 0: none fails */
     VLM_EMU_CAPTURES,                  /* 0: the driver refuses to */
-    VLM_EMU_FORGET,                    /* what is reserved is freed, as by the end of a process */
+    VLM_EMU_FORGET,                    /* reserved memory is freed, as by the end of a process */
     VLM_EMU_SLOW,                      /* times that of cost.h, of a device that is opened then */
     VLM_EMU_IDLE,                      /* 1: launches are counted and not done */
     VLM_EMU_SETTINGS

@@ -269,7 +269,10 @@ waits_of(const case_t *c, uint64_t slow, int captures, uint32_t pieces)
 }
 
 
-/* Once more than for what is picked: kept steps, and steps that are launched kernel by kernel. */
+/*
+ * One wait more than for the picked token: kept steps, and steps that are launched kernel by
+ * kernel.
+ */
 static void
 the_host_waits_between_pieces_that_take_long_together(void **state)
 {

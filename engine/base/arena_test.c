@@ -1,4 +1,4 @@
-/* What an arena counts is what it hands out. */
+/* An arena hands out as many bytes as it counts. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* A range is taken piece by piece, to its end or until the caller has had enough. */
+/* The thread handles a range piece by piece, to its end or until the caller ends it. */
 
 #define _GNU_SOURCE                    /* sched_setaffinity(), RUSAGE_THREAD */
 
@@ -47,7 +47,7 @@ take(void *data, uint64_t at, uint64_t n)
 }
 
 
-/* One processor for two threads: this one works until the other was let run, and counts it. */
+/* One processor for two threads: this one works until the other has run, and counts how often. */
 static void *
 spin(void *data)
 {
@@ -135,7 +135,7 @@ it_ends_early_if_a_piece_says_so(void **state)
 }
 
 
-/* The piece at hand is finished: what stop() returns to may take the memory away. */
+/* stop() finishes the piece in progress, since the caller may free the memory afterwards. */
 static void
 stopping_waits_for_the_piece_at_hand(void **state)
 {
@@ -157,7 +157,10 @@ stopping_waits_for_the_piece_at_hand(void **state)
 }
 
 
-/* A piece may hold what everybody waits for: it has nobody's lower priority, and is soon over. */
+/*
+ * A piece may hold a lock for which all threads wait, so the thread has normal priority and the
+ * piece is short.
+ */
 static void
 it_rests_between_pieces_where_its_processor_is_wanted(void **state)
 {

@@ -128,7 +128,7 @@ thousands_of_rounds_lose_nothing(void **state)
 }
 
 
-/* Longer than a worker waits awake: each round must wake it. */
+/* A worker does not spin that long: each round must wake it. */
 static void
 workers_that_sleep_are_woken(void **state)
 {
@@ -195,7 +195,7 @@ count_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* The caller's pieces end it; those of others are at most as many as they had taken. */
+/* The caller's pieces end the range; the others finish at most the pieces that they had taken. */
 static void
 a_range_is_left_when_the_caller_is_told_to_quit(void **state)
 {
@@ -204,7 +204,7 @@ a_range_is_left_when_the_caller_is_told_to_quit(void **state)
     atomic_uint     done;
     vlm_threads_t  *t;
 
-    /* halves of what is left of 1000, by threes; it is asked before the range, too */
+    /* halves of the rest of 1000, by threes; quit is asked before the range, too */
 
     static const uint32_t  alone[] = { 0, 0, 498, 498 + 249, 498 + 249 + 126 };
 

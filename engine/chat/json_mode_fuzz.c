@@ -1,6 +1,6 @@
 /*
- * Fuzz target: bytes as they come, those that are refused left out.  Wherever they lead, the end is
- * as near as it says, and what has been accepted by then is UTF-8 and an object to the parser.
+ * Fuzz target: any bytes, without those that are refused.  In every state the object ends within
+ * the promised number of bytes, and the accepted bytes are UTF-8 and an object to the parser.
  */
 
 #include <stdlib.h>

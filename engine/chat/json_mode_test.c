@@ -1,6 +1,6 @@
 /*
- * The automaton against a parser: what it accepts whole is an object to cJSON, and its promise of
- * how far the end is, is exact from wherever random bytes lead.
+ * The automaton against a parser: a text that it accepts whole is an object to cJSON, and its
+ * distance to the end is exact in every state that random bytes reach.
  */
 
 #include <setjmp.h>
@@ -198,7 +198,7 @@ runs_of_blanks_and_numbers_have_a_bound(void **state)
     assert_false(vlm_json_mode_next(&m, 'e'));
     assert_true(vlm_json_mode_next(&m, '}'));
 
-    /* What needs a digit behind it has room for that digit. */
+    /* A byte that needs a digit behind it is allowed only if that digit has room. */
 
     assert_int_equal(feed(&m, text, n - 1), n - 1);
     assert_false(vlm_json_mode_next(&m, '.'));
@@ -210,7 +210,7 @@ runs_of_blanks_and_numbers_have_a_bound(void **state)
 }
 
 
-/* A byte that grammar likes; sometimes any. */
+/* A byte that the grammar likes; sometimes any. */
 static uint8_t
 random_byte(void)
 {

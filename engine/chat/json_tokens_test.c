@@ -1,6 +1,6 @@
 /*
- * Tokens that JSON allows: the walk over what they share says what looking at each one says, and
- * who picks any of them, however wildly, ends with an object within the budget.
+ * Tokens that JSON allows: the walk over shared beginnings gives the same set as a check of each
+ * token, and any choice of allowed tokens ends with an object within the budget.
  */
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: any answer of any task.  What comes out are at most as many shapes as there is room
- * for, of the task's kinds, with numbers within their limit and labels that are whole UTF-8.
+ * Fuzz target: any answer of any task.  The shapes are at most as many as there is room for, of the
+ * task's kinds, with numbers within their limit and labels that are whole UTF-8.
  */
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Shapes in answers: what the family writes, what looks like it, and what wants to do harm. */
+/* Shapes in answers: the forms that the family writes, forms like these, and hostile text. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -335,7 +335,7 @@ no_more_than_asked_for_are_given(void **state)
 }
 
 
-/* A megabyte of what begins and never ends, in a time that only a linear walk can keep. */
+/* A megabyte of beginnings without an end, in a time that only a linear walk can keep. */
 static void
 hostile_text_takes_linear_time(void **state)
 {

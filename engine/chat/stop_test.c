@@ -126,7 +126,10 @@ an_empty_stop_string_is_none(void **state)
 }
 
 
-/* Byte by byte it ends where a search through the whole text ends, and shows nothing too early. */
+/*
+ * Byte by byte the scan ends at the same place as a search through the whole text, and shows no
+ * byte too early.
+ */
 static void
 it_does_not_matter_in_which_pieces_text_comes(void **state)
 {

@@ -142,7 +142,7 @@ keywords_decide_in_their_order(void **state)
 }
 
 
-/* The text is bytes with a length: what stands behind it is not looked at. */
+/* The text is bytes with a length: bytes behind it are not read. */
 static void
 nothing_is_read_past_the_end(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * The chat template: which ids stand where, whose pictures they are, and where each row stands.
- * That the ids are transformers' own is shown by run/fidelity_test.c.
+ * The chat template: the place of each id, the pictures of each prompt, and the position of each
+ * row.  run/fidelity_test.c shows that the ids are transformers' own.
  */
 
 #include <setjmp.h>
@@ -236,7 +236,10 @@ control_words_in_what_a_user_writes_stay_plain_text(void **state)
 }
 
 
-/* Text has one running index; a picture its own place, and what follows its larger side. */
+/*
+ * Text has one running index; a picture has its own positions, and the text after it starts past
+ * its larger side.
+ */
 static void
 positions_are_those_of_the_merged_grid(void **state)
 {

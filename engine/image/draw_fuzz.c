@@ -1,7 +1,7 @@
 /*
  * Fuzz target: any shapes on a canvas of any small size, and now and then the JPEG of it.  The
- * first bytes are size and scale, the others shapes as they lie in memory, so that every float that
- * there is comes by.
+ * first bytes are size and scale, the others shapes as they lie in memory, so that every float
+ * occurs.
  */
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Answers over pictures: where they are drawn, in which colours, and what stays as it was. */
+/* Answers over pictures: their places and colours, and the pixels that stay unchanged. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -218,7 +218,7 @@ points_are_numbered_in_their_order(void **state)
     s[0].y = s[1].y = s[2].y = 200;
     vlm_draw_shapes(&c, 1, 1, s, 3);
 
-    /* The third alone is a 1: it differs from the 3, and is what the first is. */
+    /* The third alone is a 1: it differs from the 3, and equals the first. */
 
     vlm_draw_shapes(&d, 1, 1, s + 2, 1);
 

@@ -1,4 +1,4 @@
-/* GIFs by hand: codes, tables, frames and what is wrong with them. */
+/* GIFs made by hand: codes, tables, frames and their faults. */
 
 #include <setjmp.h>
 #include <stdarg.h>

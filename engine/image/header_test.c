@@ -1,4 +1,4 @@
-/* Headers of every kind: what they say, and which of them are refused with which sentence. */
+/* Headers of every kind: their values, and which of them are refused with which sentence. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Pictures that were read lately: which are found, which go, and who frees what. */
+/* The cache of pictures: hits, evictions, and the owner that frees the arrays. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +126,7 @@ what_was_not_used_for_longest_goes_first(void **state)
 }
 
 
-/* Under AddressSanitizer this is also a test of who frees what. */
+/* Under AddressSanitizer this test also checks that the arrays are freed once. */
 static void
 a_picture_in_use_outlives_its_place_and_the_list(void **state)
 {

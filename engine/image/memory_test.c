@@ -1,6 +1,6 @@
 /*
- * What a picture's reading holds at a time, measured, is not more than its header says.  This
- * program's malloc() counts; under a sanitizer, which has its own, nothing is measured.
+ * A picture's reading takes no more memory, measured, than its header says.  This program's
+ * malloc() counts; under a sanitizer, which has its own, nothing is measured.
  */
 
 #include <setjmp.h>
@@ -370,7 +370,7 @@ a_bmp_takes_no_more_than_its_header_says(void **state)
 }
 
 
-/* The file is good: it is not the sender's fault, and nothing is left behind. */
+/* The file is good: the error is not the client's, and no memory leaks. */
 static void
 a_lack_of_memory_is_told_as_such(void **state)
 {

@@ -1,4 +1,4 @@
-/* Whole files: what each kind looks like, from bytes to patches, and what is refused. */
+/* Whole files: the patches of each kind, and the files that are refused. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* PNG: what libpng is let do, and streams that would keep it busy. */
+/* PNG: the chunks that libpng may read, and streams that would keep it busy. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* WebP: frames of an animation on their canvas, and headers that say other than their pixels. */
+/* WebP: frames of an animation on their canvas, and headers that contradict their pixels. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -248,7 +248,7 @@ a_group_of_codes_for_every_few_pixels_is_counted_or_refused(void **state)
     free(data);
 
     data = make_groups(128, &bytes);
-    p = decode(data, bytes, &h, &err);             /* and libwebp takes it for what it is */
+    p = decode(data, bytes, &h, &err);             /* libwebp accepts it, too */
     assert_string_equal(err.text, "");
     assert_non_null(p);
     assert_in_range(h.memory, 1024 * 12000, 1024 * 14000);

@@ -1,4 +1,6 @@
-/* Directories of shards: what transformers writes, and every way in which files can disagree. */
+/*
+ * Directories of shards: those that transformers writes, and every way in which files can disagree.
+ */
 
 #include <math.h>
 #include <setjmp.h>
@@ -73,7 +75,7 @@ fails(const char *dir, const char *a, const char *b)
 }
 
 
-/* ---- what transformers writes -------------------------------------------- */
+/* ---- written by transformers --------------------------------------------- */
 
 static void
 check_counted(vlm_checkpoint_t *c, const char *name, const uint64_t *dims, uint32_t n_dims)
@@ -303,7 +305,7 @@ tensors_are_the_same_if_no_sample_of_them_differs(void **state)
 }
 
 
-/* Names are the file's: a sentence must neither end nor quote where they say so. */
+/* Names come from the file: they must neither end an error's sentence nor add quotes to it. */
 static void
 names_of_a_file_are_escaped_and_cut_in_sentences(void **state)
 {

@@ -1,7 +1,7 @@
 /*
  * Fuzz target: config.json, generation_config.json, preprocessor_config.json and
- * processor_config.json, parted by bytes 0xff, which JSON has no use for.  What is accepted must
- * keep the promises of config.h.
+ * processor_config.json, separated by bytes 0xff, which JSON has no use for.  An accepted
+ * configuration must keep the promises of config.h.
  */
 
 #include <stdlib.h>

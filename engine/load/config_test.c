@@ -1,6 +1,6 @@
 /*
- * Configurations of every published size, as three generations of transformers write them, and
- * one that is right but for a single value.
+ * Configurations of every published size, as three generations of transformers write them, and one
+ * that is right except for a single value.
  */
 
 #include <setjmp.h>
@@ -109,7 +109,7 @@ tear_down(void **state)
 }
 
 
-/* ---- what is published --------------------------------------------------- */
+/* ---- published files ----------------------------------------------------- */
 
 static void
 check_vision(const vlm_vision_config_t *v, uint32_t mlp, uint32_t out)
@@ -231,7 +231,7 @@ a_directory_saved_by_transformers_is_read(void **state)
 }
 
 
-/* ---- what may be left out ------------------------------------------------ */
+/* ---- optional keys ------------------------------------------------------- */
 
 static void
 settings_that_may_be_absent_have_the_classes_defaults(void **state)
@@ -455,7 +455,7 @@ pixel_settings_in_the_processors_own_file_come_first(void **state)
 }
 
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refused values ------------------------------------------------------ */
 
 typedef struct {
     const char  *is, *becomes, *says;

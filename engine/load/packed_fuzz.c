@@ -1,6 +1,6 @@
 /*
- * Fuzz target: a kept int8 form.  Its head is made to pass, so that what it says of matrices is
- * looked at; whatever is accepted must lie in the file, to the last row.
+ * Fuzz target: an int8 cache file.  Its head is made valid, so that its entries are read; every
+ * accepted matrix must lie in the file, to the last row.
  */
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The kept int8 form: what was written is read, and nothing else passes for it. */
+/* The int8 cache file: the bytes written are read back, and any other bytes are refused. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +112,7 @@ make(void)
 }
 
 
-/* 0, or what the first thing that went wrong is called. */
+/* 0, or the name of the first fault. */
 static const char *
 read_all(vlm_err_t *err)
 {
@@ -224,7 +224,7 @@ a_file_cut_off_anywhere_is_noticed(void **state)
 }
 
 
-/* The alignment behind scales, and the room for entries, is nobody's. */
+/* The alignment behind scales, and the room for entries, belong to no matrix. */
 static int
 is_gap(long at, long size)
 {

@@ -1,4 +1,6 @@
-/* Fuzz target: a .safetensors file.  What is accepted must lie inside the file, byte by byte. */
+/*
+ * Fuzz target: a .safetensors file.  Every accepted tensor must lie inside the file, byte by byte.
+ */
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Headers that lie, one field at a time; files that end early; what a real writer writes. */
+/* Headers with one false field each; files that end early; files of a real writer. */
 
 #include <setjmp.h>
 #include <stdarg.h>

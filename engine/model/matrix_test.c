@@ -1,6 +1,6 @@
 /*
- * The kept int8 form of a whole model: whatever order it was made in and wherever its matrices
- * then lie, a device has the bytes that it has without one.
+ * The int8 cache of a whole model: in whatever order it was written and wherever its matrices then
+ * lie, a device gets the same bytes as without one.
  */
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 vlm_device_t *vlm_cpu_open(const char *name, uint32_t threads, const vlm_ops_t **table,
                            vlm_err_t *err);
 
-typedef struct {                       /* a model and what it is made of */
+typedef struct {                       /* a model and its parts */
     const vlm_ops_t   *ops;
     vlm_device_t      *device;
     vlm_checkpoint_t  *c;
@@ -188,7 +188,7 @@ check(const loaded_t *want, const loaded_t *got, const vlm_packed_t *p)
         }
     }
 
-    /* what stays is not reserved */
+    /* a matrix used in the mapping reserves no memory */
 
     assert_int_equal(want->text.size + want->vision.size - got->text.size - got->vision.size,
                      p->stays ? all : 0);

@@ -1,6 +1,6 @@
 /*
- * The model over a tiny checkpoint: how a prompt is cut, which slot it has and what was there
- * before change no bit of what comes out.
+ * The model over a tiny checkpoint: the slices of a prompt, its slot and the old content of that
+ * slot change no bit of the result.
  */
 
 #include <setjmp.h>
@@ -139,7 +139,7 @@ a_prompt_may_be_read_in_slices_of_any_length_and_in_any_slot(void **state)
 }
 
 
-/* Rows of three sequences in one call: each is what it is alone. */
+/* Rows of three sequences in one call: each gives the same bits as alone. */
 static void
 sequences_in_one_call_do_not_see_each_other(void **state)
 {
@@ -184,7 +184,7 @@ sequences_in_one_call_do_not_see_each_other(void **state)
 }
 
 
-/* Work memory is painted: what a picture or a prompt left there must not be read. */
+/* Work memory is painted: values left by a picture or a prompt must not be read. */
 static void
 what_was_in_memory_before_does_not_matter(void **state)
 {
@@ -277,7 +277,7 @@ logits_of_every_position_are_those_of_each_prefix(void **state)
 }
 
 
-/* ---- checkpoints that are not what config.json says ---------------------- */
+/* ---- checkpoints that contradict config.json ----------------------------- */
 
 /* A directory with the tiny checkpoint's files and a config.json in which one word is another. */
 static void

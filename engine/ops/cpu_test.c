@@ -1,6 +1,6 @@
 /*
- * The CPU device: nothing that it computes depends on the set of operations, on the number of
- * threads, or on who shares the call.
+ * The CPU device: no result depends on the set of operations, on the number of threads, or on the
+ * other rows of the call.
  */
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ typedef struct {
     vlm_kv_t          kv;
 } device_t;
 
-/* What each operation gave, one after the other. */
+/* The results of all operations, one after the other. */
 typedef struct {
     size_t     n;
     float     *at;

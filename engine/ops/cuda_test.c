@@ -1,4 +1,4 @@
-/* The way to a CUDA device, where there is neither it nor a library: names, refusals, plans. */
+/* The engine's side of a CUDA device, without a device or a library: names, refusals, plans. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ a_library_that_is_not_there_is_named_with_its_place(void **state)
 }
 
 
-/* The bound that the project has set itself, without what the driver takes. */
+/* The project's own bound, without the driver's memory. */
 static void
 a_3b_model_at_4k_with_its_tower_is_planned_below_4100_million_bytes(void **state)
 {

@@ -1,4 +1,4 @@
-/* Panels of int8: what goes in comes out, and lies where the header says. */
+/* Panels of int8: values survive packing and unpacking, and lie where the header says. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -379,7 +379,7 @@ weight_of(const shape_t *s, uint32_t n, uint32_t k, const int8_t *q)
 }
 
 
-/* What weight row n makes of activation row t, without its epilogue. */
+/* The product of weight row n and activation row t, without its epilogue. */
 static exact_t
 exact_sum(const shape_t *s, const vlm_activations_t *a, uint32_t t, uint32_t n)
 {
@@ -716,7 +716,10 @@ halves_are_rounded_to_even(void **state)
 }
 
 
-/* A number that is none may not vanish on its way through int8, nor spread: T rows, one has it. */
+/*
+ * A value that is not a number must neither vanish on its way through int8, nor spread: of T rows,
+ * one has it.
+ */
 static void
 check_not_a_number(const vlm_kernels_t *k, uint32_t T, uint32_t row, uint32_t at, float bad)
 {

@@ -1,4 +1,4 @@
-/* One row of logits: what is told of it, and what becomes of it, against the formulas. */
+/* One row of logits: its log-probabilities and its adjustments, against the formulas. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Rows of a batch: what is put to the device is what was added, in one piece. */
+/* Rows of a batch: the rows added reach the device, in one piece. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ what_is_put_is_what_was_added(void **state)
         assert_int_equal(b.pick[0].seed, 0);
         assert_int_equal(b.pick[1].seed, 2);
 
-        /* What was put lies within what was planned. */
+        /* The arrays copied lie within the planned ones. */
 
         assert_true(b.logit_row + MAX_S <= ids + vlm_batch_words(MAX_T, MAX_S));
     }

@@ -1,8 +1,8 @@
 /*
- * The engine as a server has it: a loop that submits, cancels and takes events, a thread that runs,
- * threads that make prompts, one that asks how things are; and a reload, in which a new engine
- * makes its prompts while the old one still answers.  Under TSan (make test-tsan) it is also the
- * proof that nobody reads what somebody else is writing.
+ * The engine as a server uses it: a loop that submits, cancels and takes events, a thread that
+ * runs, threads that make prompts, one that reads statistics; and a reload, in which a new engine
+ * makes its prompts while the old one still answers.  Under TSan (make test-tsan) it also proves
+ * that no thread reads data that another one writes.
  */
 
 #include <setjmp.h>
@@ -47,7 +47,7 @@ typedef struct {
     uint32_t         n_running;
 } server_t;
 
-static vlm_answer_t  alone[KINDS];     /* what each kind of request is answered */
+static vlm_answer_t  alone[KINDS];     /* the answer to each kind of request */
 
 
 static int
@@ -57,7 +57,7 @@ stopping(void *data)
 }
 
 
-/* Some share their beginnings and pictures, and so what was computed for them. */
+/* Some prompts share their beginnings and pictures, and so their cached rows and features. */
 static vlm_prompt_t *
 make_prompt(const vlm_t *v, uint32_t kind)
 {
@@ -255,7 +255,7 @@ tend(server_t *s, client_t *c)
 }
 
 
-/* One turn, as nginx takes one: sleeps until somebody has news, then looks at everything. */
+/* One turn of the loop, as in nginx: sleeps until there are events, then takes all of them. */
 static uint32_t
 turn(server_t *s, vlm_answer_t *orphan)
 {
@@ -324,7 +324,7 @@ start(uint32_t seed)
 }
 
 
-/* What still runs ends with the engine, which tells each that it does. */
+/* Jobs that still run end with the engine, each with its last event. */
 static void
 end(server_t *s)
 {
@@ -359,7 +359,7 @@ end(server_t *s)
 }
 
 
-/* Who stayed to the end has the answer that the request has when it is alone. */
+/* A client that stayed to the end has the answer that its request gets alone. */
 static uint32_t
 check_answers(const server_t *s)
 {

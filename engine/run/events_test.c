@@ -1,7 +1,7 @@
 /*
  * A loop, an engine thread and others at once: submit, cancel, events, statistics and prompts, as
- * fast as they can.  Under -fsanitize=thread this looks for races; without, for jobs that are
- * lost, told twice, or say something else than they say alone.
+ * fast as possible.  Under -fsanitize=thread this looks for races; without, for jobs that are lost,
+ * reported twice, or answered otherwise than alone.
  */
 
 #include <setjmp.h>
@@ -234,7 +234,7 @@ hammer(vlm_t *v, uint32_t all)
     for (turn = 0; t.ended < all; turn++) {
         submit_more(v, &r, places, &t, all);
 
-        /* Now and then one that is anywhere on its way. */
+        /* Now and then cancels a job in any state. */
 
         i = turn * 7 % (5 * ROOM);
 
@@ -292,7 +292,7 @@ typedef struct {
 } asker_t;
 
 
-/* What any thread may do: statistics, pictures, prompts, ids. */
+/* Functions that any thread may call: statistics, pictures, prompts, ids. */
 static void *
 ask_and_prepare(void *data)
 {
@@ -376,7 +376,7 @@ two_engines_in_one_process_do_not_know_of_each_other(void **state)
 }
 
 
-/* stop() from outside, at any moment: every job ends, and the loop is told of each. */
+/* stop() from outside, at any moment: every job ends, and the loop gets each one's last event. */
 static atomic_int  stopped;
 
 
@@ -426,7 +426,7 @@ stop_at_any_moment_leaves_no_job_without_an_end(void **state)
         atomic_store(&stopped, 1);
         runner_close(&r);
 
-        /* As the host does: those that no run will see. */
+        /* As the host does for jobs that no run will take up. */
 
         memset(&err, 0, sizeof(err));
         (void) vlm_fail(&err, VLM_ECANCELLED, "the server is stopping");

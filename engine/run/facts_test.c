@@ -1,4 +1,4 @@
-/* What a checkpoint says of itself, and how one that says nothing is refused. */
+/* The facts of a checkpoint, and how one without them is refused. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Pictures that are encoded once: whose place is whose, and what that saves over a tiny model. */
+/* Pictures that are encoded once: the places of the cache, and the work saved over a tiny model. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ hold(vlm_features_t *f, uint32_t n, int *known)
 }
 
 
-/* Holds a picture, has it encoded if it was not, and lets it go; was it known? */
+/* Holds a picture, has it encoded if it was not, and releases it; returns whether it was known. */
 static int
 look_at(vlm_features_t *f, uint32_t n)
 {
@@ -149,7 +149,7 @@ what_nobody_waits_for_any_more_was_never_there(void **state)
     (void) hold(&f, 1, &known);
     vlm_features_let_go(&f, at);
     (void) hold(&f, 1, &known);
-    assert_int_equal(known, 1);        /* somebody does still */
+    assert_int_equal(known, 1);        /* one holder is left */
 
     vlm_features_let_go(&f, at);
     vlm_features_let_go(&f, at);
@@ -171,7 +171,7 @@ static const char   *pictures[] = {
 };
 
 
-/* stop() as a spy: counts pictures that begin their way through the tower. */
+/* A spy in place of stop(): counts pictures that begin in the vision encoder. */
 static int
 watch_tower(void *data)
 {

@@ -62,7 +62,7 @@ typedef struct {
     section_t   ids, pos, features, top_ids, top, logits, answer, step_ids, step;
 } ref_t;
 
-typedef struct {                       /* what one form of the weights did, over positions */
+typedef struct {                       /* results of one form of the weights, over positions */
     uint64_t  positions, agreed;
     double    kl, worst_kl, worst;     /* worst: |difference| / (1 + |reference|) */
 } score_t;

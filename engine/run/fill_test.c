@@ -1,6 +1,6 @@
 /*
- * Memory that was promised is taken beside the first answers: all of it; not after the engine was
- * closed; and where the system has none, the log says so and the engine goes on.
+ * Planned memory is committed beside the first answers: all of it; not after the engine was closed;
+ * and if the system has none, the log says so and the engine goes on.
  */
 
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@
 static char         dir[] = "/tmp/vlm-fill-XXXXXX";
 static char         said[4096];        /* by the log */
 static atomic_int   slow, refuse, refuse_move;
-static atomic_int   closed;            /* 1: who takes memory now is too late */
+static atomic_int   closed;            /* 1: committing memory now is too late */
 static atomic_int   late;
 static atomic_uint  taken;             /* pieces */
 static atomic_size_t  longest;         /* bytes of one */
@@ -146,7 +146,7 @@ is_mapped(const char *name)
 }
 
 
-/* With the order that has been kept, with another, and with what is kept by the first start. */
+/* With the cache file's order, with another, and with a cache file written by the first start. */
 static void
 nothing_of_the_file_is_left_when_all_is_had(void **state)
 {

@@ -1,8 +1,8 @@
 /*
- * The engine thread allocates nothing while it runs: whatever a request needs was planned.
+ * The engine thread allocates nothing while it runs: all of a request's memory is planned.
  *
- * malloc() and its like are this program's own here, and count for the thread that asks them to.
- * A sanitizer brings its own malloc(): then there is nothing to count.
+ * malloc() and its like are this program's own here, and count for the thread that asks them to.  A
+ * sanitizer has its own malloc(): then nothing is counted.
  */
 
 #include <setjmp.h>
@@ -126,7 +126,7 @@ calls_are_counted_at_all(void **state)
     (void) state;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    void *volatile  p;                 /* or the compiler sees that nobody looks */
+    void *volatile  p;                 /* else the compiler sees that the memory is not read */
 
     n_calls = 0;
     watching = 1;

@@ -1,4 +1,7 @@
-/* The plan: what is promised is what is reserved, and what does not fit is said with numbers. */
+/*
+ * The plan: the planned bytes are the reserved ones, and an error says with numbers what does not
+ * fit.
+ */
 
 #define _GNU_SOURCE
 
@@ -166,7 +169,7 @@ what_does_not_fit_is_refused_with_every_number(void **state)
                     (unsigned) ((plan.kv + 1048575) >> 20),
                     (unsigned) ((plan.workspace + 1048575) >> 20));
 
-    /* Nothing makes it fit into so little: no remedy is named. */
+    /* No setting makes it fit into so little, so no remedy is named. */
 
     assert_string_equal(err.text, want);
 }

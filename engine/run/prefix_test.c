@@ -1,7 +1,7 @@
 /*
- * Beginnings that are read once: what counts as the same, which slot is chosen, and that an answer
- * has the same bits whatever was reused for it.  Conversations that grow, fork and start again at
- * random are asked of an engine that reuses and of one that does not.
+ * The prefix cache: which beginnings count as equal, which slot is chosen, and that an answer has
+ * the same bits whatever was reused for it.  Conversations that grow, fork and start again at
+ * random are put to an engine that reuses rows and to one that does not.
  */
 
 #include <setjmp.h>
@@ -279,7 +279,7 @@ note_answer(talk_t *t, const vlm_answer_t *a)
 }
 
 
-/* Some sessions ask at once; one of them may leave, one may ask for what cannot be. */
+/* Some sessions ask at once; one of them may cancel, one may send a request that is refused. */
 static void
 ask_batch(vlm_t *plain, uint64_t seed)
 {
@@ -723,7 +723,7 @@ who_follows_somebody_that_leaves_goes_on_alone(void **state)
         }
 
         calls_left = calls;
-        to_cancel = v->submitted;      /* the first: the others wait for what it reads */
+        to_cancel = v->submitted;      /* the first: the others wait for its rows */
         vlm_tiny_run(v);
         to_cancel = NULL;
         vlm_tiny_drain(v, &orphan);

@@ -1,6 +1,6 @@
 /*
- * What few ask for, through the whole engine: JSON, bias, penalties, log-probabilities, and that
- * nobody beside them notices.
+ * Rarely used parameters, through the whole engine: JSON, bias, penalties, log-probabilities; and
+ * jobs beside them are unaffected.
  */
 
 #include <setjmp.h>
@@ -199,7 +199,7 @@ a_bias_against_every_id_cannot_keep_json_from_its_end(void **state)
     ask(&s, &got[0]);
     assert_object(&got[0]);
 
-    /* Without JSON nothing is left, and that is said. */
+    /* Without JSON no id is left, and the error says so. */
 
     s.json = 0;
     vlm_tiny_alone(v, vlm_tiny_prompt(v, "x", 0), &s, &got[0]);
@@ -269,7 +269,7 @@ a_bias_of_100_is_the_answer_and_one_of_minus_100_never_in_it(void **state)
 }
 
 
-/* Three letters that are as likely, nearly, and nothing else: what was said is said less. */
+/* Three letters of nearly equal probability, and no other: a penalty makes used letters rarer. */
 static void
 penalties_spread_an_answer_over_what_was_not_said(void **state)
 {
@@ -299,7 +299,7 @@ penalties_spread_an_answer_over_what_was_not_said(void **state)
     assert_int_equal(n['x'] + n['q'] + n['z'], 90);
     assert_true(n['x'] > 15 && n['q'] > 15 && n['z'] > 15);
 
-    /* The other sign: who was said once is said again. */
+    /* The other sign: a letter that was used once is used again. */
 
     s.frequency_penalty = -2;
     ask(&s, &got[0]);

@@ -1,5 +1,6 @@
 /*
- * The state machine over a tiny model: who leaves, when, with what, and that nobody else notices.
+ * The state machine over a tiny model: cancelled jobs, the moment and the event of their end, and
+ * that other jobs are unaffected.
  */
 
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 
 #define LONG_TEXT  400                 /* characters; more than one slice of the prompt */
 
-typedef int (*act_fn)(void *data);     /* what a test does when stop() is asked */
+typedef int (*act_fn)(void *data);     /* a test's action when stop() is asked */
 
 static struct {
     act_fn   act;
@@ -492,7 +493,7 @@ more_jobs_than_slots_say_what_they_say_alone(void **state)
 }
 
 
-/* stop() as a spy: did somebody speak while a picture was in the tower? */
+/* A spy in place of stop(): did a job decode while a picture was in the vision encoder? */
 static int
 watch_tower(void *data)
 {
@@ -661,7 +662,7 @@ usage_and_counters_add_up(void **state)
                      got[0].usage.completion_tokens);
     assert_true(got[0].usage.first_ms >= got[0].usage.encode_ms);
 
-    /* What was read is kept, and told. */
+    /* The rows stay in the cache, and vlm_stat() counts them. */
 
     assert_true(after.kv_rows >= got[0].usage.prompt_tokens);
 }
@@ -875,7 +876,7 @@ the_descriptor_is_readable_after_news_and_not_before(void **state)
 }
 
 
-/* ---- what is refused, and a broken model --------------------------------- */
+/* ---- refusals, and a broken model ----------------------------------------- */
 
 static void
 settings_out_of_range_are_refused_and_the_prompt_stays_with_the_caller(void **state)

@@ -1,6 +1,7 @@
 /*
- * Sequences that share the engine: how long one waits for the others, in rows and tower blocks
- * that go through the operations between two of its tokens, and that its answer is its own.
+ * Sequences that share the engine: how long one waits for the others, in rows and blocks of the
+ * vision encoder that go through the operations between two of its tokens, and that its answer is
+ * the same as alone.
  */
 
 #include <setjmp.h>
@@ -18,7 +19,7 @@ static vlm_ops_t         ops;          /* the engine's, with spies in some place
 static const vlm_ops_t  *real;
 
 static struct {
-    uint32_t  slot;                    /* of the one that is watched; VLM_NONE: nobody */
+    uint32_t  slot;                    /* of the sequence that is watched; VLM_NONE: none */
     uint32_t  rows, blocks, slices;    /* of the others, since its last token */
     uint32_t  most_rows, most_blocks, most_slices;
     uint32_t  steps, together;         /* its tokens; the most sequences in one step */
@@ -90,7 +91,7 @@ open_engine(uint32_t slots)
 }
 
 
-/* Nothing is known of it: it is read from its first token on. */
+/* A prompt with a salt of its own, which is read from its first token on. */
 static vlm_prompt_t *
 prompt(uint32_t i, uint32_t n_pictures, uint32_t n_text)
 {
@@ -131,7 +132,7 @@ between_two_tokens_there_is_one_slice_of_what_the_others_have_read(void **state)
     (void) state;
     open_engine(4);
 
-    submit(prompt(0, 0, 10), 60, 3, &a[0]);        /* takes slot 0 and speaks for long */
+    submit(prompt(0, 0, 10), 60, 3, &a[0]);        /* takes slot 0 and decodes for long */
 
     for (i = 1; i < 4; i++) {
         submit(prompt(i, i % 2 == 1 ? 2 : 0, LONG_TEXT), 20, i, &a[i]);
@@ -216,7 +217,7 @@ assert_same_answer(const vlm_answer_t *got, const vlm_answer_t *want)
 }
 
 
-/* Every crowd of a few: the one in question says what it says alone, with the same bits. */
+/* Every crowd of a few: the one in question gives the same answer as alone, with the same bits. */
 static void
 an_answer_does_not_depend_on_who_shares_its_steps(void **state)
 {
@@ -283,7 +284,7 @@ an_answer_does_not_depend_on_how_large_the_crowd_is(void **state)
 }
 
 
-/* The plan has rows for as many tokens as slots x context, whoever comes. */
+/* The plan has rows for as many tokens as slots x context, whatever the jobs are. */
 static void
 the_longest_prompts_in_all_slots_need_no_more_than_was_planned(void **state)
 {

@@ -1,4 +1,7 @@
-/* Tokens are told with their text: not before, not without, and those of a stop string never. */
+/*
+ * Log-probabilities are sent with their token's text: not before, not without, and never those of a
+ * stop string.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +115,7 @@ a_character_in_three_tokens_holds_all_three(void **state)
     assert_int_equal(clear_to(&j, 5), 2);
     add(&j, 0, 0, 1);                  /* a control token has no text */
     assert_int_equal(clear_to(&j, 5), 2);
-    j.bytes += 3;                      /* the end: what is held is replaced */
+    j.bytes += 3;                      /* the end: held bytes become U+FFFD */
     vlm_told_place(&j, 0, 0);
     assert_int_equal(clear_to(&j, 7), 2);
     assert_int_equal(clear_to(&j, 8), 4);

@@ -1,4 +1,4 @@
-/* The merges: the same as a naive search for the lowest rank gives, in n log n counted steps. */
+/* The merges: the same as by a naive search for the lowest rank, in n log n counted steps. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -291,7 +291,7 @@ the_worst_order_of_ranks_takes_n_log_n_steps(void **state)
     open_small(&s, N_MERGES);
     seed = 7;
 
-    for (i = 0; i < N_MERGES; i++) {   /* later merges first: what is pushed late rises far */
+    for (i = 0; i < N_MERGES; i++) {   /* later merges first, so that late entries rise far */
         add_merge(&s, 'a' + dice(&seed, N_LETTERS),
                   i < 8 ? 'a' + dice(&seed, N_LETTERS)
                         : 256 + dice(&seed, s.vocab.n_ids - 256), N_MERGES - i);

@@ -16,7 +16,7 @@
 #define R  "\xef\xbf\xbd"              /* U+FFFD */
 
 
-/* Decodes a text whole, byte by byte and cut in two everywhere: all must give what is wanted. */
+/* Decodes a text whole, byte by byte and cut in two everywhere: all must give the expected text. */
 static void
 expect(const char *bytes, const char *want)
 {
@@ -140,7 +140,7 @@ special_tokens_are_silent_and_part_nothing(void **state)
 }
 
 
-/* Held bytes that break, then bytes that are each broken: what the header promises room for. */
+/* Held bytes that break, then bytes that are each broken: the header promises room for that. */
 static void
 the_most_that_a_token_writes_fits_the_promised_room(void **state)
 {

@@ -1,4 +1,7 @@
-/* UTF-8 and NFC: what passes, what is refused and where, and that no text takes its square. */
+/*
+ * UTF-8 and NFC: accepted texts, refused ones with the offset, and no text that takes quadratic
+ * time.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>

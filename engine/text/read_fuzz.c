@@ -1,6 +1,6 @@
 /*
  * Fuzz target: tokenizer files.  The first byte chooses the form; vocab.json, merges.txt and
- * tokenizer_config.json are parted by bytes 0xff, which JSON and UTF-8 have no use for.
+ * tokenizer_config.json are separated by bytes 0xff, which JSON and UTF-8 have no use for.
  */
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 
-/* What is read must be usable: a short text, and each id. */
+/* An accepted tokenizer must be usable: a short text, and each id. */
 static void
 use(vlm_tokenizer_t *t)
 {

@@ -1,4 +1,4 @@
-/* Tokenizer files: both forms, and every lie that a file can tell. */
+/* Tokenizer files: both forms, and every fault that a file can have. */
 
 #include <setjmp.h>
 #include <stdarg.h>

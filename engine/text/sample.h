@@ -1,6 +1,6 @@
 /*
  * A small tokenizer.json for tests and fuzz targets: every byte is a token, its id is its place in
- * the byte-level alphabet's order of bytes, and more can be said about each part.
+ * the byte-level alphabet's order of bytes, and a test can add to each part.
  */
 
 #ifndef VLM_SAMPLE_H
@@ -19,7 +19,7 @@
     "  {\"id\": 301, \"content\": \"<tool>\", \"special\": false}]"
 
 
-/* The members of "vocab" for the 256 bytes; returns the end of what was written. */
+/* Writes the members of "vocab" for the 256 bytes; returns their end. */
 static inline char *
 vlm_sample_bytes(char *p)
 {

@@ -1,4 +1,4 @@
-/* The split pattern: the family's pieces, what lies between matches, patterns that misbehave. */
+/* The split pattern: the family's pieces, the text between matches, and patterns that misbehave. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: texts.  A small vocabulary, any bytes: what is UTF-8 must come back composed, and
- * composing it again must change nothing; what is not must be refused.
+ * Fuzz target: texts.  A small vocabulary, any bytes: UTF-8 must come back composed, and composing
+ * it again must change nothing; other bytes must be refused.
  */
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ check(int right)
 }
 
 
-/* Is what the ids decode to this text? */
+/* 1 if the ids decode to this text. */
 static void
 check_decoded(const vlm_ids_t *ids, const char *text, size_t bytes)
 {

@@ -126,7 +126,7 @@ open_tokenizer(const char *dir)
 }
 
 
-/* Prints what differs, so that a failure can be understood from the log. */
+/* Prints the differences, so that a failure can be understood from the log. */
 static void
 explain(uint32_t i, const char *text, size_t n, const vlm_ids_t *have, const uint32_t *want,
         size_t n_want)

@@ -1,4 +1,4 @@
-/* The two hash tables: what was put in is found, what was not is not, and limits are said. */
+/* The two hash tables: entries put in are found, others are not, and limits are reported. */
 
 #include <setjmp.h>
 #include <stdarg.h>

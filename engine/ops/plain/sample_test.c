@@ -116,7 +116,7 @@ probability(const float *logits, uint32_t V, uint32_t id)
 }
 
 
-/* What the processors after the penalty see. */
+/* The input of the processors after the penalty. */
 static float
 penalised(const case_t *c, uint32_t i)
 {
@@ -358,7 +358,7 @@ a_token_past_the_vocabulary_is_never_picked(void **state)
 }
 
 
-/* What a broken model gives must end the answer, never pick something. */
+/* Logits of a broken model must end the answer, and never give a token. */
 static void
 logits_that_are_no_numbers_are_seen(void **state)
 {
