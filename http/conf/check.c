@@ -244,7 +244,8 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 }
 
 
-/* opens and reads every file that a worker does; returns the first error */
+/* opens and reads every file that a worker does; writes the first error to
+   fd */
 
 static void
 ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)

@@ -193,7 +193,7 @@ ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the model was released, so the next load reads the free memory anew */
+/* the model was released: the next load chooses the device anew */
 
 void
 ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)

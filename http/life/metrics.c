@@ -11,7 +11,7 @@
 #include "life.h"
 
 
-#define NGX_HTTP_VLM_MEAN       8          /* requests that weigh in the mean */
+#define NGX_HTTP_VLM_MEAN       8          /* requests in the running mean */
 #define NGX_HTTP_VLM_RETRY      5          /* s, before anything is known */
 #define NGX_HTTP_VLM_MAX_RETRY  30         /* s */
 

@@ -87,8 +87,8 @@ ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 }
 
 
-/* umask() before bind() sets the file's mode; the descriptor stays open over
-   exec, as nginx's own do */
+/* the socket's mode before bind() is that of its file; the descriptor stays
+   open over exec, as nginx's own do */
 
 static int
 ngx_http_vlm_socket_new(ngx_listening_t *ls)

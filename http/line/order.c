@@ -24,14 +24,14 @@
 #include <ngx_sha1.h>
 
 
-#define NGX_HTTP_VLM_PLACES        1000    /* that are counted */
+#define NGX_HTTP_VLM_PLACES        1000    /* most positions counted */
 #define NGX_HTTP_VLM_PLACES_MS     200     /* ms between two counts */
 
 
 struct ngx_http_vlm_client_s {
     ngx_rbtree_node_t             node;        /* the key is the client's */
     ngx_uint_t                    n;           /* requests, until they end */
-    int64_t                       next;        /* start, of another one */
+    int64_t                       next;        /* start of its next request */
 };
 
 

@@ -32,7 +32,7 @@
 #define NGX_HTTP_VLM_LIGHT 65536           /* bytes of a body that is parsed in
                                               a moment */
 #define NGX_HTTP_VLM_SOON  1000            /* ms, that a slot is reserved */
-#define NGX_HTTP_VLM_SEEN  64              /* arrivals that it is kept for */
+#define NGX_HTTP_VLM_SEEN  64              /* arrivals checked for that */
 
 
 static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);

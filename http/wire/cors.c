@@ -202,7 +202,7 @@ ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
 }
 
 
-/* the Origin header, or the origin part of the Referer's address */
+/* is this origin, or the origin of this page's URL, in the list? */
 
 static ngx_uint_t
 ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)

@@ -137,8 +137,8 @@ ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t status, const char *text);
 void ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 
-/* for dialects: "event: NAME\ndata: " or, with NULL, "data: "; what is
-   written as JSON then ends the event with ngx_http_vlm_stream_end() */
+/* for dialects: begins an event by "event: NAME\ndata: " or, with NULL,
+   "data: "; its JSON follows, and ngx_http_vlm_stream_end() ends it */
 
 void ngx_http_vlm_stream_event(vlm_json_out_t *w, const char *name);
 void ngx_http_vlm_stream_end(vlm_json_out_t *w);

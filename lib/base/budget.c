@@ -1,5 +1,5 @@
 
-/* The memory that requests may hold beside the engine's plan. */
+/* The memory that requests may use beside the engine's plan. */
 
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * What the machine and its control groups leave to this process: memory and processors.
+ * The memory and the processors that the machine and its control groups leave to this process.
  *
  * root is where /proc and /sys are: "", or a directory of a test.  Both functions read some small
  * files of the kernel's, so they are not for an event loop.

@@ -1,4 +1,4 @@
-/* The clock that durations are taken from. */
+/* The monotonic clock, for durations. */
 
 #ifndef VLM_CLOCK_H
 #define VLM_CLOCK_H

@@ -15,12 +15,12 @@
 #include <stdint.h>
 
 
-#define VLM_LOSSES        8           /* that are remembered */
+#define VLM_LOSSES        8           /* that are recorded */
 #define VLM_LOSSES_MANY   3           /* so many, within */
 #define VLM_LOSSES_TIME   (5 * 60 * 1000)     /* ms */
 #define VLM_LOSSES_PAUSE  1000        /* ms, doubled by each */
 #define VLM_LOSSES_LONG   (30 * 1000) /* the longest pause */
-#define VLM_LOSSES_FAR    (8 * 60 * 60 * 1000)    /* the longest */
+#define VLM_LOSSES_FAR    (8 * 60 * 60 * 1000)    /* the longest time on the CPU */
 #define VLM_LOSSES_GOOD   (60 * 60 * 1000)    /* ms without one:
                                                   the next time is the first */
 

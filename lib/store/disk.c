@@ -106,7 +106,7 @@ put(secure_t *s, int c)
 
     half = VLM_DISK_SECURE;
 
-    /* what Python's str.split() takes as white space within ASCII */
+    /* ASCII white space, as Python's str.split() defines it */
 
     if (c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f)
         || c == '/')

@@ -338,8 +338,8 @@ ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* the model stays loaded in any case; an unload without a prompt is reported
-   as done */
+/* the model stays loaded in any case; a request without a prompt is answered
+   as a load or an unload */
 
 static ngx_int_t
 ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,

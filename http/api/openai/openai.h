@@ -27,7 +27,7 @@ typedef struct {
     ngx_uint_t                    include_usage;
 
     /* of the answer */
-    vlm_json_out_t                body;        /* what a thread has written */
+    vlm_json_out_t                body;        /* written by a thread */
     ngx_uint_t                    begun;       /* the role was sent */
     size_t                        offset;      /* characters of tokens sent */
 } ngx_http_vlm_openai_t;
