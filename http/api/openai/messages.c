@@ -215,7 +215,7 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
                                            vlm_json_get(part, type));
     }
 
-    /* an earlier answer that was a refusal has this field */
+    /* an earlier answer that was a refusal has a part of that type */
 
     if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
         ctx->code = "unsupported_value";

@@ -264,7 +264,7 @@ ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 {
     if (status == NGX_HTTP_OK) {
 
-        /* the same answer without events */
+        /* such a failure is an answer without events, too */
 
         ngx_http_vlm_stream_event(w, "answer");
         ngx_http_vlm_answer_put_failed(ctx, w);
