@@ -141,8 +141,7 @@ vlm_block_sum(float v, float *warps)
 
 /* ---- int8, as ops/ops.h defines it -------------------------------------------------------- */
 
-#define VLM_QUAD_LANES  (VLM_BLOCK / 4)            /* lanes that hold a block together, 4 values
-                                                      each */
+#define VLM_QUAD_LANES  (VLM_BLOCK / 4)            /* lanes of a block, 4 values each */
 
 /*
  * Quantises a block of 64 values in 16 neighbouring lanes of a warp, all of which take part: the

@@ -44,8 +44,7 @@ struct vlm_device_s {
     double                  kept_us[VLM_KEPT];     /* what each costs */
     int                     recording;
     double                  recorded;  /* the cost so far of the step being recorded */
-    int                     keeps_none;            /* 1: the driver refused to capture: see
-                                                      step.cu */
+    int                     keeps_none;            /* 1: capture refused, see step.cu */
 
     uint64_t                before;    /* bytes in use by others, when it was opened */
     int                     knows;     /* that */

@@ -92,9 +92,10 @@ typedef struct vlm_prompt_s   vlm_prompt_t;
 typedef struct vlm_job_s      vlm_job_t;
 
 /*
- * Opens host structures, config.json, the tokenizer, and the fd.  vlm_prompt_make() needs no more,
- * so prompts can be prepared while the model loads.  A large vocabulary takes 10 to 400 ms, so the
- * event loop must not call this function.  The configuration is copied, its strings are not.
+ * Opens host structures, config.json, the tokenizer, and the fd; returns NULL on failure.
+ * vlm_prompt_make() needs no more, so prompts can be prepared while the model loads.  A large
+ * vocabulary takes 10 to 400 ms, so the event loop must not call this function.  The configuration
+ * is copied, its strings are not.
  */
 vlm_t *vlm_open(const vlm_conf_t *conf, vlm_err_t *err);
 
@@ -112,7 +113,8 @@ int vlm_load(vlm_t *v, vlm_err_t *err);
 int vlm_run(vlm_t *v, vlm_err_t *err);
 
 /*
- * Ends with this error every job that no vlm_run() will take up: after a failed load, for example.
+ * Ends with this error each job that no vlm_run() will take up, as after a failed load.  The loop
+ * may call it, too.
  */
 void vlm_fail_jobs(vlm_t *v, const vlm_err_t *err);
 
@@ -128,14 +130,13 @@ typedef struct {
                                           rounded to whole cells */
     uint32_t  tokens;                  /* of the prompt */
     uint32_t  decode_us, resize_us;    /* time taken; 0 if the patches came from the cache */
-    uint64_t  memory;                  /* most bytes that decoding holds; set by check and
-                                          measure */
+    uint64_t  memory;                  /* bytes that decoding holds at most; of check and measure */
 } vlm_picture_info_t;
 
 /*
- * A question whether a long piece of work is still wanted.  The thread that does the work calls
- * stop() every few milliseconds, and stop() may read the clock for a deadline.  Once stop() returns
- * 1, the work ends with VLM_ECANCELLED.
+ * A question: is a long piece of work still wanted?  The thread that does the work calls stop()
+ * every few milliseconds, and stop() may read the clock for a deadline.  Once stop() returns 1, the
+ * work ends with VLM_ECANCELLED.
  */
 typedef struct {
     int   (*stop)(void *data);
@@ -268,8 +269,7 @@ typedef struct {
     size_t              n_bias;        /* at most VLM_MAX_BIAS */
     int                 logprobs;      /* events carry vlm_token_t's */
     uint32_t            top_logprobs;  /* with logprobs: 0 to VLM_TOP_LOGPROBS */
-    int                 json;          /* the answer is one JSON object, complete within
-                                          max_tokens */
+    int                 json;          /* the answer is one JSON object, whole within max_tokens */
 } vlm_sampling_t;
 
 /*
@@ -290,10 +290,8 @@ typedef enum { VLM_FINISH_NONE, VLM_FINISH_STOP, VLM_FINISH_LENGTH, VLM_FINISH_C
 
 typedef struct {
     uint32_t  prompt_tokens, completion_tokens;
-    uint32_t  cached_tokens;           /* tokens of the prompt computed before, or for another
-                                          job */
-    uint32_t  pictures, cached_pictures;           /* of the prompt; those not encoded for this
-                                                      job */
+    uint32_t  cached_tokens;           /* of the prompt: computed before, or for another job */
+    uint32_t  pictures, cached_pictures;           /* of the prompt; not encoded for this job */
     uint32_t  wait_ms;                 /* vlm_submit() to a slot */
     uint32_t  encode_ms, prefill_ms, decode_ms;    /* of this job, waiting for others included */
     uint32_t  pick_ms;                 /* part of prefill_ms: logits and pick of the first token */
@@ -341,12 +339,10 @@ typedef enum { VLM_LOADING, VLM_READY, VLM_LOST } vlm_state_t;
 typedef struct {
     vlm_state_t  state;
     uint32_t     progress;             /* percent of the load */
-    int          filling;              /* planned memory is still being taken, after the load */
-    uint64_t     ticks;                /* slices and steps since the start: a watchdog's sign of
-                                          life */
+    int          filling;              /* planned memory is still being committed, after the load */
+    uint64_t     ticks;                /* slices and steps since the start: they show progress */
     uint32_t     running;              /* jobs in slots */
-    uint64_t     kv_rows;              /* rows in use of slots x context: of jobs, and kept after
-                                          them */
+    uint64_t     kv_rows;              /* of slots x context: of jobs, and kept after them */
     uint64_t     prompt_tokens, completion_tokens; /* since the start */
     uint64_t     cached_tokens, pictures, cached_pictures;     /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */
@@ -368,7 +364,7 @@ const char *vlm_task_name(vlm_task_t task);        /* "general", ... */
 int vlm_task_find(const char *name, size_t bytes); /* a vlm_task_t, or -1 */
 int vlm_task_guess(const char *text, size_t bytes);    /* by keywords: a vlm_task_t, never -1 */
 
-/* RoboBrain's training prompt for the task, around a request; malloc()ed, or NULL: no memory. */
+/* Puts RoboBrain's training prompt around a request; malloc()ed, or NULL: no memory. */
 char *vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes);
 
 /* A shape that an answer points at, in pixels of the picture that the model saw (resized_width). */

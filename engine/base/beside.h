@@ -15,8 +15,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define VLM_BESIDE  (2u << 20)         /* bytes of a piece: a large page; stopping waits for one
-                                          piece */
+#define VLM_BESIDE  (2u << 20)         /* bytes of a piece (a large page); stopping waits for one */
 
 /*
  * Handles bytes [at, at + n) of the range; at is a multiple of VLM_BESIDE.  Any result but 0 ends

@@ -21,8 +21,7 @@
 
 #include "base/cgroup.h"
 
-#define SPINS        2000              /* about 100 us: longer than the gap between two
-                                          operations */
+#define SPINS        2000              /* about 100 us: the gap between two operations is shorter */
 
 typedef struct {
     vlm_threads_t  *pool;

@@ -27,8 +27,7 @@ typedef struct {                       /* tokens [n] in the order of their bytes
     uint32_t  *id;                     /* [n] */
     uint8_t   *shared;                 /* [n] bytes that it begins with as the one before did */
     uint8_t   *fresh;                  /* [n] bytes behind these */
-    uint8_t   *bytes;                  /* the bytes that are not shared, one token after the
-                                          other */
+    uint8_t   *bytes;                  /* the unshared bytes, one token after the other */
 } list_t;
 
 struct vlm_json_tokens_s {

@@ -8,8 +8,7 @@
 
 #include "vlm.h"
 
-#define VLM_MAX_COORDINATE  1000000.0  /* a side has 32768 pixels; a larger number is no
-                                          coordinate */
+#define VLM_MAX_COORDINATE  1000000.0  /* a side has 32768 pixels: no coordinate is larger */
 #define VLM_MAX_TUPLE       (2 * VLM_MAX_SHAPES)   /* numbers; those beyond it are left out */
 
 typedef struct {

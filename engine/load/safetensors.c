@@ -17,8 +17,7 @@
 
 #define MAX_HEADER  (16u << 20)        /* room for 100,000 tensors; the 72B has 1,296 */
 #define MAX_NAME    256
-#define MAX_OFFSET  (UINT64_C(1) << 53)        /* the largest integer that a JSON number holds
-                                                  exactly */
+#define MAX_OFFSET  (UINT64_C(1) << 53)        /* the largest exact integer of a JSON number */
 
 typedef struct {
     vlm_tensor_t  t;

@@ -275,7 +275,7 @@ run_sample(const device_t *v, results_t *r)
 }
 
 
-/* Everything the device does; -1: this processor does not run it. */
+/* Runs every operation of the device; -1: this processor does not run it. */
 static int
 run_all(const char *ops, uint32_t threads, vlm_type_t type, results_t *r)
 {

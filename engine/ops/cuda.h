@@ -33,8 +33,7 @@ typedef struct {
     uint32_t    index;                 /* of the device */
     vlm_type_t  weights;
     uint64_t    bytes;                 /* to be reserved: refused if they are not free */
-    int         lost;                  /* called on a failure that only a new process can recover
-                                          from */
+    int         lost;                  /* set on return: only a new process can recover */
 } vlm_cuda_request_t;
 
 /*

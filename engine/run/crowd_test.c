@@ -223,7 +223,10 @@ hand_over(server_t *s, client_t *c)
 }
 
 
-/* A client whose time is over leaves, wherever it is; a cook's dish is not taken from it. */
+/*
+ * A client whose time is over cancels in any state, but a cook thread keeps the prompt that it
+ * makes.
+ */
 static void
 tend(server_t *s, client_t *c)
 {

@@ -24,8 +24,7 @@ typedef struct {                       /* the engine thread's */
     vlm_adjust_t    adjust;
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
     vlm_features_t  features;
-    uint32_t        tower;             /* the place whose picture is in the vision encoder, or
-                                          VLM_NONE */
+    uint32_t        tower;             /* place of the picture in the vision encoder, or VLM_NONE */
     vlm_prefix_t    prefix;
     void           *room;              /* [vlm_kv_room()] for rows on their way between slots */
     uint64_t        n_admitted;
@@ -45,8 +44,7 @@ struct vlm_s {
     uint8_t          *reserved;        /* [reserved_bytes] the plan's block, on the device */
     uint64_t          reserved_bytes;
     vlm_beside_t      filling;         /* of the planned memory; see fill.c */
-    int               making;          /* the cache file is being written: most of the work of a
-                                          load */
+    int               making;          /* writing the cache file: most of the work of a load */
     int               remake;          /* the cache file was damaged */
 
     const vlm_ops_t  *ops;
@@ -59,8 +57,7 @@ struct vlm_s {
     vlm_job_t        *submitted, **submitted_last;
     vlm_job_t        *news, **news_last;
     vlm_job_t        *ended;           /* its last event was taken: freed at the next call */
-    int               running;         /* a vlm_run() is in progress that will look at submitted
-                                          again */
+    int               running;         /* a vlm_run() in progress will look at submitted again */
     vlm_stat_t        stat;            /* as vlm_stat() gives it */
 };
 
@@ -73,8 +70,7 @@ uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
  */
 int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
 void vlm_weights_loaded(vlm_t *v);     /* closes files that are not needed any more */
-void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* the next open() writes it again, for err's
-                                                      reason */
+void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err says why the next open() writes it */
 int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */
 
 /* Commits planned memory in the background, beside the first answers.  See fill.c. */

@@ -31,9 +31,8 @@ struct vlm_job_s {
     vlm_job_state_t   state;
     uint32_t          slot;
     uint64_t          order;           /* sequence number among the jobs that had a slot; from 1 */
-    uint64_t          led_by;          /* number of the job that reads rows for this one, */
-    uint32_t          led_slot, led_to;            /* its slot, and the row where the two differ;
-                                                      or 0 */
+    uint64_t          led_by;          /* number of the job that reads rows for this one, or 0; */
+    uint32_t          led_slot, led_to;            /* its slot, and the row where they differ */
     uint32_t          n_ctx;           /* rows in the slot's cache */
     uint32_t          picture;         /* the next to encode */
     uint32_t          features;        /* place of the one that is encoded or read, or VLM_NONE */

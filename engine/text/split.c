@@ -185,8 +185,7 @@ vlm_pieces_open(vlm_pieces_t *p, const vlm_split_t *split, const char *text, siz
 {
     memset(p, 0, sizeof(*p));
 
-    p->match = pcre2_match_data_create(1, NULL);       /* the bounds of the match; groups do not
-                                                          matter */
+    p->match = pcre2_match_data_create(1, NULL);       /* bounds of a match, no groups */
     if (p->match == NULL) {
         return vlm_fail(err, VLM_EMEMORY, "no memory to split a text of %zu bytes", bytes);
     }

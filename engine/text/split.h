@@ -22,8 +22,7 @@ typedef struct {
     const char         *text;          /* [bytes], UTF-8 that was checked, lives as long as this */
     size_t              bytes;
     size_t              done;          /* the bytes before were returned */
-    size_t              from, to;      /* a match that waits until the text before it was
-                                          returned */
+    size_t              from, to;      /* a match, returned after the text before it */
     size_t              search;        /* the next search begins here */
     void               *match;         /* PCRE2's data */
 } vlm_pieces_t;
