@@ -25,8 +25,8 @@ fi
     exit 1
 }
 
-# nginx would try for some seconds, with a line for each time.  Anything but 7,
-# "could not connect", was an answer of a kind.
+# On a busy port nginx would try for some seconds, with a line for each time.
+# Any exit status but 7, "could not connect", means that the port is in use.
 rc=0
 curl -s -m 2 -o /dev/null "$url/" || rc=$?
 
@@ -37,8 +37,8 @@ curl -s -m 2 -o /dev/null "$url/" || rc=$?
 
 case $model in /*) ;; *) model=$root/$model ;; esac
 
-# The workers of a root's nginx are nobody's by default, who may not be able to
-# read this checkout: they get its owner instead.
+# If root starts nginx, its workers run by default as a user who may not be able
+# to read this checkout: here they run as the checkout's owner.
 if [ "$(id -u)" -eq 0 ]; then
     user="user $(stat -c '%U %G' .);"
 fi
@@ -56,7 +56,8 @@ ask() {
     curl -s -m 5 "$@"
 }
 
-# Waits beside nginx, which takes over this process below, and says how to ask.
+# Waits beside nginx, which replaces this process below, until the model is
+# loaded; then prints an example request.
 hint() {
     until [ "$(cat run/nginx.pid 2>/dev/null)" = "$1" ] &&
           health=$(ask "$url/api/health") &&
@@ -92,7 +93,7 @@ said=$("$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr 2>&1) |
     exit 1
 }
 
-# Not a child of nginx, which would wonder about it.
+# The hint runs detached, because nginx logs the exit of a child it did not start.
 (hint $$ &)
 
 exec "$nginx" -p "$root/run" -c "$root/run/nginx.conf" -e stderr \
