@@ -1,29 +1,29 @@
 # make             the module, build/vlm, build/random-checkpoint
 # make run         nginx with the demo model on 127.0.0.1:5001; PORT=, MODEL= change that
-# make test        everything that is checked, in at most ten minutes on two cores
+# make test        all tests, in at most ten minutes on two cores
 # make test-asan   the same under AddressSanitizer and UBSan
 # make test-page   the web page, in Debian's Chromium
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make test-compilers  the engine under clang, and with flags of distributions
-# make demo-eval   asks the demo model the questions that it was trained for
+# make demo-eval   asks the demo model 300 scenes, and says how often it is right
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
-# make cuda-matrix compiles for each of them, and looks at registers, stacks and shared memory
+# make cuda-matrix compiles for each of them, and checks registers, stacks and shared memory
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
-# make gpu         on a machine with a GPU: is it right, how much memory, how fast; PARTS=
-# make bench       what is measured, on an idle machine: 15 minutes; PARTS= some of it
+# make gpu         on a machine with a GPU: answers, memory and speed; PARTS= some of it
+# make bench       all measurements, on an idle machine: 15 minutes; PARTS= some of them
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
-# make test-tsan   what threads share, under ThreadSanitizer
+# make test-tsan   tests of programs with threads, under ThreadSanitizer
 # make test-valgrind  a dozen of every kind of request, under memcheck
-# make bench-line  5,000 requests in line, and what it costs those that are answered
+# make bench-line  the cost of 5,000 requests in the queue for those that are answered
 # make soak        more load than is served, with reloads and kills; SECONDS= (600)
 # make install     the module and the page, below DESTDIR
-# make deps        what is missing from Debian; installed when we are root
+# make deps        installs missing Debian packages as root; else prints the command for it
 # make help        this list
 #
-# The module is built against Debian's nginx-dev, in a copy of its tree: it is written into.
-# CC, CFLAGS, CPPFLAGS and LDFLAGS are taken as distributions set them.  Warnings end a build where
-# WERROR=-Werror, as in CI, and not elsewhere: the next compiler has new ones.
+# The module is built against Debian's nginx-dev, in a copy of its tree, because the build writes
+# into it.  CC, CFLAGS, CPPFLAGS and LDFLAGS are used as distributions set them.  Warnings fail a
+# build with WERROR=-Werror, as in CI, and no other build: the next compiler has new warnings.
 
 ifneq ($(words $(CURDIR)),1)
 $(error The path "$(CURDIR)" has a space in it, which make cannot handle: move the checkout)
@@ -71,7 +71,8 @@ tools: $(O)/vlm $(O)/random-checkpoint
 engine: | deps-build
 	@$(ENGINE)
 
-# The empty recipe has make look at the file again: who needs it is remade only if it changed.
+# The empty recipe has make look at the file again: targets that need it are remade only if it
+# changed.
 $(E)/libvlm.a: engine ;
 
 # nginx's configure sets -Werror.
@@ -122,8 +123,8 @@ build/venv/pillow: | build/venv/done
 
 # ---- measurements -------------------------------------------------------------------------------
 
-# PARTS= a part or some: bench/run.py has them.  BENCH_MODEL= a checkpoint of the 3B's shape, where
-# there is one already; else random weights are made, 7.5 GB, and their int8 form, 3.8 GB.
+# PARTS= chooses parts: bench/run.py has them.  BENCH_MODEL= names a checkpoint of the 3B's shape;
+# without it random weights are made, 7.5 GB, and their quantised cache, 3.8 GB.
 PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
 BENCHES        = $(O)/emit-clock.so $(O)/again $(O)/bench-kernels $(O)/bench-model
@@ -169,7 +170,7 @@ TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O) \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/$(O)/ngx_http_vlm_module.so
 
 # Requests go through the whole module, without nginx: the target has the few functions of nginx
-# that their way needs, and every other is one address that stops it.
+# that they need, and a call of any other stops it.
 NGX_INCS       = $(patsubst %,-I$(O)/nginx/%,src/core src/event src/event/modules src/os/unix \
                    src/http src/http/modules src/http/v2 objs) -Ilib $(PKG_CFLAGS)
 REQUEST_WRAP   = $(patsubst %,-Wl$(comma)--wrap=ngx_http_vlm_%,ask ask_read body_read)
@@ -204,7 +205,7 @@ build/venv/done: | deps-test
 	build/venv/bin/pip install -q --disable-pip-version-check --no-deps dashscope
 	@touch $@
 
-# Compiled a second time, apart, and run with nginx in front; any report is a failure.
+# All code is compiled a second time, apart, and runs under nginx; any report is a failure.
 test-asan: | deps-test
 	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" test-programs
 	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
@@ -216,7 +217,7 @@ suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
 	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o $(O)/results -n asan unit replay fidelity http live
 
-# The engine's threads and those that meet it in a server, and the store's.
+# Tests of the engine's threads, of threads that call the engine in a server, and of the store's.
 TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
                    lib/base/file_test lib/base/budget_test lib/store/store_crowd_test image/known_test run/events_test run/sched_test \
@@ -255,15 +256,15 @@ build/venv/reference: t/fidelity/requirements.txt | build/venv/done
 	@touch $@
 
 
-# Closes with "lost N": requests that had neither an answer nor a clear error.
+# The last line is "lost N": requests that had neither an answer nor a clear error.
 soak: module | deps-test
 	@t/soak $(SECONDS)
 
 
 # ---- the GPU ------------------------------------------------------------------------------------
 
-# nvcc is NVIDIA's package cuda-nvcc-13-0 with cuda-cudart-dev-13-0; where there is none, the same
-# comes as wheels from PyPI.  Debian has neither of this version.
+# nvcc comes from NVIDIA's packages cuda-nvcc-13-0 and cuda-cudart-dev-13-0, or, if they are not
+# installed, as wheels from PyPI.  Debian has neither of this version.
 WHEELS        := nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* \
                  nvidia-cuda-runtime==13.0.*
 NVCC           = $(firstword $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc \
@@ -277,7 +278,7 @@ cuda: nvcc
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
-# For one card; and the programs that compare its operations with their definitions.
+# A library for one card, and the programs that compare its operations with their definitions.
 cuda-one: nvcc module tools
 	@$(CARD) library B=$(CURDIR)/build/cuda/one-$(ARCHS)
 	@cp build/cuda/one-$(ARCHS)/card/libvlm_cuda.so build/ngx_http_vlm_module.so build/vlm \
@@ -286,8 +287,8 @@ cuda-one: nvcc module tools
 cuda-one-tests: nvcc engine
 	@$(CARD) card-tests B=$(CURDIR)/build/cuda/one-$(ARCHS)
 
-# Measures on a GPU: PARTS="parity demo" for some of bench/gpu.py's parts; build/gpu.json.  Is there
-# a GPU?  Then it makes what those parts want.
+# PARTS="parity demo" chooses some of bench/gpu.py's parts; build/gpu.json has the results.  If there
+# is a GPU, bench/gpu.py builds the programs for those parts.
 gpu:
 	@$(firstword $(wildcard build/venv/bin/python) python3) bench/gpu.py --parts "$(PARTS)"
 
@@ -307,7 +308,7 @@ build/nvcc/done: | deps-test
 	build/nvcc/bin/pip install -q --disable-pip-version-check $(WHEELS)
 	@touch $@
 
-# Kernels and whole models, then servers that have the emulated device, once more with sanitizers.
+# Kernels and whole models run, then servers with the emulated device, once more with sanitizers.
 test-cuda: checkpoints tools | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
 	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" cuda-programs

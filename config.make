@@ -1,7 +1,7 @@
-# Sourced by nginx's configure once objs/Makefile is written.  The engine has
-# a Makefile of its own, which knows best what is out of date, and is compiled
-# with what --with-cc and --with-cc-opt say.  Ours has built it already, and
-# says where: ENGINE_BUILD.
+# nginx's configure sources this file once objs/Makefile is written.  The engine
+# has a Makefile of its own, which tracks its own dependencies, and is compiled
+# with the values of --with-cc and --with-cc-opt.  Our Makefile has built it
+# already, and names its directory in ENGINE_BUILD.
 
 cat << END >> $NGX_MAKEFILE
 
