@@ -180,7 +180,8 @@ comma         := ,
 
 HTTP           = $(shell find http -name '*.[ch]')
 FLOORS         = $(sort $(notdir $(patsubst %/,%,$(dir $(HTTP)))))
-HTTP_OBJS      = $(wildcard $(FLOORS:%=$(O)/nginx/objs/addon/%/*.o))
+HTTP_OBJS      = $(shell cd $(O)/nginx/objs/addon && ls -d $(FLOORS:%=%/*.o) \
+                   */ngx_http_vlm_module.o 2>/dev/null | sed 's|^|$(O)/nginx/objs/addon/|')
 
 request-fuzz: $(O)/http/request_fuzz
 

@@ -450,6 +450,8 @@ user_version(db_t *db, int *version)
     int            rc;
     sqlite3_stmt  *s;
 
+    *version = 0;
+
     rc = sqlite3_prepare_v2(db->conn, "PRAGMA user_version", -1, &s, NULL);
     if (rc != SQLITE_OK) {
         return rc;
