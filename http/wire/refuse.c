@@ -44,7 +44,7 @@ ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_ctx_t  *ctx;
 
     (void) ngx_snprintf(text, sizeof(text) - 1,
-                        "The line is full: %ui requests are waiting%Z",
+                        "The queue is full: %ui requests are waiting%Z",
                         eng->queue);
 
     ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,

@@ -151,7 +151,7 @@ is($m->{vlm_requests_rejected_total}{timeout}, 1, 'one answer took too long');
 my $left = $m->{vlm_requests_cancelled_total};
 is($left->{prepare} + $left->{queue} + $left->{prompt} + $left->{decode}, 1, 'one left');
 
-for my $why (qr/queue_full: The line is full: 1 requests are waiting; 1 waiting, 1 running/,
+for my $why (qr/queue_full: The queue is full: 1 requests are waiting; 1 waiting, 1 running/,
              qr/queue_timeout: No slot became free within 3 seconds; /,
              qr/timeout: The answer took longer than 8 seconds; /) {
     my @lines = $s->log() =~ /(vlm_engine "live" refused, $why)/g;
