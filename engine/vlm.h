@@ -172,6 +172,28 @@ int vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, 
 int vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_info_t *info,
                         vlm_err_t *err);
 
+/*
+ * Decodes a picture for other purposes than a prompt: upright, at its full size, alpha over white.
+ *
+ *   data, bytes    a whole file; not kept
+ *   width, height  set to the size in pixels
+ *   stop           as for vlm_picture_read_salted(); may be NULL
+ *   returns        u8 [*height][*width][3], free()d by the caller; or NULL: VLM_EINPUT not a
+ *                  picture, VLM_ELIMIT more pixels than may be decoded, VLM_EMEMORY, VLM_ECANCELLED
+ *
+ * any: takes some hundred milliseconds for a photograph.
+ */
+uint8_t *vlm_picture_decode(const void *data, size_t bytes, uint32_t *width, uint32_t *height,
+                            const vlm_stop_t *stop, vlm_err_t *err);
+
+/*
+ * Encodes u8 [height][width][3] as a baseline JPEG, without chroma subsampling, so that thin
+ * coloured lines stay sharp.  *jpeg is malloc()ed.  0, or -1 and VLM_EMEMORY.  any: takes some
+ * hundred milliseconds for a photograph.
+ */
+int vlm_jpeg_encode(const uint8_t *rgb, uint32_t width, uint32_t height, void **jpeg, size_t *bytes,
+                    vlm_err_t *err);
+
 typedef enum { VLM_SYSTEM, VLM_USER, VLM_ASSISTANT } vlm_role_t;
 
 /* A part of a message: a picture, or UTF-8 text, which never becomes control tokens. */
@@ -353,58 +375,6 @@ typedef struct {
 } vlm_stat_t;
 
 void vlm_stat(const vlm_t *v, vlm_stat_t *s);
-
-
-/* ---- RoboBrain's tasks --------------------------------------------------- */
-
-typedef enum { VLM_GENERAL, VLM_GROUNDING, VLM_AFFORDANCE, VLM_TRAJECTORY, VLM_POINTING, VLM_TASKS }
-    vlm_task_t;
-
-const char *vlm_task_name(vlm_task_t task);        /* "general", ... */
-int vlm_task_find(const char *name, size_t bytes); /* a vlm_task_t, or -1 */
-int vlm_task_guess(const char *text, size_t bytes);    /* by keywords: a vlm_task_t, never -1 */
-
-/* Puts RoboBrain's training prompt around a request; malloc()ed, or NULL: no memory. */
-char *vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes);
-
-/* A shape that an answer points at, in pixels of the picture that the model saw (resized_width). */
-#define VLM_MAX_SHAPES  256            /* an answer of 768 tokens has room for fewer */
-
-typedef enum {
-    VLM_SHAPE_POINT,
-    VLM_SHAPE_BOX,
-    VLM_SHAPE_PATH                     /* a point of the one path, in order */
-} vlm_shape_kind_t;
-
-typedef struct {
-    vlm_shape_kind_t  kind;
-    float             x, y;            /* finite, but possibly off the picture */
-    float             x2, y2;          /* the other corner of a box, not always below and right */
-    char              label[64];       /* "label" of a JSON answer, whole UTF-8 characters; or "" */
-} vlm_shape_t;
-
-/*
- * Finds the shapes in an answer, in any of the notations that the family writes: the first max of
- * them at most.  Grounding and affordance give boxes (points, if the answer has points alone),
- * pointing gives points (the centres of boxes, if it has boxes alone), trajectory gives a path of
- * two points or more; general gives none.  Any thread; microseconds.
- */
-size_t vlm_shapes(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *shapes, size_t max);
-
-/*
- * Draws shapes over the client's picture at its full size and upright, as a JPEG.
- *
- *   image, bytes  the file that vlm_picture_read() was given; not kept
- *   seen          its vlm_picture_info(): shapes are scaled from resized_* to full size
- *   shapes        [n] up to VLM_MAX_SHAPES; shapes off the picture or not finite are left out;
- *                 coordinates from 0 to 1 that are not all whole are fractions of the picture
- *   jpeg          malloc()ed
- *   returns       0, or -1: the errors of vlm_picture_read(), VLM_ELIMIT too many shapes
- *
- * any: takes some hundred milliseconds for a photograph.
- */
-int vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
-             const vlm_shape_t *shapes, size_t n, void **jpeg, size_t *jpeg_bytes, vlm_err_t *err);
 
 
 /* ---- for tests and build/vlm --------------------------------------------- */

@@ -33,6 +33,11 @@ none('the nginx side includes engine/vlm.h and no other header of the engine',
 none('the engine includes nothing of the nginx side',
      qr{^\s*#\s*include\s*[<"].*(?:http/|nginx)}, @ENGINE, @CUDA);
 
+my @brain = grep { has($_, qr/robobrain/i) } grep { !m{^engine/cli/} } @ENGINE, @CUDA;
+
+ok(!@brain, 'engine/ and cuda/ know no RoboBrain: its tasks and shapes are in lib/robobrain/')
+    or diag(join "\n", @brain);
+
 none('CUDA is called in cuda/ only',
      qr/\b(?:cuda[A-Z]\w*|cu[A-Z][a-z]\w*)\s*\(/, @ENGINE, @HTTP);
 

@@ -12,6 +12,7 @@
 
 #include <sys/stat.h>
 
+#include "robobrain/task.h"
 #include "vlm.h"
 
 #define MAX_IMAGES  64

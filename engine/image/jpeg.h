@@ -1,4 +1,4 @@
-/* JPEG: its header, its decoder and its encoder. */
+/* JPEG: its header and its decoder.  Its encoder, vlm_jpeg_encode(), is in vlm.h. */
 
 #ifndef VLM_JPEG_H
 #define VLM_JPEG_H
@@ -25,12 +25,5 @@ int vlm_jpeg_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_
  */
 uint8_t *vlm_jpeg_decode(const vlm_header_t *h, const void *data, size_t bytes,
                          const vlm_stop_t *stop, vlm_err_t *err);
-
-/*
- * Encodes u8 [height][width][3] as a baseline JPEG, without chroma subsampling, so that thin
- * coloured lines stay sharp.  *jpeg is malloc()ed.  0, or -1 and VLM_EMEMORY.
- */
-int vlm_jpeg_encode(const uint8_t *rgb, uint32_t width, uint32_t height, void **jpeg, size_t *bytes,
-                    vlm_err_t *err);
 
 #endif

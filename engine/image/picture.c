@@ -146,6 +146,22 @@ vlm_picture_pixels(const vlm_header_t *h, const void *data, size_t bytes, uint32
 }
 
 
+uint8_t *
+vlm_picture_decode(const void *data, size_t bytes, uint32_t *width, uint32_t *height,
+                   const vlm_stop_t *stop, vlm_err_t *err)
+{
+    vlm_header_t  h;
+
+    if (vlm_header_read(&h, data, bytes, err) != 0
+        || vlm_aspect_check(h.width, h.height, err) != 0)
+    {
+        return NULL;
+    }
+
+    return vlm_picture_pixels(&h, data, bytes, width, height, stop, err);
+}
+
+
 /* The picture upright, at the size of its info, and in patches. */
 static int
 render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, const void *data,

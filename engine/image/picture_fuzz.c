@@ -57,6 +57,27 @@ check_picture(const vlm_picture_t *p, const vlm_vision_config_t *vc, uint64_t ma
 }
 
 
+/* The picture at its full size, and the JPEG of it. */
+static void
+check_full_size(const void *data, size_t bytes, const vlm_picture_info_t *info)
+{
+    void      *jpeg;
+    size_t     n;
+    uint8_t   *rgb;
+    uint32_t   width, height;
+
+    rgb = vlm_picture_decode(data, bytes, &width, &height, NULL, NULL);
+    check(rgb != NULL && width == info->width && height == info->height);
+    check(vlm_jpeg_encode(rgb, width, height, &jpeg, &n, NULL) == 0);
+    free(rgb);
+
+    rgb = vlm_picture_decode(jpeg, n, &width, &height, NULL, NULL);
+    check(rgb != NULL && width == info->width && height == info->height);
+    free(rgb);
+    free(jpeg);
+}
+
+
 /* Clients read it: no byte of the file may be in it as it is. */
 static void
 check_sentence(const char *text)
@@ -101,6 +122,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         check(vlm_picture_check(data, bytes, &info, NULL) == 0);
         check(info.width == p->info.width && info.height == p->info.height);
         check_picture(p, &vc, max_pixels);
+
+        if (bytes % 16 == 0) {
+            check_full_size(data, bytes, &info);
+        }
     }
 
     vlm_picture_free(p);

@@ -294,6 +294,78 @@ a_model_of_other_channels_than_three_is_refused(void **state)
 }
 
 
+static void
+a_picture_goes_upright_and_at_its_full_size_into_a_jpeg(void **state)
+{
+    void                *jpeg;
+    size_t               i, n, bytes, n_jpeg;
+    double               apart;
+    uint8_t             *file, *want, *got;
+    uint32_t             width, height, width2, height2;
+    vlm_err_t            err = { 0 };
+    vlm_picture_info_t   info;
+    static const char *const  names[] = {
+        "jpeg-420.jpg", "png-photo.png", "turn-6.jpg", "turn-8.webp", "webp-lossy.webp"
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        file = fixture_file(names[i], &bytes);
+        assert_non_null(file);
+        assert_int_equal(vlm_picture_check(file, bytes, &info, &err), 0);
+
+        want = vlm_picture_decode(file, bytes, &width, &height, NULL, &err);
+        assert_non_null(want);
+        assert_int_equal(width, info.width);
+        assert_int_equal(height, info.height);
+
+        assert_int_equal(vlm_jpeg_encode(want, width, height, &jpeg, &n_jpeg, &err), 0);
+        assert_memory_equal(jpeg, "\xff\xd8\xff", 3);
+
+        got = vlm_picture_decode(jpeg, n_jpeg, &width2, &height2, NULL, &err);
+        assert_non_null(got);
+        assert_int_equal(width2, width);
+        assert_int_equal(height2, height);
+
+        for (apart = 0, n = 0; n < (size_t) width * height * 3; n++) {
+            apart += abs(want[n] - got[n]);
+        }
+
+        assert_true(apart / (double) n < 6);       /* these pictures are noise, for the most */
+        free(file);
+        free(want);
+        free(got);
+        free(jpeg);
+    }
+}
+
+
+static void
+a_file_that_is_no_picture_is_not_decoded(void **state)
+{
+    size_t      bytes;
+    uint8_t    *file;
+    uint32_t    width, height;
+    vlm_err_t   err;
+
+    (void) state;
+
+    file = fixture_file("jpeg-420.jpg", &bytes);
+    assert_non_null(file);
+
+    memset(&err, 0, sizeof(err));
+    assert_null(vlm_picture_decode(file, 20, &width, &height, NULL, &err));
+    assert_int_equal(err.code, VLM_EINPUT);
+
+    memset(&err, 0, sizeof(err));
+    assert_null(vlm_picture_decode("no picture", 10, &width, &height, NULL, &err));
+    assert_int_equal(err.code, VLM_EINPUT);
+
+    free(file);
+}
+
+
 /* Says to stop when it is asked for the n-th time. */
 static int
 stop_at(void *data)
@@ -344,6 +416,8 @@ main(void)
         cmocka_unit_test(a_check_says_the_upright_size_without_decoding),
         cmocka_unit_test(a_file_cut_off_anywhere_is_refused_or_still_whole),
         cmocka_unit_test(a_file_with_any_byte_changed_does_no_harm),
+        cmocka_unit_test(a_picture_goes_upright_and_at_its_full_size_into_a_jpeg),
+        cmocka_unit_test(a_file_that_is_no_picture_is_not_decoded),
         cmocka_unit_test(a_picture_that_nobody_wants_any_longer_ends_where_it_is),
         cmocka_unit_test(a_model_of_other_channels_than_three_is_refused)
     };

@@ -9,6 +9,7 @@
 
 
 #include "../api.h"
+#include "robobrain/task.h"
 #include "robobrain/words.h"
 
 

@@ -7,9 +7,13 @@
 
 #include "../api.h"
 #include "chat.h"
+#include "robobrain/draw.h"
 #include <sys/mman.h>
 
 
+static int ngx_http_vlm_draw_jpeg(const void *image, size_t size, int task,
+    const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
+    size_t *bytes, vlm_err_t *err);
 static vlm_store_file_t *ngx_http_vlm_draw_keep(
     ngx_http_vlm_engine_t *eng, int task, const char *image, const void *jpeg,
     size_t bytes, vlm_err_t *err);
@@ -19,11 +23,9 @@ vlm_store_file_t *
 ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
     const vlm_picture_info_t *seen, ngx_str_t *text, vlm_err_t *err)
 {
-    int                         rc;
     void                       *map, *jpeg;
-    size_t                      n, size, bytes;
+    size_t                      size, bytes;
     uint64_t                    room;
-    vlm_shape_t                *shapes;
     vlm_store_file_t           *file;
 
     if (task == VLM_GENERAL) {
@@ -36,37 +38,25 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
                         NULL, NULL)
         != VLM_BUDGET_OK)
     {
-        err->code = VLM_EMEMORY;
-        ngx_cpystrn((u_char *) err->text,
-                    (u_char *) "http_memory has no room for it",
-                    sizeof(err->text));
+        (void) vlm_fail(err, VLM_EMEMORY, "http_memory has no room for it");
         return NULL;
     }
 
     map = ngx_http_vlm_map(image, &size);
-    shapes = malloc(VLM_MAX_SHAPES * sizeof(vlm_shape_t));
     file = NULL;
     jpeg = NULL;
 
-    if (map == NULL || shapes == NULL) {
-        err->code = VLM_EINPUT;
-        ngx_cpystrn((u_char *) err->text,
-                    (u_char *) "no picture to draw on, or no memory",
-                    sizeof(err->text));
+    if (map == NULL) {
+        (void) vlm_fail(err, VLM_EINPUT, "no picture to draw on");
 
-    } else {
-        n = vlm_shapes(task, (char *) text->data, text->len, shapes,
-                       VLM_MAX_SHAPES);
-
-        rc = vlm_draw(map, size, seen, shapes, n, &jpeg, &bytes, err);
-
-        if (rc == 0) {
-            file = ngx_http_vlm_draw_keep(eng, task, image, jpeg, bytes, err);
-        }
+    } else if (ngx_http_vlm_draw_jpeg(map, size, task, seen, text, &jpeg,
+                                      &bytes, err)
+               == 0)
+    {
+        file = ngx_http_vlm_draw_keep(eng, task, image, jpeg, bytes, err);
     }
 
     free(jpeg);
-    free(shapes);
 
     if (map) {
         (void) munmap(map, size);
@@ -75,6 +65,41 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
     vlm_budget_give(&eng->budget, room);
 
     return file;
+}
+
+
+static int
+ngx_http_vlm_draw_jpeg(const void *image, size_t size, int task,
+    const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
+    size_t *bytes, vlm_err_t *err)
+{
+    int            rc;
+    size_t         n;
+    vlm_shape_t   *shapes;
+    vlm_canvas_t   c;
+
+    shapes = malloc(VLM_MAX_SHAPES * sizeof(vlm_shape_t));
+    if (shapes == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory for its shapes");
+    }
+
+    rc = -1;
+    c.rgb = vlm_picture_decode(image, size, &c.width, &c.height, NULL, err);
+
+    if (c.rgb) {
+        n = vlm_shapes(task, (char *) text->data, text->len, shapes,
+                       VLM_MAX_SHAPES);
+
+        vlm_draw_shapes(&c, (double) c.width / seen->resized_width,
+                        (double) c.height / seen->resized_height, shapes, n);
+
+        rc = vlm_jpeg_encode(c.rgb, c.width, c.height, jpeg, bytes, err);
+    }
+
+    free(c.rgb);
+    free(shapes);
+
+    return rc;
 }
 
 
@@ -88,9 +113,7 @@ ngx_http_vlm_draw_keep(ngx_http_vlm_engine_t *eng, int task,
 
     file = malloc(sizeof(vlm_store_file_t));
     if (file == NULL) {
-        err->code = VLM_EMEMORY;
-        ngx_cpystrn((u_char *) err->text, (u_char *) "no memory for its name",
-                    sizeof(err->text));
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for its name");
         return NULL;
     }
 
@@ -104,10 +127,7 @@ ngx_http_vlm_draw_keep(ngx_http_vlm_engine_t *eng, int task,
         return file;
     }
 
-    err->code = VLM_EMEMORY;
-    ngx_cpystrn((u_char *) err->text, (u_char *) stored.text,
-                sizeof(err->text));
-
+    (void) vlm_fail(err, VLM_EMEMORY, "%s", stored.text);
     free(file);
 
     return NULL;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vlm.h"
+#include "robobrain/task.h"
 
 
 static void

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "vlm.h"
+#include "robobrain/shapes.h"
 
 #define G  VLM_GROUNDING
 #define A  VLM_AFFORDANCE

@@ -7,11 +7,11 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "image/draw.h"
-#include "image/draw_text.h"
-#include "image/fixture.h"
-#include "image/header.h"
+#include "robobrain/draw.h"
+#include "robobrain/draw_text.h"
 
 #define GREY  100                      /* of a canvas before anything is drawn */
 
@@ -521,134 +521,6 @@ every_printable_character_has_a_glyph_of_its_own(void **state)
 }
 
 
-/* vlm_draw() of a file, and its JPEG decoded again; free c->rgb. */
-static void
-through_a_file(const char *name, const vlm_shape_t *s, size_t n, vlm_canvas_t *c)
-{
-    void                *jpeg;
-    size_t               bytes, n_jpeg;
-    uint8_t             *file;
-    vlm_err_t            err = { 0 };
-    vlm_header_t         h;
-    vlm_picture_info_t   seen;
-
-    file = fixture_file(name, &bytes);
-    assert_non_null(file);
-    assert_int_equal(vlm_picture_check(file, bytes, &seen, &err), 0);
-    seen.resized_width = 2 * seen.width;
-    seen.resized_height = 4 * seen.height;
-
-    if (vlm_draw(file, bytes, &seen, s, n, &jpeg, &n_jpeg, &err) != 0) {
-        fail_msg("%s: %s", name, err.text);
-    }
-
-    assert_int_equal(vlm_header_read(&h, jpeg, n_jpeg, &err), 0);
-    assert_int_equal(h.kind, VLM_JPEG);
-    c->rgb = vlm_picture_pixels(&h, jpeg, n_jpeg, &c->width, &c->height, NULL, &err);
-    assert_non_null(c->rgb);
-    assert_int_equal(c->width, seen.width);
-    assert_int_equal(c->height, seen.height);
-    free(jpeg);
-    free(file);
-}
-
-
-static void
-the_jpeg_is_the_picture_upright_at_its_full_size(void **state)
-{
-    size_t        i, n, bytes;
-    double        apart;
-    uint8_t      *file, *want;
-    uint32_t      width, height;
-    vlm_canvas_t  c;
-    vlm_header_t  h;
-    static const char *const  names[] = {
-        "jpeg-420.jpg", "png-photo.png", "turn-6.jpg", "turn-8.webp", "webp-lossy.webp"
-    };
-
-    (void) state;
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        through_a_file(names[i], NULL, 0, &c);
-
-        file = fixture_file(names[i], &bytes);
-        assert_int_equal(vlm_header_read(&h, file, bytes, NULL), 0);
-        want = vlm_picture_pixels(&h, file, bytes, &width, &height, NULL, NULL);
-        assert_int_equal(width, c.width);
-
-        for (apart = 0, n = 0; n < (size_t) width * height * 3; n++) {
-            apart += abs(want[n] - c.rgb[n]);
-        }
-
-        assert_true(apart / (double) n < 6);       /* these pictures are noise, for the most */
-        free(file);
-        free(want);
-        free(c.rgb);
-    }
-}
-
-
-static void
-shapes_reach_the_jpeg_at_the_senders_size(void **state)
-{
-    vlm_canvas_t  c;
-    vlm_shape_t   s = { .kind = VLM_SHAPE_BOX };
-
-    (void) state;
-
-    /* All of the picture that the model saw, and a tenth more of it. */
-
-    through_a_file("png-photo.png", NULL, 0, &c);
-    s.x = 0.5f * 2 * (float) c.width;
-    s.y = 0.25f * 4 * (float) c.height;
-    s.x2 = 1.1f * 2 * (float) c.width;
-    s.y2 = 0.75f * 4 * (float) c.height;
-    free(c.rgb);
-
-    through_a_file("png-photo.png", &s, 1, &c);
-    assert_in_range(pixel(&c, c.width / 2, c.height / 2)[0], 0, 80);
-    assert_in_range(pixel(&c, c.width / 2, c.height / 2)[1], 170, 255);
-    free(c.rgb);
-}
-
-
-static void
-what_cannot_be_drawn_is_refused_with_a_sentence(void **state)
-{
-    void                *jpeg;
-    size_t               bytes, n_jpeg;
-    uint8_t             *file;
-    vlm_err_t            err;
-    vlm_shape_t          s[VLM_MAX_SHAPES + 1];
-    vlm_picture_info_t   seen;
-
-    (void) state;
-
-    memset(s, 0, sizeof(s));
-    file = fixture_file("jpeg-420.jpg", &bytes);
-    assert_int_equal(vlm_picture_check(file, bytes, &seen, NULL), 0);
-
-    memset(&err, 0, sizeof(err));
-    assert_int_equal(vlm_draw(file, bytes, &seen, s, 1, &jpeg, &n_jpeg, &err), -1);
-    assert_int_equal(err.code, VLM_EINPUT);
-    assert_string_equal(err.text, "shapes in a picture of 0x0 pixels");
-
-    memset(&err, 0, sizeof(err));
-    seen.resized_width = seen.resized_height = 28;
-    assert_int_equal(vlm_draw(file, bytes, &seen, s, VLM_MAX_SHAPES + 1, &jpeg, &n_jpeg, &err), -1);
-    assert_int_equal(err.code, VLM_ELIMIT);
-    assert_string_equal(err.text, "257 shapes to draw, at most 256 are");
-
-    memset(&err, 0, sizeof(err));
-    assert_int_equal(vlm_draw(file, 20, &seen, s, 1, &jpeg, &n_jpeg, &err), -1);
-    assert_int_equal(err.code, VLM_EINPUT);
-
-    memset(&err, 0, sizeof(err));
-    assert_int_equal(vlm_draw("no picture", 10, &seen, s, 0, &jpeg, &n_jpeg, &err), -1);
-    assert_int_equal(err.code, VLM_EINPUT);
-    free(file);
-}
-
 
 int
 main(void)
@@ -669,10 +541,7 @@ main(void)
         cmocka_unit_test(what_is_off_the_picture_or_no_number_leaves_it_as_it_was),
         cmocka_unit_test(what_reaches_beyond_the_picture_is_cut_at_its_edge),
         cmocka_unit_test(the_smallest_picture_is_drawn_on),
-        cmocka_unit_test(every_printable_character_has_a_glyph_of_its_own),
-        cmocka_unit_test(the_jpeg_is_the_picture_upright_at_its_full_size),
-        cmocka_unit_test(shapes_reach_the_jpeg_at_the_senders_size),
-        cmocka_unit_test(what_cannot_be_drawn_is_refused_with_a_sentence)
+        cmocka_unit_test(every_printable_character_has_a_glyph_of_its_own)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

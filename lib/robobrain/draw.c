@@ -4,18 +4,13 @@
  * so that it is visible on any picture, and a size in units that grow with the picture.
  */
 
-#include "image/draw.h"
+#include "robobrain/draw.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "image/draw_text.h"
-#include "image/header.h"
-#include "image/picture.h"
-#include "image/resize.h"
-#include "image/jpeg.h"
+#include "robobrain/draw_text.h"
 
 #define MAX_AWAY  1e7                  /* pixels; a canvas has 32768 on a side */
 #define MAX_TAG   sizeof(((vlm_shape_t *) 0)->label)
@@ -394,44 +389,4 @@ vlm_draw_shapes(vlm_canvas_t *c, double scale_x, double scale_y, const vlm_shape
     draw_boxes(&pen);
     draw_path(&pen);
     draw_points(&pen);
-}
-
-
-int
-vlm_draw(const void *image, size_t bytes, const vlm_picture_info_t *seen,
-         const vlm_shape_t *shapes, size_t n, void **jpeg, size_t *jpeg_bytes, vlm_err_t *err)
-{
-    int           rc;
-    vlm_canvas_t  c;
-    vlm_header_t  h;
-
-    if (n > VLM_MAX_SHAPES) {
-        return vlm_fail(err, VLM_ELIMIT, "%zu shapes to draw, at most %u are", n, VLM_MAX_SHAPES);
-    }
-
-    if (n > 0 && (seen->resized_width == 0 || seen->resized_height == 0)) {
-        return vlm_fail(err, VLM_EINPUT, "shapes in a picture of %ux%u pixels",
-                        seen->resized_width, seen->resized_height);
-    }
-
-    if (vlm_header_read(&h, image, bytes, err) != 0
-        || vlm_aspect_check(h.width, h.height, err) != 0)
-    {
-        return -1;
-    }
-
-    c.rgb = vlm_picture_pixels(&h, image, bytes, &c.width, &c.height, NULL, err);
-    if (c.rgb == NULL) {
-        return -1;
-    }
-
-    if (n > 0) {
-        vlm_draw_shapes(&c, (double) c.width / seen->resized_width,
-                        (double) c.height / seen->resized_height, shapes, n);
-    }
-
-    rc = vlm_jpeg_encode(c.rgb, c.width, c.height, jpeg, jpeg_bytes, err);
-    free(c.rgb);
-
-    return rc;
 }

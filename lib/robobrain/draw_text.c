@@ -5,7 +5,7 @@
  * which it touches only halfway from one to the next (a quadratic B-spline).
  */
 
-#include "image/draw_text.h"
+#include "robobrain/draw_text.h"
 
 #include <string.h>
 

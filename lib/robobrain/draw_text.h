@@ -3,7 +3,7 @@
 #ifndef VLM_DRAW_TEXT_H
 #define VLM_DRAW_TEXT_H
 
-#include "image/draw_fill.h"
+#include "robobrain/draw_fill.h"
 
 /* The width in pixels, for capitals `size` pixels high; -1: the font lacks a character. */
 double vlm_text_width(const char *text, size_t n, double size);

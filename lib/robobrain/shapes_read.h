@@ -6,7 +6,9 @@
 #ifndef VLM_SHAPES_READ_H
 #define VLM_SHAPES_READ_H
 
-#include "vlm.h"
+#include <stdint.h>
+
+#include "robobrain/shapes.h"
 
 #define VLM_MAX_COORDINATE  1000000.0  /* a side has 32768 pixels: no coordinate is larger */
 #define VLM_MAX_TUPLE       (2 * VLM_MAX_SHAPES)   /* numbers; those beyond it are left out */

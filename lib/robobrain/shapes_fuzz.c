@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chat/shapes_read.h"
+#include "robobrain/shapes_read.h"
 
 #define MAX_TEXT  65536
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chat/shapes_read.h"
+#include "robobrain/shapes_read.h"
 
 #define MAX_DEPTH  16                  /* of braces; deeper ones have no labels of their own */
 

@@ -5,7 +5,7 @@
  * that the whole is linear, too.
  */
 
-#include "chat/shapes_read.h"
+#include "robobrain/shapes_read.h"
 
 #include <string.h>
 

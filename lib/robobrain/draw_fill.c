@@ -4,7 +4,7 @@
  * full to none.
  */
 
-#include "image/draw_fill.h"
+#include "robobrain/draw_fill.h"
 
 #include <math.h>
 

@@ -3,11 +3,12 @@
  * for a request without one.
  */
 
+#include "robobrain/task.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include "vlm.h"
 
 typedef struct {
     const char  *name, *before, *after;
