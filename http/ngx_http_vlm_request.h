@@ -17,7 +17,7 @@ typedef struct {
     ngx_http_request_body_t      *from;
     const u_char                 *data;
     size_t                        len;
-    void                         *map;         /* of a file */
+    vlm_file_t                    file;
     u_char                       *copy;        /* of several buffers */
 } ngx_http_vlm_body_t;
 

@@ -127,6 +127,9 @@ none('longjmp() stays in the files of the libraries that fail by it', qr/\b(?:se
      grep { !m{^engine/image/(?:jpeg|png)\.c$} } @SERVER);
 is(scalar(grep { /$END/ } slurp_lines($CHILD)), 1, 'and where a child has checked the files');
 
+is(join(' ', grep { has($_, qr/\bmmap\s*\(/) } @SERVER), 'engine/ops/cpu.c lib/base/file.c',
+   'files are mapped in lib/base/file.c alone, and the CPU device takes memory');
+
 none('the engine reads no environment variables', qr/\bgetenv\s*\(/,
      grep { m{^engine/} && !m{^engine/cli/} } @SERVER);
 

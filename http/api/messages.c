@@ -13,7 +13,6 @@
 #include "messages.h"
 #include "../line/fit.h"
 #include "base/base64.h"
-#include <sys/mman.h>
 
 
 typedef struct {
@@ -42,8 +41,8 @@ struct ngx_http_vlm_messages_s {
     size_t                        text;        /* bytes, of all */
     int                           fd;          /* of all pictures, or -1 */
     off_t                         size;
-    u_char                       *map;         /* the mapped file, while a
-                                                  prompt is made; or NULL */
+    vlm_file_t                    file;        /* mapped while a prompt is
+                                                  made */
 };
 
 
@@ -449,17 +448,13 @@ ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
         return NGX_OK;
     }
 
-    m->map = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, m->fd, 0);
-
-    if (m->map == MAP_FAILED) {
-        m->map = NULL;
+    if (vlm_file_map_fd(&m->file, m->fd, m->size) != 0) {
         return ngx_http_vlm_messages_memory(m);
     }
 
     rc = ngx_http_vlm_messages_decode(m);
 
-    (void) munmap(m->map, m->size);
-    m->map = NULL;
+    vlm_file_close(&m->file);
 
     return rc;
 }
@@ -470,6 +465,7 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 {
     size_t                         i;
     uint64_t                       n_tokens;
+    const u_char                  *data;
     ngx_http_vlm_ctx_t            *ctx;
     vlm_picture_info_t             info;
     ngx_http_vlm_messages_part_t  *part;
@@ -496,9 +492,8 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 
         if (part->picture == NULL) {
 
-            part->picture = ngx_http_vlm_input_picture(ctx,
-                                                       m->map + part->offset,
-                                                       part->len);
+            data = m->file.data + part->offset;
+            part->picture = ngx_http_vlm_input_picture(ctx, data, part->len);
 
             if (part->picture == NULL) {
                 return ctx->status ? NGX_ERROR

@@ -8,7 +8,6 @@
 
 
 #include "wire.h"
-#include <sys/mman.h>
 
 
 static void ngx_http_vlm_body_cleanup(void *data);
@@ -111,14 +110,11 @@ ngx_http_vlm_body_map(ngx_http_vlm_body_t *body, ngx_buf_t *b)
         return ngx_http_vlm_body_copy(body);
     }
 
-    body->map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, b->file->fd, 0);
-
-    if (body->map == MAP_FAILED) {
-        body->map = NULL;
+    if (vlm_file_map_fd(&body->file, b->file->fd, len) != 0) {
         return -1;
     }
 
-    body->data = body->map;
+    body->data = body->file.data;
     body->len = len;
 
     return 0;
@@ -187,10 +183,7 @@ ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body)
 void
 ngx_http_vlm_body_free(ngx_http_vlm_body_t *body)
 {
-    if (body->map) {
-        (void) munmap(body->map, body->len);
-        body->map = NULL;
-    }
+    vlm_file_close(&body->file);
 
     free(body->copy);
     body->copy = NULL;

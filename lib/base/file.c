@@ -31,8 +31,13 @@ map(uint64_t bytes, int prot, int flags, int fd)
     void      *p;
     uint8_t   *room, *at, *end;
 
-    if (bytes < LARGE || bytes > SIZE_MAX / 2) {
-        return bytes < LARGE ? mmap(NULL, (size_t) bytes, prot, flags, fd, 0) : MAP_FAILED;
+    if (bytes < LARGE) {
+        return mmap(NULL, (size_t) bytes, prot, flags, fd, 0);
+    }
+
+    if (bytes > SIZE_MAX / 2) {
+        errno = ENOMEM;
+        return MAP_FAILED;
     }
 
     page = (size_t) sysconf(_SC_PAGESIZE);
@@ -93,61 +98,94 @@ refuse_foreign(const vlm_file_t *f, const char *path, vlm_err_t *err)
 
 
 int
-vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
+vlm_file_map_fd(vlm_file_t *f, int fd, uint64_t bytes)
 {
-    int          fd;
-    void        *p;
+    void  *p;
+
+    memset(f, 0, sizeof(*f));
+    f->bytes = bytes;
+
+    if (bytes == 0) {
+        return ENODATA;
+    }
+
+    p = map(bytes, PROT_READ, MAP_PRIVATE, fd);
+    if (p == MAP_FAILED) {
+        return errno;
+    }
+
+    f->data = p;
+
+    return 0;
+}
+
+
+int
+vlm_file_map(vlm_file_t *f, const char *path, int flags, uint64_t limit)
+{
+    int          fd, e;
     struct stat  st;
 
     memset(f, 0, sizeof(*f));
 
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* an open of a pipe would block */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);        /* a pipe would block */
     if (fd == -1) {
-        return vlm_fail(err, VLM_EMODEL, "%s: %s", path, strerror(errno));
+        return errno;
     }
 
     if (fstat(fd, &st) == -1) {
-        (void) vlm_fail(err, VLM_EMODEL, "%s: %s", path, strerror(errno));
-        goto failed;
+        e = errno;
+
+    } else if (!S_ISREG(st.st_mode)) {
+        e = ENODEV;
+
+    } else if (limit != 0 && (uint64_t) st.st_size > limit) {
+        f->bytes = (uint64_t) st.st_size;
+        e = EFBIG;
+
+    } else {
+        e = vlm_file_map_fd(f, fd, (uint64_t) st.st_size);
     }
 
-    if (!S_ISREG(st.st_mode)) {
-        (void) vlm_fail(err, VLM_EMODEL, "%s: not a regular file", path);
-        goto failed;
-    }
+    (void) close(fd);
 
-    if (limit != 0 && (uint64_t) st.st_size > limit) {
-        (void) vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes, at most %" PRIu64 " are read",
-                        path, (uint64_t) st.st_size, limit);
-        goto failed;
-    }
+    return e;
+}
 
-    if (st.st_size != 0) {
-        p = map((uint64_t) st.st_size, PROT_READ, MAP_PRIVATE, fd);
-        if (p == MAP_FAILED) {
-            (void) vlm_fail(err, VLM_EMEMORY, "%s: mmap of %" PRIu64 " bytes: %s", path,
-                            (uint64_t) st.st_size, strerror(errno));
-            goto failed;
+
+int
+vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
+{
+    int       e;
+    uint64_t  bytes;
+
+    e = vlm_file_map(f, path, 0, limit);
+    bytes = f->bytes;
+
+    if (e == 0 || e == ENODATA) {
+        if (refuse_foreign(f, path, err) == 0) {
+            return 0;
         }
 
-        f->data = p;
-        f->bytes = (uint64_t) st.st_size;
-    }
-
-    close(fd);
-
-    if (refuse_foreign(f, path, err) != 0) {
         vlm_file_close(f);
+
         return -1;
     }
 
-    return 0;
+    memset(f, 0, sizeof(*f));
 
-failed:
+    if (e == EFBIG) {
+        return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes, at most %" PRIu64 " are read",
+                        path, bytes, limit);
+    }
 
-    close(fd);
+    if (bytes != 0) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: mmap of %" PRIu64 " bytes: %s", path, bytes,
+                        strerror(e));
+    }
 
-    return -1;
+    return vlm_fail(err, VLM_EMODEL, "%s: %s", path,
+                    e == ENODEV ? "not a regular file" : strerror(e));
 }
 
 

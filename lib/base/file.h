@@ -13,9 +13,25 @@ typedef struct {
 } vlm_file_t;
 
 /*
- * Maps a regular file for reading.  VLM_EMODEL with the path and the system's error if it cannot be
- * opened, is not a regular file, is longer than limit bytes (0: no limit), or is a common mistake
- * for a checkpoint's file: a Git LFS pointer, a GGUF file.
+ * Maps the first bytes of an open file for reading; the descriptor may be closed afterwards.  0, or
+ * the system's error; ENODATA: there are no bytes.
+ */
+int vlm_file_map_fd(vlm_file_t *f, int fd, uint64_t bytes);
+
+/*
+ * Maps a regular file for reading.
+ *
+ *   flags    of open(), such as O_NOFOLLOW
+ *   limit    bytes; 0: no limit
+ *   returns  0, or the system's error; ENODATA: the file is empty, ENODEV: it is not a regular
+ *            file, EFBIG: it is longer than limit, and f->bytes has its length
+ */
+int vlm_file_map(vlm_file_t *f, const char *path, int flags, uint64_t limit);
+
+/*
+ * vlm_file_map() for a file of a model, which may be empty.  VLM_EMODEL with the path and the
+ * system's error if it cannot be opened, is not a regular file, is longer than limit bytes (0: no
+ * limit), or is a common mistake for a checkpoint's file: a Git LFS pointer, a GGUF file.
  */
 int vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err);
 

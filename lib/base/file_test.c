@@ -1,5 +1,7 @@
 /* Mapped files: a file that is not regular, too long or missing gives a sentence with the path. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -128,6 +130,64 @@ a_file_of_the_limit_is_taken_and_one_byte_more_is_not(void **state)
     assert_int_equal(err.code, VLM_EMODEL);
     assert_non_null(strstr(err.text, "8 bytes, at most 7"));
     assert_non_null(strstr(err.text, path));
+    assert_null(f.data);
+}
+
+
+static void
+a_map_without_a_sentence_says_the_system_s_error(void **state)
+{
+    char        link[80];
+    vlm_file_t  f;
+
+    (void) state;
+
+    write_file("12345678", 8);
+    assert_int_equal(vlm_file_map(&f, path, O_NOFOLLOW, 8), 0);
+    assert_int_equal(f.bytes, 8);
+    assert_memory_equal(f.data, "12345678", 8);
+    vlm_file_close(&f);
+
+    assert_int_equal(vlm_file_map(&f, path, O_NOFOLLOW, 7), EFBIG);
+    assert_int_equal(f.bytes, 8);
+    assert_null(f.data);
+
+    snprintf(link, sizeof(link), "%s/link", dir);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(vlm_file_map(&f, link, O_NOFOLLOW, 8), ELOOP);
+    assert_int_equal(vlm_file_map(&f, link, 0, 8), 0);
+    vlm_file_close(&f);
+    assert_int_equal(unlink(link), 0);
+
+    assert_int_equal(vlm_file_map(&f, link, O_NOFOLLOW, 8), ENOENT);
+    assert_int_equal(vlm_file_map(&f, dir, O_NOFOLLOW, 8), ENODEV);
+
+    write_file("", 0);
+    assert_int_equal(vlm_file_map(&f, path, O_NOFOLLOW, 8), ENODATA);
+    assert_null(f.data);
+    vlm_file_close(&f);
+}
+
+
+static void
+an_open_file_is_mapped_and_may_be_closed(void **state)
+{
+    int         fd;
+    vlm_file_t  f;
+
+    (void) state;
+
+    write_file("12345678", 8);
+    fd = open(path, O_RDONLY);
+    assert_true(fd != -1);
+    assert_int_equal(vlm_file_map_fd(&f, fd, 5), 0);
+    close(fd);
+    assert_int_equal(f.bytes, 5);
+    assert_memory_equal(f.data, "12345", 5);
+    vlm_file_close(&f);
+
+    assert_int_equal(vlm_file_map_fd(&f, -1, 5), EBADF);
+    assert_int_equal(vlm_file_map_fd(&f, -1, UINT64_MAX), ENOMEM);
     assert_null(f.data);
 }
 
@@ -454,6 +514,8 @@ main(void)
         cmocka_unit_test(a_file_is_its_bytes),
         cmocka_unit_test(an_empty_file_has_no_address),
         cmocka_unit_test(a_file_of_the_limit_is_taken_and_one_byte_more_is_not),
+        cmocka_unit_test(a_map_without_a_sentence_says_the_system_s_error),
+        cmocka_unit_test(an_open_file_is_mapped_and_may_be_closed),
         cmocka_unit_test(a_file_that_is_brought_is_its_bytes_and_begins_with_a_large_page),
         cmocka_unit_test(a_file_becomes_memory_while_it_is_read),
         cmocka_unit_test(memory_of_its_own_does_not_depend_on_the_file),

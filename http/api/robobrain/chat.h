@@ -112,14 +112,15 @@ ngx_int_t ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx,
 void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
 
 
-/* ---- map.c: the bytes of a stored picture -------------------------------- */
+/* ---- the bytes of a stored picture --------------------------------------- */
 
 #define NGX_HTTP_VLM_MAP_MAX  (64 * 1024 * 1024)   /* bytes */
 
-/* thread: maps a picture's file, for munmap(); NULL, and errno: ENODATA for an
-   empty file, EFBIG and its size for one above the bound */
+/* thread, since the first access to a page may wait for the disk: 0, or the
+   system's error, as of vlm_file_map() */
 
-void *ngx_http_vlm_map(const char *path, size_t *size);
+#define ngx_http_vlm_map(file, path)                                          \
+    vlm_file_map(file, path, O_NOFOLLOW, NGX_HTTP_VLM_MAP_MAX)
 
 
 /* ---- draw.c: the picture of an answer ------------------------------------ */

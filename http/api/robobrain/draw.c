@@ -8,10 +8,9 @@
 #include "../api.h"
 #include "chat.h"
 #include "robobrain/draw.h"
-#include <sys/mman.h>
 
 
-static int ngx_http_vlm_draw_jpeg(const void *image, size_t size, int task,
+static int ngx_http_vlm_draw_jpeg(const vlm_file_t *image, int task,
     const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
     size_t *bytes, vlm_err_t *err);
 static vlm_store_file_t *ngx_http_vlm_draw_keep(
@@ -23,9 +22,10 @@ vlm_store_file_t *
 ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
     const vlm_picture_info_t *seen, ngx_str_t *text, vlm_err_t *err)
 {
-    void                       *map, *jpeg;
-    size_t                      size, bytes;
+    void                       *jpeg;
+    size_t                      bytes;
     uint64_t                    room;
+    vlm_file_t                  map;
     vlm_store_file_t           *file;
 
     if (task == VLM_GENERAL) {
@@ -42,26 +42,21 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
         return NULL;
     }
 
-    map = ngx_http_vlm_map(image, &size);
     file = NULL;
     jpeg = NULL;
 
-    if (map == NULL) {
+    if (ngx_http_vlm_map(&map, image) != 0) {
         (void) vlm_fail(err, VLM_EINPUT, "no picture to draw on");
 
-    } else if (ngx_http_vlm_draw_jpeg(map, size, task, seen, text, &jpeg,
-                                      &bytes, err)
+    } else if (ngx_http_vlm_draw_jpeg(&map, task, seen, text, &jpeg, &bytes,
+                                      err)
                == 0)
     {
         file = ngx_http_vlm_draw_keep(eng, task, image, jpeg, bytes, err);
     }
 
     free(jpeg);
-
-    if (map) {
-        (void) munmap(map, size);
-    }
-
+    vlm_file_close(&map);
     vlm_budget_give(&eng->budget, room);
 
     return file;
@@ -69,7 +64,7 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
 
 
 static int
-ngx_http_vlm_draw_jpeg(const void *image, size_t size, int task,
+ngx_http_vlm_draw_jpeg(const vlm_file_t *image, int task,
     const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
     size_t *bytes, vlm_err_t *err)
 {
@@ -84,7 +79,8 @@ ngx_http_vlm_draw_jpeg(const void *image, size_t size, int task,
     }
 
     rc = -1;
-    c.rgb = vlm_picture_decode(image, size, &c.width, &c.height, NULL, err);
+    c.rgb = vlm_picture_decode(image->data, image->bytes, &c.width, &c.height,
+                               NULL, err);
 
     if (c.rgb) {
         n = vlm_shapes(task, (char *) text->data, text->len, shapes,

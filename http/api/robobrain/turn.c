@@ -8,7 +8,6 @@
 #include "../api.h"
 #include "chat.h"
 #include "../../line/fit.h"
-#include <sys/mman.h>
 
 
 #define NGX_HTTP_VLM_TRIES    3                    /* tries, against concurrent
@@ -22,7 +21,8 @@ static ngx_int_t ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded);
 static vlm_picture_t *ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, size_t size);
+static void ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e,
+    uint64_t size);
 static ngx_int_t ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded, vlm_picture_t *picture);
 static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
@@ -150,9 +150,8 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 {
-    void       *map;
-    size_t      size;
-    vlm_err_t   err;
+    vlm_err_t    err;
+    vlm_file_t   file;
 
     ctx->chat.repeated = e;
     ctx->turn_number = e->number;
@@ -177,12 +176,10 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 
     /* the size that the answer's coordinates belong to */
 
-    map = e->image.data ? ngx_http_vlm_map(e->image.data, &size) : NULL;
-
-    if (map) {
-        (void) vlm_picture_measure(ctx->engine->vlm, map, size, &ctx->picture,
-                                   &err);
-        (void) munmap(map, size);
+    if (e->image.data && ngx_http_vlm_map(&file, e->image.data) == 0) {
+        (void) vlm_picture_measure(ctx->engine->vlm, file.data, file.bytes,
+                                   &ctx->picture, &err);
+        vlm_file_close(&file);
     }
 
     return NGX_OK;
@@ -262,20 +259,20 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
 static vlm_picture_t *
 ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 {
-    void           *map;
-    size_t          size;
+    int             e;
+    vlm_file_t      file;
     vlm_picture_t  *picture;
 
-    map = ngx_http_vlm_map(ctx->chat.image, &size);
+    e = ngx_http_vlm_map(&file, ctx->chat.image);
 
-    if (map == NULL) {
-        ngx_http_vlm_turn_map_error(ctx, size);
+    if (e != 0) {
+        ngx_http_vlm_turn_map_error(ctx, e, file.bytes);
         return NULL;
     }
 
-    picture = ngx_http_vlm_input_picture(ctx, map, size);
+    picture = ngx_http_vlm_input_picture(ctx, file.data, file.bytes);
 
-    (void) munmap(map, size);
+    vlm_file_close(&file);
 
     if (picture == NULL && ctx->status) {
         return NULL;
@@ -295,17 +292,17 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a sentence for a file that could not be mapped, by errno, with its name */
+/* a sentence for a file that could not be mapped, with its name */
 
 static void
-ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, size_t size)
+ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e, uint64_t size)
 {
     const char  *name;
 
     name = strrchr(ctx->chat.image, '/');
     name = name ? name + 1 : ctx->chat.image;
 
-    switch (errno) {
+    switch (e) {
 
     case ENODATA:
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
@@ -315,12 +312,13 @@ ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, size_t size)
 
     case EFBIG:
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The image has %uz bytes, it may have %d",
+                                 "The image has %uL bytes, it may have %d",
                                  size, NGX_HTTP_VLM_MAP_MAX);
         return;
 
     case ENOENT:
     case ENOTDIR:
+    case ENODEV:
     case ELOOP:
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "Image not found: %s", name);
@@ -337,8 +335,7 @@ ngx_int_t
 ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 {
     int                           rc;
-    void                         *map;
-    size_t                        size;
+    vlm_file_t                    file;
     const char                   *path;
     vlm_picture_info_t            info;
     vlm_store_loaded_t            loaded;
@@ -357,17 +354,17 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
         path = loaded.image;
     }
 
-    map = path ? ngx_http_vlm_map(path, &size) : NULL;
+    rc = path ? ngx_http_vlm_map(&file, path) : ENOENT;
 
     vlm_store_loaded_free(&loaded);
 
-    if (map == NULL) {
+    if (rc != 0) {
         return NGX_DECLINED;
     }
 
-    rc = vlm_picture_check(map, size, &info, err);
+    rc = vlm_picture_check(file.data, file.bytes, &info, err);
 
-    (void) munmap(map, size);
+    vlm_file_close(&file);
 
     return rc == 0 ? NGX_OK : NGX_ERROR;
 }
@@ -381,9 +378,8 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 ngx_int_t
 ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 {
-    void                *map;
-    size_t               size;
     vlm_err_t            err;
+    vlm_file_t           file;
     vlm_picture_info_t   info;
     ngx_http_vlm_fit_t   parts[2];
 
@@ -392,17 +388,17 @@ ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
     parts[0].text = ctx->chat.message.data;
     parts[0].len = ctx->chat.message.len;
 
-    map = ctx->opened && ctx->chat.image
-          ? ngx_http_vlm_map(ctx->chat.image, &size) : NULL;
-
-    if (map) {
-
-        if (vlm_picture_measure(ctx->engine->vlm, map, size, &info, &err) == 0)
+    if (ctx->opened && ctx->chat.image
+        && ngx_http_vlm_map(&file, ctx->chat.image) == 0)
+    {
+        if (vlm_picture_measure(ctx->engine->vlm, file.data, file.bytes, &info,
+                                &err)
+            == 0)
         {
             parts[1].tokens = info.tokens;
         }
 
-        (void) munmap(map, size);
+        vlm_file_close(&file);
     }
 
     if (!apart) {
