@@ -152,7 +152,7 @@ typedef struct ngx_http_vlm_hops_s {
 typedef struct ngx_http_vlm_client_s  ngx_http_vlm_client_t;
 
 
-/* of an engine */
+/* as configured */
 
 typedef struct {
     ngx_http_complex_value_t     *priority;    /* or NULL */
@@ -160,16 +160,20 @@ typedef struct {
     ngx_http_complex_value_t     *salt;        /* or NULL */
     ngx_msec_t                    priority_age;    /* that one level is worth */
     ngx_msec_t                    fair_age;    /* 0: queue timeout */
+} ngx_http_vlm_rank_conf_t;
 
-    ngx_rbtree_t                  line[2];     /* by rank: a prompt next; the
-                                                  second has the heavy ones */
-    ngx_rbtree_node_t             line_sentinel;
+
+/* requests that need a prompt next, by rank */
+
+typedef struct {
+    ngx_rbtree_t                  waiting[2];  /* the second: heavy ones */
+    ngx_rbtree_node_t             waiting_sentinel;
     ngx_rbtree_t                  clients;     /* clients with requests here */
     ngx_rbtree_node_t             clients_sentinel;
-    int64_t                       ahead;       /* ms, of the queue's clock */
-    ngx_msec_t                    counted;     /* ms, of the last count of
-                                                  places */
-    ngx_uint_t                    walk;        /* the number of counts */
+    int64_t                       clock;       /* ms, of the queue */
+    ngx_msec_t                    counted_at;  /* ms, of the last count of
+                                                  positions */
+    ngx_uint_t                    count;       /* the number of counts */
 } ngx_http_vlm_order_t;
 
 
@@ -188,9 +192,9 @@ typedef struct {
     int64_t                       value;       /* less its priority's worth */
     ngx_http_vlm_client_t        *client;
     ngx_rbtree_node_t             node;
-    ngx_uint_t                    in_line;     /* in the tree */
+    ngx_uint_t                    in_order;    /* in the tree */
     ngx_uint_t                    place;       /* position by this count */
-    ngx_uint_t                    walk;
+    ngx_uint_t                    count;
 } ngx_http_vlm_rank_t;
 
 
@@ -221,19 +225,19 @@ typedef struct {
     ngx_atomic_t                  lost;        /* set by a worker that lost the
                                                   model */
     ngx_atomic_t                  filling;     /* as in vlm_stat_t */
-    ngx_atomic_t                  beside;      /* see lock.c */
+    ngx_atomic_t                  lock_beside; /* the socket: see lock.c */
     ngx_atomic_t                  generation;  /* of configurations, */
     ngx_atomic_t                  overlap;     /* of the newest one: "reload
                                                   overlap" */
-    ngx_atomic_t                  leaving;     /* of the one shut down last */
-    ngx_atomic_t                  stays;       /* the owner, at a reload */
+    ngx_atomic_t                  draining;    /* of the one shut down last */
+    ngx_atomic_t                  owner_stays; /* at a reload */
     vlm_losses_t                  deaths;      /* of workers with a model */
     vlm_losses_t                  losses;      /* the same, with a GPU */
     ngx_http_vlm_breaker_t        breaker;
 
     ngx_http_vlm_metrics_t        metrics;     /* since nginx's start */
 
-    ngx_atomic_t                  works[NGX_HTTP_VLM_WORKS];
+    ngx_atomic_t                  in_flight[NGX_HTTP_VLM_WORKS];
     ngx_http_vlm_suspect_t        suspects[NGX_HTTP_VLM_SUSPECTS];
 
     ngx_atomic_t                  http_used;   /* of http_memory, by the */
@@ -285,117 +289,98 @@ typedef enum {
 #define NGX_HTTP_VLM_LOCKS  2                  /* workers with a model, in a
                                                   reload */
 
-struct ngx_http_vlm_engine_s {
-    /* as configured */
-    ngx_str_t                     name;
-    ngx_cycle_t                  *cycle;       /* that defined it */
+/* as configured; constant once the configuration has been read */
+
+typedef struct {
+    vlm_conf_t                    vlm;
     u_char                       *file;        /* of the definition, or */
     ngx_uint_t                    line;        /* of the first use */
-    vlm_conf_t                    conf;
+    ngx_uint_t                    generation;  /* of the configuration */
+    ngx_uint_t                    worker;      /* the designated one */
+
+    /* of the checkpoint */
     vlm_plan_t                    plan;
+    vlm_facts_t                   facts;
+    time_t                        created;     /* of config.json */
+    ngx_str_t                     directory;   /* the checkpoint's directory
+                                                  name */
+    ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
+    ngx_uint_t                    any_name;    /* alias * */
+    vlm_sampling_t                sampling;    /* where sampling_set has a
+                                                  bit */
+    ngx_uint_t                    sampling_set;
+    ngx_uint_t                    thinking;    /* the template adds its tail */
+    ngx_uint_t                    tools;       /* ignored, else refused */
+
+    /* files */
     ngx_str_t                     store_dir;   /* with a zero */
     time_t                        store_expires;   /* 0: never */
     off_t                         store_max;   /* bytes of files, 0: off */
     ngx_str_t                     socket;
     ngx_uint_t                    socket_line; /* 0: not configured */
-    ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];   /* files */
+    ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];
+
+    /* limits */
     ngx_uint_t                    prepare;
-    ngx_http_vlm_order_t          order;       /* priority, fair; and the tree
-                                                  of requests that need a
-                                                  prompt */
-    ngx_uint_t                    queue;
+    ngx_uint_t                    queue_size;
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
     ngx_msec_t                    stall;       /* 0: by the device */
     ngx_msec_t                    retry;       /* of device auto */
     ngx_uint_t                    failures;    /* breaker; 0: there is none */
-    ngx_msec_t                    pause;
+    ngx_msec_t                    pause;       /* of the breaker */
     uint64_t                      http_memory; /* of requests, in all */
-    ngx_uint_t                    thinking;    /* the template adds its tail */
-    ngx_uint_t                    tools;       /* ignored, else refused */
-    ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
-    ngx_uint_t                    any_name;    /* alias * */
-    ngx_str_t                     directory;   /* the checkpoint's directory
-                                                  name */
-    vlm_facts_t                   facts;
-    time_t                        created;     /* of config.json */
-    vlm_sampling_t                sampling;    /* where sampling_set has a
-                                                  bit */
-    ngx_uint_t                    sampling_set;
-    ngx_thread_pool_t            *pool;        /* of the engine thread */
-    ngx_thread_pool_t            *threads;     /* nginx's "default" */
-    ngx_thread_pool_t            *prepares;    /* our own, of the queue */
-    ngx_shm_zone_t               *zone;
-    ngx_uint_t                    worker;      /* the designated one */
-    unsigned                      cache_set:1; /* and conf.cache, or off */
+    ngx_http_vlm_rank_conf_t      rank;
+
+    unsigned                      cache_set:1; /* and vlm.cache, or off */
     unsigned                      defined:1;   /* not only used */
     unsigned                      passed:1;    /* used by a location */
     unsigned                      thinking_auto:1;
     unsigned                      overlap:1;   /* reload */
-    vlm_err_t                     broken;      /* the reason of "failed" */
-    ngx_uint_t                    generation;  /* of its configuration */
+} ngx_http_vlm_engine_conf_t;
 
-    /* in every process */
-    const ngx_http_vlm_queue_calls_t *calls;   /* of a higher floor */
-    ngx_int_t                   (*ready_to_start)(ngx_http_vlm_engine_t *eng,
-                                                  ngx_log_t *log);
-    ngx_http_vlm_shm_t           *shm;
-    vlm_budget_t                  budget;      /* http_memory */
-    vlm_store_t                  *store;       /* since init_process */
 
-    /* in the designated worker */
+/* the model in the designated worker: life/ */
+
+typedef struct {
     vlm_t                        *vlm;         /* from the step "open" on */
-    vlm_t                        *handed;      /* by the thread, for the
+    vlm_t                        *new_vlm;     /* by the thread, for the
                                                   loop */
-    int                           rc;          /* of the last step */
-    vlm_err_t                     err;
     ngx_thread_task_t            *task;
     ngx_http_vlm_step_e           step;
+    int                           step_rc;     /* of the last step */
+    vlm_err_t                     step_err;
+    vlm_err_t                     reason;      /* of "failed" */
+    ngx_int_t                   (*ready_to_start)(ngx_http_vlm_engine_t *eng,
+                                                  ngx_log_t *log);
     ngx_connection_t             *events;      /* vlm_fd() */
+    ngx_connection_t             *listener;    /* of the hop: socket.c */
     ngx_event_t                   sweep;
-    ngx_event_t                   beat;
-    ngx_event_t                   next;        /* posted: see ..._wake() */
-    ngx_event_t                   hold;        /* wakes the queue: prepare.c */
-    ngx_log_t                    *log;
+    ngx_event_t                   heartbeat;
+    ngx_event_t                   exit_event;  /* ends the process: task.c */
+
     int                           lock_fds[NGX_HTTP_VLM_LOCKS];    /* or -1 */
     ngx_msec_t                    backoff;     /* ms, before the lock */
-    ngx_msec_t                    away_until;  /* the CPU instead of a GPU: */
-    char                          device_note[128];    /* see device.c */
-
-    ngx_queue_t                   requests;    /* ctx->all */
-    ngx_queue_t                   arrivals;    /* ctx->queue, until parsed */
-    ngx_uint_t                    n_parses;    /* of them, not yet begun */
-    ngx_queue_t                   making;      /* ctx->queue: in threads */
-    ngx_queue_t                   ready;       /* ctx->queue: submit next */
-    ngx_rbtree_t                  chains;      /* by session */
-    ngx_rbtree_node_t             sentinel;
-    ngx_uint_t                    seq;         /* of the last arrival */
-    ngx_uint_t                    n_tasks;     /* of prepare, in threads */
-    ngx_uint_t                    n_heavy;     /* of them, see ctx->heavy */
-    ngx_uint_t                    n_prompts;   /* being made or waiting */
-    ngx_uint_t                    n_jobs;      /* submitted to the engine */
-    ngx_uint_t                    waiting;     /* the queue: admitted, not yet
-                                                  started by the engine */
-    ngx_uint_t                    running;     /* jobs in slots, until their
-                                                  last event */
-    ngx_uint_t                    receiving;   /* reading their bodies */
-    ngx_atomic_t                  pending;     /* requests with their body;
-                                                  read by the engine thread */
-    ngx_msec_t                    exit_time;   /* ms of the exit, or 0 */
     ngx_msec_t                    opened_at;   /* ms, start of the load */
+    ngx_msec_t                    exit_time;   /* ms of the exit, or 0 */
+
+    /* the CPU instead of a GPU: device.c */
+    ngx_msec_t                    fallback_until;
+    char                          device_note[128];
+
+    /* the watchdogs: watch.c */
     uint64_t                      ticks;       /* of the engine thread, and */
     ngx_msec_t                    ticked;      /* their time, or of being
                                                   idle */
-    ngx_event_t                   die;         /* ends the process: task.c */
-    ngx_atomic_t                  beats;       /* of the loop; read by */
+    ngx_atomic_t                  polls;       /* of the loop; read by */
     pthread_t                     watch;       /* the watchdog */
     ngx_msec_t                    watch_stall;
     int                           watch_fd;    /* ends that thread, or -1 */
-    ngx_connection_t             *door;        /* accepts: see socket.c */
-    ngx_atomic_t                  lingers;     /* exiting, and still works;
+
+    ngx_atomic_t                  draining;    /* exiting, and still works;
                                                   read by the engine thread */
-    unsigned                      here:1;      /* the designated worker */
-    unsigned                      behind:1;    /* an older one answers */
+    unsigned                      owner:1;     /* the designated worker */
+    unsigned                      standby:1;   /* an older one answers */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
     unsigned                      failed:1;
@@ -405,16 +390,64 @@ struct ngx_http_vlm_engine_s {
     unsigned                      released:1;  /* exiting, the model is
                                                   released */
     unsigned                      on_cpu:1;    /* though a GPU was planned */
-    unsigned                      away:1;      /* so for a while: device.c */
-    unsigned                      again:1;     /* closing, to open again */
+    unsigned                      fallback:1;  /* so for a while */
+    unsigned                      reopen:1;    /* closing, to open again */
     unsigned                      lost:1;      /* the device was lost */
+} ngx_http_vlm_life_t;
+
+
+/* the queue in the designated worker: line/ */
+
+typedef struct {
+    ngx_queue_t                   requests;    /* ctx->place.all */
+    ngx_queue_t                   arrivals;    /* ctx->place.queue: until
+                                                  parsed, */
+    ngx_queue_t                   preparing;   /* in threads, */
+    ngx_queue_t                   ready;       /* to be submitted next */
+    ngx_http_vlm_order_t          order;
+    ngx_rbtree_t                  chains;      /* by session */
+    ngx_rbtree_node_t             chains_sentinel;
+    ngx_event_t                   next;        /* posted: see ..._wake() */
+    ngx_event_t                   reserve;     /* wakes the queue: prepare.c */
+    ngx_uint_t                    last_seq;    /* of the last arrival */
+    ngx_uint_t                    n_parses;    /* of arrivals, not yet begun */
+    ngx_uint_t                    n_tasks;     /* of prepare, in threads */
+    ngx_uint_t                    n_heavy;     /* of them, see ctx->heavy */
+    ngx_uint_t                    n_prompts;   /* being made or waiting */
+    ngx_uint_t                    n_jobs;      /* submitted to the engine */
+    ngx_uint_t                    waiting;     /* admitted, not yet started by
+                                                  the engine */
+    ngx_uint_t                    running;     /* jobs in slots, until their
+                                                  last event */
+    ngx_uint_t                    receiving;   /* reading their bodies */
+    ngx_atomic_t                  pending;     /* requests with their body;
+                                                  read by the engine thread */
+} ngx_http_vlm_line_t;
+
+
+struct ngx_http_vlm_engine_s {
+    ngx_str_t                     name;
+    ngx_cycle_t                  *cycle;       /* that defined it */
+    ngx_log_t                    *log;
+    ngx_shm_zone_t               *shm_zone;
+    ngx_thread_pool_t            *pool;        /* of the engine thread */
+    ngx_thread_pool_t            *threads;     /* nginx's "default" */
+    ngx_thread_pool_t            *prepares;    /* our own, of the queue */
+    const ngx_http_vlm_queue_calls_t *calls;   /* of a higher floor */
+    vlm_budget_t                  budget;      /* http_memory */
+    vlm_store_t                  *store;       /* since init_process */
+
+    ngx_http_vlm_engine_conf_t    conf;
+    ngx_http_vlm_shm_t           *zone;
+    ngx_http_vlm_life_t           life;
+    ngx_http_vlm_line_t           line;
 };
 
 
 /* does this process answer chats? */
 
 #define ngx_http_vlm_answers(eng)                                             \
-    ((eng)->here && !(eng)->released && !(eng)->behind)
+    ((eng)->life.owner && !(eng)->life.released && !(eng)->life.standby)
 
 
 /*

@@ -29,23 +29,21 @@ typedef struct {
 #define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
 
 typedef struct {
-    vlm_store_text_t              session;
     vlm_store_text_t              message;
     char                          task_name[NGX_HTTP_VLM_TASK + 1];
                                                /* as given, or as found */
     char                         *image;       /* path of this turn's picture */
     int                           task;        /* vlm_task_t, or -1 */
-    int64_t                       asked;       /* us since 1970 */
     char                         *key;         /* Idempotency-Key, or NULL */
     vlm_store_loaded_t            session_of;  /* the repeated turn, and */
     vlm_store_entry_t            *repeated;    /* its answer, or NULL */
     vlm_store_file_t             *result;      /* the drawn picture, or NULL */
-    u_char                       *clean;       /* answer without marks */
-    size_t                        clean_size;
-    size_t                        told_thinking;   /* bytes sent of a stream */
+    ngx_uint_t                    n_entries;   /* in the session before */
+    ngx_uint_t                    n_dropped;   /* of the history's entries */
+    size_t                        turn_number;
+    int                           context_used;
     unsigned                      task_auto:1;
     unsigned                      task_asked:1;    /* an aside asks for it */
-    unsigned                      thinking:1;
     unsigned                      inference:1; /* an error of the model's */
     unsigned                      no_image:1;
     unsigned                      text_only:1;     /* no picture is wanted */
@@ -68,22 +66,22 @@ struct ngx_http_vlm_dialect_s {
 
     /* thread: takes the parsed body, or NULL if it is empty; may replace
        ctx->dialect by a more specific one, set ctx->streaming, and set
-       ctx->chat.session, whose requests run in order of arrival */
+       ctx->place.session, whose requests run in order of arrival */
 
     void                        (*fields)(ngx_http_vlm_ctx_t *ctx,
                                           const vlm_json_t *json);
 
     /* thread: makes ctx->prompt, and may change ctx->sampling, which has the
        engine's defaults; the memory that it points to lives until the job is
-       submitted.  Neither a prompt nor ctx->status: there is nothing left to
-       ask */
+       submitted.  Neither a prompt nor ctx->error.status: there is nothing
+       left to ask */
 
     void                        (*prompt)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop, when ctx->text holds the whole answer, or there was nothing to
+    /* loop, when ctx->out.text holds the whole answer, or there was nothing to
        ask: NGX_OK; NGX_AGAIN: ngx_http_vlm_finish_again() or ..._store() was
        called; NGX_ERROR: no memory; NULL is NGX_OK.  While ctx->asking is set,
-       ctx->err may say why there is no answer */
+       ctx->error.err may say why there is no answer */
 
     ngx_int_t                   (*ended)(ngx_http_vlm_ctx_t *ctx);
 
@@ -92,7 +90,7 @@ struct ngx_http_vlm_dialect_s {
 
     void                        (*store)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop: sends a whole answer, or an error (ctx->status and ctx->err);
+    /* loop: sends a whole answer, or an error (ctx->error);
        returns as a content handler does */
 
     ngx_int_t                   (*answer)(ngx_http_vlm_ctx_t *ctx);
@@ -135,106 +133,135 @@ typedef enum {
 } ngx_http_vlm_step_of_ctx_e;
 
 
+/* its place in the queue: line/ */
+
+typedef struct {
+    ngx_uint_t                    seq;         /* by arrival */
+    ngx_queue_t                   all;         /* in line.requests */
+    ngx_queue_t                   queue;       /* arrivals, preparing, ready */
+    ngx_http_vlm_rank_t           rank;        /* between them */
+    vlm_store_text_t              session;     /* whose requests run in order
+                                                  of arrival; or empty */
+    ngx_queue_t                   turn;        /* in chain->turns */
+    ngx_http_vlm_chain_t         *chain;
+    ngx_uint_t                    in_flight;   /* its index of the zone's
+                                                  in_flight */
+    unsigned                      counted:1;   /* in line.pending, or */
+    unsigned                      receiving:1; /* in line.receiving */
+    unsigned                      in_waiting:1;    /* in line.waiting */
+    unsigned                      in_prompts:1;    /* in line.n_prompts */
+    unsigned                      in_heavy:1;  /* in line.n_heavy */
+    unsigned                      to_parse:1;  /* in line.n_parses */
+    unsigned                      queued:1;    /* in one of three queues */
+    unsigned                      probe:1;     /* of the breaker */
+} ngx_http_vlm_place_t;
+
+
+/* its answer, and what the client has received of it */
+
+typedef struct {
+    ngx_buf_t                    *text;        /* of the model, so far */
+    ngx_array_t                  *tokens;      /* vlm_token_t, or NULL */
+    ngx_str_t                     answer;      /* of text, or another */
+    ngx_str_t                     thinking;
+    ngx_uint_t                    thinks;      /* text begins by thinking */
+    u_char                       *clean;       /* text without marks */
+    size_t                        clean_size;
+
+    /* of a stream: wire/stream.c */
+    ngx_event_t                   position;    /* sends that of the queue */
+    ngx_chain_t                  *free, *busy;
+    size_t                        sent;        /* bytes of the answer, */
+    size_t                        sent_thinking;   /* of the thinking, and */
+    size_t                        sent_tokens; /* tokens */
+
+    unsigned                      begun:1;     /* the header was sent */
+    unsigned                      answered:1;  /* with a result */
+} ngx_http_vlm_out_t;
+
+
+/* in ms of ngx_current_msec, or 0 */
+
+typedef struct {
+    int64_t                       wall;        /* us since 1970, of arrival */
+    ngx_msec_t                    headers, arrived, started, first, ended;
+    ngx_msec_t                    text;        /* of its last text */
+    ngx_uint_t                    aside;       /* the last job was an aside */
+    ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
+    ngx_msec_t                    prepared_ms; /* of all prompts */
+    ngx_msec_t                    wait_ms;     /* in the queue, less that */
+    uint64_t                      decode_us, resize_us;    /* of pictures */
+} ngx_http_vlm_request_times_t;
+
+
+typedef struct {
+    ngx_uint_t                    status;      /* 0: there is none */
+    const char                   *code;        /* OpenAI's; constant or NULL */
+    char                          param[64];   /* the field in error */
+    vlm_err_t                     err;
+} ngx_http_vlm_error_t;
+
+
+/* an error page of nginx's own becomes JSON: wire/filter.c */
+
+typedef struct {
+    ngx_str_t                     text;
+    ngx_uint_t                    status;
+    unsigned                      replace:1;
+    unsigned                      replaced:1;
+} ngx_http_vlm_page_t;
+
+
 struct ngx_http_vlm_ctx_s {
     ngx_http_request_t           *request;
     ngx_http_vlm_engine_t        *engine;
     ngx_http_vlm_step_of_ctx_e    step;
     const ngx_http_vlm_dialect_t *dialect;
     void                         *data;        /* the dialect's own */
-    ngx_uint_t                    seq;
-    ngx_queue_t                   all;         /* in engine->requests */
-    ngx_queue_t                   queue;       /* arrivals, making, ready */
-    ngx_http_vlm_rank_t           rank;        /* between them */
-    ngx_queue_t                   turn;        /* in chain->turns */
-    ngx_http_vlm_chain_t         *chain;
+    ngx_http_vlm_place_t          place;
     ngx_event_t                   timer;
+    ngx_http_vlm_request_times_t  times;
+    ngx_str_t                     session;     /* for variables */
+    ngx_http_vlm_page_t           page;
 
-    /* progress of the body */
-    ngx_msec_t                    looked;
+    /* the body's progress */
+    ngx_msec_t                    stall_checked;
     off_t                         received;
-
-    /* an error that waits for the thread to return */
-    ngx_uint_t                    late_status;
-    char                          late_text[128];
-    const char                   *late_code;   /* constant, or NULL */
 
     /* fields shared with pool threads: whole bytes, because a bit field would
        share its byte with the event loop's fields */
     ngx_http_vlm_body_t           body;
     ngx_http_vlm_chat_t           chat;
-    ngx_uint_t                    status;      /* 0, or of the answer that
-                                                  ends here, with err.text */
-    const char                   *code;        /* OpenAI's; constant or NULL */
-    char                          param[64];   /* the field in error */
-    vlm_err_t                     err;
+    ngx_http_vlm_error_t          error;       /* of the answer that ends
+                                                  here */
+    ngx_uint_t                    refusal;     /* found in a thread, or 0 */
     ngx_uint_t                    streaming;   /* the client wants events */
     ngx_uint_t                    asking;      /* hidden from the client */
-    ngx_uint_t                    opened;      /* engine->opened, when
-                                                  parsed */
+    ngx_uint_t                    opened;      /* life.opened, when parsed */
     ngx_uint_t                    heavy;       /* has pictures, or uses the
                                                   store */
     ngx_atomic_t                  abandoned;   /* its thread may stop */
     int64_t                       epoch;
+    uint64_t                      hash;        /* of the body */
     vlm_prompt_t                 *prompt;      /* until submitted */
     vlm_picture_info_t            picture;
-    ngx_uint_t                    n_entries;   /* in the session before */
-    ngx_uint_t                    n_dropped;   /* of the history's entries */
+    vlm_sampling_t                sampling;
+    vlm_store_err_t               stored;
+    ngx_http_vlm_out_t            out;
 
     /* of the engine */
-    vlm_sampling_t                sampling;
     vlm_job_t                    *job;
     vlm_finish_t                  finish;
     vlm_usage_t                   usage;       /* of all its jobs */
-    ngx_buf_t                    *text;        /* the answer so far */
-    ngx_array_t                  *tokens;      /* vlm_token_t, or NULL */
 
-    /* of a stream: see stream.c */
-    ngx_event_t                   tell;        /* the queue position */
-    ngx_chain_t                  *free, *busy;
-    size_t                        told;        /* bytes of the answer, and */
-    size_t                        told_tokens; /* tokens that were sent */
+    /* an error that waits for the thread to return */
+    ngx_http_vlm_error_t          late;
 
-    /* of the turn */
-    ngx_str_t                     answer;
-    ngx_str_t                     thinking;
-    size_t                        turn_number;
-    int                           context_used;
-    vlm_store_err_t               stored;
-
-    /* for variables; times of ngx_current_msec */
-    ngx_str_t                     session;
-    ngx_msec_t                    t_headers;
-    ngx_msec_t                    t_arrived, t_started, t_first, t_ended;
-    ngx_msec_t                    t_text;      /* of its last text */
-    ngx_uint_t                    t_asked;     /* the last job was an aside */
-    ngx_msec_t                    prepare_ms;  /* of a prompt, in a thread */
-    ngx_msec_t                    prepared_ms; /* of all prompts */
-    ngx_msec_t                    wait_ms;     /* in the queue, less that */
-    uint64_t                      decode_us, resize_us;    /* of pictures */
-    uint64_t                      hash;        /* of the body, by a thread */
-    ngx_uint_t                    refusal;     /* found in a thread, or 0 */
-    ngx_uint_t                    works;       /* its place in shm->works */
-
-    /* of the filter: an error page of nginx's own becomes JSON */
-    ngx_str_t                     page;
-    ngx_uint_t                    page_status;
-
-    unsigned                      counted:1;   /* in engine->pending, or */
-    unsigned                      receiving:1; /* in engine->receiving */
-    unsigned                      in_line:1;   /* in engine->waiting */
-    unsigned                      in_prompts:1;    /* in engine->n_prompts */
-    unsigned                      queued:1;    /* in one of three queues */
-    unsigned                      in_heavy:1;  /* in engine->n_heavy */
-    unsigned                      probe:1;     /* of the breaker */
-    unsigned                      to_parse:1;  /* in engine->n_parses */
     unsigned                      in_task:1;
     unsigned                      parsed:1;
-    unsigned                      left:1;      /* the request is being freed */
-    unsigned                      begun:1;     /* the header was sent */
-    unsigned                      answered:1;  /* with a result */
+    unsigned                      client_left:1;   /* the request is being
+                                                      freed */
     unsigned                      logged:1;    /* the reason of its refusal */
-    unsigned                      replace:1;
-    unsigned                      replaced:1;
 };
 
 

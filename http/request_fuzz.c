@@ -134,25 +134,25 @@ begin(void)
     ngx_http_vlm_module.ctx_index = 0;
 
     ngx_str_set(&engine.name, "fuzz");
-    ngx_str_set(&engine.directory, "model");
-    vlm_conf_default(&engine.conf);
-    engine.conf.model = "demo/model";
+    ngx_str_set(&engine.conf.directory, "model");
+    vlm_conf_default(&engine.conf.vlm);
+    engine.conf.vlm.model = "demo/model";
 
-    engine.shm = &shm;
-    engine.http_memory = MEMORY;
-    engine.here = 1;
-    engine.loaded = 1;
+    engine.zone = &shm;
+    engine.conf.http_memory = MEMORY;
+    engine.life.owner = 1;
+    engine.life.loaded = 1;
 
     check(mkdtemp(dir) != NULL && atexit(end) == 0);
-    ngx_str_set(&engine.store_dir, dir);
+    ngx_str_set(&engine.conf.store_dir, dir);
 
     check(vlm_store_prepare(dir, (uid_t) -1, (gid_t) -1, NULL)
           == VLM_STORE_OK);
     engine.store = vlm_store_open(dir);
-    engine.vlm = vlm_open(&engine.conf, &err);
+    engine.life.vlm = vlm_open(&engine.conf.vlm, &err);
 
-    check(engine.store != NULL && engine.vlm != NULL);
-    check(vlm_facts(&engine.conf, &engine.facts, &err) == 0);
+    check(engine.store != NULL && engine.life.vlm != NULL);
+    check(vlm_facts(&engine.conf.vlm, &engine.conf.facts, &err) == 0);
     check(vlm_budget_init(&engine.budget, MEMORY) == 0);
 
     begin_dialects();
@@ -167,18 +167,18 @@ check_refusal(ngx_http_vlm_ctx_t *ctx)
 {
     size_t  len;
 
-    check(ctx->status == NGX_HTTP_OK
-          || (ctx->status >= 400 && ctx->status < 600));
+    check(ctx->error.status == NGX_HTTP_OK
+          || (ctx->error.status >= 400 && ctx->error.status < 600));
 
-    len = strnlen(ctx->err.text, sizeof(ctx->err.text));
+    len = strnlen(ctx->error.err.text, sizeof(ctx->error.err.text));
 
-    check(len > 0 && len < sizeof(ctx->err.text));
-    check(vlm_utf8_whole(ctx->err.text, len) == len);
+    check(len > 0 && len < sizeof(ctx->error.err.text));
+    check(vlm_utf8_whole(ctx->error.err.text, len) == len);
 
-    len = strnlen(ctx->param, sizeof(ctx->param));
+    len = strnlen(ctx->error.param, sizeof(ctx->error.param));
 
-    check(len < sizeof(ctx->param));
-    check(vlm_utf8_whole(ctx->param, len) == len);
+    check(len < sizeof(ctx->error.param));
+    check(vlm_utf8_whole(ctx->error.param, len) == len);
 }
 
 
@@ -197,7 +197,7 @@ check_sampling(vlm_sampling_t *s)
     }
 
     for (i = 0; i < s->n_bias; i++) {
-        check(s->bias[i].id < engine.facts.vocab);
+        check(s->bias[i].id < engine.conf.facts.vocab);
         check(s->bias[i].bias >= -100 && s->bias[i].bias <= 100);
     }
 }
@@ -208,19 +208,19 @@ check_sampling(vlm_sampling_t *s)
 static void
 check_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->chat.session.len || ctx->dialect->prompt == NULL) {
+    if (ctx->place.session.len || ctx->dialect->prompt == NULL) {
         return;
     }
 
-    vlm_sampling_default(engine.vlm, &ctx->sampling);
+    vlm_sampling_default(engine.life.vlm, &ctx->sampling);
 
     ctx->dialect->prompt(ctx);
 
     if (ctx->prompt) {
-        check(vlm_prompt_tokens(ctx->prompt) < engine.conf.context);
+        check(vlm_prompt_tokens(ctx->prompt) < engine.conf.vlm.context);
         check_sampling(&ctx->sampling);
 
-    } else if (ctx->status) {
+    } else if (ctx->error.status) {
         check_refusal(ctx);
     }
 }
@@ -235,7 +235,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     ngx_http_vlm_ctx_t        *ctx;
     ngx_http_request_body_t    body;
 
-    if (engine.vlm == NULL) {
+    if (engine.life.vlm == NULL) {
         begin();
     }
 
@@ -263,7 +263,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     ngx_http_vlm_input_parse(ctx);
 
-    if (ctx->status) {
+    if (ctx->error.status) {
         check_refusal(ctx);
 
     } else {

@@ -207,12 +207,12 @@ ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
     {
         name = choice;
 
-    } else if (ctx->engine->tools) {
+    } else if (ctx->engine->conf.tools) {
         return NGX_OK;
     }
 
     ngx_http_vlm_fail_param(ctx, "%s", name);
-    ctx->code = "unsupported_parameter";
+    ctx->error.code = "unsupported_parameter";
 
     return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                              name == choice

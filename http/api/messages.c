@@ -164,13 +164,13 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text,
     ngx_http_vlm_messages_part_t  *part;
 
     if (len > NGX_HTTP_VLM_MESSAGES_TEXT - m->text) {
-        m->ctx->code = "context_length_exceeded";
+        m->ctx->error.code = "context_length_exceeded";
 
         return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
                                  "This model's maximum context length is "
                                  "%uD tokens. The messages have more than "
                                  "%d bytes of text.",
-                                 m->ctx->engine->conf.context,
+                                 m->ctx->engine->conf.vlm.context,
                                  NGX_HTTP_VLM_MESSAGES_TEXT);
     }
 
@@ -205,7 +205,7 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
     vlm_picture_info_t   info;
 
     if (m->n_pictures == NGX_HTTP_VLM_PICTURES) {
-        m->ctx->code = "too_many_images";
+        m->ctx->error.code = "too_many_images";
 
         return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
                                  "There are more than %d images",
@@ -229,7 +229,7 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
         return ngx_http_vlm_messages_memory(m);
     }
 
-    ngx_memzero(&m->ctx->err, sizeof(vlm_err_t));
+    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
 
     if (vlm_base64_decode(data, &n, text, len) != 0) {
         rc = ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
@@ -254,11 +254,11 @@ ngx_http_vlm_messages_check(ngx_http_vlm_messages_t *m, u_char *data,
     size_t len, vlm_picture_info_t *info)
 {
     if (m->ctx->opened) {
-        return vlm_picture_measure(m->ctx->engine->vlm, data, len, info,
-                                   &m->ctx->err);
+        return vlm_picture_measure(m->ctx->engine->life.vlm, data, len, info,
+                                   &m->ctx->error.err);
     }
 
-    return vlm_picture_check(data, len, info, &m->ctx->err);
+    return vlm_picture_check(data, len, info, &m->ctx->error.err);
 }
 
 
@@ -313,7 +313,8 @@ ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m)
         return NGX_OK;
     }
 
-    if (asprintf(&path, "%s/waiting-XXXXXX", m->ctx->engine->store_dir.data)
+    if (asprintf(&path, "%s/waiting-XXXXXX",
+                 m->ctx->engine->conf.store_dir.data)
         == -1)
     {
         return ngx_http_vlm_messages_memory(m);
@@ -403,8 +404,8 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, const char *tail)
         messages[i].n_parts = m->messages[i].n;
     }
 
-    m->ctx->prompt = vlm_prompt_make(m->ctx->engine->vlm, messages,
-                                     m->n_messages, tail, &m->ctx->err);
+    m->ctx->prompt = vlm_prompt_make(m->ctx->engine->life.vlm, messages,
+                                     m->n_messages, tail, &m->ctx->error.err);
     free(messages);
     free(parts);
 
@@ -427,8 +428,8 @@ ngx_http_vlm_messages_raw(ngx_http_vlm_messages_t *m)
         return ngx_http_vlm_messages_memory(m);
     }
 
-    m->ctx->prompt = vlm_prompt_raw(m->ctx->engine->vlm, parts, m->n_parts,
-                                    &m->ctx->err);
+    m->ctx->prompt = vlm_prompt_raw(m->ctx->engine->life.vlm, parts, m->n_parts,
+                                    &m->ctx->error.err);
     free(parts);
 
     return ngx_http_vlm_messages_made(m);
@@ -442,7 +443,7 @@ ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
 {
     ngx_int_t  rc;
 
-    ngx_memzero(&m->ctx->err, sizeof(vlm_err_t));
+    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
 
     if (m->n_pictures == 0) {
         return NGX_OK;
@@ -480,14 +481,14 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
             continue;
         }
 
-        if (n_tokens > ctx->engine->conf.context) {
-            ctx->code = "context_length_exceeded";
+        if (n_tokens > ctx->engine->conf.vlm.context) {
+            ctx->error.code = "context_length_exceeded";
 
             return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                      "This model's maximum context length "
                                      "is %uD tokens. The first images "
                                      "alone have %uL.",
-                                     ctx->engine->conf.context, n_tokens);
+                                     ctx->engine->conf.vlm.context, n_tokens);
         }
 
         if (part->picture == NULL) {
@@ -496,7 +497,7 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
             part->picture = ngx_http_vlm_input_picture(ctx, data, part->len);
 
             if (part->picture == NULL) {
-                return ctx->status ? NGX_ERROR
+                return ctx->error.status ? NGX_ERROR
                        : ngx_http_vlm_messages_refused(m,
                                                     "unsupported_image_format",
                                                     "image_too_large");
@@ -567,20 +568,20 @@ ngx_http_vlm_messages_refused(ngx_http_vlm_messages_t *m, const char *input,
 
     ctx = m->ctx;
 
-    switch (ctx->err.code) {
+    switch (ctx->error.err.code) {
 
     case VLM_EINPUT:
-        ctx->status = NGX_HTTP_BAD_REQUEST;
-        ctx->code = input;
+        ctx->error.status = NGX_HTTP_BAD_REQUEST;
+        ctx->error.code = input;
         break;
 
     case VLM_ELIMIT:
-        ctx->status = NGX_HTTP_BAD_REQUEST;
-        ctx->code = limit;
+        ctx->error.status = NGX_HTTP_BAD_REQUEST;
+        ctx->error.code = limit;
         break;
 
     default:
-        ctx->status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+        ctx->error.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     return NGX_ERROR;
@@ -639,9 +640,9 @@ ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
     ngx_memmove(one, one + 1,
                 (m->n_messages - i) * sizeof(ngx_http_vlm_messages_one_t));
 
-    m->ctx->status = 0;
-    m->ctx->code = NULL;
-    ngx_memzero(&m->ctx->err, sizeof(vlm_err_t));
+    m->ctx->error.status = 0;
+    m->ctx->error.code = NULL;
+    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
 
     return NGX_OK;
 }

@@ -5,7 +5,7 @@
  * ngx_http_vlm_messages_free().
  *
  * A function that fails has ended the request: it returns NGX_ERROR, and sets
- * ctx->status, ctx->err and ctx->code.
+ * ctx->error.
  */
 
 
@@ -54,7 +54,7 @@ ngx_int_t ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m,
 /*
  * Sets ctx->prompt: with the chat template and, behind it, tail or NULL; or
  * raw, all parts of all messages as they are.  Then m is empty.  If the prompt
- * does not fit the context, m is as it was, and ctx->code is
+ * does not fit the context, m is as it was, and ctx->error.code is
  * "context_length_exceeded".
  */
 

@@ -19,33 +19,35 @@ ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     u_char           *p, *path;
     ngx_file_info_t   fi;
 
-    len = ngx_strlen(eng->conf.model);
+    len = ngx_strlen(eng->conf.vlm.model);
 
     path = ngx_pnalloc(cf->temp_pool, len + sizeof("/config.json"));
     if (path == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    (void) ngx_sprintf(path, "%s/config.json%Z", eng->conf.model);
+    (void) ngx_sprintf(path, "%s/config.json%Z", eng->conf.vlm.model);
 
-    eng->created = ngx_file_info(path, &fi) == NGX_FILE_ERROR
+    eng->conf.created = ngx_file_info(path, &fi) == NGX_FILE_ERROR
                    ? ngx_time() : ngx_file_mtime(&fi);
 
     /* the last name of its path */
 
-    p = (u_char *) eng->conf.model;
+    p = (u_char *) eng->conf.vlm.model;
 
     while (len > 1 && p[len - 1] == '/') {
         len--;
     }
 
-    eng->directory.data = p + len;
+    eng->conf.directory.data = p + len;
 
-    while (eng->directory.data > p && eng->directory.data[-1] != '/') {
-        eng->directory.data--;
+    while (eng->conf.directory.data > p
+           && eng->conf.directory.data[-1] != '/')
+    {
+        eng->conf.directory.data--;
     }
 
-    eng->directory.len = p + len - eng->directory.data;
+    eng->conf.directory.len = p + len - eng->conf.directory.data;
 
     return NGX_CONF_OK;
 }
@@ -58,8 +60,8 @@ ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t   *name;
     ngx_uint_t   i;
 
-    eng->aliases = ngx_array_create(cf->pool, n, sizeof(ngx_str_t));
-    if (eng->aliases == NULL) {
+    eng->conf.aliases = ngx_array_create(cf->pool, n, sizeof(ngx_str_t));
+    if (eng->conf.aliases == NULL) {
         return NGX_CONF_ERROR;
     }
 
@@ -73,11 +75,11 @@ ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         }
 
         if (value[i].len == 1 && value[i].data[0] == '*') {
-            eng->any_name = 1;
+            eng->conf.any_name = 1;
             continue;
         }
 
-        name = ngx_array_push(eng->aliases);
+        name = ngx_array_push(eng->conf.aliases);
         if (name == NULL) {
             return NGX_CONF_ERROR;
         }
@@ -95,8 +97,8 @@ ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
     ngx_str_t   *known;
     ngx_uint_t   i;
 
-    if (name->len == 0 || eng->any_name
-        || ngx_http_vlm_model_same(&eng->directory, name))
+    if (name->len == 0 || eng->conf.any_name
+        || ngx_http_vlm_model_same(&eng->conf.directory, name))
     {
         return NGX_OK;
     }
@@ -163,7 +165,7 @@ ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ctx->code = "model_not_found";
+    ctx->error.code = "model_not_found";
 
     return ngx_http_vlm_fail(ctx, NGX_HTTP_NOT_FOUND,
                              "model \"%*s\" not found, the model here is "
@@ -183,11 +185,11 @@ ngx_http_vlm_model_name(ngx_http_vlm_engine_t *eng, ngx_uint_t i)
         return &eng->name;
     }
 
-    if (eng->aliases == NULL || i > eng->aliases->nelts) {
+    if (eng->conf.aliases == NULL || i > eng->conf.aliases->nelts) {
         return NULL;
     }
 
-    names = eng->aliases->elts;
+    names = eng->conf.aliases->elts;
 
     return &names[i - 1];
 }

@@ -233,7 +233,7 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
     if (route == NULL || !route->hop) {
         rc = ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
 
-    } else if (!lcf->engine->here || lcf->engine->released) {
+    } else if (!lcf->engine->life.owner || lcf->engine->life.released) {
         rc = ngx_http_vlm_refuse_moved(r);
 
     } else {
@@ -397,7 +397,7 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
     ngx_int_t            rc;
     ngx_http_vlm_shm_t  *shm;
 
-    shm = lcf->engine->shm;
+    shm = lcf->engine->zone;
 
     if (shm->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_refuse(r, lcf->engine, "Model not initialized");
@@ -414,7 +414,7 @@ ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
         return rc;
     }
 
-    if (shm->waiting >= lcf->engine->queue) {
+    if (shm->waiting >= lcf->engine->conf.queue_size) {
         return ngx_http_vlm_refuse_full(r, lcf->engine);
     }
 

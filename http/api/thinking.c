@@ -29,8 +29,8 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
     u_char     *p, *end;
     ngx_str_t  *answer, *thinking;
 
-    answer = &ctx->answer;
-    thinking = &ctx->thinking;
+    answer = &ctx->out.answer;
+    thinking = &ctx->out.thinking;
 
     ngx_str_set(answer, "");
     ngx_str_set(thinking, "");
@@ -44,14 +44,14 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
         return NGX_OK;
     }
 
-    if (ctx->text == NULL) {
+    if (ctx->out.text == NULL) {
         return NGX_OK;
     }
 
-    answer->data = ctx->text->pos;
-    answer->len = ctx->text->last - ctx->text->pos;
+    answer->data = ctx->out.text->pos;
+    answer->len = ctx->out.text->last - ctx->out.text->pos;
 
-    if (!ctx->engine->thinking) {
+    if (!ctx->engine->conf.thinking) {
         return NGX_OK;
     }
 
@@ -66,7 +66,7 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
         answer->len = end - answer->data;
     }
 
-    if (ctx->chat.thinking && !ctx->asking) {
+    if (ctx->out.thinks && !ctx->asking) {
 
         *thinking = *answer;
 
@@ -108,20 +108,20 @@ ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
 {
     size_t  size;
 
-    size = ctx->text->end - ctx->text->start;
+    size = ctx->out.text->end - ctx->out.text->start;
 
-    if (ctx->chat.clean && ctx->chat.clean_size >= size) {
+    if (ctx->out.clean && ctx->out.clean_size >= size) {
         return NGX_OK;
     }
 
-    if (ctx->chat.clean) {
-        (void) ngx_pfree(ctx->request->pool, ctx->chat.clean);
+    if (ctx->out.clean) {
+        (void) ngx_pfree(ctx->request->pool, ctx->out.clean);
     }
 
-    ctx->chat.clean_size = size;
-    ctx->chat.clean = ngx_pnalloc(ctx->request->pool, size);
+    ctx->out.clean_size = size;
+    ctx->out.clean = ngx_pnalloc(ctx->request->pool, size);
 
-    return ctx->chat.clean ? NGX_OK : NGX_ERROR;
+    return ctx->out.clean ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -164,7 +164,7 @@ ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text,
 
     p = text->data;
     last = p + text->len;
-    q = ctx->chat.clean + (p - ctx->text->pos);
+    q = ctx->out.clean + (p - ctx->out.text->pos);
 
     text->data = q;
 

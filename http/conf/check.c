@@ -50,37 +50,37 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     ngx_memzero(&err, sizeof(vlm_err_t));
 
-    if (vlm_plan(&eng->conf, &eng->plan, &err) != 0
-        || vlm_facts(&eng->conf, &eng->facts, &err) != 0)
+    if (vlm_plan(&eng->conf.vlm, &eng->conf.plan, &err) != 0
+        || vlm_facts(&eng->conf.vlm, &eng->conf.facts, &err) != 0)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
                            &eng->name, err.text);
         return NGX_CONF_ERROR;
     }
 
-    if (!eng->cache_set && eng->plan.weights >= NGX_HTTP_VLM_KEEP) {
-        eng->conf.cache = eng->conf.model;
+    if (!eng->conf.cache_set && eng->conf.plan.weights >= NGX_HTTP_VLM_KEEP) {
+        eng->conf.vlm.cache = eng->conf.vlm.model;
     }
 
     ngx_http_vlm_check_log(cf, eng);
     ngx_http_vlm_check_ram(cf, eng);
 
-    if (eng->conf.context > eng->facts.context_max) {
+    if (eng->conf.vlm.context > eng->conf.facts.context_max) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "vlm_engine \"%V\": context %uD is more than the "
                            "%uD that the model was made for "
                            "(max_position_embeddings)", &eng->name,
-                           eng->conf.context, eng->facts.context_max);
+                           eng->conf.vlm.context, eng->conf.facts.context_max);
     }
 
-    if (eng->conf.cache
-        && (ngx_file_info(eng->conf.cache, &fi) == NGX_FILE_ERROR
+    if (eng->conf.vlm.cache
+        && (ngx_file_info(eng->conf.vlm.cache, &fi) == NGX_FILE_ERROR
             || !ngx_is_dir(&fi)))
     {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "vlm_engine \"%V\": cache \"%s\" is not a "
                            "directory: each start makes the int8 form anew",
-                           &eng->name, eng->conf.cache);
+                           &eng->name, eng->conf.vlm.cache);
     }
 
     return NGX_CONF_OK;
@@ -95,24 +95,24 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                   "vision %uLm, kv %uLm, workspace %uLm, device %uLm)%s, "
                   "thinking %s%s",
                   &eng->name,
-                  ngx_http_vlm_mib(eng->plan.total),
-                  ngx_http_vlm_mib(eng->plan.weights),
-                  ngx_http_vlm_mib(eng->plan.vision),
-                  ngx_http_vlm_mib(eng->plan.kv),
-                  ngx_http_vlm_mib(eng->plan.workspace),
-                  ngx_http_vlm_mib(eng->plan.device),
-                  eng->conf.memory ? "" : ", memory is not bounded",
-                  eng->thinking ? "on" : "off",
-                  eng->thinking_auto ? " (auto)" : "");
+                  ngx_http_vlm_mib(eng->conf.plan.total),
+                  ngx_http_vlm_mib(eng->conf.plan.weights),
+                  ngx_http_vlm_mib(eng->conf.plan.vision),
+                  ngx_http_vlm_mib(eng->conf.plan.kv),
+                  ngx_http_vlm_mib(eng->conf.plan.workspace),
+                  ngx_http_vlm_mib(eng->conf.plan.device),
+                  eng->conf.vlm.memory ? "" : ", memory is not bounded",
+                  eng->conf.thinking ? "on" : "off",
+                  eng->conf.thinking_auto ? " (auto)" : "");
 
-    if (eng->overlap) {
+    if (eng->conf.overlap) {
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
                       "vlm_engine \"%V\": %uLm while a reload lasts: two "
                       "workers have the model (reload overlap)", &eng->name,
-                      ngx_http_vlm_mib(2 * eng->plan.total));
+                      ngx_http_vlm_mib(2 * eng->conf.plan.total));
     }
 
-    if (!eng->facts.processor) {
+    if (!eng->conf.facts.processor) {
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
                       "vlm_engine \"%V\": neither preprocessor_config.json "
                       "nor processor_config.json says how pictures are "
@@ -129,7 +129,7 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     uint64_t            total;
     vlm_ram_t           ram;
 
-    if (eng->plan.device) {
+    if (eng->conf.plan.device) {
 
         /* the plan is for device memory, not for RAM */
 
@@ -138,7 +138,7 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     vlm_ram("", &ram);
 
-    total = eng->plan.total * (eng->overlap ? 2 : 1);
+    total = eng->conf.plan.total * (eng->conf.overlap ? 2 : 1);
 
     if (ram.bytes == 0 || total <= ram.bytes) {
         return;
@@ -147,7 +147,7 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                        "vlm_engine \"%V\": %uLm planned%s, %s %uLm",
                        &eng->name, ngx_http_vlm_mib(total),
-                       eng->overlap ? " while a reload lasts" : "",
+                       eng->conf.overlap ? " while a reload lasts" : "",
                        ram.group ? "the control group may use"
                                  : "this machine has",
                        ram.bytes / (1024 * 1024));
@@ -238,7 +238,7 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     }
 
     ngx_log_error(NGX_LOG_EMERG, log, 0, "vlm_engine \"%V\": %*s in %s:%ui",
-                  &eng->name, (size_t) n, text, eng->file, eng->line);
+                  &eng->name, (size_t) n, text, eng->conf.file, eng->conf.line);
 
     return NGX_ERROR;
 }
@@ -263,9 +263,9 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
                                            ngx_core_module);
 
     other = ngx_http_vlm_check_user(ccf);
-    vlm = vlm_open(&eng->conf, &err);
+    vlm = vlm_open(&eng->conf.vlm, &err);
 
-    if (vlm && vlm_plan(&eng->conf, &plan, &err) == 0) {
+    if (vlm && vlm_plan(&eng->conf.vlm, &plan, &err) == 0) {
         return;
     }
 

@@ -113,7 +113,7 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (eng->defined) {
+    if (eng->conf.defined) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "duplicate vlm_engine \"%V\"", &value[1]);
         return NGX_CONF_ERROR;
@@ -121,9 +121,9 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     eng->name = value[1];
     eng->cycle = cf->cycle;
-    eng->file = cf->conf_file->file.name.data;
-    eng->line = cf->conf_file->line;
-    eng->defined = 1;
+    eng->conf.file = cf->conf_file->file.name.data;
+    eng->conf.line = cf->conf_file->line;
+    eng->conf.defined = 1;
 
     ngx_http_vlm_param_init(&param, eng);
 
@@ -183,9 +183,9 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
     *p = eng;
 
     eng->name = *name;
-    eng->file = cf->conf_file->file.name.data;
-    eng->line = cf->conf_file->line;
-    ngx_memset(eng->lock_fds, 0xff, sizeof(eng->lock_fds));
+    eng->conf.file = cf->conf_file->file.name.data;
+    eng->conf.line = cf->conf_file->line;
+    ngx_memset(eng->life.lock_fds, 0xff, sizeof(eng->life.lock_fds));
 
     return eng;
 }
@@ -210,10 +210,10 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     }
 
     eng->calls = &ngx_http_vlm_queue_calls;
-    eng->ready_to_start = ngx_http_vlm_check_start;
+    eng->life.ready_to_start = ngx_http_vlm_check_start;
 
     if (ngx_http_vlm_zone_add(cf, eng) != NGX_OK
-        || ngx_http_vlm_quote(cf, &socket, &eng->socket) != NGX_OK)
+        || ngx_http_vlm_quote(cf, &socket, &eng->conf.socket) != NGX_OK)
     {
         return NGX_CONF_ERROR;
     }
@@ -252,7 +252,7 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     rv = ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_pool_text,
                            &eng->name,
-                           eng->prepare + 1 + eng->conf.slots);
+                           eng->conf.prepare + 1 + eng->conf.vlm.slots);
     *cf = saved;
 
     if (rv != NGX_CONF_OK) {
@@ -348,7 +348,7 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    eng->passed = 1;
+    eng->conf.passed = 1;
 
     lcf->engine = eng;
     lcf->hop = clcf->handler;
@@ -398,7 +398,7 @@ ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
-        if (eng[i]->defined) {
+        if (eng[i]->conf.defined) {
             p = ngx_slprintf(p, text + sizeof(text), "%s\"%V\"",
                              p == text ? "there is " : ", ", &eng[i]->name);
         }
@@ -424,17 +424,17 @@ ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
-        if (!eng[i]->defined) {
-            ngx_http_vlm_unknown(cf, &eng[i]->name, eng[i]->file,
-                                 eng[i]->line);
+        if (!eng[i]->conf.defined) {
+            ngx_http_vlm_unknown(cf, &eng[i]->name, eng[i]->conf.file,
+                                 eng[i]->conf.line);
             return NGX_CONF_ERROR;
         }
 
-        if (!eng[i]->passed) {
+        if (!eng[i]->conf.passed) {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "vlm_engine \"%V\" in %s:%ui: no location has "
                           "\"vlm_pass %V\", its memory is taken for nobody",
-                          &eng[i]->name, eng[i]->file, eng[i]->line,
+                          &eng[i]->name, eng[i]->conf.file, eng[i]->conf.line,
                           &eng[i]->name);
         }
     }

@@ -124,19 +124,19 @@ ngx_http_vlm_param_init(ngx_http_vlm_param_t *param,
     param->seen = 0;
     ngx_str_null(&param->model);
 
-    vlm_conf_default(&eng->conf);
+    vlm_conf_default(&eng->conf.vlm);
 
-    eng->conf.device = "auto";
-    eng->retry = 600000;
-    eng->prepare = 2;
-    eng->queue = 64;
-    eng->queue_timeout = 60000;
-    eng->timeout = 120000;
-    eng->failures = 5;
-    eng->pause = 10000;
-    eng->http_memory = 512 * 1024 * 1024;
-    eng->store_max = (off_t) 10 * 1024 * 1024 * 1024;
-    eng->thinking = NGX_CONF_UNSET_UINT;
+    eng->conf.vlm.device = "auto";
+    eng->conf.retry = 600000;
+    eng->conf.prepare = 2;
+    eng->conf.queue_size = 64;
+    eng->conf.queue_timeout = 60000;
+    eng->conf.timeout = 120000;
+    eng->conf.failures = 5;
+    eng->conf.pause = 10000;
+    eng->conf.http_memory = 512 * 1024 * 1024;
+    eng->conf.store_max = (off_t) 10 * 1024 * 1024 * 1024;
+    eng->conf.thinking = NGX_CONF_UNSET_UINT;
 }
 
 
@@ -207,24 +207,24 @@ ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_t *param)
 
     eng = param->engine;
 
-    if (eng->conf.model == NULL) {
+    if (eng->conf.vlm.model == NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "no \"model\" in vlm_engine \"%V\"", &eng->name);
         return NGX_CONF_ERROR;
     }
 
-    if (eng->conf.max_tokens >= eng->conf.context) {
+    if (eng->conf.vlm.max_tokens >= eng->conf.vlm.context) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "vlm_engine \"%V\": max_tokens %uD leaves no room "
                            "for a prompt in context %uD",
-                           &eng->name, eng->conf.max_tokens,
-                           eng->conf.context);
+                           &eng->name, eng->conf.vlm.max_tokens,
+                           eng->conf.vlm.context);
         return NGX_CONF_ERROR;
     }
 
-    if (eng->thinking == NGX_CONF_UNSET_UINT) {
-        eng->thinking = ngx_http_vlm_thinks(&param->model);
-        eng->thinking_auto = 1;
+    if (eng->conf.thinking == NGX_CONF_UNSET_UINT) {
+        eng->conf.thinking = ngx_http_vlm_thinks(&param->model);
+        eng->conf.thinking_auto = 1;
     }
 
     if (eng->pool == NULL) {
@@ -252,7 +252,7 @@ ngx_http_vlm_param_model(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->conf.model = (char *) path.data;
+    eng->conf.vlm.model = (char *) path.data;
 
     return NGX_CONF_OK;
 }
@@ -274,7 +274,7 @@ ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->conf.device = (char *) value[0].data;
+    eng->conf.vlm.device = (char *) value[0].data;
 
     if (n == 1) {
         return NGX_CONF_OK;
@@ -312,7 +312,7 @@ ngx_http_vlm_param_ops(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->conf.ops = ops;
+    eng->conf.vlm.ops = ops;
 
     return NGX_CONF_OK;
 }
@@ -335,7 +335,7 @@ ngx_http_vlm_param_retry(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     text.len = value[1].len - 6;
 
     return ngx_http_vlm_param_time(cf, "device auto retry", &text,
-                                   &eng->retry);
+                                   &eng->conf.retry);
 }
 
 
@@ -344,13 +344,13 @@ ngx_http_vlm_param_weights(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
     if (ngx_strcmp(value[0].data, "int8") == 0) {
-        eng->conf.weights = VLM_INT8;
+        eng->conf.vlm.weights = VLM_INT8;
 
     } else if (ngx_strcmp(value[0].data, "bf16") == 0) {
-        eng->conf.weights = VLM_BF16;
+        eng->conf.vlm.weights = VLM_BF16;
 
     } else if (ngx_strcmp(value[0].data, "f32") == 0) {
-        eng->conf.weights = VLM_F32;
+        eng->conf.vlm.weights = VLM_F32;
 
     } else {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -378,7 +378,7 @@ ngx_http_vlm_param_memory(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->conf.memory = size;
+    eng->conf.vlm.memory = size;
 
     return NGX_CONF_OK;
 }
@@ -399,7 +399,7 @@ ngx_http_vlm_param_context(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->conf.context = (uint32_t) tokens;
+    eng->conf.vlm.context = (uint32_t) tokens;
 
     return NGX_CONF_OK;
 }
@@ -415,7 +415,7 @@ ngx_http_vlm_param_slots(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     rv = ngx_http_vlm_number(cf, "slots", &value[0], 1, 256, &slots);
 
     if (rv == NGX_CONF_OK) {
-        eng->conf.slots = (uint32_t) slots;
+        eng->conf.vlm.slots = (uint32_t) slots;
     }
 
     return rv;
@@ -433,7 +433,7 @@ ngx_http_vlm_param_max_pixels(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
                              &pixels);
 
     if (rv == NGX_CONF_OK) {
-        eng->conf.max_pixels = pixels;
+        eng->conf.vlm.max_pixels = pixels;
     }
 
     return rv;
@@ -450,7 +450,7 @@ ngx_http_vlm_param_features(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     rv = ngx_http_vlm_number(cf, "features", &value[0], 1, 1024, &features);
 
     if (rv == NGX_CONF_OK) {
-        eng->conf.features = (uint32_t) features;
+        eng->conf.vlm.features = (uint32_t) features;
     }
 
     return rv;
@@ -468,7 +468,7 @@ ngx_http_vlm_param_max_tokens(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
                              &tokens);
 
     if (rv == NGX_CONF_OK) {
-        eng->conf.max_tokens = (uint32_t) tokens;
+        eng->conf.vlm.max_tokens = (uint32_t) tokens;
     }
 
     return rv;
@@ -497,7 +497,7 @@ ngx_http_vlm_param_sampling(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         { "repetition_penalty=", "0.1 to 10", 100000, 10000000 }
     };
 
-    s = &eng->sampling;
+    s = &eng->conf.sampling;
 
     for (i = 0; i < n; i++) {
 
@@ -507,7 +507,7 @@ ngx_http_vlm_param_sampling(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
             }
         }
 
-        if (k == 4 || (eng->sampling_set & (1u << k))) {
+        if (k == 4 || (eng->conf.sampling_set & (1u << k))) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "%s \"%V\" in sampling, which takes "
                                "temperature=, top_k=, top_p= and "
@@ -533,7 +533,7 @@ ngx_http_vlm_param_sampling(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
             return NGX_CONF_ERROR;
         }
 
-        eng->sampling_set |= 1u << k;
+        eng->conf.sampling_set |= 1u << k;
 
         switch (k) {
         case 0:
@@ -559,10 +559,10 @@ ngx_http_vlm_param_thinking(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
     if (ngx_strcmp(value[0].data, "on") == 0) {
-        eng->thinking = 1;
+        eng->conf.thinking = 1;
 
     } else if (ngx_strcmp(value[0].data, "off") == 0) {
-        eng->thinking = 0;
+        eng->conf.thinking = 0;
 
     } else if (ngx_strcmp(value[0].data, "auto") != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -580,7 +580,7 @@ ngx_http_vlm_param_tools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
     if (ngx_strcmp(value[0].data, "ignore") == 0) {
-        eng->tools = 1;
+        eng->conf.tools = 1;
 
     } else if (ngx_strcmp(value[0].data, "refuse") != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -603,7 +603,7 @@ ngx_http_vlm_param_threads(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     rv = ngx_http_vlm_number(cf, "threads", &value[0], 1, 256, &threads);
 
     if (rv == NGX_CONF_OK) {
-        eng->conf.threads = (uint32_t) threads;
+        eng->conf.vlm.threads = (uint32_t) threads;
     }
 
     return rv;
@@ -632,7 +632,7 @@ ngx_http_vlm_param_prepare(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
     return ngx_http_vlm_number(cf, "prepare", &value[0], 1, 32,
-                               &eng->prepare);
+                               &eng->conf.prepare);
 }
 
 
@@ -642,7 +642,8 @@ ngx_http_vlm_param_queue(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 {
     ngx_str_t  text;
 
-    if (ngx_http_vlm_number(cf, "queue", &value[0], 1, 100000, &eng->queue)
+    if (ngx_http_vlm_number(cf, "queue", &value[0], 1, 100000,
+                            &eng->conf.queue_size)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
@@ -663,7 +664,7 @@ ngx_http_vlm_param_queue(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     text.len = value[1].len - 8;
 
     return ngx_http_vlm_param_time(cf, "queue timeout", &text,
-                                   &eng->queue_timeout);
+                                   &eng->conf.queue_timeout);
 }
 
 
@@ -671,7 +672,8 @@ static char *
 ngx_http_vlm_param_timeout(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
-    return ngx_http_vlm_param_time(cf, "timeout", &value[0], &eng->timeout);
+    return ngx_http_vlm_param_time(cf, "timeout", &value[0],
+                                   &eng->conf.timeout);
 }
 
 
@@ -692,7 +694,7 @@ ngx_http_vlm_param_stall(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->stall = ms;
+    eng->conf.stall = ms;
 
     return NGX_CONF_OK;
 }
@@ -703,7 +705,7 @@ ngx_http_vlm_param_reload(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
     if (ngx_strcmp(value[0].data, "overlap") == 0) {
-        eng->overlap = 1;
+        eng->conf.overlap = 1;
 
     } else if (ngx_strcmp(value[0].data, "wait") != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -732,7 +734,7 @@ ngx_http_vlm_param_http_memory(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->http_memory = size;
+    eng->conf.http_memory = size;
 
     return NGX_CONF_OK;
 }
@@ -744,7 +746,7 @@ ngx_http_vlm_param_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 {
     ngx_str_t  path;
 
-    eng->cache_set = 1;
+    eng->conf.cache_set = 1;
 
     if (ngx_strcmp(value[0].data, "off") == 0) {
         return NGX_CONF_OK;
@@ -756,7 +758,7 @@ ngx_http_vlm_param_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         return NGX_CONF_ERROR;
     }
 
-    eng->conf.cache = (char *) path.data;
+    eng->conf.vlm.cache = (char *) path.data;
 
     return NGX_CONF_OK;
 }
@@ -769,7 +771,7 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t    text;
     ngx_uint_t   i;
 
-    eng->store_dir = value[0];
+    eng->conf.store_dir = value[0];
 
     for (i = 1; i < n; i++) {
 
@@ -779,9 +781,9 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
             text.data += 8;
             text.len -= 8;
 
-            eng->store_expires = ngx_parse_time(&text, 1);
+            eng->conf.store_expires = ngx_parse_time(&text, 1);
 
-            if (eng->store_expires < 60) {
+            if (eng->conf.store_expires < 60) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                    "invalid store expires \"%V\", "
                                    "a time from 1m on is possible", &text);
@@ -792,7 +794,7 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         }
 
         if (ngx_strcmp(text.data, "max=off") == 0) {
-            eng->store_max = 0;
+            eng->conf.store_max = 0;
             continue;
         }
 
@@ -800,9 +802,9 @@ ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
             text.data += 4;
             text.len -= 4;
 
-            eng->store_max = ngx_parse_offset(&text);
+            eng->conf.store_max = ngx_parse_offset(&text);
 
-            if (eng->store_max < 1024 * 1024) {
+            if (eng->conf.store_max < 1024 * 1024) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                    "invalid store max \"%V\", a size from 1m "
                                    "on, such as 6g, or \"off\" is possible",
@@ -827,15 +829,15 @@ static char *
 ngx_http_vlm_param_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
-    eng->socket = value[0];
-    eng->socket_line = cf->conf_file->line;
+    eng->conf.socket = value[0];
+    eng->conf.socket_line = cf->conf_file->line;
 
-    if (ngx_http_vlm_starts(&eng->socket, "unix:")) {
-        eng->socket.data += 5;
-        eng->socket.len -= 5;
+    if (ngx_http_vlm_starts(&eng->conf.socket, "unix:")) {
+        eng->conf.socket.data += 5;
+        eng->conf.socket.len -= 5;
     }
 
-    return ngx_conf_full_name(cf->cycle, &eng->socket, 0) == NGX_OK
+    return ngx_conf_full_name(cf->cycle, &eng->conf.socket, 0) == NGX_OK
            ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 

@@ -23,16 +23,16 @@ ngx_http_vlm_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 {
     ngx_http_complex_value_t  *cv;
 
-    eng->order.priority_age = NGX_HTTP_VLM_PRIORITY_AGE;
+    eng->conf.rank.priority_age = NGX_HTTP_VLM_PRIORITY_AGE;
 
-    if (ngx_http_vlm_param_value(cf, value, n, &eng->order.priority,
-                                 &eng->order.priority_age)
+    if (ngx_http_vlm_param_value(cf, value, n, &eng->conf.rank.priority,
+                                 &eng->conf.rank.priority_age)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
-    cv = eng->order.priority;
+    cv = eng->conf.rank.priority;
 
     if (cv->lengths == NULL && ngx_strcmp(value[0].data, "0") != 0
         && ngx_http_vlm_order_priority(&cv->value) == 0)
@@ -51,8 +51,8 @@ char *
 ngx_http_vlm_param_fair(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
-    return ngx_http_vlm_param_value(cf, value, n, &eng->order.fair,
-                                    &eng->order.fair_age);
+    return ngx_http_vlm_param_value(cf, value, n, &eng->conf.rank.fair,
+                                    &eng->conf.rank.fair_age);
 }
 
 
@@ -60,7 +60,7 @@ char *
 ngx_http_vlm_param_cache_salt(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_str_t *value, ngx_uint_t n)
 {
-    return ngx_http_vlm_param_value(cf, value, n, &eng->order.salt, NULL);
+    return ngx_http_vlm_param_value(cf, value, n, &eng->conf.rank.salt, NULL);
 }
 
 
@@ -112,7 +112,7 @@ ngx_http_vlm_param_breaker(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     ngx_uint_t   i;
 
     if (n == 1 && ngx_strcmp(value[0].data, "off") == 0) {
-        eng->failures = 0;
+        eng->conf.failures = 0;
         return NGX_CONF_OK;
     }
 
@@ -129,7 +129,7 @@ ngx_http_vlm_param_breaker(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
                 return NGX_CONF_ERROR;
             }
 
-            eng->failures = failures;
+            eng->conf.failures = failures;
             continue;
         }
 
@@ -139,7 +139,7 @@ ngx_http_vlm_param_breaker(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
             text.len = value[i].len - 6;
 
             if (ngx_http_vlm_param_time(cf, "breaker pause", &text,
-                                        &eng->pause)
+                                        &eng->conf.pause)
                 != NGX_CONF_OK)
             {
                 return NGX_CONF_ERROR;

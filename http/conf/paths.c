@@ -24,7 +24,7 @@ ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     ngx_str_t                 *dir;
     vlm_store_err_t            err;
 
-    dir = &eng->store_dir;
+    dir = &eng->conf.store_dir;
 
     if (ngx_conf_full_name(cf->cycle, dir, 0) != NGX_OK) {
         return NGX_CONF_ERROR;
@@ -57,44 +57,47 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     u_char      *p;
     ngx_uint_t   i, line;
 
-    if (eng->store_dir.data == NULL) {
-        ngx_str_set(&eng->store_dir, "vlm");
+    if (eng->conf.store_dir.data == NULL) {
+        ngx_str_set(&eng->conf.store_dir, "vlm");
 
         if (ngx_http_vlm_paths_store(cf, eng) != NGX_CONF_OK) {
             return NGX_CONF_ERROR;
         }
     }
 
-    p = ngx_pnalloc(cf->pool, 3 * (eng->store_dir.len + eng->name.len
+    p = ngx_pnalloc(cf->pool, 3 * (eng->conf.store_dir.len + eng->name.len
                                    + sizeof("/.lock.2")));
     if (p == NULL) {
         return NGX_CONF_ERROR;
     }
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
-        eng->locks[i].data = p;
+        eng->conf.locks[i].data = p;
 
         p = ngx_sprintf(p, i ? "%V/%V.lock.2%Z" : "%V/%V.lock%Z",
-                        &eng->store_dir, &eng->name);
+                        &eng->conf.store_dir, &eng->name);
 
-        eng->locks[i].len = p - eng->locks[i].data - 1;
+        eng->conf.locks[i].len = p - eng->conf.locks[i].data - 1;
 
-        if (ngx_http_vlm_paths_plain(cf, eng, &eng->locks[i]) != NGX_CONF_OK) {
+        if (ngx_http_vlm_paths_plain(cf, eng,
+                                     &eng->conf.locks[i]) != NGX_CONF_OK)
+        {
             return NGX_CONF_ERROR;
         }
     }
 
-    if (eng->socket.data == NULL) {
-        eng->socket.data = p;
-        eng->socket.len = ngx_sprintf(p, "%V/%V.sock%Z", &eng->store_dir,
-                                      &eng->name)
+    if (eng->conf.socket.data == NULL) {
+        eng->conf.socket.data = p;
+        eng->conf.socket.len = ngx_sprintf(p, "%V/%V.sock%Z",
+                                           &eng->conf.store_dir,
+                                           &eng->name)
                           - p - 1;
     }
 
     line = cf->conf_file->line;
 
-    if (eng->socket_line) {
-        cf->conf_file->line = eng->socket_line;
+    if (eng->conf.socket_line) {
+        cf->conf_file->line = eng->conf.socket_line;
     }
 
     rv = ngx_http_vlm_paths_socket(cf, eng);
@@ -130,16 +133,16 @@ ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     ngx_str_t         dir;
     ngx_file_info_t   fi;
 
-    if (eng->socket.len > NGX_HTTP_VLM_SUN_PATH) {
+    if (eng->conf.socket.len > NGX_HTTP_VLM_SUN_PATH) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "vlm_engine \"%V\": socket \"%V\" has %uz bytes, "
                            "a unix socket's path may have %d: set \"socket\"",
-                           &eng->name, &eng->socket, eng->socket.len,
+                           &eng->name, &eng->conf.socket, eng->conf.socket.len,
                            NGX_HTTP_VLM_SUN_PATH);
         return NGX_CONF_ERROR;
     }
 
-    if (lstat((char *) eng->socket.data, &fi) == 0) {
+    if (lstat((char *) eng->conf.socket.data, &fi) == 0) {
 
         if (S_ISSOCK(fi.st_mode)) {
             return NGX_CONF_OK;
@@ -147,28 +150,28 @@ ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "vlm_engine \"%V\": \"%V\" is no socket: move it "
-                           "away", &eng->name, &eng->socket);
+                           "away", &eng->name, &eng->conf.socket);
         return NGX_CONF_ERROR;
     }
 
-    slash = (u_char *) strrchr((char *) eng->socket.data, '/');
+    slash = (u_char *) strrchr((char *) eng->conf.socket.data, '/');
 
-    dir.len = ngx_max(slash - eng->socket.data, 1);
+    dir.len = ngx_max(slash - eng->conf.socket.data, 1);
     dir.data = ngx_pnalloc(cf->pool, dir.len + 1);
     if (dir.data == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    (void) ngx_cpystrn(dir.data, eng->socket.data, dir.len + 1);
+    (void) ngx_cpystrn(dir.data, eng->conf.socket.data, dir.len + 1);
 
     /* a missing store is created, other directories are not */
 
-    if (ngx_strcmp(dir.data, eng->store_dir.data) != 0
+    if (ngx_strcmp(dir.data, eng->conf.store_dir.data) != 0
         && access((char *) dir.data, W_OK|X_OK) == -1)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
                            "vlm_engine \"%V\": socket \"%V\" cannot be made "
-                           "in \"%V\"", &eng->name, &eng->socket, &dir);
+                           "in \"%V\"", &eng->name, &eng->conf.socket, &dir);
         return NGX_CONF_ERROR;
     }
 

@@ -24,13 +24,13 @@ ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_breaker_t  *b;
 
-    b = &eng->shm->breaker;
+    b = &eng->zone->breaker;
 
-    if (eng->failures == 0 || b->failures < eng->failures) {
+    if (eng->conf.failures == 0 || b->failures < eng->conf.failures) {
         return NGX_HTTP_VLM_CLOSED;
     }
 
-    return ngx_current_msec - b->when < eng->pause ? NGX_HTTP_VLM_OPEN
+    return ngx_current_msec - b->when < eng->conf.pause ? NGX_HTTP_VLM_OPEN
                                                    : NGX_HTTP_VLM_PROBING;
 }
 
@@ -43,11 +43,11 @@ ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng, u_char *buf,
     ngx_uint_t               seconds;
     ngx_http_vlm_breaker_t  *b;
 
-    b = &eng->shm->breaker;
+    b = &eng->zone->breaker;
 
     ms = ngx_current_msec - b->when;
 
-    if (ms >= eng->pause) {
+    if (ms >= eng->conf.pause) {
         (void) ngx_snprintf(buf, size - 1, "The engine has failed %uA times "
                             "in a row, one request tries it now%Z",
                             b->failures);
@@ -55,7 +55,7 @@ ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng, u_char *buf,
         return ngx_http_vlm_metrics_retry(eng);
     }
 
-    seconds = (eng->pause - ms + 999) / 1000;
+    seconds = (eng->conf.pause - ms + 999) / 1000;
 
     (void) ngx_snprintf(buf, size - 1, "The engine has failed %uA times in a "
                         "row, it is tried again in %ui seconds%Z",
@@ -69,8 +69,8 @@ void
 ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx)
 {
     if (ngx_http_vlm_breaker_state(ctx->engine) != NGX_HTTP_VLM_CLOSED) {
-        ctx->probe = 1;
-        ctx->engine->shm->breaker.probe = 1;
+        ctx->place.probe = 1;
+        ctx->engine->zone->breaker.probe = 1;
     }
 }
 
@@ -78,9 +78,9 @@ ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->probe) {
-        ctx->probe = 0;
-        ctx->engine->shm->breaker.probe = 0;
+    if (ctx->place.probe) {
+        ctx->place.probe = 0;
+        ctx->engine->zone->breaker.probe = 0;
     }
 }
 
@@ -90,17 +90,17 @@ ngx_http_vlm_breaker_failed(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_breaker_t  *b;
 
-    b = &eng->shm->breaker;
+    b = &eng->zone->breaker;
 
     b->when = ngx_current_msec;
 
-    if (ngx_atomic_fetch_add(&b->failures, 1) + 1 == eng->failures) {
+    if (ngx_atomic_fetch_add(&b->failures, 1) + 1 == eng->conf.failures) {
         (void) ngx_atomic_fetch_add(&b->opened, 1);
 
         ngx_log_error(NGX_LOG_CRIT, ngx_cycle->log, 0,
                       "vlm_engine \"%V\" has failed %ui times in a row: "
                       "requests are refused for %M ms",
-                      &eng->name, eng->failures, eng->pause);
+                      &eng->name, eng->conf.failures, eng->conf.pause);
     }
 }
 
@@ -110,7 +110,7 @@ ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_breaker_t  *b;
 
-    b = &eng->shm->breaker;
+    b = &eng->zone->breaker;
 
     if (b->failures && ngx_http_vlm_breaker_state(eng) != NGX_HTTP_VLM_CLOSED)
     {
@@ -125,5 +125,5 @@ ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_breaker_start(ngx_http_vlm_engine_t *eng)
 {
-    eng->shm->breaker.probe = 0;
+    eng->zone->breaker.probe = 0;
 }

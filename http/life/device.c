@@ -36,7 +36,7 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
     ngx_msec_t           away;
     ngx_http_vlm_shm_t  *shm;
 
-    shm = eng->shm;
+    shm = eng->zone;
     gone = ngx_http_vlm_device_gone(shm);
 
     if (gone || shm->lost) {
@@ -65,18 +65,18 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
 
     shm->lost = 0;
 
-    eng->backoff = vlm_losses_pause(&shm->deaths, ngx_current_msec);
+    eng->life.backoff = vlm_losses_pause(&shm->deaths, ngx_current_msec);
 
-    if (eng->plan.device == 0) {
+    if (eng->conf.plan.device == 0) {
 
-        if (eng->backoff) {
+        if (eng->life.backoff) {
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                           "vlm_engine \"%V\": %ui loads in 5 minutes have "
                           "ended with their worker: the next one begins in "
                           "%M ms", &eng->name,
                           (ngx_uint_t) vlm_losses_recent(&shm->deaths,
                                                             ngx_current_msec),
-                          eng->backoff);
+                          eng->life.backoff);
         }
 
         return;
@@ -84,13 +84,13 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
 
     n = vlm_losses_recent(&shm->losses, ngx_current_msec);
 
-    if (ngx_strcmp(eng->conf.device, "auto") != 0) {
+    if (ngx_strcmp(eng->conf.vlm.device, "auto") != 0) {
         ngx_http_vlm_device_stay(eng, n);
         return;
     }
 
     away = vlm_losses_away(&shm->losses, ngx_current_msec,
-                           eng->retry);
+                           eng->conf.retry);
 
     if (away) {
         ngx_http_vlm_device_leave(eng, n, away);
@@ -120,16 +120,16 @@ ngx_http_vlm_device_stay(ngx_http_vlm_engine_t *eng, ngx_uint_t n)
         return;
     }
 
-    p = (u_char *) eng->device_note;
-    last = p + sizeof(eng->device_note) - 1;
+    p = (u_char *) eng->life.device_note;
+    last = p + sizeof(eng->life.device_note) - 1;
 
     p = ngx_slprintf(p, last, "the device was lost %ui times in 5 minutes: "
                      "it is loaded again after ", n);
-    p = ngx_http_vlm_device_time(p, last, eng->backoff);
+    p = ngx_http_vlm_device_time(p, last, eng->life.backoff);
     *p = '\0';
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, eng->device_note);
+                  &eng->name, eng->life.device_note);
 }
 
 
@@ -139,8 +139,8 @@ ngx_http_vlm_device_leave(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
 {
     u_char  *p, *last;
 
-    p = (u_char *) eng->device_note;
-    last = p + sizeof(eng->device_note) - 1;
+    p = (u_char *) eng->life.device_note;
+    last = p + sizeof(eng->life.device_note) - 1;
 
     p = ngx_slprintf(p, last, "device auto took the cpu: the GPU was lost ");
 
@@ -156,18 +156,18 @@ ngx_http_vlm_device_leave(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
     *p = '\0';
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, eng->device_note);
+                  &eng->name, eng->life.device_note);
 
     /* the device itself seems to be at fault: no request is a suspect any
        more, and the load need not wait */
 
-    ngx_memzero(eng->shm->suspects, sizeof(eng->shm->suspects));
+    ngx_memzero(eng->zone->suspects, sizeof(eng->zone->suspects));
 
-    eng->conf.device = "cpu";
-    eng->on_cpu = 1;
-    eng->away = 1;
-    eng->away_until = ngx_current_msec + away;
-    eng->backoff = 0;
+    eng->conf.vlm.device = "cpu";
+    eng->life.on_cpu = 1;
+    eng->life.fallback = 1;
+    eng->life.fallback_until = ngx_current_msec + away;
+    eng->life.backoff = 0;
 }
 
 
@@ -188,8 +188,9 @@ ngx_http_vlm_device_time(u_char *p, u_char *last, ngx_msec_t ms)
 ngx_uint_t
 ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
 {
-    return eng->away
-           && (ngx_msec_int_t) (ngx_current_msec - eng->away_until) >= 0;
+    return eng->life.fallback
+           && (ngx_msec_int_t) (ngx_current_msec
+                                - eng->life.fallback_until) >= 0;
 }
 
 
@@ -201,10 +202,10 @@ ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)
     ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
                   "vlm_engine \"%V\": the GPU is tried again", &eng->name);
 
-    eng->conf.device = "auto";
-    eng->device_note[0] = '\0';
-    eng->on_cpu = 0;
-    eng->away = 0;
+    eng->conf.vlm.device = "auto";
+    eng->life.device_note[0] = '\0';
+    eng->life.on_cpu = 0;
+    eng->life.fallback = 0;
 }
 
 

@@ -45,7 +45,7 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     u_char      *p;
     ngx_uint_t   i;
 
-    if (!eng->shm->beside) {
+    if (!eng->zone->lock_beside) {
 
         if (ngx_http_vlm_lock_files(eng, uid, gid, err) == NGX_OK) {
             return NGX_OK;
@@ -56,10 +56,10 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
                       "socket", &eng->name, err->text);
     }
 
-    eng->shm->beside = 1;
+    eng->zone->lock_beside = 1;
 
     p = ngx_pnalloc(cycle->pool, NGX_HTTP_VLM_LOCKS
-                                 * (eng->socket.len + sizeof(".lock.2")));
+                                 * (eng->conf.socket.len + sizeof(".lock.2")));
     if (p == NULL) {
         err->code = VLM_EMEMORY;
         (void) ngx_cpystrn((u_char *) err->text,
@@ -69,9 +69,9 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     }
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
-        eng->locks[i].data = p;
-        p = ngx_sprintf(p, i ? "%V.lock.2%Z" : "%V.lock%Z", &eng->socket);
-        eng->locks[i].len = p - eng->locks[i].data - 1;
+        eng->conf.locks[i].data = p;
+        p = ngx_sprintf(p, i ? "%V.lock.2%Z" : "%V.lock%Z", &eng->conf.socket);
+        eng->conf.locks[i].len = p - eng->conf.locks[i].data - 1;
     }
 
     return ngx_http_vlm_lock_files(eng, uid, gid, err);
@@ -86,9 +86,9 @@ ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     char       *path;
     ngx_uint_t  i;
 
-    for (i = 0; i < (eng->overlap ? NGX_HTTP_VLM_LOCKS : 1); i++) {
+    for (i = 0; i < (eng->conf.overlap ? NGX_HTTP_VLM_LOCKS : 1); i++) {
 
-        path = (char *) eng->locks[i].data;
+        path = (char *) eng->conf.locks[i].data;
 
         fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
         e = fd == -1 ? ngx_errno : 0;
@@ -107,7 +107,7 @@ ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
             err->code = VLM_EDEVICE;
             (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
                                 "the lock file \"%V\" cannot be made: %s%Z",
-                                &eng->locks[i], strerror(e));
+                                &eng->conf.locks[i], strerror(e));
             return NGX_ERROR;
         }
     }
@@ -122,7 +122,7 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
     int         rc;
     ngx_msec_t  ms;
 
-    for (ms = 0; ms < eng->backoff; ms += NGX_HTTP_VLM_LOCK_WAIT) {
+    for (ms = 0; ms < eng->life.backoff; ms += NGX_HTTP_VLM_LOCK_WAIT) {
 
         if (ngx_http_vlm_lock_pause(eng, err) != 0) {
             return -1;
@@ -132,7 +132,7 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
     ms = 0;
 
     do {
-        rc = eng->overlap ? ngx_http_vlm_lock_any(eng, err)
+        rc = eng->conf.overlap ? ngx_http_vlm_lock_any(eng, err)
                           : ngx_http_vlm_lock_all(eng, err);
 
         if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_SAY) {
@@ -164,7 +164,7 @@ ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
 
-        if (i && access((char *) eng->locks[i].data, F_OK) == -1
+        if (i && access((char *) eng->conf.locks[i].data, F_OK) == -1
             && ngx_errno == ENOENT)
         {
             return 1;
@@ -203,18 +203,18 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
 {
     int  fd;
 
-    if (eng->lock_fds[i] != -1) {
+    if (eng->life.lock_fds[i] != -1) {
         return 1;
     }
 
-    fd = open((char *) eng->locks[i].data, O_RDWR|O_CLOEXEC);
+    fd = open((char *) eng->conf.locks[i].data, O_RDWR|O_CLOEXEC);
 
     if (fd == -1 && ngx_errno == EROFS) {
-        fd = open((char *) eng->locks[i].data, O_RDONLY|O_CLOEXEC);
+        fd = open((char *) eng->conf.locks[i].data, O_RDONLY|O_CLOEXEC);
     }
 
     if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
-        eng->lock_fds[i] = fd;
+        eng->life.lock_fds[i] = fd;
         return 1;
     }
 
@@ -226,7 +226,7 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     err->code = VLM_EDEVICE;
     (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
                         "the lock file \"%V\" cannot be %s: %s%Z",
-                        &eng->locks[i], fd == -1 ? "opened" : "locked",
+                        &eng->conf.locks[i], fd == -1 ? "opened" : "locked",
                         strerror(ngx_errno));
 
     if (fd != -1) {
@@ -269,7 +269,7 @@ ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
     ours = parent == getppid();
 
     (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which process "
-                    "%ld has locked: %s", eng->locks[0].data, pid,
+                    "%ld has locked: %s", eng->conf.locks[0].data, pid,
                     ours ? "an older worker of this server, which has the "
                            "model until it ends"
                          : "another server with this store and this name has "
@@ -296,7 +296,7 @@ ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng)
     ngx_uint_t          found;
     ngx_file_info_t     fi;
 
-    if (ngx_file_info(eng->locks[0].data, &fi) == NGX_FILE_ERROR) {
+    if (ngx_file_info(eng->conf.locks[0].data, &fi) == NGX_FILE_ERROR) {
         return 0;
     }
 
@@ -322,7 +322,7 @@ ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng)
 static int
 ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
-    if (eng->conf.stop(eng)) {
+    if (eng->conf.vlm.stop(eng)) {
         err->code = VLM_ECANCELLED;
         return -1;
     }
@@ -340,9 +340,9 @@ ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng)
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
 
-        if (eng->lock_fds[i] != -1) {
-            (void) close(eng->lock_fds[i]);
-            eng->lock_fds[i] = -1;
+        if (eng->life.lock_fds[i] != -1) {
+            (void) close(eng->life.lock_fds[i]);
+            eng->life.lock_fds[i] = -1;
         }
     }
 }

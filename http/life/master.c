@@ -69,12 +69,12 @@ ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
 
-    if (vlm_store_make((char *) eng->store_dir.data, uid, gid, &err)
+    if (vlm_store_make((char *) eng->conf.store_dir.data, uid, gid, &err)
         != VLM_STORE_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, eng->cycle->log, 0,
                       "vlm_engine \"%V\": %s in %s:%ui", &eng->name, err.text,
-                      eng->file, eng->line);
+                      eng->conf.file, eng->conf.line);
         return NGX_ERROR;
     }
 
@@ -136,16 +136,17 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_master_user(cycle, &uid, &gid);
 
-    eng->generation = ++eng->shm->generation;
-    eng->shm->overlap = eng->overlap;
+    eng->conf.generation = ++eng->zone->generation;
+    eng->zone->overlap = eng->conf.overlap;
 
-    if (ngx_http_vlm_socket_own(eng, cycle, uid, gid, &eng->broken) != NGX_OK
+    if (ngx_http_vlm_socket_own(eng, cycle, uid, gid,
+                                &eng->life.reason) != NGX_OK
         || ngx_test_config)
     {
         return;
     }
 
-    if (vlm_store_prepare((char *) eng->store_dir.data, uid, gid,
+    if (vlm_store_prepare((char *) eng->conf.store_dir.data, uid, gid,
                           &err)
         != VLM_STORE_OK)
     {
@@ -153,8 +154,10 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
                       &eng->name, err.text);
     }
 
-    if (ngx_http_vlm_lock_make(eng, uid, gid, cycle, &eng->broken) == NGX_OK) {
-        eng->broken.code = VLM_OK;
+    if (ngx_http_vlm_lock_make(eng, uid, gid, cycle,
+                               &eng->life.reason) == NGX_OK)
+    {
+        eng->life.reason.code = VLM_OK;
     }
 }
 
@@ -183,16 +186,17 @@ ngx_http_vlm_master_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 
     for (i = 0; other[i] != eng; i++) { /* void */ }
 
-    eng->worker = i % workers;
+    eng->conf.worker = i % workers;
 
-    for (i = eng->worker; other[i] != eng; i += workers) {
+    for (i = eng->conf.worker; other[i] != eng; i += workers) {
 
         if (other[i]->pool == eng->pool) {
             ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                           "vlm_engine \"%V\" needs a thread_pool of its "
                           "own: with worker_processes %ui it is in one "
                           "worker with \"%V\", in %s:%ui", &eng->name,
-                          workers, &other[i]->name, eng->file, eng->line);
+                          workers, &other[i]->name, eng->conf.file,
+                          eng->conf.line);
             return NGX_ERROR;
         }
     }

@@ -61,7 +61,7 @@ ngx_http_vlm_metrics_time(ngx_http_vlm_engine_t *eng,
     ngx_uint_t             i;
     ngx_http_vlm_times_t  *times;
 
-    times = &eng->shm->metrics.times[what];
+    times = &eng->zone->metrics.times[what];
 
     for (i = 0; i < NGX_HTTP_VLM_BUCKETS - 1; i++) {
         if (ms <= ngx_http_vlm_bounds[i]) {
@@ -78,8 +78,8 @@ void
 ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
     vlm_picture_info_t *info)
 {
-    ngx_http_vlm_metrics_count(&eng->shm->metrics.pictures, 1);
-    ngx_http_vlm_metrics_count(&eng->shm->metrics.picture_tokens,
+    ngx_http_vlm_metrics_count(&eng->zone->metrics.pictures, 1);
+    ngx_http_vlm_metrics_count(&eng->zone->metrics.picture_tokens,
                                info->tokens);
 }
 
@@ -89,7 +89,7 @@ ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
 {
     ngx_http_vlm_metrics_t  *m;
 
-    m = &eng->shm->metrics;
+    m = &eng->zone->metrics;
 
     ngx_http_vlm_metrics_count(&m->prompt_tokens, usage->prompt_tokens);
     ngx_http_vlm_metrics_count(&m->completion_tokens,
@@ -124,18 +124,18 @@ ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 {
     ngx_uint_t  status;
 
-    if (ctx->t_started) {
+    if (ctx->times.started) {
         ngx_http_vlm_metrics_service(ctx->engine,
-                                     ctx->t_ended - ctx->t_started);
+                                     ctx->times.ended - ctx->times.started);
     }
 
-    if (ctx->answered) {
+    if (ctx->out.answered) {
         ngx_http_vlm_metrics_answered(ctx);
         return;
     }
 
     if (rc == NGX_HTTP_REQUEST_TIME_OUT
-        || (rc == NGX_ERROR && ctx->begun && ctx->status == 0))
+        || (rc == NGX_ERROR && ctx->out.begun && ctx->error.status == 0))
     {
         /* the client read too slowly, or has left */
 
@@ -143,7 +143,7 @@ ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
         return;
     }
 
-    status = ctx->status;
+    status = ctx->error.status;
 
     if (status == 0) {
         status = rc >= NGX_HTTP_SPECIAL_RESPONSE
@@ -153,7 +153,7 @@ ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
     ngx_http_vlm_metrics_refused(ctx->logged ? NULL : ctx->request,
                                  ctx->engine,
                                  ngx_http_vlm_metrics_reason(ctx, status),
-                                 ctx->err.text[0] ? ctx->err.text
+                                 ctx->error.err.text[0] ? ctx->error.err.text
                                                   : "no memory");
 }
 
@@ -165,19 +165,19 @@ ngx_http_vlm_metrics_answered(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    ngx_http_vlm_metrics_count(&eng->shm->metrics.answered[ctx->finish], 1);
+    ngx_http_vlm_metrics_count(&eng->zone->metrics.answered[ctx->finish], 1);
 
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_REQUEST,
-                              ctx->t_ended - ctx->t_arrived);
+                              ctx->times.ended - ctx->times.arrived);
 
-    if (ctx->t_started) {
+    if (ctx->times.started) {
         ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_QUEUE,
-                                  ctx->t_started - ctx->t_arrived);
+                                  ctx->times.started - ctx->times.arrived);
     }
 
-    if (ctx->t_first) {
+    if (ctx->times.first) {
         ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST,
-                                  ctx->t_first - ctx->t_arrived);
+                                  ctx->times.first - ctx->times.arrived);
     }
 }
 
@@ -206,7 +206,7 @@ ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx)
         break;
 
     case NGX_HTTP_VLM_RUNNING:
-        stage = ctx->t_text ? NGX_HTTP_VLM_STAGE_DECODE
+        stage = ctx->times.text ? NGX_HTTP_VLM_STAGE_DECODE
                             : NGX_HTTP_VLM_STAGE_PROMPT;
         break;
 
@@ -214,7 +214,7 @@ ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx)
         stage = NGX_HTTP_VLM_STAGE_STORE;
     }
 
-    ngx_http_vlm_metrics_count(&ctx->engine->shm->metrics.cancelled[stage], 1);
+    ngx_http_vlm_metrics_count(&ctx->engine->zone->metrics.cancelled[stage], 1);
 }
 
 
@@ -228,7 +228,7 @@ ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
     ngx_uint_t           level;
     ngx_http_vlm_shm_t  *shm;
 
-    shm = eng->shm;
+    shm = eng->zone;
 
     ngx_http_vlm_metrics_count(&shm->metrics.refused[reason], 1);
 
@@ -261,7 +261,7 @@ ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
         return NGX_HTTP_VLM_QUEUE_FULL;
 
     case NGX_HTTP_SERVICE_UNAVAILABLE:
-        return ctx->late_code ? NGX_HTTP_VLM_QUEUE_TIMEOUT
+        return ctx->late.code ? NGX_HTTP_VLM_QUEUE_TIMEOUT
                               : NGX_HTTP_VLM_UNAVAILABLE;
 
     case NGX_HTTP_GATEWAY_TIME_OUT:
@@ -275,7 +275,7 @@ ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
         return NGX_HTTP_VLM_SERVER;
     }
 
-    return ctx->err.code == VLM_ELIMIT ? NGX_HTTP_VLM_LIMIT
+    return ctx->error.err.code == VLM_ELIMIT ? NGX_HTTP_VLM_LIMIT
                                        : NGX_HTTP_VLM_INPUT;
 }
 
@@ -287,7 +287,7 @@ ngx_http_vlm_metrics_service(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
 {
     ngx_atomic_t  *mean;
 
-    mean = &eng->shm->metrics.service;
+    mean = &eng->zone->metrics.service;
 
     *mean = *mean == 0 ? ngx_max(ms, 1)
                        : (*mean * (NGX_HTTP_VLM_MEAN - 1) + ms
@@ -301,14 +301,14 @@ ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng)
     uint64_t             ms;
     ngx_http_vlm_shm_t  *shm;
 
-    shm = eng->shm;
+    shm = eng->zone;
 
     if (shm->metrics.service == 0) {
         return NGX_HTTP_VLM_RETRY;
     }
 
     ms = (uint64_t) shm->metrics.service * ngx_max(shm->waiting, 1)
-         / eng->conf.slots;
+         / eng->conf.vlm.slots;
 
     if (ms > NGX_HTTP_VLM_MAX_RETRY * 1000) {
         return NGX_HTTP_VLM_MAX_RETRY;

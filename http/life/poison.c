@@ -54,16 +54,16 @@ ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx)
     ngx_uint_t     i;
     ngx_atomic_t  *works;
 
-    if (ctx->hash == 0 || ctx->works) {
+    if (ctx->hash == 0 || ctx->place.in_flight) {
         return;
     }
 
-    works = ctx->engine->shm->works;
+    works = ctx->engine->zone->in_flight;
 
     for (i = 0; i < NGX_HTTP_VLM_WORKS; i++) {
 
         if (works[i] == 0 && ngx_atomic_cmp_set(&works[i], 0, ctx->hash)) {
-            ctx->works = i + 1;
+            ctx->place.in_flight = i + 1;
             return;
         }
     }
@@ -77,14 +77,14 @@ ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_suspect_t  *s;
 
-    if (ctx->works == 0) {
+    if (ctx->place.in_flight == 0) {
         return;
     }
 
-    ctx->engine->shm->works[ctx->works - 1] = 0;
-    ctx->works = 0;
+    ctx->engine->zone->in_flight[ctx->place.in_flight - 1] = 0;
+    ctx->place.in_flight = 0;
 
-    if (ctx->answered) {
+    if (ctx->out.answered) {
         s = ngx_http_vlm_poison_find(ctx->engine, ctx->hash);
 
         if (s) {
@@ -105,18 +105,18 @@ ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_shm_t      *shm;
     ngx_http_vlm_suspect_t  *s;
 
-    shm = eng->shm;
+    shm = eng->zone;
     now = ngx_current_msec;
 
     for (i = 0; i < NGX_HTTP_VLM_WORKS; i++) {
 
-        hash = shm->works[i];
+        hash = shm->in_flight[i];
 
         if (hash == 0) {
             continue;
         }
 
-        shm->works[i] = 0;
+        shm->in_flight[i] = 0;
 
         s = ngx_http_vlm_poison_find(eng, hash);
 
@@ -159,7 +159,7 @@ ngx_http_vlm_poison_find(ngx_http_vlm_engine_t *eng, uint64_t hash)
     ngx_uint_t               i;
     ngx_http_vlm_suspect_t  *s;
 
-    s = eng->shm->suspects;
+    s = eng->zone->suspects;
 
     for (i = 0; i < NGX_HTTP_VLM_SUSPECTS; i++) {
         if (s[i].hash == hash) {

@@ -35,9 +35,9 @@ ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
 
     for (i = 0; i < cycle->listening.nelts; i++) {
 
-        if (ls[i].addr_text.len == sizeof("unix:") - 1 + eng->socket.len
+        if (ls[i].addr_text.len == sizeof("unix:") - 1 + eng->conf.socket.len
             && ngx_strncmp(ls[i].addr_text.data + sizeof("unix:") - 1,
-                           eng->socket.data, eng->socket.len)
+                           eng->conf.socket.data, eng->conf.socket.len)
                == 0)
         {
             return &ls[i];
@@ -74,8 +74,8 @@ ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     if (ls->fd == (ngx_socket_t) -1) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
                       "vlm_engine \"%V\": socket \"%V\" cannot be bound in "
-                      "%s:%ui", &eng->name, &eng->socket, eng->file,
-                      eng->line);
+                      "%s:%ui", &eng->name, &eng->conf.socket, eng->conf.file,
+                      eng->conf.line);
         return NGX_ERROR;
     }
 
@@ -126,7 +126,7 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     struct stat         st;
     struct sockaddr_un  sun;
 
-    if (lstat((char *) eng->socket.data, &st) == -1
+    if (lstat((char *) eng->conf.socket.data, &st) == -1
         || !S_ISSOCK(st.st_mode))
     {
         return;
@@ -139,7 +139,7 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 
     ngx_memzero(&sun, sizeof(struct sockaddr_un));
     sun.sun_family = AF_UNIX;
-    ngx_cpystrn((u_char *) sun.sun_path, eng->socket.data,
+    ngx_cpystrn((u_char *) sun.sun_path, eng->conf.socket.data,
                 sizeof(sun.sun_path));
 
     if (connect(fd, (struct sockaddr *) &sun, sizeof(struct sockaddr_un)) == -1
@@ -147,9 +147,9 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     {
         ngx_log_error(NGX_LOG_NOTICE, log, 0,
                       "vlm_engine \"%V\": removes \"%V\", on which no process "
-                      "listens", &eng->name, &eng->socket);
+                      "listens", &eng->name, &eng->conf.socket);
 
-        (void) unlink((char *) eng->socket.data);
+        (void) unlink((char *) eng->conf.socket.data);
     }
 
     (void) close(fd);
@@ -175,21 +175,23 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
     }
 
     ls->reuseport = 1;
-    ls->worker = eng->worker;
+    ls->worker = eng->conf.worker;
     ls->handler = ngx_http_vlm_socket_accepted;
 
     if (ngx_test_config) {
         return NGX_OK;
     }
 
-    if (lstat((char *) eng->socket.data, &st) == -1 && ngx_errno == ENOENT) {
+    if (lstat((char *) eng->conf.socket.data, &st) == -1
+        && ngx_errno == ENOENT)
+    {
 
         fd = ngx_http_vlm_socket_new(ls);
 
         if (fd != -1 && dup2(fd, ls->fd) != -1) {
             ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                           "vlm_engine \"%V\": socket \"%V\" was gone and is "
-                          "made again", &eng->name, &eng->socket);
+                          "made again", &eng->name, &eng->conf.socket);
         }
 
         if (fd != -1) {
@@ -197,10 +199,10 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
         }
     }
 
-    e = vlm_disk_own(AT_FDCWD, (char *) eng->socket.data, 0, 0600,
+    e = vlm_disk_own(AT_FDCWD, (char *) eng->conf.socket.data, 0, 0600,
                      uid, gid);
 
-    if (e == 0 && access((char *) eng->socket.data, F_OK) == -1) {
+    if (e == 0 && access((char *) eng->conf.socket.data, F_OK) == -1) {
         e = ngx_errno;
     }
 
@@ -211,7 +213,7 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
     err->code = VLM_EDEVICE;
     (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
                         "the socket \"%V\" cannot be given to the workers: "
-                        "%s%Z", &eng->socket, strerror(e));
+                        "%s%Z", &eng->conf.socket, strerror(e));
     return NGX_ERROR;
 }
 
@@ -300,7 +302,7 @@ ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         ls->connection = NULL;
     }
 
-    eng->door = c;
+    eng->life.listener = c;
 
     return NGX_OK;
 }
@@ -311,11 +313,11 @@ ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open)
 {
     ngx_event_t  *rev;
 
-    if (eng->door == NULL) {
+    if (eng->life.listener == NULL) {
         return;
     }
 
-    rev = eng->door->read;
+    rev = eng->life.listener->read;
 
     if (rev->timer_set) {
         ngx_del_timer(rev);
@@ -340,7 +342,7 @@ ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng)
 {
     ngx_connection_t  *c;
 
-    c = eng->door;
+    c = eng->life.listener;
 
     if (c == NULL) {
         return;
@@ -348,7 +350,7 @@ ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_socket_open(eng, 0);
 
-    eng->door = NULL;
+    eng->life.listener = NULL;
 
     (void) close(c->fd);
     ngx_free_connection(c);

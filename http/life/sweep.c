@@ -34,7 +34,7 @@ ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     ngx_http_vlm_sweep_t  *sw;
 
     if (eng->store == NULL
-        || (eng->store_expires == 0 && eng->store_max == 0))
+        || (eng->conf.store_expires == 0 && eng->conf.store_max == 0))
     {
         return;
     }
@@ -54,12 +54,12 @@ ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 
     /* the timer does not delay a worker's exit */
 
-    eng->sweep.handler = ngx_http_vlm_sweep_timer;
-    eng->sweep.data = task;
-    eng->sweep.log = cycle->log;
-    eng->sweep.cancelable = 1;
+    eng->life.sweep.handler = ngx_http_vlm_sweep_timer;
+    eng->life.sweep.data = task;
+    eng->life.sweep.log = cycle->log;
+    eng->life.sweep.cancelable = 1;
 
-    ngx_add_timer(&eng->sweep, NGX_HTTP_VLM_SWEEP_FIRST);
+    ngx_add_timer(&eng->life.sweep, NGX_HTTP_VLM_SWEEP_FIRST);
 }
 
 
@@ -92,8 +92,8 @@ ngx_http_vlm_sweep_run(void *data, ngx_log_t *log)
 
     eng = sw->engine;
 
-    sw->rc = vlm_store_sweep(eng->store, eng->store_expires,
-                             eng->store_max, &sw->swept, &sw->err);
+    sw->rc = vlm_store_sweep(eng->store, eng->conf.store_expires,
+                             eng->conf.store_max, &sw->swept, &sw->err);
 
     if (sw->swept.sessions
         && vlm_store_session_count(eng->store, &n, NULL)
@@ -129,7 +129,7 @@ ngx_http_vlm_sweep_done(ngx_event_t *ev)
     }
 
     if (!ngx_exiting) {
-        ngx_add_timer(&eng->sweep, sw->rc == VLM_STORE_OK
+        ngx_add_timer(&eng->life.sweep, sw->rc == VLM_STORE_OK
                                    && swept->more ? NGX_HTTP_VLM_SWEEP_MORE
                                                   : NGX_HTTP_VLM_SWEEP_NEXT);
     }

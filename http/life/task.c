@@ -58,67 +58,67 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
     eng->calls->init(eng);
 
-    eng->here = 1;
-    ngx_memset(eng->lock_fds, 0xff, sizeof(eng->lock_fds));
-    eng->watch_fd = -1;
+    eng->life.owner = 1;
+    ngx_memset(eng->life.lock_fds, 0xff, sizeof(eng->life.lock_fds));
+    eng->life.watch_fd = -1;
     eng->log = cycle->log;
 
-    eng->conf.log = ngx_http_vlm_engine_log;
-    eng->conf.stop = ngx_http_vlm_engine_stopping;
-    eng->conf.data = eng;
+    eng->conf.vlm.log = ngx_http_vlm_engine_log;
+    eng->conf.vlm.stop = ngx_http_vlm_engine_stopping;
+    eng->conf.vlm.data = eng;
 
-    eng->next.handler = ngx_http_vlm_engine_next;
-    eng->next.data = eng;
-    eng->next.log = cycle->log;
+    eng->line.next.handler = ngx_http_vlm_engine_next;
+    eng->line.next.data = eng;
+    eng->line.next.log = cycle->log;
 
-    eng->hold.handler = ngx_http_vlm_engine_hold;
-    eng->hold.data = eng;
-    eng->hold.log = cycle->log;
-    eng->hold.cancelable = 1;
+    eng->line.reserve.handler = ngx_http_vlm_engine_hold;
+    eng->line.reserve.data = eng;
+    eng->line.reserve.log = cycle->log;
+    eng->line.reserve.cancelable = 1;
 
-    eng->behind = ngx_http_vlm_zone_behind(eng);
+    eng->life.standby = ngx_http_vlm_zone_behind(eng);
 
-    if (eng->overlap && ngx_process == NGX_PROCESS_WORKER
+    if (eng->conf.overlap && ngx_process == NGX_PROCESS_WORKER
         && ngx_http_vlm_socket_keep(eng, cycle) != NGX_OK)
     {
         ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno,
                       "vlm_engine \"%V\": no connection for its socket: raise "
                       "worker_connections", &eng->name);
-        eng->behind = 0;
+        eng->life.standby = 0;
     }
 
-    if (!eng->behind) {
+    if (!eng->life.standby) {
         ngx_http_vlm_engine_lead(eng);
     }
 
     /* must not keep a graceful exit from ending */
 
-    eng->beat.handler = ngx_http_vlm_engine_beat;
-    eng->beat.data = eng;
-    eng->beat.log = cycle->log;
-    eng->beat.cancelable = 1;
+    eng->life.heartbeat.handler = ngx_http_vlm_engine_beat;
+    eng->life.heartbeat.data = eng;
+    eng->life.heartbeat.log = cycle->log;
+    eng->life.heartbeat.cancelable = 1;
 
-    ngx_add_timer(&eng->beat, NGX_HTTP_VLM_BEAT);
+    ngx_add_timer(&eng->life.heartbeat, NGX_HTTP_VLM_BEAT);
     ngx_http_vlm_watch_start(eng);
 
-    if (eng->broken.code != VLM_OK) {
-        ngx_http_vlm_engine_fail(eng, eng->broken.text);
+    if (eng->life.reason.code != VLM_OK) {
+        ngx_http_vlm_engine_fail(eng, eng->life.reason.text);
         return;
     }
 
-    eng->task = ngx_thread_task_alloc(cycle->pool, sizeof(void *));
+    eng->life.task = ngx_thread_task_alloc(cycle->pool, sizeof(void *));
 
-    if (eng->task == NULL) {
+    if (eng->life.task == NULL) {
         ngx_http_vlm_engine_fail(eng, "no memory for the engine's task");
         return;
     }
 
-    *(ngx_http_vlm_engine_t **) eng->task->ctx = eng;
+    *(ngx_http_vlm_engine_t **) eng->life.task->ctx = eng;
 
-    eng->task->handler = ngx_http_vlm_engine_task;
-    eng->task->event.handler = ngx_http_vlm_engine_done;
-    eng->task->event.data = eng;
-    eng->task->event.log = cycle->log;
+    eng->life.task->handler = ngx_http_vlm_engine_task;
+    eng->life.task->event.handler = ngx_http_vlm_engine_done;
+    eng->life.task->event.data = eng;
+    eng->life.task->event.log = cycle->log;
 
     ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_OPEN);
 }
@@ -129,13 +129,14 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 static void
 ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng)
 {
-    eng->behind = 0;
+    eng->life.standby = 0;
 
     ngx_http_vlm_zone_take(eng);
     ngx_http_vlm_socket_open(eng, 1);
 
-    if (eng->failed) {
-        ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, eng->broken.text);
+    if (eng->life.failed) {
+        ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED,
+                                eng->life.reason.text);
     }
 }
 
@@ -152,14 +153,14 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_shm_t  *shm;
 
-    shm = eng->shm;
+    shm = eng->zone;
 
-    if (eng->generation == shm->generation) {
-        shm->leaving = eng->generation;
+    if (eng->conf.generation == shm->generation) {
+        shm->draining = eng->conf.generation;
         return 0;
     }
 
-    if (!eng->loaded || !shm->overlap || !ngx_http_vlm_zone_mine(eng)) {
+    if (!eng->life.loaded || !shm->overlap || !ngx_http_vlm_zone_mine(eng)) {
         return 0;
     }
 
@@ -167,8 +168,8 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
                   "vlm_engine \"%V\": answers until the next worker has loaded "
                   "its model", &eng->name);
 
-    eng->lingers = 1;
-    eng->beat.cancelable = 0;
+    eng->life.draining = 1;
+    eng->life.heartbeat.cancelable = 0;
 
     return 1;
 }
@@ -179,15 +180,15 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_engine_stay(ngx_http_vlm_engine_t *eng)
 {
-    if (ngx_http_vlm_zone_mine(eng) && !eng->failed
-        && eng->shm->leaving != eng->shm->generation
-        && !eng->events->error)
+    if (ngx_http_vlm_zone_mine(eng) && !eng->life.failed
+        && eng->zone->draining != eng->zone->generation
+        && !eng->life.events->error)
     {
         return;
     }
 
-    eng->lingers = 0;
-    eng->beat.cancelable = 1;
+    eng->life.draining = 0;
+    eng->life.heartbeat.cancelable = 1;
 
     ngx_http_vlm_socket_open(eng, 0);
     ngx_http_vlm_engine_wake(eng);
@@ -203,23 +204,23 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_engine_unwatch(eng);
     ngx_http_vlm_socket_close(eng);
 
-    if (eng->beat.timer_set) {
-        ngx_del_timer(&eng->beat);
+    if (eng->life.heartbeat.timer_set) {
+        ngx_del_timer(&eng->life.heartbeat);
     }
 
-    if (eng->hold.timer_set) {
-        ngx_del_timer(&eng->hold);
+    if (eng->line.reserve.timer_set) {
+        ngx_del_timer(&eng->line.reserve);
     }
 
-    vlm_close(eng->handed);
+    vlm_close(eng->life.new_vlm);
     ngx_http_vlm_lock_give(eng);
     ngx_http_vlm_zone_leave(eng);
 
-    eng->handed = NULL;
-    eng->vlm = NULL;
-    eng->here = 0;
+    eng->life.new_vlm = NULL;
+    eng->life.vlm = NULL;
+    eng->life.owner = 0;
 
-    if (eng->lost) {
+    if (eng->life.lost) {
         ngx_http_vlm_device_last();
     }
 }
@@ -228,7 +229,7 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng)
 {
-    if (!eng->task->event.active) {
+    if (!eng->life.task->event.active) {
         ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_RUN);
     }
 }
@@ -237,10 +238,10 @@ ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng, ngx_http_vlm_step_e step)
 {
-    eng->step = step;
-    ngx_memzero(&eng->err, sizeof(vlm_err_t));
+    eng->life.step = step;
+    ngx_memzero(&eng->life.step_err, sizeof(vlm_err_t));
 
-    if (ngx_thread_task_post(eng->pool, eng->task) != NGX_OK) {
+    if (ngx_thread_task_post(eng->pool, eng->life.task) != NGX_OK) {
         ngx_http_vlm_engine_fail(eng, "the engine's task was not taken by "
                                       "its thread pool");
     }
@@ -256,18 +257,18 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 
     eng = *(ngx_http_vlm_engine_t **) data;
 
-    switch (eng->step) {
+    switch (eng->life.step) {
 
     case NGX_HTTP_VLM_STEP_OPEN:
         ngx_http_vlm_engine_open(eng);
         break;
 
     case NGX_HTTP_VLM_STEP_LOAD:
-        eng->rc = vlm_load(eng->handed, &eng->err);
+        eng->life.step_rc = vlm_load(eng->life.new_vlm, &eng->life.step_err);
         break;
 
     case NGX_HTTP_VLM_STEP_RUN:
-        eng->rc = vlm_run(eng->handed, &eng->err);
+        eng->life.step_rc = vlm_run(eng->life.new_vlm, &eng->life.step_err);
         break;
 
     case NGX_HTTP_VLM_STEP_CLOSE:
@@ -275,8 +276,8 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
         /* the memory first, then the lock, because the lock promises that
            memory to the next worker */
 
-        vlm_close(eng->handed);
-        eng->handed = NULL;
+        vlm_close(eng->life.new_vlm);
+        eng->life.new_vlm = NULL;
         ngx_http_vlm_lock_give(eng);
         break;
     }
@@ -296,12 +297,12 @@ ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
     uint64_t                   n;
     vlm_store_err_t            err;
 
-    eng->rc = -1;
+    eng->life.step_rc = -1;
 
-    eng->handed = vlm_open(&eng->conf, &eng->err);
+    eng->life.new_vlm = vlm_open(&eng->conf.vlm, &eng->life.step_err);
 
-    if (eng->handed == NULL
-        || ngx_http_vlm_lock_take(eng, &eng->err) != 0)
+    if (eng->life.new_vlm == NULL
+        || ngx_http_vlm_lock_take(eng, &eng->life.step_err) != 0)
     {
         return;
     }
@@ -323,7 +324,7 @@ ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
         ngx_http_vlm_zone_store(eng, &err);
     }
 
-    eng->rc = 0;
+    eng->life.step_rc = 0;
 }
 
 
@@ -334,7 +335,7 @@ ngx_http_vlm_engine_done(ngx_event_t *ev)
 {
     ngx_http_vlm_engine_t *eng = ev->data;
 
-    switch (eng->step) {
+    switch (eng->life.step) {
 
     case NGX_HTTP_VLM_STEP_OPEN:
         ngx_http_vlm_engine_opened(eng);
@@ -360,19 +361,19 @@ ngx_http_vlm_engine_done(ngx_event_t *ev)
 static void
 ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
 {
-    if (eng->rc != 0) {
+    if (eng->life.step_rc != 0) {
 
-        if (eng->err.code == VLM_ECANCELLED) {
-            eng->stopped = 1;
+        if (eng->life.step_err.code == VLM_ECANCELLED) {
+            eng->life.stopped = 1;
 
         } else {
-            ngx_http_vlm_engine_fail(eng, eng->err.text);
+            ngx_http_vlm_engine_fail(eng, eng->life.step_err.text);
         }
 
         return;
     }
 
-    eng->vlm = eng->handed;
+    eng->life.vlm = eng->life.new_vlm;
 
     if (ngx_http_vlm_engine_watch(eng) != NGX_OK) {
         ngx_http_vlm_engine_fail(eng, "no connection for the engine's events: "
@@ -380,9 +381,9 @@ ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    eng->opened = 1;
-    eng->opened_at = ngx_current_msec;
-    eng->ticked = ngx_current_msec;
+    eng->life.opened = 1;
+    eng->life.opened_at = ngx_current_msec;
+    eng->life.ticked = ngx_current_msec;
 
     ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_LOAD);
 }
@@ -393,31 +394,31 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
 {
     vlm_stat_t  st;
 
-    vlm_stat(eng->vlm, &st);
+    vlm_stat(eng->life.vlm, &st);
 
-    if (eng->rc != 0) {
+    if (eng->life.step_rc != 0) {
 
-        if (eng->err.code == VLM_ECANCELLED) {
-            eng->stopped = 1;
+        if (eng->life.step_err.code == VLM_ECANCELLED) {
+            eng->life.stopped = 1;
 
         } else if (st.state == VLM_LOST) {
             ngx_http_vlm_engine_lost(eng);
 
         } else {
-            ngx_http_vlm_engine_fail(eng, eng->err.text);
+            ngx_http_vlm_engine_fail(eng, eng->life.step_err.text);
         }
 
         return;
     }
 
-    eng->loaded = 1;
+    eng->life.loaded = 1;
 
-    if (eng->behind) {
+    if (eng->life.standby) {
         ngx_http_vlm_engine_lead(eng);
     }
 
-    eng->on_cpu = st.plan.device == 0;
-    eng->shm->metrics.load = ngx_current_msec - eng->opened_at;
+    eng->life.on_cpu = st.plan.device == 0;
+    eng->zone->metrics.load = ngx_current_msec - eng->life.opened_at;
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_READY, "");
 
@@ -438,9 +439,9 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng)
 {
-    if (eng->rc == 0) {
+    if (eng->life.step_rc == 0) {
 
-        if (eng->n_jobs && !ngx_http_vlm_engine_stopping(eng)) {
+        if (eng->line.n_jobs && !ngx_http_vlm_engine_stopping(eng)) {
             ngx_http_vlm_engine_kick(eng);
         }
 
@@ -457,23 +458,23 @@ ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
     ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
                   "vlm_engine \"%V\": model released", &eng->name);
 
-    if (!eng->again) {
+    if (!eng->life.reopen) {
         return;
     }
 
-    eng->again = 0;
+    eng->life.reopen = 0;
 
     if (ngx_exiting) {
 
         /* the lock has passed to the next worker, and this worker's queue is
            refused */
 
-        eng->released = 1;
-        eng->failed = 1;
+        eng->life.released = 1;
+        eng->life.failed = 1;
         return;
     }
 
-    eng->closed = 0;
+    eng->life.closed = 0;
 
     ngx_http_vlm_device_return(eng);
     ngx_http_vlm_zone_take(eng);
@@ -489,12 +490,12 @@ ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
 {
-    ngx_http_vlm_engine_fail(eng, eng->err.text);
+    ngx_http_vlm_engine_fail(eng, eng->life.step_err.text);
 
-    eng->lost = 1;
+    eng->life.lost = 1;
 
     if (ngx_http_vlm_zone_mine(eng)) {
-        eng->shm->lost = 1;
+        eng->zone->lost = 1;
     }
 
     if (ngx_process != NGX_PROCESS_WORKER) {
@@ -503,12 +504,12 @@ ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
 
     ngx_quit = 1;
 
-    eng->die.handler = ngx_http_vlm_engine_kill;
-    eng->die.data = eng;
-    eng->die.log = eng->log;
-    eng->die.cancelable = 1;
+    eng->life.exit_event.handler = ngx_http_vlm_engine_kill;
+    eng->life.exit_event.data = eng;
+    eng->life.exit_event.log = eng->log;
+    eng->life.exit_event.cancelable = 1;
 
-    ngx_add_timer(&eng->die, NGX_HTTP_VLM_LEAVE);
+    ngx_add_timer(&eng->life.exit_event, NGX_HTTP_VLM_LEAVE);
 }
 
 
@@ -522,15 +523,15 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
     ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
                   &eng->name, reason);
 
-    eng->failed = 1;
-    eng->loaded = 0;
+    eng->life.failed = 1;
+    eng->life.loaded = 0;
 
-    if (reason != eng->broken.text) {
-        ngx_cpystrn((u_char *) eng->broken.text, (u_char *) reason,
-                    sizeof(eng->broken.text));
+    if (reason != eng->life.reason.text) {
+        ngx_cpystrn((u_char *) eng->life.reason.text, (u_char *) reason,
+                    sizeof(eng->life.reason.text));
     }
 
-    if (eng->behind) {
+    if (eng->life.standby) {
         ngx_log_error(NGX_LOG_CRIT, eng->log, 0,
                       "vlm_engine \"%V\": the worker before this one goes on "
                       "with its model", &eng->name);
@@ -539,8 +540,8 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, reason);
 
-    if (eng->vlm && eng->n_jobs) {
-        err = eng->err;
+    if (eng->life.vlm && eng->line.n_jobs) {
+        err = eng->life.step_err;
 
         if (err.code == VLM_OK) {
             err.code = VLM_EDEVICE;
@@ -548,7 +549,7 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
                         sizeof(err.text));
         }
 
-        vlm_fail_jobs(eng->vlm, &err);
+        vlm_fail_jobs(eng->life.vlm, &err);
     }
 
     ngx_http_vlm_engine_wake(eng);
@@ -565,7 +566,7 @@ ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng)
 {
     ngx_connection_t  *c;
 
-    c = ngx_get_connection(vlm_fd(eng->vlm), eng->log);
+    c = ngx_get_connection(vlm_fd(eng->life.vlm), eng->log);
 
     if (c == NULL) {
         return NGX_ERROR;
@@ -585,7 +586,7 @@ ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng)
         return NGX_ERROR;
     }
 
-    eng->events = c;
+    eng->life.events = c;
 
     return NGX_OK;
 }
@@ -599,13 +600,13 @@ ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng)
 {
     ngx_connection_t  *c;
 
-    c = eng->events;
+    c = eng->life.events;
 
     if (c == NULL) {
         return;
     }
 
-    eng->events = NULL;
+    eng->life.events = NULL;
 
     if (c->read->posted) {
         ngx_delete_posted_event(c->read);
@@ -644,7 +645,7 @@ ngx_http_vlm_engine_events(ngx_event_t *rev)
 
     for (i = 0; i < NGX_HTTP_VLM_EVENTS; i++) {
 
-        if (!vlm_next_event(eng->vlm, &e)) {
+        if (!vlm_next_event(eng->life.vlm, &e)) {
             break;
         }
 
@@ -666,13 +667,15 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
 
     ngx_msec_t  ms;
 
-    eng->beats++;
+    eng->life.polls++;
     ngx_http_vlm_zone_beat(eng);
 
-    if (eng->lingers) {
+    if (eng->life.draining) {
         ngx_http_vlm_engine_stay(eng);
 
-    } else if (eng->behind && !ngx_exiting && !ngx_http_vlm_zone_behind(eng)) {
+    } else if (eng->life.standby && !ngx_exiting
+               && !ngx_http_vlm_zone_behind(eng))
+    {
         ngx_http_vlm_engine_lead(eng);
     }
 
@@ -681,12 +684,14 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
     if (ms) {
         ngx_http_vlm_engine_stalled(eng, ms);
 
-    } else if (eng->loaded && !ngx_exiting && ngx_http_vlm_device_due(eng)) {
+    } else if (eng->life.loaded && !ngx_exiting
+               && ngx_http_vlm_device_due(eng))
+    {
 
         /* no prompt is made from here on, until the engine is open again */
 
-        eng->opened = 0;
-        eng->again = 1;
+        eng->life.opened = 0;
+        eng->life.reopen = 1;
         ngx_http_vlm_engine_wake(eng);
     }
 
@@ -717,13 +722,13 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
                   &eng->name, text);
 
-    eng->failed = 1;
-    eng->loaded = 0;
+    eng->life.failed = 1;
+    eng->life.loaded = 0;
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_STALLED, (char *) text);
 
     if (ngx_http_vlm_zone_mine(eng)) {
-        eng->shm->lost = 1;
+        eng->zone->lost = 1;
         ngx_http_vlm_poison_death(eng);
     }
 
@@ -732,11 +737,11 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     ngx_http_vlm_engine_unwatch(eng);
     eng->calls->stalled(eng);
 
-    eng->die.handler = ngx_http_vlm_engine_kill;
-    eng->die.data = eng;
-    eng->die.log = eng->log;
+    eng->life.exit_event.handler = ngx_http_vlm_engine_kill;
+    eng->life.exit_event.data = eng;
+    eng->life.exit_event.log = eng->log;
 
-    ngx_add_timer(&eng->die, NGX_HTTP_VLM_LAST);
+    ngx_add_timer(&eng->life.exit_event, NGX_HTTP_VLM_LAST);
 }
 
 
@@ -762,8 +767,8 @@ ngx_http_vlm_engine_hold(ngx_event_t *ev)
 void
 ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng)
 {
-    if (!eng->next.posted) {
-        ngx_post_event(&eng->next, &ngx_posted_events);
+    if (!eng->line.next.posted) {
+        ngx_post_event(&eng->line.next, &ngx_posted_events);
     }
 }
 
@@ -773,7 +778,7 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
 {
     ngx_http_vlm_engine_t *eng = ev->data;
 
-    if (eng->failed) {
+    if (eng->life.failed) {
         eng->calls->failed(eng);
 
     } else {
@@ -782,16 +787,18 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
 
     ngx_http_vlm_zone_line(eng);
 
-    if (eng->closed || eng->task == NULL || eng->task->event.active) {
+    if (eng->life.closed || eng->life.task == NULL
+        || eng->life.task->event.active)
+    {
         return;
     }
 
     if (!ngx_http_vlm_engine_needed(eng)) {
-        eng->again = 0;
-        eng->released = ngx_exiting ? 1 : 0;
+        eng->life.reopen = 0;
+        eng->life.released = ngx_exiting ? 1 : 0;
         ngx_http_vlm_engine_close(eng);
 
-    } else if (eng->again && ngx_http_vlm_engine_idle(eng)) {
+    } else if (eng->life.reopen && ngx_http_vlm_engine_idle(eng)) {
         ngx_http_vlm_engine_close(eng);
     }
 }
@@ -802,10 +809,10 @@ ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_engine_unwatch(eng);
 
-    eng->opened = 0;
-    eng->loaded = 0;
-    eng->vlm = NULL;
-    eng->closed = 1;
+    eng->life.opened = 0;
+    eng->life.loaded = 0;
+    eng->life.vlm = NULL;
+    eng->life.closed = 1;
 
     ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_CLOSE);
 }
@@ -819,15 +826,15 @@ ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
     ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *ctx;
 
-    if (eng->n_jobs || eng->n_tasks || eng->n_prompts) {
+    if (eng->line.n_jobs || eng->line.n_tasks || eng->line.n_prompts) {
         return 0;
     }
 
-    for (q = ngx_queue_head(&eng->requests);
-         q != ngx_queue_sentinel(&eng->requests);
+    for (q = ngx_queue_head(&eng->line.requests);
+         q != ngx_queue_sentinel(&eng->line.requests);
          q = ngx_queue_next(q))
     {
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.all);
 
         if (ctx->step >= NGX_HTTP_VLM_WAITING || ctx->in_task) {
             return 0;
@@ -847,11 +854,11 @@ ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
 static ngx_uint_t
 ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng)
 {
-    if (eng->pending || eng->n_jobs || eng->lingers) {
+    if (eng->line.pending || eng->line.n_jobs || eng->life.draining) {
         return 1;
     }
 
-    if (eng->failed) {
+    if (eng->life.failed) {
         return 0;
     }
 
@@ -859,12 +866,12 @@ ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng)
         return 1;
     }
 
-    if (eng->exit_time == 0) {
-        eng->exit_time = ngx_current_msec;
+    if (eng->life.exit_time == 0) {
+        eng->life.exit_time = ngx_current_msec;
     }
 
-    return eng->receiving && !eng->stopped
-           && ngx_current_msec - eng->exit_time < NGX_HTTP_VLM_GRACE;
+    return eng->line.receiving && !eng->life.stopped
+           && ngx_current_msec - eng->life.exit_time < NGX_HTTP_VLM_GRACE;
 }
 
 
@@ -894,5 +901,6 @@ ngx_http_vlm_engine_stopping(void *data)
 
     return ngx_terminate
            || (ngx_process == NGX_PROCESS_SINGLE && ngx_quit)
-           || (ngx_exiting && eng->lingers == 0 && eng->pending == 0);
+           || (ngx_exiting && eng->life.draining == 0
+               && eng->line.pending == 0);
 }

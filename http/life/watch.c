@@ -39,10 +39,10 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
         return;
     }
 
-    eng->watch_stall = ngx_http_vlm_watch_time(eng);
-    eng->watch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
+    eng->life.watch_stall = ngx_http_vlm_watch_time(eng);
+    eng->life.watch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
-    if (eng->watch_fd == -1) {
+    if (eng->life.watch_fd == -1) {
         ngx_log_error(NGX_LOG_WARN, eng->log, ngx_errno,
                       "vlm_engine \"%V\": nobody watches the event loop, "
                       "eventfd() failed", &eng->name);
@@ -54,7 +54,8 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &old);
 
-    err = pthread_create(&eng->watch, NULL, ngx_http_vlm_watch_thread, eng);
+    err = pthread_create(&eng->life.watch, NULL, ngx_http_vlm_watch_thread,
+                         eng);
 
     (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
 
@@ -63,8 +64,8 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
                       "vlm_engine \"%V\": nobody watches the event loop, "
                       "pthread_create() failed", &eng->name);
 
-        (void) close(eng->watch_fd);
-        eng->watch_fd = -1;
+        (void) close(eng->life.watch_fd);
+        eng->life.watch_fd = -1;
     }
 }
 
@@ -74,17 +75,17 @@ ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng)
 {
     uint64_t  one;
 
-    if (eng->watch_fd == -1) {
+    if (eng->life.watch_fd == -1) {
         return;
     }
 
     one = 1;
 
-    (void) !write(eng->watch_fd, &one, sizeof(uint64_t));
-    (void) pthread_join(eng->watch, NULL);
+    (void) !write(eng->life.watch_fd, &one, sizeof(uint64_t));
+    (void) pthread_join(eng->life.watch, NULL);
 
-    (void) close(eng->watch_fd);
-    eng->watch_fd = -1;
+    (void) close(eng->life.watch_fd);
+    eng->life.watch_fd = -1;
 }
 
 
@@ -97,7 +98,7 @@ ngx_http_vlm_watch_thread(void *data)
     struct pollfd      pfd;
     ngx_atomic_uint_t  beats;
 
-    pfd.fd = eng->watch_fd;
+    pfd.fd = eng->life.watch_fd;
     pfd.events = POLLIN;
 
     beats = 0;
@@ -105,15 +106,15 @@ ngx_http_vlm_watch_thread(void *data)
 
     while (poll(&pfd, 1, NGX_HTTP_VLM_POLL) <= 0) {
 
-        if (beats != eng->beats) {
-            beats = eng->beats;
+        if (beats != eng->life.polls) {
+            beats = eng->life.polls;
             still = 0;
             continue;
         }
 
         still += NGX_HTTP_VLM_POLL;
 
-        if (still >= eng->watch_stall) {
+        if (still >= eng->life.watch_stall) {
             ngx_http_vlm_watch_end(eng, still);
         }
     }
@@ -133,8 +134,8 @@ ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
                   "ms: its worker is replaced", &eng->name, ms);
 
     if (ngx_http_vlm_zone_mine(eng)) {
-        eng->shm->lost = 1;
-        eng->shm->state = NGX_HTTP_VLM_STALLED;
+        eng->zone->lost = 1;
+        eng->zone->state = NGX_HTTP_VLM_STALLED;
     }
 
     (void) kill(ngx_pid, SIGKILL);
@@ -148,18 +149,20 @@ ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
 {
     ngx_msec_t  ms, most;
 
-    if (eng->vlm == NULL || eng->failed || ngx_process != NGX_PROCESS_WORKER) {
+    if (eng->life.vlm == NULL || eng->life.failed
+        || ngx_process != NGX_PROCESS_WORKER)
+    {
         return 0;
     }
 
-    ms = ngx_current_msec - eng->ticked;
+    ms = ngx_current_msec - eng->life.ticked;
 
     most = ngx_http_vlm_watch_time(eng);
 
     /* a driver that compiles kernels for a new card makes no progress
        meanwhile */
 
-    if (!eng->loaded && eng->stall == 0) {
+    if (!eng->life.loaded && eng->conf.stall == 0) {
         most = NGX_HTTP_VLM_STALL_CPU;
     }
 
@@ -170,10 +173,11 @@ ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
 ngx_msec_t
 ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng)
 {
-    if (eng->stall) {
-        return eng->stall;
+    if (eng->conf.stall) {
+        return eng->conf.stall;
     }
 
-    return eng->plan.device && !eng->on_cpu ? NGX_HTTP_VLM_STALL_DEVICE
+    return eng->conf.plan.device && !eng->life.on_cpu
+           ? NGX_HTTP_VLM_STALL_DEVICE
                                             : NGX_HTTP_VLM_STALL_CPU;
 }

@@ -54,7 +54,7 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
-        if (vlm_budget_init(&eng[i]->budget, eng[i]->http_memory)
+        if (vlm_budget_init(&eng[i]->budget, eng[i]->conf.http_memory)
             != 0)
         {
             ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
@@ -68,7 +68,7 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
         }
 
         eng[i]->store = vlm_store_open((char *)
-                                       eng[i]->store_dir.data);
+                                       eng[i]->conf.store_dir.data);
 
         if (eng[i]->store == NULL) {
             ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
@@ -76,7 +76,7 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
                           &eng[i]->name);
         }
 
-        if (ngx_worker == eng[i]->worker) {
+        if (ngx_worker == eng[i]->conf.worker) {
             ngx_http_vlm_device_choose(eng[i]);
             ngx_http_vlm_engine_start(eng[i], cycle);
             ngx_http_vlm_sweep_start(eng[i], cycle);
@@ -110,7 +110,7 @@ ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
-        if (eng[i]->here) {
+        if (eng[i]->life.owner) {
             ngx_http_vlm_engine_stop(eng[i]);
         }
 

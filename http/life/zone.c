@@ -32,14 +32,14 @@ ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     name.len = ngx_sprintf(name.data, "vlm_%V%Z", &eng->name) - name.data - 1;
 
-    eng->zone = ngx_shared_memory_add(cf, &name, NGX_HTTP_VLM_ZONE_SIZE,
-                                      &ngx_http_vlm_module);
-    if (eng->zone == NULL) {
+    eng->shm_zone = ngx_shared_memory_add(cf, &name, NGX_HTTP_VLM_ZONE_SIZE,
+                                          &ngx_http_vlm_module);
+    if (eng->shm_zone == NULL) {
         return NGX_ERROR;
     }
 
-    eng->zone->init = ngx_http_vlm_zone_init;
-    eng->zone->data = eng;
+    eng->shm_zone->init = ngx_http_vlm_zone_init;
+    eng->shm_zone->data = eng;
 
     return NGX_OK;
 }
@@ -60,33 +60,33 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 
     eng = zone->data;
 
-    if (eng->ready_to_start(eng, zone->shm.log) != NGX_OK) {
+    if (eng->life.ready_to_start(eng, zone->shm.log) != NGX_OK) {
         return NGX_ERROR;
     }
 
     if (old) {
-        eng->shm = old->shm;
+        eng->zone = old->zone;
         return NGX_OK;
     }
 
     slab = (ngx_slab_pool_t *) zone->shm.addr;
 
     if (zone->shm.exists) {
-        eng->shm = slab->data;
+        eng->zone = slab->data;
         return NGX_OK;
     }
 
-    eng->shm = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_shm_t));
-    if (eng->shm == NULL) {
+    eng->zone = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_shm_t));
+    if (eng->zone == NULL) {
         return NGX_ERROR;
     }
 
-    eng->shm->hops = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_hops_t));
-    if (eng->shm->hops == NULL) {
+    eng->zone->hops = ngx_slab_calloc(slab, sizeof(ngx_http_vlm_hops_t));
+    if (eng->zone->hops == NULL) {
         return NGX_ERROR;
     }
 
-    slab->data = eng->shm;
+    slab->data = eng->zone;
 
     return NGX_OK;
 }
@@ -95,7 +95,7 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 static ngx_slab_pool_t *
 ngx_http_vlm_zone_pool(ngx_http_vlm_engine_t *eng)
 {
-    return (ngx_slab_pool_t *) eng->zone->shm.addr;
+    return (ngx_slab_pool_t *) eng->shm_zone->shm.addr;
 }
 
 
@@ -104,10 +104,10 @@ ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng)
 {
     pid_t  pid;
 
-    pid = (pid_t) eng->shm->pid;
+    pid = (pid_t) eng->zone->pid;
 
-    return eng->overlap && eng->shm->stays && pid && pid != ngx_pid
-           && eng->shm->state == NGX_HTTP_VLM_READY
+    return eng->conf.overlap && eng->zone->owner_stays && pid && pid != ngx_pid
+           && eng->zone->state == NGX_HTTP_VLM_READY
            && (kill(pid, 0) == 0 || ngx_errno != ESRCH);
 }
 
@@ -121,8 +121,8 @@ ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason)
 
     ngx_shmtx_lock(&slab->mutex);
 
-    ngx_cpystrn((u_char *) eng->shm->reload_reason, (u_char *) reason,
-                sizeof(eng->shm->reload_reason));
+    ngx_cpystrn((u_char *) eng->zone->reload_reason, (u_char *) reason,
+                sizeof(eng->zone->reload_reason));
 
     ngx_shmtx_unlock(&slab->mutex);
 }
@@ -137,27 +137,27 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     ngx_slab_pool_t     *slab;
     ngx_http_vlm_shm_t  *shm;
 
-    shm = eng->shm;
+    shm = eng->zone;
     slab = ngx_http_vlm_zone_pool(eng);
 
     ngx_shmtx_lock(&slab->mutex);
 
     shm->pid = ngx_pid;
-    shm->stays = eng->overlap;
+    shm->owner_stays = eng->conf.overlap;
     shm->state = NGX_HTTP_VLM_LOADING;
     shm->progress = 0;
     shm->filling = 0;
     shm->heartbeat = ngx_current_msec;
     shm->ticks = 0;
-    eng->ticked = ngx_current_msec;
-    shm->ticked = eng->ticked;
+    eng->life.ticked = ngx_current_msec;
+    shm->ticked = eng->life.ticked;
     shm->waiting = 0;
     shm->running = 0;
 
-    shm->plan = eng->plan;
+    shm->plan = eng->conf.plan;
     shm->taken = 0;
     shm->device[0] = '\0';
-    ngx_memcpy(shm->device_reason, eng->device_note,
+    ngx_memcpy(shm->device_reason, eng->life.device_note,
                sizeof(shm->device_reason));
     shm->reason[0] = '\0';
     shm->reload_reason[0] = '\0';
@@ -172,11 +172,11 @@ void
 ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
 {
     if (ngx_http_vlm_zone_mine(eng)) {
-        eng->shm->waiting = 0;
-        eng->shm->running = 0;
-        eng->shm->state = NGX_HTTP_VLM_LOADING;
-        eng->shm->filling = 0;
-        eng->shm->pid = 0;
+        eng->zone->waiting = 0;
+        eng->zone->running = 0;
+        eng->zone->state = NGX_HTTP_VLM_LOADING;
+        eng->zone->filling = 0;
+        eng->zone->pid = 0;
     }
 }
 
@@ -184,7 +184,7 @@ ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
 ngx_uint_t
 ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng)
 {
-    return eng->shm->pid == (ngx_atomic_uint_t) ngx_pid;
+    return eng->zone->pid == (ngx_atomic_uint_t) ngx_pid;
 }
 
 
@@ -200,13 +200,13 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
         return;
     }
 
-    shm = eng->shm;
+    shm = eng->zone;
     slab = ngx_http_vlm_zone_pool(eng);
 
     ngx_memzero(&st, sizeof(vlm_stat_t));
 
-    if (eng->vlm) {
-        vlm_stat(eng->vlm, &st);
+    if (eng->life.vlm) {
+        vlm_stat(eng->life.vlm, &st);
     }
 
     ngx_shmtx_lock(&slab->mutex);
@@ -217,7 +217,8 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     }
 
     ngx_memcpy(shm->device, st.device, sizeof(shm->device));
-    ngx_memcpy(shm->device_reason, st.reason[0] ? st.reason : eng->device_note,
+    ngx_memcpy(shm->device_reason,
+               st.reason[0] ? st.reason : eng->life.device_note,
                sizeof(shm->device_reason));
     ngx_cpystrn((u_char *) shm->reason, (u_char *) reason,
                 sizeof(shm->reason));
@@ -241,30 +242,30 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
 
     ngx_memzero(&st, sizeof(vlm_stat_t));
 
-    if (eng->vlm) {
-        vlm_stat(eng->vlm, &st);
+    if (eng->life.vlm) {
+        vlm_stat(eng->life.vlm, &st);
     }
 
     /* an idle engine thread need not tick */
 
-    if (st.ticks != eng->ticks || eng->vlm == NULL
-        || (eng->loaded && eng->n_jobs == 0))
+    if (st.ticks != eng->life.ticks || eng->life.vlm == NULL
+        || (eng->life.loaded && eng->line.n_jobs == 0))
     {
-        eng->ticks = st.ticks;
-        eng->ticked = ngx_current_msec;
+        eng->life.ticks = st.ticks;
+        eng->life.ticked = ngx_current_msec;
     }
 
     if (!ngx_http_vlm_zone_mine(eng)) {
         return;
     }
 
-    shm = eng->shm;
+    shm = eng->zone;
 
     shm->heartbeat = ngx_current_msec;
     shm->kv_rows = st.kv_rows;
     shm->filling = st.filling;
-    shm->ticks = eng->ticks;
-    shm->ticked = eng->ticked;
+    shm->ticks = eng->life.ticks;
+    shm->ticked = eng->life.ticked;
 
     vlm_budget_look(&eng->budget, &memory);
 
@@ -272,7 +273,7 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
     shm->http_peak = memory.peak;
     shm->http_waits = memory.waits;
 
-    if (eng->vlm && !eng->loaded && !eng->failed) {
+    if (eng->life.vlm && !eng->life.loaded && !eng->life.failed) {
         shm->progress = st.progress;
     }
 }
@@ -282,8 +283,8 @@ void
 ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng)
 {
     if (ngx_http_vlm_zone_mine(eng)) {
-        eng->shm->waiting = ngx_http_vlm_zone_length(eng);
-        eng->shm->running = eng->running;
+        eng->zone->waiting = ngx_http_vlm_zone_length(eng);
+        eng->zone->running = eng->line.running;
     }
 }
 
@@ -297,7 +298,7 @@ ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
 
     ngx_shmtx_lock(&slab->mutex);
 
-    *copy = *eng->shm;
+    *copy = *eng->zone;
 
     ngx_shmtx_unlock(&slab->mutex);
 }
@@ -327,7 +328,7 @@ ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
 
         text = err->text;
 
-    } else if (eng->shm->store_reason[0] == '\0') {
+    } else if (eng->zone->store_reason[0] == '\0') {
         return;
     }
 
@@ -335,8 +336,8 @@ ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
 
     ngx_shmtx_lock(&slab->mutex);
 
-    ngx_cpystrn((u_char *) eng->shm->store_reason, (u_char *) text,
-                sizeof(eng->shm->store_reason));
+    ngx_cpystrn((u_char *) eng->zone->store_reason, (u_char *) text,
+                sizeof(eng->zone->store_reason));
 
     ngx_shmtx_unlock(&slab->mutex);
 }
@@ -345,7 +346,7 @@ ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
 void
 ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n)
 {
-    eng->shm->sessions = (ngx_atomic_uint_t) n;
+    eng->zone->sessions = (ngx_atomic_uint_t) n;
 }
 
 
@@ -361,9 +362,9 @@ ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng)
 
     free = 0;
 
-    if (eng->loaded && eng->running < eng->conf.slots) {
-        free = eng->conf.slots - eng->running;
+    if (eng->life.loaded && eng->line.running < eng->conf.vlm.slots) {
+        free = eng->conf.vlm.slots - eng->line.running;
     }
 
-    return eng->waiting > free ? eng->waiting - free : 0;
+    return eng->line.waiting > free ? eng->line.waiting - free : 0;
 }

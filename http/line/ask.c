@@ -20,7 +20,7 @@ ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 {
     ngx_int_t  rc;
 
-    if (eng->failed || eng->store == NULL) {
+    if (eng->life.failed || eng->store == NULL) {
         return ngx_http_vlm_refuse(r, eng, "Model not initialized");
     }
 
@@ -77,7 +77,7 @@ ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     tp = ngx_timeofday();
 
-    ctx->chat.asked = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
+    ctx->times.wall = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
 
     return NGX_OK;
 }
@@ -92,13 +92,13 @@ ngx_http_vlm_ask_body(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
-    if (ctx->engine->failed) {
+    if (ctx->engine->life.failed) {
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                   "Model not initialized");
         return;
     }
 
-    if (ctx->engine->released) {
+    if (ctx->engine->life.released) {
 
         /* the body took longer to arrive than this worker had the model */
 

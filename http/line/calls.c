@@ -24,10 +24,10 @@ const ngx_http_vlm_queue_calls_t  ngx_http_vlm_queue_calls = {
 static void
 ngx_http_vlm_calls_init(ngx_http_vlm_engine_t *eng)
 {
-    ngx_queue_init(&eng->arrivals);
-    ngx_queue_init(&eng->making);
-    ngx_queue_init(&eng->ready);
-    ngx_queue_init(&eng->requests);
+    ngx_queue_init(&eng->line.arrivals);
+    ngx_queue_init(&eng->line.preparing);
+    ngx_queue_init(&eng->line.ready);
+    ngx_queue_init(&eng->line.requests);
 
     ngx_http_vlm_order_init(eng);
     ngx_http_vlm_chain_init(eng);

@@ -19,7 +19,8 @@ struct ngx_http_vlm_chain_s {
 void
 ngx_http_vlm_chain_init(ngx_http_vlm_engine_t *eng)
 {
-    ngx_rbtree_init(&eng->chains, &eng->sentinel, ngx_str_rbtree_insert_value);
+    ngx_rbtree_init(&eng->line.chains, &eng->line.chains_sentinel,
+                    ngx_str_rbtree_insert_value);
 }
 
 
@@ -33,8 +34,8 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    id.data = (u_char *) ctx->chat.session.data;
-    id.len = ctx->chat.session.len;
+    id.data = (u_char *) ctx->place.session.data;
+    id.len = ctx->place.session.len;
 
     if (id.len == 0) {
 
@@ -48,7 +49,8 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
 
     hash = ngx_crc32_short(id.data, id.len);
 
-    chain = (ngx_http_vlm_chain_t *) ngx_str_rbtree_lookup(&eng->chains, &id,
+    chain = (ngx_http_vlm_chain_t *) ngx_str_rbtree_lookup(&eng->line.chains,
+                                                           &id,
                                                            hash);
 
     if (chain == NULL) {
@@ -64,10 +66,10 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
         chain->sn.str.len = id.len;
 
         ngx_queue_init(&chain->turns);
-        ngx_rbtree_insert(&eng->chains, &chain->sn.node);
+        ngx_rbtree_insert(&eng->line.chains, &chain->sn.node);
     }
 
-    ctx->chain = chain;
+    ctx->place.chain = chain;
     ctx->step = NGX_HTTP_VLM_CHAINED;
 
     if (ngx_queue_empty(&chain->turns)) {
@@ -75,7 +77,7 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
         ngx_http_vlm_order_insert(ctx);
     }
 
-    ngx_queue_insert_tail(&chain->turns, &ctx->turn);
+    ngx_queue_insert_tail(&chain->turns, &ctx->place.turn);
 
     return NGX_OK;
 }
@@ -90,23 +92,23 @@ ngx_http_vlm_chain_leave(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_engine_t  *eng;
 
     eng = ctx->engine;
-    chain = ctx->chain;
+    chain = ctx->place.chain;
 
     if (chain == NULL) {
         return;
     }
 
-    ctx->chain = NULL;
-    ngx_queue_remove(&ctx->turn);
+    ctx->place.chain = NULL;
+    ngx_queue_remove(&ctx->place.turn);
 
     if (ngx_queue_empty(&chain->turns)) {
-        ngx_rbtree_delete(&eng->chains, &chain->sn.node);
+        ngx_rbtree_delete(&eng->line.chains, &chain->sn.node);
         ngx_free(chain);
         return;
     }
 
     q = ngx_queue_head(&chain->turns);
-    next = ngx_queue_data(q, ngx_http_vlm_ctx_t, turn);
+    next = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.turn);
 
     if (next->step == NGX_HTTP_VLM_CHAINED) {
         next->step = NGX_HTTP_VLM_PREPARING;

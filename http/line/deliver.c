@@ -32,13 +32,13 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
     ctx = e->user;
 
     if (e->kind == VLM_STARTED) {
-        eng->running++;
+        eng->line.running++;
 
     } else if (e->kind == VLM_DONE || e->kind == VLM_FAILED) {
-        eng->n_jobs--;
+        eng->line.n_jobs--;
 
         if (e->started) {
-            eng->running--;
+            eng->line.running--;
         }
 
         ngx_http_vlm_metrics_job(eng, &e->usage);
@@ -101,16 +101,16 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
     ngx_int_t  rc;
 
-    if (ctx->t_first == 0 && !ctx->asking) {
-        ctx->t_first = ngx_current_msec;
+    if (ctx->times.first == 0 && !ctx->asking) {
+        ctx->times.first = ngx_current_msec;
     }
 
-    if (ctx->t_text) {
+    if (ctx->times.text) {
         ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_TOKEN,
-                                  ngx_current_msec - ctx->t_text);
+                                  ngx_current_msec - ctx->times.text);
     }
 
-    ctx->t_text = ngx_current_msec;
+    ctx->times.text = ngx_current_msec;
 
     rc = ngx_http_vlm_append(ctx, e->text, e->bytes);
 
@@ -147,7 +147,7 @@ ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx, const char *text, size_t len)
     size_t      size, used;
     ngx_buf_t  *b;
 
-    b = ctx->text;
+    b = ctx->out.text;
     used = b ? b->last - b->pos : 0;
 
     if (b == NULL || (size_t) (b->end - b->last) < len) {
@@ -168,14 +168,14 @@ ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx, const char *text, size_t len)
         }
 
         if (used) {
-            b->last = ngx_cpymem(b->last, ctx->text->pos, used);
+            b->last = ngx_cpymem(b->last, ctx->out.text->pos, used);
         }
 
-        if (ctx->text) {
-            (void) ngx_pfree(ctx->request->pool, ctx->text->start);
+        if (ctx->out.text) {
+            (void) ngx_pfree(ctx->request->pool, ctx->out.text->start);
         }
 
-        ctx->text = b;
+        ctx->out.text = b;
     }
 
     if (len) {
@@ -197,15 +197,15 @@ ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         return NGX_OK;
     }
 
-    if (ctx->tokens == NULL) {
-        ctx->tokens = ngx_array_create(ctx->request->pool, 64,
-                                       sizeof(vlm_token_t));
-        if (ctx->tokens == NULL) {
+    if (ctx->out.tokens == NULL) {
+        ctx->out.tokens = ngx_array_create(ctx->request->pool, 64,
+                                           sizeof(vlm_token_t));
+        if (ctx->out.tokens == NULL) {
             return NGX_ERROR;
         }
     }
 
-    tokens = ngx_array_push_n(ctx->tokens, e->n_tokens);
+    tokens = ngx_array_push_n(ctx->out.tokens, e->n_tokens);
     if (tokens == NULL) {
         return NGX_ERROR;
     }
@@ -228,14 +228,14 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     if (u->completion_tokens == 0) {
         u->first_ms = e->usage.first_ms;
 
-    } else if (ctx->t_first != 0 && ctx->t_asked) {
+    } else if (ctx->times.first != 0 && ctx->times.aside) {
 
         /* the text of an aside precedes the first token of the answer */
 
-        u->first_ms = (uint32_t) (ctx->t_first - ctx->t_started);
+        u->first_ms = (uint32_t) (ctx->times.first - ctx->times.started);
     }
 
-    ctx->t_asked = ctx->asking;
+    ctx->times.aside = ctx->asking;
 
     u->prompt_tokens += e->usage.prompt_tokens;
     u->cached_tokens += e->usage.cached_tokens;
@@ -248,8 +248,8 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     u->cached_pictures += e->usage.cached_pictures;
 
     ctx->job = NULL;
-    ctx->t_text = 0;
-    ctx->t_ended = ngx_current_msec;
+    ctx->times.text = 0;
+    ctx->times.ended = ngx_current_msec;
 }
 
 
@@ -273,7 +273,7 @@ ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 static void
 ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
-    ctx->err = e->err;
+    ctx->error.err = e->err;
 
     ngx_http_vlm_used(ctx, e);
 

@@ -18,17 +18,17 @@ ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     u_char   *last;
     va_list   args;
 
-    text = ctx->err.text;
+    text = ctx->error.err.text;
 
     va_start(args, fmt);
     last = ngx_vslprintf((u_char *) text,
-                         (u_char *) text + sizeof(ctx->err.text) - 1,
+                         (u_char *) text + sizeof(ctx->error.err.text) - 1,
                          fmt, args);
     va_end(args);
 
     text[vlm_utf8_whole(text, (char *) last - text)] = '\0';
 
-    ctx->status = status;
+    ctx->error.status = status;
 
     return NGX_ERROR;
 }
@@ -57,7 +57,7 @@ ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
 ngx_int_t
 ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+    if (ctx->error.status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
 
         if (ctx->stored.code != VLM_STORE_OK) {
             return ngx_http_vlm_refuse_store(ctx->request, ctx->engine,
@@ -66,11 +66,11 @@ ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
 
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                       "vlm_engine \"%V\": %s", &ctx->engine->name,
-                      ctx->err.text);
+                      ctx->error.err.text);
 
         ctx->logged = 1;
 
-        if (ctx->status == NGX_HTTP_SERVICE_UNAVAILABLE && !ctx->begun
+        if (ctx->error.status == NGX_HTTP_SERVICE_UNAVAILABLE && !ctx->out.begun
             && ngx_http_vlm_retry_after(ctx->request,
                                       ngx_http_vlm_metrics_retry(ctx->engine))
                != NGX_OK)
@@ -79,10 +79,11 @@ ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
         }
     }
 
-    if (ctx->begun) {
-        return ngx_http_vlm_stream_error(ctx, ctx->status ? ctx->status
+    if (ctx->out.begun) {
+        return ngx_http_vlm_stream_error(ctx,
+                                         ctx->error.status ? ctx->error.status
                                               : NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                         ctx->err.text);
+                                         ctx->error.err.text);
     }
 
     return ctx->dialect->failed(ctx);
@@ -96,11 +97,12 @@ ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...)
     va_list   args;
 
     va_start(args, fmt);
-    last = (char *) ngx_vslprintf((u_char *) ctx->param,
-                                  (u_char *) ctx->param
-                                  + sizeof(ctx->param) - 1,
+    last = (char *) ngx_vslprintf((u_char *) ctx->error.param,
+                                  (u_char *) ctx->error.param
+                                  + sizeof(ctx->error.param) - 1,
                                   fmt, args);
     va_end(args);
 
-    ctx->param[vlm_utf8_whole(ctx->param, last - ctx->param)] = '\0';
+    ctx->error.param[vlm_utf8_whole(ctx->error.param,
+                                    last - ctx->error.param)] = '\0';
 }

@@ -73,7 +73,7 @@ ngx_http_vlm_finish_task(void *data)
 
     ngx_http_vlm_engine_wake(ctx->engine);
 
-    if (ctx->left) {
+    if (ctx->client_left) {
         ngx_http_vlm_queue_leave(ctx);
     }
 }
@@ -94,10 +94,10 @@ ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data)
 
     ngx_http_vlm_zone_store(ctx->engine, &ctx->stored);
 
-    if (ctx->err.code != VLM_OK) {
+    if (ctx->error.err.code != VLM_OK) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "vlm_engine \"%V\": an answer was not drawn: %s",
-                      &ctx->engine->name, ctx->err.text);
+                      &ctx->engine->name, ctx->error.err.text);
     }
 
     if (ctx->asking) {
@@ -113,14 +113,14 @@ void
 ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
 {
     if (at_end) {
-        ctx->seq = ++ctx->engine->seq;
+        ctx->place.seq = ++ctx->engine->line.last_seq;
         (void) ngx_http_vlm_order_rank(ctx);
     }
 
     ctx->step = NGX_HTTP_VLM_PREPARING;
 
-    if (ctx->text) {
-        ctx->text->last = ctx->text->pos;
+    if (ctx->out.text) {
+        ctx->out.text->last = ctx->out.text->pos;
     }
 
     ngx_http_vlm_queue_again(ctx);
@@ -134,7 +134,7 @@ ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
 void
 ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)
 {
-    ctx->answered = 1;
+    ctx->out.answered = 1;
 
     ngx_http_vlm_queue_end(ctx, ctx->streaming ? ngx_http_vlm_stream_last(ctx)
                                                : ctx->dialect->answer(ctx));

@@ -32,7 +32,7 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
         return NGX_OK;
     }
 
-    room = ctx->engine->conf.context - 1;
+    room = ctx->engine->conf.vlm.context - 1;
     most = 0;
 
     /* a token has at least one byte, so most requests need not be counted */
@@ -51,7 +51,7 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
     least = 0;
 
     for (i = 0; i < n; i++) {
-        least += parts[i].text ? vlm_tokens_least(ctx->engine->vlm,
+        least += parts[i].text ? vlm_tokens_least(ctx->engine->life.vlm,
                                                   parts[i].len)
                                : parts[i].tokens;
     }
@@ -78,7 +78,8 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
 
         /* invalid UTF-8 is refused when the prompt is made */
 
-        if (vlm_tokenize(ctx->engine->vlm, parts[i].text, parts[i].len, &ids,
+        if (vlm_tokenize(ctx->engine->life.vlm, parts[i].text, parts[i].len,
+                         &ids,
                          &n_ids, &err)
             == 0)
         {
@@ -96,8 +97,8 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
 static ngx_int_t
 ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx, uint64_t least, uint32_t room)
 {
-    ctx->err.code = VLM_ELIMIT;
-    ctx->code = "context_length_exceeded";
+    ctx->error.err.code = VLM_ELIMIT;
+    ctx->error.code = "context_length_exceeded";
 
     return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                              "This model's maximum context length is "

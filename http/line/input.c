@@ -34,7 +34,7 @@ ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx)
 
     if (ngx_http_vlm_poison_known(ctx->engine, ctx->hash)) {
         ctx->refusal = NGX_HTTP_VLM_POISON;
-        ctx->code = "request_not_repeated";
+        ctx->error.code = "request_not_repeated";
 
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "The model's worker died twice while it "
@@ -86,27 +86,27 @@ ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     eng = ctx->engine;
 
     switch (vlm_budget_take(&eng->budget, bytes,
-                            (uint32_t) eng->queue_timeout,
+                            (uint32_t) eng->conf.queue_timeout,
                             ngx_http_vlm_input_stop, ctx))
     {
     case VLM_BUDGET_OK:
         return NGX_OK;
 
     case VLM_BUDGET_NEVER:
-        ctx->err.code = VLM_ELIMIT;
+        ctx->error.err.code = VLM_ELIMIT;
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "%s may take %uLm of memory, "
                                  "http_memory is %uLm", what,
                                  ngx_http_vlm_mib(bytes),
-                                 ngx_http_vlm_mib(eng->http_memory));
+                                 ngx_http_vlm_mib(eng->conf.http_memory));
 
     default:
         return ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                  "%uLm of memory did not become free "
                                  "within %T seconds",
                                  ngx_http_vlm_mib(bytes),
-                                 (time_t) (eng->queue_timeout + 999)
+                                 (time_t) (eng->conf.queue_timeout + 999)
                                  / 1000);
     }
 }
@@ -128,7 +128,7 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
     ngx_http_vlm_engine_t  *eng;
 
     eng = ctx->engine;
-    rank = &ctx->rank;
+    rank = &ctx->place.rank;
     bytes = 0;
 
     stop.stop = ngx_http_vlm_input_stop;
@@ -143,9 +143,9 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
         }
     }
 
-    picture = vlm_picture_read_salted(eng->vlm, data, len, rank->salt,
+    picture = vlm_picture_read_salted(eng->life.vlm, data, len, rank->salt,
                                       rank->salted ? sizeof(rank->salt) : 0,
-                                      &stop, &ctx->err);
+                                      &stop, &ctx->error.err);
 
     vlm_budget_give(&eng->budget, bytes);
 
@@ -153,8 +153,8 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
         vlm_picture_info(picture, &info);
         ngx_http_vlm_metrics_picture(eng, &info);
 
-        ctx->decode_us += info.decode_us;
-        ctx->resize_us += info.resize_us;
+        ctx->times.decode_us += info.decode_us;
+        ctx->times.resize_us += info.resize_us;
     }
 
     return picture;

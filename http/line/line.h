@@ -28,7 +28,7 @@ ngx_int_t ngx_http_vlm_ask_read(ngx_http_request_t *r,
 
 /* ---- input.c: its bytes, in a thread ------------------------------------- */
 
-/* thread: the body to the dialect's fields, or ctx->status and ctx->err */
+/* thread: the body to the dialect's fields, or ctx->error */
 
 void ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx);
 
@@ -42,7 +42,8 @@ ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     const char *what);
 
 /* thread: a picture, decoded by vlm_picture_read() within that memory; NULL:
-   the request has ended, or, without ctx->status, ctx->err has the reason */
+   the request has ended, or, without ctx->error.status, ctx->error.err has the
+   reason */
 
 vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
     const void *data, size_t len);
@@ -210,8 +211,8 @@ void ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end);
 
 void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
 
-/* the model's answer is complete, or ctx->err says why there is none, or there
-   was nothing to ask; the request may have been freed afterwards */
+/* the model's answer is complete, or ctx->error.err says why there is none, or
+   there was nothing to ask; the request may have been freed afterwards */
 
 void ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx);
 

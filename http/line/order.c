@@ -60,11 +60,11 @@ ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_order_t  *order;
 
-    order = &eng->order;
+    order = &eng->line.order;
 
-    ngx_rbtree_init(&order->line[0], &order->line_sentinel,
+    ngx_rbtree_init(&order->waiting[0], &order->waiting_sentinel,
                     ngx_http_vlm_order_insert_value);
-    ngx_rbtree_init(&order->line[1], &order->line_sentinel,
+    ngx_rbtree_init(&order->waiting[1], &order->waiting_sentinel,
                     ngx_http_vlm_order_insert_value);
     ngx_rbtree_init(&order->clients, &order->clients_sentinel,
                     ngx_rbtree_insert_value);
@@ -74,7 +74,7 @@ ngx_http_vlm_order_init(ngx_http_vlm_engine_t *eng)
 ngx_uint_t
 ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
 {
-    return eng->order.priority || eng->order.fair;
+    return eng->conf.rank.priority || eng->conf.rank.fair;
 }
 
 
@@ -92,13 +92,13 @@ ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
     if (!lcf->inner) {
-        return ngx_http_vlm_order_value(r, ctx->engine, &ctx->rank);
+        return ngx_http_vlm_order_value(r, ctx->engine, &ctx->place.rank);
     }
 
     h = ngx_http_vlm_header(r, "x-vlm-line");
 
     if (h) {
-        ngx_http_vlm_order_parse(&h->value, &ctx->rank);
+        ngx_http_vlm_order_parse(&h->value, &ctx->place.rank);
     }
 
     return NGX_OK;
@@ -164,7 +164,8 @@ ngx_http_vlm_order_variable(ngx_http_request_t *r,
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
     if (lcf->engine == NULL
-        || (!ngx_http_vlm_order_set(lcf->engine) && !lcf->engine->order.salt))
+        || (!ngx_http_vlm_order_set(lcf->engine)
+            && !lcf->engine->conf.rank.salt))
     {
         v->not_found = 1;
         return NGX_OK;
@@ -205,22 +206,22 @@ ngx_int_t
 ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_rank_t *rank)
 {
-    u_char                 hash[NGX_HTTP_VLM_SALT];
-    ngx_str_t              value;
-    ngx_http_vlm_order_t  *order;
+    u_char                     hash[NGX_HTTP_VLM_SALT];
+    ngx_str_t                  value;
+    ngx_http_vlm_rank_conf_t  *conf;
 
-    order = &eng->order;
+    conf = &eng->conf.rank;
 
-    if (order->priority) {
-        if (ngx_http_complex_value(r, order->priority, &value) != NGX_OK) {
+    if (conf->priority) {
+        if (ngx_http_complex_value(r, conf->priority, &value) != NGX_OK) {
             return NGX_ERROR;
         }
 
         rank->priority = ngx_http_vlm_order_priority(&value);
     }
 
-    if (order->fair) {
-        if (ngx_http_complex_value(r, order->fair, &value) != NGX_OK) {
+    if (conf->fair) {
+        if (ngx_http_complex_value(r, conf->fair, &value) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -229,8 +230,8 @@ ngx_http_vlm_order_value(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         }
     }
 
-    if (order->salt) {
-        if (ngx_http_complex_value(r, order->salt, &value) != NGX_OK) {
+    if (conf->salt) {
+        if (ngx_http_complex_value(r, conf->salt, &value) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -310,11 +311,11 @@ ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
 ngx_int_t
 ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_rank_t    *rank;
-    ngx_http_vlm_order_t   *order;
+    ngx_http_vlm_rank_t         *rank;
+    ngx_http_vlm_engine_conf_t  *conf;
 
-    rank = &ctx->rank;
-    order = &ctx->engine->order;
+    rank = &ctx->place.rank;
+    conf = &ctx->engine->conf;
 
     if (rank->key) {
 
@@ -334,9 +335,9 @@ ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
                                                 rank->start);
 
     if (rank->client) {
-        rank->client->next = rank->start + (int64_t) (order->fair_age
-                                                ? order->fair_age
-                                                : ctx->engine->queue_timeout);
+        rank->client->next = rank->start + (int64_t) (conf->rank.fair_age
+                                                      ? conf->rank.fair_age
+                                                      : conf->queue_timeout);
     }
 
     return NGX_OK;
@@ -349,7 +350,7 @@ ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_ctx_t *other)
     ngx_http_vlm_rank_t    *rank;
     ngx_http_vlm_client_t  *client;
 
-    rank = &ctx->rank;
+    rank = &ctx->place.rank;
     client = rank->client;
 
     if (client == NULL && rank->key) {
@@ -358,7 +359,7 @@ ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_ctx_t *other)
 
     return ngx_http_vlm_order_rank_value(ctx->engine, rank,
                               ngx_http_vlm_order_start(ctx->engine, client))
-           < other->rank.value;
+           < other->place.rank.value;
 }
 
 
@@ -368,7 +369,7 @@ ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
 {
     int64_t  now;
 
-    now = (int64_t) ngx_current_msec + eng->order.ahead;
+    now = (int64_t) ngx_current_msec + eng->line.order.clock;
 
     return client ? ngx_max(now, client->next) : now;
 }
@@ -378,7 +379,7 @@ static int64_t
 ngx_http_vlm_order_rank_value(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_rank_t *rank, int64_t start)
 {
-    return start - rank->priority * (int64_t) eng->order.priority_age;
+    return start - rank->priority * (int64_t) eng->conf.rank.priority_age;
 }
 
 
@@ -389,7 +390,7 @@ ngx_http_vlm_order_find(ngx_http_vlm_engine_t *eng, uint64_t key)
     ngx_rbtree_node_t     *node;
     ngx_http_vlm_order_t  *order;
 
-    order = &eng->order;
+    order = &eng->line.order;
     k = (ngx_rbtree_key_t) key;
 
     node = order->clients.root;
@@ -425,7 +426,7 @@ ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
     }
 
     client->node.key = (ngx_rbtree_key_t) key;
-    ngx_rbtree_insert(&eng->order.clients, &client->node);
+    ngx_rbtree_insert(&eng->line.order.clients, &client->node);
 
     return client;
 }
@@ -438,16 +439,16 @@ ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_order_remove(ctx);
 
-    client = ctx->rank.client;
+    client = ctx->place.rank.client;
 
     if (client == NULL) {
         return;
     }
 
-    ctx->rank.client = NULL;
+    ctx->place.rank.client = NULL;
 
     if (--client->n == 0) {
-        ngx_rbtree_delete(&ctx->engine->order.clients, &client->node);
+        ngx_rbtree_delete(&ctx->engine->line.order.clients, &client->node);
         ngx_free(client);
     }
 }
@@ -456,30 +457,31 @@ ngx_http_vlm_order_leave(ngx_http_vlm_ctx_t *ctx)
 ngx_uint_t
 ngx_http_vlm_order_before(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
 {
-    if (one->rank.value != two->rank.value) {
-        return one->rank.value < two->rank.value;
+    if (one->place.rank.value != two->place.rank.value) {
+        return one->place.rank.value < two->place.rank.value;
     }
 
-    return one->seq < two->seq;
+    return one->place.seq < two->place.seq;
 }
 
 
 void
 ngx_http_vlm_order_insert(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_rbtree_insert(&ctx->engine->order.line[ctx->heavy], &ctx->rank.node);
+    ngx_rbtree_insert(&ctx->engine->line.order.waiting[ctx->heavy],
+                      &ctx->place.rank.node);
 
-    ctx->rank.in_line = 1;
+    ctx->place.rank.in_order = 1;
 }
 
 
 void
 ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->rank.in_line) {
-        ctx->rank.in_line = 0;
-        ngx_rbtree_delete(&ctx->engine->order.line[ctx->heavy],
-                          &ctx->rank.node);
+    if (ctx->place.rank.in_order) {
+        ctx->place.rank.in_order = 0;
+        ngx_rbtree_delete(&ctx->engine->line.order.waiting[ctx->heavy],
+                          &ctx->place.rank.node);
     }
 }
 
@@ -491,10 +493,10 @@ ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
     ngx_rbtree_node_t   **p;
     ngx_http_vlm_ctx_t   *ctx, *other;
 
-    ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+    ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, place.rank.node);
 
     for ( ;; ) {
-        other = ngx_rbtree_data(temp, ngx_http_vlm_ctx_t, rank.node);
+        other = ngx_rbtree_data(temp, ngx_http_vlm_ctx_t, place.rank.node);
 
         p = ngx_http_vlm_order_before(ctx, other) ? &temp->left : &temp->right;
 
@@ -527,7 +529,7 @@ ngx_http_vlm_order_least_of(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
     ngx_rbtree_t       *line;
     ngx_rbtree_node_t  *node;
 
-    line = &eng->order.line[heavy];
+    line = &eng->line.order.waiting[heavy];
 
     if (line->root == line->sentinel) {
         return NULL;
@@ -535,7 +537,7 @@ ngx_http_vlm_order_least_of(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 
     node = ngx_rbtree_min(line->root, line->sentinel);
 
-    return ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node);
+    return ngx_rbtree_data(node, ngx_http_vlm_ctx_t, place.rank.node);
 }
 
 
@@ -561,11 +563,11 @@ ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
     int64_t                ahead;
     ngx_http_vlm_order_t  *order;
 
-    order = &ctx->engine->order;
+    order = &ctx->engine->line.order;
 
-    ahead = ctx->rank.start - (int64_t) ngx_current_msec;
+    ahead = ctx->place.rank.start - (int64_t) ngx_current_msec;
 
-    order->ahead = ngx_max(order->ahead, ahead);
+    order->clock = ngx_max(order->clock, ahead);
 }
 
 
@@ -574,19 +576,19 @@ ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_order_t  *order;
 
-    order = &ctx->engine->order;
+    order = &ctx->engine->line.order;
 
-    if (!ctx->rank.in_line) {
+    if (!ctx->place.rank.in_order) {
         return 0;
     }
 
-    if (order->walk == 0
-        || ngx_current_msec - order->counted >= NGX_HTTP_VLM_PLACES_MS)
+    if (order->count == 0
+        || ngx_current_msec - order->counted_at >= NGX_HTTP_VLM_PLACES_MS)
     {
         ngx_http_vlm_order_count(ctx->engine);
     }
 
-    return ctx->rank.walk == order->walk ? ctx->rank.place : 0;
+    return ctx->place.rank.count == order->count ? ctx->place.rank.place : 0;
 }
 
 
@@ -600,10 +602,10 @@ ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_ctx_t    *ctx, *next[2];
     ngx_http_vlm_order_t  *order;
 
-    order = &eng->order;
+    order = &eng->line.order;
 
-    order->walk++;
-    order->counted = ngx_current_msec;
+    order->count++;
+    order->counted_at = ngx_current_msec;
 
     next[0] = ngx_http_vlm_order_least_of(eng, 0);
     next[1] = ngx_http_vlm_order_least_of(eng, 1);
@@ -615,12 +617,13 @@ ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)
             break;
         }
 
-        ctx->rank.place = n;
-        ctx->rank.walk = order->walk;
+        ctx->place.rank.place = n;
+        ctx->place.rank.count = order->count;
 
         i = ctx->heavy;
-        node = ngx_rbtree_next(&order->line[i], &ctx->rank.node);
-        next[i] = node ? ngx_rbtree_data(node, ngx_http_vlm_ctx_t, rank.node)
+        node = ngx_rbtree_next(&order->waiting[i], &ctx->place.rank.node);
+        next[i] = node ? ngx_rbtree_data(node, ngx_http_vlm_ctx_t,
+                                         place.rank.node)
                        : NULL;
     }
 }

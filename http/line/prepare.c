@@ -68,15 +68,15 @@ ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    ctx->seq = ++eng->seq;
+    ctx->place.seq = ++eng->line.last_seq;
 
-    ctx->t_headers = ngx_current_msec;
+    ctx->times.headers = ngx_current_msec;
 
-    ctx->looked = ctx->t_headers;
+    ctx->stall_checked = ctx->times.headers;
     ctx->received = ctx->request->request_length;
 
-    ctx->queued = 1;
-    ngx_queue_insert_tail(&eng->arrivals, &ctx->queue);
+    ctx->place.queued = 1;
+    ngx_queue_insert_tail(&eng->line.arrivals, &ctx->place.queue);
 }
 
 
@@ -95,27 +95,27 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
     len = ctx->request->headers_in.content_length_n;
     ctx->heavy = len < 0 || len > NGX_HTTP_VLM_LIGHT;
 
-    ctx->to_parse = 1;
-    eng->n_parses++;
+    ctx->place.to_parse = 1;
+    eng->line.n_parses++;
 
-    if (!ctx->queued) {
+    if (!ctx->place.queued) {
 
         /* the others did not wait for its body: back to its place of
            arrival */
 
-        for (q = ngx_queue_head(&eng->arrivals);
-             q != ngx_queue_sentinel(&eng->arrivals);
+        for (q = ngx_queue_head(&eng->line.arrivals);
+             q != ngx_queue_sentinel(&eng->line.arrivals);
              q = ngx_queue_next(q))
         {
-            other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+            other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
-            if (other->seq > ctx->seq) {
+            if (other->place.seq > ctx->place.seq) {
                 break;
             }
         }
 
-        ngx_queue_insert_tail(q, &ctx->queue);
-        ctx->queued = 1;
+        ngx_queue_insert_tail(q, &ctx->place.queue);
+        ctx->place.queued = 1;
     }
 
     ngx_http_vlm_engine_wake(eng);
@@ -140,23 +140,25 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
     ngx_queue_t         *q, *next;
     ngx_http_vlm_ctx_t  *ctx;
 
-    for (q = ngx_queue_head(&eng->arrivals);
-         q != ngx_queue_sentinel(&eng->arrivals)
-         && eng->n_parses && ngx_http_vlm_prepare_place(eng, 0);
+    for (q = ngx_queue_head(&eng->line.arrivals);
+         q != ngx_queue_sentinel(&eng->line.arrivals)
+         && eng->line.n_parses && ngx_http_vlm_prepare_place(eng, 0);
          q = next)
     {
         next = ngx_queue_next(q);
 
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
-        if (!ctx->to_parse || !ngx_http_vlm_prepare_place(eng, ctx->heavy)) {
+        if (!ctx->place.to_parse || !ngx_http_vlm_prepare_place(eng,
+                                                                ctx->heavy))
+        {
             continue;
         }
 
-        ctx->to_parse = 0;
-        eng->n_parses--;
+        ctx->place.to_parse = 0;
+        eng->line.n_parses--;
 
-        ctx->opened = eng->opened;
+        ctx->opened = eng->life.opened;
 
         if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_parse,
                                        ngx_http_vlm_prepare_parsed)
@@ -179,13 +181,13 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 
     receiving = 0;
 
-    for (q = ngx_queue_head(&eng->arrivals);
-         q != ngx_queue_sentinel(&eng->arrivals);
+    for (q = ngx_queue_head(&eng->line.arrivals);
+         q != ngx_queue_sentinel(&eng->line.arrivals);
          q = next)
     {
         next = ngx_queue_next(q);
 
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
         if (ctx->step == NGX_HTTP_VLM_RECEIVING) {
 
@@ -194,7 +196,7 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 
             } else {
                 ngx_queue_remove(q);
-                ctx->queued = 0;
+                ctx->place.queued = 0;
             }
 
             continue;
@@ -205,14 +207,14 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
         }
 
         if (receiving
-            && ngx_current_msec - ctx->t_arrived < NGX_HTTP_VLM_HOLD)
+            && ngx_current_msec - ctx->times.arrived < NGX_HTTP_VLM_HOLD)
         {
             ngx_http_vlm_prepare_check(eng);
             return;
         }
 
         ngx_queue_remove(q);
-        ctx->queued = 0;
+        ctx->place.queued = 0;
 
         if (ngx_http_vlm_order_rank(ctx) != NGX_OK
             || ngx_http_vlm_chain_enter(ctx) != NGX_OK)
@@ -231,7 +233,7 @@ ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx)
     off_t       n;
     ngx_msec_t  ms;
 
-    ms = ngx_current_msec - ctx->looked;
+    ms = ngx_current_msec - ctx->stall_checked;
 
     if (ms >= NGX_HTTP_VLM_POLL) {
         n = ctx->request->request_length - ctx->received;
@@ -240,7 +242,7 @@ ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx)
             return 0;
         }
 
-        ctx->looked = ngx_current_msec;
+        ctx->stall_checked = ngx_current_msec;
         ctx->received = ctx->request->request_length;
     }
 
@@ -253,7 +255,7 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 {
     ngx_http_vlm_ctx_t  *ctx;
 
-    while (eng->opened && ngx_http_vlm_prepare_place(eng, 0)) {
+    while (eng->life.opened && ngx_http_vlm_prepare_place(eng, 0)) {
 
         ctx = ngx_http_vlm_order_first(eng,
                                        ngx_http_vlm_prepare_place(eng, 1));
@@ -264,8 +266,8 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 
         ngx_http_vlm_order_remove(ctx);
 
-        ctx->in_prompts = 1;
-        eng->n_prompts++;
+        ctx->place.in_prompts = 1;
+        eng->line.n_prompts++;
 
         ngx_http_vlm_poison_begin(ctx);
 
@@ -277,8 +279,8 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
             continue;
         }
 
-        ctx->queued = 1;
-        ngx_queue_insert_tail(&eng->making, &ctx->queue);
+        ctx->place.queued = 1;
+        ngx_queue_insert_tail(&eng->line.preparing, &ctx->place.queue);
     }
 }
 
@@ -289,8 +291,8 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 static ngx_uint_t
 ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 {
-    return eng->n_tasks <= eng->prepare
-           && (!heavy || eng->n_heavy < eng->prepare);
+    return eng->line.n_tasks <= eng->conf.prepare
+           && (!heavy || eng->line.n_heavy < eng->conf.prepare);
 }
 
 
@@ -304,18 +306,18 @@ ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
     ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *last;
 
-    room = eng->conf.slots + eng->prepare + (ctx->heavy ? 0 : 1);
+    room = eng->conf.vlm.slots + eng->conf.prepare + (ctx->heavy ? 0 : 1);
 
-    if (eng->n_prompts < room) {
+    if (eng->line.n_prompts < room) {
         return 1;
     }
 
-    if (eng->n_prompts >= 2 * room || ngx_queue_empty(&eng->ready)) {
+    if (eng->line.n_prompts >= 2 * room || ngx_queue_empty(&eng->line.ready)) {
         return 0;
     }
 
-    q = ngx_queue_last(&eng->ready);
-    last = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+    q = ngx_queue_last(&eng->line.ready);
+    last = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
     return ngx_http_vlm_order_before(ctx, last);
 }
@@ -336,18 +338,18 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
     ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *ctx;
 
-    jobs = eng->conf.slots;
+    jobs = eng->conf.vlm.slots;
 
-    if (ngx_queue_empty(&eng->making) && !ngx_http_vlm_order_set(eng)) {
+    if (ngx_queue_empty(&eng->line.preparing) && !ngx_http_vlm_order_set(eng)) {
         jobs++;
     }
 
-    while (eng->loaded
-           && eng->n_jobs < jobs
-           && !ngx_queue_empty(&eng->ready))
+    while (eng->life.loaded
+           && eng->line.n_jobs < jobs
+           && !ngx_queue_empty(&eng->line.ready))
     {
-        q = ngx_queue_head(&eng->ready);
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+        q = ngx_queue_head(&eng->line.ready);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
         if (ngx_http_vlm_prepare_reserved(eng, ctx)) {
             ngx_http_vlm_prepare_check(eng);
@@ -355,13 +357,13 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
         }
 
         ngx_queue_remove(q);
-        ctx->queued = 0;
+        ctx->place.queued = 0;
 
-        ctx->in_prompts = 0;
-        eng->n_prompts--;
+        ctx->place.in_prompts = 0;
+        eng->line.n_prompts--;
 
-        ctx->job = vlm_submit(eng->vlm, ctx->prompt, &ctx->sampling, ctx,
-                              &idle, &ctx->err);
+        ctx->job = vlm_submit(eng->life.vlm, ctx->prompt, &ctx->sampling, ctx,
+                              &idle, &ctx->error.err);
 
         if (ctx->job == NULL) {
             ngx_http_vlm_prepare_refused(ctx);
@@ -371,7 +373,7 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
         ctx->prompt = NULL;
         ctx->step = NGX_HTTP_VLM_SUBMITTED;
 
-        eng->n_jobs++;
+        eng->line.n_jobs++;
 
         ngx_http_vlm_order_begun(ctx);
 
@@ -398,14 +400,14 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
         return 0;
     }
 
-    for (q = ngx_queue_head(&eng->making);
-         q != ngx_queue_sentinel(&eng->making);
+    for (q = ngx_queue_head(&eng->line.preparing);
+         q != ngx_queue_sentinel(&eng->line.preparing);
          q = ngx_queue_next(q))
     {
-        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
-        if (!other->in_heavy && !other->left
-            && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+        if (!other->place.in_heavy && !other->client_left
+            && ngx_current_msec - other->times.arrived < NGX_HTTP_VLM_SOON
             && ngx_http_vlm_order_before(other, ctx))
         {
             return 1;
@@ -415,21 +417,21 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
     other = ngx_http_vlm_order_first(eng, 0);
 
     if (other
-        && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+        && ngx_current_msec - other->times.arrived < NGX_HTTP_VLM_SOON
         && ngx_http_vlm_order_before(other, ctx))
     {
         return 1;
     }
 
-    for (q = ngx_queue_head(&eng->arrivals), n = 0;
-         q != ngx_queue_sentinel(&eng->arrivals) && n < NGX_HTTP_VLM_SEEN;
+    for (q = ngx_queue_head(&eng->line.arrivals), n = 0;
+         q != ngx_queue_sentinel(&eng->line.arrivals) && n < NGX_HTTP_VLM_SEEN;
          q = ngx_queue_next(q), n++)
     {
-        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
-        if (other->step == NGX_HTTP_VLM_PARSING && !other->left
-            && !(other->in_task ? other->in_heavy : other->heavy)
-            && ngx_current_msec - other->t_arrived < NGX_HTTP_VLM_SOON
+        if (other->step == NGX_HTTP_VLM_PARSING && !other->client_left
+            && !(other->in_task ? other->place.in_heavy : other->heavy)
+            && ngx_current_msec - other->times.arrived < NGX_HTTP_VLM_SOON
             && ngx_http_vlm_order_would(other, ctx))
         {
             return 1;
@@ -445,8 +447,8 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
 static void
 ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
 {
-    if (!eng->hold.timer_set) {
-        ngx_add_timer(&eng->hold, NGX_HTTP_VLM_POLL);
+    if (!eng->line.reserve.timer_set) {
+        ngx_add_timer(&eng->line.reserve, NGX_HTTP_VLM_POLL);
     }
 }
 
@@ -486,9 +488,9 @@ ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     }
 
     ctx->in_task = 1;
-    ctx->in_heavy = ctx->heavy;
-    ctx->engine->n_tasks++;
-    ctx->engine->n_heavy += ctx->in_heavy;
+    ctx->place.in_heavy = ctx->heavy;
+    ctx->engine->line.n_tasks++;
+    ctx->engine->line.n_heavy += ctx->place.in_heavy;
 
     return NGX_OK;
 }
@@ -499,13 +501,13 @@ ngx_http_vlm_prepare_always(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    ctx->engine->n_tasks--;
-    ctx->engine->n_heavy -= ctx->in_heavy;
-    ctx->in_heavy = 0;
+    ctx->engine->line.n_tasks--;
+    ctx->engine->line.n_heavy -= ctx->place.in_heavy;
+    ctx->place.in_heavy = 0;
 
-    if (ctx->in_prompts) {
-        ngx_queue_remove(&ctx->queue);
-        ctx->queued = 0;
+    if (ctx->place.in_prompts) {
+        ngx_queue_remove(&ctx->place.queue);
+        ctx->place.queued = 0;
     }
 
     ngx_http_vlm_finish_task(ctx);
@@ -524,27 +526,27 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    if (ctx->late_status) {
-        ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
+    if (ctx->late.status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late.status, ctx->late.err.text);
 
-    } else if (ctx->status) {
+    } else if (ctx->error.status) {
         ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
 
     } else {
         ctx->parsed = 1;
-        ctx->heavy |= ctx->chat.session.len != 0;
+        ctx->heavy |= ctx->place.session.len != 0;
 
         if (ctx->streaming) {
             ngx_http_vlm_stream_watch(ctx);
         }
 
-        if (ctx->chat.session.len == 0) {
+        if (ctx->place.session.len == 0) {
             return;
         }
 
         /* for the log, which is written after ctx->chat was freed */
 
-        ctx->session.len = ctx->chat.session.len;
+        ctx->session.len = ctx->place.session.len;
         ctx->session.data = ngx_pnalloc(r->pool, ctx->session.len);
 
         if (ctx->session.data == NULL) {
@@ -552,7 +554,7 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
             return;
         }
 
-        ngx_memcpy(ctx->session.data, ctx->chat.session.data,
+        ngx_memcpy(ctx->session.data, ctx->place.session.data,
                    ctx->session.len);
     }
 }
@@ -565,7 +567,7 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 
     struct timespec  from, to;
 
-    ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+    ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
 
     ngx_http_vlm_sampling(ctx->engine, &ctx->sampling);
 
@@ -573,15 +575,16 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 
     ctx->dialect->prompt(ctx);
 
-    if (ctx->prompt && ctx->rank.salted) {
-        vlm_prompt_salt(ctx->prompt, ctx->rank.salt, sizeof(ctx->rank.salt));
+    if (ctx->prompt && ctx->place.rank.salted) {
+        vlm_prompt_salt(ctx->prompt, ctx->place.rank.salt,
+                        sizeof(ctx->place.rank.salt));
     }
 
     (void) clock_gettime(CLOCK_MONOTONIC, &to);
 
-    ctx->prepare_ms = (to.tv_sec - from.tv_sec) * 1000
+    ctx->times.prepare_ms = (to.tv_sec - from.tv_sec) * 1000
                       + (to.tv_nsec - from.tv_nsec) / 1000000;
-    ctx->prepared_ms += ctx->prepare_ms;
+    ctx->times.prepared_ms += ctx->times.prepare_ms;
 }
 
 
@@ -590,21 +593,21 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    if (ctx->late_status) {
-        ngx_http_vlm_queue_refuse(ctx, ctx->late_status, ctx->late_text);
+    if (ctx->late.status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late.status, ctx->late.err.text);
 
-    } else if (ctx->status) {
+    } else if (ctx->error.status) {
         ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
 
     } else if (ctx->prompt == NULL) {
-        ctx->in_prompts = 0;
-        ctx->engine->n_prompts--;
+        ctx->place.in_prompts = 0;
+        ctx->engine->line.n_prompts--;
 
         ngx_http_vlm_finish_said(ctx);
 
     } else {
         ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
-                                  ctx->prepare_ms);
+                                  ctx->times.prepare_ms);
 
         ctx->step = NGX_HTTP_VLM_WAITING;
         ngx_http_vlm_prepare_insert(ctx);
@@ -620,22 +623,22 @@ ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx)
     ngx_queue_t         *q, *ready;
     ngx_http_vlm_ctx_t  *other;
 
-    ready = &ctx->engine->ready;
+    ready = &ctx->engine->line.ready;
 
     for (q = ngx_queue_last(ready);
          q != ngx_queue_sentinel(ready);
          q = ngx_queue_prev(q))
     {
-        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, queue);
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
         if (ngx_http_vlm_order_before(other, ctx)) {
             break;
         }
     }
 
-    ngx_queue_insert_after(q, &ctx->queue);
+    ngx_queue_insert_after(q, &ctx->place.queue);
 
-    ctx->queued = 1;
+    ctx->place.queued = 1;
 }
 
 
@@ -657,21 +660,21 @@ ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 void
 ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
 {
-    vlm_sampling_default(eng->vlm, s);
+    vlm_sampling_default(eng->life.vlm, s);
 
-    if (eng->sampling_set & 1) {
-        s->temperature = eng->sampling.temperature;
+    if (eng->conf.sampling_set & 1) {
+        s->temperature = eng->conf.sampling.temperature;
     }
 
-    if (eng->sampling_set & 2) {
-        s->top_k = eng->sampling.top_k;
+    if (eng->conf.sampling_set & 2) {
+        s->top_k = eng->conf.sampling.top_k;
     }
 
-    if (eng->sampling_set & 4) {
-        s->top_p = eng->sampling.top_p;
+    if (eng->conf.sampling_set & 4) {
+        s->top_p = eng->conf.sampling.top_p;
     }
 
-    if (eng->sampling_set & 8) {
-        s->repetition_penalty = eng->sampling.repetition_penalty;
+    if (eng->conf.sampling_set & 8) {
+        s->repetition_penalty = eng->conf.sampling.repetition_penalty;
     }
 }

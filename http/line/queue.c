@@ -27,7 +27,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_cleanup_t  *cln;
     ngx_http_vlm_ctx_t  *ctx;
 
-    if (ngx_http_vlm_zone_length(eng) >= eng->queue) {
+    if (ngx_http_vlm_zone_length(eng) >= eng->conf.queue_size) {
         *rc = NGX_BUSY;
         return NULL;
     }
@@ -57,11 +57,11 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ctx->timer.data = ctx;
     ctx->timer.log = r->connection->log;
 
-    ngx_queue_insert_tail(&eng->requests, &ctx->all);
+    ngx_queue_insert_tail(&eng->line.requests, &ctx->place.all);
 
-    ctx->counted = 1;
-    ctx->receiving = 1;
-    eng->receiving++;
+    ctx->place.counted = 1;
+    ctx->place.receiving = 1;
+    eng->line.receiving++;
 
     return ctx;
 }
@@ -78,23 +78,23 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
     eng = ctx->engine;
     rev = r->connection->read;
 
-    if (ngx_http_vlm_zone_length(eng) >= eng->queue) {
+    if (ngx_http_vlm_zone_length(eng) >= eng->conf.queue_size) {
         return NGX_BUSY;
     }
 
-    ctx->receiving = 0;
-    eng->receiving--;
-    eng->pending++;
+    ctx->place.receiving = 0;
+    eng->line.receiving--;
+    eng->line.pending++;
 
-    ctx->in_line = 1;
-    eng->waiting++;
-    ctx->t_arrived = ngx_current_msec;
+    ctx->place.in_waiting = 1;
+    eng->line.waiting++;
+    ctx->times.arrived = ngx_current_msec;
 
     ngx_http_vlm_zone_line(eng);
 
     /* not cancelable: the timer also keeps an exiting worker alive */
 
-    ngx_add_timer(&ctx->timer, eng->queue_timeout);
+    ngx_add_timer(&ctx->timer, eng->conf.queue_timeout);
 
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
@@ -116,22 +116,22 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    if (ctx->in_line) {
-        ctx->in_line = 0;
-        eng->waiting--;
+    if (ctx->place.in_waiting) {
+        ctx->place.in_waiting = 0;
+        eng->line.waiting--;
     }
 
     ctx->step = NGX_HTTP_VLM_RUNNING;
 
-    if (ctx->t_started == 0) {
-        ctx->t_started = ngx_current_msec;
+    if (ctx->times.started == 0) {
+        ctx->times.started = ngx_current_msec;
         ngx_http_vlm_timings_started(ctx);
 
         if (ctx->timer.timer_set) {
             ngx_del_timer(&ctx->timer);
         }
 
-        ngx_add_timer(&ctx->timer, eng->timeout);
+        ngx_add_timer(&ctx->timer, eng->conf.timeout);
     }
 
     ngx_http_vlm_zone_line(eng);
@@ -141,9 +141,9 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx)
 {
-    if (!ctx->in_line) {
-        ctx->in_line = 1;
-        ctx->engine->waiting++;
+    if (!ctx->place.in_waiting) {
+        ctx->place.in_waiting = 1;
+        ctx->engine->line.waiting++;
     }
 
     ngx_http_vlm_zone_line(ctx->engine);
@@ -159,13 +159,13 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    if (!ctx->in_line) {
+    if (!ctx->place.in_waiting) {
         return 0;
     }
 
     /* jobs that the engine has are the first, then those with a prompt */
 
-    n = eng->n_jobs - eng->running;
+    n = eng->line.n_jobs - eng->line.running;
 
     switch (ctx->step) {
 
@@ -173,8 +173,8 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
         return 1;
 
     case NGX_HTTP_VLM_WAITING:
-        for (q = &ctx->queue;
-             q != ngx_queue_sentinel(&eng->ready);
+        for (q = &ctx->place.queue;
+             q != ngx_queue_sentinel(&eng->line.ready);
              q = ngx_queue_prev(q))
         {
             n++;
@@ -184,14 +184,14 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 
     case NGX_HTTP_VLM_PREPARING:
 
-        if (ctx->in_prompts) {
-            return n + eng->n_prompts;
+        if (ctx->place.in_prompts) {
+            return n + eng->line.n_prompts;
         }
 
         place = ngx_http_vlm_order_place(ctx);
 
         if (place) {
-            return n + eng->n_prompts + place;
+            return n + eng->line.n_prompts + place;
         }
 
         /* fall through */
@@ -200,7 +200,7 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 
         /* behind others of its session, or too far behind to be counted */
 
-        return eng->waiting;
+        return eng->line.waiting;
     }
 }
 
@@ -226,10 +226,10 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
         return;
     }
 
-    if (ctx->t_started) {
+    if (ctx->times.started) {
         (void) ngx_snprintf(text, sizeof(text) - 1,
                             "The answer took longer than %T seconds%Z",
-                            (time_t) (eng->timeout + 999) / 1000);
+                            (time_t) (eng->conf.timeout + 999) / 1000);
 
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_GATEWAY_TIME_OUT,
                                   (char *) text);
@@ -237,9 +237,9 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
     } else {
         (void) ngx_snprintf(text, sizeof(text) - 1,
                             "No slot became free within %T seconds%Z",
-                            (time_t) (eng->queue_timeout + 999) / 1000);
+                            (time_t) (eng->conf.queue_timeout + 999) / 1000);
 
-        ctx->late_code = "queue_timeout";
+        ctx->late.code = "queue_timeout";
 
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                   (char *) text);
@@ -257,7 +257,7 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 
     r = ctx->request;
 
-    if (ctx->left) {
+    if (ctx->client_left) {
         return;
     }
 
@@ -267,10 +267,10 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 
         ctx->abandoned = 1;
 
-        if (ctx->late_status == 0) {
-            ctx->late_status = status;
-            ngx_cpystrn((u_char *) ctx->late_text, (u_char *) text,
-                        sizeof(ctx->late_text));
+        if (ctx->late.status == 0) {
+            ctx->late.status = status;
+            ngx_cpystrn((u_char *) ctx->late.err.text, (u_char *) text,
+                        sizeof(ctx->late.err.text));
         }
 
         if (!ctx->timer.timer_set) {
@@ -288,14 +288,14 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
         return;
     }
 
-    ctx->status = status;
+    ctx->error.status = status;
 
-    if (ctx->err.text != text) {
-        ngx_cpystrn((u_char *) ctx->err.text, (u_char *) text,
-                    sizeof(ctx->err.text));
+    if (ctx->error.err.text != text) {
+        ngx_cpystrn((u_char *) ctx->error.err.text, (u_char *) text,
+                    sizeof(ctx->error.err.text));
     }
 
-    if (ctx->begun) {
+    if (ctx->out.begun) {
         ngx_http_vlm_queue_end(ctx, ngx_http_vlm_stream_error(ctx, status,
                                                               text));
         return;
@@ -312,9 +312,9 @@ ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 
     r = ctx->request;
 
-    ctx->t_ended = ngx_current_msec;
+    ctx->times.ended = ngx_current_msec;
 
-    if (ctx->counted) {
+    if (ctx->place.counted) {
         ngx_http_vlm_metrics_ended(ctx, rc);
     }
 
@@ -333,7 +333,7 @@ ngx_http_vlm_queue_cleanup(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    if (ctx->counted && ctx->step != NGX_HTTP_VLM_ENDED) {
+    if (ctx->place.counted && ctx->step != NGX_HTTP_VLM_ENDED) {
         ngx_http_vlm_metrics_left(ctx);
     }
 
@@ -348,7 +348,7 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    if (!ctx->counted) {
+    if (!ctx->place.counted) {
         return;
     }
 
@@ -356,31 +356,31 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_stream_leave(ctx);
 
     if (ctx->job) {
-        vlm_cancel(eng->vlm, ctx->job);
+        vlm_cancel(eng->life.vlm, ctx->job);
         ctx->job = NULL;
     }
 
     if (ctx->in_task) {
-        ctx->left = 1;
+        ctx->client_left = 1;
         ctx->abandoned = 1;
         return;
     }
 
-    if (ctx->queued) {
-        ctx->queued = 0;
-        ngx_queue_remove(&ctx->queue);
+    if (ctx->place.queued) {
+        ctx->place.queued = 0;
+        ngx_queue_remove(&ctx->place.queue);
     }
 
-    if (ctx->to_parse) {
-        ctx->to_parse = 0;
-        eng->n_parses--;
+    if (ctx->place.to_parse) {
+        ctx->place.to_parse = 0;
+        eng->line.n_parses--;
     }
 
     ngx_http_vlm_order_leave(ctx);
 
-    if (ctx->in_prompts) {
-        ctx->in_prompts = 0;
-        eng->n_prompts--;
+    if (ctx->place.in_prompts) {
+        ctx->place.in_prompts = 0;
+        eng->line.n_prompts--;
     }
 
     ngx_http_vlm_poison_end(ctx);
@@ -388,16 +388,16 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_chain_leave(ctx);
     ngx_http_vlm_queue_free(ctx);
 
-    ngx_queue_remove(&ctx->all);
+    ngx_queue_remove(&ctx->place.all);
 
-    ctx->counted = 0;
+    ctx->place.counted = 0;
 
-    if (ctx->receiving) {
-        ctx->receiving = 0;
-        eng->receiving--;
+    if (ctx->place.receiving) {
+        ctx->place.receiving = 0;
+        eng->line.receiving--;
 
     } else {
-        eng->pending--;
+        eng->line.pending--;
     }
 
     ngx_http_vlm_engine_wake(eng);
@@ -418,9 +418,9 @@ ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
         ngx_del_timer(&ctx->timer);
     }
 
-    if (ctx->in_line) {
-        ctx->in_line = 0;
-        eng->waiting--;
+    if (ctx->place.in_waiting) {
+        ctx->place.in_waiting = 0;
+        eng->line.waiting--;
     }
 
     ngx_http_vlm_zone_line(eng);
@@ -434,13 +434,13 @@ ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
     ngx_connection_t    *c;
     ngx_http_vlm_ctx_t  *ctx;
 
-    for (q = ngx_queue_head(&eng->requests);
-         q != ngx_queue_sentinel(&eng->requests);
+    for (q = ngx_queue_head(&eng->line.requests);
+         q != ngx_queue_sentinel(&eng->line.requests);
          q = next)
     {
         next = ngx_queue_next(q);
 
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.all);
 
         /* the others are about to end, or still receive their bodies */
 
@@ -469,13 +469,13 @@ ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng)
     ngx_connection_t    *c;
     ngx_http_vlm_ctx_t  *ctx;
 
-    for (q = ngx_queue_head(&eng->requests);
-         q != ngx_queue_sentinel(&eng->requests);
+    for (q = ngx_queue_head(&eng->line.requests);
+         q != ngx_queue_sentinel(&eng->line.requests);
          q = next)
     {
         next = ngx_queue_next(q);
 
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, all);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.all);
 
         if (ctx->step != NGX_HTTP_VLM_SUBMITTED
             && ctx->step != NGX_HTTP_VLM_RUNNING)

@@ -39,22 +39,25 @@ ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     ngx_http_vlm_timings_n(w, "encode_ms", u->encode_ms);
     ngx_http_vlm_timings_n(w, "first_step_ms", u->pick_ms);
     ngx_http_vlm_timings_n(w, "image_cache_n", u->cached_pictures);
-    ngx_http_vlm_timings_ratio(w, "image_decode_ms", ctx->decode_us, 1000);
+    ngx_http_vlm_timings_ratio(w, "image_decode_ms", ctx->times.decode_us,
+                               1000);
     ngx_http_vlm_timings_n(w, "image_n", u->pictures);
-    ngx_http_vlm_timings_ratio(w, "image_resize_ms", ctx->resize_us, 1000);
+    ngx_http_vlm_timings_ratio(w, "image_resize_ms", ctx->times.resize_us,
+                               1000);
     ngx_http_vlm_timings_n(w, "predicted_ms", predicted);
     ngx_http_vlm_timings_n(w, "predicted_n", n);
     ngx_http_vlm_timings_ratio(w, "predicted_per_second", n * 1000.0,
                                predicted);
     ngx_http_vlm_timings_ratio(w, "predicted_per_token_ms", predicted, n);
     ngx_http_vlm_timings_n(w, "prefill_ms", u->prefill_ms);
-    ngx_http_vlm_timings_n(w, "prepare_ms", ctx->prepared_ms);
+    ngx_http_vlm_timings_n(w, "prepare_ms", ctx->times.prepared_ms);
     ngx_http_vlm_timings_n(w, "prompt_ms", prompt);
     ngx_http_vlm_timings_n(w, "prompt_n", read);
     ngx_http_vlm_timings_ratio(w, "prompt_per_second", read * 1000.0, prompt);
     ngx_http_vlm_timings_ratio(w, "prompt_per_token_ms", prompt, read);
-    ngx_http_vlm_timings_n(w, "receive_ms", ctx->t_arrived - ctx->t_headers);
-    ngx_http_vlm_timings_n(w, "wait_ms", ctx->wait_ms);
+    ngx_http_vlm_timings_n(w, "receive_ms",
+                           ctx->times.arrived - ctx->times.headers);
+    ngx_http_vlm_timings_n(w, "wait_ms", ctx->times.wait_ms);
 
     vlm_json_shut(w, '}');
 }
@@ -91,17 +94,17 @@ ngx_http_vlm_timings_started(ngx_http_vlm_ctx_t *ctx)
 
     eng = ctx->engine;
 
-    ms = ctx->t_started - ctx->t_arrived - ctx->prepared_ms;
+    ms = ctx->times.started - ctx->times.arrived - ctx->times.prepared_ms;
 
-    ctx->wait_ms = ngx_max(ms, 0);
+    ctx->times.wait_ms = ngx_max(ms, 0);
 
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_RECEIVE,
-                              ctx->t_arrived - ctx->t_headers);
+                              ctx->times.arrived - ctx->times.headers);
 
-    if (ctx->decode_us) {
+    if (ctx->times.decode_us) {
         ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_IMAGE_DECODE,
-                                  ctx->decode_us / 1000);
+                                  ctx->times.decode_us / 1000);
         ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_IMAGE_RESIZE,
-                                  ctx->resize_us / 1000);
+                                  ctx->times.resize_us / 1000);
     }
 }

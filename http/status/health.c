@@ -59,7 +59,9 @@ ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
         return NGX_HTTP_VLM_STALLED;
     }
 
-    if (shm->state == NGX_HTTP_VLM_READY && shm->running >= eng->conf.slots) {
+    if (shm->state == NGX_HTTP_VLM_READY
+        && shm->running >= eng->conf.vlm.slots)
+    {
         return NGX_HTTP_VLM_BUSY;
     }
 
@@ -131,7 +133,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
                           || state == NGX_HTTP_VLM_BUSY);
 
     vlm_json_put_key(&w, "parameters");
-    vlm_json_put_int(&w, eng->facts.parameters);
+    vlm_json_put_int(&w, eng->conf.facts.parameters);
 
     vlm_json_put_key(&w, "plan");
     ngx_http_vlm_health_plan(&w, &shm.plan);
@@ -158,7 +160,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     }
 
     vlm_json_put_key(&w, "thinking");
-    vlm_json_put_bool(&w, eng->thinking);
+    vlm_json_put_bool(&w, eng->conf.thinking);
 
     ngx_http_vlm_health_text(&w, "version", VLM_VERSION);
 
@@ -274,7 +276,7 @@ ngx_http_vlm_health_breaker(vlm_json_out_t *w,
     vlm_json_put_key(w, "breaker");
     vlm_json_open(w, '{');
     vlm_json_put_key(w, "failures");
-    vlm_json_put_int(w, eng->shm->breaker.failures);
+    vlm_json_put_int(w, eng->zone->breaker.failures);
 
     if (state != NGX_HTTP_VLM_CLOSED) {
         (void) ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
@@ -293,7 +295,7 @@ ngx_http_vlm_health_line(vlm_json_out_t *w,
     vlm_json_put_key(w, "queue");
     vlm_json_open(w, '{');
     vlm_json_put_key(w, "limit");
-    vlm_json_put_int(w, eng->queue);
+    vlm_json_put_int(w, eng->conf.queue_size);
     vlm_json_put_key(w, "running");
     vlm_json_put_int(w, shm->running);
     vlm_json_put_key(w, "waiting");

@@ -222,9 +222,9 @@ ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
     } labels[] = {
         { "engine", (char *) eng->name.data, eng->name.len },
         { "device", st->shm.device, ngx_strlen(st->shm.device) },
-        { "model", (char *) eng->directory.data, eng->directory.len },
-        { "weights", weights[eng->conf.weights],
-          ngx_strlen(weights[eng->conf.weights]) },
+        { "model", (char *) eng->conf.directory.data, eng->conf.directory.len },
+        { "weights", weights[eng->conf.vlm.weights],
+          ngx_strlen(weights[eng->conf.vlm.weights]) },
         { "version", VLM_VERSION, sizeof(VLM_VERSION) - 1 }
     };
 
@@ -342,20 +342,21 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
     m = &shm->metrics;
 
     ngx_http_vlm_status_one(st, "vlm_queue_depth", "gauge",
-                            "Requests in line", shm->waiting);
+                            "Requests in the queue", shm->waiting);
     ngx_http_vlm_status_one(st, "vlm_queue_size", "gauge",
-                            "Requests that may be in line", st->engine->queue);
+                            "Requests that may be queued",
+                            st->engine->conf.queue_size);
     ngx_http_vlm_status_one(st, "vlm_requests_running", "gauge",
                             "Requests in slots", shm->running);
     ngx_http_vlm_status_one(st, "vlm_slots", "gauge", "Slots of the engine",
-                            st->engine->conf.slots);
+                            st->engine->conf.vlm.slots);
 
     ngx_http_vlm_status_begin(st, "vlm_kv_tokens", "gauge",
                               "Tokens in the slots' caches, and their room");
     ngx_http_vlm_status_label(st, "part", "used", shm->kv_rows);
     ngx_http_vlm_status_label(st, "part", "size",
-                              (ngx_uint_t) st->engine->conf.slots
-                              * st->engine->conf.context);
+                              (ngx_uint_t) st->engine->conf.vlm.slots
+                              * st->engine->conf.vlm.context);
 
     ngx_http_vlm_status_one(st, "vlm_sessions", "gauge",
                             "Sessions in the store", shm->sessions);
@@ -420,7 +421,7 @@ ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_label(st, "pool", "workspace", plan->workspace);
     ngx_http_vlm_status_label(st, "pool", "device", plan->device);
     ngx_http_vlm_status_label(st, "pool", "total", plan->total);
-    ngx_http_vlm_status_label(st, "pool", "limit", st->engine->conf.memory);
+    ngx_http_vlm_status_label(st, "pool", "limit", st->engine->conf.vlm.memory);
 
     ngx_http_vlm_status_one(st, "vlm_device_overhead_bytes", "gauge",
                             "Taken by the device for itself, measured",
@@ -430,7 +431,8 @@ ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st)
                               "What requests hold beside the plan");
     ngx_http_vlm_status_label(st, "part", "used", st->shm.http_used);
     ngx_http_vlm_status_label(st, "part", "peak", st->shm.http_peak);
-    ngx_http_vlm_status_label(st, "part", "limit", st->engine->http_memory);
+    ngx_http_vlm_status_label(st, "part", "limit",
+                              st->engine->conf.http_memory);
     ngx_http_vlm_status_one(st, "vlm_http_memory_waits_total", "counter",
                             "Threads that had to wait for such memory",
                             st->shm.http_waits);

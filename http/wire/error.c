@@ -61,16 +61,16 @@ ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
     code = e->code;
     param = NULL;
 
-    if (ctx && ctx->late_code) {
-        code = ctx->late_code;
+    if (ctx && ctx->late.code) {
+        code = ctx->late.code;
 
-    } else if (ctx && ctx->status == status) {
-        code = ctx->code ? ctx->code : code;
+    } else if (ctx && ctx->error.status == status) {
+        code = ctx->error.code ? ctx->error.code : code;
 
         /* an error of the server has no field */
 
-        if (status < NGX_HTTP_INTERNAL_SERVER_ERROR && ctx->param[0]) {
-            param = ctx->param;
+        if (status < NGX_HTTP_INTERNAL_SERVER_ERROR && ctx->error.param[0]) {
+            param = ctx->error.param;
         }
     }
 

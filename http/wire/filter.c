@@ -106,13 +106,13 @@ ngx_http_vlm_page(ngx_http_request_t *r)
                                      text);
     }
 
-    if (ngx_http_vlm_error_body(r, r->err_status, text, &ctx->page)
+    if (ngx_http_vlm_error_body(r, r->err_status, text, &ctx->page.text)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ctx->replace = 1;
+    ctx->page.replace = 1;
 
     ngx_str_set(&r->headers_out.content_type, "application/json");
     r->headers_out.content_type_len = r->headers_out.content_type.len;
@@ -120,7 +120,7 @@ ngx_http_vlm_page(ngx_http_request_t *r)
     ngx_str_null(&r->headers_out.charset);
 
     ngx_http_clear_content_length(r);
-    r->headers_out.content_length_n = ctx->page.len;
+    r->headers_out.content_length_n = ctx->page.text.len;
 
     return NGX_OK;
 }
@@ -189,7 +189,7 @@ ngx_http_vlm_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
-    if (ctx == NULL || !ctx->replace || in == NULL) {
+    if (ctx == NULL || !ctx->page.replace || in == NULL) {
         return ngx_http_next_body_filter(r, in);
     }
 
@@ -198,19 +198,19 @@ ngx_http_vlm_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         cl->buf->file_pos = cl->buf->file_last;
     }
 
-    if (ctx->replaced) {
+    if (ctx->page.replaced) {
         return ngx_http_next_body_filter(r, NULL);
     }
 
-    ctx->replaced = 1;
+    ctx->page.replaced = 1;
 
     b = ngx_calloc_buf(r->pool);
     if (b == NULL) {
         return NGX_ERROR;
     }
 
-    b->pos = ctx->page.data;
-    b->last = ctx->page.data + ctx->page.len;
+    b->pos = ctx->page.text.data;
+    b->last = ctx->page.text.data + ctx->page.text.len;
     b->memory = 1;
     b->last_buf = 1;
     b->last_in_chain = 1;

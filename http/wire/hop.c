@@ -20,7 +20,7 @@ static ngx_str_t *ngx_http_vlm_hop_header(ngx_http_request_t *r);
 static ngx_slab_pool_t *
 ngx_http_vlm_hop_pool(ngx_http_vlm_engine_t *eng)
 {
-    return (ngx_slab_pool_t *) eng->zone->shm.addr;
+    return (ngx_slab_pool_t *) eng->shm_zone->shm.addr;
 }
 
 
@@ -52,7 +52,7 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
 
     ngx_shmtx_lock(&slab->mutex);
 
-    hops = lcf->engine->shm->hops;
+    hops = lcf->engine->zone->hops;
     i = hops->next++ % NGX_HTTP_VLM_HOPS;
 
     hops->last[i].len = ngx_min(usage.len, NGX_HTTP_VLM_USAGE);
@@ -93,7 +93,7 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
 
     ngx_shmtx_lock(&slab->mutex);
 
-    hops = lcf->engine->shm->hops;
+    hops = lcf->engine->zone->hops;
 
     for (i = 0; i < NGX_HTTP_VLM_HOPS && usage->len == 0; i++) {
 
@@ -129,8 +129,8 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
 
     usage->data = p;
 
-    p = ngx_http_vlm_hop_time(p, ctx->t_arrived, ctx->t_started);
-    p = ngx_http_vlm_hop_time(p, ctx->t_arrived, ctx->t_first);
+    p = ngx_http_vlm_hop_time(p, ctx->times.arrived, ctx->times.started);
+    p = ngx_http_vlm_hop_time(p, ctx->times.arrived, ctx->times.first);
 
     switch (ctx->finish) {
     case VLM_FINISH_STOP:
@@ -143,8 +143,8 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
         finish = "cancelled";
         break;
     default:
-        finish = ctx->t_started == 0 ? "-"
-                 : ctx->err.code == VLM_OK ? "cancelled" : "error";
+        finish = ctx->times.started == 0 ? "-"
+                 : ctx->error.err.code == VLM_OK ? "cancelled" : "error";
     }
 
     if (ctx->usage.prompt_tokens) {

@@ -45,7 +45,7 @@ ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 
     (void) ngx_snprintf(text, sizeof(text) - 1,
                         "The queue is full: %ui requests are waiting%Z",
-                        eng->queue);
+                        eng->conf.queue_size);
 
     ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,
                                  (char *) text);
@@ -59,7 +59,7 @@ ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->late_code = "queue_full";
+    ctx->late.code = "queue_full";
 
     return ngx_http_vlm_send_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
                                    (char *) text);
@@ -77,7 +77,7 @@ ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
     state = ngx_http_vlm_breaker_state(eng);
 
     if (state == NGX_HTTP_VLM_CLOSED
-        || (state == NGX_HTTP_VLM_PROBING && !eng->shm->breaker.probe))
+        || (state == NGX_HTTP_VLM_PROBING && !eng->zone->breaker.probe))
     {
         return NGX_DECLINED;
     }
@@ -92,7 +92,7 @@ ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->late_code = "engine_failing";
+    ctx->late.code = "engine_failing";
 
     return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                    (char *) text);

@@ -71,8 +71,8 @@ ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *json)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->page_status = status;
-    ctx->page = *json;
+    ctx->page.status = status;
+    ctx->page.text = *json;
 
     rc = ngx_http_read_client_request_body(r, ngx_http_vlm_send_late);
 
@@ -87,8 +87,8 @@ ngx_http_vlm_send_late(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
-    ngx_http_finalize_request(r, ngx_http_vlm_send_now(r, ctx->page_status,
-                                                       &ctx->page));
+    ngx_http_finalize_request(r, ngx_http_vlm_send_now(r, ctx->page.status,
+                                                       &ctx->page.text));
 }
 
 
@@ -152,7 +152,7 @@ ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
-    if (ctx && ctx->begun) {
+    if (ctx && ctx->out.begun) {
         return ngx_http_vlm_stream_error(ctx, status, text);
     }
 

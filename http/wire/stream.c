@@ -7,8 +7,8 @@
  * silent connection.  Then the queue position is sent.
  *
  * A client that reads slowly has one chunk in flight.  Text that is generated
- * meanwhile is collected in ctx->text, which is bounded, and becomes the next
- * chunk; so a slow client delays neither the engine nor other clients.
+ * meanwhile is collected in ctx->out.text, which is bounded, and becomes the
+ * next chunk; so a slow client delays neither the engine nor other clients.
  */
 
 
@@ -36,13 +36,13 @@ ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_msec_int_t  ms;
 
-    ctx->tell.handler = ngx_http_vlm_stream_tell;
-    ctx->tell.data = ctx;
-    ctx->tell.log = ctx->request->connection->log;
+    ctx->out.position.handler = ngx_http_vlm_stream_tell;
+    ctx->out.position.data = ctx;
+    ctx->out.position.log = ctx->request->connection->log;
 
-    ms = ctx->t_arrived + NGX_HTTP_VLM_SILENT - ngx_current_msec;
+    ms = ctx->times.arrived + NGX_HTTP_VLM_SILENT - ngx_current_msec;
 
-    ngx_add_timer(&ctx->tell, ngx_max(ms, 1));
+    ngx_add_timer(&ctx->out.position, ngx_max(ms, 1));
 }
 
 
@@ -57,7 +57,7 @@ ngx_http_vlm_stream_tell(ngx_event_t *ev)
     ngx_connection_t         *c;
     vlm_json_out_t   w;
 
-    if (ctx->t_first || ctx->step >= NGX_HTTP_VLM_STORING) {
+    if (ctx->times.first || ctx->step >= NGX_HTTP_VLM_STORING) {
         return;
     }
 
@@ -70,7 +70,7 @@ ngx_http_vlm_stream_tell(ngx_event_t *ev)
     /* while a thread works for the request, the write handler is the
        thread's */
 
-    if (ctx->busy == NULL && !ctx->in_task) {
+    if (ctx->out.busy == NULL && !ctx->in_task) {
         vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
 
         if (ctx->dialect->waits) {
@@ -99,18 +99,18 @@ ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
     /* the timeout of a client that does not read goes on, whatever is
        generated */
 
-    if (ctx->busy && wev->ready
+    if (ctx->out.busy && wev->ready
         && ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR)
     {
         return NGX_ERROR;
     }
 
-    if (ctx->busy || ctx->text == NULL) {
+    if (ctx->out.busy || ctx->out.text == NULL) {
         return NGX_OK;
     }
 
-    if (ctx->tell.timer_set) {
-        ngx_del_timer(&ctx->tell);
+    if (ctx->out.position.timer_set) {
+        ngx_del_timer(&ctx->out.position);
     }
 
     vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
@@ -161,8 +161,8 @@ ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 void
 ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->tell.timer_set) {
-        ngx_del_timer(&ctx->tell);
+    if (ctx->out.position.timer_set) {
+        ngx_del_timer(&ctx->out.position);
     }
 }
 
@@ -176,7 +176,7 @@ ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 
     r = ctx->request;
 
-    ctx->begun = 1;
+    ctx->out.begun = 1;
 
     r->headers_out.status = NGX_HTTP_OK;
     r->headers_out.content_type.data = (u_char *) ctx->dialect->stream_type;
@@ -220,7 +220,7 @@ ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         return NGX_ERROR;
     }
 
-    if (!ctx->begun && ngx_http_vlm_stream_begin(ctx) != NGX_OK) {
+    if (!ctx->out.begun && ngx_http_vlm_stream_begin(ctx) != NGX_OK) {
         vlm_json_release(w);
         return NGX_ERROR;
     }
@@ -259,7 +259,7 @@ ngx_http_vlm_stream_buf(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     r = ctx->request;
 
-    cl = ngx_chain_get_free_buf(r->pool, &ctx->free);
+    cl = ngx_chain_get_free_buf(r->pool, &ctx->out.free);
     if (cl == NULL) {
         return NULL;
     }
@@ -315,14 +315,14 @@ ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx, ngx_chain_t *out)
 
     rc = ngx_http_output_filter(r, out);
 
-    ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
+    ngx_chain_update_chains(r->pool, &ctx->out.free, &ctx->out.busy, &out,
                             (ngx_buf_tag_t) &ngx_http_vlm_module);
 
     if (rc == NGX_ERROR) {
         return NGX_ERROR;
     }
 
-    if (ctx->busy == NULL) {
+    if (ctx->out.busy == NULL) {
 
         if (wev->timer_set) {
             ngx_del_timer(wev);

@@ -124,7 +124,7 @@ void ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
 
 void ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx);
 
-/* ctx->text has grown: sends the new text, unless a chunk is in flight;
+/* ctx->out.text has grown: sends the new text, unless a chunk is in flight;
    NGX_ERROR: the request should be finalized */
 
 ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);

@@ -44,7 +44,7 @@ static const char *ngx_http_vlm_ollama_reason(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t
 ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->tokens && !ctx->streaming) {
+    if (ctx->out.tokens && !ctx->streaming) {
         ctx->dialect = &ngx_http_vlm_ollama_long;
 
     } else if (ngx_http_vlm_ollama_unsent(ctx) > VLM_JSON_TOKENS) {
@@ -68,12 +68,12 @@ ngx_http_vlm_ollama_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
         return ngx_http_vlm_thinking_split(ctx, last);
     }
 
-    ngx_str_null(&ctx->thinking);
-    ngx_str_null(&ctx->answer);
+    ngx_str_null(&ctx->out.thinking);
+    ngx_str_null(&ctx->out.answer);
 
-    if (ctx->text && o->what == NGX_HTTP_VLM_OLLAMA_ASK) {
-        ctx->answer.data = ctx->text->pos;
-        ctx->answer.len = ctx->text->last - ctx->text->pos;
+    if (ctx->out.text && o->what == NGX_HTTP_VLM_OLLAMA_ASK) {
+        ctx->out.answer.data = ctx->out.text->pos;
+        ctx->out.answer.len = ctx->out.text->last - ctx->out.text->pos;
     }
 
     return NGX_OK;
@@ -90,7 +90,7 @@ ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx)
     o = ctx->data;
 
     vlm_json_init(&o->json, NGX_HTTP_VLM_OLLAMA_JSON);
-    ngx_http_vlm_ollama_put(ctx, &o->json, &ctx->thinking, &ctx->answer,
+    ngx_http_vlm_ollama_put(ctx, &o->json, &ctx->out.thinking, &ctx->out.answer,
                             ngx_http_vlm_ollama_unsent(ctx),
                             ngx_http_vlm_ollama_reason(ctx));
 }
@@ -136,18 +136,19 @@ ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx)
 ngx_int_t
 ngx_http_vlm_ollama_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->status == NGX_HTTP_OK) {
+    if (ctx->error.status == NGX_HTTP_OK) {
         return ngx_http_vlm_ollama_answer(ctx);
     }
 
-    if (ctx->status == 0) {
-        ctx->status = ctx->err.code == VLM_EINPUT
-                      || ctx->err.code == VLM_ELIMIT
+    if (ctx->error.status == 0) {
+        ctx->error.status = ctx->error.err.code == VLM_EINPUT
+                      || ctx->error.err.code == VLM_ELIMIT
                       ? NGX_HTTP_BAD_REQUEST
                       : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_vlm_send_error(ctx->request, ctx->status, ctx->err.text);
+    return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
+                                   ctx->error.err.text);
 }
 
 
@@ -188,13 +189,13 @@ ngx_http_vlm_ollama_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     size_t     n_tokens;
     ngx_str_t  text, thinking;
 
-    thinking = ctx->thinking;
-    thinking.len -= ngx_min(thinking.len, ctx->chat.told_thinking);
-    thinking.data += ctx->thinking.len - thinking.len;
+    thinking = ctx->out.thinking;
+    thinking.len -= ngx_min(thinking.len, ctx->out.sent_thinking);
+    thinking.data += ctx->out.thinking.len - thinking.len;
 
-    text = ctx->answer;
-    text.len -= ngx_min(text.len, ctx->told);
-    text.data += ctx->answer.len - text.len;
+    text = ctx->out.answer;
+    text.len -= ngx_min(text.len, ctx->out.sent);
+    text.data += ctx->out.answer.len - text.len;
 
     n_tokens = ngx_http_vlm_ollama_unsent(ctx);
 
@@ -205,8 +206,8 @@ ngx_http_vlm_ollama_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     if (thinking.len || text.len || n_tokens) {
         ngx_http_vlm_ollama_put(ctx, w, &thinking, &text, n_tokens, NULL);
 
-        ctx->chat.told_thinking += thinking.len;
-        ctx->told += text.len;
+        ctx->out.sent_thinking += thinking.len;
+        ctx->out.sent += text.len;
     }
 
     if (last) {
@@ -312,7 +313,7 @@ ngx_http_vlm_ollama_put_text(vlm_json_out_t *w, const char *key,
 static size_t
 ngx_http_vlm_ollama_unsent(ngx_http_vlm_ctx_t *ctx)
 {
-    return ctx->tokens ? ctx->tokens->nelts - ctx->told_tokens : 0;
+    return ctx->out.tokens ? ctx->out.tokens->nelts - ctx->out.sent_tokens : 0;
 }
 
 
@@ -323,7 +324,7 @@ ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
     uint32_t      i;
     vlm_token_t  *token, *last;
 
-    token = (vlm_token_t *) ctx->tokens->elts + ctx->told_tokens;
+    token = (vlm_token_t *) ctx->out.tokens->elts + ctx->out.sent_tokens;
     last = token + n;
 
     vlm_json_put_key(w, "logprobs");
@@ -351,7 +352,7 @@ ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
 
     vlm_json_shut(w, ']');
 
-    ctx->told_tokens += n;
+    ctx->out.sent_tokens += n;
 }
 
 
@@ -364,7 +365,7 @@ ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
     size_t       i, bytes;
     const char  *piece;
 
-    piece = vlm_piece(ctx->engine->vlm, token->id, &bytes);
+    piece = vlm_piece(ctx->engine->life.vlm, token->id, &bytes);
 
     if (piece == NULL) {
         piece = "";
@@ -408,9 +409,9 @@ ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
     }
 
     ngx_http_vlm_ollama_put_ms(w, "total_duration",
-                               ctx->t_ended - ctx->t_arrived);
+                               ctx->times.ended - ctx->times.arrived);
     ngx_http_vlm_ollama_put_ms(w, "load_duration",
-                               ctx->t_started - ctx->t_arrived);
+                               ctx->times.started - ctx->times.arrived);
 
     vlm_json_put_key(w, "prompt_eval_count");
     vlm_json_put_int(w, u->prompt_tokens);

@@ -98,10 +98,10 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
         ngx_http_vlm_ollama_put_names(&w, name);
 
         vlm_json_put_key(&w, "modified_at");
-        ngx_http_vlm_ollama_put_time(&w, eng->created, 0);
+        ngx_http_vlm_ollama_put_time(&w, eng->conf.created, 0);
 
         vlm_json_put_key(&w, "size");
-        vlm_json_put_int(&w, eng->plan.weights);
+        vlm_json_put_int(&w, eng->conf.plan.weights);
 
         ngx_http_vlm_ollama_put_digest(&w, eng);
         ngx_http_vlm_ollama_put_details(&w, eng);
@@ -153,7 +153,7 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
                                          + NGX_HTTP_VLM_OLLAMA_LATER, 0);
 
         vlm_json_put_key(&w, "context_length");
-        vlm_json_put_int(&w, eng->conf.context);
+        vlm_json_put_int(&w, eng->conf.vlm.context);
         vlm_json_shut(&w, '}');
     }
 
@@ -193,16 +193,17 @@ ngx_http_vlm_ollama_put_digest(vlm_json_out_t *w,
     uint64_t     facts[3];
     ngx_sha1_t   sha1;
 
-    facts[0] = eng->created;
-    facts[1] = eng->facts.parameters;
-    facts[2] = eng->conf.weights;
+    facts[0] = eng->conf.created;
+    facts[1] = eng->conf.facts.parameters;
+    facts[2] = eng->conf.vlm.weights;
 
     p = digits;
 
     for (i = 0; i < 2; i++) {
         ngx_sha1_init(&sha1);
         ngx_sha1_update(&sha1, &i, 1);
-        ngx_sha1_update(&sha1, eng->directory.data, eng->directory.len);
+        ngx_sha1_update(&sha1, eng->conf.directory.data,
+                        eng->conf.directory.len);
         ngx_sha1_update(&sha1, facts, sizeof(facts));
         ngx_sha1_final(sum, &sha1);
 
@@ -226,7 +227,7 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
 
     static const char  *forms[] = { "F32", "F16", "BF16", "INT8" };
 
-    n = eng->facts.parameters;
+    n = eng->conf.facts.parameters;
 
     ngx_http_vlm_ollama_family(eng, family);
 
@@ -250,7 +251,7 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
     }
 
     ngx_http_vlm_ollama_put_format(w, "quantization_level", "%s",
-                                   forms[eng->conf.weights]);
+                                   forms[eng->conf.vlm.weights]);
 
     vlm_json_shut(w, '}');
 }
@@ -266,7 +267,7 @@ ngx_http_vlm_ollama_put_info(vlm_json_out_t *w,
     u_char        family[32];
     vlm_facts_t  *f;
 
-    f = &eng->facts;
+    f = &eng->conf.facts;
 
     ngx_http_vlm_ollama_family(eng, family);
 
@@ -275,7 +276,7 @@ ngx_http_vlm_ollama_put_info(vlm_json_out_t *w,
 
     ngx_http_vlm_ollama_put_format(w, "general.architecture", "%s", family);
     ngx_http_vlm_ollama_put_format(w, "general.basename", "%V",
-                                   &eng->directory);
+                                   &eng->conf.directory);
 
     vlm_json_put_key(w, "general.parameter_count");
     vlm_json_put_int(w, f->parameters);
@@ -285,7 +286,7 @@ ngx_http_vlm_ollama_put_info(vlm_json_out_t *w,
                                  f->kv_heads);
     ngx_http_vlm_ollama_put_fact(w, family, "block_count", f->layers);
     ngx_http_vlm_ollama_put_fact(w, family, "context_length",
-                                 eng->conf.context);
+                                 eng->conf.vlm.context);
     ngx_http_vlm_ollama_put_fact(w, family, "embedding_length", f->hidden);
     ngx_http_vlm_ollama_put_fact(w, family, "feed_forward_length", f->mlp);
     ngx_http_vlm_ollama_put_fact(w, family, "vision.block_count",
@@ -338,7 +339,7 @@ ngx_http_vlm_ollama_family(ngx_http_vlm_engine_t *eng, u_char family[32])
 
     p = family;
 
-    for (s = eng->facts.architecture; *s && p < family + 31; s++) {
+    for (s = eng->conf.facts.architecture; *s && p < family + 31; s++) {
 
         if (*s != '_') {
             *p++ = *s;
@@ -549,11 +550,12 @@ ngx_http_vlm_ollama_put_show(vlm_json_out_t *w,
     vlm_json_open(w, '{');
 
     ngx_http_vlm_ollama_put_format(w, "modelfile", "FROM %V\n",
-                                   &eng->directory);
+                                   &eng->conf.directory);
     ngx_http_vlm_ollama_put_format(w, "parameters",
                                    "num_ctx                        %uD\n"
                                    "num_predict                    %uD",
-                                   eng->conf.context, eng->conf.max_tokens);
+                                   eng->conf.vlm.context,
+                                   eng->conf.vlm.max_tokens);
     ngx_http_vlm_ollama_put_format(w, "template",
                                    "%s", ngx_http_vlm_ollama_template);
 
@@ -565,14 +567,14 @@ ngx_http_vlm_ollama_put_show(vlm_json_out_t *w,
     vlm_json_put_text(w, "completion", sizeof("completion") - 1);
     vlm_json_put_text(w, "vision", sizeof("vision") - 1);
 
-    if (eng->thinking) {
+    if (eng->conf.thinking) {
         vlm_json_put_text(w, "thinking", sizeof("thinking") - 1);
     }
 
     vlm_json_shut(w, ']');
 
     vlm_json_put_key(w, "modified_at");
-    ngx_http_vlm_ollama_put_time(w, eng->created, 0);
+    ngx_http_vlm_ollama_put_time(w, eng->conf.created, 0);
 
     vlm_json_shut(w, '}');
 }

@@ -255,7 +255,7 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
     }
 
     o->whole = !truncate;
-    o->plain = o->f.json || !ctx->engine->thinking;
+    o->plain = o->f.json || !ctx->engine->conf.thinking;
 
     return ngx_http_vlm_ollama_think(ctx, vlm_json_get(json,
                                                        "think"));
@@ -314,7 +314,7 @@ ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
     o = ctx->data;
 
     if (think == NULL || vlm_json_is_null(think)) {
-        ctx->chat.thinking = !o->plain;
+        ctx->out.thinks = !o->plain;
         return NGX_OK;
     }
 
@@ -326,13 +326,13 @@ ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
                                  "string");
     }
 
-    if (vlm_json_is_true(think) && !ctx->engine->thinking) {
+    if (vlm_json_is_true(think) && !ctx->engine->conf.thinking) {
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "\"%s\" does not support thinking",
                                  o->model);
     }
 
-    ctx->chat.thinking = !o->plain && vlm_json_is_true(think);
+    ctx->out.thinks = !o->plain && vlm_json_is_true(think);
 
     return NGX_OK;
 }
@@ -369,7 +369,7 @@ ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
                                                 : NGX_HTTP_VLM_OLLAMA_LOAD;
 
     if (o->what == NGX_HTTP_VLM_OLLAMA_UNLOAD
-        || ctx->engine->shm->state == NGX_HTTP_VLM_READY)
+        || ctx->engine->zone->state == NGX_HTTP_VLM_READY)
     {
         return ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "nothing to ask");
     }
@@ -580,7 +580,7 @@ ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx,
     if (raw) {
         o->raw = 1;
         o->plain = 1;
-        ctx->chat.thinking = 0;
+        ctx->out.thinks = 0;
     }
 
     return NGX_OK;
@@ -640,7 +640,7 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
     tail = NULL;
 
     if (!o->plain) {
-        tail = ctx->chat.thinking ? "<think>" : "<think></think><answer>";
+        tail = ctx->out.thinks ? "<think>" : "<think></think><answer>";
     }
 
     while (ngx_http_vlm_messages_prompt(o->messages, tail) != NGX_OK) {
@@ -666,10 +666,11 @@ ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx)
 
     ctx->sampling.max_tokens = 1;
 
-    ctx->prompt = vlm_prompt_raw(ctx->engine->vlm, &part, 1, &ctx->err);
+    ctx->prompt = vlm_prompt_raw(ctx->engine->life.vlm, &part, 1,
+                                 &ctx->error.err);
 
     if (ctx->prompt == NULL) {
-        ctx->status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+        ctx->error.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 }
 
@@ -687,8 +688,8 @@ ngx_http_vlm_ollama_shorten(ngx_http_vlm_ctx_t *ctx)
 
     o = ctx->data;
 
-    if (o->whole || ctx->code == NULL
-        || ngx_strcmp(ctx->code, "context_length_exceeded") != 0)
+    if (o->whole || ctx->error.code == NULL
+        || ngx_strcmp(ctx->error.code, "context_length_exceeded") != 0)
     {
         return NGX_ERROR;
     }

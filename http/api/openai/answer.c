@@ -136,7 +136,7 @@ ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_http_vlm_openai_string(w, "object", object);
 
     vlm_json_put_key(w, "created");
-    vlm_json_put_int(w, ctx->chat.asked / 1000000);
+    vlm_json_put_int(w, ctx->times.wall / 1000000);
 
     if (o->model) {
         ngx_http_vlm_openai_string(w, "model", o->model);
@@ -192,9 +192,10 @@ ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     eng = ctx->engine;
 
     ngx_crc32_init(crc);
-    ngx_crc32_update(&crc, eng->directory.data, eng->directory.len);
-    ngx_crc32_update(&crc, (u_char *) &eng->created, sizeof(time_t));
-    ngx_crc32_update(&crc, (u_char *) &eng->conf.weights, sizeof(vlm_type_t));
+    ngx_crc32_update(&crc, eng->conf.directory.data, eng->conf.directory.len);
+    ngx_crc32_update(&crc, (u_char *) &eng->conf.created, sizeof(time_t));
+    ngx_crc32_update(&crc, (u_char *) &eng->conf.vlm.weights,
+                     sizeof(vlm_type_t));
     ngx_crc32_final(crc);
 
     (void) ngx_sprintf(text, "vlm-%08xD%Z", crc);
@@ -232,8 +233,8 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     ngx_http_vlm_openai_said(ctx, &text);
 
-    text.data += ctx->told;
-    text.len -= ctx->told;
+    text.data += ctx->out.sent;
+    text.len -= ctx->out.sent;
 
     n_tokens = ngx_http_vlm_openai_untold(ctx);
 
@@ -244,7 +245,7 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     if (text.len || n_tokens) {
         ngx_http_vlm_openai_event(ctx, w, NULL, &text, n_tokens, NULL);
 
-        ctx->told += text.len;
+        ctx->out.sent += text.len;
     }
 
     if (last) {
@@ -264,7 +265,7 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 size_t
 ngx_http_vlm_openai_untold(ngx_http_vlm_ctx_t *ctx)
 {
-    return ctx->tokens ? ctx->tokens->nelts - ctx->told_tokens : 0;
+    return ctx->out.tokens ? ctx->out.tokens->nelts - ctx->out.sent_tokens : 0;
 }
 
 
@@ -395,9 +396,9 @@ ngx_http_vlm_openai_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)
 {
     ngx_str_set(text, "");
 
-    if (ctx->text) {
-        text->data = ctx->text->pos;
-        text->len = ctx->text->last - ctx->text->pos;
+    if (ctx->out.text) {
+        text->data = ctx->out.text->pos;
+        text->len = ctx->out.text->last - ctx->out.text->pos;
     }
 }
 

@@ -127,7 +127,7 @@ ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_fail_param(ctx, "%s", name);
 
     if (vlm_json_is_number(field)) {
-        ctx->code = "unsupported_value";
+        ctx->error.code = "unsupported_value";
     }
 
     return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
@@ -241,11 +241,11 @@ ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 
     id = ngx_atoi((u_char *) key, ngx_strlen(key));
 
-    if (id == NGX_ERROR || (ngx_uint_t) id >= ctx->engine->facts.vocab) {
+    if (id == NGX_ERROR || (ngx_uint_t) id >= ctx->engine->conf.facts.vocab) {
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "logit_bias has a key that is no token: "
                                  "they are 0 to %uD",
-                                 ctx->engine->facts.vocab - 1);
+                                 ctx->engine->conf.facts.vocab - 1);
     }
 
     x = vlm_json_number(field, NAN);
@@ -353,7 +353,7 @@ static ngx_int_t
 ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx, const char *name)
 {
     ngx_http_vlm_fail_param(ctx, "%s", name);
-    ctx->code = "unsupported_parameter";
+    ctx->error.code = "unsupported_parameter";
 
     return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                              "%s: this server does not have that",
@@ -401,7 +401,7 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     }
 
     if (type && ngx_strcmp(type, "json_schema") == 0) {
-        ctx->code = "unsupported_value";
+        ctx->error.code = "unsupported_value";
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "response_format json_schema is not "

@@ -47,8 +47,8 @@ ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
         return;
     }
 
-    t = n ? (vlm_token_t *) ctx->tokens->elts + ctx->told_tokens : NULL;
-    ctx->told_tokens += n;
+    t = n ? (vlm_token_t *) ctx->out.tokens->elts + ctx->out.sent_tokens : NULL;
+    ctx->out.sent_tokens += n;
 
     vlm_json_open(w, '{');
 
@@ -215,7 +215,7 @@ ngx_http_vlm_openai_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id, size_t *len)
 
     *len = 0;
 
-    piece = vlm_piece(ctx->engine->vlm, id, len);
+    piece = vlm_piece(ctx->engine->life.vlm, id, len);
 
     return piece ? piece : "";
 }

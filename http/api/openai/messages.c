@@ -38,7 +38,7 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_fail_param(ctx, "messages");
 
     if (vlm_json_is_null(messages)) {
-        ctx->code = "missing_required_parameter";
+        ctx->error.code = "missing_required_parameter";
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "messages are missing");
@@ -52,7 +52,7 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
     one = vlm_json_first(messages);
 
     if (one == NULL) {
-        ctx->code = "empty_array";
+        ctx->error.code = "empty_array";
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "messages are an empty array");
@@ -141,7 +141,7 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (ngx_strcmp(text, "tool") == 0 || ngx_strcmp(text, "function") == 0) {
-        ctx->code = "unsupported_value";
+        ctx->error.code = "unsupported_value";
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "messages.%ui is of a tool: this server "
@@ -207,7 +207,7 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     if (type == NULL) {
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "%s is not an object with a type",
-                                 ctx->param);
+                                 ctx->error.param);
     }
 
     if (ngx_strcmp(type, "image_url") == 0) {
@@ -218,11 +218,11 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     /* an earlier answer that was a refusal has a part of that type */
 
     if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
-        ctx->code = "unsupported_value";
+        ctx->error.code = "unsupported_value";
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "%s has a type that is neither text nor "
-                                 "image_url", ctx->param);
+                                 "image_url", ctx->error.param);
     }
 
     text = vlm_json_text(vlm_json_get(part, type));
@@ -230,7 +230,7 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     if (text == NULL) {
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "%s has no %s that is a string",
-                                 ctx->param, type);
+                                 ctx->error.param, type);
     }
 
     return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
@@ -254,17 +254,17 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
     if (url == NULL) {
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "%s has no image_url with a url",
-                                 ctx->param);
+                                 ctx->error.param);
     }
 
     if (ngx_strncasecmp((u_char *) url, (u_char *) "data:", 5) != 0) {
-        ctx->code = "image_url_not_supported";
+        ctx->error.code = "image_url_not_supported";
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "%s is not a data URL: this server "
                                  "fetches nothing, send the image as "
                                  "\"data:image/jpeg;base64,...\"",
-                                 ctx->param);
+                                 ctx->error.param);
     }
 
     return ngx_http_vlm_messages_picture(m, url, ngx_strlen(url));
@@ -295,7 +295,7 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     if (text == NULL) {
 
         if (vlm_json_is_null(prompt)) {
-            ctx->code = "missing_required_parameter";
+            ctx->error.code = "missing_required_parameter";
         }
 
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,

@@ -23,7 +23,7 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r,
     ngx_uint_t                i;
     vlm_json_out_t            w;
 
-    if (eng->shm->state == NGX_HTTP_VLM_FAILED) {
+    if (eng->zone->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_models_failed(r, eng);
     }
 
@@ -63,7 +63,7 @@ ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
     ngx_http_vlm_ctx_t       *ctx;
     vlm_json_out_t            w;
 
-    if (eng->shm->state == NGX_HTTP_VLM_FAILED) {
+    if (eng->zone->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_models_failed(r, eng);
     }
 
@@ -80,10 +80,10 @@ ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->status = NGX_HTTP_NOT_FOUND;
-    ctx->code = "model_not_found";
-    (void) ngx_cpystrn((u_char *) ctx->param, (u_char *) "model",
-                       sizeof(ctx->param));
+    ctx->error.status = NGX_HTTP_NOT_FOUND;
+    ctx->error.code = "model_not_found";
+    (void) ngx_cpystrn((u_char *) ctx->error.param, (u_char *) "model",
+                       sizeof(ctx->error.param));
 
     len = vlm_utf8_whole((char *) piece->data,
                          ngx_min(piece->len, 128));
@@ -115,11 +115,11 @@ ngx_http_vlm_models_put(vlm_json_out_t *w,
     vlm_json_put_key(w, "object");
     vlm_json_put_text(w, "model", sizeof("model") - 1);
     vlm_json_put_key(w, "created");
-    vlm_json_put_int(w, eng->created);
+    vlm_json_put_int(w, eng->conf.created);
     vlm_json_put_key(w, "owned_by");
     vlm_json_put_text(w, "vlm", sizeof("vlm") - 1);
     vlm_json_put_key(w, "max_model_len");
-    vlm_json_put_int(w, eng->conf.context);
+    vlm_json_put_int(w, eng->conf.vlm.context);
 
     vlm_json_shut(w, '}');
 }

@@ -291,14 +291,15 @@ ngx_http_vlm_openai_ended(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_openai_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->status == 0) {
-        ctx->param[0] = '\0';
-        ctx->status = ctx->err.code == VLM_EINPUT
-                      || ctx->err.code == VLM_ELIMIT
+    if (ctx->error.status == 0) {
+        ctx->error.param[0] = '\0';
+        ctx->error.status = ctx->error.err.code == VLM_EINPUT
+                      || ctx->error.err.code == VLM_ELIMIT
                       ? NGX_HTTP_BAD_REQUEST : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_vlm_send_error(ctx->request, ctx->status, ctx->err.text);
+    return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
+                                   ctx->error.err.text);
 }
 
 

@@ -45,10 +45,10 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     vlm_json_open(w, '{');
 
     vlm_json_put_key(w, "answer");
-    vlm_json_put_text(w, (char *) ctx->answer.data, ctx->answer.len);
+    vlm_json_put_text(w, (char *) ctx->out.answer.data, ctx->out.answer.len);
 
     vlm_json_put_key(w, "context_used");
-    vlm_json_put_bool(w, ctx->context_used);
+    vlm_json_put_bool(w, ctx->chat.context_used);
 
     if (ctx->stored.code != VLM_STORE_OK
         && ctx->stored.code != VLM_STORE_GONE)
@@ -58,9 +58,9 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
                           sizeof("This turn was not stored") - 1);
     }
 
-    if (ctx->n_dropped) {
+    if (ctx->chat.n_dropped) {
         vlm_json_put_key(w, "history_dropped");
-        vlm_json_put_int(w, ctx->n_dropped);
+        vlm_json_put_int(w, ctx->chat.n_dropped);
     }
 
     ngx_http_vlm_answer_put_resized(ctx, w);
@@ -71,13 +71,13 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     ngx_http_vlm_answer_put_task(ctx, w);
 
     vlm_json_put_key(w, "thinking");
-    vlm_json_put_text(w, (char *) ctx->thinking.data,
-                      ctx->thinking.len);
+    vlm_json_put_text(w, (char *) ctx->out.thinking.data,
+                      ctx->out.thinking.len);
 
     ngx_http_vlm_timings_put(ctx, w);
 
     vlm_json_put_key(w, "turn_number");
-    vlm_json_put_int(w, ctx->turn_number);
+    vlm_json_put_int(w, ctx->chat.turn_number);
 
     vlm_json_put_key(w, "usage");
     ngx_http_vlm_answer_put_usage(w, &ctx->usage);
@@ -148,14 +148,14 @@ ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx)
 {
     vlm_json_out_t  w;
 
-    if (ctx->status == 0) {
-        ctx->status = NGX_HTTP_OK;
+    if (ctx->error.status == 0) {
+        ctx->error.status = NGX_HTTP_OK;
         ctx->chat.inference = 1;
     }
 
-    if (ctx->status != NGX_HTTP_OK) {
-        return ngx_http_vlm_send_error(ctx->request, ctx->status,
-                                       ctx->err.text);
+    if (ctx->error.status != NGX_HTTP_OK) {
+        return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
+                                       ctx->error.err.text);
     }
 
     vlm_json_init(&w, 64 * 1024);
@@ -170,11 +170,12 @@ static void
 ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w)
 {
-    u_char  *last, text[sizeof("Inference error: ") + sizeof(ctx->err.text)];
+    u_char  *last, text[sizeof("Inference error: ")
+                        + sizeof(ctx->error.err.text)];
 
     last = ngx_sprintf(text, "%s%s",
                        ctx->chat.inference ? "Inference error: " : "",
-                       ctx->err.text);
+                       ctx->error.err.text);
 
     vlm_json_open(w, '{');
 
@@ -193,7 +194,7 @@ ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
 
     if (ctx->chat.inference) {
         vlm_json_put_key(w, "turn_number");
-        vlm_json_put_int(w, ctx->n_entries);
+        vlm_json_put_int(w, ctx->chat.n_entries);
     }
 
     vlm_json_shut(w, '}');
@@ -224,9 +225,9 @@ ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         return;
     }
 
-    ngx_http_vlm_answer_new(w, "thinking", &ctx->thinking,
-                            &ctx->chat.told_thinking);
-    ngx_http_vlm_answer_new(w, "text", &ctx->answer, &ctx->told);
+    ngx_http_vlm_answer_new(w, "thinking", &ctx->out.thinking,
+                            &ctx->out.sent_thinking);
+    ngx_http_vlm_answer_new(w, "text", &ctx->out.answer, &ctx->out.sent);
 
     if (last) {
         ngx_http_vlm_stream_event(w, "answer");

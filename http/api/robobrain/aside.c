@@ -38,10 +38,10 @@ ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx, const char *system,
     messages[1].parts = &parts[1];
     messages[1].n_parts = 1;
 
-    ctx->prompt = vlm_prompt_make(ctx->engine->vlm, messages, 2,
-                                  ctx->engine->thinking
+    ctx->prompt = vlm_prompt_make(ctx->engine->life.vlm, messages, 2,
+                                  ctx->engine->conf.thinking
                                   ? NGX_HTTP_VLM_NO_THINKING : NULL,
-                                  &ctx->err);
+                                  &ctx->error.err);
 
     if (ctx->prompt == NULL) {
         return NGX_DECLINED;
@@ -124,12 +124,12 @@ ngx_http_vlm_aside_plan(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_aside_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *words)
 {
-    if (ctx->err.code != VLM_OK
+    if (ctx->error.err.code != VLM_OK
         || ngx_http_vlm_thinking_split(ctx, 1) != NGX_OK)
     {
         ngx_str_set(words, "");
         return;
     }
 
-    *words = ctx->answer;
+    *words = ctx->out.answer;
 }

@@ -98,7 +98,7 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     }
 
     field = vlm_json_get(json, "enable_thinking");
-    ctx->chat.thinking = field == NULL || vlm_json_is_null(field)
+    ctx->out.thinks = field == NULL || vlm_json_is_null(field)
                          || vlm_json_is_true(field);
 
     ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
@@ -236,12 +236,12 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
                                   "The session ID is not a string");
     }
 
-    if (ngx_http_vlm_chat_copy(&ctx->chat.session, text) != NGX_OK) {
+    if (ngx_http_vlm_chat_copy(&ctx->place.session, text) != NGX_OK) {
         return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                   "No memory for the session");
     }
 
-    if (vlm_store_id(ctx->chat.session, &err)
+    if (vlm_store_id(ctx->place.session, &err)
         != VLM_STORE_OK)
     {
         return ngx_http_vlm_fail_store(ctx, &err);
@@ -443,7 +443,7 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     name.len = sizeof("picture") - 1;
 
     rc = vlm_store_upload_add(ctx->engine->store, data, n,
-                              ngx_http_vlm_order_salt(&ctx->rank),
+                              ngx_http_vlm_order_salt(&ctx->place.rank),
                               name, file, &stored);
 
     free(data);
@@ -475,7 +475,7 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
             return;
         }
 
-        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
     }
 
     ngx_http_vlm_turn_prompt(ctx);
@@ -487,7 +487,7 @@ ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
 {
     static ngx_str_t  yes = ngx_string("true");
 
-    if (ctx->chat.repeated && !ctx->begun
+    if (ctx->chat.repeated && !ctx->out.begun
         && ngx_http_vlm_add_header(ctx->request, "Idempotent-Replayed", &yes)
            != NGX_OK)
     {
@@ -514,14 +514,14 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
 
     chat = &ctx->chat;
 
-    free((char *) chat->session.data);
+    free((char *) ctx->place.session.data);
     free((char *) chat->message.data);
     free(chat->image);
     free(chat->key);
     free(chat->result);
     vlm_store_loaded_free(&chat->session_of);
 
-    chat->session.data = NULL;
+    ctx->place.session.data = NULL;
     chat->message.data = NULL;
     chat->image = NULL;
     chat->key = NULL;

@@ -42,7 +42,7 @@ void ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx);
 /* ---- aside.c: prompts on behalf of a request ----------------------------- */
 
 /* thread: each makes ctx->prompt and sets ctx->asking, or returns NGX_DECLINED
-   with the reason in ctx->err */
+   with the reason in ctx->error.err */
 
 ngx_int_t ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx,
     const char *system, const char *text, size_t len, float temperature,
@@ -59,7 +59,7 @@ void ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx);
 
 /* ---- answer.c: RoboBrain's answer from the model's text ------------------ */
 
-/* splits the text so far into ctx->answer and ctx->thinking; with "last" the
+/* splits the text so far into ctx->out.answer and out.thinking; with "last" the
    text is complete, otherwise both only grow with later calls; NGX_ERROR: no
    memory */
 
@@ -88,7 +88,7 @@ void ngx_http_vlm_answer_put_result(vlm_json_out_t *w,
 
 /* ---- turn.c: a session to a prompt, and the turn back to the store ------- */
 
-/* thread: session and chat to ctx->prompt, or ctx->status and ctx->err */
+/* thread: session and chat to ctx->prompt, or ctx->error */
 
 void ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx);
 

@@ -34,7 +34,7 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
 
     room = seen->memory;
 
-    if (vlm_budget_take(&eng->budget, room, (uint32_t) eng->timeout,
+    if (vlm_budget_take(&eng->budget, room, (uint32_t) eng->conf.timeout,
                         NULL, NULL)
         != VLM_BUDGET_OK)
     {

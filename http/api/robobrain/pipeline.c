@@ -144,7 +144,7 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
             return;
         }
 
-        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
     }
 
     if (!p->planned) {
@@ -380,11 +380,12 @@ ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->status == 0) {
-        ctx->status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (ctx->error.status == 0) {
+        ctx->error.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_vlm_send_error(ctx->request, ctx->status, ctx->err.text);
+    return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
+                                   ctx->error.err.text);
 }
 
 
@@ -399,10 +400,10 @@ ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
 
     p = ctx->data;
 
-    if (ctx->err.code != VLM_OK) {
-        ngx_cpystrn((u_char *) p->why, (u_char *) ctx->err.text,
+    if (ctx->error.err.code != VLM_OK) {
+        ngx_cpystrn((u_char *) p->why, (u_char *) ctx->error.err.text,
                     sizeof(p->why));
-        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
         return;
     }
 

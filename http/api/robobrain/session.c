@@ -79,7 +79,7 @@ ngx_int_t
 ngx_http_vlm_session_create_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
-    if (eng->shm->state == NGX_HTTP_VLM_FAILED) {
+    if (eng->zone->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                        "Model not initialized");
     }

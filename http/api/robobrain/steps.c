@@ -82,7 +82,7 @@ ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
 
     ngx_gettimeofday(&tv);
 
-    ctx->chat.asked = (int64_t) tv.tv_sec * 1000000 + tv.tv_usec;
+    ctx->times.wall = (int64_t) tv.tv_sec * 1000000 + tv.tv_usec;
 
     ngx_http_vlm_turn_prompt(ctx);
 
@@ -145,9 +145,9 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
 {
     const char  *text;
 
-    text = ctx->err.text;
+    text = ctx->error.err.text;
 
-    if (ctx->status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+    if (ctx->error.status >= NGX_HTTP_INTERNAL_SERVER_ERROR
         || ngx_http_vlm_steps_set(step, "Inference error: ", text,
                                   ngx_strlen(text))
            != NGX_OK)
@@ -160,11 +160,11 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
                     sizeof(step->error));
     }
 
-    ctx->status = 0;
+    ctx->error.status = 0;
     ctx->stored.code = VLM_STORE_OK;
     ctx->chat.no_image = 0;
 
-    ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+    ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
 }
 
 
@@ -185,20 +185,20 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
         p->running = 0;
         step = &p->steps[p->at++];
 
-        if (ctx->err.code != VLM_OK) {
+        if (ctx->error.err.code != VLM_OK) {
             rc = ngx_http_vlm_steps_set(step, "Inference error: ",
-                                        ctx->err.text,
-                                        ngx_strlen(ctx->err.text));
+                                        ctx->error.err.text,
+                                        ngx_strlen(ctx->error.err.text));
 
-            ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+            ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
 
         } else {
             rc = ngx_http_vlm_thinking_split(ctx, 1);
 
             if (rc == NGX_OK) {
                 rc = ngx_http_vlm_steps_set(step, "",
-                                            (char *) ctx->answer.data,
-                                            ctx->answer.len);
+                                            (char *) ctx->out.answer.data,
+                                            ctx->out.answer.len);
             }
 
             step->said = 1;

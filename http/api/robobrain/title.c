@@ -55,11 +55,11 @@ ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t       *shm;
     ngx_http_vlm_loc_conf_t  *lcf;
 
-    shm = eng->shm;
+    shm = eng->zone;
 
     if (!ngx_http_vlm_answers(eng)
         && shm->state == NGX_HTTP_VLM_READY
-        && shm->waiting == 0 && shm->running < eng->conf.slots)
+        && shm->waiting == 0 && shm->running < eng->conf.vlm.slots)
     {
         lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
@@ -89,8 +89,8 @@ ngx_http_vlm_title_body(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
     eng = ctx->engine;
 
-    if (ngx_http_vlm_answers(eng) && eng->loaded && eng->store
-        && eng->waiting == 0 && eng->running < eng->conf.slots
+    if (ngx_http_vlm_answers(eng) && eng->life.loaded && eng->store
+        && eng->line.waiting == 0 && eng->line.running < eng->conf.vlm.slots
         && ngx_http_vlm_breaker_state(eng) == NGX_HTTP_VLM_CLOSED)
     {
         rc = ngx_http_vlm_ask_read(r, eng, &ngx_http_vlm_title_dialect);
@@ -148,7 +148,7 @@ ngx_http_vlm_title_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    ngx_http_finalize_request(r, ctx->status
+    ngx_http_finalize_request(r, ctx->error.status
                                  ? ngx_http_vlm_title_failed(ctx)
                                  : ngx_http_vlm_title_answer(ctx));
 }
@@ -223,11 +223,11 @@ static ngx_int_t
 ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
 {
     if (ctx->finish != VLM_FINISH_STOP) {
-        ngx_str_set(&ctx->answer, "");
+        ngx_str_set(&ctx->out.answer, "");
         return NGX_OK;
     }
 
-    ngx_http_vlm_aside_said(ctx, &ctx->answer);
+    ngx_http_vlm_aside_said(ctx, &ctx->out.answer);
 
     return NGX_OK;
 }
@@ -240,8 +240,8 @@ ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
     size_t                   len;
     vlm_json_out_t           w;
 
-    len = vlm_words_title((char *) ctx->answer.data,
-                          ctx->answer.len, title);
+    len = vlm_words_title((char *) ctx->out.answer.data,
+                          ctx->out.answer.len, title);
 
     if (len == 0) {
         len = vlm_words_first(ctx->chat.message.data,
@@ -265,11 +265,11 @@ static ngx_int_t
 ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx)
 {
     if (ctx->chat.message.data == NULL) {
-        return ngx_http_vlm_send_error(ctx->request, ctx->status,
-                                       ctx->err.text);
+        return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
+                                       ctx->error.err.text);
     }
 
-    ngx_str_set(&ctx->answer, "");
+    ngx_str_set(&ctx->out.answer, "");
 
     return ngx_http_vlm_title_answer(ctx);
 }

@@ -54,7 +54,7 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->epoch = loaded.epoch;
-    ctx->n_entries = loaded.total;
+    ctx->chat.n_entries = loaded.total;
 
     if (ctx->chat.image == NULL && loaded.image && !ctx->chat.text_only) {
         ctx->chat.image = strdup(loaded.image);
@@ -110,7 +110,7 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
     loaded = &ctx->chat.session_of;
 
     rc = vlm_store_session_load(ctx->engine->store,
-                                ctx->chat.session,
+                                ctx->place.session,
                                 VLM_STORE_ENTRIES, loaded,
                                 &err);
 
@@ -127,7 +127,7 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 
         if (e->key.data == NULL
             || ngx_strcmp(e->key.data, ctx->chat.key) != 0
-            || e->us <= ctx->chat.asked - VLM_STORE_REPEAT)
+            || e->us <= ctx->times.wall - VLM_STORE_REPEAT)
         {
             continue;
         }
@@ -154,8 +154,8 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
     vlm_file_t   file;
 
     ctx->chat.repeated = e;
-    ctx->turn_number = e->number;
-    ctx->context_used = e->number > 2;
+    ctx->chat.turn_number = e->number;
+    ctx->chat.context_used = e->number > 2;
 
     ngx_cpystrn((u_char *) ctx->chat.task_name,
                 (u_char *) (e->task.data ? e->task.data : ""),
@@ -177,8 +177,8 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
     /* the size that the answer's coordinates belong to */
 
     if (e->image.data && ngx_http_vlm_map(&file, e->image.data) == 0) {
-        (void) vlm_picture_measure(ctx->engine->vlm, file.data, file.bytes,
-                                   &ctx->picture, &err);
+        (void) vlm_picture_measure(ctx->engine->life.vlm, file.data,
+                                   file.bytes, &ctx->picture, &err);
         vlm_file_close(&file);
     }
 
@@ -206,10 +206,10 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
 
     for (i = 0; i < NGX_HTTP_VLM_TRIES; i++) {
 
-        rc = vlm_store_session_ensure(store, ctx->chat.session, &err);
+        rc = vlm_store_session_ensure(store, ctx->place.session, &err);
 
         if (rc == VLM_STORE_OK) {
-            rc = vlm_store_session_load(store, ctx->chat.session,
+            rc = vlm_store_session_load(store, ctx->place.session,
                                         VLM_STORE_CONTEXT,
                                         loaded, &err);
         }
@@ -236,7 +236,7 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
         image.data = ctx->chat.image;
         image.len = ngx_strlen(ctx->chat.image);
 
-        rc = vlm_store_session_image(store, ctx->chat.session,
+        rc = vlm_store_session_image(store, ctx->place.session,
                                      loaded->epoch, image, &err);
 
         if (rc == VLM_STORE_OK) {
@@ -274,13 +274,13 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 
     vlm_file_close(&file);
 
-    if (picture == NULL && ctx->status) {
+    if (picture == NULL && ctx->error.status) {
         return NULL;
     }
 
     if (picture == NULL) {
-        ctx->status = ctx->err.code == VLM_EINPUT
-                      || ctx->err.code == VLM_ELIMIT
+        ctx->error.status = ctx->error.err.code == VLM_EINPUT
+                      || ctx->error.err.code == VLM_ELIMIT
                       ? NGX_HTTP_BAD_REQUEST
                       : NGX_HTTP_INTERNAL_SERVER_ERROR;
         return NULL;
@@ -347,7 +347,7 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 
     if (path == NULL
         && vlm_store_session_load(ctx->engine->store,
-                                  ctx->chat.session, 0, &loaded,
+                                  ctx->place.session, 0, &loaded,
                                   NULL)
            == VLM_STORE_OK)
     {
@@ -391,8 +391,8 @@ ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
     if (ctx->opened && ctx->chat.image
         && ngx_http_vlm_map(&file, ctx->chat.image) == 0)
     {
-        if (vlm_picture_measure(ctx->engine->vlm, file.data, file.bytes, &info,
-                                &err)
+        if (vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes,
+                                &info, &err)
             == 0)
         {
             parts[1].tokens = info.tokens;
@@ -438,8 +438,8 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
 
     tail = NULL;
 
-    if (ctx->engine->thinking) {
-        tail = ctx->chat.thinking ? "<think>" : NGX_HTTP_VLM_NO_THINKING;
+    if (ctx->engine->conf.thinking) {
+        tail = ctx->out.thinks ? "<think>" : NGX_HTTP_VLM_NO_THINKING;
     }
 
     for (first = 0; /* void */ ; first += 2) {
@@ -464,23 +464,24 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
         parts[1].text = wrapped;
         parts[1].bytes = ngx_strlen(wrapped);
 
-        ngx_memzero(&ctx->err, sizeof(vlm_err_t));
+        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
 
-        ctx->prompt = vlm_prompt_make(ctx->engine->vlm, &message, 1, tail,
-                                      &ctx->err);
+        ctx->prompt = vlm_prompt_make(ctx->engine->life.vlm, &message, 1, tail,
+                                      &ctx->error.err);
         free(wrapped);
 
         if (ctx->prompt) {
-            ctx->n_dropped = first;
+            ctx->chat.n_dropped = first;
             return NGX_OK;
         }
 
-        if (ctx->err.code != VLM_ELIMIT || first == loaded->n) {
+        if (ctx->error.err.code != VLM_ELIMIT || first == loaded->n) {
             break;
         }
     }
 
-    ctx->status = ctx->err.code == VLM_EINPUT || ctx->err.code == VLM_ELIMIT
+    ctx->error.status =
+        ctx->error.err.code == VLM_EINPUT || ctx->error.err.code == VLM_ELIMIT
                   ? NGX_HTTP_BAD_REQUEST : NGX_HTTP_INTERNAL_SERVER_ERROR;
 
     return NGX_ERROR;
@@ -565,7 +566,7 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     }
 
     turn.message = ctx->chat.message;
-    turn.asked = ctx->chat.asked;
+    turn.asked = ctx->times.wall;
 
     turn.task.data = ctx->chat.task_name;
     turn.task.len = ngx_strlen(ctx->chat.task_name);
@@ -575,19 +576,19 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
         turn.image.len = ngx_strlen(ctx->chat.image);
     }
 
-    turn.answer.data = (char *) ctx->answer.data;
-    turn.answer.len = ctx->answer.len;
+    turn.answer.data = (char *) ctx->out.answer.data;
+    turn.answer.len = ctx->out.answer.len;
 
-    turn.thinking.data = (char *) ctx->thinking.data;
-    turn.thinking.len = ctx->thinking.len;
+    turn.thinking.data = (char *) ctx->out.thinking.data;
+    turn.thinking.len = ctx->out.thinking.len;
 
     /* a thinking model may state its coordinates in its thinking alone */
 
     ctx->chat.result = ngx_http_vlm_draw(ctx->engine, ctx->chat.task,
                                          ctx->chat.image, &ctx->picture,
-                                         ctx->answer.len ? &ctx->answer
-                                                         : &ctx->thinking,
-                                         &ctx->err);
+                                         ctx->out.answer.len ? &ctx->out.answer
+                                                         : &ctx->out.thinking,
+                                         &ctx->error.err);
 
     if (ctx->chat.result) {
         turn.output.data = ctx->chat.result->name;
@@ -595,24 +596,24 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->stored.code = vlm_store_session_append(ctx->engine->store,
-                                                ctx->chat.session,
+                                                ctx->place.session,
                                                 ctx->epoch, &turn,
-                                                &ctx->turn_number,
-                                                &ctx->context_used,
+                                                &ctx->chat.turn_number,
+                                                &ctx->chat.context_used,
                                                 &ctx->stored);
 
     if (ctx->stored.code == VLM_STORE_OK) {
         return;
     }
 
-    ctx->turn_number = 0;
-    ctx->context_used = 0;
+    ctx->chat.turn_number = 0;
+    ctx->chat.context_used = 0;
 
-    if (vlm_store_session_load(ctx->engine->store, ctx->chat.session,
+    if (vlm_store_session_load(ctx->engine->store, ctx->place.session,
                                0, &loaded, NULL)
         == VLM_STORE_OK)
     {
-        ctx->turn_number = loaded.total;
+        ctx->chat.turn_number = loaded.total;
         vlm_store_loaded_free(&loaded);
     }
 }
