@@ -172,7 +172,7 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
     s = lookup(c, name);
     if (s != NULL) {
         return vlm_fail(err, VLM_EMODEL, "%s: %s is also in %s", c->shards[c->n_shards - 1].path,
-                        vlm_shown(t->name), c->shards[s->t.file].name);
+                        vlm_printable(t->name), c->shards[s->t.file].name);
     }
 
     if (grow(c, err) != 0) {
@@ -221,7 +221,7 @@ open_shard(vlm_checkpoint_t *c, const char *name, vlm_err_t *err)
 
     if (!is_plain(name)) {
         return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": \"%s\" is no plain file name", c->dir,
-                        vlm_shown(name));
+                        vlm_printable(name));
     }
 
     if (c->n_shards == MAX_SHARDS) {
@@ -269,7 +269,7 @@ open_shards(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
 
         if (name == NULL) {
             return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s is in no file", c->dir,
-                            vlm_shown(vlm_json_key(j)));
+                            vlm_printable(vlm_json_key(j)));
         }
 
         if (find_shard(c, name) == NULL && open_shard(c, name, err) != 0) {
@@ -297,12 +297,12 @@ check_index(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
 
         if (s == NULL || s->t.file != (uint32_t) (find_shard(c, file) - c->shards)) {
             return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s should be in %s, and is not",
-                            c->dir, vlm_shown(vlm_json_key(j)), file);
+                            c->dir, vlm_printable(vlm_json_key(j)), file);
         }
 
         if (s->indexed) {
             return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s: twice", c->dir,
-                            vlm_shown(vlm_json_key(j)));
+                            vlm_printable(vlm_json_key(j)));
         }
 
         s->indexed = 1;
@@ -311,7 +311,7 @@ check_index(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
     for (i = 0; i < c->n; i++) {
         if (!c->slots[i].indexed) {
             return vlm_fail(err, VLM_EMODEL, "%s: %s is not in " INDEX,
-                            c->shards[c->slots[i].t.file].path, vlm_shown(c->slots[i].t.name));
+                            c->shards[c->slots[i].t.file].path, vlm_printable(c->slots[i].t.name));
         }
     }
 
@@ -531,7 +531,7 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err)
     }
 
     return vlm_fail(err, VLM_EMODEL, "%s: %u tensors that config.json has no place for, the first "
-                    "is %s", c->shards[first->t.file].path, n, vlm_shown(first->t.name));
+                    "is %s", c->shards[first->t.file].path, n, vlm_printable(first->t.name));
 }
 
 

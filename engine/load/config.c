@@ -167,7 +167,7 @@ text_is(const reader_t *r, item_t it, const char *a, const char *b)
 
     if (s == NULL || (strcmp(s, a) != 0 && strcmp(s, b) != 0)) {
         return vlm_fail(r->err, VLM_EMODEL, "%s: %s is \"%s\", only \"%s\" is understood",
-                        r->file, it.path, s == NULL ? "not a text" : vlm_shown(s), b);
+                        r->file, it.path, s == NULL ? "not a text" : vlm_printable(s), b);
     }
 
     return 0;
@@ -273,7 +273,7 @@ refuse_text(const reader_t *r)
         if (s == NULL || strcmp(s, "full_attention") != 0) {
             return vlm_fail(r->err, VLM_EMODEL, "%s: layer_types has \"%s\", only "
                             "\"full_attention\" is understood", r->file,
-                            s == NULL ? "?" : vlm_shown(s));
+                            s == NULL ? "?" : vlm_printable(s));
         }
     }
 
@@ -281,7 +281,7 @@ refuse_text(const reader_t *r)
         s = vlm_json_text(vlm_json_get(vlm_json_get(r->top, "quantization_config"),
                                        "quant_method"));
         return vlm_fail(r->err, VLM_EMODEL, "%s: the weights are quantised (%s); a checkpoint "
-                        "in bf16, f16 or f32 is needed", r->file, s == NULL ? "?" : vlm_shown(s));
+                        "in bf16, f16 or f32 is needed", r->file, s == NULL ? "?" : vlm_printable(s));
     }
 
     return text_is(r, text_item(r, "hidden_act"), "silu", "silu");

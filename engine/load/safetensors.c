@@ -28,7 +28,7 @@ typedef struct {
     const char     *path;
     const uint8_t  *data;              /* behind the header */
     uint64_t        bytes;             /* of the data */
-    char            name[VLM_SHOWN];   /* of the tensor at hand, for messages */
+    char            name[VLM_PRINTABLE];   /* of the tensor at hand, for messages */
     entry_t        *entries;           /* [n] */
     uint32_t        n;
     vlm_err_t      *err;
@@ -174,7 +174,7 @@ read_entry(parser_t *p, entry_t *e, const vlm_json_t *j)
     if (bits == 0) {
         dtype = vlm_json_text(vlm_json_get(j, "dtype"));
         return vlm_fail(p->err, VLM_EMODEL, "%s: %s: dtype \"%s\" is not known", p->path,
-                        p->name, vlm_shown(dtype));
+                        p->name, vlm_printable(dtype));
     }
 
     if (read_shape(p, &e->t, vlm_json_get(j, "shape")) != 0
@@ -239,7 +239,7 @@ check_entries(parser_t *p)
     for (i = 1; i < p->n; i++) {
         if (by_name(&p->entries[i - 1], &p->entries[i]) == 0) {
             return vlm_fail(p->err, VLM_EMODEL, "%s: %s: twice in the header", p->path,
-                            vlm_shown(p->entries[i].t.name));
+                            vlm_printable(p->entries[i].t.name));
         }
     }
 
@@ -249,7 +249,7 @@ check_entries(parser_t *p)
         if (p->entries[i].begin != at) {
             return vlm_fail(p->err, VLM_EMODEL, "%s: %s: begins at byte %" PRIu64 ", the tensor "
                             "before it ends at %" PRIu64, p->path,
-                            vlm_shown(p->entries[i].t.name), p->entries[i].begin, at);
+                            vlm_printable(p->entries[i].t.name), p->entries[i].begin, at);
         }
         at = p->entries[i].end;
     }

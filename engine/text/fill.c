@@ -72,13 +72,13 @@ vlm_fill_token(vlm_tokenizer_t *t, const char *text, double number, vlm_err_t *e
 
     if (!(number >= 0 && number < VLM_MAX_ID) || number != (double) (uint32_t) number) {
         return vlm_fail(err, VLM_EMODEL, "the id of \"%s\" is not a whole number below %u",
-                        vlm_shown(text), VLM_MAX_ID);
+                        vlm_printable(text), VLM_MAX_ID);
     }
 
     n = strlen(text);
     if (n > sizeof(raw)) {
         return vlm_fail(err, VLM_EMODEL, "the token \"%s\" is %zu bytes long, at most %zu "
-                        "are read", vlm_shown(text), n, sizeof(raw));
+                        "are read", vlm_printable(text), n, sizeof(raw));
     }
 
     bytes = spell_bytes(text, n, raw);
@@ -120,8 +120,8 @@ vlm_fill_merge(vlm_tokenizer_t *t, const char *left, size_t n_left, const char *
 
     if (left_id < 0 || right_id < 0 || id < 0) {
         return vlm_fail(err, VLM_EMODEL, "merge %u of \"%s\" and \"%s\": the vocabulary does "
-                        "not have all three", rank, vlm_shown_part(left, n_left),
-                        vlm_shown_part(right, n_right));
+                        "not have all three", rank, vlm_printable_part(left, n_left),
+                        vlm_printable_part(right, n_right));
     }
 
     return vlm_vocab_join(&t->vocab, (uint32_t) left_id, (uint32_t) right_id, rank, (uint32_t) id,
@@ -138,7 +138,7 @@ vlm_fill_merge_line(vlm_tokenizer_t *t, const char *line, size_t n, uint32_t ran
     blank = memchr(line, ' ', n);
     if (blank == NULL) {
         return vlm_fail(err, VLM_EMODEL, "merge %u is \"%s\", expected two tokens and a blank",
-                        rank, vlm_shown_part(line, n));
+                        rank, vlm_printable_part(line, n));
     }
 
     return vlm_fill_merge(t, line, (size_t) (blank - line), blank + 1,
@@ -193,7 +193,7 @@ vlm_fill_name(vlm_tokenizer_t *t, double number, const char *name, int special, 
 
     if (!is_same_token(t, id, name, n)) {
         return vlm_fail(err, VLM_EMODEL, "added token \"%s\" has the id %u of another token",
-                        vlm_shown(name), id);
+                        vlm_printable(name), id);
     }
 
     if (t->n_added == t->added_room) {

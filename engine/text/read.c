@@ -250,7 +250,7 @@ expect_type(const vlm_json_t *object, const char *what, const char *type, vlm_er
     }
 
     return vlm_fail(err, VLM_EMODEL, "the %s is of type \"%s\", only \"%s\" is supported", what,
-                    vlm_shown(have), type);
+                    vlm_printable(have), type);
 }
 
 

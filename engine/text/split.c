@@ -116,7 +116,7 @@ compile(vlm_split_t *s, const char *pattern, vlm_err_t *err)
     if (s->code == NULL) {
         (void) pcre2_get_error_message(code, text, sizeof(text));
         return vlm_fail(err, VLM_EMODEL, "split pattern \"%s\": %s at byte %zu",
-                        vlm_shown(pattern), (char *) text, (size_t) offset);
+                        vlm_printable(pattern), (char *) text, (size_t) offset);
     }
 
     /* Without JIT (a hardened kernel forbids it) the interpreter does the same, slower. */

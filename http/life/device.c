@@ -18,9 +18,9 @@
 
 
 static ngx_uint_t ngx_http_vlm_device_gone(ngx_http_vlm_shm_t *shm);
-static void ngx_http_vlm_device_stay(ngx_http_vlm_engine_t *eng,
+static void ngx_http_vlm_device_keep(ngx_http_vlm_engine_t *eng,
     ngx_uint_t n);
-static void ngx_http_vlm_device_leave(ngx_http_vlm_engine_t *eng,
+static void ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng,
     ngx_uint_t n, ngx_msec_t away);
 static u_char *ngx_http_vlm_device_time(u_char *p, u_char *last,
     ngx_msec_t ms);
@@ -85,15 +85,15 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
     n = vlm_losses_recent(&shm->losses, ngx_current_msec);
 
     if (ngx_strcmp(eng->conf.vlm.device, "auto") != 0) {
-        ngx_http_vlm_device_stay(eng, n);
+        ngx_http_vlm_device_keep(eng, n);
         return;
     }
 
-    away = vlm_losses_away(&shm->losses, ngx_current_msec,
-                           eng->conf.retry);
+    away = vlm_losses_fallback(&shm->losses, ngx_current_msec,
+                               eng->conf.retry);
 
     if (away) {
-        ngx_http_vlm_device_leave(eng, n, away);
+        ngx_http_vlm_device_fall_back(eng, n, away);
     }
 }
 
@@ -112,7 +112,7 @@ ngx_http_vlm_device_gone(ngx_http_vlm_shm_t *shm)
 
 
 static void
-ngx_http_vlm_device_stay(ngx_http_vlm_engine_t *eng, ngx_uint_t n)
+ngx_http_vlm_device_keep(ngx_http_vlm_engine_t *eng, ngx_uint_t n)
 {
     u_char  *p, *last;
 
@@ -134,7 +134,7 @@ ngx_http_vlm_device_stay(ngx_http_vlm_engine_t *eng, ngx_uint_t n)
 
 
 static void
-ngx_http_vlm_device_leave(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
+ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
     ngx_msec_t away)
 {
     u_char  *p, *last;

@@ -80,14 +80,14 @@ void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
    function records the error of the newest one, which does not change the
    state */
 
-ngx_uint_t ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_zone_standby(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason);
 void ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng);
-ngx_uint_t ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng);
+ngx_uint_t ngx_http_vlm_zone_owned(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_state_e state, const char *reason);
 void ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_queue(ngx_http_vlm_engine_t *eng);
 
 /* copies the state, whose texts are consistent with each other */
 

@@ -33,7 +33,7 @@ static void ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_engine_stay(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_serve(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng,
     const char *reason);
 static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
@@ -76,7 +76,7 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     eng->line.reserve.log = cycle->log;
     eng->line.reserve.cancelable = 1;
 
-    eng->life.standby = ngx_http_vlm_zone_behind(eng);
+    eng->life.standby = ngx_http_vlm_zone_standby(eng);
 
     if (eng->conf.overlap && ngx_process == NGX_PROCESS_WORKER
         && ngx_http_vlm_socket_keep(eng, cycle) != NGX_OK)
@@ -160,7 +160,7 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
         return 0;
     }
 
-    if (!eng->life.loaded || !shm->overlap || !ngx_http_vlm_zone_mine(eng)) {
+    if (!eng->life.loaded || !shm->overlap || !ngx_http_vlm_zone_owned(eng)) {
         return 0;
     }
 
@@ -178,9 +178,9 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
 /* until another worker answers, or none will: then this exit proceeds */
 
 static void
-ngx_http_vlm_engine_stay(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_engine_serve(ngx_http_vlm_engine_t *eng)
 {
-    if (ngx_http_vlm_zone_mine(eng) && !eng->life.failed
+    if (ngx_http_vlm_zone_owned(eng) && !eng->life.failed
         && eng->zone->draining != eng->zone->generation
         && !eng->life.events->error)
     {
@@ -494,7 +494,7 @@ ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
 
     eng->life.lost = 1;
 
-    if (ngx_http_vlm_zone_mine(eng)) {
+    if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->lost = 1;
     }
 
@@ -671,10 +671,10 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
     ngx_http_vlm_zone_beat(eng);
 
     if (eng->life.draining) {
-        ngx_http_vlm_engine_stay(eng);
+        ngx_http_vlm_engine_serve(eng);
 
     } else if (eng->life.standby && !ngx_exiting
-               && !ngx_http_vlm_zone_behind(eng))
+               && !ngx_http_vlm_zone_standby(eng))
     {
         ngx_http_vlm_engine_lead(eng);
     }
@@ -727,7 +727,7 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_STALLED, (char *) text);
 
-    if (ngx_http_vlm_zone_mine(eng)) {
+    if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->lost = 1;
         ngx_http_vlm_poison_death(eng);
     }
@@ -785,7 +785,7 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
         eng->calls->next(eng);
     }
 
-    ngx_http_vlm_zone_line(eng);
+    ngx_http_vlm_zone_queue(eng);
 
     if (eng->life.closed || eng->life.task == NULL
         || eng->life.task->event.active)

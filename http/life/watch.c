@@ -133,7 +133,7 @@ ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
                   "vlm_engine \"%V\": the event loop has stood still for %M "
                   "ms: its worker is replaced", &eng->name, ms);
 
-    if (ngx_http_vlm_zone_mine(eng)) {
+    if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->lost = 1;
         eng->zone->state = NGX_HTTP_VLM_STALLED;
     }

@@ -100,7 +100,7 @@ ngx_http_vlm_zone_pool(ngx_http_vlm_engine_t *eng)
 
 
 ngx_uint_t
-ngx_http_vlm_zone_behind(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_zone_standby(ngx_http_vlm_engine_t *eng)
 {
     pid_t  pid;
 
@@ -171,7 +171,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
 {
-    if (ngx_http_vlm_zone_mine(eng)) {
+    if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->waiting = 0;
         eng->zone->running = 0;
         eng->zone->state = NGX_HTTP_VLM_LOADING;
@@ -182,7 +182,7 @@ ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng)
 
 
 ngx_uint_t
-ngx_http_vlm_zone_mine(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_zone_owned(ngx_http_vlm_engine_t *eng)
 {
     return eng->zone->pid == (ngx_atomic_uint_t) ngx_pid;
 }
@@ -196,7 +196,7 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     ngx_slab_pool_t     *slab;
     ngx_http_vlm_shm_t  *shm;
 
-    if (!ngx_http_vlm_zone_mine(eng)) {
+    if (!ngx_http_vlm_zone_owned(eng)) {
         return;
     }
 
@@ -255,7 +255,7 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
         eng->life.ticked = ngx_current_msec;
     }
 
-    if (!ngx_http_vlm_zone_mine(eng)) {
+    if (!ngx_http_vlm_zone_owned(eng)) {
         return;
     }
 
@@ -280,9 +280,9 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
 
 
 void
-ngx_http_vlm_zone_line(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_zone_queue(ngx_http_vlm_engine_t *eng)
 {
-    if (ngx_http_vlm_zone_mine(eng)) {
+    if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->waiting = ngx_http_vlm_zone_length(eng);
         eng->zone->running = eng->line.running;
     }

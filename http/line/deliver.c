@@ -266,7 +266,7 @@ ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         return;
     }
 
-    ngx_http_vlm_finish_said(ctx);
+    ngx_http_vlm_finish_job(ctx);
 }
 
 
@@ -288,7 +288,7 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
         /* one of the requests in flight may have caused it */
 
-        if (ngx_http_vlm_zone_mine(ctx->engine)) {
+        if (ngx_http_vlm_zone_owned(ctx->engine)) {
             ngx_http_vlm_poison_death(ctx->engine);
         }
 
@@ -306,7 +306,7 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     default:
 
         if (ctx->asking) {
-            ngx_http_vlm_finish_said(ctx);
+            ngx_http_vlm_finish_job(ctx);
             break;
         }
 

@@ -13,7 +13,7 @@ static void ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data);
 
 
 void
-ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_int_t  rc;
 

@@ -214,7 +214,7 @@ void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
 /* the model's answer is complete, or ctx->error.err says why there is none, or
    there was nothing to ask; the request may have been freed afterwards */
 
-void ngx_http_vlm_finish_said(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx);
 
 /* in the loop, after a thread's work for data, a ctx, in any case */
 

@@ -466,7 +466,7 @@ ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
     ctx->prompt = NULL;
 
     if (ctx->asking) {
-        ngx_http_vlm_finish_said(ctx);
+        ngx_http_vlm_finish_job(ctx);
 
     } else {
         ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
@@ -603,7 +603,7 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
         ctx->place.in_prompts = 0;
         ctx->engine->line.n_prompts--;
 
-        ngx_http_vlm_finish_said(ctx);
+        ngx_http_vlm_finish_job(ctx);
 
     } else {
         ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,

@@ -90,7 +90,7 @@ ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx)
     eng->line.waiting++;
     ctx->times.arrived = ngx_current_msec;
 
-    ngx_http_vlm_zone_line(eng);
+    ngx_http_vlm_zone_queue(eng);
 
     /* not cancelable: the timer also keeps an exiting worker alive */
 
@@ -134,7 +134,7 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
         ngx_add_timer(&ctx->timer, eng->conf.timeout);
     }
 
-    ngx_http_vlm_zone_line(eng);
+    ngx_http_vlm_zone_queue(eng);
 }
 
 
@@ -146,7 +146,7 @@ ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx)
         ctx->engine->line.waiting++;
     }
 
-    ngx_http_vlm_zone_line(ctx->engine);
+    ngx_http_vlm_zone_queue(ctx->engine);
 }
 
 
@@ -423,7 +423,7 @@ ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
         eng->line.waiting--;
     }
 
-    ngx_http_vlm_zone_line(eng);
+    ngx_http_vlm_zone_queue(eng);
 }
 
 

@@ -20,7 +20,7 @@
 #define NGX_HTTP_VLM_CHUNK   (8 * VLM_STORE_TEXT)     /* bytes */
 
 
-static void ngx_http_vlm_stream_tell(ngx_event_t *ev);
+static void ngx_http_vlm_stream_position(ngx_event_t *ev);
 static ngx_int_t ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
@@ -36,7 +36,7 @@ ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_msec_int_t  ms;
 
-    ctx->out.position.handler = ngx_http_vlm_stream_tell;
+    ctx->out.position.handler = ngx_http_vlm_stream_position;
     ctx->out.position.data = ctx;
     ctx->out.position.log = ctx->request->connection->log;
 
@@ -49,7 +49,7 @@ ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
 /* no text for a while: sends at least the header, and the queue position */
 
 static void
-ngx_http_vlm_stream_tell(ngx_event_t *ev)
+ngx_http_vlm_stream_position(ngx_event_t *ev)
 {
     ngx_http_vlm_ctx_t *ctx = ev->data;
 

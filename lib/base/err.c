@@ -52,7 +52,7 @@ plain_char(const unsigned char *p, size_t bytes)
 
 
 const char *
-vlm_show(char out[VLM_SHOWN], const char *text, size_t bytes)
+vlm_show(char out[VLM_PRINTABLE], const char *text, size_t bytes)
 {
     char    one[5];
     size_t  at, n, used;
@@ -74,7 +74,7 @@ vlm_show(char out[VLM_SHOWN], const char *text, size_t bytes)
             n = 1;
         }
 
-        if (used + strlen(one) + sizeof("...") > VLM_SHOWN) {
+        if (used + strlen(one) + sizeof("...") > VLM_PRINTABLE) {
             memcpy(out + used, "...", 3);
             used += 3;
             break;

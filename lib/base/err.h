@@ -33,17 +33,17 @@ const char *vlm_code_name(vlm_code_t code);        /* "input", "limit", ...: for
 int vlm_fail(vlm_err_t *err, vlm_code_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-#define VLM_SHOWN  96                  /* bytes that a file's text has in a sentence, and a zero */
+#define VLM_PRINTABLE  96                  /* bytes that a file's text has in a sentence, and a zero */
 
 /*
  * Escapes a text from a file for a sentence, into out, which is returned: quotes and backslashes
  * get a backslash, control characters and invalid UTF-8 become \xNN, a long text is cut before
  * "...".  NULL is "".
  */
-const char *vlm_show(char out[VLM_SHOWN], const char *text, size_t bytes);
+const char *vlm_show(char out[VLM_PRINTABLE], const char *text, size_t bytes);
 
 /* The same, in a buffer of the enclosing block. */
-#define vlm_shown(text)  vlm_shown_part(text, SIZE_MAX)
-#define vlm_shown_part(text, bytes)  vlm_show((char[VLM_SHOWN]) { 0 }, text, bytes)
+#define vlm_printable(text)  vlm_printable_part(text, SIZE_MAX)
+#define vlm_printable_part(text, bytes)  vlm_show((char[VLM_PRINTABLE]) { 0 }, text, bytes)
 
 #endif

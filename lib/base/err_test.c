@@ -45,11 +45,11 @@ a_text_is_shown_without_control_characters_and_quotes(void **state)
     (void) state;
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_string_equal(vlm_shown(cases[i].text), cases[i].shown);
+        assert_string_equal(vlm_printable(cases[i].text), cases[i].shown);
     }
 
-    assert_string_equal(vlm_shown(NULL), "");
-    assert_string_equal(vlm_shown_part("abc", 2), "ab");
+    assert_string_equal(vlm_printable(NULL), "");
+    assert_string_equal(vlm_printable_part("abc", 2), "ab");
 }
 
 
@@ -57,7 +57,7 @@ a_text_is_shown_without_control_characters_and_quotes(void **state)
 static void
 a_long_text_is_cut_between_characters(void **state)
 {
-    char         out[VLM_SHOWN + 1], text[300];
+    char         out[VLM_PRINTABLE + 1], text[300];
     size_t       i, k, n;
     const char  *one[] = { "a", "é", "红", "👍", "\n" };
 
@@ -69,10 +69,10 @@ a_long_text_is_cut_between_characters(void **state)
                 strcat(text, i == 0 ? "-" : one[k]);
             }
 
-            out[VLM_SHOWN] = 'x';
+            out[VLM_PRINTABLE] = 'x';
             assert_string_equal(vlm_show(out, text, SIZE_MAX), out);
-            assert_int_equal(out[VLM_SHOWN], 'x');
-            assert_in_range(strlen(out), 0, VLM_SHOWN - 1);
+            assert_int_equal(out[VLM_PRINTABLE], 'x');
+            assert_in_range(strlen(out), 0, VLM_PRINTABLE - 1);
 
             if (k == 4) {
                 assert_null(strchr(out, '\n'));
@@ -82,7 +82,7 @@ a_long_text_is_cut_between_characters(void **state)
                 assert_string_equal(out + i, "...");
                 assert_memory_equal(out, text, i);
                 assert_true(((unsigned char) text[i] & 0xc0) != 0x80);
-                assert_true(strlen(text) + 8 > VLM_SHOWN);
+                assert_true(strlen(text) + 8 > VLM_PRINTABLE);
             }
         }
     }

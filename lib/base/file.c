@@ -334,7 +334,7 @@ vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err)
     if (find_suffix(dir, ".gguf", found, sizeof(found))) {
         return vlm_fail(err, VLM_EMODEL, "%s: no %s; \"%s\" is a GGUF file, which is not read: "
                         "take the model's original directory, with %s and .safetensors files",
-                        dir, name, vlm_shown(found), name);
+                        dir, name, vlm_printable(found), name);
     }
 
     return 0;

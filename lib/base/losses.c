@@ -77,7 +77,7 @@ vlm_losses_pause(const vlm_losses_t *l, uint64_t now)
 
 
 uint64_t
-vlm_losses_away(vlm_losses_t *l, uint64_t now,
+vlm_losses_fallback(vlm_losses_t *l, uint64_t now,
     uint64_t first)
 {
     if (now < l->until) {

@@ -48,7 +48,7 @@ uint64_t vlm_losses_pause(const vlm_losses_t *l,
 /* for a starting worker: ms for which it avoids the device, or 0; "first" is the first such time,
    doubled by each that follows soon */
 
-uint64_t vlm_losses_away(vlm_losses_t *l, uint64_t now,
+uint64_t vlm_losses_fallback(vlm_losses_t *l, uint64_t now,
     uint64_t first);
 
 

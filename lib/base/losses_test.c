@@ -80,7 +80,7 @@ losses_of_more_than_five_minutes_ago_are_forgotten(void **state)
     for (i = 0, now = START; i < 20; i++, now += 3 * MINUTE) {
         vlm_losses_add(&l, now);
         assert_in_range(vlm_losses_recent(&l, now), 1, 2);
-        assert_int_equal(vlm_losses_away(&l, now, FIRST), 0);
+        assert_int_equal(vlm_losses_fallback(&l, now, FIRST), 0);
     }
 
     assert_int_equal(vlm_losses_recent(&l, now + 5 * MINUTE), 0);
@@ -95,12 +95,12 @@ three(vlm_losses_t *l, uint64_t *now)
     unsigned  i;
 
     for (i = 0; i < 3; i++) {
-        assert_int_equal(vlm_losses_away(l, *now, FIRST), 0);
+        assert_int_equal(vlm_losses_fallback(l, *now, FIRST), 0);
         *now += 20 * SECOND;
         vlm_losses_add(l, *now);
     }
 
-    return vlm_losses_away(l, *now, FIRST);
+    return vlm_losses_fallback(l, *now, FIRST);
 }
 
 
@@ -118,9 +118,9 @@ the_third_within_five_minutes_is_ten_minutes_away_from_the_device(void **state)
 
     /* a worker that starts meanwhile, after a reload for one, waits for the rest */
 
-    assert_int_equal(vlm_losses_away(&l, now + 4 * MINUTE, FIRST),
+    assert_int_equal(vlm_losses_fallback(&l, now + 4 * MINUTE, FIRST),
                      6 * MINUTE);
-    assert_int_equal(vlm_losses_away(&l, now + 10 * MINUTE, FIRST),
+    assert_int_equal(vlm_losses_fallback(&l, now + 10 * MINUTE, FIRST),
                      0);
 }
 
@@ -160,7 +160,7 @@ losses_before_a_time_away_do_not_begin_another(void **state)
 
     l.until = now + SECOND;
     assert_int_equal(vlm_losses_recent(&l, now + 2 * SECOND), 3);
-    assert_int_equal(vlm_losses_away(&l, now + 2 * SECOND, FIRST),
+    assert_int_equal(vlm_losses_fallback(&l, now + 2 * SECOND, FIRST),
                      0);
 }
 
