@@ -1,22 +1,22 @@
 /*
- * What the other scripts share, the colours, and what listens to hands: keys, files, drops.
+ * Functions that the other scripts share, the colours, and the handlers of keys, files and drops.
  *
- * The scripts are loaded before the body so that the chosen colours are there at the first paint;
- * the rest begins when the document is read.  They use each other's functions from then on only.
- * Texts from outside become text nodes and nothing else.
+ * The scripts are loaded before the body, so that the chosen colours apply to the first paint.
+ * Everything else starts when the document is parsed, and only then do scripts call each other.
+ * Texts from outside become text nodes only.
  */
 'use strict';
 
 const $ = (id) => document.getElementById(id);
 
-// One column: page.css has the same words.
+// The page has one column; page.css has the same condition.
 const narrow = matchMedia('(max-width: 819px) and '
                           + '(not ((orientation: landscape) and (min-width: 560px)))');
 
 
-/* ---- what is remembered ---------------------------------------------------------------------- */
+/* ---- storage of the browser ------------------------------------------------------------------ */
 
-// A browser may refuse storage; then nothing is remembered, and everything else works.
+// A browser may refuse storage.  The page then stores nothing, and everything else works.
 function recall(key, store = 'localStorage') {
     try {
         return window[store].getItem('vlm.' + key);
@@ -33,16 +33,16 @@ function remember(key, value, store = 'localStorage') {
             window[store].setItem('vlm.' + key, value);
         }
     } catch {
-        // full or refused
+        // the storage is full or refused
     }
 }
 
-// What was typed but not answered survives a reload of the page.
+// A question that was typed but not answered survives a reload of the page.
 function keepDraft(text) {
     remember('draft', text, 'sessionStorage');
 }
 
-// The sizes that the model saw pictures in: the history does not say them.
+// The sizes at which the model saw pictures; the history does not contain them.
 function seenSizes() {
     try {
         return JSON.parse(recall('sizes')) || {};
@@ -74,7 +74,7 @@ function switchTheme() {
 showTheme();
 
 
-/* ---- small things ---------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 function el(name, props, ...children) {
     const node = Object.assign(document.createElement(name), props);
@@ -106,7 +106,7 @@ function iconButton(icon, text, action) {
     return button;
 }
 
-// Relative to the page, whatever the server begins its paths with.
+// Makes a path relative to the page, whatever prefix the server gives it.
 const address = (path) => new URL(path.replace(/^\/+/, ''), document.baseURI).href;
 const baseName = (path) => String(path).split(/[/\\]/).pop();
 const plural = (n, one) => `${n} ${one}${n === 1 ? '' : 's'}`;
@@ -123,7 +123,7 @@ function millions(n) {
     return n >= 1e9 ? `${(n / 1e9).toFixed(1)} billion` : `${(n / 1e6).toFixed(1)} million`;
 }
 
-// For those who listen instead of looking.
+// Announces a text to screen readers.
 function say(text) {
     $('say').textContent = text;
 }
@@ -135,7 +135,7 @@ function sentence(text) {
 }
 
 
-/* ---- hands on -------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 function grow() {
     const box = $('message');
@@ -206,7 +206,7 @@ function listenToPictures() {
     addEventListener('resize', fit);
 }
 
-// A copied table comes as words and as a picture of them: in the question, the words are meant.
+// A copied table is on the clipboard as text and as a picture.  Pasting into the question takes the text.
 function paste(event) {
     const { files, types } = event.clipboardData;
 
@@ -216,7 +216,7 @@ function paste(event) {
     }
 }
 
-// Anywhere on the page: a browser would else leave it and show the file.
+// Files may be dropped anywhere on the page; without this handler the browser would open the file.
 function listenToDrops() {
     const isFile = (e) => e.dataTransfer.types.includes('Files');
 

@@ -1,35 +1,36 @@
 /*
- * The picture: how it comes to the page and to the server, the points and boxes that an answer
- * names, and their drawing over it.  Coordinates are of the picture that the model saw; the stage
- * alone knows how large that is on the screen.
+ * The picture: its way to the page and to the server, the points and boxes that an answer names,
+ * and their drawing over it.  Coordinates are those of the picture that the model saw; only the
+ * stage converts them to pixels of the screen.
  */
 'use strict';
 
 const READS = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'image/bmp'];
 
-const SAMPLES = {                       // of what the demo model knows
+const SAMPLES = {                       // objects that the demo model was trained on
     'sample-1.png': 'Sample: two balls and two bowls',
     'sample-2.png': 'Sample: a bottle, balls, a bowl and a cup',
     'sample-3.png': 'Sample: a bowl, a spoon, balls and a bottle',
 };
 
-const MAX_MARKS = 256;                  // what is drawn of one answer
+const MAX_MARKS = 256;                  // drawn for one answer
 const MAX_LABEL = 64;                   // characters
 const MAX_ZOOM = 3;                     // small pictures are enlarged up to this
 const NARROW_PART = 0.34;               // of the window's height, for the picture on a phone
 
 
-/* ---- marks: what an answer points at --------------------------------------------------------- */
+/* ---- marks: the boxes and points of an answer ------------------------------------------------ */
 
-// Brackets around two numbers or more, of either kind.
+// Two or more numbers in brackets or parentheses.
 const TUPLE = /[[(]\s*(-?\d+(?:\.\d+)?(?:\s*,\s*-?\d+(?:\.\d+)?)+)\s*[\])]/g;
 const BARE = /-?\d+(?:\.\d+)?(?:\s*,\s*-?\d+(?:\.\d+)?)+/g;
 
 /*
- * The points and boxes in an answer, in whatever brackets the family writes them, with their
- * places in the text: { kind, at: [x, y] or [x1, y1, x2, y2], label, start, end }.  General answers
- * are prose: of them only what JSON calls a box or a point counts.  Numbers without brackets count
- * only if there is nothing else, and the text is whole: half a number looks like one.
+ * Finds the points and boxes in an answer, in any of the brackets that models of this family write,
+ * with their places in the text: { kind, at: [x, y] or [x1, y1, x2, y2], label, start, end }.  A
+ * general answer is prose, so only JSON objects with a box or a point count there.  Numbers without
+ * brackets count only if the answer has no others and is complete, since the beginning of a number
+ * is a number, too.
  */
 function findMarks(task, text, whole = true) {
     let marks = [...text.matchAll(TUPLE)].flatMap((m) => marksOf(task, text, m, m[1]));
@@ -66,7 +67,7 @@ function marksOf(task, text, match, list) {
     return marks;
 }
 
-// The "label" of the JSON object around a place.
+// Returns the "label" of the JSON object around a place.
 function labelAt(text, start, end) {
     const open = text.lastIndexOf('{', start);
     const close = text.indexOf('}', end);
@@ -80,7 +81,7 @@ function labelAt(text, start, end) {
     return label ? label[1].replace(/\\(.)/g, '$1').slice(0, MAX_LABEL) : '';
 }
 
-// Boxes for tasks that ask for boxes, points for those that ask for points, if there are any.
+// Prefers boxes for tasks that ask for boxes, and points for those that ask for points.
 function fitTask(task, marks) {
     const boxes = marks.filter((m) => m.kind === 'box');
     const points = marks.filter((m) => m.kind === 'point');
@@ -145,14 +146,14 @@ function show(picture, turn) {
     listMarks();
 }
 
-// The size of the picture that coordinates belong to.
+// Returns the size of the picture that coordinates refer to.
 function space() {
     const { picture, turn } = stage;
 
     return turn?.size || [picture?.width || 0, picture?.height || 0];
 }
 
-// The frame lies tight around the picture; draw() can then think in its pixels.
+// Fits the frame tightly around the picture, so that draw() works in the pixels of the frame.
 function fit() {
     const { picture } = stage;
 
@@ -194,7 +195,7 @@ function draw() {
     heat(stage.pinned);
 }
 
-// A light line below a coloured one is seen on any picture.
+// A light line below a coloured one is visible on any picture.
 function drawPath(points) {
     const group = svg('g', { class: stage.drawn ? 'path' : 'path new' });
     const line = points.map((p) => p.join(',')).join(' ');
@@ -240,7 +241,7 @@ function numbered(i, x, y) {
     return [svg('circle', { class: 'disc', cx: x, cy: y, r: 10 }), text];
 }
 
-// The same as the drawing, for the keyboard and for those who do not see it.
+// Lists the marks as buttons, for the keyboard and for screen readers.
 function listMarks() {
     const marks = stage.turn?.marks || [];
 
@@ -256,7 +257,7 @@ function listMarks() {
     }));
 }
 
-// Lights one mark up, wherever it is shown; -1: none.
+// Highlights one mark wherever it is shown; -1 highlights none.
 function heat(n) {
     const hot = (node) => Number(node.dataset.mark) === n;
 
@@ -290,7 +291,7 @@ function readoutOf(mark) {
     return `${words}  ·  in the original ${full.join(', ')}`;
 }
 
-// Away from the mark that it tells about.
+// Places the readout away from its mark.
 function showReadout(text, mark) {
     const [, y, , y2 = y] = mark?.at || [0, 0];
 
@@ -334,7 +335,7 @@ function pin(event) {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-const pictures = new Map();             // those that the server has, by their names there
+const pictures = new Map();             // pictures on the server, by their names there
 
 function pictureNamed(name) {
     if (!pictures.has(name)) {
@@ -386,11 +387,11 @@ async function takeSample(file) {
     }
 }
 
-// The next question goes without one.
+// Removes the picture: the next question is asked without one.
 function removePicture() {
     show(null, null);
     $('message').focus();
-    say('The picture is removed. The next question goes without one.');
+    say('The picture is removed. The next question is asked without one.');
 }
 
 async function take(file) {
@@ -431,7 +432,7 @@ async function take(file) {
     say(`Picture ${picture.title}, ${picture.width} by ${picture.height}.`);
 }
 
-// What only the browser can read (AVIF, SVG, HEIC) goes to the server as a JPEG.
+// A picture that only the browser can decode (AVIF, SVG, HEIC) is sent to the server as a JPEG.
 async function redraw(picture, image) {
     const canvas = el('canvas', { width: picture.width, height: picture.height });
     const context = canvas.getContext('2d');
@@ -445,7 +446,7 @@ async function redraw(picture, image) {
     picture.src = URL.createObjectURL(picture.blob);
 }
 
-// Begins at once, so that the picture is there when the question is typed.
+// The upload begins at once, so that the server has the picture when the question is complete.
 function send(picture) {
     picture.part = 0;
     picture.failure = null;

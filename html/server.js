@@ -1,22 +1,22 @@
 /*
- * Requests, and what went wrong with them as sentences; the server's health, asked for again and
- * again, and what the head and the panel of the page say about it.
+ * Requests and the messages for their errors, the polling of the server's health, and the display
+ * of that health in the header and the panel of the page.
  */
 'use strict';
 
 const POLL_MS = 10000;                  // health, while all is well
-const POLL_BUSY_MS = 2000;              // while it answers us
+const POLL_BUSY_MS = 2000;              // while an answer of this page is in flight
 const POLL_SOON_MS = 800;               // while the model loads
 const POLL_LATE_MS = 15000;             // the longest pause while the server is away
 
-const PURPOSES = {                      // of memory, in the plan's words
+const PURPOSES = {                      // of memory, by the keys of the plan
     weights: 'Weights', vision: 'Vision', kv: 'Context', workspace: 'Workspace', device: 'Device',
 };
 
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-const REFUSALS = {                      // where the page knows better words than the server
+const REFUSALS = {                      // replace the server's messages for these statuses
     401: 'The server wants a login or a key (401)',
     403: 'The server does not allow this (403)',
     413: 'The picture is larger than the server takes',
@@ -24,7 +24,7 @@ const REFUSALS = {                      // where the page knows better words tha
 
 const DEMO_PARAMETERS = 6914240;        // of demo/model, and of no other
 
-// What went wrong, as a sentence, and what to do about it.
+// The message of an error, and the advice for its status.
 class Failure extends Error {
     constructor(text, status, wait) {
         super([sentence(text), advice(status, wait)].filter(Boolean).join(' '));
@@ -53,7 +53,7 @@ function failureOf(status, body, wait) {
     try {
         text = JSON.parse(body).error;
     } catch {
-        // a page of somebody in between
+        // the body is not JSON: a proxy answered
     }
 
     text = REFUSALS[status] || text;
@@ -81,7 +81,7 @@ async function request(path, options = {}) {
     return response;
 }
 
-// The older interface, because it alone tells how far an upload is.
+// XMLHttpRequest is used because fetch() does not report the progress of an upload.
 function upload(blob, name, progress) {
     const form = new FormData();
     const xhr = new XMLHttpRequest();
@@ -98,7 +98,7 @@ function upload(blob, name, progress) {
                     return;
                 }
             } catch {
-                // falls through to the failure
+                // a body that is not JSON is a failure, below
             }
 
             reject(failureOf(xhr.status, xhr.responseText));
@@ -146,7 +146,7 @@ async function poll() {
     server.timer = setTimeout(poll, document.hidden ? POLL_LATE_MS : pollDelay());
 }
 
-// The longer it is away, the rarer it is asked; not all pages at the same moment.
+// While the server is unreachable, the pause grows.  Its random part keeps pages from polling together.
 function pollDelay() {
     if (server.fails) {
         return Math.min(POLL_LATE_MS, 500 * 2 ** server.fails) * (0.75 + Math.random() / 2);
@@ -178,7 +178,7 @@ function statusWords() {
     case 'failed': return 'No model';
     case 'stalled': return 'Restarting';
     case 'loading': return `Loading ${server.data.progress || 0} %`;
-    case 'ready': return line.waiting ? `${line.waiting} in line` : 'Ready';
+    case 'ready': return line.waiting ? `${line.waiting} queued` : 'Ready';
     default: return 'Connecting';
     }
 }
@@ -235,10 +235,10 @@ function showServer() {
     const { device, device_reason: why, queue, active_sessions: sessions } = server.data;
     const words = {
         ready: 'The model is loaded and answers.',
-        loading: `The model is loading, ${server.data.progress || 0} %. Questions wait in line.`,
+        loading: `The model is loading, ${server.data.progress || 0} %. Questions wait in the queue.`,
         failed: 'The model could not be loaded.',
         away: 'The server cannot be reached.',
-        refused: 'The server does not let this page in.',
+        refused: 'The server refuses the requests of this page.',
     };
     const facts = [
         ['Model', model],
@@ -246,7 +246,7 @@ function showServer() {
         ['Runs on', device],
         ['Chosen', why],
         ['Answering now', queue && String(queue.running)],
-        ['Waiting in line', queue && `${queue.waiting} of ${queue.limit}`],
+        ['In the queue', queue && `${queue.waiting} of ${queue.limit}`],
         ['Conversations', sessions !== undefined && String(sessions)],
         ['Last answer', server.rate && `${round(server.rate)} tokens/s`],
         ['Version', version && `nginx-vlm ${version}`],
@@ -260,7 +260,7 @@ function definition([name, value]) {
     return el('div', {}, el('dt', { textContent: name }), el('dd', { textContent: value }));
 }
 
-// One bar, cut as the memory is.
+// Shows the plan as one bar with a part for each purpose.
 function showPlan(plan) {
     const parts = Object.keys(PURPOSES).filter((key) => plan && plan[key] > 0);
 

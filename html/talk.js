@@ -1,5 +1,5 @@
 /*
- * The conversation: its turns on the page, a question on its way, the stream of an answer.
+ * The conversation: its turns on the page, the request of a question, the stream of an answer.
  */
 'use strict';
 
@@ -12,17 +12,17 @@ const TASKS = {                         // name, and what to type
     trajectory: ['Trajectory', 'What should move where?'],
 };
 
-// Tasks whose questions need no picture.
+// Questions with these tasks need no picture.
 const plain = (task) => task === 'auto' || task === 'general';
 
-const NEAR_END_PX = 80;                 // so near to the end, the view follows the answer
+const NEAR_END_PX = 80;                 // within this distance of the end, the view follows the answer
 
 
 /* ---- turns: a question and its answer -------------------------------------------------------- */
 
 const talk = {
     session: '', turns: [], busy: null, note: '', restored: false,
-    following: true,                    // the view is at the end, and stays there
+    following: true,                    // the view follows the end of the conversation
 };
 
 function addTurn(values) {
@@ -122,12 +122,12 @@ function placeWords(turn) {
     switch (turn.wait) {
     case null: return 'Asking';
     case 0: return turn.picture ? 'Looking at the picture' : 'Reading the question';
-    case 1: return 'Next in line';
-    default: return `In line${before}`;
+    case 1: return 'Next in the queue';
+    default: return `In the queue${before}`;
     }
 }
 
-// With coordinates as it was written, and they are marked; else with its Markdown as elements.
+// Shows an answer with coordinates as it was written, with marks; any other with its Markdown as elements.
 function showText(turn, running) {
     const { text } = turn.parts;
     const { answer } = turn;
@@ -169,7 +169,7 @@ function showNote(turn) {
     }
 }
 
-// Made anew with every change; the focus stays on the button of the same name.
+// The buttons are made again at every change; the focus moves to the new button of the same name.
 function showMeta(turn, running) {
     const { meta } = turn.parts;
     const focused = meta.contains(document.activeElement) ? document.activeElement.textContent : null;
@@ -205,7 +205,7 @@ function showMeta(turn, running) {
     }
 }
 
-// The clipboard's own interface is there on https and on this machine only.
+// Browsers offer navigator.clipboard only over https and on localhost.
 async function copy(turn) {
     try {
         await navigator.clipboard.writeText(turn.answer);
@@ -263,7 +263,7 @@ function saveLink(turn) {
     return link;
 }
 
-// Thinking counts where the answer is empty: some checkpoints put everything there.
+// If the answer is empty, the thinking text is used: some checkpoints put everything there.
 function setMarks(turn) {
     const running = talk.busy === turn;
 
@@ -271,14 +271,14 @@ function setMarks(turn) {
     turn.marks = turn.picture ? findMarks(taskOf(turn), turn[turn.source], !running) : [];
 }
 
-// What was done; until that is known, what was asked for.
+// The task that the server chose; before the server has said it, the task of the request.
 function taskOf(turn) {
     const task = turn.done || turn.task;
 
     return task === 'auto' ? 'general' : task;
 }
 
-// As soon as they are written.
+// Marks are drawn as soon as they are written.
 function markEarly(turn) {
     const n = turn.marks.length;
 
@@ -314,7 +314,7 @@ function submit() {
     run(addTurn({ question, task, picture }));
 }
 
-// The same question once more, below.
+// Asks the same question again, as a new turn.
 function retry({ question, task, picture }) {
     if (!talk.busy) {
         $('message').focus();
@@ -322,7 +322,7 @@ function retry({ question, task, picture }) {
     }
 }
 
-// In the place of the one that failed.
+// Replaces the turn that failed.
 function again(turn) {
     if (talk.busy) {
         return;
@@ -417,7 +417,7 @@ async function converse(turn) {
     }
 }
 
-// The stop button works while the picture is on its way, too.
+// The stop button works during the upload of the picture, too.
 function stoppable(turn, promise) {
     const { signal } = turn.stop;
 
@@ -488,7 +488,7 @@ async function chat(turn) {
     throw broken();
 }
 
-// Server-sent events, as far as this server sends them: comments, event, data.
+// Reads server-sent events, as far as this server uses them: comments, event, data.
 async function* events(body) {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
@@ -553,7 +553,7 @@ function hear(turn, event) {
     }
 }
 
-// Tokens may come faster than the screen changes.
+// Tokens may arrive faster than the screen is refreshed.
 function later(turn) {
     turn.frame ??= requestAnimationFrame(() => {
         turn.frame = null;
@@ -595,7 +595,7 @@ function remarkOf(turn, answer) {
     }
 
     if (answer.turn_number === 2 && talk.turns.some((t) => t !== turn && t.stored)) {
-        return 'The server had lost what was said before; it knows this question only.';
+        return 'The server had lost the earlier conversation; it knows this question only.';
     }
 
     return answer.answer || answer.thinking ? '' : 'The answer is empty. Ask in other words.';

@@ -1,7 +1,7 @@
 /*
- * Conversations: the session that outlives a reload of the page or of the server, and the list of earlier
- * ones.  The list is this browser's own: the server tells a conversation to those who know its ID, and tells
- * the IDs to nobody.
+ * Conversations: the session, which survives a reload of the page or of the server, and the list of
+ * earlier ones.  The list is stored in this browser: the server returns a conversation to every client
+ * that knows its ID, and lists no IDs.
  */
 'use strict';
 
@@ -11,7 +11,7 @@ const MAX_TITLE = 80;                   // characters
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
-// Once, when the server first answers: what was said before the page was left.
+// Loads the conversation from before a reload, once, after the server's first answer.
 async function restore() {
     if (talk.restored) {
         return;
@@ -125,7 +125,7 @@ async function deleteChat(session) {
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-// The newest first: { id, title, time }.
+// The list begins with the newest: { id, title, time }.
 function talks() {
     try {
         const list = JSON.parse(recall('talks'));
@@ -140,7 +140,7 @@ function keepTalks(list) {
     remember('talks', list.length ? JSON.stringify(list.slice(0, MAX_TALKS)) : null);
 }
 
-// An answered question brings its conversation to the top; the first one names it.
+// An answered question moves its conversation to the top; the first question is its title.
 async function noteTalk(question) {
     const id = talk.session;
     const known = talks().find((t) => t.id === id);
@@ -162,7 +162,7 @@ async function noteTalk(question) {
         keepTalks(talks().map((t) => (t.id === id && title ? { ...t, title: title.slice(0, MAX_TITLE) } : t)));
 
     } catch {
-        // the question is a title, too
+        // without the server's title the question remains
     }
 }
 

@@ -1,9 +1,9 @@
 /*
- * An answer's words: a safe subset of Markdown as elements.
+ * The text of an answer: a safe subset of Markdown, shown as elements.
  *
- * Paragraphs, headings, lists, quotations, blocks of code; bold, italics, code, links to http and https.  All
- * that is written becomes text nodes, so that no text can become another element than these; pictures, HTML,
- * tables and whatever else there is stay as they were written.
+ * The subset is paragraphs, headings, lists, quotations, blocks of code, bold, italics, code, and links to
+ * http and https.  Every text becomes text nodes, so no text can create other elements than these.
+ * Pictures, HTML, tables and all other syntax are shown as they were written.
  */
 'use strict';
 
@@ -22,7 +22,7 @@ const INLINE = new RegExp([
     /(?<em>(?<![\w*])(?<one>[*_])(?=[^\s*_])(?<slanted>[^\n*_]{1,1000}?)(?<=\S)\k<one>(?![\w*]))/,
 ].map((r) => r.source).join('|'), 'g');
 
-// The elements of a text; of one without any mark, a single paragraph.
+// Returns the elements of a text; a text without Markdown is a single paragraph.
 function rich(text) {
     const lines = text.split('\n');
     const nodes = [];
@@ -34,7 +34,7 @@ function rich(text) {
     return nodes;
 }
 
-// Takes the lines of one block.
+// Takes the lines of one block from the list and returns its elements.
 function block(lines) {
     const [line] = lines;
 
@@ -77,7 +77,7 @@ function takeWhile(lines, test) {
     return lines.splice(0, end < 0 ? lines.length : end);
 }
 
-// Up to the closing fence; while it is being written, to the end.
+// The block ends at the closing fence, or at the end of a text that is still incomplete.
 function fenced(lines) {
     const [, fence] = FENCE.exec(lines.shift());
     const inside = takeWhile(lines, (line) => !line.trim().startsWith(fence));
@@ -87,7 +87,7 @@ function fenced(lines) {
     return el('pre', { tabIndex: 0 }, el('code', { textContent: inside.join('\n') }));
 }
 
-// Items that are indented further make a list of their own within the one before.
+// Items that are indented further form a list inside the item before.
 function list(lines) {
     const [, indent, sign] = ITEM.exec(lines[0]);
     const deep = indent.length;

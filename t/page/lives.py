@@ -128,7 +128,7 @@ def while_the_model_loads_a_question_waits_and_is_answered(house):
     page.has('.turn .wait', 'The model is loading')
 
     page.p.click('#status')
-    check('Questions wait in line' in page.text('#server-text'), 'the panel says it, too')
+    check('Questions wait in the queue' in page.text('#server-text'), 'the panel says it, too')
     page.p.keyboard.press('Escape')
 
     lock.close()
@@ -296,7 +296,7 @@ def a_server_that_lost_its_store_gets_the_picture_again(house):
     page.ready()
 
     same(page.ask('How many objects are on the table?', 'general'), '4', 'the answer')
-    check('had lost what was said before' in page.note(), f'what the page says: {page.note()}')
+    check('had lost the earlier conversation' in page.note(), f'the note: {page.note()}')
     page.ask('How many objects are on the table?', 'general')
     same(page.note(), '', 'what is said under the next')
 
