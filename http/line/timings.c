@@ -13,8 +13,6 @@
 #include "line.h"
 
 
-static void ngx_http_vlm_timings_n(vlm_json_out_t *w,
-    const char *key, uint64_t n);
 static void ngx_http_vlm_timings_ratio(vlm_json_out_t *w,
     const char *key, double x, double y);
 
@@ -32,43 +30,32 @@ ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     read = u->prompt_tokens - u->cached_tokens;
     prompt = u->encode_ms + u->prefill_ms;
 
-    vlm_json_put_key(w, "timings");
-    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "timings", '{');
 
-    ngx_http_vlm_timings_n(w, "cache_n", u->cached_tokens);
-    ngx_http_vlm_timings_n(w, "encode_ms", u->encode_ms);
-    ngx_http_vlm_timings_n(w, "first_step_ms", u->pick_ms);
-    ngx_http_vlm_timings_n(w, "image_cache_n", u->cached_pictures);
+    vlm_json_add_int(w, "cache_n", u->cached_tokens);
+    vlm_json_add_int(w, "encode_ms", u->encode_ms);
+    vlm_json_add_int(w, "first_step_ms", u->pick_ms);
+    vlm_json_add_int(w, "image_cache_n", u->cached_pictures);
     ngx_http_vlm_timings_ratio(w, "image_decode_ms", ctx->times.decode_us,
                                1000);
-    ngx_http_vlm_timings_n(w, "image_n", u->pictures);
+    vlm_json_add_int(w, "image_n", u->pictures);
     ngx_http_vlm_timings_ratio(w, "image_resize_ms", ctx->times.resize_us,
                                1000);
-    ngx_http_vlm_timings_n(w, "predicted_ms", predicted);
-    ngx_http_vlm_timings_n(w, "predicted_n", n);
+    vlm_json_add_int(w, "predicted_ms", predicted);
+    vlm_json_add_int(w, "predicted_n", n);
     ngx_http_vlm_timings_ratio(w, "predicted_per_second", n * 1000.0,
                                predicted);
     ngx_http_vlm_timings_ratio(w, "predicted_per_token_ms", predicted, n);
-    ngx_http_vlm_timings_n(w, "prefill_ms", u->prefill_ms);
-    ngx_http_vlm_timings_n(w, "prepare_ms", ctx->times.prepared_ms);
-    ngx_http_vlm_timings_n(w, "prompt_ms", prompt);
-    ngx_http_vlm_timings_n(w, "prompt_n", read);
+    vlm_json_add_int(w, "prefill_ms", u->prefill_ms);
+    vlm_json_add_int(w, "prepare_ms", ctx->times.prepared_ms);
+    vlm_json_add_int(w, "prompt_ms", prompt);
+    vlm_json_add_int(w, "prompt_n", read);
     ngx_http_vlm_timings_ratio(w, "prompt_per_second", read * 1000.0, prompt);
     ngx_http_vlm_timings_ratio(w, "prompt_per_token_ms", prompt, read);
-    ngx_http_vlm_timings_n(w, "receive_ms",
-                           ctx->times.arrived - ctx->times.headers);
-    ngx_http_vlm_timings_n(w, "wait_ms", ctx->times.wait_ms);
+    vlm_json_add_int(w, "receive_ms", ctx->times.arrived - ctx->times.headers);
+    vlm_json_add_int(w, "wait_ms", ctx->times.wait_ms);
 
     vlm_json_shut(w, '}');
-}
-
-
-static void
-ngx_http_vlm_timings_n(vlm_json_out_t *w, const char *key,
-    uint64_t n)
-{
-    vlm_json_put_key(w, key);
-    vlm_json_put_int(w, n);
 }
 
 
@@ -78,9 +65,8 @@ static void
 ngx_http_vlm_timings_ratio(vlm_json_out_t *w, const char *key,
     double x, double y)
 {
-    vlm_json_put_key(w, key);
-    vlm_json_put_double(w, y ? (int64_t) (x / y * 1000 + 0.5) / 1000.0
-                             : 0);
+    vlm_json_add_double(w, key,
+                        y ? (int64_t) (x / y * 1000 + 0.5) / 1000.0 : 0);
 }
 
 

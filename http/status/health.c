@@ -25,8 +25,6 @@ static void ngx_http_vlm_health_line(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm);
 static void ngx_http_vlm_health_plan(vlm_json_out_t *w,
     vlm_plan_t *plan);
-static void ngx_http_vlm_health_text(vlm_json_out_t *w,
-    const char *key, const char *text);
 
 
 static const char *const  ngx_http_vlm_health_names[] = {
@@ -103,66 +101,59 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     vlm_json_init(&w, 16 * 1024);
     vlm_json_open(&w, '{');
 
-    vlm_json_put_key(&w, "active_sessions");
-    vlm_json_put_int(&w, shm.sessions);
+    vlm_json_add_int(&w, "active_sessions", shm.sessions);
 
     ngx_http_vlm_health_breaker(&w, eng);
-    ngx_http_vlm_health_text(&w, "device", shm.device);
+    vlm_json_add_string(&w, "device", shm.device);
 
     if (shm.taken) {
-        vlm_json_put_key(&w, "device_overhead");
-        vlm_json_put_int(&w, shm.taken);
+        vlm_json_add_int(&w, "device_overhead", shm.taken);
     }
 
     if (shm.device_reason[0]) {
-        ngx_http_vlm_health_text(&w, "device_reason", shm.device_reason);
+        vlm_json_add_string(&w, "device_reason", shm.device_reason);
     }
 
     if (shm.filling) {
-        vlm_json_put_key(&w, "filling");
-        vlm_json_put_bool(&w, 1);
+        vlm_json_add_bool(&w, "filling", 1);
     }
 
     ngx_http_vlm_health_heartbeat(&w, &shm);
 
-    vlm_json_put_key(&w, "model");
-    vlm_json_put_text(&w, (char *) eng->name.data, eng->name.len);
+    vlm_json_add_text(&w, "model", (char *) eng->name.data, eng->name.len);
 
     vlm_json_put_key(&w, "model_loaded");
     vlm_json_put_bool(&w, state == NGX_HTTP_VLM_READY
                           || state == NGX_HTTP_VLM_BUSY);
 
-    vlm_json_put_key(&w, "parameters");
-    vlm_json_put_int(&w, eng->conf.facts.parameters);
+    vlm_json_add_int(&w, "parameters", eng->conf.facts.parameters);
 
     vlm_json_put_key(&w, "plan");
     ngx_http_vlm_health_plan(&w, &shm.plan);
 
-    vlm_json_put_key(&w, "progress");
-    vlm_json_put_int(&w, shm.progress);
+    vlm_json_add_int(&w, "progress", shm.progress);
 
     ngx_http_vlm_health_line(&w, eng, &shm);
 
     if (bad || shm.reason[0]) {
-        ngx_http_vlm_health_text(&w, "reason", shm.reason[0] ? shm.reason
-                                 : "the worker's event loop does not answer");
+        vlm_json_add_string(&w, "reason", shm.reason[0] ? shm.reason
+                            : "the worker's event loop does not answer");
     }
 
     if (shm.reload_reason[0]) {
-        ngx_http_vlm_health_text(&w, "reload_reason", shm.reload_reason);
+        vlm_json_add_string(&w, "reload_reason", shm.reload_reason);
     }
 
-    ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);
-    ngx_http_vlm_health_text(&w, "status", bad ? "unhealthy" : "healthy");
+    vlm_json_add_string(&w, "state", ngx_http_vlm_health_names[state]);
+    vlm_json_add_string(&w, "status", bad ? "unhealthy" : "healthy");
 
     if (shm.store_reason[0]) {
-        ngx_http_vlm_health_text(&w, "store_reason", shm.store_reason);
+        vlm_json_add_string(&w, "store_reason", shm.store_reason);
     }
 
-    vlm_json_put_key(&w, "thinking");
-    vlm_json_put_bool(&w, eng->conf.thinking);
+    vlm_json_add_bool(&w, "thinking", eng->conf.thinking);
 
-    ngx_http_vlm_health_text(&w, "version", VLM_VERSION);
+    vlm_json_add_string(&w, "version", VLM_VERSION);
 
     vlm_json_shut(&w, '}');
     (void) vlm_json_done(&w);
@@ -212,19 +203,16 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
 
     vlm_json_init(&w, 1024);
     vlm_json_open(&w, '{');
-    vlm_json_put_key(&w, "error");
-    vlm_json_open(&w, '{');
-    vlm_json_put_key(&w, "code");
-    vlm_json_put_int(&w, NGX_HTTP_SERVICE_UNAVAILABLE);
-    ngx_http_vlm_health_text(&w, "message",
-                             open ? "The engine has failed again and again"
-                             : state == NGX_HTTP_VLM_LOADING ? "Loading model"
-                             : ngx_http_vlm_health_names[state]);
-    ngx_http_vlm_health_text(&w, "type", "unavailable_error");
+    vlm_json_add_open(&w, "error", '{');
+    vlm_json_add_int(&w, "code", NGX_HTTP_SERVICE_UNAVAILABLE);
+    vlm_json_add_string(&w, "message",
+                        open ? "The engine has failed again and again"
+                        : state == NGX_HTTP_VLM_LOADING ? "Loading model"
+                        : ngx_http_vlm_health_names[state]);
+    vlm_json_add_string(&w, "type", "unavailable_error");
     vlm_json_shut(&w, '}');
-    vlm_json_put_key(&w, "progress");
-    vlm_json_put_int(&w, shm.progress);
-    ngx_http_vlm_health_text(&w, "state", ngx_http_vlm_health_names[state]);
+    vlm_json_add_int(&w, "progress", shm.progress);
+    vlm_json_add_string(&w, "state", ngx_http_vlm_health_names[state]);
     vlm_json_shut(&w, '}');
     (void) vlm_json_done(&w);
 
@@ -250,16 +238,11 @@ ngx_http_vlm_health_heartbeat(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
                          0);
     }
 
-    vlm_json_put_key(w, "heartbeat");
-    vlm_json_open(w, '{');
-    vlm_json_put_key(w, "engine_ms");
-    vlm_json_put_int(w, engine);
-    vlm_json_put_key(w, "loop_ms");
-    vlm_json_put_int(w, loop);
-    vlm_json_put_key(w, "pid");
-    vlm_json_put_int(w, shm->pid);
-    vlm_json_put_key(w, "restarts");
-    vlm_json_put_int(w, shm->metrics.restarts);
+    vlm_json_add_open(w, "heartbeat", '{');
+    vlm_json_add_int(w, "engine_ms", engine);
+    vlm_json_add_int(w, "loop_ms", loop);
+    vlm_json_add_int(w, "pid", shm->pid);
+    vlm_json_add_int(w, "restarts", shm->metrics.restarts);
     vlm_json_shut(w, '}');
 }
 
@@ -273,17 +256,15 @@ ngx_http_vlm_health_breaker(vlm_json_out_t *w,
 
     state = ngx_http_vlm_breaker_state(eng);
 
-    vlm_json_put_key(w, "breaker");
-    vlm_json_open(w, '{');
-    vlm_json_put_key(w, "failures");
-    vlm_json_put_int(w, eng->zone->breaker.failures);
+    vlm_json_add_open(w, "breaker", '{');
+    vlm_json_add_int(w, "failures", eng->zone->breaker.failures);
 
     if (state != NGX_HTTP_VLM_CLOSED) {
         (void) ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
-        ngx_http_vlm_health_text(w, "reason", (char *) text);
+        vlm_json_add_string(w, "reason", (char *) text);
     }
 
-    ngx_http_vlm_health_text(w, "state", ngx_http_vlm_breaker_names[state]);
+    vlm_json_add_string(w, "state", ngx_http_vlm_breaker_names[state]);
     vlm_json_shut(w, '}');
 }
 
@@ -292,14 +273,10 @@ static void
 ngx_http_vlm_health_line(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
 {
-    vlm_json_put_key(w, "queue");
-    vlm_json_open(w, '{');
-    vlm_json_put_key(w, "limit");
-    vlm_json_put_int(w, eng->conf.queue_size);
-    vlm_json_put_key(w, "running");
-    vlm_json_put_int(w, shm->running);
-    vlm_json_put_key(w, "waiting");
-    vlm_json_put_int(w, shm->waiting);
+    vlm_json_add_open(w, "queue", '{');
+    vlm_json_add_int(w, "limit", eng->conf.queue_size);
+    vlm_json_add_int(w, "running", shm->running);
+    vlm_json_add_int(w, "waiting", shm->waiting);
     vlm_json_shut(w, '}');
 }
 
@@ -311,27 +288,12 @@ ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
 {
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "device");
-    vlm_json_put_int(w, plan->device);
-    vlm_json_put_key(w, "kv");
-    vlm_json_put_int(w, plan->kv);
-    vlm_json_put_key(w, "total");
-    vlm_json_put_int(w, plan->total);
-    vlm_json_put_key(w, "vision");
-    vlm_json_put_int(w, plan->vision);
-    vlm_json_put_key(w, "weights");
-    vlm_json_put_int(w, plan->weights);
-    vlm_json_put_key(w, "workspace");
-    vlm_json_put_int(w, plan->workspace);
+    vlm_json_add_int(w, "device", plan->device);
+    vlm_json_add_int(w, "kv", plan->kv);
+    vlm_json_add_int(w, "total", plan->total);
+    vlm_json_add_int(w, "vision", plan->vision);
+    vlm_json_add_int(w, "weights", plan->weights);
+    vlm_json_add_int(w, "workspace", plan->workspace);
 
     vlm_json_shut(w, '}');
-}
-
-
-static void
-ngx_http_vlm_health_text(vlm_json_out_t *w, const char *key,
-    const char *text)
-{
-    vlm_json_put_key(w, key);
-    vlm_json_put_text(w, text, ngx_strlen(text));
 }

@@ -499,8 +499,7 @@ ngx_http_vlm_status_begin(ngx_http_vlm_status_t *st, const char *name,
             vlm_json_shut(&st->w, '}');
         }
 
-        vlm_json_put_key(&st->w, name);
-        vlm_json_open(&st->w, '{');
+        vlm_json_add_open(&st->w, name, '{');
     }
 
     st->name = name;
@@ -522,8 +521,7 @@ ngx_http_vlm_status_one(ngx_http_vlm_status_t *st, const char *name,
         st->name = NULL;
     }
 
-    vlm_json_put_key(&st->w, name);
-    vlm_json_put_int(&st->w, value);
+    vlm_json_add_int(&st->w, name, value);
 }
 
 
@@ -549,8 +547,7 @@ ngx_http_vlm_status_seconds(ngx_http_vlm_status_t *st, const char *name,
         st->name = NULL;
     }
 
-    vlm_json_put_key(&st->w, name);
-    vlm_json_put_double(&st->w, ms / 1000.0);
+    vlm_json_add_double(&st->w, name, ms / 1000.0);
 }
 
 
@@ -564,8 +561,7 @@ ngx_http_vlm_status_label(ngx_http_vlm_status_t *st, const char *label,
         return;
     }
 
-    vlm_json_put_key(&st->w, which);
-    vlm_json_put_int(&st->w, value);
+    vlm_json_add_int(&st->w, which, value);
 }
 
 
@@ -597,10 +593,8 @@ ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st, const char *name,
     }
 
     if (st->json) {
-        vlm_json_put_key(&st->w, "count");
-        vlm_json_put_int(&st->w, n);
-        vlm_json_put_key(&st->w, "sum");
-        vlm_json_put_double(&st->w, times->ms / 1000.0);
+        vlm_json_add_int(&st->w, "count", n);
+        vlm_json_add_double(&st->w, "sum", times->ms / 1000.0);
         return;
     }
 

@@ -16,8 +16,6 @@ typedef struct {
 } ngx_http_vlm_openai_error_t;
 
 
-static void ngx_http_vlm_openai_put(vlm_json_out_t *w,
-    const char *key, const char *text);
 
 
 /* the last entry of each hundred is for all its other statuses */
@@ -75,23 +73,13 @@ ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
     }
 
     vlm_json_open(w, '{');
-    vlm_json_put_key(w, "error");
-    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "error", '{');
 
-    ngx_http_vlm_openai_put(w, "message", text);
-    ngx_http_vlm_openai_put(w, "type", e->type);
-    ngx_http_vlm_openai_put(w, "param", param);
-    ngx_http_vlm_openai_put(w, "code", code);
+    vlm_json_add_string(w, "message", text);
+    vlm_json_add_string(w, "type", e->type);
+    vlm_json_add_string(w, "param", param);
+    vlm_json_add_string(w, "code", code);
 
     vlm_json_shut(w, '}');
     vlm_json_shut(w, '}');
-}
-
-
-static void
-ngx_http_vlm_openai_put(vlm_json_out_t *w, const char *key,
-    const char *text)
-{
-    vlm_json_put_key(w, key);
-    vlm_json_put_text(w, text, text ? ngx_strlen(text) : 0);
 }

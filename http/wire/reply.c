@@ -182,8 +182,7 @@ ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
 
     } else {
         vlm_json_open(&w, '{');
-        vlm_json_put_key(&w, "error");
-        vlm_json_put_text(&w, text, ngx_strlen(text));
+        vlm_json_add_string(&w, "error", text);
         vlm_json_shut(&w, '}');
     }
 

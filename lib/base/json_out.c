@@ -270,6 +270,62 @@ vlm_json_put_null(vlm_json_out_t *w)
 }
 
 
+void
+vlm_json_add_open(vlm_json_out_t *w, const char *key, char bracket)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_open(w, bracket);
+}
+
+
+void
+vlm_json_add_text(vlm_json_out_t *w, const char *key, const char *text, size_t len)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_text(w, text, len);
+}
+
+
+void
+vlm_json_add_string(vlm_json_out_t *w, const char *key, const char *text)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_text(w, text, text == NULL ? 0 : strlen(text));
+}
+
+
+void
+vlm_json_add_int(vlm_json_out_t *w, const char *key, int64_t n)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_int(w, n);
+}
+
+
+void
+vlm_json_add_bool(vlm_json_out_t *w, const char *key, int yes)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_bool(w, yes);
+}
+
+
+void
+vlm_json_add_double(vlm_json_out_t *w, const char *key, double x)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_double(w, x);
+}
+
+
+void
+vlm_json_add_logprob(vlm_json_out_t *w, const char *key, double x)
+{
+    vlm_json_put_key(w, key);
+    vlm_json_put_logprob(w, x);
+}
+
+
 /* as deep as the parser allows: VLM_JSON_DEPTH */
 
 void

@@ -12,8 +12,7 @@
  *
  *     vlm_json_init(&w, 4096);
  *     vlm_json_open(&w, '{');
- *     vlm_json_put_key(&w, "path");
- *     vlm_json_put_text(&w, path, strlen(path));
+ *     vlm_json_add_string(&w, "path", path);
  *     vlm_json_shut(&w, '}');
  *     if (vlm_json_done(&w) != 0) { no memory, or beyond the limit }
  *
@@ -56,6 +55,16 @@ void vlm_json_put_double(vlm_json_out_t *w, double x);
 void vlm_json_put_bool(vlm_json_out_t *w, int yes);
 void vlm_json_put_null(vlm_json_out_t *w);
 
+/* a member of an object: its key and its value.  A string ends with a zero, or is NULL */
+
+void vlm_json_add_open(vlm_json_out_t *w, const char *key, char bracket);
+void vlm_json_add_text(vlm_json_out_t *w, const char *key, const char *text, size_t len);
+void vlm_json_add_string(vlm_json_out_t *w, const char *key, const char *text);
+void vlm_json_add_int(vlm_json_out_t *w, const char *key, int64_t n);
+void vlm_json_add_bool(vlm_json_out_t *w, const char *key, int yes);
+void vlm_json_add_double(vlm_json_out_t *w, const char *key, double x);
+void vlm_json_add_logprob(vlm_json_out_t *w, const char *key, double x);
+
 /* the parsed value, with keys sorted */
 
 void vlm_json_put_value(vlm_json_out_t *w,
@@ -70,7 +79,7 @@ void vlm_json_put_raw(vlm_json_out_t *w, const char *bytes,
    is no document, release it all the same. */
 
 int vlm_json_done(vlm_json_out_t *w);
-void vlm_json_release(vlm_json_out_t *w);
+void vlm_json_release(vlm_json_out_t *w);      /* idempotent */
 
 
 /*

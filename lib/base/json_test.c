@@ -261,10 +261,8 @@ answers_have_flasks_form(void **state)
 
     vlm_json_init(&w, 4096);
     vlm_json_open(&w, '{');
-    vlm_json_put_key(&w, "answer");
-    vlm_json_put_text(&w, "a \"b\"\\/\n\t\x01\x7f", 11);
-    vlm_json_put_key(&w, "list");
-    vlm_json_open(&w, '[');
+    vlm_json_add_text(&w, "answer", "a \"b\"\\/\n\t\x01\x7f", 11);
+    vlm_json_add_open(&w, "list", '[');
     vlm_json_put_int(&w, -5);
     vlm_json_put_double(&w, 12);
     vlm_json_put_double(&w, 0.1);
@@ -274,19 +272,21 @@ answers_have_flasks_form(void **state)
     vlm_json_put_bool(&w, 0);
     vlm_json_put_null(&w);
     vlm_json_open(&w, '{');
+    vlm_json_add_int(&w, "int", 7);
+    vlm_json_add_bool(&w, "bool", 1);
+    vlm_json_add_double(&w, "double", 0.5);
+    vlm_json_add_logprob(&w, "logprob", -0.25);
     vlm_json_shut(&w, '}');
     vlm_json_open(&w, '[');
     vlm_json_shut(&w, ']');
     vlm_json_shut(&w, ']');
-    vlm_json_put_key(&w, "null");
-    vlm_json_put_text(&w, NULL, 0);
-    vlm_json_put_key(&w, "utf8");
-    vlm_json_put_text(&w, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\xb1\xff",
-                      10);
+    vlm_json_add_string(&w, "null", NULL);
+    vlm_json_add_string(&w, "utf8", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\xb1\xff");
     vlm_json_shut(&w, '}');
 
     written(&w, "{\"answer\":\"a \\\"b\\\"\\\\/\\n\\t\\u0001\\u007f\","
-                "\"list\":[-5,12.0,0.1,1e-07,null,true,false,null,{},[]],"
+                "\"list\":[-5,12.0,0.1,1e-07,null,true,false,null,"
+                "{\"int\":7,\"bool\":true,\"double\":0.5,\"logprob\":-0.25},[]],"
                 "\"null\":null,"
                 "\"utf8\":\"\\u00e9\\u20ac\\ud83d\\udc31\\ufffd\"}\n");
 }

@@ -223,8 +223,7 @@ ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t status, const char *text)
 {
     vlm_json_open(w, '{');
-    vlm_json_put_key(w, "error");
-    vlm_json_put_text(w, text, ngx_strlen(text));
+    vlm_json_add_string(w, "error", text);
     vlm_json_shut(w, '}');
 
     vlm_json_put_raw(w, "\n", 1);
@@ -245,8 +244,7 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "model");
-    vlm_json_put_text(w, o->model, ngx_strlen(o->model));
+    vlm_json_add_string(w, "model", o->model);
 
     vlm_json_put_key(w, "created_at");
     ngx_http_vlm_ollama_put_time(w, tp->sec, tp->msec);
@@ -257,8 +255,7 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         ngx_http_vlm_ollama_put_tokens(ctx, w, n_tokens);
     }
 
-    vlm_json_put_key(w, "done");
-    vlm_json_put_bool(w, reason != NULL);
+    vlm_json_add_bool(w, "done", reason != NULL);
 
     if (reason) {
         ngx_http_vlm_ollama_put_end(ctx, w, reason);
@@ -278,11 +275,9 @@ ngx_http_vlm_ollama_put_words(ngx_http_vlm_ctx_t *ctx,
     o = ctx->data;
 
     if (!o->generate) {
-        vlm_json_put_key(w, "message");
-        vlm_json_open(w, '{');
+        vlm_json_add_open(w, "message", '{');
 
-        vlm_json_put_key(w, "role");
-        vlm_json_put_text(w, "assistant", sizeof("assistant") - 1);
+        vlm_json_add_string(w, "role", "assistant");
     }
 
     ngx_http_vlm_ollama_put_text(w, o->generate ? "response" : "content",
@@ -302,9 +297,7 @@ static void
 ngx_http_vlm_ollama_put_text(vlm_json_out_t *w, const char *key,
     ngx_str_t *text)
 {
-    vlm_json_put_key(w, key);
-    vlm_json_put_text(w, text->len ? (char *) text->data : "",
-                      text->len);
+    vlm_json_add_text(w, key, text->len ? (char *) text->data : "", text->len);
 }
 
 
@@ -327,16 +320,14 @@ ngx_http_vlm_ollama_put_tokens(ngx_http_vlm_ctx_t *ctx,
     token = (vlm_token_t *) ctx->out.tokens->elts + ctx->out.sent_tokens;
     last = token + n;
 
-    vlm_json_put_key(w, "logprobs");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "logprobs", '[');
 
     for ( /* void */ ; token < last; token++) {
         vlm_json_open(w, '{');
         ngx_http_vlm_ollama_put_token(ctx, w, &token->picked);
 
         if (token->n_top) {
-            vlm_json_put_key(w, "top_logprobs");
-            vlm_json_open(w, '[');
+            vlm_json_add_open(w, "top_logprobs", '[');
 
             for (i = 0; i < token->n_top; i++) {
                 vlm_json_open(w, '{');
@@ -372,14 +363,11 @@ ngx_http_vlm_ollama_put_token(ngx_http_vlm_ctx_t *ctx,
         bytes = 0;
     }
 
-    vlm_json_put_key(w, "token");
-    vlm_json_put_text(w, piece, bytes);
+    vlm_json_add_text(w, "token", piece, bytes);
 
-    vlm_json_put_key(w, "logprob");
-    vlm_json_put_logprob(w, token->logprob);
+    vlm_json_add_logprob(w, "logprob", token->logprob);
 
-    vlm_json_put_key(w, "bytes");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "bytes", '[');
 
     for (i = 0; i < bytes; i++) {
         vlm_json_put_int(w, (u_char) piece[i]);
@@ -401,8 +389,7 @@ ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
     o = ctx->data;
     u = &ctx->usage;
 
-    vlm_json_put_key(w, "done_reason");
-    vlm_json_put_text(w, reason, ngx_strlen(reason));
+    vlm_json_add_string(w, "done_reason", reason);
 
     if (o->what != NGX_HTTP_VLM_OLLAMA_ASK) {
         return;
@@ -413,14 +400,12 @@ ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_ollama_put_ms(w, "load_duration",
                                ctx->times.started - ctx->times.arrived);
 
-    vlm_json_put_key(w, "prompt_eval_count");
-    vlm_json_put_int(w, u->prompt_tokens);
+    vlm_json_add_int(w, "prompt_eval_count", u->prompt_tokens);
 
     ngx_http_vlm_ollama_put_ms(w, "prompt_eval_duration",
                                (uint64_t) u->encode_ms + u->prefill_ms);
 
-    vlm_json_put_key(w, "eval_count");
-    vlm_json_put_int(w, u->completion_tokens);
+    vlm_json_add_int(w, "eval_count", u->completion_tokens);
 
     ngx_http_vlm_ollama_put_ms(w, "eval_duration", u->decode_ms);
 }
@@ -430,8 +415,7 @@ static void
 ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key,
     uint64_t ms)
 {
-    vlm_json_put_key(w, key);
-    vlm_json_put_int(w, (int64_t) ngx_max(ms, 1) * 1000000);
+    vlm_json_add_int(w, key, (int64_t) ngx_max(ms, 1) * 1000000);
 }
 
 

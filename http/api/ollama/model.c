@@ -85,8 +85,7 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
     vlm_json_init(&w, NGX_HTTP_VLM_OLLAMA_INFO);
 
     vlm_json_open(&w, '{');
-    vlm_json_put_key(&w, "models");
-    vlm_json_open(&w, '[');
+    vlm_json_add_open(&w, "models", '[');
 
     for (i = 0; /* void */ ; i++) {
         name = ngx_http_vlm_model_name(eng, i);
@@ -100,8 +99,7 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
         vlm_json_put_key(&w, "modified_at");
         ngx_http_vlm_ollama_put_time(&w, eng->conf.created, 0);
 
-        vlm_json_put_key(&w, "size");
-        vlm_json_put_int(&w, eng->conf.plan.weights);
+        vlm_json_add_int(&w, "size", eng->conf.plan.weights);
 
         ngx_http_vlm_ollama_put_digest(&w, eng);
         ngx_http_vlm_ollama_put_details(&w, eng);
@@ -133,17 +131,14 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
     vlm_json_init(&w, NGX_HTTP_VLM_OLLAMA_INFO);
 
     vlm_json_open(&w, '{');
-    vlm_json_put_key(&w, "models");
-    vlm_json_open(&w, '[');
+    vlm_json_add_open(&w, "models", '[');
 
     if (shm.state == NGX_HTTP_VLM_READY) {
         vlm_json_open(&w, '{');
         ngx_http_vlm_ollama_put_names(&w, &eng->name);
 
-        vlm_json_put_key(&w, "size");
-        vlm_json_put_int(&w, shm.plan.total);
-        vlm_json_put_key(&w, "size_vram");
-        vlm_json_put_int(&w, cpu ? 0 : shm.plan.total);
+        vlm_json_add_int(&w, "size", shm.plan.total);
+        vlm_json_add_int(&w, "size_vram", cpu ? 0 : shm.plan.total);
 
         ngx_http_vlm_ollama_put_digest(&w, eng);
         ngx_http_vlm_ollama_put_details(&w, eng);
@@ -152,8 +147,7 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
         ngx_http_vlm_ollama_put_time(&w, ngx_time()
                                          + NGX_HTTP_VLM_OLLAMA_LATER, 0);
 
-        vlm_json_put_key(&w, "context_length");
-        vlm_json_put_int(&w, eng->conf.vlm.context);
+        vlm_json_add_int(&w, "context_length", eng->conf.vlm.context);
         vlm_json_shut(&w, '}');
     }
 
@@ -210,8 +204,7 @@ ngx_http_vlm_ollama_put_digest(vlm_json_out_t *w,
         p = ngx_hex_dump(p, sum, 16);
     }
 
-    vlm_json_put_key(w, "digest");
-    vlm_json_put_text(w, (char *) digits, sizeof(digits));
+    vlm_json_add_text(w, "digest", (char *) digits, sizeof(digits));
 }
 
 
@@ -231,15 +224,13 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
 
     ngx_http_vlm_ollama_family(eng, family);
 
-    vlm_json_put_key(w, "details");
-    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "details", '{');
 
     ngx_http_vlm_ollama_put_format(w, "parent_model", "");
     ngx_http_vlm_ollama_put_format(w, "format", "safetensors");
     ngx_http_vlm_ollama_put_format(w, "family", "%s", family);
 
-    vlm_json_put_key(w, "families");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "families", '[');
     vlm_json_put_text(w, (char *) family, ngx_strlen(family));
     vlm_json_shut(w, ']');
 
@@ -271,15 +262,13 @@ ngx_http_vlm_ollama_put_info(vlm_json_out_t *w,
 
     ngx_http_vlm_ollama_family(eng, family);
 
-    vlm_json_put_key(w, "model_info");
-    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "model_info", '{');
 
     ngx_http_vlm_ollama_put_format(w, "general.architecture", "%s", family);
     ngx_http_vlm_ollama_put_format(w, "general.basename", "%V",
                                    &eng->conf.directory);
 
-    vlm_json_put_key(w, "general.parameter_count");
-    vlm_json_put_int(w, f->parameters);
+    vlm_json_add_int(w, "general.parameter_count", f->parameters);
 
     ngx_http_vlm_ollama_put_fact(w, family, "attention.head_count", f->heads);
     ngx_http_vlm_ollama_put_fact(w, family, "attention.head_count_kv",
@@ -306,8 +295,7 @@ ngx_http_vlm_ollama_put_fact(vlm_json_out_t *w, u_char *family,
 
     (void) ngx_snprintf(name, sizeof(name), "%s.%s%Z", family, key);
 
-    vlm_json_put_key(w, (char *) name);
-    vlm_json_put_int(w, n);
+    vlm_json_add_int(w, (char *) name, n);
 }
 
 
@@ -324,8 +312,7 @@ ngx_http_vlm_ollama_put_format(vlm_json_out_t *w, const char *key,
     last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
     va_end(args);
 
-    vlm_json_put_key(w, key);
-    vlm_json_put_text(w, (char *) text, last - text);
+    vlm_json_add_text(w, key, (char *) text, last - text);
 }
 
 
@@ -562,8 +549,7 @@ ngx_http_vlm_ollama_put_show(vlm_json_out_t *w,
     ngx_http_vlm_ollama_put_details(w, eng);
     ngx_http_vlm_ollama_put_info(w, eng);
 
-    vlm_json_put_key(w, "capabilities");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "capabilities", '[');
     vlm_json_put_text(w, "completion", sizeof("completion") - 1);
     vlm_json_put_text(w, "vision", sizeof("vision") - 1);
 

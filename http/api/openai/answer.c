@@ -31,8 +31,6 @@ static void ngx_http_vlm_openai_used(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
 static void ngx_http_vlm_openai_said(ngx_http_vlm_ctx_t *ctx,
     ngx_str_t *text);
-static void ngx_http_vlm_openai_string(vlm_json_out_t *w,
-    const char *key, const char *text);
 
 
 /*
@@ -57,32 +55,26 @@ ngx_http_vlm_openai_build(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_openai_head(ctx, w, o->chat ? "chat.completion"
                                              : "text_completion");
 
-    vlm_json_put_key(w, "choices");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "choices", '[');
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "index");
-    vlm_json_put_int(w, 0);
+    vlm_json_add_int(w, "index", 0);
 
     if (o->chat) {
-        vlm_json_put_key(w, "message");
-        vlm_json_open(w, '{');
-        ngx_http_vlm_openai_string(w, "role", "assistant");
-        vlm_json_put_key(w, "content");
-        vlm_json_put_text(w, (char *) text.data, text.len);
-        ngx_http_vlm_openai_string(w, "refusal", NULL);
+        vlm_json_add_open(w, "message", '{');
+        vlm_json_add_string(w, "role", "assistant");
+        vlm_json_add_text(w, "content", (char *) text.data, text.len);
+        vlm_json_add_string(w, "refusal", NULL);
         vlm_json_shut(w, '}');
 
     } else {
-        vlm_json_put_key(w, "text");
-        vlm_json_put_text(w, (char *) text.data, text.len);
+        vlm_json_add_text(w, "text", (char *) text.data, text.len);
     }
 
     vlm_json_put_key(w, "logprobs");
     ngx_http_vlm_openai_logprobs(ctx, w, ngx_http_vlm_openai_untold(ctx));
 
-    ngx_http_vlm_openai_string(w, "finish_reason",
-                               ngx_http_vlm_openai_finish(ctx));
+    vlm_json_add_string(w, "finish_reason", ngx_http_vlm_openai_finish(ctx));
 
     vlm_json_shut(w, '}');
     vlm_json_shut(w, ']');
@@ -132,21 +124,19 @@ ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     vlm_json_open(w, '{');
 
-    ngx_http_vlm_openai_string(w, "id", o->id);
-    ngx_http_vlm_openai_string(w, "object", object);
+    vlm_json_add_string(w, "id", o->id);
+    vlm_json_add_string(w, "object", object);
 
-    vlm_json_put_key(w, "created");
-    vlm_json_put_int(w, ctx->times.wall / 1000000);
+    vlm_json_add_int(w, "created", ctx->times.wall / 1000000);
 
     if (o->model) {
-        ngx_http_vlm_openai_string(w, "model", o->model);
+        vlm_json_add_string(w, "model", o->model);
         return;
     }
 
     name = ngx_http_vlm_model_name(ctx->engine, 0);
 
-    vlm_json_put_key(w, "model");
-    vlm_json_put_text(w, (char *) name->data, name->len);
+    vlm_json_add_text(w, "model", (char *) name->data, name->len);
 }
 
 
@@ -157,21 +147,15 @@ ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     u = &ctx->usage;
 
-    vlm_json_put_key(w, "usage");
-    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "usage", '{');
 
-    vlm_json_put_key(w, "prompt_tokens");
-    vlm_json_put_int(w, u->prompt_tokens);
-    vlm_json_put_key(w, "completion_tokens");
-    vlm_json_put_int(w, u->completion_tokens);
-    vlm_json_put_key(w, "total_tokens");
-    vlm_json_put_int(w, (int64_t) u->prompt_tokens
-                        + u->completion_tokens);
+    vlm_json_add_int(w, "prompt_tokens", u->prompt_tokens);
+    vlm_json_add_int(w, "completion_tokens", u->completion_tokens);
+    vlm_json_add_int(w, "total_tokens",
+                     (int64_t) u->prompt_tokens + u->completion_tokens);
 
-    vlm_json_put_key(w, "prompt_tokens_details");
-    vlm_json_open(w, '{');
-    vlm_json_put_key(w, "cached_tokens");
-    vlm_json_put_int(w, u->cached_tokens);
+    vlm_json_add_open(w, "prompt_tokens_details", '{');
+    vlm_json_add_int(w, "cached_tokens", u->cached_tokens);
     vlm_json_shut(w, '}');
 
     vlm_json_shut(w, '}');
@@ -200,7 +184,7 @@ ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     (void) ngx_sprintf(text, "vlm-%08xD%Z", crc);
 
-    ngx_http_vlm_openai_string(w, "system_fingerprint", (char *) text);
+    vlm_json_add_string(w, "system_fingerprint", (char *) text);
 
     vlm_json_shut(w, '}');
 }
@@ -310,19 +294,16 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_http_vlm_openai_head(ctx, w, o->chat ? "chat.completion.chunk"
                                              : "text_completion");
 
-    vlm_json_put_key(w, "choices");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "choices", '[');
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "index");
-    vlm_json_put_int(w, 0);
+    vlm_json_add_int(w, "index", 0);
 
     if (o->chat) {
         ngx_http_vlm_openai_delta(w, role, text);
 
     } else {
-        vlm_json_put_key(w, "text");
-        vlm_json_put_text(w, (char *) text->data, text->len);
+        vlm_json_add_text(w, "text", (char *) text->data, text->len);
     }
 
     vlm_json_put_key(w, "logprobs");
@@ -334,13 +315,13 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         ngx_http_vlm_openai_logprobs(ctx, w, n_tokens);
     }
 
-    ngx_http_vlm_openai_string(w, "finish_reason", finish);
+    vlm_json_add_string(w, "finish_reason", finish);
 
     vlm_json_shut(w, '}');
     vlm_json_shut(w, ']');
 
     if (o->include_usage) {
-        ngx_http_vlm_openai_string(w, "usage", NULL);
+        vlm_json_add_string(w, "usage", NULL);
     }
 
     ngx_http_vlm_openai_tail(ctx, w);
@@ -352,16 +333,14 @@ static void
 ngx_http_vlm_openai_delta(vlm_json_out_t *w, const char *role,
     ngx_str_t *text)
 {
-    vlm_json_put_key(w, "delta");
-    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "delta", '{');
 
     if (role) {
-        ngx_http_vlm_openai_string(w, "role", role);
+        vlm_json_add_string(w, "role", role);
     }
 
     if (text) {
-        vlm_json_put_key(w, "content");
-        vlm_json_put_text(w, (char *) text->data, text->len);
+        vlm_json_add_text(w, "content", (char *) text->data, text->len);
     }
 
     vlm_json_shut(w, '}');
@@ -379,8 +358,7 @@ ngx_http_vlm_openai_used(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     ngx_http_vlm_openai_head(ctx, w, o->chat ? "chat.completion.chunk"
                                              : "text_completion");
 
-    vlm_json_put_key(w, "choices");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "choices", '[');
     vlm_json_shut(w, ']');
 
     ngx_http_vlm_openai_usage(ctx, w);
@@ -400,13 +378,4 @@ ngx_http_vlm_openai_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)
         text->data = ctx->out.text->pos;
         text->len = ctx->out.text->last - ctx->out.text->pos;
     }
-}
-
-
-static void
-ngx_http_vlm_openai_string(vlm_json_out_t *w, const char *key,
-    const char *text)
-{
-    vlm_json_put_key(w, key);
-    vlm_json_put_text(w, text, text ? ngx_strlen(text) : 0);
 }

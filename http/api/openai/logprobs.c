@@ -58,15 +58,13 @@ ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
         return;
     }
 
-    vlm_json_put_key(w, "content");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "content", '[');
 
     for (i = 0; i < n; i++) {
         vlm_json_open(w, '{');
         ngx_http_vlm_openai_token(ctx, w, &t[i].picked);
 
-        vlm_json_put_key(w, "top_logprobs");
-        vlm_json_open(w, '[');
+        vlm_json_add_open(w, "top_logprobs", '[');
 
         for (k = 0; k < t[i].n_top; k++) {
             vlm_json_open(w, '{');
@@ -80,8 +78,7 @@ ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
 
     vlm_json_shut(w, ']');
 
-    vlm_json_put_key(w, "refusal");
-    vlm_json_put_null(w);
+    vlm_json_add_string(w, "refusal", NULL);
 
     vlm_json_shut(w, '}');
 }
@@ -96,14 +93,11 @@ ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     piece = ngx_http_vlm_openai_piece(ctx, p->id, &len);
 
-    vlm_json_put_key(w, "token");
-    vlm_json_put_text(w, piece, len);
+    vlm_json_add_text(w, "token", piece, len);
 
-    vlm_json_put_key(w, "logprob");
-    vlm_json_put_logprob(w, p->logprob);
+    vlm_json_add_logprob(w, "logprob", p->logprob);
 
-    vlm_json_put_key(w, "bytes");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "bytes", '[');
 
     for (i = 0; i < len; i++) {
         vlm_json_put_int(w, (u_char) piece[i]);
@@ -120,8 +114,7 @@ ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     char    buf[4 * NGX_HTTP_VLM_PIECE + 8];
     size_t  i;
 
-    vlm_json_put_key(w, "tokens");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "tokens", '[');
 
     for (i = 0; i < n; i++) {
         ngx_http_vlm_openai_name(ctx, t[i].picked.id, buf);
@@ -130,8 +123,7 @@ ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     vlm_json_shut(w, ']');
 
-    vlm_json_put_key(w, "token_logprobs");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "token_logprobs", '[');
 
     for (i = 0; i < n; i++) {
         vlm_json_put_logprob(w, t[i].picked.logprob);
@@ -165,8 +157,7 @@ ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
         for (k = 0; k < t[i].n_top; k++) {
             ngx_http_vlm_openai_name(ctx, t[i].top[k].id, buf);
-            vlm_json_put_key(w, buf);
-            vlm_json_put_logprob(w, t[i].top[k].logprob);
+            vlm_json_add_logprob(w, buf, t[i].top[k].logprob);
         }
 
         vlm_json_shut(w, '}');
@@ -189,8 +180,7 @@ ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
 
     o = ctx->data;
 
-    vlm_json_put_key(w, "text_offset");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "text_offset", '[');
 
     for (i = 0; i < n; i++) {
         vlm_json_put_int(w, o->offset);

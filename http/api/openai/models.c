@@ -30,11 +30,9 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r,
     vlm_json_init(&w, 64 * 1024);
     vlm_json_open(&w, '{');
 
-    vlm_json_put_key(&w, "object");
-    vlm_json_put_text(&w, "list", sizeof("list") - 1);
+    vlm_json_add_string(&w, "object", "list");
 
-    vlm_json_put_key(&w, "data");
-    vlm_json_open(&w, '[');
+    vlm_json_add_open(&w, "data", '[');
 
     for (i = 0; /* void */ ; i++) {
         name = ngx_http_vlm_model_name(eng, i);
@@ -110,16 +108,11 @@ ngx_http_vlm_models_put(vlm_json_out_t *w,
 {
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "id");
-    vlm_json_put_text(w, (char *) name->data, name->len);
-    vlm_json_put_key(w, "object");
-    vlm_json_put_text(w, "model", sizeof("model") - 1);
-    vlm_json_put_key(w, "created");
-    vlm_json_put_int(w, eng->conf.created);
-    vlm_json_put_key(w, "owned_by");
-    vlm_json_put_text(w, "vlm", sizeof("vlm") - 1);
-    vlm_json_put_key(w, "max_model_len");
-    vlm_json_put_int(w, eng->conf.vlm.context);
+    vlm_json_add_text(w, "id", (char *) name->data, name->len);
+    vlm_json_add_string(w, "object", "model");
+    vlm_json_add_int(w, "created", eng->conf.created);
+    vlm_json_add_string(w, "owned_by", "vlm");
+    vlm_json_add_int(w, "max_model_len", eng->conf.vlm.context);
 
     vlm_json_shut(w, '}');
 }

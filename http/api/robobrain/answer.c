@@ -44,23 +44,19 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "answer");
-    vlm_json_put_text(w, (char *) ctx->out.answer.data, ctx->out.answer.len);
+    vlm_json_add_text(w, "answer", (char *) ctx->out.answer.data,
+                      ctx->out.answer.len);
 
-    vlm_json_put_key(w, "context_used");
-    vlm_json_put_bool(w, ctx->chat.context_used);
+    vlm_json_add_bool(w, "context_used", ctx->chat.context_used);
 
     if (ctx->stored.code != VLM_STORE_OK
         && ctx->stored.code != VLM_STORE_GONE)
     {
-        vlm_json_put_key(w, "error");
-        vlm_json_put_text(w, "This turn was not stored",
-                          sizeof("This turn was not stored") - 1);
+        vlm_json_add_string(w, "error", "This turn was not stored");
     }
 
     if (ctx->chat.n_dropped) {
-        vlm_json_put_key(w, "history_dropped");
-        vlm_json_put_int(w, ctx->chat.n_dropped);
+        vlm_json_add_int(w, "history_dropped", ctx->chat.n_dropped);
     }
 
     ngx_http_vlm_answer_put_resized(ctx, w);
@@ -70,14 +66,12 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     ngx_http_vlm_answer_put_task(ctx, w);
 
-    vlm_json_put_key(w, "thinking");
-    vlm_json_put_text(w, (char *) ctx->out.thinking.data,
+    vlm_json_add_text(w, "thinking", (char *) ctx->out.thinking.data,
                       ctx->out.thinking.len);
 
     ngx_http_vlm_timings_put(ctx, w);
 
-    vlm_json_put_key(w, "turn_number");
-    vlm_json_put_int(w, ctx->chat.turn_number);
+    vlm_json_add_int(w, "turn_number", ctx->chat.turn_number);
 
     vlm_json_put_key(w, "usage");
     ngx_http_vlm_answer_put_usage(w, &ctx->usage);
@@ -94,8 +88,7 @@ ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
         return;
     }
 
-    vlm_json_put_key(w, "image_resized");
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "image_resized", '[');
     vlm_json_put_int(w, ctx->picture.resized_width);
     vlm_json_put_int(w, ctx->picture.resized_height);
     vlm_json_shut(w, ']');
@@ -124,18 +117,12 @@ ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
 {
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "completion_tokens");
-    vlm_json_put_int(w, usage->completion_tokens);
-    vlm_json_put_key(w, "decode_ms");
-    vlm_json_put_int(w, usage->decode_ms);
-    vlm_json_put_key(w, "encode_ms");
-    vlm_json_put_int(w, usage->encode_ms);
-    vlm_json_put_key(w, "first_ms");
-    vlm_json_put_int(w, usage->first_ms);
-    vlm_json_put_key(w, "prefill_ms");
-    vlm_json_put_int(w, usage->prefill_ms);
-    vlm_json_put_key(w, "prompt_tokens");
-    vlm_json_put_int(w, usage->prompt_tokens);
+    vlm_json_add_int(w, "completion_tokens", usage->completion_tokens);
+    vlm_json_add_int(w, "decode_ms", usage->decode_ms);
+    vlm_json_add_int(w, "encode_ms", usage->encode_ms);
+    vlm_json_add_int(w, "first_ms", usage->first_ms);
+    vlm_json_add_int(w, "prefill_ms", usage->prefill_ms);
+    vlm_json_add_int(w, "prompt_tokens", usage->prompt_tokens);
 
     vlm_json_shut(w, '}');
 }
@@ -179,22 +166,18 @@ ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
 
     vlm_json_open(w, '{');
 
-    vlm_json_put_key(w, "answer");
-    vlm_json_put_text(w, (char *) text, last - text);
+    vlm_json_add_text(w, "answer", (char *) text, last - text);
 
     if (ctx->chat.inference) {
-        vlm_json_put_key(w, "context_used");
-        vlm_json_put_bool(w, 0);
+        vlm_json_add_bool(w, "context_used", 0);
     }
 
-    vlm_json_put_key(w, "error");
-    vlm_json_put_text(w, (char *) text, last - text);
+    vlm_json_add_text(w, "error", (char *) text, last - text);
 
     ngx_http_vlm_answer_put_task(ctx, w);
 
     if (ctx->chat.inference) {
-        vlm_json_put_key(w, "turn_number");
-        vlm_json_put_int(w, ctx->chat.n_entries);
+        vlm_json_add_int(w, "turn_number", ctx->chat.n_entries);
     }
 
     vlm_json_shut(w, '}');
@@ -205,13 +188,10 @@ static void
 ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w)
 {
-    vlm_json_put_key(w, "task");
-    vlm_json_put_text(w, ctx->chat.task_name,
-                      ngx_strlen(ctx->chat.task_name));
+    vlm_json_add_string(w, "task", ctx->chat.task_name);
 
     if (ctx->chat.task_auto) {
-        vlm_json_put_key(w, "task_source");
-        vlm_json_put_text(w, "auto", sizeof("auto") - 1);
+        vlm_json_add_string(w, "task_source", "auto");
     }
 }
 
@@ -248,9 +228,7 @@ ngx_http_vlm_answer_new(vlm_json_out_t *w, const char *key,
     ngx_http_vlm_stream_event(w, "token");
 
     vlm_json_open(w, '{');
-    vlm_json_put_key(w, key);
-    vlm_json_put_text(w, (char *) text->data + *told,
-                      text->len - *told);
+    vlm_json_add_text(w, key, (char *) text->data + *told, text->len - *told);
     vlm_json_shut(w, '}');
 
     ngx_http_vlm_stream_end(w);
@@ -276,10 +254,8 @@ ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_http_vlm_stream_event(w, "error");
 
     vlm_json_open(w, '{');
-    vlm_json_put_key(w, "error");
-    vlm_json_put_text(w, text, ngx_strlen(text));
-    vlm_json_put_key(w, "status");
-    vlm_json_put_int(w, status);
+    vlm_json_add_string(w, "error", text);
+    vlm_json_add_int(w, "status", status);
     vlm_json_shut(w, '}');
 
     ngx_http_vlm_stream_end(w);

@@ -281,22 +281,18 @@ ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx)
     vlm_json_open(&w, '{');
 
     if (p->fallback) {
-        vlm_json_put_key(&w, "error");
-        vlm_json_put_text(&w, p->why, ngx_strlen(p->why));
-        vlm_json_put_key(&w, "fallback");
-        vlm_json_put_bool(&w, 1);
+        vlm_json_add_string(&w, "error", p->why);
+        vlm_json_add_bool(&w, "fallback", 1);
 
         last = ngx_snprintf(message, sizeof(message),
                             "Could not decompose query: %s", p->why);
 
-        vlm_json_put_key(&w, "message");
-        vlm_json_put_text(&w, (char *) message, last - message);
+        vlm_json_add_text(&w, "message", (char *) message, last - message);
     }
 
     vlm_json_put_key(&w, "pipeline");
     ngx_http_vlm_steps_put_plan(&w, p);
-    vlm_json_put_key(&w, "success");
-    vlm_json_put_bool(&w, 1);
+    vlm_json_add_bool(&w, "success", 1);
 
     vlm_json_shut(&w, '}');
     (void) vlm_json_done(&w);

@@ -234,10 +234,8 @@ ngx_http_vlm_session_create(void *data)
     ngx_http_vlm_session_count(s);
 
     vlm_json_open(&s->json, '{');
-    vlm_json_put_key(&s->json, "sessionId");
-    vlm_json_put_text(&s->json, id, 36);
-    vlm_json_put_key(&s->json, "session_id");
-    vlm_json_put_text(&s->json, id, 36);
+    vlm_json_add_text(&s->json, "sessionId", id, 36);
+    vlm_json_add_text(&s->json, "session_id", id, 36);
     vlm_json_shut(&s->json, '}');
 
     (void) vlm_json_done(&s->json);
@@ -295,8 +293,7 @@ static void
 ngx_http_vlm_session_status(ngx_http_vlm_session_t *s, const char *status)
 {
     vlm_json_open(&s->json, '{');
-    vlm_json_put_key(&s->json, "status");
-    vlm_json_put_text(&s->json, status, ngx_strlen(status));
+    vlm_json_add_string(&s->json, "status", status);
     vlm_json_shut(&s->json, '}');
 
     (void) vlm_json_done(&s->json);
@@ -352,8 +349,7 @@ ngx_http_vlm_session_entry(ngx_http_vlm_session_t *s,
     ngx_http_vlm_session_text(s, "content", &e->content, NULL);
     ngx_http_vlm_session_text(s, "image_path", &e->image, NULL);
 
-    vlm_json_put_key(&s->json, "metadata");
-    vlm_json_open(&s->json, '{');
+    vlm_json_add_open(&s->json, "metadata", '{');
 
     if (!user) {
         ngx_http_vlm_session_text(s, "output_image", &e->output, "result/");
@@ -363,19 +359,11 @@ ngx_http_vlm_session_entry(ngx_http_vlm_session_t *s,
 
     vlm_json_shut(&s->json, '}');
 
-    vlm_json_put_key(&s->json, "role");
-
-    if (user) {
-        vlm_json_put_text(&s->json, "user", 4);
-
-    } else {
-        vlm_json_put_text(&s->json, "assistant", 9);
-    }
+    vlm_json_add_string(&s->json, "role", user ? "user" : "assistant");
 
     ngx_http_vlm_session_text(s, "task", user ? &e->task : &none, NULL);
 
-    vlm_json_put_key(&s->json, "timestamp");
-    vlm_json_put_text(&s->json, e->time, ngx_strlen(e->time));
+    vlm_json_add_string(&s->json, "timestamp", e->time);
 
     vlm_json_shut(&s->json, '}');
 }

@@ -319,8 +319,7 @@ ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx)
     vlm_json_put_key(&w, "pipeline");
     ngx_http_vlm_steps_put_plan(&w, p);
 
-    vlm_json_put_key(&w, "steps");
-    vlm_json_open(&w, '[');
+    vlm_json_add_open(&w, "steps", '[');
 
     for (i = 0; i < p->n; i++) {
         ngx_http_vlm_steps_put(&w, &p->plan[i], &p->steps[i]);
@@ -328,8 +327,7 @@ ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx)
 
     vlm_json_shut(&w, ']');
 
-    vlm_json_put_key(&w, "success");
-    vlm_json_put_bool(&w, success);
+    vlm_json_add_bool(&w, "success", success);
 
     vlm_json_shut(&w, '}');
     (void) vlm_json_done(&w);
@@ -352,17 +350,11 @@ ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
 
         vlm_json_open(w, '{');
 
-        vlm_json_put_key(w, "description");
-        vlm_json_put_text(w, plan->description,
-                          ngx_strlen(plan->description));
-        vlm_json_put_key(w, "prompt");
-        vlm_json_put_text(w, plan->prompt, ngx_strlen(plan->prompt));
-        vlm_json_put_key(w, "step");
-        vlm_json_put_int(w, plan->number);
-        vlm_json_put_key(w, "task");
-        vlm_json_put_text(w, plan->task, ngx_strlen(plan->task));
-        vlm_json_put_key(w, "use_previous");
-        vlm_json_put_bool(w, plan->use_previous);
+        vlm_json_add_string(w, "description", plan->description);
+        vlm_json_add_string(w, "prompt", plan->prompt);
+        vlm_json_add_int(w, "step", plan->number);
+        vlm_json_add_string(w, "task", plan->task);
+        vlm_json_add_bool(w, "use_previous", plan->use_previous);
 
         vlm_json_shut(w, '}');
     }
@@ -378,34 +370,26 @@ ngx_http_vlm_steps_put(vlm_json_out_t *w,
     vlm_json_open(w, '{');
 
     if (step->answer) {
-        vlm_json_put_key(w, "answer");
-        vlm_json_put_text(w, step->answer, step->answer_len);
+        vlm_json_add_text(w, "answer", step->answer, step->answer_len);
         vlm_json_put_key(w, "coordinates");
         ngx_http_vlm_steps_put_coordinates(w, step);
     }
 
-    vlm_json_put_key(w, "description");
-    vlm_json_put_text(w, plan->description,
-                      ngx_strlen(plan->description));
+    vlm_json_add_string(w, "description", plan->description);
 
     if (step->error[0] || step->answer == NULL) {
-        vlm_json_put_key(w, "error");
-        vlm_json_put_text(w, step->error, ngx_strlen(step->error));
+        vlm_json_add_string(w, "error", step->error);
     }
 
     if (step->answer) {
         vlm_json_put_key(w, "output_image");
         ngx_http_vlm_answer_put_result(w, step->result);
-        vlm_json_put_key(w, "prompt");
-        vlm_json_put_text(w, step->prompt, ngx_strlen(step->prompt));
+        vlm_json_add_string(w, "prompt", step->prompt);
     }
 
-    vlm_json_put_key(w, "step");
-    vlm_json_put_int(w, plan->number);
-    vlm_json_put_key(w, "success");
-    vlm_json_put_bool(w, step->answer != NULL);
-    vlm_json_put_key(w, "task");
-    vlm_json_put_text(w, plan->task, ngx_strlen(plan->task));
+    vlm_json_add_int(w, "step", plan->number);
+    vlm_json_add_bool(w, "success", step->answer != NULL);
+    vlm_json_add_string(w, "task", plan->task);
 
     vlm_json_shut(w, '}');
 }

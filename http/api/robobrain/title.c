@@ -250,8 +250,7 @@ ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
 
     vlm_json_init(&w, NGX_HTTP_VLM_TITLE_JSON);
     vlm_json_open(&w, '{');
-    vlm_json_put_key(&w, "title");
-    vlm_json_put_text(&w, title, len);
+    vlm_json_add_text(&w, "title", title, len);
     vlm_json_shut(&w, '}');
     (void) vlm_json_done(&w);
 

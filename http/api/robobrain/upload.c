@@ -227,12 +227,9 @@ ngx_http_vlm_upload_keep(ngx_http_vlm_upload_t *up,
     last = ngx_snprintf(url, sizeof(url), "/uploads/%s", file.name);
 
     vlm_json_open(&up->json, '{');
-    vlm_json_put_key(&up->json, "filename");
-    vlm_json_put_text(&up->json, file.name, ngx_strlen(file.name));
-    vlm_json_put_key(&up->json, "path");
-    vlm_json_put_text(&up->json, file.path, ngx_strlen(file.path));
-    vlm_json_put_key(&up->json, "url");
-    vlm_json_put_text(&up->json, (char *) url, last - url);
+    vlm_json_add_string(&up->json, "filename", file.name);
+    vlm_json_add_string(&up->json, "path", file.path);
+    vlm_json_add_text(&up->json, "url", (char *) url, last - url);
     vlm_json_shut(&up->json, '}');
 
     (void) vlm_json_done(&up->json);
