@@ -1,11 +1,11 @@
-"""Questions to the demo model, each task, and what the page draws of them."""
+"""Questions to the demo model in each task, and the marks that the page draws for their answers."""
 
 import json
 import os
 
 from PIL import Image
 
-from house import BUILD, PICTURES, SLOW, picture, slow_model
+from fixtures import BUILD, PICTURES, SLOW, picture, slow_model
 from tap import check, same, test, wait_for
 
 with open(os.path.join(PICTURES, 'expected.json')) as file:
@@ -37,8 +37,8 @@ def check_box(page, expected):
 
 
 @test
-def a_general_question_is_answered_in_words_and_nothing_is_drawn(house):
-    page = house.open(house.demo())
+def a_general_question_is_answered_in_words_and_nothing_is_drawn(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
 
     for q in questions('table-01.png', 'general')[:3]:
@@ -49,8 +49,8 @@ def a_general_question_is_answered_in_words_and_nothing_is_drawn(house):
 
 
 @test
-def grounding_draws_a_box_around_the_thing(house):
-    page = house.open(house.demo())
+def grounding_draws_a_box_around_the_thing(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     q = questions('table-01.png', 'grounding')[0]
 
@@ -59,8 +59,8 @@ def grounding_draws_a_box_around_the_thing(house):
 
 
 @test
-def affordance_draws_a_box_around_the_place_to_grasp(house):
-    page = house.open(house.demo())
+def affordance_draws_a_box_around_the_place_to_grasp(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-05.png'))
     q = questions('table-05.png', 'affordance')[0]
 
@@ -69,8 +69,8 @@ def affordance_draws_a_box_around_the_place_to_grasp(house):
 
 
 @test
-def pointing_draws_a_point_on_the_thing(house):
-    page = house.open(house.demo())
+def pointing_draws_a_point_on_the_thing(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     q = questions('table-01.png', 'pointing')[0]
 
@@ -82,8 +82,8 @@ def pointing_draws_a_point_on_the_thing(house):
 
 
 @test
-def trajectory_draws_a_path_from_the_thing_to_its_target(house):
-    page = house.open(house.demo())
+def trajectory_draws_a_path_from_the_thing_to_its_target(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     q = questions('table-01.png', 'trajectory')[0]
 
@@ -97,8 +97,8 @@ def trajectory_draws_a_path_from_the_thing_to_its_target(house):
 
 
 @test
-def auto_says_which_task_the_server_chose(house):
-    page = house.open(house.demo())
+def auto_says_which_task_the_server_chose(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     page.ask('Find the red ball', 'auto')
 
@@ -107,8 +107,8 @@ def auto_says_which_task_the_server_chose(house):
 
 
 @test
-def the_answer_appears_while_it_is_made(house):
-    page = house.open(house.demo())
+def the_answer_appears_while_it_is_made(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     page.p.evaluate('''() => {
         globalThis.heard = [];
@@ -119,14 +119,14 @@ def the_answer_appears_while_it_is_made(house):
     heard = page.p.evaluate('heard')
 
     check(len(heard) >= 2, f'several events came: {heard}')
-    check(heard[0] != heard[-1], 'the first is not yet the whole')
+    check(heard[0] != heard[-1], 'the first event has only a part of the answer')
 
 
 @test
-def a_picture_of_another_size_has_its_marks_where_they_belong(house):
-    """The demo model sees all of them at the one size that it knows."""
+def a_picture_of_another_size_has_its_marks_where_they_belong(fixtures):
+    """The demo model sees all pictures at the size of its training pictures."""
 
-    page = house.open(house.demo())
+    page = fixtures.open(fixtures.demo())
 
     for size in (121, 500, 1008):
         other = os.path.join(BUILD, f'{size}.png')
@@ -137,13 +137,13 @@ def a_picture_of_another_size_has_its_marks_where_they_belong(house):
         page.take(other)
         page.ask('Find the red one', 'grounding')
 
-        same(page.p.evaluate('space()'), [252, 252], f'what the model saw of {size} pixels')
+        same(page.p.evaluate('space()'), [252, 252], f'the size that the model saw of {size} pixels')
         check_box(page, questions('table-01.png', 'grounding')[0]['box'])
 
     check('seen as 252 × 252' in page.text('#picture-name'), 'the page says so')
 
     page.p.hover('#marks button')
-    check('in the original' in page.text('#readout'), 'and what it is in the original')
+    check('in the original' in page.text('#readout'), 'the readout gives the place in the original')
 
     page.p.reload()
     page.wait('stage.turn && stage.turn.marks.length && stage.picture.width')
@@ -151,8 +151,8 @@ def a_picture_of_another_size_has_its_marks_where_they_belong(house):
 
 
 @test
-def a_mark_its_number_and_its_words_light_up_together(house):
-    page = house.open(house.demo())
+def a_mark_its_number_and_its_words_are_highlighted_together(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     page.ask('take the orange thing and move it to the white ball', 'trajectory')
 
@@ -168,8 +168,8 @@ def a_mark_its_number_and_its_words_light_up_together(house):
 
 
 @test
-def the_pointer_reads_coordinates_off_the_picture(house):
-    page = house.open(house.demo())
+def the_pointer_reads_coordinates_off_the_picture(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     box = page.p.locator('#frame').bounding_box()
 
@@ -178,8 +178,8 @@ def the_pointer_reads_coordinates_off_the_picture(house):
 
 
 @test
-def an_earlier_answer_can_be_shown_again(house):
-    page = house.open(house.demo())
+def an_earlier_answer_can_be_shown_again(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     page.ask('Find the red one', 'grounding')
     first = page.drawn()
@@ -194,8 +194,8 @@ def an_earlier_answer_can_be_shown_again(house):
 
 
 @test
-def the_picture_with_marks_can_be_saved_if_the_server_drew_it(house):
-    page = house.open(house.demo())
+def the_picture_with_marks_can_be_saved_if_the_server_drew_it(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     page.ask('Find the red one', 'grounding')
 
@@ -207,8 +207,8 @@ def the_picture_with_marks_can_be_saved_if_the_server_drew_it(house):
 
 
 @test
-def a_new_chat_begins_with_nothing(house):
-    page = house.open(house.demo())
+def a_new_chat_begins_with_nothing(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     page.ask('Find the red one', 'grounding')
     old = page.p.evaluate('talk.session')
@@ -223,9 +223,9 @@ def a_new_chat_begins_with_nothing(house):
 
 
 @test
-def a_conversation_can_be_deleted_on_the_server(house):
-    server = house.demo()
-    page = house.open(server)
+def a_conversation_can_be_deleted_on_the_server(fixtures):
+    server = fixtures.demo()
+    page = fixtures.open(server)
     page.take(picture('table-01.png'))
     page.ask('Find the red one', 'grounding')
     path = '/api/history/' + page.p.evaluate('talk.session')
@@ -233,13 +233,13 @@ def a_conversation_can_be_deleted_on_the_server(house):
     check(server.request(path), 'the server has the conversation')
     page.p.click('#status')
     page.p.click('#delete')
-    wait_for('it is gone', lambda: server.request(path) == {}, 10)
+    wait_for('the conversation is gone', lambda: server.request(path) == {}, 10)
     check(page.shown('#welcome'), 'the page begins anew')
 
 
 @test
-def a_reload_of_the_page_brings_the_conversation_back(house):
-    page = house.open(house.demo())
+def a_reload_of_the_page_brings_the_conversation_back(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     page.ask('How many objects are on the table?', 'general')
     answer = page.ask('Find the red one', 'grounding')
@@ -256,8 +256,8 @@ def a_reload_of_the_page_brings_the_conversation_back(house):
 
 
 @test
-def a_question_can_be_asked_again_with_one_press(house):
-    page = house.open(house.demo())
+def a_question_can_be_asked_again_with_one_press(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
     answer = page.ask('Find the red one', 'grounding')
 
@@ -269,13 +269,13 @@ def a_question_can_be_asked_again_with_one_press(house):
 
 
 @test
-def a_question_needs_no_picture(house):
-    server = house.demo()
-    page = house.open(server)
+def a_question_needs_no_picture(fixtures):
+    server = fixtures.demo()
+    page = fixtures.open(server)
     answer = page.ask('Hello', 'auto')
 
     check(answer, 'it is answered')
-    same(page.text('.turn .task'), 'Auto, general', 'what was done')
+    same(page.text('.turn .task'), 'Auto, general', 'the task of the answer')
     check(page.shown('#empty'), 'there is still no picture')
 
     page.take(picture('table-01.png'))
@@ -293,9 +293,9 @@ def a_question_needs_no_picture(house):
 
 
 @test
-def earlier_conversations_are_listed_opened_and_deleted(house):
-    server = house.demo()
-    page = house.open(server)
+def earlier_conversations_are_listed_opened_and_deleted(fixtures):
+    server = fixtures.demo()
+    page = fixtures.open(server)
     page.p.click('#talks-button')
     check(page.shown('#talks-none'), 'at first there are none')
     page.p.keyboard.press('Escape')
@@ -313,7 +313,7 @@ def earlier_conversations_are_listed_opened_and_deleted(house):
 
     page.p.click('#talks-button')
     same(page.p.locator('#talks .talk').count(), 2, 'conversations')
-    same(page.p.locator('#talks .talk').first.get_attribute('aria-current'), 'true', 'the newest is this one')
+    same(page.p.locator('#talks .talk').first.get_attribute('aria-current'), 'true', 'the newest is the current one')
     page.p.locator('#talks .talk').nth(1).click()
     page.wait('talk.turns.length === 1 && stage.picture && stage.picture.width')
     same(page.answer(), first, 'the answer of the one that was opened')
@@ -322,14 +322,14 @@ def earlier_conversations_are_listed_opened_and_deleted(house):
 
     page.p.click('#talks-button')
     page.p.locator('#talks .link').nth(1).click()
-    wait_for('it is gone on the server', lambda: server.request('/api/history/' + old) == {}, 10)
+    wait_for('the conversation is gone on the server', lambda: server.request('/api/history/' + old) == {}, 10)
     same(page.p.locator('#talks .talk').count(), 1, 'conversations after one was deleted')
     check(page.shown('#welcome'), 'the page begins anew')
 
 
 @test
-def the_demo_model_is_called_a_toy_and_has_sample_pictures(house):
-    page = house.open(house.demo())
+def the_demo_model_is_called_a_toy_and_has_sample_pictures(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.ready()
     page.has('#toy', 'This model is a toy.')
     check('a toy' in page.text('#model'), 'the head says so, too')
@@ -342,8 +342,8 @@ def the_demo_model_is_called_a_toy_and_has_sample_pictures(house):
 
 
 @test
-def another_model_is_no_toy(house):
-    page = house.open(house.server('other', model=slow_model(), engine=SLOW).start())
+def another_model_is_no_toy(fixtures):
+    page = fixtures.open(fixtures.server('other', model=slow_model(), engine=SLOW).start())
     page.ready()
     same(page.text('#model'), 'demo', 'the head says its name')
-    check(not page.shown('#toy') and not page.shown('#samples'), 'nothing speaks of a toy')
+    check(not page.shown('#toy') and not page.shown('#samples'), 'no text calls it a toy')

@@ -1,15 +1,16 @@
 """
-What the page reads: coordinates in all the forms that the family writes, the
-events of a stream however they are cut, and texts that would like to be HTML.
+The parsers of the page: coordinates in all forms that models of this family
+write, the events of a stream in pieces of any size, Markdown, and texts that
+contain HTML.
 """
 
 import json
 
-from house import picture
+from fixtures import picture
 from tap import check, same, test
 
 FORMS = [
-    # task, text, what is found: numbers of each mark
+    # the task, the text, and the numbers of each mark
     ('grounding', '[109, 180, 142, 214]', [[109, 180, 142, 214]]),
     ('grounding', '[1,2,3,4] and [5, 6,7 , 8]', [[1, 2, 3, 4], [5, 6, 7, 8]]),
     ('grounding', '[[1, 2, 3, 4], [5, 6, 7, 8]]', [[1, 2, 3, 4], [5, 6, 7, 8]]),
@@ -55,7 +56,7 @@ STREAM = (': place 3\n\n'
 
 
 MARKDOWN = [
-    # what the model writes, the elements that it becomes
+    # the text of the model, and the expected elements
     ('plain words', '<p>plain words</p>'),
     ('one\ntwo\n\nthree', '<p>one\ntwo</p><p>three</p>'),
     ('**bold** and *slanted* and __bold__', '<p><strong>bold</strong> and <em>slanted</em> and <strong>bold</strong></p>'),
@@ -81,8 +82,8 @@ MARKDOWN = [
 
 
 @test
-def markdown_becomes_a_few_safe_elements_and_all_else_stays_text(house):
-    page = house.open(house.demo())
+def markdown_becomes_a_few_safe_elements_and_all_else_stays_text(fixtures):
+    page = fixtures.open(fixtures.demo())
     safe = {'P', 'STRONG', 'EM', 'CODE', 'PRE', 'UL', 'OL', 'LI', 'A', 'BLOCKQUOTE'}
 
     for text, expected in MARKDOWN:
@@ -94,7 +95,7 @@ def markdown_becomes_a_few_safe_elements_and_all_else_stays_text(house):
         }''', text)
 
         if expected is not None:
-            same(html, expected, f'what becomes of {text!r}')
+            same(html, expected, f'the elements of {text!r}')
 
         check(set(names) <= safe, f'{text!r} becomes {html}')
         check(set(links) <= {'http:', 'https:'}, f'{text!r} leads to {links}')
@@ -107,8 +108,8 @@ def markdown_becomes_a_few_safe_elements_and_all_else_stays_text(house):
 
 
 @test
-def an_answer_s_markdown_is_shown_and_copied_as_it_was_written(house):
-    page = house.open(house.demo())
+def an_answer_s_markdown_is_shown_and_copied_as_it_was_written(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.p.context.grant_permissions(['clipboard-read', 'clipboard-write'])
     page.p.evaluate('''() => {
         const plain = finish;
@@ -117,17 +118,17 @@ def an_answer_s_markdown_is_shown_and_copied_as_it_was_written(house):
     page.take(picture('table-01.png'))
     page.ask('What is it?', 'general')
 
-    same(page.text('.turn .text strong'), 'red', 'what is bold')
+    same(page.text('.turn .text strong'), 'red', 'the bold text')
     same(page.text('.turn .text li'), 'a cup', 'the item of a list')
 
     page.p.get_by_role('button', name='Copy').click()
     page.has('#say', 'The answer is copied.')
-    same(page.p.evaluate('navigator.clipboard.readText()'), 'It is **red**.\n\n- a cup', 'what was copied')
+    same(page.p.evaluate('navigator.clipboard.readText()'), 'It is **red**.\n\n- a cup', 'the copied text')
 
 
 @test
-def coordinates_are_read_in_every_form_that_the_family_writes(house):
-    page = house.open(house.demo())
+def coordinates_are_read_in_every_form_that_the_family_writes(fixtures):
+    page = fixtures.open(fixtures.demo())
 
     for task, text, expected in FORMS:
         found = page.p.evaluate('([task, text]) => findMarks(task, text).map((m) => m.at)',
@@ -136,8 +137,8 @@ def coordinates_are_read_in_every_form_that_the_family_writes(house):
 
 
 @test
-def a_label_is_that_of_the_same_object(house):
-    page = house.open(house.demo())
+def a_label_is_that_of_the_same_object(fixtures):
+    page = fixtures.open(fixtures.demo())
 
     for text, expected in LABELS:
         found = page.p.evaluate('(text) => findMarks("grounding", text)[0].label', text)
@@ -145,18 +146,18 @@ def a_label_is_that_of_the_same_object(house):
 
 
 @test
-def half_a_number_is_not_drawn_while_it_is_written(house):
-    page = house.open(house.demo())
+def half_a_number_is_not_drawn_while_it_is_written(fixtures):
+    page = fixtures.open(fixtures.demo())
     text = '[(125, 197), (82, 120)]'
     seen = page.p.evaluate('''(text) => [...text].map((_, i) =>
         findMarks("pointing", text.slice(0, i + 1), false).map((m) => m.at).join(";"))''', text)
 
-    same(sorted(set(seen)), ['', '125,197', '125,197;82,120'], 'what is seen on the way')
+    same(sorted(set(seen)), ['', '125,197', '125,197;82,120'], 'the marks of each beginning')
 
 
 @test
-def events_are_read_however_the_network_cuts_them(house):
-    page = house.open(house.demo())
+def events_are_read_in_pieces_of_any_size(fixtures):
+    page = fixtures.open(fixtures.demo())
 
     for size in (1, 2, 3, 7, 1000):
         events = page.p.evaluate('''async ([text, size]) => {
@@ -182,8 +183,8 @@ def events_are_read_however_the_network_cuts_them(house):
 
 
 @test
-def texts_from_outside_never_become_html(house):
-    page = house.open(house.demo())
+def texts_from_outside_never_become_html(fixtures):
+    page = fixtures.open(fixtures.demo())
     evil = '<img src=x onerror="document.title=1"><b>bold</b>'
 
     page.p.set_input_files('#file', {'name': evil + '.png', 'mimeType': 'image/png',

@@ -1,5 +1,5 @@
 """
-Runs the tests of the page: all, or those whose names contain the arguments.
+Runs all tests of the page, or those whose names contain one of the arguments.
 
     t/page/run [-p] [WORDS...]
 
@@ -9,23 +9,23 @@ Runs the tests of the page: all, or those whose names contain the arguments.
 import os
 import sys
 
-import house
+import fixtures
 import tap
 
-import answers, forms, hands, lives, looks      # noqa: E401,F401 they register their tests
+import answers, controls, forms, screenshots, states      # noqa: E401,F401 each registers its tests
 
 args = sys.argv[1:]
-looks.PUBLISH = '-p' in args
+screenshots.PUBLISH = '-p' in args
 words = [a for a in args if a != '-p']
 tests = [t for t in tap.TESTS
          if not words or any(w in t.__name__.replace('_', ' ') for w in words)]
 
-playwright = house.start()
+playwright = fixtures.start()
 
 try:
-    place = house.House(playwright)
-    failed = tap.run(tests, place)
-    place.close()
+    all_fixtures = fixtures.Fixtures(playwright)
+    failed = tap.run(tests, all_fixtures)
+    all_fixtures.close()
 finally:
     playwright.stop()
 

@@ -1,9 +1,9 @@
 """
-Tests as functions whose names are sentences, told as TAP.
+Tests are functions whose names are sentences; this file runs them and prints TAP.
 
-A test that fails leaves what the page showed in build/page/failed/ and the
-others go on; what the page itself logged (an error of a script, a refusal by
-its own policy) fails the test during which it happened.
+A failed test leaves a screenshot of its pages in build/page/failed/, and the
+other tests run.  A message in the console of the browser (an error of a script,
+a refusal by the page's policy) fails the test during which it appears.
 """
 
 import sys
@@ -32,7 +32,7 @@ def same(got, expected, what):
 
 
 def wait_for(what, function, seconds=30):
-    """Until the function gives something that counts; that is returned."""
+    """Calls the function until its result is true, and returns that."""
 
     end = time.monotonic() + seconds
 
@@ -42,18 +42,18 @@ def wait_for(what, function, seconds=30):
         if value:
             return value
 
-        check(time.monotonic() < end, f'after {seconds} s still not: {what}')
+        check(time.monotonic() < end, f'not after {seconds} s: {what}')
         time.sleep(0.03)
 
 
-def run(tests, house):
+def run(tests, fixtures):
     print(f'1..{len(tests)}', flush=True)
     failed = 0
 
     for number, function in enumerate(tests, 1):
         name = function.__name__.replace('_', ' ')
         start = time.monotonic()
-        error = attempt(function, house)
+        error = attempt(function, fixtures)
         took = time.monotonic() - start
 
         print('ok' if error is None else 'not ok', f'{number} - {name} # {took:.1f} s', flush=True)
@@ -65,10 +65,10 @@ def run(tests, house):
     return failed
 
 
-def attempt(function, house):
+def attempt(function, fixtures):
     try:
-        function(house)
-        house.check_pages()
+        function(fixtures)
+        fixtures.check_pages()
         return None
 
     except Wrong as wrong:
@@ -80,7 +80,7 @@ def attempt(function, house):
 
     finally:
         if sys.exc_info()[0] or 'error' in locals():
-            house.keep(function.__name__)
-        house.leave()
+            fixtures.save_screens(function.__name__)
+        fixtures.clean_up()
 
     return error

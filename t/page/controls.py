@@ -1,11 +1,11 @@
-"""Hands and ears: keys alone, files of all kinds, drops and pastes, names and colours."""
+"""Input and accessibility: the keyboard, files of all kinds, drops and pastes, names and colours."""
 
 import base64
 import os
 
 from PIL import Image
 
-from house import BUILD, PICTURES, picture
+from fixtures import BUILD, PICTURES, picture
 from tap import check, same, test, wait_for
 
 PAIRS = '''() => {
@@ -40,7 +40,7 @@ def focused(page):
 
 
 def tab_to(page, name, limit=20):
-    """By the tabulator alone; says what was met on the way."""
+    """Moves the focus by the Tab key to an element; returns the elements on the way."""
 
     met = []
 
@@ -84,9 +84,9 @@ def content(name):
 
 
 @test
-def everything_is_done_by_keys_alone(house):
-    page = house.open(house.demo())
-    page.p.on('filechooser', lambda _: None)        # from now on they are caught
+def everything_is_done_by_keys_alone(fixtures):
+    page = fixtures.open(fixtures.demo())
+    page.p.on('filechooser', lambda _: None)        # the browser shows no chooser from here on
     page.ready()
 
     met = tab_to(page, 'choose')
@@ -124,8 +124,8 @@ def everything_is_done_by_keys_alone(house):
 
 
 @test
-def whoever_listens_hears_the_picture_the_wait_and_the_answer(house):
-    page = house.open(house.demo())
+def the_picture_the_wait_and_the_answer_are_announced(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.p.evaluate('''() => {
         globalThis.said = [];
         new MutationObserver(() => said.push($('say').textContent))
@@ -135,14 +135,14 @@ def whoever_listens_hears_the_picture_the_wait_and_the_answer(house):
     answer = page.ask('Find the red one', 'grounding')
     said = page.p.evaluate('said')
 
-    check('Picture table-01.png, 252 by 252.' in said, f'the picture is told: {said}')
-    check(f'Answer: {answer}' in said, f'the answer is told: {said}')
-    same(page.p.locator('#say').get_attribute('aria-live'), 'polite', 'how it is told')
+    check('Picture table-01.png, 252 by 252.' in said, f'the picture is announced: {said}')
+    check(f'Answer: {answer}' in said, f'the answer is announced: {said}')
+    same(page.p.locator('#say').get_attribute('aria-live'), 'polite', 'the kind of announcement')
 
 
 @test
-def everything_that_can_be_pressed_has_a_name(house):
-    page = house.open(house.demo(), phone=True, width=390, height=760)
+def everything_that_can_be_pressed_has_a_name(fixtures):
+    page = fixtures.open(fixtures.demo(), phone=True, width=390, height=760)
     page.take(picture('table-01.png'))
     page.ask('take the orange thing and move it to the white ball', 'trajectory')
     page.p.click('#status')
@@ -160,17 +160,17 @@ def everything_that_can_be_pressed_has_a_name(house):
 
 
 @test
-def colours_can_be_told_apart_by_day_and_by_night(house):
+def light_and_dark_colours_have_enough_contrast(fixtures):
     for dark in (False, True):
-        page = house.open(house.demo(), dark=dark)
+        page = fixtures.open(fixtures.demo(), dark=dark)
 
         for pair, ratio in page.p.evaluate(PAIRS).items():
             check(ratio >= 4.5, f'{pair} is {ratio:.2f} to 1, dark={dark}')
 
 
 @test
-def the_colours_follow_the_system_until_the_button_is_pressed(house):
-    page = house.open(house.demo(), dark=True)
+def the_colours_follow_the_system_until_the_button_is_pressed(fixtures):
+    page = fixtures.open(fixtures.demo(), dark=True)
     ground = 'getComputedStyle(document.body).backgroundColor'
     night = page.p.evaluate(ground)
 
@@ -185,8 +185,8 @@ def the_colours_follow_the_system_until_the_button_is_pressed(house):
 
 
 @test
-def a_file_that_is_no_picture_is_told_by_its_name(house):
-    page = house.open(house.demo())
+def a_file_that_is_no_picture_is_refused_by_its_name(fixtures):
+    page = fixtures.open(fixtures.demo())
 
     for name, mime in (('notes.txt', 'text/plain'), ('fake.png', 'image/png'),
                        ('empty.jpg', 'image/jpeg')):
@@ -196,13 +196,13 @@ def a_file_that_is_no_picture_is_told_by_its_name(house):
 
     check(page.shown('#empty'), 'nothing is shown in its place')
     page.take(picture('table-01.png'))
-    check(not page.shown('#picture-error'), 'a good one takes the sentence away')
+    check(not page.shown('#picture-error'), 'a valid picture removes the message')
 
 
 @test
-def what_only_the_browser_can_read_is_sent_as_a_jpeg(house):
-    server = house.demo()
-    page = house.open(server)
+def a_format_that_only_the_browser_reads_is_sent_as_a_jpeg(fixtures):
+    server = fixtures.demo()
+    page = fixtures.open(server)
     drawing = b'''<svg xmlns="http://www.w3.org/2000/svg" width="252" height="252">
                   <rect width="252" height="252" fill="teal"/></svg>'''
 
@@ -214,9 +214,9 @@ def what_only_the_browser_can_read_is_sent_as_a_jpeg(house):
 
 
 @test
-def a_picture_too_large_for_the_server_is_told_and_can_be_sent_again(house):
-    server = house.server('small', server='client_max_body_size 20k;').start()
-    page = house.open(server, allow=['413'])
+def a_picture_too_large_for_the_server_is_reported_and_can_be_sent_again(fixtures):
+    server = fixtures.server('small', server='client_max_body_size 20k;').start()
+    page = fixtures.open(server, allow=['413'])
 
     page.p.set_input_files('#file', picture('table-01.png'))
     page.has('#picture-error', 'The picture is larger than the server takes. Choose a smaller one.')
@@ -224,13 +224,13 @@ def a_picture_too_large_for_the_server_is_told_and_can_be_sent_again(house):
 
 
 @test
-def a_picture_can_be_dropped_or_pasted_anywhere(house):
-    page = house.open(house.demo())
+def a_picture_can_be_dropped_or_pasted_anywhere(fixtures):
+    page = fixtures.open(fixtures.demo())
 
     drop(page, 'table-02.png', 'image/png', content('table-02.png'))
     page.wait('stage.picture && stage.picture.name')
     check('table-02.png' in page.text('#picture-name'), 'the dropped one is there')
-    check(not page.shown('#drop'), 'the page is no longer a place to drop on')
+    check(not page.shown('#drop'), 'the drop target is hidden')
 
     paste(page, 'body', content('table-03.png'))
     page.wait('stage.picture.title === "image.png" && stage.picture.name')
@@ -244,8 +244,8 @@ def a_picture_can_be_dropped_or_pasted_anywhere(house):
 
 
 @test
-def an_address_that_is_dropped_is_told_from_a_file(house):
-    page = house.open(house.demo())
+def a_dropped_address_is_refused_with_advice(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.p.evaluate('''() => {
         const dt = new DataTransfer();
         dt.setData('text/uri-list', 'http://example.com/cup.jpg');
@@ -256,8 +256,8 @@ def an_address_that_is_dropped_is_told_from_a_file(house):
 
 
 @test
-def a_question_without_a_picture_says_what_is_missing(house):
-    page = house.open(house.demo())
+def a_question_without_a_picture_says_what_is_missing(fixtures):
+    page = fixtures.open(fixtures.demo())
 
     page.begin('Find the red one', 'grounding')
     page.has('#picture-error', 'Choose a picture first')
@@ -266,8 +266,8 @@ def a_question_without_a_picture_says_what_is_missing(house):
 
 
 @test
-def an_empty_question_is_not_sent(house):
-    page = house.open(house.demo())
+def an_empty_question_is_not_sent(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.take(picture('table-01.png'))
 
     check(page.p.locator('#send').is_disabled(), 'the button is off')
@@ -276,8 +276,8 @@ def an_empty_question_is_not_sent(house):
 
 
 @test
-def a_phone_can_take_a_photograph(house):
-    page = house.open(house.demo(), phone=True, width=375, height=740)
+def a_phone_can_take_a_photograph(fixtures):
+    page = fixtures.open(fixtures.demo(), phone=True, width=375, height=740)
     page.p.on('filechooser', lambda _: None)
     page.ready()
 
@@ -291,12 +291,12 @@ def a_phone_can_take_a_photograph(house):
     page.begin('Find the red one', 'grounding')
     page.finished()
     page.p.tap('#marks button')
-    check(page.shown('#readout'), 'a tap reads a mark out')
+    check(page.shown('#readout'), 'a tap shows the coordinates of a mark')
 
 
 @test
-def nothing_lies_over_the_marks_on_a_phone(house):
-    page = house.open(house.demo(), phone=True, width=375, height=740)
+def nothing_lies_over_the_marks_on_a_phone(fixtures):
+    page = fixtures.open(fixtures.demo(), phone=True, width=375, height=740)
     wide = os.path.join(BUILD, 'wide.png')
 
     with Image.open(picture('table-01.png')) as image:
@@ -325,16 +325,16 @@ def nothing_lies_over_the_marks_on_a_phone(house):
                 return !top.closest('[data-mark]') ? top.outerHTML.slice(0, 60)
                        : n === lit && over('readout') ? 'the readout' : '';
             }''', [n, lit])
-            same(covered, '', f'what lies over mark {n} while {lit} is lit')
+            same(covered, '', f'the element over mark {n} while {lit} is highlighted')
 
 
 @test
-def nothing_is_cut_off_from_320_to_2560_pixels(house):
-    server = house.demo()
+def nothing_is_cut_off_from_320_to_2560_pixels(fixtures):
+    server = fixtures.demo()
 
     for width, height in ((320, 568), (375, 740), (667, 375), (768, 1024), (820, 600),
                           (1024, 768), (1440, 900), (2560, 1300)):
-        page = house.open(server, width=width, height=height)
+        page = fixtures.open(server, width=width, height=height)
         page.take(picture('table-01.png'))
         page.ask('take the orange thing and move it to the white ball', 'trajectory')
         size = f'at {width} by {height}'

@@ -1,6 +1,6 @@
 """
-What the tests stand in: servers of nginx with this module, one Chromium, and
-its pages.  Everything that is written lies below build/page/.
+Fixtures of the tests: servers of nginx with this module, one Chromium, and its
+pages.  All files are written below build/page/.
 """
 
 import fcntl
@@ -31,11 +31,11 @@ CHROMIUM = os.environ.get('CHROMIUM', '/usr/bin/chromium')
 
 GREEDY = 'thinking off; sampling temperature=0 repetition_penalty=1;'
 
-# Answers that last for many seconds, whatever the machine.
+# With these settings an answer takes many seconds on every machine.
 SLOW = '''device cpu ops=plain; weights f32; threads 1; thinking off; context 4k;
           sampling temperature=0 repetition_penalty=1;'''
 
-# The letters that most systems have look more like Inter than like Debian's.
+# The default fonts of most systems resemble Inter more than Debian's.
 FONTS = '''<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -57,7 +57,7 @@ def picture(name):
 
 
 def small_picture():
-    """One that even the slow model has looked at soon."""
+    """A picture that even the slow model encodes in a short time."""
 
     path = os.path.join(BUILD, 'small.png')
 
@@ -74,7 +74,7 @@ def free_port():
 
 
 def slow_model():
-    """Random weights; what would end their answers is an id that is never taken."""
+    """A model of random weights; its end-of-text token is one that is never sampled."""
 
     path = os.path.join(BUILD, 'slow-model')
     generation = os.path.join(path, 'generation_config.json')
@@ -162,7 +162,7 @@ http {{
         check(not self.ended(), 'nginx does not start: ' + self.log()[-2000:])
 
         if ready:
-            wait_for('the model is there', lambda: self.health().get('model_loaded'), 60)
+            wait_for('the model is loaded', lambda: self.health().get('model_loaded'), 60)
 
         return self
 
@@ -178,7 +178,7 @@ http {{
                 self.kill()
 
     def kill(self):
-        """As a power cut would: the master and its workers at once."""
+        """Kills the master and its workers at once, as a power cut would."""
 
         pids = self.workers()
         self.process.kill()
@@ -207,7 +207,7 @@ http {{
         return text
 
     def lock(self):
-        """The model does not load until what this returns is closed."""
+        """Holds the engine's lock: the model loads once the returned file is closed."""
 
         file = open(os.path.join(self.store, 'demo.lock'), 'w')
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -227,15 +227,15 @@ http {{
     def health(self):
         return self.request('/api/health', seconds=3)
 
-    def line(self, what):
+    def queue(self, what):
         return self.health().get('queue', {}).get(what)
 
-    def wait_line(self, seconds=20, **numbers):
-        wait_for(f'{numbers} in the line',
-                 lambda: all(self.line(k) == n for k, n in numbers.items()), seconds)
+    def wait_queue(self, seconds=20, **numbers):
+        wait_for(f'{numbers} in the queue',
+                 lambda: all(self.queue(k) == n for k, n in numbers.items()), seconds)
 
     def occupy(self, session, image):
-        """Somebody else's question, until what this returns is closed."""
+        """Sends another client's question, which ends once the returned socket is closed."""
 
         body = json.dumps({'session_id': session, 'message': 'count', 'task': 'general',
                            'image': image, 'enable_thinking': False}).encode()
@@ -246,7 +246,7 @@ http {{
 
 
 class Shipped(Server):
-    """One of the configurations that we ship, from its own text: see t/lib/Shipped.pm."""
+    """A shipped configuration, taken from its own text by t/lib/Shipped.pm."""
 
     PLACED = 'my %all = Shipped::all(); print Shipped::placed($all{$ARGV[0]}, @ARGV[1, 2])'
 
@@ -259,8 +259,8 @@ class Shipped(Server):
                                str(self.port)], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-class House:
-    """Servers and pages of the test that runs; one browser for all tests."""
+class Fixtures:
+    """The servers and pages of the current test, and one browser for all tests."""
 
     def __init__(self, playwright):
         fonts = os.path.join(BUILD, 'fonts.conf')
@@ -301,7 +301,7 @@ class House:
         return context
 
     def open(self, server, context=None, allow=(), **conf):
-        """A page that watches itself; allow: patterns of what it may complain of."""
+        """Opens a page and records its errors; allow has patterns of expected ones."""
 
         page = Page((context or self.context(**conf)).new_page(), server, allow)
 
@@ -314,7 +314,7 @@ class House:
         for page in self.pages:
             page.check_log()
 
-    def keep(self, name):
+    def save_screens(self, name):
         folder = os.path.join(BUILD, 'failed')
         os.makedirs(folder, exist_ok=True)
 
@@ -322,9 +322,9 @@ class House:
             try:
                 page.p.screenshot(path=os.path.join(folder, f'{name[:80]}-{i}.png'))
             except Exception:
-                pass                    # closed, or gone: the sentence says enough
+                pass                    # the page is closed: the message of the test suffices
 
-    def leave(self):
+    def clean_up(self):
         for context in self.contexts:
             context.close()
 
@@ -334,7 +334,7 @@ class House:
         self.contexts, self.servers, self.pages = [], [], []
 
     def close(self):
-        self.leave()
+        self.clean_up()
 
         if self.demo_server:
             self.demo_server.stop()
@@ -343,32 +343,32 @@ class House:
 
 
 class Page:
-    """Our page in a browser, with the words in which tests speak of it."""
+    """The page in a browser, with the operations that tests use."""
 
     def __init__(self, page, server, allow):
         self.p = page
         self.server = server
         self.allow = [re.compile(pattern) for pattern in allow]
-        self.complaints = []
+        self.errors = []
 
-        page.on('console', lambda m: m.type in ('error', 'warning') and self.complain(m.text))
-        page.on('pageerror', lambda e: self.complain(str(e)))
+        page.on('console', lambda m: m.type in ('error', 'warning') and self.add_error(m.text))
+        page.on('pageerror', lambda e: self.add_error(str(e)))
         page.on('request', self.check_request)
 
-    def complain(self, text):
+    def add_error(self, text):
         if not any(pattern.search(text) for pattern in self.allow):
-            self.complaints.append(text)
+            self.errors.append(text)
 
     def check_request(self, request):
         if not request.url.startswith((self.server.url + '/', 'blob:')):
-            self.complaints.append(f'{request.url} is not of this server')
+            self.errors.append(f'{request.url} is not of this server')
 
     def check_log(self):
-        if self.complaints:
-            raise Wrong('the page complained: ' + '; '.join(self.complaints[:5]))
+        if self.errors:
+            raise Wrong('the page logged errors: ' + '; '.join(self.errors[:5]))
 
     def take(self, path):
-        """A picture through the picker; returns when the server has it."""
+        """Chooses a picture with the file picker; returns when the server has it."""
 
         self.p.set_input_files('#file', path)
         self.wait('stage.picture && stage.picture.name')
@@ -391,7 +391,7 @@ class Page:
         return wait_for(expression, lambda: self.p.evaluate(f'Boolean({expression})'), seconds)
 
     def has(self, selector, text, seconds=20):
-        """Until the words are there; they may be a part."""
+        """Waits until the element's text contains these words."""
 
         wait_for(f'"{text}" in {selector}, which has "{self.text(selector)}"',
                  lambda: text in self.text(selector), seconds)
@@ -419,7 +419,7 @@ class Page:
         wait_for('the page says Ready', lambda: self.status() == 'Ready', seconds)
 
     def drawn(self):
-        """What lies over the picture, in pixels of the picture that the model saw."""
+        """Returns the marks over the picture, in pixels of the picture that the model saw."""
 
         return self.p.evaluate('''() => {
             const [w, h] = space(), f = $('frame');

@@ -1,7 +1,7 @@
 """
-The screenshots of docs/page.md.  Every run makes them in build/page/pictures/;
-`t/page/run -p` puts them into docs/pictures/, with a sum of the files of the
-page, so that pictures of an older page are found out.
+The screenshots of docs/page.md.  Every run makes them in build/page/pictures/.
+`t/page/run -p` copies them to docs/pictures/, with a checksum of the files of the
+page, so that a test fails if the screenshots are older than the page.
 """
 
 import glob
@@ -11,7 +11,7 @@ import shutil
 
 from PIL import Image
 
-from house import BUILD, ROOT, Shipped, picture
+from fixtures import BUILD, ROOT, Shipped, picture
 from tap import check, same, test
 
 PUBLISH = False                         # set by main.py
@@ -28,7 +28,7 @@ NAMES = ['start', 'general', 'grounding', 'pointing', 'affordance', 'trajectory'
 
 
 def shoot(page, name):
-    """As seen, with the colours that matter."""
+    """Saves a screenshot with a reduced palette."""
 
     os.makedirs(MADE, exist_ok=True)
     path = os.path.join(MADE, name + '.png')
@@ -40,13 +40,13 @@ def shoot(page, name):
     with Image.open(path) as image:
         image = image.convert('RGB')
 
-    check(len(image.getcolors(1 << 24)) > 50, f'{name} shows something')
+    check(len(image.getcolors(1 << 24)) > 50, f'{name} is not empty')
     frame = page.p.locator('#frame').bounding_box() or page.p.locator('#samples').bounding_box()
     reduce(image, frame).save(path, optimize=True)
 
 
 def reduce(image, frame):
-    """Few colours: some for the picture in the page, some for the page around it."""
+    """Reduces the colours: one palette for the picture, another for the rest of the page."""
 
     page, colours = image.copy(), MARKS
 
@@ -72,7 +72,7 @@ def first_colours(image, n):
 def page_sum():
     total = hashlib.sha256()
 
-    # The page, and who answers in the pictures.
+    # The page, and the model and pictures in its screenshots.
     for path in sorted(glob.glob(os.path.join(ROOT, 'html', '*')) +
                        glob.glob(os.path.join(ROOT, 'demo', 'model', '*.safetensors')) +
                        glob.glob(os.path.join(ROOT, 'demo', 'pictures', '*'))):
@@ -82,24 +82,24 @@ def page_sum():
     return total.hexdigest()
 
 
-def desktop(house, **conf):
-    page = house.open(house.demo(), width=1080, height=660, **conf)
+def desktop(fixtures, **conf):
+    page = fixtures.open(fixtures.demo(), width=1080, height=660, **conf)
     page.ready()
 
     return page
 
 
 @test
-def screenshot_of_the_start(house):
-    shoot(desktop(house), 'start')
+def screenshot_of_the_start(fixtures):
+    shoot(desktop(fixtures), 'start')
 
 
 @test
-def the_page_of_a_shipped_configuration_has_its_style(house):
+def the_page_of_a_shipped_configuration_has_its_style(fixtures):
     for name in ('README.md', 'minimal.conf', 'full.conf'):
         server = Shipped(name)
-        house.servers.append(server)
-        page = house.open(server.start(), width=1080, height=660)
+        fixtures.servers.append(server)
+        page = fixtures.open(server.start(), width=1080, height=660)
         page.ready()
         same(page.p.evaluate('[...document.styleSheets].map((s) => s.cssRules.length > 50)'), [True],
              f'the style sheet of {name} is applied')
@@ -107,7 +107,7 @@ def the_page_of_a_shipped_configuration_has_its_style(house):
 
 
 @test
-def screenshots_of_each_task(house):
+def screenshots_of_each_task(fixtures):
     for name, task, file, question in (
             ('general', 'general', 'table-07.png', 'How many cups are on the table?'),
             ('grounding', 'grounding', 'table-02.png', 'where is the red ball?'),
@@ -115,15 +115,15 @@ def screenshots_of_each_task(house):
             ('affordance', 'affordance', 'table-05.png', 'hold the cup'),
             ('trajectory', 'trajectory', 'table-08.png',
              'put the white bowl next to the purple one')):
-        page = desktop(house)
+        page = desktop(fixtures)
         page.take(picture(file))
         page.ask(question, task)
         shoot(page, name)
 
 
 @test
-def screenshot_of_a_conversation_in_the_dark(house):
-    page = desktop(house, dark=True)
+def screenshot_of_a_conversation_with_dark_colours(fixtures):
+    page = desktop(fixtures, dark=True)
     page.take(picture('table-02.png'))
     page.ask('How many objects are on the table?', 'general')
     page.ask('is there a red bottle on the table?', 'general')
@@ -132,8 +132,8 @@ def screenshot_of_a_conversation_in_the_dark(house):
 
 
 @test
-def screenshot_of_what_the_server_tells(house):
-    page = desktop(house)
+def screenshot_of_the_server_s_panel(fixtures):
+    page = desktop(fixtures)
     page.take(picture('table-02.png'))
     page.ask('where is the red ball?', 'grounding')
     page.p.click('#status')
@@ -142,11 +142,11 @@ def screenshot_of_what_the_server_tells(house):
 
 
 @test
-def screenshot_while_the_model_loads(house):
-    server = house.server('shot')
+def screenshot_while_the_model_loads(fixtures):
+    server = fixtures.server('shot')
     lock = server.lock()
     server.start(ready=False)
-    page = house.open(server, width=1080, height=660)
+    page = fixtures.open(server, width=1080, height=660)
     page.take(picture('table-01.png'))
     page.begin('Find the red ball', 'auto')
     page.has('.turn .wait', 'The model is loading')
@@ -156,12 +156,12 @@ def screenshot_while_the_model_loads(house):
 
 
 @test
-def screenshots_of_a_phone_by_day_and_by_night(house):
+def screenshots_of_a_phone_with_light_and_dark_colours(fixtures):
     for name, dark, task, file, question in (
             ('phone', False, 'trajectory', 'table-08.png',
              'put the white bowl next to the purple one'),
             ('phone-dark', True, 'grounding', 'table-02.png', 'where is the red ball?')):
-        page = house.open(house.demo(), width=375, height=740, phone=True, dark=dark)
+        page = fixtures.open(fixtures.demo(), width=375, height=740, phone=True, dark=dark)
         page.ready()
         page.take(picture(file))
         page.ask(question, task)
@@ -169,7 +169,7 @@ def screenshots_of_a_phone_by_day_and_by_night(house):
 
 
 @test
-def the_pictures_in_the_docs_are_of_this_page(house):
+def the_pictures_in_the_docs_are_of_this_page(fixtures):
     made = [os.path.join(MADE, name + '.png') for name in NAMES]
 
     if PUBLISH:
@@ -183,9 +183,9 @@ def the_pictures_in_the_docs_are_of_this_page(house):
             file.write(page_sum() + '\n')
 
     with open(SUM) as file:
-        same(file.read().strip(), page_sum(), 'sum of the page, the model and its pictures (t/page/run -p makes them anew)')
+        same(file.read().strip(), page_sum(), 'checksum of page, model and pictures (t/page/run -p renews it)')
 
     there = glob.glob(os.path.join(DOCS, '*.png'))
 
     same(sorted(os.path.basename(p)[:-4] for p in there), sorted(NAMES), 'pictures in docs')
-    check(sum(map(os.path.getsize, there)) < LIMIT, 'together they are small')
+    check(sum(map(os.path.getsize, there)) < LIMIT, 'the total size is below the limit')

@@ -1,7 +1,7 @@
 """
-A server that is slow, full, loading, reloaded, restarted, killed or robbed of
-its store, and a reader who stops it: what the page says, and what it does by
-itself.
+The messages and the recovery of the page while the server is slow, full,
+loading, reloaded, restarted, killed or without its store, and after the stop
+button.
 """
 
 import os
@@ -9,19 +9,19 @@ import shutil
 import signal
 import time
 
-from house import SLOW, picture, slow_model, small_picture
+from fixtures import SLOW, picture, slow_model, small_picture
 from tap import check, same, test, wait_for
 
 AWAY = ['ERR_CONNECTION_REFUSED', 'ERR_INCOMPLETE_CHUNKED', 'ERR_EMPTY_RESPONSE',
         'ERR_CONNECTION_RESET', 'ERR_CONNECTION_CLOSED']
 
 
-def slow(house, name, engine=''):
-    return house.server(name, model=slow_model(), engine=SLOW + engine)
+def slow(fixtures, name, engine=''):
+    return fixtures.server(name, model=slow_model(), engine=SLOW + engine)
 
 
 def uploaded(page):
-    """The name of a picture that others' questions can be about."""
+    """Uploads a picture for the questions of other clients; returns its name."""
 
     page.take(small_picture())
 
@@ -33,41 +33,41 @@ def writing(page):
 
 
 @test
-def the_stop_button_stops_the_engine(house):
-    server = slow(house, 'stop', 'max_tokens 3500;').start()
-    page = house.open(server)
+def the_stop_button_stops_the_engine(fixtures):
+    server = slow(fixtures, 'stop', 'max_tokens 3500;').start()
+    page = fixtures.open(server)
     page.take(small_picture())
     page.begin('Describe everything.', 'general')
     writing(page)
-    same(server.line('running'), 1, 'answers in the engine')
+    same(server.queue('running'), 1, 'answers in the engine')
 
     page.p.click('#send')
     page.finished(2)
-    server.wait_line(running=0, waiting=0, seconds=3)
+    server.wait_queue(running=0, waiting=0, seconds=3)
     check('Stopped here. This answer is not part of the conversation.' in page.note(),
           'the page says that the answer does not count')
-    check(len(page.answer()) > 0, 'what was written stays')
+    check(len(page.answer()) > 0, 'the partial answer remains')
 
     page.begin('Describe everything.', 'general')
     writing(page)
     page.p.keyboard.press('Escape')
-    server.wait_line(running=0, waiting=0, seconds=3)
+    server.wait_queue(running=0, waiting=0, seconds=3)
     same(page.p.evaluate('document.activeElement.id'), 'message', 'the focus')
     same(server.request('/api/history/' + page.p.evaluate('talk.session')), [],
          'the history of a session whose answers were all stopped')
 
 
 @test
-def the_place_in_the_line_is_told_and_a_place_can_be_given_up(house):
-    server = slow(house, 'line', 'max_tokens 3500; slots 1; queue 8;').start()
-    page = house.open(server)
+def the_place_in_the_queue_is_shown_and_can_be_given_up(fixtures):
+    server = slow(fixtures, 'line', 'max_tokens 3500; slots 1; queue 8;').start()
+    page = fixtures.open(server)
     image = uploaded(page)
     others = [server.occupy('first', image)]
-    server.wait_line(running=1)
+    server.wait_queue(running=1)
 
-    # One more than the slots is kept ready beside the engine, out of the line.
+    # The engine holds one request more than it has slots; that one is not in the queue.
     others += [server.occupy('second', image), server.occupy('third', image)]
-    wait_for('others wait', lambda: (server.line('waiting') or 0) >= 1, 20)
+    wait_for('others wait', lambda: (server.queue('waiting') or 0) >= 1, 20)
 
     page.begin('Describe everything.', 'general')
     page.has('.turn .wait', 'n line')
@@ -76,53 +76,53 @@ def the_place_in_the_line_is_told_and_a_place_can_be_given_up(house):
     wait_for(f'another place than "{before}"',
              lambda: page.text('.turn .wait').split('·')[0] != before.split('·')[0], 20)
 
-    waiting = server.line('waiting')
+    waiting = server.queue('waiting')
     page.p.click('#send')
     page.finished(2)
-    same(page.note(), 'Stopped.', 'what the page says')
-    server.wait_line(waiting=max(0, waiting - 1), seconds=5)
+    same(page.note(), 'Stopped.', 'the note')
+    server.wait_queue(waiting=max(0, waiting - 1), seconds=5)
 
     for other in others:
         other.close()
 
 
 @test
-def a_full_line_is_told_and_the_question_can_be_asked_again(house):
-    server = slow(house, 'full', 'max_tokens 60; slots 1; queue 1;').start()
-    page = house.open(server, allow=['429'])
+def a_full_queue_is_reported_and_the_question_can_be_asked_again(fixtures):
+    server = slow(fixtures, 'full', 'max_tokens 60; slots 1; queue 1;').start()
+    page = fixtures.open(server, allow=['429'])
     image = uploaded(page)
     others = []
 
     def full():
         others.append(server.occupy(f'other{len(others)}', image))
         time.sleep(0.1)
-        return server.line('waiting') == 1
+        return server.queue('waiting') == 1
 
-    wait_for('the line is full', full, 20)
+    wait_for('the queue is full', full, 20)
     page.begin('Describe everything.', 'general')
     page.finished(10)
-    check('Ask again in ' in page.note(), f'what the page says: {page.note()}')
+    check('Ask again in ' in page.note(), f'the note: {page.note()}')
     check(page.note().count('.') >= 2, 'the server\'s sentence, and what to do')
 
     for other in others:
         other.close()
 
-    server.wait_line(running=0, waiting=0)
+    server.wait_queue(running=0, waiting=0)
     page.p.get_by_role('button', name='Ask again').click()
     page.finished(60)
-    same(page.note(), '', 'what is said under the answer')
-    same(page.p.locator('.turn').count(), 1, 'turns: the new one took the place of the old')
+    same(page.note(), '', 'the note under the answer')
+    same(page.p.locator('.turn').count(), 1, 'turns: the new one replaces the old')
 
 
 @test
-def while_the_model_loads_a_question_waits_and_is_answered(house):
-    server = house.server('loading')
+def while_the_model_loads_a_question_waits_and_is_answered(fixtures):
+    server = fixtures.server('loading')
     lock = server.lock()
     server.start(ready=False)
-    page = house.open(server)
+    page = fixtures.open(server)
 
     page.has('#status-text', 'Loading')
-    check(page.shown('#loading'), 'the bar is there')
+    check(page.shown('#loading'), 'the bar is shown')
     page.take(picture('table-01.png'))
     page.begin('How many objects are on the table?', 'general')
     page.has('.turn .wait', 'The model is loading')
@@ -135,12 +135,12 @@ def while_the_model_loads_a_question_waits_and_is_answered(house):
     page.finished(60)
     same(page.answer(), '4', 'the answer')
     page.ready()
-    check(not page.shown('#loading'), 'the bar is gone')
+    check(not page.shown('#loading'), 'the bar is hidden')
 
 
 @test
-def a_model_that_could_not_be_loaded_is_told_with_the_reason(house):
-    page = house.open(house.demo())
+def a_model_that_could_not_be_loaded_is_reported_with_the_reason(fixtures):
+    page = fixtures.open(fixtures.demo())
     page.p.route('**/api/health', lambda route: route.fulfill(json={
         'state': 'failed', 'status': 'unhealthy', 'model_loaded': False, 'progress': 12,
         'reason': 'model.safetensors ends after 12 of 13 MiB',
@@ -156,10 +156,10 @@ def a_model_that_could_not_be_loaded_is_told_with_the_reason(house):
 
 
 @test
-def a_server_that_wants_a_login_or_refuses_is_told_as_such(house):
+def a_server_that_wants_a_login_or_refuses_is_reported_as_such(fixtures):
     for status, words, body in ((401, 'The server wants a login or a key (401).', 'auth_basic'),
                                 (403, 'The server does not allow this (403).', 'deny')):
-        page = house.open(house.demo(), allow=[str(status)])
+        page = fixtures.open(fixtures.demo(), allow=[str(status)])
         page.ready()
         page.p.route('**/api/**', lambda route: route.fulfill(status=status, body=f'<h1>{body}</h1>'))
         page.p.evaluate('poll()')
@@ -168,7 +168,7 @@ def a_server_that_wants_a_login_or_refuses_is_told_as_such(house):
 
         page.begin('Hello', 'general')
         page.finished()
-        check(words in page.note(), f'what the page says under the question: {page.note()}')
+        check(words in page.note(), f'the note under the question: {page.note()}')
 
         page.p.unroute('**/api/**')
         page.p.evaluate('poll()')
@@ -177,9 +177,9 @@ def a_server_that_wants_a_login_or_refuses_is_told_as_such(house):
 
 
 @test
-def thinking_is_offered_where_the_model_can_think(house):
+def thinking_is_offered_where_the_model_can_think(fixtures):
     sent = []
-    page = house.open(house.demo())
+    page = fixtures.open(fixtures.demo())
     page.p.on('request', lambda r: r.url.endswith('/api/chat') and sent.append(r.post_data_json))
     page.ready()
     page.p.click('#status')
@@ -192,17 +192,17 @@ def thinking_is_offered_where_the_model_can_think(house):
     page.ask('Hello', 'general')
     same(sent[-1]['enable_thinking'], False, 'asked of a model that cannot')
 
-    thinks = house.server('thinks', engine='thinking on; sampling temperature=0; max_tokens 16;').start()
-    page = house.open(thinks)
+    thinks = fixtures.server('thinks', engine='thinking on; sampling temperature=0; max_tokens 16;').start()
+    page = fixtures.open(thinks)
     page.ready()
     page.p.click('#status')
     check(page.shown('#think-row'), 'this one can')
 
 
 @test
-def a_reload_of_nginx_does_not_break_an_answer(house):
-    server = slow(house, 'reload', 'max_tokens 150;').start()
-    page = house.open(server)
+def a_reload_of_nginx_does_not_break_an_answer(fixtures):
+    server = slow(fixtures, 'reload', 'max_tokens 150;').start()
+    page = fixtures.open(server)
     page.take(small_picture())
     page.begin('Describe everything.', 'general')
     writing(page)
@@ -210,32 +210,32 @@ def a_reload_of_nginx_does_not_break_an_answer(house):
     server.reload()
 
     page.finished(60)
-    same(page.note(), '', 'what is said under the answer')
-    check('150 tokens' in page.text('.turn .meta'), 'the answer is whole')
+    same(page.note(), '', 'the note under the answer')
+    check('150 tokens' in page.text('.turn .meta'), 'the answer is complete')
     wait_for('other workers', lambda: server.workers() and not old & set(server.workers()), 30)
 
     page.begin('And once more.', 'general')
     page.finished(60)
-    same(page.note(), '', 'what is said under the next')
+    same(page.note(), '', 'the note under the next answer')
 
 
 @test
-def a_reload_of_the_page_stops_the_answer_and_keeps_the_question(house):
-    server = slow(house, 'away', 'max_tokens 3500;').start()
-    page = house.open(server, allow=AWAY)
+def a_reload_of_the_page_stops_the_answer_and_keeps_the_question(fixtures):
+    server = slow(fixtures, 'away', 'max_tokens 3500;').start()
+    page = fixtures.open(server, allow=AWAY)
     page.take(small_picture())
     page.begin('Describe everything.', 'general')
     writing(page)
 
     page.p.reload()
-    server.wait_line(running=0, waiting=0, seconds=5)
+    server.wait_queue(running=0, waiting=0, seconds=5)
     same(page.p.locator('#message').input_value(), 'Describe everything.', 'the question')
 
 
 @test
-def a_restart_is_told_and_outlived(house):
-    server = house.server('restart').start()
-    page = house.open(server, allow=AWAY)
+def a_restart_is_reported_and_the_conversation_goes_on(fixtures):
+    server = fixtures.server('restart').start()
+    page = fixtures.open(server, allow=AWAY)
     page.take(picture('table-01.png'))
     page.ask('Find the red one', 'grounding')
 
@@ -246,7 +246,7 @@ def a_restart_is_told_and_outlived(house):
 
     page.begin('How many objects are on the table?', 'general')
     page.finished()
-    check('ask again when it is back' in page.note(), f'what the page says: {page.note()}')
+    check('ask again when it is back' in page.note(), f'the note: {page.note()}')
 
     server.start()
     page.ready(40)
@@ -254,15 +254,15 @@ def a_restart_is_told_and_outlived(house):
     page.p.get_by_role('button', name='Ask again').click()
     page.finished()
     same(page.answer(), '4', 'the answer')
-    same(page.note(), '', 'what is said under it')
+    same(page.note(), '', 'the note under it')
     same(len(server.request('/api/history/' + page.p.evaluate('talk.session'))), 4,
          'entries of the one session, before and after')
 
 
 @test
-def a_server_that_dies_while_it_answers_leaves_a_sentence_and_a_way_on(house):
-    server = slow(house, 'dies', 'max_tokens 3500;').start()
-    page = house.open(server, allow=AWAY)
+def a_server_that_is_killed_while_it_answers_leaves_a_message_and_a_retry(fixtures):
+    server = slow(fixtures, 'dies', 'max_tokens 3500;').start()
+    page = fixtures.open(server, allow=AWAY)
     page.take(small_picture())
     page.begin('Describe everything.', 'general')
     writing(page)
@@ -271,7 +271,7 @@ def a_server_that_dies_while_it_answers_leaves_a_sentence_and_a_way_on(house):
     page.finished(10)
     check('The connection broke before the answer was whole.' in page.note(), page.note())
     same(page.p.evaluate('recall("draft", "sessionStorage")'), 'Describe everything.',
-         'what is kept of the question')
+         'the question that was kept')
 
     server.start()
     page.ready(60)
@@ -282,9 +282,9 @@ def a_server_that_dies_while_it_answers_leaves_a_sentence_and_a_way_on(house):
 
 
 @test
-def a_server_that_lost_its_store_gets_the_picture_again(house):
-    server = house.server('lost').start()
-    page = house.open(server, allow=AWAY + ['400'])
+def a_server_that_lost_its_store_receives_the_picture_again(fixtures):
+    server = fixtures.server('lost').start()
+    page = fixtures.open(server, allow=AWAY + ['400'])
     page.take(picture('table-01.png'))
     page.ask('How many objects are on the table?', 'general')
 
@@ -298,13 +298,13 @@ def a_server_that_lost_its_store_gets_the_picture_again(house):
     same(page.ask('How many objects are on the table?', 'general'), '4', 'the answer')
     check('had lost the earlier conversation' in page.note(), f'the note: {page.note()}')
     page.ask('How many objects are on the table?', 'general')
-    same(page.note(), '', 'what is said under the next')
+    same(page.note(), '', 'the note under the next answer')
 
 
 @test
-def a_conversation_that_the_server_lost_is_told_at_the_next_visit(house):
-    server = house.server('lost2').start()
-    page = house.open(server, allow=AWAY + ['404', '400'])
+def a_conversation_that_the_server_lost_is_reported_at_the_next_visit(fixtures):
+    server = fixtures.server('lost2').start()
+    page = fixtures.open(server, allow=AWAY + ['404', '400'])
     page.take(picture('table-01.png'))
     page.ask('How many objects are on the table?', 'general')
 
@@ -324,9 +324,9 @@ def a_conversation_that_the_server_lost_is_told_at_the_next_visit(house):
 
 
 @test
-def an_answer_that_takes_too_long_is_told_in_the_server_s_words(house):
-    server = slow(house, 'late', 'max_tokens 3500; timeout 4s;').start()
-    page = house.open(server)
+def an_answer_that_takes_too_long_is_reported_with_the_server_s_message(fixtures):
+    server = slow(fixtures, 'late', 'max_tokens 3500; timeout 4s;').start()
+    page = fixtures.open(server)
     page.take(small_picture())
     page.begin('Describe everything.', 'general')
     page.finished(20)
@@ -334,9 +334,9 @@ def an_answer_that_takes_too_long_is_told_in_the_server_s_words(house):
 
 
 @test
-def the_panel_has_the_plan_in_bytes_and_the_speed_of_the_last_answer(house):
-    server = house.demo()
-    page = house.open(server)
+def the_panel_has_the_plan_in_bytes_and_the_speed_of_the_last_answer(fixtures):
+    server = fixtures.demo()
+    page = fixtures.open(server)
     page.take(picture('table-01.png'))
     page.ask('take the orange thing and move it to the white ball', 'trajectory')
     page.p.click('#status')
