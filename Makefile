@@ -5,25 +5,25 @@
 # make test-page   the web page, in Debian's Chromium
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make test-compilers  the engine under clang, and with flags of distributions
-# make demo-eval   asks the demo model 300 scenes, and says how often it is right
+# make demo-eval   asks the demo model about 300 scenes and prints how often it is right
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
-# make cuda-matrix compiles for each of them, and checks registers, stacks and shared memory
+# make cuda-matrix compiles for each card and checks registers, stacks and shared memory
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
 # make gpu         on a machine with a GPU: answers, memory and speed; PARTS= some of it
 # make bench       all measurements, on an idle machine: 15 minutes; PARTS= some of them
 # make fidelity    computes the reference again with transformers and compares
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
-# make test-valgrind  a dozen of every kind of request, under memcheck
+# make test-valgrind  twelve requests of every kind, under memcheck
 # make bench-line  the cost of 5,000 requests in the queue for those that are answered
-# make soak        more load than is served, with reloads and kills; SECONDS= (600)
+# make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)
 # make install     the module and the page, below DESTDIR
 # make deps        installs missing Debian packages as root; else prints the command for it
 # make help        this list
 #
 # The module is built against Debian's nginx-dev, in a copy of its tree, because the build writes
-# into it.  CC, CFLAGS, CPPFLAGS and LDFLAGS are used as distributions set them.  Warnings fail a
-# build with WERROR=-Werror, as in CI, and no other build: the next compiler has new warnings.
+# into it.  The build uses CC, CFLAGS, CPPFLAGS and LDFLAGS as distributions set them.  Warnings
+# fail only a build with WERROR=-Werror, as in CI, because a newer compiler has new warnings.
 
 ifneq ($(words $(CURDIR)),1)
 $(error The path "$(CURDIR)" has a space in it, which make cannot handle: move the checkout)
@@ -38,7 +38,7 @@ DESTDIR       ?=
 NGINX_SRC     := /usr/share/nginx/src
 MODULES_DIR   := /usr/lib/nginx/modules
 
-# SAN is set by test-asan alone, and then everything is built a second time, apart.
+# test-asan sets SAN, which builds everything a second time, in a directory of its own.
 SAN           ?=
 O             := build$(if $(SAN),/asan)
 E             := $(if $(SAN),build/asan/engine,engine/build)
@@ -53,7 +53,7 @@ CC            ?= cc
 CFLAGS_C       = -std=gnu11 -Wall -Wextra $(WERROR) $(OPT) -pthread $(SAN)
 LINK           = $(E)/libvlm.a $(LDFLAGS) $(PKG_LIBS) -lm -pthread
 
-# read by ./config and ./config.make, so that one archive serves all
+# ./config and ./config.make read these, so that one archive is used everywhere.
 export ENGINE_BUILD := $(CURDIR)/$(E)
 export WERROR
 
@@ -71,8 +71,8 @@ tools: $(O)/vlm $(O)/random-checkpoint
 engine: | deps-build
 	@$(ENGINE)
 
-# The empty recipe has make look at the file again: targets that need it are remade only if it
-# changed.
+# With an empty recipe make checks the file again: targets that need the archive are made again
+# only if it changed.
 $(E)/libvlm.a: engine ;
 
 # nginx's configure sets -Werror.
@@ -86,7 +86,7 @@ $(O)/nginx/objs/Makefile: config config.make $(O)/built-with | deps-build
 	    --add-dynamic-module=$(CURDIR) $(NGX_OPT)' >configure.log 2>&1 \
 	    || { tail -n 20 configure.log; exit 1; }
 
-# Changes when the engine's own does, nginx's headers, or a library that the nginx side alone has.
+# This file changes with the engine's file, nginx's headers, or a library of the nginx side.
 $(O)/built-with: engine FORCE
 	@mkdir -p $(@D)
 	@{ cat $(E)/built-with; find $(NGINX_SRC) -type f -printf '%P %s %t\n' | sort; \
@@ -123,8 +123,8 @@ build/venv/pillow: | build/venv/done
 
 # ---- measurements -------------------------------------------------------------------------------
 
-# PARTS= chooses parts: bench/run.py has them.  BENCH_MODEL= names a checkpoint of the 3B's shape;
-# without it random weights are made, 7.5 GB, and their quantised cache, 3.8 GB.
+# PARTS= chooses parts, which bench/run.py lists.  BENCH_MODEL= names a checkpoint of the 3B's
+# shape; by default one with random weights is made, 7.5 GB, and its quantised cache, 3.8 GB.
 PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
 BENCHES        = $(O)/emit-clock.so $(O)/again $(O)/bench-kernels $(O)/bench-model
@@ -147,7 +147,7 @@ $(O)/emit-clock.so: bench/emit_clock.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -shared -fPIC -o $@ $<
 
-# Made by bench/run.py, when a part wants it.
+# bench/run.py makes this target if a part needs it.
 build/bench/3b/config.json: | $(O)/random-checkpoint build/qwen-tokenizer/done
 	@mkdir -p $(@D)
 	$(O)/random-checkpoint bench/shapes/3b.json $(@D) --seed 1 --type bf16 --names old --shards 2 \
@@ -156,7 +156,7 @@ build/bench/3b/config.json: | $(O)/random-checkpoint build/qwen-tokenizer/done
 
 # ---- tests --------------------------------------------------------------------------------------
 
-# A program that does not compile is counted as a failure by t/suite; the others run.
+# t/suite counts a program that does not compile as a failure and runs the others.
 test: | deps-test
 	@-$(MAKE) -k --no-print-directory test-programs
 	@$(TEST_ENV) t/suite -o $(O)/results -n test layers unit replay fidelity http live
@@ -170,7 +170,7 @@ TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O) \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/$(O)/ngx_http_vlm_module.so
 
 # Requests go through the whole module, without nginx: the target has the few functions of nginx
-# that they need, and a call of any other stops it.
+# that these requests need, and aborts at a call of any other.
 NGX_INCS       = $(patsubst %,-I$(O)/nginx/%,src/core src/event src/event/modules src/os/unix \
                    src/http src/http/modules src/http/v2 objs) -Ilib $(PKG_CFLAGS)
 REQUEST_WRAP   = $(patsubst %,-Wl$(comma)--wrap=ngx_http_vlm_%,ask ask_read body_read)
@@ -206,7 +206,7 @@ build/venv/done: | deps-test
 	build/venv/bin/pip install -q --disable-pip-version-check --no-deps dashscope
 	@touch $@
 
-# All code is compiled a second time, apart, and runs under nginx; any report is a failure.
+# All code is compiled a second time, in build/asan, and runs under nginx; any report is a failure.
 test-asan: | deps-test
 	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" test-programs
 	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
@@ -218,7 +218,7 @@ suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
 	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o $(O)/results -n asan unit replay fidelity http live
 
-# Tests of the engine's threads, of threads that call the engine in a server, and of the store's.
+# These programs test the engine's threads, threads that call the engine, and the store's threads.
 TSAN          := -fsanitize=thread
 TSAN_ENGINE    = $(addprefix $(CURDIR)/build/tsan/engine/,base/threads_test base/beside_test \
                    lib/base/file_test lib/base/budget_test lib/store/store_crowd_test image/known_test run/events_test run/sched_test \
@@ -257,15 +257,15 @@ build/venv/reference: t/fidelity/requirements.txt | build/venv/done
 	@touch $@
 
 
-# The last line is "lost N": requests that had neither an answer nor a clear error.
+# The last line is "lost N", the number of requests without an answer and without a clear error.
 soak: module | deps-test
 	@t/soak $(SECONDS)
 
 
 # ---- the GPU ------------------------------------------------------------------------------------
 
-# nvcc comes from NVIDIA's packages cuda-nvcc-13-0 and cuda-cudart-dev-13-0, or, if they are not
-# installed, as wheels from PyPI.  Debian has neither of this version.
+# nvcc comes from NVIDIA's packages cuda-nvcc-13-0 and cuda-cudart-dev-13-0 or, if they are not
+# installed, from wheels of PyPI.  Debian has no packages of this version.
 WHEELS        := nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* \
                  nvidia-cuda-runtime==13.0.*
 NVCC           = $(firstword $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc \
@@ -279,7 +279,8 @@ cuda: nvcc
 	@cp build/cuda/card/libvlm_cuda.so build/libvlm_cuda.so.new
 	@mv build/libvlm_cuda.so.new build/libvlm_cuda.so
 
-# A library for one card, and the programs that compare its operations with their definitions.
+# These targets make a library for one card and the programs that compare its operations with
+# their definitions.
 cuda-one: nvcc module tools
 	@$(CARD) library B=$(CURDIR)/build/cuda/one-$(ARCHS)
 	@cp build/cuda/one-$(ARCHS)/card/libvlm_cuda.so build/ngx_http_vlm_module.so build/vlm \
@@ -301,7 +302,7 @@ cuda-compile: nvcc
 
 nvcc:
 	@test -n "$(NVCC)" || $(MAKE) --no-print-directory build/nvcc/done || { echo 'No nvcc:' \
-	    'neither installed (NVIDIA: cuda-nvcc-13-0, cuda-cudart-dev-13-0) nor to be had from PyPI'; \
+	    'not installed (NVIDIA: cuda-nvcc-13-0, cuda-cudart-dev-13-0) and not available from PyPI'; \
 	    exit 1; }
 
 build/nvcc/done: | deps-test
@@ -309,7 +310,7 @@ build/nvcc/done: | deps-test
 	build/nvcc/bin/pip install -q --disable-pip-version-check $(WHEELS)
 	@touch $@
 
-# Kernels and whole models run, then servers with the emulated device, once more with sanitizers.
+# Kernels, whole models and servers run on the emulated device, without and with sanitizers.
 test-cuda: checkpoints tools | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
 	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" cuda-programs
@@ -328,7 +329,7 @@ EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda TEST_NGINX_BINARY=$(CURD
 cuda-programs: engine $(O)/cuda/ngx_http_vlm_module.so
 	@$(CUDA) -k tests emulated SAN="$(SAN)" OPT="$(OPT)"
 
-# A module looks for the library beside itself: this one finds the emulated one.
+# A module loads the library from its own directory; this copy loads the emulated library.
 $(O)/cuda/ngx_http_vlm_module.so: $(O)/ngx_http_vlm_module.so
 	@mkdir -p $(@D)
 	@cp $< $@.new && mv $@.new $@

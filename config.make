@@ -1,7 +1,7 @@
-# nginx's configure sources this file once objs/Makefile is written.  The engine
-# has a Makefile of its own, which tracks its own dependencies, and is compiled
-# with the values of --with-cc and --with-cc-opt.  Our Makefile has built it
-# already, and names its directory in ENGINE_BUILD.
+# nginx's configure sources this file after it has written objs/Makefile.  The
+# engine has a Makefile of its own, which tracks its dependencies, and is
+# compiled with the values of --with-cc and --with-cc-opt.  If ENGINE_BUILD is
+# set, our Makefile has built the engine in that directory already.
 
 cat << END >> $NGX_MAKEFILE
 

@@ -1,7 +1,7 @@
 
 /*
- * The module: its directives, its configurations, its hooks.  The code behind
- * them is in http/, one topic a file; http/ngx_http_vlm.h lists the folders.
+ * The module structure: directives, configurations and hooks.  Their functions
+ * are in http/, one topic a file; http/ngx_http_vlm.h lists the folders.
  */
 
 
@@ -47,7 +47,7 @@ static ngx_command_t  ngx_http_vlm_commands[] = {
       0,
       NULL },
 
-    /* only in the text that vlm_engine generates */
+    /* used only in the text that vlm_engine generates */
 
     { ngx_string("vlm_inner"),
       NGX_HTTP_SRV_CONF|NGX_CONF_TAKE1,
@@ -184,8 +184,8 @@ ngx_http_vlm_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    /* "if" and "limit_except" within a location inherit it; nested locations
-       do not */
+    /* "if" and "limit_except" within a location inherit vlm_pass; nested
+       locations do not */
 
     if (conf->engine == NULL && clcf->noname && prev->engine
         && !prev->inner)

@@ -1,8 +1,8 @@
 #!/bin/sh
 #
-# `make run`: Debian's nginx in the foreground with the module that was built
-# here.  Everything that it writes lies below run/.  PORT and MODEL come from
-# the environment; without MODEL it serves the demo model.  Ctrl-C stops it.
+# `make run` calls this script.  It runs Debian's nginx in the foreground with
+# the module of this build, and writes all files below run/.  PORT and MODEL come
+# from the environment; the default model is the demo's.  Ctrl-C stops the server.
 
 set -eu
 
@@ -25,7 +25,7 @@ fi
     exit 1
 }
 
-# On a busy port nginx would try for some seconds, with a line for each time.
+# On a port in use nginx would retry for some seconds and log each attempt.
 # Any exit status but 7, "could not connect", means that the port is in use.
 rc=0
 curl -s -m 2 -o /dev/null "$url/" || rc=$?
@@ -37,8 +37,8 @@ curl -s -m 2 -o /dev/null "$url/" || rc=$?
 
 case $model in /*) ;; *) model=$root/$model ;; esac
 
-# If root starts nginx, its workers run by default as a user who may not be able
-# to read this checkout: here they run as the checkout's owner.
+# If root starts nginx, its workers run by default as a user that may be unable
+# to read this checkout.  This configuration runs them as the checkout's owner.
 if [ "$(id -u)" -eq 0 ]; then
     user="user $(stat -c '%U %G' .);"
 fi
@@ -93,7 +93,8 @@ said=$("$nginx" -t -q -p "$root/run" -c "$root/run/nginx.conf" -e stderr 2>&1) |
     exit 1
 }
 
-# The hint runs detached, because nginx logs the exit of a child it did not start.
+# The hint runs detached, because nginx logs the exit of a child that it did not
+# start.
 (hint $$ &)
 
 exec "$nginx" -p "$root/run" -c "$root/run/nginx.conf" -e stderr \
