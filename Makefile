@@ -15,7 +15,7 @@
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
 # make test-valgrind  twelve requests of every kind, under memcheck
-# make bench-line  the cost of 5,000 requests in the queue for those that are answered
+# make bench-queue  the cost of 5,000 requests in the queue for those that are answered
 # make soak        more load than the server can answer, with reloads and kills; SECONDS= (600)
 # make install     the module and the page, below DESTDIR
 # make deps        installs missing Debian packages as root; else prints the command for it
@@ -127,13 +127,13 @@ build/venv/pillow: | build/venv/done
 # shape; by default one with random weights is made, 7.5 GB, and its quantised cache, 3.8 GB.
 PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
-BENCHES        = $(O)/emit-clock.so $(O)/again $(O)/bench-kernels $(O)/bench-model
+BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-model
 
 bench: module tools $(BENCHES)
 	@bench/run.py --model $(BENCH_MODEL) $(PARTS)
 
-bench-line: module tools
-	@bench/line.py
+bench-queue: module tools
+	@bench/queue_cost.py
 
 $(O)/again: bench/again.c bench/limits.c bench/bench.h engine/vlm.h $(E)/libvlm.a
 	@mkdir -p $(@D)
@@ -143,7 +143,7 @@ $(O)/bench-%: bench/%.c bench/limits.c bench/bench.h $(E)/libvlm.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -Iengine -Ilib $(PKG_CFLAGS) -o $@ $< bench/limits.c $(LINK)
 
-$(O)/emit-clock.so: bench/emit_clock.c
+$(O)/wake-times.so: bench/wake_times.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_C) -shared -fPIC -o $@ $<
 
@@ -408,6 +408,6 @@ clean:
         request-fuzz \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck test-compilers test-page test-clients test-tsan test-valgrind bench-line clean \
+        deps-page deps-memcheck test-compilers test-page test-clients test-tsan test-valgrind bench-queue clean \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs

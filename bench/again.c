@@ -1,11 +1,11 @@
 /*
- * The second question about a picture against the first: time to the first token, in the engine.
+ * Measures the time to the first token of a second question about a picture, against the first.
  *
  *   build/again DIR PICTURE [ROUNDS [WEIGHTS]]
  *
- * A round asks three times, one after the other, each answer one token long: about a picture that
- * the engine has not seen, another question about it, and the same question again.  Rounds differ
- * in their salt, so that nothing is known from the round before.
+ * A round asks three questions one after the other, with answers of one token: a question about a
+ * new picture, another question about it, and the same question again.  Each round has its own
+ * cache salt, so the caches of the round before are not used.
  */
 
 #include <string.h>
@@ -108,7 +108,7 @@ ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, do
 }
 
 
-/* The share is of the first question's time: each round's own. */
+/* The share is relative to the first question's time in the same round. */
 static void
 print(int rounds)
 {

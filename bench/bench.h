@@ -1,8 +1,8 @@
 /*
- * What the measuring programs share: a clock, medians, and one line of JSON for each figure.
+ * Functions that the measuring programs share: a clock, medians, and one line of JSON a figure.
  *
- * A figure has a limit in its own unit, which was measured in the same run, and the share of it
- * that was reached; 0 where there is none.  bench/run.py collects the lines.
+ * A figure has a limit in the same unit, measured in the same run, and the share of that limit that
+ * was reached; both are 0 for a figure without a limit.  bench/run.py collects the lines.
  */
 
 #ifndef VLM_BENCH_H
@@ -14,15 +14,15 @@
 
 #include "base/threads.h"
 
-#define BENCH_ROUNDS  32               /* the most that one figure is measured */
+#define BENCH_ROUNDS  32               /* the maximum for one figure */
 
-typedef struct {                       /* one figure in all rounds */
+typedef struct {                       /* the values of one figure in all rounds */
     uint32_t  n;
     double    value[BENCH_ROUNDS], limit[BENCH_ROUNDS];
 } bench_rounds_t;
 
 
-/* limits.c: CLOCK_PROCESS_CPUTIME_ID with one thread tells of a core that others use, too. */
+/* limits.c: one thread uses CLOCK_PROCESS_CPUTIME_ID, so other load on its core does not count. */
 extern clockid_t  bench_clock;
 
 static inline double
@@ -45,7 +45,7 @@ bench_by_value(const void *a, const void *b)
 }
 
 
-/* Sorts. */
+/* Sorts the values in place. */
 static inline double
 bench_median(double *v, uint32_t n)
 {
@@ -65,7 +65,7 @@ bench_add(bench_rounds_t *r, double value, double limit)
 }
 
 
-/* The share is the median of each round's own; a time's limit is the shortest there can be. */
+/* The share is the median of the rounds' shares; the limit of a time is the shortest possible. */
 static inline void
 bench_print(const char *name, const char *unit, bench_rounds_t *r, int is_time)
 {
@@ -87,9 +87,9 @@ bench_print(const char *name, const char *unit, bench_rounds_t *r, int is_time)
 
 
 /*
- * limits.c: what this machine can do, with the threads that the engine would use.  Bytes read in a
- * second, and operations (a product and its sum are two) in a second, of the unit that this set of
- * kernels multiplies int8 with; of f32 multiply-adds.
+ * limits.c: the limits of this machine with as many threads as the engine uses: bytes read in a
+ * second, int8 operations in a second of the unit that this set of kernels uses (a product and its
+ * addition are two), and f32 operations in a second.
  */
 typedef struct bench_limits_s  bench_limits_t;
 

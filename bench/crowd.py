@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Several at once through nginx, at the 3B's shape, against one alone.
+"""Measures several requests at once through nginx, at the 3B's shape, against one alone.
 
     bench/crowd.py DIR [--rounds N]
 
-Four requests of 128 tokens in and 32 out; five about one picture; five about five pictures.  What
-several may take at most was promised as a multiple of what one takes, which is measured in the same
-round: that is the limit.
+The cases are four requests of 128 tokens in and 32 out, five about one picture, and five about five
+pictures.  The limit of a case is the target multiple of the time of one request in the same round.
 """
 
 import argparse
@@ -18,7 +17,7 @@ TOKENS = 32
 
 
 def text(seed, words):
-    """No two begin alike."""
+    """Returns prompts with different beginnings."""
     w = WORDS.split()
     return f"{seed} " + " ".join(w[(seed * 7 + i * i) % len(w)] for i in range(words))
 

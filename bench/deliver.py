@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""From a token to its bytes: the time between the engine's word and a client's read.
+"""Measures the time from the engine's wake-up for a token to the client's read of its event.
 
     bench/deliver.py [--model DIR] [--tokens N] [--runs N]
 
-Streams answers from Debian's nginx on loopback, in the worker that has the model and through the
-hop from another one.  bench/emit_clock.c notes when the engine wakes the loop; this client notes
-when the event is read.  An answer's tokens lie further apart than an event takes, which is
-checked, so each event belongs to the last wake-up before it.
+The script streams answers from Debian's nginx on loopback, from the worker that owns the model and
+through the hop from another worker.  bench/wake_times.c records when the engine wakes the loop, and
+this client records when it reads the event.  The time between two tokens is longer than the delay
+of an event, which is checked, so each event belongs to the last wake-up before it.
 
-The model has random weights and as many layers as keep its tokens apart.
+The model has random weights, and enough layers for that time between tokens.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def start(where, port, model, tokens):
     with open(clock, "wb") as f:
         f.truncate(8 + 16 * NOTES)
 
-    env = dict(os.environ, LD_PRELOAD=ROOT + "/build/emit-clock.so", EMIT_CLOCK=clock)
+    env = dict(os.environ, LD_PRELOAD=ROOT + "/build/wake-times.so", WAKE_TIMES=clock)
     nginx = subprocess.Popen(["nginx", "-p", where, "-c", "nginx.conf", "-e", "error.log",
                               "-g", "daemon off;"], env=env)
 
@@ -106,7 +106,7 @@ def start(where, port, model, tokens):
 
 
 def stream(port, picture):
-    """The worker that answered, and when each token's event was read, in ns."""
+    """Returns the worker that answered, and the time of each token's event in ns."""
     body = json.dumps({"session_id": "bench", "message": "count", "task": "general",
                        "enable_thinking": False, "image": picture, "stream": True})
 
@@ -129,7 +129,7 @@ def stream(port, picture):
 
 
 def wakes(clock):
-    """Of the descriptor that was written most: the engine's."""
+    """Returns the wake-ups of the engine's descriptor, which is the one written most."""
     with open(clock, "rb") as f:
         m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
         n = min(struct.unpack_from("Q", m, 0)[0], NOTES)

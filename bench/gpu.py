@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Everything that wants a GPU, at one go: is it right, how much memory, how fast.
+"""Runs every check that needs a GPU: correctness, memory and speed.
 
     make gpu                             all parts, build/gpu.json, at most ten minutes
     make gpu PARTS="parity demo"         some of them; the others stay in build/gpu.json as they were
     bench/gpu.py --table build/gpu.json  the tables for docs/gpu.md
-    bench/gpu.py --scenes                renders the demo's scenes beforehand (that wants Pillow)
+    bench/gpu.py --scenes                renders the demo's scenes beforehand (this needs Pillow)
     bench/gpu.py --emulated ...          a rehearsal with tiny shapes on the emulated device
 
-Parts: build, sanitizer, parity, fidelity, demo, memory, speed.  Nothing is downloaded.  Checkpoints of
-random weights, 7.5 and 16 GB, are written below build/gpu (--data) while the first parts run, and are
-kept for the next time.  The status is 0 if every part that was asked for was done and passed.
+The parts are build, sanitizer, parity, fidelity, demo, memory and speed.  Nothing is downloaded.
+Checkpoints of random weights, 7.5 and 16 GB, are written below build/gpu (--data) while the first
+parts run, and are used again by later runs.  The exit status is 0 if every requested part passed.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import sys
 import time
 
 import gpu_server
-from gpu_server import CLOCK, ROOT, Trouble, run
+from gpu_server import CLOCK, ROOT, BenchError, run
 
 PARTS = ["build", "sanitizer", "parity", "fidelity", "demo", "memory", "speed"]
 WANT_LIBRARY = ["fidelity", "demo", "memory", "speed"]
@@ -32,7 +32,7 @@ ARCHS = ["75", "80", "86", "89", "90a", "100", "120"]
 NVCC = ["/usr/local/cuda/bin/nvcc", "build/nvcc/done"]
 TINY = ["tiny-a", "tiny-b", "tiny-g"]
 ALONE, CACHED, PATCHES = "a_row_has_the_same_bits_alone*", "a_row_has_the_same_bits_as*", "patches_attend*"
-SANITIZED = [                           # tensor cores, asynchronous copies, who is last adds up; few shapes
+SANITIZED = [                           # tensor cores, asynchronous copies, sums over blocks; few shapes
     ("memcheck", "rows_test"), ("memcheck", "sample_test"),
     *((look, *which) for look in ("memcheck", "racecheck")
       for which in (("linear_test", ALONE), ("attend_test", CACHED), ("attend_test", PATCHES)))]
@@ -44,7 +44,7 @@ OF_MEMORY = ("plan", "overhead", "idle", "peak")
 
 
 class Bench:
-    """What the parts share: where things are, and how large they may be."""
+    """The settings and results that the parts share: paths, shapes, sizes."""
 
     def __init__(self, emulated, data):
         self.emulated = emulated
@@ -67,7 +67,7 @@ class Bench:
         return dict({"max_pixels": str(self.pixels)}, **more)
 
     def make(self, *targets):
-        """Only what a part wants, and of this commit; make test-cuda has made what a rehearsal wants."""
+        """Builds targets of this commit for a part; for a rehearsal, make test-cuda has built them."""
         if not self.emulated:
             run(["make", "--no-print-directory", *targets], 580)
 
@@ -91,16 +91,16 @@ class Bench:
         making = self.making.get(name)
         if making is not None:
             if making.wait(CLOCK.left(580)) != 0:
-                raise Trouble("the checkpoint %s could not be written below %s" % (name, self.data))
+                raise BenchError("the checkpoint %s could not be written below %s" % (name, self.data))
             del self.making[name]
             self.never_ends(name)
             os.rename(self.path(name) + ".new", self.path(name))
         if not os.path.exists(self.path(name)):
-            raise Trouble("there is no checkpoint %s" % self.path(name))
+            raise BenchError("there is no checkpoint %s" % self.path(name))
         return self.path(name)
 
     def never_ends(self, name):
-        """What would end an answer is an id past the tokenizer's last, which is never picked."""
+        """Makes an id beyond the tokenizer's last the end of text, so that no answer ends early."""
         with open(ROOT + "/bench/shapes/" + self.shapes[name]) as f:
             shape = json.load(f)
         last = shape.get("text_config", shape)["vocab_size"] - 1
@@ -120,7 +120,7 @@ def has_nvcc():
 
 
 def part_build(b):
-    """Once for all parts, so that none measures what was built of another commit."""
+    """Builds once for all parts, so that no part measures a build of another commit."""
     if b.built is None:
         start = time.time()
         b.built = dict(library(b), seconds=time.time() - start)
@@ -128,7 +128,7 @@ def part_build(b):
 
 
 def library(b):
-    """The library for this card alone, in a directory with what loads it."""
+    """Builds the library for this card only, in a directory with the module and build/vlm."""
     if b.emulated:
         shutil.copy(ROOT + "/build/vlm", b.where)
         return {"library": "emulated"}
@@ -136,64 +136,64 @@ def library(b):
         b.make("cuda-one", "ARCHS=" + b.arch)
         return {"library": "sm_" + b.arch}
     if not os.path.exists(LIBRARY):
-        raise Trouble("there is no nvcc, and no %s that was built elsewhere" % LIBRARY)
+        raise BenchError("there is no nvcc and no %s from another machine" % LIBRARY)
     b.make("module", "tools")
     os.makedirs(b.where, exist_ok=True)
     for path in (LIBRARY, ROOT + "/build/ngx_http_vlm_module.so", ROOT + "/build/vlm"):
         shutil.copy(path, b.where)
-    return {"library": "as it was: there is no nvcc"}
+    return {"library": "not rebuilt: there is no nvcc"}
 
 
 def best_arch(card):
-    """Of those that we compile for the best that the card runs."""
+    """Returns the newest architecture of the build that the card supports."""
     fit = [a for a in ARCHS if int(a.rstrip("a")) <= card]
     if not fit:
-        raise Trouble("the card is of sm_%d, sm_%s is the least" % (card, ARCHS[0]))
+        raise BenchError("the card has sm_%d; at least sm_%s is needed" % (card, ARCHS[0]))
     return fit[-1]
 
 
 def card_tests(b):
-    """Programs that compare the operations with their definitions, on the card."""
+    """Returns the programs that compare the operations with their definitions on the card."""
     if b.emulated:
         return [b.where + "/fault_test", b.where + "/rows_test"]
     where = b.where + "/card-tests"
     if has_nvcc():
         b.make("cuda-one-tests", "ARCHS=" + b.arch)
     if not os.path.exists(where):
-        raise Trouble("there are no %s: they want nvcc" % where)
+        raise BenchError("there is no %s: it needs nvcc" % where)
     return sorted(os.path.join(where, name) for name in os.listdir(where) if name.endswith("_test"))
 
 
-def compared(command, most, told):
-    """How many of a program's tests passed; that none did is no pass."""
+def compared(command, most, results):
+    """Returns how many tests of a program passed; zero is an error."""
     out = run(command, most, env=dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP"))
     passed = len(re.findall("^ok ", out, re.MULTILINE))
     if passed == 0:
-        raise Trouble("%s has compared nothing" % " ".join(os.path.basename(word) for word in command), told)
+        raise BenchError("%s has compared nothing" % " ".join(os.path.basename(word) for word in command), results)
     return passed
 
 
 def part_sanitizer(b):
-    """A rehearsal is without the tool: the emulator looks for what it would find."""
+    """A rehearsal needs no tool: the emulator checks for the same errors."""
     tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     if tool is None and not b.emulated:
         return {"skipped": "there is no compute-sanitizer"}
-    told = {}
+    results = {}
     where = os.path.dirname(card_tests(b)[0])
     for look, program, *names in SANITIZED:
         command = [] if b.emulated else [tool, "--tool", look, "--error-exitcode", "9"]
-        told[" ".join([look, program, *names])] = compared([*command, where + "/" + program, *names], 40, told)
-    return told
+        results[" ".join([look, program, *names])] = compared([*command, where + "/" + program, *names], 40, results)
+    return results
 
 
 def part_parity(b):
-    """Each operation of the device beside its definition."""
-    told = {}
+    """Compares each operation of the device with its definition."""
+    results = {}
     for test in card_tests(b):
         start = time.time()
-        passed = compared([test], 300, told)
-        told[os.path.basename(test)] = {"passed": passed, "seconds": time.time() - start}
-    return told
+        passed = compared([test], 300, results)
+        results[os.path.basename(test)] = {"passed": passed, "seconds": time.time() - start}
+    return results
 
 
 def logits(b, model, device, weights, prompt, pictures):
@@ -210,10 +210,10 @@ def logits(b, model, device, weights, prompt, pictures):
 
 
 def rms(rows, wanted):
-    """Root mean square of the differences, in standard deviations of the wanted row."""
+    """Returns the root mean square of the differences, in standard deviations of the expected row."""
     shape, right = [len(row) for row in rows], [len(row) for row in wanted]
     if shape != right or 0 in right or not right:
-        raise Trouble("rows of logits are %s long, %s was expected" % (shape, right))
+        raise BenchError("rows of logits are %s long, %s was expected" % (shape, right))
     total, n = 0.0, 0
     for row, want in zip(rows, wanted):
         mean = sum(want) / len(want)
@@ -225,25 +225,25 @@ def rms(rows, wanted):
 
 def part_fidelity(b):
     b.make("checkpoints")
-    told = {}
+    results = {}
     for name in TINY:
         model = "%s/build/fidelity/%s" % (ROOT, name)
         question = ("Where is the cup?", ["61x117.png", "40x30.png"])
         wanted = logits(b, model, "cpu", "f32", *question)
-        told[name] = {"gpu": rms(logits(b, model, "cuda", "int8", *question), wanted),
+        results[name] = {"gpu": rms(logits(b, model, "cuda", "int8", *question), wanted),
                       "cpu": rms(logits(b, model, "cpu", "int8", *question), wanted)}
-        near(name, told)
-    return told
+        near(name, results)
+    return results
 
 
-def near(name, told):
-    if not told[name]["gpu"] <= NEAR:                   # nor is it if it is no number
-        raise Trouble("%s: logits are %.3f of their spread away from the CPU's f32, %.2f is allowed"
-                      % (name, told[name]["gpu"], NEAR), told)
+def near(name, results):
+    if not results[name]["gpu"] <= NEAR:                # also true for a NaN
+        raise BenchError("%s: logits are %.3f of their spread away from the CPU's f32, %.2f is allowed"
+                      % (name, results[name]["gpu"], NEAR), results)
 
 
 def part_demo(b):
-    """The demo's scenes, a question each: the CPU and the GPU answer the same?"""
+    """Compares the answers of the CPU and the GPU to one question about each of the demo's scenes."""
     items = gpu_server.samples(b.scenes) if b.emulated else gpu_server.scenes(b.scenes)
     answers = {}
     for device in ("cpu", "cuda"):
@@ -252,24 +252,24 @@ def part_demo(b):
             start = time.time()
             answers[device] = s.ask_scenes(items)
             answers[device + "_seconds"] = time.time() - start
-    told = {"cpu_seconds": answers["cpu_seconds"], "gpu_seconds": answers["cuda_seconds"]}
-    return alike(told, b.scenes, items, answers["cpu"], answers["cuda"])
+    results = {"cpu_seconds": answers["cpu_seconds"], "gpu_seconds": answers["cuda_seconds"]}
+    return alike(results, b.scenes, items, answers["cpu"], answers["cuda"])
 
 
-def alike(told, wanted, items, cpu, gpu):
-    """Of at least so many scenes the GPU has answered nearly all as the CPU has."""
-    told.update(scenes=len(items), same=sum(a == c for a, c in zip(cpu, gpu)),
+def alike(results, wanted, items, cpu, gpu):
+    """Checks that the GPU answered almost all of at least so many scenes as the CPU did."""
+    results.update(scenes=len(items), same=sum(a == c for a, c in zip(cpu, gpu)),
                 different=[{"text": i["text"], "cpu": a, "gpu": c} for i, a, c in zip(items, cpu, gpu) if a != c])
     if len(items) < wanted:
-        raise Trouble("there are %d scenes, %d are wanted" % (len(items), wanted), told)
-    if told["same"] * SCENES < SAME * len(items):
-        raise Trouble("the GPU answers %d of %d scenes as the CPU does, %d of %d are wanted"
-                      % (told["same"], len(items), SAME, SCENES), told)
-    return told
+        raise BenchError("there are %d scenes, %d are wanted" % (len(items), wanted), results)
+    if results["same"] * SCENES < SAME * len(items):
+        raise BenchError("the GPU answers %d of %d scenes as the CPU does, %d of %d are wanted"
+                      % (results["same"], len(items), SAME, SCENES), results)
+    return results
 
 
 def serve(b, name, slots):
-    """One shape on the device: what it holds, and how soon it answers.  Measured once for all parts."""
+    """Measures the memory and the times of one shape on the device, once for all parts."""
     key = "%s-%d" % (name, slots)
     if key not in b.served:
         before = b.smi.used()
@@ -279,53 +279,53 @@ def serve(b, name, slots):
                                           timeout="300s"), key) as s:
             health = s.health()
             if not health.get("device_overhead"):
-                raise Trouble("%s: what the driver takes for itself could not be measured: there is no NVML" % key)
-            told = {"load_seconds": s.load_seconds, "plan": health["plan"], "device": health["device"],
+                raise BenchError("%s: the driver's own memory could not be measured: there is no NVML" % key)
+            results = {"load_seconds": s.load_seconds, "plan": health["plan"], "device": health["device"],
                     "overhead": health["device_overhead"], "idle": b.smi.used() - before}
             with b.smi.watch() as watch:
-                told.update(s.measure(b.pixels, b.tokens, slots + 1, b.repeats))
-            told["peak"] = watch.most() - before
-        b.served[key] = told
+                results.update(s.measure(b.pixels, b.tokens, slots + 1, b.repeats))
+            results["peak"] = watch.most() - before
+        b.served[key] = results
     return b.served[key]
 
 
 def part_memory(b):
-    told = {}
+    results = {}
     for name in b.shapes:
         for slots in (1, 4):
             s = serve(b, name, slots)
-            told["%s-%d" % (name, slots)] = {k: s[k] for k in OF_MEMORY}
+            results["%s-%d" % (name, slots)] = {k: s[k] for k in OF_MEMORY}
     wrong = ["%s: %d MiB at most, %d planned and %d of the driver's own"
              % (key, m["peak"] // MIB, planned(m) // MIB, m["overhead"] // MIB)
-             for key, m in told.items() if abs(m["peak"] - planned(m) - m["overhead"]) > MEMORY_NEAR]
+             for key, m in results.items() if abs(m["peak"] - planned(m) - m["overhead"]) > MEMORY_NEAR]
     if wrong:
-        raise Trouble("; ".join(wrong), told)
-    return told
+        raise BenchError("; ".join(wrong), results)
+    return results
 
 
 def planned(m):
-    """Without what was declared for the driver, which is measured."""
+    """Returns the plan without the declared overhead of the driver, which is measured instead."""
     return m["plan"]["total"] - m["plan"]["device"]
 
 
 def part_speed(b):
-    told = {}
+    results = {}
     for name in b.shapes:
         for slots in (1, 4):
             s = serve(b, name, slots)
-            told["%s-%d" % (name, slots)] = {k: v for k, v in s.items() if k not in OF_MEMORY}
-    return told
+            results["%s-%d" % (name, slots)] = {k: v for k, v in s.items() if k not in OF_MEMORY}
+    return results
 
 
 # -- the tables --------------------------------------------------------------------------------------
 
-def tables(told):
-    """Markdown of what was measured, apart for each card, driver and commit."""
+def tables(results):
+    """Returns the results as Markdown, with a section for each card, driver and commit."""
     on = []
-    for part in told["parts"].values():
+    for part in results["parts"].values():
         if part["on"] not in on:
             on.append(part["on"])
-    return "\n".join(tables_of(o, {k: v for k, v in told["parts"].items() if v["on"] == o}) for o in on)
+    return "\n".join(tables_of(o, {k: v for k, v in results["parts"].items() if v["on"] == o}) for o in on)
 
 
 def tables_of(on, parts):
@@ -367,22 +367,22 @@ def tables_of(on, parts):
 
 # -- the run -----------------------------------------------------------------------------------------
 
-def one(b, name, told):
-    """A part, whatever comes of it: the others are done all the same."""
+def one(b, name, results):
+    """Runs a part and records its result or its error; the other parts run in both cases."""
     start = time.time()
     try:
         CLOCK.left(1)
         if name in WANT_LIBRARY:
             part_build(b)
         part = {"of": globals()["part_" + name](b)}
-    except Trouble as t:
+    except BenchError as t:
         part = {"failed": str(t)}
-        if t.told is not None:
-            part["of"] = t.told
+        if t.results is not None:
+            part["of"] = t.results
     except Exception as e:
         part = {"failed": "%s: %s" % (type(e).__name__, e)}
     part.update(on=b.on, time=time.strftime("%Y-%m-%d"), took_seconds=round(time.time() - start, 1))
-    told["parts"][name] = part
+    results["parts"][name] = part
     print("%-10s %6.1f s  %s" % (name, part["took_seconds"], part.get("failed", skipped(part) or "passed")), flush=True)
 
 
@@ -391,15 +391,15 @@ def skipped(part):
 
 
 def begin(b):
-    """The parts that want the checkpoints say that there are none."""
+    """Starts to write the checkpoints; if that fails, the parts that need them report it."""
     try:
         b.begin_checkpoints()
-    except (Trouble, OSError) as e:
+    except (BenchError, OSError) as e:
         print("checkpoints: %s" % e, flush=True)
 
 
 def earlier(path):
-    """What was measured before, if it says on what."""
+    """Returns the results of earlier runs that name their machine."""
     if not os.path.exists(path):
         return {"parts": {}}
     try:
@@ -407,14 +407,14 @@ def earlier(path):
             parts = json.load(f)["parts"]
         return {"parts": {name: part for name, part in parts.items() if "on" in part}}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        raise Trouble("%s is none of ours: move it away" % path)
+        raise BenchError("%s was not written by this program: move it away" % path)
 
 
 def commit():
-    """With "-dirty" if it is not quite that; it may be a copy without git as well."""
+    """Returns the commit, with "-dirty" if files differ from it, or "unknown" without git."""
     try:
         return run(["git", "describe", "--always", "--exclude=*", "--dirty"], 10).strip()
-    except (Trouble, OSError):
+    except (BenchError, OSError):
         return "unknown"
 
 
@@ -446,9 +446,9 @@ def main():
         CLOCK.begin(args.seconds)
     args.out = args.out or ROOT + ("/build/gpu-rehearsal.json" if args.emulated else "/build/gpu.json")
     try:
-        told = earlier(args.out)
+        results = earlier(args.out)
         b = Bench(args.emulated, args.data)
-    except Trouble as t:
+    except BenchError as t:
         print("nothing was measured: %s" % t, file=sys.stderr)
         return 1
 
@@ -456,16 +456,16 @@ def main():
         if {"memory", "speed"} & set(parts):
             begin(b)
         for name in parts:
-            one(b, name, told)
+            one(b, name, results)
             with open(args.out + ".new", "w") as f:
-                json.dump(told, f, indent=1)
+                json.dump(results, f, indent=1)
                 f.write("\n")
             os.rename(args.out + ".new", args.out)
     finally:
         b.end()
 
-    print("\n" + tables(told), end="")
-    return 1 if any("failed" in told["parts"][name] for name in parts) else 0
+    print("\n" + tables(results), end="")
+    return 1 if any("failed" in results["parts"][name] for name in parts) else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What gpu.py needs of the world: nginx with one engine, nvidia-smi, and the demo's scenes."""
+"""The environment of gpu.py: nginx with one engine, nvidia-smi, and the demo's scenes."""
 
 import base64
 import getpass
@@ -46,18 +46,18 @@ http {{
 """
 
 
-class Trouble(Exception):
-    """A sentence for the report, and what was measured all the same."""
+class BenchError(Exception):
+    """A message for the report, and the results that were measured before the error."""
 
-    def __init__(self, text, told=None):
+    def __init__(self, text, results=None):
         super().__init__(text)
-        self.told = told
+        self.results = results
 
 
 # -- the time ----------------------------------------------------------------------------------------
 
 class Clock:
-    """The time that all have together; what is stopped at its end has some seconds more to go away."""
+    """The time limit of all parts together; a process that is stopped at its end has some more seconds."""
 
     def __init__(self):
         self.begin(580)
@@ -66,10 +66,10 @@ class Clock:
         self.seconds, self.end = seconds, time.monotonic() + seconds
 
     def left(self, most):
-        """Seconds that the next thing may take."""
+        """Returns the seconds that the next step may take."""
         rest = self.end - time.monotonic()
         if rest <= 0:
-            raise Trouble("the %d s are over" % self.seconds)
+            raise BenchError("the %d s are over" % self.seconds)
         return min(most, rest)
 
 
@@ -77,27 +77,28 @@ CLOCK = Clock()
 
 
 def run(command, most, **more):
-    """Its output; Trouble has the end of it if it fails.  What it started ends with it."""
+    """Runs a command and returns its output; kills its process group at the end.  An error has the last lines."""
     limit = CLOCK.left(most)
     p = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          start_new_session=True, **more)
     try:
         out, _ = p.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        raise Trouble("%s took longer than %d s" % (" ".join(command[:3]), limit))
+        raise BenchError("%s took longer than %d s" % (" ".join(command[:3]), limit))
     finally:
         if p.poll() is None:
             os.killpg(p.pid, signal.SIGKILL)
             p.wait()
     if p.returncode:
-        raise Trouble("%s ended with %d: %s" % (" ".join(command[:3]), p.returncode, " / ".join(out.split("\n")[-8:])))
+        raise BenchError("%s ended with %d: %s"
+                         % (" ".join(command[:3]), p.returncode, " / ".join(out.split("\n")[-8:])))
     return out
 
 
 # -- the card ----------------------------------------------------------------------------------------
 
 class Smi:
-    """nvidia-smi, of device 0."""
+    """Queries nvidia-smi about device 0."""
 
     def __init__(self, command):
         self.command = command
@@ -107,9 +108,9 @@ class Smi:
             out = subprocess.run([self.command, "--query-gpu=" + what, "--format=csv,noheader,nounits", "-i", "0"],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=CLOCK.left(30))
         except (OSError, subprocess.TimeoutExpired):
-            raise Trouble("there is no NVIDIA GPU: %s does not run" % self.command)
+            raise BenchError("there is no NVIDIA GPU: %s does not run" % self.command)
         if out.returncode:
-            raise Trouble("there is no NVIDIA GPU: nvidia-smi says \"%s\"" % out.stdout.strip().split("\n")[0])
+            raise BenchError("there is no NVIDIA GPU: nvidia-smi says \"%s\"" % out.stdout.strip().split("\n")[0])
         return [field.strip() for field in out.stdout.strip().split(",")]
 
     def name(self):
@@ -119,7 +120,7 @@ class Smi:
         return int(self.ask("compute_cap")[0].replace(".", ""))
 
     def used(self):
-        """Bytes of the device's memory that anybody uses."""
+        """Returns the bytes in use on the device, by all processes."""
         return int(self.ask("memory.used")[0]) * MIB
 
     def watch(self):
@@ -127,11 +128,11 @@ class Smi:
 
 
 class Watch(threading.Thread):
-    """The most that was used, looked at as often as nvidia-smi answers."""
+    """Records the maximum of the memory in use, as often as nvidia-smi answers."""
 
     def __init__(self, smi):
         super().__init__(daemon=True)
-        self.smi, self.peak, self.stop, self.trouble = smi, 0, False, None
+        self.smi, self.peak, self.stop, self.error = smi, 0, False, None
         self.start()
 
     def run(self):
@@ -140,7 +141,7 @@ class Watch(threading.Thread):
                 self.peak = max(self.peak, self.smi.used())
                 time.sleep(0.05)
         except Exception as e:
-            self.trouble = e
+            self.error = e
 
     def __enter__(self):
         return self
@@ -150,9 +151,9 @@ class Watch(threading.Thread):
         self.join()
 
     def most(self):
-        """A peak that was not watched to the end is none."""
-        if self.trouble is not None:
-            raise Trouble("the memory in use could not be watched: %s" % self.trouble)
+        """Returns the peak, or raises an error if the watching ended early."""
+        if self.error is not None:
+            raise BenchError("the memory in use could not be watched: %s" % self.error)
         return self.peak
 
 
@@ -165,7 +166,7 @@ def free_port():
 
 
 class Server:
-    """One nginx with one engine, ready when entered, gone when left."""
+    """One nginx with one engine; the context begins when it is ready and ends when it has exited."""
 
     def __init__(self, where, model, device, engine, name):
         self.dir = tempfile.TemporaryDirectory(prefix="vlm-gpu-")
@@ -192,13 +193,13 @@ class Server:
 
     def check_load(self):
         if self.nginx.poll() is not None:
-            raise Trouble("%s: nginx does not start: %s" % (self.name, self.log()))
+            raise BenchError("%s: nginx does not start: %s" % (self.name, self.log()))
         health = self.health()
         if health.get("state") == "failed":
-            raise Trouble("%s: the model does not load: %s" % (self.name, health.get("reason")))
+            raise BenchError("%s: the model does not load: %s" % (self.name, health.get("reason")))
 
     def __exit__(self, *_):
-        """The worker gets the group's SIGKILL, too: it may wait for a device that does not answer."""
+        """SIGKILL goes to the group, because a worker may wait for a device that does not answer."""
         self.nginx.send_signal(signal.SIGTERM)
         try:
             self.nginx.wait(10)
@@ -226,33 +227,33 @@ class Server:
         r = self.begin("POST", path, body)
         text = r.read()
         if r.status != 200:
-            raise Trouble("%s: %s answers %d: %s" % (self.name, path, r.status, text[:200].decode(errors="replace")))
+            raise BenchError("%s: %s answers %d: %s" % (self.name, path, r.status, text[:200].decode(errors="replace")))
         return json.loads(text)
 
     # -- speed -----------------------------------------------------------------------------------
 
     def generate(self, prompt, tokens, pictures=()):
-        """An answer of so many tokens in Ollama's dialect, which tells what each part took."""
+        """Asks for an answer of so many tokens over Ollama's API, which reports the time of each part."""
         return self.post("/api/generate", {"model": "bench", "prompt": prompt, "stream": False,
                                            "images": list(pictures), "options": {"num_predict": tokens}})
 
     def first(self, prompt, pictures=()):
-        """Seconds to the first piece of an answer, as a client sees it."""
+        """Returns the seconds to the first piece of an answer at the client."""
         start = time.time()
         r = self.begin("POST", "/api/generate", {"model": "bench", "prompt": prompt, "stream": True,
                                                  "images": list(pictures), "options": {"num_predict": 8}})
         if r.status != 200 or not r.readline():
-            raise Trouble("%s: a stream answers %d" % (self.name, r.status))
+            raise BenchError("%s: a stream answers %d" % (self.name, r.status))
         seconds = time.time() - start
         r.read()
         return seconds
 
     def measure(self, pixels, tokens, at_once, repeats):
-        """Alone, with the largest picture that is not shrunk, and several at once."""
+        """Measures one request, requests with the largest picture that is not scaled down, and several at once."""
         self.generate("Warm up.", 4, [picture(pixels, 0)])
         alone = self.generate("Tell me of the sea.", tokens)
         seen = [self.first("What is this?", [picture(pixels, 1 + i)]) for i in range(repeats)]
-        told = {"first_text_seconds": min(self.first("How are you, number %d?" % i) for i in range(repeats)),
+        results = {"first_text_seconds": min(self.first("How are you, number %d?" % i) for i in range(repeats)),
                 "first_picture_seconds": min(seen),
                 "tokens": alone["eval_count"],
                 "tokens_per_second": alone["eval_count"] / max(alone["eval_duration"], 1) * 1e9,
@@ -262,7 +263,7 @@ class Server:
         def one(i):
             try:
                 answers.append(self.generate("Tell me of the sea, number %d." % i, tokens, [picture(pixels, 10 + i)]))
-            except (Trouble, OSError) as e:
+            except (BenchError, OSError) as e:
                 failed.append(e)
 
         start = time.time()
@@ -272,10 +273,10 @@ class Server:
         for t in threads:
             t.join()
         if failed:
-            raise Trouble("%s: of %d at once %d failed: %s" % (self.name, at_once, len(failed), failed[0]))
-        told["at_once_seconds"] = time.time() - start
-        told["tokens_per_second_at_once"] = sum(a["eval_count"] for a in answers) / told["at_once_seconds"]
-        return told
+            raise BenchError("%s: of %d at once %d failed: %s" % (self.name, at_once, len(failed), failed[0]))
+        results["at_once_seconds"] = time.time() - start
+        results["tokens_per_second_at_once"] = sum(a["eval_count"] for a in answers) / results["at_once_seconds"]
+        return results
 
     # -- the demo --------------------------------------------------------------------------------
 
@@ -287,7 +288,7 @@ class Server:
 
 
 def picture(pixels, seed):
-    """A BMP of so many pixels, sides of 28, no two the same: base64."""
+    """Returns a BMP in base64 of at most so many pixels, with sides that are multiples of 28."""
     side = max(int(pixels ** 0.5) // 28, 1) * 28
     rows = bytearray(((x * 7 + x // 84 * (seed + 3)) & 255) for x in range(side * 3))
     body = bytes(rows) * side
@@ -299,7 +300,7 @@ def picture(pixels, seed):
 # -- the demo's scenes -------------------------------------------------------------------------------
 
 def samples(count):
-    """As many questions to the sample pictures: where a rehearsal is all that is wanted."""
+    """Returns so many questions about the sample pictures, for a rehearsal."""
     where = ROOT + "/demo/pictures/"
     with open(where + "expected.json") as f:
         pictures = json.load(f)
@@ -312,13 +313,13 @@ def samples(count):
 
 
 def scenes(count):
-    """A question to each of so many held-out scenes: rendered once, kept below build/."""
+    """Returns a question about each of so many held-out scenes, which are rendered once into build/."""
     kept = "%s/%d.json" % (SCENES_DIR, count)
     if not os.path.exists(kept):
         try:
             items = render_scenes(count)
         except ImportError as e:
-            raise Trouble("the demo's scenes are not rendered: %s; where there is Pillow, bench/gpu.py --scenes "
+            raise BenchError("the demo's scenes are not rendered: %s; where there is Pillow, bench/gpu.py --scenes "
                           "makes %s" % (e, kept))
         os.makedirs(SCENES_DIR, exist_ok=True)
         with open(kept, "w") as f:
@@ -334,7 +335,7 @@ def render_scenes(count):
     from questions import wrap
     from scenes import render
 
-    items, told = items_of(make_pairs(count // 2)), []
+    items, results = items_of(make_pairs(count // 2)), []
     by_scene = {}
     for item in items:
         by_scene.setdefault(item["scene"]["seed"], []).append(item)
@@ -344,6 +345,6 @@ def render_scenes(count):
         out = io.BytesIO()
         render(item["scene"]).save(out, "PNG")
         task = "general" if item["task"] in GENERAL else item["task"]
-        told.append({"task": task, "text": wrap(task, item["text"]),
+        results.append({"task": task, "text": wrap(task, item["text"]),
                      "png": base64.b64encode(out.getvalue()).decode()})
-    return told
+    return results

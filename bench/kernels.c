@@ -1,13 +1,13 @@
 /*
- * Operations of the CPU device at the 3B's shapes, each against the limit that it has.
+ * Measures the operations of the CPU device at the 3B's shapes, each against its limit.
  *
  *   build/bench-kernels [--ops SET] [--threads N] [--rounds N]
  *
- * With --threads 1 seconds are those that the thread had: others on the machine hardly count.
+ * With --threads 1 the time is the thread's processor time, so other load hardly affects it.
  *
- * One row against matrices is held against the read bandwidth, in memory larger than any cache;
- * a slice of rows against the int8 rate; attention against the rate of f32 multiply-adds.  The
- * limit is measured before each, in the same run.
+ * The limit of one row times matrices is the read bandwidth, in memory larger than any cache; that
+ * of a slice of rows is the int8 rate; that of attention is the rate of f32 multiply-adds.  Each
+ * limit is measured in the same run, before its operation.
  */
 
 #include <string.h>
@@ -40,7 +40,7 @@ typedef struct {
     bench_limits_t   *limits;
     const char       *set;
     uint32_t          rounds;
-    float            *x, *y, *gain;    /* [PATCHES][3 x 1280] and more: the largest that is asked */
+    float            *x, *y, *gain;    /* [PATCHES][3 x 1280] and more, for all operations */
     uint32_t         *ids;
     vlm_kv_t          kv;
 } bench_t;
@@ -56,7 +56,7 @@ static matrix_t  matrices[] = {
 };
 
 #define MATRICES  (sizeof(matrices) / sizeof(matrices[0]))
-#define TEXT      4                    /* the first of them are the language model's */
+#define TEXT      4                    /* the first four are the language model's */
 
 
 static int
@@ -87,7 +87,7 @@ make_matrix(bench_t *b, matrix_t *m, vlm_err_t *err)
         m->w[c].epilogue = m->epilogue;
         m->w[c].N = m->N;
         m->w[c].K = m->K;
-        m->w[c].scale = b->gain;       /* ones: as good as any */
+        m->w[c].scale = b->gain;       /* all ones: the values do not affect the time */
         m->w[c].w = place + c * bytes;
 
         b->ops->pack(b->device, &m->w[c], 0, m->N, rows);
@@ -109,7 +109,7 @@ print(const bench_t *b, const char *name, const char *unit, bench_rounds_t *r)
 }
 
 
-/* All copies, T rows each: seconds of one. */
+/* Multiplies T rows by every copy; returns the seconds of one copy. */
 static double
 time_matrix(bench_t *b, matrix_t *m, uint32_t T)
 {
@@ -163,7 +163,7 @@ measure_matrices(bench_t *b)
 }
 
 
-/* One sequence that has n_ctx rows reads T more. */
+/* One sequence with n_ctx rows reads T more. */
 static double
 time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
 {

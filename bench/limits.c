@@ -1,8 +1,8 @@
 /*
- * The limits that figures are held against: read bandwidth and arithmetic of this machine.
+ * Measures the limits of this machine: its read bandwidth and its rates of arithmetic.
  *
- * Measured with the engine's threads, shared out as its products are, in memory asked for in the
- * same way; arithmetic is in registers alone.  Each set of kernels has the unit that it uses.
+ * The loops run in the engine's threads, with ranges and memory allocated as the engine's products
+ * have them.  The arithmetic uses registers only, and the unit of the given set of kernels.
  */
 
 #define _GNU_SOURCE
@@ -19,7 +19,7 @@
 #define TURNS       4000000            /* of an arithmetic loop: some milliseconds */
 #define TILE_TURNS  400000
 
-#define ARCH_REQ_XCOMP_PERM  0x1023    /* of the kernel: tiles are to be asked for */
+#define ARCH_REQ_XCOMP_PERM  0x1023    /* arch_prctl(): permission for tiles */
 #define XFEATURE_XTILEDATA   18
 
 clockid_t  bench_clock = CLOCK_MONOTONIC;
@@ -86,8 +86,8 @@ bench_limits_close(bench_limits_t *l)
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /*
- * Two halves side by side, prefetched into the second cache: of what was tried, one stream to
- * four and 1 to 4 KiB ahead, what reads most.
+ * Reads the two halves of a range in parallel and prefetches into the second-level cache.  Of one
+ * to four streams and distances of 1 to 4 KiB, this combination read most.
  */
 #define AHEAD  3072
 
@@ -203,7 +203,7 @@ bench_read_rate(bench_limits_t *l)
 
 /* ---- arithmetic --------------------------------------------------------------------------- */
 
-/* Twelve sums that do not wait for each other: more than an instruction takes cycles. */
+/* Twelve independent sums, more than the latency of an instruction in cycles. */
 #define TWELVE(f)  f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
 
 #define VNNI(i)   "vpdpbusd %%zmm30, %%zmm31, %%zmm" #i "\n\t"
@@ -275,7 +275,7 @@ loop_vnni_256(uint64_t turns)
 }
 
 
-/* Four tiles of sums from two tiles of rows and two of weights, as a product would use them. */
+/* Four tiles of sums from two tiles of rows and two of weights, as in the engine's product. */
 __attribute__((target("amx-tile,amx-int8"))) static void
 loop_tiles(uint64_t turns)
 {

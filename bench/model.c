@@ -1,17 +1,17 @@
 /*
- * A whole model, timed: reading a prompt, one more token, a picture, the first token of an answer.
+ * Times a whole model: reading a prompt, one more token, a picture, the first token of an answer.
  *
  *   build/bench-model DIR [--ops SET] [--threads N] [--rounds N] [--label TEXT]
  *                     [--what PART,PART...]
  *
- * Parts: decode, together, prefill, encode, first.  Every round measures the limits of the
- * machine next to the thing itself.  Names of figures end in "_int8_" and the label (3b).
+ * The parts are decode, together, prefill, encode and first.  Every round measures the limits of
+ * the machine as well.  The names of figures end in "_int8_" and the label (3b).
  *
- * With --threads 1 seconds are those that the thread had: figures of one core and its limits, on a
- * machine that others use, too.
+ * With --threads 1 times are the thread's processor time: figures of one core and its limits, also
+ * on a machine with other load.
  *
- * A step's rows are put together here, without the scheduler, and its context is rows of zeros:
- * none of the arithmetic branches on values.  "first" is the engine as its host has it.
+ * This program builds the rows of a step without the scheduler, over a context of zeros, since the
+ * arithmetic does not branch on values.  The part "first" uses the engine's public functions.
  */
 
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "bench.h"
 #include "run/engine.h"
 
-#define CONTEXT      8448              /* 8k, and room for what is read or said then */
+#define CONTEXT      8448              /* 8k, and room for the rows of a step */
 #define SLOTS        8
 #define STEPS        4                 /* of a decode figure in one round */
 #define MOST_TOKENS  2048
@@ -31,7 +31,7 @@ typedef struct {
     bench_limits_t  *limits;
     const char      *label, *what;
     uint32_t         rounds;
-    int              salt;             /* no two pictures are alike */
+    int              salt;             /* makes pictures differ */
     double           matrix;           /* values of the layers' matrices */
     double           head;             /* of the head's */
 } bench_t;
@@ -39,7 +39,7 @@ typedef struct {
 
 /* ---- steps without the scheduler ----------------------------------------------------------- */
 
-/* One pass: S sequences with n_ctx rows each read `rows` more; those that pick, pick. */
+/* One pass: S sequences with n_ctx rows read `rows` more each, and sample a token if asked to. */
 static void
 pass(bench_t *b, uint32_t S, uint32_t n_ctx, uint32_t rows, int picks)
 {
@@ -152,7 +152,7 @@ measure_decode(bench_t *b)
 }
 
 
-/* Several sequences in one pass: tokens of all together; the weights are read once for them. */
+/* Several sequences in one pass, which reads the weights once for the tokens of all. */
 static void
 measure_together(bench_t *b)
 {
@@ -193,7 +193,7 @@ measure_prefill(bench_t *b)
     for (r = 0; r < b->rounds; r++) {
         for (i = 0; i < 3; i++) {
             if (tokens[i] > 512 && r >= (b->rounds + 1) / 2) {
-                continue;              /* long enough to be even */
+                continue;              /* the picture is long enough for a steady figure */
             }
 
             seconds = time_prefill(b, tokens[i]);
@@ -224,7 +224,7 @@ put_u32(uint8_t *p, uint32_t v)
 }
 
 
-/* A BMP of coloured noise that nobody has seen before; freed by the caller. */
+/* Returns a new BMP of coloured noise; the caller frees it. */
 static uint8_t *
 make_picture(bench_t *b, uint32_t width, uint32_t height, size_t *bytes)
 {
@@ -259,7 +259,7 @@ make_picture(bench_t *b, uint32_t width, uint32_t height, size_t *bytes)
 }
 
 
-/* Seconds at the limits: matrices at the int8 rate, attention at that of f32. */
+/* Returns the seconds at the limits: matrices at the int8 rate, attention at the f32 rate. */
 static double
 tower_limit(bench_t *b, uint32_t patches, uint32_t window)
 {
@@ -349,7 +349,7 @@ measure_encode(bench_t *b, vlm_err_t *err)
 
 /* ---- the first token ----------------------------------------------------------------------- */
 
-/* A prompt of the picture and TEXT_TOKENS of text, which is cut where it has so many. */
+/* Makes a prompt of the picture and a text that is cut to TEXT_TOKENS. */
 static vlm_prompt_t *
 make_prompt(bench_t *b, vlm_picture_t *picture, const char *text, vlm_err_t *err)
 {
@@ -375,7 +375,7 @@ make_prompt(bench_t *b, vlm_picture_t *picture, const char *text, vlm_err_t *err
 }
 
 
-/* Submit to the first token, in ms; picture and prompt are made before. */
+/* Returns the ms from submit to the first token; picture and prompt are made before. */
 static int
 ask(bench_t *b, const uint8_t *file, size_t bytes, const char *text, double *ms, vlm_err_t *err)
 {
@@ -602,7 +602,7 @@ main(int argc, char **argv)
         return 1;
     }
 
-    /* Weights of a kept form become memory beside the first answers; figures are of after that. */
+    /* A quantised cache is read into memory during the first answers; measuring begins later. */
 
     for (vlm_stat(b.v, &stat); stat.filling; vlm_stat(b.v, &stat)) {
         (void) usleep(10000);

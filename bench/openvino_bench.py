@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The shapes of bench/compare in OpenVINO GenAI, on the CPU.
+"""Measures the shapes of bench/compare in OpenVINO GenAI, on the CPU.
 
     PYTHON bench/openvino_bench.py IR [--ops amx|avx512] [--settings fast|default]
                                    [--what NAME,...] [--set NAME=VALUE ...]
 
-PYTHON is of a virtual environment with openvino-genai from PyPI, IR what bench/openvino_model.py
-wrote.  Prints a line of JSON for each of NAMES.  What runs is the pipeline that VLMPipeline has
-behind it, set as VLMPipeline sets it, because only this one takes four prompts in one call.
---ops avx512 is the machine without AMX; --set is a property of OpenVINO's CPU device.
+PYTHON is that of a virtual environment with openvino-genai from PyPI, and IR the output of
+bench/openvino_model.py.  The script prints a line of JSON for each of NAMES.  It runs the pipeline
+inside VLMPipeline with VLMPipeline's settings, because only that one takes four prompts in one call.
+--ops avx512 turns AMX off; --set sets a property of OpenVINO's CPU device.
 """
 
 import argparse
@@ -18,11 +18,11 @@ import time
 from server import ANOTHER, SIDES, TEXT, figure
 
 NAMES = ("prefill512", "decode", "ttft448", "ttft896x672", "again448", "four")
-WORDS = " cup"                          # one token, as is a letter
+WORDS = " cup"                          # one token; a letter is one, too
 
-# OpenVINO multiplies int8 by int8 in tiles only where a row of activations has one scale, and else
-# widens weights to bf16.  Without tiles it quantises from f32 only, in groups of 32 by default; 128
-# was the fastest of 32, 64, 128, 512 and a row.
+# OpenVINO multiplies int8 by int8 in tiles only if a row of activations has one scale; otherwise it
+# widens weights to bf16.  Without tiles it quantises from f32 only, in groups of 32 by default; groups
+# of 128 were the fastest of 32, 64, 128, 512 and a row.
 SETTINGS = {
     ("amx", "fast"): {"DYNAMIC_QUANTIZATION_GROUP_SIZE": str(2 ** 64 - 1)},
     ("amx", "default"): {},
@@ -50,7 +50,7 @@ class Pipeline:
               flush=True)
 
     def ask(self, prompts, tokens, pictures=None, template=False):
-        """Seconds of all, and what the first says of itself."""
+        """Returns the seconds of all prompts, and the statistics of the first."""
         config = self.genai.GenerationConfig(max_new_tokens=tokens, ignore_eos=True,
                                              do_sample=False, apply_chat_template=template)
         more = {} if pictures is None else {"images": [[p] for p in pictures]}
@@ -60,7 +60,7 @@ class Pipeline:
         return time.monotonic() - start, results[0].perf_metrics
 
     def prompt(self, tokens):
-        """No two begin alike: keys and values of the same beginning are kept."""
+        """Returns prompts with different beginnings, because OpenVINO caches keys and values of a prefix."""
         return next(self.letters) + WORDS * (tokens - 1)
 
     def picture(self, name):
@@ -107,7 +107,7 @@ def main():
     pipeline = Pipeline(a.ir, dict(SETTINGS[ops, a.settings], **dict(s.split("=") for s in a.set)))
 
     for name in a.what.split(","):
-        measure(pipeline, name)         # the first of a kind generates code and turns weights
+        measure(pipeline, name)         # the first call generates code and repacks weights
         value, unit = measure(pipeline, name)
         figure(name, value, unit)
 

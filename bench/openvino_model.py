@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A checkpoint in OpenVINO's form with int8 weights, for bench/openvino_bench.py.
+"""Converts a checkpoint to OpenVINO's format with int8 weights, for bench/openvino_bench.py.
 
     PYTHON bench/openvino_model.py CHECKPOINT OUT
 
-PYTHON is of a virtual environment with optimum-intel from PyPI, whose optimum-cli does the work: in
-24 GB of memory for the 3B's shape, in five minutes.  It wants files that a checkpoint with random
-weights has not; they are put beside links to the others, in a folder that goes away.
+PYTHON is that of a virtual environment with optimum-intel from PyPI, whose optimum-cli converts the
+3B's shape in five minutes with 24 GB of memory.  It requires files that a checkpoint with random
+weights does not have; the script makes them in a temporary directory, with links to the others.
 """
 
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How long the event loop stands still on a busy machine while planned memory is taken.
+"""Measures the pauses of the event loop on a busy machine while planned memory is taken.
 
     bench/pauses.py [--loops N] [--slots N] [--seconds S]
 
 N (8) busy loops run beside the server, at the same priority.  While the engine takes its memory
 after the load, pictures are decoded in nginx's threads, which map and unmap memory, and a probe
-asks for /api/health/live every 5 ms over one connection.  Run it as root: the probe and the event
-loop then have the highest priority, so that the loop waits for locks only.  What is said is how
-long an answer took: median, p99, the longest, and how many took more than 50 ms.
+asks for /api/health/live every 5 ms over one connection.  The script should run as root: the probe
+and the event loop then have the highest priority, so that the loop waits for locks only.  It prints
+the median, the p99 and the maximum of the answers' times, and how many took more than 50 ms.
 """
 
 import argparse
@@ -164,7 +164,7 @@ def main():
         else:
             sys.exit("the model does not load: " + DIR + "/error.log")
 
-        # What the loop itself waits for a processor is no pause that we could avoid.
+        # The loop's wait for a processor is subtracted, because the server cannot avoid it.
         if os.geteuid() == 0:
             os.setpriority(os.PRIO_PROCESS, health["heartbeat"]["pid"], -20)
 

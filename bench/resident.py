@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Resident memory of the worker that owns the model, against the plan.
+"""Compares the resident memory of the worker that owns the model with the plan.
 
     bench/resident.py DIR [--requests N] [--weights int8] [--picture FILE]
 
-Starts Debian's nginx with the module and the checkpoint in DIR, asks N questions about a picture,
-and prints the worker's resident memory against what `vlm plan` promised.  A
-checkpoint of the 3B's shape with random weights (7.5 GB) is made by
+The script starts Debian's nginx with the module and the checkpoint in DIR, asks N questions about a
+picture, and prints the worker's resident memory beside the figure of `vlm plan`.  This command makes
+a checkpoint of the 3B's shape with random weights (7.5 GB):
 
     build/random-checkpoint bench/shapes/3b.json DIR --seed 1 --type bf16 --names old --shards 2 \\
         --gain trivial --tokenizer build/qwen-tokenizer/json
@@ -86,7 +86,7 @@ def resident(pid):
 
 
 def owner(parent):
-    """The largest of nginx's workers: the model is in it."""
+    """Returns the largest of nginx's workers, which owns the model."""
     workers = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True)
     return max((int(p) for p in workers.stdout.split()), key=lambda p: resident(p)["VmRSS"])
 

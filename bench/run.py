@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs what measures, and puts the figures together: `make bench`.
+"""Runs the measuring programs and collects their figures: `make bench`.
 
     bench/run.py [--model DIR] [--json FILE] [PART ...]
 
-Each part prints lines of JSON, one a figure; they go into build/bench.json (figures of parts that
-did not run stay as they were) and onto the screen as one table.
+Each part prints a line of JSON for each figure.  The figures are written to build/bench.json, where
+those of parts that did not run remain, and printed as one table.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import table
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# What a part runs; {model} is the checkpoint of the 3B's shape.
+# The commands of each part; {model} is the checkpoint of the 3B's shape.
 PARTS = {
     "kernels": ["build/bench-kernels"],
     "model": ["build/bench-model {model}"],
@@ -38,16 +38,16 @@ PARTS = {
     "core": ["build/bench-model {model} --threads 1 --label 3b_core --rounds 1"
              " --what decode,together,prefill,encode"],
 }
-ASKED = ("core",)                       # parts that run when they are named, only
+ASKED = ("core",)                       # parts that run only if they are named
 
 
 failed = []                             # parts
 
 
 def run(command, label):
-    """The figures that a command prints; what else it says goes to stderr."""
+    """Returns the figures that a command prints; its other output goes to stderr."""
     if "avx" in label and not runs_here(label):
-        print(f"# {label}: not what this processor runs", file=sys.stderr)
+        print(f"# {label}: this processor cannot run it", file=sys.stderr)
         return []
 
     p = subprocess.Popen(command, shell=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -66,7 +66,7 @@ def run(command, label):
 
 
 def make_model(path):
-    """Random weights, once: make has the rule, for the default place alone."""
+    """Makes the checkpoint of random weights by make, which has a rule for the default path only."""
     if not os.path.exists(path + "/config.json"):
         subprocess.run(["make", "--no-print-directory", os.path.relpath(path, ROOT)
                         + "/config.json"], cwd=ROOT, check=True, stdout=sys.stderr)
@@ -115,7 +115,7 @@ def main():
     print(f"{len(new)} figures in {time.time() - start:.0f} s, {a.json}")
 
     if failed:
-        sys.exit(f"not whole: {', '.join(sorted(set(failed)))}")
+        sys.exit(f"failed: {', '.join(sorted(set(failed)))}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The demo model behind nginx: how soon it answers, and how many in a second.
+"""Measures the demo model behind nginx: the time of an answer, and the answers in a second.
 
     bench/serve.py [--seconds N]
 
-A question about a picture that nobody has seen, one after the other and from eight clients at once.
-The limit of an answer's time is 0.2 s, that of the rate 30 a second: what was promised.
+Each question is about a new picture; one client asks, then eight clients ask at once.  The targets
+are 0.2 s for an answer and 30 answers a second.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def question(seed):
 
 
 def sustained(s, seconds):
-    """Answers in a second, over connections that are kept."""
+    """Returns the answers in a second, over persistent connections."""
     end = time.monotonic() + seconds
     counts = [0] * CLIENTS
 

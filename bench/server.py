@@ -1,4 +1,4 @@
-"""Debian's nginx with the module over a model, for what is measured through HTTP."""
+"""Debian's nginx with the module and a model, for the figures that are measured over HTTP."""
 
 import base64
 import concurrent.futures
@@ -15,7 +15,7 @@ import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# What bench/compare asks of all engines.
+# The prompts of bench/compare for all engines.
 TEXT = ("where on the table is the cup and what stands beside it and how would a robot with one "
         "arm take it away")
 ANOTHER = "what is left of the cup and how many things can be seen on the table beside it"
@@ -53,7 +53,7 @@ http {{
 class Server:
     """with Server(model) as s: s.ask(...)"""
 
-    started = 0                         # of this program: each has a port of its own
+    started = 0                         # servers of this program: each has its own port
 
     def __init__(self, model, workers=1, device="cpu", context="2k", slots=4):
         self.port = 5900 + (os.getpid() + Server.started) % 100
@@ -101,7 +101,7 @@ class Server:
         return json.loads(text)
 
     def together(self, path, bodies):
-        """All at once; seconds to the end of the last, and to each one's."""
+        """Asks all at once; returns the seconds to the end of the last, and of each."""
         start = time.monotonic()
 
         def one(body):
@@ -109,13 +109,13 @@ class Server:
             return time.monotonic() - start
 
         with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
-            seconds = list(pool.map(one, bodies))          # one that fails, fails
+            seconds = list(pool.map(one, bodies))          # raises the exception of a call
 
         return max(seconds), seconds
 
 
 def png(width, height, seed):
-    """A picture of coloured noise: no two seeds give the same."""
+    """Returns a picture of coloured noise, which differs for each seed."""
     state, rows = seed * 2654435761 % 2 ** 32, []
     block = b""
 
@@ -137,13 +137,13 @@ def png(width, height, seed):
 
 
 def words(seed, n):
-    """No two seeds begin alike."""
+    """Returns a prompt whose beginning differs for each seed."""
     w = TEXT.split()
     return f"{seed} " + " ".join(w[(seed * 7 + i * i) % len(w)] for i in range(n - 2))
 
 
 def altered(path, seed):
-    """The same picture in another file: nobody has seen it before."""
+    """Returns the same picture as different bytes, so that it is in no cache."""
     body = b"seed\0%d" % seed
     chunk = (struct.pack(">I", len(body)) + b"tEXt" + body
              + struct.pack(">I", zlib.crc32(b"tEXt" + body)))
@@ -157,7 +157,7 @@ def url(data):
 
 
 def way_to_first_token(label, answers):
-    """Parts of the time until the first token, by what the answers say."""
+    """Returns the parts of the time to the first token, from the timings of the answers."""
     for part in ("receive", "image_decode", "image_resize", "encode", "prefill", "first_step"):
         figure(f"first_{part}_{label}", median([a["timings"][part + "_ms"] for a in answers]), "ms")
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The tables of docs/speed.md, from build/bench.json and build/compare.json.
+"""Makes the tables of docs/speed.md from build/bench.json and build/compare.json.
 
     bench/table.py [--json FILE] [--write]
 
-Prints one of a file, or puts both and the machine's description between the marks in docs/speed.md.
+The script prints the table of one file, or writes both tables and the description of the machine
+between the marks in docs/speed.md.
 """
 
 import argparse
@@ -21,7 +22,7 @@ END = "<!-- end -->"
 
 
 def machine():
-    """Processor, cores, memory, caches and load, in a line."""
+    """Describes processor, cores, memory, caches and load in one line."""
     cpu = dict(re.findall(r"^([^:\n]+?):\s+(.+)$", subprocess.run(
         ["lscpu"], capture_output=True, text=True, env=dict(os.environ, LC_ALL="C")).stdout, re.M))
     flags = cpu.get("Flags", "").split()
@@ -61,7 +62,7 @@ def markdown(figures):
 
 
 def write(page, begin, text):
-    """The page with this text between the mark and its end."""
+    """Returns the page with this text between the begin and end marks."""
     if begin not in page or END not in page.split(begin)[1]:
         sys.exit(f"{PAGE} has no place for the table: {begin.strip()} ... {END}")
 

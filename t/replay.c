@@ -1,6 +1,6 @@
 /*
- * A fuzz target as an ordinary test: each file of its corpus, t/fixtures/fuzz/NAME/, goes through
- * it once.  What was found once is not found a second time by a user; needs no libFuzzer.
+ * Runs a fuzz target as an ordinary test, without libFuzzer, once for each file of its corpus,
+ * t/fixtures/fuzz/NAME/.  The corpus has the inputs of earlier defects.
  */
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 
-/* A copy that ends where its memory does, so that a sanitizer sees the byte behind it. */
+/* The copy ends at the end of its allocation, so that a sanitizer detects a read past it. */
 static int
 replay(const char *path)
 {

@@ -34,7 +34,7 @@ sub gpu {
 sub says {
     my ($call) = @_;
 
-    my $script = "import gpu\ntry: print(gpu.$call)\nexcept gpu.Trouble as t: print('trouble:', t)";
+    my $script = "import gpu\ntry: print(gpu.$call)\nexcept gpu.BenchError as e: print('error:', e)";
 
     return `PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bench python3 -c "$script" 2>&1`;
 }
@@ -113,14 +113,14 @@ my $items = "[{'text': 'q'}] * 300, ['a'] * 300";
 like(says("alike({}, 300, $items, ['a'] * 297 + ['b'] * 3)"), qr/^\{.*'same': 297/,
      '297 of 300 scenes that are the same');
 like(says("alike({}, 300, $items, ['a'] * 296 + ['b'] * 4)"),
-     qr/^trouble: the GPU answers 296 of 300 /, '296 are too few');
-like(says("alike({}, 300, [], [], [])"), qr/^trouble: there are 0 scenes, 300 are wanted/,
+     qr/^error: the GPU answers 296 of 300 /, '296 are too few');
+like(says("alike({}, 300, [], [], [])"), qr/^error: there are 0 scenes, 300 are wanted/,
      'as are none');
-like(says("rms([[1, 2]], [[1, 2], [3, 4]])"), qr/^trouble: rows of logits are \[2\] long/,
+like(says("rms([[1, 2]], [[1, 2], [3, 4]])"), qr/^error: rows of logits are \[2\] long/,
      'logits of which a row is missing');
-like(says("rms([], [])"), qr/^trouble: rows of logits are \[\] long/, 'or all');
-like(says("rms([[1]], [[1, 2]])"), qr/^trouble: rows of logits are \[1\] long/, 'or a value');
-like(says("near('m', {'m': {'gpu': float('nan')}})"), qr/^trouble: m: logits are nan /,
+like(says("rms([], [])"), qr/^error: rows of logits are \[\] long/, 'or all');
+like(says("rms([[1]], [[1, 2]])"), qr/^error: rows of logits are \[1\] long/, 'or a value');
+like(says("near('m', {'m': {'gpu': float('nan')}})"), qr/^error: m: logits are nan /,
      'or that are no numbers');
 
 done_testing();

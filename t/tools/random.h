@@ -1,4 +1,4 @@
-/* What the files of random-checkpoint share.  random_checkpoint.c says what the program is. */
+/* Types and functions that the files of random-checkpoint share; see random_checkpoint.c. */
 
 #ifndef VLM_BENCH_RANDOM_H
 #define VLM_BENCH_RANDOM_H
@@ -15,8 +15,8 @@
 typedef enum { MATRIX, PLAIN, GAIN } kind_t;       /* MATRIX: scaled by its columns */
 
 typedef struct {
-    char      name[96];                /* the published one */
-    char      source[96];              /* whose numbers it holds: name, but for a mutation */
+    char      name[96];                /* the published name */
+    char      source[96];              /* the tensor that seeds its numbers: name, unless mutated */
     kind_t    kind;
     float     scale;
     uint32_t  n_dims;
@@ -29,7 +29,7 @@ typedef struct {
     int       is_fixed;
 } tensor_t;
 
-typedef struct {                       /* what the tensors' sizes need, from the shape */
+typedef struct {                       /* the sizes in the shape */
     uint64_t  hidden, layers, heads, kv_heads, mlp, vocab;
     uint64_t  v_hidden, v_depth, v_heads, v_mlp, channels, temporal, patch, merge;
     int       tied;
@@ -40,7 +40,7 @@ typedef struct {
     uint64_t     seed;
     vlm_type_t   type;
     int          new_names, trivial;
-    int          sparse;               /* holes in place of weights: sizes without a disk */
+    int          sparse;               /* files have holes in place of weights */
     uint32_t     shards;
 } options_t;
 
@@ -54,7 +54,7 @@ typedef struct {
     uint64_t     bytes;                /* of all tensors */
 } job_t;
 
-/* random_tensors.c: which there are, mutated if asked for, and where; then the files. */
+/* random_tensors.c: lists the tensors, with a mutation if asked for, and writes the files. */
 int random_list_tensors(job_t *job, vlm_err_t *err);
 int random_write_tensors(const job_t *job, vlm_err_t *err);
 
@@ -63,7 +63,7 @@ int random_write_config(const job_t *job, vlm_err_t *err);
 int random_write_small_files(const job_t *job, vlm_err_t *err);
 int random_copy_tokenizer(const job_t *job, vlm_err_t *err);
 
-/* random_checkpoint.c: a file of the directory; finish closes it and says if a write failed. */
+/* random_checkpoint.c: opens a file of the directory; finish closes it and reports an error. */
 FILE *random_create(const job_t *job, const char *name, vlm_err_t *err);
 int random_finish(const job_t *job, FILE *f, const char *name, vlm_err_t *err);
 

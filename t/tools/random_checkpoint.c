@@ -5,11 +5,11 @@
  *                       [--shards N] [--gain wild|trivial] [--tokenizer DIR] [--mutate NAME]
  *                       [--values random|none]
  *
- * SHAPE.json is a config.json (bench/shapes/).  Weights come from integers alone, so that
- * t/fidelity/weights.py, whose head has the rule, makes the same ones.  They are made and written
- * a piece at a time: the 3B's 7.5 GB need a few MB of memory.  --mutate makes one small mistake,
- * for tests that have to notice it; t/fidelity/mutations.txt says what each of them does.  With
- * --values none the files are holes of the right size: enough for a plan of the 72B.
+ * SHAPE.json is a config.json (bench/shapes/).  Weights are computed from integers only, so that
+ * t/fidelity/weights.py, which documents the rule, makes the same ones.  The program makes and
+ * writes them a piece at a time: the 3B's 7.5 GB need a few MB of memory.  --mutate makes one small
+ * mistake, which tests must detect; t/fidelity/mutations.txt describes each.  With --values none
+ * the files are sparse, of the right size, which is enough for a plan of the 72B.
  */
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
- * config.json and the small files beside it.
+ * Writes config.json and the small files of a checkpoint.
  *
- * The shape is copied member by member, so that control tokens can follow the tokenizer, and the
- * text settings can move to where newer files have them.
+ * The shape is copied member by member, so that control tokens can be those of the tokenizer, and
+ * the settings of the text model can be in the place that newer files have them in.
  */
 
 #include <inttypes.h>
@@ -36,14 +36,14 @@ token_id(const job_t *job, const char *name)
 
 /* ---- config.json -------------------------------------------------------------------------- */
 
-/* The keys that newer files keep at the top; every other one moves to text_config. */
+/* Newer files have these keys at the top level, and all others in text_config. */
 static const char  *top_keys[] = {
     "architectures", "model_type", "vision_config", "bos_token_id", "eos_token_id",
     "vision_start_token_id", "vision_end_token_id", "vision_token_id", "image_token_id",
     "video_token_id", "tie_word_embeddings", "torch_dtype", NULL
 };
 
-/* Control tokens follow the tokenizer, whatever ids the shape says. */
+/* The ids of control tokens come from the tokenizer and not from the shape. */
 static const struct {
     const char  *key, *token;
 } control[] = {
@@ -104,7 +104,7 @@ write_sections(FILE *f, const vlm_json_t *j, int swap)
 }
 
 
-/* The list of blocks without windows; to mutate it, block 0 is taken out or put in. */
+/* The list of blocks without windows; a mutation removes or adds block 0. */
 static void
 write_full(FILE *f, const vlm_json_t *j, int flip)
 {
@@ -162,7 +162,7 @@ write_member(const job_t *job, FILE *f, const vlm_json_t *j, int indent, int *n)
 }
 
 
-/* Shapes are our own files: their strings need no escapes. */
+/* Shapes are the project's own files, whose strings need no escapes. */
 static void
 write_value(const job_t *job, FILE *f, const vlm_json_t *j, int indent)
 {
@@ -198,7 +198,7 @@ write_value(const job_t *job, FILE *f, const vlm_json_t *j, int indent)
 }
 
 
-/* As transformers 5 writes it: rope_theta and rope_scaling are one object. */
+/* transformers 5 writes rope_theta and rope_scaling as one object. */
 static void
 write_text_config(const job_t *job, FILE *f)
 {

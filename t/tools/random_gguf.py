@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Random weights of a shape in bench/shapes/ as the GGUF files that llama.cpp reads.
+"""Writes random weights of a shape in bench/shapes/ as GGUF files for llama.cpp.
 
     t/tools/random_gguf.py SHAPE.json OUT
 
-Writes OUT/text-q8_0.gguf (the language model, Q8_0; norms f32) and OUT/mmproj-f16.gguf (the tower,
-f16).  Wants the package gguf from PyPI.  Weights are pieces of one pool of random numbers: what
-they are changes no time, as no kernel branches on them.
+The files are OUT/text-q8_0.gguf (the language model, Q8_0; norms f32) and OUT/mmproj-f16.gguf (the
+vision encoder, f16).  The script needs the package gguf from PyPI.  Weights are pieces of one pool
+of random numbers: kernels do not branch on values, so the values do not affect times.
 """
 
 import json
@@ -31,11 +31,11 @@ class Pool:
 
     @staticmethod
     def take(pool, n):
-        return np.resize(pool, n)       # repeats it
+        return np.resize(pool, n)       # repeats the pool
 
 
 class File:
-    """Tensors are listed first and written after the header, one at a time."""
+    """Lists the tensors first and writes them after the header, one at a time."""
 
     def __init__(self, path, arch, pool):
         self.w = gguf.GGUFWriter(path, arch)
@@ -86,7 +86,7 @@ SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>"
 
 
 def vocabulary(w, size):
-    """Bytes, then tokens that no text has, then Qwen's control tokens where Qwen has them."""
+    """Returns the bytes, then unused tokens, then Qwen's control tokens at Qwen's ids."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     spare = iter(range(256, 512))
     tokens = [chr(b if b in printable else next(spare)) for b in range(256)]

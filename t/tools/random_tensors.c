@@ -1,8 +1,8 @@
 /*
- * The tensors of a shape: their names, their numbers, and the .safetensors files they go to.
+ * Lists the tensors of a shape, makes their numbers, and writes the .safetensors files.
  *
- * Scales keep every activation finite and near one, attention peaked and logits some units apart;
- * biases are large and gains far from one, so that whoever drops one has other answers.
+ * Scales keep every activation finite and near one, attention peaked and logits some units apart.
+ * Biases are large and gains far from one, so that an engine that omits one has other answers.
  */
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ fnv1a64(const char *s)
 }
 
 
-/* Which element of the tensor without mutation stands at i. */
+/* Returns the index that element i has in the tensor without mutation. */
 static uint64_t
 origin(const tensor_t *t, uint64_t i)
 {
@@ -91,7 +91,7 @@ make_values(const job_t *job, const tensor_t *t, uint64_t first, uint64_t n, flo
 }
 
 
-/* f32 to the file's type, halves to even; in place is fine.  Returns bytes. */
+/* Converts f32 to the file's type, rounding halves to even, also in place.  Returns bytes. */
 static size_t
 to_type(vlm_type_t type, const float *in, uint64_t n, void *out)
 {
@@ -128,7 +128,7 @@ type_bytes(vlm_type_t type)
 }
 
 
-/* ---- which tensors there are -------------------------------------------------------------- */
+/* ---- the list of tensors ------------------------------------------------------------------ */
 
 static tensor_t *
 add(job_t *job, kind_t kind, double scale, const char *prefix, const char *name, uint64_t n,
@@ -211,7 +211,7 @@ add_text(job_t *job)
     F = s->mlp;
     kv = D / s->heads * s->kv_heads;
     out = s->tied ? 4.0 / sqrt((double) D) : 1.0;      /* spread of embeddings and features */
-    branch = s->tied ? 2.5 * out : 1.0;        /* a tied head likes the last token otherwise */
+    branch = s->tied ? 2.5 * out : 1.0;        /* else a tied head would repeat the last token */
 
     add(job, PLAIN, out * sqrt(3.0), "model.", "embed_tokens.weight", s->vocab, D);
 
@@ -239,7 +239,7 @@ add_text(job_t *job)
 }
 
 
-/* Shards of about equal size; a tensor larger than that leaves fewer of them. */
+/* Shards have about equal sizes; a tensor larger than that reduces their number. */
 static void
 place(job_t *job)
 {
@@ -304,7 +304,7 @@ fix(tensor_t *t, float value)
 }
 
 
-/* The first and the last of n heads change places, the first one's rows beginning at first. */
+/* Exchanges the first and the last of n heads; the rows of the first begin at first. */
 static void
 swap_heads(tensor_t *t, uint64_t first, uint64_t head_dim, uint64_t n)
 {
@@ -416,7 +416,7 @@ file_name(const job_t *job, const tensor_t *t, char *buf, size_t bytes)
 }
 
 
-/* The header's text in memory, padded with spaces to a multiple of 8. */
+/* Makes the text of the header, padded with spaces to a multiple of 8. */
 static char *
 make_header(const job_t *job, uint32_t shard, size_t *bytes)
 {
@@ -463,7 +463,7 @@ make_header(const job_t *job, uint32_t shard, size_t *bytes)
 }
 
 
-/* The tensors of a shard, or a hole of their size. */
+/* Writes the tensors of a shard, or a hole of their size. */
 static void
 write_values(const job_t *job, uint32_t shard, float *piece, FILE *f)
 {

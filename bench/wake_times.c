@@ -1,9 +1,9 @@
 /*
- * Preloaded into nginx by bench/deliver.py: notes when the engine tells its loop of news.
+ * bench/deliver.py preloads this library into nginx to record when the engine wakes the event loop.
  *
- * The engine wakes the loop by a write of eight bytes to its eventfd, and this is the moment at
- * which a token is its last.  Each such write is noted, with its descriptor and the time, in a
- * file that all processes map: EMIT_CLOCK names it.  The server itself is not changed.
+ * The engine wakes the loop by a write of eight bytes to its eventfd after a token is complete.
+ * The library records each such write, with its descriptor and the time, in a file that all
+ * processes map; WAKE_TIMES names the file.  The code of the server is unchanged.
  */
 
 #define _GNU_SOURCE
@@ -25,30 +25,30 @@ typedef struct {
         uint64_t      ns;              /* CLOCK_MONOTONIC, as Python's monotonic_ns() */
         uint64_t      fd;
     } note[NOTES];
-} emit_clock_t;
+} wake_times_t;
 
-static emit_clock_t  *emit_clock;
+static wake_times_t  *wake_times;
 
 
 __attribute__((constructor)) static void
-open_clock(void)
+open_times(void)
 {
     int          fd;
     void        *map;
     const char  *path;
 
-    path = getenv("EMIT_CLOCK");
+    path = getenv("WAKE_TIMES");
     fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
 
     if (fd == -1) {
         return;
     }
 
-    map = mmap(NULL, sizeof(*emit_clock), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    map = mmap(NULL, sizeof(*wake_times), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     (void) close(fd);
 
     if (map != MAP_FAILED) {
-        emit_clock = map;
+        wake_times = map;
     }
 }
 
@@ -59,14 +59,14 @@ write(int fd, const void *data, size_t bytes)
     uint64_t         i, one = 1;
     struct timespec  ts;
 
-    if (bytes == sizeof(one) && emit_clock != NULL && memcmp(data, &one, sizeof(one)) == 0) {
+    if (bytes == sizeof(one) && wake_times != NULL && memcmp(data, &one, sizeof(one)) == 0) {
         (void) clock_gettime(CLOCK_MONOTONIC, &ts);
 
-        i = atomic_fetch_add(&emit_clock->n, 1);
+        i = atomic_fetch_add(&wake_times->n, 1);
 
         if (i < NOTES) {
-            emit_clock->note[i].fd = (uint64_t) fd;
-            emit_clock->note[i].ns = (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
+            wake_times->note[i].fd = (uint64_t) fd;
+            wake_times->note[i].ns = (uint64_t) ts.tv_sec * 1000000000 + (uint64_t) ts.tv_nsec;
         }
     }
 

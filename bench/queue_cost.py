@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""A long line, and what it costs those that are answered meanwhile.
+"""Measures the cost of a long queue for the requests that are answered meanwhile.
 
-    bench/line.py [--waiting N] [--refused R] [--seconds S] [--rounds K] [--stream SHARE]
+    bench/queue_cost.py [--waiting N] [--refused R] [--seconds S] [--rounds K] [--stream SHARE]
 
-One engine answers in four slots all the time.  In turns it has a line of a few, and one of N
-(5,000) with R (100) more requests a second, each of which is refused.  What is compared: tokens
-by the second and by the second of processor time of the engine's threads, and how long a health
-check takes.  "load" is the share of the machine that the crowd takes: clients and event loops.
+One engine answers in four slots all the time.  Alternately its queue has a few requests, or N
+(5,000) of them with R (100) more requests a second, each of which is refused.  The script compares
+the tokens in a second, the tokens in a second of processor time of the engine's threads, and the
+time of a health check.  "load" is the share of the machine that clients and event loops take.
 
-Prints a line for each turn and then the ratios; exits 1 if a promise of docs/reliability.md is
-broken: health under 5 ms (p99), tokens within 3 % beyond the processor time of the load.
+The script prints a line for each turn and then the ratios.  It exits with 1 if a limit of
+docs/reliability.md is exceeded: health under 5 ms (p99), tokens within 3 % beyond the processor time
+of the load.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DIR = ROOT + "/build/line"
-FEW = 8                                 # who waits in the turns without a line
+FEW = 8                                 # requests in a short queue
 FILES = 65536
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -46,7 +47,7 @@ http {{
     access_log off;
     client_body_temp_path {dir}/body;
     proxy_temp_path {dir}/proxy;
-    vlm_engine line {{
+    vlm_engine bench {{
         model {dir}/model;
         device cpu;
         threads 1;
@@ -61,8 +62,8 @@ http {{
     }}
     server {{
         listen 127.0.0.1:{port} backlog=4096;
-        location = /metrics {{ vlm_status line; }}
-        location / {{ vlm_pass line; }}
+        location = /metrics {{ vlm_status bench; }}
+        location / {{ vlm_pass bench; }}
     }}
 }}
 """
@@ -71,7 +72,7 @@ http {{
 # ---- the server ----------------------------------------------------------------------------------
 
 def make_model():
-    """Random weights; what would end an answer is a row that the tokenizer has no token for."""
+    """Makes a model of random weights; its end of text is an id that the tokenizer does not have."""
     shape = json.load(open(ROOT + "/bench/shapes/tiny-f.json"))
     text = shape.get("text_config", shape)
     text["num_hidden_layers"] = 24
@@ -97,12 +98,12 @@ def start(port, queue):
 
 
 def request(method, path, body=b""):
-    return (f"{method} {path} HTTP/1.1\r\nHost: line\r\nConnection: close\r\n"
+    return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
 
 
 def ask(port, method, path, body=b"", timeout=30):
-    """The whole answer: status and body; None if there is none."""
+    """Returns the status and body of an answer, or None if the connection closed without one."""
     with socket.create_connection(("127.0.0.1", port), timeout) as s:
         s.sendall(request(method, path, body))
         data = b""
@@ -139,7 +140,7 @@ def spent(path):
 
 
 def engine_and_loops(master):
-    """Seconds of the threads that run the model, and of everything else that nginx does."""
+    """Returns the processor time of the threads that run the model, and of nginx's other threads."""
     engine = others = 0.0
     for pid in open(f"/proc/{master}/task/{master}/children").read().split():
         threads = sorted(int(t) for t in os.listdir(f"/proc/{pid}/task"))
@@ -153,14 +154,14 @@ def engine_and_loops(master):
     return engine, others
 
 
-# ---- clients, a process each ---------------------------------------------------------------------
+# ---- clients, each in a process of its own -------------------------------------------------------
 
-def crowd(port, n, share, there, leave):
-    """Keeps n requests waiting or running: who is answered comes again."""
+def crowd(port, n, share, open_now, stop):
+    """Keeps n requests waiting or running: a client that is answered asks again."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, resource.getrlimit(
         resource.RLIMIT_NOFILE)[1]),) * 2)
     select, open_, number = selectors.DefaultSelector(), 0, 0
-    while not leave.is_set():
+    while not stop.is_set():
         for _ in range(min(n - open_, 200)):
             number += 1
             body = {"messages": [{"role": "user", "content": f"count {number}"}],
@@ -170,7 +171,7 @@ def crowd(port, n, share, there, leave):
             s.setblocking(False)
             select.register(s, selectors.EVENT_READ)
             open_ += 1
-        there.value = open_
+        open_now.value = open_
         for key, _ in select.select(0.1):
             try:
                 if key.fileobj.recv(65536):
@@ -184,12 +185,12 @@ def crowd(port, n, share, there, leave):
             open_ -= 1
 
 
-def refused(port, rate, counts, leave):
-    """Asks at this rate; counts what came of it: 429, anything else.  Who gets into the line by
-    chance, as somebody has just left it, leaves it, too."""
+def refused(port, rate, counts, stop):
+    """Asks at this rate and counts the answers: 429, and all others.  A request that enters the queue,
+    because a place has become free, is closed after 0.1 s and not counted."""
     body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
     at = time.monotonic()
-    while not leave.is_set():
+    while not stop.is_set():
         at += 1 / rate
         time.sleep(max(0, at - time.monotonic()))
         try:
@@ -199,9 +200,9 @@ def refused(port, rate, counts, leave):
             pass
 
 
-def probe(port, times, leave):
-    """Health, fifty times a second, on a connection of its own each time."""
-    while not leave.is_set():
+def probe(port, times, stop):
+    """Asks for the health fifty times a second, each time over a new connection."""
+    while not stop.is_set():
         begin = time.monotonic()
         a = ask(port, "GET", "/api/health")
         times.append((time.monotonic() - begin) * 1000 if a and a[0] == 200 else 1e6)
@@ -211,33 +212,33 @@ def probe(port, times, leave):
 # ---- one turn ------------------------------------------------------------------------------------
 
 def turn(port, master, waiting, rate, share, seconds):
-    leave, there = multiprocessing.Event(), multiprocessing.Value("i", 0)
+    stop, open_now = multiprocessing.Event(), multiprocessing.Value("i", 0)
     counts = multiprocessing.Array("i", 2)
     with multiprocessing.Manager() as manager:
         times = manager.list()
-        people = [multiprocessing.Process(target=crowd, args=(port, waiting + 4, share, there,
-                                                              leave))]
-        people[0].start()
+        clients = [multiprocessing.Process(target=crowd, args=(port, waiting + 4, share, open_now,
+                                                              stop))]
+        clients[0].start()
         if not wait_for(lambda: metrics(port)["vlm_queue_depth"] >= waiting - 4, 300):
-            sys.exit(f"the line has {metrics(port)['vlm_queue_depth']} instead of {waiting}")
-        time.sleep(3)                   # until it is parsed
+            sys.exit(f"the queue has {metrics(port)['vlm_queue_depth']} requests instead of {waiting}")
+        time.sleep(3)                   # the server parses the last requests
 
-        people.append(multiprocessing.Process(target=probe, args=(port, times, leave)))
+        clients.append(multiprocessing.Process(target=probe, args=(port, times, stop)))
         if rate:
-            people.append(multiprocessing.Process(target=refused, args=(port, rate, counts, leave)))
-        for p in people[1:]:
+            clients.append(multiprocessing.Process(target=refused, args=(port, rate, counts, stop)))
+        for p in clients[1:]:
             p.start()
 
         def now():
             m = metrics(port)
             return (time.monotonic(), m["vlm_generation_tokens_total"], engine_and_loops(master),
-                    sum(spent(f"/proc/{p.pid}") for p in people))
+                    sum(spent(f"/proc/{p.pid}") for p in clients))
 
         a = now()
         time.sleep(seconds)
         b = now()
-        leave.set()
-        for p in people:
+        stop.set()
+        for p in clients:
             p.join()
         took = sorted(times)
     wall, tokens, engine = b[0] - a[0], b[1] - a[1], b[2][0] - a[2][0]
@@ -252,18 +253,18 @@ def turn(port, master, waiting, rate, share, seconds):
     }
 
 
-def middle(turns, key):
+def median(turns, key):
     values = sorted(t[key] for t in turns)
     return values[len(values) // 2]
 
 
 def main():
-    p = argparse.ArgumentParser(description="a long line", usage=__doc__)
+    p = argparse.ArgumentParser(description="the cost of a long queue", usage=__doc__)
     p.add_argument("--waiting", type=int, default=5000)
     p.add_argument("--refused", type=int, default=100)
     p.add_argument("--seconds", type=int, default=20)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--stream", type=int, default=0, help="percent that ask for a stream")
+    p.add_argument("--stream", type=int, default=0, help="percentage of requests for a stream")
     args = p.parse_args()
 
     with socket.socket() as s:
@@ -286,10 +287,10 @@ def main():
         nginx.send_signal(signal.SIGTERM)
         nginx.wait(30)
 
-    by_cpu = middle(many, "by_cpu") / middle(few, "by_cpu")
-    by_wall = middle(many, "tokens") / middle(few, "tokens")
-    left = 1 - max(0, middle(many, "load") - middle(few, "load"))
-    p99 = middle(many, "p99")
+    by_cpu = median(many, "by_cpu") / median(few, "by_cpu")
+    by_wall = median(many, "tokens") / median(few, "tokens")
+    left = 1 - max(0, median(many, "load") - median(few, "load"))
+    p99 = median(many, "p99")
     print(f"tokens by the engine's processor time {by_cpu:.3f}, by the clock {by_wall:.3f} "
           f"of {left:.3f} that the load leaves; health p99 {p99:.2f} ms")
     kept = by_cpu > 0.97 and by_wall > left - 0.03 and p99 < 5
