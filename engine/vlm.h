@@ -157,8 +157,8 @@ vlm_picture_t *vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, 
 /*
  * vlm_picture_read() for a prompt with a salt: patches cached under another salt are not used.
  *
- *   stop  asked while rows or scans are decoded, and between decoding, resizing and cutting; a
- *         WebP, GIF or BMP is decoded in one go, whose time its pixels bound; NULL: never asked
+ *   stop  asked while a JPEG, PNG or WebP is decoded, and between decoding, resizing and cutting; a
+ *         GIF or BMP is decoded in one go, whose time its pixels bound; NULL: never asked
  */
 vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes,
                                        const void *salt, size_t salt_bytes, const vlm_stop_t *stop,

@@ -30,7 +30,8 @@ typedef struct {
                                                       and resizing */
     uint32_t            frame_x, frame_y;          /* GIF, WebP: where the first frame lies; */
     uint32_t            frame_width, frame_height; /* of the other kinds, the whole picture */
-    size_t              data_at, data_bytes;       /* WebP: the byte range for its decoder */
+    size_t              data_at, data_bytes;       /* WebP: the byte range for its decoder, and */
+    size_t              pixels_at;                 /* where in it the chunk of pixels begins */
 } vlm_header_t;
 
 /*

@@ -1,6 +1,7 @@
 /*
- * A picture's reading takes no more memory, measured, than its header says.  This program's
- * malloc() counts; under a sanitizer, which has its own, nothing is measured.
+ * A picture's reading takes no more memory, measured, than its header says, and leaves none behind
+ * when it is stopped.  This program's malloc() counts; under a sanitizer, which has its own,
+ * nothing is measured.
  */
 
 #include <setjmp.h>
@@ -413,6 +414,91 @@ a_lack_of_memory_is_told_as_such(void **state)
 }
 
 
+typedef struct {
+    uint32_t  asked, last;             /* at the last question the client has left */
+} client_t;
+
+
+static int
+has_left(void *data)
+{
+    client_t  *c = data;
+
+    return ++c->asked == c->last;
+}
+
+
+/* The client leaves in the middle of the decode, and again at its first question. */
+static void
+leave(const char *name, const file_t *f)
+{
+    size_t      before;
+    uint8_t    *rgb;
+    client_t    c = { 0, 0 };
+    uint32_t    width, height, n;
+    vlm_err_t   err = { 0 };
+    vlm_stop_t  stop = { has_left, &c };
+
+    rgb = vlm_picture_decode(f->data, f->bytes, &width, &height, &stop, &err);
+
+    if (rgb == NULL || c.asked < 32) {
+        fail_msg("%s: asked %u times; %s", name, c.asked, err.text);
+    }
+
+    free(rgb);
+    before = used;
+
+    for (n = c.asked / 2; n > 0; n = n == 1 ? 0 : 1) {
+        memset(&err, 0, sizeof(err));
+        c = (client_t) { 0, n };
+        rgb = vlm_picture_decode(f->data, f->bytes, &width, &height, &stop, &err);
+
+        if (rgb != NULL || err.code != VLM_ECANCELLED || c.asked != n || used != before) {
+            fail_msg("%s: left at question %u of the decode, asked %u times; code %d, %zd bytes "
+                     "left behind", name, n, c.asked, err.code, (ssize_t) (used - before));
+        }
+    }
+}
+
+
+static void
+a_decode_whose_client_has_left_ends_at_the_next_question(void **state)
+{
+    size_t    i;
+    file_t    f;
+    uint8_t  *pixels;
+
+    static const jpeg_t  jpegs[] = {
+        { "JPEG", 3, 2, 2, 0, 0, 90, 0 }, { "JPEG, progressive", 3, 2, 2, 1, 0, 90, 0 },
+        { "JPEG, CMYK", 4, 1, 1, 0, 0, 90, 0 }
+    };
+
+    (void) state;
+
+    pixels = fixture_noise(WIDTH, HEIGHT * 4 / 3 + 1, 2);
+
+    for (i = 0; i < sizeof(jpegs) / sizeof(jpegs[0]); i++) {
+        make_jpeg(&f, &jpegs[i], pixels);
+        leave(jpegs[i].name, &f);
+        free(f.data);
+    }
+
+    for (i = 0; i < 2; i++) {
+        make_png(&f, 6, 8, (int) i, pixels);
+        leave(i == 0 ? "PNG" : "PNG, interlaced", &f);
+        free(f.data);
+    }
+
+    for (i = 0; i < 4; i++) {
+        make_webp(&f, i >= 2, i % 2, 1, pixels);
+        leave(i < 2 ? "WebP, lossy" : "WebP, lossless", &f);
+        free(f.data);
+    }
+
+    free(pixels);
+}
+
+
 int
 main(void)
 {
@@ -421,7 +507,8 @@ main(void)
         cmocka_unit_test(a_png_takes_no_more_than_its_header_says),
         cmocka_unit_test(a_webp_takes_no_more_than_its_header_says),
         cmocka_unit_test(a_bmp_takes_no_more_than_its_header_says),
-        cmocka_unit_test(a_lack_of_memory_is_told_as_such)
+        cmocka_unit_test(a_lack_of_memory_is_told_as_such),
+        cmocka_unit_test(a_decode_whose_client_has_left_ends_at_the_next_question)
     };
 
     if (!COUNTED) {

@@ -66,7 +66,7 @@ decode(const vlm_header_t *h, const void *data, size_t bytes, const vlm_stop_t *
         break;
 
     case VLM_WEBP:
-        p = vlm_webp_decode(h, data, bytes, err);
+        p = vlm_webp_decode(h, data, bytes, stop, err);
         break;
 
     case VLM_JPEG:

@@ -375,7 +375,7 @@ stop_at(void *data)
 
 
 static void
-a_picture_that_nobody_wants_any_longer_ends_where_it_is(void **state)
+a_picture_can_be_stopped_before_during_and_after_its_decode(void **state)
 {
     int              n, left;
     size_t           bytes;
@@ -418,7 +418,7 @@ main(void)
         cmocka_unit_test(a_file_with_any_byte_changed_does_no_harm),
         cmocka_unit_test(a_picture_goes_upright_and_at_its_full_size_into_a_jpeg),
         cmocka_unit_test(a_file_that_is_no_picture_is_not_decoded),
-        cmocka_unit_test(a_picture_that_nobody_wants_any_longer_ends_where_it_is),
+        cmocka_unit_test(a_picture_can_be_stopped_before_during_and_after_its_decode),
         cmocka_unit_test(a_model_of_other_channels_than_three_is_refused)
     };
 

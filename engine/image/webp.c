@@ -9,12 +9,15 @@
 #include <string.h>
 #include <webp/decode.h>
 
+#include "base/stop.h"
 #include "image/bytes.h"
 #include "image/exif.h"
 #include "image/webp_codes.h"
 
 #define ROWS       (64 * 4)            /* bytes for a column: the rows that libwebp works on */
 #define STATE      (512u << 10)        /* its own, with the codes of a lossy stream */
+#define PIECES     64                  /* of a file, between two questions whether to stop */
+#define PIECE      4096                /* bytes, at least */
 
 
 /* The size in a lossy or lossless bitstream, p[bytes]. */
@@ -166,6 +169,7 @@ count_memory(vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t *err)
         }
 
         if (lossless || memcmp(p + at - 8, "VP8 ", 4) == 0) {
+            h->pixels_at = at;
             break;
         }
 
@@ -225,7 +229,13 @@ vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *e
 
     at = h->data_at == 0 ? 12 : h->data_at;        /* past RIFF, or past a frame's header */
 
-    return count_memory(h, data + at, h->data_at + h->data_bytes - at, err);
+    if (count_memory(h, data + at, h->data_at + h->data_bytes - at, err) != 0) {
+        return -1;
+    }
+
+    h->pixels_at += at - h->data_at;
+
+    return 0;
 }
 
 
@@ -251,8 +261,49 @@ check_features(const vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t 
 }
 
 
+/*
+ * Decodes p[bytes] in pieces, so that the work can be stopped between two of them.  libwebp begins
+ * with the chunk of pixels, and up to the first row it reads its tables anew with each piece: so
+ * there each piece is as long as all pixels' bytes before.
+ */
+static VP8StatusCode
+decode_pieces(WebPDecoderConfig *config, const uint8_t *p, size_t bytes, size_t pixels_at,
+              const vlm_stop_t *stop, vlm_err_t *err)
+{
+    int            rows;
+    size_t         have, piece;
+    WebPIDecoder  *d;
+    VP8StatusCode  status;
+
+    d = WebPIDecode(NULL, 0, config);
+    if (d == NULL) {
+        return VP8_STATUS_OUT_OF_MEMORY;
+    }
+
+    have = pixels_at;
+    piece = (bytes - have) / PIECES;
+    piece = piece < PIECE ? PIECE : piece;
+
+    do {
+        rows = 0;
+        (void) WebPIDecGetRGB(d, &rows, NULL, NULL, NULL);
+
+        have += rows == 0 && have - pixels_at > piece ? have - pixels_at : piece;
+        have = have < bytes ? have : bytes;
+
+        status = vlm_stopped(stop, err) ? VP8_STATUS_USER_ABORT : WebPIUpdate(d, p, have);
+
+    } while (status == VP8_STATUS_SUSPENDED && have < bytes);
+
+    WebPIDelete(d);
+
+    return status;
+}
+
+
 uint8_t *
-vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
+vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, const vlm_stop_t *stop,
+                vlm_err_t *err)
 {
     size_t              channels, stride, size, at;
     uint8_t            *out;
@@ -285,7 +336,7 @@ vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_er
         config.output.u.RGBA.stride = (int) stride;
         config.output.u.RGBA.size = size - at;
 
-        status = WebPDecode(p, h->data_bytes, &config);
+        status = decode_pieces(&config, p, h->data_bytes, h->pixels_at, stop, err);
     }
 
     if (status == VP8_STATUS_OK) {

@@ -13,8 +13,9 @@ int vlm_webp_header(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_
  *
  *   h         vlm_header_read()'s result for the same bytes
  *   returns   u8 [h->height][h->width][h->alpha ? 4 : 3], free()d by the caller, transparent
- *             outside the frame; or NULL: VLM_EINPUT damaged, VLM_EMEMORY
+ *             outside the frame; or NULL: VLM_EINPUT damaged, VLM_EMEMORY, VLM_ECANCELLED
  */
-uint8_t *vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err);
+uint8_t *vlm_webp_decode(const vlm_header_t *h, const uint8_t *data, size_t bytes,
+                         const vlm_stop_t *stop, vlm_err_t *err);
 
 #endif

@@ -53,7 +53,8 @@ decode(const uint8_t *data, size_t bytes, vlm_header_t *h, vlm_err_t *err)
 {
     memset(err, 0, sizeof(*err));
 
-    return vlm_header_read(h, data, bytes, err) == 0 ? vlm_webp_decode(h, data, bytes, err) : NULL;
+    return vlm_header_read(h, data, bytes, err) == 0
+           ? vlm_webp_decode(h, data, bytes, NULL, err) : NULL;
 }
 
 
@@ -131,7 +132,7 @@ a_header_of_another_file_is_refused(void **state)
     memset(&err, 0, sizeof(err));
     data = fixture_file("webp-lossy.webp", &bytes);
     assert_int_equal(vlm_header_read(&h, data, bytes, &err), 0);
-    assert_null(vlm_webp_decode(&h, data, bytes - 1, &err));
+    assert_null(vlm_webp_decode(&h, data, bytes - 1, NULL, &err));
     assert_int_equal(err.code, VLM_EINPUT);
     free(data);
 }
