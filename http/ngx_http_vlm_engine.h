@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/losses.h"
+#include "base/size.h"
 #include "base/utf8.h"
 #include "store/store.h"
 
@@ -267,12 +268,6 @@ typedef struct {
     ngx_str_t                     model;       /* as configured */
     ngx_uint_t                    seen;        /* bit of each parameter */
 } ngx_http_vlm_param_t;
-
-
-/* sizes in bytes, as a configuration would write them */
-
-#define ngx_http_vlm_mib(bytes)                                               \
-    (((uint64_t) (bytes) + 1024 * 1024 - 1) / (1024 * 1024))
 
 
 /* the thread task of the engine: one step at a time */

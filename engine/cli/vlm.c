@@ -12,6 +12,7 @@
 
 #include <sys/stat.h>
 
+#include "base/size.h"
 #include "robobrain/task.h"
 #include "vlm.h"
 
@@ -495,11 +496,10 @@ print_json_plan(const vlm_plan_t *p, const vlm_facts_t *f)
 }
 
 
-/* MiB are rounded up, as in the plan of "nginx -t": "memory" may have that size. */
 static void
 print_part(const char *name, uint64_t bytes)
 {
-    printf("%-10s %12" PRIu64 "  %6" PRIu64 " MiB\n", name, bytes, (bytes + 1048575) / 1048576);
+    printf("%-10s %12" PRIu64 "  %6" PRIu64 " MiB\n", name, bytes, vlm_mib(bytes));
 }
 
 

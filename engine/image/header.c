@@ -144,7 +144,7 @@ count_memory(vlm_header_t *h, vlm_err_t *err)
     if (h->memory > VLM_MAX_PICTURE_MEMORY) {
         return vlm_fail(err, VLM_ELIMIT, "%s of %ux%u pixels takes %" PRIu64 " MiB to decode, at "
                         "most %u are given", vlm_picture_kind_name(h->kind), h->width, h->height,
-                        h->memory >> 20, VLM_MAX_PICTURE_MEMORY >> 20);
+                        vlm_mib(h->memory), VLM_MAX_PICTURE_MEMORY >> 20);
     }
 
     return 0;

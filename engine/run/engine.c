@@ -17,7 +17,6 @@
 #define MAX_CONTEXT   (1u << 20)
 #define MAX_FEATURES  1024             /* cached pictures, searched in turn for each new one */
 #define LEAST_PIXELS  50176            /* 64 merged cells: a remedy lowers max_pixels no further */
-#define MIB(bytes)    (((bytes) + 1048575) / 1048576)
 
 typedef struct {                       /* one arena for each lifetime */
     vlm_arena_t  text, vision, kv, work, features;
@@ -315,7 +314,7 @@ name_remedy(const vlm_conf_t *conf, const char *name, uint32_t now, uint32_t lea
             (void) snprintf(text + n, bytes - n, "%s%s %u%s needs %" PRIu64 "m",
                             n == 0 ? ": " : ", ", name,
                             k && value % 1024 == 0 ? value / 1024 : value,
-                            k && value % 1024 == 0 ? "k" : "", MIB(total));
+                            k && value % 1024 == 0 ? "k" : "", vlm_mib(total));
             return;
         }
     }
@@ -335,8 +334,8 @@ refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
     return vlm_fail(err, VLM_ELIMIT,
                     "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, kv %" PRIu64
                     "m, workspace %" PRIu64 "m, device %" PRIu64 "m), memory is %" PRIu64 "m%s",
-                    MIB(plan->total), MIB(plan->weights), MIB(plan->vision), MIB(plan->kv),
-                    MIB(plan->workspace), MIB(plan->device), conf->memory / 1048576,
+                    vlm_mib(plan->total), vlm_mib(plan->weights), vlm_mib(plan->vision), vlm_mib(plan->kv),
+                    vlm_mib(plan->workspace), vlm_mib(plan->device), vlm_mib(conf->memory),
                     remedy);
 }
 
@@ -586,7 +585,7 @@ measure_taken(const vlm_t *v)
 
     if (taken > v->plan.device && v->conf.log != NULL) {
         (void) snprintf(text, sizeof(text), "the device took %" PRIu64 "m for itself, %" PRIu64
-                        "m were declared", MIB(taken), MIB(v->plan.device));
+                        "m were declared", vlm_mib(taken), vlm_mib(v->plan.device));
         v->conf.log(v->conf.data, VLM_LOG_WARN, text);
     }
 

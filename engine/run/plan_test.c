@@ -172,6 +172,11 @@ what_does_not_fit_is_refused_with_every_number(void **state)
     /* No setting makes it fit into so little, so no remedy is named. */
 
     assert_string_equal(err.text, want);
+
+    memset(&err, 0, sizeof(err));
+    conf.memory = (1 << 20) + 1;                   /* rounded up as the others are */
+    assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
+    assert_non_null(strstr(err.text, "memory is 2m"));
 }
 
 

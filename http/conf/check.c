@@ -95,12 +95,12 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                   "vision %uLm, kv %uLm, workspace %uLm, device %uLm)%s, "
                   "thinking %s%s",
                   &eng->name,
-                  ngx_http_vlm_mib(eng->conf.plan.total),
-                  ngx_http_vlm_mib(eng->conf.plan.weights),
-                  ngx_http_vlm_mib(eng->conf.plan.vision),
-                  ngx_http_vlm_mib(eng->conf.plan.kv),
-                  ngx_http_vlm_mib(eng->conf.plan.workspace),
-                  ngx_http_vlm_mib(eng->conf.plan.device),
+                  vlm_mib(eng->conf.plan.total),
+                  vlm_mib(eng->conf.plan.weights),
+                  vlm_mib(eng->conf.plan.vision),
+                  vlm_mib(eng->conf.plan.kv),
+                  vlm_mib(eng->conf.plan.workspace),
+                  vlm_mib(eng->conf.plan.device),
                   eng->conf.vlm.memory ? "" : ", memory is not bounded",
                   eng->conf.thinking ? "on" : "off",
                   eng->conf.thinking_auto ? " (auto)" : "");
@@ -109,7 +109,7 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
                       "vlm_engine \"%V\": %uLm while a reload lasts: two "
                       "workers have the model (reload overlap)", &eng->name,
-                      ngx_http_vlm_mib(2 * eng->conf.plan.total));
+                      vlm_mib(2 * eng->conf.plan.total));
     }
 
     if (!eng->conf.facts.processor) {
@@ -146,11 +146,11 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                        "vlm_engine \"%V\": %uLm planned%s, %s %uLm",
-                       &eng->name, ngx_http_vlm_mib(total),
+                       &eng->name, vlm_mib(total),
                        eng->conf.overlap ? " while a reload lasts" : "",
                        ram.group ? "the control group may use"
                                  : "this machine has",
-                       ram.bytes / (1024 * 1024));
+                       vlm_mib(ram.bytes));
 }
 
 

@@ -424,14 +424,14 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
 
     ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
                   "vlm_engine \"%V\": model loaded, %uLm, %s", &eng->name,
-                  ngx_http_vlm_mib(st.plan.total), st.device);
+                  vlm_mib(st.plan.total), st.device);
 
     if (st.taken) {
         ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
                       "vlm_engine \"%V\": the device took %uLm for itself, "
                       "%uLm of the plan were declared for that", &eng->name,
-                      ngx_http_vlm_mib(st.taken),
-                      ngx_http_vlm_mib(st.plan.device));
+                      vlm_mib(st.taken),
+                      vlm_mib(st.plan.device));
     }
 }
 

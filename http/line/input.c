@@ -98,14 +98,14 @@ ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
         return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
                                  "%s may take %uLm of memory, "
                                  "http_memory is %uLm", what,
-                                 ngx_http_vlm_mib(bytes),
-                                 ngx_http_vlm_mib(eng->conf.http_memory));
+                                 vlm_mib(bytes),
+                                 vlm_mib(eng->conf.http_memory));
 
     default:
         return ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                  "%uLm of memory did not become free "
                                  "within %T seconds",
-                                 ngx_http_vlm_mib(bytes),
+                                 vlm_mib(bytes),
                                  (time_t) (eng->conf.queue_timeout + 999)
                                  / 1000);
     }

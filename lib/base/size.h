@@ -28,6 +28,13 @@ vlm_round(uint64_t n, uint64_t align)
     return n > UINT64_MAX - (align - 1) ? UINT64_MAX : (n + align - 1) & ~(align - 1);
 }
 
+/* In MiB, rounded up: as every sentence says sizes, so that "memory" may be set to what one says. */
+static inline uint64_t
+vlm_mib(uint64_t bytes)
+{
+    return bytes / 1048576 + (bytes % 1048576 != 0);
+}
+
 /* No object exceeds PTRDIFF_MAX, and compilers warn of a malloc() that may ask for one. */
 static inline void *
 vlm_malloc(uint64_t bytes)

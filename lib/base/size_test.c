@@ -53,13 +53,27 @@ rounding_up_stops_at_the_largest(void **state)
 }
 
 
+static void
+mebibytes_are_rounded_up_and_do_not_overflow(void **state)
+{
+    (void) state;
+
+    assert_true(vlm_mib(0) == 0);
+    assert_true(vlm_mib(1) == 1);
+    assert_true(vlm_mib(1048576) == 1);
+    assert_true(vlm_mib(1048577) == 2);
+    assert_true(vlm_mib(UINT64_MAX) == (uint64_t) 1 << 44);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_sum_that_does_not_fit_is_the_largest),
         cmocka_unit_test(a_product_that_does_not_fit_is_the_largest),
-        cmocka_unit_test(rounding_up_stops_at_the_largest)
+        cmocka_unit_test(rounding_up_stops_at_the_largest),
+        cmocka_unit_test(mebibytes_are_rounded_up_and_do_not_overflow)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
