@@ -22,7 +22,7 @@
 #define HEADS      16
 #define KV_HEADS   2
 #define HEAD_DIM   128
-#define TOWER_DIM  80
+#define VISION_DIM 80
 #define PATCHES    3072
 #define WINDOW     64
 
@@ -50,9 +50,9 @@ static matrix_t  matrices[] = {
     { "o", VLM_ADD, 2048, 2048, 0, { { 0 } } },
     { "gate_up", VLM_SILU_MUL, 22016, 2048, 1, { { 0 } } },
     { "down", VLM_ADD, 2048, 11008, 0, { { 0 } } },
-    { "tower_qkv", VLM_STORE, 3840, 1280, 1, { { 0 } } },
-    { "tower_gate_up", VLM_SILU_MUL, 6840, 1280, 1, { { 0 } } },
-    { "tower_down", VLM_ADD, 1280, 3420, 0, { { 0 } } }
+    { "vision_qkv", VLM_STORE, 3840, 1280, 1, { { 0 } } },
+    { "vision_gate_up", VLM_SILU_MUL, 6840, 1280, 1, { { 0 } } },
+    { "vision_down", VLM_ADD, 1280, 3420, 0, { { 0 } } }
 };
 
 #define MATRICES  (sizeof(matrices) / sizeof(matrices[0]))
@@ -212,11 +212,11 @@ time_segments(bench_t *b, uint32_t segment)
     }
 
     q = b->x;
-    k = q + (size_t) PATCHES * HEADS * TOWER_DIM;
-    v = k + (size_t) PATCHES * HEADS * TOWER_DIM;
+    k = q + (size_t) PATCHES * HEADS * VISION_DIM;
+    v = k + (size_t) PATCHES * HEADS * VISION_DIM;
 
     start = bench_now();
-    b->ops->attend_segments(b->device, q, k, v, b->ids, n - 1, PATCHES, segment, HEADS, TOWER_DIM,
+    b->ops->attend_segments(b->device, q, k, v, b->ids, n - 1, PATCHES, segment, HEADS, VISION_DIM,
                             b->y);
 
     return bench_now() - start;
@@ -242,7 +242,7 @@ measure_attention(bench_t *b)
         ops = 4.0 * HEADS * HEAD_DIM * ROWS * (ROWS + 0.5 * ROWS);
         bench_add(&slice, ops / time_attend(b, ROWS, ROWS) / 1e9, bench_f32_rate(b->limits) / 1e9);
 
-        ops = 4.0 * HEADS * TOWER_DIM * PATCHES;
+        ops = 4.0 * HEADS * VISION_DIM * PATCHES;
         bench_add(&windows, ops * WINDOW / time_segments(b, WINDOW) / 1e9,
                   bench_f32_rate(b->limits) / 1e9);
         bench_add(&whole, ops * PATCHES / time_segments(b, PATCHES) / 1e9,
@@ -265,7 +265,7 @@ open_bench(bench_t *b, vlm_err_t *err)
     uint64_t    matrix;
     vlm_need_t  need = { VLM_INT8, 11008, 3840, HEADS, HEAD_DIM, KEYS, 1, 1 };
 
-    values = (size_t) PATCHES * 3 * HEADS * TOWER_DIM;
+    values = (size_t) PATCHES * 3 * HEADS * VISION_DIM;
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
     b->kv = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL };
 

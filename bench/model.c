@@ -261,7 +261,7 @@ make_picture(bench_t *b, uint32_t width, uint32_t height, size_t *bytes)
 
 /* Returns the seconds at the limits: matrices at the int8 rate, attention at the f32 rate. */
 static double
-tower_limit(bench_t *b, uint32_t patches, uint32_t window)
+vision_limit(bench_t *b, uint32_t patches, uint32_t window)
 {
     double                      linear, attend;
     uint32_t                    i;
@@ -314,7 +314,7 @@ time_encode(bench_t *b, int which, bench_rounds_t *rounds, vlm_err_t *err)
 
     patches = p->n_patches;
     vlm_picture_free(p);
-    bench_add(rounds, seconds * 1e3, tower_limit(b, patches, 64) * 1e3);
+    bench_add(rounds, seconds * 1e3, vision_limit(b, patches, 64) * 1e3);
 
     return 0;
 }
@@ -455,7 +455,7 @@ measure_first(bench_t *b, vlm_err_t *err)
             }
 
             tokens = sides[i][0] * sides[i][1] / (28 * 28) + TEXT_TOKENS;
-            limit = tower_limit(b, sides[i][0] * sides[i][1] / (14 * 14), 64)
+            limit = vision_limit(b, sides[i][0] * sides[i][1] / (14 * 14), 64)
                     + 2 * b->matrix * tokens / bench_int8_rate(b->limits);
             bench_add(&first[i], ms, limit * 1e3);
             bench_add(&second[i], again, ms);

@@ -281,7 +281,8 @@ refuse_text(const reader_t *r)
         s = vlm_json_text(vlm_json_get(vlm_json_get(r->top, "quantization_config"),
                                        "quant_method"));
         return vlm_fail(r->err, VLM_EMODEL, "%s: the weights are quantised (%s); a checkpoint "
-                        "in bf16, f16 or f32 is needed", r->file, s == NULL ? "?" : vlm_printable(s));
+                        "in bf16, f16 or f32 is needed", r->file,
+                        s == NULL ? "?" : vlm_printable(s));
     }
 
     return text_is(r, text_item(r, "hidden_act"), "silu", "silu");

@@ -400,7 +400,7 @@ what_is_not_as_config_json_says_is_named(void **state)
  * patch's products with the keys and values that it sees in the mean block, each as dear as eight.
  */
 static void
-a_slice_of_the_tower_is_as_much_work_as_a_slice_of_a_prompt(void **state)
+a_slice_of_the_encoder_is_as_much_work_as_a_slice_of_a_prompt(void **state)
 {
     uint32_t      i, n, patches, window;
     uint64_t      row, patch, keys, work;
@@ -446,7 +446,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(a_slice_of_the_tower_is_as_much_work_as_a_slice_of_a_prompt),
+        cmocka_unit_test(a_slice_of_the_encoder_is_as_much_work_as_a_slice_of_a_prompt),
         cmocka_unit_test(a_prompt_may_be_read_in_slices_of_any_length_and_in_any_slot),
         cmocka_unit_test(sequences_in_one_call_do_not_see_each_other),
         cmocka_unit_test(what_was_in_memory_before_does_not_matter),

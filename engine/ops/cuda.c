@@ -35,8 +35,8 @@ vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, 
     }
 
     if (head_dim > MAX_HEAD_DIM || vision_head_dim > MAX_HEAD_DIM) {
-        return vlm_fail(err, VLM_EDEVICE, "heads of %u and, in the tower, %u values, device cuda "
-                        "takes up to %d", head_dim, vision_head_dim, MAX_HEAD_DIM);
+        return vlm_fail(err, VLM_EDEVICE, "heads of %u and, in the vision encoder, %u values; "
+                        "device cuda takes up to %d", head_dim, vision_head_dim, MAX_HEAD_DIM);
     }
 
     return 0;

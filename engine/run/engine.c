@@ -334,9 +334,9 @@ refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
     return vlm_fail(err, VLM_ELIMIT,
                     "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, kv %" PRIu64
                     "m, workspace %" PRIu64 "m, device %" PRIu64 "m), memory is %" PRIu64 "m%s",
-                    vlm_mib(plan->total), vlm_mib(plan->weights), vlm_mib(plan->vision), vlm_mib(plan->kv),
-                    vlm_mib(plan->workspace), vlm_mib(plan->device), vlm_mib(conf->memory),
-                    remedy);
+                    vlm_mib(plan->total), vlm_mib(plan->weights), vlm_mib(plan->vision),
+                    vlm_mib(plan->kv), vlm_mib(plan->workspace), vlm_mib(plan->device),
+                    vlm_mib(conf->memory), remedy);
 }
 
 

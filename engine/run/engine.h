@@ -24,7 +24,7 @@ typedef struct {                       /* the engine thread's */
     vlm_adjust_t    adjust;
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
     vlm_features_t  features;
-    uint32_t        tower;             /* place of the picture in the vision encoder, or VLM_NONE */
+    uint32_t        encoder;           /* entry of features that it works on, or VLM_NONE */
     vlm_prefix_t    prefix;
     void           *room;              /* [vlm_kv_room()] for rows on their way between slots */
     uint64_t        n_admitted;

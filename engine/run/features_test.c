@@ -163,7 +163,7 @@ what_nobody_waits_for_any_more_was_never_there(void **state)
 /* ---- with a model -------------------------------------------------------- */
 
 static vlm_t        *v;
-static uint32_t      n_encoded, tower_was;
+static uint32_t      n_encoded, encoder_was;
 static vlm_job_t    *to_cancel;
 static const char   *pictures[] = {
     "t/fidelity/pictures/200x150.png", "t/fidelity/pictures/168x168.png",
@@ -173,9 +173,9 @@ static const char   *pictures[] = {
 
 /* A spy in place of stop(): counts pictures that begin in the vision encoder. */
 static int
-watch_tower(void *data)
+watch_encoder(void *data)
 {
-    uint32_t  tower;
+    uint32_t  encoder;
 
     (void) data;
 
@@ -183,9 +183,9 @@ watch_tower(void *data)
         return 0;                      /* it still loads */
     }
 
-    tower = v->sched.tower;
+    encoder = v->sched.encoder;
 
-    if (tower != VLM_NONE && tower != tower_was) {
+    if (encoder != VLM_NONE && encoder != encoder_was) {
         n_encoded++;
 
         if (to_cancel != NULL) {
@@ -194,7 +194,7 @@ watch_tower(void *data)
         }
     }
 
-    tower_was = tower;
+    encoder_was = encoder;
 
     return 0;
 }
@@ -208,11 +208,11 @@ open_engine(uint32_t slots, uint32_t features)
     vlm_tiny_conf(&conf);
     conf.slots = slots;
     conf.features = features;
-    conf.stop = watch_tower;
+    conf.stop = watch_encoder;
     v = NULL;
     v = vlm_tiny_open(&conf);
     n_encoded = 0;
-    tower_was = VLM_NONE;
+    encoder_was = VLM_NONE;
     to_cancel = NULL;
 }
 
@@ -251,7 +251,7 @@ expect_same(const vlm_answer_t *a, const vlm_answer_t *b)
 
 
 static void
-five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_tower(void **state)
+five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_encoder(void **state)
 {
     uint32_t        i, cached;
     vlm_answer_t    alone[5], got[5];
@@ -387,7 +387,7 @@ main(void)
         cmocka_unit_test(a_place_that_is_held_is_nobody_elses),
         cmocka_unit_test(the_picture_that_was_let_go_first_makes_room),
         cmocka_unit_test(what_nobody_waits_for_any_more_was_never_there),
-        cmocka_unit_test(five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_tower),
+        cmocka_unit_test(five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_encoder),
         cmocka_unit_test(who_leaves_while_others_wait_for_the_same_picture_leaves_it_to_them),
         cmocka_unit_test(as_many_pictures_are_kept_as_was_said_and_no_more),
         cmocka_unit_test(a_prompt_with_another_salt_knows_of_no_picture)

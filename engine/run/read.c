@@ -150,8 +150,8 @@ vlm_let_go_picture(vlm_t *v, vlm_job_t *j)
 
     vlm_features_let_go(&s->features, j->features);
 
-    if (s->tower == j->features && s->features.entry[j->features].holders == 0) {
-        s->tower = VLM_NONE;
+    if (s->encoder == j->features && s->features.entry[j->features].holders == 0) {
+        s->encoder = VLM_NONE;
     }
 
     j->features = VLM_NONE;
@@ -170,7 +170,7 @@ catch_up(vlm_t *v, vlm_job_t *j)
 
     /* The job whose picture is in the vision encoder goes on: others may wait for the encoder. */
 
-    if (j->state != VLM_ENCODING || s->tower != j->features) {
+    if (j->state != VLM_ENCODING || s->encoder != j->features) {
         if (is_led(v, j)) {
             return 0;
         }
@@ -196,7 +196,7 @@ catch_up(vlm_t *v, vlm_job_t *j)
         vlm_enter(j, VLM_PREFILLING);
     }
 
-    return j->state == VLM_PREFILLING || s->tower == VLM_NONE || s->tower == j->features;
+    return j->state == VLM_PREFILLING || s->encoder == VLM_NONE || s->encoder == j->features;
 }
 
 
@@ -217,25 +217,25 @@ encode_slice(vlm_t *v, vlm_job_t *j)
 
     v->ops->ask(v->device, vlm_should_quit, &asker);
 
-    if (s->tower == VLM_NONE) {
-        s->tower = j->features;
+    if (s->encoder == VLM_NONE) {
+        s->encoder = j->features;
         vlm_vision_begin(m, j->prompt->picture[j->picture]);
     }
 
     done = vlm_vision_blocks(m, vlm_vision_slice(m));
 
     if (done) {
-        vlm_vision_end(m, s->tower);
+        vlm_vision_end(m, s->encoder);
     }
 
     v->ops->ask(v->device, NULL, NULL);
     vlm_tick(v);
 
     if (asker.quit) {
-        s->tower = VLM_NONE;           /* left undone */
+        s->encoder = VLM_NONE;           /* left undone */
 
     } else if (done) {
-        s->tower = VLM_NONE;
+        s->encoder = VLM_NONE;
         e->ready = 1;
     }
 }

@@ -33,7 +33,7 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u slots", v->conf.slots);
     }
 
-    s->tower = VLM_NONE;
+    s->encoder = VLM_NONE;
 
     if (vlm_features_open(&s->features, v->conf.features, err) != 0
         || vlm_prefix_open(&s->prefix, v->conf.slots, v->conf.context, err) != 0
@@ -99,7 +99,7 @@ begin_again(vlm_t *v, vlm_err_t *err)
         vlm_features_forget(&s->features, i);
     }
 
-    s->tower = VLM_NONE;
+    s->encoder = VLM_NONE;
     memset(err, 0, sizeof(*err));
 }
 

@@ -495,12 +495,12 @@ more_jobs_than_slots_say_what_they_say_alone(void **state)
 
 /* A spy in place of stop(): did a job decode while a picture was in the vision encoder? */
 static int
-watch_tower(void *data)
+watch_encoder(void *data)
 {
     uint32_t          i;
     const vlm_job_t  *j;
 
-    for (i = 0; v->sched.tower != VLM_NONE && i < v->conf.slots; i++) {
+    for (i = 0; v->sched.encoder != VLM_NONE && i < v->conf.slots; i++) {
         j = v->sched.slot[i];
 
         if (j != NULL && j->state == VLM_DECODING) {
@@ -513,7 +513,7 @@ watch_tower(void *data)
 
 
 static void
-a_text_is_read_and_answered_while_a_picture_is_in_the_tower(void **state)
+a_text_is_read_and_answered_while_a_picture_is_in_the_encoder(void **state)
 {
     int             seen;
     uint32_t        i;
@@ -522,7 +522,7 @@ a_text_is_read_and_answered_while_a_picture_is_in_the_tower(void **state)
     (void) state;
 
     seen = 0;
-    hook.act = watch_tower;
+    hook.act = watch_encoder;
     hook.data = &seen;
 
     for (i = 0; i < 4; i++) {
@@ -982,7 +982,7 @@ main(void)
         TEST(jobs_that_nobody_will_run_end_with_the_error_given),
         TEST(an_engine_may_be_closed_with_jobs_that_wait_and_events_that_nobody_took),
         TEST(more_jobs_than_slots_say_what_they_say_alone),
-        TEST(a_text_is_read_and_answered_while_a_picture_is_in_the_tower),
+        TEST(a_text_is_read_and_answered_while_a_picture_is_in_the_encoder),
         TEST(an_answer_has_at_most_max_tokens),
         TEST(max_tokens_of_the_configuration_is_a_ceiling),
         TEST(a_prompt_may_fill_the_context_but_for_one_token),

@@ -33,7 +33,7 @@ const char *vlm_code_name(vlm_code_t code);        /* "input", "limit", ...: for
 int vlm_fail(vlm_err_t *err, vlm_code_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-#define VLM_PRINTABLE  96                  /* bytes that a file's text has in a sentence, and a zero */
+#define VLM_PRINTABLE  96              /* bytes of a file's text in a sentence, and a zero */
 
 /*
  * Escapes a text from a file for a sentence, into out, which is returned: quotes and backslashes

@@ -28,7 +28,7 @@ vlm_round(uint64_t n, uint64_t align)
     return n > UINT64_MAX - (align - 1) ? UINT64_MAX : (n + align - 1) & ~(align - 1);
 }
 
-/* In MiB, rounded up: as every sentence says sizes, so that "memory" may be set to what one says. */
+/* In MiB, rounded up, so that "memory" may be set to the size that a sentence says. */
 static inline uint64_t
 vlm_mib(uint64_t bytes)
 {

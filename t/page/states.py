@@ -70,7 +70,7 @@ def the_place_in_the_queue_is_shown_and_can_be_given_up(fixtures):
     wait_for('others wait', lambda: (server.queue('waiting') or 0) >= 1, 20)
 
     page.begin('Describe everything.', 'general')
-    page.has('.turn .wait', 'n line')
+    page.has('.turn .wait', 'n the queue')
     before = page.text('.turn .wait')
     others.pop(0).close()
     wait_for(f'another place than "{before}"',
