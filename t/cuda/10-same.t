@@ -1,7 +1,7 @@
-# The same question about a picture, through nginx, on the CPU and on the
-# emulated GPU.  Activations are rounded to bf16 there, so what is promised is:
-# the same tokens while no two are as near to each other as that, nearly the same
-# log-probabilities, and from the GPU the same bits each time.
+# Compares the answers of the CPU and of the emulated GPU, through nginx, to the
+# same question about a picture.  The GPU rounds activations to bf16, so the
+# tokens must be equal until two candidates are closer than that rounding, the
+# log-probabilities must be nearly equal, and the GPU's bits equal at each run.
 
 use strict;
 use warnings;
@@ -21,7 +21,7 @@ my $JSON = JSON::PP->new->utf8;
 my $picture = 'data:image/png;base64,'
               . MIME::Base64::encode_base64(VLM::slurp("$ROOT/t/fidelity/pictures/61x117.png"), '');
 
-# No token that would end the answer.
+# A bias against every token that would end the answer.
 sub bias {
     my ($model) = @_;
 
@@ -45,7 +45,7 @@ sub question {
 
 sub tokens { return @{ $_[0]{json}{choices}[0]{logprobs}{content} || [] } }
 
-# The CPU's log-probability of a token of the GPU's, among its five likeliest.
+# Returns the CPU's log-probability of the GPU's token, among its five likeliest.
 sub told {
     my ($cpu, $token) = @_;
 
@@ -68,31 +68,31 @@ for my $name (qw(tiny-a tiny-b tiny-g)) {
 
     is($c->{code}, 200, 'the CPU answers');
     is($g->{code}, 200, 'the GPU, too');
-    is_deeply($g->{json}{usage}, $c->{json}{usage}, 'of as many tokens');
+    is_deeply($g->{json}{usage}, $c->{json}{usage}, 'both answers have as many tokens');
 
     my @c = tokens($c);
     my @g = tokens($g);
     my $same = 0;
 
-    is(scalar @g, $TOKENS, "$TOKENS of them");
+    is(scalar @g, $TOKENS, "an answer has $TOKENS tokens");
     $same++ while $same < $TOKENS && $c[$same]{token} eq $g[$same]{token};
 
     my $off = max(0, map { abs($c[$_]{logprob} - $g[$_]{logprob}) } 0 .. $same - 1);
 
-    cmp_ok($off, '<', $NEAR, "the first $same are the same, and nearly as likely");
+    cmp_ok($off, '<', $NEAR, "the first $same tokens are the same, and nearly as likely");
 
     if ($same < $TOKENS) {
         cmp_ok($c[$same]{logprob} - told($c[$same], $g[$same]), '<', $NEAR,
-               'the one after them is as likely as the CPU\'s');
+               'the token after them is as likely as the CPU\'s');
     }
 
-    # Two at once, one of them asked before: what is kept of it changes nothing.
+    # Two questions at once, one of them for the second time: its cached rows do not change the bits.
     my @two = map { question($gpu, $bias, $_) } 'Where is the cup?', 'What is on the table?';
     my ($again, $other) = $gpu->end_all(@two);
     my $alone = question($gpu, $bias, 'What is on the table?')->end;
 
-    is_deeply([tokens($again)], \@g, 'asked again, beside another one, the bits are the same');
-    is_deeply([tokens($alone)], [tokens($other)], 'and those of the other one, alone');
+    is_deeply([tokens($again)], \@g, 'a repeated question has the same bits beside another one');
+    is_deeply([tokens($alone)], [tokens($other)], 'the other question has the same bits alone');
 
     for my $s ($cpu, $gpu) {
         ok($s->stop, 'a server stops in time');

@@ -1,5 +1,5 @@
-# A GPU that fails, through nginx: what each class of CUDA's errors does to the
-# request that met it, to the worker, and to the request after it.
+# Tests a GPU that fails, through nginx: the effect of each class of CUDA's errors
+# on the request in flight, on the worker, and on the next request.
 
 use strict;
 use warnings;
@@ -12,13 +12,13 @@ use Time::HiRes qw(time);
 my $REFUSED = 'the device goes on';
 my $LOST = 'the worker is replaced';
 
-# As cuda/fault.c has them; 4242 is one that nobody knows.
+# These are the classes of cuda/fault.c; 4242 is an unknown error.
 my @classes = (
     [1, $REFUSED], [2, $REFUSED], [701, $REFUSED],
     [46, $LOST], [214, $LOST], [700, $LOST], [719, $LOST], [999, $LOST], [4242, $LOST],
 );
 
-# Each error comes at another of the calls of an answer.
+# Each error occurs at a different call of an answer.
 my @calls = (1, 4, 9, 16, 25);
 
 sub fresh { return Emulated::server(@_, engine => 'queue 8 timeout=30s;')->start->ready }
@@ -40,7 +40,7 @@ for my $case (@classes) {
     my $pid = $s->designated;
     my $at = $calls[$n++ % @calls];
 
-    # After some losses the pauses are long: those have a test of their own.
+    # After some losses the pauses are long; t/cuda/21-away.t tests them.
     if ($then eq $LOST && Emulated::metric($s, 'vlm_device_losses_total') >= 2) {
         $s->stop;
         $s = fresh(name => "lost-$code");
@@ -49,18 +49,18 @@ for my $case (@classes) {
 
     Emulated::tell($s, "fail=$code\@$at");
 
-    # The same question would be answered from what is kept of its prompt.
+    # Each question differs, because the rows of the same prompt would come from the cache.
     my $r = Emulated::ask($s, "What is $code?")->end;
 
-    is($r->{code}, 503, "error $code at call $at: the request is told");
-    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'when to come again');
+    is($r->{code}, 503, "error $code at call $at: the request has a 503");
+    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'with Retry-After');
     like($r->{json}{error}{message}, $then eq $LOST ? qr/device is lost/ : qr/memory is short/,
-         'and what it was');
-    ok($s->log_has(qr/cuda:0 .*\(error $code, at /), 'the log has the error and where it was');
+         'with the cause');
+    ok($s->log_has(qr/cuda:0 .*\(error $code, at /), 'the log has the error and its place');
 
     if ($then eq $LOST) {
         ok(replaced($s, $pid), $then);
-        ok($s->log_has(qr/worker process $pid exited with code 70/), 'with a status of its own');
+        ok($s->log_has(qr/worker process $pid exited with code 70/), 'the worker exits with 70');
 
     } else {
         is($s->designated, $pid, $then);
@@ -68,7 +68,7 @@ for my $case (@classes) {
 
     $s->ready;
     $r = Emulated::ask($s, 'What is this?')->end;
-    is($r->{code}, 200, 'the next one is answered');
+    is($r->{code}, 200, 'the next request is answered');
     is($r->{json}{choices}[0]{message}{content}, $want->{json}{choices}[0]{message}{content},
        'as ever');
 }
@@ -85,9 +85,9 @@ Emulated::tell($s, 'fail=719@30');
 
 my @codes = map { $_->{code} } $s->end_all(@many);
 
-is(scalar(grep { $_ == 503 || $_ == 200 } @codes), 4, 'each of four has an answer or is told')
+is(scalar(grep { $_ == 503 || $_ == 200 } @codes), 4, 'each of four requests has an answer or a 503')
     or diag("@codes");
-ok(scalar(grep { $_ == 503 } @codes) >= 2, 'those that were at work are told');
+ok(scalar(grep { $_ == 503 } @codes) >= 2, 'the requests in flight have a 503');
 ok(replaced($s, $pid), $LOST);
 $s->ready;
 
@@ -103,7 +103,7 @@ like($r->{body}, qr/"error":\{[^}]*device is lost/, 'a stream ends with the erro
 ok(replaced($s, $pid), $LOST);
 $s->ready;
 
-# ---- while it loads ----------------------------------------------------------------
+# ---- while it loads --------------------------------------------------------------
 
 $s->stop;
 
@@ -112,11 +112,11 @@ for my $code (719, 46) {
 
     if ($code == 719) {
         ok($s->log_has(qr/exited with code 70(?s:.*)exited with code 70/, 20),
-           'so is one that is lost when it is opened');
+           'a device that is lost when it is opened is opened again');
 
     } else {
-        ok($s->log_has(qr/\(error 46\)/, 20), 'one that cannot be had');
-        ok(!$s->log_has(qr/exited/, 2), 'is not tried again');
+        ok($s->log_has(qr/\(error 46\)/, 20), 'a device in exclusive use of another process fails');
+        ok(!$s->log_has(qr/exited/, 2), 'it is not tried again');
     }
 
     $s->stop('TERM');
@@ -129,11 +129,11 @@ for my $at (60, 120, 240) {
     $s->stop;
 }
 
-ok($s->log_has(qr/cuda:0 is lost: .*error 700/), 'a device that is lost in the load');
-ok($s->log_has(qr/exited with code 70(?s:.*)exited with code 70/, 10), 'is loaded by one worker after the other');
+ok($s->log_has(qr/cuda:0 is lost: .*error 700/), 'a device is lost during the load');
+ok($s->log_has(qr/exited with code 70(?s:.*)exited with code 70/, 10), 'two workers after each other load the model');
 $s->stop('TERM');
 
-# ---- a kernel that hangs -------------------------------------------------------------
+# ---- a kernel that hangs ---------------------------------------------------------
 
 $s = Emulated::server(name => 'lost-hang', engine => 'stall 2s; queue 8 timeout=30s;')->start->ready;
 $pid = $s->designated;
@@ -142,29 +142,29 @@ Emulated::tell($s, 'fail=hang@10');
 my $start = time;
 
 $r = Emulated::ask($s, 'What hangs?')->end;
-is($r->{code}, 503, 'a request whose kernel hangs is told');
-like($r->{json}{error}{message}, qr/stalled/, 'that the engine stands still');
-cmp_ok(time - $start, '<', 8, 'soon after "stall"');
+is($r->{code}, 503, 'a request whose kernel hangs has a 503');
+like($r->{json}{error}{message}, qr/stalled/, 'the message says that the engine has stalled');
+cmp_ok(time - $start, '<', 8, 'the answer comes soon after the time of "stall"');
 ok(replaced($s, $pid), 'the worker is replaced, though its thread hangs');
 $s->ready;
-is(Emulated::ask($s, 'What is this?')->end->{code}, 200, 'the next one is answered');
+is(Emulated::ask($s, 'What is this?')->end->{code}, 200, 'the next request is answered');
 $s->check_log(undef, qr/exited on signal 9/);
 
-# ---- a request that does it ------------------------------------------------------------
+# ---- a request that causes the loss ----------------------------------------------
 
 for my $round (1, 2) {
     $pid = $s->designated;
     Emulated::tell($s, 'fail=700@10');
-    is(Emulated::ask($s, 'the guilty one')->end->{code}, 503, "round $round: it is told");
+    is(Emulated::ask($s, 'the guilty one')->end->{code}, 503, "round $round: the request has a 503");
     ok(replaced($s, $pid), $LOST);
     $s->ready(60);
 }
 
 $r = Emulated::ask($s, 'the guilty one')->end;
-is($r->{code}, 400, 'who was there when two were lost is not run a third time');
+is($r->{code}, 400, 'a request that was in flight at two losses is not run a third time');
 is(Emulated::ask($s, 'another one')->end->{code}, 200, 'others are');
 
-# ---- nothing leaks -----------------------------------------------------------------------
+# ---- nothing leaks ---------------------------------------------------------------
 
 $s->stop;
 $s = fresh(name => 'lost-leak');
@@ -189,10 +189,10 @@ my $before = resident();
 
 refuse(200);
 
-is($s->designated, $pid, 'after 240 refusals it is the same worker');
-# A sanitizer keeps what was freed for a while.
-cmp_ok(resident() - $before, '<', $ENV{VLM_EMULATED} ? 16384 : 1024, 'of no more memory, in KiB');
-ok($s->stop, 'which stops in time');
+is($s->designated, $pid, 'after 240 refusals the worker is the same');
+# A sanitizer delays the reuse of freed memory.
+cmp_ok(resident() - $before, '<', $ENV{VLM_EMULATED} ? 16384 : 1024, 'its memory has not grown, in KiB');
+ok($s->stop, 'the server stops in time');
 $s->check_log;
 
 done_testing();

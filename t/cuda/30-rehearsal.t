@@ -1,6 +1,6 @@
-# `make gpu` without a GPU: it says so, and with the emulated device in its place
-# each of its parts comes to its end, so that on a card nothing but measuring is
-# left to do.
+# Tests `make gpu` without a GPU: it reports that there is none, and with the
+# emulated device each of its parts completes, so that on a card only the
+# figures are new.
 
 use strict;
 use warnings;
@@ -18,8 +18,8 @@ my $DIR = "$ROOT/build/live/rehearsal";
 File::Path::remove_tree($DIR);
 File::Path::make_path("$DIR/tmp");
 
-$ENV{TMPDIR} = "$DIR/tmp";              # where its servers are, and nobody else's
-$ENV{VLM_SMI_MORE} = 310;               # of them 300 are the driver's
+$ENV{TMPDIR} = "$DIR/tmp";              # for its servers only
+$ENV{VLM_SMI_MORE} = 310;               # MiB, of which 300 are the driver's
 $ENV{VLM_EMULATOR} = 'takes=' . (300 << 20);
 
 sub gpu {
@@ -30,7 +30,7 @@ sub gpu {
     return ($? >> 8, $out);
 }
 
-# What one of its functions says to that: a word, or the trouble.
+# Calls one of its functions; returns its result or its error.
 sub says {
     my ($call) = @_;
 
@@ -44,12 +44,12 @@ $ENV{VLM_SMI} = "$DIR/none";
 my ($status, $out) = gpu();
 
 is($status, 1, 'without a GPU nothing is measured');
-like($out, qr/^nothing was measured: there is no NVIDIA GPU: /, 'which is said');
-ok(!-e "$DIR/gpu.json", 'and nothing written');
+like($out, qr/^nothing was measured: there is no NVIDIA GPU: /, 'the message says that there is no GPU');
+ok(!-e "$DIR/gpu.json", 'no file is written');
 
 ($status, $out) = gpu('--parts', 'nothing');
-is($status, 2, 'a part that there is not');
-like($out, qr/^no part nothing; there are build, sanitizer, parity, /, 'is named');
+is($status, 2, 'an unknown part is refused');
+like($out, qr/^no part nothing; there are build, sanitizer, parity, /, 'the message names the part and the known ones');
 
 $ENV{VLM_SMI} = "$ROOT/t/cuda/nvidia-smi";
 
@@ -59,27 +59,27 @@ is($status, 0, 'the rehearsal passes') or diag($out);
 my $told = JSON::PP->new->utf8->decode(VLM::slurp("$DIR/gpu.json"));
 
 is_deeply([sort keys %{ $told->{parts} }],
-          [qw(build demo fidelity memory parity sanitizer speed)], 'with all of its parts');
-is_deeply([grep { $told->{parts}{$_}{failed} } keys %{ $told->{parts} }], [], 'none of which failed');
+          [qw(build demo fidelity memory parity sanitizer speed)], 'it has all parts');
+is_deeply([grep { $told->{parts}{$_}{failed} } keys %{ $told->{parts} }], [], 'no part failed');
 is(scalar(keys %{ $told->{parts}{sanitizer}{of} }), 8, 'the sanitizer has its programs, by name');
 ok($told->{parts}{parity}{of}{rows_test}{passed}, 'operations were compared');
 is($told->{parts}{demo}{of}{same}, $told->{parts}{demo}{of}{scenes}, 'the answers are the CPU\'s');
 is($told->{parts}{speed}{of}{'tiny-4'}{at_once}, 5, 'five were asked at once');
-cmp_ok($told->{parts}{memory}{of}{'tiny-1'}{peak}, '>', 0, 'memory was looked at');
-like($out, qr/these are no figures of a GPU/, 'the table says what it is');
-like($out, qr/^\| tiny \| 1 \| \d+ \| 300 \| 310 \| 310 \|$/m, 'and has the memory');
+cmp_ok($told->{parts}{memory}{of}{'tiny-1'}{peak}, '>', 0, 'the memory was measured');
+like($out, qr/these are no figures of a GPU/, 'the table says that it is a rehearsal');
+like($out, qr/^\| tiny \| 1 \| \d+ \| 300 \| 310 \| 310 \|$/m, 'the table has the memory');
 
-# Some parts, and the others as they were.
+# A run of some parts leaves the results of the others unchanged.
 ($status, $out) = gpu('--emulated', '--parts', 'build');
-is($status, 0, 'a part alone');
+is($status, 0, 'a part runs alone');
 
 my $again = JSON::PP->new->utf8->decode(VLM::slurp("$DIR/gpu.json"));
 
-is_deeply($again->{parts}{speed}, $told->{parts}{speed}, 'leaves the others as they were');
+is_deeply($again->{parts}{speed}, $told->{parts}{speed}, 'the other parts are unchanged');
 like(`python3 bench/gpu.py --table $DIR/gpu.json`, qr/^\| tiny \| 4 \|/m,
      'the tables are made again from the file');
 
-is_deeply($again->{parts}{speed}{on}, $told->{parts}{speed}{on}, 'and what they were measured on');
+is_deeply($again->{parts}{speed}{on}, $told->{parts}{speed}{on}, 'their machine is unchanged');
 
 my $other = { parts => { %{ $told->{parts} },
     demo => { of => { scenes => 300, same => 298 },
@@ -91,36 +91,36 @@ close($out_file);
 
 like(`python3 bench/gpu.py --table $DIR/other.json`,
      qr/^On A card, driver 9, commit abc:\n\nOf the demo's 300 scenes the GPU answers 298 [^\n]*\n(?!\n\|)/m,
-     'what was measured on another card has a table of its own');
+     'the results of another card have a table of their own');
 
-# The time is one for all.
+# All parts share one time limit.
 my $began = time;
 ($status, $out) = gpu('--emulated', '--seconds', 1, '--parts', '"memory speed"');
-is($status, 1, 'parts for which the time does not last');
-like($out, qr/^memory +1\.\d s  (?!passed).*\nspeed +0\.\d s  the 1 s are over$/m, 'say so');
-cmp_ok(time - $began, '<', 30, 'and end with it');
+is($status, 1, 'parts beyond the time limit fail');
+like($out, qr/^memory +1\.\d s  (?!passed).*\nspeed +0\.\d s  the 1 s are over$/m, 'the message names the limit');
+cmp_ok(time - $began, '<', 30, 'the parts end at the limit');
 
-is(`make -n --no-print-directory gpu | wc -l`, "1\n", 'nothing is built before a GPU is looked for');
+is(`make -n --no-print-directory gpu | wc -l`, "1\n", 'nothing is built before the check for a GPU');
 
-# What may not pass.
+# Results that must fail.
 $ENV{VLM_SMI_MORE} = 380;
 ($status, $out) = gpu('--emulated', '--parts', 'memory');
 is($status, 1, 'a peak 70 MiB off the plan');
-like($out, qr/^memory .* tiny-1: 380 MiB at most, \d+ planned and 300 of the driver's own; tiny-4: /m, 'is not passed');
+like($out, qr/^memory .* tiny-1: 380 MiB at most, \d+ planned and 300 of the driver's own; tiny-4: /m, 'the memory part fails');
 
 my $items = "[{'text': 'q'}] * 300, ['a'] * 300";
 
 like(says("alike({}, 300, $items, ['a'] * 297 + ['b'] * 3)"), qr/^\{.*'same': 297/,
-     '297 of 300 scenes that are the same');
+     '297 equal answers of 300 pass');
 like(says("alike({}, 300, $items, ['a'] * 296 + ['b'] * 4)"),
-     qr/^error: the GPU answers 296 of 300 /, '296 are too few');
+     qr/^error: the GPU answers 296 of 300 /, '296 equal answers are too few');
 like(says("alike({}, 300, [], [], [])"), qr/^error: there are 0 scenes, 300 are wanted/,
-     'as are none');
+     'no scenes fail');
 like(says("rms([[1, 2]], [[1, 2], [3, 4]])"), qr/^error: rows of logits are \[2\] long/,
-     'logits of which a row is missing');
-like(says("rms([], [])"), qr/^error: rows of logits are \[\] long/, 'or all');
-like(says("rms([[1]], [[1, 2]])"), qr/^error: rows of logits are \[1\] long/, 'or a value');
+     'logits with a missing row fail');
+like(says("rms([], [])"), qr/^error: rows of logits are \[\] long/, 'logits without rows fail');
+like(says("rms([[1]], [[1, 2]])"), qr/^error: rows of logits are \[1\] long/, 'logits with a missing value fail');
 like(says("near('m', {'m': {'gpu': float('nan')}})"), qr/^error: m: logits are nan /,
-     'or that are no numbers');
+     'logits that are not numbers fail');
 
 done_testing();
