@@ -1,6 +1,6 @@
 """
-Runs the tests of the clients: all, or those whose names contain the arguments.
-t/clients/run starts the servers before and calls this.
+Runs all tests of the clients, or those whose names contain one of the arguments.
+t/clients/run starts the servers and then this program.
 """
 
 import sys

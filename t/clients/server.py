@@ -1,5 +1,5 @@
 """
-Where the servers are, and what tests ask of them beside their client.
+The addresses of the servers, and the requests that tests send without a client.
 """
 
 import base64
@@ -10,7 +10,7 @@ import urllib.request
 from contextlib import contextmanager
 
 URL = os.environ['VLM_URL']             # the demo model, quick
-SLOW = os.environ['VLM_SLOW_URL']       # one slot, a line of one, endless answers
+SLOW = os.environ['VLM_SLOW_URL']       # one slot, a queue of one, endless answers
 LATE = os.environ['VLM_LATE_URL']       # endless answers, "timeout 3s"
 MODEL = os.environ['VLM_MODEL']
 
@@ -29,25 +29,25 @@ def health(url=URL):
         return json.load(answer)
 
 
-def line(url=URL):
+def load(url=URL):
     queue = health(url)['queue']
 
     return queue['running'], queue['waiting']
 
 
 def until(running, waiting, url=SLOW, seconds=20):
-    """So many in the engine, and so many in line."""
+    """Waits until so many requests are in the engine and so many in the queue."""
 
     end = time.monotonic() + seconds
 
-    while line(url) != (running, waiting):
-        assert time.monotonic() < end, f'{line(url)} run and wait, not {running} and {waiting}'
+    while load(url) != (running, waiting):
+        assert time.monotonic() < end, f'{load(url)} run and wait, not {running} and {waiting}'
         time.sleep(0.03)
 
 
 @contextmanager
 def raises(kind, **facts):
-    """The client's exception of this kind, whose attributes are these or have these words."""
+    """Expects the client's exception of this kind; attributes are equal to, or texts contain, these values."""
 
     try:
         yield

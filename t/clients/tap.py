@@ -1,6 +1,7 @@
 """
-Tests as functions whose names are sentences, told as TAP: "ok 3 - ollama: a
-list of models".  A test that fails says its line and the others go on.
+Tests are functions whose names are sentences; this file runs them and prints
+TAP: "ok 3 - ollama: a list of models".  A failed test prints its line, and the
+other tests run.
 """
 
 import sys
@@ -21,7 +22,7 @@ def name_of(function):
 
 
 def attempt(function):
-    """None, or what went wrong and where."""
+    """Runs a test; returns None, or its error with the line."""
 
     try:
         function()

@@ -1,12 +1,11 @@
 """
-The examples of README.md and docs/*.md, from their own text: every fenced block
-with curl, and those of Python that import a client.
+Runs the examples of README.md and docs/*.md from their own text: every fenced
+block with curl, and every Python block that imports a client.
 
-What a command writes is compared with what stands below it as a comment: the
-same keys, the same types.  What the docs leave out ("...") may be there or not,
-and a text that they shorten ("9f2a...") stands for the real one in what follows.
-Only the address is replaced; files that are
-named are pictures.
+The output of a command must have the keys and types of the comment below it.
+Parts that the docs omit ("...") are optional, and a shortened text ("9f2a...")
+is replaced by its real value in later examples.  Only the address is changed;
+files that a command names are pictures.
 """
 
 import glob
@@ -25,17 +24,17 @@ HERE = os.path.join(ROOT, 'build/live/clients/examples')
 ADDRESS = re.compile(r'https?://(?:127\.0\.0\.1|localhost|HOST)(?::\d+)?')
 FENCE = re.compile(r'^```(\w*)\n(.*?)^```', re.S | re.M)
 
-# Says the status of each curl apart from what it writes.
+# This function prints the status of each curl to stderr, apart from its output.
 CURL = 'curl() { command curl -sS -m 60 -w "%{stderr}<%{http_code}>" "$@"; }\n'
 
 
 class Page:
-    """One file of the docs, and what its examples have learnt so far."""
+    """One file of the docs, with the values of its examples so far."""
 
     def __init__(self, path):
         self.name = os.path.relpath(path, ROOT)
         self.setting = ''               # S=http://...
-        self.values = {}                # what is shortened: what it stands for
+        self.values = {}                # real values by their shortened text
 
         with open(path) as file:
             self.text = file.read()
@@ -73,7 +72,7 @@ class Page:
     def run_command(self, command, told):
         text = self.real(command)
 
-        assert '...' not in text, f'nothing has told what is shortened here: {text}'
+        assert '...' not in text, f'no earlier example has the value of a shortened text: {text}'
         provide(text)
 
         done = run(['bash', '-c', self.setting + CURL + text])
@@ -88,18 +87,18 @@ class Page:
             raise AssertionError(f'{error}: {at}')
 
     def compare(self, expected, got, told):
-        """The first and the last as told, others among those that came: a stream has any number."""
+        """Compares the first and the last object in place, and others with any: a stream has any number."""
 
         if not told:
             return
 
         if len(expected) == 1:
-            wanted(len(got) == 1, f'{len(got)} objects, one is told of')
+            wanted(len(got) == 1, f'{len(got)} objects, the docs have one')
 
         for i, one in enumerate(expected):
             where = got[:1] if i == 0 else got[-1:] if i == len(expected) - 1 else got
             problems = [same(one, g, self.values) for g in where]
-            wanted(None in problems, problems[0] if problems else 'nothing came')
+            wanted(None in problems, problems[0] if problems else 'the output is empty')
 
 
 def wanted(truth, text):
@@ -108,7 +107,7 @@ def wanted(truth, text):
 
 
 def commands(body):
-    """Each command, and the lines of comment that follow it."""
+    """Returns each command with the comment lines that follow it."""
 
     found, lines = [], []
 
@@ -132,7 +131,7 @@ def commands(body):
 
 
 def documents(lines):
-    """JSON from lines: one document over several of them, one in each, or events."""
+    """Parses JSON from lines: a document over several lines, one on each line, or events."""
 
     found, text = [], ''
 
@@ -156,7 +155,7 @@ def documents(lines):
 
 
 def whole(line):
-    """What is left out of an object is a key of it, "..."."""
+    """Replaces the omitted part of an object by the key "..."."""
 
     line = re.sub(r',\s*\.\.\.\s*}', ', "...": 0}', line)
     line = re.sub(r'{\s*\.\.\.\s*}', '{"...": 0}', line)
@@ -165,7 +164,7 @@ def whole(line):
 
 
 def same(told, got, values, path='$'):
-    """None, or how they differ in form; learns what is shortened."""
+    """Returns None or the difference in form; records the values of shortened texts."""
 
     if isinstance(told, dict) and isinstance(got, dict):
         keys = told.keys() - {'...'}
@@ -203,7 +202,7 @@ def a_session():
 
 
 def provide(text):
-    """The files that a command sends, and those that Python opens."""
+    """Makes the files that a command sends or Python opens."""
 
     for name in re.findall(r'@([\w][\w ./-]*\.\w+)', text):
         path = os.path.join(HERE, name)

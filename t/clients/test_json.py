@@ -1,6 +1,6 @@
 """
-"response_format": {"type": "json_object"}, and Ollama's "format": "json", where
-it is hard: hot sampling and few tokens.  Every answer parses, and is an object.
+Tests "response_format": {"type": "json_object"} and Ollama's "format": "json"
+with high temperatures and few tokens.  Every answer must parse as an object.
 """
 
 import json
@@ -51,7 +51,7 @@ def by_ollama(seed, max_tokens):
 
 
 def all_parse(texts):
-    """Several at once, as they come in life; and they are not all the same."""
+    """Checks that all answers, several at once, parse and are not all equal."""
 
     texts = list(texts)
 

@@ -1,6 +1,6 @@
 """
-LangChain's packages for OpenAI and for Ollama: the way of most programs to a
-model.  What they make of an answer, and which exception of an error.
+Tests LangChain's packages for OpenAI and Ollama, which most programs use: the
+result of each answer, and the exception of each error.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_ollama import ChatOllama, OllamaEmbeddings, OllamaLLM
 from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 
-from server import MODEL, PICTURE, SLOW, URL, data_url, line, raises, until
+from server import MODEL, PICTURE, SLOW, URL, data_url, load, raises, until
 from tap import test
 
 ASK = 'How many objects are on the table?'
@@ -178,7 +178,7 @@ def several_completions_in_one_request_are_refused():
 
 
 @test
-def a_model_that_is_looked_for_at_the_start():
+def a_model_that_is_checked_at_the_start():
     assert by_ollama(validate_model_on_init=True).invoke(ASK).content
     with raises(ValueError):
         by_ollama(validate_model_on_init=True, model='nobody')
@@ -216,7 +216,7 @@ def closing_a_stream_frees_the_slot():
         stream = m.stream(ASK)
         while not next(stream).content:
             pass
-        assert line(SLOW) == (1, 0)
+        assert load(SLOW) == (1, 0)
         stream.close()
         until(0, 0, seconds=10)
 
@@ -225,7 +225,7 @@ def closing_a_stream_frees_the_slot():
 def a_chain_that_is_cancelled_frees_the_slot():
     async def go(m):
         task = asyncio.create_task(m.ainvoke(ASK))
-        while line(SLOW) != (1, 0):
+        while load(SLOW) != (1, 0):
             await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -236,14 +236,14 @@ def a_chain_that_is_cancelled_frees_the_slot():
 
 
 @test
-def a_line_that_is_full():
+def a_full_queue():
     stream = by_openai(SLOW, max_tokens=3500).stream(ASK)
     while not next(stream).content:
         pass
 
     async def go():
         second = asyncio.create_task(by_openai(SLOW, max_tokens=1).ainvoke(ASK))
-        while line(SLOW) != (1, 1):
+        while load(SLOW) != (1, 1):
             await asyncio.sleep(0.05)
         with raises(openai.RateLimitError, code='queue_full'):
             await by_openai(SLOW).ainvoke(ASK)

@@ -1,6 +1,6 @@
 """
-PyPI's ollama.  What a client does with an answer is the test: its own types
-have read it, its own exceptions have been raised.
+Tests PyPI's ollama.  The client parses each answer into its own types and
+raises its own exceptions.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def a_list_of_models():
 
 
 @test
-def what_is_loaded():
+def the_loaded_model():
     c.generate(MODEL)
     (model,) = c.ps().models
     assert model.name == MODEL + ':latest' and model.expires_at.year > 2100 and model.context_length > 0
@@ -110,7 +110,7 @@ def a_picture_of_an_earlier_turn():
 
 
 @test
-def a_picture_that_is_none():
+def bytes_that_are_no_picture():
     fails(400, '', lambda: c.generate(MODEL, 'hi', images=[b'this is text']))
 
 
@@ -188,18 +188,18 @@ def load_and_unload():
     assert c.generate(MODEL).done_reason == 'load'
     assert c.chat(MODEL).done_reason == 'load'
     assert c.generate(MODEL, keep_alive=0).done_reason == 'unload'
-    assert c.ps().models, 'and yet it stays'
+    assert c.ps().models, 'the model remains loaded'
 
 
 @test
-def a_pull_of_the_model_that_is_there():
+def a_pull_of_the_served_model():
     assert c.pull(MODEL).status == 'success'
     parts = list(c.pull(MODEL, stream=True))
     assert len(parts) > 1 and parts[-1].status == 'success', parts
 
 
 @test
-def what_this_server_does_not_do():
+def operations_that_this_server_refuses():
     fails(403, 'configuration', lambda: c.pull('llava'))
     fails(403, 'configuration', lambda: c.push(MODEL))
     fails(403, 'configuration', lambda: c.create('other', from_=MODEL))
@@ -223,7 +223,7 @@ def a_conversation_that_is_too_long_goes_on():
 
 
 def begin():
-    """An answer that has begun, and goes on until it is closed."""
+    """Begins an endless answer, which the caller closes."""
     stream = slow.generate(MODEL, 'hello', options={'num_predict': -1}, stream=True)
     assert not next(stream).done
     return stream
@@ -240,14 +240,14 @@ def closing_a_stream_frees_the_slot():
 
 
 @test
-def a_client_that_has_no_more_time_frees_the_slot():
+def a_client_that_times_out_frees_the_slot():
     with raises(httpx.ReadTimeout):
         ollama.Client(SLOW, timeout=1).chat(MODEL, ASK, options={'num_predict': -1})
     until(0, 0, seconds=10)
 
 
 @test
-def a_line_that_is_full():
+def a_full_queue():
     stream = begin()
     waits = ollama.Client(SLOW).generate(MODEL, 'hello', options={'num_predict': 1}, stream=True)
     with concurrent.futures.ThreadPoolExecutor() as pool:

@@ -1,6 +1,6 @@
 """
-PyPI's openai.  What a client does with an answer is the test: its own types
-have read it, its own exceptions have been raised.
+Tests PyPI's openai.  The client parses each answer into its own types and
+raises its own exceptions.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ import time
 import httpx
 import openai
 
-from server import LATE, MODEL, PICTURE, ROOT, SLOW, SMALL, URL, data_url, line, raises, until
+from server import LATE, MODEL, PICTURE, ROOT, SLOW, SMALL, URL, data_url, load, raises, until
 from tap import test
 
-# A refusal is looked at as it comes: no second try.
+# The client does not retry, so that a test sees each refusal.
 c = openai.OpenAI(base_url=URL + '/v1', api_key='none', max_retries=0, timeout=60)
 slow = openai.OpenAI(base_url=SLOW + '/v1', api_key='none', max_retries=0, timeout=60)
 late = openai.OpenAI(base_url=LATE + '/v1', api_key='none', max_retries=0, timeout=60)
@@ -31,7 +31,7 @@ def said(messages=ASK, **fields):
 
 
 def about(*parts):
-    """A message of texts and of pictures, which are paths."""
+    """Makes a message of texts and of pictures, given as paths."""
 
     return [{'role': 'user', 'content': [
         {'type': 'image_url', 'image_url': {'url': data_url(p)}} if p.startswith('/') else {'type': 'text', 'text': p}
@@ -39,7 +39,7 @@ def about(*parts):
 
 
 def joined(stream):
-    """The text of a stream, how it ended, and its usage."""
+    """Returns the text of a stream, its finish reason, and its usage."""
 
     text, finish, usage = '', None, None
 
@@ -47,7 +47,7 @@ def joined(stream):
         usage = event.usage or usage
 
         for choice in event.choices:
-            assert finish is None, 'something came after the end'
+            assert finish is None, 'the stream goes on after its end'
             text += choice.delta.content or ''
             finish = choice.finish_reason
 
@@ -55,7 +55,7 @@ def joined(stream):
 
 
 def count(usage):
-    """What is the same whenever a request comes again."""
+    """Returns the counts that are equal for a repeated request."""
 
     return usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
 
@@ -80,7 +80,7 @@ def usage_adds_up_and_pictures_are_tokens_of_the_prompt():
 
 
 @test
-def what_was_read_before_is_said():
+def cached_tokens_are_reported():
     ask = [{'role': 'user', 'content': 'Is there something that nobody has asked for yet, on this table?'}]
     first, second = chat(ask).usage, chat(ask).usage
     assert first.prompt_tokens == second.prompt_tokens
@@ -150,7 +150,7 @@ def a_completion():
 
 
 def never_ends():
-    """A bias against the ids that end an answer of the demo model."""
+    """Returns a bias against the ids that end an answer of the demo model."""
 
     with open(os.path.join(ROOT, 'demo/model/generation_config.json')) as file:
         ends = json.load(file)['eos_token_id']
@@ -177,7 +177,7 @@ def a_stop_string_ends_the_text_before_it():
 
 
 @test
-def a_seed_makes_an_answer_come_again():
+def a_seed_repeats_an_answer():
     hot = dict(temperature=2, top_p=1, max_tokens=20)
     a, b, other = (said(seed=s, **hot) for s in (7, 7, 8))
     assert a == b != other, (a, b, other)
@@ -216,7 +216,7 @@ def json_mode():
 
 
 @test
-def a_schema_is_said_to_be_not_there_yet():
+def a_schema_is_refused_as_not_supported_yet():
     schema = {'type': 'json_schema', 'json_schema': {'name': 'box', 'schema': {'type': 'object'}}}
     with raises(openai.BadRequestError, code='unsupported_value', param='response_format.type', message='not there yet'):
         chat(response_format=schema)
@@ -259,7 +259,7 @@ def a_picture_by_address_is_not_fetched():
 
 
 @test
-def a_picture_that_is_none():
+def bytes_that_are_no_picture():
     with raises(openai.BadRequestError, param='messages.0.content.0'):
         chat([{'role': 'user', 'content': [
             {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,aGVsbG8='}}]}])
@@ -274,7 +274,7 @@ def wrong_types_are_named():
 
 
 @test
-def fields_that_nobody_knows_are_ignored():
+def unknown_fields_are_ignored():
     assert said(user='me', store=False, metadata={'a': 'b'}, service_tier='auto', parallel_tool_calls=False,
                 extra_body={'something': 'new'})
 
@@ -305,7 +305,7 @@ def models():
 
 
 @test
-def what_this_server_does_not_have():
+def endpoints_that_this_server_does_not_have():
     for call in (lambda: c.embeddings.create(model=MODEL, input='hi'),
                  lambda: c.responses.create(model=MODEL, input='hi'),
                  lambda: c.images.generate(model=MODEL, prompt='hi'),
@@ -323,7 +323,7 @@ def keys_that_nginx_refuses():
 
 
 def begin(client=slow):
-    """An answer that has begun, and goes on until it is closed."""
+    """Begins an endless answer, which the caller closes."""
 
     stream = chat(client=client, stream=True, max_tokens=3500)
 
@@ -338,27 +338,27 @@ def closing_a_stream_frees_the_slot():
     until(0, 0)
     for _ in range(3):
         stream = begin()
-        assert line(SLOW) == (1, 0)
+        assert load(SLOW) == (1, 0)
         stream.close()
         until(0, 0, seconds=10)
 
 
 @test
-def leaving_its_block_closes_a_stream():
+def the_end_of_its_block_closes_a_stream():
     with begin():
-        assert line(SLOW) == (1, 0)
+        assert load(SLOW) == (1, 0)
     until(0, 0, seconds=10)
 
 
 @test
-def a_client_that_has_no_more_time_frees_the_slot():
+def a_client_that_times_out_frees_the_slot():
     with raises(openai.APITimeoutError):
         chat(client=slow.with_options(timeout=1), max_tokens=3500)
     until(0, 0, seconds=10)
 
 
 @test
-def a_client_that_leaves_the_line():
+def a_client_that_leaves_the_queue():
     with begin():
         with raises(openai.APITimeoutError):
             chat(client=slow.with_options(timeout=httpx.Timeout(1)))
@@ -371,7 +371,7 @@ def a_cancelled_task_frees_the_slot():
     async def go():
         async with openai.AsyncOpenAI(base_url=SLOW + '/v1', api_key='none', max_retries=0) as a:
             task = asyncio.create_task(a.chat.completions.create(model=MODEL, messages=ASK, max_tokens=3500))
-            while line(SLOW) != (1, 0):
+            while load(SLOW) != (1, 0):
                 await asyncio.sleep(0.05)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -381,12 +381,12 @@ def a_cancelled_task_frees_the_slot():
 
 
 @test
-def a_line_that_is_full_is_tried_again_by_the_client_itself():
+def the_client_retries_at_a_full_queue():
     async def go():
         async with openai.AsyncOpenAI(base_url=SLOW + '/v1', api_key='none', max_retries=0) as a:
             first = begin()
             second = asyncio.create_task(a.chat.completions.create(model=MODEL, messages=ASK, max_tokens=1))
-            while line(SLOW) != (1, 1):
+            while load(SLOW) != (1, 1):
                 await asyncio.sleep(0.05)
             with raises(openai.RateLimitError, status_code=429, code='queue_full'):
                 await a.chat.completions.create(model=MODEL, messages=ASK, max_tokens=1)
@@ -428,7 +428,7 @@ def several_at_once():
 
 
 @test
-def headers_as_they_came():
+def headers_of_an_answer():
     r = c.chat.completions.with_raw_response.create(model=MODEL, messages=ASK, max_tokens=2)
     assert r.status_code == 200 and r.headers['content-type'] == 'application/json'
     assert r.parse().choices[0].message.content is not None

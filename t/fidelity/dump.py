@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints transformers' intermediate tensors of one case, to find where an engine goes astray.
+"""Prints transformers' intermediate tensors of one case, to find the first one that differs.
 
     dump.py CASE [ROWS]    each tensor: its shape, root mean square, and the first values of the
                            first ROWS rows (default 2) and of the last row
 
-In the order of the arithmetic: patches, each vision block (rows in window order), the merged
-features (row-major cells), the embedding with the features put in, each layer, the logits.
+The order is that of the arithmetic: patches, each vision block (rows in window order), the merged
+features (row-major cells), the embedding with the features in it, each layer, the logits.
 """
 
 import sys

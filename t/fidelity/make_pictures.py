@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes t/fidelity/pictures/*.png: small odd sizes, every pixel from an integer rule.
+"""Makes t/fidelity/pictures/*.png: small odd sizes, every pixel by an integer rule.
 
-Blocks of random colour under two slopes, so that a shifted, mirrored or differently resized
-picture is another picture, and yet the files stay small.
+A picture has blocks of random colour and two gradients, so that a shifted, mirrored or differently
+resized picture has other values, while the files are small.
 """
 
 import os

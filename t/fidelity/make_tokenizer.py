@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes t/fidelity/tokenizer/: a small byte-level BPE tokenizer in the family's file format.
 
-256 bytes, then merges learnt from the text below (plain pair counting, ties by the pair's bytes,
-so that a rerun writes the same files), then the family's added tokens in the family's order.
-Needs nothing but Python.
+The tokenizer has 256 bytes, then merges trained on the text below (by pair counts, ties by the
+pair's bytes, so that a rerun writes the same files), then the family's added tokens in their order.
+The script uses only Python's standard library.
 """
 
 import json
@@ -22,7 +22,7 @@ ADDED = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>",
          "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>",
          "<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>",
          "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"]
-N_SPECIAL = 14                         # of ADDED; the rest stay visible in decoded text
+N_SPECIAL = 14                         # of ADDED; the others are shown in decoded text
 
 TEMPLATE = (
     "{% set image_count = namespace(value=0) %}{% set video_count = namespace(value=0) %}"
@@ -55,7 +55,7 @@ Le café est près de la fenêtre. Das Glas steht auf dem Tisch, größer als di
 
 
 def byte_letters():
-    """The letters that GPT-2's byte-level alphabet gives to the 256 bytes."""
+    """Returns the letters of GPT-2's byte-level alphabet for the 256 bytes."""
     keep = list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))
     letters, extra = {}, 0
     for b in range(256):
@@ -68,7 +68,7 @@ def byte_letters():
 
 
 def words(text):
-    """The split rule's pieces, for text of letters, spaces, line feeds and punctuation."""
+    """Returns the pieces of the split rule for text of letters, spaces, line feeds and punctuation."""
     rule = re.compile(r"'(?:s|t|re|ve|m|ll|d)\b|[^\r\n\w]?[^\W\d_]+|\d| ?[^\s\w]+[\r\n]*"
                       r"|\s*[\r\n]+|\s+(?!\S)|\s+")
     return rule.findall(unicodedata.normalize("NFC", text))

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What Hugging Face transformers says to the cases of cases.txt, for the engine to be compared.
+"""Computes the results of Hugging Face transformers for the cases of cases.txt.
 
-    reference.py check [CASE...]       recompute, compare with expected/ (what `make fidelity` runs)
+    reference.py check [CASE...]       recompute, compare with expected/ (`make fidelity` runs this)
     reference.py write [CASE...]       recompute, write expected/
     reference.py search CHECKPOINT     the first seed whose greedy answers have no close call
-    reference.py mutations             measure what small mistakes do, write mutations.txt
-    reference.py weights PROGRAM       does random-checkpoint write what numpy makes, mutated too?
+    reference.py mutations             measure the effect of small mistakes, write mutations.txt
+    reference.py weights PROGRAM       compare random-checkpoint's files with numpy's, mutated too
 
-The weights are made here in numpy, as weights.py says; the model is transformers' own class in f32
-with its own image processor, tokenizer and chat template.  An expected/*.ref file is, in little
+weights.py makes the weights in numpy; the model is transformers' own class in f32, with its own
+image processor, tokenizer and chat template.  An expected/*.ref file has this format, in little
 endian:
 
     char  magic[8]     "VLMREF1\\n"
@@ -22,7 +22,7 @@ endian:
     ids        u32 [T]          the prompt, picture tokens repeated
     pos        i32 [3][T]       M-RoPE: time, row, column
     grid       u32 [n][2]       patch rows and columns of each picture
-    features   f32 [cells][D]   what the tower gives, row-major cells, pictures one after another
+    features   f32 [cells][D]   output of the vision encoder, row-major cells, a picture after another
     top_ids    u32 [T][32]      largest logits of each prompt position, largest first
     top        f32 [T][32]
     logits     f32 [T][V]       all of them, where cases.txt says "logits"
@@ -57,7 +57,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 MAGIC = b"VLMREF1\n"
 TOP = 32
 STEPS = 64
-MIN_GAP = 2e-3                         # of a greedy choice: far above what f32 sums differ by
+MIN_GAP = 2e-3                         # of a greedy choice: far above the differences of f32 sums
 TYPES = [np.uint32, np.float32, np.int32]
 
 
@@ -231,7 +231,7 @@ def read_ref(path):
 
 
 def difference(a, b):
-    """Largest distance over the reference's own spread; infinite for other whole numbers."""
+    """Returns the largest distance over the reference's spread; infinite if integers differ."""
     if a.shape != b.shape:
         return float("inf")
     if a.dtype.kind in "iu":
@@ -250,7 +250,7 @@ def selected(names):
 
 
 def bad_answer(out, shape):
-    """Why the greedy answer of a case is no good test, or None."""
+    """Returns the reason for which a greedy answer is not a good test, or None."""
     control = {shape[k] for k in ("eos_token_id", "bos_token_id", "image_token_id",
                                   "vision_start_token_id", "video_token_id")}
     if out["gap"].min() < MIN_GAP:
@@ -305,16 +305,16 @@ def search(name):
 
 
 def prompt_difference(case, inputs, a, b):
-    """Of the prompt's logits, in units of their spread: the largest, and the root mean square."""
+    """Returns the largest and the rms difference of the prompt's logits, in units of their spread."""
     x, y = prompt_logits(a, inputs), prompt_logits(b, inputs)
     d = np.abs(x.astype(np.float64) - y) / x.std()
     return float(d.max()), float(np.sqrt((d ** 2).mean()))
 
 
 def mutations():
-    """Each small mistake in each checkpoint: what it does to the logits of a case."""
+    """Measures the effect of each small mistake in each checkpoint on the logits of a case."""
     lines = ["# largest and root-mean-square difference of the prompt's logits, in units of their",
-             "# standard deviation, made by `reference.py mutations`; \"eager\" is no mutation but",
+             "# standard deviation, made by `reference.py mutations`; \"eager\" is not a mutation but",
              "# transformers' other attention code: the noise of f32 sums in another order",
              "#", f"# {'case':16} {'mutation':14} {'largest':>9} {'rms':>9}"]
     for cp in read_cases():
@@ -384,7 +384,7 @@ def compare_program(program):
 
 
 def check_versions():
-    """Other versions compute other things: Pillow 13 resizes in another order."""
+    """Checks the versions, because others compute other values: Pillow 13 resizes in another order."""
     with open(os.path.join(HERE, "requirements.txt")) as f:
         for line in f:
             name, _, wanted = line.strip().partition("==")

@@ -1,7 +1,7 @@
-"""The seeded weights of t/tools/random_checkpoint.c once more, in numpy.
+"""Makes the seeded weights of t/tools/random_checkpoint.c in numpy.
 
 Element i of a tensor is mix64(key + (i + 1) * GOLDEN), key = mix64(fnv1a64(name) + seed * GOLDEN),
-name being the published one.  Its upper 24 bits, less 2^23 and over 2^23, are an exact f32 u in
+with the published name.  Its upper 24 bits, less 2^23 and over 2^23, are an exact f32 u in
 [-1, 1).  A matrix or bias element is u * scale in f32; a gain is 1 + u / 2, negative where the
 lowest three bits of the hash are 0.  Then the value is rounded to the type of the file.
 """
@@ -35,7 +35,7 @@ def hashes(name, seed, n):
 
 
 def tensors(c):
-    """(name, dims, kind, scale) of every tensor of a flat config.json, in the file's order."""
+    """Returns (name, dims, kind, scale) of every tensor of a flat config.json, in the file's order."""
     v = c["vision_config"]
     D, E, F, M = c["hidden_size"], v["hidden_size"], c["intermediate_size"], v["intermediate_size"]
     hd = D // c["num_attention_heads"]
@@ -45,7 +45,7 @@ def tensors(c):
              v["patch_size"], v["patch_size"]]
     tied = c.get("tie_word_embeddings", False)
     out = 4.0 / math.sqrt(D) if tied else 1.0      # spread of embeddings and features
-    branch = 2.5 * out if tied else 1.0            # a tied head likes the last token otherwise
+    branch = 2.5 * out if tied else 1.0            # else a tied head would repeat the last token
 
     def matrix(name, dims, gain):
         k = 1
@@ -102,7 +102,7 @@ def tensors(c):
 
 
 def rounded(x, kind):
-    """f32 to the file's element type and back, halves to even."""
+    """Converts f32 to the file's element type and back, rounding halves to even."""
     if kind == "f16":
         return x.astype(np.float16).astype(np.float32)
     if kind == "bf16":
@@ -136,20 +136,20 @@ def swap_heads(x, first_row, head_dim, a, b):
 def mutate(w, c, name):
     """Changes weights (a dict) or config (a dict) as `random-checkpoint --mutate NAME` does."""
     v = c["vision_config"]
-    if name == "q-heads":              # first and last query head of layer 0 change places
+    if name == "q-heads":              # exchanges the first and the last query head of layer 0
         hd = c["hidden_size"] // c["num_attention_heads"]
         for t in ("weight", "bias"):
             key = "model.layers.0.self_attn.q_proj." + t
             w[key] = swap_heads(w[key], 0, hd, 0, c["num_attention_heads"] - 1)
-    elif name == "k-bias":             # dropped in layer 0
+    elif name == "k-bias":             # removed in layer 0
         key = "model.layers.0.self_attn.k_proj.bias"
         w[key] = np.zeros_like(w[key])
-    elif name == "vision-heads":       # first and last head of block 0, the keys only
+    elif name == "vision-heads":       # exchanges the first and the last head of block 0, keys only
         hd = v["hidden_size"] // v["num_heads"]
         for t in ("weight", "bias"):
             key = "visual.blocks.0.attn.qkv." + t
             w[key] = swap_heads(w[key], v["hidden_size"], hd, 0, v["num_heads"] - 1)
-    elif name == "vision-bias":        # of the last block's down projection, dropped
+    elif name == "vision-bias":        # removed from the last block's down projection
         key = f"visual.blocks.{v['depth'] - 1}.mlp.down_proj.bias"
         w[key] = np.zeros_like(w[key])
     elif name == "gate-up":            # change places in the last layer
@@ -159,7 +159,7 @@ def mutate(w, c, name):
     elif name == "merger-gain":        # all ones
         key = "visual.merger.ln_q.weight"
         w[key] = np.ones_like(w[key])
-    elif name == "mrope":              # time and row sections change places
+    elif name == "mrope":              # exchanges the sections of time and rows
         s = c["rope_scaling"]["mrope_section"]
         s[0], s[1] = s[1], s[0]
     elif name == "window":             # block 0 windowed instead of full, or the reverse
