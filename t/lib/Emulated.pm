@@ -1,7 +1,7 @@
 package Emulated;
 
-# A server whose GPU is the emulator of cuda/emu, which can be told what it is
-# and when it fails: the words are those of cuda/emu/outside.cpp.
+# Starts servers whose GPU is the emulator of cuda/emu.  cuda/emu/outside.cpp lists
+# the settings of the emulated device and of its failures.
 #
 #     my $s = Emulated::server(name => 'lost', words => 'driver=12040');
 #     Emulated::tell($s, 'fail=700@40');
@@ -14,20 +14,20 @@ use VLM;
 
 my $ROOT = Cwd::getcwd();
 
-# The module beside the emulated library, which `make test-cuda` builds; another
-# directory's if the sanitizers are meant.
+# The directory with the module and the emulated library, which `make test-cuda`
+# builds; the sanitizers have a directory of their own.
 my $BUILD = $ENV{VLM_EMULATED} || "$ROOT/build/cuda";
 
 $ENV{TEST_NGINX_LOAD_MODULES} = "$BUILD/ngx_http_vlm_module.so";
 
 our $TINY = "$ROOT/build/fidelity/tiny-a";
 
-# Pictures of 16 patches at most: an emulator is no GPU.
+# Pictures have at most 16 patches, because the emulator is slow.
 our $ENGINE = 'thinking off; max_pixels 3136; context 1k; slots 2; max_tokens 32;'
               . ' threads 1; sampling temperature=0 repetition_penalty=1;';
 
 
-# device, words  "cuda"; what the emulator is told from its beginning
+# device, words  "cuda"; the emulator's settings at the start
 sub server {
     my (%conf) = @_;
 
@@ -37,7 +37,7 @@ sub server {
                      engine => "device $device; $ENGINE " . ($conf{engine} || ''));
     my $own = "file=$s->{dir}/tell note=$s->{dir}/loaded";
 
-    # nginx keeps its environment from workers, but for what it is told to pass.
+    # nginx removes its workers' environment except for the variables in "env".
     $s->{main} .= "env \"VLM_EMULATOR=$own $words\";\n";
     $s->{environment} = "$own $words";
 
@@ -45,7 +45,7 @@ sub server {
 }
 
 
-# At the driver's next call.
+# Changes the emulator's settings at the driver's next call.
 sub tell {
     my ($s, $words) = @_;
 
@@ -54,7 +54,7 @@ sub tell {
 }
 
 
-# What `nginx -t` says, and its status; its environment is not kept from it.
+# Returns the status and the output of `nginx -t`, which keeps its environment.
 sub check {
     my ($s) = @_;
 
@@ -69,7 +69,7 @@ sub check {
 }
 
 
-# Processes that have loaded the library.
+# Returns the processes that have loaded the library.
 sub loaders { return split /\n/, VLM::slurp("$_[0]{dir}/loaded") }
 
 
@@ -81,7 +81,7 @@ sub ask {
 }
 
 
-# The value of a metric, with its label if it has one.
+# Returns the value of a metric, with or without a label.
 sub metric {
     my ($s, $name) = @_;
 

@@ -1,24 +1,24 @@
 package Script;
 
-# A checkpoint that says what it was told to, so that a test knows every word
-# of an answer and where one token ends: what the demo model would say is
-# nobody's promise.
+# Makes a checkpoint with scripted answers, so that a test knows every word of an
+# answer and the borders of its tokens.  The demo model's answers may change with
+# its training.
 #
 #     $dir = Script::model('plan',
 #         Break    => ['[{"step": 1, "task": "grounding", ...}]'],
 #         bounding => ['[10, 20, ', '60, 50]'],
 #         ''       => ['I see', ' a mug.']);
 #
-# A key is a word: a prompt that has it is answered with its list of tokens; of
-# several such words the first in the list counts, and '' is for prompts with
-# none.  A word with a capital stands at the beginning of a line, any other
-# behind a space.  A last element of undef goes back to the second token,
-# without end.
+# A key is a word, and a prompt with this word is answered with its list of
+# tokens.  Of several words the first in the list counts; '' is for prompts
+# without any.  A word with a capital is at the beginning of a line, any other
+# after a space.  A last element of undef repeats the answer from its second
+# token, endlessly.
 #
-# How: one layer.  Queries and keys are zero, so attention is the mean of all
-# values, and a value is there only for the words: the mean tells which of them
-# the prompt has.  After that each token has a dimension of its own, from which
-# the head knows the next.
+# The model has one layer.  Queries and keys are zero, so attention is the mean
+# of all values, and only the words have values: the mean shows which words the
+# prompt has.  Each token of an answer has a dimension of its own, from which the
+# head computes the next token.
 
 use strict;
 use warnings;
@@ -33,8 +33,8 @@ my $JSON = JSON::PP->new->canonical;
 my $HEAD = 128;             # numbers of an attention head
 my $VISION = 32;            # numbers of a picture's patch
 
-# Rows of the MLP, which does nothing: some thousand of them make a token take a
-# millisecond or two.
+# Rows of the MLP, whose output is zero: some thousand of them make a token take
+# one or two milliseconds.
 our $MLP = 16;
 
 
@@ -72,7 +72,7 @@ sub model {
 
     write_file("$dir/chat_template.json", read_file("$ROOT/demo/model/chat_template.json"));
 
-    # The demo model knows one size of pictures; a script answers about any.
+    # The demo model takes pictures of one size, a scripted model those of any.
     my $pixels = $JSON->decode(read_file("$ROOT/demo/model/preprocessor_config.json"));
 
     @$pixels{qw(min_pixels max_pixels)} = (3136, 401408);
@@ -81,7 +81,8 @@ sub model {
     return placed($dir, $place);
 }
 
-# Whole or not there, also where another program makes the same one.
+# The directory appears complete by a rename, also if another program makes the
+# same one.
 sub placed {
     my ($dir, $place) = @_;
 
@@ -95,7 +96,7 @@ sub placed {
 
 # ---- tokens ----------------------------------------------------------------
 
-# The character that stands for a byte in a vocabulary, as in GPT-2's.
+# Returns the character of a byte in a vocabulary, as in GPT-2's.
 my @CHAR;
 my $above = 256;
 
@@ -123,7 +124,7 @@ sub token {
 }
 
 
-# One for each byte; whatever a prompt says is made of them.
+# One token for each byte, of which every other text consists.
 sub bytes {
     my ($s) = @_;
 
@@ -133,8 +134,8 @@ sub bytes {
 }
 
 
-# A word is merged from its left, one letter after the other; whole, it has a
-# dimension.  It begins as nothing within another word does.
+# A word is merged from its left, one letter after the other; the complete word has
+# a dimension.  Its first letters occur within no other word.
 sub words {
     my ($s, @words) = @_;
 
@@ -154,9 +155,9 @@ sub words {
 }
 
 
-# The first token of an answer follows from its word, an earlier word counting
-# a hundred times a later one; the others from the token before.  No text can be
-# two tokens.
+# The first token of an answer follows from its word, where an earlier word
+# counts a hundred times as much as a later one; the others follow from the token
+# before.  Two tokens cannot have the same text.
 sub answers {
     my ($s, @words) = @_;
 
@@ -283,7 +284,7 @@ sub tokenizer {
 }
 
 
-# Each is a shape and the few numbers in it that are not zero.
+# Each tensor is a shape and the few numbers in it that are not zero.
 sub tensors {
     my ($s, $config) = @_;
 

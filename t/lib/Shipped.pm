@@ -1,7 +1,7 @@
 package Shipped;
 
-# The configurations that we ship, from their own text: conf/*.conf, and that of
-# README.md, in which only places are replaced (ports, files, the checkpoint).
+# Reads the shipped configurations from their own text: conf/*.conf and that of
+# README.md.  Only ports, paths and the checkpoint are replaced.
 
 use strict;
 use warnings;
@@ -24,13 +24,13 @@ sub all {
 }
 
 
-# The blocks of a page that are configuration.
+# Returns the blocks of a page that are configuration.
 sub fences {
     return VLM::slurp($_[0]) =~ /^```nginx\n(.*?)^```/msg;
 }
 
 
-# A text as a server in this directory, with this port, can have it.
+# Returns a configuration for a server in this directory, with this port.
 sub placed {
     my ($text, $dir, $port) = @_;
 
@@ -57,7 +57,7 @@ sub placed {
     return "daemon off;\npid $dir/nginx.pid;\n$text";
 }
 
-# The demo model under the name of the real one, with room for its int8 form.
+# Links the demo model under the name of the real one, in a directory for its quantised cache.
 sub model {
     my ($dir) = @_;
 

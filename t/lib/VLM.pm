@@ -1,9 +1,9 @@
 package VLM;
 
-# A server for t/live: what Test::Nginx's format cannot say.  One object is one
-# nginx with its own prefix below build/live/ and a free port; requests may be
-# begun and ended apart, so that many are under way at once, and a client may
-# leave at any point.
+# Runs a server for the tests of t/live, which Test::Nginx's format cannot express.
+# An object is an nginx with its own prefix below build/live/ and a free port.  A
+# request is begun and ended by separate calls, so that many can be in flight and
+# a client can leave at any point.
 #
 #     my $s = VLM->new(name => 'queue', engine => 'queue 2;')->start->ready;
 #     my $r = $s->post('/api/chat', { session_id => 'a', message => 'hi' });
@@ -24,8 +24,8 @@ use POSIX ();
 use Test::More ();
 use Time::HiRes qw(sleep time);
 
-# A test waits for a state.  This many seconds are only to guard against one that never comes,
-# on however busy a machine.
+# A test waits for a state.  This limit in seconds guards against a state that never comes, also on
+# a busy machine.
 our $PATIENCE = 240;
 
 my $ROOT = Cwd::getcwd();
@@ -34,15 +34,15 @@ my @RUNNING;
 my $JSON = JSON::PP->new->utf8->canonical;
 
 
-# name       directory and what messages call it
+# name       directory, and the name in messages
 # engine     directives of vlm_engine; model, store and thinking are ours
-# model      checkpoint directory; the demo model
+# model      checkpoint directory; the default is the demo model
 # workers    worker_processes
 # listen     more words for listen: "reuseport"
 # store      more words for store: "max=1m"
-# store_dir  another one than that below the prefix
-# under      a command that nginx is run by, as a list
-# daemon     on: as a service has it, which is what can be given another binary
+# store_dir  a directory in place of that below the prefix
+# under      a command that runs nginx, as a list
+# daemon     on: as a service, which an upgrade of the binary needs
 # main, http, server                   more lines there
 # conf       the whole configuration, in place of all these
 sub new {
@@ -74,7 +74,7 @@ sub new {
 
 
 sub free_port {
-    # None of those that clients of servers elsewhere are given.
+    # The port is outside the range of ephemeral ports.
     for (1 .. 1000) {
         my $port = 10_000 + int rand 22_000;
 
@@ -86,9 +86,9 @@ sub free_port {
 }
 
 
-# A checkpoint of random weights whose answers are as long as max_tokens, and slow
-# enough to do something meanwhile.  What would end them is a row of the head that
-# the tokenizer has no token for, and so is never taken.
+# Makes a checkpoint of random weights whose answers have max_tokens tokens, and
+# are slow.  Its end of text is a row of the head without a token in the tokenizer,
+# which is never sampled.
 sub slow_model {
     my $dir = "$ROOT/build/live/slow-model";
     my $new = "$dir.$$";
@@ -116,13 +116,13 @@ sub slow_model {
 
     unlink "$new.json";
 
-    # Another test beside this one may have been quicker.
+    # Another test may have made the same checkpoint meanwhile.
     rename $new, $dir or File::Path::remove_tree($new);
 
     return $dir;
 }
 
-# What an engine needs so that its answers last: only a test that says so ends one by the clock.
+# Settings for endless answers: an answer ends by a timeout only in a test that sets one.
 sub slow {
     my (%conf) = @_;
     my $timeout = $conf{engine} =~ /(?:^|;)\s*timeout\b/ ? '' : 'timeout 1h;';
@@ -140,7 +140,7 @@ _EOC_
 }
 
 
-# A picture of any size without a library: its file's path.
+# Makes a picture of any size without a library; returns the path of its file.
 sub bmp {
     my ($width, $height) = @_;
 
@@ -162,7 +162,7 @@ sub bmp {
 }
 
 
-# How much slower, and larger, a server is that a sanitizer or memcheck looks at.
+# The factor by which a sanitizer or memcheck makes a server slower and larger.
 sub slower { $ENV{VLM_REPORTS} ? 20 : 1 }
 
 sub port { $_[0]{port} }
@@ -170,7 +170,7 @@ sub dir  { $_[0]{dir} }
 sub pid  { $_[0]{pid} }
 
 
-# ---- life ------------------------------------------------------------------
+# ---- start and stop --------------------------------------------------------
 
 sub write_conf {
     my ($self) = @_;
@@ -181,7 +181,7 @@ sub write_conf {
                           split ' ', $ENV{TEST_NGINX_LOAD_MODULES}
                                      || "$ROOT/build/ngx_http_vlm_module.so";
 
-    # The checkout may lie where nobody else may look.
+    # Other users may be unable to read the checkout.
     my $user = $> == 0 ? 'user root;' : '';
 
     my $temp = join "\n", map { "    ${_}_temp_path $self->{dir}/$_;" }
@@ -265,8 +265,8 @@ sub start {
 }
 
 
-# A server whose model cannot be loaded: nginx -t refuses such a one, so its
-# tokenizer is damaged once it runs, and the worker that has it is killed.
+# Makes the model of a running server unloadable: nginx -t refuses such a model, so
+# the tokenizer is damaged after the start, and the worker that owns it is killed.
 sub start_broken {
     my ($self) = @_;
 
@@ -291,7 +291,7 @@ sub command {
             '-e', "$self->{dir}/logs/error.log", @more);
 }
 
-# What nginx -t says to the configuration as it would be written now.
+# Returns the output of nginx -t for the configuration with its current settings.
 sub check_conf {
     my ($self) = @_;
 
@@ -313,7 +313,7 @@ sub check_conf {
     return $said;
 }
 
-# The master of the pid file, if it is another than this one.
+# Returns the master in the pid file, if it is another than this one.
 sub master {
     my ($self, $other) = @_;
 
@@ -323,7 +323,7 @@ sub master {
 }
 
 
-# From now on who loses its parent becomes our child, which we can wait for.
+# Makes this process the parent of orphans, so that it can wait for them.
 sub adopt {
     my ($prctl, $subreaper) = (157, 36);           # x86-64's, PR_SET_CHILD_SUBREAPER
 
@@ -340,7 +340,7 @@ sub listening {
 }
 
 
-# Waits until the model is there.
+# Waits until the model is loaded.
 sub ready {
     my ($self) = @_;
 
@@ -362,7 +362,7 @@ sub health {
 }
 
 
-# Waits until so many are in the engine, and so many in line.
+# Waits until so many requests are in the engine, and so many in the queue.
 sub busy {
     my ($self, $running, $waiting) = @_;
 
@@ -374,8 +374,8 @@ sub busy {
 }
 
 
-# Waits until the server has taken this request on: what is begun after that
-# has arrived later, whichever worker accepts it.
+# Waits until the server has read this request: a request that begins after that
+# has arrived later, also at another worker.
 sub taken {
     my ($self, $request) = @_;
 
@@ -412,7 +412,7 @@ sub signal {
 }
 
 
-# True if all processes left by themselves.
+# Returns true if all processes exited by themselves.
 sub stop {
     my ($self, $signal) = @_;
 
@@ -454,8 +454,7 @@ END {
 
 # ---- processes -------------------------------------------------------------
 
-# Children of the master, oldest first; those that are only waiting to be
-# reaped are left out.
+# Returns the children of the master, oldest first, without zombies.
 sub workers {
     my ($self) = @_;
 
@@ -475,7 +474,7 @@ sub workers {
 }
 
 
-# The designated worker: the one that holds the engine's lock file.
+# Returns the designated worker, which holds the engine's lock file.
 sub designated {
     my ($self) = @_;
 
@@ -499,7 +498,7 @@ sub designated {
 }
 
 
-# New workers under the same master; true when the old ones are gone.
+# Reloads; returns true when the old workers have exited.
 sub reload {
     my ($self) = @_;
 
@@ -540,7 +539,7 @@ sub chat_body {
 }
 
 
-# The name under which a picture was taken in.
+# Uploads a picture; returns its name.
 sub upload {
     my ($self, $path) = @_;
 
@@ -561,7 +560,7 @@ sub upload {
 }
 
 
-# body: bytes, or what becomes JSON.  Everything is sent when this returns.
+# body: bytes, or a structure for JSON.  The request is sent completely when this returns.
 sub begin {
     my ($self, @args) = @_;
 
@@ -569,7 +568,7 @@ sub begin {
 }
 
 
-# A connection that is open already, with the pid of its worker.
+# Returns an open connection and the pid of its worker.
 sub connection {
     my ($self) = @_;
 
@@ -619,7 +618,7 @@ sub request_text {
 }
 
 
-# Reads several to their ends at once; returns the responses in their order.
+# Reads several responses to their ends at once; returns them in order.
 sub end_all {
     my ($self, @requests) = @_;
 
@@ -639,7 +638,7 @@ sub end_all {
 }
 
 
-# Reads what is there, and so lets the server close what it has answered.
+# Reads available bytes, so that the server can close answered connections.
 sub drain {
     my ($self, @requests) = @_;
 
@@ -684,7 +683,7 @@ sub log_has {
     return wait_for(sub { $self->log() =~ $pattern });
 }
 
-# What must not be in any log, whatever a test does to the server.
+# Returns lines that must not be in a log after any test.
 sub check_log {
     my ($self, $name, $except) = @_;
 
@@ -698,7 +697,7 @@ sub check_log {
 }
 
 
-# What comes of the sub as soon as it is true.  A number before it is another guard than the usual.
+# Calls the sub until its result is true, and returns that.  A number before it replaces $PATIENCE.
 sub wait_for {
     my $sub = pop;
     my $end = time + (@_ ? $_[0] : $PATIENCE);
@@ -743,7 +742,7 @@ sub new {
 }
 
 
-# A server that refuses early may close while we still send: the answer counts.
+# A server that refuses early may close during the sending; its answer counts.
 sub send {
     my ($self, $data) = @_;
 
@@ -764,7 +763,7 @@ sub send {
 sub done { $_[0]{done} }
 
 
-# Leaves at once, without reading.
+# Closes the connection at once, without reading.
 sub leave {
     my ($self) = @_;
 
@@ -788,7 +787,7 @@ sub read_some {
 }
 
 
-# Waits for more bytes; true if there are some.
+# Waits for more bytes; returns true if some have come.
 sub more {
     my ($self, $seconds) = @_;
 
@@ -822,7 +821,7 @@ sub end {
 }
 
 
-# code is 0 without a response; whole is false if it broke off.
+# code is 0 without a response; whole is false if the response is incomplete.
 sub response {
     my ($self) = @_;
 

@@ -1,6 +1,6 @@
-# What t/*.t share: a block without its own configuration gets the demo model's,
-# its requests are JSON unless it says otherwise, and a JSON answer is compared
-# with its keys in order and without white space.  Works under Test::Nginx, too.
+# Settings and functions of t/*.t.  A block without a configuration has the demo
+# model's; its requests are JSON by default; a JSON answer is compared with sorted
+# keys and without white space.  The file works under Test::Nginx, too.
 
 use strict;
 use warnings;
@@ -41,7 +41,7 @@ sub canonical {
 }
 
 
-# A picture of t/fidelity/pictures.
+# Returns a picture of t/fidelity/pictures.
 sub picture {
     my ($name) = @_;
 
@@ -61,7 +61,7 @@ sub base64 {
 }
 
 
-# Parts are [name, file name or undef, data].
+# Makes a multipart body of parts [name, file name or undef, data].
 sub multipart {
     my (@parts) = @_;
 
@@ -80,7 +80,7 @@ sub multipart {
 }
 
 
-# POST /api/chat with these fields.
+# Makes a POST /api/chat with these fields.
 sub chat {
     my (%fields) = @_;
 

@@ -1,5 +1,5 @@
-# The demo model answers what demo/pictures/expected.json asks about each of the
-# sample pictures: pixels to words, through everything that lies between.
+# Tests the demo model with the questions and answers of demo/pictures/expected.json
+# about each of the sample pictures.
 
 use strict;
 use warnings;

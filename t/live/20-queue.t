@@ -1,5 +1,5 @@
-# The line: a full one refuses before the body is read, a wait has an end, and
-# whoever leaves makes room.
+# Tests the queue: a full queue refuses before the body is read, a wait ends at its
+# timeout, and a client that leaves frees its place.
 
 use strict;
 use warnings;
@@ -33,7 +33,7 @@ for my $i (1 .. 4) {
     is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
 }
 
-# Announced, not sent: nobody waits for a body that will be refused.
+# The body is announced and not sent: the server refuses without waiting for it.
 my $r = $s->begin('POST', '/api/chat', '',
                   { 'Content-Length' => 5_000_000,
                     'Content-Type' => 'application/json' });
@@ -48,7 +48,7 @@ is($r->{code}, 200, 'what needs no engine is answered meanwhile');
 $r = $s->post('/api/session');
 is($r->{code}, 200, 'a session is made meanwhile');
 
-# A wait has an end.
+# A wait ends at its timeout.
 for my $w ($s->end_all(@waiting)) {
     is($w->{code}, 503, 'nobody waits longer than the timeout');
     like($w->{headers}{'retry-after'} || '', qr/^\d+$/, 'and is told when to retry');
@@ -58,7 +58,7 @@ for my $w ($s->end_all(@waiting)) {
 
 ok($s->busy(1, 0), 'the line is empty again');
 
-# Leaving makes room at once.
+# A client that leaves frees its place at once.
 my @crowd = map { $s->begin_chat("e$_", 'count', image => $picture) } 1, 2;
 
 ok($s->busy(1, 2), 'full again');
@@ -70,7 +70,7 @@ my $late = $s->begin_chat('f', 'count', image => $picture);
 ok($s->busy(1, 2), 'another takes its place');
 
 $running->leave;
-ok($s->busy(1, 1), 'the running one leaves, the next in line runs');
+ok($s->busy(1, 1), 'the running one leaves, the next in the queue runs');
 
 $_->leave for $crowd[1], $late;
 ok($s->busy(0, 0), 'nobody is left');

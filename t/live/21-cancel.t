@@ -1,4 +1,4 @@
-# A client that leaves frees its slot, wherever its request is.
+# Tests that a client that leaves frees its slot at every stage of its request.
 
 use strict;
 use warnings;
@@ -36,7 +36,7 @@ for my $how ('closes', 'half-closes', 'resets') {
     }
 }
 
-# At every moment of a request's life: while it is read, prepared, submitted.
+# Clients leave while their request is read, prepared or submitted.
 for my $i (0 .. 39) {
     my $r = $s->begin_chat("early$i", 'count', image => $picture);
     sleep $i * 0.002;
@@ -45,7 +45,7 @@ for my $i (0 .. 39) {
 
 ok($s->busy(0, 0), 'forty that left within 80 ms left nothing behind');
 
-# One that leaves takes nothing from its neighbour in the batch.
+# A client that leaves does not change the other answer in the batch.
 my $stays = $s->begin_chat('stays', 'count', image => $picture);
 ok($s->busy(1), 'one runs');
 
@@ -59,7 +59,7 @@ for my $i (1 .. 5) {
 ok(!$stays->done, 'the first is still at it');
 $stays->leave;
 
-# What was cancelled is not stored.
+# A cancelled answer is not stored.
 ok($s->busy(0, 0), 'nobody is left');
 
 my $r = $s->get('/api/history/stays');
@@ -69,8 +69,8 @@ ok($r->{code} eq '404' || $r->{body} =~ /^\[\]\s*$/,
 ok($s->stop, 'the server stops in time');
 $s->check_log;
 
-# Within a picture: the tower reads for seconds, and lets go at once.  Health's
-# "running" is the engine's own word: it falls with a job's last event.
+# A client leaves while the vision encoder works for seconds, which stops at once.
+# "running" in health is the engine's own count: it falls with a job's last event.
 $s = VLM->new(VLM::slow(name => 'cancel-picture',
                         engine => 'slots 1; queue 8 timeout=1h;'));
 

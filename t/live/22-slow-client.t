@@ -1,6 +1,6 @@
-# Events and time: what is said to whoever waits, a client that reads slowly or
-# not at all, one that leaves in the middle; also through the hop to the worker
-# with the model, and over HTTP/2.
+# Tests events to waiting clients, clients that read slowly or not at all, and
+# clients that leave early; also through the hop to the worker with the model,
+# and over HTTP/2.
 
 use strict;
 use warnings;
@@ -19,7 +19,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 my $PICTURE = 't/fidelity/pictures/40x30.png';
 my $SEND = 2;                                  # send_timeout, s
 
-# An endless answer has some seconds, in which it becomes larger than what systems keep between two processes.
+# An endless answer has some seconds, in which it becomes larger than the buffers of its connections.
 my $long = 'x' x 150;
 
 my @endless = ("a $long", " b $long", " c $long", undef);
@@ -46,7 +46,7 @@ sub server {
 }
 
 
-# ---- whoever waits ---------------------------------------------------------------
+# ---- waiting clients -------------------------------------------------------------------
 
 {
     my $s = server(name => 'waits', model => $slowest, engine => 'slots 1; queue 8 timeout=8s;');
@@ -71,7 +71,7 @@ sub server {
     ok($next->more, 'two seconds later');
     like($next->response->{body}, qr/\A(?:: place 1\n\n){2}\z/, 'again');
 
-    # The place of who leaves is the next one's.
+    # The next client takes the place of one that leaves.
     $next->leave;
 
     ok(VLM::wait_for(sub { $last->more(1); $last->response->{body} =~ /: place 1\n\n\z/ }),
@@ -87,7 +87,7 @@ sub server {
 
     is($plain->end->{code}, 503, 'which is the status of who waits without events');
 
-    # What was told before the header is not told again.
+    # Events before the header are not sent again.
     $runs->leave;
     ok($s->busy(0, 0), 'all have left');
 
@@ -99,10 +99,10 @@ sub server {
 }
 
 
-# ---- a refusal that comes late -----------------------------------------------------
+# ---- a refusal that comes late ---------------------------------------------------------
 
-# What is an answer without events is one after the header, too.  Who holds the
-# lock has the model, so none is loaded until we let go.
+# An error that is an answer without events is an event after the header.  This test
+# holds the lock, so the model is not loaded until it releases it.
 {
     my $s = VLM->new(name => 'late', model => $fast, engine => 'thinking off;');
 
@@ -134,14 +134,14 @@ sub server {
 }
 
 
-# ---- slow readers, here and through the hop -----------------------------------------
+# ---- slow readers, here and through the hop --------------------------------------------
 
 for my $workers (1, 4) {
     my $s = server(name => "slow$workers", workers => $workers,
                    max => 4500, engine => 'slots 2; queue 8;');
     my $picture = $s->upload($PICTURE);
 
-    # One that reads nothing is dropped; its neighbour does not notice.
+    # A client that reads nothing is dropped; another client is not affected.
     my $dead = lazy($s, $workers, 'dead', $picture);
     my $beside = endless($s, 'beside', $picture);
 
@@ -160,7 +160,7 @@ for my $workers (1, 4) {
     ok($s->busy(0, 0), 'nothing is left of both');
     like($s->get('/api/history/dead')->{body}, qr/^\[\]$|not found/, 'nor of what was cancelled');
 
-    # One that reads slowly is not; what it missed is one larger piece.
+    # A client that reads slowly is not dropped; it receives the missed text as one larger piece.
     my $lazy = lazy($s, $workers, 'lazy', $picture);
     my $end = time + $SEND + 3;
 
@@ -179,7 +179,7 @@ for my $workers (1, 4) {
     cmp_ok(length $answer->{answer}, '>', 600_000, 'all of them');
     cmp_ok(scalar @events, '<', $answer->{usage}{completion_tokens}, 'several in one');
 
-    # One that leaves frees its slot.
+    # A client that leaves frees its slot.
     for my $i (1 .. 3) {
         my $gone = endless($s, "gone$i", $picture);
 
@@ -217,9 +217,9 @@ for my $workers (1, 4) {
 
     ok($left, "$n that read nothing are dropped, or have their answer on the way");
 
-    # An answer of 100 kB: as text, and as the chunk on the way, each twice as large
-    # at most, and once more where a buffer has grown.  AddressSanitizer keeps for a
-    # while what was freed.
+    # An answer of 100 kB is held as text and as a chunk, each at most twice as large,
+    # and once more when a buffer grows.  AddressSanitizer delays the reuse of freed
+    # memory.
     my $each = $ENV{VLM_REPORTS} ? 4096 : 1024;
 
     cmp_ok($most - $before, '<', $each * $n, 'what they hold is bounded');
@@ -257,7 +257,7 @@ for my $workers (1, 4) {
     waitpid $pid, 0;
     ok($s->busy(0, 0), 'and leaves');
 
-    # Whose connection could take more, but not its stream: 300 bytes at most.
+    # The connection could take more, but the stream takes at most 300 bytes.
     my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die $!;
 
     $sock->syswrite("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" . frame(4, 0, 0, pack('nN', 4, 300))
@@ -276,7 +276,7 @@ for my $workers (1, 4) {
 done_testing();
 
 
-# ---- clients -----------------------------------------------------------------------------
+# ---- clients ---------------------------------------------------------------------------
 
 sub endless {
     my ($s, $session, $picture) = @_;
@@ -284,8 +284,8 @@ sub endless {
     return $s->begin_chat($session, 'x', image => $picture, stream => JSON::PP::true);
 }
 
-# A client that has room for next to nothing, and reads only when it is told to;
-# with several workers, one that needs the hop.
+# Makes a client with a tiny receive buffer, which reads only when it is told to;
+# with several workers its request takes the hop.
 sub lazy {
     my ($s, $workers, $session, $picture) = @_;
 
@@ -308,7 +308,7 @@ sub lazy {
             $r->{raw} = '';
         }
 
-        # What follows is the only one of its connection.
+        # The next request is the only one of its connection.
         $text =~ s/Connection: keep-alive/Connection: close/;
         $r->send($text);
 
@@ -328,7 +328,7 @@ sub small {
     return bless { sock => $sock, raw => '', begun => time, done => 0 }, 'VLM::Request';
 }
 
-# Reads until something has happened: the longest silence, and how long it took.
+# Reads until a condition is true; returns the longest silence and the time.
 sub watch {
     my ($r, $happened) = @_;
 
@@ -359,7 +359,7 @@ sub first_byte {
 }
 
 
-# [name, data] of each event; comments are left out, and what is not whole.
+# Returns [name, data] of each complete event, without comments.
 sub events {
     my ($body) = @_;
 
@@ -373,8 +373,8 @@ sub rss {
     return VLM::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m ? $1 : 0;
 }
 
-# HTTP/2: a frame of a type, and a chat as the first stream of a connection; its
-# names and values are literal.
+# HTTP/2: makes a frame of a type, and a chat as the first stream of a connection,
+# with literal names and values.
 sub frame {
     my ($type, $flags, $stream, $payload) = @_;
 

@@ -1,5 +1,5 @@
-# What Ollama's clients see when it takes long: a model that still loads, a
-# line to stand in, an end before the end.
+# Tests Ollama's API in long requests: while the model loads, in the queue, and
+# with errors after the header.
 
 use strict;
 use warnings;
@@ -12,7 +12,7 @@ use VLM;
 
 my $JSON = JSON::PP->new->utf8;
 
-# What the sanitizers slow down has begun in this time, too.
+# The time suffices for a server under the sanitizers, too.
 my $LIMIT = $ENV{VLM_REPORTS} ? 20 : 5;
 
 sub lines { map { $JSON->decode($_) } split /\n/, $_[0]{body} }
@@ -28,7 +28,7 @@ sub generate {
 
 $s->start;
 
-# A load is answered once the model is there, whenever it was asked for.
+# A request to load is answered once the model is loaded.
 my $load = $s->begin('POST', '/api/chat', { model => 'live', messages => [] });
 my $tags = $s->get('/api/tags');
 is($tags->{code}, 200, 'the model is listed while it loads');
@@ -40,7 +40,7 @@ is($r->{json}{done_reason}, 'load', 'as a load');
 ok($s->health->{model_loaded}, 'and when it has ended the model is there');
 is(scalar @{ $s->get('/api/ps')->{json}{models} }, 1, 'which /api/ps knows');
 
-# Who waits is given the header, and an error after it is the last line.
+# A waiting client receives the header, and an error after it is the last line.
 my $first = generate(prompt => 'hello', raw => JSON::PP::true());
 ok($s->busy(1), 'one runs');
 
@@ -62,12 +62,12 @@ cmp_ok(scalar @lines, '>', 1, 'after some that say something');
 $r = $second->end($LIMIT + 30);
 like((lines($r))[-1]{error}, qr/took longer than $LIMIT seconds/, 'as the other');
 
-# A whole answer has its status.
+# An answer without a stream has the status of its error.
 $r = generate(prompt => 'hello', stream => JSON::PP::false())->end($LIMIT + 30);
 is($r->{code}, 504, 'without a stream it is a status');
 like($r->{json}{error}, qr/took longer/, 'and an error');
 
-# A client that leaves in the middle of a stream leaves the slot.
+# A client that leaves during a stream frees the slot.
 my $goes = generate(prompt => 'hello', raw => JSON::PP::true());
 $goes->more until $goes->{raw} =~ /"done":false/ || $goes->done;
 $goes->leave;

@@ -1,5 +1,5 @@
-# A client that asks for many log-probabilities and reads nothing until the
-# answer has ended: megabytes that the event loop must not write at once.
+# Tests a client that asks for many log-probabilities and reads nothing until the
+# answer has ended: the event loop must not write these megabytes at once.
 
 use strict;
 use warnings;
@@ -10,7 +10,7 @@ use Test::More;
 use VLM;
 
 my $JSON = JSON::PP->new->utf8->canonical;
-my $MOST = 64;                          # tokens that the loop tells at once
+my $MOST = 64;                          # tokens that the loop writes at once
 
 my $s = VLM->new(name => 'logprobs', workers => 1, listen => 'sndbuf=16k',
                  engine => 'thinking off; slots 2; max_tokens 600;
@@ -18,7 +18,7 @@ my $s = VLM->new(name => 'logprobs', workers => 1, listen => 'sndbuf=16k',
 
 $s->start->ready;
 
-# The ends of the demo model's answers are never taken.
+# The demo model's end-of-text tokens are never sampled.
 my $ends = $JSON->decode(VLM::slurp('demo/model/generation_config.json'))->{eos_token_id};
 my %endless = (logit_bias => { map { $_ => -100 } @$ends }, max_tokens => 600);
 my $true = JSON::PP::true();
@@ -36,7 +36,7 @@ my %ask = (
         options => { temperature => 100, top_k => 0, seed => 7, num_predict => 600 } }],
 );
 
-# The tokens of an object, in one form for all.
+# Returns the tokens of an object of any API in one form.
 sub tokens {
     my ($all) = @_;
 
@@ -89,7 +89,7 @@ for my $name (sort keys %ask) {
     cmp_ok($counts[$last], '>', $MOST, 'and the rest came in one');
     like($body, $path =~ /api/ ? qr/"done":true/ : qr/\[DONE\]\n\n$/, 'whose end is there');
 
-    # Whoever leaves then leaves nothing behind.
+    # A client that leaves at that point leaves no memory behind.
     for (1 .. 3) {
         my $goes = $s->begin('POST', $path, { %$fields, stream => $true });
 

@@ -1,5 +1,5 @@
-# What the model is asked on a request's behalf does not hold the engine
-# against others: a pipeline's steps wait like anybody, a title never does.
+# Tests the questions that the server itself asks the model: the steps of a
+# pipeline wait in the queue as requests do, and a title never waits.
 
 use strict;
 use warnings;
@@ -21,8 +21,8 @@ sub step {
              description => '', use_previous => JSON::PP::false };
 }
 
-# A step takes some tenths of a second, an answer with "occupied" in its question
-# as long as it may.
+# A step takes some tenths of a second; the answer to a question with "occupied" is
+# endless.
 $Script::MLP = 16384;
 
 my $model = Script::model('turns',
@@ -36,7 +36,7 @@ my $model = Script::model('turns',
 my $engine = 'thinking off; weights f32; threads 1; max_tokens 3500; context 6k;';
 
 
-# ---- a pipeline among others ------------------------------------------------
+# ---- a pipeline among others -------------------------------------------------
 
 for my $slots (1, 2) {
     my $s = VLM->new(name => "tasks$slots", model => $model, workers => 2,
@@ -97,8 +97,8 @@ for my $slots (1, 2) {
     $s->check_log;
 }
 
-# Also while it waits for its next step: whoever has come in between does not end
-# before that.
+# The deadline also holds while a pipeline waits for its next step, behind a request
+# that does not end before.
 {
     my $s = VLM->new(name => 'between', model => $model,
                      engine => "$engine slots 1; timeout 2s;")->start->ready;
@@ -145,10 +145,10 @@ for my $slots (1, 2) {
     $_->leave for $running, $waiting;
     ok($s->busy(0, 0), 'all have left');
 
-    # It goes on until its tokens are used up, so that is no title.
-    is(title($s), 'Where is the', 'what is cut is no title') for 1 .. 4;
+    # The answer reaches max_tokens, so it is not a title.
+    is(title($s), 'Where is the', 'a truncated answer is no title') for 1 .. 4;
 
-    # Whether a slot is free is asked when the body is there.
+    # The check for a free slot comes after the body.
     my @late = map { late_title($s) } 1 .. 4;
 
     $running = $s->begin_chat('a', 'count', image => $picture);
@@ -169,7 +169,7 @@ for my $slots (1, 2) {
     my $s = VLM->new(name => 'named', model => $model, workers => 2,
                      engine => $engine)->start->ready;
 
-    # Of either worker's.
+    # The connection may be at either worker.
     is(title($s), 'A title', 'the model is asked if it is free') for 1 .. 4;
 
     ok($s->stop, 'the server stops in time');
@@ -204,7 +204,7 @@ sub begin_pipeline {
 }
 
 
-# Somebody whose answer takes as long as an answer can.
+# Begins a request with an endless answer.
 sub occupy {
     my ($s, $picture, $n) = @_;
 
@@ -216,7 +216,7 @@ sub occupy {
 }
 
 
-# When the answers of a session were stored.
+# Returns the times at which the answers of a session were stored.
 sub answered {
     my ($s, $session) = @_;
 
@@ -232,13 +232,13 @@ sub title {
     my $r = $s->post('/api/generate-title', { message => 'Where is the mug?' });
 
     return "$r->{code}" if $r->{code} ne '200';
-    # An answer of the slow model ends after minutes, if anybody waited for it.
+    # An answer of the slow model would take minutes.
     return 'late' if time - $start > 60;
     return $r->{json}{title};
 }
 
 
-# Sends the header; the rest, and the answer, when it is called.
+# Sends the header; the returned sub sends the rest and reads the answer.
 sub late_title {
     my ($s) = @_;
 

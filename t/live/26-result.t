@@ -1,5 +1,5 @@
-# The picture of an answer: the sender's, at its full size, with what the model
-# has found drawn where it is, whatever size the model saw.
+# Tests the picture of an answer: it has the size of the picture that was sent, and
+# its marks are at the right places for every size that the model saw.
 
 use strict;
 use warnings;
@@ -20,12 +20,12 @@ my $model = Script::model('result',
 my $s = VLM->new(name => 'result', server => 'vlm_cors http://localhost:3000;', model => $model, workers => 2,
                  engine => 'thinking off; max_pixels 50176;')->start->ready;
 
-# Multiples of 28, as models see pictures.
+# Models see pictures whose sides are multiples of 28.
 my $small = VLM::bmp(168, 112);
 my $large = VLM::bmp(1200, 900);
 
 
-# ---- as large as it was sent ---------------------------------------------------
+# ---- as large as it was sent -----------------------------------------------------
 
 my %small = map { $_ => drawn($_, $small) } qw(grounding affordance pointing trajectory);
 
@@ -94,7 +94,7 @@ is(join(' ', map { $_->{metadata}{output_image} =~ s{.*/}{}r } @$turns[1, 3]),
 }
 
 
-# ---- how they are sent -------------------------------------------------------------
+# ---- how they are sent -----------------------------------------------------------
 
 my $whole = $s->get($names[0], undef, { Origin => 'http://localhost:3000' });
 my $h = $whole->{headers};
@@ -135,7 +135,7 @@ sub drawn {
     return $p;
 }
 
-# A JPEG's size and pixels, three bytes each.
+# Returns a JPEG's size and pixels, three bytes each.
 sub pixels {
     my ($jpeg) = @_;
 
@@ -171,7 +171,7 @@ sub green {
     }
 }
 
-# Around the number in its middle.
+# A point has a number in its middle, so the check reads the pixels around it.
 sub red {
     my ($p, @spots) = @_;
 

@@ -1,5 +1,5 @@
-# What a request took is in the access log, whichever worker accepted it: of a
-# stream, too, whose header was sent before anybody knew.
+# Tests that the access log has the figures of a request whichever worker accepted
+# it, and of a stream, whose header is sent before the figures are known.
 
 use strict;
 use warnings;
@@ -70,7 +70,7 @@ for (1 .. 6) {
     last if $r->{worker} != $s->designated;
 }
 
-# Nobody else's line says what this one was.
+# The log lines of other requests do not have these figures.
 my %ids = map { /^\d+ (\d+) .* s=(s\d+)\.$/ ? ($1 => $2) : () } split /\n/, VLM::slurp("$s->{dir}/logs/vlm.log");
 
 is(join(' ', grep { $ids{$_} ne "s$_" } sort keys %ids), '', 'each has its own session');
@@ -84,7 +84,7 @@ $s->check_log;
 done_testing();
 
 
-# Its number is in the address, and so in the log.
+# The number is in the URI, and therefore in the log.
 sub begin {
     my ($path, $body) = @_;
 

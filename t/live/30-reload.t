@@ -1,4 +1,5 @@
-# Reloads under load: nobody is refused, nothing is cut, nothing stays behind.
+# Tests reloads under load: no request is refused, no answer is cut, and no process
+# remains.
 
 use strict;
 use warnings;
@@ -66,7 +67,7 @@ $s->ready;
 is($s->get('/api/history/s1')->{code}, 200, 'sessions are still there');
 is($s->health->{active_sessions} || 0, $n, 'all of them');
 
-# A configuration that is wrong leaves everything as it is.
+# An invalid configuration changes nothing.
 open my $out, '>>', $s->dir . '/nginx.conf' or die;
 print $out "nonsense;\n";
 close $out;
@@ -82,9 +83,9 @@ ok($s->stop('QUIT', 30), 'the server stops in time');
 $s->check_log(undef, qr/unknown directive "nonsense"/);
 
 
-# ---- what a reload meets must not end the master ------------------------------------
+# ---- a reload must not end the master -----------------------------------------------
 
-# The line of nginx.conf that has this.
+# Returns the number of the line of nginx.conf that has this text.
 sub line_of {
     my ($s, $what) = @_;
 
@@ -94,7 +95,7 @@ sub line_of {
     return defined $at ? $at + 1 : 'nowhere';
 }
 
-# nginx -t and a reload refuse the configuration, and the server goes on.
+# nginx -t and a reload refuse the configuration, and the server runs on.
 sub refused {
     my ($s, $name, $sentence, $directive) = @_;
 
@@ -119,7 +120,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
 {
     my $s = VLM->new(small(name => 'reload-store'))->start->ready;
 
-    # Somebody has tidied up: a file has the name of a directory, or a link has it.
+    # The name of a directory is that of a file or of a link.
     rename $s->dir . '/store/uploads', $s->dir . '/aside' or die;
     VLM::spew($s->dir . '/store/uploads', 'not a directory');
     my $said = $s->check_conf;
@@ -151,7 +152,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     refused($s, 'a pool for two', qr/"more3" needs a thread_pool of its own: .* in one worker with "more1"/,
             qr/^ *vlm_engine more3/);
 
-    # What nginx itself refuses, after a new engine's socket was made.
+    # nginx itself refuses a configuration after the socket of a new engine was made.
     my $busy = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die "port: $!";
     my $late = $s->dir . '/late';
 
@@ -176,12 +177,12 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     $s->check_log(undef, qr/\[emerg\] .*(?: in \S+:\d+$|could not bind|bind\(\) to 127)/);
 }
 
-# The same met by the master alone: what nginx -t has not seen is the engine's trouble.
+# An obstacle that appears after nginx -t fails the engine, not the master.
 {
     my $s = VLM->new(small(name => 'reload-lock', engine => 'thinking off; max_tokens 4; slots 1;'))->start->ready;
     my $lock = $s->dir . '/store/live.lock';
 
-    # A second name: root gives away no file that has two.
+    # With a second link the file is not given away by root.
     link $lock, $s->dir . '/second' or die;
     unlink $s->dir . '/store/live.sock' or die;
 
@@ -203,8 +204,8 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
 
 # ---- a store that cannot be written -------------------------------------------------
 
-# A directory in which the kernel lets nobody make anything; and a disk that is
-# read-only, or for an ordinary user a directory that is.
+# The store is in a directory in which no process can make a file, and on a
+# read-only disk, or for an ordinary user in a read-only directory.
 my $dir = Cwd::getcwd() . '/build/live/readonly-store';
 my @mounted = ('unshare', '-m', 'sh', '-c', "mount --bind $dir $dir && mount -o remount,ro,bind $dir && exec \"\$@\"", 'sh');
 my %readonly = ('a directory of the system' => { store_dir => '/sys/kernel' });
@@ -245,9 +246,9 @@ for my $how (sort keys %readonly) {
 }
 
 
-# ---- what only the master meets ------------------------------------------------------
+# ---- obstacles for the master only --------------------------------------------------
 
-# No place for the lock: neither in the store nor beside the socket.
+# The lock can be made neither in the store nor beside the socket.
 {
     my $s = VLM->new(small(name => 'reload-broken', store_dir => '/sys/kernel'));
     my $lock = $s->dir . '/live.sock.lock';

@@ -1,5 +1,5 @@
-# Several workers: whichever accepts a request, the one with the model answers
-# it, and the death of another disturbs nobody else.
+# Tests several workers: any of them accepts a request, the one with the model
+# answers it, and a crash of another worker affects no other request.
 
 use strict;
 use warnings;
@@ -12,14 +12,14 @@ use VLM;
 my $ENGINE = 'thinking off; slots 4; queue 64 timeout=1h; max_tokens 32;'
              . 'sampling temperature=0;';
 
-# What the demo model is asked about its first picture, and what is right.
+# The questions about the first sample picture, and the right answers.
 my $PICTURE = 'demo/pictures/table-01.png';
 my @ASKED = (["How many objects are on the table?", '4'],
              ["Tell me the color of the first bowl from the left.", 'orange'],
              ["Do you see a red one?", 'yes'],
              ["Is there a red bowl?", 'no']);
 
-# Five at once in five sessions, then ten in one.
+# Five requests run at once in five sessions, then ten in one session.
 sub parallel {
     my ($s, $picture, $name) = @_;
 
@@ -40,7 +40,7 @@ sub parallel {
     my @questions = map { $ASKED[$_ % @ASKED] } 0 .. 9;
     my @ten = map {
         my $r = $s->begin_chat("$name-ten", $_->[0], image => $picture);
-        sleep 0.05;             # so that there is an order to be kept
+        sleep 0.05;             # the requests have an order of arrival
         $r;
     } @questions;
 
@@ -53,7 +53,7 @@ sub parallel {
     is(join(' ', sort { $a <=> $b } map { $_->{json}{turn_number} // 0 } @answers),
        join(' ', map { 2 * $_ } 1 .. 10), "$name: each is a turn of its own");
 
-    # Several workers accept in no order: theirs is the one that counts.
+    # Several workers accept in any order, and the order of acceptance counts.
     my @said;
 
     for my $i (1 .. 10) {
@@ -105,7 +105,7 @@ is_deeply([sort { $a <=> $b } keys %seen], [$four->workers],
           'they are the four that there are');
 
 
-# ---- what stands in http{} is the user's, not the hop's --------------------
+# ---- directives of http{} do not apply to the hop --------------------------
 
 my $strict = VLM->new(name => 'workers-http', workers => 3, listen => 'reuseport',
                       engine => $ENGINE, server => 'add_header X-Once yes always;',
@@ -148,13 +148,13 @@ $strict->check_log;
 $picture = $four->upload($PICTURE);
 
 
-# ---- one that has not the model dies ---------------------------------------
+# ---- a crash of a worker without the model ---------------------------------
 
 my $designated = $four->designated;
 
 ok($designated, 'one worker holds the model');
 
-# Connections first, so that it is known who sits where.
+# Connections are opened first, so that the worker of each is known.
 my %at;
 
 for (1 .. 400) {

@@ -1,5 +1,5 @@
-# How a server ends: "stop" at once, "quit" when all is answered, an old worker
-# in any case, and an old binary when the new one has taken over.
+# Tests the ends of a server: "stop" at once, "quit" after all answers, old workers
+# within their timeout, and an old binary after an upgrade.
 
 use strict;
 use warnings;
@@ -59,7 +59,7 @@ sub stops {
 
 # ---- quit --------------------------------------------------------------------
 
-# Answers that last until the whole crowd is there, and are all the same.
+# The answers last until all clients have connected, and are equal.
 for my $workers (1, 3) {
     my $s = VLM->new(VLM::slow(name => "quit-$workers", workers => $workers,
                                engine => 'slots 2; queue 64 timeout=1h;'));
@@ -88,7 +88,7 @@ for my $workers (1, 3) {
 
 # ---- old workers -------------------------------------------------------------
 
-# Longer answers than anybody waits for: worker_shutdown_timeout is who ends them.
+# These answers are endless: worker_shutdown_timeout ends them.
 {
     my $s = VLM->new(VLM::slow(name => 'shutdown', workers => 2,
                                main => 'worker_shutdown_timeout 2s;',
@@ -114,7 +114,7 @@ for my $workers (1, 3) {
     stops($s, 'after it');
 }
 
-# Without it an answer has an end all the same: its own timeout.
+# Without worker_shutdown_timeout an answer ends at its own timeout.
 {
     my $s = VLM->new(VLM::slow(name => 'timeout', workers => 2,
                                engine => 'slots 1; queue 8 timeout=5s; timeout 8s;'));
@@ -134,10 +134,10 @@ for my $workers (1, 3) {
 
 # ---- another binary ----------------------------------------------------------
 
-# The new master is the old one's child: with its death it becomes ours.
+# The new master is a child of the old one, and becomes a child of this test at its exit.
 VLM::adopt();
 
-# It is started with the words that the old one was started with, so by a path.
+# The new binary is started with the arguments of the old one, which has a path.
 $ENV{TEST_NGINX_BINARY} ||= (grep { -x } '/usr/sbin/nginx', '/usr/local/sbin/nginx')[0];
 
 my $s = VLM->new(name => 'upgrade', workers => 3, daemon => 'on', engine => $FAST,
@@ -147,7 +147,7 @@ $s->start->ready;
 my $picture = $s->upload($PICTURE);
 my ($old, @done, @open) = ($s->pid);
 
-# Four at a time, all the time until it is so; until some are answered if it is nothing.
+# Sends four requests at a time until a condition is true, or until some are answered.
 sub crowd {
     my ($until) = @_;
 
@@ -182,7 +182,7 @@ ok(crowd(sub { $s->master($old) }), 'USR2: a new master is there');
 
 my $new = $s->master($old);
 
-# Those that come to it wait, as it does for the model.
+# Requests to the new binary wait while it waits for the model.
 ok(crowd(sub { $s->log =~ /waits for \S+, which process $model has locked/ }), 'which waits for the old one');
 is($s->designated, $model, 'the model stays where it is');
 

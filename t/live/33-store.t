@@ -1,5 +1,5 @@
-# The store behind several workers: what one makes all see; who leaves in the
-# middle leaves nothing behind; what nobody used for long is removed.
+# Tests the store with several workers: all workers see each change, an upload that
+# is cut leaves no files, and unused entries are evicted.
 
 use strict;
 use warnings;
@@ -34,8 +34,8 @@ sub files {
     return scalar @files;
 }
 
-# Before anything else, so that the first look of the server finds it: old
-# files, of which a session shows one.
+# Old files are made before the start, so that the server's first sweep finds them;
+# a session refers to one of them.
 
 $s->start;
 
@@ -62,7 +62,7 @@ is(scalar keys %made, 40, 'forty sessions have forty names');
 cmp_ok(scalar keys %workers, '>', 1, 'more than one worker made them');
 
 for my $id (keys %made) {
-    # A store that another worker holds for a moment says 503.
+    # A store that another worker has locked answers 503.
     my $r = VLM::wait_for(sub { my $r = $s->get("/api/history/$id"); $r->{code} ne '503' && $r });
 
     $seen{$id} = 1 if $r->{code} eq '200' && $r->{body} eq "[]\n";
@@ -82,7 +82,7 @@ my @at_once = map {
 is(scalar(grep { $_->{code} eq '200' } $s->end_all(@at_once)), 20,
    'twenty at once');
 
-# ---- who leaves -------------------------------------------------------------
+# ---- clients that leave -----------------------------------------------------
 
 my @before = $s->workers;
 
@@ -107,7 +107,7 @@ is(join(' ', $s->workers), join(' ', @before), 'the workers are the same');
 ok(VLM::wait_for(sub { !files("client_body/*") }),
    'no body is left');
 
-# ---- what is removed --------------------------------------------------------
+# ---- eviction ---------------------------------------------------------------
 
 ok($s->log_has(qr/removed from the store: 0 sessions, 1 files of 1000 bytes/), 'what nobody used for an hour is removed');
 is($s->get($old->{url})->{code}, 404, 'and not to be had');
@@ -117,9 +117,9 @@ ok($s->stop, 'the server stops in time');
 $s->check_log();
 
 
-# ---- a bound that nobody has set -------------------------------------------
+# ---- the default limit ------------------------------------------------------
 
-# A file as large as that, which takes no room, and is old enough to go.
+# A sparse file has the size of the limit, and is old enough for eviction.
 sub large {
     my ($server) = @_;
 

@@ -1,5 +1,5 @@
-# Requests of one session run in the order in which they came: the second of
-# two that are sent at once sees the picture and the turn of the first.
+# Tests that requests of one session run in the order of their arrival: the second
+# of two that are sent at once sees the picture and the turn of the first.
 
 use strict;
 use warnings;
@@ -32,7 +32,7 @@ for my $i (1 .. 10) {
        'the second sees the first one\'s turn');
 }
 
-# The first fails: the second goes on from what there was before.
+# If the first fails, the second continues from the turns before it.
 for my $i (1 .. 3) {
     $s->chat("f$i", 'hi', image => $picture);
 
@@ -45,7 +45,7 @@ for my $i (1 .. 3) {
     is($r[1]{json}{turn_number}, 4, 'and is the second turn');
 }
 
-# The first leaves: the same.  One worker accepts in the order of connecting.
+# The same holds if the first client leaves.  One worker accepts in the order of connections.
 ok($s->stop, 'the server stops in time');
 $s->{workers} = 1;
 $s->start->ready;
@@ -66,8 +66,7 @@ for my $i (1 .. 5) {
          'and are in order');
 }
 
-# A reset or a delete in between wins: the turn that was in the making is not
-# stored.
+# After a reset or a delete in between, the turn in flight is not stored.
 for my $how ('reset', 'delete') {
     my $slow = VLM->new(VLM::slow(name => "order-$how", workers => 2,
                                   engine => 'slots 2;'))->start->ready;

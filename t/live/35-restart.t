@@ -1,5 +1,5 @@
-# What outlives what: sessions a restart, waiting requests the death of the
-# worker that has the model.
+# Tests that sessions survive a restart, and waiting requests a crash of the worker
+# that owns the model.
 
 use strict;
 use warnings;
@@ -32,7 +32,7 @@ is($s->get("/uploads/$picture")->{code}, 200, 'the picture is there');
 is($s->chat('s', 'And now?')->{json}{turn_number}, 4,
    'the session goes on, with its picture');
 
-# ---- a death of everything --------------------------------------------------
+# ---- a crash of all processes -----------------------------------------------
 
 $before = $s->get('/api/history/s')->{body};
 $s->kill_all;
@@ -59,7 +59,7 @@ for my $round (1 .. 3) {
     my $start = time;
     my @answers = $s->end_all(@requests);
 
-    # Lost or told to come again, never wrong and never without an end.
+    # A request is cut or has a 503, and is never answered wrongly or left without an end.
     my @odd = grep { $_->{code} !~ /^(?:0|200|502|503)$/
                      || $_->{code} eq '200' && !$_->{whole} } @answers;
 

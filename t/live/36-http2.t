@@ -1,6 +1,6 @@
-# HTTP/2: a client that is answered while it still sends its body takes the
-# reset of its stream for an error, so a full line refuses after the body; and
-# one stream may leave while its connection stays.
+# Tests HTTP/2.  A client that is answered before its body is sent takes the reset
+# of its stream for an error, so a full queue refuses after the body.  A stream may
+# be reset while its connection remains open.
 #
 # The clients are curl, over TLS, since without it Debian's gives each stream a
 # connection of its own; and, to reset one stream, some frames written by hand.
@@ -17,8 +17,7 @@ use VLM;
 my $BODY = 3_000_000;
 my $dir;
 
-# Beside the usual server one that speaks HTTP/2, and logs which connection a
-# stream was of.
+# A second server block has HTTP/2 and logs the connection of each stream.
 sub http2 {
     my (%conf) = @_;
 
@@ -57,7 +56,7 @@ _EOC_
 }
 
 
-# A chat as a file, padded with a member that nobody asked for.
+# Writes a chat to a file, padded with an unknown member.
 sub body {
     my ($session, $picture, $bytes) = @_;
 
@@ -72,7 +71,7 @@ sub body {
 }
 
 
-# curl's words for one chat; its head and body go to files named after it.
+# Returns curl's arguments for one chat; its head and body go to files named after it.
 sub words {
     my ($s, $session, $file) = @_;
 
@@ -99,7 +98,7 @@ sub curl {
 }
 
 
-# Statuses by pid, once so many have ended.
+# Returns the exit statuses by pid once so many have ended.
 sub ended {
     my ($n, @pids) = @_;
 
@@ -124,7 +123,7 @@ sub leave {
 }
 
 
-# Sessions whose answer is a whole refusal of the line, as a client wants it.
+# Returns the sessions whose answer is a complete refusal of the queue.
 sub refused {
     my (@sessions) = @_;
 
@@ -153,7 +152,7 @@ sub frame {
 }
 
 
-# A chat on a stream; its names and values are literal, none has 127 bytes.
+# Makes a chat on a stream with literal names and values, shorter than 127 bytes.
 sub stream {
     my ($stream, $session, $body) = @_;
 
@@ -169,7 +168,7 @@ sub stream {
 }
 
 
-# ---- what is ordinary ------------------------------------------------------
+# ---- ordinary requests -----------------------------------------------------
 
 for my $workers (1, 2) {
     my $s = http2(name => "http2-$workers", workers => $workers,
@@ -199,7 +198,7 @@ for my $workers (1, 2) {
 }
 
 
-# ---- the full line ---------------------------------------------------------
+# ---- the full queue --------------------------------------------------------
 
 for my $workers (1, 2) {
     my $s = http2(VLM::slow(name => "http2-line-$workers", workers => $workers,
@@ -224,7 +223,7 @@ for my $workers (1, 2) {
        'a line that is full already: 14 more have their answer');
     is(scalar refused(@late), 14, '429 all of them');
 
-    # As a browser does it: streams of one connection.
+    # A browser sends its requests as streams of one connection.
     my @streams = map { "stream$_" } 1 .. 14;
     my $one = curl('-Z', map { ($_ > 1 ? '--next' : (),
                                 words($s, "stream$_", body("stream$_", $picture, $BODY))) }
@@ -234,7 +233,7 @@ for my $workers (1, 2) {
     is($status->{$one}, 0, '14 streams of one curl have their answer');
     is(scalar refused(@streams), 14, '429 all of them');
 
-    # Who is killed makes room, whether it runs or waits.
+    # A client that is killed frees its place, running or waiting.
     my @stay = grep { !-s "$dir/$_.head" } @crowd;
 
     is(scalar @stay, 3, 'three are without an answer yet');
@@ -244,7 +243,7 @@ for my $workers (1, 2) {
         ok($s->busy(@$left), "one is killed: $left->[0] runs, $left->[1] wait");
     }
 
-    # A stream leaves by RST_STREAM; its connection, and the other, stay.
+    # A stream ends by RST_STREAM; its connection and the other stream remain.
     my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
                                      PeerPort => $s->{plain}) or die $!;
 

@@ -1,6 +1,6 @@
-# RoboBrain's own page: what its React app asks, in its order, with the headers
-# that axios and a browser send when the page comes from another port.  Of the
-# demo model's answers the form is checked, not the words.
+# Tests the requests of RoboBrain's own front end, a React app, in its order, with
+# the headers of axios and a browser for a page of another port.  The form of the
+# answers is checked, and not the demo model's words.
 
 use strict;
 use warnings;
@@ -37,7 +37,7 @@ my %BROWSER = (
 my $s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", workers => 2,
                  engine => 'thinking off; sampling temperature=0;');
 
-# Who holds the lock has the model; so it does not load until we let go.
+# This test holds the lock, so the model is not loaded until it releases it.
 File::Path::make_path("$s->{dir}/store");
 open my $lock, '>', "$s->{dir}/store/live.lock" or die "live.lock: $!";
 flock $lock, LOCK_EX or die "live.lock: $!";
@@ -100,7 +100,7 @@ for my $try (['general', 'What colour is the left bowl?'],
     }
 }
 
-# A phone's picture: the page makes it smaller, into a JPEG with the old name.
+# The page scales a phone's picture down, to a JPEG with the old name.
 {
     my $file = upload('t/fidelity/pictures/118x62.png', "IMG 0017 \xc3\xa4.heic");
     like($file, qr/^[0-9a-f-]{36}_IMG_0017_a\.heic$/, 'a picture by another name');
@@ -114,7 +114,7 @@ check_answer($r, 'general', $n += 2);
 ok($r->{json}{context_used}, 'the session has its picture and its turns in mind');
 
 
-# ---- what goes wrong, and what the page shows ---------------------------------
+# ---- errors, and their display -----------------------------------------------
 
 $r = ask('POST', '/api/chat', question('general', 'hi', 'never-uploaded.jpg'));
 is($r->{code}, 400, 'a picture that was never uploaded');
@@ -139,7 +139,7 @@ is($r->{code}, 200, 'a new chat');
     is($r->{code}, 200, 'has no picture yet');
     like($r->{json}{answer}, qr/^No image set\./, 'and says so where the page looks');
 
-    # One that its storage remembers, and no server has ever seen.
+    # The browser's storage has a session that is unknown to the server.
     $new->{session_id} = 'b1946ac9-2492-4d23-a4d3-0c7bb8a0c1e5';
     $new->{image} = upload($PICTURE);
     check_answer(ask('POST', '/api/chat', $new), 'grounding', 2);
@@ -179,7 +179,7 @@ $s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", model => $model
               engine => 'thinking off;')->start->ready;
 $session = ask('POST', '/api/session')->{json}{session_id};
 
-# The older page has the server take the steps,
+# The older page lets the server run the steps.
 {
     my $file = upload($PICTURE);
     my $r = ask('POST', '/api/pipeline', { session_id => $session,
@@ -196,7 +196,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
     check_picture($r->{json}{final_image});
 }
 
-# the newer one takes them itself, with words of its own around the second.
+# The newer page runs them itself, with its own text around the second.
 {
     my $r = ask('POST', '/api/decompose', { query => 'a twofold task' },
                 Accept => '*/*');
@@ -254,7 +254,7 @@ ok($s->stop, 'the server stops in time');
 done_testing();
 
 
-# ---- what the page sends -------------------------------------------------------
+# ---- requests of the page ----------------------------------------------------
 
 sub question {
     my ($task, $message, $image) = @_;
@@ -264,15 +264,15 @@ sub question {
 }
 
 
-# One request of a browser: a preflight where it sends one, then the request, on
-# one connection.
+# Sends a request as a browser does: with a preflight if it needs one, on one
+# connection.
 sub begin {
     my ($method, $path, $body, %more) = @_;
 
     my %headers = (%BROWSER, %more);
     my $c;
 
-    # axios names the type of a body only if there is one.
+    # axios sends the type of a body only if there is one.
     $headers{'Content-Type'} ||= 'application/json' if ref $body;
 
     if ($method eq 'DELETE' || ($headers{'Content-Type'} || '') =~ /json/) {
@@ -315,7 +315,7 @@ sub ask {
     return $r;
 }
 
-# A browser's connection stays open.
+# The connection of a browser is persistent.
 sub answered {
     my ($c, $seconds) = @_;
 
@@ -330,7 +330,7 @@ sub answered {
     return $r;
 }
 
-# The picker of the chat: whatever the bytes are, their type is image/jpeg.
+# The file picker of the chat sends every file as image/jpeg.
 sub upload {
     my ($path, $name) = @_;
 
@@ -351,7 +351,7 @@ sub upload {
 }
 
 
-# ---- what it reads ---------------------------------------------------------------
+# ---- responses ---------------------------------------------------------------
 
 sub check_preflight {
     my ($r, $method, $body) = @_;
@@ -393,7 +393,7 @@ sub check_answer {
     }
 }
 
-# <img src>: without an Origin.
+# <img src> sends no Origin.
 sub check_picture {
     my ($url) = @_;
 

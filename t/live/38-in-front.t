@@ -1,6 +1,6 @@
-# What nginx puts in front of a location holds for ours as for any other, and
-# once, whichever worker accepts: time for a body, limits of connections and of
-# requests, permission by a subrequest.
+# Tests that nginx's phases before the content apply to a location with vlm_pass,
+# once, at any worker: the timeout of a body, limits of connections and of requests,
+# authorization by a subrequest.
 
 use strict;
 use warnings;
@@ -12,7 +12,7 @@ use VLM;
 
 my $PATIENCE = 2;                              # client_body_timeout, s
 
-# One server of a name for each; what is refused is refused before its body.
+# Each case has a server_name; a refusal comes before the body.
 sub servers {
     my ($port) = @_;
 
@@ -50,7 +50,7 @@ sub servers {
 _EOC_
 }
 
-# A chat at the server of this name, perhaps with more headers.
+# Sends a chat to the server of this name, with optional headers.
 sub begin {
     my ($s, $host, $session, $picture, %headers) = @_;
 
@@ -73,7 +73,7 @@ for my $workers (1, 3) {
 
     # ---- client_body_timeout -----------------------------------------------------
 
-    # Some of them at another worker than the model's: the hop has no such time.
+    # Some requests come to a worker without the model: the hop has no such timeout.
     my $start = time;
     my @half = map { $s->begin('POST', '/api/chat', '{"session_id": "half", ',
                                { 'Content-Length' => 1000,

@@ -1,6 +1,6 @@
-# A dozen of every kind of request, answered, refused or left, with a reload in
-# the middle.  What make test-valgrind runs under memcheck: it looks at every
-# read and every branch on the way.
+# Sends twelve requests of every kind, which are answered, refused or cut, with a
+# reload in the middle.  make test-valgrind runs this test under memcheck, which
+# checks every read and every branch.
 
 use strict;
 use warnings;
@@ -40,7 +40,7 @@ sub ollama {
                                              images => [encode_base64($bytes, '')] }], %more };
 }
 
-# name, the status of a whole answer, and one of it; the second part is bad input
+# the name, the status of an answer, and a request; the second part is invalid input
 my @kinds = (
     ['robobrain',        200, sub { $s->begin_chat("a$_[0]", 'How many cups?', image => $picture) }],
     ['robobrain stream', 200, sub { $s->begin_chat("b$_[0]", 'cups?', image => $data, stream => $YES) }],
@@ -104,7 +104,7 @@ for my $i (0 .. $#kinds) {
     my ($name, $code, $begin) = @{ $kinds[$i] };
     my @answers;
 
-    # Three at a time: as many as there are slots.
+    # Three requests run at a time, as many as there are slots.
     for my $first (0 .. $EACH / 3 - 1) {
         push @answers, $s->end_all(map { $begin->(3 * $first + $_) } 0 .. 2);
     }
@@ -119,7 +119,7 @@ for my $i (0 .. $#kinds) {
     }
 }
 
-# Those that leave: while they are read, prepared, submitted, answered.
+# Clients leave while their requests are read, prepared, submitted and answered.
 for my $i (0 .. 3 * $EACH) {
     my $r = $i % 2 ? $kinds[1][2]->("l$i") : $kinds[10][2]->("l$i");
     sleep $i * 0.004;

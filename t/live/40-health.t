@@ -1,5 +1,5 @@
-# Health tells the truth from any worker: while the model loads, works, hangs or
-# is gone; and what hangs is replaced.
+# Tests that health is right at every worker while the model loads, works, hangs or
+# is gone, and that a hung worker is replaced.
 
 use strict;
 use warnings;
@@ -14,12 +14,12 @@ my $SYS_PTRACE = 101;                   # x86-64's
 my ($PTRACE_SEIZE, $PTRACE_INTERRUPT) = (0x4206, 0x4207);
 my $WALL = 0x40000000;
 
-# ---- while it loads ----------------------------------------------------------
+# ---- during the load ---------------------------------------------------------
 
 my $s = VLM->new(VLM::slow(name => 'health', workers => 3,
                            engine => 'slots 1; queue 4 timeout=20s; stall 3s;'));
 
-# Who holds the lock keeps the model from being loaded.
+# This test holds the lock, which keeps the model from being loaded.
 mkdir $s->dir . '/store';
 open my $lock, '>', $s->dir . '/store/live.lock' or die;
 flock $lock, LOCK_EX or die;
@@ -44,7 +44,7 @@ $s->ready;
 is($s->get('/api/health/ready')->{code}, 200, 'then it is ready');
 is($s->health->{state}, 'ready', 'and says so');
 
-# ---- while it works ----------------------------------------------------------
+# ---- during an answer --------------------------------------------------------
 
 my $picture = $s->upload('t/fidelity/pictures/118x62.png');
 my $one = $s->begin_chat('one', 'hi', image => $picture);
@@ -53,7 +53,7 @@ ok($s->busy(1, 0), 'one runs in the only slot');
 is($s->health->{state}, 'busy', 'the engine is busy');
 is($s->get('/api/health/ready')->{code}, 200, 'which is ready all the same');
 
-# Longer than "stall": a busy engine is no dead one.
+# The answer takes longer than "stall": a busy engine is not a hung one.
 my ($late, $engine) = (0, 0);
 my $end = time + 5;
 
@@ -70,12 +70,12 @@ cmp_ok($engine, '<', 2500, 'and so does the engine');
 $one->leave;
 ok($s->busy(0, 0), 'its client leaves');
 
-# ---- a worker that stands still ----------------------------------------------
+# ---- a stopped worker --------------------------------------------------------
 
 my $pid = $s->designated;
 is($s->health->{heartbeat}{pid}, $pid, 'health knows the worker');
 
-# Some connections sit at the worker that is stopped: those are not asked.
+# The connections of the stopped worker are not used.
 my @others;
 
 for (1 .. 400) {
@@ -123,11 +123,11 @@ ok($s->busy(1, 0), 'one runs');
 my $three = $s->begin_chat('three', 'hi', image => $picture);
 ok($s->busy(1, 1), 'and one waits');
 
-# Its picture is read by a thread of nginx's: one that is stopped in the midst of
-# it never gives the request back, and that is not what is meant here.
+# A thread of nginx's reads the picture.  If that thread were stopped then, it would
+# never return the request, and this is not the case under test.
 sleep 1;
 
-# Every thread but the event loop's is stopped where it is.
+# Every thread except the event loop's is stopped.
 my @threads = grep { $_ != $pid } map { m{(\d+)$} } glob "/proc/$pid/task/*";
 my $start = time;
 
@@ -160,7 +160,7 @@ is($s->get('/api/history/one')->{code} =~ /^(?:200|404)$/ ? 1 : 0, 1, 'the store
 ok($s->log_has(qr/\[crit\].*has not ticked for \d+ ms: its worker is replaced/),
    'the log says why');
 
-# ---- a death -----------------------------------------------------------------
+# ---- a crash -----------------------------------------------------------------
 
 kill 'KILL', $next;
 ok(VLM::wait_for(sub {

@@ -1,5 +1,5 @@
-# vlm_status counts what happened, in Prometheus' form and as JSON, from any
-# worker and across a reload; and answers nobody from elsewhere.
+# Tests vlm_status: it has the counters in Prometheus' format and as JSON, at any
+# worker and across a reload, and refuses clients of other machines.
 
 use strict;
 use warnings;
@@ -39,7 +39,7 @@ is($s->post('/v1/chat/completions', { max_tokens => 1, messages => [
 is($s->post('/v1/chat/completions', { messages => [] })->{code}, 400, 'one that is none');
 is($s->chat('b', 'x' x 60000, image => $picture)->{code}, 400, 'one that is too long');
 
-# A refusal is counted when it was sent, perhaps a moment after it has arrived.
+# A refusal is counted after it was sent, which can be shortly after it has arrived.
 VLM::wait_for(sub { metrics()->{vlm_requests_rejected_total}{limit} });
 
 $m = metrics();
@@ -57,7 +57,7 @@ is($m->{vlm_vision_seconds}{count}, 1, 'one had a picture');
 cmp_ok($m->{vlm_prefill_seconds}{sum}, '<', $m->{vlm_request_seconds}{sum} + 0.01,
        'a part is no more than the whole');
 
-# ---- the form ----------------------------------------------------------------
+# ---- the format --------------------------------------------------------------
 
 my $r = $s->get('/metrics');
 like($r->{headers}{'content-type'}, qr{^text/plain; version=0\.0\.4}, 'Prometheus\' type');
@@ -105,7 +105,7 @@ $r = $s->begin('GET', '/metrics', undef, { Accept => 'application/json' })->end;
 is(ref $r->{json}, 'HASH', 'JSON for who accepts it');
 is($s->post('/metrics')->{code}, 405, 'nothing can be posted there');
 
-# ---- who may ask -------------------------------------------------------------
+# ---- access ------------------------------------------------------------------
 
 my $far = { 'X-Real-IP' => '192.0.2.7' };
 is($s->begin('GET', '/metrics', undef, $far)->end->{code}, 403, 'not from elsewhere');
@@ -115,7 +115,7 @@ is($s->begin('GET', '/metrics', undef, { 'X-Real-IP' => '127.9.9.9' })->end->{co
 is($s->begin('GET', '/metrics', undef, { 'X-Forwarded-For' => '127.0.0.1', %$far })->end->{code},
    403, 'what a client says of itself counts for nothing');
 
-# ---- refusals and leavers ----------------------------------------------------
+# ---- refusals, and clients that leave ----------------------------------------
 
 ok($s->reload, 'a reload');
 $s->ready;
@@ -147,7 +147,7 @@ is($m->{vlm_requests_rejected_total}{queue_full}, 1, 'the line was full once');
 is($m->{vlm_requests_rejected_total}{queue_timeout}, 1, 'one waited too long');
 is($m->{vlm_requests_rejected_total}{timeout}, 1, 'one answer took too long');
 
-# Perhaps before the engine had said that its slot is taken.
+# The request may end before the engine has reported that its slot is taken.
 my $left = $m->{vlm_requests_cancelled_total};
 is($left->{prepare} + $left->{queue} + $left->{prompt} + $left->{decode}, 1, 'one left');
 
@@ -158,7 +158,7 @@ for my $why (qr/queue_full: The queue is full: 1 requests are waiting; 1 waiting
     is(scalar @lines, 1, "one line says \"$why\"");
 }
 
-# Somebody's service took 8 s, in the only slot: that is what is told.
+# The last request took 8 s in the only slot, which is the estimate for the next.
 $one = $s->begin_chat('e', 'count', image => $picture);
 ok($s->busy(1, 0), 'one runs');
 $two = $s->begin_chat('f', 'count', image => $picture);

@@ -1,5 +1,6 @@
-# http_memory: requests that are large together wait for each other, one that is
-# too large alone is told both numbers, and what is held is what was promised.
+# Tests http_memory: requests that are too large together wait for each other, the
+# refusal of one that is too large alone has both numbers, and the memory in use is
+# within the limit.
 
 use strict;
 use warnings;
@@ -18,14 +19,14 @@ $s->start->ready;
 
 sub memory { JSON::PP->new->decode($s->get('/metrics?format=json')->{body}) }
 
-# 2600 x 2000 is 44.7m as the budget counts it: one at a time.
+# The budget counts 44.7m for 2600 x 2000, so one picture is decoded at a time.
 my $picture = $s->upload(VLM::bmp(2600, 2000));
 my @answers = $s->end_all(map {
     $s->begin_chat("s$_", 'How many cups are there?', image => $picture) } 1 .. 8);
 
 is(join(' ', map { $_->{code} } @answers), join(' ', (200) x 8), 'eight at once are answered');
 
-# The zone is told twice a second.
+# The worker updates the zone twice a second.
 my $m;
 ok(VLM::wait_for(sub {
     $m = memory();
@@ -48,7 +49,7 @@ like($r->{json}{error}{message}, qr/^The request may take 51m of memory, http_me
 
 is($s->chat('next', 'hi', image => $picture)->{code}, 200, 'the next is answered');
 
-# Three million letters of one word took 140 MB to sort.
+# The tokenizer took 140 MB for one word of three million letters.
 ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
 
 my ($calm) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
@@ -59,7 +60,7 @@ like($r->{json}{error}{message}, qr/\d+ tokens/, 'is told how many at least');
 my ($grown) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
 cmp_ok($grown - $calm, '<', 60000 * VLM::slower(), 'and no word is sorted for it');
 
-# 20,000 x 20,000 pixels in a file of nothing: the header says it all.
+# A small file has a header of 20,000 x 20,000 pixels.
 my $bomb = pack('a2VvvV VVVvvVVVVVV', 'BM', 54, 0, 0, 54, 40, 20000, 20000, 1, 24, 0,
                 0, 2835, 2835, 0, 0);
 ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');

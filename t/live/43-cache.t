@@ -1,6 +1,6 @@
-# The kept int8 form: made by the first start, used by the next where it is
-# mapped until it is memory of the worker's own, and made again when it is not
-# what it should be.  The answers are the same.
+# Tests the quantised cache.  The first start makes it, the next start maps it until
+# the worker has copied it to its own memory, and a damaged cache is made again.
+# The answers are the same.
 
 use strict;
 use warnings;
@@ -28,7 +28,7 @@ sub answer {
     return $r->{json}{answer} // "$r->{code} $r->{body}";
 }
 
-# Lines of the log since the last look.
+# Returns the lines of the log since the last call.
 my $seen = 0;
 
 sub news {
@@ -54,12 +54,12 @@ like(news(), qr/weights come from \Q$kept[0]\E/, 'reads it');
 is((stat $kept[0])[9], $made, 'as it is');
 is(answer(), $first, 'and the answer is the same');
 
-# Nothing depends on the file any more, soon after it was read.
+# Soon after the file was read, the worker does not need it.
 ok(VLM::wait_for(sub { VLM::slurp('/proc/' . $s->designated . '/maps') !~ /vlm-int8/ }),
    'its pages become memory of the worker');
 is(answer(), $first, 'and the answer is the same');
 
-# A byte in the middle: only the sums of the matrices can know.
+# Only the checksums of the matrices can detect a changed byte in the middle.
 my $size = -s $kept[0];
 
 open my $file, '+<:raw', $kept[0] or die;
@@ -90,7 +90,7 @@ ok($s->stop, 'the server stops in time');
 
 $s->check_log;
 
-# Where nothing can be written, nothing is kept, and that is all.
+# In a directory that cannot be written the server runs without a cache.
 $s = VLM->new(name => 'cache-none', engine => "thinking off; sampling temperature=0;"
                                               . " cache /proc/nowhere;");
 $s->start->ready;

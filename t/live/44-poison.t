@@ -1,5 +1,5 @@
-# A request that was in the works at two deaths of the worker is not run a third
-# time; one that was answered in between is nobody's murderer.
+# Tests that a request that was in flight at two crashes of the worker is not run a
+# third time, and that one that was answered in between is.
 
 use strict;
 use warnings;
@@ -14,7 +14,7 @@ my $s = VLM->new(VLM::slow(name => 'poison', workers => 2,
 
 $s->start->ready;
 
-# Another one takes over, and has the model.
+# Another worker takes over and loads the model.
 sub dies {
     my $pid = $s->designated;
 
@@ -36,7 +36,7 @@ sub ask {
     return $s->begin('POST', '/v1/completions', { max_tokens => $tokens, prompt => $text });
 }
 
-# The same question twice at one death has seen one death.
+# Two equal questions in flight at one crash count one crash.
 my @twins = map { ask('twin', 3500) } 1, 2;
 
 ok($s->busy(2, 0), 'two of the same run');

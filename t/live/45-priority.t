@@ -1,7 +1,7 @@
-# Who is next: priority with its ageing, and fairness among clients; in the
-# worker with the model, and through the hop, where nobody can forge it.
+# Tests the order of the queue: priority with its ageing, and fairness among clients,
+# in the worker with the model and through the hop, where clients cannot forge it.
 #
-# No answer ends by itself: the one that speaks has the slot, until its client leaves.
+# Answers are endless: the request with output has the slot until its client leaves.
 
 use strict;
 use warnings;
@@ -39,7 +39,7 @@ sub ask {
     return $r;
 }
 
-# The one of them that has the slot now, and leaves it.
+# Ends the request that has the slot now, and returns it.
 sub served {
     my ($s, @requests) = @_;
 
@@ -55,7 +55,7 @@ sub served {
     return $r;
 }
 
-# All of them, in the order in which they have the slot.
+# Returns all requests in the order in which they have the slot.
 sub in_turn {
     my ($s, @requests) = @_;
 
@@ -63,13 +63,13 @@ sub in_turn {
 }
 
 
-# ---- fair ------------------------------------------------------------------------
+# ---- fair -------------------------------------------------------------------------
 
 for my $workers (1, 3) {
     my $s = server(name => "fair-$workers", workers => $workers,
                    engine => 'fair $http_x_client;');
 
-    # A forged header is nobody's word, whichever worker reads it.
+    # A forged header has no effect at any worker.
     my @forged = ('X-Vlm-Line' => '10 0000000000000001');
 
     my @many = ask($s, 'X-Client' => 'many', @forged);
@@ -118,7 +118,7 @@ for my $workers (1, 3) {
                    http => 'map $http_x_key $how { default normal; gold high; lead low; iron -99; x rubbish; }',
                    engine => 'priority $how age=1h;');
 
-    # They come in another order than that in which they should be served.
+    # The order of arrival differs from the expected order of service.
     my $first = ask($s, 'X-Vlm-Line' => '10 0000000000000001');
     ok($s->busy(1, 0), "$workers: one runs");
 
@@ -153,7 +153,7 @@ for my $workers (1, 3) {
     ok($s->busy(1, 1), 'one of low priority waits');
     my $there = time;
 
-    # Those that are there, as far as one can see, before two levels are worth nothing.
+    # The requests arrive before waiting outweighs two levels.
     my @early;
 
     for my $i (1 .. 5) {
@@ -165,7 +165,7 @@ for my $workers (1, 3) {
 
     ok($early[0]{early}, 'some of high priority come within its age');
 
-    # Here it is the time itself that is waited for.
+    # The time itself is the condition of this test.
     sleep max(0, $there + 2 * $AGE + 0.5 - time);
 
     my @late = map { ask($s) } 1 .. 5;

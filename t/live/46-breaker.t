@@ -1,5 +1,5 @@
-# An engine that fails again and again is left alone for a while: its clients are
-# refused at once, then one request tries it, and an answer lets all through.
+# Tests the breaker: after repeated failures of the engine clients are refused at
+# once for some time, then one request probes it, and an answer closes the breaker.
 
 use strict;
 use warnings;
@@ -33,7 +33,7 @@ sub begin {
 
 sub ask { begin(@_)->end }
 
-# The worker with the model dies, and the next one takes over.
+# Kills the worker with the model; the next one takes over.
 sub dies {
     my ($s) = @_;
 
@@ -51,7 +51,7 @@ sub breaker { $_[0]->health->{breaker} }
 sub opened { breaker($_[0])->{state} eq 'open' }
 
 
-# A pause that is longer than the test.
+# The pause is longer than the test.
 my $s = server(name => 'breaker', engine => 'breaker failures=2 pause=1h;');
 
 is(breaker($s)->{state}, 'closed', 'at first it is closed');
@@ -135,7 +135,7 @@ ok($s->log_has(qr/\[notice\].*answers again/), 'and until when');
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);
 
-# ---- none ---------------------------------------------------------------------------
+# ---- none --------------------------------------------------------------------------
 
 $s = server(name => 'no-breaker', engine => 'breaker off;');
 

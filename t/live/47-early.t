@@ -1,5 +1,5 @@
-# What can never fit the context is refused with the numbers before it waits,
-# whoever else is in line: its texts and pictures alone are too many tokens.
+# Tests that a request whose texts and pictures alone exceed the context is refused
+# with the numbers before it waits in the queue.
 
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ my $NUMBERS = qr/This model's maximum context length is 4096 tokens\. The prompt
 my $file = VLM::slurp('t/fidelity/pictures/118x62.png');
 my $url = 'data:image/png;base64,' . encode_base64($file, '');
 
-# 32 x 32 cells.
+# The picture has 32 x 32 cells.
 my $large = 'data:image/bmp;base64,' . encode_base64(VLM::slurp(VLM::bmp(896, 896)), '');
 
 sub openai {
@@ -77,14 +77,14 @@ for my $workers (1, 3) {
     ok(VLM::wait_for(sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="limit"\} 9$/m }),
        'nine have reached a limit');
 
-    # What a history loses, and what may fit, waits.
+    # A request that fits, or fits without a part of its history, waits.
     my @may = (ollama($s, [user => $TEXT], [assistant => 'hi'], [user => 'hi']),
                openai($s, (image($url)) x 3, text('hi')),
                openai($s, text('x' x 3900)));
 
     ok($s->busy(1, 4), "$workers: what may fit waits");
 
-    # The last one has a long prompt to be read.
+    # The last request has a long prompt.
     (pop @may)->leave;
     $runs->leave;
     is(join(' ', map { $_->{code} } $s->end_all($waits, @may)), '200 200 200', 'and is answered')

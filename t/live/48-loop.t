@@ -1,5 +1,5 @@
-# An event loop that hangs is noticed: the other workers say so at once, and after
-# "stall" its worker is replaced; one that was only stopped for a while goes on.
+# Tests a hung event loop: the other workers report it at once, and after "stall"
+# its worker is replaced.  A worker that was stopped and resumed is not replaced.
 
 use strict;
 use warnings;
@@ -21,7 +21,7 @@ my $s = VLM->new(name => 'loop', workers => 3, listen => 'reuseport',
 
 sub body { { messages => [{ role => 'user', content => 'hi' }], max_tokens => 2 } }
 
-# Connections that sit at other workers than this one.
+# Returns connections of other workers than this one.
 sub others {
     my ($pid) = @_;
     my @others;
@@ -56,7 +56,7 @@ sub state_on { ask_on($_[0], 'GET', '/api/health')->{json}{state} || '' }
 my $pid = $s->designated;
 my ($health, @chats) = others($pid);
 
-# One that was refused is closed.
+# A refused connection is closed.
 sub chat { ask_on(shift @chats, 'POST', '/v1/chat/completions', body()) }
 
 is(chat()->{code}, 200, 'a question, through another worker');
@@ -73,7 +73,7 @@ like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again');
 is(ask_on($health, 'GET', '/api/tasks')->{code}, 200, 'and answers the rest itself');
 like(ask_on($health, 'GET', '/metrics')->{body}, qr/^vlm_state\{state="stalled"\} 1$/m, 'the metrics say the same');
 
-# Longer than "stall": nobody can replace what is stopped, and nobody does when it goes on.
+# The stop is longer than "stall".  A stopped process cannot be replaced, and is not after it resumes.
 sleep $STALL;
 kill 'CONT', $pid;
 
@@ -83,7 +83,7 @@ is($s->designated, $pid, 'and is the same worker');
 is(chat()->{code}, 200, 'which answers');
 
 
-# ---- the loop alone hangs -------------------------------------------------------------
+# ---- the loop alone hangs ------------------------------------------------------------
 
 syscall($SYS_PTRACE, $PTRACE_SEIZE, $pid, 0, 0) == -1 and die "ptrace: $!";
 syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $pid, 0, 0);

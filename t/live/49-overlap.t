@@ -1,6 +1,6 @@
-# What a new worker does while the old one has the model: it waits, or, where the
-# configuration allows it, it loads beside the old one, which answers until then; a
-# third one never does.
+# Tests a new worker while the old one owns the model.  The new worker waits, or with
+# "reload overlap" loads a second model while the old one answers; a third worker
+# does not load a model.
 
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ sub ask {
     return $s->begin('POST', '/v1/completions', { max_tokens => $tokens, prompt => 'hi' });
 }
 
-# Processes that have a lock on the model.
+# Returns the processes that hold a lock of the model.
 sub owners {
     my ($s) = @_;
 
@@ -41,7 +41,7 @@ sub owners {
 
 sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 
-# The new worker, once it has the zone.
+# Returns the new worker, once it is in the zone.
 sub reload {
     my ($s) = @_;
 
@@ -52,7 +52,7 @@ sub reload {
 
     my $new = VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $old ? $pid : 0 });
 
-    # Until the old workers are told to go, they accept, too.
+    # The old workers accept, too, until they are told to exit.
     VLM::wait_for(sub { !grep { VLM::slurp("/proc/$_/cmdline") =~ /worker process(?! is shutting down)/ } @workers });
 
     return $new;

@@ -1,5 +1,5 @@
-# What was computed is used again, within a tenant: KV prefixes and pictures, by
-# the answer's timings, the log and the metrics; and how many pictures are kept.
+# Tests the reuse of KV prefixes and pictures within a tenant, by the timings of
+# answers, the log and the metrics, and the number of cached pictures.
 
 use strict;
 use warnings;
@@ -42,7 +42,7 @@ sub encoded { $_[0]{timings}{image_n} - $_[0]{timings}{image_cache_n} }
 sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef }
 
 
-# ---- once -----------------------------------------------------------------------------
+# ---- once ------------------------------------------------------------------------------
 
 {
     my $s = server('cache-once', 'slots 1;');
@@ -100,7 +100,7 @@ for my $workers (1, 3) {
     my $again = ask($s, '118x62', 'X-Tenant' => 'one');
     cmp_ok($again->{timings}{cache_n}, '>', 10, "$workers: a tenant finds its own");
 
-    # Nobody's word for another's salt.
+    # A client cannot set the salt of another.
     for my $forged ('0 0000000000000000 ' . '0' x 40, '0 0000000000000000 fe05bcdcdc4928012781a5f1a2a77cbb5398e106') {
         my $other = ask($s, '118x62', 'X-Tenant' => "two$forged", 'X-Vlm-Line' => $forged);
 

@@ -1,5 +1,5 @@
-# A load that ends with its worker, again and again, is not repeated at full speed:
-# each pause is twice the last, and who waits is answered in the end.
+# Tests a load that repeatedly crashes its worker: each pause before the next load is
+# twice the last, and waiting requests are answered in the end.
 
 use strict;
 use warnings;
@@ -12,7 +12,7 @@ use VLM;
 
 my $s = VLM->new(name => 'pauses', workers => 2, engine => 'thinking off; max_tokens 8;');
 
-# Who holds the lock keeps the model from being loaded.
+# This test holds the lock, which keeps the model from being loaded.
 mkdir $s->dir . '/store';
 open my $lock, '>', $s->dir . '/store/live.lock' or die;
 flock $lock, LOCK_EX or die;
@@ -21,7 +21,7 @@ $s->start;
 
 sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 
-# The worker that loads dies, and there is another one.
+# Kills the worker that loads; another one takes over.
 sub dies {
     my $pid = VLM::wait_for(sub { pid($s) });
 
@@ -50,7 +50,7 @@ my @said = $s->log =~ /(\d) loads in 5 minutes have ended with their worker: the
 is("@said", '2 1000 3 2000 4 4000', 'the log says each pause, twice the last');
 is($s->health->{heartbeat}{restarts}, 4, 'and health how often it was');
 
-# A worker that dies with a loaded model is replaced at once.
+# A worker that crashes with a loaded model is replaced at once.
 ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
 ok(dies(), 'a death after the load');
 $start = time;

@@ -1,9 +1,8 @@
-# What a server of this kind must do to be better than those there are, as it
-# is told apart from outside: the numbers are those of the list, and what is
-# missing here is in docs/reliability.md with the name of its test.
+# Tests requirements of docs/reliability.md from outside, by their numbers there; the
+# page names the tests of the others.
 #
-# Where a time is promised, the best of some tries counts: a machine that does
-# other things at the moment is not what is looked at.
+# A limit of time is compared with the best of some tries, because the machine may
+# have other load.
 
 use strict;
 use warnings;
@@ -26,13 +25,13 @@ sub status_of {
     return VLM::slurp("/proc/$pid/status") =~ /^$field:\s+(\d+) kB/m ? $1 * 1024 : 0;
 }
 
-# What these processes have for themselves; pages that they share count once.
+# Returns the memory of these processes; shared pages count once.
 sub memory_of {
     return sum(map { VLM::slurp("/proc/$_/smaps_rollup") =~ /^Pss_Anon:\s+(\d+) kB/m ? $1 * 1024 : 0 }
                @_);
 }
 
-# Waits for it as finely as can be; the seconds that it took, or undef.
+# Waits for a condition with short pauses; returns the seconds, or undef.
 sub seconds_until {
     my ($limit, $sub) = @_;
 
@@ -46,7 +45,7 @@ sub seconds_until {
     return time - $start;
 }
 
-# All bits are zero: 20,000 x 20,000 of them are some 50 KB.
+# All bits are zero, so 20,000 x 20,000 of them are some 50 KB.
 sub bomb {
     my ($side) = @_;
 
@@ -135,7 +134,7 @@ ok(!$trap->accept, '12: and nobody was asked for it');
 my $large = $s->upload(VLM::bmp(1200, 800));
 my $text = join ' ', map { "word$_" } 1 .. 400;
 
-# who stays in the slot while the other waits; what is asked; how long until it is where it should be
+# the request in the slot, the request that is cancelled, and the limit of time
 my %stages = (
     vision  => [0, sub { ('count', image => $large) }, 0.5],
     prefill => [0, sub { ("$text $_[0]", image => $picture) }, 0.15],
@@ -170,7 +169,7 @@ for my $stage (sort keys %stages) {
         push @took, $seconds // 10;
     }
 
-    # A decode step runs to its end, and the clock has a client of its own.
+    # A decode step runs to its end, and another client measures the time.
     cmp_ok(min(@took), '<', 0.1 * VLM::slower(), "3: $stage: the engine is free within 100 ms")
         or diag("@took");
 
@@ -219,7 +218,7 @@ ok($s->stop, 'the server stops in time');
 $s->check_log;
 
 
-# ---- 3, the neighbour; 4, 5 --------------------------------------------------------
+# ---- 3, the neighbour; 4, 5 -----------------------------------------------------
 
 $s = VLM->new(name => 'twelve-fast', workers => 3,
               engine => 'thinking off; slots 2; queue 64 timeout=1h; max_tokens 32;'

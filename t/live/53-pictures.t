@@ -1,6 +1,6 @@
-# Pictures of all sorts through the server: each is an answer or a 400 that says
-# why, whatever its name says, wherever it breaks off, whatever else it is
-# besides; and the memory of the worker does not grow by them.
+# Tests pictures of all kinds through the server: each has an answer or a 400 with a
+# reason, with a wrong name, truncated anywhere, or with other data after it; and the
+# memory of the worker does not grow.
 
 use strict;
 use warnings;
@@ -65,7 +65,7 @@ sub png {
 
 sub memory { VLM::slurp('/proc/' . $s->designated . '/status') =~ /^$_[0]:\s+(\d+) kB/m ? $1 : 0 }
 
-# ---- every form that we know -------------------------------------------------
+# ---- every supported format ----------------------------------------------------
 
 my %file;
 
@@ -97,7 +97,7 @@ is_refused('20,000 x 20,000', png(20000, 20000, bits => 1), qr/^PNG of 20000x200
 is_refused('2^31 - 1 wide', "\x89PNG\r\n\x1a\n" . chunk('IHDR', pack('NNCCCCC', 2**31 - 1, 2**31 - 1, 8, 2, 0, 0, 0))
                             . chunk('IDAT', 'x') . chunk('IEND', ''), qr/^PNG/);
 
-# ---- names that lie ------------------------------------------------------------
+# ---- wrong names ---------------------------------------------------------------
 
 my %names = ('jpeg-420.jpg' => 'a.png', 'png-rgb8.png' => 'b.jpg', 'gif-256.gif' => 'c.webp',
              'webp-lossy.webp' => 'd.bmp', 'bmp-24.bmp' => 'e.gif', 'png-rgb16.png' => 'f.jpeg');
@@ -110,7 +110,7 @@ for my $real (sort keys %names) {
        "$real that is called $names{$real}: an answer");
 }
 
-# ---- two things at once ----------------------------------------------------------
+# ---- two things at once --------------------------------------------------------
 
 my $photo = $file{'jpeg-420.jpg'};
 my $script = '<script>alert(1)</script><?php system("id"); ?>';
@@ -127,13 +127,13 @@ is_refused('a ZIP that has a PNG in it', $zip . $file{'png-rgb8.png'}, qr/^not a
 is_refused('a page', "<html>$script</html>", qr/^not a picture we read/);
 is_refused('a PNG whose first bytes are a JPEG\'s', "\xff\xd8\xff\xe0" . substr($file{'png-rgb8.png'}, 4), qr/^JPEG/);
 
-# What was uploaded is given back as what it is, and never as a page.
+# An upload is returned with its own type, and never as a page.
 VLM::spew("$s->{dir}/page.png", $photo . $script);
 my $r = $s->get('/uploads/' . $s->upload("$s->{dir}/page.png"));
 like($r->{headers}{'content-type'}, qr{^image/}, 'a picture with a script goes out as a picture');
 is($r->{headers}{'x-content-type-options'}, 'nosniff', 'and nobody is to guess');
 
-# ---- broken off, and bent, everywhere ----------------------------------------------
+# ---- truncated and damaged everywhere ------------------------------------------
 
 my ($answers, $refusals) = (0, 0);
 my $before = memory('VmRSS');

@@ -1,6 +1,6 @@
-# What comes from outside and is not a question: headers about files, headers
-# without end, users beside us, a system with less memory than it was planned to
-# have, and a picture that unpacks to more than it says.
+# Tests influences other than questions: headers about files, very long headers,
+# other users of the machine, less memory than planned, and a picture that unpacks
+# to more than its header says.
 
 use strict;
 use warnings;
@@ -83,14 +83,14 @@ for my $workers (1, 3) {
 }
 
 
-# ---- a worker that dies ------------------------------------------------------
+# ---- a crash of a worker -----------------------------------------------------
 
 {
     my $s = VLM->new(VLM::slow(name => 'dies', workers => 3, listen => 'reuseport', engine => 'slots 2; queue 64 timeout=1h;',
                                server => 'location = /status { vlm_status live; }'));
     $s->start->ready;
 
-    # three that have come to other workers
+    # three requests at other workers
     my $pid = $s->designated;
     my @all;
 
@@ -137,7 +137,7 @@ sub png {
            . chunk('IDAT', Compress::Zlib::compress($data)) . chunk('IEND', '');
 }
 
-# 16-bit RGBA in seven passes: what needs most.
+# 16-bit RGBA in seven passes needs most memory.
 sub interlaced {
     my ($side) = @_;
 
@@ -189,7 +189,7 @@ sub interlaced {
 
 # ---- less memory than was planned --------------------------------------------
 
-# Who is killed while memory is taken would be killed again, at full speed.
+# Without a pause, a worker that is killed while it takes memory would be killed again at full speed.
 {
     my $s = VLM->new(VLM::slow(name => 'short', workers => 2, engine => 'slots 1; queue 8 timeout=1h; features 64;'));
 

@@ -1,6 +1,6 @@
-# A client that repeats a chat with the same Idempotency-Key has its turn once,
-# whether the first one is in flight, was cut, or was answered by a worker that
-# is gone.
+# Tests that a chat that is repeated with the same Idempotency-Key has one turn,
+# whether the first request is in flight, was cut, or was answered by a worker that
+# has exited.
 
 use strict;
 use warnings;
@@ -27,8 +27,8 @@ sub ask {
 
 sub entries { scalar @{ $s->get("/api/history/$_[0]")->{json} } }
 
-# The second of two that are sent at once goes behind the first, and tells what
-# that was told.
+# The second of two requests that are sent at once waits for the first, and has the
+# same answer.
 {
     my $first = ask('flight', 'k1');
     ok($s->taken($first), 'a request is taken');
@@ -44,7 +44,7 @@ sub entries { scalar @{ $s->get("/api/history/$_[0]")->{json} } }
     is(entries('flight'), 2, 'there is one turn');
 }
 
-# Cut, wherever the first one was at that moment.
+# The first request is cut at any stage.
 for my $i (1 .. 5) {
     my $first = ask("cut$i", 'k1');
     $s->taken($first);
@@ -56,7 +56,7 @@ for my $i (1 .. 5) {
     is(entries("cut$i"), 2, 'which is the only one');
 }
 
-# A worker later: the turn is in the store.
+# Another worker finds the turn in the store.
 {
     my $before = $s->get('/api/history/flight')->{json}[1]{content};
 

@@ -1,4 +1,5 @@
-# One version everywhere, and a reload that says when it cannot take a new module.
+# Tests that the version is the same everywhere, and that a reload warns of a new
+# module.
 
 use strict;
 use warnings;
@@ -34,7 +35,7 @@ like($s->get('/metrics')->{body}, qr/^vlm_info\{[^}]*version="\Q$version\E"\} 1$
 ok($s->reload, 'a reload with the same file');
 unlike($s->log, qr/was replaced/, 'warns of nothing');
 
-# As "install" does it: another file under the same name.
+# "install" makes another file with the same name.
 unlink $copy;
 copy($module, $copy) or die "$copy: $!";
 

@@ -1,5 +1,5 @@
-# The socket of the hop leads past TLS, authentication and limits: no other user gets in,
-# neither while nginx starts nor later, whatever directory it lies in.
+# The socket of the hop bypasses TLS, authentication and limits.  This file tests that
+# other users cannot use it, during the start and later, in any directory.
 
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ my $s = VLM->new(name => 'socket', workers => 2,
 
 sub mode { (stat $socket)[2] & 07777 }
 
-# What one who asks through the socket is told, as this user.
+# Returns the answer to a request through the socket by this user.
 sub asks {
     my ($uid) = @_;
 
@@ -61,8 +61,8 @@ sub asks {
 
 # ---- while nginx starts ---------------------------------------------------------------
 
-# nginx tries a busy port for seconds, with the sockets open that it has: as long as
-# this one is busy, the start stands still where the socket is made and not yet given away.
+# nginx retries a port in use for seconds, with its sockets open.  While this port is in
+# use, the start waits after the socket was made and before its owner is changed.
 my $busy = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1', LocalPort => $s->port)
     or die "port: $!";
 
@@ -96,7 +96,7 @@ SKIP: {
 
     is(asks($NOBODY), 'not connected: Permission denied', 'another user cannot connect');
 
-    # As in the moment that an older version left, or by an operator's hand.
+    # An older version, or an administrator, can leave this mode.
     chmod 0666, $socket or die;
 
     is(asks($NOBODY), '', 'nor is told anything if the file lets everybody in');

@@ -1,5 +1,5 @@
-# docs/metrics.md, "The error log": what each level of error_log shows, by one
-# server with a log of each level.
+# Tests the section "The error log" of docs/metrics.md: the messages at each level of
+# error_log, by one server with a log of each level.
 
 use strict;
 use warnings;
@@ -14,7 +14,7 @@ my %level = map { $_ => $s->dir . "/logs/$_" } qw(error warn notice info);
 
 $s->{main} = join "\n", map { "error_log $level{$_} $_;" } sort keys %level;
 
-# The model does not load while we hold the lock.
+# The model is not loaded while this test holds the lock.
 mkdir $s->dir . '/store';
 open my $lock, '>', $s->dir . '/store/live.lock' or die "live.lock: $!";
 flock $lock, LOCK_EX or die "live.lock: $!";

@@ -1,5 +1,5 @@
-# With "reload overlap" the old worker answers until the new one has its model, and for as
-# long as it has none; and a worker that waits for the lock of another says for which.
+# Tests "reload overlap": the old worker answers until the new one has loaded its model,
+# also if that fails.  A worker that waits for the lock of another server names it.
 
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 
 # ---- a model that does not load ----------------------------------------------------------
 
-# The new configuration passes nginx -t, and then its model is gone: the old one answers.
+# The new configuration passes nginx -t, then its model is removed: the old worker answers.
 {
     my $s = VLM->new(name => 'stays-fails', workers => 2,
                      engine => 'thinking off; max_tokens 4; reload overlap;')->start->ready;
@@ -31,7 +31,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     mkdir $model or die;
     symlink $_, "$model/" . (split m{/}, $_)[-1] for glob "$good/*";
 
-    # Every worker passes its requests on, and both kinds of path are asked.
+    # Every worker forwards its requests, and the test uses both kinds of path.
     my $answers = sub {
         my ($when) = @_;
         my %seen;
@@ -44,7 +44,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
         is($s->get('/api/health/ready')->{code}, 200, 'and say so');
     };
 
-    # It waits for the second lock, so that the model can go meanwhile.
+    # The new worker waits for the second lock, so that the model can be removed meanwhile.
     open my $lock, '>>', $s->dir . '/store/live.lock.2' or die;
     flock $lock, LOCK_EX or die;
 
@@ -74,7 +74,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     $answers->('after it');
     is(pid($s), $old, 'by the old worker');
 
-    # It is mended.
+    # The model is restored.
     symlink "$good/model.safetensors", "$model/model.safetensors" or die;
     $s->signal('HUP');
     ok(VLM::wait_for(sub { pid($s) != $old }), 'the next reload has a worker that loads');
@@ -82,7 +82,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     is($s->health->{reload_reason}, undef, 'and nothing is said any more');
     $answers->('by the new one');
 
-    # Nobody stays behind when the server ends in between.
+    # No process remains if the server ends meanwhile.
     my $last = pid($s);
     unlink "$model/model.safetensors" or die;
     open $lock, '>>', $s->dir . '/store/live.lock' or die;
@@ -98,7 +98,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 }
 
 
-# ---- an old worker that dies -------------------------------------------------------------
+# ---- a crash of an old worker ------------------------------------------------------------
 
 {
     my $s = VLM->new(name => 'stays-dies', workers => 2,

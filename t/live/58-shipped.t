@@ -1,6 +1,6 @@
-# conf/*.conf and README.md's configuration as they are: each starts, answers a
-# question, serves its page with the types that a browser wants, tells in its log
-# that the model is there, and lets nobody past a key.
+# Tests conf/*.conf and README.md's configuration as they are: each starts, answers a
+# question, serves its page with the right types, logs that the model is loaded, and
+# refuses requests without the key.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf', 'w
 cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
 
 
-# curl, since one of them speaks TLS; what is asked for comes back as code, type, body.
+# Asks with curl, because one configuration has TLS; returns status, type and body.
 sub ask {
     my ($s, $path, @options) = @_;
 
@@ -70,7 +70,7 @@ sub certificate {
 }
 
 
-# From an upload to an answer.
+# Uploads a picture and asks about it.
 sub answers {
     my ($name, $s) = @_;
 
@@ -91,7 +91,7 @@ sub answers {
 }
 
 
-# The page and everything that it names.
+# Loads the page and all files that it names.
 sub page {
     my ($name, $s) = @_;
 
@@ -113,7 +113,7 @@ sub page {
 }
 
 
-# Every address that the port listens on.
+# Returns every address that the port listens on.
 sub addresses {
     my ($s) = @_;
 
@@ -123,7 +123,7 @@ sub addresses {
 }
 
 
-# All paths, with the methods that they have, without a key and with wrong ones.
+# Tries all paths with their methods, without a key and with wrong keys.
 sub key {
     my ($name, $s) = @_;
 
@@ -197,7 +197,7 @@ for my $name ('full.conf', 'public.conf') {
 }
 
 
-# ---- the key of docs/http-api.md, in README.md's configuration -----------------
+# ---- the key of docs/http-api.md, in README.md's configuration --------------
 
 my ($snippet) = grep { /Bearer/ } Shipped::fences('docs/http-api.md');
 my $text = $all{'README.md'};
@@ -211,7 +211,7 @@ key('documented key', $s);
 ok($s->stop, 'the server stops in time');
 
 
-# ---- as files beside Debian's nginx.conf ----------------------------------------
+# ---- as files beside Debian's nginx.conf ------------------------------------
 
 SKIP: {
     my $debian = VLM::slurp('/etc/nginx/nginx.conf');

@@ -1,6 +1,6 @@
-# Threads that have to wait do not stop others: a slot that gets free is kept for the
-# higher priority whose prompt is a moment away; a locked store holds neither questions
-# without a session nor what nginx's own pool does.
+# Tests that waiting threads do not delay others: a free slot is reserved for a request of
+# higher priority whose prompt is almost ready; a locked store delays neither requests
+# without a session nor the work of nginx's own pool.
 
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ my $SYS_PTRACE = 101;                   # x86-64's
 my ($PTRACE_SEIZE, $PTRACE_INTERRUPT, $PTRACE_DETACH) = (0x4206, 0x4207, 17);
 my $WALL = 0x40000000;
 
-# Some milliseconds a token.
+# A token takes some milliseconds.
 $Script::MLP = 16384;
 
 my $model = Script::model('threads', '' => ['On', ' then', ' on', undef]);
@@ -37,7 +37,7 @@ sub ask {
                      { 'X-Key' => $key });
 }
 
-# The threads that parse and make prompts: behind the loop, the engine and the "default" pool.
+# Returns the threads that parse and make prompts, after the loop, the engine and the "default" pool.
 sub makers {
     my ($pid) = @_;
     my @tids = sort { $a <=> $b } map { m{/(\d+)$} } glob "/proc/$pid/task/*";
@@ -46,7 +46,7 @@ sub makers {
 }
 
 
-# ---- a slot, and a priority that is a moment away ------------------------------------
+# ---- a slot, and a prompt that is almost ready ---------------------------------------
 
 {
     my $s = server(name => 'threads-priority', http => 'map $http_x_key $how { default normal; gold high; }',
@@ -54,7 +54,7 @@ sub makers {
     my @threads = makers($s->designated);
     my ($gold, $normal, $took);
 
-    # A moment is a second; a machine that takes longer for these steps tries again.
+    # The reservation lasts a second; a machine that takes longer for these steps tries again.
     for my $try (1 .. 10) {
         my $first = ask($s, 'first', 3000);
         $s->busy(1, 0);
@@ -63,7 +63,7 @@ sub makers {
         $s->busy(1, 1);
         $s->post('/v1/chat/completions', { messages => 1 }) for 1 .. 3;    # parsed behind it
 
-        # What makes prompts stands still; the engine and the loop do not.
+        # The threads that make prompts are stopped; the engine and the loop are not.
         for my $tid (@threads) {
             syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1 and die "ptrace: $!";
             syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $tid, 0, 0);

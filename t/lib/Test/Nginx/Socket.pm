@@ -1,14 +1,13 @@
 package Test::Nginx::Socket;
 
-# Runs the blocks of a t/*.t file against a real nginx: writes a configuration
-# and starts a server for each block, sends its requests over a socket, and
-# compares what comes back.  Test::Base reads the file.
+# Runs the blocks of a t/*.t file against a real nginx: for each block it writes a
+# configuration, starts a server, sends the requests over a socket, and compares
+# the responses.  Test::Base reads the file.
 #
 # The data format, the names of functions and of environment variables are
 # those of openresty's Test::Nginx, which Debian does not package, so that the
-# same files run under either.  The part of the format that is known here is
-# the list %SECTIONS; a section that is not on it stops the run, so that a
-# check with a spelling mistake cannot pass unseen.
+# same files run under either.  %SECTIONS lists the supported part of the format;
+# an unknown section stops the run, so that a misspelt check cannot pass.
 
 use strict;
 use warnings;
@@ -61,12 +60,12 @@ my $RootLocation = 1;
 my $Preamble    = '';
 my @Preprocessors;
 
-my $Pid;                    # of the server that runs now
-my $Status = 0;             # how the last one ended
-my $LogPos;                 # where this request's part of error.log begins
+my $Pid;                    # of the current server
+my $Status = 0;             # exit status of the last server
+my $LogPos;                 # beginning of this request's part of error.log
 
 
-# The names of this file, then those of Test::Base, both for the caller.
+# Exports the names of this file and those of Test::Base to the caller.
 sub import {
     my $class = shift;
     my $caller = caller;
@@ -116,7 +115,7 @@ sub run_tests {
 }
 
 
-# A server that outlives its test would be in the way of the next file.
+# A server that runs on after its test would occupy the port of the next file.
 END {
     my $status = $?;
     stop_nginx();
@@ -166,7 +165,7 @@ sub check_sections {
 }
 
 
-# Ends this file, not the others.
+# Ends this file; other files run.
 sub bail {
     my ($text) = @_;
 
@@ -177,8 +176,8 @@ sub bail {
 
 # ---- server ----------------------------------------------------------------
 
-# Only what such a run leaves is removed, so that a TEST_NGINX_SERVROOT that
-# names somebody's home does no harm.
+# Only files of an earlier run are removed, so that a TEST_NGINX_SERVROOT that
+# names a home directory does no harm.
 sub setup_root {
     if (-d $Root) {
         File::Path::remove_tree("$Root/conf", "$Root/html", "$Root/logs",
@@ -207,7 +206,7 @@ sub write_file {
 }
 
 
-# "--- user_files": ">>> name" and then what the file holds, below html/.
+# "--- user_files" has ">>> name" and then the content of the file, below html/.
 sub write_user_files {
     my ($block) = @_;
 
@@ -269,7 +268,7 @@ sub write_conf {
         $user = 'user root;';
     }
 
-    # Debian's nginx keeps these where only root may write.
+    # Debian's nginx has these in directories where only root may write.
     for my $kind (qw(client_body proxy fastcgi scgi uwsgi)) {
         next if $http =~ /\b${kind}_temp_path\b/;
         $temp .= "    ${kind}_temp_path $Root/${kind}_temp;\n";
@@ -323,8 +322,8 @@ sub nginx_command {
 }
 
 
-# A child of ours, not a daemon: its end and the signal that ended it are seen,
-# whoever is process 1.  What it prints goes into the log anyway.
+# The server is a child and not a daemon, so that its exit status and signal are
+# known.  Its output goes into the log.
 sub spawn_nginx {
     my $pid = fork();
     bail("fork: $!") unless defined $pid;
@@ -360,7 +359,7 @@ sub start_nginx {
 }
 
 
-# True once the server has ended; $Status then holds how.
+# Returns true once the server has ended; $Status then has its exit status.
 sub ended {
     return 1 unless $Pid;
 
@@ -420,7 +419,7 @@ sub stop_nginx {
 }
 
 
-# Not a check that is counted in a plan: a fault that no block expects.
+# Reports an unexpected fault; the plan does not count this check.
 sub check_death {
     my ($name) = @_;
 
@@ -464,7 +463,7 @@ sub check_must_die {
 
 # ---- requests --------------------------------------------------------------
 
-# Each request of a block: a list of packets, each a string and a delay.
+# Returns the requests of a block, each a list of packets of a string and a delay.
 sub requests_of {
     my ($block) = @_;
 
@@ -512,8 +511,8 @@ sub packets_of {
     my $tail = length $built;
     my @packets;
 
-    # The head is rebuilt and so belongs to the first packet; the rest of the
-    # body is cut from the end, where both strings agree.
+    # The head is rebuilt and therefore belongs to the first packet; the rest of the
+    # body is cut from the end, where both strings are equal.
     for my $part (reverse @parts[1 .. $#parts]) {
         my $n = min(length $part->{value}, $tail);
 
@@ -544,8 +543,8 @@ sub headers_of {
 }
 
 
-# "METHOD [URI [VERSION]]", a line feed, and the body without the white space
-# at its ends.
+# Parses "METHOD [URI [VERSION]]", a line feed, and the body, of which leading and
+# trailing white space is removed.
 sub build_request {
     my ($block, $request, $i, $connection) = @_;
 
@@ -655,7 +654,7 @@ sub exchange {
         last unless $sent;
     }
 
-    # The client that "--- abort" asks for leaves when its time is over.
+    # The client of "--- abort" closes the connection after its time.
     while (time < $end) {
         next unless IO::Select->new($sock)->can_read(max(0, $end - time));
 
@@ -674,7 +673,7 @@ sub exchange {
 }
 
 
-# A server may answer before it has read everything, so reading goes on.
+# A server may answer before it has read everything, so the client reads on.
 sub send_all {
     my ($sock, $data, $end, $response) = @_;
 
@@ -708,7 +707,7 @@ sub send_all {
 }
 
 
-# One response off the front of what was read; the rest is the next one's.
+# Removes one response from the front of the received bytes.
 sub parse_response {
     my ($raw, $head) = @_;
 
@@ -749,7 +748,7 @@ sub parse_response {
 }
 
 
-# A body that breaks off is said to: what is left of it would look whole.
+# An incomplete body is reported, because its beginning could pass as complete.
 sub dechunk {
     my ($raw) = @_;
 
@@ -849,7 +848,7 @@ sub check_raw_headers {
 }
 
 
-# "Name: value", or "!Name" for a header that must not be there.
+# "Name: value", or "!Name" for a header that must be absent.
 sub check_headers {
     my ($block, $res, @args) = @_;
 
@@ -975,8 +974,8 @@ sub matching {
 }
 
 
-# A line may be written a moment after the answer: what is expected is waited
-# for, and what is not gets the same short time.
+# A line may be logged shortly after the answer: the check waits for expected
+# lines, and as long for forbidden ones.
 sub check_log {
     my ($block, $path, $from, $yes, $no) = @_;
 
