@@ -8,9 +8,12 @@
  *   engine   the one thread that runs vlm_load() and vlm_run()
  *   any      any thread but the loop; pictures and prompts take milliseconds
  *
+ * A function without such a word takes microseconds, and every thread may call it.
+ *
  * The engine prints nothing, never exits, and knows no HTTP.  A function that can fail takes a
  * vlm_err_t as its last argument and returns 0 or -1 (or a pointer or NULL).  The error is one
- * sentence with the numbers in it, for the person who has to act on it.
+ * sentence with the numbers in it, for the person who has to act on it; a NULL for it is allowed.
+ * Each function that allocates can fail with VLM_EMEMORY, too.
  */
 
 #ifndef VLM_H
@@ -34,7 +37,8 @@ typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 typedef struct {
     const char  *model;                /* checkpoint directory */
     const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
-    const char  *ops;                  /* as for vlm_cpu_open(); NULL: the best */
+    const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512"
+                                          or "amx"; NULL: the best that it runs */
     vlm_type_t   weights;              /* VLM_INT8, VLM_BF16 or VLM_F32 */
     uint64_t     memory;               /* bytes that the plan may take; 0: no bound */
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
@@ -62,10 +66,13 @@ typedef struct {
 } vlm_plan_t;
 
 /*
- * Reads config.json and the tensor headers; touches no device and keeps no memory.  If conf->memory
- * is set and too small, the function fails with VLM_ELIMIT, the error names both sizes and the
- * settings to lower, and the plan is still filled in.  The host calls it while it checks its
- * configuration; any thread.
+ * Plans the memory of a model: reads config.json and the headers of the tensors, touches no device
+ * and keeps no memory.  any: the host calls it while it checks its configuration.
+ *
+ *   returns  0 and *plan; or -1: VLM_EINPUT a setting out of its range, VLM_EMODEL not a checkpoint
+ *            that the engine can run, VLM_EDEVICE the device cannot run it, VLM_ELIMIT more bytes
+ *            than conf->memory: the error names both sizes and the settings to lower, and *plan is
+ *            filled in
  */
 int vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err);
 
@@ -80,7 +87,7 @@ typedef struct {
     int          processor;            /* 1: a file says how pictures are resized */
 } vlm_facts_t;
 
-/* Reads the same files as vlm_plan(); of conf only the model is used.  Any thread. */
+/* any: reads the files that vlm_plan() reads; of conf the model is used.  0, or -1: VLM_EMODEL. */
 int vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err);
 
 
@@ -92,33 +99,39 @@ typedef struct vlm_prompt_s   vlm_prompt_t;
 typedef struct vlm_job_s      vlm_job_t;
 
 /*
- * Opens host structures, config.json, the tokenizer, and the fd; returns NULL on failure.
- * vlm_prompt_make() needs no more, so prompts can be prepared while the model loads.  A large
- * vocabulary takes 10 to 400 ms, so the event loop must not call this function.  The configuration
- * is copied, its strings are not.
+ * Opens host structures, config.json, the tokenizer, and the fd.  Prompts need no more, so that
+ * they can be prepared while the model loads.  any: a large vocabulary takes 10 to 400 ms.
+ *
+ *   conf     copied, its strings are not
+ *   returns  an engine, freed with vlm_close(); or NULL: VLM_EINPUT a setting out of its range,
+ *            VLM_EMODEL a file that is missing, damaged, or of a model that the engine cannot run
  */
 vlm_t *vlm_open(const vlm_conf_t *conf, vlm_err_t *err);
 
 /*
- * engine: opens the device, takes memory, loads weights.  The function asks stop() between tensors
- * and reports progress in vlm_stat().  If it fails and the state there is VLM_LOST, the device was
- * lost during the load: another process may succeed.
+ * engine: opens the device, takes memory, loads weights.  The function asks conf->stop() between
+ * tensors and reports progress in vlm_stat().
+ *
+ *   returns  0; or -1: the errors of vlm_plan(), VLM_ECANCELLED conf->stop() has returned true,
+ *            VLM_EDEVICE.  If the state in vlm_stat() is VLM_LOST then, the device was lost during
+ *            the load: another process may succeed
  */
 int vlm_load(vlm_t *v, vlm_err_t *err);
 
 /*
- * engine: runs until no job is left or stop() returns true.  Returns 0, or -1 when the device is
- * lost.  Jobs that are unfinished when stop() is true end with VLM_ECANCELLED.
+ * engine: runs until no job is left or conf->stop() returns true; unfinished jobs then end with
+ * VLM_ECANCELLED.  Returns 0; or -1 and VLM_EDEVICE: the device is lost.
  */
 int vlm_run(vlm_t *v, vlm_err_t *err);
 
-/*
- * Ends with this error each job that no vlm_run() will take up, as after a failed load.  The loop
- * may call it, too.
- */
+/* Ends with this error each job that no vlm_run() will take up, as after a failed load. */
 void vlm_fail_jobs(vlm_t *v, const vlm_err_t *err);
 
-void vlm_close(vlm_t *v);              /* after vlm_run() has returned; NULL is fine */
+/*
+ * any: frees an engine and its jobs, after vlm_run() has returned.  Prompts and pictures that were
+ * made with it are freed before.  v may be NULL.
+ */
+void vlm_close(vlm_t *v);
 
 
 /* ---- pictures and prompts ------------------------------------------------ */
@@ -128,9 +141,10 @@ typedef struct {
     uint32_t  resized_width, resized_height;       /* pixels that the model sees */
     uint32_t  scaled;                  /* 1: shrunk or enlarged by a bound on pixels, not only
                                           rounded to whole cells */
-    uint32_t  tokens;                  /* of the prompt */
+    uint32_t  tokens;                  /* that the picture takes in a prompt */
     uint32_t  decode_us, resize_us;    /* time taken; 0 if the patches came from the cache */
-    uint64_t  memory;                  /* bytes that decoding holds at most; of check and measure */
+    uint64_t  memory;                  /* bytes that decoding holds at most; set by
+                                          vlm_picture_check() and vlm_picture_measure() alone */
 } vlm_picture_info_t;
 
 /*
@@ -149,26 +163,43 @@ typedef struct {
  *
  *   data, bytes   a whole file; not kept, but its patches are cached: see conf->features
  *   returns       a picture, freed with vlm_picture_free() or taken over by vlm_prompt_make(); or
- *                 NULL: VLM_EINPUT not a picture, VLM_ELIMIT more pixels than may be decoded
+ *                 NULL: VLM_EINPUT not a picture, or damaged; VLM_ELIMIT more pixels than may be
+ *                 decoded, or one side too long for the other
  *
- * any: takes milliseconds.
+ * any: takes some hundred milliseconds for a photograph.
  */
 vlm_picture_t *vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err);
+
 /*
- * vlm_picture_read() for a prompt with a salt: patches cached under another salt are not used.
+ * any: vlm_picture_read() for a prompt with a salt: patches cached under another salt are not used.
+ * VLM_ECANCELLED, too.
  *
+ *   salt  [salt_bytes] as for vlm_prompt_salt(); not kept
  *   stop  asked while a JPEG, PNG or WebP is decoded, and between decoding, resizing and cutting; a
  *         GIF or BMP is decoded in one go, whose time its pixels bound; NULL: never asked
  */
 vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes,
                                        const void *salt, size_t salt_bytes, const vlm_stop_t *stop,
                                        vlm_err_t *err);
-void vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info);
-void vlm_picture_free(vlm_picture_t *p);           /* NULL is fine */
 
-/* Looks at the header alone: 0 if vlm_picture_read() would accept the picture, else -1. */
+/* Copies what is known of a picture to *info. */
+void vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info);
+
+/* Frees a picture that no prompt has taken over.  p may be NULL. */
+void vlm_picture_free(vlm_picture_t *p);
+
+/*
+ * Looks at the header of a picture alone, and sets width, height and memory of *info; the rest
+ * of *info is 0.
+ *
+ *   data, bytes   a whole file; not kept
+ *   returns       0; or -1 and the error that vlm_picture_read() would refuse the header with
+ *
+ * any: the time is linear in bytes; nothing is allocated.
+ */
 int vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err);
-/* vlm_picture_check() that also sets resized_* and tokens. */
+
+/* any: vlm_picture_check() that also sets resized_width, resized_height, scaled and tokens. */
 int vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_info_t *info,
                         vlm_err_t *err);
 
@@ -178,18 +209,24 @@ int vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_pict
  *   data, bytes    a whole file; not kept
  *   width, height  set to the size in pixels
  *   stop           as for vlm_picture_read_salted(); may be NULL
- *   returns        u8 [*height][*width][3], free()d by the caller; or NULL: VLM_EINPUT not a
- *                  picture, VLM_ELIMIT more pixels than may be decoded, VLM_EMEMORY, VLM_ECANCELLED
+ *   returns        u8 [*height][*width][3], free()d by the caller; or NULL: the errors of
+ *                  vlm_picture_read(), VLM_ECANCELLED
  *
- * any: takes some hundred milliseconds for a photograph.
+ * any: takes some hundred milliseconds for a photograph, and holds as many bytes meanwhile as
+ * vlm_picture_check() says.
  */
 uint8_t *vlm_picture_decode(const void *data, size_t bytes, uint32_t *width, uint32_t *height,
                             const vlm_stop_t *stop, vlm_err_t *err);
 
 /*
- * Encodes u8 [height][width][3] as a baseline JPEG, without chroma subsampling, so that thin
- * coloured lines stay sharp.  *jpeg is malloc()ed.  0, or -1 and VLM_EMEMORY.  any: takes some
- * hundred milliseconds for a photograph.
+ * Encodes pixels as a baseline JPEG, without chroma subsampling, so that thin coloured lines stay
+ * sharp.
+ *
+ *   rgb           u8 [height][width][3]; not kept
+ *   jpeg, bytes   set to a whole file, free()d by the caller
+ *   returns       0; or -1: VLM_EMEMORY
+ *
+ * any: takes some hundred milliseconds for a photograph.
  */
 int vlm_jpeg_encode(const uint8_t *rgb, uint32_t width, uint32_t height, void **jpeg, size_t *bytes,
                     vlm_err_t *err);
@@ -205,44 +242,64 @@ typedef struct {
 
 typedef struct {
     vlm_role_t         role;
-    const vlm_part_t  *parts;
+    const vlm_part_t  *parts;          /* [n_parts] */
     size_t             n_parts;
 } vlm_message_t;
 
 /*
  * Applies the family's chat template: messages become tokens and positions.
  *
- *   messages  1..n; a default system message is put before them if they bring none
+ *   messages  [n], of which the texts are not kept; a default system message is put before them
+ *             if they bring none
  *   tail      text that the assistant's turn begins with ("<think>"), or NULL
  *   returns   a prompt, owned by the caller until vlm_submit() takes it; or NULL.  The pictures are
- *             taken over on success only.  VLM_EINPUT: broken UTF-8, no messages.  VLM_ELIMIT:
- *             longer than the context less one token; the error has both numbers
+ *             taken over on success only.  VLM_EINPUT: broken UTF-8, no messages, a picture that
+ *             stands in them twice.  VLM_ELIMIT: longer than the context less one token; the error
+ *             has both numbers
  *
  * any: takes milliseconds.
  */
 vlm_prompt_t *vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, size_t n,
                               const char *tail, vlm_err_t *err);
-/* vlm_prompt_make() without template: text becomes tokens unchanged.  For build/vlm and tests. */
-vlm_prompt_t *vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err);
-uint32_t vlm_prompt_tokens(const vlm_prompt_t *p);
-const uint32_t *vlm_prompt_ids(const vlm_prompt_t *p);         /* [vlm_prompt_tokens()] */
+
 /*
- * Sets a prompt's salt.  Cached rows, features and patches of one prompt are used for another that
- * has the same beginning or the same pictures, if both have the same salt.  A cache hit changes no
- * answer, but shortens the time to the first token, which one tenant could measure to learn of
- * another's prompts; so each tenant should have its own salt.  No bytes: no salt.
+ * any: vlm_prompt_make() without the template: the text of parts [n] becomes tokens unchanged.  For
+ * completions, build/vlm and tests.
+ */
+vlm_prompt_t *vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err);
+
+/* The number of a prompt's tokens, and the tokens: [vlm_prompt_tokens()], the prompt's own. */
+uint32_t vlm_prompt_tokens(const vlm_prompt_t *p);
+const uint32_t *vlm_prompt_ids(const vlm_prompt_t *p);
+
+/*
+ * Sets a prompt's salt, [bytes], of which a hash is kept.  Cached rows, features and patches of one
+ * prompt are used for another that has the same beginning or the same pictures, if both have the
+ * same salt.  A cache hit changes no answer, but shortens the time to the first token, which one
+ * tenant could measure to learn of another's prompts; so each tenant should have its own salt.  No
+ * bytes: no salt.
  */
 void vlm_prompt_salt(vlm_prompt_t *p, const void *salt, size_t bytes);
-void vlm_prompt_free(vlm_prompt_t *p);             /* NULL is fine */
 
-/* Text to ids, without template and control tokens.  *ids is malloc()ed; any thread. */
+/* Frees a prompt that vlm_submit() has not taken, and its pictures.  p may be NULL. */
+void vlm_prompt_free(vlm_prompt_t *p);
+
+/*
+ * Turns a text into ids, without template and control tokens.
+ *
+ *   text, bytes   UTF-8; not kept
+ *   ids, n        set to the tokens, [*n], free()d by the caller
+ *   returns       0; or -1: VLM_EINPUT broken UTF-8, VLM_ELIMIT more than 4 MiB
+ *
+ * any: takes up to seconds for the longest text.
+ */
 int vlm_tokenize(const vlm_t *v, const char *text, size_t bytes, uint32_t **ids, size_t *n,
                  vlm_err_t *err);
-/*
- * vlm_tokens_least(): the fewest tokens that a text of so many bytes can have.
- * vlm_tokenize_memory(): the bytes that vlm_tokenize() holds meanwhile.
- */
+
+/* The fewest tokens that a text of so many bytes can have. */
 uint64_t vlm_tokens_least(const vlm_t *v, size_t bytes);
+
+/* The most bytes of memory that vlm_tokenize() holds for a text of so many bytes. */
 uint64_t vlm_tokenize_memory(size_t bytes);
 
 
@@ -286,7 +343,7 @@ typedef struct {
     uint32_t            max_tokens;    /* 0: conf->max_tokens */
     uint64_t            seed;          /* 0: a random one */
     const char *const  *stop;          /* [n_stop] copied; text before a match is kept */
-    size_t              n_stop;
+    size_t              n_stop;        /* at most 16, of 1024 bytes each */
     const vlm_bias_t   *bias;          /* [n_bias] copied, each id once; added to the logits */
     size_t              n_bias;        /* at most VLM_MAX_BIAS */
     int                 logprobs;      /* events carry vlm_token_t's */
@@ -334,9 +391,16 @@ typedef struct {
 } vlm_event_t;
 
 /*
- * loop: submits a prompt; on success the engine owns it.  If *idle is set afterwards, no vlm_run()
- * is in progress that would see the job, and the host starts one.  The host keeps the queue: the
- * engine never needs more than slots + 1 jobs at a time.
+ * loop: submits a prompt.  The host keeps the queue: the engine never needs more than slots + 1
+ * jobs at a time.
+ *
+ *   p        the engine's on success
+ *   s        copied; max_tokens is cut to conf->max_tokens and to what the context has left
+ *   user     given back with each event; not used otherwise
+ *   idle     set to 1 if no vlm_run() is in progress that would see the job: the host starts one
+ *   returns  a job, which lives until the call of vlm_next_event() after its last event; or NULL:
+ *            VLM_EINPUT a sampling value out of its range, VLM_ELIMIT no room for an answer, or for
+ *            a JSON object
  */
 vlm_job_t *vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *idle,
                       vlm_err_t *err);
@@ -347,24 +411,35 @@ vlm_job_t *vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *
  */
 void vlm_cancel(vlm_t *v, vlm_job_t *job);
 
-/* loop: 1 and an event, or 0.  The call after a job's last event frees the job's memory. */
+/*
+ * loop: takes the next event.  Returns 1 and *e, or 0: there is none now.  The call after a job's
+ * last event frees the job's memory.
+ */
 int vlm_next_event(vlm_t *v, vlm_event_t *e);
 
-/* loop: an eventfd, readable after new events; read its counter first, then drain. */
+/*
+ * loop: an eventfd of the engine's own, readable after new events.  The host reads its counter
+ * first, and then takes events until there is none.
+ */
 int vlm_fd(const vlm_t *v);
 
 
 /* ---- statistics: any thread, without waiting ------------------------------ */
 
-typedef enum { VLM_LOADING, VLM_READY, VLM_LOST } vlm_state_t;
+typedef enum {
+    VLM_LOADING,                       /* from vlm_open() on, and after a failed load */
+    VLM_READY,
+    VLM_LOST                           /* the device is lost: the process should be replaced */
+} vlm_state_t;
 
 typedef struct {
     vlm_state_t  state;
     uint32_t     progress;             /* percent of the load */
-    int          filling;              /* planned memory is still being committed, after the load */
+    int          filling;              /* 1: after the load, planned memory is being committed */
     uint64_t     ticks;                /* slices and steps since the start: they show progress */
     uint32_t     running;              /* jobs in slots */
-    uint64_t     kv_rows;              /* of slots x context: of jobs, and kept after them */
+    uint64_t     kv_rows;              /* rows of the KV cache that hold tokens, of slots x context:
+                                          of jobs, and kept after them */
     uint64_t     prompt_tokens, completion_tokens; /* since the start */
     uint64_t     cached_tokens, pictures, cached_pictures;     /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */
@@ -374,18 +449,22 @@ typedef struct {
                                           plan.device is a declared figure; 0: not known */
 } vlm_stat_t;
 
+/* Copies the state and the counters to *s. */
 void vlm_stat(const vlm_t *v, vlm_stat_t *s);
 
 
 /* ---- for tests and build/vlm --------------------------------------------- */
 
 /*
- * engine, with no job running: logits f32 [vlm_prompt_tokens()][*vocab] of every position, in
- * memory that the caller frees.  The function uses slot 0, whose cached rows are lost.
+ * engine, with no job running: computes the logits of every position of a prompt.  The function
+ * uses slot 0, whose cached rows are lost.
+ *
+ *   logits   set to f32 [vlm_prompt_tokens()][*vocab], free()d by the caller
+ *   returns  0; or -1 and *logits NULL: VLM_ELIMIT longer than the context, VLM_EDEVICE
  */
 int vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm_err_t *err);
 
-/* One id as bytes (a piece of UTF-8), valid as long as v; NULL: no such id. */
+/* The bytes of one id (a piece of UTF-8), [*bytes], valid as long as v; NULL: no such id. */
 const char *vlm_piece(const vlm_t *v, uint32_t id, size_t *bytes);
 
 #endif

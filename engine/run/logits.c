@@ -16,6 +16,8 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
     uint64_t      bytes;
     vlm_model_t  *m = &v->sched.model;
 
+    *logits = NULL;
+
     if (p->n > v->conf.context) {
         return vlm_fail(err, VLM_ELIMIT, "a prompt of %u tokens, the context has %u", p->n,
                         v->conf.context);
@@ -47,7 +49,13 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
 
     *vocab = V;
 
-    return v->ops->sync(v->device, err);
+    if (v->ops->sync(v->device, err) != 0) {
+        free(*logits);
+        *logits = NULL;
+        return -1;
+    }
+
+    return 0;
 }
 
 

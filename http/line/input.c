@@ -120,7 +120,6 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
     size_t len)
 {
     uint64_t                bytes;
-    vlm_err_t               err;
     vlm_stop_t              stop;
     vlm_picture_t          *picture;
     vlm_picture_info_t      info;
@@ -134,7 +133,7 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
     stop.stop = ngx_http_vlm_input_stop;
     stop.data = ctx;
 
-    if (vlm_picture_check(data, len, &info, &err) == 0) {
+    if (vlm_picture_check(data, len, &info, NULL) == 0) {
 
         bytes = info.memory;
 

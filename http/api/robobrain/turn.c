@@ -150,8 +150,7 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 {
-    vlm_err_t    err;
-    vlm_file_t   file;
+    vlm_file_t  file;
 
     ctx->chat.repeated = e;
     ctx->chat.turn_number = e->number;
@@ -178,7 +177,7 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 
     if (e->image.data && ngx_http_vlm_map(&file, e->image.data) == 0) {
         (void) vlm_picture_measure(ctx->engine->life.vlm, file.data,
-                                   file.bytes, &ctx->picture, &err);
+                                   file.bytes, &ctx->picture, NULL);
         vlm_file_close(&file);
     }
 
@@ -378,7 +377,6 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 ngx_int_t
 ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 {
-    vlm_err_t            err;
     vlm_file_t           file;
     vlm_picture_info_t   info;
     ngx_http_vlm_fit_t   parts[2];
@@ -392,7 +390,7 @@ ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
         && ngx_http_vlm_map(&file, ctx->chat.image) == 0)
     {
         if (vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes,
-                                &info, &err)
+                                &info, NULL)
             == 0)
         {
             parts[1].tokens = info.tokens;
