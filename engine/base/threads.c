@@ -19,7 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cgroup.h"
 
 #define SPINS        2000              /* about 100 us: the gap between two operations is shorter */
 
@@ -326,19 +325,4 @@ relax(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #endif
-}
-
-
-uint32_t
-vlm_threads_default(void)
-{
-    long       n;
-    cpu_set_t  set;
-
-    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
-                                                     : sysconf(_SC_NPROCESSORS_ONLN);
-
-    n = n < 1 ? 1 : n > VLM_MAX_THREADS ? VLM_MAX_THREADS : n;
-
-    return vlm_quota("", (uint32_t) n);
 }

@@ -38,7 +38,4 @@ void vlm_threads_run(vlm_threads_t *t, uint32_t n, uint32_t grain, vlm_range_fn 
  */
 void vlm_threads_ask(vlm_threads_t *t, int (*quit)(void *data), void *data);
 
-/* How many threads this process should use: affinity, and the cgroup's quota. */
-uint32_t vlm_threads_default(void);
-
 #endif

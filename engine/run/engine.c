@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/threads.h"
@@ -55,7 +56,8 @@ static int
 check_conf(vlm_conf_t *conf, vlm_err_t *err)
 {
     if (conf->threads == 0) {
-        conf->threads = vlm_threads_default();
+        conf->threads = vlm_processors();
+        conf->threads = conf->threads < VLM_MAX_THREADS ? conf->threads : VLM_MAX_THREADS;
     }
 
     if (conf->threads > VLM_MAX_THREADS) {

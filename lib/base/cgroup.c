@@ -11,9 +11,11 @@
 #include "base/cgroup.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATH  4096
 #define TEXT  65536                    /* /proc/self/cgroup: a line for each hierarchy */
@@ -49,6 +51,19 @@ vlm_quota(const char *root, uint32_t n)
     walk(root, "cpu", visit_cpu, &n);
 
     return n;
+}
+
+
+uint32_t
+vlm_processors(void)
+{
+    long       n;
+    cpu_set_t  set;
+
+    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
+                                                     : sysconf(_SC_NPROCESSORS_ONLN);
+
+    return vlm_quota("", n < 1 ? 1 : (uint32_t) n);
 }
 
 

@@ -1,7 +1,7 @@
 /*
  * The memory and the processors that the machine and its control groups leave to this process.
  *
- * root is where /proc and /sys are: "", or a directory of a test.  Both functions read some small
+ * root is where /proc and /sys are: "", or a directory of a test.  The functions read some small
  * files of the kernel's, so they are not for an event loop.
  */
 
@@ -27,5 +27,8 @@ uint32_t vlm_quota(const char *root, uint32_t n);
 
 /* The same by one cpu.max: "MAX PERIOD" in microseconds; any other text allows all. */
 uint32_t vlm_quota_of(const char *text, uint32_t n);
+
+/* The processors that this process may use: by its affinity, and by the cpu groups' quota. */
+uint32_t vlm_processors(void);
 
 #endif

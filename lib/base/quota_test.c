@@ -1,5 +1,11 @@
-/* vlm_quota(): trees of control groups as systemd, containers and version 1 make them. */
+/*
+ * vlm_quota(): trees of control groups as systemd, containers and version 1 make them; and
+ * vlm_processors().
+ */
 
+#define _GNU_SOURCE
+
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -161,6 +167,33 @@ what_cannot_be_read_allows_all(void **state)
 }
 
 
+static void
+the_processors_are_those_of_the_affinity(void **state)
+{
+    int        i;
+    uint32_t   n;
+    cpu_set_t  all, one;
+
+    (void) state;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+
+    n = vlm_processors();
+
+    assert_true(n >= 1);
+    assert_true(n <= (uint32_t) CPU_COUNT(&all));
+
+    for (i = 0; !CPU_ISSET(i, &all); i++) { /* the first */ }
+
+    CPU_ZERO(&one);
+    CPU_SET(i, &one);
+
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(vlm_processors(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
+
 int
 main(void)
 {
@@ -173,6 +206,7 @@ main(void)
         cmocka_unit_test_setup_teardown(a_group_that_is_not_seen_allows_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(version_1_has_two_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_allows_all, set_up, tear_down),
+        cmocka_unit_test(the_processors_are_those_of_the_affinity),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
