@@ -231,6 +231,25 @@ for my $name (sort keys %section) {
     }
 }
 
+# ---- nginx -t on a terminal ---------------------------------------------------
+
+for my $level (qw(notice error)) {
+    my %shipped = Shipped::all();
+    my $text = $shipped{'minimal.conf'} =~ s/error\.log notice/error.log $level/r;
+
+    make_path("$dir/$level/logs");
+    VLM::spew("$dir/nginx.conf", Shipped::placed($text, "$dir/$level", VLM::free_port()));
+
+    my $run = ($ENV{TEST_NGINX_BINARY} || 'nginx') . " -t -p $dir/ -c $dir/nginx.conf -e $dir/logs/first.log";
+    my $said = `$run 2>&1`;
+
+    my $plans = () = $said =~ /^nginx: vlm_engine "robobrain": \d+m planned \(weights \d+m, vision \d+m, kv \d+m,/mg;
+
+    is($plans, 1, "nginx -t prints the plan on the terminal, with error_log ... $level") or diag($said);
+    is(`$run -q 2>&1`, '', 'and nothing if it is told to be quiet');
+}
+
+
 # ---- snippets ----------------------------------------------------------------
 
 # Those of all pages, fenced or indented, with what each needs around it.

@@ -24,6 +24,7 @@
 
 static void ngx_http_vlm_check_log(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_check_tell(ngx_conf_t *cf, const char *fmt, ...);
 static void ngx_http_vlm_check_ram(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
@@ -90,33 +91,55 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
-                  "vlm_engine \"%V\": %uLm planned (weights %uLm, "
-                  "vision %uLm, kv %uLm, workspace %uLm, device %uLm)%s, "
-                  "thinking %s%s",
-                  &eng->name,
-                  vlm_mib(eng->conf.plan.total),
-                  vlm_mib(eng->conf.plan.weights),
-                  vlm_mib(eng->conf.plan.vision),
-                  vlm_mib(eng->conf.plan.kv),
-                  vlm_mib(eng->conf.plan.workspace),
-                  vlm_mib(eng->conf.plan.device),
-                  eng->conf.vlm.memory ? "" : ", memory is not bounded",
-                  eng->conf.thinking ? "on" : "off",
-                  eng->conf.thinking_auto ? " (auto)" : "");
+    ngx_http_vlm_check_tell(cf, "vlm_engine \"%V\": %uLm planned "
+                            "(weights %uLm, vision %uLm, kv %uLm, "
+                            "workspace %uLm, device %uLm)%s, thinking %s%s",
+                            &eng->name,
+                            vlm_mib(eng->conf.plan.total),
+                            vlm_mib(eng->conf.plan.weights),
+                            vlm_mib(eng->conf.plan.vision),
+                            vlm_mib(eng->conf.plan.kv),
+                            vlm_mib(eng->conf.plan.workspace),
+                            vlm_mib(eng->conf.plan.device),
+                            eng->conf.vlm.memory ? ""
+                                                 : ", memory is not bounded",
+                            eng->conf.thinking ? "on" : "off",
+                            eng->conf.thinking_auto ? " (auto)" : "");
 
     if (eng->conf.overlap) {
-        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
-                      "vlm_engine \"%V\": %uLm while a reload lasts: two "
-                      "workers have the model (reload overlap)", &eng->name,
-                      vlm_mib(2 * eng->conf.plan.total));
+        ngx_http_vlm_check_tell(cf, "vlm_engine \"%V\": %uLm while a reload "
+                                "lasts: two workers have the model (reload "
+                                "overlap)", &eng->name,
+                                vlm_mib(2 * eng->conf.plan.total));
     }
 
     if (!eng->conf.facts.processor) {
-        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
-                      "vlm_engine \"%V\": neither preprocessor_config.json "
-                      "nor processor_config.json says how pictures are "
-                      "resized: as Qwen2.5-VL does", &eng->name);
+        ngx_http_vlm_check_tell(cf, "vlm_engine \"%V\": neither "
+                                "preprocessor_config.json nor "
+                                "processor_config.json says how pictures are "
+                                "resized: as Qwen2.5-VL does", &eng->name);
+    }
+}
+
+
+/* for a person: "nginx -t" prints no notices of a log on the terminal */
+
+static void
+ngx_http_vlm_check_tell(ngx_conf_t *cf, const char *fmt, ...)
+{
+    u_char    text[NGX_MAX_CONF_ERRSTR], *last;
+    va_list   args;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
+    va_end(args);
+
+    if (!ngx_test_config) {
+        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0, "%*s",
+                      (size_t) (last - text), text);
+
+    } else if (!ngx_quiet_mode) {
+        ngx_log_stderr(0, "%*s", (size_t) (last - text), text);
     }
 }
 
