@@ -261,15 +261,6 @@ typedef struct {
 
 /* ---- an engine ----------------------------------------------------------- */
 
-/* inside vlm_engine { } */
-
-typedef struct {
-    ngx_http_vlm_engine_t        *engine;
-    ngx_str_t                     model;       /* as configured */
-    ngx_uint_t                    seen;        /* bit of each parameter */
-} ngx_http_vlm_param_t;
-
-
 /* the thread task of the engine: one step at a time */
 
 typedef enum {
@@ -301,9 +292,8 @@ typedef struct {
                                                   name */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
     ngx_uint_t                    any_name;    /* alias * */
-    vlm_sampling_t                sampling;    /* where sampling_set has a
-                                                  bit */
-    ngx_uint_t                    sampling_set;
+    vlm_sampling_t                sampling;    /* the checkpoint's where it
+                                                  is -1 */
     ngx_uint_t                    thinking;    /* the template adds its tail */
     ngx_uint_t                    tools;       /* ignored, else refused */
 
@@ -316,7 +306,7 @@ typedef struct {
     ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];
 
     /* limits */
-    ngx_uint_t                    prepare;
+    ngx_uint_t                    prepare;     /* requests in threads */
     ngx_uint_t                    queue_size;
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    timeout;
@@ -326,12 +316,12 @@ typedef struct {
     ngx_msec_t                    pause;       /* of the breaker */
     uint64_t                      http_memory; /* of requests, in all */
     ngx_http_vlm_rank_conf_t      rank;
+    ngx_uint_t                    overlap;     /* reload */
 
     unsigned                      cache_set:1; /* and vlm.cache, or off */
     unsigned                      defined:1;   /* not only used */
     unsigned                      passed:1;    /* used by a location */
     unsigned                      thinking_auto:1;
-    unsigned                      overlap:1;   /* reload */
 } ngx_http_vlm_engine_conf_t;
 
 

@@ -524,20 +524,20 @@ thread_pool "default" is for files and pictures: the engine needs one of its own
 
 
 
-=== TEST 28: prepare has bounds
+=== TEST 28: a parameter that is gone says so, and what to do
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
     vlm_engine demo {
         model $TEST_NGINX_MODEL;
         store logs/vlm;
-        prepare 33;
+        prepare 2;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
---- error_log
-prepare "33" is not a number from 1 to 32
+--- error_log eval
+[qr{the parameter "prepare" is gone, because its number follows from the processors at hand: remove it in .*:\d+}]
 
 
 
@@ -863,7 +863,6 @@ thread_pool engine threads=1;
         thinking off;
         threads 1;
         thread_pool engine;
-        prepare 1;
         queue 8 timeout=10s;
         timeout 30s;
         store logs/vlm;
@@ -1735,3 +1734,71 @@ thread_pool vlm threads=1;
 GET /api/tasks
 --- error_log eval
 [qr{\[notice\] .*neither preprocessor_config.json nor processor_config.json says how pictures are resized}]
+
+
+
+=== TEST 98: proxy_pass behind vlm_pass is a duplicate of its own
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; proxy_pass http://127.0.0.1:1; }
+--- must_die
+--- error_log eval
+[qr{"proxy_pass" directive is duplicate in .*nginx.conf:\d+}]
+
+
+
+=== TEST 99: breaker is off, or has values
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        breaker off pause=1s;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{unknown value "off" in breaker, which is off or takes failures=number and pause=time}]
+
+
+
+=== TEST 100: and off alone is one of them
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm max=off;
+        breaker off;
+        cache off;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- no_error_log
+[error]
+
+
+
+=== TEST 101: a value may be there once
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm max=1g max=2g;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+duplicate value "max=2g" in store

@@ -28,7 +28,6 @@ my %number = (
     'max_tokens'          => ['context 1m; max_tokens %s', 1],
     'memory'              => ['memory %s', 1024],
     'threads'             => ['device cpu ops=plain; threads %s', 1],
-    'prepare'             => ['prepare %s', 1],
     'timeout'             => ['timeout %s', 0.001],
     'stall'               => ['stall %s', 0.001],
     'http_memory'         => ['http_memory %s', 1024],
@@ -49,12 +48,11 @@ my %number = (
 # Where the code has a default that no plan shows.
 my %default = (
     'max_tokens'    => qr/conf->max_tokens = (\d+);/,
-    'prepare'       => qr/eng->prepare = (\d+);/,
-    'queue number'  => qr/eng->queue = (\d+);/,
-    'queue timeout' => qr/eng->queue_timeout = (\d+);/,
-    'timeout'       => qr/eng->timeout = (\d+);/,
-    'breaker failures' => qr/eng->failures = (\d+);/,
-    'breaker pause' => qr/eng->pause = (\d+);/,
+    'queue number'  => qr/eng->conf\.queue_size = (\d+);/,
+    'queue timeout' => qr/eng->conf\.queue_timeout = (\d+);/,
+    'timeout'       => qr/eng->conf\.timeout = (\d+);/,
+    'breaker failures' => qr/eng->conf\.failures = (\d+);/,
+    'breaker pause' => qr/eng->conf\.pause = (\d+);/,
 );
 
 remove_tree($dir);
@@ -135,9 +133,11 @@ sub refused {
 
 # ---- every parameter has its section ---------------------------------------
 
-my @names = $code =~ /^    \{ ngx_string\("(\w+)"\),/mg;
+my @names = grep { $_ ne 'prepare' }                # which is gone, and says so
+            $code =~ /^    \{ ngx_string\("(\w+)"\), \d+, /mg;
 
 cmp_ok(scalar @names, '>', 15, 'the code has a table of parameters');
+cmp_ok(scalar @names, '<=', 27, 'of at most 27');
 is(join(' ', sort keys %section), join(' ', sort @names),
    'each has a section, and no other thing has');
 

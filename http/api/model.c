@@ -55,37 +55,32 @@ ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
 char *
 ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value, ngx_uint_t n)
+    ngx_str_t *value)
 {
-    ngx_str_t   *name;
-    ngx_uint_t   i;
+    ngx_str_t  *name;
 
-    eng->conf.aliases = ngx_array_create(cf->pool, n, sizeof(ngx_str_t));
-    if (eng->conf.aliases == NULL) {
+    if (value->len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "alias \"\" in vlm_engine \"%V\": no model is "
+                           "asked for by an empty name", &eng->name);
         return NGX_CONF_ERROR;
     }
 
-    for (i = 0; i < n; i++) {
-
-        if (value[i].len == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "alias \"\" in vlm_engine \"%V\": no model is "
-                               "asked for by an empty name", &eng->name);
-            return NGX_CONF_ERROR;
-        }
-
-        if (value[i].len == 1 && value[i].data[0] == '*') {
-            eng->conf.any_name = 1;
-            continue;
-        }
-
-        name = ngx_array_push(eng->conf.aliases);
-        if (name == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        *name = value[i];
+    if (value->len == 1 && value->data[0] == '*') {
+        eng->conf.any_name = 1;
+        return NGX_CONF_OK;
     }
+
+    if (eng->conf.aliases == NULL) {
+        eng->conf.aliases = ngx_array_create(cf->pool, 4, sizeof(ngx_str_t));
+    }
+
+    name = eng->conf.aliases ? ngx_array_push(eng->conf.aliases) : NULL;
+    if (name == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *name = *value;
 
     return NGX_CONF_OK;
 }

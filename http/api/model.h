@@ -16,10 +16,10 @@
 
 char *ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 
-/* alias NAME ...; */
+/* one name of alias NAME ...; */
 
 char *ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value, ngx_uint_t n);
+    ngx_str_t *value);
 
 /*
  * Does this name mean this model?  Its names are the engine's, that of the

@@ -11,10 +11,12 @@
 
 #include "conf.h"
 #include "../api/model.h"
+#include "base/cgroup.h"
 
 
 #define NGX_HTTP_VLM_TEXT     4096         /* of generated configuration */
 #define NGX_HTTP_VLM_NAME     32           /* of an engine */
+#define NGX_HTTP_VLM_PREPARE  8            /* requests in threads, at most */
 
 
 static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
@@ -29,6 +31,7 @@ static ngx_int_t ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst,
 static char *ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt,
     ...);
 static char *ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
+static ngx_uint_t ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng);
 
 
 /* the text of vlm_engine, in http{}: name, socket, socket, name */
@@ -94,8 +97,6 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                   *rv;
     ngx_str_t              *value;
-    ngx_conf_t              save;
-    ngx_http_vlm_param_t    param;
     ngx_http_vlm_engine_t  *eng;
 
     value = cf->args->elts;
@@ -125,22 +126,7 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     eng->conf.line = cf->conf_file->line;
     eng->conf.defined = 1;
 
-    ngx_http_vlm_param_init(&param, eng);
-
-    save = *cf;
-
-    cf->handler = ngx_http_vlm_param;
-    cf->handler_conf = &param;
-
-    rv = ngx_conf_parse(cf, NULL);
-
-    *cf = save;
-
-    if (rv != NGX_CONF_OK) {
-        return rv;
-    }
-
-    rv = ngx_http_vlm_param_finish(cf, &param);
+    rv = ngx_http_vlm_param_block(cf, eng);
 
     return rv != NGX_CONF_OK ? rv : ngx_http_vlm_finish(cf, eng);
 }
@@ -225,8 +211,8 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
 /*
  * nginx's "default" pool, and one of our own, which runs no other module's
- * tasks.  It has a thread for every request that "prepare" allows, and for
- * every slot, whose turn is stored.
+ * tasks.  It has a thread for every request that is prepared, and for every
+ * slot, whose turn is stored.
  */
 
 static char *
@@ -243,6 +229,8 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     if (eng->threads == NULL) {
         return NGX_CONF_ERROR;
     }
+
+    eng->conf.prepare = ngx_http_vlm_prepares(eng);
 
     saved = *cf;
 
@@ -270,6 +258,25 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     eng->prepares = ngx_thread_pool_add(cf, &pool);
 
     return eng->prepares ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+/*
+ * The requests that are prepared at once: as many as the processors that the
+ * engine leaves idle, and two on a machine that it fills.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t  all, engine;
+
+    all = vlm_processors();
+
+    engine = eng->conf.plan.device ? 1
+             : eng->conf.vlm.threads ? eng->conf.vlm.threads : all;
+
+    return all <= engine + 2 ? 2 : ngx_min(all - engine, NGX_HTTP_VLM_PREPARE);
 }
 
 

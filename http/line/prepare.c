@@ -15,7 +15,7 @@
  *
  * Prompts hold pictures, so no more are made than the engine takes soon.
  *
- * "prepare" bounds the requests that threads work for.  Those with pictures
+ * conf.prepare bounds the requests that threads work for.  Those with pictures
  * and those with a session may block a thread, so there is one more place for
  * all others, which pass those that wait for a place.
  */
@@ -285,7 +285,7 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the places of "prepare", and one more for requests that do not block a
+/* the places of conf.prepare, and one more for requests that do not block a
    thread */
 
 static ngx_uint_t
@@ -662,19 +662,19 @@ ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
 {
     vlm_sampling_default(eng->life.vlm, s);
 
-    if (eng->conf.sampling_set & 1) {
+    if (eng->conf.sampling.temperature >= 0) {
         s->temperature = eng->conf.sampling.temperature;
     }
 
-    if (eng->conf.sampling_set & 2) {
+    if (eng->conf.sampling.top_k != (uint32_t) NGX_CONF_UNSET) {
         s->top_k = eng->conf.sampling.top_k;
     }
 
-    if (eng->conf.sampling_set & 4) {
+    if (eng->conf.sampling.top_p >= 0) {
         s->top_p = eng->conf.sampling.top_p;
     }
 
-    if (eng->conf.sampling_set & 8) {
+    if (eng->conf.sampling.repetition_penalty >= 0) {
         s->repetition_penalty = eng->conf.sampling.repetition_penalty;
     }
 }

@@ -11,7 +11,7 @@ use Test::More;
 use VLM;
 
 my $s = VLM->new(name => 'memory', workers => 1,
-                 engine => 'thinking off; slots 4; queue 64 timeout=1h; prepare 4;'
+                 engine => 'thinking off; slots 4; queue 64 timeout=1h;'
                            . ' http_memory 48m; max_tokens 8; sampling temperature=0;',
                  server => 'location = /metrics { vlm_status live; }');
 
