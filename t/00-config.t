@@ -1,4 +1,4 @@
-# Every mistake that nginx -t finds, with the sentence that it says.
+# Tests every mistake that nginx -t detects, with its message.
 
 use Test::Nginx::Socket;
 
@@ -17,7 +17,7 @@ $ENV{TEST_NGINX_MODEL} ||= cwd() . '/demo/model';
 $ENV{TEST_NGINX_SLOW_MODEL} = VLM::slow_model();
 $ENV{TEST_NGINX_ROOT} = server_root();
 
-# Models beside the demo's that nginx -t should refuse, or say something about.
+# Models that nginx -t refuses or warns about.
 my $MODELS = tempdir(CLEANUP => 1);
 my $LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32"
           . "b1258daaa5e2ca24d17e2393\nsize 12345\n";
@@ -98,7 +98,7 @@ duplicate parameter "slots" in vlm_engine "demo"
 
 
 
-=== TEST 3: a parameter says how many values it takes
+=== TEST 3: the message has the number of values of a parameter
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -234,7 +234,7 @@ memory "lots" is not a size of at least 1m
 
 
 
-=== TEST 11: memory of nothing
+=== TEST 11: memory of 0 is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -371,7 +371,7 @@ max_tokens 64 leaves no room for a prompt in context 64
 
 
 
-=== TEST 19: sampling knows its names
+=== TEST 19: an unknown name of sampling is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -676,7 +676,7 @@ no "model" in vlm_engine "demo"
 
 
 
-=== TEST 37: a model that is not there
+=== TEST 37: a missing model is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -692,7 +692,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 38: a directory that is no checkpoint
+=== TEST 38: a directory without a checkpoint is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -744,7 +744,7 @@ duplicate vlm_engine "demo"
 
 
 
-=== TEST 41: vlm_pass names an engine that is there
+=== TEST 41: vlm_pass needs a known engine
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -760,7 +760,7 @@ unknown vlm_engine "robot" in
 
 
 
-=== TEST 42: vlm_pass stands once in a location
+=== TEST 42: vlm_pass is unique in a location
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -792,7 +792,7 @@ invalid number of arguments in "vlm_pass" directive
 
 
 
-=== TEST 44: the inner server is not for people
+=== TEST 44: vlm_inner is refused in a configuration
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -824,7 +824,7 @@ worker_rlimit_nofile 1024;
 
 
 
-=== TEST 46: the plan is printed, and the first request needs no more
+=== TEST 46: the plan is logged
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -903,7 +903,7 @@ GET /api/tasks
 
 
 
-=== TEST 49: what the store removes: a time
+=== TEST 49: store expires is a time
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -919,7 +919,7 @@ invalid store expires "10s", a time from 1m on is possible
 
 
 
-=== TEST 50: what the store removes: a size
+=== TEST 50: store max is a size
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -935,7 +935,7 @@ invalid store max "1k", a size from 1m on, such as 6g, or "off" is possible
 
 
 
-=== TEST 51: what the store does not know
+=== TEST 51: an unknown parameter of store is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -988,7 +988,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 54: and one within it is not
+=== TEST 54: a plan within the machine's memory is no warning
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1006,7 +1006,7 @@ GET /api/tasks
 
 
 
-=== TEST 55: what vlm_pass has set itself is a duplicate behind it
+=== TEST 55: a directive that vlm_pass has set is a duplicate after it
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1022,7 +1022,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 56: what vlm_pass has set itself is a duplicate in front of it
+=== TEST 56: a directive that vlm_pass has set is a duplicate before it
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1055,7 +1055,7 @@ stall "1s" is not a time from 2s to 1d
 
 
 
-=== TEST 58: vlm_status is of an engine that there is
+=== TEST 58: vlm_status needs a known engine
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1072,7 +1072,7 @@ unknown vlm_engine "nobody" in
 
 
 
-=== TEST 59: vlm_status knows from whom it may be asked
+=== TEST 59: vlm_status knows the values of from
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1242,7 +1242,7 @@ GET /api/tasks
 
 
 
-=== TEST 69: but for its 3B
+=== TEST 69: thinking is off for RoboBrain2.0-3B
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1259,7 +1259,7 @@ GET /api/tasks
 
 
 
-=== TEST 70: and off for any other model
+=== TEST 70: thinking is off for other models
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1276,7 +1276,7 @@ GET /api/tasks
 
 
 
-=== TEST 71: what thinking says itself is no choice of ours
+=== TEST 71: an explicit thinking is not reported as auto
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1294,7 +1294,7 @@ GET /api/tasks
 
 
 
-=== TEST 72: an unknown engine is told those that there are
+=== TEST 72: the message about an unknown engine lists the known ones
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1315,7 +1315,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 73: vlm_pass behind another handler
+=== TEST 73: vlm_pass after another handler is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1331,7 +1331,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 74: vlm_pass in front of another handler
+=== TEST 74: vlm_pass before another handler is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1347,7 +1347,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 75: queue says what it takes
+=== TEST 75: the message about queue lists its values
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1364,7 +1364,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 76: sampling says what it takes
+=== TEST 76: the message about sampling lists its values
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1381,7 +1381,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 77: breaker says what it takes
+=== TEST 77: the message about breaker lists its values
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1398,7 +1398,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 78: store says what it takes
+=== TEST 78: the message about store lists its values
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1414,7 +1414,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 79: a size is shown as one is written
+=== TEST 79: a size is printed as a configuration has it
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1431,7 +1431,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 80: a store whose parent is missing
+=== TEST 80: a store without its parent directory is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1447,7 +1447,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 81: a store that is a file
+=== TEST 81: a store that is a file is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1463,7 +1463,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 82: a store below a file
+=== TEST 82: a store below a file is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1479,7 +1479,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 83: a context beyond what the model was made for is a warning
+=== TEST 83: a context beyond max_position_embeddings is a warning
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1515,7 +1515,7 @@ GET /api/tasks
 
 
 
-=== TEST 85: one that is is not
+=== TEST 85: a priority that is a level is no warning
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1534,7 +1534,7 @@ GET /api/tasks
 
 
 
-=== TEST 86: a cache that is not there is a warning
+=== TEST 86: a missing cache directory is a warning
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1552,7 +1552,7 @@ GET /api/tasks
 
 
 
-=== TEST 87: an engine that no location uses is a warning
+=== TEST 87: an engine without a location is a warning
 --- main_config
 thread_pool vlm threads=1;
 thread_pool other threads=1;
@@ -1592,7 +1592,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 89: a GGUF file is no model
+=== TEST 89: a GGUF file is refused as a model
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1608,7 +1608,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 90: nor is a directory of them
+=== TEST 90: a directory of GGUF files is refused as a model
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1624,7 +1624,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 91: weights that were not downloaded are a Git LFS pointer
+=== TEST 91: a Git LFS pointer in place of weights is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1640,7 +1640,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 92: and so is a configuration
+=== TEST 92: a Git LFS pointer in place of a configuration is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1672,7 +1672,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 94: and so is none
+=== TEST 94: a missing tokenizer is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1704,7 +1704,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 96: a generation_config that cannot be is refused
+=== TEST 96: an invalid generation_config is refused
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1720,7 +1720,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 97: pictures of a model without a preprocessor are the family's, and that is said
+=== TEST 97: a missing preprocessor file is a notice
 --- main_config
 thread_pool vlm threads=1;
 --- http_config

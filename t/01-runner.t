@@ -1,5 +1,5 @@
-# The runner itself, against what nginx does without any module: each check that
-# the other files use is here once, with an answer that is known.
+# Tests the runner itself with an nginx without the module: each check that the
+# other files use is here once, with a known answer.
 
 use Test::Nginx::Socket;
 no_shuffle();
@@ -10,7 +10,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: status, headers, body, log
+=== TEST 1: status, headers, body and log are checked
 --- config
     location /a { return 200 "hello $request_body\n"; add_header X-A b; }
 --- request
@@ -25,7 +25,7 @@ hello
 
 
 
-=== TEST 2: several requests, a connection each
+=== TEST 2: several requests have a connection each
 --- config
     location /a { return 404 "no"; }
     location /b { return 200 "yes"; }
@@ -38,7 +38,7 @@ hello
 
 
 
-=== TEST 3: several on one connection
+=== TEST 3: several requests share a connection
 --- config
     location /a { return 404 "no"; }
     location /b { return 200 "yes"; }
@@ -51,7 +51,7 @@ hello
 
 
 
-=== TEST 4: a configuration that is refused
+=== TEST 4: a refused configuration is recognised
 --- config
     nonsense on;
 --- must_die
@@ -60,7 +60,7 @@ unknown directive "nonsense"
 
 
 
-=== TEST 5: a file, and an answer in chunks
+=== TEST 5: a file and a chunked answer are read
 --- config
     location = /x.html { ssi on; default_type text/html; }
 --- user_files
@@ -78,7 +78,7 @@ Transfer-Encoding: chunked
 
 
 
-=== TEST 6: bytes as they are, with a delay between
+=== TEST 6: raw bytes are sent, with a delay between
 --- config
     location /b { return 200 "yes"; }
 --- raw_request eval
@@ -89,7 +89,7 @@ yes
 
 
 
-=== TEST 7: packets with a delay, and a body
+=== TEST 7: packets have a delay, also in a body
 --- config
     location /b { proxy_pass http://127.0.0.1:$server_port/c; proxy_http_version 1.0; }
     location /c { return 200 "$request_method $content_length"; }
@@ -101,7 +101,7 @@ yes
 
 
 
-=== TEST 8: filters, and a status by pattern
+=== TEST 8: filters apply, and a status may be a pattern
 --- config
     location /a { return 403 "Hello"; }
 --- request
@@ -116,7 +116,7 @@ length
 
 
 
-=== TEST 9: a client that gives up
+=== TEST 9: a client aborts
 --- config
     location /a { proxy_pass http://127.0.0.1:$server_port/b; proxy_connect_timeout 1; }
     location /b { limit_rate 1; return 200 "0123456789"; }

@@ -1,4 +1,4 @@
-# POST /api/chat: what it takes, what it says, in which order it complains.
+# Tests POST /api/chat: its members, its answers, and the order of its checks.
 
 use Test::Nginx::Socket;
 
@@ -42,7 +42,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 3: a body that says nothing
+=== TEST 3: an empty body is refused
 --- request eval
 [map { "POST /api/chat\n$_" } '{}', '[]', 'null', '""', '0', 'false', '0.0']
 --- error_code eval
@@ -52,7 +52,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 4: a body that is no object
+=== TEST 4: a body that is not an object is refused
 --- request eval
 [map { "POST /api/chat\n$_" } '[1]', '"text"', '17', 'true']
 --- error_code eval
@@ -62,7 +62,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 5: a body that is no JSON
+=== TEST 5: a body that is not JSON is refused
 --- request eval
 [map { "POST /api/chat\n$_" } '{', '{"session_id":"s"', "{'a':1}", '{"a":1,}', '{"a":01}', '{"a":1}x', "\xff\xfe", '{"a":"' . "\xc3(" . '"}']
 --- error_code eval
@@ -72,7 +72,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 6: no session
+=== TEST 6: a chat without a session is refused
 --- request eval
 [map { "POST /api/chat\n$_" } '{"message":"hi"}', '{"message":"hi","session_id":""}', '{"message":"hi","session_id":null,"sessionId":""}']
 --- error_code eval
@@ -82,7 +82,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 7: no message
+=== TEST 7: a chat without a message is refused
 --- request eval
 [map { "POST /api/chat\n$_" } '{"session_id":"s"}', '{"session_id":"s","message":null}', '{"session_id":"s","message":""}']
 --- error_code eval
@@ -92,7 +92,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 8: members of the wrong type
+=== TEST 8: members of the wrong type are refused
 --- request eval
 [map { "POST /api/chat\n$_" } '{"session_id":7,"message":"hi"}', '{"session_id":"s","message":["hi"]}', '{"session_id":"s","message":"hi","image":["a.png"]}', '{"session_id":"s","message":"hi","task":4}']
 --- error_code eval
@@ -102,7 +102,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 9: a session without a picture says so, where the page shows it
+=== TEST 9: a session without a picture has an error that the page shows
 --- request eval
 [main::chat(), main::chat(task => 'grounding'), "GET /api/history/s"]
 --- error_code eval
@@ -113,7 +113,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 10: a question of words alone needs no picture, and takes none of the session's
+=== TEST 10: a question of words alone needs no picture, and uses none of the session
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -130,7 +130,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 11: a picture that was never uploaded
+=== TEST 11: a picture that was never uploaded is refused
 --- request eval
 [map { main::chat(image => $_) } 'nothing.png', '/etc/passwd', '../../nginx.conf', 'http://example.com/a.png']
 --- error_code eval
@@ -141,7 +141,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 12: a picture by file name, by path and by URL
+=== TEST 12: a picture is found by file name, by path and by URL
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -154,7 +154,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 13: the picture stays the session's own
+=== TEST 13: the picture remains the session's own
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -166,7 +166,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 14: the five tasks
+=== TEST 14: the five tasks are accepted
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -178,7 +178,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 15: a task that is none
+=== TEST 15: an unknown task is refused
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -191,7 +191,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 16: auto finds the task and says that it did
+=== TEST 16: auto chooses the task and reports it
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -204,7 +204,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 17: a file that is no picture
+=== TEST 17: a file that is no picture is refused
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", "this is text"]]
 --- request eval
@@ -216,7 +216,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 18: the wrong method, and a path that is not there
+=== TEST 18: the wrong method and an unknown path are refused
 --- request eval
 ["GET /api/chat", "DELETE /api/tasks", "GET /api/nothing", "PUT /api/upload\nx"]
 --- error_code eval
@@ -228,7 +228,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 19: health says that the model is there
+=== TEST 19: health reports that the model is loaded
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("40x30.png")]]
 --- request eval
@@ -240,7 +240,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 
 
 
-=== TEST 20: HTTP/1.0, and a body in chunks
+=== TEST 20: HTTP/1.0 and a chunked body are accepted
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- raw_request eval
@@ -251,7 +251,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 
 
 
-=== TEST 21: two on one connection
+=== TEST 21: two requests share a connection
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- pipelined_requests eval
@@ -263,7 +263,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 
 
 
-=== TEST 22: a picture inside the request
+=== TEST 22: a picture may be inside the request
 --- request eval
 [map { main::chat(session_id => $_->[0], image => $_->[1]) }
  ['a', 'data:image/png;base64,' . main::base64(main::picture('40x30.png'))],
@@ -276,7 +276,7 @@ my $body = '{"session_id":"s","message":"hi","image":"cup.png"}';
 
 
 
-=== TEST 23: what a request took is there for the log
+=== TEST 23: the figures of a request are variables for the log
 --- http_config eval
 $::Http . <<'_EOC_'
     log_format vlm '[$uri] q=$vlm_queue_time t=$vlm_ttft p=$vlm_prompt_tokens c=$vlm_completion_tokens f=$vlm_finish_reason s=$vlm_session.';
@@ -292,7 +292,7 @@ main::chat(image => 'cup.png', session_id => 'mine')
 
 
 
-=== TEST 24: and absent from what is no request of the engine's
+=== TEST 24: a request without the engine has none of these figures
 --- http_config eval
 $::Http . <<'_EOC_'
     log_format vlm '[$uri] q=$vlm_queue_time t=$vlm_ttft p=$vlm_prompt_tokens c=$vlm_completion_tokens f=$vlm_finish_reason s=$vlm_session.';
@@ -306,7 +306,7 @@ GET /api/tasks
 
 
 
-=== TEST 24: a picture that was enlarged tells the size that the model saw
+=== TEST 25: the answer about an enlarged picture has the size that the model saw
 --- user_files eval
 [["../logs/vlm/uploads/small.png", main::picture("40x30.png")]]
 --- request eval

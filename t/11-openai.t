@@ -1,4 +1,4 @@
-# OpenAI's interface: what its clients send and what they read.
+# Tests OpenAI's API: the requests of its clients, and the answers that they read.
 
 use JSON::PP ();
 use Test::Nginx::Socket;
@@ -17,7 +17,7 @@ run_tests();
 sub yes { JSON::PP::true() }
 sub no  { JSON::PP::false() }
 
-# POST /v1/PATH with these fields; "hi" is asked unless they ask.
+# Makes a POST /v1/PATH with these fields; the default question is "hi".
 sub post {
     my ($path, %fields) = @_;
 
@@ -46,7 +46,7 @@ sub url {
     return 'data:image/png;base64,' . main::base64(main::picture($name));
 }
 
-# A file that is a picture by its header, and its pixels are not.
+# Makes a file with the header of a picture and invalid pixels.
 sub broken {
     my ($name) = @_;
 
@@ -59,8 +59,8 @@ sub broken {
 
 sub image { { type => 'image_url', image_url => { url => url($_[0]), detail => 'low' } } }
 
-# A request of Open WebUI's server, as its source puts them together: its own
-# 36 tools, and what its page sends along.
+# A request of Open WebUI's server, as its source builds it, with its 36 tools and
+# the fields of its page.
 sub open_webui {
     my ($path, $name) = @_;
 
@@ -69,7 +69,7 @@ sub open_webui {
     return "POST $path\n" . join('', <$in>) =~ s/\n\z//r;
 }
 
-# A tool as clients describe one.
+# Makes a tool in the form of clients.
 sub tool {
     my ($name) = @_;
 
@@ -78,7 +78,7 @@ sub tool {
 
 sub text_part { { type => 'text', text => $_[0] } }
 
-# An error's parts in one line: type|param|code.
+# Returns an error's parts in one line: type|param|code.
 sub fault {
     my ($body) = @_;
 
@@ -93,7 +93,7 @@ sub fault {
 
 sub choice { JSON::PP->new->utf8->decode($_[0])->{choices}[0] }
 
-# An answer as a whole in one line: text|finish|completion tokens.
+# Returns a whole answer in one line: text|finish|completion tokens.
 sub whole {
     my ($body) = @_;
 
@@ -116,7 +116,7 @@ sub events {
     return map { /^data: (\{.*\})$/ or die "no event: $_"; JSON::PP->new->utf8->decode($1) } @events;
 }
 
-# The same of a stream that has include_usage, or what is wrong with it.
+# Returns the same line for a stream that has include_usage, or its fault.
 sub joined {
     my ($body) = @_;
 
@@ -145,7 +145,7 @@ sub joined {
     return "$text|$finish|$u->{usage}{completion_tokens}\n";
 }
 
-# A chat's tokens: their number, and what is wrong with one.
+# Returns the number of a chat's tokens, or the fault of one.
 sub tokens {
     my ($text, $n_top, @tokens) = @_;
 
@@ -187,7 +187,7 @@ sub tokens_of_stream {
 
 __DATA__
 
-=== TEST 1: a chat as a whole
+=== TEST 1: a chat has one answer
 --- request eval
 main::chat_with(model => 'demo', max_tokens => 4)
 --- response_headers
@@ -201,7 +201,7 @@ qr/^\{"id":"chatcmpl-[A-Za-z0-9]{24}","object":"chat\.completion","created":\d{1
 
 
 
-=== TEST 2: a chat as a stream: the role, the text, the end
+=== TEST 2: a stream has the role, the text and the end
 --- request eval
 main::chat_with(max_tokens => 2, stream => main::yes())
 --- response_headers
@@ -218,7 +218,7 @@ qr/^$head"delta":\{"role":"assistant","content":""\},"logprobs":null,"finish_rea
 
 
 
-=== TEST 3: a stream says what the whole says, and the same usage
+=== TEST 3: a stream has the text and the usage of the whole answer
 --- request eval
 [main::chat_with(), main::chat_with(stream => main::yes(), stream_options => { include_usage => main::yes() }),
  main::text_of(max_tokens => 20), main::text_of(max_tokens => 20, stream => main::yes(), stream_options => { include_usage => main::yes() })]
@@ -231,7 +231,7 @@ sub { my $text = shift; our $turn; $turn++; $text = $text =~ /^data/ ? main::joi
 
 
 
-=== TEST 4: a chat that ends by itself says stop
+=== TEST 4: a chat that ends by itself has the finish reason stop
 --- request eval
 [main::parts([main::image('118x62.png'), main::text_part('How many cups are there?')]), main::chat_with(max_tokens => 1)]
 --- response_body_like eval
@@ -241,7 +241,7 @@ sub { my $text = shift; our $turn; $turn++; $text = $text =~ /^data/ ? main::joi
 
 
 
-=== TEST 5: pictures are tokens of the prompt, in any turn, several
+=== TEST 5: pictures are tokens of the prompt, in any turn, also several
 --- request eval
 [main::parts([main::image('118x62.png'), main::text_part('What is it?')]),
  main::parts([{ type => 'image_url', image_url => main::url('118x62.png') }, main::text_part('What is it?')]),
@@ -258,7 +258,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{usage}{prompt_tokens}; our @c
 
 
 
-=== TEST 6: a text is the same as a part, and as several
+=== TEST 6: a text is equal to one part, and to several parts
 --- request eval
 [main::messages([{ role => 'user', content => 'What is this?' }]), main::parts([main::text_part('What is this?')]), main::parts([main::text_part('What is '), main::text_part('this?')]),
  main::messages([{ role => 'system', content => 'You are a helpful assistant.' }, { role => 'user', content => 'What is this?', name => 'bob' }]),
@@ -272,7 +272,7 @@ sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cache
 
 
 
-=== TEST 7: a conversation, with an answer that had no text
+=== TEST 7: a conversation may have an answer without a text
 --- request eval
 [main::messages([{ role => 'system', content => 'Be short.' }, { role => 'user', content => 'hi' }, { role => 'assistant', content => undef }, { role => 'user', content => 'go on' }]),
  main::messages([{ role => 'user', content => 'hi' }, { role => 'assistant', content => [main::text_part('no'), { type => 'refusal', refusal => 'I will not' }], refusal => undef }, { role => 'user', content => '' }]),
@@ -284,7 +284,7 @@ sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cache
 
 
 
-=== TEST 8: messages that are none
+=== TEST 8: invalid messages are refused
 --- request eval
 [main::post('chat/completions'), map { main::messages($_) } undef, 'hi', {}, [], ['hi'], [{ content => 'hi' }], [{ role => 7, content => 'hi' }], [{ role => 'bot', content => 'hi' }],
  [{ role => 'tool', content => 'hi', tool_call_id => 'x' }], [{ role => 'user' }], [{ role => 'user', content => undef }], [{ role => 'user', content => 7 }], [{ role => 'user', content => { type => 'text', text => 'hi' } }],
@@ -303,7 +303,7 @@ my $t = 'invalid_request_error';
 
 
 
-=== TEST 9: addresses of pictures are not followed
+=== TEST 9: addresses of pictures are not fetched
 --- request eval
 [map { main::parts([{ type => 'image_url', image_url => { url => $_ } }]) } 'http://127.0.0.1/a.png', 'https://example.com/a.png', 'file:///etc/passwd', '/uploads/a.png', 'a.png', 'HTTP://A', '', 'dat', main::base64(main::picture('118x62.png'))]
 --- error_code eval
@@ -315,7 +315,7 @@ my $t = 'invalid_request_error';
 
 
 
-=== TEST 10: pictures that are none
+=== TEST 10: invalid pictures are refused
 --- request eval
 [map { main::parts([main::text_part('a'), { type => 'image_url', image_url => { url => $_ } }]) } 'data:image/png,abc', 'data:image/png;base64,***', 'data:image/png;base64,', 'data:image/png;base64,' . main::base64('this is text'), 'data:image/png;base64,' . main::broken('118x62.png')]
 --- error_code eval
@@ -328,7 +328,7 @@ my $t = 'invalid_request_error';
 
 
 
-=== TEST 11: a picture whose header says too much
+=== TEST 11: a picture whose header has too many pixels is refused
 --- request eval
 my $bmp = 'BM' . pack('V4 V V V v v V6', 100, 0, 54, 0, 40, 60000, 60000, 1, 24, 0, 0, 0, 0, 0, 0); substr($bmp, 6, 8) = pack('V2', 0, 54); substr($bmp, 14) = pack('V V V v v V6', 40, 60000, 60000, 1, 24, (0) x 6);
 main::parts([{ type => 'image_url', image_url => { url => 'data:image/bmp;base64,' . main::base64($bmp) } }])
@@ -340,7 +340,7 @@ invalid_request_error|messages.0.content.0|image_too_large
 
 
 
-=== TEST 12: too many pictures, messages, parts; too much text
+=== TEST 12: too many pictures, messages, parts and too much text are refused
 --- request eval
 [main::parts([(main::image('40x30.png')) x 65]), main::messages([({ role => 'user', content => 'a' }) x 4097]), main::parts([(main::text_part('a')) x 8193]), main::messages([{ role => 'user', content => 'a' x 4194305 }])]
 --- error_code eval
@@ -353,7 +353,7 @@ my $t = 'invalid_request_error';
 
 
 
-=== TEST 13: what does not fit the context says both numbers
+=== TEST 13: a prompt beyond the context is refused with both numbers
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 8; context 64;/; $text
 --- request eval
@@ -366,7 +366,7 @@ my $t = 'invalid_request_error';
 
 
 
-=== TEST 14: max_tokens: the smaller of two, and no more than the engine's; -1 is no limit
+=== TEST 14: max_tokens is the smaller of two names, and at most the engine's; -1 is no limit
 --- request eval
 [main::chat_with(max_tokens => 3), main::chat_with(max_completion_tokens => 3), main::chat_with(max_tokens => 9, max_completion_tokens => 3), main::chat_with(max_tokens => 3, max_completion_tokens => 9), main::text_of(max_tokens => 3), main::text_of(), main::text_of(max_tokens => 1000000, logit_bias => { 40 => 100 }),
  main::text_of(max_tokens => -1, logit_bias => { 40 => 100 }), main::chat_with(max_completion_tokens => -1, logit_bias => { 40 => 100 }), main::chat_with(max_tokens => -1, max_completion_tokens => 3)]
@@ -379,7 +379,7 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 
 
-=== TEST 15: numbers and others that are what they should be
+=== TEST 15: valid numbers and other fields are accepted
 --- request eval
 [map { main::chat_with(max_tokens => 2, %$_) } { temperature => 0 }, { temperature => 2 }, { temperature => 0.5, top_p => 0, top_k => -1, seed => 0 }, { top_p => 1, top_k => 40, seed => -1 }, { seed => 9007199254740993 }, { seed => 9223372036854775807 }, { seed => -9223372036854775807 }, { n => 1 }, { n => 1.0, frequency_penalty => -2, presence_penalty => 2 },
  { repetition_penalty => 1.3 }, { stop => undef }, { stop => '' }, { stop => [] }, { stop => ['a', 'b', 'c', 'd'] }, { logit_bias => {} }, { logit_bias => { 5 => -100, 6 => 100 } }, { tools => [], functions => [], tool_choice => 'auto' }, { tools => undef },
@@ -391,7 +391,7 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 
 
-=== TEST 16: and those that are not, by name
+=== TEST 16: invalid fields are refused by name
 --- request eval
 [map { main::chat_with(%$_) } { temperature => 'hot' }, { temperature => -0.1 }, { temperature => 2.1 }, { temperature => main::yes() }, { top_p => 1.1 }, { top_p => [] }, { top_k => 2.5 }, { top_k => -2 }, { seed => 'x' }, { seed => 1.5 }, { seed => 1e300 },
  { max_tokens => 0 }, { max_tokens => -2 }, { max_tokens => '5' }, { max_completion_tokens => 1.5 }, { frequency_penalty => 2.1 }, { presence_penalty => '1' }, { repetition_penalty => 0 }, { stream => 'yes' }, { stream => 1 }, { stop => 7 }, { stop => [7] }, { stop => {} }, { stop => [map { "x$_" } 1 .. 17] }, { stop => 'x' x 1025 },
@@ -407,7 +407,7 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 
 
-=== TEST 17: what is not there is refused, not ignored
+=== TEST 17: unsupported features are refused, not ignored
 --- request eval
 [map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] }, { response_format => { type => 'json_schema', json_schema => { name => 'x', schema => {} } } },
  { guided_choice => ['a'] }, { guided_json => { type => 'object' } }, { guided_regex => 'a+' }, { guided_grammar => 'root ::= "a"' }, { structured_outputs => { choice => ['a'] } }, { grammar => 'root ::= "a"' }, { json_schema => { type => 'object' } },
@@ -422,7 +422,7 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 
 
-=== TEST 18: json_schema is said to be not there yet
+=== TEST 18: json_schema is refused as not supported yet
 --- request eval
 main::chat_with(response_format => { type => 'json_schema' })
 --- error_code: 400
@@ -430,7 +430,7 @@ main::chat_with(response_format => { type => 'json_schema' })
 
 
 
-=== TEST 19: json_object is an object, whole, however few its tokens
+=== TEST 19: json_object is a complete object with any number of tokens
 --- request eval
 [map { main::chat_with(response_format => { type => 'json_object' }, temperature => 1.5, seed => $_, max_tokens => 1 + $_) } 1 .. 12]
 --- error_code eval
@@ -442,7 +442,7 @@ sub { my $c = main::choice(shift); ref(eval { JSON::PP->new->decode($c->{message
 
 
 
-=== TEST 20: an object of one token there is not
+=== TEST 20: an object of one token is impossible
 --- request eval
 main::chat_with(response_format => { type => 'json_object' }, max_tokens => 1)
 --- error_code: 400
@@ -465,7 +465,7 @@ sub { my $text = shift; $text = $text =~ /^data/ ? main::joined($text) : main::w
 
 
 
-=== TEST 22: log-probabilities: of every token, and what was likely beside it
+=== TEST 22: log-probabilities have every token and its likely alternatives
 --- request eval
 [main::chat_with(logprobs => main::yes(), max_tokens => 5), main::chat_with(logprobs => main::yes(), top_logprobs => 3, max_tokens => 5), main::chat_with(logprobs => main::yes(), top_logprobs => 20, max_tokens => 5),
  main::chat_with(logprobs => main::yes(), top_logprobs => 2, max_tokens => 5, stream => main::yes())]
@@ -478,7 +478,7 @@ sub { my $text = shift; our $asked; my $top = (0, 3, 20, 2)[$asked++]; $text =~ 
 
 
 
-=== TEST 23: log-probabilities of a completion: four arrays
+=== TEST 23: log-probabilities of a completion are four arrays
 --- request eval
 [main::text_of(max_tokens => 3, logprobs => 2), main::text_of(max_tokens => 3, logprobs => 0), main::text_of(max_tokens => 3)]
 --- error_code eval
@@ -490,7 +490,7 @@ my $lp = qr/-?\d[\d.e-]*/;
 
 
 
-=== TEST 24: a completion's own form
+=== TEST 24: a completion has its own form
 --- request eval
 [main::text_of(max_tokens => 2, prompt => ['The table has']), main::text_of(max_tokens => 2, stream => main::yes())]
 --- response_body_filters eval
@@ -504,7 +504,7 @@ my $id = qr/"id":"cmpl-[A-Za-z0-9]{24}","object":"text_completion","created":\d{
 
 
 
-=== TEST 25: a completion puts no template around its prompt
+=== TEST 25: a completion has no template around its prompt
 --- request eval
 [main::text_of(prompt => 'a', max_tokens => 1), main::messages([{ role => 'user', content => 'a' }])]
 --- response_body_like eval
@@ -514,7 +514,7 @@ my $id = qr/"id":"cmpl-[A-Za-z0-9]{24}","object":"text_completion","created":\d{
 
 
 
-=== TEST 26: prompts that are none, and features of completions that are not there
+=== TEST 26: invalid prompts and unsupported features of completions are refused
 --- request eval
 [main::post('completions'), map { main::text_of(%$_) } { prompt => ['a', 'b'] }, { prompt => [1, 2] }, { prompt => [[1]] }, { prompt => 7 }, { prompt => '' }, { echo => main::yes() }, { suffix => 'x' }, { best_of => 2 }, { n => 3 }, { logprobs => 21 }, { logprobs => main::yes() }]
 --- error_code eval
@@ -526,14 +526,14 @@ my $id = qr/"id":"cmpl-[A-Za-z0-9]{24}","object":"text_completion","created":\d{
 
 
 
-=== TEST 27: and their defaults are taken
+=== TEST 27: the defaults of those features are accepted
 --- request eval
 main::text_of(max_tokens => 1, echo => main::no(), suffix => undef, best_of => 1, n => 1, user => 'u')
 --- error_code: 200
 
 
 
-=== TEST 28: the same seed has the same answer, and a seed of 0 is one
+=== TEST 28: the same seed has the same answer, and 0 is a seed
 --- request eval
 [map { main::chat_with(temperature => 2, max_tokens => 24, seed => $_) } 0, 0, 7, 7]
 --- response_body_filters eval
@@ -545,7 +545,7 @@ sub { my $text = main::whole(shift); our @seeded; push @seeded, $text; @seeded %
 
 
 
-=== TEST 29: without a seed answers differ, none of which may end
+=== TEST 29: without a seed endless answers differ
 --- request eval
 [map { main::chat_with(temperature => 2, max_tokens => 40, logit_bias => { 746 => -100, 748 => -100 }) } 1, 2]
 --- response_body_filters eval
@@ -557,7 +557,7 @@ sub { my $text = main::whole(shift); our @unseeded; push @unseeded, $text; @unse
 
 
 
-=== TEST 30: a bias of 100 is a token for ever, one of -100 is none
+=== TEST 30: a bias of 100 forces a token, and one of -100 forbids it
 --- request eval
 [main::chat_with(max_tokens => 1), main::chat_with(max_tokens => 6, logit_bias => { 40 => 100 }), main::chat_with(max_tokens => 6, logit_bias => { '040' => -100, 40 => 100 }), main::chat_with(max_tokens => 6, logit_bias => { 40 => -100 })]
 --- response_body_filters eval
@@ -569,7 +569,7 @@ sub { my $text = (split /\|/, main::whole(shift))[0]; our $biased; $biased++ ? $
 
 
 
-=== TEST 31: names of the model
+=== TEST 31: the model has several names
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias gpt-4o Qwen\/Qwen2.5-VL;/; $text
 --- request eval
@@ -582,7 +582,7 @@ sub { my $text = (split /\|/, main::whole(shift))[0]; our $biased; $biased++ ? $
 
 
 
-=== TEST 32: any name, but not of any length
+=== TEST 32: any name is accepted, up to a length
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias *;/; $text
 --- request eval
@@ -594,7 +594,7 @@ sub { my $text = (split /\|/, main::whole(shift))[0]; our $biased; $biased++ ? $
 
 
 
-=== TEST 33: models
+=== TEST 33: the list of models has the model
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias gpt-4o Qwen\/Qwen2.5-VL;/; $text
 --- request eval
@@ -610,7 +610,7 @@ my @models = map { $model->($_) } 'demo', 'gpt-4o', 'Qwen\/Qwen2\.5-VL';
 
 
 
-=== TEST 34: paths and methods that are not there
+=== TEST 34: unknown paths and methods are refused
 --- request eval
 ["GET /v1/", "POST /v1/embeddings\n{}", "GET /v1/chat/completions", "POST /v1/models\n{}", "DELETE /v1/models/demo"]
 --- error_code eval
@@ -622,7 +622,7 @@ my @models = map { $model->($_) } 'demo', 'gpt-4o', 'Qwen\/Qwen2\.5-VL';
 
 
 
-=== TEST 35: bodies that are none
+=== TEST 35: invalid bodies are refused
 --- request eval
 ["POST /v1/chat/completions", map { "POST /v1/chat/completions\n$_" } '{', '[1]', '"x"', 'null', "\xff\xfe", '{"messages":[{"role":"user","content":"\ud800"}]}']
 --- error_code eval
@@ -634,7 +634,7 @@ my @models = map { $model->($_) } 'demo', 'gpt-4o', 'Qwen\/Qwen2\.5-VL';
 
 
 
-=== TEST 36: nginx's own pages
+=== TEST 36: nginx's own error pages are in OpenAI's form
 --- config
         location /v1/ {
             client_max_body_size 100;
@@ -655,7 +655,7 @@ my @models = map { $model->($_) } 'demo', 'gpt-4o', 'Qwen\/Qwen2\.5-VL';
 
 
 
-=== TEST 37: elsewhere errors are what they were
+=== TEST 37: errors of other paths keep their form
 --- request eval
 ["GET /api/none", "POST /api/chat\n{}"]
 --- error_code eval
@@ -691,7 +691,7 @@ Content-Type: application/json
 
 
 
-=== TEST 40: constraints that constrain nothing are taken
+=== TEST 40: constraints without an effect are accepted
 --- request eval
 [main::chat_with(max_tokens => 2, guided_json => undef, grammar => '', structured_outputs => {}, response_format => { type => 'json_object', schema => undef }), main::text_of(max_tokens => 1, guided_choice => [])]
 --- error_code eval
@@ -701,7 +701,7 @@ Content-Type: application/json
 
 
 
-=== TEST 41: a path that is not there names those that are
+=== TEST 41: the refusal of an unknown path lists the known ones
 --- request eval
 ["POST /v1/responses\n{}", "GET /v1"]
 --- error_code eval
@@ -711,7 +711,7 @@ Content-Type: application/json
 
 
 
-=== TEST 42: a compressed body is named
+=== TEST 42: the refusal of a compressed body names its encoding
 --- more_headers
 Content-Encoding: gzip
 Content-Type: application/json
@@ -726,7 +726,7 @@ Content-Type: application/json
 
 
 
-=== TEST 43: and so is one that does not say so itself
+=== TEST 43: a compressed body without Content-Encoding is recognised
 --- request eval
 ["POST /v1/chat/completions\n\x1f\x8b\x08\x00\x00", "POST /api/chat\n\x1f\x8b\x08\x00\x00"]
 --- error_code eval
@@ -736,7 +736,7 @@ Content-Type: application/json
 
 
 
-=== TEST 44: tools are refused with the way out, unless none of them is to be called
+=== TEST 44: tools are refused with a remedy, unless tool_choice is none
 --- request eval
 [main::chat_with(max_tokens => 1, tools => [main::tool('f')]), map { main::chat_with(max_tokens => 1, tools => [main::tool('f')], tool_choice => $_) } 'auto', 'none', 'required']
 --- error_code eval
@@ -746,7 +746,7 @@ Content-Type: application/json
 
 
 
-=== TEST 45: tools ignore: an answer without a call, but never one for a call that is demanded
+=== TEST 45: with tools ignore the answer has no call, and a required call is refused
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; tools ignore;/; $text
 --- request eval
@@ -758,7 +758,7 @@ Content-Type: application/json
 
 
 
-=== TEST 46: Open WebUI's own requests are answered where tools are ignored
+=== TEST 46: requests of Open WebUI are answered with tools ignore
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 4; tools ignore;/; $text
 --- request eval
@@ -770,7 +770,7 @@ Content-Type: application/json
 
 
 
-=== TEST 47: and where they are not, refused with the words that help
+=== TEST 47: without it they are refused with a remedy
 --- request eval
 [main::open_webui('/v1/chat/completions', 'chat'), main::open_webui('/v1/chat/completions', 'title'), main::open_webui('/api/chat', 'ollama')]
 --- error_code eval

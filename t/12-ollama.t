@@ -1,4 +1,4 @@
-# Ollama's interface: what its clients send and what they read.
+# Tests Ollama's API: the requests of its clients, and the answers that they read.
 
 use JSON::PP ();
 use Test::Nginx::Socket;
@@ -23,7 +23,7 @@ plan tests => repeat_each() * 349;
 run_tests();
 
 
-# POST PATH with these fields.
+# Makes a POST PATH with these fields.
 sub ask {
     my ($path, %fields) = @_;
 
@@ -48,8 +48,8 @@ sub image {
     return main::base64(main::picture($name));
 }
 
-# The lines of a stream, joined as a client joins them: the text, then what
-# the last line says; or what is wrong with them.
+# Joins the lines of a stream as a client does: returns the text and the fields of
+# the last line, or the fault of a line.
 sub joined {
     my ($body) = @_;
 
@@ -67,7 +67,7 @@ sub joined {
     return "$text|$last->{done_reason}|$last->{eval_count}\n";
 }
 
-# The same of an answer as a whole.
+# Returns the same for a whole answer.
 sub whole {
     my ($body) = @_;
 
@@ -79,7 +79,7 @@ sub whole {
 
 __DATA__
 
-=== TEST 1: an answer as a whole
+=== TEST 1: an answer is one object
 --- request eval
 main::chat_with('hello', options => { num_predict => 5 })
 --- response_headers
@@ -91,7 +91,7 @@ qr/^\{"created_at":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","done":true,"done_re
 
 
 
-=== TEST 2: a stream of lines, unless it is told not to
+=== TEST 2: an answer is a stream of lines by default
 --- request eval
 main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'hello' }], options => { num_predict => 3 })
 --- response_headers
@@ -102,7 +102,7 @@ qr/^(?:\{"model":"demo","created_at":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","m
 
 
 
-=== TEST 3: a stream says what the whole says
+=== TEST 3: a stream has the text of the whole answer
 --- request eval
 [main::chat_with('What is it?'), main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'What is it?' }]),
  main::generate('What is it?'), main::ask('generate', model => 'demo', prompt => 'What is it?')]
@@ -115,7 +115,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 
 
-=== TEST 4: generate, as a whole and as lines
+=== TEST 4: generate answers as one object and as lines
 --- request eval
 [main::generate('hello', options => { num_predict => 2 }), main::ask('generate', model => 'demo', prompt => 'hello', options => { num_predict => 2 })]
 --- response_body_like eval
@@ -126,7 +126,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 
 
-=== TEST 5: pictures: they are tokens of the prompt, in any message, base64 or a data URL
+=== TEST 5: pictures are tokens of the prompt, in any message, as base64 or data URL
 --- request eval
 [main::chat_with('What is it?', messages => [{ role => 'user', content => 'What is it?', images => [main::image('118x62.png')] }]),
  main::chat_with('', messages => [{ role => 'user', content => 'What is it?', images => ['data:image/png;base64,' . main::image('118x62.png')] }]),
@@ -142,7 +142,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 6: a picture that is none
+=== TEST 6: an invalid picture is refused
 --- request eval
 [map { main::chat_with('', messages => [{ role => 'user', content => 'hi', images => $_ }]) } ['****'], [main::base64('this is text')], [''], ['http://127.0.0.1/a.png'], [7], 'text', {}]
 --- error_code eval
@@ -152,7 +152,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 7: a system message, and a conversation
+=== TEST 7: a system message and a conversation are accepted
 --- request eval
 [main::chat_with('', messages => [{ role => 'system', content => 'Be short.' }, { role => 'user', content => 'hi' }, { role => 'assistant', content => 'yes', thinking => 'hm' }, { role => 'user', content => 'go on' }]),
  main::generate('hi', system => 'Be short.')]
@@ -163,7 +163,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 8: a message that is none
+=== TEST 8: an invalid message is refused
 --- request eval
 [map { main::chat_with('', messages => $_) } 'hi', { role => 'user', content => 'hi' }, ['hi'], [{ content => 'hi' }], [{ role => 'tool', content => 'hi' }], [{ role => 'user', content => ['hi'] }], [{ role => 7, content => 'hi' }]]
 --- error_code eval
@@ -173,7 +173,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 9: names of the model
+=== TEST 9: the model has several names
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias robobrain:3b llava;/; $text
 --- request eval
@@ -186,7 +186,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 10: a name of no bound is not repeated in every line
+=== TEST 10: a very long name is not repeated in every line
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; alias *;/; $text
 --- request eval
@@ -198,7 +198,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 11: options that are what they should be
+=== TEST 11: valid options are accepted
 --- request eval
 [map { main::chat_with('hi', options => $_) }
  {}, undef, { temperature => 0, top_p => 0, top_k => -1, seed => 0, num_predict => -1, repeat_penalty => 1.1, frequency_penalty => 0.5, presence_penalty => -0.5, stop => ['zz', ''], num_ctx => 1000000 },
@@ -211,7 +211,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 12: options that are not
+=== TEST 12: invalid options are refused
 --- request eval
 [map { main::chat_with('hi', options => $_) }
  'x', [], { temperature => 'hot' }, { temperature => -1 }, { temperature => 101 }, { top_p => 1.5 }, { top_k => 2.5 }, { top_k => '40' }, { seed => 'x' }, { seed => 1e300 }, { num_predict => -3 }, { num_predict => [] },
@@ -224,7 +224,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 
 
-=== TEST 13: a seed makes an answer come again, 0 as any other
+=== TEST 13: a seed repeats an answer, 0 as any other
 --- request eval
 [map { main::generate('hello', options => { temperature => 5, seed => $_ }) } 0, 0, 7, 7]
 --- response_body_filters eval
@@ -248,7 +248,7 @@ sub { our @all; push @all, main::whole(shift); @all % 2 ? "first\n" : $all[-1] e
 
 
 
-=== TEST 15: format json
+=== TEST 15: format json is an object
 --- request eval
 [(map { main::generate('hello', format => 'json', options => { temperature => 1.5, num_predict => $_ }) } 2, 3, 10, 48),
  main::ask('generate', model => 'demo', prompt => 'hello', format => 'json', options => { temperature => 1.5 })]
@@ -261,7 +261,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 
 
-=== TEST 16: formats that are not there
+=== TEST 16: unsupported formats are refused
 --- request eval
 [map { main::generate('hello', %$_) } { format => { type => 'object' } }, { format => 'xml' }, { format => 7 }, { format => 'json', options => { num_predict => 1 } }, { format => '' }, { format => undef }]
 --- error_code eval
@@ -271,7 +271,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 
 
-=== TEST 17: log-probabilities, as a whole and in a stream
+=== TEST 17: log-probabilities are in whole answers and in streams
 --- request eval
 [main::generate('hello', logprobs => JSON::PP::true, top_logprobs => 2, options => { num_predict => 2 }),
  main::ask('chat', model => 'demo', messages => [{ role => 'user', content => 'hello' }], logprobs => JSON::PP::true, options => { num_predict => 2 }),
@@ -285,7 +285,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 
 
-=== TEST 18: a model that does not think, does not call tools, does not insert
+=== TEST 18: a model without thinking, tools and insertion refuses them
 --- request eval
 [main::chat_with('hi', think => JSON::PP::false), main::chat_with('hi', think => JSON::PP::true), main::chat_with('hi', think => 'high'), main::chat_with('hi', think => 7),
  main::chat_with('hi', tools => [{ type => 'function' }]), main::chat_with('hi', tools => []), main::generate('hi', suffix => 'x'), main::generate('hi', suffix => '')]
@@ -296,7 +296,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 
 
-=== TEST 19: a model that thinks does so unless it is told
+=== TEST 19: a model that thinks does so by default
 --- http_config eval
 $main::Thinking
 --- request eval
@@ -310,7 +310,7 @@ $main::Thinking
 
 
 
-=== TEST 20: raw: the prompt as it stands
+=== TEST 20: raw sends the prompt without a template
 --- request eval
 [main::generate('hello', raw => JSON::PP::true), main::generate('hello', raw => JSON::PP::true, system => 'x'), main::generate('hello', raw => JSON::PP::true, context => [1]), main::generate('hello', template => 'x'), main::generate('hello', raw => 1),
  main::generate('hello', raw => JSON::PP::true, images => [main::image('40x30.png')])]
@@ -321,7 +321,7 @@ $main::Thinking
 
 
 
-=== TEST 21: context is taken and not used, nor given
+=== TEST 21: context is accepted, ignored and not returned
 --- request eval
 [main::generate('hello', context => [1, 2, 3]), main::generate('hello', context => []), main::generate('hello', context => 'x')]
 --- error_code eval
@@ -331,7 +331,7 @@ $main::Thinking
 
 
 
-=== TEST 22: nothing to ask: a load; with no time to stay: an unload that is none
+=== TEST 22: a request without a prompt answers load, and with keep_alive 0 unload
 --- request eval
 [main::ask('chat', model => 'demo', messages => []), main::ask('chat', model => 'demo'), main::ask('generate', model => 'demo'), main::ask('generate', model => 'demo', prompt => '', keep_alive => '5m'),
  main::ask('chat', model => 'demo', messages => [], keep_alive => 0), main::ask('generate', model => 'demo', keep_alive => 0), main::ask('generate', model => 'demo', keep_alive => '0s'), main::ask('generate', model => 'demo', keep_alive => -1), main::generate('hi', keep_alive => 0)]
@@ -345,7 +345,7 @@ $main::Thinking
 
 
 
-=== TEST 23: fields of the wrong type
+=== TEST 23: fields of the wrong type are refused
 --- request eval
 [main::chat_with('hi', stream => 'no'), main::chat_with('hi', keep_alive => JSON::PP::true), main::chat_with('hi', truncate => 1), main::generate(['hi']), main::generate('hi', system => 7), "POST /api/generate\n[1]", "POST /api/generate\n{", "POST /api/generate\n"]
 --- error_code eval
@@ -355,7 +355,7 @@ $main::Thinking
 
 
 
-=== TEST 24: a history that no longer fits loses its oldest messages, but not the system's and not the last
+=== TEST 24: a history that no longer fits loses its oldest messages, but neither the system's nor the last
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 4; context 256;/; $text
 --- request eval
@@ -370,7 +370,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 
 
-=== TEST 25: /api/tags, /api/ps, /api/version
+=== TEST 25: /api/tags, /api/ps and /api/version answer
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/alias llava;/; $text
 --- request eval
@@ -384,7 +384,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 
 
-=== TEST 26: /api/show
+=== TEST 26: /api/show answers
 --- request eval
 [main::ask('show', model => 'demo'), main::ask('show', name => 'demo:latest', verbose => JSON::PP::true), main::ask('show', model => 'other'), main::ask('show'), "POST /api/show\n{", "POST /api/show\n[]", main::ask('show', model => 'demo', more => 'x' x 70000)]
 --- error_code eval
@@ -395,7 +395,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 
 
-=== TEST 27: what a server with one model does not do
+=== TEST 27: operations on several models are refused
 --- request eval
 [(map { main::ask($_, model => 'demo') } qw(push create copy embed embeddings blobs/sha256:abc)), "DELETE /api/delete\n{\"model\":\"demo\"}"]
 --- error_code eval
@@ -405,7 +405,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 
 
-=== TEST 28: RoboBrain's requests stay RoboBrain's
+=== TEST 28: RoboBrain's requests are answered in RoboBrain's form
 --- request eval
 [main::chat(), "POST /api/chat\n{\"message\":\"hi\",\"model\":\"demo\"}", "POST /api/chat\n{\"session_id\":\"s\",\"model\":\"demo\"}", "POST /api/chat\n{\"message\":\"hi\"}"]
 --- error_code eval
@@ -415,7 +415,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 
 
-=== TEST 29: the model that is there is pulled at once, another not at all
+=== TEST 29: a pull of the served model succeeds at once, and of another fails
 --- request eval
 [main::ask('pull', model => 'demo'), main::ask('pull', name => 'demo:latest', stream => JSON::PP::false), main::ask('pull', model => 'llava'), main::ask('pull')]
 --- error_code eval
@@ -427,7 +427,7 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 
 
-=== TEST 30: tools ignore: an answer without a call
+=== TEST 30: with tools ignore the answer has no call
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 2; tools ignore;/; $text
 --- request eval

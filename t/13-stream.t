@@ -1,6 +1,6 @@
-# POST /api/chat as events: their order and form, what decides that there are
-# any, and what an error is before and after the first of them.  The model says
-# what t/lib/Script.pm has made it say, token by token.
+# Tests POST /api/chat as events: their order and form, the conditions for a stream,
+# and errors before and after the first event.  The model's answers are scripted by
+# t/lib/Script.pm, token by token.
 
 use Test::Nginx::Socket;
 
@@ -52,8 +52,8 @@ sub post {
     return "POST $path\n" . $JSON->encode({ session_id => 's', stream => yes(), %fields });
 }
 
-# Events one by one, pieces of one kind joined; and whether the answer is what
-# its pieces are.
+# Returns the events in order, with pieces of one kind joined, and whether the pieces
+# are equal to the answer.
 sub told {
     my ($body) = @_;
 
@@ -90,7 +90,7 @@ sub told {
     return "$text\n";
 }
 
-# Those pieces that match, without what they may have.
+# Returns the pieces that match a pattern, except allowed ones.
 sub pieces {
     my ($body, $wrong, $right) = @_;
 
@@ -121,7 +121,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: words, then the answer as it is without events
+=== TEST 1: a stream has words, then the answer as it is without events
 --- http_config eval: $::Http . "vlm_cors *;"
 --- request eval
 main::stream()
@@ -140,7 +140,7 @@ qr/\A(?:event: token\ndata: \{"text":"(?:I see| a| mug\.)+"\}\n\n)+event: answer
 
 
 
-=== TEST 2: whoever accepts events, or asks for them, is given them
+=== TEST 2: a client that accepts events, or asks for them, receives them
 --- request eval
 [map { main::chat(image => 'cup.png', @$_) } ([]) x 5, [stream => main::no()], [stream => JSON::PP::null()], [stream => 1], [stream => 0], [stream => '']]
 --- more_headers eval
@@ -151,7 +151,7 @@ qr/\A(?:event: token\ndata: \{"text":"(?:I see| a| mug\.)+"\}\n\n)+event: answer
 
 
 
-=== TEST 3: all pieces are the answer, wherever a token ends
+=== TEST 3: the pieces form the answer wherever a token ends
 --- request eval
 [map { main::stream(session_id => $_, message => $_) } 'an emoji', 'a markup', 'a quoted one', 'an ordinary one']
 --- response_body eval
@@ -160,7 +160,7 @@ qr/\A(?:event: token\ndata: \{"text":"(?:I see| a| mug\.)+"\}\n\n)+event: answer
 
 
 
-=== TEST 4: whole characters in each of them
+=== TEST 4: each piece has complete characters
 --- request eval
 main::stream(message => 'an emoji')
 --- response_body_filters eval
@@ -170,7 +170,7 @@ good
 
 
 
-=== TEST 5: nothing to say is an answer, too
+=== TEST 5: an empty answer is an answer
 --- request eval
 main::stream(message => 'a mute one')
 --- response_body
@@ -178,7 +178,7 @@ answer
 
 
 
-=== TEST 6: the task's question to the model is not told, the picture is
+=== TEST 6: a stream has the picture, and not the task's prompt
 --- request eval
 main::stream(task => 'auto')
 --- response_body_filters eval
@@ -188,7 +188,7 @@ qr/\A(?:event: token\ndata: \{"text":"[^"]+"\}\n\n)+event: answer\ndata: \{"answ
 
 
 
-=== TEST 7: thinking is told apart, and marks are not, wherever a token ends
+=== TEST 7: thinking has its own events without its marks, wherever a token ends
 --- http_config eval
 $::Thinking
 --- request eval
@@ -210,7 +210,7 @@ good
 
 
 
-=== TEST 9: who wants no thinking is told the answer alone
+=== TEST 9: without thinking a client receives the answer alone
 --- http_config eval
 $::Thinking
 --- request eval
@@ -232,7 +232,7 @@ $::Thinking
 
 
 
-=== TEST 11: so has what the model would have refused
+=== TEST 11: a refusal by the engine has its status, too
 --- request eval
 [main::stream(image => JSON::PP::null()), main::stream(task => 'dance')]
 --- response_headers_like eval
@@ -242,7 +242,7 @@ $::Thinking
 
 
 
-=== TEST 12: so has a prompt that does not fit
+=== TEST 12: a prompt that does not fit has its status, too
 --- http_config eval
 $::Small
 --- request eval
@@ -266,7 +266,7 @@ $::Short
 
 
 
-=== TEST 14: a client of HTTP/1.0 is told, and then the connection ends
+=== TEST 14: a stream to a client of HTTP/1.0 ends with the connection
 --- raw_request eval
 my $body = '{"session_id":"s","message":"hi","image":"cup.png","stream":true}';
 "POST /api/chat HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " . length($body) . "\r\n\r\n$body"
@@ -276,7 +276,7 @@ text|answer|answer is I see a mug.
 
 
 
-=== TEST 15: the connection is good for another
+=== TEST 15: the connection is used for another request
 --- pipelined_requests eval
 [main::stream(), main::stream(), "GET /api/history/s"]
 --- response_body_like eval
@@ -284,7 +284,7 @@ text|answer|answer is I see a mug.
 
 
 
-=== TEST 16: what it took is there for the log
+=== TEST 16: the figures of a stream are variables for the log
 --- http_config eval
 $::Log
 --- request eval
@@ -295,7 +295,7 @@ main::stream(session_id => 'mine')
 
 
 
-=== TEST 17: and of one that has failed
+=== TEST 17: the figures of a failed stream are, too
 --- http_config eval
 $::Short . <<'_EOC_'
     log_format vlm 't=$vlm_ttft f=$vlm_finish_reason s=$vlm_session.';
@@ -309,7 +309,7 @@ main::stream(message => 'an endless one')
 
 
 
-=== TEST 18: what cannot be streamed is not
+=== TEST 18: requests for titles, plans and pipelines have no stream
 --- request eval
 [main::stream(), main::post('/api/generate-title', message => 'x'), main::post('/api/decompose', query => 'x'), main::post('/api/pipeline', message => 'x', image => 'cup.png')]
 --- more_headers: Accept: text/event-stream
@@ -318,7 +318,7 @@ main::stream(message => 'an endless one')
 
 
 
-=== TEST 19: an answer that takes too long is no field's fault
+=== TEST 19: an answer that takes too long names no field
 --- http_config eval
 $::Short
 --- request

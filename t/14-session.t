@@ -1,4 +1,5 @@
-# Sessions: made, read, reset, deleted; turns in them; the list of tasks.
+# Tests sessions, which are made, read, reset and deleted, their turns, and the list
+# of tasks.
 
 use Test::Nginx::Socket;
 
@@ -24,7 +25,7 @@ qr/^\{"sessionId":"([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 
 
 
-=== TEST 2: what is sent with it is ignored
+=== TEST 2: a body of the request is ignored
 --- request
 POST /api/session
 this is not JSON
@@ -32,7 +33,7 @@ this is not JSON
 
 
 
-=== TEST 3: a session that nobody made
+=== TEST 3: an unknown session is not found
 --- request eval
 ["DELETE /api/session/nobody", "POST /api/session/nobody/reset", "GET /api/history/nobody"]
 --- error_code eval
@@ -70,7 +71,7 @@ this is not JSON
 
 
 
-=== TEST 6: a deleted session is gone, and a chat makes it anew
+=== TEST 6: a deleted session is not found, and a chat makes it again
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -125,7 +126,7 @@ this is not JSON
 
 
 
-=== TEST 10: the tasks, in their order
+=== TEST 10: the tasks are listed in their order
 --- request
 GET /api/tasks
 --- response_body
@@ -133,7 +134,7 @@ GET /api/tasks
 
 
 
-=== TEST 11: the number of sessions is in health
+=== TEST 11: health has the number of sessions
 --- request eval
 ["POST /api/session", "POST /api/session", "GET /api/health"]
 --- error_code eval
@@ -143,7 +144,7 @@ GET /api/tasks
 
 
 
-=== TEST 12: a request of the same key has its turn once, and another of that key none
+=== TEST 12: a request with the same key has one turn, and another request with that key is refused
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- more_headers
@@ -162,7 +163,7 @@ sub { my $all = JSON::PP->new->utf8->decode(shift); return scalar @$all . " entr
 
 
 
-=== TEST 13: a key has bounds, and a reset forgets it
+=== TEST 13: a key has bounds, and a reset removes it
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- more_headers eval

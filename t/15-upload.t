@@ -1,4 +1,4 @@
-# POST /api/upload, and what was uploaded read back.
+# Tests POST /api/upload, and the reading of uploads.
 
 use Test::Nginx::Socket;
 
@@ -41,7 +41,7 @@ qr/^\{"filename":"([0-9a-f-]{36}_My_cup\.png)","path":"\/[^"]+\/uploads\/\1","ur
 
 
 
-=== TEST 3: no part of that name
+=== TEST 3: a form without the part is refused
 --- request eval
 ["POST /api/upload\n" . main::multipart(['picture', 'a.png', 'x']), "POST /api/upload\n" . main::multipart()]
 --- more_headers eval: $::Type
@@ -52,7 +52,7 @@ qr/^\{"filename":"([0-9a-f-]{36}_My_cup\.png)","path":"\/[^"]+\/uploads\/\1","ur
 
 
 
-=== TEST 4: a part without a file name
+=== TEST 4: a part without a file name is refused
 --- request eval
 "POST /api/upload\n" . main::multipart(['file', '', ''])
 --- more_headers eval: $::Type
@@ -62,7 +62,7 @@ qr/^\{"filename":"([0-9a-f-]{36}_My_cup\.png)","path":"\/[^"]+\/uploads\/\1","ur
 
 
 
-=== TEST 5: no form at all
+=== TEST 5: a body that is no form is refused
 --- request eval
 ["POST /api/upload\nhello", "POST /api/upload"]
 --- error_code eval
@@ -80,7 +80,7 @@ qr/^\{"filename":"([0-9a-f-]{36}_My_cup\.png)","path":"\/[^"]+\/uploads\/\1","ur
 
 
 
-=== TEST 7: a body that ends before its last boundary
+=== TEST 7: a body that ends before its last boundary is refused
 --- request eval
 "POST /api/upload\n--xxxx\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n" . main::picture('40x30.png')
 --- more_headers eval: $::Type
@@ -89,7 +89,7 @@ qr/^\{"filename":"([0-9a-f-]{36}_My_cup\.png)","path":"\/[^"]+\/uploads\/\1","ur
 
 
 
-=== TEST 8: a boundary that the body does not have, and none at all
+=== TEST 8: a wrong boundary and a missing one are refused
 --- request eval
 [("POST /api/upload\n" . main::multipart(['file', 'a.png', 'x'])) x 3]
 --- more_headers eval
@@ -101,7 +101,7 @@ qr/^\{"filename":"([0-9a-f-]{36}_My_cup\.png)","path":"\/[^"]+\/uploads\/\1","ur
 
 
 
-=== TEST 9: what was uploaded is read back as it was
+=== TEST 9: an upload is read back unchanged
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -117,7 +117,7 @@ sub { length $_[0] }
 
 
 
-=== TEST 10: nothing else is
+=== TEST 10: no other file is read back
 --- user_files eval
 [["../logs/vlm/secret.txt", "secret"], ["../logs/vlm/uploads/sub/a.png", "a"]]
 --- request eval
@@ -131,7 +131,7 @@ sub { length $_[0] }
 
 
 
-=== TEST 11: a large picture lies in a file of nginx's, and arrives whole
+=== TEST 11: a large picture goes through a temporary file of nginx's unchanged
 --- request eval
 "POST /api/upload\n" . main::multipart(['file', 'big.bin', 'v' x 3_000_000])
 --- more_headers eval: $::Type
@@ -139,7 +139,7 @@ sub { length $_[0] }
 
 
 
-=== TEST 12: quotes and escapes in a file name
+=== TEST 12: quotes and escapes in a file name are accepted
 --- request eval
 ["POST /api/upload\n--xxxx\r\ncontent-disposition: form-data; filename=\"a\\\"b.png\"; name=\"file\"\r\n\r\nx\r\n--xxxx--\r\n",
  "POST /api/upload\n--xxxx\r\nContent-Disposition: form-data; name=file; filename=plain.png\r\n\r\nx\r\n--xxxx--\r\n"]
@@ -151,7 +151,7 @@ sub { length $_[0] }
 
 
 
-=== TEST 13: a range that a file does not have is said in words
+=== TEST 13: a range beyond the file is refused with a message
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- more_headers
@@ -164,7 +164,7 @@ GET /uploads/cup.png
 
 
 
-=== TEST 14: an empty upload is said to be empty, by its name
+=== TEST 14: an empty upload is refused by its name
 --- user_files eval
 [["../logs/vlm/uploads/none.png", ""]]
 --- request eval
@@ -191,7 +191,7 @@ sub { my ($name) = $_[0] =~ /"filename":"([^"]+)"/; our (@names, %seen); push @n
 
 
 
-=== TEST 16: what is no picture by its name is saved, not shown
+=== TEST 16: a file whose name is no picture's is saved, not shown
 --- user_files eval
 [map { ["../logs/vlm/uploads/$_", 'x'] } 'page.html', 'drawing.svg', 'none', 'cup.JPG']
 --- request eval

@@ -1,5 +1,5 @@
-# Which pages of other origins may ask and read: vlm_cors on everything that a
-# location with vlm_pass answers, errors of nginx's own and preflights included.
+# Tests vlm_cors, which selects the origins whose pages may ask and read, on every
+# answer of a location with vlm_pass, including errors of nginx's own and preflights.
 
 use Test::Nginx::Socket;
 
@@ -8,7 +8,7 @@ require './t/lib/vlm.pl';
 our $Http;
 our $LIST = $Http . 'vlm_cors https://robots.example http://localhost:3000;';
 
-# A page elsewhere that asks in this way.
+# Returns the headers of a request by a page of another origin.
 sub page {
     my ($origin, $site, $mode, %more) = @_;
 
@@ -29,7 +29,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: as it comes, no page of another origin may read
+=== TEST 1: by default pages of other origins may not read
 --- request eval
 ["GET /api/tasks", "GET /api/history/nobody", "POST /api/chat\n{}", "OPTIONS /api/chat"]
 --- more_headers
@@ -43,7 +43,7 @@ Access-Control-Request-Method: POST
 
 
 
-=== TEST 2: nor ask, where the browser says that it is one
+=== TEST 2: pages of other origins may not ask, if the browser names the origin
 --- request eval
 ["GET /api/tasks", "POST /api/chat\n{}", "OPTIONS /api/chat", "GET /api/nothing"]
 --- more_headers eval
@@ -57,7 +57,7 @@ main::page('https://robots.example', 'cross-site', 'cors')
 
 
 
-=== TEST 3: a page of another port is another origin, and the log says which
+=== TEST 3: a page of another port is another origin, and the log names it
 --- request
 GET /api/tasks
 --- more_headers eval
@@ -68,7 +68,7 @@ vlm_cors refuses a request of a page of another origin, "http://localhost:3000"
 
 
 
-=== TEST 4: pages of this origin ask, also through a proxy that changes Host
+=== TEST 4: pages of the same origin may ask, also through a proxy that changes Host
 --- request eval
 ["GET /api/tasks", "POST /api/chat\n{}"]
 --- more_headers eval
@@ -78,7 +78,7 @@ main::page('http://localhost:3000', 'same-origin', 'cors')
 
 
 
-=== TEST 5: a picture of ours in a page elsewhere
+=== TEST 5: a picture of the server in a page of another origin is refused
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request
@@ -89,7 +89,7 @@ main::page('', 'cross-site', 'no-cors')
 
 
 
-=== TEST 6: a link to a picture that a person follows
+=== TEST 6: a link to a picture opens
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request
@@ -101,7 +101,7 @@ Content-Type: image/png
 
 
 
-=== TEST 7: a form that a page elsewhere sends
+=== TEST 7: a form of another origin is refused
 --- request
 POST /api/session
 --- more_headers eval
@@ -110,7 +110,7 @@ main::page('', 'cross-site', 'navigate')
 
 
 
-=== TEST 8: origins that are listed read, and see when to come again
+=== TEST 8: listed origins may read, and see Retry-After
 --- http_config eval: $main::LIST
 --- request eval
 ["GET /api/tasks", "GET /api/history/nobody", "POST /api/chat\n{}", "GET /api/nothing", "GET /api/chat"]
@@ -123,7 +123,7 @@ main::page('https://robots.example', 'cross-site', 'cors')
 
 
 
-=== TEST 9: the second of the list, without what only some browsers send
+=== TEST 9: the second origin of the list may read, without headers that only some browsers send
 --- http_config eval: $main::LIST
 --- request
 GET /api/tasks
@@ -134,7 +134,7 @@ Access-Control-Allow-Origin: http://localhost:3000
 
 
 
-=== TEST 10: others do not
+=== TEST 10: other origins may not read
 --- http_config eval: $main::LIST
 --- request
 GET /api/tasks
@@ -146,7 +146,7 @@ Vary: Origin
 
 
 
-=== TEST 11: nor do they ask
+=== TEST 11: other origins may not ask
 --- http_config eval: $main::LIST
 --- request
 GET /api/tasks
@@ -158,7 +158,7 @@ main::page('https://robots.example.net', 'cross-site', 'cors')
 
 
 
-=== TEST 12: a preflight
+=== TEST 12: a preflight is answered
 --- http_config eval: $main::LIST
 --- request eval
 ["OPTIONS /api/chat", "OPTIONS /api/session/abc", "OPTIONS /api/upload", "OPTIONS /api/session/abc/reset"]
@@ -171,7 +171,7 @@ main::page('https://robots.example', 'cross-site', 'cors', 'Access-Control-Reque
 
 
 
-=== TEST 13: OPTIONS of other programs
+=== TEST 13: OPTIONS of other programs is answered
 --- http_config eval: $main::LIST
 --- request
 OPTIONS /api/chat
@@ -182,7 +182,7 @@ Vary: Origin
 
 
 
-=== TEST 14: errors of nginx's own
+=== TEST 14: errors of nginx's own have the headers
 --- http_config eval: $main::LIST
 --- config
         location ~ ^/(api|v1|uploads|result)/ {
@@ -201,7 +201,7 @@ Content-Type: application/json
 
 
 
-=== TEST 15: pictures in a page that is listed come without an Origin
+=== TEST 15: pictures in a listed page come without an Origin
 --- http_config eval: $main::LIST
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
@@ -214,7 +214,7 @@ Content-Type: image/png
 
 
 
-=== TEST 16: and in others, whose names begin alike
+=== TEST 16: pictures in an origin whose name begins alike are refused
 --- http_config eval: $main::LIST
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
@@ -226,7 +226,7 @@ main::page('', 'cross-site', 'no-cors', Referer => 'https://robots.example.net/'
 
 
 
-=== TEST 17: * is any page
+=== TEST 17: * allows every page
 --- http_config eval: $main::Http . 'vlm_cors *;'
 --- request eval
 ["GET /api/tasks", "GET /api/nothing"]
@@ -239,7 +239,7 @@ main::page('https://robots.example', 'cross-site', 'cors')
 
 
 
-=== TEST 18: off leaves it to a proxy in front
+=== TEST 18: off leaves the headers to a proxy in front
 --- http_config eval: $main::Http . 'vlm_cors off;'
 --- request
 GET /api/tasks
@@ -252,7 +252,7 @@ main::page('https://robots.example', 'cross-site', 'cors')
 
 
 
-=== TEST 19: a location's own counts more than that of http
+=== TEST 19: a location's vlm_cors replaces that of http
 --- http_config eval: $main::LIST
 --- config
         location ~ ^/(api|v1|uploads|result)/ {
@@ -272,7 +272,7 @@ main::page('https://robots.example', 'cross-site', 'cors')
 
 
 
-=== TEST 20: limits of nginx's own say when to come again
+=== TEST 20: refusals of nginx's own limits have Retry-After
 --- http_config eval: $main::Http . 'vlm_cors *; limit_req_zone $server_name zone=one:1m rate=1r/m;'
 --- config
         location ~ ^/(api|v1|uploads|result)/ {
@@ -291,7 +291,7 @@ main::page('https://robots.example', 'cross-site', 'cors')
 
 
 
-=== TEST 21: a path is part of no origin
+=== TEST 21: a path is not part of an origin
 --- http_config eval: $main::Http . 'vlm_cors https://robots.example/;'
 --- must_die
 --- error_log
@@ -299,7 +299,7 @@ vlm_cors "https://robots.example/" is none of off, same, *, and no origin such a
 
 
 
-=== TEST 22: nor is a host an origin
+=== TEST 22: a host alone is not an origin
 --- http_config eval: $main::Http . 'vlm_cors robots.example;'
 --- must_die
 --- error_log
@@ -307,7 +307,7 @@ vlm_cors "robots.example" is none of off, same, *, and no origin such as https:/
 
 
 
-=== TEST 23: a word and an origin do not go together
+=== TEST 23: a keyword and an origin exclude each other
 --- http_config eval: $main::Http . 'vlm_cors same https://robots.example;'
 --- must_die
 --- error_log

@@ -1,6 +1,6 @@
-# What the model is asked on a request's behalf: which task a message is, what
-# a conversation is called, which steps a request has; and the steps, one after
-# the other.  The model says what t/lib/Script.pm has made it say.
+# Tests the questions that the server itself asks the model: the task of a message,
+# the title of a conversation, the steps of a request, and the steps one after the
+# other.  The model's answers are scripted by t/lib/Script.pm.
 
 use Test::Nginx::Socket;
 
@@ -15,8 +15,8 @@ sub step {
            . qq("description": "Do $prompt", "use_previous": $previous});
 }
 
-# The first word of a list that a prompt has decides.  Those in lower case that
-# are no task's are for messages.
+# The first word of the list that a prompt has selects the answer.  Words in lower
+# case that belong to no task are for messages.
 my @answers = (
     threefold => ["Sure:\n[" . step(1, 'grounding', 'the mug'),
                   ', ' . step(2, 'affordance', 'hold it', previous => 1),
@@ -76,7 +76,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: auto does what the model says, whatever the words are
+=== TEST 1: auto follows the model, whatever the words of the message
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -86,7 +86,7 @@ qr/^\{"answer":"\[\[5, 6\], \[70, 40\]\]","context_used":false,"output_image":"[
 
 
 
-=== TEST 2: and what the words say, if the model names no task
+=== TEST 2: auto follows the words if the model names no task
 --- http_config eval
 $::Vague
 --- user_files eval
@@ -109,7 +109,7 @@ p=- c=- f=-.
 
 
 
-=== TEST 4: nor of one with a picture that is none
+=== TEST 4: the model is not asked for the task of a question with an invalid picture
 --- http_config eval
 $::Log
 --- user_files eval
@@ -123,7 +123,7 @@ p=- c=- f=-.
 
 
 
-=== TEST 5: what it costs to ask is counted, and stored is the answer alone
+=== TEST 5: the tokens for the task are counted, and only the answer is stored
 --- http_config eval
 $::Log
 --- user_files eval
@@ -153,7 +153,7 @@ qr/\A(?:event: token\ndata: \{"text":"[\[\]\\\d, ]+"\}\n\n)+event: answer\ndata:
 
 
 
-=== TEST 8: or the first words, if the model has none
+=== TEST 8: a title is the first words if the model has none
 --- http_config eval
 $::Vague
 --- request eval
@@ -164,7 +164,7 @@ $::Vague
 
 
 
-=== TEST 9: a title is of a message
+=== TEST 9: a title needs a message
 --- request eval
 [map { "POST /api/generate-title\n$_" } '{}', '{"message":""}', '{"message":null}', '{"title":"x"}', '[]', '7', '{"message":7}', '{"message"', '']
 --- error_code eval
@@ -174,7 +174,7 @@ $::Vague
 
 
 
-=== TEST 10: a title of a message of a megabyte
+=== TEST 10: a message of a megabyte has a title
 --- request eval
 main::post('/api/generate-title', message => 'a silent ' . 'x' x 1_000_000)
 --- response_body
@@ -182,7 +182,7 @@ main::post('/api/generate-title', message => 'a silent ' . 'x' x 1_000_000)
 
 
 
-=== TEST 11: a query is taken apart
+=== TEST 11: a query is split into steps
 --- request eval
 main::post('/api/decompose', query => 'a threefold task')
 --- response_body eval
@@ -193,7 +193,7 @@ main::post('/api/decompose', query => 'a threefold task')
 
 
 
-=== TEST 12: a query that the model takes nowhere is one general step
+=== TEST 12: a query without a plan is one general step
 --- request eval
 [map { main::post('/api/decompose', query => $_) } 'a prose task', 'a broken task']
 --- response_body eval
@@ -214,7 +214,7 @@ main::post('/api/decompose', query => 'a threefold task')
 
 
 
-=== TEST 14: a query that no prompt has room for is one general step, too
+=== TEST 14: a query that no prompt has room for is one general step
 --- http_config eval
 $::Small
 --- request eval
@@ -223,14 +223,14 @@ main::post('/api/decompose', query => 'word ' x 400)
 
 
 
-=== TEST 15: a plan has ten steps at most
+=== TEST 15: a plan has at most ten steps
 --- request eval
 main::post('/api/decompose', query => 'all twelve')
 --- response_body_like: ^\{"pipeline":\[(?:\{[^{}]*\},){9}\{"description":"Do number 10","prompt":"number 10","step":10,[^{}]*\}\],"success":true\}$
 
 
 
-=== TEST 16: what is odd in a plan has a default
+=== TEST 16: invalid members of a plan have defaults
 --- request eval
 main::post('/api/decompose', query => 'an odd task')
 --- response_body eval
@@ -240,7 +240,7 @@ main::post('/api/decompose', query => 'an odd task')
 
 
 
-=== TEST 17: a pipeline asks one step after the other
+=== TEST 17: a pipeline runs one step after the other
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -259,7 +259,7 @@ sub { my $text = main::canonical(shift); $text =~ s{/result/[0-9a-f-]{36}_}{/res
 
 
 
-=== TEST 18: its coordinates are decimal numbers
+=== TEST 18: the coordinates of a pipeline are decimal numbers
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -270,7 +270,7 @@ sub { $_[0] }
 
 
 
-=== TEST 19: its steps are questions of the session
+=== TEST 19: the steps of a pipeline are turns of the session
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
@@ -293,7 +293,7 @@ sub { my $text = main::canonical(shift); $text =~ s/"(?:timestamp|image_path)":"
 
 
 
-=== TEST 21: what a pipeline needs, in order
+=== TEST 21: a pipeline reports missing members in order
 --- request eval
 [(map { "POST /api/pipeline\n$_" } '', '{}', 'null', '[1]', '{"message":"x"}', '{"session_id":"s"}', '{"session_id":"s","message":""}', '{"session_id":"s","message":7}', '{"session_id":7,"message":"x"}'),
  main::pipeline(image => 'dog.png'), main::pipeline(image => JSON::PP::null()), main::pipeline(image => '')]
@@ -305,7 +305,7 @@ sub { my $text = main::canonical(shift); $text =~ s/"(?:timestamp|image_path)":"
 
 
 
-=== TEST 22: a picture that is none is told before the model is asked
+=== TEST 22: an invalid picture is refused before the model is asked
 --- http_config eval
 $::Log
 --- user_files eval
@@ -319,7 +319,7 @@ p=- c=- f=-.
 
 
 
-=== TEST 23: a step that no prompt has room for says so, and the next is taken
+=== TEST 23: a step that no prompt has room for has an error, and the next is run
 --- http_config eval
 $::Small
 --- user_files eval
@@ -345,7 +345,7 @@ main::pipeline(message => 'a threefold task')
 
 
 
-=== TEST 25: the wrong methods
+=== TEST 25: the wrong methods are refused
 --- request eval
 ["GET /api/pipeline", "GET /api/decompose", "DELETE /api/generate-title"]
 --- error_code eval

@@ -1,4 +1,4 @@
-# Every number has a bound, and passing it is an answer, not an accident.
+# Tests that every number has a limit, and that a request beyond it is refused.
 
 use Test::Nginx::Socket;
 
@@ -25,7 +25,7 @@ our $Small = <<'_EOC_';
     }
 _EOC_
 
-# Answers that never end by themselves, and a log of how long they were.
+# The answers are endless, and a log has their lengths.
 sub endless {
     my ($max_tokens) = @_;
 
@@ -45,7 +45,7 @@ sub endless {
 _EOC_
 }
 
-# A whole PNG with a whole header, but pixels for one row.
+# Makes a PNG with a valid header and pixels for one row.
 sub png {
     my ($width, $height) = @_;
 
@@ -55,7 +55,7 @@ sub png {
       'IDAT' . compress("\0" x ($width * 3 + 1)), 'IEND';
 }
 
-# An uncompressed picture of the size that its header says; data is its pixels.
+# Makes a BMP of the size in its header; data is its pixels.
 sub bmp {
     my ($width, $height, $data) = @_;
 
@@ -64,7 +64,7 @@ sub bmp {
            . $data;
 }
 
-# A baseline JPEG of one grey component, with nothing in its scan.
+# Makes a baseline JPEG of one grey component with an empty scan.
 sub jpeg {
     my ($width, $height) = @_;
 
@@ -118,7 +118,7 @@ main::chat(image => 'cup.png')
 
 
 
-=== TEST 4: and one token, if max_tokens is 1
+=== TEST 4: an answer has one token if max_tokens is 1
 --- http_config eval: main::endless(1)
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("40x30.png")]]
@@ -130,7 +130,7 @@ main::chat(image => 'cup.png')
 
 
 
-=== TEST 5: a body of 64m is what a location takes unless it says so
+=== TEST 5: a location takes a body of 64m by default
 --- http_config eval
 $::Http . "client_max_body_size 1m;\n"
 --- config
@@ -149,7 +149,7 @@ $::Http . "client_max_body_size 1m;\n"
 
 
 
-=== TEST 6: more than 64m that are announced are refused before they are sent
+=== TEST 6: a body of more than 64m is refused before it is sent
 --- config
         location ~ ^/(api|uploads|result)/ {
             client_max_body_size 64m;
@@ -176,7 +176,7 @@ $::Http . "client_max_body_size 1m;\n"
 
 
 
-=== TEST 8: of a file's name the last 180 bytes are kept
+=== TEST 8: a stored file name keeps its last 180 bytes
 --- request eval
 "POST /api/upload\n" . main::multipart(['file', 'n' x 400 . '.png', main::picture('40x30.png')])
 --- more_headers
@@ -185,7 +185,7 @@ Content-Type: multipart/form-data; boundary=xxxx
 
 
 
-=== TEST 9: parts of a form are counted
+=== TEST 9: the number of parts of a form is limited
 --- request eval
 "POST /api/upload\n" . main::multipart((['a', undef, 'x']) x 100, ['file', 'a.png', 'x'])
 --- more_headers
@@ -195,7 +195,7 @@ Content-Type: multipart/form-data; boundary=xxxx
 
 
 
-=== TEST 10: a picture with more pixels than may be decoded
+=== TEST 10: a picture with too many pixels is refused
 --- user_files eval
 [["../logs/vlm/uploads/side.png", main::png(60000, 60000)],
  ["../logs/vlm/uploads/area.png", main::png(20000, 20000)],
@@ -217,7 +217,7 @@ Content-Type: multipart/form-data; boundary=xxxx
 
 
 
-=== TEST 11: a picture that is a line
+=== TEST 11: a picture of one row is refused
 --- user_files eval
 [["../logs/vlm/uploads/line.bmp", main::bmp(4000, 1, "\0" x 12000)],
  ["../logs/vlm/uploads/band.bmp", main::bmp(4000, 20, "\0" x 240000)]]

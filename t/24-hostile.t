@@ -1,5 +1,5 @@
-# Clients that lie, break off or try their luck: each gets an answer, the
-# server goes on, and nothing is read or written outside of the store.
+# Tests hostile clients: each receives an answer, the server runs on, and no file
+# outside of the store is read or written.
 
 use Test::Nginx::Socket;
 
@@ -31,7 +31,7 @@ __DATA__
 
 
 
-=== TEST 2: deep nesting, and many values
+=== TEST 2: deep nesting and many values are refused
 --- request eval
 ["POST /api/chat\n" . '[' x 100000, "POST /api/chat\n" . '{"a":' x 5000 . '1' . '}' x 5000,
  "POST /api/chat\n[" . CORE::join(',', (0) x 200000) . "]"]
@@ -42,7 +42,7 @@ __DATA__
 
 
 
-=== TEST 3: bytes that are no text
+=== TEST 3: invalid UTF-8 and zero bytes are refused
 --- request eval
 [map { "POST /api/chat\n{\"session_id\":\"s\",\"message\":\"$_\"}" }
  "\xc0\x80", "\xed\xa0\x80", "\xf8\x88\x80\x80\x80", "\\ud800", "\\u0000", "a\0b"]
@@ -53,7 +53,7 @@ __DATA__
 
 
 
-=== TEST 4: ids of sessions that try their luck
+=== TEST 4: hostile ids of sessions do no harm
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("40x30.png")]]
 --- request eval
@@ -66,7 +66,7 @@ __DATA__
 
 
 
-=== TEST 5: an id with control characters
+=== TEST 5: an id with control characters is refused
 --- request eval
 ["POST /api/chat\n{\"session_id\":\"a\\nb\",\"message\":\"hi\"}", "GET /api/history/a%0ab", "DELETE /api/session/a%00b"]
 --- error_code eval
@@ -76,7 +76,7 @@ __DATA__
 
 
 
-=== TEST 6: paths out of the uploads
+=== TEST 6: paths out of the uploads are refused
 --- user_files eval
 [["../logs/vlm/secret.png", main::picture("40x30.png")], ["../secret_temp/secret.png", main::picture("40x30.png")]]
 --- request eval
@@ -89,7 +89,7 @@ __DATA__
 
 
 
-=== TEST 7: a link in the uploads leads nowhere
+=== TEST 7: a link in the uploads is not followed
 --- init
 system('mkdir', '-p', main::server_root() . '/logs/vlm/uploads');
 symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
@@ -102,7 +102,7 @@ symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
 
 
 
-=== TEST 8: pictures that break off
+=== TEST 8: truncated pictures are refused
 --- user_files eval
 [map { my $p = main::picture("118x62.png"); ["../logs/vlm/uploads/cut$_.png", substr $p, 0, $_] } 0, 1, 8, 20, 33, 60, 200]
 --- request eval
@@ -116,7 +116,7 @@ symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
 
 
 
-=== TEST 9: other formats' first bytes with nothing behind them
+=== TEST 9: the first bytes of other formats alone are refused
 --- user_files eval
 [map { ["../logs/vlm/uploads/$_->[0]", $_->[1]] }
  ['a.jpg', "\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0"], ['a.gif', "GIF89a\1\0\1\0\0\0\0;"], ['a.bmp', "BM" . "\xff" x 60],
@@ -133,7 +133,7 @@ symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
 
 
 
-=== TEST 10: forms that are not
+=== TEST 10: malformed forms are refused
 --- request eval
 [map { "POST /api/upload\n$_" } "--xxxx", "--xxxx--", "--xxxx\r\n\r\n--xxxx--\r\n", "--xxxx\r\nContent-Disposition: form-data\r\n\r\nx\r\n--xxxx--",
  "--xxxx\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\r\n\r\nx\r\n--xxxx--", "--xxxx\r\n" . 'H: v' x 10000 . "\r\n\r\nx\r\n--xxxx--",
@@ -148,7 +148,7 @@ symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
 
 
 
-=== TEST 11: headers of the inner hop are not a client's to send
+=== TEST 11: headers of the inner hop from a client have no effect
 --- request eval
 ["GET /api/tasks", "GET /api/health"]
 --- more_headers
@@ -162,7 +162,7 @@ X-Accel-Redirect: /etc/passwd
 
 
 
-=== TEST 12: equal keys, and keys that are none of ours
+=== TEST 12: equal keys and unknown keys are accepted
 --- user_files eval
 [["../logs/vlm/uploads/cup.png", main::picture("40x30.png")]]
 --- request eval
@@ -174,7 +174,7 @@ X-Accel-Redirect: /etc/passwd
 
 
 
-=== TEST 13: a body that ends too early
+=== TEST 13: a body that ends too early is cut
 --- raw_request eval
 "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"session_id\""
 --- timeout: 0.3
@@ -185,7 +185,7 @@ X-Accel-Redirect: /etc/passwd
 
 
 
-=== TEST 14: a length that is not the body's
+=== TEST 14: a body ends at its Content-Length
 --- raw_request eval
 ["POST /api/chat HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}GET /api/tasks HTTP/1.1\r\nHost: localhost\r\n\r\n"]
 --- error_code: 400
@@ -207,7 +207,7 @@ X-Accel-Redirect: /etc/passwd
 
 
 
-=== TEST 16: quotes and newlines come back as JSON
+=== TEST 16: quotes and newlines are returned as JSON
 --- request eval
 main::chat(image => "no\"such\\file\n<b>\x{7f}\x{1}.png")
 --- error_code: 400

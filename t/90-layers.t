@@ -1,6 +1,7 @@
-# The walls between the layers and floors, by grep: engine/ and lib/ know no nginx,
-# the nginx side knows one header of the engine, no floor calls a higher one, CUDA is called in cuda/ only, a library from
-# one file of a layer, and the module exports what nginx looks up.
+# Checks the dependencies between layers by their sources: engine/ and lib/ do not use
+# nginx, the nginx side uses one header of the engine, no floor calls a higher one, CUDA
+# is called in cuda/ only, a library from one file of a layer, and the module exports
+# only the symbols that nginx looks up.
 
 use strict;
 use warnings;
@@ -19,13 +20,13 @@ my @HTTP   = grep { m{^http/|^[^/]+$} } @C;
 my $TOPICS = 'text|chat|image|load|model|run|ops';
 my @SERVER = grep { !/_(?:test|fuzz)\.c$|fixture\.h$/ } @ENGINE, @HTTP, @LIB;
 
-cmp_ok(scalar @ENGINE, '>', 10, 'there is an engine to look at');
-cmp_ok(scalar @HTTP, '>', 5, 'there is a server to look at');
+cmp_ok(scalar @ENGINE, '>', 10, 'the engine has sources');
+cmp_ok(scalar @HTTP, '>', 5, 'the server has sources');
 
 
 # ---- the three layers ------------------------------------------------------
 
-none('engine/ and cuda/ never say ngx_', qr/\bngx_/, @ENGINE, @CUDA);
+none('engine/ and cuda/ use no ngx_ names', qr/\bngx_/, @ENGINE, @CUDA);
 
 none('the nginx side includes engine/vlm.h and no other header of the engine',
      qr{^\s*#\s*include\s*"(?:\.\./)*(?:engine/(?!vlm\.h")|(?:$TOPICS)/)}, @HTTP);
@@ -44,7 +45,7 @@ none('CUDA is called in cuda/ only',
 
 # ---- the floors of the nginx side ------------------------------------------
 
-# Each may call itself and what stands before it.
+# A floor may call itself and the floors before it in this list.
 my @FLOORS = qw(ground life wire line status api conf module);
 my %FLOOR = map { $FLOORS[$_] => $_ } 0 .. $#FLOORS;
 
@@ -111,7 +112,7 @@ for my $library (@libraries) {
 }
 
 
-# ---- what a server must not do ---------------------------------------------
+# ---- forbidden calls -------------------------------------------------------
 
 my $END = qr/(?<![\w_>.])(?:exit|abort|assert|_exit)\s*\(/;
 my $LAST = 'http/life/device.c';
@@ -136,10 +137,10 @@ none('the engine reads no environment variables', qr/\bgetenv\s*\(/,
 none('no file is built with -ffast-math', qr/-ffast-math\s+[^,]|-Ofast/,
      grep { -e } qw(Makefile engine/Makefile cuda/Makefile config config.make));
 
-none('nothing is left open', qr/\b(?:TODO|FIXME|XXX)\b/, @C);
+none('no comment marks an open task', qr/\b(?:TODO|FIXME|XXX)\b/, @C);
 
 
-# ---- how the code reads ----------------------------------------------------
+# ---- style -----------------------------------------------------------------
 
 none('the nginx side has 80 columns', qr/^.{81,}/, @HTTP);
 none('the engine and lib/ have 100 columns', qr/^(?!\s*cmocka_unit_test\().{101,}/, @ENGINE, @CUDA,
@@ -151,21 +152,21 @@ my @long = grep { lines($_) > 1000 } grep { !/_test\.c$/ } @C;
 ok(!@long, 'no file has more than 1,000 lines')
     or diag(join "\n", @long);
 
-# The clock on the wall may be set at any time: it dates turns and files, and
-# nothing waits by it.
-none('waits go by the monotonic clock', qr/CLOCK_REALTIME|gettimeofday\(|time\(NULL\)/,
+# The system time may be set at any moment: it dates turns and files, and is not used
+# for waits.
+none('waits use the monotonic clock', qr/CLOCK_REALTIME|gettimeofday\(|time\(NULL\)/,
      grep { !m{^(?:http/api/robobrain/steps|lib/store/(?:store|evict))\.c$|_test\.c$|_fuzz\.c$} }
      grep { /\.[ch]$/ } @SERVER);
 
 my @silent = grep { !opens_with_comment($_) } grep { /\.c$/ } @SERVER;
 
-ok(!@silent, 'every file says first what it holds')
+ok(!@silent, 'every file begins with a comment about its content')
     or diag(join "\n", @silent);
 
 
 # ---- the tests -------------------------------------------------------------
 
-none("what is in Test::Nginx's format leaves it to prove -I whose runner it is", qr/^use lib\b/,
+none("files in Test::Nginx's format leave the choice of the runner to prove -I", qr/^use lib\b/,
      grep { has($_, qr/^use Test::Nginx::Socket/) } glob 't/*.t t/*/*.t');
 
 
@@ -178,7 +179,7 @@ my %exported = map { $_ => 1 } grep { length }
 
 is(join(' ', sort keys %exported),
    'ngx_http_vlm_module ngx_module_names ngx_module_order ngx_modules',
-   'the module exports what nginx looks up, and nothing else');
+   'the module exports only the symbols that nginx looks up');
 
 done_testing();
 
@@ -210,7 +211,7 @@ sub has {
 }
 
 
-# A line that speaks of something in a comment is no breach.
+# Comments are not checked.
 sub none {
     my ($name, $pattern, @files) = @_;
 
@@ -282,7 +283,7 @@ sub opens_with_comment {
 }
 
 
-# ---- floors and circles ----
+# ---- floors and circles ----------------------------------------------------
 
 sub floor {
     my ($file) = @_;
@@ -291,7 +292,7 @@ sub floor {
 }
 
 
-# A header of a file, from the checkout's root; lib/'s are found there.
+# Returns the path of a header from the checkout's root; lib/ is searched, too.
 sub resolve {
     my ($file, $header) = @_;
 
@@ -303,7 +304,7 @@ sub resolve {
 }
 
 
-# What the compiler reads of it: no comments, no texts but names of headers.
+# Returns the code of a file without comments and strings, except names of headers.
 sub code {
     my ($file) = @_;
 
@@ -313,8 +314,8 @@ sub code {
 }
 
 
-# $calls->{FILE}{OTHER}: names that FILE uses and OTHER defines.  nginx's one
-# structure of the module is in every file.
+# $calls->{FILE}{OTHER} has the names that FILE uses and OTHER defines, without nginx's
+# structure of the module, which every file uses.
 sub calls {
     my (%defined, %calls);
 
@@ -343,7 +344,7 @@ sub calls {
 }
 
 
-# Tarjan's strongly connected components, with more than one file in them.
+# Returns the strongly connected components with more than one file, by Tarjan's algorithm.
 sub circles {
     my ($calls) = @_;
 

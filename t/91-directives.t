@@ -1,6 +1,6 @@
-# docs/directives.md against the server: each bound that the page gives is tried
-# with `nginx -t`, at its value and one step beyond, and each default is compared
-# with what the server has without it.
+# Tests docs/directives.md against the server: each bound on the page is tried with
+# `nginx -t`, at its value and one step beyond, and each default is compared with the
+# server's.
 
 use strict;
 use warnings;
@@ -19,7 +19,7 @@ my $code = join('', map { VLM::slurp($_) } glob 'http/conf/*.c') . VLM::slurp('e
 my ($page) = VLM::slurp('docs/directives.md') =~ /^## vlm_engine\n(.*?)^## vlm_pass\n/ms;
 my %section = $page =~ /^### (\w+)\n(.*?)(?=^### |\z)/msg;
 
-# How a value is written, and the least step beyond it.
+# The format of each value, and the smallest step beyond it.
 my %number = (
     'context'             => ['context %s; max_tokens 1', 1],
     'slots'               => ['slots %s', 1],
@@ -45,7 +45,7 @@ my %number = (
     'sampling repetition_penalty' => ['sampling repetition_penalty=%s', 0.000001],
 );
 
-# Where the code has a default that no plan shows.
+# The code of defaults that a plan does not show.
 my %default = (
     'max_tokens'    => qr/conf->max_tokens = (\d+);/,
     'queue number'  => qr/eng->conf\.queue_size = (\d+);/,
@@ -59,7 +59,7 @@ remove_tree($dir);
 make_path("$dir/logs");
 
 
-# What nginx -t says to these parameters.
+# Returns the output of nginx -t for these parameters.
 sub check {
     my ($parameters) = @_;
 
@@ -102,7 +102,7 @@ _EOC_
 }
 
 
-# In units: 1m is a minute for what counts seconds, a megabyte for the others.
+# Converts to units: 1m is a minute for parameters in seconds, and a megabyte for others.
 sub units {
     my ($text, $time) = @_;
 
@@ -114,7 +114,7 @@ sub units {
 }
 
 
-# A number of units as a configuration has it.
+# Formats a number of units for a configuration.
 sub written {
     my ($n, $time) = @_;
 
@@ -133,13 +133,13 @@ sub refused {
 
 # ---- every parameter has its section ---------------------------------------
 
-my @names = grep { $_ ne 'prepare' }                # which is gone, and says so
+my @names = grep { $_ ne 'prepare' }                # removed: its use is an error with advice
             $code =~ /^    \{ ngx_string\("(\w+)"\), \d+, /mg;
 
 cmp_ok(scalar @names, '>', 15, 'the code has a table of parameters');
-cmp_ok(scalar @names, '<=', 27, 'of at most 27');
+cmp_ok(scalar @names, '<=', 27, 'the table has at most 27 parameters');
 is(join(' ', sort keys %section), join(' ', sort @names),
-   'each has a section, and no other thing has');
+   'each parameter has a section, and each section a parameter');
 
 
 # ---- bounds ----------------------------------------------------------------
@@ -159,7 +159,7 @@ for my $name (sort keys %section) {
         my $what = defined $key ? "$name $key" : $name;
         my ($form, $step) = @{ $number{$what} || [] };
 
-        ok($form, "$what: this test knows how it is written") or next;
+        ok($form, "$what: this test has its format") or next;
         $seen{$what} = 1;
 
         my $time = $what =~ /time|expires|stall|age|pause/;
@@ -231,7 +231,8 @@ for my $name (sort keys %section) {
     }
 }
 
-# ---- nginx -t on a terminal ---------------------------------------------------
+
+# ---- nginx -t on a terminal ------------------------------------------------
 
 for my $level (qw(notice error)) {
     my %shipped = Shipped::all();
@@ -250,9 +251,9 @@ for my $level (qw(notice error)) {
 }
 
 
-# ---- snippets ----------------------------------------------------------------
+# ---- snippets --------------------------------------------------------------
 
-# Those of all pages, fenced or indented, with what each needs around it.
+# The snippets of all pages, fenced or indented, with the context that each needs.
 sub snippets {
     my ($file) = @_;
 

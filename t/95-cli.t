@@ -1,4 +1,4 @@
-# build/vlm: what a person sees who looks at a checkpoint before deploying it.
+# Tests build/vlm, the command for checkpoints before their deployment.
 
 use strict;
 use warnings;
@@ -35,14 +35,14 @@ is($plan->{total}, $plan->{weights} + $plan->{vision} + $plan->{kv} + $plan->{wo
 ($rc, $out) = vlm('plan', $DIR, '--memory', '1m');
 is($rc, 1, 'a plan beyond the memory fails');
 like($out, qr/\d+m needed \(weights \d+m, vision \d+m, kv \d+m, workspace \d+m, device \d+m\), memory is 1m/,
-     'and says how much is needed for what');
+     'the message has the memory for each purpose');
 
-# Every size comes from the files: the family's four, as holes on the disk, int8 and one slot.
+# All sizes come from the files: the family's four models, as sparse files, with int8 and one slot.
 my %LEAST = ('3b' => 3_091_400_192, '7b' => 7_615_000_000, '32b' => 32_760_000_000,
              '72b' => 72_700_000_000);
 my $RANDOM = dirname($VLM) . '/random-checkpoint';
 
-# As the hub counts them.
+# The numbers of parameters are the hub's.
 my %PARAMETERS = ('3b' => 3_754_622_976, '7b' => 8_292_166_656, '32b' => 33_452_718_336,
                   '72b' => 73_410_777_344);
 
@@ -52,13 +52,13 @@ for my $shape (sort keys %LEAST) {
         or die "$RANDOM failed\n";
     $plan = decode_json((vlm('plan', $dir, '--json'))[1]);
     cmp_ok(abs($plan->{weights} / $LEAST{$shape} - 1), '<', 0.002, "the weights of the $shape");
-    cmp_ok($plan->{vision}, '>', 660_000_000, "the tower of the $shape");
+    cmp_ok($plan->{vision}, '>', 660_000_000, "the vision encoder of the $shape");
     is($plan->{model}{parameters}, $PARAMETERS{$shape}, "the parameters of the $shape");
 }
 
 ($rc, $out) = vlm('plan', 'build/no-such-directory');
 is($rc, 1, 'a directory that is not there fails');
-like($out, qr{build/no-such-directory/config\.json: No such file}, 'and says which file is missing');
+like($out, qr{build/no-such-directory/config\.json: No such file}, 'the message names the missing file');
 
 ($rc, $out) = vlm('tokenize', $DIR, 'Where is the cup?', '--json');
 my $ids = decode_json($out);
@@ -102,12 +102,12 @@ cmp_ok(scalar @rows, '>', 15, 'without --raw the template is around the prompt')
 
 ($rc, $out) = vlm('chat', $DIR, '--prompt', 'x', '--device', 'cuda');
 is($rc, 1, 'device cuda fails where there is no GPU');
-like($out, qr/cuda:0: /, 'and says why');
+like($out, qr/cuda:0: /, 'the message has the reason');
 
 ($rc, $out) = vlm('chat', $DIR, '--image', 'README.md', '--prompt', 'x');
 is($rc, 1, 'a picture that is none fails');
 
-# What is written to standard output alone.
+# Returns the standard output of a command.
 sub printed {
     my @args = map { "'$_'" } @_;
 
@@ -141,7 +141,7 @@ for my $command (sort keys %OPTIONS) {
 
     ($rc, $out) = vlm($command, $DIR, '--slot', '1');
     is($rc, 2, "$command refuses an option that it has not");
-    is($out, qq(vlm $command: no such option: "--slot"; see "vlm $command --help"\n), 'and names it');
+    is($out, qq(vlm $command: no such option: "--slot"; see "vlm $command --help"\n), 'the message names it');
 }
 
 like(printed('plan', '--help'), qr/^  --slots N .*default: 4$/m, "the default slots of plan are a server's");
@@ -151,7 +151,7 @@ for my $bad (['--memory', '6GB', 'a number such as 600, 600m or 6g'], ['--contex
 {
     ($rc, $out) = vlm('plan', $DIR, @$bad[0, 1]);
     is($rc, 2, "$bad->[0] $bad->[1] is refused");
-    like($out, qr/^vlm plan: \Q$bad->[0] "$bad->[1]": expected $bad->[2]\E;/, 'and the error says what is possible');
+    like($out, qr/^vlm plan: \Q$bad->[0] "$bad->[1]": expected $bad->[2]\E;/, 'the message lists the valid values');
 }
 
 is((vlm('plan', $DIR, '--memory', '99999999999g'))[0], 2, 'a number above 64 bits is refused');
@@ -171,14 +171,14 @@ for my $words (['sing', $DIR], []) {
 like((vlm('sing', $DIR))[1], qr/^vlm: no such command: "sing"$/m, 'which names a wrong command');
 
 
-# What nginx -t and vlm plan say of the same settings, in MiB.
+# Returns the sizes of nginx -t and vlm plan for the same settings, in MiB.
 sub nginx_plan {
     my ($settings) = @_;
 
     my $s = VLM->new(name => 'plan', engine => $settings);
     my $said = $s->check_conf;
 
-    # The plan is a notice, which nginx -t writes to the log alone.
+    # nginx -t writes the plan, a notice, to the log only.
     my ($total, $parts) = $s->log =~ /: (\d+)m planned \(([^)]*)\)/ or return $said;
 
     return { total => $total, $parts =~ /(\w+) (\d+)m/g };

@@ -1,6 +1,6 @@
-# What builds do that are not made in this checkout with this compiler: the
-# Makefiles and nginx's configure are run with a compiler, a pkg-config and an
-# auto/module that say what was asked of them.
+# Tests builds with other compilers and in other places: the Makefiles and nginx's
+# configure run with a compiler, a pkg-config and an auto/module that print their
+# arguments.
 
 use strict;
 use warnings;
@@ -60,7 +60,7 @@ unlike($here, qr/-Werror/, 'a warning ends no build');
 like(engine('-n all WERROR=-Werror'), qr/-Werror .*-c /, 'but where CI asks for that');
 
 
-# ---- what makes a build out of date ----------------------------------------
+# ---- conditions for a rebuild ----------------------------------------------
 
 my $compiled = qr/-c -o \Q$object\E /;
 
@@ -78,7 +78,7 @@ program('pkg-config', 'test "$1" = --modversion && echo 99.1 || exec /usr/bin/pk
 }
 
 
-# ---- inside somebody else's nginx ------------------------------------------
+# ---- inside another nginx --------------------------------------------------
 
 VLM::spew("$dir/nginx/auto/module", 'echo "type $ngx_module_type; libs $ngx_module_libs"');
 
@@ -87,7 +87,7 @@ my %said = map { $_ => scalar `cd $dir/nginx && USE_THREADS=YES NGX_OBJS=objs ng
 
 like($said{$_}, qr/^type HTTP_AUX_FILTER;/, "$_: the filters stand among nginx's own")
     for qw(ADDON DYNAMIC);
-like($said{DYNAMIC}, qr/--version-script=/, 'a module exports what nginx looks up');
-unlike($said{ADDON}, qr/--version-script=/, 'an nginx exports what modules look up');
+like($said{DYNAMIC}, qr/--version-script=/, 'a module exports only the symbols that nginx looks up');
+unlike($said{ADDON}, qr/--version-script=/, 'an nginx exports the symbols for its modules');
 
 done_testing();

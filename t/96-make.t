@@ -1,4 +1,4 @@
-# What make says to a person: its targets, and a port that is taken.
+# Tests the output of make: its targets, and its message about a port in use.
 
 use strict;
 use warnings;
@@ -7,7 +7,7 @@ use File::Path qw(remove_tree);
 use IO::Socket::INET;
 use Test::More;
 
-# As in a shell of its own, whichever make has started these tests.
+# The variables of the make that runs these tests are removed.
 delete @ENV{qw(MAKEFLAGS MFLAGS SAN ENGINE_BUILD)};
 
 my $help = `make -s help`;
@@ -15,8 +15,8 @@ my ($phony) = do { local (@ARGV, $/) = 'Makefile'; <> } =~ /^\.PHONY: (.*?[^\\])
 my %phony = map { $_ => 1 } split /[\s\\]+/, $phony;
 my @listed = $help =~ /^make ([\w-]+) /mg;
 
-is(join(' ', grep { !$phony{$_} } @listed), '', 'make help lists targets that there are');
-cmp_ok(scalar @listed, '>', 15, 'and not few');
+is(join(' ', grep { !$phony{$_} } @listed), '', 'make help lists existing targets');
+cmp_ok(scalar @listed, '>', 15, 'make help lists most targets');
 
 my $taken = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', LocalPort => 0)
     or die "listen: $!";
@@ -24,7 +24,7 @@ my $port = $taken->sockport;
 my $next = $port + 1;
 my $said = `PORT=$port MODEL= conf/run.sh 2>&1`;
 
-is($? >> 8, 1, 'make run on a port that is taken fails');
+is($? >> 8, 1, 'make run on a port in use fails');
 is($said, "make run: port $port is in use; \"make run PORT=$next\" takes another\n", 'with one line');
 
 my $there = "build/install-$$";
