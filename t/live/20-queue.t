@@ -18,7 +18,7 @@ $picture = $s->upload('t/fidelity/pictures/40x30.png');
 
 my $running = $s->begin_chat('a', 'count', image => $picture);
 
-ok($s->busy(1, 0), 'the first leaves the line at once');
+ok($s->busy(1, 0), 'the first leaves the queue at once');
 
 my @waiting = map { $s->begin_chat($_, 'count', image => $picture) } 'b', 'c';
 
@@ -27,8 +27,8 @@ ok($s->busy(1, 2), 'two wait');
 for my $i (1 .. 4) {
     my $r = $s->chat('d', 'count', image => $picture);
 
-    is($r->{code}, 429, "the line is full ($i)");
-    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'and says when to retry');
+    is($r->{code}, 429, "the queue is full ($i)");
+    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After');
     like($r->{json}{error} || '', qr/\b2 requests\b/, 'and how many wait');
     is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
 }
@@ -43,27 +43,27 @@ is($r->response->{code}, 429, 'a body is refused before it is sent, with the sam
 $r->leave;
 
 $r = $s->get('/api/tasks');
-is($r->{code}, 200, 'what needs no engine is answered meanwhile');
+is($r->{code}, 200, 'a request without the engine is answered meanwhile');
 
 $r = $s->post('/api/session');
 is($r->{code}, 200, 'a session is made meanwhile');
 
 # A wait ends at its timeout.
 for my $w ($s->end_all(@waiting)) {
-    is($w->{code}, 503, 'nobody waits longer than the timeout');
-    like($w->{headers}{'retry-after'} || '', qr/^\d+$/, 'and is told when to retry');
-    like($w->{json}{error} || '', qr/\b5 seconds\b/, 'and how long it was');
+    is($w->{code}, 503, 'a request waits no longer than the timeout');
+    like($w->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After');
+    like($w->{json}{error} || '', qr/\b5 seconds\b/, 'the message has the time');
     cmp_ok($w->{seconds}, '>', 4.5, 'not before');
 }
 
-ok($s->busy(1, 0), 'the line is empty again');
+ok($s->busy(1, 0), 'the queue is empty again');
 
 # A client that leaves frees its place at once.
 my @crowd = map { $s->begin_chat("e$_", 'count', image => $picture) } 1, 2;
 
 ok($s->busy(1, 2), 'full again');
 $crowd[0]->leave;
-ok($s->busy(1, 1), 'one leaves the line');
+ok($s->busy(1, 1), 'one request leaves the queue');
 
 my $late = $s->begin_chat('f', 'count', image => $picture);
 
@@ -73,7 +73,7 @@ $running->leave;
 ok($s->busy(1, 1), 'the running one leaves, the next in the queue runs');
 
 $_->leave for $crowd[1], $late;
-ok($s->busy(0, 0), 'nobody is left');
+ok($s->busy(0, 0), 'no request is left');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;

@@ -43,24 +43,24 @@ for my $i (0 .. 39) {
     $r->leave;
 }
 
-ok($s->busy(0, 0), 'forty that left within 80 ms left nothing behind');
+ok($s->busy(0, 0), 'forty clients that leave within 80 ms leave no request behind');
 
 # A client that leaves does not change the other answer in the batch.
 my $stays = $s->begin_chat('stays', 'count', image => $picture);
-ok($s->busy(1), 'one runs');
+ok($s->busy(1), 'a request runs');
 
 for my $i (1 .. 5) {
     my $goes = $s->begin_chat("goes$i", 'count', image => $picture);
     ok($s->busy(2), 'another runs beside it');
     $goes->leave;
-    ok($s->busy(1), 'and leaves');
+    ok($s->busy(1), 'its client leaves');
 }
 
-ok(!$stays->done, 'the first is still at it');
+ok(!$stays->done, 'the first still runs');
 $stays->leave;
 
 # A cancelled answer is not stored.
-ok($s->busy(0, 0), 'nobody is left');
+ok($s->busy(0, 0), 'no request is left');
 
 my $r = $s->get('/api/history/stays');
 ok($r->{code} eq '404' || $r->{body} =~ /^\[\]\s*$/,
@@ -87,7 +87,7 @@ $whole->leave;
 ok($s->busy(1, 0), 'its client leaves: the other is read');
 
 $next->leave;
-ok($s->busy(0, 0), 'and leaves, too: the slot is free');
+ok($s->busy(0, 0), 'the other client leaves: the slot is free');
 
 my $last = $s->begin_chat('last', 'count', image => $large);
 ok($s->busy(1, 0), 'a third is read');

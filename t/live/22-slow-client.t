@@ -53,10 +53,10 @@ sub server {
     my $picture = $s->upload($PICTURE);
 
     my $runs = $s->begin_chat('runs', 'x', image => $picture);
-    ok($s->busy(1, 0), 'one runs');
+    ok($s->busy(1, 0), 'a request runs');
 
     my $next = endless($s, 'next', $picture);
-    ok($s->busy(1, 1), 'one waits');
+    ok($s->busy(1, 1), 'a request waits');
     my $last = endless($s, 'last', $picture);
     ok($s->busy(1, 2), 'and another');
 
@@ -64,7 +64,7 @@ sub server {
 
     cmp_ok(first_byte($next), '>', 1.8, 'two seconds nothing is said');
     like($next->{raw}, qr{^HTTP/1\.1 200 .*\ncontent-type: text/event-stream}is, 'a header');
-    like($next->response->{body}, qr/\A: place 1\n\n\z/, 'and the place in the line');
+    like($next->response->{body}, qr/\A: place 1\n\n\z/, 'the event has the place in the queue');
     first_byte($last);
     like($last->response->{body}, qr/\A: place 2\n\n\z/, 'each has its own');
 
@@ -80,19 +80,19 @@ sub server {
     my $r = $last->end;
     my @events = events($r->{body});
 
-    is(scalar @events, 1, 'nobody came to its end in time');
-    is($events[0][0], 'error', 'so the last event is an error');
+    is(scalar @events, 1, 'no slot became free in time');
+    is($events[0][0], 'error', 'the last event is an error');
     is_deeply($events[0][1], { error => 'No slot became free within 8 seconds', status => 503 },
               'with its status');
 
-    is($plain->end->{code}, 503, 'which is the status of who waits without events');
+    is($plain->end->{code}, 503, 'a client without events has that status');
 
     # Events before the header are not sent again.
     $runs->leave;
     ok($s->busy(0, 0), 'all have left');
 
     $r = $s->chat('s', 'be brief', image => $picture, stream => JSON::PP::true);
-    unlike($r->{body}, qr/^:/m, 'who does not wait is told no place');
+    unlike($r->{body}, qr/^:/m, 'a request that does not wait has no event about its place');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -125,7 +125,7 @@ sub server {
                 $s->chat('task', 'x', image => $picture, task => 'dance');
 
     for my $i (0, 1) {
-        is_deeply($late[$i], [['answer', $plain[$i]]], 'a refusal is what it is without events');
+        is_deeply($late[$i], [['answer', $plain[$i]]], 'a refusal is as it is without events');
         ok(length $plain[$i]{error}, "$plain[$i]{error}");
     }
 
@@ -149,16 +149,16 @@ for my $workers (1, 4) {
 
     my ($gap, $seconds) = watch($beside, sub { ($s->health->{queue}{running} || 0) < 2 });
 
-    cmp_ok($seconds, '>', $SEND - 0.5, 'who reads nothing is dropped, not at once');
+    cmp_ok($seconds, '>', $SEND - 0.5, 'a client that reads nothing is dropped after send_timeout');
     cmp_ok($gap, '<', 1, "and its neighbour's tokens go on");
-    ok($s->log_has(qr/timed out/), 'the log says so') if $workers == 1;
+    ok($s->log_has(qr/timed out/), 'the log has the timeout') if $workers == 1;
 
     my @told = events($beside->response->{body});
-    cmp_ok(scalar @told, '>', 100, 'one by one');
+    cmp_ok(scalar @told, '>', 100, 'tokens come one by one');
 
     $beside->leave;
-    ok($s->busy(0, 0), 'nothing is left of both');
-    like($s->get('/api/history/dead')->{body}, qr/^\[\]$|not found/, 'nor of what was cancelled');
+    ok($s->busy(0, 0), 'no request is left');
+    like($s->get('/api/history/dead')->{body}, qr/^\[\]$|not found/, 'a cancelled answer is not stored');
 
     # A client that reads slowly is not dropped; it receives the missed text as one larger piece.
     my $lazy = lazy($s, $workers, 'lazy', $picture);
@@ -173,11 +173,11 @@ for my $workers (1, 4) {
     my @events = events($r->{body});
     my ($name, $answer) = @{ pop @events };
 
-    ok($r->{whole}, 'who reads slowly has everything in the end');
+    ok($r->{whole}, 'a client that reads slowly receives the whole answer');
     is($name, 'answer', 'to the answer');
-    ok($answer->{answer} eq join('', map { $_->[1]{text} } @events), 'whose pieces it had');
-    cmp_ok(length $answer->{answer}, '>', 600_000, 'all of them');
-    cmp_ok(scalar @events, '<', $answer->{usage}{completion_tokens}, 'several in one');
+    ok($answer->{answer} eq join('', map { $_->[1]{text} } @events), 'its pieces form the answer');
+    cmp_ok(length $answer->{answer}, '>', 600_000, 'the answer is long');
+    cmp_ok(scalar @events, '<', $answer->{usage}{completion_tokens}, 'some pieces have several tokens');
 
     # A client that leaves frees its slot.
     for my $i (1 .. 3) {
@@ -222,7 +222,7 @@ for my $workers (1, 4) {
     # memory.
     my $each = $ENV{VLM_REPORTS} ? 4096 : 1024;
 
-    cmp_ok($most - $before, '<', $each * $n, 'what they hold is bounded');
+    cmp_ok($most - $before, '<', $each * $n, 'their memory is bounded');
     diag(sprintf 'worker: %d kB, with %d slow readers at most %d kB', $before, $n, $most);
 
     my $r = $s->chat('s', 'x', image => $picture, stream => JSON::PP::true);
@@ -252,7 +252,7 @@ for my $workers (1, 4) {
     }
 
     my $pid = curl_begin($s, $port, $picture, 'goes', 'x');
-    ok($s->busy(1, 0), 'one runs');
+    ok($s->busy(1, 0), 'a request runs');
     kill 'KILL', $pid;
     waitpid $pid, 0;
     ok($s->busy(0, 0), 'and leaves');

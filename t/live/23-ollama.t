@@ -35,18 +35,18 @@ is($tags->{code}, 200, 'the model is listed while it loads');
 is($tags->{json}{models}[0]{name}, 'live:latest', 'by its name');
 
 my $r = $load->end;
-is($r->{code}, 200, 'a load while it loads ends well');
+is($r->{code}, 200, 'a request to load during the load succeeds');
 is($r->{json}{done_reason}, 'load', 'as a load');
-ok($s->health->{model_loaded}, 'and when it has ended the model is there');
+ok($s->health->{model_loaded}, 'after that answer the model is loaded');
 is(scalar @{ $s->get('/api/ps')->{json}{models} }, 1, 'which /api/ps knows');
 
 # A waiting client receives the header, and an error after it is the last line.
 my $first = generate(prompt => 'hello', raw => JSON::PP::true());
-ok($s->busy(1), 'one runs');
+ok($s->busy(1), 'a request runs');
 
 my $start = time;
 my $second = generate(prompt => 'hello', raw => JSON::PP::true());
-ok($second->more, 'the next is told something');
+ok($second->more, 'the next receives its header');
 cmp_ok(time - $start, '>', 1.5, 'after two seconds');
 like($second->{raw}, qr/^HTTP\/1\.1 200 .*application\/x-ndjson.*\r\n\r\n$/s,
      'which is the header alone');
@@ -56,22 +56,22 @@ my @lines = lines($r);
 is($r->{code}, 200, 'the first had begun');
 like($lines[-1]{error}, qr/took longer than $LIMIT seconds/,
      'so its error is its last line');
-ok(!grep({ $_->{done} } @lines), 'and no line says that it is done');
-cmp_ok(scalar @lines, '>', 1, 'after some that say something');
+ok(!grep({ $_->{done} } @lines), 'no line has done');
+cmp_ok(scalar @lines, '>', 1, 'lines with text come before');
 
 $r = $second->end($LIMIT + 30);
-like((lines($r))[-1]{error}, qr/took longer than $LIMIT seconds/, 'as the other');
+like((lines($r))[-1]{error}, qr/took longer than $LIMIT seconds/, 'the other stream has the same error');
 
 # An answer without a stream has the status of its error.
 $r = generate(prompt => 'hello', stream => JSON::PP::false())->end($LIMIT + 30);
-is($r->{code}, 504, 'without a stream it is a status');
+is($r->{code}, 504, 'without a stream the error is a status');
 like($r->{json}{error}, qr/took longer/, 'and an error');
 
 # A client that leaves during a stream frees the slot.
 my $goes = generate(prompt => 'hello', raw => JSON::PP::true());
 $goes->more until $goes->{raw} =~ /"done":false/ || $goes->done;
 $goes->leave;
-ok($s->busy(0), 'who leaves frees the slot');
+ok($s->busy(0), 'a client that leaves frees the slot');
 
 $s->check_log;
 

@@ -73,8 +73,8 @@ for my $name (sort keys %ask) {
 
     my $stream = $s->begin('POST', $path, { %$fields, stream => $true });
 
-    ok($stream->more, 'as a stream it begins');
-    ok($s->busy(0), 'and ends while nobody reads');
+    ok($stream->more, 'the stream begins');
+    ok($s->busy(0), 'the answer ends while the client does not read');
 
     my $body = $stream->end->{body};
     my @events = map { $JSON->decode($_) } events($body);
@@ -86,8 +86,8 @@ for my $name (sort keys %ask) {
 
     my ($last) = grep { $counts[$_] } reverse 0 .. $#counts;
     ok(!grep({ $_ > $MOST } @counts[0 .. $last - 1]), "before the end no event has more than $MOST");
-    cmp_ok($counts[$last], '>', $MOST, 'and the rest came in one');
-    like($body, $path =~ /api/ ? qr/"done":true/ : qr/\[DONE\]\n\n$/, 'whose end is there');
+    cmp_ok($counts[$last], '>', $MOST, 'the last event has the rest');
+    like($body, $path =~ /api/ ? qr/"done":true/ : qr/\[DONE\]\n\n$/, 'the stream is complete');
 
     # A client that leaves at that point leaves no memory behind.
     for (1 .. 3) {
@@ -98,7 +98,7 @@ for my $name (sort keys %ask) {
         $goes->leave;
     }
 
-    is($s->post($path, { %$fields, stream => JSON::PP::false() })->{code}, 200, 'after three that left it goes on');
+    is($s->post($path, { %$fields, stream => JSON::PP::false() })->{code}, 200, 'after three clients that left the server answers');
 }
 
 $s->check_log;

@@ -54,10 +54,10 @@ for my $slots (1, 2) {
 
     my ($p, $a, $b) = $s->end_all($pipeline, $same, $other);
 
-    is($p->{code}, 200, 'it is answered');
+    is($p->{code}, 200, 'the pipeline is answered');
     is(scalar @{ $p->{json}{steps} }, 3, 'all steps are');
     is($p->{json}{success}, JSON::PP::true, 'well');
-    is($b->{json}{answer}, 'short', 'so is who came in between');
+    is($b->{json}{answer}, 'short', 'the request that came in between is answered');
     cmp_ok($b->{seconds}, '<', $p->{seconds}, 'and sooner');
 
     my @times = answered($s, 'p');
@@ -85,13 +85,13 @@ for my $slots (1, 2) {
     my $r = begin_pipeline($s, 'p', $picture)->end;
 
     is($r->{code}, 504, 'a pipeline has one deadline');
-    like($r->{json}{error} || '', qr/\b2 seconds\b/, 'and says which');
+    like($r->{json}{error} || '', qr/\b2 seconds\b/, 'the message names the deadline');
 
     my $gone = begin_pipeline($s, 'p', $picture);
 
     ok($s->busy(1, 0), 'another runs');
     $gone->leave;
-    ok($s->busy(0, 0), 'and its slot is free when its client leaves');
+    ok($s->busy(0, 0), 'the slot is free when its client leaves');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -110,10 +110,10 @@ for my $slots (1, 2) {
     my $occupied = $s->begin_chat('o', 'an occupied slot', image => $picture);
     my ($p, $o) = $s->end_all($pipeline, $occupied);
 
-    is($p->{code}, 504, 'it has its deadline while it waits');
-    is($o->{code}, 504, 'as has who came in between');
+    is($p->{code}, 504, 'the deadline holds while it waits');
+    is($o->{code}, 504, 'the request that came in between has its deadline');
     cmp_ok($p->{seconds}, '<', $o->{seconds}, 'later');
-    ok($s->busy(0, 0), 'nothing is left of them');
+    ok($s->busy(0, 0), 'no request is left');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -126,7 +126,7 @@ for my $slots (1, 2) {
     my $s = VLM->new(VLM::slow(name => 'titles', workers => 2,
                                engine => 'slots 1; queue 1;'))->start;
 
-    is(title($s), 'Where is the', 'a title is there before the model is');
+    is(title($s), 'Where is the', 'a title is answered before the model is loaded');
     isnt($s->health->{state}, 'ready', 'indeed');
 
     $s->ready;
@@ -135,12 +135,12 @@ for my $slots (1, 2) {
     my $running = $s->begin_chat('a', 'count', image => $picture);
 
     ok($s->busy(1, 0), 'the slot is taken');
-    is(title($s), 'Where is the', 'a title does not wait for it');
+    is(title($s), 'Where is the', 'a title does not wait for the slot');
 
     my $waiting = $s->begin_chat('b', 'count', image => $picture);
 
-    ok($s->busy(1, 1), 'the line is full');
-    is(title($s), 'Where is the', 'a title needs no place in it') for 1 .. 4;
+    ok($s->busy(1, 1), 'the queue is full');
+    is(title($s), 'Where is the', 'a title needs no place in the queue') for 1 .. 4;
 
     $_->leave for $running, $waiting;
     ok($s->busy(0, 0), 'all have left');
@@ -154,7 +154,7 @@ for my $slots (1, 2) {
     $running = $s->begin_chat('a', 'count', image => $picture);
     ok($s->busy(1, 0), 'the slot is taken');
     $waiting = $s->begin_chat('b', 'count', image => $picture);
-    ok($s->busy(1, 1), 'the line is full');
+    ok($s->busy(1, 1), 'the queue is full');
 
     like($_->(), qr/^HTTP\/1\.1 200 .*\{"title":"Where is the"\}/s,
          'a title whose body was late is not refused') for @late;
@@ -170,7 +170,7 @@ for my $slots (1, 2) {
                      engine => $engine)->start->ready;
 
     # The connection may be at either worker.
-    is(title($s), 'A title', 'the model is asked if it is free') for 1 .. 4;
+    is(title($s), 'A title', 'the model is asked for a title if a slot is free') for 1 .. 4;
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -187,7 +187,7 @@ for my $slots (1, 2) {
     my $r = begin_pipeline($s, 'p', undef)->end;
 
     is($r->{code}, 503, 'but no pipelines');
-    is($r->{json}{error}, 'Model not initialized', 'and says why');
+    is($r->{json}{error}, 'Model not initialized', 'the answer has the reason');
 
     ok($s->stop, 'the server stops in time');
 }

@@ -31,15 +31,15 @@ my %small = map { $_ => drawn($_, $small) } qw(grounding affordance pointing tra
 
 for my $task (sort keys %small) {
     is("$small{$task}{width}x$small{$task}{height}", '168x112', "$task: of the same size");
-    is($small{$task}{resized}, undef, 'as the model saw it');
-    ok(dark($small{$task}, 163, 107), 'a corner where nothing is stays as it was');
+    is($small{$task}{resized}, undef, 'the model saw the picture at its size');
+    ok(dark($small{$task}, 163, 107), 'a corner without a mark is unchanged');
 }
 
 green($small{grounding}, "a box's", [20, 55], [90, 55], [55, 80]);
-ok(!bright($small{grounding}, 110, 55), 'and nothing beside it');
+ok(!bright($small{grounding}, 110, 55), 'no pixel beside the box is marked');
 green($small{affordance}, "a box's", [40, 65], [100, 65], [70, 90]);
 red($small{pointing}, [30, 40], [100, 70]);
-ok(dark($small{pointing}, 65, 55), 'and nothing between them');
+ok(dark($small{pointing}, 65, 55), 'no pixel between the points is marked');
 ok(bright($small{trajectory}, 60, 55), 'a path goes through the middle');
 
 
@@ -58,11 +58,11 @@ for my $task (qw(grounding pointing)) {
 
     if ($task eq 'grounding') {
         green($p, "a box's", $at->([20, 55], [90, 55], [55, 80]));
-        ok(!bright($p, 20, 55), 'not where the model has it');
+        ok(!bright($p, 20, 55), 'the box is not at the model\'s coordinates');
 
     } else {
         red($p, $at->([30, 40], [100, 70]));
-        ok(!bright($p, 30, 40), 'not where the model has them');
+        ok(!bright($p, 30, 40), 'the points are not at the model\'s coordinates');
     }
 }
 
@@ -88,7 +88,7 @@ is(join(' ', map { $_->{metadata}{output_image} =~ s{.*/}{}r } @$turns[1, 3]),
     my $r = $other->chat('s', 'it', task => 'pointing', image => $other->upload($small));
     my $p = pixels($other->get($r->{json}{output_image})->{body});
 
-    ok(!grep(/[^\0-\x10]/, $p->{data}), 'an answer without a shape has the picture as it was');
+    ok(!grep(/[^\0-\x10]/, $p->{data}), 'an answer without a shape has the unchanged picture');
     ok($other->stop, 'the server stops in time');
     $other->check_log;
 }
@@ -109,14 +109,14 @@ is($s->get($names[0], undef, { 'If-Modified-Since' => $h->{'last-modified'} })->
    'nor by its date');
 
 my $part = $s->get($names[0], undef, { Range => 'bytes=10-29' });
-is($part->{code}, 206, 'a part of it');
-is($part->{body}, substr($whole->{body}, 10, 20), 'is that part');
-is($s->get($names[0], undef, { Range => 'bytes=99999999-' })->{code}, 416, 'one that it has not');
+is($part->{code}, 206, 'a range is answered');
+is($part->{body}, substr($whole->{body}, 10, 20), 'the range has its bytes');
+is($s->get($names[0], undef, { Range => 'bytes=99999999-' })->{code}, 416, 'a range beyond the file is refused');
 
 my $head = $s->begin('HEAD', $names[0])->end;
 is($head->{headers}{'content-length'}, length $whole->{body}, 'its length alone');
-is($s->get('/result/../vlm.db')->{code}, 404, 'nothing else is there');
-is($s->get('/result/nothing.jpg')->{code}, 404, 'nor what never was');
+is($s->get('/result/../vlm.db')->{code}, 404, 'no other file is served');
+is($s->get('/result/nothing.jpg')->{code}, 404, 'a file that was never made is not found');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;

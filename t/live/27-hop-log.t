@@ -36,7 +36,7 @@ while (keys %workers < 3 && $n < 300) {
     my $r = chat('be brief', stream => 1);
 
     $workers{$r->{worker}}++;
-    is($r->{headers}{'x-accel-buffering'}, 'no', 'a proxy in front is told not to gather it');
+    is($r->{headers}{'x-accel-buffering'}, 'no', 'X-Accel-Buffering is off for a proxy in front');
     check($r, qr/q=\d+\.\d{3} t=\d+\.\d{3} p=\d+ c=3 f=stop s=s$n\./, 'a stream');
 
     check(chat('be brief'), qr/q=\d+\.\d{3} t=\d+\.\d{3} p=\d+ c=3 f=stop s=s$n\./, 'an answer');
@@ -53,8 +53,8 @@ is(scalar keys %workers, 3, 'all workers were asked');
 for (1 .. 6) {
     my $r = chat('without end', stream => 1);
 
-    like($r->{body}, qr/"status":504/, 'one that took too long');
-    check($r, qr/t=\d+\.\d{3} p=- c=- f=cancelled s=s$n\./, 'and is logged so');
+    like($r->{body}, qr/"status":504/, 'an answer takes too long');
+    check($r, qr/t=\d+\.\d{3} p=- c=- f=cancelled s=s$n\./, 'the log has its end');
     last if $r->{worker} != $s->designated;
 }
 
@@ -62,11 +62,11 @@ for (1 .. 6) {
     my $r = begin('/api/chat', { %{ VLM::chat_body('s' . ++$n, 'x', image => $picture) },
                                  stream => JSON::PP::true });
 
-    ok($r->more && $r->more, 'one whose client leaves in the middle');
+    ok($r->more && $r->more, 'a stream begins, whose client leaves');
     $r = (my $c = $r)->response;
     $c->leave;
-    check($r, qr/p=- c=- f=cancelled s=s$n\./, 'is, too');
-    ok($s->busy(0, 0), 'and has left');
+    check($r, qr/p=- c=- f=cancelled s=s$n\./, 'the log has that end, too');
+    ok($s->busy(0, 0), 'the request has ended');
     last if $r->{worker} != $s->designated;
 }
 
@@ -76,7 +76,7 @@ my %ids = map { /^\d+ (\d+) .* s=(s\d+)\.$/ ? ($1 => $2) : () } split /\n/, VLM:
 is(join(' ', grep { $ids{$_} ne "s$_" } sort keys %ids), '', 'each has its own session');
 
 $s->get("/api/tasks?n=" . ++$n, undef, { 'X-Vlm-Id' => $FORGED });
-like(line($n), qr/ q=- t=- p=- c=- f=- s=-\.$/, 'what asks nothing has nothing');
+like(line($n), qr/ q=- t=- p=- c=- f=- s=-\.$/, 'a request without the engine has no figures');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;
@@ -127,5 +127,5 @@ sub check {
     my $line = line($n);
 
     like($line, qr/^$r->{worker} $n .*$like$/, $name);
-    ok(!defined $r->{headers}{'x-vlm-usage'}, 'and the client is told nothing of it');
+    ok(!defined $r->{headers}{'x-vlm-usage'}, 'the client does not receive the internal header');
 }

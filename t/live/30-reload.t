@@ -76,7 +76,7 @@ my @before = $s->workers;
 
 $s->signal('HUP');
 ok($s->log_has(qr/unknown directive "nonsense"/), 'a mistake is named');
-is_deeply([$s->workers], \@before, 'and the workers stay');
+is_deeply([$s->workers], \@before, 'the workers are the same');
 is($s->chat('last', 'hi', image => $picture)->{code}, 200, 'and answer');
 
 ok($s->stop('QUIT', 30), 'the server stops in time');
@@ -110,7 +110,7 @@ sub refused {
 
     $s->signal('HUP');
     ok(VLM::wait_for(sub { (() = $s->log =~ /$sentence/g) > $logged }), 'a reload says it, too');
-    ok(!$s->ended, 'the master is there');
+    ok(!$s->ended, 'the master runs');
     is_deeply([$s->workers], \@workers, 'with its workers');
     is($s->chat("after $name", 'hi', image => $s->upload($PNG))->{code}, 200, 'which answer');
 }
@@ -161,8 +161,8 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     $s->write_conf;
     $s->signal('HUP');
     ok($s->log_has(qr/still could not bind/), 'a busy port: a reload fails');
-    ok(-S "$late/late.sock", 'and leaves a socket behind');
-    ok(!$s->ended && 2 == (() = $s->workers), 'the master is there, and its workers');
+    ok(-S "$late/late.sock", 'the socket file remains');
+    ok(!$s->ended && 2 == (() = $s->workers), 'the master and its workers run');
 
     close $busy;
     ok($s->reload, 'when the port is free a reload is taken');
@@ -186,7 +186,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     link $lock, $s->dir . '/second' or die;
     unlink $s->dir . '/store/live.sock' or die;
 
-    ok($s->reload, 'a reload when the socket has gone');
+    ok($s->reload, 'a reload after the socket was removed');
     ok($s->ready, 'brings the model again');
     my %seen;
     VLM::wait_for(sub {
@@ -195,7 +195,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
         return keys %seen == 2;
     });
     is(scalar keys %seen, 2, 'through every worker');
-    ok($s->log_has(qr/socket "\S+" was gone and is made again/), 'which the log says');
+    ok($s->log_has(qr/socket "\S+" was gone and is made again/), 'the log has the reason');
     is((stat $s->dir . '/store/live.sock')[2] & 0777, 0600, 'as closed as the first');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -228,19 +228,19 @@ for my $how (sort keys %readonly) {
     $s->start->ready;
 
     for my $round ('after a start', 'after a reload') {
-        like($s->health->{store_reason} || '', qr{store \S+(?:: No such| cannot be written: Read-only| cannot be written: Perm)}, "$round health says it");
+        like($s->health->{store_reason} || '', qr{store \S+(?:: No such| cannot be written: Read-only| cannot be written: Perm)}, "$round health has the reason");
         is($s->health->{status}, 'healthy', 'which is no failure');
         is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 200,
            'what needs no session is answered');
 
         my $r = $s->post('/api/session');
         is($r->{code}, 500, 'a session is not made');
-        like($r->{json}{error}, qr/The store (?:cannot be written|failed)/, 'and the client is told why');
+        like($r->{json}{error}, qr/The store (?:cannot be written|failed)/, 'the client receives the reason');
         ok($s->reload, 'a reload') if $round eq 'after a start';
         $s->ready;
     }
 
-    ok($s->log_has(qr/\[warn\] .*: sessions and uploads are refused, other chats are answered/), 'the log says it');
+    ok($s->log_has(qr/\[warn\] .*: sessions and uploads are refused, other chats are answered/), 'the log has the reason');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }
@@ -259,15 +259,15 @@ for my $how (sort keys %readonly) {
 
     for my $when ('a start', 'a reload') {
         ok(VLM::wait_for(sub { ($s->health->{state} || '') eq 'failed' }), "$when: an engine without a lock has failed");
-        like($s->health->{reason}, qr/the lock file "\Q$lock\E" cannot be made: /, 'and says why');
+        like($s->health->{reason}, qr/the lock file "\Q$lock\E" cannot be made: /, 'health has the reason');
         is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 503, 'chats are refused');
-        is($s->get('/api/tasks')->{code}, 200, 'but the server is there');
+        is($s->get('/api/tasks')->{code}, 200, 'the server answers');
         ok($s->reload, 'and takes a reload') if $when eq 'a start';
     }
 
     unlink $lock or die;
     ok($s->reload, 'the next reload');
-    ok($s->ready, 'finds it mended');
+    ok($s->ready, 'the next reload finds it repaired');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }

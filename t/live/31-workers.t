@@ -134,7 +134,7 @@ is(scalar(grep { $_->{code} eq '200' } @answers), 12, 'all were let in')
     or diag(join ' ', map { $_->{code} } @answers);
 is(scalar(grep { 1 == (() = $_->{raw} =~ /^X-Once:/mg) } @answers), 12,
    'a header of the user\'s is there once');
-unlike(join('', map { $_->{raw} } @answers), qr/^X-Vlm/mi, 'and none of ours');
+unlike(join('', map { $_->{raw} } @answers), qr/^X-Vlm/mi, 'the answers have no internal headers');
 
 my $zipped = $strict->begin('POST', '/api/chat',
     VLM::chat_body('z', 'How many cups are there?', image => $picture),
@@ -187,8 +187,8 @@ is(scalar @lost, 0, 'whoever sat at another worker is answered')
 @lost = grep { $_->{code} ne '200' && $_->{code} ne '0' } $four->end_all(@doomed);
 is(scalar @lost, 0, 'the others are cut off, or were answered before');
 
-is($four->designated, $designated, 'the model is where it was');
-ok(VLM::wait_for(sub { 4 == (() = $four->workers) }), 'a new worker is there');
+is($four->designated, $designated, 'the worker with the model is the same');
+ok(VLM::wait_for(sub { 4 == (() = $four->workers) }), 'a new worker has started');
 
 my @after = $four->end_all(map { $four->begin_chat("after$_", 'hi', image => $picture) } 1 .. 8);
 

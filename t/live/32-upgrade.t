@@ -104,14 +104,14 @@ for my $workers (1, 3) {
 
     my $start = time;
     ok($s->reload, 'worker_shutdown_timeout: the old workers go');
-    cmp_ok(time - $start, '>', 1.5, 'not before it');
+    cmp_ok(time - $start, '>', 1.5, 'they do not end before worker_shutdown_timeout');
 
     my @cut = $s->end_all($whole, $stream, $waits);
-    is(scalar(grep { $_->{whole} && $_->{code} eq '200' } @cut), 0, 'who was left is cut off');
+    is(scalar(grep { $_->{whole} && $_->{code} eq '200' } @cut), 0, 'the remaining requests are cut');
 
     $s->ready;
-    ok($s->busy(0, 0), 'the new ones have nothing of it');
-    stops($s, 'after it');
+    ok($s->busy(0, 0), 'the new workers have no request of the old');
+    stops($s, 'after worker_shutdown_timeout');
 }
 
 # Without worker_shutdown_timeout an answer ends at its own timeout.
@@ -128,7 +128,7 @@ for my $workers (1, 3) {
     is(join(' ', sort map { $_->{code} } $s->end_all(@two)), '503 504',
        'and both were told why');
     $s->ready;
-    stops($s, 'after that');
+    stops($s, 'after the timeout of the answer');
 }
 
 
@@ -178,20 +178,20 @@ my @workers = $s->workers;
 ok($model, 'one worker has the model');
 
 $s->signal('USR2');
-ok(crowd(sub { $s->master($old) }), 'USR2: a new master is there');
+ok(crowd(sub { $s->master($old) }), 'USR2 starts a new master');
 
 my $new = $s->master($old);
 
 # Requests to the new binary wait while it waits for the model.
-ok(crowd(sub { $s->log =~ /waits for \S+, which process $model has locked/ }), 'which waits for the old one');
-is($s->designated, $model, 'the model stays where it is');
+ok(crowd(sub { $s->log =~ /waits for \S+, which process $model has locked/ }), 'the new master\'s worker waits for the old one');
+is($s->designated, $model, 'the old worker still owns the model');
 
 kill 'QUIT', $old;
 ok(crowd(sub { $s->ended }), 'QUIT: the old master and its workers go');
 
 $s->{pid} = $new;
 ok(crowd(sub { $s->designated }), 'a worker of the new one has the model');
-is(scalar(grep { kill 0, $_ } @workers), 0, 'nobody of the old ones is left');
+is(scalar(grep { kill 0, $_ } @workers), 0, 'no old process is left');
 
 crowd();
 my @answers = ((map { $_->response } @done), $s->end_all(@open));
@@ -200,10 +200,10 @@ cmp_ok(scalar @answers, '>', 20, 'many have asked all the time');
 is(scalar(grep { $_->{code} ne '200' || $_->{json}{answer} ne $RIGHT } @answers), 0,
    'and each was answered')
     or diag(join "\n", map { "$_->{code} $_->{body}" } grep { $_->{code} ne '200' } @answers);
-is(scalar @{ $s->get('/api/history/u0')->{json} || [] }, 2, 'sessions are there');
+is(scalar @{ $s->get('/api/history/u0')->{json} || [] }, 2, 'the sessions exist');
 
-ok($s->reload, 'the new one takes a reload');
+ok($s->reload, 'the new master reloads');
 $s->ready;
-stops($s, 'of the new one');
+stops($s, 'of the new master');
 
 done_testing();

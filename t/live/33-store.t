@@ -109,9 +109,9 @@ ok(VLM::wait_for(sub { !files("client_body/*") }),
 
 # ---- eviction ---------------------------------------------------------------
 
-ok($s->log_has(qr/removed from the store: 0 sessions, 1 files of 1000 bytes/), 'what nobody used for an hour is removed');
+ok($s->log_has(qr/removed from the store: 0 sessions, 1 files of 1000 bytes/), 'an upload that was unused for an hour is evicted');
 is($s->get($old->{url})->{code}, 404, 'and not to be had');
-is($s->get("/uploads/$kept")->{code}, 200, 'but not what a session shows');
+is($s->get("/uploads/$kept")->{code}, 200, 'an upload of a session remains');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log();
@@ -143,7 +143,7 @@ $ten->start->ready;
 
 ok($ten->log_has(qr/removed from the store: 0 sessions, 1 files of 11811160064 bytes/),
    'without max= the store has ten gigabytes');
-ok(!-e $goes, 'and what is beyond them goes');
+ok(!-e $goes, 'files beyond the limits are evicted');
 ok(-e $stays, 'max=off keeps all');
 
 for ($off, $ten) {

@@ -28,7 +28,7 @@ ok($s->stop('QUIT'), 'the server stops');
 $s->start->ready;
 
 is($s->get('/api/history/s')->{body}, $before, 'the history is the same');
-is($s->get("/uploads/$picture")->{code}, 200, 'the picture is there');
+is($s->get("/uploads/$picture")->{code}, 200, 'the picture exists');
 is($s->chat('s', 'And now?')->{json}{turn_number}, 4,
    'the session goes on, with its picture');
 
@@ -69,7 +69,7 @@ for my $round (1 .. 3) {
     for my $r (grep { $_->{code} =~ /^50/ } @answers) {
         like($r->{headers}{'content-type'} || '', qr{^application/json},
              'in JSON');
-        ok($r->{json} && $r->{json}{error}, 'that says why');
+        ok($r->{json} && $r->{json}{error}, 'the refusal has a message');
     }
 
     my $next = VLM::wait_for(sub {

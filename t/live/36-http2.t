@@ -212,7 +212,7 @@ for my $workers (1, 2) {
     ok($s->busy(1, 2), "$workers workers, 14 at once: one runs, two wait");
     is((grep { !defined $status->{$_} && waitpid($_, POSIX::WNOHANG()) } values %pid), 0,
        'the others have their answer, these none');
-    is(scalar(grep { $_ == 0 } values %$status), 11, 'none of them for an error');
+    is(scalar(grep { $_ == 0 } values %$status), 11, 'no request ends with an error');
     is(scalar refused(@crowd), 11, '429, when to retry, and why');
 
     my @late = map { "late$_" } 1 .. 14;
@@ -221,7 +221,7 @@ for my $workers (1, 2) {
     $status = ended(14, @pids);
     is(scalar(grep { defined $_ && $_ == 0 } @$status{@pids}), 14,
        'a line that is full already: 14 more have their answer');
-    is(scalar refused(@late), 14, '429 all of them');
+    is(scalar refused(@late), 14, 'all refusals have 429');
 
     # A browser sends its requests as streams of one connection.
     my @streams = map { "stream$_" } 1 .. 14;
@@ -231,7 +231,7 @@ for my $workers (1, 2) {
 
     $status = ended(1, $one);
     is($status->{$one}, 0, '14 streams of one curl have their answer');
-    is(scalar refused(@streams), 14, '429 all of them');
+    is(scalar refused(@streams), 14, 'all refusals have 429');
 
     # A client that is killed frees its place, running or waiting.
     my @stay = grep { !-s "$dir/$_.head" } @crowd;
@@ -252,22 +252,22 @@ for my $workers (1, 2) {
     ok($s->busy(1, 0), 'a stream runs');
 
     $sock->syswrite(stream(3, 'stays', VLM::slurp(body('stays', $picture))));
-    ok($s->busy(1, 1), 'another one of its connection waits');
+    ok($s->busy(1, 1), 'another stream of the connection waits');
 
     $sock->syswrite(frame(RST_STREAM, 0, 1, pack('N', CANCEL)));
     ok($s->busy(1, 0), 'the first is reset: the other has the slot');
-    ok(VLM::wait_for(sub { VLM::slurp("$s->{dir}/logs/h2.log") =~ / 499 \d+ goes$/m }), 'which is over');
-    ok($s->busy(1, 0), 'and goes on');
+    ok(VLM::wait_for(sub { VLM::slurp("$s->{dir}/logs/h2.log") =~ / 499 \d+ goes$/m }), 'the log has the end of the first');
+    ok($s->busy(1, 0), 'the other stream still runs');
 
     close $sock;
-    ok($s->busy(0, 0), 'until its connection is closed');
-    ok(VLM::wait_for(sub { VLM::slurp("$s->{dir}/logs/h2.log") =~ / 499 \d+ stays$/m }), 'which ends it');
+    ok($s->busy(0, 0), 'the other stream ends with its connection');
+    ok(VLM::wait_for(sub { VLM::slurp("$s->{dir}/logs/h2.log") =~ / 499 \d+ stays$/m }), 'the log has the end of the other stream');
 
     my %connection = map { /^HTTP\/2\.0 499 (\d+) (goes|stays)$/ ? ($2 => $1) : () }
                      split /\n/, VLM::slurp("$s->{dir}/logs/h2.log");
 
-    ok($connection{goes}, 'who gave up has left, says the log');
-    is($connection{goes}, $connection{stays}, 'of the same connection');
+    ok($connection{goes}, 'the log has the connection of the first');
+    is($connection{goes}, $connection{stays}, 'both streams have the same connection');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;

@@ -47,7 +47,7 @@ $s->start;
 my $r = ask('GET', '/api/health');
 is($r->{code}, 200, 'the page looks for the server');
 is($r->{json}{status}, 'healthy', 'which is online while the model loads');
-ok(!$r->{json}{model_loaded}, 'as it still does');
+ok(!$r->{json}{model_loaded}, 'the server still loads');
 
 $r = ask('GET', '/api/tasks');
 is(join(' ', map { $_->{id} } @{ $r->{json}{tasks} }),
@@ -56,21 +56,21 @@ is(scalar(grep { length $_->{name} } @{ $r->{json}{tasks} }), 6, 'by name');
 
 # In a development build each effect runs twice.
 my ($session, $unused) = map { ask('POST', '/api/session') } 1, 2;
-is($session->{code}, 200, 'it has a session before the model is there');
+is($session->{code}, 200, 'the page has a session before the model is loaded');
 isnt($session->{json}{session_id}, $unused->{json}{session_id}, 'twice, two of them');
 $session = $session->{json}{session_id};
 
 my $file = upload($PICTURE);
 my $early = begin('POST', '/api/chat', question('general', 'How many objects are on the table?', $file));
 ok($s->busy(0, 1), 'a question waits for the model');
-ok(!$early->more(2.2), 'and is told nothing, for this page reads no stream');
+ok(!$early->more(2.2), 'the page receives no events');
 
 close $lock;
 
 $r = answered($early, 30);
-is($r->{code}, 200, 'it is answered when the model is there');
+is($r->{code}, 200, 'the question is answered once the model is loaded');
 like($r->{json}{answer}, qr/\S/, 'with words');
-ok($s->health->{model_loaded}, 'as it is now');
+ok($s->health->{model_loaded}, 'the model is loaded');
 
 
 # ---- simple mode -------------------------------------------------------------
@@ -124,8 +124,8 @@ is($r->{json}{error}, 'Image not found: never-uploaded.jpg', 'is named');
     my $file = upload('t/README.md', 'holiday.jpg');
 
     $r = ask('POST', '/api/chat', question('general', 'hi', $file));
-    is($r->{code}, 400, 'a picture that is none');
-    like($r->{json}{error}, qr/^not a picture we read/, 'is told as such');
+    is($r->{code}, 400, 'an invalid picture is refused');
+    like($r->{json}{error}, qr/^not a picture we read/, 'the message names the fault');
 }
 
 $r = ask('POST', '/api/session');
@@ -137,7 +137,7 @@ is($r->{code}, 200, 'a new chat');
 
     $r = ask('POST', '/api/chat', $new);
     is($r->{code}, 200, 'has no picture yet');
-    like($r->{json}{answer}, qr/^No image set\./, 'and says so where the page looks');
+    like($r->{json}{answer}, qr/^No image set\./, 'the error is in the member that the page shows');
 
     # The browser's storage has a session that is unknown to the server.
     $new->{session_id} = 'b1946ac9-2492-4d23-a4d3-0c7bb8a0c1e5';
@@ -154,8 +154,8 @@ $r = ask('DELETE', "/api/session/$session");
 is($r->{json}{status}, 'deleted', 'and an end');
 
 $r = ask('GET', '/api/nothing');
-is($r->{code}, 404, 'what is not there');
-ok(length $r->{json}{error}, 'is an error that the page can show');
+is($r->{code}, 404, 'an unknown path is refused');
+ok(length $r->{json}{error}, 'the error has a message');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;
@@ -189,7 +189,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
     is($r->{code}, 200, 'complex mode');
     is_deeply($r->{json}{pipeline}, \@plan, 'has a plan');
     is(join(' ', map { $_->{success} ? "$_->{step}" : 'no' } @{ $r->{json}{steps} }),
-       '1 2', 'whose steps were taken');
+       '1 2', 'the steps were run');
     is($r->{json}{final_answer},
        "Step 1 (grounding): [10, 20, 60, 50]\n\nStep 2 (affordance): [12, 22, 30, 40]",
        'and an answer');
@@ -222,7 +222,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
         ($before, $image) = ($r->{json}{answer}, undef);
     }
 
-    is($before, '[12, 22, 30, 40]', 'whose last step has an answer');
+    is($before, '[12, 22, 30, 40]', 'the last step has an answer');
 }
 
 ok($s->stop, 'the server stops in time');
@@ -238,9 +238,9 @@ $s = VLM->new(name => 'frontend', server => "vlm_cors $ORIGIN;", model => $broke
 is($s->health->{state}, 'failed', 'a model that cannot be loaded');
 
 $r = ask('GET', '/api/health');
-isnt($r->{json}{status}, 'healthy', 'is told when the page starts');
+isnt($r->{json}{status}, 'healthy', 'the start of the page has the error');
 $r = ask('POST', '/api/session');
-is($r->{code}, 503, 'so it has no session');
+is($r->{code}, 503, 'the page has no session');
 is($r->{json}{error}, 'Model not initialized', 'and knows why');
 
 for my $path (qw(/api/chat /api/pipeline)) {
@@ -375,7 +375,7 @@ sub check_answer {
     ok(defined $json->{answer} && !ref $json->{answer}
        && defined $json->{thinking} && !ref $json->{thinking}, 'in texts');
     is($json->{turn_number}, $turn, 'of this turn');
-    is($json->{task_source}, $auto ? 'auto' : undef, 'whose task was chosen or found');
+    is($json->{task_source}, $auto ? 'auto' : undef, 'the answer has its task');
 
     if ($auto) {
         $task = $json->{task};
@@ -407,6 +407,6 @@ sub check_picture {
                                  'Sec-Fetch-Mode' => 'no-cors',
                                  'Sec-Fetch-Site' => 'same-site' }), 10);
 
-    is($r->{code}, 200, 'that is there');
-    like($r->{headers}{'content-type'}, qr{^image/}, 'as one');
+    is($r->{code}, 200, 'the picture exists');
+    like($r->{headers}{'content-type'}, qr{^image/}, 'its type is a picture\'s');
 }

@@ -86,7 +86,7 @@ for my $workers (1, 3) {
     ok(VLM::wait_for(sub {
         6 == (() = VLM::slurp($s->dir . '/logs/access.log') =~ m{ 408 /api/chat }g);
     }), 'the log says 408 of each');
-    ok($s->busy(0, 0), 'and nobody is left');
+    ok($s->busy(0, 0), 'no request is left');
 
     # ---- limit_conn --------------------------------------------------------------
 
@@ -95,18 +95,18 @@ for my $workers (1, 3) {
 
     my $r = begin($s, 'conns', 'conn3', $picture)->end;
     is($r->{code}, 429, 'the third is refused');
-    is($r->{headers}{'retry-after'}, 1, 'and told when to come again');
+    is($r->{headers}{'retry-after'}, 1, 'the refusal has Retry-After');
     ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
     is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
     is($s->get('/api/tasks')->{code}, 200, 'other servers do not count it');
 
     $two[0]->leave;
-    ok($s->busy(1, 0), 'one leaves');
+    ok($s->busy(1, 0), 'one client leaves');
 
     my $third = begin($s, 'conns', 'conn3', $picture);
     ok($s->busy(2, 0), 'and another may come');
     $_->leave for $two[1], $third;
-    ok($s->busy(0, 0), 'all leave');
+    ok($s->busy(0, 0), 'all clients leave');
 
     # ---- limit_req ---------------------------------------------------------------
 
@@ -124,10 +124,10 @@ for my $workers (1, 3) {
     $r->more;
     $r = $r->response;
     is($r->{code}, 503, 'a chat is refused before its body is sent, with the status of limit_req');
-    is($r->{headers}{'retry-after'}, 1, 'and says when to come again');
+    is($r->{headers}{'retry-after'}, 1, 'the refusal has Retry-After');
     like($r->{headers}{'content-type'} || '', qr{^application/json}, 'in JSON');
     $chat->leave;
-    ok($s->busy(0, 0), 'nobody is left');
+    ok($s->busy(0, 0), 'no request is left');
 
     # ---- auth_request ------------------------------------------------------------
 
@@ -141,9 +141,9 @@ for my $workers (1, 3) {
     is($s->health->{queue}{running}, 0, 'and the engine is not asked');
 
     my $may = begin($s, 'guarded', 'guarded', $picture, Authorization => 'Bearer right');
-    ok($s->busy(1, 0), 'who may, runs');
+    ok($s->busy(1, 0), 'an authorized request runs');
     $may->leave;
-    ok($s->busy(0, 0), 'and leaves');
+    ok($s->busy(0, 0), 'its client leaves');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;

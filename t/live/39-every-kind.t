@@ -126,7 +126,7 @@ for my $i (0 .. 3 * $EACH) {
     $r->leave;
 }
 
-ok($s->busy(0, 0), 'who left is gone');
+ok($s->busy(0, 0), 'no request of a client that left remains');
 is($s->chat('last', 'How many cups?', image => $picture)->{code}, 200, 'the next is answered');
 
 ok($s->stop('QUIT', 60), 'the server stops in time');

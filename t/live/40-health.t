@@ -29,9 +29,9 @@ $s->start;
 my $r = $s->get('/api/health');
 is($r->{json}{state}, 'loading', 'without the lock it loads');
 is($r->{json}{status}, 'healthy', 'which is no illness');
-ok(!$r->{json}{model_loaded}, 'and the model is not there');
+ok(!$r->{json}{model_loaded}, 'the model is not loaded');
 
-is($s->get('/api/health/live')->{code}, 200, 'it lives');
+is($s->get('/api/health/live')->{code}, 200, 'the liveness probe succeeds');
 $r = $s->get('/api/health/ready');
 is($r->{code}, 503, 'but is not ready');
 is($r->{json}{error}{message}, 'Loading model', 'in the words of llama-server');
@@ -41,8 +41,8 @@ like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'with a time to come again')
 close $lock;
 $s->ready;
 
-is($s->get('/api/health/ready')->{code}, 200, 'then it is ready');
-is($s->health->{state}, 'ready', 'and says so');
+is($s->get('/api/health/ready')->{code}, 200, 'the readiness probe succeeds');
+is($s->health->{state}, 'ready', 'the state is ready');
 
 # ---- during an answer --------------------------------------------------------
 
@@ -65,7 +65,7 @@ while (time < $end) {
 }
 
 cmp_ok($late, '<', 1500, 'the loop gives signs of life');
-cmp_ok($engine, '<', 2500, 'and so does the engine');
+cmp_ok($engine, '<', 2500, 'the engine has a heartbeat');
 
 $one->leave;
 ok($s->busy(0, 0), 'its client leaves');
@@ -108,12 +108,12 @@ my $state = sub {
 };
 
 $r = $state->('stalled');
-ok($r, 'a stopped worker is stalled, says another one');
+ok($r, 'another worker reports a stopped worker as stalled');
 is($r && $r->{json}{status}, 'unhealthy', 'which is an illness');
 like($r && $r->{json}{reason} || '', qr/event loop/, 'with a reason');
 
 kill 'CONT', $pid;
-ok($state->('ready'), 'it goes on: ready');
+ok($state->('ready'), 'after it resumes the server is ready');
 
 # ---- an engine that hangs ----------------------------------------------------
 
@@ -141,9 +141,9 @@ my $reap = sub { waitpid($_, $WALL | POSIX::WNOHANG()) for @threads };
 my ($a, $b) = $s->end_all($two, $three);
 my $took = time - $start;
 
-is($a->{code}, 503, 'what ran is told');
-like($a->{json}{error} || '', qr/stalled/, 'that the engine hangs');
-is($b->{code}, 503, 'what waited, too');
+is($a->{code}, 503, 'the running request has a 503');
+like($a->{json}{error} || '', qr/stalled/, 'its message says that the engine has stalled');
+is($b->{code}, 503, 'the waiting request has a 503');
 like($_->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again') for $a, $b;
 cmp_ok($took, '>', 2, 'not before "stall"');
 
@@ -156,7 +156,7 @@ my $next = VLM::wait_for(sub {
 ok($next, 'its worker is replaced');
 $s->ready;
 is($s->health->{heartbeat}{restarts}, 1, 'which health has counted');
-is($s->get('/api/history/one')->{code} =~ /^(?:200|404)$/ ? 1 : 0, 1, 'the store is there');
+is($s->get('/api/history/one')->{code} =~ /^(?:200|404)$/ ? 1 : 0, 1, 'the store answers');
 ok($s->log_has(qr/\[crit\].*has not ticked for \d+ ms: its worker is replaced/),
    'the log says why');
 

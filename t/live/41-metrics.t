@@ -26,18 +26,18 @@ my $picture = $s->upload('demo/pictures/table-01.png');
 
 my $m = metrics();
 is($m->{vlm_ready}, 1, 'the engine is ready');
-is($m->{vlm_state}{ready}, 1, 'as its state says');
-is($m->{vlm_requests_answered_total}{stop}, 0, 'nobody was answered yet');
-cmp_ok($m->{vlm_memory_bytes}{total}, '>', 1e6, 'the plan is told');
+is($m->{vlm_state}{ready}, 1, 'the state is ready');
+is($m->{vlm_requests_answered_total}{stop}, 0, 'no request was answered yet');
+cmp_ok($m->{vlm_memory_bytes}{total}, '>', 1e6, 'the plan has its metrics');
 cmp_ok($m->{vlm_model_load_seconds}, '>=', 0, 'and how long the load took');
-cmp_ok($m->{vlm_loop_heartbeat_age_seconds}, '<', 2, 'its loop lives');
-is($m->{vlm_queue_size}, 2, 'the line has its length');
+cmp_ok($m->{vlm_loop_heartbeat_age_seconds}, '<', 2, 'the loop has a heartbeat');
+is($m->{vlm_queue_size}, 2, 'the queue has its length');
 
 is($s->chat('a', 'How many cups are there?', image => $picture)->{code}, 200, 'one answer');
 is($s->post('/v1/chat/completions', { max_tokens => 1, messages => [
-    { role => 'user', content => 'hello' }] })->{code}, 200, 'one that is cut short');
-is($s->post('/v1/chat/completions', { messages => [] })->{code}, 400, 'one that is none');
-is($s->chat('b', 'x' x 60000, image => $picture)->{code}, 400, 'one that is too long');
+    { role => 'user', content => 'hello' }] })->{code}, 200, 'an answer ends at max_tokens');
+is($s->post('/v1/chat/completions', { messages => [] })->{code}, 400, 'an invalid request is refused');
+is($s->chat('b', 'x' x 60000, image => $picture)->{code}, 400, 'a prompt that is too long is refused');
 
 # A refusal is counted after it was sent, which can be shortly after it has arrived.
 VLM::wait_for(sub { metrics()->{vlm_requests_rejected_total}{limit} });
@@ -47,7 +47,7 @@ is($m->{vlm_requests_answered_total}{stop}, 1, 'an answer that ended');
 is($m->{vlm_requests_answered_total}{length}, 1, 'an answer that was cut');
 is($m->{vlm_requests_rejected_total}{input}, 1, 'a request that is none');
 is($m->{vlm_requests_rejected_total}{limit}, 1, 'a request that does not fit');
-is($m->{vlm_images_total}, 1, 'pictures: what cannot fit is refused before it is read');
+is($m->{vlm_images_total}, 1, 'a prompt that cannot fit is refused before its picture is encoded');
 cmp_ok($m->{vlm_image_tokens_total}, '>', 10, 'and their tokens');
 cmp_ok($m->{vlm_prompt_tokens_total}, '>', $m->{vlm_image_tokens_total} / 2, 'prompts');
 cmp_ok($m->{vlm_generation_tokens_total}, '>=', 2, 'answers');
@@ -85,7 +85,7 @@ for my $line (split /\n/, $r->{body}) {
 }
 
 is(scalar @odd, 0, 'every line is of the format') or diag(join "\n", @odd);
-cmp_ok(scalar keys %type, '>=', 30, 'and there are enough of them');
+cmp_ok(scalar keys %type, '>=', 30, 'the page has enough metrics');
 is_deeply([sort keys %type], [sort keys %$m], 'both forms have the same');
 
 my @buckets = $r->{body} =~ /^vlm_request_seconds_bucket\{le="[^"]+"\} (\d+)$/mg;
@@ -102,18 +102,18 @@ my %page = map { $_ => 1 } $table =~ /\b(vlm_\w+)/g;
 is_deeply([sort keys %page], [sort keys %type], 'the page has all of them');
 
 $r = $s->begin('GET', '/metrics', undef, { Accept => 'application/json' })->end;
-is(ref $r->{json}, 'HASH', 'JSON for who accepts it');
+is(ref $r->{json}, 'HASH', 'a client that accepts JSON receives it');
 is($s->post('/metrics')->{code}, 405, 'nothing can be posted there');
 
 # ---- access ------------------------------------------------------------------
 
 my $far = { 'X-Real-IP' => '192.0.2.7' };
 is($s->begin('GET', '/metrics', undef, $far)->end->{code}, 403, 'not from elsewhere');
-is($s->begin('GET', '/open', undef, $far)->end->{code}, 200, 'unless it is said');
+is($s->begin('GET', '/open', undef, $far)->end->{code}, 200, 'from=any allows other machines');
 is($s->begin('GET', '/metrics', undef, { 'X-Real-IP' => '127.9.9.9' })->end->{code}, 200,
    'loopback has more than one address');
 is($s->begin('GET', '/metrics', undef, { 'X-Forwarded-For' => '127.0.0.1', %$far })->end->{code},
-   403, 'what a client says of itself counts for nothing');
+   403, 'the headers of a client have no effect');
 
 # ---- refusals, and clients that leave ----------------------------------------
 
@@ -140,10 +140,10 @@ is($one->end->{code}, 504, 'the one that runs takes too long');
 my $three = $s->begin_chat('d', 'count', image => $picture);
 ok($s->busy(1, 0), 'another runs');
 $three->leave;
-ok($s->busy(0, 0), 'and leaves');
+ok($s->busy(0, 0), 'its client leaves');
 
 $m = metrics();
-is($m->{vlm_requests_rejected_total}{queue_full}, 1, 'the line was full once');
+is($m->{vlm_requests_rejected_total}{queue_full}, 1, 'the queue was full once');
 is($m->{vlm_requests_rejected_total}{queue_timeout}, 1, 'one waited too long');
 is($m->{vlm_requests_rejected_total}{timeout}, 1, 'one answer took too long');
 
@@ -166,7 +166,7 @@ ok($s->busy(1, 1), 'one waits');
 $r = $s->chat('g', 'count', image => $picture);
 my $mean = ($s->get('/metrics')->{body} =~ /^vlm_service_seconds ([\d.]+)$/m)[0];
 cmp_ok($mean, '>', 0, 'the running mean of the service is known');
-is($r->{headers}{'retry-after'}, POSIX::ceil($mean), 'Retry-After is what it takes');
+is($r->{headers}{'retry-after'}, POSIX::ceil($mean), 'Retry-After is the estimated time');
 
 $_->leave for $one, $two;
 

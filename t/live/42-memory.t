@@ -31,7 +31,7 @@ my $m;
 ok(VLM::wait_for(sub {
     $m = memory();
     return $m->{vlm_http_memory_waits_total} > 0 && !$m->{vlm_http_memory_bytes}{used};
-}), 'some had to wait, and in the end nobody holds anything');
+}), 'some requests waited, and at the end no memory is held');
 cmp_ok($m->{vlm_http_memory_bytes}{peak}, '<=', $m->{vlm_http_memory_bytes}{limit},
        'never more than there is');
 cmp_ok($m->{vlm_http_memory_bytes}{peak}, '>=', 2600 * 2000 * 9, 'but one of them');
@@ -56,9 +56,9 @@ my ($calm) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+
 $r = $s->post('/v1/chat/completions', { messages => [{ role => 'user', content => [
     { type => 'text', text => 'x' x 3_000_000 }] }] });
 is($r->{code}, 400, 'a text that is too long even in the longest tokens');
-like($r->{json}{error}{message}, qr/\d+ tokens/, 'is told how many at least');
+like($r->{json}{error}{message}, qr/\d+ tokens/, 'the message has the least number of tokens');
 my ($grown) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
-cmp_ok($grown - $calm, '<', 60000 * VLM::slower(), 'and no word is sorted for it');
+cmp_ok($grown - $calm, '<', 60000 * VLM::slower(), 'memory does not grow for this text');
 
 # A small file has a header of 20,000 x 20,000 pixels.
 my $bomb = pack('a2VvvV VVVvvVVVVVV', 'BM', 54, 0, 0, 54, 40, 20000, 20000, 1, 24, 0,

@@ -42,16 +42,16 @@ $s->start->ready;
 my $first = answer();
 my @kept = kept();
 
-is(scalar @kept, 1, 'the first start keeps one file');
+is(scalar @kept, 1, 'the first start makes one file');
 like($kept[0], qr{/vlm-int8-[0-9a-f]{16}\.bin$}, 'of its name');
-like(news(), qr/the int8 form is made: .*No such file/, 'and says that it makes it');
+like(news(), qr/the int8 form is made: .*No such file/, 'the log has the making of the cache');
 
 my $made = (stat $kept[0])[9];
 
 ok($s->reload, 'a reload');
 $s->ready;
-like(news(), qr/weights come from \Q$kept[0]\E/, 'reads it');
-is((stat $kept[0])[9], $made, 'as it is');
+like(news(), qr/weights come from \Q$kept[0]\E/, 'the next start reads the cache');
+is((stat $kept[0])[9], $made, 'the file is unchanged');
 is(answer(), $first, 'and the answer is the same');
 
 # Soon after the file was read, the worker does not need it.
@@ -78,11 +78,11 @@ is(answer(), $first, 'and the answer is the same');
 truncate $kept[0], $size - 1;
 ok($s->reload, 'another reload');
 $s->ready;
-like(news(), qr/the int8 form is made: \Q$kept[0]\E has \d+ bytes of \d+/, 'one that is cut off');
+like(news(), qr/the int8 form is made: \Q$kept[0]\E has \d+ bytes of \d+/, 'a truncated cache is made again');
 
 ok($s->reload, 'another reload');
 $s->ready;
-like(news(), qr/weights come from/, 'reads what the last one made');
+like(news(), qr/weights come from/, 'the start reads the new cache');
 is(answer(), $first, 'and the answer is the same');
 is(join(' ', kept()), $kept[0], 'no other file is left');
 
@@ -96,7 +96,7 @@ $s = VLM->new(name => 'cache-none', engine => "thinking off; sampling temperatur
 $s->start->ready;
 is(answer(), $first, 'a directory that is none: the answer is the same');
 $seen = 0;
-like(news(), qr/the int8 form is not kept: .*No such file/, 'and the log says so');
+like(news(), qr/the int8 form is not kept: .*No such file/, 'the log has the reason');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;

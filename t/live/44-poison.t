@@ -40,13 +40,13 @@ sub ask {
 my @twins = map { ask('twin', 3500) } 1, 2;
 
 ok($s->busy(2, 0), 'two of the same run');
-ok(dies(), 'their worker dies');
+ok(dies(), 'their worker crashes');
 $_->leave for @twins;
 
 my $twin = ask('twin', 3500);
 ok($s->busy(1, 0), 'it is run a second time');
 $twin->leave;
-ok($s->busy(0, 0), 'and leaves');
+ok($s->busy(0, 0), 'its client leaves');
 
 my @asked = (['poison', 3500], ['innocent', 30]);
 
@@ -54,25 +54,25 @@ for my $round (1, 2) {
     my @r = map { ask(@$_) } @asked;
 
     ok($s->busy(2, 0), "round $round: two run");
-    ok(dies(), 'their worker dies, another takes the model');
+    ok(dies(), 'their worker crashes, another loads the model');
 
     my @answers = $s->end_all(@r);
-    is(scalar(grep { $_->{code} =~ /^(?:0|503)$/ } @answers), 2, 'both are told, or cut');
+    is(scalar(grep { $_->{code} =~ /^(?:0|503)$/ } @answers), 2, 'both requests have a 503 or are cut');
 
-    is(ask(@{ $asked[1] })->end->{code}, 200, 'the innocent one is answered');
+    is(ask(@{ $asked[1] })->end->{code}, 200, 'the other request is answered');
 }
 
 my $r = ask(@{ $asked[0] })->end;
 
 is($r->{code}, 400, 'the other one is not run a third time');
-like($r->{json}{error}{message}, qr/died twice while it worked on this request/, 'and is told why');
+like($r->{json}{error}{message}, qr/died twice while it worked on this request/, 'the refusal has the reason');
 is($r->{json}{error}{code}, 'request_not_repeated', 'with a code');
 ok(VLM::wait_for(sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="poison"\} 1$/m }),
    'which is counted');
 
 $r = ask('another', 1)->end;
-is($r->{code}, 200, 'others are answered');
-is(ask(@{ $asked[1] })->end->{code}, 200, 'the innocent one, too');
+is($r->{code}, 200, 'new requests are answered');
+is(ask(@{ $asked[1] })->end->{code}, 200, 'the other request is answered, too');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

@@ -177,8 +177,8 @@ for my $workers (1, 3) {
     my %place = map { $order[$_]{n} => $_ } 0 .. $#order;
 
     is($low->{code}, 200, 'the one of low priority is answered');
-    is((grep { $_->{early} && $place{$_->{n}} > $place } @early), 0, 'it lets by what comes within its age');
-    is((grep { $place{$_->{n}} < $place } @late), 0, 'and nothing that comes later');
+    is((grep { $_->{early} && $place{$_->{n}} > $place } @early), 0, 'requests that come within its age are served before it');
+    is((grep { $place{$_->{n}} < $place } @late), 0, 'later requests are not served before it');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;

@@ -54,17 +54,17 @@ sub opened { breaker($_[0])->{state} eq 'open' }
 # The pause is longer than the test.
 my $s = server(name => 'breaker', engine => 'breaker failures=2 pause=1h;');
 
-is(breaker($s)->{state}, 'closed', 'at first it is closed');
-ok(dies($s), 'a death of the engine');
-is(ask($s, 5)->{code}, 200, 'one failure refuses nobody');
-is(breaker($s)->{failures}, 0, 'and an answer forgives it');
+is(breaker($s)->{state}, 'closed', 'the breaker is closed at first');
+ok(dies($s), 'the engine crashes');
+is(ask($s, 5)->{code}, 200, 'no request is refused after one failure');
+is(breaker($s)->{failures}, 0, 'an answer resets the count');
 
 # ---- open --------------------------------------------------------------------------
 
-ok(dies($s), 'a death');
+ok(dies($s), 'the engine crashes');
 is(breaker($s)->{failures}, 1, 'is counted');
-ok(dies($s), 'another one, with no answer in between');
-ok(opened($s), 'it is open');
+ok(dies($s), 'the engine crashes again, without an answer in between');
+ok(opened($s), 'the breaker is open');
 
 my %workers;
 
@@ -84,8 +84,8 @@ is(scalar keys %workers, 3, 'by whichever worker') or diag(join ' ', keys %worke
 
 my $r = $s->get('/api/health/ready');
 is($r->{code}, 503, 'not ready');
-like($r->{body}, qr/failed again and again/, 'says why');
-like(breaker($s)->{reason}, qr/failed 2 times in a row/, 'health, too');
+like($r->{body}, qr/failed again and again/, 'the refusal has the reason');
+like(breaker($s)->{reason}, qr/failed 2 times in a row/, 'health has the reason');
 like($s->get('/metrics')->{body}, qr/^vlm_breaker\{state="open"\} 1$/m, 'and the metrics');
 
 ok($s->stop, 'the server stops in time');
@@ -95,7 +95,7 @@ $s->check_log(undef, qr/exited on signal 9/);
 
 $s = server(name => 'breaker-probe', engine => "breaker failures=2 pause=${PAUSE}s;");
 
-ok(dies($s), 'a death');
+ok(dies($s), 'the engine crashes');
 my $start = time;
 ok(dies($s), 'and another');
 ok(VLM::wait_for(sub { !opened($s) }), 'the pause ends');
@@ -103,30 +103,30 @@ cmp_ok(time - $start, '>', $PAUSE - 0.5, 'not before its time');
 is($s->get('/api/health/ready')->{code}, 200, 'ready to be tried');
 
 my $probe = begin($s, 3000);
-ok($s->busy(1, 0), 'one is let through');
+ok($s->busy(1, 0), 'one request is the probe');
 
 $r = ask($s, 5);
-is($r->{code}, 503, 'and only one');
-like($r->{json}{error}{message}, qr/2 times in a row, one request tries it now/, 'the others are told');
+is($r->{code}, 503, 'there is only one probe');
+like($r->{json}{error}{message}, qr/2 times in a row, one request tries it now/, 'other requests are refused');
 
 $probe->leave;
-ok($s->busy(0, 0), 'it leaves without a verdict');
+ok($s->busy(0, 0), 'the client of the probe leaves');
 
 $probe = begin($s, 3000);
-ok($s->busy(1, 0), 'so the next one is let through');
+ok($s->busy(1, 0), 'the next request is the probe');
 ok(dies($s), 'and the engine fails once more');
 is(breaker($s)->{failures}, 3, 'which is the third failure');
 $probe->leave;
 
-ok(VLM::wait_for(sub { !opened($s) }), 'that ends, too');
+ok(VLM::wait_for(sub { !opened($s) }), 'that probe ends, too');
 is(ask($s, 5)->{code}, 200, 'a probe that is answered');
-is(breaker($s)->{state}, 'closed', 'closes it');
+is(breaker($s)->{state}, 'closed', 'the breaker is closed');
 
 my @many = map { begin($s, 5) } 1 .. 6;
 is((grep { $_->{code} == 200 } $s->end_all(@many)), 6, 'everybody is let through');
 
 my $metrics = $s->get('/metrics')->{body};
-like($metrics, qr/^vlm_breaker_opened_total 1$/m, 'it was opened once');
+like($metrics, qr/^vlm_breaker_opened_total 1$/m, 'the breaker was opened once');
 like($metrics, qr/^vlm_requests_rejected_total\{reason="breaker"\} [1-9]\d*$/m, 'and has refused some');
 ok($s->log_has(qr/\[crit\].*has failed 2 times in a row: requests are refused for ${PAUSE}000 ms/),
    'the log says when');
@@ -139,8 +139,8 @@ $s->check_log(undef, qr/exited on signal 9/);
 
 $s = server(name => 'no-breaker', engine => 'breaker off;');
 
-ok(dies($s), 'a death') for 1 .. 6;
-is(ask($s, 5)->{code}, 200, 'without a breaker nobody is refused');
+ok(dies($s), 'the engine crashes') for 1 .. 6;
+is(ask($s, 5)->{code}, 200, 'without a breaker no request is refused');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

@@ -73,7 +73,7 @@ for my $workers (1, 3) {
     }
 
     is($never[2][1]->response->{json}{error}{code}, 'context_length_exceeded', "$workers: OpenAI's code");
-    ok($s->busy(1, 1), "$workers: the same two are there");
+    ok($s->busy(1, 1), "$workers: the same two requests run and wait");
     ok(VLM::wait_for(sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="limit"\} 9$/m }),
        'nine have reached a limit');
 
@@ -82,7 +82,7 @@ for my $workers (1, 3) {
                openai($s, (image($url)) x 3, text('hi')),
                openai($s, text('x' x 3900)));
 
-    ok($s->busy(1, 4), "$workers: what may fit waits");
+    ok($s->busy(1, 4), "$workers: requests that may fit wait");
 
     # The last request has a long prompt.
     (pop @may)->leave;

@@ -63,21 +63,21 @@ is(chat()->{code}, 200, 'a question, through another worker');
 
 kill 'STOP', $pid;
 
-ok(VLM::wait_for(sub { state_on($health) eq 'stalled' }), 'a worker that is stopped is stalled, says another');
+ok(VLM::wait_for(sub { state_on($health) eq 'stalled' }), 'another worker reports a stopped worker as stalled');
 
 my $r = chat();
 
-is($r->{code}, 503, 'which refuses what it would pass on');
+is($r->{code}, 503, 'other workers refuse requests for it');
 is($r->{json}{error}{message}, q(The model's worker does not answer), 'with the reason');
 like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again');
 is(ask_on($health, 'GET', '/api/tasks')->{code}, 200, 'and answers the rest itself');
-like(ask_on($health, 'GET', '/metrics')->{body}, qr/^vlm_state\{state="stalled"\} 1$/m, 'the metrics say the same');
+like(ask_on($health, 'GET', '/metrics')->{body}, qr/^vlm_state\{state="stalled"\} 1$/m, 'the metrics have the same');
 
 # The stop is longer than "stall".  A stopped process cannot be replaced, and is not after it resumes.
 sleep $STALL;
 kill 'CONT', $pid;
 
-ok(VLM::wait_for(sub { state_on($health) eq 'ready' }), 'it goes on');
+ok(VLM::wait_for(sub { state_on($health) eq 'ready' }), 'the worker resumes');
 sleep 1;
 is($s->designated, $pid, 'and is the same worker');
 is(chat()->{code}, 200, 'which answers');
@@ -104,7 +104,7 @@ cmp_ok(time - $start, '>', $STALL - 1, 'not before "stall"');
 $s->ready;
 is($s->health->{heartbeat}{restarts}, 1, 'health has counted it');
 is($s->post('/v1/chat/completions', body())->{code}, 200, 'questions are answered again');
-ok($s->log_has(qr/\[crit\].*the event loop has stood still for \d+ ms: its worker is replaced/), 'the log says why');
+ok($s->log_has(qr/\[crit\].*the event loop has stood still for \d+ ms: its worker is replaced/), 'the log has the reason');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

@@ -82,11 +82,11 @@ sub owned_by {
     ok($s->log_has(qr/waits for \S+, which process $old has locked/), 'waits for the old one');
     is_deeply([owners($s)], [$old], 'the model stays with the old one');
     is($s->health->{state}, 'loading', 'and the new one waits for it');
-    ok(!$waits->done, 'with who came');
+    ok(!$waits->done, 'its requests wait');
 
     $long->leave;
     is($waits->end->{code}, 200, 'until the last answer has ended');
-    ok(owned_by($s, $new), 'then it has the model');
+    ok(owned_by($s, $new), 'the new worker loads the model');
     unlike($s->log, qr/while a reload lasts/, 'which was planned once');
 
     ok($s->stop, 'the server stops in time');
@@ -106,10 +106,10 @@ sub owned_by {
     my $new = reload($s);
     ok($new, 'a new worker');
     $s->ready;
-    ok(owned_by($s, $old, $new), 'has the model, too');
+    ok(owned_by($s, $old, $new), 'the new worker has the model, too');
     is(ask($s, 1)->end->{code}, 200, 'and answers');
     $s->drain($long);
-    ok(!$long->done, 'while the old one still does');
+    ok(!$long->done, 'an answer of the old worker still runs');
 
     my $second = ask($s, 3000);
     ok($s->busy(1), 'the new one runs another');
@@ -118,9 +118,9 @@ sub owned_by {
     $s->signal('HUP');
     ok($s->log_has(qr/waits for \S+, which process \d+ has locked: an older worker of this server/),
        'a third worker waits');
-    is(scalar(() = owners($s)), 2, 'for it is one too many');
-    is($s->health->{model_loaded}, JSON::PP::true, 'but not those who ask');
-    is(ask($s, 1)->end->{code}, 200, 'whom the second one answers');
+    is(scalar(() = owners($s)), 2, 'the third worker loads no model');
+    is($s->health->{model_loaded}, JSON::PP::true, 'health has the second model');
+    is(ask($s, 1)->end->{code}, 200, 'the second worker answers them');
 
     is($other->end->{code}, 200, 'an answer that the first one had begun is whole');
     $long->leave;
@@ -129,7 +129,7 @@ sub owned_by {
     ok(owned_by($s, $new, $third), 'and two have the model again');
 
     $second->leave;
-    ok(owned_by($s, $third), 'at last one');
+    ok(owned_by($s, $third), 'in the end the third worker has the model');
 
     my ($plan) = $s->log =~ /: (\d+)m planned/;
     my ($twice) = $s->log =~ /: (\d+)m while a reload lasts: two workers have the model/;

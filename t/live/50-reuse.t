@@ -50,20 +50,20 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     my $again = ask($s, '118x62');
     my $t = $first->{timings};
 
-    is($t->{cache_n}, 0, 'of the first nothing was there');
+    is($t->{cache_n}, 0, 'the first request finds no cached rows');
     is($t->{image_n}, 1, 'its picture');
     is(encoded($first), 1, 'was encoded');
-    is($t->{prompt_n}, $first->{usage}{prompt_tokens}, 'and all of it read');
+    is($t->{prompt_n}, $first->{usage}{prompt_tokens}, 'all its tokens are read');
     is($t->{predicted_n}, $first->{usage}{completion_tokens}, 'with an answer');
     cmp_ok($t->{image_decode_ms}, '>', 0, 'a decoded picture took its time');
-    ok(defined $t->{$_} && $t->{$_} >= 0, "$_ is there") for @parts;
+    ok(defined $t->{$_} && $t->{$_} >= 0, "$_ has a value") for @parts;
     cmp_ok($t->{image_decode_ms} + $t->{image_resize_ms}, '<=', $t->{prepare_ms} + 2, 'parts of prepare');
     cmp_ok($t->{first_step_ms}, '<=', $t->{prefill_ms}, 'a part of prefill');
     is($t->{prompt_ms}, $t->{encode_ms} + $t->{prefill_ms}, 'and a sum');
 
     $t = $again->{timings};
-    cmp_ok($t->{cache_n}, '>', 10, 'the second time it is there');
-    is($t->{cache_n}, $again->{usage}{prompt_tokens_details}{cached_tokens}, 'as usage says');
+    cmp_ok($t->{cache_n}, '>', 10, 'the second request finds cached rows');
+    is($t->{cache_n}, $again->{usage}{prompt_tokens_details}{cached_tokens}, 'usage has their number');
     is($t->{prompt_n} + $t->{cache_n}, $again->{usage}{prompt_tokens}, 'and only the rest is read');
     cmp_ok($t->{image_decode_ms}, '==', 0, 'not decoded again');
     is($again->{choices}[0]{message}{content}, $first->{choices}[0]{message}{content}, 'the answer is the same');
@@ -71,11 +71,11 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     is(metric($s, 'vlm_prompt_tokens_cached_total'), $t->{cache_n}, 'the metrics count it');
     is(metric($s, 'vlm_prompt_images_total'), 2, 'two pictures of prompts');
     is(metric($s, 'vlm_receive_seconds_count'), 2, 'and times');
-    is(metric($s, 'vlm_image_decode_seconds_count'), 1, 'of what was decoded');
+    is(metric($s, 'vlm_image_decode_seconds_count'), 1, 'one decode is counted');
     is(metric($s, 'vlm_first_step_seconds_count'), 2, 'and picked');
 
     my $read = $first->{usage}{prompt_tokens};
-    ok(VLM::wait_for(sub { (metric($s, 'vlm_kv_tokens{part="used"}') || 0) >= $read }), 'what was read is kept');
+    ok(VLM::wait_for(sub { (metric($s, 'vlm_kv_tokens{part="used"}') || 0) >= $read }), 'the rows of the prompt are cached');
     is(metric($s, 'vlm_kv_tokens{part="size"}'), 4096, 'of a context');
     like($s->get('/metrics')->{body}, qr/^vlm_info\{engine="live",device="[^"]+",model="model",weights="int8",version="[\d.]+"\} 1$/m,
          'the metrics say what it is');
@@ -111,7 +111,7 @@ for my $workers (1, 3) {
 
     my $none = ask($s, '118x62');
     is($none->{timings}{cache_n}, 0, "$workers: nor does who has no salt");
-    cmp_ok(ask($s, '118x62')->{timings}{cache_n}, '>', 10, 'but what is its own');
+    cmp_ok(ask($s, '118x62')->{timings}{cache_n}, '>', 10, 'it reuses its own rows');
     cmp_ok(ask($s, '118x62', 'X-Tenant' => 'one')->{timings}{cache_n}, '>', 10, 'and the first still does');
 
     ok($s->stop, 'the server stops in time');

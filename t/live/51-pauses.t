@@ -31,8 +31,8 @@ sub dies {
 }
 
 for my $death (1 .. 4) {
-    ok(dies(), "death $death: a successor");
-    is($s->health->{state}, 'loading', 'that loads, or waits to');
+    ok(dies(), "crash $death: another worker takes over");
+    is($s->health->{state}, 'loading', 'the state is loading');
 }
 
 my $start = time;
@@ -42,20 +42,20 @@ close $lock;
 sleep 2.5;
 is($s->health->{state}, 'loading', 'the lock is free, and the pause is not over');
 
-is($r->end->{code}, 200, 'who waits is answered after it');
+is($r->end->{code}, 200, 'a waiting request is answered after the load');
 my $took = time - $start;
 cmp_ok($took, '>', 3.5, 'of four seconds, the fourth time');
 
 my @said = $s->log =~ /(\d) loads in 5 minutes have ended with their worker: the next one begins in (\d+) ms/g;
 is("@said", '2 1000 3 2000 4 4000', 'the log says each pause, twice the last');
-is($s->health->{heartbeat}{restarts}, 4, 'and health how often it was');
+is($s->health->{heartbeat}{restarts}, 4, 'health has the number of restarts');
 
 # A worker that crashes with a loaded model is replaced at once.
 ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
-ok(dies(), 'a death after the load');
+ok(dies(), 'a worker crashes after the load');
 $start = time;
 $s->ready;
-cmp_ok(time - $start, '<', 12, 'is no death in the load');
+cmp_ok(time - $start, '<', 12, 'the next load is not delayed');
 is(scalar(() = $s->log =~ /the next one begins in 8000 ms/g), 0, 'and makes no pause longer');
 
 ok($s->stop, 'the server stops in time');

@@ -112,7 +112,7 @@ for (1 .. 10) {
 }
 
 cmp_ok(min(@took), '<', 0.005 * VLM::slower(), '2: within 5 ms');
-cmp_ok(status_of($pid, 'VmHWM') - $before, '<', (16 << 20) * VLM::slower(), '2: and memory does not know of it');
+cmp_ok(status_of($pid, 'VmHWM') - $before, '<', (16 << 20) * VLM::slower(), '2: memory does not grow');
 
 # ---- 12
 
@@ -127,7 +127,7 @@ for my $r ($s->post('/v1/chat/completions', openai($url)),
 }
 
 sleep 0.2;
-ok(!$trap->accept, '12: and nobody was asked for it');
+ok(!$trap->accept, '12: the server makes no connection');
 
 # ---- 3
 
@@ -176,7 +176,7 @@ for my $stage (sort keys %stages) {
     if ($other) {
         ok(!$other->done, "3: $stage: its neighbour does not notice");
         $other->leave;
-        ok($s->busy(0, 0), "3: $stage: who leaves, too");
+        ok($s->busy(0, 0), "3: $stage: the client leaves, too");
     }
 }
 
@@ -193,7 +193,7 @@ for (1 .. 400) {
     last if $c->{worker} != $pid;
 }
 
-isnt($c->{worker}, $pid, '7: somebody sits at another worker');
+isnt($c->{worker}, $pid, '7: there are connections of other workers');
 
 sub on {
     my ($path) = @_;
@@ -207,11 +207,11 @@ sub on {
 
 kill 'STOP', $pid;
 my $ready = VLM::wait_for(sub { my $r = on('/api/health/ready'); $r->{code} eq '503' && $r });
-ok($ready, '7: the worker stands still: it is told that nothing is ready');
+ok($ready, '7: the worker is stopped: the readiness probe fails');
 like($ready && $ready->{headers}{'retry-after'} || '', qr/^\d+$/, '7: and when to ask again');
-is(on('/api/health/live')->{code}, 200, '7: but there is somebody');
+is(on('/api/health/live')->{code}, 200, '7: the liveness probe succeeds');
 kill 'CONT', $pid;
-ok(VLM::wait_for(sub { on('/api/health/ready')->{code} eq '200' }), '7: it goes on');
+ok(VLM::wait_for(sub { on('/api/health/ready')->{code} eq '200' }), '7: the worker resumes');
 $c->leave;
 
 ok($s->stop, 'the server stops in time');
@@ -256,9 +256,9 @@ my $back = VLM::wait_for(sub {
 });
 
 ok($back, '4: the model comes back by itself');
-is(join(' ', grep { !/^(?:0|200|503)$/ } sort keys %codes), '', '4: health says 503 until then');
-cmp_ok($codes{0} // 0, '<=', 1, '4: whoever sat at the one that died is the only one cut off');
-cmp_ok($longest, '<', 2 * VLM::slower(), '4: and nobody waits for an answer');
+is(join(' ', grep { !/^(?:0|200|503)$/ } sort keys %codes), '', '4: health answers 503 until then');
+cmp_ok($codes{0} // 0, '<=', 1, '4: only connections of the crashed worker are cut');
+cmp_ok($longest, '<', 2 * VLM::slower(), '4: no request waits without an end');
 
 # ---- 5
 
@@ -302,7 +302,7 @@ my @odd = grep { $_->{code} ne '200'
 cmp_ok(scalar @answers, '>', 20, '5: many ask all the time');
 is(scalar @odd, 0, '5: each is answered, or told when to come again')
     or diag(join "\n", map { "$_->{code} $_->{body}" } @odd);
-cmp_ok($most, '<', $one + $plan / 2 * VLM::slower(), '5: never is there a second model in memory');
+cmp_ok($most, '<', $one + $plan / 2 * VLM::slower(), '5: a second model is never in memory');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

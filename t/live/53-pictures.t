@@ -131,7 +131,7 @@ is_refused('a PNG whose first bytes are a JPEG\'s', "\xff\xd8\xff\xe0" . substr(
 VLM::spew("$s->{dir}/page.png", $photo . $script);
 my $r = $s->get('/uploads/' . $s->upload("$s->{dir}/page.png"));
 like($r->{headers}{'content-type'}, qr{^image/}, 'a picture with a script goes out as a picture');
-is($r->{headers}{'x-content-type-options'}, 'nosniff', 'and nobody is to guess');
+is($r->{headers}{'x-content-type-options'}, 'nosniff', 'the answer has nosniff');
 
 # ---- truncated and damaged everywhere ------------------------------------------
 
@@ -165,9 +165,9 @@ for my $name (qw(jpeg-progressive.jpg png-palette8-trns.png gif-animated.gif web
 }
 
 is($answers + $refusals, 7 * 26, 'every cut and every bent byte is an answer or a 400 that says why');
-cmp_ok($refusals, '>', 7 * 13 * 0.9, 'and those that break off are refused');
-cmp_ok(memory('VmRSS') - $before, '<', 8 * 1024 * VLM::slower(), 'and memory does not grow by them');
-cmp_ok(memory('VmHWM'), '<', 400 * 1024 * VLM::slower(), 'nor has it ever been more than it may');
+cmp_ok($refusals, '>', 7 * 13 * 0.9, 'truncated pictures are refused');
+cmp_ok(memory('VmRSS') - $before, '<', 8 * 1024 * VLM::slower(), 'memory does not grow');
+cmp_ok(memory('VmHWM'), '<', 400 * 1024 * VLM::slower(), 'the memory in use never exceeds the limit');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;

@@ -114,7 +114,7 @@ for my $workers (1, 3) {
     is($lines, $told, 'a line of the log for each');
 
     my ($counted) = $s->get('/status')->{body} =~ /vlm_requests_rejected_total\{[^}]*unavailable[^}]*\} (\d+)/;
-    is($counted, $told, 'and they are counted');
+    is($counted, $told, 'the metrics count them');
 
     $s->ready;
     ok($s->stop, 'the server stops in time');
@@ -175,7 +175,7 @@ sub interlaced {
 
     for my $r (map { $_->end } map { $ask->($bomb) } 1 .. 6) {
         is($r->{code}, 400, 'pixels of 1 kB that unpack to 180 MB');
-        like($r->{json}{error}{message}, qr/^PNG of 20x20 pixels: more than \d+ compressed bytes for \d+ bytes of rows/, 'are told so');
+        like($r->{json}{error}{message}, qr/^PNG of 20x20 pixels: more than \d+ compressed bytes for \d+ bytes of rows/, 'the refusal names the reason');
     }
 
     cmp_ok(status_of($pid, 'VmHWM') - $before, '<', 32768 * VLM::slower(), 'and have cost less than http_memory');

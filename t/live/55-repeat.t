@@ -40,7 +40,7 @@ sub entries { scalar @{ $s->get("/api/history/$_[0]")->{json} } }
     is($r[1]{json}{answer}, $r[0]{json}{answer}, 'which is the same');
     is($r[1]{json}{turn_number}, 2, 'of the same turn');
     is($r[0]{headers}{'idempotent-replayed'}, undef, 'the first was made');
-    is($r[1]{headers}{'idempotent-replayed'}, 'true', 'and the second says that it was not');
+    is($r[1]{headers}{'idempotent-replayed'}, 'true', 'the second answer is marked as replayed');
     is(entries('flight'), 2, 'there is one turn');
 }
 
@@ -63,7 +63,7 @@ for my $i (1 .. 5) {
     ok($s->reload, 'a reload');
     $s->ready;
     my $r = ask('flight', 'k1')->end;
-    is($r->{json}{answer}, $before, 'the new worker tells the old one\'s answer');
+    is($r->{json}{answer}, $before, 'the new worker returns the old one\'s answer');
     is(entries('flight'), 2, 'there is one turn still');
 
     my $stream = ask('flight', 'k2', stream => JSON::PP::true())->end;
@@ -71,8 +71,8 @@ for my $i (1 .. 5) {
     my ($one, $two) = map { my ($j) = $_->{body} =~ /event: answer\ndata: (.*)\n/; JSON::PP->new->utf8->decode($j) } $stream, $again;
 
     is($two->{answer}, $one->{answer}, 'a stream that is repeated is a stream');
-    is($two->{turn_number}, 4, 'of the turn that it was');
-    like($again->{body}, qr/^event: token\ndata: \{"text":"/, 'and its words come as an event, too');
+    is($two->{turn_number}, 4, 'the stream has the stored turn');
+    like($again->{body}, qr/^event: token\ndata: \{"text":"/, 'the text comes as an event');
     is(entries('flight'), 4, 'there are two turns');
 }
 

@@ -82,7 +82,7 @@ is(sprintf('%o', mode()), '600', 'has a socket that is closed to others');
 close $busy;
 $s->{pid} = $starts;
 
-ok(VLM::wait_for(sub { $s->listening }), 'and goes on');
+ok(VLM::wait_for(sub { $s->listening }), 'the start completes');
 $s->ready;
 is(sprintf('%o', mode()), '600', 'with the same mode');
 
@@ -99,7 +99,7 @@ SKIP: {
     # An older version, or an administrator, can leave this mode.
     chmod 0666, $socket or die;
 
-    is(asks($NOBODY), '', 'nor is told anything if the file lets everybody in');
+    is(asks($NOBODY), '', 'another user receives no answer with an open mode of the file');
     ok($s->log_has(qr/\[warn\] .*user $NOBODY, to "unix:\S+" was closed: only workers may use this socket/),
        'which the log says');
     like(asks(0), qr{^HTTP/1\.1 [24]\d\d }, 'the workers go on');

@@ -22,12 +22,12 @@ flock $lock, LOCK_EX or die "live.lock: $!";
 $s->start;
 
 is($s->chat('a', 'hi')->{code}, 503, 'a question waits for too long');
-is($s->post('/api/chat', {})->{code}, 400, 'another is none');
+is($s->post('/api/chat', {})->{code}, 400, 'another request is invalid');
 
 close $lock;
 $s->ready;
 
-ok($s->log_has(qr/model loaded/), 'then the model is there');
+ok($s->log_has(qr/model loaded/), 'the model is loaded');
 
 my %lines = (
     'refused, queue_timeout: ' => 'warn',

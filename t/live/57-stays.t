@@ -41,7 +41,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
             return keys %seen == 2 || $r->{code} ne '200';
         });
         is(join(' ', values %seen), '200 200', "$when: both workers answer");
-        is($s->get('/api/health/ready')->{code}, 200, 'and say so');
+        is($s->get('/api/health/ready')->{code}, 200, 'the readiness probe succeeds');
     };
 
     # The new worker waits for the second lock, so that the model can be removed meanwhile.
@@ -60,17 +60,17 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     };
 
     $s->signal('HUP');
-    ok($turned->(), 'a reload: the old worker with the model stays');
+    ok($turned->(), 'after a reload the old worker keeps the model');
     $answers->('while the new one waits');
-    is(pid($s), $old, 'it is the one that answers');
+    is(pid($s), $old, 'the old worker answers');
 
     unlink "$model/model.safetensors" or die;
     close $lock;
 
     ok(VLM::wait_for(sub { $s->health->{reload_reason} }), 'the load fails');
-    like($s->health->{reload_reason}, qr/neither model.safetensors nor/, 'and health says why');
-    is($s->health->{status}, 'healthy', 'but the model is there');
-    ok($s->log_has(qr/the worker before this one goes on with its model/), 'as the log says');
+    like($s->health->{reload_reason}, qr/neither model.safetensors nor/, 'health has the reason');
+    is($s->health->{status}, 'healthy', 'the model is loaded');
+    ok($s->log_has(qr/the worker before this one goes on with its model/), 'the log has the reason');
     $answers->('after it');
     is(pid($s), $old, 'by the old worker');
 
@@ -93,7 +93,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     $s->signal('HUP');
     ok($turned->(), 'a reload that waits again');
     ok($s->stop('QUIT', 30), 'and an end: all processes leave');
-    ok(!kill(0, $last), 'the one that went on, too');
+    ok(!kill(0, $last), 'the old worker exits, too');
     $s->check_log;
 }
 
@@ -111,9 +111,9 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     $s->signal('HUP');
     ok(VLM::wait_for(sub { 3 == (() = $s->workers) }), 'the old worker goes on');
     kill 'KILL', $old;
-    ok(VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $old }), 'it dies: the new one takes over');
+    ok(VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $old }), 'the old worker crashes: the new one takes over');
     $s->ready;
-    is(ask($s, 2)->end->{code}, 200, 'and answers, with the lock that is free now');
+    is(ask($s, 2)->end->{code}, 200, 'the new worker answers and owns the lock');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/exited on signal 9/);
@@ -132,12 +132,12 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     for (1 .. 12) {
         $s->signal('HUP');
         push @asked, ask($s, 2);
-        is($asked[-1]->end->{code}, 200, "reload $_ of a storm: who asks is answered");
+        is($asked[-1]->end->{code}, 200, "reload $_ of many: a request is answered");
     }
 
     ok(VLM::wait_for(sub { 2 == (() = $s->workers) }), 'then two workers are left');
     ok(VLM::wait_for(sub { my $pid = pid($s); grep { $_ == $pid } $s->workers }), 'and one of them answers');
-    isnt(pid($s), $old, 'which is a new one');
+    isnt(pid($s), $old, 'a new worker answers');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }

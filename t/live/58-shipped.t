@@ -18,7 +18,7 @@ my $KEY = 'Bearer a-long-secret';
 
 my %all = Shipped::all();
 
-is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf', 'what is shipped');
+is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf', 'the list of shipped configurations');
 cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
 
 
@@ -86,8 +86,8 @@ sub answers {
     my $models = ask($s, '/v1/models');
     is($models->{json}{data}[0]{id}, 'robobrain', "OpenAI's clients find the model");
 
-    like($s->log, qr/\[notice\] .*model loaded/, 'the log says that the model is there');
-    is(ask($s, '/api/chat', '-d', '{}')->{code}, 400, 'what is no question is refused');
+    like($s->log, qr/\[notice\] .*model loaded/, 'the log has the load of the model');
+    is(ask($s, '/api/chat', '-d', '{}')->{code}, 400, 'an invalid request is refused');
 }
 
 
@@ -107,8 +107,8 @@ sub page {
     for my $part (sort keys %parts) {
         my $r = ask($s, "/$part");
 
-        is($r->{code}, 200, "$name: $part is there");
-        like($r->{type}, $TYPES{($part =~ /(\w+)$/)[0]} || qr/^$/, 'as what it is');
+        is($r->{code}, 200, "$name: $part is served");
+        like($r->{type}, $TYPES{($part =~ /(\w+)$/)[0]} || qr/^$/, 'the type is right');
     }
 }
 
@@ -147,7 +147,7 @@ sub key {
     }
 
     local $s->{headers} = [];
-    ok(ask($s, '/v1/models')->{json}{error}{code} eq 'invalid_api_key', 'in the form that clients read');
+    ok(ask($s, '/v1/models')->{json}{error}{code} eq 'invalid_api_key', 'the error has the form of the API');
     is(ask($s, '/health')->{code}, 200, 'but probes are');
     is(ask($s, '/health/live')->{code}, 200, 'of both kinds');
 }

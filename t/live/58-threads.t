@@ -85,7 +85,7 @@ sub makers {
     }
 
     is($gold->response->{code}, 200, 'the one of high priority is answered');
-    is($normal->response->{code}, 200, 'and the one that came before it');
+    is($normal->response->{code}, 200, 'the earlier request is answered');
     cmp_ok($gold->{ended}, '<', $normal->{ended}, 'a slot is not given away while a higher priority is a moment away')
         or diag("it took $took s");
 
@@ -113,7 +113,7 @@ sub makers {
     $s->end_all(@chats, $text, $show);
 
     is($text->response->{code}, 200, 'a question without a session is answered');
-    is($show->response->{code}, 200, "and what a thread of nginx's pool does");
+    is($show->response->{code}, 200, "a thread of nginx's pool works");
 
     my ($last) = sort { $b <=> $a } map { $_->{ended} } $text, $show;
     my ($refused) = sort { $a <=> $b } map { $_->{ended} } @chats;
