@@ -312,11 +312,11 @@ vlm_load_attend(vlm_device_t *d)
 
 /* The cost of one sequence's keys, for so many query vectors of each key-value head. */
 static double
-cost(const vlm_device_t *d, const args_t &a, const vlm_batch_t *b, uint32_t vectors)
+cost_of(const args_t &a, const vlm_batch_t *b, uint32_t vectors)
 {
     const double  values = static_cast<double>(b->max_ctx) * a.kv.heads * a.kv.head_dim;
 
-    return vlm_us(d, 4 * values, 4 * values * vectors, VLM_CARD_F32);
+    return vlm_cost(4 * values, 4 * values * vectors);
 }
 
 
@@ -325,14 +325,15 @@ static void
 launch_rows(vlm_device_t *d, args_t a, const vlm_batch_t *b)
 {
     uint32_t  n, tiles;
-    double    us;
+    double    cost;
 
     tiles = vlm_divide_up(static_cast<uint64_t>(b->max_rows) * a.group, VLM_GROUPS * MANY);
-    us = b->S * cost(d, a, b, VLM_GROUPS * MANY);
+    cost = b->S * cost_of(a, b, VLM_GROUPS * MANY);
 
     for ( /* void */ ; a.tile < tiles; a.tile += n) {
-        n = vlm_cost_fit(us, tiles - a.tile);
-        VLM_LAUNCH(d, us * n, attend_rows<D>, dim3(n, a.kv.heads, b->S), VLM_ATTEND_THREADS, 0, a);
+        n = vlm_fit(d, cost, tiles - a.tile);
+        VLM_LAUNCH(d, cost * n, attend_rows<D>, dim3(n, a.kv.heads, b->S),
+                   VLM_ATTEND_THREADS, 0, a);
     }
 }
 
@@ -342,14 +343,14 @@ static void
 launch_split(vlm_device_t *d, args_t a, const vlm_batch_t *b)
 {
     uint32_t  n, tiles;
-    double    us;
+    double    cost;
 
     tiles = vlm_divide_up(a.group, VLM_GROUPS * FEW);
-    us = cost(d, a, b, a.group);
+    cost = cost_of(a, b, a.group);
 
     for ( /* void */ ; a.sequence < b->S; a.sequence += n) {
-        n = vlm_cost_fit(us, b->S - a.sequence);
-        VLM_LAUNCH(d, us * n, attend_split<D>, dim3(tiles * a.runs, a.kv.heads, n),
+        n = vlm_fit(d, cost, b->S - a.sequence);
+        VLM_LAUNCH(d, cost * n, attend_split<D>, dim3(tiles * a.runs, a.kv.heads, n),
                    VLM_ATTEND_THREADS, 0, a);
     }
 }

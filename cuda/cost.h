@@ -1,11 +1,12 @@
 /*
- * An arithmetic estimate of a launch's time on a small card.  Operations cut their work into
- * launches by it, and it decides when the host waits and asks whether to go on.  The figures are
- * not measured.
+ * The cost of work, by which operations are cut into launches and the host decides when to wait for
+ * the device and ask whether to go on: no launch, and no launches between two questions together,
+ * take longer than VLM_BOUND_US.
  *
- * The card is an RTX 4050 for laptops.  192 GB/s are NVIDIA's figure for it.  Its 20 processors at
- * 1.6 GHz give 8, 16 and 65 * 10^12 operations a second in f32, and on tensor cores in bf16 and
- * int8; a quarter of that is assumed, with enough blocks for all processors.
+ * A cost is a number of f32 operations, of which a multiplication and an addition are two.  Tensor
+ * cores do more of them at a time, and a byte that is moved counts as several.  The number that a
+ * card does in a microsecond is measured when it is opened (driver.h, speed()), by products that
+ * wait for nothing; kernels are assumed to reach VLM_SHARE of that.
  */
 
 #ifndef VLM_COST_H
@@ -13,31 +14,32 @@
 
 #include <stdint.h>
 
-#define VLM_BOUND_US    50000.0        /* a cancellation takes effect within about that time */
+#define VLM_BOUND_US  50000.0          /* a cancellation takes effect within about that time */
+#define VLM_SHARE     0.25             /* assumed, not measured */
+#define VLM_TENSOR    0.5              /* of an operation on tensor cores; at most, on any card */
 
-/* In a microsecond. */
-#define VLM_CARD_BYTES  192e3
-#define VLM_CARD_F32    2e6            /* operations: a multiplication and an addition are two */
-#define VLM_CARD_BF16   4e6
-#define VLM_CARD_INT8   16e6
+/*
+ * Of a byte.  By NVIDIA's figures no card from Turing to Blackwell does more operations while it
+ * moves one: an L40S, at 91.6 * 10^12 operations and 864 * 10^9 bytes a second, 27 by that share.
+ */
+#define VLM_BYTE      32.0
 
 
-/* Microseconds: the larger of the times for memory and for arithmetic. */
+/* The larger one of the costs of bytes and of operations, as they overlap. */
 static inline double
-vlm_cost_us(double bytes, double ops, double rate)
+vlm_cost(double bytes, double ops)
 {
-    bytes /= VLM_CARD_BYTES;
-    ops /= rate;
+    bytes *= VLM_BYTE;
 
     return bytes > ops ? bytes : ops;
 }
 
 
-/* How many of n units, of us microseconds each, one launch may have: at least one. */
+/* How many of n units of that cost have together at most the other: at least one. */
 static inline uint32_t
-vlm_cost_fit(double us, uint32_t n)
+vlm_cost_fit(double most, double cost, uint32_t n)
 {
-    double  most = VLM_BOUND_US / us;
+    most /= cost;
 
     return most >= n ? n : most < 1 ? 1 : (uint32_t) most;
 }

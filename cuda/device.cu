@@ -141,8 +141,10 @@ static int
 take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 {
     int     code;
+    double  speed;
     size_t  left, all;
 
+    speed = 0;
     left = all = 0;
 
     d->knows = d->driver->in_use(static_cast<int>(d->index), &d->before) == 0;
@@ -152,6 +154,8 @@ take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
         return -1;
     }
 
+    code = code == 0 ? d->driver->speed(d->facts.n_sms, &speed) : code;
+    d->most = VLM_BOUND_US * VLM_SHARE * speed;
     code = code == 0 ? d->driver->memory(&left, &all) : code;
 
     if (code != 0) {
@@ -303,21 +307,21 @@ cuda_ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
 
 
 void
-vlm_device_spend(vlm_device_t *d, double us)
+vlm_device_spend(vlm_device_t *d, double cost)
 {
     if (d->recording) {
-        d->recorded += us;             /* the work is done later, and more than once */
+        vlm_device_cut(d, cost);       /* the work is done later, and more than once */
         return;
     }
 
-    if (d->quit != nullptr && d->spent > 0 && d->spent + us > VLM_BOUND_US && vlm_device_ready(d)
+    if (d->quit != nullptr && d->spent > 0 && d->spent + cost > d->most && vlm_device_ready(d)
         && vlm_device_check(d, d->driver->wait(d->stream), "the work before") == 0)
     {
         d->spent = 0;
         d->quitting = d->quit(d->quit_data) != 0;
     }
 
-    d->spent += us;
+    d->spent += cost;
 }
 
 

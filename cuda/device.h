@@ -19,6 +19,14 @@
 
 #define VLM_MAX_RESERVED  16           /* blocks of memory: an engine has one, tests some */
 #define VLM_ARCH_BF16     80           /* the least with tensor cores for bf16 */
+#define VLM_PIECES        16           /* graphs of a kept step */
+
+/* A kept step, in pieces that are launched one after the other. */
+typedef struct {
+    uint32_t  n;
+    void     *graph[VLM_PIECES];
+    double    cost[VLM_PIECES];
+} vlm_kept_t;
 
 struct vlm_device_s {
     const vlm_driver_t     *driver;
@@ -38,12 +46,12 @@ struct vlm_device_s {
     vlm_quit_fn             quit;      /* see ask() */
     void                   *quit_data;
     int                     quitting;
-    double                  spent;     /* by cost.h, since the host has waited */
+    double                  most;      /* cost between two waits of the host; see cost.h */
+    double                  spent;     /* since it has waited */
 
-    void                   *kept[VLM_KEPT];        /* graphs */
-    double                  kept_us[VLM_KEPT];     /* what each costs */
-    int                     recording;
-    double                  recorded;  /* the cost so far of the step being recorded */
+    vlm_kept_t              kept[VLM_KEPT];
+    vlm_kept_t              made;      /* the step being recorded */
+    int                     recording; /* launches become part of a graph */
     int                     keeps_none;            /* 1: capture refused, see step.cu */
 
     uint64_t                before;    /* bytes in use by others, when it was opened */
@@ -62,26 +70,28 @@ void vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
  * Called before work of this cost is launched.  If the cost and that of the launches since the last
  * wait exceed the bound, the host waits for the device and asks whether to go on.
  */
-void vlm_device_spend(vlm_device_t *d, double us);
+void vlm_device_spend(vlm_device_t *d, double cost);
 /* Whether an operation may begin: there is no fault, and no answer was to stop. */
 int vlm_device_ready(vlm_device_t *d);
 
 
 /* ---- launches ----------------------------------------------------------------------------- */
 
-/* See cost.h. */
-static inline double
-vlm_us(const vlm_device_t *d, double bytes, double ops, double rate)
+/* How many of n units of that cost one launch may have: at least one. */
+static inline uint32_t
+vlm_fit(const vlm_device_t *d, double cost, uint32_t n)
 {
-    return d->facts.slow * vlm_cost_us(bytes, ops, rate);
+    return vlm_cost_fit(d->most, cost, n);
 }
 
 
-/* The cost of launches that mainly move bytes. */
+/* Processors without a block wait for the others: a launch of few blocks counts for all of them. */
 static inline double
-vlm_us_of_bytes(const vlm_device_t *d, double bytes)
+vlm_cost_on(const vlm_device_t *d, dim3 grid, double cost)
 {
-    return vlm_us(d, bytes, 0, VLM_CARD_F32);
+    const double  blocks = static_cast<double>(grid.x) * grid.y * grid.z;
+
+    return blocks < d->facts.n_sms ? cost / blocks * d->facts.n_sms : cost;
 }
 
 
@@ -107,20 +117,21 @@ vlm_call(const void *kernel, void **args)
 
 template <class... P>
 static inline void
-vlm_launch(vlm_device_t *d, const char *name, double us, void (*kernel)(P...), dim3 grid,
+vlm_launch(vlm_device_t *d, const char *name, double cost, void (*kernel)(P...), dim3 grid,
            dim3 block, size_t shared, typename std::common_type<P>::type... values)
 {
     void         *args[] = { const_cast<void *>(static_cast<const void *>(&values))... };
     const size_t  sizes[] = { sizeof(values)... };
     vlm_launch_t  l;
 
-    vlm_device_spend(d, us);
+    cost = vlm_cost_on(d, grid, cost);
+    vlm_device_spend(d, cost);
 
     if (!vlm_device_ready(d)) {
         return;
     }
 
-    l.us = us;
+    l.cost = cost;
     l.kernel = reinterpret_cast<const void *>(kernel);
     l.name = name;
     l.grid = grid;
@@ -155,12 +166,12 @@ vlm_load(vlm_device_t *d, const char *name, void (*kernel)(P...), size_t shared)
 #define VLM_LOAD(d, kernel, shared)  vlm_load(d, #kernel, kernel, shared)
 
 /*
- * VLM_LAUNCH(d, us, kernel, grid, block, shared_bytes, arguments...): us is the launch's cost, and
- * arguments become the kernel's parameters as in a call.  A kernel that is a template stands in
- * brackets: (rows<4, 2>).
+ * VLM_LAUNCH(d, cost, kernel, grid, block, shared_bytes, arguments...): the cost is the launch's,
+ * see cost.h, and arguments become the kernel's parameters as in a call.  A kernel that is a
+ * template stands in brackets: (rows<4, 2>).
  */
-#define VLM_LAUNCH(d, us, kernel, grid, block, shared, ...)                                      \
-    vlm_launch(d, #kernel, us, kernel, grid, block, shared, __VA_ARGS__)
+#define VLM_LAUNCH(d, cost, kernel, grid, block, shared, ...)                                    \
+    vlm_launch(d, #kernel, cost, kernel, grid, block, shared, __VA_ARGS__)
 
 
 static inline unsigned
@@ -191,6 +202,7 @@ void vlm_cuda_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, c
 int vlm_cuda_record(vlm_device_t *d);
 void vlm_cuda_keep(vlm_device_t *d, uint32_t number);
 int vlm_cuda_replay(vlm_device_t *d, uint32_t number);
+void vlm_device_cut(vlm_device_t *d, double cost);
 void vlm_device_drop_kept(vlm_device_t *d);
 
 /* embed.cu */

@@ -16,7 +16,7 @@
 typedef struct {
     const void    *kernel;
     const char    *name;
-    double         us;                 /* by cost.h */
+    double         cost;               /* by cost.h */
     dim3           grid, block;
     size_t         shared;             /* bytes of dynamic shared memory */
     void          *stream;
@@ -32,7 +32,6 @@ typedef struct {
     uint32_t  n_sms;
     uint64_t  bytes;                   /* of memory in all */
     uint64_t  shared;                  /* most shared bytes of a block */
-    double    slow;                    /* times that of cost.h: 1, but for tests' */
 } vlm_facts_of_device_t;
 
 typedef struct {
@@ -40,6 +39,8 @@ typedef struct {
     int         (*count)(int *n);
     int         (*facts)(int index, vlm_facts_of_device_t *f);
     int         (*use)(int index);     /* this thread's calls are for that device */
+    /* How many f32 operations the device does in a microsecond, measured for some milliseconds. */
+    int         (*speed)(uint32_t n_sms, double *ops);
     int         (*memory)(size_t *free, size_t *total);
     int         (*reserve)(void **p, size_t bytes);
     int         (*release)(void *p);

@@ -82,13 +82,13 @@ vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features,
 {
     const unsigned    *w = static_cast<const unsigned *>(table->w);
     const vlm_bf16_t  *f = static_cast<const vlm_bf16_t *>(features);
-    const double       us = vlm_us_of_bytes(d, 8.0 * b->T * table->K);
+    const double       cost = vlm_cost(8.0 * b->T * table->K, 0);
 
     if (table->type == VLM_INT8) {
-        VLM_LAUNCH(d, us, embed<true>, b->T, THREADS, 0, w, table->scale, f, b->token, b->source,
+        VLM_LAUNCH(d, cost, embed<true>, b->T, THREADS, 0, w, table->scale, f, b->token, b->source,
                    table->K, x);
     } else {
-        VLM_LAUNCH(d, us, embed<false>, b->T, THREADS, 0, w, nullptr, f, b->token, b->source,
+        VLM_LAUNCH(d, cost, embed<false>, b->T, THREADS, 0, w, nullptr, f, b->token, b->source,
                    table->K, x);
     }
 }

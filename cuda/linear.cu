@@ -325,17 +325,16 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint
 
 
 static double
-rate_of(vlm_type_t weights)
+ops_of_row(uint32_t N, uint32_t K)
 {
-    return weights == VLM_INT8 ? VLM_CARD_INT8 : VLM_CARD_BF16;
+    return 2.0 * VLM_TENSOR * N * K;
 }
 
 
 double
-vlm_product_us(const vlm_device_t *d, vlm_type_t weights, const vlm_product_t &a)
+vlm_product_cost(const vlm_product_t &a)
 {
-    return vlm_us(d, static_cast<double>(a.groups) * VLM_GROUP * a.N,
-                  2.0 * a.N * a.in.K * a.T, rate_of(weights));
+    return vlm_cost(static_cast<double>(a.groups) * VLM_GROUP * a.N, ops_of_row(a.N, a.in.K) * a.T);
 }
 
 
@@ -345,7 +344,7 @@ vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w)
 {
     uint32_t  n;
 
-    n = vlm_cost_fit(vlm_us(d, 0, 2.0 * w->N * w->K, rate_of(w->type)), VLM_CUDA_ROWS);
+    n = vlm_fit(d, ops_of_row(w->N, w->K), VLM_CUDA_ROWS);
 
     return n < MANY_ROWS ? n : n / MANY_ROWS * MANY_ROWS;
 }
@@ -374,15 +373,15 @@ static void
 launch(vlm_device_t *d, vlm_product_t a)
 {
     vlm_few_grid_t  grid;
-    const double    us = vlm_product_us(d, INT8 ? VLM_INT8 : VLM_BF16, a);
+    const double    cost = vlm_product_cost(a);
 
     if (a.T <= VLM_FEW) {
         grid = vlm_few_grid(d, &a, vlm_divide_up(a.N, VLM_CUDA_TILE));
-        VLM_LAUNCH(d, us, (few<INT8, OUT>), grid.blocks, VLM_FEW_THREADS, grid.shared, a);
+        VLM_LAUNCH(d, cost, (few<INT8, OUT>), grid.blocks, VLM_FEW_THREADS, grid.shared, a);
         return;
     }
 
-    VLM_LAUNCH(d, us, (many<INT8, OUT>), dim3(vlm_divide_up(a.T, MANY_ROWS),
+    VLM_LAUNCH(d, cost, (many<INT8, OUT>), dim3(vlm_divide_up(a.T, MANY_ROWS),
                vlm_divide_up(a.N, MANY_WARPS * VLM_CUDA_TILE)), MANY_THREADS, 0, a);
 }
 

@@ -105,21 +105,21 @@ vlm_cuda_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixe
                      float *x)
 {
     args_t    a;
-    double    us;
+    double    cost;
     uint32_t  p, n;
 
     a.w = static_cast<const float *>(w->w);
     a.bias = w->bias;
     a.N = w->N;
     a.K = w->K;
-    us = vlm_us(d, 4.0 * TILE * w->N, 2.0 * TILE * w->N * w->K, VLM_CARD_F32);
+    cost = vlm_cost(4.0 * TILE * w->N, 2.0 * TILE * w->N * w->K);
 
     for (p = 0; p < P; p += a.P) {
-        n = vlm_cost_fit(us, vlm_divide_up(P - p, TILE));
+        n = vlm_fit(d, cost, vlm_divide_up(P - p, TILE));
         a.P = min(P - p, n * TILE);
         a.pixels = pixels + static_cast<size_t>(p) * w->K;
         a.x = x + static_cast<size_t>(p) * w->N;
 
-        VLM_LAUNCH(d, us * n, patch_embed, dim3(n, vlm_divide_up(w->N, TILE)), THREADS, 0, a);
+        VLM_LAUNCH(d, cost * n, patch_embed, dim3(n, vlm_divide_up(w->N, TILE)), THREADS, 0, a);
     }
 }

@@ -59,7 +59,7 @@ vlm_product_t vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void 
 /* Activation rows that one product may have: VLM_CUDA_ROWS, or fewer by cost.h. */
 uint32_t vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w);
 /* The cost of a launch of the product. */
-double vlm_product_us(const vlm_device_t *d, vlm_type_t weights, const vlm_product_t &a);
+double vlm_product_cost(const vlm_product_t &a);
 
 /* Of few rows: the grid for that many units of `tiles` tiles, and a block's dynamic memory. */
 typedef struct {

@@ -250,14 +250,14 @@ static void
 launch_few(vlm_device_t *d, vlm_type_t type, vlm_product_t p, const text_t &a)
 {
     vlm_few_grid_t  grid;
-    const double    us = vlm_product_us(d, type, p);
+    const double    cost = vlm_product_cost(p);
 
     grid = vlm_few_grid(d, &p, p.N / (2 * VLM_CUDA_TILE));
 
     if (type == VLM_INT8) {
-        VLM_LAUNCH(d, us, qkv_few<true>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
+        VLM_LAUNCH(d, cost, qkv_few<true>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
     } else {
-        VLM_LAUNCH(d, us, qkv_few<false>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
+        VLM_LAUNCH(d, cost, qkv_few<false>, grid.blocks, VLM_FEW_THREADS, grid.shared, p, a);
     }
 }
 
@@ -294,7 +294,7 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
         n = min(b->T - a.first, vlm_product_rows(d, w));
         vlm_product(d, w, x + static_cast<size_t>(a.first) * w->K, nullptr, gain, eps, n,
                     VLM_FORM_F32, d->scratch.qkv);
-        VLM_LAUNCH(d, vlm_us_of_bytes(d, 6.0 * n * w->N), append, n, THREADS, 0, a);
+        VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), append, n, THREADS, 0, a);
     }
 }
 
@@ -324,6 +324,6 @@ vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const fl
 
         vlm_product(d, w, x + static_cast<size_t>(p) * w->K, nullptr, gain, eps, n, VLM_FORM_F32,
                     d->scratch.qkv);
-        VLM_LAUNCH(d, vlm_us_of_bytes(d, 6.0 * n * w->N), part, n, THREADS, 0, a);
+        VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), part, n, THREADS, 0, a);
     }
 }

@@ -28,11 +28,11 @@ vlm_load_ready(vlm_device_t *d)
 void
 vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, uint32_t T)
 {
-    const double  us = vlm_us_of_bytes(d, 6.0 * T * a.K);
+    const double  cost = vlm_cost(6.0 * T * a.K, 0);
 
     if (weights == VLM_INT8) {
-        VLM_LAUNCH(d, us, ready<true>, T, VLM_READY_THREADS, 0, a);
+        VLM_LAUNCH(d, cost, ready<true>, T, VLM_READY_THREADS, 0, a);
     } else {
-        VLM_LAUNCH(d, us, ready<false>, T, VLM_READY_THREADS, 0, a);
+        VLM_LAUNCH(d, cost, ready<false>, T, VLM_READY_THREADS, 0, a);
     }
 }

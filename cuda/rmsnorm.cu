@@ -39,6 +39,6 @@ void
 vlm_cuda_rmsnorm(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T,
                  uint32_t n, void *y)
 {
-    VLM_LAUNCH(d, vlm_us_of_bytes(d, 6.0 * T * n), rmsnorm, T, THREADS, 0, x, gain, eps, n,
+    VLM_LAUNCH(d, vlm_cost(6.0 * T * n, 0), rmsnorm, T, THREADS, 0, x, gain, eps, n,
                static_cast<vlm_bf16_t *>(y));
 }

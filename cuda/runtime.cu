@@ -64,7 +64,6 @@ cuda_facts(int index, vlm_facts_of_device_t *f)
         f->n_sms = static_cast<uint32_t>(p.multiProcessorCount);
         f->bytes = p.totalGlobalMem;
         f->shared = p.sharedMemPerBlockOptin;
-        f->slow = 1;
     }
 
     return told(e);
@@ -75,6 +74,105 @@ static int
 cuda_use(int index)
 {
     return told(cudaSetDevice(index));
+}
+
+
+/* ---- its speed ---------------------------------------------------------------------------- */
+
+#define CHAINS    8                    /* of products in a thread: none waits for another */
+#define PRODUCTS  32768                /* in each */
+#define THREADS   256
+#define BLOCKS    8                    /* for each processor: as many as have room */
+
+
+/* Values tend to 2: nothing is written. */
+static __global__ void
+products(float a, float b, float *out)
+{
+    int    i, j;
+    float  sum, x[CHAINS];
+
+#pragma unroll
+    for (j = 0; j < CHAINS; j++) {
+        x[j] = static_cast<float>(threadIdx.x + j);
+    }
+
+    for (i = 0; i < PRODUCTS; i++) {
+#pragma unroll
+        for (j = 0; j < CHAINS; j++) {
+            x[j] = fmaf(x[j], a, b);
+        }
+    }
+
+    sum = 0;
+
+#pragma unroll
+    for (j = 0; j < CHAINS; j++) {
+        sum += x[j];
+    }
+
+    if (sum < 0) {
+        *out = sum;
+    }
+}
+
+
+/* The first launch has the device load the kernel and raise its clock; the second one is timed. */
+static cudaError_t
+time_products(uint32_t blocks, cudaEvent_t begin, cudaEvent_t end, float *ms)
+{
+    cudaError_t  e;
+
+    products<<<blocks, THREADS>>>(0.5f, 1, nullptr);
+    e = cudaGetLastError();
+
+    if (e == cudaSuccess) {
+        e = cudaEventRecord(begin);
+    }
+
+    if (e == cudaSuccess) {
+        products<<<blocks, THREADS>>>(0.5f, 1, nullptr);
+        e = cudaGetLastError();
+    }
+
+    if (e == cudaSuccess) {
+        e = cudaEventRecord(end);
+    }
+
+    if (e == cudaSuccess) {
+        e = cudaEventSynchronize(end);
+    }
+
+    return e == cudaSuccess ? cudaEventElapsedTime(ms, begin, end) : e;
+}
+
+
+static int
+cuda_speed(uint32_t n_sms, double *ops)
+{
+    float           ms;
+    cudaError_t     e;
+    cudaEvent_t     begin, end;
+    const uint32_t  blocks = n_sms * BLOCKS;
+
+    ms = 0;
+    e = cudaEventCreate(&begin);
+
+    if (e != cudaSuccess) {
+        return told(e);
+    }
+
+    e = cudaEventCreate(&end);
+
+    if (e == cudaSuccess) {
+        e = time_products(blocks, begin, end, &ms);
+        (void) cudaEventDestroy(end);
+    }
+
+    (void) cudaEventDestroy(begin);
+    *ops = 2.0 * blocks * THREADS * CHAINS * PRODUCTS / (1000.0 * max(ms, 0.001f));
+
+    return told(e);
 }
 
 
@@ -311,10 +409,10 @@ const vlm_driver_t *
 vlm_driver(void)
 {
     static const vlm_driver_t  driver = {
-        cuda_version, cuda_count, cuda_facts, cuda_use, cuda_memory, cuda_reserve, cuda_release,
-        cuda_open_stream, cuda_close_stream, cuda_fill, cuda_put, cuda_get, cuda_load, cuda_launch,
-        cuda_wait, cuda_capture, cuda_captured, cuda_replay, cuda_drop, cuda_in_use,
-        cuda_text
+        cuda_version, cuda_count, cuda_facts, cuda_use, cuda_speed, cuda_memory, cuda_reserve,
+        cuda_release, cuda_open_stream, cuda_close_stream, cuda_fill, cuda_put, cuda_get,
+        cuda_load, cuda_launch, cuda_wait, cuda_capture, cuda_captured, cuda_replay, cuda_drop,
+        cuda_in_use, cuda_text
     };
 
     return &driver;

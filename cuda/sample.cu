@@ -503,5 +503,5 @@ vlm_cuda_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab, co
     a.n_vocab = n_vocab;
     a.seen_words = seen_words;
 
-    VLM_LAUNCH(d, vlm_us_of_bytes(d, 4.0 * READS * b->R * V), sample, b->R, THREADS, 0, a);
+    VLM_LAUNCH(d, vlm_cost(4.0 * READS * b->R * V, 0), sample, b->R, THREADS, 0, a);
 }

@@ -351,35 +351,35 @@ vlm_load_segments(vlm_device_t *d)
 
 /* The cost of a tile, all heads of it: on tensor cores weights are multiplied twice. */
 static double
-cost(const vlm_device_t *d, const args_t &a, uint32_t longest)
+cost_of(const vlm_device_t *d, const args_t &a, uint32_t longest)
 {
     const double  values = static_cast<double>(longest) * a.heads * a.hd;
 
     if (d->facts.arch >= VLM_ARCH_BF16) {
-        return vlm_us(d, 4 * values, 6 * values * TENSOR_TILE, VLM_CARD_BF16);
+        return vlm_cost(4 * values, 6 * VLM_TENSOR * values * TENSOR_TILE);
     }
 
-    return vlm_us(d, 4 * values, 4 * values * TILE, VLM_CARD_F32);
+    return vlm_cost(4 * values, 4 * values * TILE);
 }
 
 
 /* Launches n tiles, from a.tile on, of as many segments at a time as allowed. */
 template <int D>
 static void
-launch_tiles(vlm_device_t *d, args_t a, uint32_t n_segments, uint32_t n, double us)
+launch_tiles(vlm_device_t *d, args_t a, uint32_t n_segments, uint32_t n, double cost)
 {
     dim3      grid(0, a.heads, n);
     uint32_t  left;
 
-    us *= n;
+    cost *= n;
 
     for (left = n_segments; left > 0; left -= grid.x, a.border += grid.x) {
-        grid.x = vlm_cost_fit(us, left);
+        grid.x = vlm_fit(d, cost, left);
 
         if (d->facts.arch >= VLM_ARCH_BF16) {
-            VLM_LAUNCH(d, us * grid.x, attend_tensor<D>, grid, VLM_ATTEND_THREADS, 0, a);
+            VLM_LAUNCH(d, cost * grid.x, attend_tensor<D>, grid, VLM_ATTEND_THREADS, 0, a);
         } else {
-            VLM_LAUNCH(d, us * grid.x, attend_segment<D>, grid, VLM_ATTEND_THREADS, 0, a);
+            VLM_LAUNCH(d, cost * grid.x, attend_segment<D>, grid, VLM_ATTEND_THREADS, 0, a);
         }
     }
 }
@@ -389,15 +389,15 @@ template <int D>
 static void
 launch(vlm_device_t *d, args_t a, uint32_t n_segments, uint32_t longest)
 {
-    double    us;
+    double    cost;
     uint32_t  n, tiles;
 
     tiles = vlm_divide_up(longest, d->facts.arch >= VLM_ARCH_BF16 ? TENSOR_TILE : TILE);
-    us = cost(d, a, longest);
+    cost = cost_of(d, a, longest);
 
     for (a.tile = 0; a.tile < tiles; a.tile += n) {
-        n = vlm_cost_fit(us, tiles - a.tile);
-        launch_tiles<D>(d, a, n_segments, n, us);
+        n = vlm_fit(d, cost, tiles - a.tile);
+        launch_tiles<D>(d, a, n_segments, n, cost);
     }
 }
 

@@ -1,15 +1,27 @@
 /*
- * Repeated steps: captured when the model loads, and then one launch each.
+ * Repeated steps: captured when the model loads, and then a few launches each, mostly one.
  *
  * Kernels of a kept step have the addresses and the grids that they had when it was captured;
- * sequences, tokens and numbers of cached rows are read from device memory.  captured() allocates a
- * graph's memory on the device.
+ * sequences, tokens and numbers of cached rows are read from device memory.  A step that costs more
+ * than the host may spend without a question (cost.h) is captured in pieces.  captured() allocates
+ * a graph's memory on the device.
  *
  * A driver that refuses to capture is no fault: no step is kept then, and steps are launched kernel
  * by kernel.
  */
 
 #include "device.h"
+
+
+static void
+drop(vlm_device_t *d, vlm_kept_t *step)
+{
+    for (uint32_t i = 0; i < step->n; i++) {
+        (void) vlm_device_check(d, d->driver->drop(step->graph[i]), "a step to drop");
+    }
+
+    step->n = 0;
+}
 
 
 /*
@@ -19,8 +31,36 @@ static void
 refuse(vlm_device_t *d)
 {
     if (!d->lost) {
+        drop(d, &d->made);
+    }
+
+    if (!d->lost) {
         d->fault = 0;
         d->keeps_none = 1;
+    }
+}
+
+
+static void
+begin_piece(vlm_device_t *d)
+{
+    d->made.cost[d->made.n] = 0;
+    d->recording = vlm_device_check(d, d->driver->capture(d->stream), "the capture of a step") == 0;
+}
+
+
+/* A launch that was refused ends the capture as well, with an error of its own. */
+static void
+end_piece(vlm_device_t *d)
+{
+    void  *graph = nullptr;
+
+    d->recording = 0;
+
+    if (!d->lost
+        && vlm_device_check(d, d->driver->captured(d->stream, &graph), "a captured step") == 0)
+    {
+        d->made.graph[d->made.n++] = graph;
     }
 }
 
@@ -32,71 +72,76 @@ vlm_cuda_record(vlm_device_t *d)
         return 0;
     }
 
-    if (vlm_device_check(d, d->driver->capture(d->stream), "the capture of a step") != 0) {
+    d->made.n = 0;
+    begin_piece(d);
+
+    if (!d->recording) {
         refuse(d);
-        return 0;
     }
 
-    d->recording = 1;
-    d->recorded = 0;
-
-    return 1;
+    return d->recording;
 }
 
 
-/* A launch that was refused ends the capture as well, with an error of its own. */
-static void *
-captured(vlm_device_t *d)
+/*
+ * Called before a launch is recorded: one that is too much for the piece begins the next.  After an
+ * error nothing is launched, and keep() handles it.
+ */
+void
+vlm_device_cut(vlm_device_t *d, double cost)
 {
-    void  *graph = nullptr;
+    if (d->made.cost[d->made.n] > 0 && d->made.cost[d->made.n] + cost > d->most) {
+        end_piece(d);
 
-    if (d->lost) {
-        return nullptr;
+        if (d->made.n == VLM_PIECES) {
+            (void) vlm_device_check(d, VLM_CODE_NO_MEMORY, "a step of too many pieces");
+        }
+
+        if (!vlm_device_ready(d)) {
+            return;
+        }
+
+        begin_piece(d);
     }
 
-    if (vlm_device_check(d, d->driver->captured(d->stream, &graph), "a captured step") != 0
-        || !vlm_device_ready(d))
-    {
-        refuse(d);
-    }
-
-    if (d->keeps_none && graph != nullptr && !d->lost) {
-        (void) vlm_device_check(d, d->driver->drop(graph), "a step to drop");
-        graph = nullptr;
-    }
-
-    return graph;
+    d->made.cost[d->made.n] += cost;
 }
 
 
 void
 vlm_cuda_keep(vlm_device_t *d, uint32_t number)
 {
-    void  *graph;
-
-    d->recording = 0;
-    graph = captured(d);
-
-    if (graph != nullptr && d->kept[number] != nullptr) {
-        (void) vlm_device_check(d, d->driver->drop(d->kept[number]), "a step to drop");
+    if (d->recording) {
+        end_piece(d);
     }
 
-    d->kept[number] = graph;
-    d->kept_us[number] = d->recorded;
+    if (!vlm_device_ready(d)) {
+        refuse(d);
+        return;
+    }
+
+    drop(d, &d->kept[number]);
+    d->kept[number] = d->made;
 }
 
 
 int
 vlm_cuda_replay(vlm_device_t *d, uint32_t number)
 {
-    if (number >= VLM_KEPT || d->kept[number] == nullptr) {
+    vlm_kept_t  *step;
+
+    if (number >= VLM_KEPT || d->kept[number].n == 0) {
         return 0;
     }
 
-    vlm_device_spend(d, d->kept_us[number]);
+    step = &d->kept[number];
 
-    if (vlm_device_ready(d)) {
-        (void) vlm_device_check(d, d->driver->replay(d->kept[number], d->stream), "a kept step");
+    for (uint32_t i = 0; i < step->n; i++) {
+        vlm_device_spend(d, step->cost[i]);
+
+        if (vlm_device_ready(d)) {
+            (void) vlm_device_check(d, d->driver->replay(step->graph[i], d->stream), "a kept step");
+        }
     }
 
     return 1;
@@ -107,8 +152,6 @@ void
 vlm_device_drop_kept(vlm_device_t *d)
 {
     for (uint32_t i = 0; i < VLM_KEPT; i++) {
-        if (d->kept[i] != nullptr) {
-            (void) d->driver->drop(d->kept[i]);
-        }
+        drop(d, &d->kept[i]);
     }
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../cost.h"
 #include "../driver.h"
 #include "../fault.h"
 #include "graph.h"
@@ -25,10 +26,11 @@
 #define FREED         0xdd             /* a read after the release shows */
 
 static uint64_t settings[VLM_EMU_SETTINGS] = {
-    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0, 1, 0
+    1, 13000, 1, VLM_EMU / 10, UINT64_C(8) << 30, 0, 0, 0, 0, 0, 1, 0, 1, 2, 0
 };
 
 static vlm_emu_counts_t  counts;
+static double            speed;        /* cost.h's costs in a microsecond */
 static double            since;        /* what was launched since the host has waited */
 static int               in_use;       /* the device */
 static int               lost;         /* the error that allows no further call */
@@ -186,10 +188,9 @@ emu_facts(int index, vlm_facts_of_device_t *f)
 {
     (void) snprintf(f->name, sizeof(f->name), "emulator %d", index);
     f->arch = static_cast<uint32_t>(settings[VLM_EMU_ARCH]);
-    f->n_sms = 2;
+    f->n_sms = static_cast<uint32_t>(settings[VLM_EMU_SMS]);
     f->bytes = settings[VLM_EMU_BYTES];
     f->shared = f->arch < 80 ? 64u << 10 : 99u << 10;
-    f->slow = static_cast<double>(settings[VLM_EMU_SLOW]);
 
     return begin();
 }
@@ -205,6 +206,17 @@ emu_use(int index)
     in_use |= code == 0;
 
     return code;
+}
+
+
+static int
+emu_speed(uint32_t n_sms, double *ops)
+{
+    (void) n_sms;
+    *ops = 8e6 / static_cast<double>(settings[VLM_EMU_SLOW]);
+    speed = VLM_SHARE * *ops;
+
+    return begin_alone();
 }
 
 
@@ -492,8 +504,10 @@ run(const vlm_launch_t *l)
 
 
 static void
-count_launch(int code, double us)
+count_launch(int code, double cost)
 {
+    const double  us = cost / speed;
+
     if (code == 0) {
         counts.launches++;
         counts.dearest = us > counts.dearest ? us : counts.dearest;
@@ -517,7 +531,7 @@ emu_launch(const vlm_launch_t *l)
         return code;
     }
 
-    count_launch(code, l->us);
+    count_launch(code, l->cost);
 
     return code == 0 ? run(l) : code;
 }
@@ -586,18 +600,18 @@ static int
 emu_replay(void *g, void *stream)
 {
     int                  code;
-    double               us;
+    double               cost;
     unsigned             i;
     const vlm_launch_t  *l;
 
     (void) stream;
     code = begin_alone();
 
-    for (us = 0, i = 0; (l = vlm_emu_graph_at(g, i)) != nullptr; i++) {
-        us += l->us;
+    for (cost = 0, i = 0; (l = vlm_emu_graph_at(g, i)) != nullptr; i++) {
+        cost += l->cost;
     }
 
-    count_launch(code, us);
+    count_launch(code, cost);
 
     for (i = 0; code == 0 && (l = vlm_emu_graph_at(g, i)) != nullptr; i++) {
         code = run(l);
@@ -642,9 +656,9 @@ const vlm_driver_t *
 vlm_driver(void)
 {
     static const vlm_driver_t  driver = {
-        emu_version, emu_count, emu_facts, emu_use, emu_memory, emu_reserve, emu_release,
-        emu_open_stream, emu_close_stream, emu_fill, emu_put, emu_get, emu_load, emu_launch,
-        emu_wait, emu_capture, emu_captured, emu_replay, emu_drop, emu_in_use, emu_text
+        emu_version, emu_count, emu_facts, emu_use, emu_speed, emu_memory, emu_reserve,
+        emu_release, emu_open_stream, emu_close_stream, emu_fill, emu_put, emu_get, emu_load,
+        emu_launch, emu_wait, emu_capture, emu_captured, emu_replay, emu_drop, emu_in_use, emu_text
     };
 
     return &driver;

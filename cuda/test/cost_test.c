@@ -1,7 +1,7 @@
 /*
  * No launch takes longer than cost.h's bound, and neither do the launches between two questions
- * whether to go on: a layer of published shapes, by arithmetic.  The emulated device counts
- * launches here and does none, so that addresses may be arbitrary.
+ * whether to go on: layers of published shapes, by arithmetic, on devices of several speeds.  The
+ * emulated device counts launches here and does none, so that addresses may be arbitrary.
  */
 
 #include "pair.h"
@@ -34,6 +34,20 @@ open_pair(void **state)
     (void) state;
 
     return pair_open(VLM_INT8, &need);
+}
+
+
+/* As an RTX 4050 for laptops has them. */
+static int
+open_20_processors(void **state)
+{
+    int  rc;
+
+    vlm_emu_set(VLM_EMU_SMS, 20);
+    rc = open_pair(state);
+    vlm_emu_set(VLM_EMU_SMS, 2);
+
+    return rc;
 }
 
 
@@ -93,21 +107,22 @@ check(const char *what, uint32_t a, uint32_t b)
 }
 
 
-/* Two layers and the head: S sequences of so many rows, with so many cached then. */
+/* Layers and the head: S sequences of so many rows, with so many cached then. */
 static void
-text(const shape_t *m, vlm_type_t type, uint32_t S, uint32_t rows, uint32_t context)
+text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t rows,
+     uint32_t context)
 {
-    int           i;
+    uint32_t      i;
     float        *x = (float *) card.base;
     uint32_t     *ids = (uint32_t *) card.base;
     vlm_batch_t   b = { S * rows, S, S, rows, context, ids, ids, (int32_t *) ids, ids, ids, ids,
                         ids, ids, NULL };
-    vlm_kv_t      kv = { VLM_BF16, 2, S, m->kv_heads, context, m->hd, x, x };
+    vlm_kv_t      kv = { VLM_BF16, layers, S, m->kv_heads, context, m->hd, x, x };
     vlm_rope_t    rope = { x, card.base };
     vlm_linear_t  qkv = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);
     vlm_linear_t  head = matrix(type, VLM_STORE, m->V, m->D);
 
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < layers; i++) {
         card.ops->qkv(card.d, &qkv, x, x, 0, &rope, &b, &kv, 0, m->heads, x);
         card.ops->attend(card.d, x, &b, &kv, 0, m->heads, x);
         product(type, VLM_ADD, m->D, m->heads * m->hd, b.T);
@@ -130,14 +145,14 @@ a_prompt_and_a_step_of_any_context_are_cut_and_asked_about(void **state)
         for (context = 4096; context <= 131072; context *= 2) {
             for (rows = 16; rows <= 1024; rows *= 4) {
                 begin(&n);
-                text(&shapes[i / 2], types[i % 2], 1, rows, context);
+                text(&shapes[i / 2], types[i % 2], 2, 1, rows, context);
                 most = n > most ? n : most;
                 check("a prompt", rows, context);
             }
 
             for (j = 0, S = 1; j < 4; j++, S *= 8) {
                 begin(&n);
-                text(&shapes[i / 2], types[i % 2], S, 1, context);
+                text(&shapes[i / 2], types[i % 2], 2, S, 1, context);
                 most = n > most ? n : most;
                 check("a step", S, context);
             }
@@ -217,18 +232,124 @@ so_is_a_picture_on_sm_75(void **state)
 }
 
 
+/* Number of questions within a picture, on a device that is as many times slower. */
+static uint32_t
+questions_of(uint32_t slow)
+{
+    void      *state = NULL;
+    uint32_t   n;
+
+    vlm_emu_set(VLM_EMU_SLOW, slow);
+    (void) open_pair(&state);
+    vlm_emu_set(VLM_EMU_SLOW, 1);
+
+    begin(&n);
+    picture(VLM_INT8, MEBI_PIXELS(4));
+    check("a picture", MEBI_PIXELS(4), slow);
+    (void) pair_close(&state);
+
+    return n;
+}
+
+
+static void
+a_device_of_a_quarter_of_the_speed_asks_four_times_as_often(void **state)
+{
+    uint32_t  n, of_slow;
+
+    (void) state;
+
+    n = questions_of(1);
+    of_slow = questions_of(4);
+
+    assert_true(n > 20);
+    assert_true(of_slow > 3 * n && of_slow < 5 * n);
+}
+
+
+/* A block for each of two heads takes as long whatever else the device could do. */
+static void
+processors_without_a_block_count(void **state)
+{
+    int               i;
+    void             *none = NULL;
+    uint32_t          n;
+    vlm_emu_counts_t  c[2];
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        (void) (i ? open_20_processors(&none) : open_pair(&none));
+        begin(&n);
+        card.ops->attend_segments(card.d, card.base, card.base, card.base, (uint32_t *) card.base,
+                                  1, 64, 64, 2, TOWER_HD, card.base);
+        vlm_emu_count(&c[i]);
+        check("a tile", 2, 64);
+        (void) pair_close(&none);
+    }
+
+    assert_true(c[1].dearest > 9.9 * c[0].dearest && c[1].dearest < 10.1 * c[0].dearest);
+}
+
+
+/* 28 layers, 14 GB: graphs of 50 ms at most, and a question between any two that take longer. */
+static void
+a_kept_step_is_cut_and_asked_about(void **state)
+{
+    uint32_t          n;
+    vlm_emu_counts_t  before, after;
+
+    (void) state;
+
+    assert_int_equal(card.ops->record(card.d), 1);
+    text(&shapes[1], VLM_BF16, 28, 1, 1, 4096);
+    card.ops->keep(card.d, 0);
+    assert_int_equal(card.ops->sync(card.d, NULL), 0);
+
+    begin(&n);
+    vlm_emu_count(&before);
+    assert_int_equal(card.ops->replay(card.d, 0), 1);
+    vlm_emu_count(&after);
+    check("a step", 1, 4096);
+
+    assert_true(after.graphs > 2 && after.graphs == after.launches - before.launches);
+    assert_true(n + 1 >= after.graphs);
+}
+
+
+/* Its launches are done one by one then, each with its question. */
+static void
+a_step_of_too_many_pieces_is_not_kept(void **state)
+{
+    char              text_of[256];
+    vlm_emu_counts_t  c;
+
+    (void) state;
+
+    assert_int_equal(card.ops->record(card.d), 1);
+    text(&shapes[1], VLM_BF16, 28, 1, 1, 4096);
+    card.ops->keep(card.d, 0);
+    assert_int_equal(card.ops->sync(card.d, NULL), 0);
+    assert_int_equal(card.ops->replay(card.d, 0), 0);
+    vlm_emu_count(&c);
+    assert_int_equal(c.graphs, 0);
+    card.ops->describe(card.d, text_of, sizeof(text_of));
+    assert_non_null(strstr(text_of, ", no graphs"));
+    assert_int_equal(card.ops->record(card.d), 0);
+}
+
+
 static void
 a_launch_has_what_fits_and_something_at_least(void **state)
 {
     (void) state;
 
-    assert_int_equal(vlm_cost_fit(VLM_BOUND_US / 3, 10), 3);
-    assert_int_equal(vlm_cost_fit(VLM_BOUND_US / 3, 2), 2);
-    assert_int_equal(vlm_cost_fit(VLM_BOUND_US * 3, 10), 1);
-    assert_int_equal(vlm_cost_fit(0, 10), 10);
-    assert_true(vlm_cost_us(VLM_CARD_BYTES, 0, VLM_CARD_F32) == 1);
-    assert_true(vlm_cost_us(0, VLM_CARD_INT8, VLM_CARD_INT8) == 1);
-    assert_true(vlm_cost_us(2 * VLM_CARD_BYTES, VLM_CARD_BF16, VLM_CARD_BF16) == 2);
+    assert_int_equal(vlm_cost_fit(30, 10, 10), 3);
+    assert_int_equal(vlm_cost_fit(30, 10, 2), 2);
+    assert_int_equal(vlm_cost_fit(30, 90, 10), 1);
+    assert_int_equal(vlm_cost_fit(30, 0, 10), 10);
+    assert_true(vlm_cost(1, 0) == VLM_BYTE);
+    assert_true(vlm_cost(1, 2 * VLM_BYTE) == 2 * VLM_BYTE);
 }
 
 
@@ -241,14 +362,34 @@ open_turing(void **state)
 }
 
 
+static int
+open_slow(void **state)
+{
+    int  rc;
+
+    vlm_emu_set(VLM_EMU_SLOW, 8);
+    rc = open_pair(state);
+    vlm_emu_set(VLM_EMU_SLOW, 1);
+
+    return rc;
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_are_cut_and_asked_about,
                                         open_pair, pair_close),
+        cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_are_cut_and_asked_about,
+                                        open_20_processors, pair_close),
         cmocka_unit_test_setup_teardown(a_picture_of_any_size_is_cut_and_asked_about,
                                         open_pair, pair_close),
+        cmocka_unit_test(a_device_of_a_quarter_of_the_speed_asks_four_times_as_often),
+        cmocka_unit_test(processors_without_a_block_count),
+        cmocka_unit_test_setup_teardown(a_kept_step_is_cut_and_asked_about, open_pair, pair_close),
+        cmocka_unit_test_setup_teardown(a_step_of_too_many_pieces_is_not_kept, open_slow,
+                                        pair_close),
         cmocka_unit_test_setup_teardown(a_launch_has_what_fits_and_something_at_least,
                                         open_pair, pair_close),
         cmocka_unit_test_setup_teardown(so_is_a_picture_on_sm_75, open_turing, pair_close)

@@ -78,7 +78,6 @@ typedef struct {
     vlm_linear_t         merge2;       /* [D][merge^2 E] */
     float               *inv_freq_2d;  /* [dv / 4] */
 
-    uint32_t             pieces;       /* of a step */
     vlm_kv_t             kv;
     vlm_text_work_t      work;
     vlm_vision_work_t    vision;
@@ -123,16 +122,11 @@ void vlm_model_ready(vlm_model_t *m);
 
 /*
  * Runs a step of one row for each sequence, with logits for each.  A device that keeps steps runs
- * it as a few launches of the step that vlm_text_record() has kept for as many rows, in pieces that
- * take at most 50 ms on a small card.  If the pieces take longer together, the device waits between
- * them and asks ops->ask whether to go on, so that a cancellation takes effect.  The bits are the
- * same either way.
+ * the one that vlm_text_record() has kept for as many rows.  The bits are the same either way.
  */
 int vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data);
 /* Keeps the steps of b's rows, where b is such a step with the longest context. */
 void vlm_text_record(vlm_model_t *m, const vlm_batch_t *b);
-/* Number of pieces of a step that reads so many bytes. */
-uint32_t vlm_text_pieces(const vlm_text_config_t *c, uint64_t bytes);
 
 /*
  * Runs all layers over a batch: x is then ready for the head, and KV rows are written.  -1: quit

@@ -1,42 +1,10 @@
-/*
- * The language model: a loop of five operations, and steps of it that a device keeps.
- *
- * A step is kept in pieces: the first begins with the embedding, the last ends with the head, and
- * the pieces share the layers.
- */
+/* The language model: a loop of five operations, and steps of it that a device keeps. */
 
 #include "model/model.h"
-
-/*
- * Bytes of weights and cache that a small card, of 192 GB a second, reads in 42 ms.  That leaves 8
- * of 50 ms for the head, which the last piece has besides, and for one layer more than other pieces
- * have.
- */
-#define PIECE_BYTES  UINT64_C(8000000000)
-
-static int layers(vlm_model_t *m, const vlm_batch_t *b, uint32_t first, uint32_t end,
-                  vlm_quit_fn quit, void *data);
-
-
-static void
-embed(vlm_model_t *m, const vlm_batch_t *b)
-{
-    m->ops->embed(m->device, &m->embed, m->vision.features, b, m->work.x);
-}
 
 
 int
 vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data)
-{
-    embed(m, b);
-
-    return layers(m, b, 0, m->config.text.layers, quit, data);
-}
-
-
-static int
-layers(vlm_model_t *m, const vlm_batch_t *b, uint32_t first, uint32_t end, vlm_quit_fn quit,
-       void *data)
 {
     float               eps;
     uint32_t            i, T, heads;
@@ -50,7 +18,9 @@ layers(vlm_model_t *m, const vlm_batch_t *b, uint32_t first, uint32_t end, vlm_q
     heads = m->config.text.heads;
     eps = m->config.text.norm_eps;
 
-    for (i = first; i < end; i++) {
+    ops->embed(d, &m->embed, m->vision.features, b, w->x);
+
+    for (i = 0; i < m->config.text.layers; i++) {
         if (quit != NULL && quit(data)) {
             return -1;
         }
@@ -78,54 +48,13 @@ vlm_text_head(vlm_model_t *m, const vlm_batch_t *b)
 
 /* ---- steps --------------------------------------------------------------- */
 
-uint32_t
-vlm_text_pieces(const vlm_text_config_t *c, uint64_t bytes)
-{
-    uint64_t  n;
-
-    n = bytes / PIECE_BYTES + (bytes % PIECE_BYTES != 0);
-
-    return n < 1 ? 1 : n < c->layers ? (uint32_t) n : c->layers;
-}
-
-
-static int
-do_piece(vlm_model_t *m, const vlm_batch_t *b, uint32_t piece, vlm_quit_fn quit, void *data)
-{
-    uint64_t  L = m->config.text.layers;
-
-    if (piece == 0) {
-        embed(m, b);
-    }
-
-    if (layers(m, b, (uint32_t) (L * piece / m->pieces), (uint32_t) (L * (piece + 1) / m->pieces),
-               quit, data) != 0)
-    {
-        return -1;
-    }
-
-    if (piece + 1 == m->pieces) {
-        vlm_text_head(m, b);
-    }
-
-    return 0;
-}
-
-
 void
 vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 {
-    uint32_t  i, number;
-
-    for (i = 0; i < m->pieces; i++) {
-        number = (b->T - 1) * m->pieces + i;
-
-        if (number >= VLM_KEPT || !m->ops->record(m->device)) {
-            return;
-        }
-
-        (void) do_piece(m, b, i, NULL, NULL);
-        m->ops->keep(m->device, number);
+    if (b->T <= VLM_KEPT && m->ops->record(m->device)) {
+        (void) vlm_text_forward(m, b, NULL, NULL);
+        vlm_text_head(m, b);
+        m->ops->keep(m->device, b->T - 1);
     }
 }
 
@@ -133,23 +62,21 @@ vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 int
 vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data)
 {
-    uint32_t  i;
-
-    for (i = 0; i < m->pieces; i++) {
-        if (m->ops->replay != NULL) {
-            if (quit != NULL && quit(data)) {
-                return -1;
-            }
-
-            if (m->ops->replay(m->device, (b->T - 1) * m->pieces + i)) {
-                continue;
-            }
-        }
-
-        if (do_piece(m, b, i, quit, data) != 0) {
+    if (m->ops->replay != NULL) {
+        if (quit != NULL && quit(data)) {
             return -1;
         }
+
+        if (m->ops->replay(m->device, b->T - 1)) {
+            return 0;
+        }
     }
+
+    if (vlm_text_forward(m, b, quit, data) != 0) {
+        return -1;
+    }
+
+    vlm_text_head(m, b);
 
     return 0;
 }

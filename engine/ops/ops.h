@@ -26,7 +26,7 @@
 #include "vlm.h"
 
 #define VLM_BLOCK  64                  /* activation values under one scale */
-#define VLM_KEPT   32                  /* number of steps that a device can keep; see below */
+#define VLM_KEPT   8                   /* number of steps that a device can keep; see below */
 #define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token; elsewhere, none */
 
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */

@@ -513,7 +513,6 @@ load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
     vlm_weights_loaded(v);
 
     v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
-    v->sched.model.pieces = vlm_text_pieces(&v->config.text, vlm_add(v->plan.weights, v->plan.kv));
     vlm_model_ready(&v->sched.model);
 
     return v->ops->sync(v->device, err);

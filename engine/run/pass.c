@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 
-#define RECORDED  8                    /* most rows of a step that a device may keep */
 
 
 /* Asks between layers and, through the device, within them.  Once the answer is 1 it stays 1. */
@@ -160,7 +159,7 @@ vlm_sched_record(vlm_t *v, vlm_err_t *err)
     vlm_model_t    *m = &v->sched.model;
     const int32_t   pos[3] = { 0, 0, 0 };
 
-    for (n = 1; v->ops->record != NULL && n <= v->conf.slots && n <= RECORDED; n++) {
+    for (n = 1; v->ops->record != NULL && n <= v->conf.slots && n <= VLM_KEPT; n++) {
         vlm_rows_clear(rows);
 
         for (i = 0; i < n; i++) {
