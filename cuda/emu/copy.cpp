@@ -24,11 +24,11 @@ static queue_t  queues[VLM_EMU_THREADS];
 
 
 void
-vlm_emu_copy_forget(void)
+vlm_emu_copy_forget(unsigned n_threads)
 {
     unsigned  i;
 
-    for (i = 0; i < VLM_EMU_THREADS; i++) {
+    for (i = 0; i < n_threads; i++) {
         queues[i].n = queues[i].group = 0;
     }
 }

@@ -19,6 +19,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+#define ENTRY  1024                    /* bytes: frames that are left with the fibre */
+
 static vlm_fibre_t  *left, *entered;   /* of the switch in progress */
 
 static void begin(void);
@@ -142,10 +144,22 @@ prepare(vlm_fibre_t *f)
 
 
 void
+vlm_fibre_clean(void *stacks, size_t bytes)
+{
+#if defined(VLM_ASAN)
+    __asan_unpoison_memory_region(stacks, bytes);
+#else
+    (void) stacks;
+    (void) bytes;
+#endif
+}
+
+
+void
 vlm_fibre_make(vlm_fibre_t *f, void *stack, size_t bytes, void (*entry)(void))
 {
 #if defined(VLM_ASAN)
-    __asan_unpoison_memory_region(stack, bytes);
+    __asan_unpoison_memory_region(static_cast<char *>(stack) + bytes - ENTRY, ENTRY);
 #endif
 
     f->stack = stack;

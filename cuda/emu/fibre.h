@@ -26,8 +26,13 @@ typedef struct {
 #endif
 } vlm_fibre_t;
 
-/* Sets entry as the function of the fibre's next switch.  The old content of its stack is lost. */
+/*
+ * Sets entry as the function of the fibre's next switch.  The old content of its stack is lost: it
+ * is new, was left by entry itself, or is clean.
+ */
 void vlm_fibre_make(vlm_fibre_t *f, void *stack, size_t bytes, void (*entry)(void));
+/* Has AddressSanitizer forget functions that were left in the middle, and never return. */
+void vlm_fibre_clean(void *stacks, size_t bytes);
 /* Switches from the running fibre to another one. */
 void vlm_fibre_switch(vlm_fibre_t *from, vlm_fibre_t *to);
 /* The same, for the last time. */

@@ -11,10 +11,13 @@
 
 #define WARP         32
 #define STACK_BYTES  (128u << 10)
+#define SHIFT        (5 * 64)          /* of a stack against the one before it, in cache lines */
+#define SHIFTS       32                /* different ones */
 #define MAX_ARRAYS   32                /* shared ones of a kernel */
+#define WARPS        (VLM_EMU_THREADS / WARP)
 #define PAGE         4096
 
-typedef enum { RUNS, MEETS, AT_BARRIER, HAS_LEFT } state_t;
+typedef enum { RUNS, MEETS, AT_BARRIER, HAS_LEFT, STATES } state_t;
 
 typedef struct {
     vlm_fibre_t   fibre;
@@ -36,6 +39,7 @@ vlm_indices_t  vlm_emu;
 
 static thread_t     threads[VLM_EMU_THREADS];
 static unsigned     n_threads, current;
+static unsigned     in_state[WARPS][STATES];   /* how many threads of a warp */
 static vlm_fibre_t  host;
 static char        *stacks;
 static array_t      arrays[MAX_ARRAYS];
@@ -78,6 +82,17 @@ poison(void)
 /* ---- a thread's side ---------------------------------------------------------------------- */
 
 static void
+set_state(unsigned thread, state_t now)
+{
+    thread_t  *t = &threads[thread];
+
+    in_state[thread / WARP][t->state]--;
+    in_state[thread / WARP][now]++;
+    t->state = now;
+}
+
+
+static void
 run_kernel(void)
 {
     thread_t  *t;
@@ -85,7 +100,7 @@ run_kernel(void)
     kernel_call(kernel_arg);
 
     t = &threads[current];
-    t->state = HAS_LEFT;
+    set_state(current, HAS_LEFT);
     vlm_fibre_leave(&t->fibre, &host);
 }
 
@@ -95,7 +110,7 @@ wait_here(state_t why, vlm_place_t at)
 {
     thread_t  *t = &threads[current];
 
-    t->state = why;
+    set_state(current, why);
     t->at = at;
     vlm_fibre_switch(&t->fibre, &host);
 }
@@ -123,9 +138,16 @@ vlm_emu_barrier(vlm_place_t at)
 
 
 static int
+same_text(const char *a, const char *b)
+{
+    return a == b || strcmp(a, b) == 0;
+}
+
+
+static int
 same_place(vlm_place_t a, vlm_place_t b)
 {
-    return a.line == b.line && strcmp(a.what, b.what) == 0 && strcmp(a.file, b.file) == 0;
+    return a.line == b.line && same_text(a.what, b.what) && same_text(a.file, b.file);
 }
 
 
@@ -137,6 +159,10 @@ all_meet(unsigned mask, vlm_meet_fn meet, void **lane, vlm_place_t at)
     thread_t  *t;
 
     first = current - current % WARP;
+
+    if (in_state[current / WARP][MEETS] + 1 < static_cast<unsigned>(__builtin_popcount(mask))) {
+        return 0;
+    }
 
     for (i = 0; i < WARP; i++) {
         t = &threads[first + i];
@@ -157,7 +183,7 @@ all_meet(unsigned mask, vlm_meet_fn meet, void **lane, vlm_place_t at)
 
     for (i = 0; i < WARP; i++) {
         if (lane[i] != nullptr) {
-            threads[first + i].state = RUNS;
+            set_state(first + i, RUNS);
         }
     }
 
@@ -369,6 +395,10 @@ run_warp(unsigned warp)
     int       ran;
     unsigned  i, lane, start, stride;
 
+    if (in_state[warp][RUNS] == 0) {
+        return 0;
+    }
+
     start = chance(WARP);
     stride = 2 * chance(WARP / 2) + 1;
 
@@ -398,7 +428,7 @@ release_barrier(void)
     }
 
     for (i = 0; i < n_threads; i++) {
-        threads[i].state = RUNS;
+        set_state(i, RUNS);
     }
 
     return 1;
@@ -416,18 +446,22 @@ all_have_left(void)
 }
 
 
+/* Stacks end at different places of a page: else their ends would share a few lines of the cache. */
 static void
 make_threads(vlm_uint3_t size)
 {
     unsigned  i;
 
+    memset(in_state, 0, sizeof(in_state));
+
     for (i = 0; i < n_threads; i++) {
         threads[i].state = RUNS;
+        in_state[i / WARP][RUNS]++;
         threads[i].index.x = i % size.x;
         threads[i].index.y = i / size.x % size.y;
         threads[i].index.z = i / size.x / size.y;
         vlm_fibre_make(&threads[i].fibre, stacks + static_cast<size_t>(i) * STACK_BYTES + PAGE,
-                       STACK_BYTES - PAGE, run_kernel);
+                       STACK_BYTES - PAGE - i % SHIFTS * SHIFT, run_kernel);
     }
 }
 
@@ -587,8 +621,12 @@ vlm_emu_run(vlm_uint3_t blocks, vlm_uint3_t size, size_t dynamic_bytes, void (*c
 
         poison_arrays();
         make_threads(size);
-        vlm_emu_copy_forget();
+        vlm_emu_copy_forget(n_threads);
         run_block();
+    }
+
+    if (failed) {
+        vlm_fibre_clean(stacks, static_cast<size_t>(VLM_EMU_THREADS) * STACK_BYTES);
     }
 
     (void) vlm_emu_shared_bytes();

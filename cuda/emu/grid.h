@@ -55,7 +55,7 @@ void *vlm_emu_dynamic(void);
 void vlm_emu_copy(vlm_place_t at, void *to, const void *from, unsigned bytes);
 void vlm_emu_copy_commit(void);
 void vlm_emu_copy_wait(unsigned groups);           /* all but the last of them */
-void vlm_emu_copy_forget(void);        /* a block begins */
+void vlm_emu_copy_forget(unsigned n_threads);      /* a block begins */
 
 /* Reports a mistake of the kernel that the emulated code has found; ends the launch. */
 [[noreturn]] void vlm_emu_fault(vlm_place_t at, const char *text);

@@ -177,30 +177,77 @@ gather(void **lane, tiles_t *tiles)
 }
 
 
+/* The elements of C, as the lanes have them. */
+template <class T>
+static void
+put_to_lanes(void **lane, const T (&sum)[ROWS][COLUMNS])
+{
+    int   i, r;
+    T    *c;
+
+    for (i = 0; i < WARP; i++) {
+        c = static_cast<T *>(static_cast<mma_t *>(lane[i])->c);
+
+        for (r = 0; r < 4; r++) {
+            c[r] = sum[i / 4 + 8 * (r / 2)][i % 4 * 2 + r % 2];
+        }
+    }
+}
+
+
+template <class T>
+static void
+take_from_lanes(void **lane, T (&sum)[ROWS][COLUMNS])
+{
+    int       i, r;
+    const T  *c;
+
+    for (i = 0; i < WARP; i++) {
+        c = static_cast<const T *>(static_cast<mma_t *>(lane[i])->c);
+
+        for (r = 0; r < 4; r++) {
+            sum[i / 4 + 8 * (r / 2)][i % 4 * 2 + r % 2] = c[r];
+        }
+    }
+}
+
+
+/* sum += A B, in the order of k; the hardware's own order is not told, and differs. */
+template <class T, int K>
+static void
+multiply(const T (&a)[ROWS][K], const T (&b)[K][COLUMNS], T (&sum)[ROWS][COLUMNS])
+{
+    for (int row = 0; row < ROWS; row++) {
+        for (int k = 0; k < K; k++) {
+            for (int column = 0; column < COLUMNS; column++) {
+                sum[row][column] += a[row][k] * b[k][column];
+            }
+        }
+    }
+}
+
+
 static void
 meet_s8(void **lane)
 {
-    int      i, r, k, row, column, sum;
-    int     *c;
+    int      i, k, a[ROWS][BYTES], b[BYTES][COLUMNS], sum[ROWS][COLUMNS];
     tiles_t  tiles;
 
     gather(lane, &tiles);
 
-    for (i = 0; i < WARP; i++) {
-        c = static_cast<int *>(static_cast<mma_t *>(lane[i])->c);
+    for (k = 0; k < BYTES; k++) {
+        for (i = 0; i < ROWS; i++) {
+            a[i][k] = static_cast<int8_t>(tiles.a[i][k]);
+        }
 
-        for (r = 0; r < 4; r++) {
-            row = i / 4 + 8 * (r / 2);
-            column = i % 4 * 2 + r % 2;
-
-            for (sum = 0, k = 0; k < BYTES; k++) {
-                sum += static_cast<int8_t>(tiles.a[row][k])
-                       * static_cast<int8_t>(tiles.b[column][k]);
-            }
-
-            c[r] += sum;
+        for (i = 0; i < COLUMNS; i++) {
+            b[k][i] = static_cast<int8_t>(tiles.b[i][k]);
         }
     }
+
+    take_from_lanes(lane, sum);
+    multiply(a, b, sum);
+    put_to_lanes(lane, sum);
 }
 
 
@@ -244,28 +291,28 @@ meet_s8_small(void **lane)
 }
 
 
-/* In the order of k; the hardware's own order is not told, and differs between generations. */
 static void
 meet_bf16(void **lane)
 {
-    int      i, r, k, row, column;
-    float   *c;
+    int      i, k;
+    float    a[ROWS][BYTES / 2], b[BYTES / 2][COLUMNS], sum[ROWS][COLUMNS];
     tiles_t  tiles;
 
     gather(lane, &tiles);
 
-    for (i = 0; i < WARP; i++) {
-        c = static_cast<float *>(static_cast<mma_t *>(lane[i])->c);
+    for (k = 0; k < BYTES / 2; k++) {
+        for (i = 0; i < ROWS; i++) {
+            a[i][k] = bf16_at(tiles.a[i], k);
+        }
 
-        for (r = 0; r < 4; r++) {
-            row = i / 4 + 8 * (r / 2);
-            column = i % 4 * 2 + r % 2;
-
-            for (k = 0; k < BYTES / 2; k++) {
-                c[r] += bf16_at(tiles.a[row], k) * bf16_at(tiles.b[column], k);
-            }
+        for (i = 0; i < COLUMNS; i++) {
+            b[k][i] = bf16_at(tiles.b[i], k);
         }
     }
+
+    take_from_lanes(lane, sum);
+    multiply(a, b, sum);
+    put_to_lanes(lane, sum);
 }
 
 
