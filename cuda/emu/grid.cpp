@@ -446,7 +446,7 @@ all_have_left(void)
 }
 
 
-/* Stacks end at different places of a page: else their ends would share a few lines of the cache. */
+/* Stacks end at different places of a page: else their ends would share some lines of the cache. */
 static void
 make_threads(vlm_uint3_t size)
 {
