@@ -122,11 +122,11 @@ none('nothing ends the process: no exit, abort or assert', $END,
      grep { !m{^engine/cli/} && $_ ne $LAST && $_ ne $CHILD } @SERVER);
 
 is(scalar(grep { /$END/ } slurp_lines($LAST)), 1,
-   'but where nginx has ended it already, and the driver would wait for a lost GPU');
+   'exit() is called only after nginx has ended, as the driver would wait for a lost GPU');
 
 none('longjmp() stays in the files of the libraries that fail by it', qr/\b(?:set|long)jmp\b/,
      grep { !m{^engine/image/(?:jpeg|png)\.c$} } @SERVER);
-is(scalar(grep { /$END/ } slurp_lines($CHILD)), 1, 'and where a child has checked the files');
+is(scalar(grep { /$END/ } slurp_lines($CHILD)), 1, 'the child that checks the files exits');
 
 is(join(' ', grep { has($_, qr/\bmmap\s*\(/) } @SERVER), 'engine/ops/cpu.c lib/base/file.c',
    'files are mapped in lib/base/file.c alone, and the CPU device takes memory');

@@ -185,7 +185,7 @@ for my $name (sort keys %section) {
 is(join(' ', sort keys %seen), join(' ', sort keys %number), 'all numbers have bounds');
 
 like(check('alias ' . join ' ', map { "a$_" } 1 .. 32), qr/successful/, '32 aliases');
-like(check('alias ' . join ' ', map { "a$_" } 1 .. 33), qr/it takes 1 to 32/, 'and no more');
+like(check('alias ' . join ' ', map { "a$_" } 1 .. 33), qr/it takes 1 to 32/, 'more aliases are refused');
 
 for my $bytes (107, 108) {
     my $path = "$dir/";
@@ -227,7 +227,7 @@ for my $name (sort keys %section) {
 
         like($code, $default{$what}, "$what has a default in the code");
         is(units($value, $time) * ($time ? 1000 : 1), $code =~ $default{$what} && $1,
-           "and it is $value");
+           "the default is $value");
     }
 }
 
@@ -247,7 +247,7 @@ for my $level (qw(notice error)) {
     my $plans = () = $said =~ /^nginx: vlm_engine "robobrain": \d+m planned \(weights \d+m, vision \d+m, kv \d+m,/mg;
 
     is($plans, 1, "nginx -t prints the plan on the terminal, with error_log ... $level") or diag($said);
-    is(`$run -q 2>&1`, '', 'and nothing if it is told to be quiet');
+    is(`$run -q 2>&1`, '', 'nginx -t -q prints nothing');
 }
 
 

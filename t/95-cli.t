@@ -75,7 +75,7 @@ my @answer = ('chat', $DIR, '--image', $PICTURE, '--prompt', 'What is this?', '-
 ($rc, $out) = vlm(@answer, '--json');
 my $answer = decode_json($out);
 is($answer->{finish}, 'length', 'an answer ends at max-tokens');
-is($answer->{completion_tokens}, 8, 'and has that many tokens');
+is($answer->{completion_tokens}, 8, 'the answer has that many tokens');
 cmp_ok($answer->{prompt_tokens}, '>', 20, 'a picture\'s tokens are prompt tokens');
 
 
@@ -92,7 +92,7 @@ is(decode_json((vlm(@seed))[1])->{answer}, decode_json((vlm(@seed))[1])->{answer
 my @rows = map { decode_json($_) } split /\n/, $out;
 my (undef, $raw) = vlm('tokenize', $DIR, 'a b', '--json');
 is_deeply([map { $_->{id} } @rows], decode_json($raw), 'raw logits are of the text alone');
-is(scalar @{$rows[0]{top}}, 3, 'as many as asked for');
+is(scalar @{$rows[0]{top}}, 3, 'each row has as many logits as asked for');
 cmp_ok($rows[0]{top}[0][1], '>=', $rows[0]{top}[1][1], 'the largest first');
 
 ($rc, $out) = vlm('logits', $DIR, '--prompt', 'a', '--top', '0', '--json');
@@ -137,7 +137,7 @@ for my $command (sort keys %OPTIONS) {
     like($out, qr/^usage: vlm $command DIR.*^example: vlm $command /ms, "$command --help has an example");
     is_deeply([$out =~ /^  (--[\w-]+)/mg], $OPTIONS{$command}, "$command --help has its options");
     is(printed($command, '-h'), $out, "$command -h is the same");
-    is(printed($command, $DIR, '--help'), $out, "and $command DIR --help");
+    is(printed($command, $DIR, '--help'), $out, "$command DIR --help is the same");
 
     ($rc, $out) = vlm($command, $DIR, '--slot', '1');
     is($rc, 2, "$command refuses an option that it has not");
@@ -165,10 +165,10 @@ for my $words (['sing', $DIR], []) {
     is(printed(@$words), '', 'without a command that there is, nothing goes to standard output');
     is($? >> 8, 2, 'the exit status is 2');
     like(VLM::slurp('build/cli-stderr'), qr/^usage: vlm plan\|tokenize\|chat\|logits DIR .*\n\z/m,
-         'and standard error has a short usage');
+         'standard error has a short usage');
 }
 
-like((vlm('sing', $DIR))[1], qr/^vlm: no such command: "sing"$/m, 'which names a wrong command');
+like((vlm('sing', $DIR))[1], qr/^vlm: no such command: "sing"$/m, 'the message names a wrong command');
 
 
 # Returns the sizes of nginx -t and vlm plan for the same settings, in MiB.
@@ -192,6 +192,6 @@ is(keys %{cli_plan()}, 6, 'vlm plan prints six sizes');
 is_deeply(cli_plan(), nginx_plan(''), 'vlm plan prints the MiB of nginx -t for a default configuration');
 is_deeply(cli_plan(qw(--slots 3 --context 3k --max-pixels 200704 --features 11 --weights bf16)),
           nginx_plan('slots 3; context 3k; max_pixels 200704; features 11; weights bf16;'),
-          'and for one with settings');
+          'the MiB are those of nginx -t with settings, too');
 
 done_testing();

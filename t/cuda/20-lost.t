@@ -70,7 +70,7 @@ for my $case (@classes) {
     $r = Emulated::ask($s, 'What is this?')->end;
     is($r->{code}, 200, 'the next request is answered');
     is($r->{json}{choices}[0]{message}{content}, $want->{json}{choices}[0]{message}{content},
-       'as ever');
+       'the answer is the same as before');
 }
 
 # ---- several at once, and a stream -----------------------------------------------
@@ -116,7 +116,7 @@ for my $code (719, 46) {
 
     } else {
         ok($s->log_has(qr/\(error 46\)/, 20), 'a device in exclusive use of another process fails');
-        ok(!$s->log_has(qr/exited/, 2), 'it is not tried again');
+        ok(!$s->log_has(qr/exited/, 2), 'the device is not opened again');
     }
 
     $s->stop('TERM');

@@ -59,7 +59,7 @@ is($status, 0, 'the rehearsal passes') or diag($out);
 my $told = JSON::PP->new->utf8->decode(VLM::slurp("$DIR/gpu.json"));
 
 is_deeply([sort keys %{ $told->{parts} }],
-          [qw(build demo fidelity memory parity sanitizer speed)], 'it has all parts');
+          [qw(build demo fidelity memory parity sanitizer speed)], 'the rehearsal has all parts');
 is_deeply([grep { $told->{parts}{$_}{failed} } keys %{ $told->{parts} }], [], 'no part failed');
 is(scalar(keys %{ $told->{parts}{sanitizer}{of} }), 8, 'the sanitizer has its programs, by name');
 ok($told->{parts}{parity}{of}{rows_test}{passed}, 'operations were compared');

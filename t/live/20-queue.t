@@ -29,7 +29,7 @@ for my $i (1 .. 4) {
 
     is($r->{code}, 429, "the queue is full ($i)");
     like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After');
-    like($r->{json}{error} || '', qr/\b2 requests\b/, 'and how many wait');
+    like($r->{json}{error} || '', qr/\b2 requests\b/, 'the message has the number of waiting requests');
     is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
 }
 

@@ -58,7 +58,7 @@ sub server {
     my $next = endless($s, 'next', $picture);
     ok($s->busy(1, 1), 'a request waits');
     my $last = endless($s, 'last', $picture);
-    ok($s->busy(1, 2), 'and another');
+    ok($s->busy(1, 2), 'another request waits');
 
     my $plain = $s->begin_chat('plain', 'be brief', image => $picture);
 
@@ -75,7 +75,7 @@ sub server {
     $next->leave;
 
     ok(VLM::wait_for(sub { $last->more(1); $last->response->{body} =~ /: place 1\n\n\z/ }),
-       'as the last is told');
+       'the error is the one of the other');
 
     my $r = $last->end;
     my @events = events($r->{body});
@@ -255,7 +255,7 @@ for my $workers (1, 4) {
     ok($s->busy(1, 0), 'a request runs');
     kill 'KILL', $pid;
     waitpid $pid, 0;
-    ok($s->busy(0, 0), 'and leaves');
+    ok($s->busy(0, 0), 'its client leaves');
 
     # The connection could take more, but the stream takes at most 300 bytes.
     my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die $!;
@@ -266,7 +266,7 @@ for my $workers (1, 4) {
     ok($s->busy(1, 0), 'a stream without room runs');
 
     my $start = time;
-    ok($s->busy(0, 0), 'and is dropped');
+    ok($s->busy(0, 0), 'its client is dropped');
     cmp_ok(time - $start, '>', $SEND - 1, 'not at once');
 
     ok($s->stop, 'the server stops in time');

@@ -36,9 +36,9 @@ is($tags->{json}{models}[0]{name}, 'live:latest', 'by its name');
 
 my $r = $load->end;
 is($r->{code}, 200, 'a request to load during the load succeeds');
-is($r->{json}{done_reason}, 'load', 'as a load');
+is($r->{json}{done_reason}, 'load', 'done_reason is load');
 ok($s->health->{model_loaded}, 'after that answer the model is loaded');
-is(scalar @{ $s->get('/api/ps')->{json}{models} }, 1, 'which /api/ps knows');
+is(scalar @{ $s->get('/api/ps')->{json}{models} }, 1, '/api/ps lists the model');
 
 # A waiting client receives the header, and an error after it is the last line.
 my $first = generate(prompt => 'hello', raw => JSON::PP::true());
@@ -49,13 +49,13 @@ my $second = generate(prompt => 'hello', raw => JSON::PP::true());
 ok($second->more, 'the next receives its header');
 cmp_ok(time - $start, '>', 1.5, 'after two seconds');
 like($second->{raw}, qr/^HTTP\/1\.1 200 .*application\/x-ndjson.*\r\n\r\n$/s,
-     'which is the header alone');
+     'the header comes without a line');
 
 $r = $first->end($LIMIT + 30);
 my @lines = lines($r);
 is($r->{code}, 200, 'the first had begun');
 like($lines[-1]{error}, qr/took longer than $LIMIT seconds/,
-     'so its error is its last line');
+     'the error is the last line');
 ok(!grep({ $_->{done} } @lines), 'no line has done');
 cmp_ok(scalar @lines, '>', 1, 'lines with text come before');
 
@@ -65,7 +65,7 @@ like((lines($r))[-1]{error}, qr/took longer than $LIMIT seconds/, 'the other str
 # An answer without a stream has the status of its error.
 $r = generate(prompt => 'hello', stream => JSON::PP::false())->end($LIMIT + 30);
 is($r->{code}, 504, 'without a stream the error is a status');
-like($r->{json}{error}, qr/took longer/, 'and an error');
+like($r->{json}{error}, qr/took longer/, 'the body has the error');
 
 # A client that leaves during a stream frees the slot.
 my $goes = generate(prompt => 'hello', raw => JSON::PP::true());

@@ -82,7 +82,7 @@ for my $name (sort keys %ask) {
     my @tokens = map { tokens($_) } @events;
 
     is($JSON->encode(\@tokens), $JSON->encode(\@whole), 'then all its tokens are read');
-    is(join('', map { text($_) } @events), text($r->{json}), 'and all its text');
+    is(join('', map { text($_) } @events), text($r->{json}), 'the pieces have all its text');
 
     my ($last) = grep { $counts[$_] } reverse 0 .. $#counts;
     ok(!grep({ $_ > $MOST } @counts[0 .. $last - 1]), "before the end no event has more than $MOST");

@@ -58,7 +58,7 @@ for my $slots (1, 2) {
     is(scalar @{ $p->{json}{steps} }, 3, 'all steps are');
     is($p->{json}{success}, JSON::PP::true, 'well');
     is($b->{json}{answer}, 'short', 'the request that came in between is answered');
-    cmp_ok($b->{seconds}, '<', $p->{seconds}, 'and sooner');
+    cmp_ok($b->{seconds}, '<', $p->{seconds}, 'it is answered before the pipeline');
 
     my @times = answered($s, 'p');
 
@@ -186,7 +186,7 @@ for my $slots (1, 2) {
 
     my $r = begin_pipeline($s, 'p', undef)->end;
 
-    is($r->{code}, 503, 'but no pipelines');
+    is($r->{code}, 503, 'a pipeline has a 503');
     is($r->{json}{error}, 'Model not initialized', 'the answer has the reason');
 
     ok($s->stop, 'the server stops in time');

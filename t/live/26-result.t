@@ -104,9 +104,9 @@ is($h->{'content-type'}, 'image/jpeg', 'of its type');
 is($h->{'access-control-allow-origin'}, 'http://localhost:3000', 'for the page to read');
 is($h->{'cache-control'}, 'no-cache', 'is asked for again');
 is($s->get($names[0], undef, { 'If-None-Match' => $h->{etag} })->{code}, 304,
-   'and not sent again, by its ETag');
+   'the picture is not sent again, by its ETag');
 is($s->get($names[0], undef, { 'If-Modified-Since' => $h->{'last-modified'} })->{code}, 304,
-   'nor by its date');
+   'the picture is not sent again, by its date');
 
 my $part = $s->get($names[0], undef, { Range => 'bytes=10-29' });
 is($part->{code}, 206, 'a range is answered');

@@ -77,7 +77,7 @@ my @before = $s->workers;
 $s->signal('HUP');
 ok($s->log_has(qr/unknown directive "nonsense"/), 'a mistake is named');
 is_deeply([$s->workers], \@before, 'the workers are the same');
-is($s->chat('last', 'hi', image => $picture)->{code}, 200, 'and answer');
+is($s->chat('last', 'hi', image => $picture)->{code}, 200, 'the workers answer');
 
 ok($s->stop('QUIT', 30), 'the server stops in time');
 $s->check_log(undef, qr/unknown directive "nonsense"/);
@@ -103,7 +103,7 @@ sub refused {
     my $where = $s->dir . '/nginx.conf:' . line_of($s, $directive);
 
     like($said, qr/\[emerg\] .*$sentence.* in \Q$where\E$/m, "$name: nginx -t says it, with file and line");
-    like($said, qr/test failed/, 'and fails');
+    like($said, qr/test failed/, 'nginx -t fails');
 
     my @workers = $s->workers;
     my $logged = () = $s->log =~ /$sentence/g;
@@ -112,7 +112,7 @@ sub refused {
     ok(VLM::wait_for(sub { (() = $s->log =~ /$sentence/g) > $logged }), 'a reload says it, too');
     ok(!$s->ended, 'the master runs');
     is_deeply([$s->workers], \@workers, 'with its workers');
-    is($s->chat("after $name", 'hi', image => $s->upload($PNG))->{code}, 200, 'which answer');
+    is($s->chat("after $name", 'hi', image => $s->upload($PNG))->{code}, 200, 'the workers answer');
 }
 
 sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
@@ -171,9 +171,9 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
 
     $s->{http} = $s->{main} = $s->{server} = '';
     $s->write_conf;
-    ok($s->reload, 'as one without it is');
-    ok(!-e "$late/late.sock", 'which takes the socket away');
-    ok($s->ready->stop, 'and the server stops in time');
+    ok($s->reload, 'a configuration without it is reloaded');
+    ok(!-e "$late/late.sock", 'the reload removes the socket');
+    ok($s->ready->stop, 'the server stops in time');
     $s->check_log(undef, qr/\[emerg\] .*(?: in \S+:\d+$|could not bind|bind\(\) to 127)/);
 }
 
@@ -191,12 +191,12 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     my %seen;
     VLM::wait_for(sub {
         my $r = $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 });
-        is($r->{code}, 200, 'and answers') unless $seen{$r->{worker}}++;
+        is($r->{code}, 200, 'the worker answers') unless $seen{$r->{worker}}++;
         return keys %seen == 2;
     });
     is(scalar keys %seen, 2, 'through every worker');
     ok($s->log_has(qr/socket "\S+" was gone and is made again/), 'the log has the reason');
-    is((stat $s->dir . '/store/live.sock')[2] & 0777, 0600, 'as closed as the first');
+    is((stat $s->dir . '/store/live.sock')[2] & 0777, 0600, 'the mode of the new socket is 0600');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }
@@ -229,9 +229,9 @@ for my $how (sort keys %readonly) {
 
     for my $round ('after a start', 'after a reload') {
         like($s->health->{store_reason} || '', qr{store \S+(?:: No such| cannot be written: Read-only| cannot be written: Perm)}, "$round health has the reason");
-        is($s->health->{status}, 'healthy', 'which is no failure');
+        is($s->health->{status}, 'healthy', 'the server is healthy');
         is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 200,
-           'what needs no session is answered');
+           'a request without a session is answered');
 
         my $r = $s->post('/api/session');
         is($r->{code}, 500, 'a session is not made');
@@ -262,7 +262,7 @@ for my $how (sort keys %readonly) {
         like($s->health->{reason}, qr/the lock file "\Q$lock\E" cannot be made: /, 'health has the reason');
         is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 503, 'chats are refused');
         is($s->get('/api/tasks')->{code}, 200, 'the server answers');
-        ok($s->reload, 'and takes a reload') if $when eq 'a start';
+        ok($s->reload, 'the server reloads') if $when eq 'a start';
     }
 
     unlink $lock or die;

@@ -102,7 +102,7 @@ is(scalar keys %seen, 4, 'all four workers have answered')
     or diag(join ' ', keys %seen);
 
 is_deeply([sort { $a <=> $b } keys %seen], [$four->workers],
-          'they are the four that there are');
+          'all four workers have answered');
 
 
 # ---- directives of http{} do not apply to the hop --------------------------
@@ -141,7 +141,7 @@ my $zipped = $strict->begin('POST', '/api/chat',
     { 'Accept-Encoding' => 'gzip' })->end;
 
 is($zipped->{headers}{'content-encoding'}, 'gzip', 'an answer may be zipped');
-is(substr($zipped->{body}, 0, 2), "\x1f\x8b", 'and is, once');
+is(substr($zipped->{body}, 0, 2), "\x1f\x8b", 'the answer is compressed once');
 
 is($strict->stop, 1, 'the server stops in time');
 $strict->check_log;

@@ -126,7 +126,7 @@ for my $workers (1, 3) {
 
     ok($s->reload, 'without: the old workers go, too');
     is(join(' ', sort map { $_->{code} } $s->end_all(@two)), '503 504',
-       'and both were told why');
+       'both requests have the reason');
     $s->ready;
     stops($s, 'after the timeout of the answer');
 }
@@ -198,7 +198,7 @@ my @answers = ((map { $_->response } @done), $s->end_all(@open));
 
 cmp_ok(scalar @answers, '>', 20, 'many have asked all the time');
 is(scalar(grep { $_->{code} ne '200' || $_->{json}{answer} ne $RIGHT } @answers), 0,
-   'and each was answered')
+   'every request was answered')
     or diag(join "\n", map { "$_->{code} $_->{body}" } grep { $_->{code} ne '200' } @answers);
 is(scalar @{ $s->get('/api/history/u0')->{json} || [] }, 2, 'the sessions exist');
 

@@ -110,7 +110,7 @@ ok(VLM::wait_for(sub { !files("client_body/*") }),
 # ---- eviction ---------------------------------------------------------------
 
 ok($s->log_has(qr/removed from the store: 0 sessions, 1 files of 1000 bytes/), 'an upload that was unused for an hour is evicted');
-is($s->get($old->{url})->{code}, 404, 'and not to be had');
+is($s->get($old->{url})->{code}, 404, 'the evicted upload is not found');
 is($s->get("/uploads/$kept")->{code}, 200, 'an upload of a session remains');
 
 ok($s->stop, 'the server stops in time');

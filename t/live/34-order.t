@@ -42,7 +42,7 @@ for my $i (1 .. 3) {
     my @r = $s->end_all($first, $second);
 
     is(join(' ', map { $_->{code} } @r), '400 200', 'one fails, the next does not');
-    is($r[1]{json}{turn_number}, 4, 'and is the second turn');
+    is($r[1]{json}{turn_number}, 4, 'the next is the second turn');
 }
 
 # The same holds if the first client leaves.  One worker accepts in the order of connections.
@@ -63,7 +63,7 @@ for my $i (1 .. 5) {
     is(join(' ', map { $_->{code} } @r), '200 200',
        'one leaves, the next two do not wait for it');
     like(join(' ', map { $_->{json}{turn_number} // '-' } @r), qr/^(?:2 4|4 6)$/,
-         'and are in order');
+         'the turns are in order');
 }
 
 # After a reset or a delete in between, the turn in flight is not stored.

@@ -39,7 +39,7 @@ $s->kill_all;
 sleep 0.2;
 
 eval { $s->start->ready };
-is($@, '', 'it starts after kill -9, in spite of the socket that was left');
+is($@, '', 'nginx starts after kill -9, although the old socket remains');
 
 is($s->get('/api/history/s')->{body}, $before,
    'every turn that was answered is there');
@@ -81,7 +81,7 @@ for my $round (1 .. 3) {
 
     $s->ready;
     is($s->chat("after$round", 'hi', image => $picture)->{code}, 200,
-       'and answers');
+       'the server answers');
 }
 
 ok($s->stop, 'the server stops in time');

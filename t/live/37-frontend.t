@@ -46,12 +46,12 @@ $s->start;
 
 my $r = ask('GET', '/api/health');
 is($r->{code}, 200, 'the page looks for the server');
-is($r->{json}{status}, 'healthy', 'which is online while the model loads');
+is($r->{json}{status}, 'healthy', 'the server is online while the model loads');
 ok(!$r->{json}{model_loaded}, 'the server still loads');
 
 $r = ask('GET', '/api/tasks');
 is(join(' ', map { $_->{id} } @{ $r->{json}{tasks} }),
-   'auto general grounding affordance trajectory pointing', 'it lists the tasks');
+   'auto general grounding affordance trajectory pointing', 'the page lists the tasks');
 is(scalar(grep { length $_->{name} } @{ $r->{json}{tasks} }), 6, 'by name');
 
 # In a development build each effect runs twice.
@@ -96,7 +96,7 @@ for my $try (['general', 'What colour is the left bowl?'],
         my $title = ask('POST', '/api/generate-title', { message => $message });
 
         is($title->{code}, 200, 'the conversation has a title');
-        like($title->{json}{title}, qr/^.{1,50}$/s, 'that fits into a list');
+        like($title->{json}{title}, qr/^.{1,50}$/s, 'the title fits into a list');
     }
 }
 
@@ -151,7 +151,7 @@ is(scalar @{ $r->{json} }, $n, 'all turns of the first are there');
 $r = ask('POST', "/api/session/$session/reset");
 is($r->{json}{status}, 'reset', 'a reset');
 $r = ask('DELETE', "/api/session/$session");
-is($r->{json}{status}, 'deleted', 'and an end');
+is($r->{json}{status}, 'deleted', 'the session is deleted');
 
 $r = ask('GET', '/api/nothing');
 is($r->{code}, 404, 'an unknown path is refused');
@@ -192,7 +192,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
        '1 2', 'the steps were run');
     is($r->{json}{final_answer},
        "Step 1 (grounding): [10, 20, 60, 50]\n\nStep 2 (affordance): [12, 22, 30, 40]",
-       'and an answer');
+       'the pipeline has an answer');
     check_picture($r->{json}{final_image});
 }
 
@@ -241,12 +241,12 @@ $r = ask('GET', '/api/health');
 isnt($r->{json}{status}, 'healthy', 'the start of the page has the error');
 $r = ask('POST', '/api/session');
 is($r->{code}, 503, 'the page has no session');
-is($r->{json}{error}, 'Model not initialized', 'and knows why');
+is($r->{json}{error}, 'Model not initialized', 'the page has the reason');
 
 for my $path (qw(/api/chat /api/pipeline)) {
     $r = ask('POST', $path, question('general', 'hi', undef));
-    is($r->{code}, 503, "nor has a tab from before, at $path");
-    is($r->{json}{error}, 'Model not initialized', 'which can show this');
+    is($r->{code}, 503, "an older tab has no session, at $path");
+    is($r->{json}{error}, 'Model not initialized', 'the older tab has the reason');
 }
 
 ok($s->stop, 'the server stops in time');
@@ -382,7 +382,7 @@ sub check_answer {
         like($task, qr/^(?:general|grounding|affordance|trajectory|pointing)$/, 'one of five');
 
     } else {
-        is($json->{task}, $task, 'as asked for');
+        is($json->{task}, $task, 'the task is the requested one');
     }
 
     if ($task eq 'general') {

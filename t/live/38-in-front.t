@@ -104,7 +104,7 @@ for my $workers (1, 3) {
     ok($s->busy(1, 0), 'one client leaves');
 
     my $third = begin($s, 'conns', 'conn3', $picture);
-    ok($s->busy(2, 0), 'and another may come');
+    ok($s->busy(2, 0), 'another request is accepted');
     $_->leave for $two[1], $third;
     ok($s->busy(0, 0), 'all clients leave');
 
@@ -138,7 +138,7 @@ for my $workers (1, 3) {
         ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
     }
 
-    is($s->health->{queue}{running}, 0, 'and the engine is not asked');
+    is($s->health->{queue}{running}, 0, 'the engine receives no request');
 
     my $may = begin($s, 'guarded', 'guarded', $picture, Authorization => 'Bearer right');
     ok($s->busy(1, 0), 'an authorized request runs');

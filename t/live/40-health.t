@@ -28,14 +28,14 @@ $s->start;
 
 my $r = $s->get('/api/health');
 is($r->{json}{state}, 'loading', 'without the lock it loads');
-is($r->{json}{status}, 'healthy', 'which is no illness');
+is($r->{json}{status}, 'healthy', 'a loading server is healthy');
 ok(!$r->{json}{model_loaded}, 'the model is not loaded');
 
 is($s->get('/api/health/live')->{code}, 200, 'the liveness probe succeeds');
 $r = $s->get('/api/health/ready');
-is($r->{code}, 503, 'but is not ready');
+is($r->{code}, 503, 'the readiness probe has a 503');
 is($r->{json}{error}{message}, 'Loading model', 'in the words of llama-server');
-is($r->{json}{error}{type}, 'unavailable_error', 'and its type');
+is($r->{json}{error}{type}, 'unavailable_error', 'the error has its type');
 like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'with a time to come again');
 
 close $lock;
@@ -51,7 +51,7 @@ my $one = $s->begin_chat('one', 'hi', image => $picture);
 
 ok($s->busy(1, 0), 'one runs in the only slot');
 is($s->health->{state}, 'busy', 'the engine is busy');
-is($s->get('/api/health/ready')->{code}, 200, 'which is ready all the same');
+is($s->get('/api/health/ready')->{code}, 200, 'a busy server is ready');
 
 # The answer takes longer than "stall": a busy engine is not a hung one.
 my ($late, $engine) = (0, 0);
@@ -109,7 +109,7 @@ my $state = sub {
 
 $r = $state->('stalled');
 ok($r, 'another worker reports a stopped worker as stalled');
-is($r && $r->{json}{status}, 'unhealthy', 'which is an illness');
+is($r && $r->{json}{status}, 'unhealthy', 'a stalled server is unhealthy');
 like($r && $r->{json}{reason} || '', qr/event loop/, 'with a reason');
 
 kill 'CONT', $pid;
@@ -121,7 +121,7 @@ $_->leave for @others;
 my $two = $s->begin_chat('two', 'hi', image => $picture);
 ok($s->busy(1, 0), 'one runs');
 my $three = $s->begin_chat('three', 'hi', image => $picture);
-ok($s->busy(1, 1), 'and one waits');
+ok($s->busy(1, 1), 'another request waits');
 
 # A thread of nginx's reads the picture.  If that thread were stopped then, it would
 # never return the request, and this is not the case under test.
@@ -144,7 +144,7 @@ my $took = time - $start;
 is($a->{code}, 503, 'the running request has a 503');
 like($a->{json}{error} || '', qr/stalled/, 'its message says that the engine has stalled');
 is($b->{code}, 503, 'the waiting request has a 503');
-like($_->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again') for $a, $b;
+like($_->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After') for $a, $b;
 cmp_ok($took, '>', 2, 'not before "stall"');
 
 my $next = VLM::wait_for(sub {
@@ -155,7 +155,7 @@ my $next = VLM::wait_for(sub {
 
 ok($next, 'its worker is replaced');
 $s->ready;
-is($s->health->{heartbeat}{restarts}, 1, 'which health has counted');
+is($s->health->{heartbeat}{restarts}, 1, 'health has counted the restart');
 is($s->get('/api/history/one')->{code} =~ /^(?:200|404)$/ ? 1 : 0, 1, 'the store answers');
 ok($s->log_has(qr/\[crit\].*has not ticked for \d+ ms: its worker is replaced/),
    'the log says why');
@@ -168,7 +168,7 @@ ok(VLM::wait_for(sub {
     return $new && $new != $next;
 }), 'a killed worker is replaced');
 $s->ready;
-is($s->health->{heartbeat}{restarts}, 2, 'and counted');
+is($s->health->{heartbeat}{restarts}, 2, 'health has counted the crash');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

@@ -29,7 +29,7 @@ is($m->{vlm_ready}, 1, 'the engine is ready');
 is($m->{vlm_state}{ready}, 1, 'the state is ready');
 is($m->{vlm_requests_answered_total}{stop}, 0, 'no request was answered yet');
 cmp_ok($m->{vlm_memory_bytes}{total}, '>', 1e6, 'the plan has its metrics');
-cmp_ok($m->{vlm_model_load_seconds}, '>=', 0, 'and how long the load took');
+cmp_ok($m->{vlm_model_load_seconds}, '>=', 0, 'the metrics have the time of the load');
 cmp_ok($m->{vlm_loop_heartbeat_age_seconds}, '<', 2, 'the loop has a heartbeat');
 is($m->{vlm_queue_size}, 2, 'the queue has its length');
 
@@ -48,7 +48,7 @@ is($m->{vlm_requests_answered_total}{length}, 1, 'an answer that was cut');
 is($m->{vlm_requests_rejected_total}{input}, 1, 'a request that is none');
 is($m->{vlm_requests_rejected_total}{limit}, 1, 'a request that does not fit');
 is($m->{vlm_images_total}, 1, 'a prompt that cannot fit is refused before its picture is encoded');
-cmp_ok($m->{vlm_image_tokens_total}, '>', 10, 'and their tokens');
+cmp_ok($m->{vlm_image_tokens_total}, '>', 10, 'the tokens of pictures are counted');
 cmp_ok($m->{vlm_prompt_tokens_total}, '>', $m->{vlm_image_tokens_total} / 2, 'prompts');
 cmp_ok($m->{vlm_generation_tokens_total}, '>=', 2, 'answers');
 is($m->{vlm_request_seconds}{count}, 2, 'two requests have a time');

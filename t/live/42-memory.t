@@ -34,7 +34,7 @@ ok(VLM::wait_for(sub {
 }), 'some requests waited, and at the end no memory is held');
 cmp_ok($m->{vlm_http_memory_bytes}{peak}, '<=', $m->{vlm_http_memory_bytes}{limit},
        'never more than there is');
-cmp_ok($m->{vlm_http_memory_bytes}{peak}, '>=', 2600 * 2000 * 9, 'but one of them');
+cmp_ok($m->{vlm_http_memory_bytes}{peak}, '>=', 2600 * 2000 * 9, 'the peak includes one picture');
 
 my $r = $s->chat('big', 'hi', image => $s->upload(VLM::bmp(3000, 2500)));
 is($r->{code}, 400, 'a picture that never fits');
@@ -72,7 +72,7 @@ $r = $s->begin('POST', '/api/upload', "--b\r\nContent-Disposition: form-data; na
 $r = $s->chat('bomb', 'hi', image => $r->{json}{filename}) if $r->{code} eq '200';
 is($r->{code}, 400, 'a bomb is refused');
 my ($after) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
-cmp_ok($after - $before, '<', 20000, 'and costs no memory');
+cmp_ok($after - $before, '<', 20000, 'the refusal takes no memory');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;

@@ -52,12 +52,12 @@ ok($s->reload, 'a reload');
 $s->ready;
 like(news(), qr/weights come from \Q$kept[0]\E/, 'the next start reads the cache');
 is((stat $kept[0])[9], $made, 'the file is unchanged');
-is(answer(), $first, 'and the answer is the same');
+is(answer(), $first, 'the answer is the same');
 
 # Soon after the file was read, the worker does not need it.
 ok(VLM::wait_for(sub { VLM::slurp('/proc/' . $s->designated . '/maps') !~ /vlm-int8/ }),
    'its pages become memory of the worker');
-is(answer(), $first, 'and the answer is the same');
+is(answer(), $first, 'the answer is the same');
 
 # Only the checksums of the matrices can detect a changed byte in the middle.
 my $size = -s $kept[0];
@@ -73,7 +73,7 @@ ok($s->reload, 'another reload');
 $s->ready;
 like(news(), qr/the int8 form is made: \Q$kept[0]\E is damaged in matrix \d+ of \d+/,
      'notices a byte that was changed');
-is(answer(), $first, 'and the answer is the same');
+is(answer(), $first, 'the answer is the same');
 
 truncate $kept[0], $size - 1;
 ok($s->reload, 'another reload');
@@ -83,7 +83,7 @@ like(news(), qr/the int8 form is made: \Q$kept[0]\E has \d+ bytes of \d+/, 'a tr
 ok($s->reload, 'another reload');
 $s->ready;
 like(news(), qr/weights come from/, 'the start reads the new cache');
-is(answer(), $first, 'and the answer is the same');
+is(answer(), $first, 'the answer is the same');
 is(join(' ', kept()), $kept[0], 'no other file is left');
 
 ok($s->stop, 'the server stops in time');

@@ -44,7 +44,7 @@ ok(dies(), 'their worker crashes');
 $_->leave for @twins;
 
 my $twin = ask('twin', 3500);
-ok($s->busy(1, 0), 'it is run a second time');
+ok($s->busy(1, 0), 'the request is run a second time');
 $twin->leave;
 ok($s->busy(0, 0), 'its client leaves');
 
@@ -68,7 +68,7 @@ is($r->{code}, 400, 'the other one is not run a third time');
 like($r->{json}{error}{message}, qr/died twice while it worked on this request/, 'the refusal has the reason');
 is($r->{json}{error}{code}, 'request_not_repeated', 'with a code');
 ok(VLM::wait_for(sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="poison"\} 1$/m }),
-   'which is counted');
+   'the refusal is counted');
 
 $r = ask('another', 1)->end;
 is($r->{code}, 200, 'new requests are answered');

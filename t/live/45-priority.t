@@ -76,7 +76,7 @@ for my $workers (1, 3) {
     ok($s->busy(1, 0), "$workers: a client has the slot");
 
     push @many, map { ask($s, 'X-Client' => 'many', @forged) } 2 .. 50;
-    ok($s->busy(1, 49), 'and 49 in the queue');
+    ok($s->busy(1, 49), '49 requests are in the queue');
 
     my $first = ask($s, 'X-Client' => 'another');
     ok($s->busy(1, 50), 'when another comes');
@@ -84,7 +84,7 @@ for my $workers (1, 3) {
     served($s, @many);
     my $next = served($s, $first, @many);
     is($next, $first, "$workers: one client with 50 waiting delays another's first by at most one service time");
-    is($next->{code}, 200, 'which is answered');
+    is($next->{code}, 200, 'the request is answered');
 
     # A client with several takes turns with the one that has many.
     ok($s->busy(1, 48), "$workers: the next of the many has the slot");

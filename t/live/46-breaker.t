@@ -76,8 +76,8 @@ for (1 .. 40) {
 
     like($r->{json}{error}{message}, qr/^The engine has failed 2 times in a row, it is tried again in \d{4} seconds$/,
          'with the reason');
-    is($r->{json}{error}{code}, 'engine_failing', 'and its code');
-    like($r->{headers}{'retry-after'}, qr/^[1-9]\d*$/, 'and when to come again');
+    is($r->{json}{error}{code}, 'engine_failing', 'the error has its code');
+    like($r->{headers}{'retry-after'}, qr/^[1-9]\d*$/, 'the refusal has Retry-After');
 }
 
 is(scalar keys %workers, 3, 'by whichever worker') or diag(join ' ', keys %workers);
@@ -86,7 +86,7 @@ my $r = $s->get('/api/health/ready');
 is($r->{code}, 503, 'not ready');
 like($r->{body}, qr/failed again and again/, 'the refusal has the reason');
 like(breaker($s)->{reason}, qr/failed 2 times in a row/, 'health has the reason');
-like($s->get('/metrics')->{body}, qr/^vlm_breaker\{state="open"\} 1$/m, 'and the metrics');
+like($s->get('/metrics')->{body}, qr/^vlm_breaker\{state="open"\} 1$/m, 'the metrics have the state');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);
@@ -97,7 +97,7 @@ $s = server(name => 'breaker-probe', engine => "breaker failures=2 pause=${PAUSE
 
 ok(dies($s), 'the engine crashes');
 my $start = time;
-ok(dies($s), 'and another');
+ok(dies($s), 'the engine crashes again');
 ok(VLM::wait_for(sub { !opened($s) }), 'the pause ends');
 cmp_ok(time - $start, '>', $PAUSE - 0.5, 'not before its time');
 is($s->get('/api/health/ready')->{code}, 200, 'ready to be tried');
@@ -114,8 +114,8 @@ ok($s->busy(0, 0), 'the client of the probe leaves');
 
 $probe = begin($s, 3000);
 ok($s->busy(1, 0), 'the next request is the probe');
-ok(dies($s), 'and the engine fails once more');
-is(breaker($s)->{failures}, 3, 'which is the third failure');
+ok(dies($s), 'the engine fails once more');
+is(breaker($s)->{failures}, 3, 'this is the third failure');
 $probe->leave;
 
 ok(VLM::wait_for(sub { !opened($s) }), 'that probe ends, too');
@@ -127,10 +127,10 @@ is((grep { $_->{code} == 200 } $s->end_all(@many)), 6, 'everybody is let through
 
 my $metrics = $s->get('/metrics')->{body};
 like($metrics, qr/^vlm_breaker_opened_total 1$/m, 'the breaker was opened once');
-like($metrics, qr/^vlm_requests_rejected_total\{reason="breaker"\} [1-9]\d*$/m, 'and has refused some');
+like($metrics, qr/^vlm_requests_rejected_total\{reason="breaker"\} [1-9]\d*$/m, 'the metrics count the refusals');
 ok($s->log_has(qr/\[crit\].*has failed 2 times in a row: requests are refused for ${PAUSE}000 ms/),
    'the log says when');
-ok($s->log_has(qr/\[notice\].*answers again/), 'and until when');
+ok($s->log_has(qr/\[notice\].*answers again/), 'the log has the end of the pause');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

@@ -48,7 +48,7 @@ for my $workers (1, 3) {
         max_tokens => 3000, messages => [{ role => 'user', content => 'hi' }] });
     ok($s->busy(1, 0), "$workers: one runs in the only slot");
     my $waits = openai($s, text('hi'));
-    ok($s->busy(1, 1), 'and one waits');
+    ok($s->busy(1, 1), 'another request waits');
 
     my @never = (
         ["RoboBrain's message", $s->begin_chat('s', $TEXT, image => $picture)],
@@ -87,7 +87,7 @@ for my $workers (1, 3) {
     # The last request has a long prompt.
     (pop @may)->leave;
     $runs->leave;
-    is(join(' ', map { $_->{code} } $s->end_all($waits, @may)), '200 200 200', 'and is answered')
+    is(join(' ', map { $_->{code} } $s->end_all($waits, @may)), '200 200 200', 'the waiting requests are answered')
         or diag(map { $_->response->{body} } @may);
 
     ok($s->stop, 'the server stops in time');

@@ -69,8 +69,8 @@ my $r = chat();
 
 is($r->{code}, 503, 'other workers refuse requests for it');
 is($r->{json}{error}{message}, q(The model's worker does not answer), 'with the reason');
-like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'and when to come again');
-is(ask_on($health, 'GET', '/api/tasks')->{code}, 200, 'and answers the rest itself');
+like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After');
+is(ask_on($health, 'GET', '/api/tasks')->{code}, 200, 'another worker answers requests without the engine');
 like(ask_on($health, 'GET', '/metrics')->{body}, qr/^vlm_state\{state="stalled"\} 1$/m, 'the metrics have the same');
 
 # The stop is longer than "stall".  A stopped process cannot be replaced, and is not after it resumes.
@@ -79,8 +79,8 @@ kill 'CONT', $pid;
 
 ok(VLM::wait_for(sub { state_on($health) eq 'ready' }), 'the worker resumes');
 sleep 1;
-is($s->designated, $pid, 'and is the same worker');
-is(chat()->{code}, 200, 'which answers');
+is($s->designated, $pid, 'the worker is the same');
+is(chat()->{code}, 200, 'the worker answers');
 
 
 # ---- the loop alone hangs ------------------------------------------------------------
@@ -90,7 +90,7 @@ syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $pid, 0, 0);
 my $start = time;
 
 ok(VLM::wait_for(sub { state_on($health) eq 'stalled' }), 'a loop that hangs is stalled');
-is(chat()->{code}, 503, 'and is not waited for');
+is(chat()->{code}, 503, 'a request is refused without a wait');
 
 my $next = VLM::wait_for(sub {
     waitpid $pid, $WALL | POSIX::WNOHANG();

@@ -81,13 +81,13 @@ sub owned_by {
 
     ok($s->log_has(qr/waits for \S+, which process $old has locked/), 'waits for the old one');
     is_deeply([owners($s)], [$old], 'the model stays with the old one');
-    is($s->health->{state}, 'loading', 'and the new one waits for it');
+    is($s->health->{state}, 'loading', 'the new worker waits for the old one');
     ok(!$waits->done, 'its requests wait');
 
     $long->leave;
     is($waits->end->{code}, 200, 'until the last answer has ended');
     ok(owned_by($s, $new), 'the new worker loads the model');
-    unlike($s->log, qr/while a reload lasts/, 'which was planned once');
+    unlike($s->log, qr/while a reload lasts/, 'the memory of one model was planned');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -107,7 +107,7 @@ sub owned_by {
     ok($new, 'a new worker');
     $s->ready;
     ok(owned_by($s, $old, $new), 'the new worker has the model, too');
-    is(ask($s, 1)->end->{code}, 200, 'and answers');
+    is(ask($s, 1)->end->{code}, 200, 'the new worker answers');
     $s->drain($long);
     ok(!$long->done, 'an answer of the old worker still runs');
 
@@ -126,7 +126,7 @@ sub owned_by {
     $long->leave;
     my $third = VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $new ? $pid : 0 });
     ok($third, 'when the first has gone, the third loads');
-    ok(owned_by($s, $new, $third), 'and two have the model again');
+    ok(owned_by($s, $new, $third), 'two workers have the model again');
 
     $second->leave;
     ok(owned_by($s, $third), 'in the end the third worker has the model');

@@ -59,20 +59,20 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     ok(defined $t->{$_} && $t->{$_} >= 0, "$_ has a value") for @parts;
     cmp_ok($t->{image_decode_ms} + $t->{image_resize_ms}, '<=', $t->{prepare_ms} + 2, 'parts of prepare');
     cmp_ok($t->{first_step_ms}, '<=', $t->{prefill_ms}, 'a part of prefill');
-    is($t->{prompt_ms}, $t->{encode_ms} + $t->{prefill_ms}, 'and a sum');
+    is($t->{prompt_ms}, $t->{encode_ms} + $t->{prefill_ms}, 'the time of the prompt is the sum of its parts');
 
     $t = $again->{timings};
     cmp_ok($t->{cache_n}, '>', 10, 'the second request finds cached rows');
     is($t->{cache_n}, $again->{usage}{prompt_tokens_details}{cached_tokens}, 'usage has their number');
-    is($t->{prompt_n} + $t->{cache_n}, $again->{usage}{prompt_tokens}, 'and only the rest is read');
+    is($t->{prompt_n} + $t->{cache_n}, $again->{usage}{prompt_tokens}, 'only the other tokens are read');
     cmp_ok($t->{image_decode_ms}, '==', 0, 'not decoded again');
     is($again->{choices}[0]{message}{content}, $first->{choices}[0]{message}{content}, 'the answer is the same');
 
     is(metric($s, 'vlm_prompt_tokens_cached_total'), $t->{cache_n}, 'the metrics count it');
     is(metric($s, 'vlm_prompt_images_total'), 2, 'two pictures of prompts');
-    is(metric($s, 'vlm_receive_seconds_count'), 2, 'and times');
+    is(metric($s, 'vlm_receive_seconds_count'), 2, 'the times are counted');
     is(metric($s, 'vlm_image_decode_seconds_count'), 1, 'one decode is counted');
-    is(metric($s, 'vlm_first_step_seconds_count'), 2, 'and picked');
+    is(metric($s, 'vlm_first_step_seconds_count'), 2, 'the first steps are counted');
 
     my $read = $first->{usage}{prompt_tokens};
     ok(VLM::wait_for(sub { (metric($s, 'vlm_kv_tokens{part="used"}') || 0) >= $read }), 'the rows of the prompt are cached');
@@ -105,14 +105,14 @@ for my $workers (1, 3) {
         my $other = ask($s, '118x62', 'X-Tenant' => "two$forged", 'X-Vlm-Line' => $forged);
 
         is($other->{timings}{cache_n}, 0, "$workers: another finds nothing");
-        is(encoded($other), 1, 'and its picture is encoded');
-        cmp_ok($other->{timings}{image_decode_ms}, '>', 0, 'and decoded');
+        is(encoded($other), 1, 'another tenant\'s picture is encoded');
+        cmp_ok($other->{timings}{image_decode_ms}, '>', 0, 'another tenant\'s picture is decoded');
     }
 
     my $none = ask($s, '118x62');
     is($none->{timings}{cache_n}, 0, "$workers: nor does who has no salt");
     cmp_ok(ask($s, '118x62')->{timings}{cache_n}, '>', 10, 'it reuses its own rows');
-    cmp_ok(ask($s, '118x62', 'X-Tenant' => 'one')->{timings}{cache_n}, '>', 10, 'and the first still does');
+    cmp_ok(ask($s, '118x62', 'X-Tenant' => 'one')->{timings}{cache_n}, '>', 10, 'the first tenant still reuses its rows');
 
     ok($s->stop, 'the server stops in time');
     my $log = VLM::slurp($s->dir . '/logs/vlm.log');
@@ -137,7 +137,7 @@ for my $workers (1, 3) {
 
     is("@encoded", '1 0 1 1 0', 'of two hundred each is kept');
     my ($many) = $s->log =~ /vision (\d+)m/;
-    cmp_ok($many, '>', $few, 'which the plan has');
+    cmp_ok($many, '>', $few, 'the plan grows with the number of features');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }

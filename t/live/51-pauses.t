@@ -56,7 +56,7 @@ ok(dies(), 'a worker crashes after the load');
 $start = time;
 $s->ready;
 cmp_ok(time - $start, '<', 12, 'the next load is not delayed');
-is(scalar(() = $s->log =~ /the next one begins in 8000 ms/g), 0, 'and makes no pause longer');
+is(scalar(() = $s->log =~ /the next one begins in 8000 ms/g), 0, 'the pauses do not grow');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

@@ -178,7 +178,7 @@ sub interlaced {
         like($r->{json}{error}{message}, qr/^PNG of 20x20 pixels: more than \d+ compressed bytes for \d+ bytes of rows/, 'the refusal names the reason');
     }
 
-    cmp_ok(status_of($pid, 'VmHWM') - $before, '<', 32768 * VLM::slower(), 'and have cost less than http_memory');
+    cmp_ok(status_of($pid, 'VmHWM') - $before, '<', 32768 * VLM::slower(), 'the picture takes less than http_memory');
 
     is($ask->(interlaced($_))->end->{code}, 200, "16-bit RGBA in seven passes, ${_}x$_") for 1, 33, 400;
 
@@ -207,7 +207,7 @@ sub interlaced {
     }
 
     ok(VLM::wait_for(sub { $s->log =~ /2 loads in 5 minutes have ended with their worker: the next one/ }),
-       'who is killed then was killed in a load');
+       'a worker that is killed then counts as killed in the load');
     $s->ready;
     ok(VLM::wait_for(sub { !$s->health->{filling} }), 'then all is had');
     ok($s->stop, 'the server stops in time');

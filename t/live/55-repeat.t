@@ -35,9 +35,9 @@ sub entries { scalar @{ $s->get("/api/history/$_[0]")->{json} } }
     my $second = ask('flight', 'k1');
     my @r = $s->end_all($first, $second);
 
-    is(join(' ', map { $_->{code} } @r), '200 200', 'and repeated at once: both are answered');
+    is(join(' ', map { $_->{code} } @r), '200 200', 'two equal requests at once are both answered');
     ok(length $r[0]{json}{answer}, 'with an answer');
-    is($r[1]{json}{answer}, $r[0]{json}{answer}, 'which is the same');
+    is($r[1]{json}{answer}, $r[0]{json}{answer}, 'both answers are the same');
     is($r[1]{json}{turn_number}, 2, 'of the same turn');
     is($r[0]{headers}{'idempotent-replayed'}, undef, 'the first was made');
     is($r[1]{headers}{'idempotent-replayed'}, 'true', 'the second answer is marked as replayed');
@@ -52,8 +52,8 @@ for my $i (1 .. 5) {
     my $r = ask("cut$i", 'k1')->end;
 
     is($r->{code}, 200, 'a client repeats it after a cut');
-    is($r->{json}{turn_number}, 2, 'and has the first turn');
-    is(entries("cut$i"), 2, 'which is the only one');
+    is($r->{json}{turn_number}, 2, 'the repeated request has the first turn');
+    is(entries("cut$i"), 2, 'the session has one turn');
 }
 
 # Another worker finds the turn in the store.

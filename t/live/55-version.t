@@ -16,7 +16,7 @@ my $vlm = dirname($module) . '/vlm';
 
 like($version, qr/^\d+\.\d+\.\d+$/, 'engine/vlm.h has the version');
 like(VLM::slurp('CHANGELOG.md'), qr/^# Changes\n.*?^## \Q$version\E$/ms, 'CHANGELOG.md has a section for it');
-is((VLM::slurp('CHANGELOG.md') =~ /^## (\S+)$/m)[0], $version, 'which is the first one');
+is((VLM::slurp('CHANGELOG.md') =~ /^## (\S+)$/m)[0], $version, 'the version is the first section of CHANGELOG.md');
 is(`$vlm --version`, "vlm $version\n", 'vlm --version prints it');
 
 

@@ -101,7 +101,7 @@ SKIP: {
 
     is(asks($NOBODY), '', 'another user receives no answer with an open mode of the file');
     ok($s->log_has(qr/\[warn\] .*user $NOBODY, to "unix:\S+" was closed: only workers may use this socket/),
-       'which the log says');
+       'the log has the refusal');
     like(asks(0), qr{^HTTP/1\.1 [24]\d\d }, 'the workers go on');
 
     ok($s->reload, 'a reload');
@@ -114,7 +114,7 @@ for (1 .. 4) {
 }
 
 ok($s->stop, 'the server stops in time');
-ok(!-e $socket, 'and takes the socket along');
+ok(!-e $socket, 'the socket is removed at the stop');
 $s->check_log(undef, qr/bind\(\) to/);
 
 done_testing();

@@ -79,7 +79,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     $s->signal('HUP');
     ok(VLM::wait_for(sub { pid($s) != $old }), 'the next reload has a worker that loads');
     ok(VLM::wait_for(sub { !kill 0, $old }), 'then the old one leaves');
-    is($s->health->{reload_reason}, undef, 'and nothing is said any more');
+    is($s->health->{reload_reason}, undef, 'health has no reason any more');
     $answers->('by the new one');
 
     # No process remains if the server ends meanwhile.
@@ -92,7 +92,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     %before = map { $_ => 1 } $s->workers;
     $s->signal('HUP');
     ok($turned->(), 'a reload that waits again');
-    ok($s->stop('QUIT', 30), 'and an end: all processes leave');
+    ok($s->stop('QUIT', 30), 'all processes exit at the stop');
     ok(!kill(0, $last), 'the old worker exits, too');
     $s->check_log;
 }
@@ -136,7 +136,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     }
 
     ok(VLM::wait_for(sub { 2 == (() = $s->workers) }), 'then two workers are left');
-    ok(VLM::wait_for(sub { my $pid = pid($s); grep { $_ == $pid } $s->workers }), 'and one of them answers');
+    ok(VLM::wait_for(sub { my $pid = pid($s); grep { $_ == $pid } $s->workers }), 'one of the workers answers');
     isnt(pid($s), $old, 'a new worker answers');
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -155,13 +155,13 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     ok(VLM::wait_for(sub { $two->health->{reason} }), 'a second server waits for the first');
     my $owner = pid($one);
     like($two->health->{reason}, qr/live\.lock", which process $owner has locked: another server with this store/,
-         'and its health says for whom');
+         'its health names the other server');
     is($two->health->{state}, 'loading', 'while it loads');
-    ok($two->log_has(qr/\[warn\] .*which process $owner has locked: another server/), 'as does its log');
+    ok($two->log_has(qr/\[warn\] .*which process $owner has locked: another server/), 'its log names the other server');
 
     ok($one->stop, 'the first one stops');
     $two->ready;
-    is($two->health->{reason}, undef, 'and the second has the model');
+    is($two->health->{reason}, undef, 'the second server loads the model');
     ok($two->stop, 'until it stops');
     $two->check_log;
 }

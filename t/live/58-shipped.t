@@ -80,8 +80,8 @@ sub answers {
     my $chat = ask($s, '/api/chat', '-d', encode_json({
         session_id => 'a', image => $upload->{json}{filename}, task => 'general',
         message => 'How many objects are on the table?', enable_thinking => JSON::PP::false }));
-    is($chat->{code}, 200, 'and a question');
-    ok(length $chat->{json}{answer}, 'which has an answer') or diag($chat->{body});
+    is($chat->{code}, 200, 'a question is accepted');
+    ok(length $chat->{json}{answer}, 'the question has an answer') or diag($chat->{body});
 
     my $models = ask($s, '/v1/models');
     is($models->{json}{data}[0]{id}, 'robobrain', "OpenAI's clients find the model");
@@ -98,11 +98,11 @@ sub page {
     my $page = ask($s, '/');
 
     like($page->{type}, $TYPES{html}, "$name: / is a page");
-    like($page->{body}, qr{<script[^>]* src="page\.js"}, 'and ours');
+    like($page->{body}, qr{<script[^>]* src="page\.js"}, 'the page is the module\'s');
 
     my %parts = map { $_ => 1 } $page->{body} =~ /(?:src|href)="([\w.-]+\.\w+)"/g;
 
-    cmp_ok(scalar keys %parts, '>=', 4, 'which has parts');
+    cmp_ok(scalar keys %parts, '>=', 4, 'the page has parts');
 
     for my $part (sort keys %parts) {
         my $r = ask($s, "/$part");
@@ -148,7 +148,7 @@ sub key {
 
     local $s->{headers} = [];
     ok(ask($s, '/v1/models')->{json}{error}{code} eq 'invalid_api_key', 'the error has the form of the API');
-    is(ask($s, '/health')->{code}, 200, 'but probes are');
+    is(ask($s, '/health')->{code}, 200, 'probes need no key');
     is(ask($s, '/health/live')->{code}, 200, 'of both kinds');
 }
 
@@ -187,12 +187,12 @@ for my $name ('full.conf', 'public.conf') {
         is(scalar @answers, 60, "$name: sixty questions at once, $path");
         cmp_ok(scalar @limited, '>', 20, 'most of them are too many');
         is(scalar(grep { /^Retry-After: \d+$/mi } map { s/\r//gr } @limited), scalar @limited,
-           'and are told when to come again');
+           'the refusals have Retry-After');
     }
 
     ask($s, "/api/health?[1-60]", '-D', $head, '-o', '/dev/null');
     is(scalar(grep { m{^HTTP/\S+ 200}m } split /\r\n\r\n/, VLM::slurp($head)), 60,
-       'what does not ask the model is not limited');
+       'requests without the model are not limited');
     ok($s->stop, 'the server stops in time');
 }
 

@@ -119,7 +119,7 @@ sub makers {
     my ($refused) = sort { $a <=> $b } map { $_->{ended} } @chats;
 
     cmp_ok($last, '<', $refused, 'while turns of sessions wait for the store');
-    is(join(' ', map { $_->response->{code} } @chats), join(' ', (503) x 10), 'which is busy');
+    is(join(' ', map { $_->response->{code} } @chats), join(' ', (503) x 10), 'the store is busy');
 
     close $hold;
     waitpid $pid, 0;
