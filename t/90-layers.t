@@ -124,7 +124,7 @@ none('nothing ends the process: no exit, abort or assert', $END,
 is(scalar(grep { /$END/ } slurp_lines($LAST)), 1,
    'exit() is called only after nginx has ended, as the driver would wait for a lost GPU');
 
-none('longjmp() stays in the files of the libraries that fail by it', qr/\b(?:set|long)jmp\b/,
+none('longjmp() is only in the files for libraries that report errors by it', qr/\b(?:set|long)jmp\b/,
      grep { !m{^engine/image/(?:jpeg|png)\.c$} } @SERVER);
 is(scalar(grep { /$END/ } slurp_lines($CHILD)), 1, 'the child that checks the files exits');
 

@@ -102,7 +102,7 @@ $s->check_log;
 
 # ---- cuda ------------------------------------------------------------------------
 
-$s = Emulated::server(name => 'stays', device => 'cuda')->start->ready;
+$s = Emulated::server(name => 'cuda', device => 'cuda')->start->ready;
 
 my ($pause) = (lose($s), lose($s), lose($s))[2];
 

@@ -75,7 +75,7 @@ sub server {
     $next->leave;
 
     ok(VLM::wait_for(sub { $last->more(1); $last->response->{body} =~ /: place 1\n\n\z/ }),
-       'the error is the one of the other');
+       'the last request has place 1');
 
     my $r = $last->end;
     my @events = events($r->{body});

@@ -64,7 +64,7 @@ for my $slots (1, 2) {
 
     is(scalar @times, 4, 'all turns are stored');
     cmp_ok((answered($s, 'q'))[0], 'lt', $times[1],
-           'whoever came in between is before the second step');
+           'the request that came in between is before the second step');
     like($a->{json}{answer}, qr/^Step 1 2 /, 'the same session has the steps in mind');
     is($a->{json}{turn_number}, 8, 'after the last step');
 

@@ -181,7 +181,7 @@ kill 'KILL', $victim;
 
 my @lost = grep { $_->{code} ne '200' } $four->end_all(@others);
 
-is(scalar @lost, 0, 'whoever sat at another worker is answered')
+is(scalar @lost, 0, 'requests at other workers are answered')
     or diag(join "\n", map { "$_->{code} $_->{body}" } @lost);
 
 @lost = grep { $_->{code} ne '200' && $_->{code} ne '0' } $four->end_all(@doomed);

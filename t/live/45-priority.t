@@ -90,7 +90,7 @@ for my $workers (1, 3) {
     ok($s->busy(1, 48), "$workers: the next of the many has the slot");
     my @several = map { ask($s, 'X-Client' => 'another') } 1 .. 8;
     my @alone = map { ask($s) } 1, 2;
-    ok($s->busy(1, 58), 'eight of another and two of nobody come');
+    ok($s->busy(1, 58), 'eight requests of another client and two of none come');
 
     my @all = in_turn($s, grep { !$_->{left} } @many, @several, @alone);
     my %place = map { $all[$_]{n} => $_ } 0 .. $#all;

@@ -80,7 +80,7 @@ sub owned_by {
     my $waits = ask($s, 1);
 
     ok($s->log_has(qr/waits for \S+, which process $old has locked/), 'waits for the old one');
-    is_deeply([owners($s)], [$old], 'the model stays with the old one');
+    is_deeply([owners($s)], [$old], 'the old worker still owns the model');
     is($s->health->{state}, 'loading', 'the new worker waits for the old one');
     ok(!$waits->done, 'its requests wait');
 

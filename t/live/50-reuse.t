@@ -110,7 +110,7 @@ for my $workers (1, 3) {
     }
 
     my $none = ask($s, '118x62');
-    is($none->{timings}{cache_n}, 0, "$workers: nor does who has no salt");
+    is($none->{timings}{cache_n}, 0, "$workers: a request without a salt reuses no rows of others");
     cmp_ok(ask($s, '118x62')->{timings}{cache_n}, '>', 10, 'it reuses its own rows');
     cmp_ok(ask($s, '118x62', 'X-Tenant' => 'one')->{timings}{cache_n}, '>', 10, 'the first tenant still reuses its rows');
 

@@ -237,7 +237,7 @@ for my $question (sort keys %alone) {
 
         sleep 0.01 * $i;
         $goes->leave;
-        is($stays->end->{json}{answer}, $alone{$question}, '3: beside one that leaves, the same bytes');
+        is($stays->end->{json}{answer}, $alone{$question}, '3: beside a client that leaves the answer has the same bytes');
     }
 }
 

@@ -47,7 +47,7 @@ for my $workers (1, 3) {
         my @codes = map { $_->end->{code} }
                     map { $s->begin('POST', '/v1/chat/completions', question('hi'), { Cookie => 'a' x $bytes }) }
                     1 .. 9;
-        is("@codes", '200 ' x 8 . '200', "$workers workers: a header of $bytes bytes, whoever accepts it");
+        is("@codes", '200 ' x 8 . '200', "$workers workers: a header of $bytes bytes, at any worker");
     }
 
     my $file = $s->upload('demo/pictures/table-01.png');
@@ -86,7 +86,7 @@ for my $workers (1, 3) {
 # ---- a crash of a worker -----------------------------------------------------
 
 {
-    my $s = VLM->new(VLM::slow(name => 'dies', workers => 3, listen => 'reuseport', engine => 'slots 2; queue 64 timeout=1h;',
+    my $s = VLM->new(VLM::slow(name => 'crash', workers => 3, listen => 'reuseport', engine => 'slots 2; queue 64 timeout=1h;',
                                server => 'location = /status { vlm_status live; }'));
     $s->start->ready;
 

@@ -261,7 +261,7 @@ def a_restart_is_reported_and_the_conversation_goes_on(fixtures):
 
 @test
 def a_server_that_is_killed_while_it_answers_leaves_a_message_and_a_retry(fixtures):
-    server = slow(fixtures, 'dies', 'max_tokens 3500;').start()
+    server = slow(fixtures, 'crash', 'max_tokens 3500;').start()
     page = fixtures.open(server, allow=AWAY)
     page.take(small_picture())
     page.begin('Describe everything.', 'general')
@@ -311,7 +311,7 @@ def a_conversation_that_the_server_lost_is_reported_at_the_next_visit(fixtures):
     server.request('/api/session/' + page.p.evaluate('talk.session') + '/reset', {})
     page.p.reload()
     page.ready()
-    same(page.p.locator('.turn').count(), 0, 'turns after a reset by somebody else')
+    same(page.p.locator('.turn').count(), 0, 'turns after a reset by another client')
 
     page.take(picture('table-01.png'))
     page.ask('How many objects are on the table?', 'general')

@@ -347,7 +347,7 @@ sub start_nginx {
     my ($name) = @_;
 
     wait_for(5, sub { !listening() })
-        or bail("$name - port $Port is taken by somebody else");
+        or bail("$name - port $Port is in use");
 
     $Pid = spawn_nginx();
 

@@ -22,7 +22,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 
 # The new configuration passes nginx -t, then its model is removed: the old worker answers.
 {
-    my $s = VLM->new(name => 'stays-fails', workers => 2,
+    my $s = VLM->new(name => 'overlap-fails', workers => 2,
                      engine => 'thinking off; max_tokens 4; reload overlap;')->start->ready;
     my $old = pid($s);
     my $good = $s->{model};
@@ -101,7 +101,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 # ---- a crash of an old worker ------------------------------------------------------------
 
 {
-    my $s = VLM->new(name => 'stays-dies', workers => 2,
+    my $s = VLM->new(name => 'overlap-dies', workers => 2,
                      engine => 'thinking off; max_tokens 4; reload overlap;')->start->ready;
     my $old = pid($s);
 
@@ -123,7 +123,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 # ---- many reloads at once ----------------------------------------------------------------
 
 {
-    my $s = VLM->new(name => 'stays-storm', workers => 2,
+    my $s = VLM->new(name => 'overlap-storm', workers => 2,
                      engine => 'thinking off; max_tokens 4; reload overlap;')->start->ready;
     my $old = pid($s);
 
@@ -147,8 +147,8 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 
 {
     my %how = (workers => 1);
-    my $one = VLM->new(%how, name => 'stays-one', engine => 'thinking off; max_tokens 4;')->start->ready;
-    my $two = VLM->new(%how, name => 'stays-two', store_dir => $one->dir . '/store');
+    my $one = VLM->new(%how, name => 'overlap-one', engine => 'thinking off; max_tokens 4;')->start->ready;
+    my $two = VLM->new(%how, name => 'overlap-two', store_dir => $one->dir . '/store');
     $two->{engine} = 'thinking off; max_tokens 4; socket ' . $two->dir . '/two.sock;';
     $two->start;
 
