@@ -24,7 +24,7 @@
 
 static void ngx_http_vlm_check_log(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_check_tell(ngx_conf_t *cf, const char *fmt, ...);
+static void ngx_http_vlm_check_show(ngx_conf_t *cf, const char *fmt, ...);
 static void ngx_http_vlm_check_ram(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
@@ -91,7 +91,7 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    ngx_http_vlm_check_tell(cf, "vlm_engine \"%V\": %uLm planned "
+    ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": %uLm planned "
                             "(weights %uLm, vision %uLm, kv %uLm, "
                             "workspace %uLm, device %uLm)%s, thinking %s%s",
                             &eng->name,
@@ -107,14 +107,14 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                             eng->conf.thinking_auto ? " (auto)" : "");
 
     if (eng->conf.overlap) {
-        ngx_http_vlm_check_tell(cf, "vlm_engine \"%V\": %uLm while a reload "
+        ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": %uLm while a reload "
                                 "lasts: two workers have the model (reload "
                                 "overlap)", &eng->name,
                                 vlm_mib(2 * eng->conf.plan.total));
     }
 
     if (!eng->conf.facts.processor) {
-        ngx_http_vlm_check_tell(cf, "vlm_engine \"%V\": neither "
+        ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": neither "
                                 "preprocessor_config.json nor "
                                 "processor_config.json says how pictures are "
                                 "resized: as Qwen2.5-VL does", &eng->name);
@@ -125,7 +125,7 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 /* for a person: "nginx -t" prints no notices of a log on the terminal */
 
 static void
-ngx_http_vlm_check_tell(ngx_conf_t *cf, const char *fmt, ...)
+ngx_http_vlm_check_show(ngx_conf_t *cf, const char *fmt, ...)
 {
     u_char    text[NGX_MAX_CONF_ERRSTR], *last;
     va_list   args;

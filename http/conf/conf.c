@@ -440,7 +440,7 @@ ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
         if (!eng[i]->conf.passed) {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "vlm_engine \"%V\" in %s:%ui: no location has "
-                          "\"vlm_pass %V\", its memory is taken for nobody",
+                          "\"vlm_pass %V\", and its memory is taken in vain",
                           &eng[i]->name, eng[i]->conf.file, eng[i]->conf.line,
                           &eng[i]->name);
         }

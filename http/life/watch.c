@@ -44,7 +44,7 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
 
     if (eng->life.watch_fd == -1) {
         ngx_log_error(NGX_LOG_WARN, eng->log, ngx_errno,
-                      "vlm_engine \"%V\": nobody watches the event loop, "
+                      "vlm_engine \"%V\": the event loop is not watched: "
                       "eventfd() failed", &eng->name);
         return;
     }
@@ -61,7 +61,7 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
 
     if (err) {
         ngx_log_error(NGX_LOG_WARN, eng->log, err,
-                      "vlm_engine \"%V\": nobody watches the event loop, "
+                      "vlm_engine \"%V\": the event loop is not watched: "
                       "pthread_create() failed", &eng->name);
 
         (void) close(eng->life.watch_fd);

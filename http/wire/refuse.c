@@ -137,5 +137,5 @@ ngx_http_vlm_refuse_store(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     }
 
     return ngx_http_vlm_send_error(r, status,
-                                   vlm_store_say(err->code));
+                                   vlm_store_text(err->code));
 }

@@ -115,7 +115,7 @@ vlm_store_close(store_t *st)
 
 
 const char *
-vlm_store_say(int code)
+vlm_store_text(int code)
 {
     switch (code) {
 

@@ -59,7 +59,7 @@ typedef struct {
 
 /* the same without paths, for a client: a constant; any thread */
 
-const char *vlm_store_say(int code);
+const char *vlm_store_text(int code);
 
 
 typedef struct vlm_store_s  vlm_store_t;

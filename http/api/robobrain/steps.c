@@ -153,7 +153,7 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
            != NGX_OK)
     {
         if (ctx->stored.code != VLM_STORE_OK) {
-            text = vlm_store_say(ctx->stored.code);
+            text = vlm_store_text(ctx->stored.code);
         }
 
         ngx_cpystrn((u_char *) step->error, (u_char *) text,
