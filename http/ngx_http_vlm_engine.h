@@ -345,6 +345,7 @@ typedef struct {
     ngx_event_t                   exit_event;  /* ends the process: task.c */
 
     int                           lock_fds[NGX_HTTP_VLM_LOCKS];    /* or -1 */
+    ngx_msec_t                    lock_gone;   /* ms, waited for its file */
     ngx_msec_t                    backoff;     /* ms, before the lock */
     ngx_msec_t                    opened_at;   /* ms, start of the load */
     ngx_msec_t                    exit_time;   /* ms of the exit, or 0 */
@@ -378,6 +379,7 @@ typedef struct {
     unsigned                      fallback:1;  /* so for a while */
     unsigned                      reopen:1;    /* closing, to open again */
     unsigned                      lost:1;      /* the device was lost */
+    unsigned                      lock_lost:1; /* reported: see lock.c */
 } ngx_http_vlm_life_t;
 
 

@@ -41,6 +41,11 @@ ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
 int ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* idempotent */
 
+/* loop, at each heartbeat while the lock is held: makes a deleted file again,
+   and locks it */
+
+void ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng);
+
 
 /* ---- task.c: the thread task and the wake fd ----------------------------- */
 

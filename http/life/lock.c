@@ -8,6 +8,10 @@
  * two workers may have the model during a reload, and never three.  A worker
  * with "reload wait" takes both files in their order, so a reload from one
  * setting to the other neither deadlocks nor lets two workers in by mistake.
+ *
+ * A lock is of a file, not of a path: with the file deleted, a server that made
+ * it anew would lock another one.  So the owner looks for it at each heartbeat
+ * and makes it again, and one that waits gives it the time to.
  */
 
 
@@ -17,8 +21,10 @@
 
 
 #define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
-#define NGX_HTTP_VLM_LOCK_SAY   1000       /* ms, after which the wait is
+#define NGX_HTTP_VLM_LOCK_LOG   1000       /* ms, after which the wait is
                                               logged */
+#define NGX_HTTP_VLM_LOCK_GONE  2000       /* ms, that its owner has to make
+                                              a deleted file again */
 
 
 static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
@@ -27,6 +33,8 @@ static int ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     vlm_err_t *err);
+static ngx_uint_t ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng,
+    ngx_uint_t i, int fd);
 static void ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng);
 static long ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng);
 static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
@@ -135,7 +143,7 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
         rc = eng->conf.overlap ? ngx_http_vlm_lock_any(eng, err)
                           : ngx_http_vlm_lock_all(eng, err);
 
-        if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_SAY) {
+        if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_LOG) {
             ngx_http_vlm_lock_log(eng);
         }
 
@@ -213,7 +221,24 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
         fd = open((char *) eng->conf.locks[i].data, O_RDONLY|O_CLOEXEC);
     }
 
+    if (fd == -1 && ngx_errno == ENOENT) {
+
+        if (eng->life.lock_gone < NGX_HTTP_VLM_LOCK_GONE) {
+            eng->life.lock_gone += NGX_HTTP_VLM_LOCK_WAIT;
+            return 0;
+        }
+
+        fd = open((char *) eng->conf.locks[i].data,
+                  O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+    }
+
     if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
+
+        if (ngx_http_vlm_lock_deleted(eng, i, fd)) {
+            (void) close(fd);
+            return 0;
+        }
+
         eng->life.lock_fds[i] = fd;
         return 1;
     }
@@ -234,6 +259,69 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     }
 
     return -1;
+}
+
+
+/* is the path no longer that of the open file? */
+
+static ngx_uint_t
+ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng, ngx_uint_t i, int fd)
+{
+    ngx_file_info_t  file, path;
+
+    if (ngx_fd_info(fd, &file) == NGX_FILE_ERROR) {
+        return 0;
+    }
+
+    if (ngx_file_info(eng->conf.locks[i].data, &path) == NGX_FILE_ERROR) {
+        return ngx_errno == ENOENT;
+    }
+
+    return file.st_ino != path.st_ino || file.st_dev != path.st_dev;
+}
+
+
+void
+ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
+{
+    int         fd, *held;
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+
+        held = &eng->life.lock_fds[i];
+
+        if (*held == -1 || !ngx_http_vlm_lock_deleted(eng, i, *held)) {
+            continue;
+        }
+
+        fd = open((char *) eng->conf.locks[i].data,
+                  O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+
+        if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
+            ngx_log_error(NGX_LOG_WARN, eng->log, 0,
+                          "vlm_engine \"%V\": the lock file \"%V\" was "
+                          "deleted, and is made again", &eng->name,
+                          &eng->conf.locks[i]);
+
+            (void) close(*held);
+            *held = fd;
+            continue;
+        }
+
+        if (!eng->life.lock_lost) {
+            ngx_log_error(NGX_LOG_CRIT, eng->log, ngx_errno,
+                          "vlm_engine \"%V\": the lock file \"%V\" was "
+                          "deleted, and cannot be locked again: another "
+                          "server may load the model, too", &eng->name,
+                          &eng->conf.locks[i]);
+            eng->life.lock_lost = 1;
+        }
+
+        if (fd != -1) {
+            (void) close(fd);
+        }
+    }
 }
 
 

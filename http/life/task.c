@@ -670,6 +670,10 @@ ngx_http_vlm_engine_beat(ngx_event_t *ev)
     eng->life.polls++;
     ngx_http_vlm_zone_beat(eng);
 
+    if (eng->life.opened && !eng->life.closed) {
+        ngx_http_vlm_lock_keep(eng);
+    }
+
     if (eng->life.draining) {
         ngx_http_vlm_engine_serve(eng);
 

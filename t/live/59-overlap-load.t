@@ -159,6 +159,20 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     is($two->health->{state}, 'loading', 'while it loads');
     ok($two->log_has(qr/\[warn\] .*which process $owner has locked: another server/), 'its log names the other server');
 
+    # The lock file goes, and what waits does not take that for the end of its owner.
+    my $lock = $one->dir . '/store/live.lock';
+
+    for my $gone (1, 2) {
+        my $before = () = $one->log =~ /was deleted, and is made again/g;
+
+        unlink $lock or die "$lock: $!";
+
+        ok(VLM::wait_for(sub { my $n = () = $one->log =~ /was deleted, and is made again/g; $n > $before }),
+           'a lock file that was deleted is made again by its owner') or diag($one->log);
+        ok(-e $lock, 'at its place');
+        is($two->health->{state}, 'loading', 'and the second server waits as before');
+    }
+
     ok($one->stop, 'the first one stops');
     $two->ready;
     is($two->health->{reason}, undef, 'the second server loads the model');
