@@ -984,7 +984,7 @@ thread_pool vlm threads=1;
     slots 256;
 --- must_die
 --- error_log eval
-[qr/\[warn\] .*vlm_engine "demo": \d{7,}m planned, (?:this machine has|the control group may use) \d+m in /]
+[qr/\[warn\] .*vlm_engine "demo": \d{6,}m planned, (?:this machine has|the control group may use) \d+m in /]
 
 
 
@@ -1802,3 +1802,19 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 duplicate value "max=2g" in store
+
+
+
+=== TEST 102: nginx itself refuses vlm_pass before proxy_pass
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; proxy_pass http://127.0.0.1:1; }
+--- must_die
+--- error_log eval
+[qr{"proxy_pass" directive is duplicate in .*:\d+}]
