@@ -87,7 +87,7 @@ __DATA__
 --- error_code eval
 [400, 200]
 --- response_body_like eval
-[qr/^\{.*"error":".*\b128 tokens\. The prompt has \d{3,4}\b.*"/, qr/"turn_number":2,"usage"/]
+[qr/^\{.*"error":".*\b128 tokens\. The prompt has (?:at least )?\d{3,4}\b.*"/, qr/"turn_number":2,"usage"/]
 
 
 
