@@ -21,6 +21,7 @@ use IO::Select;
 use IO::Socket::INET;
 use JSON::PP ();
 use POSIX ();
+use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_RCVBUF inet_aton sockaddr_in);
 use Test::More ();
 use Time::HiRes qw(sleep time);
 
@@ -42,6 +43,7 @@ my $JSON = JSON::PP->new->utf8->canonical;
 # store      more words for store: "max=1m"
 # store_dir  a directory in place of that below the prefix
 # under      a command that runs nginx, as a list
+# user       the workers' user, if the master is root's
 # daemon     on: as a service, which an upgrade of the binary needs
 # main, http, server                   more lines there
 # conf       the whole configuration, in place of all these
@@ -56,6 +58,7 @@ sub new {
         listen  => '',
         store   => '',
         daemon  => 'off',
+        user    => 'root',
         main    => '',
         http    => '',
         server  => '',
@@ -87,7 +90,8 @@ sub free_port {
 
 
 # Makes a checkpoint of random weights whose answers have max_tokens tokens, and
-# are slow.  Its end of text is a row of the head without a token in the tokenizer,
+# are slow: its head has very many rows, which each token of an answer costs, and a
+# prompt once.  Its end of text is a row of the head without a token in the tokenizer,
 # which is never sampled.
 sub slow_model {
     my $dir = "$ROOT/build/live/slow-model";
@@ -98,7 +102,8 @@ sub slow_model {
     my $shape = $JSON->decode(slurp("$ROOT/bench/shapes/tiny-f.json"));
     my $text = $shape->{text_config} || $shape;
 
-    $text->{num_hidden_layers} = 64;
+    $text->{num_hidden_layers} = 4;
+    $text->{vocab_size} = 96_000;
 
     spew("$new.json", $JSON->encode($shape));
 
@@ -182,7 +187,7 @@ sub write_conf {
                                      || "$ROOT/build/ngx_http_vlm_module.so";
 
     # Other users may be unable to read the checkout.
-    my $user = $> == 0 ? 'user root;' : '';
+    my $user = $> == 0 ? "user $self->{user};" : '';
 
     my $temp = join "\n", map { "    ${_}_temp_path $self->{dir}/$_;" }
                           qw(client_body proxy fastcgi uwsgi scgi);
@@ -580,6 +585,17 @@ sub connection {
     $r->{raw} = '';
 
     return $r;
+}
+
+# A connection that takes next to nothing until it is read.
+sub narrow {
+    my ($self) = @_;
+
+    socket my $sock, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    setsockopt $sock, SOL_SOCKET, SO_RCVBUF, 4096;
+    connect $sock, sockaddr_in($self->{port}, inet_aton('127.0.0.1')) or die "connect: $!";
+
+    return bless { sock => $sock, raw => '', begun => time, done => 0 }, 'VLM::Request';
 }
 
 sub chat_on {

@@ -11,16 +11,17 @@ use VLM;
 
 my $JSON = JSON::PP->new->utf8->canonical;
 my $MOST = 64;                          # tokens that the loop writes at once
+my $TOKENS = 300;                       # more than fit between server and client
 
 my $s = VLM->new(name => 'logprobs', workers => 1, listen => 'sndbuf=16k',
-                 engine => 'thinking off; slots 2; max_tokens 600;
-                            sampling temperature=0 repetition_penalty=1;');
+                 engine => "thinking off; slots 2; max_tokens $TOKENS;
+                            sampling temperature=0 repetition_penalty=1;");
 
 $s->start->ready;
 
 # The demo model's end-of-text tokens are never sampled.
 my $ends = $JSON->decode(VLM::slurp('demo/model/generation_config.json'))->{eos_token_id};
-my %endless = (logit_bias => { map { $_ => -100 } @$ends }, max_tokens => 600);
+my %endless = (logit_bias => { map { $_ => -100 } @$ends }, max_tokens => $TOKENS);
 my $true = JSON::PP::true();
 
 my %ask = (
@@ -33,7 +34,7 @@ my %ask = (
 
     "Ollama's" => ['/api/generate', {
         model => 'live', prompt => 'What is this?', logprobs => $true, top_logprobs => 20,
-        options => { temperature => 100, top_k => 0, seed => 7, num_predict => 600 } }],
+        options => { temperature => 100, top_k => 0, seed => 7, num_predict => $TOKENS } }],
 );
 
 # Returns the tokens of an object of any API in one form.
@@ -69,9 +70,10 @@ for my $name (sort keys %ask) {
     is($r->{code}, 200, "$name: as a whole");
 
     my @whole = tokens($r->{json});
-    cmp_ok(scalar @whole, '>', 300, 'it is long: ' . @whole . ' tokens, ' . length($r->{body}) . ' bytes');
+    cmp_ok(scalar @whole, '>', $TOKENS / 2, 'it is long: ' . @whole . ' tokens, ' . length($r->{body}) . ' bytes');
 
-    my $stream = $s->begin('POST', $path, { %$fields, stream => $true });
+    my $stream = $s->narrow;
+    $stream->send(VLM::request_text('POST', $path, { %$fields, stream => $true }));
 
     ok($stream->more, 'the stream begins');
     ok($s->busy(0), 'the answer ends while the client does not read');
@@ -90,15 +92,12 @@ for my $name (sort keys %ask) {
     like($body, $path =~ /api/ ? qr/"done":true/ : qr/\[DONE\]\n\n$/, 'the stream is complete');
 
     # A client that leaves at that point leaves no memory behind.
-    for (1 .. 3) {
-        my $goes = $s->begin('POST', $path, { %$fields, stream => $true });
+    my $goes = $s->begin('POST', $path, { %$fields, stream => $true });
+    $goes->more;
+    $s->busy(0);
+    $goes->leave;
 
-        $goes->more;
-        $s->busy(0);
-        $goes->leave;
-    }
-
-    is($s->post($path, { %$fields, stream => JSON::PP::false() })->{code}, 200, 'after three clients that left the server answers');
+    is($s->post($path, { %$fields, max_tokens => 2 })->{code}, 200, 'after a client that left the server answers');
 }
 
 $s->check_log;

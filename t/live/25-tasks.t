@@ -146,7 +146,7 @@ for my $slots (1, 2) {
     ok($s->busy(0, 0), 'all have left');
 
     # The answer reaches max_tokens, so it is not a title.
-    is(title($s), 'Where is the', 'a truncated answer is no title') for 1 .. 4;
+    is(title($s), 'Where is the', 'a truncated answer is no title');
 
     # The check for a free slot comes after the body.
     my @late = map { late_title($s) } 1 .. 4;

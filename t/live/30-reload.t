@@ -177,6 +177,32 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
     $s->check_log(undef, qr/\[emerg\] .*(?: in \S+:\d+$|could not bind|bind\(\) to 127)/);
 }
 
+# New workers could not load this model, or not read it.
+{
+    my $s = VLM->new(small(name => 'reload-model'))->start->ready;
+    my $good = $s->{model};
+    my $model = $s->{model} = $s->dir . '/model';
+
+    mkdir $model or die;
+    symlink $_, "$model/" . (split m{/}, $_)[-1] for glob "$good/*";
+    unlink "$model/tokenizer.json" or die;
+    VLM::spew("$model/tokenizer.json", substr VLM::slurp("$good/tokenizer.json"), 0, 1000);
+    refused($s, 'a damaged tokenizer', qr/tokenizer\.json\b/, qr/^ *vlm_engine /);
+
+    SKIP: {
+        skip 'only root has workers of another user', 6 if $> != 0;
+
+        VLM::spew("$model/tokenizer.json", VLM::slurp("$good/tokenizer.json"));
+        chmod 0600, "$model/tokenizer.json" or die;
+        $s->{user} = 'nobody nogroup';
+        refused($s, 'a model that is not for the workers', qr/Permission denied for the workers' user "nobody"/,
+                qr/^ *vlm_engine /);
+    }
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log(undef, qr/\[emerg\] .* in \S+:\d+$/);
+}
+
 # An obstacle that appears after nginx -t fails the engine, not the master.
 {
     my $s = VLM->new(small(name => 'reload-lock', engine => 'thinking off; max_tokens 4; slots 1;'))->start->ready;

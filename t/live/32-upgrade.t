@@ -59,22 +59,29 @@ sub stops {
 
 # ---- quit --------------------------------------------------------------------
 
-# The answers last until all clients have connected, and are equal.
+# Two requests whose clients leave after the signal have both slots until then.
 for my $workers (1, 3) {
     my $s = VLM->new(VLM::slow(name => "quit-$workers", workers => $workers,
                                engine => 'slots 2; queue 64 timeout=1h;'));
     $s->start->ready;
 
     my $ask = sub {
-        return $s->begin('POST', '/v1/completions', { prompt => 'count', max_tokens => 10 });
+        return $s->begin('POST', '/v1/completions', { prompt => 'count', max_tokens => $_[0] });
     };
     my $text = sub { $_[0]{json} && $_[0]{json}{choices}[0]{text} };
 
-    my $right = $text->($ask->()->end);
-    my @all = map { $ask->() } 1 .. 12;
+    my $right = $text->($ask->(3)->end);
+    my @occupied = map { $ask->(3000) } 1, 2;
+    ok($s->busy(2, 0), "quit, $workers workers: two run");
 
-    ok($s->busy(2, 10), "quit, $workers workers: two run and ten wait");
+    my @all = map { $ask->(3) } 1 .. 12;
+    ok($s->busy(2, 12), 'and twelve wait');
+
+    my @old = $s->workers;
     $s->signal('QUIT');
+    ok(VLM::wait_for(sub { !grep { VLM::slurp("/proc/$_/cmdline") =~ /worker process(?! is shutting down)/ } @old }),
+       'all workers are told');
+    $_->leave for @occupied;
 
     my @answers = $s->end_all(@all);
 

@@ -33,9 +33,12 @@ sub begin {
 
 sub ask { begin(@_)->end }
 
-# Kills the worker with the model; the next one takes over.
+# Kills the worker with the model; the next one takes over.  A crash while memory is
+# taken counts as one in the load, which is repeated after a pause, so this waits.
 sub dies {
     my ($s) = @_;
+
+    VLM::wait_for(sub { !$s->health->{filling} });
 
     my $pid = $s->designated;
 

@@ -42,9 +42,7 @@ for my $workers (1, 3) {
                                engine => 'slots 1; queue 8 timeout=1h;',
                                server => 'location = /metrics { vlm_status live; }'))->start->ready;
     my $picture = $s->upload('t/fidelity/pictures/40x30.png');
-    my $runs = openai($s, text('hi'));
-    $runs->leave;
-    $runs = $s->begin('POST', '/v1/chat/completions', {
+    my $runs = $s->begin('POST', '/v1/chat/completions', {
         max_tokens => 3000, messages => [{ role => 'user', content => 'hi' }] });
     ok($s->busy(1, 0), "$workers: one runs in the only slot");
     my $waits = openai($s, text('hi'));

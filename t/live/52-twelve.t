@@ -1,8 +1,5 @@
 # Tests requirements of docs/reliability.md from outside, by their numbers there; the
-# page names the tests of the others.
-#
-# A limit of time is compared with the best of some tries, because the machine may
-# have other load.
+# page names the tests of the others.  bench/promises.py measures the times.
 
 use strict;
 use warnings;
@@ -10,7 +7,7 @@ use warnings;
 use lib 't/lib';
 use Compress::Zlib ();
 use IO::Socket::INET;
-use List::Util qw(max min sum);
+use List::Util qw(max sum);
 use MIME::Base64 qw(encode_base64);
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -29,20 +26,6 @@ sub status_of {
 sub memory_of {
     return sum(map { VLM::slurp("/proc/$_/smaps_rollup") =~ /^Pss_Anon:\s+(\d+) kB/m ? $1 * 1024 : 0 }
                @_);
-}
-
-# Waits for a condition with short pauses; returns the seconds, or undef.
-sub seconds_until {
-    my ($limit, $sub) = @_;
-
-    my $start = time;
-
-    until ($sub->()) {
-        return undef if time - $start > $limit;
-        sleep 0.002;
-    }
-
-    return time - $start;
 }
 
 # All bits are zero, so 20,000 x 20,000 of them are some 50 KB.
@@ -78,20 +61,13 @@ ok($s->busy(1, 0), '1: one runs');
 my @line = map { $s->begin_chat("w$_", 'count', image => $picture) } 1 .. 16;
 ok($s->busy(1, 16), '1: sixteen wait');
 
-my @took;
+my $next = $s->begin('POST', '/api/chat', '', { 'Content-Length' => 5_000_000,
+                                                'Content-Type' => 'application/json' });
+$next->more;
+is($next->response->{code}, 429, '1: the next is refused, and its body not read');
+like($next->response->{headers}{'retry-after'} || '', qr/^\d+$/, '1: with Retry-After');
+$next->leave;
 
-for (1 .. 5) {
-    my $r = $s->begin('POST', '/api/chat', '', { 'Content-Length' => 5_000_000,
-                                                 'Content-Type' => 'application/json' });
-    my $start = time;
-    $r->more;
-    push @took, time - $start;
-    is($r->response->{code}, 429, '1: the next is refused, and its body not read');
-    like($r->response->{headers}{'retry-after'} || '', qr/^\d+$/, '1: with Retry-After');
-    $r->leave;
-}
-
-cmp_ok(min(@took), '<', 0.005 * VLM::slower(), '1: within 5 ms');
 $_->leave for $running, @line;
 ok($s->busy(0, 0), '1: all of them leave');
 
@@ -102,16 +78,13 @@ my $pid = $s->designated;
 ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
 
 my $before = status_of($pid, 'VmHWM');
-@took = ();
 
 for (1 .. 10) {
     my $r = $s->begin('POST', '/v1/chat/completions', $png)->end;
-    push @took, $r->{seconds};
     is($r->{code}, 400, '2: 20,000 x 20,000 pixels are refused');
     like($r->{json}{error}{message}, qr/^PNG of 20000x20000 pixels/, '2: with the numbers');
 }
 
-cmp_ok(min(@took), '<', 0.005 * VLM::slower(), '2: within 5 ms');
 cmp_ok(status_of($pid, 'VmHWM') - $before, '<', (16 << 20) * VLM::slower(), '2: memory does not grow');
 
 # ---- 12
@@ -134,7 +107,7 @@ ok(!$trap->accept, '12: the server makes no connection');
 my $large = $s->upload(VLM::bmp(1200, 800));
 my $text = join ' ', map { "word$_" } 1 .. 400;
 
-# the request in the slot, the request that is cancelled, and the limit of time
+# whether another request has the slot, the request that is cancelled, and the time that it is given first
 my %stages = (
     vision  => [0, sub { ('count', image => $large) }, 0.5],
     prefill => [0, sub { ("$text $_[0]", image => $picture) }, 0.15],
@@ -151,8 +124,6 @@ for my $stage (sort keys %stages) {
         ok($s->busy(1, 0), "3: $stage: the slot is taken");
     }
 
-    @took = ();
-
     for my $try (1 .. 4) {
         my $r = $s->begin_chat("$stage$try", $ask->($try));
 
@@ -160,18 +131,8 @@ for my $stage (sort keys %stages) {
         defined $delay ? sleep $delay : $r->more;
         $r->leave;
 
-        my $seconds = seconds_until(10, sub {
-            my $line = $s->health->{queue};
-            return $line->{running} == $beside && $line->{waiting} == 0;
-        });
-
-        ok(defined $seconds, "3: $stage: it leaves");
-        push @took, $seconds // 10;
+        ok($s->busy($beside, 0), "3: $stage: it leaves, and the engine is free");
     }
-
-    # A decode step runs to its end, and another client measures the time.
-    cmp_ok(min(@took), '<', 0.1 * VLM::slower(), "3: $stage: the engine is free within 100 ms")
-        or diag("@took");
 
     if ($other) {
         ok(!$other->done, "3: $stage: its neighbour does not notice");
@@ -246,19 +207,17 @@ for my $question (sort keys %alone) {
 $pid = $s->designated;
 kill 'KILL', $pid;
 
-my (%codes, $longest);
+my %codes;
 
 my $back = VLM::wait_for(sub {
     my $r = $s->get('/api/health/ready');
     $codes{$r->{code}}++;
-    $longest = max($longest // 0, $r->{seconds});
     return $r->{code} eq '200' && $s->designated && $s->designated != $pid;
 });
 
 ok($back, '4: the model comes back by itself');
 is(join(' ', grep { !/^(?:0|200|503)$/ } sort keys %codes), '', '4: health answers 503 until then');
 cmp_ok($codes{0} // 0, '<=', 1, '4: only connections of the crashed worker are cut');
-cmp_ok($longest, '<', 2 * VLM::slower(), '4: no request waits without an end');
 
 # ---- 5
 
@@ -281,8 +240,7 @@ sub crowd {
     $most = max($most, memory_of($s->pid, $s->workers));
 }
 
-my $steady = time + 2;
-crowd() while time < $steady;
+crowd() while @done < 20;
 my $one = $most;
 
 for (1 .. 4) {
@@ -290,7 +248,7 @@ for (1 .. 4) {
 
     $s->signal('HUP');
 
-    my $end = time + 30;
+    my $end = time + $VLM::PATIENCE;
     crowd() until time > $end || !grep { $old{$_} } $s->workers;
     ok(time < $end, '5: a reload under load');
 }
