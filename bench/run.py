@@ -34,6 +34,7 @@ PARTS = {
     "deliver": ["bench/deliver.py"],
     "serve": ["bench/serve.py"],
     "crowd": ["bench/crowd.py {model}"],
+    "promises": ["bench/promises.py {model}"],
     "memory": ["bench/resident.py {model} --requests 3"],
     "core": ["build/bench-model {model} --threads 1 --label 3b_core --rounds 1"
              " --what decode,together,prefill,encode"],

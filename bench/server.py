@@ -40,7 +40,7 @@ http {{
         thinking off;
         context {context};
         slots {slots};
-        queue 64 timeout=1h;
+        queue {queue} timeout=1h;
         timeout 1h;
         sampling temperature=0 repetition_penalty=1;
         store store;
@@ -55,11 +55,12 @@ class Server:
 
     started = 0                         # servers of this program: each has its own port
 
-    def __init__(self, model, workers=1, device="cpu", context="2k", slots=4):
+    def __init__(self, model, workers=1, device="cpu", context="2k", slots=4,
+                 queue=64):
         self.port = 5900 + (os.getpid() + Server.started) % 100
         Server.started += 1
         self.conf = dict(root=ROOT, user=getpass.getuser(), workers=workers, device=device,
-                         model=os.path.abspath(model), context=context, slots=slots,
+                         model=os.path.abspath(model), context=context, slots=slots, queue=queue,
                          port=self.port)
 
     def __enter__(self):
