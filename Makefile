@@ -1,10 +1,11 @@
 # make             the module, build/vlm, build/random-checkpoint
 # make run         nginx with the demo model on 127.0.0.1:5001; PORT=, MODEL= change that
-# make test        all tests, in at most ten minutes on two cores
+# make test        all tests, in at most five minutes on two cores
 # make test-asan   the same under AddressSanitizer and UBSan
 # make test-page   the web page, in Debian's Chromium
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
 # make test-compilers  the engine under clang, and with flags of distributions
+# make test-outside  these three beside each other
 # make demo-eval   asks the demo model about 300 scenes and prints how often it is right
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
 # make cuda-matrix compiles for each card and checks registers, stacks and shared memory
@@ -208,11 +209,12 @@ build/venv/done: | deps-test
 
 # All code is compiled a second time, in build/asan, and runs under nginx; any report is a failure.
 test-asan: | deps-test
-	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" test-programs
+	@-$(SANITIZED) test-programs
 	@rm -rf build/asan/reports; mkdir -p -m 1777 build/asan/reports
-	@$(MAKE) --no-print-directory SAN="$(ASAN)" suites-asan
+	@$(SANITIZED) suites-asan
 
 ASAN          := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SANITIZED      = CFLAGS="-O1 -g" $(MAKE) -k --no-print-directory SAN="$(ASAN)"
 
 suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
@@ -242,6 +244,10 @@ test-clients: module tools build/venv-clients/done
 
 test-compilers: | deps-fuzz
 	@VLM_TEST_LIMIT=900 t/suite -o build/results-compilers -n compilers compilers
+
+# A browser and clients mostly wait, so all three run at a time.
+test-outside: module tools build/venv-clients/done | deps-page deps-fuzz
+	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-outside -n outside compilers clients page
 
 build/venv-clients/done: t/clients/requirements.txt | deps-test
 	rm -rf $(@D)
@@ -313,7 +319,7 @@ build/nvcc/done: | deps-test
 # Kernels, whole models and servers run on the emulated device, without and with sanitizers.
 test-cuda: checkpoints tools | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
-	@-$(MAKE) -k --no-print-directory SAN="$(ASAN)" cuda-programs
+	@-$(SANITIZED) cuda-programs
 	@-UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=900 t/suite -o build/results-cuda -n cuda cuda
 	@-$(EMULATED) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-server -n cuda-server gpu
 	@rm -rf build/asan/reports-cuda; mkdir -p -m 1777 build/asan/reports-cuda
@@ -408,6 +414,7 @@ clean:
         request-fuzz \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
-        deps-page deps-memcheck test-compilers test-page test-clients test-tsan test-valgrind bench-queue clean \
+        deps-page deps-memcheck test-compilers test-page test-clients test-outside test-tsan \
+        test-valgrind bench-queue clean \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs
