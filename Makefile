@@ -174,10 +174,8 @@ TEST_ENV       = ENGINE_BUILD=$(E) HTTP_BUILD=$(O) \
 # that these requests need, and aborts at a call of any other.
 NGX_INCS       = $(patsubst %,-I$(O)/nginx/%,src/core src/event src/event/modules src/os/unix \
                    src/http src/http/modules src/http/v2 objs) -Ilib $(PKG_CFLAGS)
-REQUEST_WRAP   = $(patsubst %,-Wl$(comma)--wrap=ngx_http_vlm_%,ask ask_read body_read)
 STUBS          = awk '$$2 ~ /^ngx_/ && !s[$$2]++ { print ".weak " $$2 "\n" $$2 ":" } \
                    END { print "ud2\n.section .note.GNU-stack,\"\",@progbits" }'
-comma         := ,
 
 HTTP           = $(shell find http -name '*.[ch]')
 FLOORS         = $(sort $(notdir $(patsubst %/,%,$(dir $(HTTP)))))
@@ -189,7 +187,7 @@ request-fuzz: $(O)/http/request_fuzz
 $(O)/http/request_fuzz: http/request_fuzz.c t/replay.c $(O)/ngx_http_vlm_module.so
 	@mkdir -p $(@D)
 	nm -u $(HTTP_OBJS) | $(STUBS) >$(@D)/nginx.s
-	$(CC) $(CFLAGS_C) -Wno-unused-parameter $(NGX_INCS) $(REQUEST_WRAP) -o $@ $(filter %.c,$^) \
+	$(CC) $(CFLAGS_C) -Wno-unused-parameter $(NGX_INCS) -o $@ $(filter %.c,$^) \
 	    $(HTTP_OBJS) $(@D)/nginx.s $(LINK) -lsqlite3
 
 # Checkpoints of random weights, and the vocabulary that Qwen's models share.
@@ -371,7 +369,7 @@ build/fuzz/module/%.o: %.c $(filter %.h,$(HTTP)) engine/vlm.h | build/nginx/objs
 build/fuzz/http/request_fuzz: http/request_fuzz.c $(MODULE_OBJS) build/fuzz/engine/libvlm.a
 	@mkdir -p $(@D)
 	nm -u $(MODULE_OBJS) | $(STUBS) >build/fuzz/nginx.s
-	$(FUZZ_CC) $(NGX_INCS) $(REQUEST_WRAP) -o $@ $^ build/fuzz/nginx.s -lsqlite3 $(PKG_LIBS) -lm
+	$(FUZZ_CC) $(NGX_INCS) -o $@ $^ build/fuzz/nginx.s -lsqlite3 $(PKG_LIBS) -lm
 
 
 # ---- the rest -----------------------------------------------------------------------------------

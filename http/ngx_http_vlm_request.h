@@ -22,34 +22,6 @@ typedef struct {
 } ngx_http_vlm_body_t;
 
 
-/* the fields of a RoboBrain request, filled in by the dialect in a thread;
-   malloc()ed, so that neither the body nor its JSON is kept while the request
-   waits */
-
-#define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
-
-typedef struct {
-    vlm_store_text_t              message;
-    char                          task_name[NGX_HTTP_VLM_TASK + 1];
-                                               /* as given, or as found */
-    char                         *image;       /* path of this turn's picture */
-    int                           task;        /* vlm_task_t, or -1 */
-    char                         *key;         /* Idempotency-Key, or NULL */
-    vlm_store_loaded_t            session_of;  /* the repeated turn, and */
-    vlm_store_entry_t            *repeated;    /* its answer, or NULL */
-    vlm_store_file_t             *result;      /* the drawn picture, or NULL */
-    ngx_uint_t                    n_entries;   /* in the session before */
-    ngx_uint_t                    n_dropped;   /* of the history's entries */
-    size_t                        turn_number;
-    int                           context_used;
-    unsigned                      task_auto:1;
-    unsigned                      task_asked:1;    /* an aside asks for it */
-    unsigned                      inference:1; /* an error of the model's */
-    unsigned                      no_image:1;
-    unsigned                      text_only:1;     /* no picture is wanted */
-} ngx_http_vlm_chat_t;
-
-
 /*
  * How an API (RoboBrain's, OpenAI's, Ollama's) reads a request and writes its
  * answer.  The queue (ask.c, prepare.c, queue.c, deliver.c) is the same for
@@ -64,9 +36,9 @@ typedef struct {
 
 struct ngx_http_vlm_dialect_s {
 
-    /* thread: takes the parsed body, or NULL if it is empty; may replace
-       ctx->dialect by a more specific one, set ctx->streaming, and set
-       ctx->place.session, whose requests run in order of arrival */
+    /* thread: takes the parsed body, or NULL if it is empty, and keeps in
+       ctx->data the part that is needed, malloc()ed; may set ctx->streaming,
+       and ctx->place.session, whose requests run in order of arrival */
 
     void                        (*fields)(ngx_http_vlm_ctx_t *ctx,
                                           const vlm_json_t *json);
@@ -90,16 +62,22 @@ struct ngx_http_vlm_dialect_s {
 
     void                        (*store)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop: sends a whole answer, or an error (ctx->error);
-       returns as a content handler does */
+    /* loop, or a thread if the answer is long: writes a whole answer */
 
-    ngx_int_t                   (*answer)(ngx_http_vlm_ctx_t *ctx);
+    void                        (*answer)(ngx_http_vlm_ctx_t *ctx,
+                                          vlm_json_out_t *w);
+
+    /* loop, before ctx->error is sent as an error: may change its status;
+       with NGX_OK, or the status 200, "answer" writes it; NULL is
+       NGX_DECLINED */
+
     ngx_int_t                   (*failed)(ngx_http_vlm_ctx_t *ctx);
 
-    /* loop, of a streaming answer: appends to w the text that the client has
-       not received; with "last" up to the end of the answer.  An error after
-       the header is sent as an event; status is the status that it would have
-       had.  "waits": NULL, or sends the position in the queue */
+    /* if ctx->streaming.  "chunk" is called as "answer" is, and appends to w
+       the text that the client has not received; with "last" up to the end of
+       the answer.  An error after the header is sent as an event; status is
+       the status that it would have had.  "waits": NULL, or sends the position
+       in the queue */
 
     const char                   *stream_type;
     void                        (*chunk)(ngx_http_vlm_ctx_t *ctx,
@@ -165,8 +143,11 @@ typedef struct {
     ngx_str_t                     answer;      /* of text, or another */
     ngx_str_t                     thinking;
     ngx_uint_t                    thinks;      /* text begins by thinking */
+    ngx_uint_t                    plain;       /* all text is the answer */
     u_char                       *clean;       /* text without marks */
     size_t                        clean_size;
+    vlm_json_out_t                json;        /* of all, or of the rest of a
+                                                  stream; written by a thread */
 
     /* of a stream: wire/stream.c */
     ngx_event_t                   position;    /* sends that of the queue */
@@ -231,7 +212,6 @@ struct ngx_http_vlm_ctx_s {
     /* fields shared with pool threads: whole bytes, because a bit field would
        share its byte with the event loop's fields */
     ngx_http_vlm_body_t           body;
-    ngx_http_vlm_chat_t           chat;
     ngx_http_vlm_error_t          error;       /* of the answer that ends
                                                   here */
     ngx_uint_t                    refusal;     /* found in a thread, or 0 */
@@ -263,6 +243,12 @@ struct ngx_http_vlm_ctx_s {
                                                       freed */
     unsigned                      logged:1;    /* the reason of its refusal */
 };
+
+
+/* tokens with log-probabilities that the client has not received */
+
+#define ngx_http_vlm_unsent_tokens(ctx)                                       \
+    ((ctx)->out.tokens ? (ctx)->out.tokens->nelts - (ctx)->out.sent_tokens : 0)
 
 
 #endif /* _NGX_HTTP_VLM_REQUEST_H_INCLUDED_ */

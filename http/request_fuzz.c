@@ -15,39 +15,28 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/api.h"
+#include "api/fields.h"
+#include "api/robobrain/chat.h"
 #include "base/base64.h"
 
 
-#define DIALECTS  7
+#define DIALECTS  (sizeof(dialects) / sizeof(dialects[0]))
 #define MEMORY    (256 * 1024 * 1024)
 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* the linker puts these in place of the module's, see the Makefile */
-
-ngx_int_t __wrap_ngx_http_vlm_ask(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
-ngx_int_t __wrap_ngx_http_vlm_ask_read(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
-ngx_int_t __wrap_ngx_http_vlm_body_read(ngx_http_request_t *r,
-    ngx_http_client_body_handler_pt post);
-
-
 static char                           dir[] = "/dev/shm/vlm-request-XXXXXX";
 static ngx_http_vlm_engine_t          engine;
 static ngx_http_vlm_shm_t             shm;
-static const ngx_http_vlm_dialect_t  *seen, *dialects[DIALECTS];
-
-static const ngx_http_vlm_handler_pt  handlers[DIALECTS] = {
-    ngx_http_vlm_chat_handler,
-    ngx_http_vlm_ollama_generate_handler,
-    ngx_http_vlm_openai_chat_handler,
-    ngx_http_vlm_openai_completion_handler,
-    ngx_http_vlm_pipeline_handler,
-    ngx_http_vlm_decompose_handler,
-    ngx_http_vlm_title_handler
+static const ngx_http_vlm_dialect_t  *dialects[] = {
+    &ngx_http_vlm_chat_dialect,
+    &ngx_http_vlm_ollama_generate,
+    &ngx_http_vlm_openai_chat,
+    &ngx_http_vlm_openai_completion,
+    &ngx_http_vlm_pipeline_dialect,
+    &ngx_http_vlm_decompose_dialect,
+    &ngx_http_vlm_title_dialect
 };
 
 
@@ -60,59 +49,7 @@ check(int right)
 }
 
 
-/* ---- once: a store, a tokenizer, and the dialects ------------------------ */
-
-
-ngx_int_t
-__wrap_ngx_http_vlm_ask(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_dialect_t *dialect)
-{
-    seen = dialect;
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-__wrap_ngx_http_vlm_ask_read(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect)
-{
-    return __wrap_ngx_http_vlm_ask(r, eng, dialect);
-}
-
-
-ngx_int_t
-__wrap_ngx_http_vlm_body_read(ngx_http_request_t *r,
-    ngx_http_client_body_handler_pt post)
-{
-    post(r);
-
-    return NGX_DONE;
-}
-
-
-static void
-begin_dialects(void)
-{
-    void                *ctx[1];
-    ngx_uint_t           i;
-    ngx_str_t            piece = ngx_null_string;
-    ngx_http_request_t   r;
-
-    for (i = 0; i < DIALECTS; i++) {
-        ngx_memzero(&r, sizeof(r));
-
-        r.ctx = ctx;
-        ctx[0] = NULL;
-
-        (void) handlers[i](&r, &engine, &piece);
-
-        check(seen != NULL);
-        free(ctx[0]);
-        dialects[i] = seen;
-        seen = NULL;
-    }
-}
+/* ---- once: a store and a tokenizer --------------------------------------- */
 
 
 static void
@@ -154,8 +91,6 @@ begin(void)
     check(engine.store != NULL && engine.life.vlm != NULL);
     check(vlm_facts(&engine.conf.vlm, &engine.conf.facts, &err) == 0);
     check(vlm_budget_init(&engine.budget, MEMORY) == 0);
-
-    begin_dialects();
 }
 
 
@@ -233,6 +168,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     ngx_chain_t                chain;
     ngx_http_request_t         r;
     ngx_http_vlm_ctx_t        *ctx;
+    ngx_http_vlm_chat_t       *chat;
     ngx_http_request_body_t    body;
 
     if (engine.life.vlm == NULL) {
@@ -272,8 +208,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     /* the store keeps pictures of sessions: the run must not fill it */
 
-    if (ctx->chat.image) {
-        (void) unlink(ctx->chat.image);
+    chat = ctx->data;
+
+    if (ctx->dialect->free != ngx_http_vlm_asked_free && chat && chat->image) {
+        (void) unlink(chat->image);
     }
 
     ngx_http_vlm_queue_free(ctx);

@@ -32,7 +32,21 @@ typedef struct {
                                                   worker */
     ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
     ngx_http_vlm_handler_pt       handler;
+    const ngx_http_vlm_dialect_t *dialect;     /* of a request for an answer:
+                                                  line/ask.c */
 } ngx_http_vlm_route_t;
+
+
+/* the endpoints that ask the model; /api/chat is Ollama's, too */
+
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_title_dialect;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_chat;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion;
 
 
 /* ---- route.c: method and path to a handler ------------------------------- */
@@ -44,15 +58,46 @@ ngx_int_t ngx_http_vlm_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);
 
 
+/* ---- thinking.c: the model's text to thinking and answer ----------------- */
+
+/* splits the text so far into ctx->out.answer and out.thinking; with "last" the
+   text is complete, otherwise both only grow with later calls; NGX_ERROR: no
+   memory.  A thread may call it after the loop has done so with "last" */
+
+ngx_int_t ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
+
+/* "ended" of a dialect: the same, with "last" */
+
+ngx_int_t ngx_http_vlm_thinking_ended(ngx_http_vlm_ctx_t *ctx);
+
+/* the part of a text that the client has not received, which then counts as
+   sent */
+
+ngx_str_t ngx_http_vlm_unsent(ngx_str_t *text, size_t *sent);
+
+
+#define ngx_http_vlm_finish_reason(ctx)                                       \
+    ((ctx)->finish == VLM_FINISH_LENGTH ? "length" : "stop")
+
+
+/* ---- tokens.c: log-probabilities ----------------------------------------- */
+
+/* the next n tokens, which then count as sent: as they are, or as an array of
+   objects, each with its "top_logprobs" always, or if there are any */
+
+vlm_token_t *ngx_http_vlm_tokens_take(ngx_http_vlm_ctx_t *ctx, size_t n);
+void ngx_http_vlm_tokens_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    const char *key, size_t n, ngx_uint_t always);
+
+/* a token's bytes */
+
+const char *ngx_http_vlm_tokens_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id,
+    size_t *len);
+
+
 /* ---- robobrain/title.c --------------------------------------------------- */
 
 ngx_int_t ngx_http_vlm_title_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- ollama/ollama.c ----------------------------------------------------- */
-
-ngx_int_t ngx_http_vlm_ollama_generate_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
 
@@ -77,14 +122,6 @@ ngx_int_t ngx_http_vlm_ollama_embed_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
 
-/* ---- openai/openai.c ----------------------------------------------------- */
-
-ngx_int_t ngx_http_vlm_openai_chat_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_openai_completion_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
 /* ---- openai/models.c ----------------------------------------------------- */
 
 /* may run in any worker */
@@ -92,20 +129,6 @@ ngx_int_t ngx_http_vlm_openai_completion_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_vlm_models_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 ngx_int_t ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- robobrain/pipeline.c ------------------------------------------------ */
-
-ngx_int_t ngx_http_vlm_pipeline_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_decompose_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- robobrain/chat.c: the dialect of /api/chat -------------------------- */
-
-ngx_int_t ngx_http_vlm_chat_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
 

@@ -16,28 +16,58 @@ static double ngx_http_vlm_fields_limit(double x);
 static uint64_t ngx_http_vlm_fields_seed(double x);
 
 
-void
-ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f)
+void *
+ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    size_t size)
 {
-    ngx_uint_t  i;
+    ngx_uint_t             i;
+    ngx_http_vlm_asked_t  *in;
 
-    ngx_memzero(f, sizeof(ngx_http_vlm_fields_t));
+    in = calloc(1, size);
+
+    if (in == NULL) {
+        (void) ngx_http_vlm_fail_memory(ctx, "the request");
+        return NULL;
+    }
+
+    ctx->data = in;
 
     for (i = 0; i < NGX_HTTP_VLM_NUMBERS; i++) {
-        f->number[i] = NAN;
+        in->f.number[i] = NAN;
     }
+
+    in->messages = ngx_http_vlm_messages_create(ctx);
+
+    if (in->messages == NULL) {
+        return NULL;
+    }
+
+    in->model = ngx_http_vlm_model_take(ctx, vlm_json_get(json, "model"));
+
+    return in->model ? in : NULL;
 }
 
 
 void
-ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f)
+ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 {
-    while (f->n_stop) {
-        free(f->stop[--f->n_stop]);
+    ngx_http_vlm_asked_t  *in;
+
+    in = ctx->data;
+    ctx->data = NULL;
+
+    if (in == NULL) {
+        return;
     }
 
-    free(f->bias);
-    f->bias = NULL;
+    while (in->f.n_stop) {
+        free(in->f.stop[--in->f.n_stop]);
+    }
+
+    ngx_http_vlm_messages_free(in->messages);
+    free(in->f.bias);
+    free(in->model);
+    free(in);
 }
 
 
@@ -68,11 +98,10 @@ ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
 
         ngx_http_vlm_fail_param(ctx, "%s", rows->name);
 
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s is not a %snumber from %s%s",
-                                 rows->name, rows->whole ? "whole " : "",
-                                 rows->range, rows->endless
-                                 ? ", or -1 for no limit" : "");
+        return ngx_http_vlm_fail_input(ctx, "%s is not a %snumber from %s%s",
+                                       rows->name, rows->whole ? "whole " : "",
+                                       rows->range, rows->endless
+                                       ? ", or -1 for no limit" : "");
     }
 
     return NGX_OK;
@@ -120,9 +149,8 @@ ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
     text = vlm_json_text(item);
 
     if (text == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "stop is neither a string nor an array "
-                                 "of strings");
+        return ngx_http_vlm_fail_input(ctx, "stop is neither a string nor an "
+                                       "array of strings");
     }
 
     len = ngx_strlen(text);
@@ -132,27 +160,40 @@ ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
     }
 
     if (len > NGX_HTTP_VLM_STOP) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "stop has a string of %uz bytes, it may "
-                                 "have %d", len, NGX_HTTP_VLM_STOP);
+        return ngx_http_vlm_fail_input(ctx, "stop has a string of %uz bytes, "
+                                       "it may have %d", len,
+                                       NGX_HTTP_VLM_STOP);
     }
 
     if (f->n_stop == NGX_HTTP_VLM_STOPS) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "stop has more than %d strings",
-                                 NGX_HTTP_VLM_STOPS);
+        return ngx_http_vlm_fail_input(ctx, "stop has more than %d strings",
+                                       NGX_HTTP_VLM_STOPS);
     }
 
     f->stop[f->n_stop] = strdup(text);
 
     if (f->stop[f->n_stop] == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the stop strings");
+        return ngx_http_vlm_fail_memory(ctx, "the stop strings");
     }
 
     f->n_stop++;
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_fields_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    const char *name, const char **text)
+{
+    const vlm_json_t  *field;
+
+    field = vlm_json_get(json, name);
+
+    *text = vlm_json_is_null(field) ? "" : vlm_json_text(field);
+
+    return *text ? NGX_OK
+                 : ngx_http_vlm_fail_input(ctx, "%s is not a string", name);
 }
 
 
@@ -168,8 +209,7 @@ ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
     if (!vlm_json_is_null(field)
         && !vlm_json_is_bool(field))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s is not a boolean", name);
+        return ngx_http_vlm_fail_input(ctx, "%s is not a boolean", name);
     }
 
     *value = vlm_json_bool(field, otherwise);
@@ -212,15 +252,14 @@ ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
     }
 
     ngx_http_vlm_fail_param(ctx, "%s", name);
-    ctx->error.code = "unsupported_parameter";
 
-    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                             name == choice
-                             ? "%V does not support tools: %s can be "
-                               "\"none\" or \"auto\""
-                             : "%V does not support tools: leave %s out, "
-                               "or have \"tools ignore\" in vlm_engine",
-                             &ctx->engine->name, name);
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "unsupported_parameter", name == choice
+                                  ? "%V does not support tools: %s can be "
+                                    "\"none\" or \"auto\""
+                                  : "%V does not support tools: leave %s out, "
+                                    "or have \"tools ignore\" in vlm_engine",
+                                  &ctx->engine->name, name);
 }
 
 

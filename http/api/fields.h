@@ -9,7 +9,8 @@
 #define _NGX_HTTP_VLM_FIELDS_H_INCLUDED_
 
 
-#include "api.h"
+#include "messages.h"
+#include "model.h"
 
 
 #define NGX_HTTP_VLM_STOPS      16
@@ -62,10 +63,26 @@ typedef struct {
 } ngx_http_vlm_fields_t;
 
 
-/* all of it in threads; NGX_ERROR: the request has failed */
+/* at the beginning of the data of OpenAI's and of Ollama's requests */
 
-void ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f);
-void ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f);   /* idempotent */
+typedef struct {
+    char                         *model;       /* as its client named it */
+    ngx_http_vlm_messages_t      *messages;
+    ngx_http_vlm_fields_t         f;
+} ngx_http_vlm_asked_t;
+
+
+/* thread: makes ctx->data, of this size; NULL: the request has failed */
+
+void *ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, size_t size);
+
+/* "free" of a dialect */
+
+void ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx);
+
+
+/* all of it in threads; NGX_ERROR: the request has failed */
 
 /* reads the numeric fields of a table, whose last row has no name */
 
@@ -77,6 +94,11 @@ ngx_int_t ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx,
 
 ngx_int_t ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_fields_t *f, const vlm_json_t *stop);
+
+/* a string, to *text; "" if it is absent or null */
+
+ngx_int_t ngx_http_vlm_fields_text(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, const char *name, const char **text);
 
 ngx_int_t ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *name, ngx_uint_t otherwise,

@@ -59,8 +59,6 @@ static ngx_int_t ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m);
 static vlm_part_t *ngx_http_vlm_messages_view(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m);
-static ngx_int_t ngx_http_vlm_messages_refused(ngx_http_vlm_messages_t *m,
-    const char *input, const char *limit);
 static void ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m);
 
 
@@ -72,8 +70,7 @@ ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx)
     m = calloc(1, sizeof(ngx_http_vlm_messages_t));
 
     if (m == NULL) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the messages");
+        (void) ngx_http_vlm_fail_memory(ctx, "the messages");
         return NULL;
     }
 
@@ -85,15 +82,36 @@ ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx)
 
 
 ngx_int_t
+ngx_http_vlm_messages_role(const char *text, vlm_role_t *role)
+{
+    ngx_uint_t  i;
+
+    static const char  *names[] = { "system", "user", "assistant" };
+    static const vlm_role_t  roles[] = {
+        VLM_SYSTEM, VLM_USER, VLM_ASSISTANT
+    };
+
+    for (i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
+
+        if (ngx_strcmp(text, names[i]) == 0) {
+            *role = roles[i];
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
 ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m, vlm_role_t role)
 {
     void                         *array;
     ngx_http_vlm_messages_one_t  *one;
 
     if (m->n_messages == NGX_HTTP_VLM_MESSAGES) {
-        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                 "There are more than %d messages",
-                                 NGX_HTTP_VLM_MESSAGES);
+        return ngx_http_vlm_fail_input(m->ctx, "There are more than %d "
+                                       "messages", NGX_HTTP_VLM_MESSAGES);
     }
 
     array = ngx_http_vlm_messages_grow(m->messages, m->n_messages,
@@ -135,9 +153,8 @@ ngx_http_vlm_messages_part(ngx_http_vlm_messages_t *m)
     ngx_http_vlm_messages_part_t  *part;
 
     if (m->n_parts == NGX_HTTP_VLM_PARTS) {
-        (void) ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The messages have more than %d parts",
-                                 NGX_HTTP_VLM_PARTS);
+        (void) ngx_http_vlm_fail_input(m->ctx, "The messages have more than %d "
+                                       "parts", NGX_HTTP_VLM_PARTS);
         return NULL;
     }
 
@@ -164,14 +181,13 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text,
     ngx_http_vlm_messages_part_t  *part;
 
     if (len > NGX_HTTP_VLM_MESSAGES_TEXT - m->text) {
-        m->ctx->error.code = "context_length_exceeded";
-
-        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                 "This model's maximum context length is "
-                                 "%uD tokens. The messages have more than "
-                                 "%d bytes of text.",
-                                 m->ctx->engine->conf.vlm.context,
-                                 NGX_HTTP_VLM_MESSAGES_TEXT);
+        return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                      "context_length_exceeded",
+                                      "This model's maximum context length is "
+                                      "%uD tokens. The messages have more than "
+                                      "%d bytes of text.",
+                                      m->ctx->engine->conf.vlm.context,
+                                      NGX_HTTP_VLM_MESSAGES_TEXT);
     }
 
     part = ngx_http_vlm_messages_part(m);
@@ -205,11 +221,9 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
     vlm_picture_info_t   info;
 
     if (m->n_pictures == NGX_HTTP_VLM_PICTURES) {
-        m->ctx->error.code = "too_many_images";
-
-        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                 "There are more than %d images",
-                                 NGX_HTTP_VLM_PICTURES);
+        return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                      "too_many_images", "There are more than "
+                                      "%d images", NGX_HTTP_VLM_PICTURES);
     }
 
     if (len >= 5 && ngx_strncasecmp((u_char *) text, (u_char *) "data:", 5)
@@ -218,9 +232,8 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
         text = vlm_base64_url(text, len, &len);
 
         if (text == NULL) {
-            return ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                     "The image is a data URL without "
-                                     "\";base64,\"");
+            return ngx_http_vlm_fail_input(m->ctx, "The image is a data URL "
+                                           "without \";base64,\"");
         }
     }
 
@@ -232,12 +245,11 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
     ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
 
     if (vlm_base64_decode(data, &n, text, len) != 0) {
-        rc = ngx_http_vlm_fail(m->ctx, NGX_HTTP_BAD_REQUEST,
-                               "The image is not base64");
+        rc = ngx_http_vlm_fail_input(m->ctx, "The image is not base64");
 
     } else if (ngx_http_vlm_messages_check(m, data, n, &info) != 0) {
-        rc = ngx_http_vlm_messages_refused(m, "unsupported_image_format",
-                                           "image_too_large");
+        rc = ngx_http_vlm_fail_engine(m->ctx, "unsupported_image_format",
+                                      "image_too_large");
 
     } else {
         rc = ngx_http_vlm_messages_keep(m, data, n, info.tokens);
@@ -482,13 +494,13 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
         }
 
         if (n_tokens > ctx->engine->conf.vlm.context) {
-            ctx->error.code = "context_length_exceeded";
-
-            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "This model's maximum context length "
-                                     "is %uD tokens. The first images "
-                                     "alone have %uL.",
-                                     ctx->engine->conf.vlm.context, n_tokens);
+            return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "context_length_exceeded",
+                                          "This model's maximum context length "
+                                          "is %uD tokens. The first images "
+                                          "alone have %uL.",
+                                          ctx->engine->conf.vlm.context,
+                                          n_tokens);
         }
 
         if (part->picture == NULL) {
@@ -498,9 +510,9 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 
             if (part->picture == NULL) {
                 return ctx->error.status ? NGX_ERROR
-                       : ngx_http_vlm_messages_refused(m,
-                                                    "unsupported_image_format",
-                                                    "image_too_large");
+                       : ngx_http_vlm_fail_engine(ctx,
+                                                  "unsupported_image_format",
+                                                  "image_too_large");
             }
         }
 
@@ -544,8 +556,8 @@ ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m)
     size_t  i;
 
     if (m->ctx->prompt == NULL) {
-        return ngx_http_vlm_messages_refused(m, NULL,
-                                             "context_length_exceeded");
+        return ngx_http_vlm_fail_engine(m->ctx, NULL,
+                                        "context_length_exceeded");
     }
 
     for (i = 0; i < m->n_parts; i++) {
@@ -558,41 +570,10 @@ ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m)
 }
 
 
-/* a refusal of the engine is the client's error or the server's */
-
-static ngx_int_t
-ngx_http_vlm_messages_refused(ngx_http_vlm_messages_t *m, const char *input,
-    const char *limit)
-{
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = m->ctx;
-
-    switch (ctx->error.err.code) {
-
-    case VLM_EINPUT:
-        ctx->error.status = NGX_HTTP_BAD_REQUEST;
-        ctx->error.code = input;
-        break;
-
-    case VLM_ELIMIT:
-        ctx->error.status = NGX_HTTP_BAD_REQUEST;
-        ctx->error.code = limit;
-        break;
-
-    default:
-        ctx->error.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return NGX_ERROR;
-}
-
-
 static ngx_int_t
 ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m)
 {
-    return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                             "No memory for the messages");
+    return ngx_http_vlm_fail_memory(m->ctx, "the messages");
 }
 
 
@@ -640,9 +621,7 @@ ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
     ngx_memmove(one, one + 1,
                 (m->n_messages - i) * sizeof(ngx_http_vlm_messages_one_t));
 
-    m->ctx->error.status = 0;
-    m->ctx->error.code = NULL;
-    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
+    ngx_http_vlm_fail_clear(m->ctx);
 
     return NGX_OK;
 }

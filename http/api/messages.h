@@ -29,6 +29,10 @@ typedef struct ngx_http_vlm_messages_s  ngx_http_vlm_messages_t;
 
 ngx_http_vlm_messages_t *ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx);
 
+/* of a role's name, or NULL; NGX_DECLINED: there is no such role */
+
+ngx_int_t ngx_http_vlm_messages_role(const char *text, vlm_role_t *role);
+
 /* begins a message; parts added until the next one belong to it */
 
 ngx_int_t ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m,

@@ -135,39 +135,65 @@ ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)
 }
 
 
-ngx_int_t
-ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *field)
+/* kept as the client wrote it, because every event of the answer repeats it */
+
+char *
+ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
 {
+    char        *copy;
     ngx_str_t    name;
     const char  *text;
 
-    if (field == NULL || vlm_json_is_null(field)) {
-        return NGX_OK;
-    }
+    ngx_http_vlm_fail_param(ctx, "model");
 
-    text = vlm_json_text(field);
+    text = vlm_json_is_null(field) ? "" : vlm_json_text(field);
 
     if (text == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "model is not a string");
+        (void) ngx_http_vlm_fail_input(ctx, "model is not a string");
+        return NULL;
     }
 
     name.data = (u_char *) text;
     name.len = ngx_strlen(text);
 
-    if (ngx_http_vlm_model_is(ctx->engine, &name) == NGX_OK) {
-        return NGX_OK;
+    if (ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK) {
+        (void) ngx_http_vlm_model_missing(ctx, ctx->engine, &name);
+        return NULL;
     }
 
-    ctx->error.code = "model_not_found";
+    if (name.len > NGX_HTTP_VLM_MODEL) {
+        (void) ngx_http_vlm_fail_input(ctx, "model has %uz bytes, it may have "
+                                       "%d", name.len, NGX_HTTP_VLM_MODEL);
+        return NULL;
+    }
 
-    return ngx_http_vlm_fail(ctx, NGX_HTTP_NOT_FOUND,
-                             "model \"%*s\" not found, the model here is "
-                             "\"%V\"",
-                             vlm_utf8_whole(text,
-                                               ngx_min(name.len, 128)),
-                             text, &ctx->engine->name);
+    if (name.len == 0) {
+        name = ctx->engine->name;
+    }
+
+    copy = strndup((char *) name.data, name.len);
+
+    if (copy == NULL) {
+        (void) ngx_http_vlm_fail_memory(ctx, "the model's name");
+    }
+
+    return copy;
+}
+
+
+ngx_uint_t
+ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *name)
+{
+    size_t  len;
+
+    len = vlm_utf8_whole((char *) name->data, ngx_min(name->len, 128));
+
+    (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_NOT_FOUND, "model_not_found",
+                                  "model \"%*s\" not found, the model here is "
+                                  "\"%V\"", len, name->data, &eng->name);
+
+    return NGX_HTTP_NOT_FOUND;
 }
 
 

@@ -29,12 +29,18 @@ char *ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
 ngx_int_t ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name);
 
-/* thread: the same for a request's field; absent, null and "" mean this
-   model.  NGX_ERROR: the request has ended with 400 or 404
-   "model_not_found" */
+/* thread: the model's name, malloc()ed, as a request's field has it; absent,
+   null and "" mean this model.  NULL: the request has ended with 400 or 404 */
 
-ngx_int_t ngx_http_vlm_model_check(ngx_http_vlm_ctx_t *ctx,
+#define NGX_HTTP_VLM_MODEL  256                /* bytes, of a model's name */
+
+char *ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *field);
+
+/* ctx->error: there is no model of this name; its status */
+
+ngx_uint_t ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *name);
 
 /* the names to list, from 0 on: the engine's, then its aliases; or NULL */
 

@@ -15,6 +15,8 @@ static const ngx_http_vlm_route_t *ngx_http_vlm_find(ngx_http_request_t *r,
     ngx_str_t *piece, ngx_uint_t *allow);
 static ngx_int_t ngx_http_vlm_match(const ngx_http_vlm_route_t *route,
     ngx_str_t *uri, ngx_str_t *piece);
+static ngx_int_t ngx_http_vlm_call(const ngx_http_vlm_route_t *route,
+    ngx_http_request_t *r, ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 static ngx_int_t ngx_http_vlm_not_found(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_encoding(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_hop(ngx_http_request_t *r,
@@ -24,120 +26,120 @@ static ngx_int_t ngx_http_vlm_options(ngx_http_request_t *r,
 static ngx_int_t ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow);
 
 
-/* before, after, has a piece between, hops, method, handler */
+/* before, after, has a piece between, hops, method, handler or dialect */
 
 static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
 
     { ngx_string("/api/health"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_handler },
+      NGX_HTTP_GET, ngx_http_vlm_health_handler, NULL },
 
     { ngx_string("/api/health/live"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_live_handler },
+      NGX_HTTP_GET, ngx_http_vlm_health_live_handler, NULL },
 
     { ngx_string("/api/health/ready"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
+      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler, NULL },
 
     /* paths of llama-server, where a location passes them on */
 
     { ngx_string("/health"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
+      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler, NULL },
 
     { ngx_string("/health/live"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_live_handler },
+      NGX_HTTP_GET, ngx_http_vlm_health_live_handler, NULL },
 
     { ngx_string("/health/ready"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler },
+      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler, NULL },
 
     { ngx_string("/api/chat"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, ngx_http_vlm_chat_handler },
+      NGX_HTTP_POST, NULL, &ngx_http_vlm_chat_dialect },
 
     { ngx_string("/api/session"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_session_create_handler },
+      NGX_HTTP_POST, ngx_http_vlm_session_create_handler, NULL },
 
     { ngx_string("/api/session/"), ngx_null_string, 1, 0,
-      NGX_HTTP_DELETE, ngx_http_vlm_session_delete_handler },
+      NGX_HTTP_DELETE, ngx_http_vlm_session_delete_handler, NULL },
 
     { ngx_string("/api/session/"), ngx_string("/reset"), 1, 0,
-      NGX_HTTP_POST, ngx_http_vlm_session_reset_handler },
+      NGX_HTTP_POST, ngx_http_vlm_session_reset_handler, NULL },
 
     { ngx_string("/api/history/"), ngx_null_string, 1, 0,
-      NGX_HTTP_GET, ngx_http_vlm_history_handler },
+      NGX_HTTP_GET, ngx_http_vlm_history_handler, NULL },
 
     { ngx_string("/api/tasks"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_tasks_handler },
+      NGX_HTTP_GET, ngx_http_vlm_tasks_handler, NULL },
 
     { ngx_string("/api/generate-title"), ngx_null_string, 0,
-      NGX_HTTP_VLM_HOP_SELF, NGX_HTTP_POST, ngx_http_vlm_title_handler },
+      NGX_HTTP_VLM_HOP_SELF, NGX_HTTP_POST, ngx_http_vlm_title_handler, NULL },
 
     { ngx_string("/api/pipeline"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, ngx_http_vlm_pipeline_handler },
+      NGX_HTTP_POST, NULL, &ngx_http_vlm_pipeline_dialect },
 
     { ngx_string("/api/decompose"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, ngx_http_vlm_decompose_handler },
+      NGX_HTTP_POST, NULL, &ngx_http_vlm_decompose_dialect },
 
     { ngx_string("/api/upload"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_upload_handler },
+      NGX_HTTP_POST, ngx_http_vlm_upload_handler, NULL },
 
     { ngx_string("/uploads/"), ngx_null_string, 1, 0,
-      NGX_HTTP_GET, ngx_http_vlm_file_handler },
+      NGX_HTTP_GET, ngx_http_vlm_file_handler, NULL },
 
     { ngx_string("/result/"), ngx_null_string, 1, 0,
-      NGX_HTTP_GET, ngx_http_vlm_result_handler },
+      NGX_HTTP_GET, ngx_http_vlm_result_handler, NULL },
 
     /* Ollama's; /api/chat is decided by its body */
 
     { ngx_string("/api/generate"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_generate_handler },
+      NGX_HTTP_POST, NULL, &ngx_http_vlm_ollama_generate },
 
     { ngx_string("/api/tags"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_ollama_tags_handler },
+      NGX_HTTP_GET, ngx_http_vlm_ollama_tags_handler, NULL },
 
     { ngx_string("/api/ps"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_ollama_ps_handler },
+      NGX_HTTP_GET, ngx_http_vlm_ollama_ps_handler, NULL },
 
     { ngx_string("/api/version"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_ollama_version_handler },
+      NGX_HTTP_GET, ngx_http_vlm_ollama_version_handler, NULL },
 
     { ngx_string("/api/show"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler, NULL },
 
     { ngx_string("/api/pull"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler, NULL },
 
     { ngx_string("/api/push"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
 
     { ngx_string("/api/create"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
 
     { ngx_string("/api/copy"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
 
     { ngx_string("/api/delete"), ngx_null_string, 0, 0,
-      NGX_HTTP_DELETE, ngx_http_vlm_ollama_fixed_handler },
+      NGX_HTTP_DELETE, ngx_http_vlm_ollama_fixed_handler, NULL },
 
     { ngx_string("/api/blobs/"), ngx_null_string, 1, 0,
-      NGX_HTTP_HEAD|NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler },
+      NGX_HTTP_HEAD|NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
 
     { ngx_string("/api/embed"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler, NULL },
 
     { ngx_string("/api/embeddings"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler },
+      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler, NULL },
 
     { ngx_string("/v1/chat/completions"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, ngx_http_vlm_openai_chat_handler },
+      NGX_HTTP_POST, NULL, &ngx_http_vlm_openai_chat },
 
     { ngx_string("/v1/completions"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, ngx_http_vlm_openai_completion_handler },
+      NGX_HTTP_POST, NULL, &ngx_http_vlm_openai_completion },
 
     { ngx_string("/v1/models"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_models_handler },
+      NGX_HTTP_GET, ngx_http_vlm_models_handler, NULL },
 
     { ngx_string("/v1/models/"), ngx_null_string, 2, 0,
-      NGX_HTTP_GET, ngx_http_vlm_models_one_handler },
+      NGX_HTTP_GET, ngx_http_vlm_models_one_handler, NULL },
 
-    { ngx_null_string, ngx_null_string, 0, 0, 0, NULL }
+    { ngx_null_string, ngx_null_string, 0, 0, 0, NULL, NULL }
 };
 
 
@@ -202,7 +204,7 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
         return ngx_http_vlm_hop(r, lcf);
     }
 
-    return route->handler(r, eng, &piece);
+    return ngx_http_vlm_call(route, r, eng, &piece);
 }
 
 
@@ -237,12 +239,21 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
         rc = ngx_http_vlm_refuse_moved(r);
 
     } else {
-        rc = route->handler(r, lcf->engine, &piece);
+        rc = ngx_http_vlm_call(route, r, lcf->engine, &piece);
     }
 
     ngx_http_finalize_request(r, rc);
 
     return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_call(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    return route->dialect ? ngx_http_vlm_ask(r, eng, route->dialect)
+                          : route->handler(r, eng, piece);
 }
 
 
@@ -257,7 +268,7 @@ ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
     *allow = 0;
     ngx_str_null(piece);
 
-    for (route = ngx_http_vlm_routes; route->handler; route++) {
+    for (route = ngx_http_vlm_routes; route->methods; route++) {
 
         if (ngx_http_vlm_match(route, &r->uri, piece) != NGX_OK) {
             continue;
@@ -334,7 +345,7 @@ ngx_http_vlm_not_found(ngx_http_request_t *r)
     p = text;
     last = text + sizeof(text) - 1;
 
-    for (route = ngx_http_vlm_routes; route->handler; route++) {
+    for (route = ngx_http_vlm_routes; route->methods; route++) {
 
         if (ngx_strncmp(route->before.data, "/v1/", 4) == 0) {
             p = ngx_slprintf(p, last, "%s %V%s",

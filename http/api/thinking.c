@@ -35,15 +35,6 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
     ngx_str_set(answer, "");
     ngx_str_set(thinking, "");
 
-    if (ctx->chat.repeated) {
-        answer->data = (u_char *) ctx->chat.repeated->content.data;
-        answer->len = ctx->chat.repeated->content.len;
-        thinking->data = (u_char *) ctx->chat.repeated->thinking.data;
-        thinking->len = ctx->chat.repeated->thinking.len;
-
-        return NGX_OK;
-    }
-
     if (ctx->out.text == NULL) {
         return NGX_OK;
     }
@@ -51,7 +42,7 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
     answer->data = ctx->out.text->pos;
     answer->len = ctx->out.text->last - ctx->out.text->pos;
 
-    if (!ctx->engine->conf.thinking) {
+    if (ctx->out.plain || !ctx->engine->conf.thinking) {
         return NGX_OK;
     }
 
@@ -98,6 +89,27 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
     ngx_http_vlm_thinking_strip(answer);
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_thinking_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    return ngx_http_vlm_thinking_split(ctx, 1);
+}
+
+
+ngx_str_t
+ngx_http_vlm_unsent(ngx_str_t *text, size_t *sent)
+{
+    ngx_str_t  rest;
+
+    rest.len = text->len - ngx_min(text->len, *sent);
+    rest.data = text->data + text->len - rest.len;
+
+    *sent += rest.len;
+
+    return rest;
 }
 
 

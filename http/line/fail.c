@@ -1,58 +1,29 @@
 
 /*
- * A request that fails in a thread: the status and the sentence are kept, and
- * the event loop answers with them in the form of the request's API.
+ * A request that has failed: logs a server's error, and answers in the form of
+ * the request's API.
  */
 
 
 #include "line.h"
 
 
-/* ends the request with this status and text, cut to whole characters */
-
-ngx_int_t
-ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
-    const char *fmt, ...)
-{
-    char     *text;
-    u_char   *last;
-    va_list   args;
-
-    text = ctx->error.err.text;
-
-    va_start(args, fmt);
-    last = ngx_vslprintf((u_char *) text,
-                         (u_char *) text + sizeof(ctx->error.err.text) - 1,
-                         fmt, args);
-    va_end(args);
-
-    text[vlm_utf8_whole(text, (char *) last - text)] = '\0';
-
-    ctx->error.status = status;
-
-    return NGX_ERROR;
-}
-
+/* the texts for the client and for the log: ngx_http_vlm_refuse_store() */
 
 ngx_int_t
 ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
     vlm_store_err_t *err)
 {
     if (err->code == VLM_STORE_EINPUT) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                  err->text);
+        return ngx_http_vlm_fail_input(ctx, "%s", err->text);
     }
-
-    /* the texts for the client and for the log: ngx_http_vlm_refuse_store() */
 
     ctx->stored = *err;
 
     return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, "%s",
-                              err->text);
+                             err->text);
 }
 
-
-/* without a status the engine has refused a job */
 
 ngx_int_t
 ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
@@ -79,30 +50,38 @@ ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
         }
     }
 
-    if (ctx->out.begun) {
-        return ngx_http_vlm_stream_error(ctx,
-                                         ctx->error.status ? ctx->error.status
-                                              : NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                         ctx->error.err.text);
-    }
-
-    return ctx->dialect->failed(ctx);
+    return ngx_http_vlm_fail_send(ctx);
 }
 
 
-void
-ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...)
+/* without a status the engine has refused a job, or failed in it */
+
+ngx_int_t
+ngx_http_vlm_fail_send(ngx_http_vlm_ctx_t *ctx)
 {
-    char     *last;
-    va_list   args;
+    ngx_int_t              rc;
+    ngx_http_vlm_error_t  *e;
 
-    va_start(args, fmt);
-    last = (char *) ngx_vslprintf((u_char *) ctx->error.param,
-                                  (u_char *) ctx->error.param
-                                  + sizeof(ctx->error.param) - 1,
-                                  fmt, args);
-    va_end(args);
+    e = &ctx->error;
 
-    ctx->error.param[vlm_utf8_whole(ctx->error.param,
-                                    last - ctx->error.param)] = '\0';
+    if (ctx->out.begun) {
+        return ngx_http_vlm_stream_error(ctx, e->status ? e->status
+                                              : NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                         e->err.text);
+    }
+
+    rc = ctx->dialect->failed ? ctx->dialect->failed(ctx) : NGX_DECLINED;
+
+    if (rc == NGX_OK || e->status == NGX_HTTP_OK) {
+        ctx->streaming = 0;
+
+        return ngx_http_vlm_send_answer(ctx);
+    }
+
+    if (e->status == 0) {
+        e->param[0] = '\0';
+        (void) ngx_http_vlm_fail_engine(ctx, NULL, NULL);
+    }
+
+    return ngx_http_vlm_send_error(ctx->request, e->status, e->err.text);
 }

@@ -8,6 +8,11 @@
 #include "line.h"
 
 
+#define NGX_HTTP_VLM_LONG  65536           /* bytes of text that the event loop
+                                              writes as JSON */
+
+
+static ngx_uint_t ngx_http_vlm_finish_long(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_finish_run(void *data);
 static void ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data);
 
@@ -28,12 +33,28 @@ ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    if (ctx->dialect->store) {
+    if (ctx->dialect->store || ngx_http_vlm_finish_long(ctx)) {
         ngx_http_vlm_finish_store(ctx);
         return;
     }
 
     ngx_http_vlm_finish_answer(ctx);
+}
+
+
+/* log-probabilities of a long answer are megabytes */
+
+static ngx_uint_t
+ngx_http_vlm_finish_long(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_out_t  *out;
+
+    out = &ctx->out;
+
+    return ngx_http_vlm_unsent_tokens(ctx) > VLM_JSON_TOKENS
+           || (out->text && (size_t) (out->text->last - out->text->pos)
+                            > NGX_HTTP_VLM_LONG + out->sent
+                              + out->sent_thinking);
 }
 
 
@@ -60,7 +81,15 @@ ngx_http_vlm_finish_run(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    ctx->dialect->store(ctx);
+    if (ctx->dialect->store) {
+        ctx->dialect->store(ctx);
+    }
+
+    if (!ctx->asking && ctx->error.status == 0
+        && ngx_http_vlm_finish_long(ctx))
+    {
+        ngx_http_vlm_write_answer(ctx);
+    }
 }
 
 
@@ -100,6 +129,11 @@ ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data)
                       &ctx->engine->name, ctx->error.err.text);
     }
 
+    if (ctx->error.status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+        return;
+    }
+
     if (ctx->asking) {
         ngx_http_vlm_finish_again(ctx, 1);
         return;
@@ -136,6 +170,5 @@ ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)
 {
     ctx->out.answered = 1;
 
-    ngx_http_vlm_queue_end(ctx, ctx->streaming ? ngx_http_vlm_stream_last(ctx)
-                                               : ctx->dialect->answer(ctx));
+    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_send_answer(ctx));
 }

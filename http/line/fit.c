@@ -98,10 +98,10 @@ static ngx_int_t
 ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx, uint64_t least, uint32_t room)
 {
     ctx->error.err.code = VLM_ELIMIT;
-    ctx->error.code = "context_length_exceeded";
 
-    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                             "This model's maximum context length is "
-                             "%uD tokens. The prompt has at least %uL, "
-                             "and an answer needs one.", room + 1, least);
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "context_length_exceeded",
+                                  "This model's maximum context length is "
+                                  "%uD tokens. The prompt has at least %uL, "
+                                  "and an answer needs one.", room + 1, least);
 }

@@ -21,7 +21,7 @@ ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx)
 
     if (ngx_http_vlm_body_get(&ctx->body) != 0) {
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  "The request body cannot be read");
+                                 "The request body cannot be read");
         return;
     }
 
@@ -34,12 +34,11 @@ ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx)
 
     if (ngx_http_vlm_poison_known(ctx->engine, ctx->hash)) {
         ctx->refusal = NGX_HTTP_VLM_POISON;
-        ctx->error.code = "request_not_repeated";
-
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The model's worker died twice while it "
-                                 "worked on this request: it is not tried "
-                                 "again within the hour");
+        (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "request_not_repeated", "The model's "
+                                      "worker died twice while it worked on "
+                                      "this request: it is not tried again "
+                                      "within the hour");
         return;
     }
 
@@ -66,8 +65,7 @@ ngx_http_vlm_input_json(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_body_free(&ctx->body);
 
     if (json == NULL) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                  err.text);
+        (void) ngx_http_vlm_fail_input(ctx, "%s", err.text);
         return;
     }
 
@@ -95,11 +93,10 @@ ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     case VLM_BUDGET_NEVER:
         ctx->error.err.code = VLM_ELIMIT;
 
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s may take %uLm of memory, "
-                                 "http_memory is %uLm", what,
-                                 vlm_mib(bytes),
-                                 vlm_mib(eng->conf.http_memory));
+        return ngx_http_vlm_fail_input(ctx, "%s may take %uLm of memory, "
+                                       "http_memory is %uLm", what,
+                                       vlm_mib(bytes),
+                                       vlm_mib(eng->conf.http_memory));
 
     default:
         return ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,

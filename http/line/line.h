@@ -49,22 +49,18 @@ vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
     const void *data, size_t len);
 
 
-/* ---- fail.c: a request that fails in a thread ---------------------------- */
+/* ---- fail.c: a request that fails ---------------------------------------- */
 
-/* thread: ends the request with this status and text; NGX_ERROR */
+/* thread: ends the request with the store's error; NGX_ERROR */
 
-ngx_int_t ngx_http_vlm_fail(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
-    const char *fmt, ...);
-
-/* thread: names the field of the error that comes next */
-
-void ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
 ngx_int_t ngx_http_vlm_fail_store(ngx_http_vlm_ctx_t *ctx,
     vlm_store_err_t *err);
 
-/* loop: logs a server error, then lets the dialect answer it */
+/* loop: logs a server error, then sends ctx->error; the second only sends it;
+   return values of a content handler */
 
 ngx_int_t ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_fail_send(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- queue.c: limits and deadlines of the queue, how a request leaves it - */

@@ -544,7 +544,7 @@ ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
             return;
         }
 
-        /* for the log, which is written after ctx->chat was freed */
+        /* for the log, which is written after the fields were freed */
 
         ctx->session.len = ctx->place.session.len;
         ctx->session.data = ngx_pnalloc(r->pool, ctx->session.len);

@@ -288,20 +288,9 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
         return;
     }
 
-    ctx->error.status = status;
+    (void) ngx_http_vlm_fail(ctx, status, "%s", text);
 
-    if (ctx->error.err.text != text) {
-        ngx_cpystrn((u_char *) ctx->error.err.text, (u_char *) text,
-                    sizeof(ctx->error.err.text));
-    }
-
-    if (ctx->out.begun) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_stream_error(ctx, status,
-                                                              text));
-        return;
-    }
-
-    ngx_http_vlm_queue_end(ctx, ctx->dialect->failed(ctx));
+    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_send(ctx));
 }
 
 
@@ -506,6 +495,7 @@ ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_vlm_body_free(&ctx->body);
+    vlm_json_release(&ctx->out.json);
 
     vlm_prompt_free(ctx->prompt);
     ctx->prompt = NULL;

@@ -1,8 +1,8 @@
 
 /*
- * Errors in OpenAI's form.  Clients choose their exception by the status, and
- * what to do by type and code; so each status has both, and ctx may have a
- * more exact code.
+ * The error of a request, and errors in OpenAI's form.  Clients choose their
+ * exception by the status, and what to do by type and code; so each status has
+ * both, and ctx may have a more exact code.
  */
 
 
@@ -33,6 +33,90 @@ static const ngx_http_vlm_openai_error_t  ngx_http_vlm_openai_errors[] = {
     { 507, "server_error",          "storage_full" },
     { 599, "server_error",          NULL }
 };
+
+
+/* the text is cut to whole characters */
+
+ngx_int_t
+ngx_http_vlm_fail_code(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *code, const char *fmt, ...)
+{
+    char     *text;
+    u_char   *last;
+    va_list   args;
+
+    text = ctx->error.err.text;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf((u_char *) text,
+                         (u_char *) text + sizeof(ctx->error.err.text) - 1,
+                         fmt, args);
+    va_end(args);
+
+    text[vlm_utf8_whole(text, (char *) last - text)] = '\0';
+
+    ctx->error.status = status;
+    ctx->error.code = code;
+
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_vlm_fail_engine(ngx_http_vlm_ctx_t *ctx, const char *input,
+    const char *limit)
+{
+    ngx_http_vlm_error_t  *e;
+
+    e = &ctx->error;
+
+    switch (e->err.code) {
+
+    case VLM_EINPUT:
+        e->status = NGX_HTTP_BAD_REQUEST;
+        e->code = input;
+        break;
+
+    case VLM_ELIMIT:
+        e->status = NGX_HTTP_BAD_REQUEST;
+        e->code = limit;
+        break;
+
+    default:
+        e->status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+        e->code = NULL;
+    }
+
+    return NGX_ERROR;
+}
+
+
+void
+ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...)
+{
+    char     *param;
+    u_char   *last;
+    va_list   args;
+
+    param = ctx->error.param;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf((u_char *) param,
+                         (u_char *) param + sizeof(ctx->error.param) - 1,
+                         fmt, args);
+    va_end(args);
+
+    param[vlm_utf8_whole(param, (char *) last - param)] = '\0';
+}
+
+
+void
+ngx_http_vlm_fail_clear(ngx_http_vlm_ctx_t *ctx)
+{
+    ctx->error.status = 0;
+    ctx->error.code = NULL;
+    ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
+}
 
 
 ngx_uint_t

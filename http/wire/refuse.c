@@ -40,15 +40,7 @@ ngx_http_vlm_refuse_moved(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
-    u_char               text[128];
     ngx_http_vlm_ctx_t  *ctx;
-
-    (void) ngx_snprintf(text, sizeof(text) - 1,
-                        "The queue is full: %ui requests are waiting%Z",
-                        eng->conf.queue_size);
-
-    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,
-                                 (char *) text);
 
     ctx = ngx_http_vlm_ctx(r);
 
@@ -59,10 +51,16 @@ ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->late.code = "queue_full";
+    (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_TOO_MANY_REQUESTS,
+                                  "queue_full", "The queue is full: %ui "
+                                  "requests are waiting",
+                                  eng->conf.queue_size);
+
+    ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,
+                                 ctx->error.err.text);
 
     return ngx_http_vlm_send_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
-                                   (char *) text);
+                                   ctx->error.err.text);
 }
 
 
@@ -92,10 +90,11 @@ ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->late.code = "engine_failing";
+    (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "engine_failing", "%s", text);
 
     return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   (char *) text);
+                                   ctx->error.err.text);
 }
 
 

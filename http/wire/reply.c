@@ -12,6 +12,9 @@
 
 
 #define NGX_HTTP_VLM_ERROR  65536          /* bytes of JSON, of an error */
+#define NGX_HTTP_VLM_TEXT   (8 * VLM_STORE_TEXT)   /* of the text of an answer
+                                              and of what stands beside it */
+#define NGX_HTTP_VLM_TOKEN  2048           /* of a log-probability */
 
 
 static void ngx_http_vlm_send_late(ngx_http_request_t *r);
@@ -132,6 +135,8 @@ ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
     json.data = (u_char *) w->data;
     json.len = w->len;
 
+    ngx_memzero(w, sizeof(vlm_json_out_t));
+
     return ngx_http_vlm_send(r, status, &json);
 }
 
@@ -140,6 +145,40 @@ static void
 ngx_http_vlm_json_cleanup(void *data)
 {
     free(data);
+}
+
+
+void
+ngx_http_vlm_write_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_json_out_t  *w;
+
+    w = &ctx->out.json;
+
+    vlm_json_init(w, NGX_HTTP_VLM_TEXT + NGX_HTTP_VLM_TOKEN
+                     * (size_t) ngx_http_vlm_unsent_tokens(ctx)
+                     * (ctx->sampling.top_logprobs + 1));
+
+    if (ctx->streaming) {
+        ctx->dialect->chunk(ctx, w, 1);
+        return;
+    }
+
+    ctx->dialect->answer(ctx, w);
+    (void) vlm_json_done(w);
+}
+
+
+ngx_int_t
+ngx_http_vlm_send_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->out.json.limit == 0) {
+        ngx_http_vlm_write_answer(ctx);
+    }
+
+    return ctx->streaming ? ngx_http_vlm_stream_last(ctx)
+                          : ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK,
+                                                   &ctx->out.json);
 }
 
 

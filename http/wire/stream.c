@@ -130,15 +130,9 @@ ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
 ngx_int_t
 ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_json_out_t  w;
-
-    vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
-
-    ctx->dialect->chunk(ctx, &w, 1);
-
     ngx_http_vlm_hop_keep(ctx->request);
 
-    return ngx_http_vlm_stream_send(ctx, &w, 1);
+    return ngx_http_vlm_stream_send(ctx, &ctx->out.json, 1);
 }
 
 

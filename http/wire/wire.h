@@ -66,6 +66,12 @@ ngx_int_t ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
     vlm_json_out_t *w);
 
+/* the answer by ctx->dialect, whole or as the end of a stream: any thread, its
+   JSON; loop: sent, with the return value of a content handler */
+
+void ngx_http_vlm_write_answer(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_send_answer(ngx_http_vlm_ctx_t *ctx);
+
 /* {"error": text}, or what OpenAI's clients read, below /v1/; text is escaped
    and needs not live on */
 
@@ -105,7 +111,38 @@ ngx_int_t ngx_http_vlm_refuse_failing(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng);
 
 
-/* ---- error.c: errors as OpenAI's clients read them ----------------------- */
+/* ---- error.c: the error of a request, in OpenAI's form, too -------------- */
+
+/*
+ * Any thread: each ends the request with this status and text, and returns
+ * NGX_ERROR; code is for OpenAI's clients, constant or NULL.  An error of the
+ * loop is then to be sent by ngx_http_vlm_fail_answer().
+ */
+
+ngx_int_t ngx_http_vlm_fail_code(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
+    const char *code, const char *fmt, ...);
+
+#define ngx_http_vlm_fail(ctx, status, ...)                                   \
+    ngx_http_vlm_fail_code(ctx, status, NULL, __VA_ARGS__)
+#define ngx_http_vlm_fail_input(ctx, ...)                                     \
+    ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, __VA_ARGS__)
+#define ngx_http_vlm_fail_memory(ctx, what)                                   \
+    ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,                    \
+                      "No memory for " what)
+
+/* the engine has refused the request, ctx->error.err has the reason: 400 for
+   the client's fault, with a code each, else 500 */
+
+ngx_int_t ngx_http_vlm_fail_engine(ngx_http_vlm_ctx_t *ctx,
+    const char *input, const char *limit);
+
+/* names the field of the error that comes next */
+
+void ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
+
+/* there is no error any more */
+
+void ngx_http_vlm_fail_clear(ngx_http_vlm_ctx_t *ctx);
 
 /* does the client of r read errors of this form? */
 
@@ -129,8 +166,8 @@ void ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx);
 
 ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);
 
-/* the rest and the end, or an error as the last event; the return value of a
-   content handler */
+/* the rest and the end in ctx->out.json, or an error as the last event; the
+   return value of a content handler */
 
 ngx_int_t ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,

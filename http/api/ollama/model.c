@@ -96,8 +96,7 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
         vlm_json_open(&w, '{');
         ngx_http_vlm_ollama_put_names(&w, name);
 
-        vlm_json_put_key(&w, "modified_at");
-        ngx_http_vlm_ollama_put_time(&w, eng->conf.created, 0);
+        ngx_http_vlm_ollama_put_time(&w, "modified_at", eng->conf.created, 0);
 
         vlm_json_add_int(&w, "size", eng->conf.plan.weights);
 
@@ -143,8 +142,7 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
         ngx_http_vlm_ollama_put_digest(&w, eng);
         ngx_http_vlm_ollama_put_details(&w, eng);
 
-        vlm_json_put_key(&w, "expires_at");
-        ngx_http_vlm_ollama_put_time(&w, ngx_time()
+        ngx_http_vlm_ollama_put_time(&w, "expires_at", ngx_time()
                                          + NGX_HTTP_VLM_OLLAMA_LATER, 0);
 
         vlm_json_add_int(&w, "context_length", eng->conf.vlm.context);
@@ -559,8 +557,7 @@ ngx_http_vlm_ollama_put_show(vlm_json_out_t *w,
 
     vlm_json_shut(w, ']');
 
-    vlm_json_put_key(w, "modified_at");
-    ngx_http_vlm_ollama_put_time(w, eng->conf.created, 0);
+    ngx_http_vlm_ollama_put_time(w, "modified_at", eng->conf.created, 0);
 
     vlm_json_shut(w, '}');
 }

@@ -18,8 +18,6 @@ static void ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static ngx_int_t ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *model);
 static ngx_int_t ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *think);
 static ngx_int_t ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
@@ -28,88 +26,37 @@ static ngx_int_t ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *messages);
 static ngx_int_t ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *message, ngx_uint_t n);
-static ngx_int_t ngx_http_vlm_ollama_role(const char *text, vlm_role_t *role);
 static ngx_int_t ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *images);
 static ngx_int_t ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *key, const char **text);
 static void ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_ollama_shorten(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_ollama_free(ngx_http_vlm_ctx_t *ctx);
 
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat = {
-    ngx_http_vlm_ollama_chat_fields,
-    ngx_http_vlm_ollama_prompt,
-    ngx_http_vlm_ollama_ended,
-    NULL,
-    ngx_http_vlm_ollama_answer,
-    ngx_http_vlm_ollama_failed,
-    "application/x-ndjson",
-    ngx_http_vlm_ollama_chunk,
-    ngx_http_vlm_ollama_error,
-    NULL,
-    ngx_http_vlm_ollama_free
+    .fields = ngx_http_vlm_ollama_chat_fields,
+    .prompt = ngx_http_vlm_ollama_prompt,
+    .ended = ngx_http_vlm_thinking_ended,
+    .answer = ngx_http_vlm_ollama_answer,
+    .stream_type = "application/x-ndjson",
+    .chunk = ngx_http_vlm_ollama_chunk,
+    .error = ngx_http_vlm_ollama_error,
+    .free = ngx_http_vlm_asked_free
 };
 
 
-static const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate = {
-    ngx_http_vlm_ollama_generate_fields,
-    ngx_http_vlm_ollama_prompt,
-    ngx_http_vlm_ollama_ended,
-    NULL,
-    ngx_http_vlm_ollama_answer,
-    ngx_http_vlm_ollama_failed,
-    "application/x-ndjson",
-    ngx_http_vlm_ollama_chunk,
-    ngx_http_vlm_ollama_error,
-    NULL,
-    ngx_http_vlm_ollama_free
+const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate = {
+    .fields = ngx_http_vlm_ollama_generate_fields,
+    .prompt = ngx_http_vlm_ollama_prompt,
+    .ended = ngx_http_vlm_thinking_ended,
+    .answer = ngx_http_vlm_ollama_answer,
+    .stream_type = "application/x-ndjson",
+    .chunk = ngx_http_vlm_ollama_chunk,
+    .error = ngx_http_vlm_ollama_error,
+    .free = ngx_http_vlm_asked_free
 };
-
-
-/* a thread writes an answer whose JSON takes time.  Of a stream that is the
-   rest that the client has not received at its end */
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long = {
-    NULL,
-    NULL,
-    NULL,
-    ngx_http_vlm_ollama_store,
-    ngx_http_vlm_ollama_answer,
-    ngx_http_vlm_ollama_failed,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    ngx_http_vlm_ollama_free
-};
-
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_rest = {
-    NULL,
-    NULL,
-    NULL,
-    ngx_http_vlm_ollama_store_rest,
-    NULL,
-    ngx_http_vlm_ollama_failed,
-    "application/x-ndjson",
-    ngx_http_vlm_ollama_chunk_rest,
-    ngx_http_vlm_ollama_error,
-    NULL,
-    ngx_http_vlm_ollama_free
-};
-
-
-ngx_int_t
-ngx_http_vlm_ollama_generate_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
-{
-    return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_ollama_generate);
-}
 
 
 /* a load may come without messages; a RoboBrain message has no "model" */
@@ -149,7 +96,7 @@ ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
     o = ctx->data;
 
     if (ngx_http_vlm_ollama_messages(ctx, messages) != NGX_OK
-        || ngx_http_vlm_messages_fit(o->messages, o->whole) != NGX_OK)
+        || ngx_http_vlm_messages_fit(o->in.messages, o->whole) != NGX_OK)
     {
         return;
     }
@@ -175,28 +122,29 @@ ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
     o->generate = 1;
 
     if (ngx_http_vlm_ollama_unsupported(ctx, json) != NGX_OK
-        || ngx_http_vlm_ollama_text(ctx, json, "prompt", &prompt) != NGX_OK
-        || ngx_http_vlm_ollama_text(ctx, json, "system", &system) != NGX_OK)
+        || ngx_http_vlm_fields_text(ctx, json, "prompt", &prompt) != NGX_OK
+        || ngx_http_vlm_fields_text(ctx, json, "system", &system) != NGX_OK)
     {
         return;
     }
 
     if (system[0] != '\0'
-        && (ngx_http_vlm_messages_begin(o->messages, VLM_SYSTEM) != NGX_OK
-            || ngx_http_vlm_messages_text(o->messages, system,
+        && (ngx_http_vlm_messages_begin(o->in.messages, VLM_SYSTEM) != NGX_OK
+            || ngx_http_vlm_messages_text(o->in.messages, system,
                                           ngx_strlen(system))
                != NGX_OK))
     {
         return;
     }
 
-    if (ngx_http_vlm_messages_begin(o->messages, VLM_USER) != NGX_OK
+    if (ngx_http_vlm_messages_begin(o->in.messages, VLM_USER) != NGX_OK
         || ngx_http_vlm_ollama_images(ctx, vlm_json_get(json,
                                                         "images"))
            != NGX_OK
-        || ngx_http_vlm_messages_text(o->messages, prompt, ngx_strlen(prompt))
+        || ngx_http_vlm_messages_text(o->in.messages, prompt,
+                                      ngx_strlen(prompt))
            != NGX_OK
-        || ngx_http_vlm_messages_fit(o->messages, 1) != NGX_OK)
+        || ngx_http_vlm_messages_fit(o->in.messages, 1) != NGX_OK)
     {
         return;
     }
@@ -217,34 +165,16 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_ollama_t  *o;
 
     if (json == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "missing request body");
+        return ngx_http_vlm_fail_input(ctx, "missing request body");
     }
 
     if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The request is not a JSON object");
+        return ngx_http_vlm_fail_input(ctx, "The request is not a JSON object");
     }
 
-    o = calloc(1, sizeof(ngx_http_vlm_ollama_t));
+    o = ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_ollama_t));
 
-    if (o == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the request");
-    }
-
-    ctx->data = o;
-
-    ngx_http_vlm_fields_init(&o->f);
-
-    o->messages = ngx_http_vlm_messages_create(ctx);
-
-    if (o->messages == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (ngx_http_vlm_ollama_model(ctx, vlm_json_get(json, "model"))
-        != NGX_OK
+    if (o == NULL
         || ngx_http_vlm_fields_flag(ctx, json, "stream", 1, &ctx->streaming)
            != NGX_OK
         || ngx_http_vlm_fields_flag(ctx, json, "truncate", 1, &truncate)
@@ -255,51 +185,10 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
     }
 
     o->whole = !truncate;
-    o->plain = o->f.json || !ctx->engine->conf.thinking;
+    ctx->out.plain = o->in.f.json || !ctx->engine->conf.thinking;
 
     return ngx_http_vlm_ollama_think(ctx, vlm_json_get(json,
                                                        "think"));
-}
-
-
-/* kept as the client wrote it, because every line of the answer repeats it */
-
-static ngx_int_t
-ngx_http_vlm_ollama_model(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *model)
-{
-    size_t                  len;
-    const char             *text;
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-
-    if (ngx_http_vlm_model_check(ctx, model) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    text = vlm_json_text(model);
-    len = text ? ngx_strlen(text) : 0;
-
-    if (len > NGX_HTTP_VLM_OLLAMA_NAME) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "model has %uz bytes, it may have %d",
-                                 len, NGX_HTTP_VLM_OLLAMA_NAME);
-    }
-
-    if (len == 0) {
-        text = (char *) ctx->engine->name.data;
-        len = ctx->engine->name.len;
-    }
-
-    o->model = strndup(text, len);
-
-    if (o->model == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the model's name");
-    }
-
-    return NGX_OK;
 }
 
 
@@ -313,26 +202,24 @@ ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx,
 
     o = ctx->data;
 
-    if (think == NULL || vlm_json_is_null(think)) {
-        ctx->out.thinks = !o->plain;
+    if (vlm_json_is_null(think)) {
+        ctx->out.thinks = !ctx->out.plain;
         return NGX_OK;
     }
 
     if (!vlm_json_is_bool(think)
         && !vlm_json_is_string(think))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "think is neither a boolean nor a "
-                                 "string");
+        return ngx_http_vlm_fail_input(ctx, "think is neither a boolean nor a "
+                                       "string");
     }
 
     if (vlm_json_is_true(think) && !ctx->engine->conf.thinking) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "\"%s\" does not support thinking",
-                                 o->model);
+        return ngx_http_vlm_fail_input(ctx, "\"%s\" does not support thinking",
+                                       o->in.model);
     }
 
-    ctx->out.thinks = !o->plain && vlm_json_is_true(think);
+    ctx->out.thinks = !ctx->out.plain && vlm_json_is_true(think);
 
     return NGX_OK;
 }
@@ -349,13 +236,12 @@ ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
 
     o = ctx->data;
 
-    if (keep && !vlm_json_is_null(keep)
+    if (!vlm_json_is_null(keep)
         && !vlm_json_is_number(keep)
         && !vlm_json_is_string(keep))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "keep_alive is neither a number nor a "
-                                 "string");
+        return ngx_http_vlm_fail_input(ctx, "keep_alive is neither a number "
+                                       "nor a string");
     }
 
     if (!empty) {
@@ -364,7 +250,7 @@ ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx,
 
     ctx->streaming = 0;
 
-    o->plain = 1;
+    ctx->out.plain = 1;
     o->what = ngx_http_vlm_ollama_unloads(keep) ? NGX_HTTP_VLM_OLLAMA_UNLOAD
                                                 : NGX_HTTP_VLM_OLLAMA_LOAD;
 
@@ -385,11 +271,10 @@ ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t                  n;
     const vlm_json_t           *message;
 
-    if (messages && !vlm_json_is_null(messages)
+    if (!vlm_json_is_null(messages)
         && !vlm_json_is_array(messages))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages is not an array");
+        return ngx_http_vlm_fail_input(ctx, "messages is not an array");
     }
 
     n = 0;
@@ -421,29 +306,28 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
     o = ctx->data;
 
     if (!vlm_json_is_object(message)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages[%ui] is not an object", n);
+        return ngx_http_vlm_fail_input(ctx, "messages[%ui] is not an object",
+                                       n);
     }
 
     text = vlm_json_text(vlm_json_get(message, "role"));
 
-    if (text == NULL || ngx_http_vlm_ollama_role(text, &role) != NGX_OK) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages[%ui].role is not \"system\", "
-                                 "\"user\" or \"assistant\"", n);
+    if (ngx_http_vlm_messages_role(text, &role) != NGX_OK) {
+        return ngx_http_vlm_fail_input(ctx, "messages[%ui].role is not "
+                                       "\"system\", \"user\" or \"assistant\"",
+                                       n);
     }
 
     field = vlm_json_get(message, "content");
 
-    if (field && !vlm_json_is_null(field)
+    if (!vlm_json_is_null(field)
         && !vlm_json_is_string(field))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages[%ui].content is not a string",
-                                 n);
+        return ngx_http_vlm_fail_input(ctx, "messages[%ui].content is not a "
+                                       "string", n);
     }
 
-    if (ngx_http_vlm_messages_begin(o->messages, role) != NGX_OK
+    if (ngx_http_vlm_messages_begin(o->in.messages, role) != NGX_OK
         || ngx_http_vlm_ollama_images(ctx, vlm_json_get(message,
                                                         "images"))
            != NGX_OK)
@@ -457,33 +341,7 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
         text = "";
     }
 
-    return ngx_http_vlm_messages_text(o->messages, text, ngx_strlen(text));
-}
-
-
-static ngx_int_t
-ngx_http_vlm_ollama_role(const char *text, vlm_role_t *role)
-{
-    ngx_uint_t  i;
-
-    static struct {
-        const char  *name;
-        vlm_role_t   role;
-    } roles[] = {
-        { "system", VLM_SYSTEM },
-        { "user", VLM_USER },
-        { "assistant", VLM_ASSISTANT }
-    };
-
-    for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-
-        if (ngx_strcmp(text, roles[i].name) == 0) {
-            *role = roles[i].role;
-            return NGX_OK;
-        }
-    }
-
-    return NGX_DECLINED;
+    return ngx_http_vlm_messages_text(o->in.messages, text, ngx_strlen(text));
 }
 
 
@@ -497,13 +355,12 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
 
     o = ctx->data;
 
-    if (images == NULL || vlm_json_is_null(images)) {
+    if (vlm_json_is_null(images)) {
         return NGX_OK;
     }
 
     if (!vlm_json_is_array(images)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "images is not an array");
+        return ngx_http_vlm_fail_input(ctx, "images is not an array");
     }
 
     for (image = vlm_json_first(images);
@@ -513,11 +370,12 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx,
         text = vlm_json_text(image);
 
         if (text == NULL) {
-            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                     "an image is not a string of base64");
+            return ngx_http_vlm_fail_input(ctx, "an image is not a string of "
+                                           "base64");
         }
 
-        if (ngx_http_vlm_messages_picture(o->messages, text, ngx_strlen(text))
+        if (ngx_http_vlm_messages_picture(o->in.messages, text,
+                                          ngx_strlen(text))
             != NGX_OK)
         {
             return NGX_ERROR;
@@ -541,9 +399,9 @@ ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx,
 
     o = ctx->data;
 
-    if (ngx_http_vlm_ollama_text(ctx, json, "suffix", &suffix) != NGX_OK
-        || ngx_http_vlm_ollama_text(ctx, json, "template", &template) != NGX_OK
-        || ngx_http_vlm_ollama_text(ctx, json, "system", &system) != NGX_OK
+    if (ngx_http_vlm_fields_text(ctx, json, "suffix", &suffix) != NGX_OK
+        || ngx_http_vlm_fields_text(ctx, json, "template", &template) != NGX_OK
+        || ngx_http_vlm_fields_text(ctx, json, "system", &system) != NGX_OK
         || ngx_http_vlm_fields_flag(ctx, json, "raw", 0, &raw) != NGX_OK)
     {
         return NGX_ERROR;
@@ -551,64 +409,35 @@ ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx,
 
     context = vlm_json_get(json, "context");
 
-    if (context && !vlm_json_is_null(context)
+    if (!vlm_json_is_null(context)
         && !vlm_json_is_array(context))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "context is not an array");
+        return ngx_http_vlm_fail_input(ctx, "context is not an array");
     }
 
     if (suffix[0] != '\0') {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s does not support insert", o->model);
+        return ngx_http_vlm_fail_input(ctx, "%s does not support insert",
+                                       o->in.model);
     }
 
     if (raw && (template[0] != '\0' || system[0] != '\0'
                 || vlm_json_count(context)))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "raw mode does not support template, "
-                                 "system, or context");
+        return ngx_http_vlm_fail_input(ctx, "raw mode does not support "
+                                       "template, system, or context");
     }
 
     if (template[0] != '\0') {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s does not support template, only the "
-                                 "checkpoint's own", o->model);
+        return ngx_http_vlm_fail_input(ctx, "%s does not support template, "
+                                       "only the checkpoint's own",
+                                       o->in.model);
     }
 
     if (raw) {
         o->raw = 1;
-        o->plain = 1;
+        ctx->out.plain = 1;
         ctx->out.thinks = 0;
     }
-
-    return NGX_OK;
-}
-
-
-/* the text of a member; "" if it is absent or null */
-
-static ngx_int_t
-ngx_http_vlm_ollama_text(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *key, const char **text)
-{
-    const vlm_json_t  *field;
-
-    *text = "";
-
-    field = vlm_json_get(json, key);
-
-    if (field == NULL || vlm_json_is_null(field)) {
-        return NGX_OK;
-    }
-
-    if (!vlm_json_is_string(field)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s is not a string", key);
-    }
-
-    *text = vlm_json_text(field);
 
     return NGX_OK;
 }
@@ -630,20 +459,20 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    ngx_http_vlm_fields_sampling(&o->f, &ctx->sampling);
+    ngx_http_vlm_fields_sampling(&o->in.f, &ctx->sampling);
 
     if (o->raw) {
-        (void) ngx_http_vlm_messages_raw(o->messages);
+        (void) ngx_http_vlm_messages_raw(o->in.messages);
         return;
     }
 
     tail = NULL;
 
-    if (!o->plain) {
+    if (!ctx->out.plain) {
         tail = ctx->out.thinks ? "<think>" : "<think></think><answer>";
     }
 
-    while (ngx_http_vlm_messages_prompt(o->messages, tail) != NGX_OK) {
+    while (ngx_http_vlm_messages_prompt(o->in.messages, tail) != NGX_OK) {
 
         if (ngx_http_vlm_ollama_shorten(ctx) != NGX_OK) {
             return;
@@ -670,7 +499,7 @@ ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx)
                                  &ctx->error.err);
 
     if (ctx->prompt == NULL) {
-        ctx->error.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+        (void) ngx_http_vlm_fail_engine(ctx, NULL, NULL);
     }
 }
 
@@ -694,39 +523,15 @@ ngx_http_vlm_ollama_shorten(ngx_http_vlm_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    n = ngx_http_vlm_messages_count(o->messages) / 8 + 1;
+    n = ngx_http_vlm_messages_count(o->in.messages) / 8 + 1;
 
-    if (ngx_http_vlm_messages_drop(o->messages) != NGX_OK) {
+    if (ngx_http_vlm_messages_drop(o->in.messages) != NGX_OK) {
         return NGX_ERROR;
     }
 
     while (--n) {
-        (void) ngx_http_vlm_messages_drop(o->messages);
+        (void) ngx_http_vlm_messages_drop(o->in.messages);
     }
 
     return NGX_OK;
-}
-
-
-/* ---- the end ------------------------------------------------------------- */
-
-
-static void
-ngx_http_vlm_ollama_free(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-
-    if (o == NULL) {
-        return;
-    }
-
-    ctx->data = NULL;
-
-    ngx_http_vlm_fields_free(&o->f);
-    vlm_json_release(&o->json);
-    ngx_http_vlm_messages_free(o->messages);
-    free(o->model);
-    free(o);
 }

@@ -10,15 +10,11 @@
 
 
 #include "../fields.h"
-#include "../messages.h"
-#include "../model.h"
 
 
 /* the release of Ollama whose API this is: clients compare versions */
 
 #define NGX_HTTP_VLM_OLLAMA_VERSION   "0.12.11"
-
-#define NGX_HTTP_VLM_OLLAMA_NAME      256      /* bytes, of a model's name */
 
 
 /* the request needs no prompt */
@@ -33,27 +29,17 @@ typedef enum {
 /* malloc()ed in the thread that parses; ctx->data */
 
 typedef struct {
-    char                           *model;     /* as asked, or our own name */
-    ngx_http_vlm_messages_t        *messages;
+    ngx_http_vlm_asked_t            in;
     ngx_http_vlm_ollama_what_e      what;
-
-    ngx_http_vlm_fields_t           f;
-
-    vlm_json_out_t                  json;      /* an answer that took long */
 
     unsigned                        generate:1;
     unsigned                        raw:1;
-    unsigned                        plain:1;   /* thinking is not split off */
     unsigned                        whole:1;   /* no message of the history may
                                                   be dropped */
 } ngx_http_vlm_ollama_t;
 
 
 /* ---- ollama.c: a request of /api/chat or /api/generate ------------------- */
-
-extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat;
-extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_long;
-extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_rest;
 
 /* is this body of /api/chat in Ollama's form, not RoboBrain's? */
 
@@ -76,22 +62,16 @@ ngx_uint_t ngx_http_vlm_ollama_unloads(const vlm_json_t *keep);
 
 /* of a dialect */
 
-ngx_int_t ngx_http_vlm_ollama_ended(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_ollama_store(ngx_http_vlm_ctx_t *ctx);
-ngx_int_t ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx);
-ngx_int_t ngx_http_vlm_ollama_failed(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_ollama_store_rest(ngx_http_vlm_ctx_t *ctx);
-void ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_uint_t last);
-void ngx_http_vlm_ollama_chunk_rest(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_uint_t last);
-void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_uint_t status, const char *text);
+void ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
+void ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last);
+void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t status, const char *text);
 
 /* 2025-11-27T22:45:20.161Z */
 
-void ngx_http_vlm_ollama_put_time(vlm_json_out_t *w, time_t sec,
-    ngx_uint_t msec);
+void ngx_http_vlm_ollama_put_time(vlm_json_out_t *w, const char *key,
+    time_t sec, ngx_uint_t msec);
 
 
 #endif /* _NGX_HTTP_VLM_OLLAMA_H_INCLUDED_ */

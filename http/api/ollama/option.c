@@ -55,19 +55,18 @@ ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
     if (!vlm_json_is_null(options)
         && !vlm_json_is_object(options))
     {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "options is not an object");
+        return ngx_http_vlm_fail_input(ctx, "options is not an object");
     }
 
-    if (ngx_http_vlm_fields_numbers(ctx, &o->f, options,
+    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, options,
                                     ngx_http_vlm_ollama_numbers)
         != NGX_OK
-        || ngx_http_vlm_fields_stops(ctx, &o->f,
+        || ngx_http_vlm_fields_stops(ctx, &o->in.f,
                                      vlm_json_get(options, "stop"))
            != NGX_OK
-        || ngx_http_vlm_fields_flag(ctx, json, "logprobs", 0, &o->f.logprobs)
+        || ngx_http_vlm_fields_flag(ctx, json, "logprobs", 0, &o->in.f.logprobs)
            != NGX_OK
-        || ngx_http_vlm_fields_numbers(ctx, &o->f, json,
+        || ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
                                        ngx_http_vlm_ollama_logprobs)
            != NGX_OK)
     {
@@ -90,14 +89,13 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
 
     o = ctx->data;
 
-    if (format == NULL || vlm_json_is_null(format)) {
+    if (vlm_json_is_null(format)) {
         return NGX_OK;
     }
 
     if (vlm_json_is_object(format)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "a JSON schema as format is not there "
-                                 "yet, \"json\" is");
+        return ngx_http_vlm_fail_input(ctx, "a JSON schema as format is not "
+                                       "there yet, \"json\" is");
     }
 
     text = vlm_json_text(format);
@@ -107,17 +105,16 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (text == NULL || ngx_strcmp(text, "json") != 0) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "invalid format, expected \"json\"");
+        return ngx_http_vlm_fail_input(ctx, "invalid format, expected "
+                                       "\"json\"");
     }
 
-    if (o->f.number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "a JSON object takes 2 tokens at least, "
-                                 "option \"num_predict\" is 1");
+    if (o->in.f.number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
+        return ngx_http_vlm_fail_input(ctx, "a JSON object takes 2 tokens at "
+                                       "least, option \"num_predict\" is 1");
     }
 
-    o->f.json = 1;
+    o->in.f.json = 1;
 
     return NGX_OK;
 }

@@ -81,11 +81,12 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 {
     ngx_uint_t  i;
 
-    if (ngx_http_vlm_fields_numbers(ctx, &o->f, json, ngx_http_vlm_openai_both)
+    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
+                                    ngx_http_vlm_openai_both)
         != NGX_OK
         || ngx_http_vlm_openai_one(ctx, json, "n") != NGX_OK
         || ngx_http_vlm_openai_streams(ctx, o, json) != NGX_OK
-        || ngx_http_vlm_fields_stops(ctx, &o->f,
+        || ngx_http_vlm_fields_stops(ctx, &o->in.f,
                                      vlm_json_get(json, "stop"))
            != NGX_OK
         || ngx_http_vlm_openai_biases(ctx, o, json) != NGX_OK)
@@ -126,13 +127,11 @@ ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
 
     ngx_http_vlm_fail_param(ctx, "%s", name);
 
-    if (vlm_json_is_number(field)) {
-        ctx->error.code = "unsupported_value";
-    }
-
-    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                             "%s can only be 1: a request has one answer",
-                             name);
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  vlm_json_is_number(field)
+                                  ? "unsupported_value" : NULL,
+                                  "%s can only be 1: a request has one answer",
+                                  name);
 }
 
 
@@ -159,14 +158,12 @@ ngx_http_vlm_openai_streams(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     ngx_http_vlm_fail_param(ctx, "stream_options");
 
     if (!vlm_json_is_object(options)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "stream_options is not an object");
+        return ngx_http_vlm_fail_input(ctx, "stream_options is not an object");
     }
 
     if (!ctx->streaming) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "stream_options is for requests with "
-                                 "\"stream\": true");
+        return ngx_http_vlm_fail_input(ctx, "stream_options is for requests "
+                                       "with \"stream\": true");
     }
 
     ngx_http_vlm_fail_param(ctx, "stream_options.include_usage");
@@ -192,23 +189,20 @@ ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     ngx_http_vlm_fail_param(ctx, "logit_bias");
 
     if (!vlm_json_is_object(bias)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "logit_bias is not an object");
+        return ngx_http_vlm_fail_input(ctx, "logit_bias is not an object");
     }
 
     n = vlm_json_count(bias);
 
     if (n > VLM_MAX_BIAS) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "logit_bias has %uz tokens, it may have "
-                                 "%d", n, VLM_MAX_BIAS);
+        return ngx_http_vlm_fail_input(ctx, "logit_bias has %uz tokens, it may "
+                                       "have %d", n, VLM_MAX_BIAS);
     }
 
-    o->f.bias = calloc(n + 1, sizeof(vlm_bias_t));
+    o->in.f.bias = calloc(n + 1, sizeof(vlm_bias_t));
 
-    if (o->f.bias == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for logit_bias");
+    if (o->in.f.bias == NULL) {
+        return ngx_http_vlm_fail_memory(ctx, "logit_bias");
     }
 
     for (one = vlm_json_first(bias);
@@ -242,31 +236,29 @@ ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     id = ngx_atoi((u_char *) key, ngx_strlen(key));
 
     if (id == NGX_ERROR || (ngx_uint_t) id >= ctx->engine->conf.facts.vocab) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "logit_bias has a key that is no token: "
-                                 "they are 0 to %uD",
-                                 ctx->engine->conf.facts.vocab - 1);
+        return ngx_http_vlm_fail_input(ctx, "logit_bias has a key that is no "
+                                       "token: they are 0 to %uD",
+                                       ctx->engine->conf.facts.vocab - 1);
     }
 
     x = vlm_json_number(field, NAN);
 
     if (!(x >= -100 && x <= 100)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "logit_bias of token %i is not a number "
-                                 "from -100 to 100", id);
+        return ngx_http_vlm_fail_input(ctx, "logit_bias of token %i is not a "
+                                       "number from -100 to 100", id);
     }
 
-    for (i = 0; i < o->f.n_bias; i++) {
-        if (o->f.bias[i].id == (uint32_t) id) {
+    for (i = 0; i < o->in.f.n_bias; i++) {
+        if (o->in.f.bias[i].id == (uint32_t) id) {
             break;
         }
     }
 
-    o->f.bias[i].id = (uint32_t) id;
-    o->f.bias[i].bias = (float) x;
+    o->in.f.bias[i].id = (uint32_t) id;
+    o->in.f.bias[i].bias = (float) x;
 
-    if (i == o->f.n_bias) {
-        o->f.n_bias++;
+    if (i == o->in.f.n_bias) {
+        o->in.f.n_bias++;
     }
 
     return NGX_OK;
@@ -277,7 +269,7 @@ static ngx_int_t
 ngx_http_vlm_openai_chat_only(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_t *o, const vlm_json_t *json)
 {
-    if (ngx_http_vlm_fields_numbers(ctx, &o->f, json,
+    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
                                     ngx_http_vlm_openai_of_chat)
         != NGX_OK)
     {
@@ -286,18 +278,17 @@ ngx_http_vlm_openai_chat_only(ngx_http_vlm_ctx_t *ctx,
 
     ngx_http_vlm_fail_param(ctx, "logprobs");
 
-    if (ngx_http_vlm_fields_flag(ctx, json, "logprobs", 0, &o->f.logprobs)
+    if (ngx_http_vlm_fields_flag(ctx, json, "logprobs", 0, &o->in.f.logprobs)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    if (!o->f.logprobs && o->f.number[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
+    if (!o->in.f.logprobs && o->in.f.number[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
         ngx_http_vlm_fail_param(ctx, "top_logprobs");
 
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "top_logprobs is for requests with "
-                                 "\"logprobs\": true");
+        return ngx_http_vlm_fail_input(ctx, "top_logprobs is for requests with "
+                                       "\"logprobs\": true");
     }
 
     if (ngx_http_vlm_fields_tools(ctx, json, "tools", "tool_choice") != NGX_OK
@@ -315,7 +306,7 @@ static ngx_int_t
 ngx_http_vlm_openai_text_only(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_t *o, const vlm_json_t *json)
 {
-    if (ngx_http_vlm_fields_numbers(ctx, &o->f, json,
+    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
                                     ngx_http_vlm_openai_of_text)
         != NGX_OK
         || ngx_http_vlm_openai_one(ctx, json, "best_of") != NGX_OK
@@ -325,10 +316,10 @@ ngx_http_vlm_openai_text_only(ngx_http_vlm_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    o->f.logprobs = !isnan(o->f.number[NGX_HTTP_VLM_TOP_LOGPROBS]);
+    o->in.f.logprobs = !isnan(o->in.f.number[NGX_HTTP_VLM_TOP_LOGPROBS]);
 
-    if (isnan(o->f.number[NGX_HTTP_VLM_MAX_TOKENS])) {
-        o->f.number[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
+    if (isnan(o->in.f.number[NGX_HTTP_VLM_MAX_TOKENS])) {
+        o->in.f.number[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
     }
 
     return NGX_OK;
@@ -353,11 +344,10 @@ static ngx_int_t
 ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx, const char *name)
 {
     ngx_http_vlm_fail_param(ctx, "%s", name);
-    ctx->error.code = "unsupported_parameter";
 
-    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                             "%s: this server does not have that",
-                             name);
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "unsupported_parameter",
+                                  "%s: this server does not have that", name);
 }
 
 
@@ -377,8 +367,7 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     ngx_http_vlm_fail_param(ctx, "response_format");
 
     if (!vlm_json_is_object(format)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "response_format is not an object");
+        return ngx_http_vlm_fail_input(ctx, "response_format is not an object");
     }
 
     ngx_http_vlm_fail_param(ctx, "response_format.type");
@@ -396,19 +385,17 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
             return ngx_http_vlm_openai_refuse(ctx, "response_format.schema");
         }
 
-        o->f.json = 1;
+        o->in.f.json = 1;
         return NGX_OK;
     }
 
     if (type && ngx_strcmp(type, "json_schema") == 0) {
-        ctx->error.code = "unsupported_value";
-
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "response_format json_schema is not "
-                                 "there yet; json_object is");
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "unsupported_value", "response_format "
+                                      "json_schema is not there yet; "
+                                      "json_object is");
     }
 
-    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                             "response_format.type is neither text nor "
-                             "json_object");
+    return ngx_http_vlm_fail_input(ctx, "response_format.type is neither text "
+                                   "nor json_object");
 }

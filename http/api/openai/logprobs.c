@@ -18,16 +18,12 @@
                                               characters for each */
 
 
-static void ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, vlm_logprob_t *p);
 static void ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, vlm_token_t *t, size_t n);
 static void ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, vlm_token_t *t, size_t n);
 static void ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, vlm_token_t *t, size_t n);
-static const char *ngx_http_vlm_openai_piece(ngx_http_vlm_ctx_t *ctx,
-    uint32_t id, size_t *len);
 static void ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
     char buf[4 * NGX_HTTP_VLM_PIECE + 8]);
 
@@ -36,74 +32,21 @@ void
 ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, size_t n)
 {
-    size_t                  i, k;
-    vlm_token_t            *t;
     ngx_http_vlm_openai_t  *o;
 
     o = ctx->data;
 
-    if (!o->f.logprobs) {
-        vlm_json_put_null(w);
-        return;
+    vlm_json_add_open(w, "logprobs", '{');
+
+    if (o->chat) {
+        ngx_http_vlm_tokens_put(ctx, w, "content", n, 1);
+        vlm_json_add_string(w, "refusal", NULL);
+
+    } else {
+        ngx_http_vlm_openai_arrays(ctx, w, ngx_http_vlm_tokens_take(ctx, n), n);
     }
-
-    t = n ? (vlm_token_t *) ctx->out.tokens->elts + ctx->out.sent_tokens : NULL;
-    ctx->out.sent_tokens += n;
-
-    vlm_json_open(w, '{');
-
-    if (!o->chat) {
-        ngx_http_vlm_openai_arrays(ctx, w, t, n);
-        vlm_json_shut(w, '}');
-        return;
-    }
-
-    vlm_json_add_open(w, "content", '[');
-
-    for (i = 0; i < n; i++) {
-        vlm_json_open(w, '{');
-        ngx_http_vlm_openai_token(ctx, w, &t[i].picked);
-
-        vlm_json_add_open(w, "top_logprobs", '[');
-
-        for (k = 0; k < t[i].n_top; k++) {
-            vlm_json_open(w, '{');
-            ngx_http_vlm_openai_token(ctx, w, &t[i].top[k]);
-            vlm_json_shut(w, '}');
-        }
-
-        vlm_json_shut(w, ']');
-        vlm_json_shut(w, '}');
-    }
-
-    vlm_json_shut(w, ']');
-
-    vlm_json_add_string(w, "refusal", NULL);
 
     vlm_json_shut(w, '}');
-}
-
-
-static void
-ngx_http_vlm_openai_token(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    vlm_logprob_t *p)
-{
-    size_t       i, len;
-    const char  *piece;
-
-    piece = ngx_http_vlm_openai_piece(ctx, p->id, &len);
-
-    vlm_json_add_text(w, "token", piece, len);
-
-    vlm_json_add_logprob(w, "logprob", p->logprob);
-
-    vlm_json_add_open(w, "bytes", '[');
-
-    for (i = 0; i < len; i++) {
-        vlm_json_put_int(w, (u_char) piece[i]);
-    }
-
-    vlm_json_shut(w, ']');
 }
 
 
@@ -185,7 +128,7 @@ ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
     for (i = 0; i < n; i++) {
         vlm_json_put_int(w, o->offset);
 
-        piece = ngx_http_vlm_openai_piece(ctx, t[i].picked.id, &len);
+        piece = ngx_http_vlm_tokens_piece(ctx, t[i].picked.id, &len);
 
         for (k = 0; k < len; k++) {
             o->offset += ((u_char) piece[k] & 0xc0) != 0x80;
@@ -193,21 +136,6 @@ ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
     }
 
     vlm_json_shut(w, ']');
-}
-
-
-/* an invalid id has no bytes */
-
-static const char *
-ngx_http_vlm_openai_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id, size_t *len)
-{
-    const char  *piece;
-
-    *len = 0;
-
-    piece = vlm_piece(ctx->engine->life.vlm, id, len);
-
-    return piece ? piece : "";
 }
 
 
@@ -221,7 +149,7 @@ ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
 
     p = (u_char *) buf;
 
-    piece = ngx_http_vlm_openai_piece(ctx, id, &len);
+    piece = ngx_http_vlm_tokens_piece(ctx, id, &len);
     len = ngx_min(len, NGX_HTTP_VLM_PIECE);
 
     if (vlm_utf8_whole(piece, len) == len

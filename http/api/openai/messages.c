@@ -38,24 +38,20 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_fail_param(ctx, "messages");
 
     if (vlm_json_is_null(messages)) {
-        ctx->error.code = "missing_required_parameter";
-
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages are missing");
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "missing_required_parameter",
+                                      "messages are missing");
     }
 
     if (!vlm_json_is_array(messages)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages are not an array");
+        return ngx_http_vlm_fail_input(ctx, "messages are not an array");
     }
 
     one = vlm_json_first(messages);
 
     if (one == NULL) {
-        ctx->error.code = "empty_array";
-
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages are an empty array");
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST, "empty_array",
+                                      "messages are an empty array");
     }
 
     for (i = 0; one; i++) {
@@ -84,8 +80,7 @@ ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
 
     if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages.%ui is not an object", i);
+        return ngx_http_vlm_fail_input(ctx, "messages.%ui is not an object", i);
     }
 
     if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
@@ -110,47 +105,34 @@ static ngx_int_t
 ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, ngx_uint_t i, vlm_role_t *role)
 {
-    ngx_uint_t   k;
     const char  *text;
-
-    static const struct {
-        const char  *name;
-        vlm_role_t   role;
-    } roles[] = {
-        { "user",      VLM_USER },
-        { "assistant", VLM_ASSISTANT },
-        { "system",    VLM_SYSTEM },
-        { "developer", VLM_SYSTEM }
-    };
 
     ngx_http_vlm_fail_param(ctx, "messages.%ui.role", i);
 
     text = vlm_json_text(vlm_json_get(json, "role"));
 
     if (text == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages.%ui has no role", i);
+        return ngx_http_vlm_fail_input(ctx, "messages.%ui has no role", i);
     }
 
-    for (k = 0; k < sizeof(roles) / sizeof(roles[0]); k++) {
+    if (ngx_http_vlm_messages_role(text, role) == NGX_OK) {
+        return NGX_OK;
+    }
 
-        if (ngx_strcmp(text, roles[k].name) == 0) {
-            *role = roles[k].role;
-            return NGX_OK;
-        }
+    if (ngx_strcmp(text, "developer") == 0) {
+        *role = VLM_SYSTEM;
+        return NGX_OK;
     }
 
     if (ngx_strcmp(text, "tool") == 0 || ngx_strcmp(text, "function") == 0) {
-        ctx->error.code = "unsupported_value";
-
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages.%ui is of a tool: this server "
-                                 "does not have tools", i);
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "unsupported_value", "messages.%ui is of "
+                                      "a tool: this server does not have tools",
+                                      i);
     }
 
-    return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                             "messages.%ui has a role that is none of "
-                             "system, developer, user, assistant", i);
+    return ngx_http_vlm_fail_input(ctx, "messages.%ui has a role that is none "
+                                   "of system, developer, user, assistant", i);
 }
 
 
@@ -174,9 +156,8 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!vlm_json_is_array(content)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "messages.%ui.content is neither a "
-                                 "string nor an array of parts", i);
+        return ngx_http_vlm_fail_input(ctx, "messages.%ui.content is neither a "
+                                       "string nor an array of parts", i);
     }
 
     part = vlm_json_first(content);
@@ -205,9 +186,8 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     type = vlm_json_text(vlm_json_get(part, "type"));
 
     if (type == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s is not an object with a type",
-                                 ctx->error.param);
+        return ngx_http_vlm_fail_input(ctx, "%s is not an object with a type",
+                                       ctx->error.param);
     }
 
     if (ngx_strcmp(type, "image_url") == 0) {
@@ -218,19 +198,17 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     /* an earlier answer that was a refusal has a part of that type */
 
     if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
-        ctx->error.code = "unsupported_value";
-
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s has a type that is neither text nor "
-                                 "image_url", ctx->error.param);
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "unsupported_value", "%s has a type that "
+                                      "is neither text nor image_url",
+                                      ctx->error.param);
     }
 
     text = vlm_json_text(vlm_json_get(part, type));
 
     if (text == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s has no %s that is a string",
-                                 ctx->error.param, type);
+        return ngx_http_vlm_fail_input(ctx, "%s has no %s that is a string",
+                                       ctx->error.param, type);
     }
 
     return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
@@ -252,19 +230,17 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (url == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s has no image_url with a url",
-                                 ctx->error.param);
+        return ngx_http_vlm_fail_input(ctx, "%s has no image_url with a url",
+                                       ctx->error.param);
     }
 
     if (ngx_strncasecmp((u_char *) url, (u_char *) "data:", 5) != 0) {
-        ctx->error.code = "image_url_not_supported";
-
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "%s is not a data URL: this server "
-                                 "fetches nothing, send the image as "
-                                 "\"data:image/jpeg;base64,...\"",
-                                 ctx->error.param);
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "image_url_not_supported",
+                                      "%s is not a data URL: this server "
+                                      "fetches nothing, send the image as "
+                                      "\"data:image/jpeg;base64,...\"",
+                                      ctx->error.param);
     }
 
     return ngx_http_vlm_messages_picture(m, url, ngx_strlen(url));
@@ -293,15 +269,12 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
     text = vlm_json_text(prompt);
 
     if (text == NULL) {
-
-        if (vlm_json_is_null(prompt)) {
-            ctx->error.code = "missing_required_parameter";
-        }
-
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "prompt is neither a string nor an "
-                                 "array of one: several prompts, and "
-                                 "prompts of token ids, are not taken");
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      vlm_json_is_null(prompt)
+                                      ? "missing_required_parameter" : NULL,
+                                      "prompt is neither a string nor an "
+                                      "array of one: several prompts, and "
+                                      "prompts of token ids, are not taken");
     }
 
     if (ngx_http_vlm_messages_begin(m, VLM_USER) != NGX_OK) {

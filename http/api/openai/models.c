@@ -56,8 +56,6 @@ ngx_int_t
 ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
-    u_char                    text[256];
-    size_t                    len;
     ngx_http_vlm_ctx_t       *ctx;
     vlm_json_out_t            w;
 
@@ -78,19 +76,11 @@ ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->error.status = NGX_HTTP_NOT_FOUND;
-    ctx->error.code = "model_not_found";
-    (void) ngx_cpystrn((u_char *) ctx->error.param, (u_char *) "model",
-                       sizeof(ctx->error.param));
+    ngx_http_vlm_fail_param(ctx, "model");
 
-    len = vlm_utf8_whole((char *) piece->data,
-                         ngx_min(piece->len, 128));
-
-    (void) ngx_snprintf(text, sizeof(text) - 1,
-                        "model \"%*s\" not found, the model here is "
-                        "\"%V\"%Z", len, piece->data, &eng->name);
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, (char *) text);
+    return ngx_http_vlm_send_error(r, ngx_http_vlm_model_missing(ctx, eng,
+                                                                 piece),
+                                   ctx->error.err.text);
 }
 
 

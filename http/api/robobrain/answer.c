@@ -9,11 +9,6 @@
 #include "chat.h"
 
 
-#define NGX_HTTP_VLM_JSON  (8 * VLM_STORE_TEXT)   /* bytes */
-
-
-static void ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
 static void ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
 static void ngx_http_vlm_answer_put_usage(vlm_json_out_t *w,
@@ -21,33 +16,29 @@ static void ngx_http_vlm_answer_put_usage(vlm_json_out_t *w,
 static void ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
 static void ngx_http_vlm_answer_new(vlm_json_out_t *w,
-    const char *key, ngx_str_t *text, size_t *told);
-
-
-ngx_int_t
-ngx_http_vlm_answer_send(ngx_http_vlm_ctx_t *ctx)
-{
-    vlm_json_out_t  w;
-
-    vlm_json_init(&w, NGX_HTTP_VLM_JSON);
-    ngx_http_vlm_answer_put(ctx, &w);
-    (void) vlm_json_done(&w);
-
-    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
-}
+    const char *key, ngx_str_t *text, size_t *sent);
 
 
 /* keys in the order of the server that this one replaces */
 
-static void
+void
 ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
+    if (ctx->error.status == NGX_HTTP_OK) {
+        ngx_http_vlm_answer_put_failed(ctx, w);
+        return;
+    }
+
     vlm_json_open(w, '{');
 
     vlm_json_add_text(w, "answer", (char *) ctx->out.answer.data,
                       ctx->out.answer.len);
 
-    vlm_json_add_bool(w, "context_used", ctx->chat.context_used);
+    vlm_json_add_bool(w, "context_used", chat->context_used);
 
     if (ctx->stored.code != VLM_STORE_OK
         && ctx->stored.code != VLM_STORE_GONE)
@@ -55,14 +46,13 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
         vlm_json_add_string(w, "error", "This turn was not stored");
     }
 
-    if (ctx->chat.n_dropped) {
-        vlm_json_add_int(w, "history_dropped", ctx->chat.n_dropped);
+    if (chat->n_dropped) {
+        vlm_json_add_int(w, "history_dropped", chat->n_dropped);
     }
 
     ngx_http_vlm_answer_put_resized(ctx, w);
 
-    vlm_json_put_key(w, "output_image");
-    ngx_http_vlm_answer_put_result(w, ctx->chat.result);
+    ngx_http_vlm_answer_put_result(w, "output_image", chat->result);
 
     ngx_http_vlm_answer_put_task(ctx, w);
 
@@ -71,9 +61,8 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     ngx_http_vlm_timings_put(ctx, w);
 
-    vlm_json_add_int(w, "turn_number", ctx->chat.turn_number);
+    vlm_json_add_int(w, "turn_number", chat->turn_number);
 
-    vlm_json_put_key(w, "usage");
     ngx_http_vlm_answer_put_usage(w, &ctx->usage);
 
     vlm_json_shut(w, '}');
@@ -96,26 +85,26 @@ ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
 
 
 void
-ngx_http_vlm_answer_put_result(vlm_json_out_t *w,
+ngx_http_vlm_answer_put_result(vlm_json_out_t *w, const char *key,
     vlm_store_file_t *result)
 {
     u_char  *p, url[sizeof("/result/") + VLM_STORE_NAME];
 
     if (result == NULL) {
-        vlm_json_put_null(w);
+        vlm_json_add_string(w, key, NULL);
         return;
     }
 
     p = ngx_snprintf(url, sizeof(url), "/result/%s", result->name);
 
-    vlm_json_put_text(w, (char *) url, p - url);
+    vlm_json_add_text(w, key, (char *) url, p - url);
 }
 
 
 static void
 ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
 {
-    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "usage", '{');
 
     vlm_json_add_int(w, "completion_tokens", usage->completion_tokens);
     vlm_json_add_int(w, "decode_ms", usage->decode_ms);
@@ -128,28 +117,20 @@ ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
 }
 
 
-/* A refusal of the model's side has status 200 and a form of its own. */
+/* an error of the engine has status 200 here, and the form of an answer */
 
 ngx_int_t
 ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_json_out_t  w;
+    ngx_http_vlm_chat_t  *chat;
 
     if (ctx->error.status == 0) {
         ctx->error.status = NGX_HTTP_OK;
-        ctx->chat.inference = 1;
+        chat = ctx->data;
+        chat->inference = 1;
     }
 
-    if (ctx->error.status != NGX_HTTP_OK) {
-        return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
-                                       ctx->error.err.text);
-    }
-
-    vlm_json_init(&w, 64 * 1024);
-    ngx_http_vlm_answer_put_failed(ctx, &w);
-    (void) vlm_json_done(&w);
-
-    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+    return NGX_DECLINED;
 }
 
 
@@ -157,18 +138,22 @@ static void
 ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w)
 {
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
     u_char  *last, text[sizeof("Inference error: ")
                         + sizeof(ctx->error.err.text)];
 
     last = ngx_sprintf(text, "%s%s",
-                       ctx->chat.inference ? "Inference error: " : "",
+                       chat->inference ? "Inference error: " : "",
                        ctx->error.err.text);
 
     vlm_json_open(w, '{');
 
     vlm_json_add_text(w, "answer", (char *) text, last - text);
 
-    if (ctx->chat.inference) {
+    if (chat->inference) {
         vlm_json_add_bool(w, "context_used", 0);
     }
 
@@ -176,8 +161,8 @@ ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
 
     ngx_http_vlm_answer_put_task(ctx, w);
 
-    if (ctx->chat.inference) {
-        vlm_json_add_int(w, "turn_number", ctx->chat.n_entries);
+    if (chat->inference) {
+        vlm_json_add_int(w, "turn_number", chat->n_entries);
     }
 
     vlm_json_shut(w, '}');
@@ -188,9 +173,13 @@ static void
 ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w)
 {
-    vlm_json_add_string(w, "task", ctx->chat.task_name);
+    ngx_http_vlm_chat_t  *chat;
 
-    if (ctx->chat.task_auto) {
+    chat = ctx->data;
+
+    vlm_json_add_string(w, "task", chat->task_name);
+
+    if (chat->task_auto) {
         vlm_json_add_string(w, "task_source", "auto");
     }
 }
@@ -200,7 +189,13 @@ void
 ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
-    if (ngx_http_vlm_thinking_split(ctx, last) != NGX_OK) {
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
+    if (chat->repeated == NULL
+        && ngx_http_vlm_thinking_split(ctx, last) != NGX_OK)
+    {
         w->failed = 1;
         return;
     }
@@ -219,21 +214,23 @@ ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
 static void
 ngx_http_vlm_answer_new(vlm_json_out_t *w, const char *key,
-    ngx_str_t *text, size_t *told)
+    ngx_str_t *text, size_t *sent)
 {
-    if (text->len <= *told) {
+    ngx_str_t  rest;
+
+    rest = ngx_http_vlm_unsent(text, sent);
+
+    if (rest.len == 0) {
         return;
     }
 
     ngx_http_vlm_stream_event(w, "token");
 
     vlm_json_open(w, '{');
-    vlm_json_add_text(w, key, (char *) text->data + *told, text->len - *told);
+    vlm_json_add_text(w, key, (char *) rest.data, rest.len);
     vlm_json_shut(w, '}');
 
     ngx_http_vlm_stream_end(w);
-
-    *told = text->len;
 }
 
 

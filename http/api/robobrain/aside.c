@@ -62,26 +62,31 @@ ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx, const char *system,
 ngx_int_t
 ngx_http_vlm_aside_task(ngx_http_vlm_ctx_t *ctx)
 {
-    size_t  len;
+    size_t                len;
+    ngx_http_vlm_chat_t  *chat;
 
-    len = ctx->chat.message.len;
+    chat = ctx->data;
+    len = chat->message.len;
 
     if (len > NGX_HTTP_VLM_ASIDE_TASK) {
-        len = vlm_utf8_whole(ctx->chat.message.data,
+        len = vlm_utf8_whole(chat->message.data,
                              NGX_HTTP_VLM_ASIDE_TASK);
     }
 
     return ngx_http_vlm_aside_prompt(ctx, NGX_HTTP_VLM_ASK_TASK,
-                                     ctx->chat.message.data, len, 0.1, 10);
+                                     chat->message.data, len, 0.1, 10);
 }
 
 
 void
 ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx)
 {
-    int         task;
-    char        name[VLM_WORDS_TASK];
-    ngx_str_t   words;
+    int                   task;
+    char                  name[VLM_WORDS_TASK];
+    ngx_str_t             words;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
 
     ngx_http_vlm_aside_said(ctx, &words);
     vlm_words_task((char *) words.data, words.len, name);
@@ -91,10 +96,7 @@ ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx)
     /* otherwise the task found by the message's keywords stays */
 
     if (task >= 0) {
-        ctx->chat.task = task;
-        ngx_cpystrn((u_char *) ctx->chat.task_name,
-                    (u_char *) vlm_task_name(task),
-                    sizeof(ctx->chat.task_name));
+        ngx_http_vlm_turn_task(chat, task);
     }
 }
 
@@ -102,22 +104,28 @@ ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx)
 ngx_int_t
 ngx_http_vlm_aside_title(ngx_http_vlm_ctx_t *ctx)
 {
-    size_t  len;
+    size_t                len;
+    ngx_http_vlm_chat_t  *chat;
 
-    len = vlm_words_cut(ctx->chat.message.data,
-                        ctx->chat.message.len, 200);
+    chat = ctx->data;
+    len = vlm_words_cut(chat->message.data,
+                        chat->message.len, 200);
 
     return ngx_http_vlm_aside_prompt(ctx, NGX_HTTP_VLM_ASK_TITLE,
-                                     ctx->chat.message.data, len, 0.3, 20);
+                                     chat->message.data, len, 0.3, 20);
 }
 
 
 ngx_int_t
 ngx_http_vlm_aside_plan(ngx_http_vlm_ctx_t *ctx)
 {
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
     return ngx_http_vlm_aside_prompt(ctx, NGX_HTTP_VLM_ASK_STEPS,
-                                     ctx->chat.message.data,
-                                     ctx->chat.message.len, 0.2, 1500);
+                                     chat->message.data,
+                                     chat->message.len, 0.2, 1500);
 }
 
 

@@ -32,27 +32,19 @@ static ngx_int_t ngx_http_vlm_chat_copy(vlm_store_text_t *dst,
     const char *text);
 
 
-static const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect = {
-    ngx_http_vlm_chat_parse,
-    ngx_http_vlm_chat_prompt,
-    ngx_http_vlm_chat_ended,
-    ngx_http_vlm_turn_store,
-    ngx_http_vlm_answer_send,
-    ngx_http_vlm_answer_failed,
-    "text/event-stream; charset=utf-8",
-    ngx_http_vlm_answer_chunk,
-    ngx_http_vlm_answer_error,
-    ngx_http_vlm_stream_waits,
-    ngx_http_vlm_chat_free
+const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect = {
+    .fields = ngx_http_vlm_chat_parse,
+    .prompt = ngx_http_vlm_chat_prompt,
+    .ended = ngx_http_vlm_chat_ended,
+    .store = ngx_http_vlm_turn_store,
+    .answer = ngx_http_vlm_answer_put,
+    .failed = ngx_http_vlm_answer_failed,
+    .stream_type = "text/event-stream; charset=utf-8",
+    .chunk = ngx_http_vlm_answer_chunk,
+    .error = ngx_http_vlm_answer_error,
+    .waits = ngx_http_vlm_stream_waits,
+    .free = ngx_http_vlm_chat_free
 };
-
-
-ngx_int_t
-ngx_http_vlm_chat_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *piece)
-{
-    return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_chat_dialect);
-}
 
 
 static void
@@ -75,30 +67,19 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
 {
     const vlm_json_t  *field;
 
-    if (!vlm_json_is_true(json)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "No JSON data provided");
-    }
-
-    if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "The request is not a JSON object");
-    }
-
-    if (ngx_http_vlm_chat_session(ctx, json) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (ngx_http_vlm_chat_message(ctx, vlm_json_get(json, "message"),
-                                  "Message is required")
-        != NGX_OK
+    if (ngx_http_vlm_chat_object(ctx, json) != NGX_OK
+        || ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_chat_t)) == NULL
+        || ngx_http_vlm_chat_session(ctx, json) != NGX_OK
+        || ngx_http_vlm_chat_message(ctx, vlm_json_get(json, "message"),
+                                     "Message is required")
+           != NGX_OK
         || ngx_http_vlm_chat_task(ctx, json) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
     field = vlm_json_get(json, "enable_thinking");
-    ctx->out.thinks = field == NULL || vlm_json_is_null(field)
+    ctx->out.thinks = vlm_json_is_null(field)
                          || vlm_json_is_true(field);
 
     ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
@@ -114,15 +95,45 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+void *
+ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, size_t size)
+{
+    ctx->data = calloc(1, size);
+
+    if (ctx->data == NULL) {
+        (void) ngx_http_vlm_fail_memory(ctx, "the request");
+    }
+
+    return ctx->data;
+}
+
+
+ngx_int_t
+ngx_http_vlm_chat_object(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    if (!vlm_json_is_true(json)) {
+        return ngx_http_vlm_fail_input(ctx, "No JSON data provided");
+    }
+
+    if (!vlm_json_is_object(json)) {
+        return ngx_http_vlm_fail_input(ctx, "The request is not a JSON object");
+    }
+
+    return NGX_OK;
+}
+
+
 /* the client's key of this request: a repeated request gets the stored turn */
 
 static ngx_int_t
 ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
 {
-    size_t            i;
-    u_char            c;
-    ngx_table_elt_t  *h;
+    size_t                i;
+    u_char                c;
+    ngx_table_elt_t      *h;
+    ngx_http_vlm_chat_t  *chat;
 
+    chat = ctx->data;
     h = ngx_http_vlm_header(ctx->request, "idempotency-key");
 
     if (h == NULL || h->value.len == 0) {
@@ -138,17 +149,15 @@ ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
     }
 
     if (i < h->value.len || i > VLM_STORE_KEY) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The Idempotency-Key is not 1 to %d "
-                                 "printable characters of ASCII",
-                                 VLM_STORE_KEY);
+        return ngx_http_vlm_fail_input(ctx, "The Idempotency-Key is not 1 to "
+                                       "%d printable characters of ASCII",
+                                       VLM_STORE_KEY);
     }
 
-    ctx->chat.key = strndup((char *) h->value.data, h->value.len);
+    chat->key = strndup((char *) h->value.data, h->value.len);
 
-    if (ctx->chat.key == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the Idempotency-Key");
+    if (chat->key == NULL) {
+        return ngx_http_vlm_fail_memory(ctx, "the Idempotency-Key");
     }
 
     return NGX_OK;
@@ -161,24 +170,25 @@ static ngx_int_t
 ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
     if (!vlm_json_is_true(vlm_json_get(json, "text_only"))) {
         return NGX_OK;
     }
 
-    if (ctx->chat.task_auto) {
-        ctx->chat.task_auto = 0;
-        ctx->chat.task = VLM_GENERAL;
-        ngx_cpystrn((u_char *) ctx->chat.task_name, (u_char *) "general",
-                    sizeof(ctx->chat.task_name));
+    if (chat->task_auto) {
+        chat->task_auto = 0;
+        ngx_http_vlm_turn_task(chat, VLM_GENERAL);
     }
 
-    if (ctx->chat.image || ctx->chat.task > VLM_GENERAL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "With \"text_only\" there is no image, "
-                                  "and the task is general");
+    if (chat->image || chat->task > VLM_GENERAL) {
+        return ngx_http_vlm_fail_input(ctx, "With \"text_only\" there is no "
+                                       "image, and the task is general");
     }
 
-    ctx->chat.text_only = 1;
+    chat->text_only = 1;
 
     return NGX_OK;
 }
@@ -195,7 +205,7 @@ ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
 
     field = vlm_json_get(json, "stream");
 
-    if (field && !vlm_json_is_null(field)) {
+    if (!vlm_json_is_null(field)) {
         return vlm_json_is_true(field);
     }
 
@@ -225,20 +235,17 @@ ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (!vlm_json_is_true(id)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "Missing session ID");
+        return ngx_http_vlm_fail_input(ctx, "Missing session ID");
     }
 
     text = vlm_json_text(id);
 
     if (text == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "The session ID is not a string");
+        return ngx_http_vlm_fail_input(ctx, "The session ID is not a string");
     }
 
     if (ngx_http_vlm_chat_copy(&ctx->place.session, text) != NGX_OK) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  "No memory for the session");
+        return ngx_http_vlm_fail_memory(ctx, "the session");
     }
 
     if (vlm_store_id(ctx->place.session, &err)
@@ -255,25 +262,24 @@ ngx_int_t
 ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *field, const char *missing)
 {
-    const char  *text;
+    const char           *text;
+    ngx_http_vlm_chat_t  *chat;
 
+    chat = ctx->data;
     text = vlm_json_text(field);
 
     if (text == NULL || text[0] == '\0') {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                  missing);
+        return ngx_http_vlm_fail_input(ctx, "%s", missing);
     }
 
     if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "The message has %uz bytes, it may have "
-                                  "%d", ngx_strlen(text),
-                                  NGX_HTTP_VLM_MESSAGE);
+        return ngx_http_vlm_fail_input(ctx, "The message has %uz bytes, it may "
+                                       "have %d", ngx_strlen(text),
+                                       NGX_HTTP_VLM_MESSAGE);
     }
 
-    if (ngx_http_vlm_chat_copy(&ctx->chat.message, text) != NGX_OK) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  "No memory for the message");
+    if (ngx_http_vlm_chat_copy(&chat->message, text) != NGX_OK) {
+        return ngx_http_vlm_fail_memory(ctx, "the message");
     }
 
     return NGX_OK;
@@ -287,47 +293,45 @@ static ngx_int_t
 ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
-    size_t                      len;
-    const char                 *text;
-    const vlm_json_t           *task;
+    size_t                len;
+    const char           *text;
+    const vlm_json_t     *task;
+    ngx_http_vlm_chat_t  *chat;
 
+    chat = ctx->data;
     task = vlm_json_get(json, "task");
 
-    if (task == NULL || vlm_json_is_null(task)) {
+    if (vlm_json_is_null(task)) {
         text = "general";
 
     } else {
         text = vlm_json_text(task);
 
         if (text == NULL) {
-            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "The task is not a string");
+            return ngx_http_vlm_fail_input(ctx, "The task is not a string");
         }
     }
 
     len = ngx_strlen(text);
 
     if (len > NGX_HTTP_VLM_TASK) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "The task has %uz bytes, it may have %d",
-                                  len, NGX_HTTP_VLM_TASK);
+        return ngx_http_vlm_fail_input(ctx, "The task has %uz bytes, it may "
+                                       "have %d", len, NGX_HTTP_VLM_TASK);
     }
 
     if (ngx_strcmp(text, "auto") == 0) {
 
         /* the fallback if the model cannot be asked, or names no task */
 
-        ctx->chat.task_auto = 1;
-        ctx->chat.task = vlm_task_guess(ctx->chat.message.data,
-                                        ctx->chat.message.len);
-        text = vlm_task_name(ctx->chat.task);
-
-    } else {
-        ctx->chat.task = vlm_task_find(text, len);
+        chat->task_auto = 1;
+        ngx_http_vlm_turn_task(chat, vlm_task_guess(chat->message.data,
+                                                    chat->message.len));
+        return NGX_OK;
     }
 
-    ngx_cpystrn((u_char *) ctx->chat.task_name, (u_char *) text,
-                sizeof(ctx->chat.task_name));
+    chat->task = vlm_task_find(text, len);
+    ngx_cpystrn((u_char *) chat->task_name, (u_char *) text,
+                sizeof(chat->task_name));
 
     return NGX_OK;
 }
@@ -339,13 +343,15 @@ ngx_int_t
 ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
-    int                         rc;
-    const char                 *text;
-    const vlm_json_t           *image;
-    vlm_store_err_t             err;
-    vlm_store_file_t            file;
-    vlm_store_text_t            name;
+    int                   rc;
+    const char           *text;
+    vlm_store_err_t       err;
+    vlm_store_file_t      file;
+    vlm_store_text_t      name;
+    const vlm_json_t     *image;
+    ngx_http_vlm_chat_t  *chat;
 
+    chat = ctx->data;
     image = vlm_json_get(json, "image");
 
     if (!vlm_json_is_true(image)) {
@@ -355,8 +361,7 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     text = vlm_json_text(image);
 
     if (text == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "The image is not a string");
+        return ngx_http_vlm_fail_input(ctx, "The image is not a string");
     }
 
     if (ngx_strncmp(text, "data:", 5) == 0) {
@@ -375,8 +380,7 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
         if (rc == VLM_STORE_NOTFOUND
             || rc == VLM_STORE_EINPUT)
         {
-            return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "Image not found: %s", text);
+            return ngx_http_vlm_fail_input(ctx, "Image not found: %s", text);
         }
 
         if (rc != VLM_STORE_OK) {
@@ -384,11 +388,10 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
         }
     }
 
-    ctx->chat.image = strdup(file.path);
+    chat->image = strdup(file.path);
 
-    if (ctx->chat.image == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  "No memory for the image");
+    if (chat->image == NULL) {
+        return ngx_http_vlm_fail_memory(ctx, "the image");
     }
 
     return NGX_OK;
@@ -413,30 +416,26 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     text = vlm_base64_url(url, ngx_strlen(url), &n);
 
     if (text == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "The image is a data URL without "
-                                  "\";base64,\"");
+        return ngx_http_vlm_fail_input(ctx, "The image is a data URL without "
+                                       "\";base64,\"");
     }
 
     data = malloc(vlm_base64_room(n));
 
     if (data == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  "No memory for the image");
+        return ngx_http_vlm_fail_memory(ctx, "the image");
     }
 
     if (vlm_base64_decode(data, &n, text, n) != 0) {
         free(data);
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "The image is not base64");
+        return ngx_http_vlm_fail_input(ctx, "The image is not base64");
     }
 
     ngx_memzero(&err, sizeof(vlm_err_t));
 
     if (vlm_picture_check(data, n, &info, &err) != 0) {
         free(data);
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                  err.text);
+        return ngx_http_vlm_fail_input(ctx, "%s", err.text);
     }
 
     name.data = "picture";
@@ -456,16 +455,19 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
 static void
 ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_err_t  err;
+    vlm_err_t             err;
+    ngx_http_vlm_chat_t  *chat;
 
-    if (ctx->chat.key && !ctx->chat.task_asked
+    chat = ctx->data;
+
+    if (chat->key && !chat->task_asked
         && ngx_http_vlm_turn_repeated(ctx) != NGX_DECLINED)
     {
         return;
     }
 
-    if (ctx->chat.task_auto && !ctx->chat.task_asked) {
-        ctx->chat.task_asked = 1;
+    if (chat->task_auto && !chat->task_asked) {
+        chat->task_asked = 1;
 
         /* a request that has failed is not asked */
 
@@ -485,13 +487,22 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
 {
+    ngx_http_vlm_chat_t  *chat;
+
     static ngx_str_t  yes = ngx_string("true");
 
-    if (ctx->chat.repeated && !ctx->out.begun
-        && ngx_http_vlm_add_header(ctx->request, "Idempotent-Replayed", &yes)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
+    chat = ctx->data;
+
+    if (chat->repeated) {
+        ctx->out.answer.data = (u_char *) chat->repeated->content.data;
+        ctx->out.answer.len = chat->repeated->content.len;
+        ctx->out.thinking.data = (u_char *) chat->repeated->thinking.data;
+        ctx->out.thinking.len = chat->repeated->thinking.len;
+
+        return ctx->out.begun ? NGX_OK
+                              : ngx_http_vlm_add_header(ctx->request,
+                                                        "Idempotent-Replayed",
+                                                        &yes);
     }
 
     if (!ctx->asking) {
@@ -512,21 +523,22 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_chat_t  *chat;
 
-    chat = &ctx->chat;
+    chat = ctx->data;
+    ctx->data = NULL;
+
+    if (chat == NULL) {
+        return;
+    }
 
     free((char *) ctx->place.session.data);
+    ctx->place.session.data = NULL;
+
     free((char *) chat->message.data);
     free(chat->image);
     free(chat->key);
     free(chat->result);
     vlm_store_loaded_free(&chat->session_of);
-
-    ctx->place.session.data = NULL;
-    chat->message.data = NULL;
-    chat->image = NULL;
-    chat->key = NULL;
-    chat->result = NULL;
-    chat->repeated = NULL;
+    free(chat);
 }
 
 

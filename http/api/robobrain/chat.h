@@ -20,21 +20,55 @@
 #define NGX_HTTP_VLM_NO_THINKING  "<think></think><answer>"
 
 
+/* a RoboBrain request, ctx->data; malloc()ed, so that neither the body nor its
+   JSON is kept while the request waits */
+
+#define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
+
+typedef struct {
+    vlm_store_text_t              message;
+    char                          task_name[NGX_HTTP_VLM_TASK + 1];
+                                               /* as given, or as found */
+    char                         *image;       /* path of this turn's picture */
+    int                           task;        /* vlm_task_t, or -1 */
+    char                         *key;         /* Idempotency-Key, or NULL */
+    vlm_store_loaded_t            session_of;  /* the repeated turn, and */
+    vlm_store_entry_t            *repeated;    /* its answer, or NULL */
+    vlm_store_file_t             *result;      /* the drawn picture, or NULL */
+    ngx_uint_t                    n_entries;   /* in the session before */
+    ngx_uint_t                    n_dropped;   /* of the history's entries */
+    size_t                        turn_number;
+    int                           context_used;
+    unsigned                      task_auto:1;
+    unsigned                      task_asked:1;    /* an aside asks for it */
+    unsigned                      inference:1; /* an error of the model's */
+    unsigned                      text_only:1;     /* no picture is wanted */
+} ngx_http_vlm_chat_t;
+
+
 /* ---- chat.c: fields that several requests have --------------------------- */
 
+/* thread: makes ctx->data, of a structure that begins with ngx_http_vlm_chat_t;
+   NULL: no memory, the request has failed */
+
+void *ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, size_t size);
+
 /* thread: of a dialect's fields; NGX_ERROR: the request has failed */
+
+ngx_int_t ngx_http_vlm_chat_object(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
 
 ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 
-/* a non-empty text, else the error "missing", to ctx->chat.message */
+/* a non-empty text, else the error "missing", to chat->message */
 
 ngx_int_t ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *field, const char *missing);
 
-/* the free function of a dialect */
+/* "free" of a dialect */
 
 void ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx);
 
@@ -59,15 +93,9 @@ void ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx);
 
 /* ---- answer.c: RoboBrain's answer from the model's text ------------------ */
 
-/* splits the text so far into ctx->out.answer and out.thinking; with "last" the
-   text is complete, otherwise both only grow with later calls; NGX_ERROR: no
-   memory */
-
-ngx_int_t ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
-
 /* of a dialect: answer, failed, chunk, error */
 
-ngx_int_t ngx_http_vlm_answer_send(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 ngx_int_t ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
@@ -82,11 +110,13 @@ void ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
 
 /* "/result/NAME", or null */
 
-void ngx_http_vlm_answer_put_result(vlm_json_out_t *w,
+void ngx_http_vlm_answer_put_result(vlm_json_out_t *w, const char *key,
     vlm_store_file_t *result);
 
 
 /* ---- turn.c: a session to a prompt, and the turn back to the store ------- */
+
+void ngx_http_vlm_turn_task(ngx_http_vlm_chat_t *chat, int task);
 
 /* thread: session and chat to ctx->prompt, or ctx->error */
 

@@ -12,9 +12,6 @@
 #include "pipeline.h"
 
 
-#define NGX_HTTP_VLM_PLAN_JSON  (32 * 1024 * 1024)     /* bytes of an answer */
-
-
 static void ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static void ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx);
@@ -27,60 +24,32 @@ static void ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
 static void ngx_http_vlm_decompose_prompt(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w);
 
-static ngx_int_t ngx_http_vlm_pipeline_object(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_pipeline_create(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx);
+static ngx_int_t ngx_http_vlm_pipeline_query(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx);
 static int ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p);
 
 
-static const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
-    ngx_http_vlm_pipeline_fields,
-    ngx_http_vlm_pipeline_prompt,
-    ngx_http_vlm_pipeline_ended,
-    ngx_http_vlm_steps_store,
-    ngx_http_vlm_steps_answer,
-    ngx_http_vlm_pipeline_failed,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    ngx_http_vlm_pipeline_free
+const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
+    .fields = ngx_http_vlm_pipeline_fields,
+    .prompt = ngx_http_vlm_pipeline_prompt,
+    .ended = ngx_http_vlm_pipeline_ended,
+    .store = ngx_http_vlm_steps_store,
+    .answer = ngx_http_vlm_steps_answer,
+    .free = ngx_http_vlm_pipeline_free
 };
 
 
-static const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect = {
-    ngx_http_vlm_decompose_fields,
-    ngx_http_vlm_decompose_prompt,
-    ngx_http_vlm_decompose_ended,
-    ngx_http_vlm_decompose_store,
-    ngx_http_vlm_decompose_answer,
-    ngx_http_vlm_pipeline_failed,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    ngx_http_vlm_pipeline_free
+const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect = {
+    .fields = ngx_http_vlm_decompose_fields,
+    .prompt = ngx_http_vlm_decompose_prompt,
+    .ended = ngx_http_vlm_decompose_ended,
+    .store = ngx_http_vlm_decompose_store,
+    .answer = ngx_http_vlm_decompose_answer,
+    .free = ngx_http_vlm_pipeline_free
 };
-
-
-ngx_int_t
-ngx_http_vlm_pipeline_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
-{
-    return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_pipeline_dialect);
-}
-
-
-ngx_int_t
-ngx_http_vlm_decompose_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
-{
-    return ngx_http_vlm_ask(r, eng, &ngx_http_vlm_decompose_dialect);
-}
 
 
 /* ---- /api/pipeline ------------------------------------------------------- */
@@ -92,20 +61,20 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
 {
     const vlm_json_t  *message;
 
-    if (ngx_http_vlm_pipeline_object(ctx, json) != NGX_OK) {
+    if (ngx_http_vlm_chat_object(ctx, json) != NGX_OK
+        || ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_pipeline_t))
+           == NULL)
+    {
         return;
     }
 
     message = vlm_json_get(json, "message");
 
     if (!vlm_json_is_true(message)
-        || (!vlm_json_is_true(vlm_json_get(json,
-                                           "session_id"))
-            && !vlm_json_is_true(vlm_json_get(json,
-                                                             "sessionId"))))
+        || (!vlm_json_is_true(vlm_json_get(json, "session_id"))
+            && !vlm_json_is_true(vlm_json_get(json, "sessionId"))))
     {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "Missing session ID or message");
+        (void) ngx_http_vlm_fail_input(ctx, "Missing session ID or message");
         return;
     }
 
@@ -119,7 +88,7 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
         return;
     }
 
-    (void) ngx_http_vlm_pipeline_create(ctx);
+    (void) ngx_http_vlm_pipeline_query(ctx);
 }
 
 
@@ -154,8 +123,7 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
                       : "Process as general query";
 
         if (ngx_http_vlm_pipeline_plan(p, description) != 0) {
-            (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the plan");
+            (void) ngx_http_vlm_fail_memory(ctx, "the plan");
             return;
         }
     }
@@ -177,13 +145,11 @@ ngx_http_vlm_pipeline_picture(ngx_http_vlm_ctx_t *ctx)
         return NGX_OK;
 
     case NGX_ERROR:
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST, "%s",
-                                 err.text);
+        return ngx_http_vlm_fail_input(ctx, "%s", err.text);
 
     default:
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "No image provided for pipeline "
-                                 "execution");
+        return ngx_http_vlm_fail_input(ctx, "No image provided for pipeline "
+                                       "execution");
     }
 }
 
@@ -218,18 +184,18 @@ ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
     query = vlm_json_get(json, "query");
 
     if (!vlm_json_is_true(query)) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "Query is required");
+        (void) ngx_http_vlm_fail_input(ctx, "Query is required");
         return;
     }
 
-    if (ngx_http_vlm_chat_message(ctx, query, "The query is not a string")
-        != NGX_OK)
+    if (ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_pipeline_t)) == NULL
+        || ngx_http_vlm_chat_message(ctx, query, "The query is not a string")
+           != NGX_OK)
     {
         return;
     }
 
-    (void) ngx_http_vlm_pipeline_create(ctx);
+    (void) ngx_http_vlm_pipeline_query(ctx);
 }
 
 
@@ -256,48 +222,40 @@ ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx)
 {
-    (void) ngx_http_vlm_pipeline_plan(ctx->data,
-                                      "Execute the query as a general task "
-                                      "(decomposition failed)");
+    if (ngx_http_vlm_pipeline_plan(ctx->data,
+                                   "Execute the query as a general task "
+                                   "(decomposition failed)")
+        != 0)
+    {
+        (void) ngx_http_vlm_fail_memory(ctx, "the plan");
+    }
 }
 
 
-static ngx_int_t
-ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx)
+static void
+ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     u_char                    message[600], *last;
-    vlm_json_out_t            w;
     ngx_http_vlm_pipeline_t  *p;
 
     p = ctx->data;
 
-    if (p->n == 0) {
-        return ngx_http_vlm_send_error(ctx->request,
-                                       NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                       "No memory for the plan");
-    }
-
-    vlm_json_init(&w, NGX_HTTP_VLM_PLAN_JSON);
-    vlm_json_open(&w, '{');
+    vlm_json_open(w, '{');
 
     if (p->fallback) {
-        vlm_json_add_string(&w, "error", p->why);
-        vlm_json_add_bool(&w, "fallback", 1);
+        vlm_json_add_string(w, "error", p->why);
+        vlm_json_add_bool(w, "fallback", 1);
 
         last = ngx_snprintf(message, sizeof(message),
                             "Could not decompose query: %s", p->why);
 
-        vlm_json_add_text(&w, "message", (char *) message, last - message);
+        vlm_json_add_text(w, "message", (char *) message, last - message);
     }
 
-    vlm_json_put_key(&w, "pipeline");
-    ngx_http_vlm_steps_put_plan(&w, p);
-    vlm_json_add_bool(&w, "success", 1);
+    ngx_http_vlm_steps_put_plan(w, p);
+    vlm_json_add_bool(w, "success", 1);
 
-    vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
-
-    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+    vlm_json_shut(w, '}');
 }
 
 
@@ -305,41 +263,14 @@ ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_vlm_pipeline_object(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    if (!vlm_json_is_true(json)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "No JSON data provided");
-    }
-
-    if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The request is not a JSON object");
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_pipeline_create(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_pipeline_query(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_pipeline_t  *p;
 
-    p = calloc(1, sizeof(ngx_http_vlm_pipeline_t));
+    p = ctx->data;
+    p->query = strdup(p->chat.message.data);
 
-    if (p) {
-        ctx->data = p;
-        p->query = strdup(ctx->chat.message.data);
-    }
-
-    if (p == NULL || p->query == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the plan");
-    }
-
-    return NGX_OK;
+    return p->query ? NGX_OK : ngx_http_vlm_fail_memory(ctx, "the plan");
 }
 
 
@@ -349,15 +280,11 @@ ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
     ngx_uint_t                i;
     ngx_http_vlm_pipeline_t  *p;
 
-    ngx_http_vlm_chat_free(ctx);
-
     p = ctx->data;
 
     if (p == NULL) {
         return;
     }
-
-    ctx->data = NULL;
 
     vlm_words_plan_free(p->plan, VLM_WORDS_STEPS);
 
@@ -369,19 +296,8 @@ ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
 
     free(p->words);
     free(p->query);
-    free(p);
-}
 
-
-static ngx_int_t
-ngx_http_vlm_pipeline_failed(ngx_http_vlm_ctx_t *ctx)
-{
-    if (ctx->error.status == 0) {
-        ctx->error.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
-                                   ctx->error.err.text);
+    ngx_http_vlm_chat_free(ctx);
 }
 
 

@@ -28,6 +28,8 @@ typedef struct {
 /* of one request, ctx->data: malloc()ed, and so is the memory it points to */
 
 typedef struct {
+    ngx_http_vlm_chat_t           chat;        /* first the request, then its
+                                                  steps as they are asked */
     char                         *query;       /* the request's text */
     char                         *words;       /* the plan's text */
     char                          why[512];    /* there is no plan */
@@ -62,9 +64,9 @@ void ngx_http_vlm_steps_prompt(ngx_http_vlm_ctx_t *ctx);
 
 ngx_int_t ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx);
-ngx_int_t ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 
-/* the plan as JSON */
+/* "pipeline": the plan */
 
 void ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
     ngx_http_vlm_pipeline_t *p);

@@ -14,7 +14,6 @@
 #include "pipeline.h"
 
 
-#define NGX_HTTP_VLM_STEPS_JSON   (32 * 1024 * 1024)   /* bytes of an answer */
 #define NGX_HTTP_VLM_STEPS_FINAL  200          /* characters of each answer */
 
 
@@ -30,8 +29,8 @@ static void ngx_http_vlm_steps_put(vlm_json_out_t *w,
     vlm_words_step_t *plan, ngx_http_vlm_pipeline_step_t *step);
 static void ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
     ngx_http_vlm_pipeline_step_t *step);
-static void ngx_http_vlm_steps_put_final(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p);
+static void ngx_http_vlm_steps_put_final(vlm_json_out_t *w,
+    ngx_http_vlm_pipeline_t *p);
 
 
 void
@@ -57,28 +56,26 @@ static ngx_int_t
 ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
 {
     struct timeval                 tv;
+    ngx_http_vlm_chat_t           *chat;
     ngx_http_vlm_pipeline_step_t  *step;
 
+    chat = ctx->data;
     step = &p->steps[p->at];
 
     step->prompt = ngx_http_vlm_steps_text(p);
 
-    free((char *) ctx->chat.message.data);
+    free((char *) chat->message.data);
 
-    ctx->chat.message.len = 0;
-    ctx->chat.message.data = step->prompt ? strdup(step->prompt) : NULL;
+    chat->message.len = 0;
+    chat->message.data = step->prompt ? strdup(step->prompt) : NULL;
 
-    if (ctx->chat.message.data == NULL) {
-        return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the step");
+    if (chat->message.data == NULL) {
+        return ngx_http_vlm_fail_memory(ctx, "the step");
     }
 
-    ctx->chat.message.len = ngx_strlen(ctx->chat.message.data);
+    chat->message.len = ngx_strlen(chat->message.data);
 
-    ctx->chat.task = step->task;
-    ngx_cpystrn((u_char *) ctx->chat.task_name,
-                (u_char *) vlm_task_name(step->task),
-                sizeof(ctx->chat.task_name));
+    ngx_http_vlm_turn_task(chat, step->task);
 
     ngx_gettimeofday(&tv);
 
@@ -160,11 +157,9 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
                     sizeof(step->error));
     }
 
-    ctx->error.status = 0;
     ctx->stored.code = VLM_STORE_OK;
-    ctx->chat.no_image = 0;
 
-    ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
+    ngx_http_vlm_fail_clear(ctx);
 }
 
 
@@ -272,8 +267,8 @@ ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_turn_store(ctx);
 
-    step->result = ctx->chat.result;
-    ctx->chat.result = NULL;
+    step->result = p->chat.result;
+    p->chat.result = NULL;
 
     if (ctx->stored.code != VLM_STORE_OK
         && ctx->stored.code != VLM_STORE_GONE)
@@ -288,13 +283,12 @@ ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
 /* ---- the answer ---------------------------------------------------------- */
 
 
-ngx_int_t
-ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx)
+void
+ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_uint_t                  i, success;
-    vlm_json_out_t              w;
-    ngx_http_vlm_pipeline_t    *p;
-    vlm_store_file_t           *result;
+    ngx_uint_t                i, success;
+    vlm_store_file_t         *result;
+    ngx_http_vlm_pipeline_t  *p;
 
     p = ctx->data;
     result = NULL;
@@ -305,34 +299,26 @@ ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx)
         result = p->steps[i].result ? p->steps[i].result : result;
     }
 
-    vlm_json_init(&w, NGX_HTTP_VLM_STEPS_JSON);
-    vlm_json_open(&w, '{');
+    vlm_json_open(w, '{');
 
-    vlm_json_put_key(&w, "final_answer");
-    ngx_http_vlm_steps_put_final(ctx, &w, p);
+    ngx_http_vlm_steps_put_final(w, p);
+    ngx_http_vlm_answer_put_result(w, "final_image", result);
 
-    vlm_json_put_key(&w, "final_image");
-    ngx_http_vlm_answer_put_result(&w, result);
+    ngx_http_vlm_answer_put_resized(ctx, w);
 
-    ngx_http_vlm_answer_put_resized(ctx, &w);
+    ngx_http_vlm_steps_put_plan(w, p);
 
-    vlm_json_put_key(&w, "pipeline");
-    ngx_http_vlm_steps_put_plan(&w, p);
-
-    vlm_json_add_open(&w, "steps", '[');
+    vlm_json_add_open(w, "steps", '[');
 
     for (i = 0; i < p->n; i++) {
-        ngx_http_vlm_steps_put(&w, &p->plan[i], &p->steps[i]);
+        ngx_http_vlm_steps_put(w, &p->plan[i], &p->steps[i]);
     }
 
-    vlm_json_shut(&w, ']');
+    vlm_json_shut(w, ']');
 
-    vlm_json_add_bool(&w, "success", success);
+    vlm_json_add_bool(w, "success", success);
 
-    vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
-
-    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+    vlm_json_shut(w, '}');
 }
 
 
@@ -343,7 +329,7 @@ ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
     ngx_uint_t                  i;
     vlm_words_step_t           *plan;
 
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "pipeline", '[');
 
     for (i = 0; i < p->n; i++) {
         plan = &p->plan[i];
@@ -371,7 +357,6 @@ ngx_http_vlm_steps_put(vlm_json_out_t *w,
 
     if (step->answer) {
         vlm_json_add_text(w, "answer", step->answer, step->answer_len);
-        vlm_json_put_key(w, "coordinates");
         ngx_http_vlm_steps_put_coordinates(w, step);
     }
 
@@ -382,8 +367,7 @@ ngx_http_vlm_steps_put(vlm_json_out_t *w,
     }
 
     if (step->answer) {
-        vlm_json_put_key(w, "output_image");
-        ngx_http_vlm_answer_put_result(w, step->result);
+        ngx_http_vlm_answer_put_result(w, "output_image", step->result);
         vlm_json_add_string(w, "prompt", step->prompt);
     }
 
@@ -415,11 +399,11 @@ ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
                                    VLM_WORDS_TUPLES);
 
     if (found == 0) {
-        vlm_json_put_null(w);
+        vlm_json_add_string(w, "coordinates", NULL);
         return;
     }
 
-    vlm_json_open(w, '[');
+    vlm_json_add_open(w, "coordinates", '[');
 
     for (i = 0; i < found; i++) {
         vlm_json_open(w, '[');
@@ -438,8 +422,7 @@ ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
 /* "Step 1 (grounding): [1, 2, 3, 4]", a blank line between two */
 
 static void
-ngx_http_vlm_steps_put_final(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p)
+ngx_http_vlm_steps_put_final(vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p)
 {
     u_char                        *text, *last, *end;
     size_t                         size;
@@ -450,7 +433,7 @@ ngx_http_vlm_steps_put_final(ngx_http_vlm_ctx_t *ctx,
 
     size = VLM_WORDS_STEPS * (4 * NGX_HTTP_VLM_STEPS_FINAL + 64);
 
-    text = ngx_pnalloc(ctx->request->pool, size);
+    text = malloc(size);
 
     if (text == NULL) {
         w->failed = 1;
@@ -480,5 +463,7 @@ ngx_http_vlm_steps_put_final(ngx_http_vlm_ctx_t *ctx,
         last = ngx_slprintf(last, end, "Pipeline execution failed.");
     }
 
-    vlm_json_put_text(w, (char *) text, last - text);
+    vlm_json_add_text(w, "final_answer", (char *) text, last - text);
+
+    free(text);
 }

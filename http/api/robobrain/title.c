@@ -14,7 +14,6 @@
 
 #define NGX_HTTP_VLM_TITLE_MESSAGE  8192   /* bytes of a message that are
                                               read */
-#define NGX_HTTP_VLM_TITLE_JSON     4096   /* bytes, of an answer */
 
 
 static void ngx_http_vlm_title_body(ngx_http_request_t *r);
@@ -28,22 +27,18 @@ static void ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static void ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w);
 static ngx_int_t ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx);
 
 
-static const ngx_http_vlm_dialect_t  ngx_http_vlm_title_dialect = {
-    ngx_http_vlm_title_fields,
-    ngx_http_vlm_title_prompt,
-    ngx_http_vlm_title_ended,
-    NULL,
-    ngx_http_vlm_title_answer,
-    ngx_http_vlm_title_failed,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    ngx_http_vlm_chat_free
+const ngx_http_vlm_dialect_t  ngx_http_vlm_title_dialect = {
+    .fields = ngx_http_vlm_title_fields,
+    .prompt = ngx_http_vlm_title_prompt,
+    .ended = ngx_http_vlm_title_ended,
+    .answer = ngx_http_vlm_title_answer,
+    .failed = ngx_http_vlm_title_failed,
+    .free = ngx_http_vlm_chat_free
 };
 
 
@@ -149,8 +144,8 @@ ngx_http_vlm_title_done(ngx_http_request_t *r, void *data)
     ngx_http_vlm_ctx_t *ctx = data;
 
     ngx_http_finalize_request(r, ctx->error.status
-                                 ? ngx_http_vlm_title_failed(ctx)
-                                 : ngx_http_vlm_title_answer(ctx));
+                                 ? ngx_http_vlm_fail_send(ctx)
+                                 : ngx_http_vlm_send_answer(ctx));
 }
 
 
@@ -168,24 +163,28 @@ static void
 ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
-    char                       *message;
-    size_t                      len;
-    const char                 *text;
-    const vlm_json_t           *field;
+    size_t                len;
+    const char           *text;
+    const vlm_json_t     *field;
+    ngx_http_vlm_chat_t  *chat;
 
     field = vlm_json_get(json, "message");
 
     if (!vlm_json_is_true(field)) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "Message is required");
+        (void) ngx_http_vlm_fail_input(ctx, "Message is required");
         return;
     }
 
     text = vlm_json_text(field);
 
     if (text == NULL) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The message is not a string");
+        (void) ngx_http_vlm_fail_input(ctx, "The message is not a string");
+        return;
+    }
+
+    chat = ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_chat_t));
+
+    if (chat == NULL) {
         return;
     }
 
@@ -195,18 +194,12 @@ ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
         len = vlm_utf8_whole(text, NGX_HTTP_VLM_TITLE_MESSAGE);
     }
 
-    message = malloc(len);
+    chat->message.len = len;
+    chat->message.data = strndup(text, len);
 
-    if (message == NULL) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No memory for the message");
-        return;
+    if (chat->message.data == NULL) {
+        (void) ngx_http_vlm_fail_memory(ctx, "the message");
     }
-
-    ngx_memcpy(message, text, len);
-
-    ctx->chat.message.data = message;
-    ctx->chat.message.len = len;
 }
 
 
@@ -233,28 +226,24 @@ ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-static ngx_int_t
-ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
+static void
+ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    char                     title[VLM_WORDS_TITLE];
-    size_t                   len;
-    vlm_json_out_t           w;
+    char                  title[VLM_WORDS_TITLE];
+    size_t                len;
+    ngx_http_vlm_chat_t  *chat;
 
-    len = vlm_words_title((char *) ctx->out.answer.data,
-                          ctx->out.answer.len, title);
+    chat = ctx->data;
+    len = vlm_words_title((char *) ctx->out.answer.data, ctx->out.answer.len,
+                          title);
 
     if (len == 0) {
-        len = vlm_words_first(ctx->chat.message.data,
-                              ctx->chat.message.len, title);
+        len = vlm_words_first(chat->message.data, chat->message.len, title);
     }
 
-    vlm_json_init(&w, NGX_HTTP_VLM_TITLE_JSON);
-    vlm_json_open(&w, '{');
-    vlm_json_add_text(&w, "title", title, len);
-    vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
-
-    return ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK, &w);
+    vlm_json_open(w, '{');
+    vlm_json_add_text(w, "title", title, len);
+    vlm_json_shut(w, '}');
 }
 
 
@@ -263,12 +252,15 @@ ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    if (ctx->chat.message.data == NULL) {
-        return ngx_http_vlm_send_error(ctx->request, ctx->error.status,
-                                       ctx->error.err.text);
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
+    if (chat == NULL || chat->message.data == NULL) {
+        return NGX_DECLINED;
     }
 
     ngx_str_set(&ctx->out.answer, "");
 
-    return ngx_http_vlm_title_answer(ctx);
+    return NGX_OK;
 }

@@ -30,17 +30,28 @@ static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
 
 
 void
+ngx_http_vlm_turn_task(ngx_http_vlm_chat_t *chat, int task)
+{
+    chat->task = task;
+    ngx_cpystrn((u_char *) chat->task_name, (u_char *) vlm_task_name(task),
+                sizeof(chat->task_name));
+}
+
+
+void
 ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_picture_t                *picture;
-    vlm_store_loaded_t   loaded;
+    vlm_picture_t        *picture;
+    vlm_store_loaded_t    loaded;
+    ngx_http_vlm_chat_t  *chat;
 
+    chat = ctx->data;
     picture = NULL;
 
     /* checked before it becomes the session's picture: a broken one must not
        replace the old one */
 
-    if (ctx->chat.image) {
+    if (chat->image) {
         picture = ngx_http_vlm_turn_picture(ctx);
 
         if (picture == NULL) {
@@ -54,33 +65,30 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->epoch = loaded.epoch;
-    ctx->chat.n_entries = loaded.total;
+    chat->n_entries = loaded.total;
 
-    if (ctx->chat.image == NULL && loaded.image && !ctx->chat.text_only) {
-        ctx->chat.image = strdup(loaded.image);
+    if (chat->image == NULL && loaded.image && !chat->text_only) {
+        chat->image = strdup(loaded.image);
     }
 
-    if (ctx->chat.image == NULL && !ctx->chat.text_only) {
-        ctx->chat.no_image = 1;
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK,
-                                  "No image set. Use set_image() or "
-                                  "provide image_path.");
+    if (chat->image == NULL && !chat->text_only) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "No image set. Use "
+                                 "set_image() or provide image_path.");
 
-    } else if (ctx->chat.task < 0) {
-        ctx->chat.inference = 1;
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK,
-                                  "Invalid task type: %s. Supported tasks "
-                                  "are 'general', 'pointing', "
-                                  "'affordance', 'trajectory', "
-                                  "'grounding'.", ctx->chat.task_name);
+    } else if (chat->task < 0) {
+        chat->inference = 1;
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "Invalid task type: %s. "
+                                 "Supported tasks are 'general', 'pointing', "
+                                 "'affordance', 'trajectory', 'grounding'.",
+                                 chat->task_name);
 
     } else {
 
-        if (picture == NULL && !ctx->chat.text_only) {
+        if (picture == NULL && !chat->text_only) {
             picture = ngx_http_vlm_turn_picture(ctx);
         }
 
-        if ((picture || ctx->chat.text_only)
+        if ((picture || chat->text_only)
             && ngx_http_vlm_turn_make(ctx, &loaded, picture) == NGX_OK)
         {
             picture = NULL;
@@ -101,13 +109,15 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 ngx_int_t
 ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 {
-    int                           rc;
-    size_t                        i;
-    vlm_store_err_t               err;
-    vlm_store_entry_t            *e;
-    vlm_store_loaded_t           *loaded;
+    int                   rc;
+    size_t                i;
+    vlm_store_err_t       err;
+    vlm_store_entry_t    *e;
+    vlm_store_loaded_t   *loaded;
+    ngx_http_vlm_chat_t  *chat;
 
-    loaded = &ctx->chat.session_of;
+    chat = ctx->data;
+    loaded = &chat->session_of;
 
     rc = vlm_store_session_load(ctx->engine->store,
                                 ctx->place.session,
@@ -126,7 +136,7 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
         e = &loaded->entries[i];
 
         if (e->key.data == NULL
-            || ngx_strcmp(e->key.data, ctx->chat.key) != 0
+            || ngx_strcmp(e->key.data, chat->key) != 0
             || e->us <= ctx->times.wall - VLM_STORE_REPEAT)
         {
             continue;
@@ -134,8 +144,8 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 
         if (e->body != (int64_t) ctx->hash) {
             return ngx_http_vlm_fail(ctx, NGX_HTTP_UNPROCESSABLE,
-                                     "This session has had another "
-                                     "request with this Idempotency-Key");
+                                     "This session has had another request "
+                                     "with this Idempotency-Key");
         }
 
         return ngx_http_vlm_turn_again(ctx, e);
@@ -150,27 +160,29 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 {
-    vlm_file_t  file;
+    vlm_file_t            file;
+    ngx_http_vlm_chat_t  *chat;
 
-    ctx->chat.repeated = e;
-    ctx->chat.turn_number = e->number;
-    ctx->chat.context_used = e->number > 2;
+    chat = ctx->data;
 
-    ngx_cpystrn((u_char *) ctx->chat.task_name,
+    chat->repeated = e;
+    chat->turn_number = e->number;
+    chat->context_used = e->number > 2;
+
+    ngx_cpystrn((u_char *) chat->task_name,
                 (u_char *) (e->task.data ? e->task.data : ""),
-                sizeof(ctx->chat.task_name));
+                sizeof(chat->task_name));
 
     if (e->output.data) {
-        ctx->chat.result = calloc(1, sizeof(vlm_store_file_t));
+        chat->result = calloc(1, sizeof(vlm_store_file_t));
 
-        if (ctx->chat.result == NULL) {
-            return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "No memory for the answer");
+        if (chat->result == NULL) {
+            return ngx_http_vlm_fail_memory(ctx, "the answer");
         }
 
-        ngx_cpystrn((u_char *) ctx->chat.result->name,
+        ngx_cpystrn((u_char *) chat->result->name,
                     (u_char *) e->output.data,
-                    sizeof(ctx->chat.result->name));
+                    sizeof(chat->result->name));
     }
 
     /* the size that the answer's coordinates belong to */
@@ -194,13 +206,15 @@ static ngx_int_t
 ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded)
 {
-    int                         rc;
-    uint64_t                    n;
-    ngx_uint_t                  i;
-    vlm_store_t                *store;
-    vlm_store_err_t             err;
-    vlm_store_text_t            image;
+    int                   rc;
+    uint64_t              n;
+    ngx_uint_t            i;
+    vlm_store_t          *store;
+    vlm_store_err_t       err;
+    vlm_store_text_t      image;
+    ngx_http_vlm_chat_t  *chat;
 
+    chat = ctx->data;
     store = ctx->engine->store;
 
     for (i = 0; i < NGX_HTTP_VLM_TRIES; i++) {
@@ -228,12 +242,12 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
             ngx_http_vlm_zone_sessions(ctx->engine, n);
         }
 
-        if (ctx->chat.image == NULL) {
+        if (chat->image == NULL) {
             return NGX_OK;
         }
 
-        image.data = ctx->chat.image;
-        image.len = ngx_strlen(ctx->chat.image);
+        image.data = chat->image;
+        image.len = ngx_strlen(chat->image);
 
         rc = vlm_store_session_image(store, ctx->place.session,
                                      loaded->epoch, image, &err);
@@ -258,11 +272,13 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
 static vlm_picture_t *
 ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 {
-    int             e;
-    vlm_file_t      file;
-    vlm_picture_t  *picture;
+    int                   e;
+    vlm_file_t            file;
+    vlm_picture_t        *picture;
+    ngx_http_vlm_chat_t  *chat;
 
-    e = ngx_http_vlm_map(&file, ctx->chat.image);
+    chat = ctx->data;
+    e = ngx_http_vlm_map(&file, chat->image);
 
     if (e != 0) {
         ngx_http_vlm_turn_map_error(ctx, e, file.bytes);
@@ -273,15 +289,12 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 
     vlm_file_close(&file);
 
-    if (picture == NULL && ctx->error.status) {
-        return NULL;
-    }
-
     if (picture == NULL) {
-        ctx->error.status = ctx->error.err.code == VLM_EINPUT
-                      || ctx->error.err.code == VLM_ELIMIT
-                      ? NGX_HTTP_BAD_REQUEST
-                      : NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+        if (ctx->error.status == 0) {
+            (void) ngx_http_vlm_fail_engine(ctx, NULL, NULL);
+        }
+
         return NULL;
     }
 
@@ -296,31 +309,30 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e, uint64_t size)
 {
-    const char  *name;
+    const char           *name;
+    ngx_http_vlm_chat_t  *chat;
 
-    name = strrchr(ctx->chat.image, '/');
-    name = name ? name + 1 : ctx->chat.image;
+    chat = ctx->data;
+    name = strrchr(chat->image, '/');
+    name = name ? name + 1 : chat->image;
 
     switch (e) {
 
     case ENODATA:
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The image is empty: %s has 0 bytes",
-                                 name);
+        (void) ngx_http_vlm_fail_input(ctx, "The image is empty: %s has 0 "
+                                       "bytes", name);
         return;
 
     case EFBIG:
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "The image has %uL bytes, it may have %d",
-                                 size, NGX_HTTP_VLM_MAP_MAX);
+        (void) ngx_http_vlm_fail_input(ctx, "The image has %uL bytes, it may "
+                                       "have %d", size, NGX_HTTP_VLM_MAP_MAX);
         return;
 
     case ENOENT:
     case ENOTDIR:
     case ENODEV:
     case ELOOP:
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_BAD_REQUEST,
-                                 "Image not found: %s", name);
+        (void) ngx_http_vlm_fail_input(ctx, "Image not found: %s", name);
         return;
 
     default:
@@ -333,16 +345,19 @@ ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e, uint64_t size)
 ngx_int_t
 ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 {
-    int                           rc;
-    vlm_file_t                    file;
-    const char                   *path;
-    vlm_picture_info_t            info;
-    vlm_store_loaded_t            loaded;
+    int                   rc;
+    vlm_file_t            file;
+    const char           *path;
+    vlm_picture_info_t    info;
+    vlm_store_loaded_t    loaded;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
 
     ngx_memzero(err, sizeof(vlm_err_t));
     ngx_memzero(&loaded, sizeof(vlm_store_loaded_t));
 
-    path = ctx->chat.image;
+    path = chat->image;
 
     if (path == NULL
         && vlm_store_session_load(ctx->engine->store,
@@ -377,17 +392,20 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 ngx_int_t
 ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 {
-    vlm_file_t           file;
-    vlm_picture_info_t   info;
-    ngx_http_vlm_fit_t   parts[2];
+    vlm_file_t            file;
+    vlm_picture_info_t    info;
+    ngx_http_vlm_fit_t    parts[2];
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
 
     ngx_memzero(parts, sizeof(parts));
 
-    parts[0].text = ctx->chat.message.data;
-    parts[0].len = ctx->chat.message.len;
+    parts[0].text = chat->message.data;
+    parts[0].len = chat->message.len;
 
-    if (ctx->opened && ctx->chat.image
-        && ngx_http_vlm_map(&file, ctx->chat.image) == 0)
+    if (ctx->opened && chat->image
+        && ngx_http_vlm_map(&file, chat->image) == 0)
     {
         if (vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes,
                                 &info, NULL)
@@ -421,11 +439,14 @@ static ngx_int_t
 ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded, vlm_picture_t *picture)
 {
-    char           *text, *wrapped;
-    size_t          len, first;
-    vlm_part_t      parts[2];
-    const char     *tail;
-    vlm_message_t   message;
+    char                 *text, *wrapped;
+    size_t                len, first;
+    vlm_part_t            parts[2];
+    const char           *tail;
+    vlm_message_t         message;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
 
     ngx_memzero(parts, sizeof(parts));
     parts[0].picture = picture;
@@ -450,13 +471,12 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
         text = ngx_http_vlm_turn_context(ctx, loaded, first, &len);
 
         if (text) {
-            wrapped = vlm_task_prompt(ctx->chat.task, text, len);
+            wrapped = vlm_task_prompt(chat->task, text, len);
             free(text);
         }
 
         if (wrapped == NULL) {
-            return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                      "No memory for the prompt");
+            return ngx_http_vlm_fail_memory(ctx, "the prompt");
         }
 
         parts[1].text = wrapped;
@@ -469,7 +489,7 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
         free(wrapped);
 
         if (ctx->prompt) {
-            ctx->chat.n_dropped = first;
+            chat->n_dropped = first;
             return NGX_OK;
         }
 
@@ -478,11 +498,7 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
         }
     }
 
-    ctx->error.status =
-        ctx->error.err.code == VLM_EINPUT || ctx->error.err.code == VLM_ELIMIT
-                  ? NGX_HTTP_BAD_REQUEST : NGX_HTTP_INTERNAL_SERVER_ERROR;
-
-    return NGX_ERROR;
+    return ngx_http_vlm_fail_engine(ctx, NULL, NULL);
 }
 
 
@@ -492,12 +508,14 @@ static char *
 ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded, size_t first, size_t *len)
 {
-    char                        *text;
-    FILE                        *f;
-    size_t                       i;
-    const char                  *who;
-    vlm_store_entry_t           *entry;
+    char                 *text;
+    FILE                 *f;
+    size_t                i;
+    const char           *who;
+    vlm_store_entry_t    *entry;
+    ngx_http_vlm_chat_t  *chat;
 
+    chat = ctx->data;
     f = open_memstream(&text, len);
     if (f == NULL) {
         return NULL;
@@ -528,7 +546,7 @@ ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
         (void) fputs("[Current query]\n", f);
     }
 
-    (void) fwrite(ctx->chat.message.data, ctx->chat.message.len, 1, f);
+    (void) fwrite(chat->message.data, chat->message.len, 1, f);
 
     if (ferror(f)) {
         (void) fclose(f);
@@ -548,30 +566,33 @@ ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
 void
 ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_store_turn_t     turn;
-    vlm_store_loaded_t   loaded;
+    vlm_store_turn_t      turn;
+    vlm_store_loaded_t    loaded;
+    ngx_http_vlm_chat_t  *chat;
 
-    if (ctx->chat.repeated) {
+    chat = ctx->data;
+
+    if (chat->repeated) {
         return;
     }
 
     ngx_memzero(&turn, sizeof(vlm_store_turn_t));
 
-    if (ctx->chat.key) {
-        turn.key.data = ctx->chat.key;
-        turn.key.len = ngx_strlen(ctx->chat.key);
+    if (chat->key) {
+        turn.key.data = chat->key;
+        turn.key.len = ngx_strlen(chat->key);
         turn.body = (int64_t) ctx->hash;
     }
 
-    turn.message = ctx->chat.message;
+    turn.message = chat->message;
     turn.asked = ctx->times.wall;
 
-    turn.task.data = ctx->chat.task_name;
-    turn.task.len = ngx_strlen(ctx->chat.task_name);
+    turn.task.data = chat->task_name;
+    turn.task.len = ngx_strlen(chat->task_name);
 
-    if (ctx->chat.image) {
-        turn.image.data = ctx->chat.image;
-        turn.image.len = ngx_strlen(ctx->chat.image);
+    if (chat->image) {
+        turn.image.data = chat->image;
+        turn.image.len = ngx_strlen(chat->image);
     }
 
     turn.answer.data = (char *) ctx->out.answer.data;
@@ -582,36 +603,36 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
 
     /* a thinking model may state its coordinates in its thinking alone */
 
-    ctx->chat.result = ngx_http_vlm_draw(ctx->engine, ctx->chat.task,
-                                         ctx->chat.image, &ctx->picture,
+    chat->result = ngx_http_vlm_draw(ctx->engine, chat->task,
+                                         chat->image, &ctx->picture,
                                          ctx->out.answer.len ? &ctx->out.answer
                                                          : &ctx->out.thinking,
                                          &ctx->error.err);
 
-    if (ctx->chat.result) {
-        turn.output.data = ctx->chat.result->name;
-        turn.output.len = ngx_strlen(ctx->chat.result->name);
+    if (chat->result) {
+        turn.output.data = chat->result->name;
+        turn.output.len = ngx_strlen(chat->result->name);
     }
 
     ctx->stored.code = vlm_store_session_append(ctx->engine->store,
                                                 ctx->place.session,
                                                 ctx->epoch, &turn,
-                                                &ctx->chat.turn_number,
-                                                &ctx->chat.context_used,
+                                                &chat->turn_number,
+                                                &chat->context_used,
                                                 &ctx->stored);
 
     if (ctx->stored.code == VLM_STORE_OK) {
         return;
     }
 
-    ctx->chat.turn_number = 0;
-    ctx->chat.context_used = 0;
+    chat->turn_number = 0;
+    chat->context_used = 0;
 
     if (vlm_store_session_load(ctx->engine->store, ctx->place.session,
                                0, &loaded, NULL)
         == VLM_STORE_OK)
     {
-        ctx->chat.turn_number = loaded.total;
+        chat->turn_number = loaded.total;
         vlm_store_loaded_free(&loaded);
     }
 }
