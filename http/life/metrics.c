@@ -15,13 +15,15 @@
 #define NGX_HTTP_VLM_RETRY      5          /* s, before anything is known */
 #define NGX_HTTP_VLM_MAX_RETRY  30         /* s */
 
+#define ngx_http_vlm_metrics_count(counter, n)                                \
+    (void) ngx_atomic_fetch_add(counter, n)
+
 
 static void ngx_http_vlm_metrics_answered(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_metrics_service(ngx_http_vlm_engine_t *eng,
     ngx_msec_t ms);
 static ngx_http_vlm_refusal_e ngx_http_vlm_metrics_reason(
     ngx_http_vlm_ctx_t *ctx, ngx_uint_t status);
-static void ngx_http_vlm_metrics_count(ngx_atomic_t *counter, ngx_uint_t n);
 
 
 const char *const  ngx_http_vlm_refusal_names[] = {
@@ -315,11 +317,4 @@ ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng)
     }
 
     return (ngx_uint_t) ngx_max((ms + 999) / 1000, 1);
-}
-
-
-static void
-ngx_http_vlm_metrics_count(ngx_atomic_t *counter, ngx_uint_t n)
-{
-    (void) ngx_atomic_fetch_add(counter, n);
 }

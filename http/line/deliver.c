@@ -15,8 +15,7 @@
 
 static void ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
 static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
-static ngx_int_t ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx,
-    const char *text, size_t len);
+static ngx_int_t ngx_http_vlm_grow(ngx_http_vlm_ctx_t *ctx, size_t len);
 static ngx_int_t ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static void ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static void ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
@@ -99,7 +98,8 @@ ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
 static void
 ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
-    ngx_int_t  rc;
+    ngx_buf_t  *b;
+    ngx_int_t   rc;
 
     if (ctx->times.first == 0 && !ctx->asking) {
         ctx->times.first = ngx_current_msec;
@@ -112,7 +112,13 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
     ctx->times.text = ngx_current_msec;
 
-    rc = ngx_http_vlm_append(ctx, e->text, e->bytes);
+    b = ctx->out.text;
+    rc = NGX_OK;
+
+    if (b == NULL || (size_t) (b->end - b->last) < e->bytes) {
+        rc = ngx_http_vlm_grow(ctx, e->bytes);
+        b = ctx->out.text;
+    }
 
     if (rc == NGX_DECLINED) {
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
@@ -120,7 +126,11 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         return;
     }
 
-    if (rc == NGX_OK) {
+    if (rc == NGX_OK && e->bytes) {
+        b->last = ngx_cpymem(b->last, e->text, e->bytes);
+    }
+
+    if (rc == NGX_OK && e->n_tokens) {
         rc = ngx_http_vlm_tokens(ctx, e);
     }
 
@@ -139,10 +149,11 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 }
 
 
-/* NGX_DECLINED: the text exceeds the limit of an answer */
+/* room for len more bytes; NGX_DECLINED: the text exceeds the limit of an
+   answer */
 
 static ngx_int_t
-ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx, const char *text, size_t len)
+ngx_http_vlm_grow(ngx_http_vlm_ctx_t *ctx, size_t len)
 {
     size_t      size, used;
     ngx_buf_t  *b;
@@ -150,37 +161,30 @@ ngx_http_vlm_append(ngx_http_vlm_ctx_t *ctx, const char *text, size_t len)
     b = ctx->out.text;
     used = b ? b->last - b->pos : 0;
 
-    if (b == NULL || (size_t) (b->end - b->last) < len) {
+    size = b ? 2 * (b->end - b->start) : NGX_HTTP_VLM_ANSWER;
 
-        size = b ? 2 * (b->end - b->start) : NGX_HTTP_VLM_ANSWER;
-
-        while (size < used + len) {
-            size *= 2;
-        }
-
-        if (size > VLM_STORE_TEXT) {
-            return NGX_DECLINED;
-        }
-
-        b = ngx_create_temp_buf(ctx->request->pool, size);
-        if (b == NULL) {
-            return NGX_ERROR;
-        }
-
-        if (used) {
-            b->last = ngx_cpymem(b->last, ctx->out.text->pos, used);
-        }
-
-        if (ctx->out.text) {
-            (void) ngx_pfree(ctx->request->pool, ctx->out.text->start);
-        }
-
-        ctx->out.text = b;
+    while (size < used + len) {
+        size *= 2;
     }
 
-    if (len) {
-        b->last = ngx_cpymem(b->last, text, len);
+    if (size > VLM_STORE_TEXT) {
+        return NGX_DECLINED;
     }
+
+    b = ngx_create_temp_buf(ctx->request->pool, size);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (used) {
+        b->last = ngx_cpymem(b->last, ctx->out.text->pos, used);
+    }
+
+    if (ctx->out.text) {
+        (void) ngx_pfree(ctx->request->pool, ctx->out.text->start);
+    }
+
+    ctx->out.text = b;
 
     return NGX_OK;
 }
@@ -192,10 +196,6 @@ static ngx_int_t
 ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
     vlm_token_t  *tokens;
-
-    if (e->n_tokens == 0) {
-        return NGX_OK;
-    }
 
     if (ctx->out.tokens == NULL) {
         ctx->out.tokens = ngx_array_create(ctx->request->pool, 64,

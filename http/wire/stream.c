@@ -369,26 +369,6 @@ ngx_http_vlm_stream_write(ngx_http_request_t *r)
 
 
 void
-ngx_http_vlm_stream_event(vlm_json_out_t *w, const char *name)
-{
-    if (name) {
-        vlm_json_put_raw(w, "event: ", sizeof("event: ") - 1);
-        vlm_json_put_raw(w, name, strlen(name));
-        vlm_json_put_raw(w, "\n", 1);
-    }
-
-    vlm_json_put_raw(w, "data: ", sizeof("data: ") - 1);
-}
-
-
-void
-ngx_http_vlm_stream_end(vlm_json_out_t *w)
-{
-    vlm_json_put_raw(w, "\n\n", 2);
-}
-
-
-void
 ngx_http_vlm_stream_waits(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t place)
 {

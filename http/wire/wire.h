@@ -174,11 +174,12 @@ ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t status, const char *text);
 void ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 
-/* for dialects: begins an event by "event: NAME\ndata: " or, with NULL,
-   "data: "; its JSON follows, and ngx_http_vlm_stream_end() ends it */
+/* for dialects: begins an event of SSE, by "" or "event: NAME\n"; its JSON
+   follows, and ..._end() ends it */
 
-void ngx_http_vlm_stream_event(vlm_json_out_t *w, const char *name);
-void ngx_http_vlm_stream_end(vlm_json_out_t *w);
+#define ngx_http_vlm_stream_event(w, name)                                    \
+    vlm_json_put_raw(w, name "data: ", sizeof(name "data: ") - 1)
+#define ngx_http_vlm_stream_end(w)  vlm_json_put_raw(w, "\n\n", 2)
 
 /* ": place N", a comment of SSE: for "waits" */
 

@@ -143,7 +143,7 @@ ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     o = ctx->data;
 
     if (ctx->streaming) {
-        vlm_json_put_raw(w, "data: ", sizeof("data: ") - 1);
+        ngx_http_vlm_stream_event(w, "");
     }
 
     vlm_json_open(w, '{');
@@ -191,6 +191,6 @@ ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     vlm_json_shut(w, '}');
 
     if (ctx->streaming) {
-        vlm_json_put_raw(w, "\n\n", 2);
+        ngx_http_vlm_stream_end(w);
     }
 }

@@ -200,12 +200,17 @@ ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         return;
     }
 
-    ngx_http_vlm_answer_new(w, "thinking", &ctx->out.thinking,
-                            &ctx->out.sent_thinking);
-    ngx_http_vlm_answer_new(w, "text", &ctx->out.answer, &ctx->out.sent);
+    if (ctx->out.thinking.len > ctx->out.sent_thinking) {
+        ngx_http_vlm_answer_new(w, "thinking", &ctx->out.thinking,
+                                &ctx->out.sent_thinking);
+    }
+
+    if (ctx->out.answer.len > ctx->out.sent) {
+        ngx_http_vlm_answer_new(w, "text", &ctx->out.answer, &ctx->out.sent);
+    }
 
     if (last) {
-        ngx_http_vlm_stream_event(w, "answer");
+        ngx_http_vlm_stream_event(w, "event: answer\n");
         ngx_http_vlm_answer_put(ctx, w);
         ngx_http_vlm_stream_end(w);
     }
@@ -216,21 +221,15 @@ static void
 ngx_http_vlm_answer_new(vlm_json_out_t *w, const char *key,
     ngx_str_t *text, size_t *sent)
 {
-    ngx_str_t  rest;
-
-    rest = ngx_http_vlm_unsent(text, sent);
-
-    if (rest.len == 0) {
-        return;
-    }
-
-    ngx_http_vlm_stream_event(w, "token");
+    ngx_http_vlm_stream_event(w, "event: token\n");
 
     vlm_json_open(w, '{');
-    vlm_json_add_text(w, key, (char *) rest.data, rest.len);
+    vlm_json_add_text(w, key, (char *) text->data + *sent, text->len - *sent);
     vlm_json_shut(w, '}');
 
     ngx_http_vlm_stream_end(w);
+
+    *sent = text->len;
 }
 
 
@@ -242,13 +241,13 @@ ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
         /* such a failure is an answer without events, too */
 
-        ngx_http_vlm_stream_event(w, "answer");
+        ngx_http_vlm_stream_event(w, "event: answer\n");
         ngx_http_vlm_answer_put_failed(ctx, w);
         ngx_http_vlm_stream_end(w);
         return;
     }
 
-    ngx_http_vlm_stream_event(w, "error");
+    ngx_http_vlm_stream_event(w, "event: error\n");
 
     vlm_json_open(w, '{');
     vlm_json_add_string(w, "error", text);
