@@ -74,9 +74,9 @@ my %code = map { $_ => code($_) } @PRODUCT;
     cmp_ok(scalar @higher, '<=', 0, 'no floor calls a higher one: events go up by one table')
         or diag(join "\n", @higher);
 
-    my @circles = grep { @$_ > 2 } circles($calls);
+    my @circles = grep { @$_ > 1 } circles($calls);
 
-    ok(!@circles, 'of the files, at most two call each other in a circle')
+    cmp_ok(scalar @circles, '<=', 1, 'no files call each other in a circle, but one pair')
         or diag(join "\n", map { "@$_" } @circles);
 
     cmp_ok(lines('http/ngx_http_vlm.h'), '<=', 250, 'http/ngx_http_vlm.h has handles only');
