@@ -101,7 +101,13 @@ for my $workers (1, 3) {
     }
 
     my $picture = $s->upload('t/fidelity/pictures/40x30.png');
-    $s->chat_on($all[$_], "s$_", 'count', image => $picture) for 0 .. 2;
+
+    # One after the other: the store of three at once may refuse one as busy.
+    for my $i (0 .. 2) {
+        $s->chat_on($all[$i], "s$i", 'count', image => $picture);
+        $s->busy($i < 2 ? $i + 1 : 2, $i < 2 ? 0 : 1);
+    }
+
     ok($s->busy(2, 1), 'two run and one waits');
 
     kill 'KILL', $pid;
