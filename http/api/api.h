@@ -62,11 +62,11 @@ ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);
 
 /* splits the text so far into ctx->out.answer and out.thinking; with "last" the
    text is complete, otherwise both only grow with later calls; NGX_ERROR: no
-   memory.  A thread may call it after the loop has done so with "last" */
+   memory */
 
 ngx_int_t ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
 
-/* "ended" of a dialect: the same, with "last" */
+/* "ended" of a dialect: the same, with "last"; "chunk" finds it done */
 
 ngx_int_t ngx_http_vlm_thinking_ended(ngx_http_vlm_ctx_t *ctx);
 

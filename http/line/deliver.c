@@ -13,7 +13,6 @@
                                               up to the store's limit */
 
 
-static void ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e);
 static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static ngx_int_t ngx_http_vlm_grow(ngx_http_vlm_ctx_t *ctx, size_t len);
 static ngx_int_t ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
@@ -41,7 +40,18 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
         }
 
         ngx_http_vlm_metrics_job(eng, &e->usage);
-        ngx_http_vlm_verdict(eng, e);
+
+        /* the loss of a device counts once, when its worker has exited */
+
+        if (e->kind == VLM_DONE && e->finish != VLM_FINISH_CANCELLED) {
+            ngx_http_vlm_breaker_worked(eng);
+
+        } else if (e->kind == VLM_FAILED
+                   && (e->err.code == VLM_EMEMORY
+                       || e->err.code == VLM_EMODEL))
+        {
+            ngx_http_vlm_breaker_failed(eng);
+        }
     }
 
     if (ctx == NULL) {
@@ -75,23 +85,6 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
     }
 
     ngx_http_run_posted_requests(c);
-}
-
-
-/* a failure of the engine; the loss of a device counts once, when its worker
-   has exited */
-
-static void
-ngx_http_vlm_verdict(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
-{
-    if (e->kind == VLM_DONE && e->finish != VLM_FINISH_CANCELLED) {
-        ngx_http_vlm_breaker_worked(eng);
-
-    } else if (e->kind == VLM_FAILED
-               && (e->err.code == VLM_EMEMORY || e->err.code == VLM_EMODEL))
-    {
-        ngx_http_vlm_breaker_failed(eng);
-    }
 }
 
 

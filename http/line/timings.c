@@ -13,8 +13,11 @@
 #include "line.h"
 
 
-static void ngx_http_vlm_timings_ratio(vlm_json_out_t *w,
-    const char *key, double x, double y);
+/* in thousandths */
+
+#define ngx_http_vlm_timings_ratio(w, key, x, y)                              \
+    vlm_json_add_double(w, key, (y) ? (int64_t) ((double) (x) / (y) * 1000    \
+                                                 + 0.5) / 1000.0 : 0)
 
 
 void
@@ -56,17 +59,6 @@ ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     vlm_json_add_int(w, "wait_ms", ctx->times.wait_ms);
 
     vlm_json_shut(w, '}');
-}
-
-
-/* in thousandths */
-
-static void
-ngx_http_vlm_timings_ratio(vlm_json_out_t *w, const char *key,
-    double x, double y)
-{
-    vlm_json_add_double(w, key,
-                        y ? (int64_t) (x / y * 1000 + 0.5) / 1000.0 : 0);
 }
 
 

@@ -24,8 +24,6 @@ static void ngx_http_vlm_stream_position(ngx_event_t *ev);
 static ngx_int_t ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
-static ngx_buf_t *ngx_http_vlm_stream_buf(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_chain_t **out);
 static ngx_int_t ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx,
     ngx_chain_t *out);
 static void ngx_http_vlm_stream_write(ngx_http_request_t *r);
@@ -206,59 +204,27 @@ static ngx_int_t
 ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
-    ngx_buf_t    *b;
-    ngx_chain_t  *out;
-
-    if (w->failed) {
-        vlm_json_release(w);
-        return NGX_ERROR;
-    }
-
-    if (!ctx->out.begun && ngx_http_vlm_stream_begin(ctx) != NGX_OK) {
-        vlm_json_release(w);
-        return NGX_ERROR;
-    }
-
-    b = ngx_http_vlm_stream_buf(ctx, w, &out);
-    vlm_json_release(w);
-
-    if (b == NULL) {
-        return NGX_ERROR;
-    }
-
-    b->last_buf = last ? 1 : 0;
-    b->last_in_chain = last ? 1 : 0;
-
-    if (last) {
-
-        /* from here on it is nginx's own writer that waits for the client */
-
-        return ngx_http_output_filter(ctx->request, out);
-    }
-
-    return ngx_http_vlm_stream_output(ctx, out);
-}
-
-
-/* an old buffer of this stream, if one is free and large enough */
-
-static ngx_buf_t *
-ngx_http_vlm_stream_buf(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_chain_t **out)
-{
     size_t               size;
     ngx_buf_t           *b;
-    ngx_chain_t         *cl;
+    ngx_chain_t         *out;
     ngx_http_request_t  *r;
 
     r = ctx->request;
 
-    cl = ngx_chain_get_free_buf(r->pool, &ctx->out.free);
-    if (cl == NULL) {
-        return NULL;
+    if (w->failed
+        || (!ctx->out.begun && ngx_http_vlm_stream_begin(ctx) != NGX_OK))
+    {
+        goto failed;
     }
 
-    b = cl->buf;
+    /* an old buffer of this stream, if one is free and large enough */
+
+    out = ngx_chain_get_free_buf(r->pool, &ctx->out.free);
+    if (out == NULL) {
+        goto failed;
+    }
+
+    b = out->buf;
 
     if (b->start == NULL || (size_t) (b->end - b->start) < w->len) {
 
@@ -270,7 +236,7 @@ ngx_http_vlm_stream_buf(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
         b->start = ngx_palloc(r->pool, size);
         if (b->start == NULL) {
-            return NULL;
+            goto failed;
         }
 
         b->end = b->start + size;
@@ -287,12 +253,21 @@ ngx_http_vlm_stream_buf(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     b->temporary = w->len ? 1 : 0;
     b->memory = 0;
     b->flush = 1;
-    b->last_buf = 0;
-    b->last_in_chain = 0;
+    b->last_buf = last ? 1 : 0;
+    b->last_in_chain = last ? 1 : 0;
 
-    *out = cl;
+    vlm_json_release(w);
 
-    return b;
+    /* after the last it is nginx's own writer that waits for the client */
+
+    return last ? ngx_http_output_filter(r, out)
+                : ngx_http_vlm_stream_output(ctx, out);
+
+failed:
+
+    vlm_json_release(w);
+
+    return NGX_ERROR;
 }
 
 

@@ -50,7 +50,7 @@ ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     size_t     n_tokens;
     ngx_str_t  text, thinking;
 
-    if (ngx_http_vlm_thinking_split(ctx, last) != NGX_OK) {
+    if (!last && ngx_http_vlm_thinking_split(ctx, 0) != NGX_OK) {
         w->failed = 1;
         return;
     }

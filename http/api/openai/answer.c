@@ -40,7 +40,9 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     o = ctx->data;
 
-    (void) ngx_http_vlm_thinking_split(ctx, last);
+    if (!last) {
+        (void) ngx_http_vlm_thinking_split(ctx, 0);
+    }
 
     if (o->chat && !o->begun) {
         ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL);

@@ -15,8 +15,6 @@ static void ngx_http_vlm_answer_put_usage(vlm_json_out_t *w,
     vlm_usage_t *usage);
 static void ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
-static void ngx_http_vlm_answer_new(vlm_json_out_t *w,
-    const char *key, ngx_str_t *text, size_t *sent);
 
 
 /* keys in the order of the server that this one replaces */
@@ -189,24 +187,31 @@ void
 ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
-    ngx_http_vlm_chat_t  *chat;
+    size_t      *sent;
+    ngx_str_t   *text;
+    ngx_uint_t   i;
 
-    chat = ctx->data;
-
-    if (chat->repeated == NULL
-        && ngx_http_vlm_thinking_split(ctx, last) != NGX_OK)
-    {
+    if (!last && ngx_http_vlm_thinking_split(ctx, 0) != NGX_OK) {
         w->failed = 1;
         return;
     }
 
-    if (ctx->out.thinking.len > ctx->out.sent_thinking) {
-        ngx_http_vlm_answer_new(w, "thinking", &ctx->out.thinking,
-                                &ctx->out.sent_thinking);
-    }
+    for (i = 0; i < 2; i++) {
+        text = i ? &ctx->out.answer : &ctx->out.thinking;
+        sent = i ? &ctx->out.sent : &ctx->out.sent_thinking;
 
-    if (ctx->out.answer.len > ctx->out.sent) {
-        ngx_http_vlm_answer_new(w, "text", &ctx->out.answer, &ctx->out.sent);
+        if (text->len <= *sent) {
+            continue;
+        }
+
+        ngx_http_vlm_stream_event(w, "event: token\n");
+        vlm_json_open(w, '{');
+        vlm_json_add_text(w, i ? "text" : "thinking",
+                          (char *) text->data + *sent, text->len - *sent);
+        vlm_json_shut(w, '}');
+        ngx_http_vlm_stream_end(w);
+
+        *sent = text->len;
     }
 
     if (last) {
@@ -214,22 +219,6 @@ ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         ngx_http_vlm_answer_put(ctx, w);
         ngx_http_vlm_stream_end(w);
     }
-}
-
-
-static void
-ngx_http_vlm_answer_new(vlm_json_out_t *w, const char *key,
-    ngx_str_t *text, size_t *sent)
-{
-    ngx_http_vlm_stream_event(w, "event: token\n");
-
-    vlm_json_open(w, '{');
-    vlm_json_add_text(w, key, (char *) text->data + *sent, text->len - *sent);
-    vlm_json_shut(w, '}');
-
-    ngx_http_vlm_stream_end(w);
-
-    *sent = text->len;
 }
 
 
