@@ -221,10 +221,8 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    heavy;       /* has pictures, or uses the
                                                   store */
     ngx_atomic_t                  abandoned;   /* its thread may stop */
-    int64_t                       epoch;
     uint64_t                      hash;        /* of the body */
     vlm_prompt_t                 *prompt;      /* until submitted */
-    vlm_picture_info_t            picture;
     vlm_sampling_t                sampling;
     vlm_store_err_t               stored;
     ngx_http_vlm_out_t            out;

@@ -71,13 +71,17 @@ void
 ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w)
 {
-    if (!ctx->picture.scaled) {
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
+    if (!chat->picture.scaled) {
         return;
     }
 
     vlm_json_add_open(w, "image_resized", '[');
-    vlm_json_put_int(w, ctx->picture.resized_width);
-    vlm_json_put_int(w, ctx->picture.resized_height);
+    vlm_json_put_int(w, chat->picture.resized_width);
+    vlm_json_put_int(w, chat->picture.resized_height);
     vlm_json_shut(w, ']');
 }
 

@@ -30,7 +30,9 @@ typedef struct {
     char                          task_name[NGX_HTTP_VLM_TASK + 1];
                                                /* as given, or as found */
     char                         *image;       /* path of this turn's picture */
+    vlm_picture_info_t            picture;
     int                           task;        /* vlm_task_t, or -1 */
+    int64_t                       epoch;       /* of the session, as loaded */
     char                         *key;         /* Idempotency-Key, or NULL */
     vlm_store_loaded_t            session_of;  /* the repeated turn, and */
     vlm_store_entry_t            *repeated;    /* its answer, or NULL */

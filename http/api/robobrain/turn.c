@@ -64,7 +64,7 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    ctx->epoch = loaded.epoch;
+    chat->epoch = loaded.epoch;
     chat->n_entries = loaded.total;
 
     if (chat->image == NULL && loaded.image && !chat->text_only) {
@@ -189,7 +189,7 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 
     if (e->image.data && ngx_http_vlm_map(&file, e->image.data) == 0) {
         (void) vlm_picture_measure(ctx->engine->life.vlm, file.data,
-                                   file.bytes, &ctx->picture, NULL);
+                                   file.bytes, &chat->picture, NULL);
         vlm_file_close(&file);
     }
 
@@ -298,7 +298,7 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
         return NULL;
     }
 
-    vlm_picture_info(picture, &ctx->picture);
+    vlm_picture_info(picture, &chat->picture);
 
     return picture;
 }
@@ -604,7 +604,7 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
     /* a thinking model may state its coordinates in its thinking alone */
 
     chat->result = ngx_http_vlm_draw(ctx->engine, chat->task,
-                                         chat->image, &ctx->picture,
+                                         chat->image, &chat->picture,
                                          ctx->out.answer.len ? &ctx->out.answer
                                                          : &ctx->out.thinking,
                                          &ctx->error.err);
@@ -616,7 +616,7 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
 
     ctx->stored.code = vlm_store_session_append(ctx->engine->store,
                                                 ctx->place.session,
-                                                ctx->epoch, &turn,
+                                                chat->epoch, &turn,
                                                 &chat->turn_number,
                                                 &chat->context_used,
                                                 &ctx->stored);
