@@ -147,7 +147,7 @@ take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
     speed = 0;
     left = all = 0;
 
-    d->knows = d->driver->in_use(static_cast<int>(d->index), &d->before) == 0;
+    d->has_before = d->driver->in_use(static_cast<int>(d->index), &d->before) == 0;
     code = d->driver->use(static_cast<int>(d->index));
 
     if (code == 0 && load_kernels(d, err) != 0) {
@@ -385,7 +385,7 @@ cuda_taken(vlm_device_t *d)
 {
     uint64_t  now;
 
-    if (!d->knows || d->lost || d->driver->in_use(static_cast<int>(d->index), &now) != 0) {
+    if (!d->has_before || d->lost || d->driver->in_use(static_cast<int>(d->index), &now) != 0) {
         return 0;
     }
 

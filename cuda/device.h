@@ -2,8 +2,8 @@
  * A CUDA device as its operations see it, how they launch kernels, and the operations themselves,
  * one file for a family of them.
  *
- * Operations return nothing.  A fault is kept in the device, after which nothing more is launched;
- * sync() reports it.
+ * Operations return no status.  The device records a fault, after which it launches no kernels; and
+ * sync() reports the fault.
  */
 
 #ifndef VLM_DEVICE_H
@@ -18,10 +18,10 @@
 #include "vlm.h"
 
 #define VLM_MAX_RESERVED  16           /* blocks of memory: an engine has one, tests some */
-#define VLM_ARCH_BF16     80           /* the least with tensor cores for bf16 */
-#define VLM_PIECES        16           /* graphs of a kept step */
+#define VLM_ARCH_BF16     80           /* the lowest with tensor cores for bf16 */
+#define VLM_PIECES        16           /* graphs of a captured step */
 
-/* A kept step, in pieces that are launched one after the other. */
+/* A captured step, as graphs that are launched one after the other. */
 typedef struct {
     uint32_t  n;
     void     *graph[VLM_PIECES];
@@ -46,38 +46,38 @@ struct vlm_device_s {
     vlm_quit_fn             quit;      /* see ask() */
     void                   *quit_data;
     int                     quitting;
-    double                  most;      /* cost between two waits of the host; see cost.h */
-    double                  spent;     /* since it has waited */
+    double                  most;      /* bound of the cost between two waits; see cost.h */
+    double                  spent;     /* cost since the host's last wait */
 
     vlm_kept_t              kept[VLM_KEPT];
     vlm_kept_t              made;      /* the step being recorded */
-    int                     recording; /* launches become part of a graph */
-    int                     keeps_none;            /* 1: capture refused, see step.cu */
+    int                     recording; /* 1: launches become part of a graph */
+    int                     keeps_none;            /* 1: a capture was refused, see step.cu */
 
-    uint64_t                before;    /* bytes in use by others, when it was opened */
-    int                     knows;     /* that */
-    uint64_t                bytes;     /* that are reserved */
+    uint64_t                before;    /* bytes in use by others when it was opened */
+    int                     has_before;            /* 0: the driver could not tell */
+    uint64_t                bytes;     /* reserved */
     uint32_t                n_reserved;
     void                   *reserved[VLM_MAX_RESERVED];
 };
 
-/* 0; or -1, and the fault is kept.  code is the result of a call of the driver's table. */
+/* Returns 0; or -1 and records the fault.  code is the result of a call of the driver's table. */
 int vlm_device_check(vlm_device_t *d, int code, const char *what);
 /* Records that the host had no memory, which counts as a refused call. */
 void vlm_device_no_memory(vlm_device_t *d);
 void vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes);
 /*
  * Called before work of this cost is launched.  If the cost and that of the launches since the last
- * wait exceed the bound, the host waits for the device and asks whether to go on.
+ * wait exceed the bound, the host waits for the device and checks for cancellation.
  */
 void vlm_device_spend(vlm_device_t *d, double cost);
-/* Whether an operation may begin: there is no fault, and no answer was to stop. */
+/* Returns 1 if an operation may begin: there is no fault, and no check has demanded a stop. */
 int vlm_device_ready(vlm_device_t *d);
 
 
 /* ---- launches ----------------------------------------------------------------------------- */
 
-/* How many of n units of that cost one launch may have: at least one. */
+/* Returns how many of n units of that cost one launch may have, at least one. */
 static inline uint32_t
 vlm_fit(const vlm_device_t *d, double cost, uint32_t n)
 {
@@ -181,7 +181,7 @@ vlm_divide_up(uint64_t n, uint64_t by)
 }
 
 
-/* Every file's kernels. */
+/* Each function loads the kernels of its file. */
 void vlm_load_attend(vlm_device_t *d);
 void vlm_load_embed(vlm_device_t *d);
 void vlm_load_linear(vlm_device_t *d);

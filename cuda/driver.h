@@ -39,7 +39,7 @@ typedef struct {
     int         (*count)(int *n);
     int         (*facts)(int index, vlm_facts_of_device_t *f);
     int         (*use)(int index);     /* this thread's calls are for that device */
-    /* How many f32 operations the device does in a microsecond, measured for some milliseconds. */
+    /* The f32 operations that the device does in a microsecond, measured for some milliseconds. */
     int         (*speed)(uint32_t n_sms, double *ops);
     int         (*memory)(size_t *free, size_t *total);
     int         (*reserve)(void **p, size_t bytes);
@@ -50,12 +50,12 @@ typedef struct {
     int         (*fill)(void *to, int byte, size_t bytes, void *stream);
     int         (*put)(void *to, const void *from, size_t bytes, void *stream);
     int         (*get)(void *to, const void *from, size_t bytes, void *stream);
-    /* Loads the kernel to the device; its blocks have up to that many dynamic bytes. */
+    /* Loads the kernel onto the device; its blocks have at most shared dynamic bytes. */
     int         (*load)(const void *kernel, size_t shared);
-    int         (*launch)(const vlm_launch_t *l);          /* of one that is loaded */
+    int         (*launch)(const vlm_launch_t *l);          /* the kernel is loaded */
     int         (*wait)(void *stream);
-    /* Launches from capture() to captured() are not done but become a graph, and of this table only
-       launch() may be called then.  captured() allocates the graph's memory on the device. */
+    /* Launches from capture() to captured() do not run but become a graph; meanwhile only launch()
+       may be called of this table.  captured() allocates the graph's memory on the device. */
     int         (*capture)(void *stream);
     int         (*captured)(void *stream, void **graph);
     int         (*replay)(void *graph, void *stream);

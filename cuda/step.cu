@@ -1,13 +1,12 @@
 /*
  * Repeated steps: captured when the model loads, and then a few launches each, mostly one.
  *
- * Kernels of a kept step have the addresses and the grids that they had when it was captured;
- * sequences, tokens and numbers of cached rows are read from device memory.  A step that costs more
- * than the host may spend without a question (cost.h) is captured in pieces.  captured() allocates
- * a graph's memory on the device.
+ * Kernels of a captured step have the addresses and the grids that they had when it was captured;
+ * sequences, tokens and numbers of cached rows are read from device memory.  A step whose cost
+ * exceeds the bound between two checks for cancellation (cost.h) is captured as several graphs.
+ * captured() allocates a graph's memory on the device.
  *
- * A driver that refuses to capture is no fault: no step is kept then, and steps are launched kernel
- * by kernel.
+ * A driver that refuses to capture is not a fault: then steps are launched kernel by kernel.
  */
 
 #include "device.h"
@@ -84,8 +83,8 @@ vlm_cuda_record(vlm_device_t *d)
 
 
 /*
- * Called before a launch is recorded: one that is too much for the piece begins the next.  After an
- * error nothing is launched, and keep() handles it.
+ * Called before a launch is recorded: a launch that exceeds the bound of the graph begins the next
+ * one.  After an error no kernel is launched, and keep() handles the error.
  */
 void
 vlm_device_cut(vlm_device_t *d, double cost)

@@ -19,7 +19,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-#define ENTRY  1024                    /* bytes: frames that are left with the fibre */
+#define ENTRY  1024                    /* bytes of a stack that an earlier fibre's frames used */
 
 static vlm_fibre_t  *left, *entered;   /* of the switch in progress */
 
@@ -40,7 +40,7 @@ before_switch(vlm_fibre_t *from, vlm_fibre_t *to, int last)
 }
 
 
-/* On the stack that was entered.  The thread's own stack is known once it was left. */
+/* Runs on the entered stack.  AddressSanitizer tells the thread's own stack at its first switch. */
 static void
 after_switch(void)
 {
@@ -63,7 +63,7 @@ begin(void)
 {
     after_switch();
     entered->entry();
-    __builtin_trap();                  /* entry has returned: there is nothing to return to */
+    __builtin_trap();                  /* entry() must not return: a fibre has no caller */
 }
 
 

@@ -34,13 +34,15 @@ typedef struct {
 extern vlm_indices_t  vlm_emu;
 
 /*
- * Lanes of mask meet: the last that comes calls meet() with the value of each lane (NULL: not in
- * the mask), and then all go on.  A lane that never comes is reported when no other can run.
+ * The lanes of mask meet: the last lane to arrive calls meet() with the value of each lane (NULL:
+ * not in the mask), and then all continue.  A lane that never arrives is reported when no other
+ * lane can run.
  */
 typedef void (*vlm_meet_fn)(void **lane);
 void vlm_emu_meet(unsigned mask, vlm_meet_fn meet, void *mine, vlm_place_t at);
 
-void vlm_emu_barrier(vlm_place_t at);  /* all threads of the block, none has left */
+/* Waits for all threads of the block, of which none may have ended. */
+void vlm_emu_barrier(vlm_place_t at);
 unsigned vlm_emu_lane(void);
 unsigned vlm_emu_thread(void);         /* number within the block */
 
@@ -54,8 +56,8 @@ void *vlm_emu_dynamic(void);
  */
 void vlm_emu_copy(vlm_place_t at, void *to, const void *from, unsigned bytes);
 void vlm_emu_copy_commit(void);
-void vlm_emu_copy_wait(unsigned groups);           /* all but the last of them */
-void vlm_emu_copy_forget(unsigned n_threads);      /* a block begins */
+void vlm_emu_copy_wait(unsigned groups);           /* for all but the last groups */
+void vlm_emu_copy_forget(unsigned n_threads);      /* called when a block begins */
 
 /* Reports a mistake of the kernel that the emulated code has found; ends the launch. */
 [[noreturn]] void vlm_emu_fault(vlm_place_t at, const char *text);
@@ -66,7 +68,7 @@ void vlm_emu_copy_forget(unsigned n_threads);      /* a block begins */
 
 void vlm_emu_seed(uint64_t seed);
 
-/* call(arg) in every thread; 0, or -1 and a report. */
+/* Runs call(arg) in every thread; returns 0, or -1 and a report. */
 int vlm_emu_run(vlm_uint3_t blocks, vlm_uint3_t threads, size_t dynamic_bytes, void (*call)(void *),
                 void *arg);
 

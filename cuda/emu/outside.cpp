@@ -1,12 +1,12 @@
 /*
- * Control of the emulated device from outside its process, for tests of a whole server: words in
- * the environment variable VLM_EMULATOR when the library is loaded, and the same words in a file
- * that appears later.
+ * Control of the emulated device from outside its process, for tests of a whole server.  Settings
+ * are words in the environment variable VLM_EMULATOR, which is read when the library is loaded, and
+ * the same words in a file that a test creates later.
  *
  *   driver= devices= arch= bytes= used= takes= keeps=    numbers, as in control.h
- *   fail=CODE@N    the N-th call from now returns CODE; a CODE of "hang" does not return
- *   note=PATH      adds a line with the process's number to a file, now
- *   file=PATH      names a file that is read at the first call after it has appeared, and removed
+ *   fail=CODE@N    the N-th call from now returns CODE; with CODE "hang" it does not return
+ *   note=PATH      appends a line with the process ID to this file at once
+ *   file=PATH      reads this file at the first call after it was created, and removes it
  */
 
 #include "outside.h"
@@ -54,7 +54,7 @@ fail(const char *value)
 
 
 static void
-understand(const char *word)
+apply_word(const char *word)
 {
     size_t       i, n;
     const char  *value;
@@ -100,7 +100,7 @@ understand(const char *word)
 
 
 static void
-understand_all(const char *text)
+apply_words(const char *text)
 {
     char  words[MAX_WORDS], *word, *rest;
 
@@ -109,20 +109,20 @@ understand_all(const char *text)
     for (word = strtok_r(words, " \n", &rest); word != nullptr;
          word = strtok_r(nullptr, " \n", &rest))
     {
-        understand(word);
+        apply_word(word);
     }
 }
 
 
 __attribute__((constructor)) static void
-loaded(void)
+read_environment(void)
 {
     const char  *text;
 
     text = getenv("VLM_EMULATOR");
 
     if (text != nullptr) {
-        understand_all(text);
+        apply_words(text);
     }
 }
 
@@ -147,7 +147,7 @@ vlm_emu_listen(void)
         text[n > 0 ? n : 0] = '\0';
         (void) close(fd);
         (void) unlink(file);
-        understand_all(text);
+        apply_words(text);
     }
 
     (void) pthread_mutex_unlock(&mutex);

@@ -1,4 +1,4 @@
-/* Called by the driver at each of its calls: reads new words from outside the process. */
+/* The driver calls this at each of its calls: it reads new settings from outside the process. */
 
 #ifndef VLM_EMU_OUTSIDE_H
 #define VLM_EMU_OUTSIDE_H

@@ -1,7 +1,7 @@
 /*
- * No launch takes longer than cost.h's bound, and neither do the launches between two questions
- * whether to go on: layers of published shapes, by arithmetic, on devices of several speeds.  The
- * emulated device counts launches here and does none, so that addresses may be arbitrary.
+ * By its estimated cost, no launch takes longer than cost.h's bound, and neither do the launches
+ * between two checks for cancellation: layers of published shapes, on devices of several speeds.
+ * The emulated device counts launches here and does not run them, so addresses may be arbitrary.
  */
 
 #include "pair.h"
@@ -23,7 +23,7 @@ static const shape_t  shapes[] = {
 static const vlm_type_t  types[] = { VLM_INT8, VLM_BF16 };
 
 /* The vision encoder of both models. */
-enum { E = 1280, TOWER_HEADS = 16, TOWER_HD = 80, TOWER_F = 3420, CELL = 4 * E, PIXELS = 1176 };
+enum { E = 1280, VISION_HEADS = 16, VISION_HD = 80, VISION_F = 3420, CELL = 4 * E, PIXELS = 1176 };
 
 
 static int
@@ -37,7 +37,7 @@ open_pair(void **state)
 }
 
 
-/* As an RTX 4050 for laptops has them. */
+/* The RTX 4050 for laptops has 20 multiprocessors. */
 static int
 open_20_processors(void **state)
 {
@@ -52,7 +52,7 @@ open_20_processors(void **state)
 
 
 static int
-count_question(void *data)
+count_check(void *data)
 {
     (*(uint32_t *) data)++;
 
@@ -79,12 +79,12 @@ product(vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K, uint32
 
 
 static void
-begin(uint32_t *questions)
+begin(uint32_t *checks)
 {
-    *questions = 0;
+    *checks = 0;
     card.ops->sync(card.d, NULL);
     vlm_emu_set(VLM_EMU_IDLE, 1);
-    card.ops->ask(card.d, count_question, questions);
+    card.ops->ask(card.d, count_check, checks);
 }
 
 
@@ -102,12 +102,12 @@ check(const char *what, uint32_t a, uint32_t b)
     }
 
     if (!(c.between <= VLM_BOUND_US * 1.000001)) {
-        fail_msg("%s, %u, %u: %.0f us between two questions", what, a, b, c.between);
+        fail_msg("%s, %u, %u: %.0f us between two checks", what, a, b, c.between);
     }
 }
 
 
-/* Layers and the head: S sequences of so many rows, with so many cached then. */
+/* Layers and the head, for S sequences of rows rows each; context rows are cached after them. */
 static void
 text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t rows,
      uint32_t context)
@@ -135,7 +135,7 @@ text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t ro
 
 
 static void
-a_prompt_and_a_step_of_any_context_are_cut_and_asked_about(void **state)
+a_prompt_and_a_step_of_any_context_stay_within_the_bound(void **state)
 {
     uint32_t  i, j, rows, context, S, n, most;
 
@@ -176,15 +176,15 @@ picture(vlm_type_t type, uint32_t P)
     card.ops->patch_embed(card.d, &patch, card.base, P, x);
 
     for (i = 0; i < 2; i++) {
-        card.ops->qkv_2d(card.d, &qkv, x, x, 0, x, ids, ids, P, TOWER_HEADS, x, x, x);
+        card.ops->qkv_2d(card.d, &qkv, x, x, 0, x, ids, ids, P, VISION_HEADS, x, x, x);
         card.ops->attend_segments(card.d, x, x, x, ids, i ? 1 : P / 64 + 1, P, i ? P : 64,
-                                  TOWER_HEADS, TOWER_HD, x);
+                                  VISION_HEADS, VISION_HD, x);
         product(type, VLM_ADD, E, E, P);
 
         for (p = 0; p < P; p += n) {
             n = P - p < 1024 ? P - p : 1024;
-            product(type, VLM_SILU_MUL, 2 * TOWER_F, E, n);
-            product(type, VLM_ADD, E, TOWER_F, n);
+            product(type, VLM_SILU_MUL, 2 * VISION_F, E, n);
+            product(type, VLM_ADD, E, VISION_F, n);
         }
     }
 
@@ -194,9 +194,9 @@ picture(vlm_type_t type, uint32_t P)
 }
 
 
-/* Up to the most that max_pixels takes. */
+/* Sizes up to the upper limit of max_pixels. */
 static void
-a_picture_of_any_size_is_cut_and_asked_about(void **state)
+a_picture_of_any_size_stays_within_the_bound(void **state)
 {
     uint32_t  i, j, n;
 
@@ -219,7 +219,7 @@ a_picture_of_any_size_is_cut_and_asked_about(void **state)
 
 /* On a device without tensor cores for bf16, another kernel attends to patches. */
 static void
-so_is_a_picture_on_sm_75(void **state)
+a_picture_on_sm_75_stays_within_the_bound(void **state)
 {
     uint32_t  n;
 
@@ -232,9 +232,9 @@ so_is_a_picture_on_sm_75(void **state)
 }
 
 
-/* Number of questions within a picture, on a device that is as many times slower. */
+/* Number of checks within a picture, on a device that is that many times slower. */
 static uint32_t
-questions_of(uint32_t slow)
+checks_of(uint32_t slow)
 {
     void      *state = NULL;
     uint32_t   n;
@@ -253,21 +253,21 @@ questions_of(uint32_t slow)
 
 
 static void
-a_device_of_a_quarter_of_the_speed_asks_four_times_as_often(void **state)
+a_device_of_a_quarter_of_the_speed_checks_four_times_as_often(void **state)
 {
     uint32_t  n, of_slow;
 
     (void) state;
 
-    n = questions_of(1);
-    of_slow = questions_of(4);
+    n = checks_of(1);
+    of_slow = checks_of(4);
 
     assert_true(n > 20);
     assert_true(of_slow > 3 * n && of_slow < 5 * n);
 }
 
 
-/* A block for each of two heads takes as long whatever else the device could do. */
+/* One block for each of two heads takes the same time on a device with more processors. */
 static void
 processors_without_a_block_count(void **state)
 {
@@ -282,7 +282,7 @@ processors_without_a_block_count(void **state)
         (void) (i ? open_20_processors(&none) : open_pair(&none));
         begin(&n);
         card.ops->attend_segments(card.d, card.base, card.base, card.base, (uint32_t *) card.base,
-                                  1, 64, 64, 2, TOWER_HD, card.base);
+                                  1, 64, 64, 2, VISION_HD, card.base);
         vlm_emu_count(&c[i]);
         check("a tile", 2, 64);
         (void) pair_close(&none);
@@ -292,9 +292,9 @@ processors_without_a_block_count(void **state)
 }
 
 
-/* 28 layers, 14 GB: graphs of 50 ms at most, and a question between any two that take longer. */
+/* 28 layers, 14 GB: graphs of at most 50 ms, with a check between any two that exceed the bound. */
 static void
-a_kept_step_is_cut_and_asked_about(void **state)
+a_captured_step_stays_within_the_bound(void **state)
 {
     uint32_t          n;
     vlm_emu_counts_t  before, after;
@@ -317,9 +317,9 @@ a_kept_step_is_cut_and_asked_about(void **state)
 }
 
 
-/* Its launches are done one by one then, each with its question. */
+/* Such a step is launched kernel by kernel, with a check before each launch. */
 static void
-a_step_of_too_many_pieces_is_not_kept(void **state)
+a_step_of_too_many_graphs_is_not_captured(void **state)
 {
     char              text_of[256];
     vlm_emu_counts_t  c;
@@ -340,7 +340,7 @@ a_step_of_too_many_pieces_is_not_kept(void **state)
 
 
 static void
-a_launch_has_what_fits_and_something_at_least(void **state)
+a_launch_has_as_many_units_as_fit_and_at_least_one(void **state)
 {
     (void) state;
 
@@ -379,20 +379,22 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_are_cut_and_asked_about,
+        cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_stay_within_the_bound,
                                         open_pair, pair_close),
-        cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_are_cut_and_asked_about,
+        cmocka_unit_test_setup_teardown(a_prompt_and_a_step_of_any_context_stay_within_the_bound,
                                         open_20_processors, pair_close),
-        cmocka_unit_test_setup_teardown(a_picture_of_any_size_is_cut_and_asked_about,
+        cmocka_unit_test_setup_teardown(a_picture_of_any_size_stays_within_the_bound,
                                         open_pair, pair_close),
-        cmocka_unit_test(a_device_of_a_quarter_of_the_speed_asks_four_times_as_often),
+        cmocka_unit_test(a_device_of_a_quarter_of_the_speed_checks_four_times_as_often),
         cmocka_unit_test(processors_without_a_block_count),
-        cmocka_unit_test_setup_teardown(a_kept_step_is_cut_and_asked_about, open_pair, pair_close),
-        cmocka_unit_test_setup_teardown(a_step_of_too_many_pieces_is_not_kept, open_slow,
+        cmocka_unit_test_setup_teardown(a_captured_step_stays_within_the_bound, open_pair,
                                         pair_close),
-        cmocka_unit_test_setup_teardown(a_launch_has_what_fits_and_something_at_least,
+        cmocka_unit_test_setup_teardown(a_step_of_too_many_graphs_is_not_captured, open_slow,
+                                        pair_close),
+        cmocka_unit_test_setup_teardown(a_launch_has_as_many_units_as_fit_and_at_least_one,
                                         open_pair, pair_close),
-        cmocka_unit_test_setup_teardown(so_is_a_picture_on_sm_75, open_turing, pair_close)
+        cmocka_unit_test_setup_teardown(a_picture_on_sm_75_stays_within_the_bound, open_turing,
+                                        pair_close)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

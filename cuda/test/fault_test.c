@@ -70,7 +70,7 @@ after_what_cuda_calls_sticky_the_process_is_replaced(void **state)
 
 
 static void
-a_code_that_nobody_knows_counts_as_lost(void **state)
+an_unknown_code_counts_as_lost(void **state)
 {
     const int  codes[] = { -1, 4242, 1000000, INT32_MAX, INT32_MIN };
 
@@ -87,7 +87,7 @@ main(void)
         cmocka_unit_test(what_was_refused_leaves_the_device_as_it_is),
         cmocka_unit_test(without_a_device_that_we_can_use_there_is_the_cpu),
         cmocka_unit_test(after_what_cuda_calls_sticky_the_process_is_replaced),
-        cmocka_unit_test(a_code_that_nobody_knows_counts_as_lost)
+        cmocka_unit_test(an_unknown_code_counts_as_lost)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

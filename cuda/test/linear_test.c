@@ -2,14 +2,14 @@
  * Products: linear with its epilogues, and head.
  *
  * A result may differ from the definition by the order of sums, by bf16 where activations are
- * stored, and, after a norm, by a value that now and then rounds to the neighbouring int8.
+ * stored, and, after a norm, by a few values that round to a neighbouring int8.
  */
 
 #include "pair.h"
 
 #include "base/type.h"
 
-/* An emulated sm_75 has products of bf16; what opens a device does not know. */
+/* An emulated sm_75 multiplies bf16, although a device of sm_75 cannot be opened for bf16. */
 #if defined(VLM_EMU) && VLM_EMU < 800
 #define OPENED_FOR  VLM_INT8
 #else
@@ -63,7 +63,7 @@ normed_row(const case_t *c, uint32_t t, double *to)
 }
 
 
-/* How far the sum of weight row n may be off: v is the row's values. */
+/* Bound of the error of the sum for weight row n; v has the values of the input row. */
 static double
 sum_bound(const case_t *c, uint32_t n, const double *v, double *sum)
 {
@@ -183,7 +183,7 @@ run_on(side_t *s, const case_t *c, uint32_t first, uint32_t T, float *out)
 }
 
 
-/* bf16 as it is stored adds its own half unit. */
+/* Storing as bf16 adds an error of half a unit. */
 static void
 add_rounding(const case_t *c, const float *want)
 {
@@ -308,9 +308,9 @@ a_row_has_the_same_bits_alone_among_few_and_among_many(void **state)
 }
 
 
-/* 1 and 2 rows are made ready in the blocks that multiply, 8 and 9 in a launch of their own. */
+/* The multiplying blocks prepare 1 and 2 rows themselves; 8 and 9 rows have a separate launch. */
 static void
-long_rows_have_the_same_bits_wherever_they_were_made_ready(void **state)
+long_rows_have_the_same_bits_wherever_they_were_prepared(void **state)
 {
     float      all[9 * 150], one[8 * 150];
     case_t     c;
@@ -333,9 +333,9 @@ long_rows_have_the_same_bits_wherever_they_were_made_ready(void **state)
 }
 
 
-/* More rows than go through the device at once. */
+/* There are more rows than one pass of the device takes. */
 static void
-rows_go_through_in_parts(void **state)
+more_rows_than_a_pass_takes_are_processed_in_parts(void **state)
 {
     float     *all, part[5 * 3];
     case_t     c;
@@ -394,7 +394,7 @@ logits_are_of_the_rows_that_were_asked_for(void **state)
 }
 
 
-/* A scale that is not a number makes every output of its row not a number, and of no other row. */
+/* An input that is not a number makes all outputs of its row, and only those, not a number. */
 static void
 a_value_that_is_no_number_is_seen_in_every_output_of_its_row(void **state)
 {
@@ -419,7 +419,7 @@ a_value_that_is_no_number_is_seen_in_every_output_of_its_row(void **state)
 }
 
 
-/* PATTERN: runs the tests alone whose names match it. */
+/* An argument PATTERN runs only the tests whose names match it. */
 int
 main(int argc, char **argv)
 {
@@ -428,8 +428,8 @@ main(int argc, char **argv)
         cmocka_unit_test(a_product_with_bf16_weights_is_its_definition),
         cmocka_unit_test(every_kind_of_number_comes_through_every_epilogue),
         cmocka_unit_test(a_row_has_the_same_bits_alone_among_few_and_among_many),
-        cmocka_unit_test(long_rows_have_the_same_bits_wherever_they_were_made_ready),
-        cmocka_unit_test(rows_go_through_in_parts),
+        cmocka_unit_test(long_rows_have_the_same_bits_wherever_they_were_prepared),
+        cmocka_unit_test(more_rows_than_a_pass_takes_are_processed_in_parts),
         cmocka_unit_test(logits_are_of_the_rows_that_were_asked_for),
         cmocka_unit_test(a_value_that_is_no_number_is_seen_in_every_output_of_its_row)
     };

@@ -30,17 +30,17 @@ typedef enum { F32, ACT } form_t;      /* how a device keeps values: ACT is its 
 typedef struct {
     const vlm_ops_t  *ops;
     vlm_device_t     *d;
-    uint8_t          *base;            /* one block, handed out from its beginning */
+    uint8_t          *base;            /* one block, from which ranges are allocated in order */
     uint64_t          used;
     int               is_host;
 } side_t;
 
 extern side_t  host, card;
 
-/* As group set-up: opens both, for a model of these weights. */
+/* Called in the group's set-up: opens both sides for a model of these weights. */
 int pair_open(vlm_type_t weights, const vlm_need_t *need);
 int pair_close(void **state);
-/* Frees all ranges handed out, except the operations' own memory. */
+/* Frees all allocated ranges, except the operations' own memory. */
 void pair_reset(void);
 
 void *take_bytes(side_t *s, uint64_t bytes);
@@ -56,13 +56,13 @@ float *f32_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed);
 vlm_linear_t put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N,
                         uint32_t K, const float *rows, const float *bias);
 
-/* For run i of SEEDS: the emulator's seed, where there is one. */
+/* Sets the emulator's seed for run i of SEEDS; a card has none. */
 void use_seed(uint32_t i);
-/* Waits until all calls before it are done, without a fault. */
+/* Waits until all earlier calls are done; a fault fails the test. */
 void settle(side_t *s);
 
 void check_same_bits(const float *got, const float *want, size_t n, const char *what);
-/* |got - want| <= bound [n], or <= by + of * |want| without one. */
+/* Checks |got - want| <= bound [n], or, if bound is NULL, <= by + of * |want|. */
 void check_near(const float *got, const float *want, const float *bound, float by, float of,
                 size_t n, const char *what);
 

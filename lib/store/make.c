@@ -67,8 +67,8 @@ vlm_store_check(const char *dir, err_t *err)
 
 
 /*
- * Without root a link is the user's own choice; root follows none.  A path that may not be checked
- * is reported when it is used.
+ * A link is accepted unless this process is root, which would follow another user's link.  A path
+ * that may not be checked is reported when it is used.
  */
 
 static int
@@ -145,7 +145,7 @@ vlm_store_make(const char *dir, uid_t uid, gid_t gid, err_t *err)
     int          fd;
     struct stat  sb;
 
-    /* as nginx does with its own directories: any owner that can use it is accepted */
+    /* the directory may have any owner who can use it, as nginx's own directories may */
 
     if (stat(dir, &sb) == 0 && (sb.st_mode & 0700) != 0700) {
         (void) chmod(dir, (sb.st_mode & 07777) | 0700);
@@ -156,7 +156,7 @@ vlm_store_make(const char *dir, uid_t uid, gid_t gid, err_t *err)
         return VLM_STORE_EIO;
     }
 
-    /* another owner may work, too; otherwise the store's first call reports it */
+    /* workers may have access without being the owner; if not, the store's first call says so */
 
     (void) vlm_disk_own(fd, ".", O_DIRECTORY, 0, uid, gid);
 
@@ -177,7 +177,7 @@ vlm_store_prepare(const char *dir, uid_t uid, gid_t gid, err_t *err)
         return VLM_STORE_EIO;
     }
 
-    /* The directory may be the user's; its content is closed to others. */
+    /* The directory's mode is the administrator's choice; its content is closed to other users. */
 
     e = vlm_disk_own(fd, ".", O_DIRECTORY, 0, uid, gid);
 
@@ -250,8 +250,9 @@ vlm_store_usable(vlm_store_t *st, err_t *err)
 
 
 /*
- * An empty file is an empty database; SQLite would create one with a mode for all to read.  If it
- * cannot be created SQLite reports the reason, and chats without a history go on.
+ * Creates the database as an empty file with mode 0600, which SQLite accepts as an empty database;
+ * SQLite itself would make it readable by all users.  If the file cannot be created, SQLite reports
+ * the reason later, and chats without a history go on.
  */
 
 static void

@@ -135,7 +135,7 @@ a_turn_of_the_same_key_is_stored_once(void **state)
 
 
 static void
-turns_are_numbered_2_4_to_20_and_the_oldest_leave(void **state)
+turns_are_numbered_2_4_to_20_and_the_oldest_are_dropped(void **state)
 {
     int       i, used;
     char      text[32];
@@ -243,7 +243,7 @@ an_entry_comes_back_as_it_was_stored(void **state)
 
     vlm_store_loaded_free(&l);
 
-    /* a picture of the next turn becomes the current one, none leaves it */
+    /* a turn with a picture replaces the current picture, a turn without one keeps it */
 
     t.image = S("other.png");
     assert_int_equal(vlm_store_session_append(st, S("s"),
@@ -291,7 +291,7 @@ an_answer_to_a_question_before_a_reset_is_dropped(void **state)
     epoch = l.epoch;
     vlm_store_loaded_free(&l);
 
-    /* deleted, and made again under the same name: another session */
+    /* a session that is deleted and made again under the same name is another session */
 
     assert_int_equal(vlm_store_session_delete(st, S("s"), &err), OK);
     assert_int_equal(append(st, "s", epoch, 3, &n, &used, &err), GONE);
@@ -334,7 +334,7 @@ a_turn_beyond_the_bounds_is_refused(void **state)
     assert_int_equal(vlm_store_session_append(st, S("s"),
                          epoch_of(st, "s"), &t, &n, &used, &err), OK);
 
-    t.image = S("../x");                   /* the name of a path is kept */
+    t.image = S("../x");                   /* only a path's last component is stored */
     assert_int_equal(vlm_store_session_append(st, S("s"),
                          epoch_of(st, "s"), &t, &n, &used, &err), OK);
     t.image = S("/a/..");
@@ -347,7 +347,7 @@ a_turn_beyond_the_bounds_is_refused(void **state)
 
 
 static void
-what_was_stored_outlives_the_process(void **state)
+a_stored_turn_outlives_the_process(void **state)
 {
     int       used;
     char      id[37];
@@ -378,11 +378,11 @@ main(void)
         TEST(a_session_is_made_found_reset_and_deleted),
         TEST(a_client_may_bring_its_own_id_within_bounds),
         TEST(a_turn_of_the_same_key_is_stored_once),
-        TEST(turns_are_numbered_2_4_to_20_and_the_oldest_leave),
+        TEST(turns_are_numbered_2_4_to_20_and_the_oldest_are_dropped),
         TEST(an_entry_comes_back_as_it_was_stored),
         TEST(an_answer_to_a_question_before_a_reset_is_dropped),
         TEST(a_turn_beyond_the_bounds_is_refused),
-        TEST(what_was_stored_outlives_the_process),
+        TEST(a_stored_turn_outlives_the_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
