@@ -36,7 +36,7 @@ success_is_no_fault(void **state)
 
 
 static void
-what_was_refused_leaves_the_device_as_it_is(void **state)
+a_refused_call_leaves_the_device_usable(void **state)
 {
     const int  codes[] = {
         1, 2, 9, 98, 701, 720, 900, 901, 902, 903, 904, 905, 906, 907, 908
@@ -84,7 +84,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(success_is_no_fault),
-        cmocka_unit_test(what_was_refused_leaves_the_device_as_it_is),
+        cmocka_unit_test(a_refused_call_leaves_the_device_usable),
         cmocka_unit_test(without_a_device_that_we_can_use_there_is_the_cpu),
         cmocka_unit_test(after_what_cuda_calls_sticky_the_process_is_replaced),
         cmocka_unit_test(an_unknown_code_counts_as_lost)

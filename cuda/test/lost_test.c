@@ -258,7 +258,7 @@ an_answer_that_fails_says_why_and_the_next_one_is_as_ever(void **state)
 
 
 static void
-what_is_missing_is_named_with_its_numbers(void **state)
+the_message_names_the_missing_part_with_its_numbers(void **state)
 {
     vlm_t      *v;
     uint32_t    i;
@@ -370,7 +370,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_load_that_fails_says_why_and_leaves_nothing),
         cmocka_unit_test(an_answer_that_fails_says_why_and_the_next_one_is_as_ever),
-        cmocka_unit_test(what_is_missing_is_named_with_its_numbers),
+        cmocka_unit_test(the_message_names_the_missing_part_with_its_numbers),
         cmocka_unit_test(device_auto_takes_the_cpu_and_says_why),
         cmocka_unit_test(device_auto_takes_the_cpu_when_memory_that_was_free_is_not_given)
     };

@@ -71,7 +71,7 @@ one_byte_too_little_gives_nothing(void **state)
 
 
 static void
-what_does_not_fit_into_64_bits_fits_nowhere(void **state)
+a_size_beyond_64_bits_is_never_placed(void **state)
 {
     uint8_t      block[64] __attribute__((aligned(VLM_ALIGN)));
     uint32_t     i;
@@ -102,7 +102,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(the_same_calls_count_and_place_the_same),
         cmocka_unit_test(one_byte_too_little_gives_nothing),
-        cmocka_unit_test(what_does_not_fit_into_64_bits_fits_nowhere)
+        cmocka_unit_test(a_size_beyond_64_bits_is_never_placed)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,7 +90,7 @@ assert_ends_before_last(const char *text, size_t bytes)
 
 
 static void
-what_the_standard_allows_is_accepted(void **state)
+valid_json_is_accepted(void **state)
 {
     size_t                    i;
     static const char *const  texts[] = {
@@ -113,7 +113,7 @@ what_the_standard_allows_is_accepted(void **state)
 
 
 static void
-what_it_forbids_is_refused_at_that_byte(void **state)
+invalid_json_is_refused_at_its_first_wrong_byte(void **state)
 {
     size_t                    i;
     static const char *const  texts[] = {
@@ -349,8 +349,8 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(what_the_standard_allows_is_accepted),
-        cmocka_unit_test(what_it_forbids_is_refused_at_that_byte),
+        cmocka_unit_test(valid_json_is_accepted),
+        cmocka_unit_test(invalid_json_is_refused_at_its_first_wrong_byte),
         cmocka_unit_test(sixty_four_brackets_may_be_open_and_no_more),
         cmocka_unit_test(runs_of_blanks_and_numbers_have_a_bound),
         cmocka_unit_test(the_end_is_as_near_as_it_says_wherever_it_stands),

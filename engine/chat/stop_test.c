@@ -65,7 +65,7 @@ of_several_the_first_in_the_text_counts(void **state)
 
 
 static void
-what_could_become_one_is_held_back_until_it_cannot(void **state)
+a_possible_beginning_of_a_stop_string_is_held_back(void **state)
 {
     int  hit;
 
@@ -181,7 +181,7 @@ main(void)
         cmocka_unit_test(text_without_a_stop_string_is_clear),
         cmocka_unit_test(text_is_clear_up_to_the_stop_string),
         cmocka_unit_test(of_several_the_first_in_the_text_counts),
-        cmocka_unit_test(what_could_become_one_is_held_back_until_it_cannot),
+        cmocka_unit_test(a_possible_beginning_of_a_stop_string_is_held_back),
         cmocka_unit_test(at_the_end_nothing_is_held_back),
         cmocka_unit_test(a_whole_one_is_met_though_a_longer_one_could_still_come),
         cmocka_unit_test(an_empty_stop_string_is_none),

@@ -63,7 +63,7 @@ a_block_cut_off_anywhere_turns_nothing(void **state)
 
 
 static void
-what_is_not_an_orientation_turns_nothing(void **state)
+an_invalid_orientation_leaves_the_picture_as_it_is(void **state)
 {
     size_t   i;
     uint8_t  block[sizeof(LITTLE) - 1];
@@ -110,7 +110,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(both_byte_orders_are_read_with_and_without_prefix),
         cmocka_unit_test(a_block_cut_off_anywhere_turns_nothing),
-        cmocka_unit_test(what_is_not_an_orientation_turns_nothing),
+        cmocka_unit_test(an_invalid_orientation_leaves_the_picture_as_it_is),
         cmocka_unit_test(a_count_beyond_the_block_is_not_followed)
     };
 

@@ -203,7 +203,7 @@ a_frame_that_cannot_be_is_refused(void **state)
 
 /* Two colours of a table of four; the frame covers the canvas' right half. */
 static void
-what_no_frame_covers_is_transparent_whatever_the_background(void **state)
+pixels_outside_of_all_frames_are_transparent_for_any_background(void **state)
 {
     size_t      i, bytes;
     codes_t     c = { .n = 0 };
@@ -267,7 +267,7 @@ main(void)
         cmocka_unit_test(a_code_may_name_the_string_it_defines),
         cmocka_unit_test(a_damaged_raster_is_refused_with_what_it_gave),
         cmocka_unit_test(a_frame_that_cannot_be_is_refused),
-        cmocka_unit_test(what_no_frame_covers_is_transparent_whatever_the_background),
+        cmocka_unit_test(pixels_outside_of_all_frames_are_transparent_for_any_background),
         cmocka_unit_test(codes_behind_a_full_picture_are_not_even_read)
     };
 

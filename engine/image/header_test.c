@@ -97,7 +97,7 @@ each_kind_is_known_by_its_first_bytes(void **state)
 
 
 static void
-what_is_no_picture_is_refused_with_its_first_bytes(void **state)
+bytes_of_no_known_format_are_refused_with_the_first_of_them(void **state)
 {
     (void) state;
 
@@ -364,7 +364,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(each_kind_is_known_by_its_first_bytes),
-        cmocka_unit_test(what_is_no_picture_is_refused_with_its_first_bytes),
+        cmocka_unit_test(bytes_of_no_known_format_are_refused_with_the_first_of_them),
         cmocka_unit_test(sizes_beyond_a_limit_are_refused_with_both_numbers),
         cmocka_unit_test(a_png_that_cannot_be_is_refused),
         cmocka_unit_test(a_jpeg_that_cannot_be_is_refused),

@@ -105,7 +105,7 @@ a_file_is_found_with_the_salt_that_it_was_read_with(void **state)
 
 
 static void
-what_was_not_used_for_longest_goes_first(void **state)
+the_least_recently_used_picture_is_evicted_first(void **state)
 {
     vlm_known_t  k;
 
@@ -248,7 +248,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_file_is_found_with_the_salt_that_it_was_read_with),
-        cmocka_unit_test(what_was_not_used_for_longest_goes_first),
+        cmocka_unit_test(the_least_recently_used_picture_is_evicted_first),
         cmocka_unit_test(a_picture_in_use_outlives_its_place_and_the_list),
         cmocka_unit_test(of_two_who_read_one_file_at_once_the_first_one_is_kept),
         cmocka_unit_test(threads_share_and_free_without_a_word_to_each_other)

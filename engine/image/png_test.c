@@ -184,7 +184,7 @@ blocks_without_a_pixel_are_refused_soon(void **state)
 
 
 static void
-what_follows_the_last_row_is_not_unpacked_to_its_end(void **state)
+data_after_the_last_row_is_not_unpacked_to_its_end(void **state)
 {
     file_t      f;
     uint8_t    *p;
@@ -262,7 +262,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(blocks_without_a_pixel_are_refused_soon),
-        cmocka_unit_test(what_follows_the_last_row_is_not_unpacked_to_its_end),
+        cmocka_unit_test(data_after_the_last_row_is_not_unpacked_to_its_end),
         cmocka_unit_test(a_first_data_chunk_may_be_empty),
         cmocka_unit_test(damaged_files_are_refused_with_the_library_s_reason)
     };

@@ -339,7 +339,7 @@ samples(const vlm_config_t *c, float temperature, uint32_t top_k, float top_p, f
 
 
 static void
-what_generation_config_leaves_out_is_transformers_default_and_ours_without_the_file(void **state)
+keys_that_generation_config_lacks_have_the_default_of_transformers(void **state)
 {
     vlm_config_t  c;
 
@@ -641,7 +641,7 @@ main(void)
         cmocka_unit_test_setup_teardown(
             eos_defaults_to_the_familys_ids_where_the_vocabulary_has_them, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            what_generation_config_leaves_out_is_transformers_default_and_ours_without_the_file,
+            keys_that_generation_config_lacks_have_the_default_of_transformers,
             set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_base_of_the_vision_encoders_angles_is_read, set_up,
                                         tear_down),

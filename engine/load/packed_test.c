@@ -160,7 +160,7 @@ read_all(vlm_err_t *err)
 
 
 static void
-what_was_written_is_read_bit_for_bit(void **state)
+a_written_cache_is_read_bit_for_bit(void **state)
 {
     vlm_err_t  err;
 
@@ -309,7 +309,7 @@ two_that_make_it_at_once_do_not_hurt_each_other(void **state)
 
 
 static void
-what_a_killed_process_began_is_removed_by_the_next(void **state)
+a_file_that_a_killed_process_began_is_removed_by_the_next(void **state)
 {
     char  name[4200];
 
@@ -373,13 +373,13 @@ int
 main(void)
 {
     static const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(what_was_written_is_read_bit_for_bit),
+        cmocka_unit_test(a_written_cache_is_read_bit_for_bit),
         cmocka_unit_test(nothing_there_is_said_with_the_path),
         cmocka_unit_test(weights_of_another_checkpoint_are_not_taken),
         cmocka_unit_test(a_file_cut_off_anywhere_is_noticed),
         cmocka_unit_test(every_byte_that_is_changed_is_noticed),
         cmocka_unit_test(two_that_make_it_at_once_do_not_hurt_each_other),
-        cmocka_unit_test(what_a_killed_process_began_is_removed_by_the_next),
+        cmocka_unit_test(a_file_that_a_killed_process_began_is_removed_by_the_next),
         cmocka_unit_test(a_directory_that_cannot_be_written_is_said),
         cmocka_unit_test(a_disk_without_the_room_is_said_at_once),
         cmocka_unit_test(another_model_is_not_read_as_this_one)

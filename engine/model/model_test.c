@@ -186,7 +186,7 @@ sequences_in_one_call_do_not_see_each_other(void **state)
 
 /* Work memory is painted: values left by a picture or a prompt must not be read. */
 static void
-what_was_in_memory_before_does_not_matter(void **state)
+earlier_values_in_memory_do_not_change_a_result(void **state)
 {
     float         *want, *got;
     uint64_t       cells;
@@ -347,7 +347,7 @@ the_vision_encoders_angles_have_the_base_that_config_json_says(void **state)
 
 
 static void
-what_is_not_as_config_json_says_is_named(void **state)
+a_tensor_that_contradicts_config_json_is_named(void **state)
 {
     char         dir[64];
     size_t       i;
@@ -449,11 +449,11 @@ main(void)
         cmocka_unit_test(a_slice_of_the_encoder_is_as_much_work_as_a_slice_of_a_prompt),
         cmocka_unit_test(a_prompt_may_be_read_in_slices_of_any_length_and_in_any_slot),
         cmocka_unit_test(sequences_in_one_call_do_not_see_each_other),
-        cmocka_unit_test(what_was_in_memory_before_does_not_matter),
+        cmocka_unit_test(earlier_values_in_memory_do_not_change_a_result),
         cmocka_unit_test(a_pass_can_be_left_between_layers),
         cmocka_unit_test(logits_of_every_position_are_those_of_each_prefix),
         cmocka_unit_test(the_vision_encoders_angles_have_the_base_that_config_json_says),
-        cmocka_unit_test(what_is_not_as_config_json_says_is_named)
+        cmocka_unit_test(a_tensor_that_contradicts_config_json_is_named)
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

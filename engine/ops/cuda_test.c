@@ -37,7 +37,7 @@ a_device_is_cuda_and_perhaps_a_number(void **state)
 
 
 static void
-what_kernels_are_not_made_for_is_said_with_its_numbers(void **state)
+an_unsupported_shape_is_refused_with_its_numbers(void **state)
 {
     vlm_err_t  err = { VLM_OK, "" };
 
@@ -131,7 +131,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_device_is_cuda_and_perhaps_a_number),
-        cmocka_unit_test(what_kernels_are_not_made_for_is_said_with_its_numbers),
+        cmocka_unit_test(an_unsupported_shape_is_refused_with_its_numbers),
         cmocka_unit_test(a_library_that_is_not_there_is_named_with_its_place),
         cmocka_unit_test(a_3b_model_at_4k_with_its_vision_encoder_is_planned_below_4100_million_bytes),
         cmocka_unit_test(a_plan_that_does_not_fit_says_what_the_device_takes_for_itself)

@@ -752,7 +752,7 @@ check_not_a_number(const vlm_kernels_t *k, uint32_t T, uint32_t row, uint32_t at
 
 
 static void
-what_is_not_a_number_stays_visible_through_int8(void **state)
+a_value_that_is_not_a_number_stays_visible_through_int8(void **state)
 {
     float                 bad[] = { NAN, -NAN, INFINITY, -INFINITY };
     uint32_t              i, j;
@@ -1148,7 +1148,7 @@ main(void)
         cmocka_unit_test(a_norm_has_the_same_bits_in_every_set_and_is_what_double_precision_says),
         cmocka_unit_test(the_step_to_int8_is_the_same_in_every_set_and_rounds_to_the_nearest),
         cmocka_unit_test(halves_are_rounded_to_even),
-        cmocka_unit_test(what_is_not_a_number_stays_visible_through_int8),
+        cmocka_unit_test(a_value_that_is_not_a_number_stays_visible_through_int8),
         cmocka_unit_test(numbers_too_small_for_a_scale_become_zeros),
         cmocka_unit_test(attention_has_the_same_bits_in_every_set_and_is_what_double_says),
         cmocka_unit_test(attention_with_huge_or_zero_scores_stays_finite),

@@ -321,7 +321,7 @@ the_raw_logits_stay_for_who_wants_them_told(void **state)
 
 
 static void
-what_is_not_a_number_is_left_to_be_found(void **state)
+a_row_that_is_not_finite_is_left_for_the_sampler_to_report(void **state)
 {
     vlm_job_t  j = make_job();
 
@@ -350,7 +350,7 @@ main(void)
         cmocka_unit_test_setup(a_bias_that_forbids_all_leaves_nothing, fill_row),
         cmocka_unit_test_setup(json_leaves_what_may_come_and_fits, fill_row),
         cmocka_unit_test_setup(the_raw_logits_stay_for_who_wants_them_told, fill_row),
-        cmocka_unit_test_setup(what_is_not_a_number_is_left_to_be_found, fill_row)
+        cmocka_unit_test_setup(a_row_that_is_not_finite_is_left_for_the_sampler_to_report, fill_row)
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -26,7 +26,7 @@ open_cpu(const vlm_ops_t **ops)
 
 /* Fewer rows than there is room for, twice: positions are packed to the rows there are. */
 static void
-what_is_put_is_what_was_added(void **state)
+the_rows_of_a_batch_are_those_that_were_added(void **state)
 {
     int32_t           pos[3];
     uint32_t         *ids, round, s, t, n, axis;
@@ -145,7 +145,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(what_is_put_is_what_was_added),
+        cmocka_unit_test(the_rows_of_a_batch_are_those_that_were_added),
         cmocka_unit_test(a_full_batch_fits)
     };
 

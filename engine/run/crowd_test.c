@@ -416,7 +416,7 @@ ask_alone(void **state)
 
 
 static void
-whoever_stays_is_answered_as_if_alone_whoever_leaves_and_whoever_asks(void **state)
+a_request_has_its_answer_alone_beside_others_that_come_and_leave(void **state)
 {
     server_t      *s;
     vlm_answer_t   orphan;
@@ -477,7 +477,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(whoever_stays_is_answered_as_if_alone_whoever_leaves_and_whoever_asks),
+        cmocka_unit_test(a_request_has_its_answer_alone_beside_others_that_come_and_leave),
         cmocka_unit_test(an_engine_that_is_loaded_while_another_still_answers_takes_nothing_from_it),
     };
 

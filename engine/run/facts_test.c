@@ -46,7 +46,7 @@ the_demo_models_facts_are_its_config_and_its_tensors(void **state)
 
 
 static void
-what_is_no_checkpoint_is_refused_with_the_file(void **state)
+a_directory_that_is_no_checkpoint_is_refused_with_the_file(void **state)
 {
     char         dir[64];
     vlm_err_t    err = { VLM_OK, "" };
@@ -85,7 +85,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(the_demo_models_facts_are_its_config_and_its_tensors),
-        cmocka_unit_test(what_is_no_checkpoint_is_refused_with_the_file)
+        cmocka_unit_test(a_directory_that_is_no_checkpoint_is_refused_with_the_file)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ the_picture_that_was_let_go_first_makes_room(void **state)
 
 
 static void
-what_nobody_waits_for_any_more_was_never_there(void **state)
+features_without_a_holder_before_they_are_made_are_dropped(void **state)
 {
     int             known;
     uint32_t        at;
@@ -289,7 +289,7 @@ five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_encoder(void **
 
 
 static void
-who_leaves_while_others_wait_for_the_same_picture_leaves_it_to_them(void **state)
+a_request_that_leaves_hands_its_picture_to_those_that_wait_for_it(void **state)
 {
     uint32_t        i;
     vlm_answer_t    alone[3], got[3], orphan;
@@ -386,9 +386,9 @@ main(void)
         cmocka_unit_test(a_picture_differs_by_its_bytes_its_grid_and_its_salt),
         cmocka_unit_test(a_place_that_is_held_is_nobody_elses),
         cmocka_unit_test(the_picture_that_was_let_go_first_makes_room),
-        cmocka_unit_test(what_nobody_waits_for_any_more_was_never_there),
+        cmocka_unit_test(features_without_a_holder_before_they_are_made_are_dropped),
         cmocka_unit_test(five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_encoder),
-        cmocka_unit_test(who_leaves_while_others_wait_for_the_same_picture_leaves_it_to_them),
+        cmocka_unit_test(a_request_that_leaves_hands_its_picture_to_those_that_wait_for_it),
         cmocka_unit_test(as_many_pictures_are_kept_as_was_said_and_no_more),
         cmocka_unit_test(a_prompt_with_another_salt_knows_of_no_picture)
     };

@@ -170,7 +170,7 @@ nothing_of_the_file_is_left_when_all_is_had(void **state)
 
 
 static void
-nobody_takes_memory_of_an_engine_that_is_closed(void **state)
+no_memory_is_taken_for_an_engine_that_is_closed(void **state)
 {
     int     i;
     vlm_t  *v;
@@ -255,7 +255,7 @@ main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(nothing_of_the_file_is_left_when_all_is_had),
-        cmocka_unit_test(nobody_takes_memory_of_an_engine_that_is_closed),
+        cmocka_unit_test(no_memory_is_taken_for_an_engine_that_is_closed),
         cmocka_unit_test(a_system_without_the_memory_is_named_in_the_log),
         cmocka_unit_test(weights_that_cannot_be_moved_are_used_where_they_are)
     };

@@ -48,7 +48,7 @@ total_of(const vlm_conf_t *conf)
 
 
 static void
-what_is_reserved_is_what_was_planned(void **state)
+the_reserved_bytes_are_the_planned_ones(void **state)
 {
     vlm_t             *v;
     uint32_t           i;
@@ -146,7 +146,7 @@ remedy(const char *text, const char *name)
 
 
 static void
-what_does_not_fit_is_refused_with_every_number(void **state)
+a_plan_that_does_not_fit_is_refused_with_every_number(void **state)
 {
     char        want[256];
     vlm_err_t   err = { VLM_OK, "" };
@@ -399,9 +399,9 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(what_is_reserved_is_what_was_planned),
+        cmocka_unit_test(the_reserved_bytes_are_the_planned_ones),
         cmocka_unit_test(each_purpose_grows_with_what_it_is_for),
-        cmocka_unit_test(what_does_not_fit_is_refused_with_every_number),
+        cmocka_unit_test(a_plan_that_does_not_fit_is_refused_with_every_number),
         cmocka_unit_test(a_remedy_is_named_only_if_the_plan_with_it_fits),
         cmocka_unit_test(a_plan_that_fits_exactly_loads_and_one_byte_less_does_not),
         cmocka_unit_test(the_largest_settings_do_not_overflow_into_a_small_plan),

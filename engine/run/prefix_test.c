@@ -701,7 +701,7 @@ five_who_ask_about_one_picture_at_once_read_it_once(void **state)
 
 
 static void
-who_follows_somebody_that_leaves_goes_on_alone(void **state)
+a_request_that_waits_for_one_that_leaves_goes_on_alone(void **state)
 {
     uint32_t        calls, i;
     vlm_conf_t      conf;
@@ -768,7 +768,7 @@ a_prompt_with_another_salt_is_read_from_its_first_token_on(void **state)
 
 
 static void
-what_was_reused_is_counted_since_the_start(void **state)
+reused_tokens_are_counted_since_the_start(void **state)
 {
     uint32_t     i, tokens;
     vlm_stat_t   stat;
@@ -834,9 +834,9 @@ main(void)
         cmocka_unit_test(a_stranger_takes_the_slot_that_was_left_first),
         cmocka_unit_test(questions_about_one_picture_leave_the_other_sessions_alone),
         cmocka_unit_test(five_who_ask_about_one_picture_at_once_read_it_once),
-        cmocka_unit_test(who_follows_somebody_that_leaves_goes_on_alone),
+        cmocka_unit_test(a_request_that_waits_for_one_that_leaves_goes_on_alone),
         cmocka_unit_test(a_prompt_with_another_salt_is_read_from_its_first_token_on),
-        cmocka_unit_test(what_was_reused_is_counted_since_the_start),
+        cmocka_unit_test(reused_tokens_are_counted_since_the_start),
         cmocka_unit_test(logits_of_a_prompt_leave_nothing_to_reuse_that_is_wrong)
     };
 

@@ -359,7 +359,7 @@ the_repetition_penalty_counts_the_tokens_of_the_prompt(void **state)
 
 
 static void
-what_is_out_of_range_is_refused_with_the_range(void **state)
+a_value_out_of_range_is_refused_with_the_range(void **state)
 {
     vlm_bias_t      bias[VLM_MAX_BIAS + 1] = { { 0, 0 } };
     vlm_sampling_t  s = vlm_tiny_sampling(1);
@@ -561,7 +561,7 @@ an_answer_is_the_same_beside_those_who_ask_for_more(void **state)
 
 /* Log-probabilities only look; a bias of nothing changes the row into itself. */
 static void
-who_asks_for_what_changes_nothing_gets_the_same_answer(void **state)
+options_without_an_effect_leave_the_answer_the_same(void **state)
 {
     uint32_t        i;
     vlm_bias_t      bias = { 5, 0 };
@@ -603,12 +603,12 @@ main(void)
         cmocka_unit_test(a_bias_of_100_is_the_answer_and_one_of_minus_100_never_in_it),
         cmocka_unit_test(penalties_spread_an_answer_over_what_was_not_said),
         cmocka_unit_test(the_repetition_penalty_counts_the_tokens_of_the_prompt),
-        cmocka_unit_test(what_is_out_of_range_is_refused_with_the_range),
+        cmocka_unit_test(a_value_out_of_range_is_refused_with_the_range),
         cmocka_unit_test(log_probabilities_are_the_models_own_whatever_else_is_asked),
         cmocka_unit_test(every_token_is_told_once_with_its_text_and_not_before),
         cmocka_unit_test(tokens_of_a_stop_string_are_not_told),
         cmocka_unit_test(an_answer_is_the_same_beside_those_who_ask_for_more),
-        cmocka_unit_test(who_asks_for_what_changes_nothing_gets_the_same_answer)
+        cmocka_unit_test(options_without_an_effect_leave_the_answer_the_same)
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

@@ -708,7 +708,7 @@ an_answer_ends_before_a_stop_string(void **state)
 
 /* The beginning of a stop string is held back, and shown if nothing comes of it. */
 static void
-what_only_begins_a_stop_string_is_shown_at_the_end(void **state)
+the_beginning_of_a_stop_string_is_shown_at_the_end(void **state)
 {
     char             stop[64];
     const char      *list[1] = { stop };
@@ -989,7 +989,7 @@ main(void)
         TEST(the_same_seed_says_the_same_and_none_says_something_else_each_time),
         TEST(usage_and_counters_add_up),
         TEST(an_answer_ends_before_a_stop_string),
-        TEST(what_only_begins_a_stop_string_is_shown_at_the_end),
+        TEST(the_beginning_of_a_stop_string_is_shown_at_the_end),
         TEST(a_loop_that_looks_rarely_gets_all_in_one_piece),
         TEST(no_piece_of_text_ends_within_a_character),
         TEST(only_a_job_that_no_run_would_see_asks_for_one),

@@ -153,7 +153,7 @@ between_two_tokens_there_is_one_slice_of_what_the_others_have_read(void **state)
 
 
 static void
-who_reads_takes_turns_with_the_others_who_read(void **state)
+prompts_that_are_read_at_once_take_turns(void **state)
 {
     uint32_t      i, changes;
     vlm_answer_t  a[3];
@@ -327,7 +327,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(between_two_tokens_there_is_one_slice_of_what_the_others_have_read),
-        cmocka_unit_test(who_reads_takes_turns_with_the_others_who_read),
+        cmocka_unit_test(prompts_that_are_read_at_once_take_turns),
         cmocka_unit_test(all_who_speak_step_together),
         cmocka_unit_test(an_answer_does_not_depend_on_who_shares_its_steps),
         cmocka_unit_test(an_answer_does_not_depend_on_how_large_the_crowd_is),

@@ -90,7 +90,7 @@ text_that_is_composed_is_not_copied(void **state)
 
 
 static void
-what_can_be_composed_is(void **state)
+composable_characters_are_composed(void **state)
 {
     char       *out;
     size_t      i, n;
@@ -222,7 +222,7 @@ main(void)
         cmocka_unit_test(utf8_stops_at_the_first_byte_of_what_is_broken),
         cmocka_unit_test(utf8_of_every_length_passes_at_every_place),
         cmocka_unit_test(text_that_is_composed_is_not_copied),
-        cmocka_unit_test(what_can_be_composed_is),
+        cmocka_unit_test(composable_characters_are_composed),
         cmocka_unit_test(nul_is_a_character_of_a_text),
         cmocka_unit_test(a_megabyte_of_marks_on_one_letter_is_sorted),
         cmocka_unit_test(short_and_long_runs_of_marks_are_sorted_alike),

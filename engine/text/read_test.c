@@ -312,7 +312,7 @@ lies_about_added_tokens_are_refused(void **state)
 
 
 static void
-what_is_not_byte_level_bpe_is_refused_by_name(void **state)
+a_tokenizer_that_is_not_byte_level_bpe_is_refused_by_name(void **state)
 {
     size_t  i;
 
@@ -625,7 +625,7 @@ main(void)
         cmocka_unit_test(lies_about_the_vocabulary_are_refused),
         cmocka_unit_test(lies_about_merges_are_refused),
         cmocka_unit_test(lies_about_added_tokens_are_refused),
-        cmocka_unit_test(what_is_not_byte_level_bpe_is_refused_by_name),
+        cmocka_unit_test(a_tokenizer_that_is_not_byte_level_bpe_is_refused_by_name),
         cmocka_unit_test(a_model_of_another_kind_is_refused_by_name),
         cmocka_unit_test(a_file_that_ends_early_is_refused_at_every_length),
         cmocka_unit_test(a_file_with_one_wrong_byte_is_refused_or_usable),

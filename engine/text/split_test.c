@@ -92,7 +92,7 @@ the_long_s_is_an_s_and_u180e_is_no_space(void **state)
 
 
 static void
-what_lies_between_matches_is_a_piece(void **state)
+text_between_matches_is_a_piece(void **state)
 {
     (void) state;
 
@@ -228,7 +228,7 @@ main(void)
         cmocka_unit_test(the_family_s_pattern_cuts_as_it_is_known_to),
         cmocka_unit_test(a_digit_is_always_a_piece_of_its_own),
         cmocka_unit_test(the_long_s_is_an_s_and_u180e_is_no_space),
-        cmocka_unit_test(what_lies_between_matches_is_a_piece),
+        cmocka_unit_test(text_between_matches_is_a_piece),
         cmocka_unit_test(an_empty_match_is_a_border_and_the_walk_goes_on),
         cmocka_unit_test(brackets_in_a_pattern_are_read_as_they_are),
         cmocka_unit_test(a_pattern_that_is_none_is_refused_with_its_offset),

@@ -307,7 +307,7 @@ broken_sequences_of_ids_decode_as_the_reference_s_do(void **state)
 
 
 static void
-what_was_encoded_decodes_to_its_composed_form(void **state)
+encoded_text_decodes_to_its_composed_form(void **state)
 {
     char        *composed, *have;
     size_t       n, n_have, n_composed;
@@ -542,7 +542,7 @@ main(void)
         cmocka_unit_test(the_demo_s_tokenizer_gives_the_reference_s_ids),
         cmocka_unit_test(four_threads_share_one_tokenizer),
         cmocka_unit_test(broken_sequences_of_ids_decode_as_the_reference_s_do),
-        cmocka_unit_test(what_was_encoded_decodes_to_its_composed_form),
+        cmocka_unit_test(encoded_text_decodes_to_its_composed_form),
         cmocka_unit_test(added_tokens_are_found_by_name_in_both_forms),
         cmocka_unit_test(a_text_that_spells_a_control_token_is_not_one),
         cmocka_unit_test(broken_utf8_is_refused_with_its_offset_and_the_list_stays),

@@ -97,7 +97,7 @@ lines_of_a_mail_are_read(void **state)
 
 
 static void
-what_is_not_base64_is_refused(void **state)
+text_that_is_not_base64_is_refused(void **state)
 {
     char         dst[256];
     size_t       i, n;
@@ -160,7 +160,7 @@ main(void)
         cmocka_unit_test(every_length_is_decoded_with_and_without_its_padding),
         cmocka_unit_test(both_alphabets_are_one),
         cmocka_unit_test(lines_of_a_mail_are_read),
-        cmocka_unit_test(what_is_not_base64_is_refused),
+        cmocka_unit_test(text_that_is_not_base64_is_refused),
         cmocka_unit_test(a_data_url_has_its_base64_behind_the_first_comma),
     };
 

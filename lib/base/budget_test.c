@@ -35,7 +35,7 @@ more_than_there_is_is_never_given(void **state)
 
 
 static void
-who_waits_too_long_takes_nothing(void **state)
+a_wait_that_is_too_long_takes_nothing(void **state)
 {
     vlm_budget_t  b;
 
@@ -63,7 +63,7 @@ give_later(void *data)
 
 
 static void
-who_waits_gets_what_is_given_back(void **state)
+a_waiting_thread_gets_the_memory_that_another_returns(void **state)
 {
     pthread_t              thread;
     vlm_budget_t           b, look;
@@ -151,8 +151,8 @@ main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(more_than_there_is_is_never_given),
-        cmocka_unit_test(who_waits_too_long_takes_nothing),
-        cmocka_unit_test(who_waits_gets_what_is_given_back),
+        cmocka_unit_test(a_wait_that_is_too_long_takes_nothing),
+        cmocka_unit_test(a_waiting_thread_gets_the_memory_that_another_returns),
         cmocka_unit_test(eight_threads_never_hold_more_than_the_total),
         cmocka_unit_test(no_length_of_a_body_overflows_its_estimate),
     };

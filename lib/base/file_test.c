@@ -370,7 +370,7 @@ pieces_that_became_memory_are_one_mapping(void **state)
 
 
 static void
-what_is_no_regular_file_is_refused(void **state)
+a_path_that_is_no_regular_file_is_refused(void **state)
 {
     vlm_err_t   err = { 0 };
     vlm_file_t  f;
@@ -453,7 +453,7 @@ existence_is_asked_of_regular_files_only(void **state)
 
 
 static void
-what_people_have_in_the_place_of_a_model_is_said(void **state)
+the_error_names_a_git_lfs_pointer_and_other_common_mistakes(void **state)
 {
     char        name[80];
     vlm_err_t   err = { 0 };
@@ -520,11 +520,11 @@ main(void)
         cmocka_unit_test(a_file_becomes_memory_while_it_is_read),
         cmocka_unit_test(memory_of_its_own_does_not_depend_on_the_file),
         cmocka_unit_test(pieces_that_became_memory_are_one_mapping),
-        cmocka_unit_test(what_is_no_regular_file_is_refused),
+        cmocka_unit_test(a_path_that_is_no_regular_file_is_refused),
         cmocka_unit_test(a_pipe_without_a_writer_does_not_block),
         cmocka_unit_test(bytes_that_are_done_with_can_be_read_again),
         cmocka_unit_test(existence_is_asked_of_regular_files_only),
-        cmocka_unit_test(what_people_have_in_the_place_of_a_model_is_said),
+        cmocka_unit_test(the_error_names_a_git_lfs_pointer_and_other_common_mistakes),
         cmocka_unit_test(a_path_that_does_not_fit_is_an_error)
     };
 

@@ -112,7 +112,7 @@ children_are_walked_in_their_order(void **state)
 
 
 static void
-what_is_not_json_is_refused_with_the_byte(void **state)
+text_that_is_not_json_is_refused_with_the_byte(void **state)
 {
     size_t     i;
     vlm_err_t  err;
@@ -253,7 +253,7 @@ main(void)
         cmocka_unit_test(members_are_found_by_their_exact_name),
         cmocka_unit_test(nothing_and_other_kinds_give_the_default),
         cmocka_unit_test(children_are_walked_in_their_order),
-        cmocka_unit_test(what_is_not_json_is_refused_with_the_byte),
+        cmocka_unit_test(text_that_is_not_json_is_refused_with_the_byte),
         cmocka_unit_test(nothing_is_read_past_the_given_length),
         cmocka_unit_test(ten_thousand_brackets_do_not_overflow_the_stack),
         cmocka_unit_test(a_whole_number_is_taken_from_low_to_high_only)

@@ -159,7 +159,7 @@ truth_is_as_in_python(void **state)
 
 
 static void
-what_is_not_json_is_refused_with_the_byte(void **state)
+text_that_is_not_json_is_refused_with_the_byte(void **state)
 {
     (void) state;
 
@@ -436,7 +436,7 @@ main(void)
         cmocka_unit_test(a_body_is_read_by_its_members),
         cmocka_unit_test(of_equal_keys_the_last_counts),
         cmocka_unit_test(truth_is_as_in_python),
-        cmocka_unit_test(what_is_not_json_is_refused_with_the_byte),
+        cmocka_unit_test(text_that_is_not_json_is_refused_with_the_byte),
         cmocka_unit_test(an_escaped_backslash_before_u0000_is_no_zero),
         cmocka_unit_test(deep_wide_and_long_bodies_are_refused),
         cmocka_unit_test(answers_have_flasks_form),

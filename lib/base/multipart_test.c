@@ -212,7 +212,7 @@ a_part_may_be_empty_and_a_preamble_stand_before_it(void **state)
 
 
 static void
-what_is_cut_or_malformed_is_refused(void **state)
+a_truncated_or_malformed_form_is_refused(void **state)
 {
     (void) state;
 
@@ -342,7 +342,7 @@ main(void)
         cmocka_unit_test(a_boundary_may_be_quoted_and_come_late),
         cmocka_unit_test(names_are_unescaped_as_browsers_escape_them),
         cmocka_unit_test(a_part_may_be_empty_and_a_preamble_stand_before_it),
-        cmocka_unit_test(what_is_cut_or_malformed_is_refused),
+        cmocka_unit_test(a_truncated_or_malformed_form_is_refused),
         cmocka_unit_test(many_parts_and_long_headers_are_refused),
         cmocka_unit_test(every_truncation_is_refused),
     };

@@ -152,7 +152,7 @@ version_1_has_two_files(void **state)
 
 
 static void
-what_cannot_be_read_allows_all(void **state)
+files_that_cannot_be_read_set_no_quota(void **state)
 {
     (void) state;
 
@@ -205,7 +205,7 @@ main(void)
         cmocka_unit_test_setup_teardown(the_least_of_all_groups_above_holds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_group_that_is_not_seen_allows_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(version_1_has_two_files, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_allows_all, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_cannot_be_read_set_no_quota, set_up, tear_down),
         cmocka_unit_test(the_processors_are_those_of_the_affinity),
     };
 

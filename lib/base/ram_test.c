@@ -172,7 +172,7 @@ a_container_sees_its_group_as_the_root_whatever_its_path_says(void **state)
 
 
 static void
-what_cannot_be_read_limits_nothing(void **state)
+files_that_cannot_be_read_set_no_limit(void **state)
 {
     char  line[5000];
 
@@ -216,7 +216,7 @@ main(void)
         TEST(a_group_of_version_2_or_one_above_it_allows_less),
         TEST(a_group_of_version_1_has_a_tree_of_its_own),
         TEST(a_container_sees_its_group_as_the_root_whatever_its_path_says),
-        TEST(what_cannot_be_read_limits_nothing),
+        TEST(files_that_cannot_be_read_set_no_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

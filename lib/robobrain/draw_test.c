@@ -411,7 +411,7 @@ shares_of_the_picture_are_understood(void **state)
 
 
 static void
-what_is_off_the_picture_or_no_number_leaves_it_as_it_was(void **state)
+shapes_beyond_the_picture_or_without_numbers_draw_nothing(void **state)
 {
     size_t        i;
     uint32_t      box[4];
@@ -441,7 +441,7 @@ what_is_off_the_picture_or_no_number_leaves_it_as_it_was(void **state)
 
 
 static void
-what_reaches_beyond_the_picture_is_cut_at_its_edge(void **state)
+a_shape_that_reaches_beyond_the_picture_is_cut_at_its_edge(void **state)
 {
     vlm_canvas_t  c = canvas(600, 400);
     vlm_shape_t   s[] = {
@@ -538,8 +538,8 @@ main(void)
         cmocka_unit_test(a_path_that_stays_where_it_is_has_no_arrow),
         cmocka_unit_test(coordinates_are_scaled_and_marks_grow_with_the_picture),
         cmocka_unit_test(shares_of_the_picture_are_understood),
-        cmocka_unit_test(what_is_off_the_picture_or_no_number_leaves_it_as_it_was),
-        cmocka_unit_test(what_reaches_beyond_the_picture_is_cut_at_its_edge),
+        cmocka_unit_test(shapes_beyond_the_picture_or_without_numbers_draw_nothing),
+        cmocka_unit_test(a_shape_that_reaches_beyond_the_picture_is_cut_at_its_edge),
         cmocka_unit_test(the_smallest_picture_is_drawn_on),
         cmocka_unit_test(every_printable_character_has_a_glyph_of_its_own)
     };

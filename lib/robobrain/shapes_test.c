@@ -215,7 +215,7 @@ an_answer_that_was_cut_off_keeps_what_was_whole(void **state)
 
 
 static void
-what_is_no_coordinate_is_not_taken_for_one(void **state)
+other_numbers_are_not_read_as_coordinates(void **state)
 {
     static const vlm_case_t  cases[] = {
         { P, "", "" }, { G, " \n", "" }, { P, "2 cups", "" }, { P, "2 cups, 3 plates", "" },
@@ -382,7 +382,7 @@ main(void)
         cmocka_unit_test(numbers_may_have_signs_and_decimals),
         cmocka_unit_test(json_gives_shapes_and_labels),
         cmocka_unit_test(an_answer_that_was_cut_off_keeps_what_was_whole),
-        cmocka_unit_test(what_is_no_coordinate_is_not_taken_for_one),
+        cmocka_unit_test(other_numbers_are_not_read_as_coordinates),
         cmocka_unit_test(a_task_takes_its_own_kind_and_else_the_other),
         cmocka_unit_test(labels_end_with_a_whole_character),
         cmocka_unit_test(bytes_that_are_no_character_become_question_marks),

@@ -235,7 +235,7 @@ a_plan_is_found_between_other_words(void **state)
 
 
 static void
-what_a_step_lacks_has_a_default(void **state)
+a_missing_field_of_a_step_has_a_default(void **state)
 {
     step_t  s[VLM_WORDS_STEPS];
 
@@ -266,7 +266,7 @@ what_a_step_lacks_has_a_default(void **state)
 
 
 static void
-what_is_no_array_of_steps_is_no_plan(void **state)
+text_that_is_no_array_of_steps_is_no_plan(void **state)
 {
     step_t       s[VLM_WORDS_STEPS];
     size_t       i;
@@ -419,8 +419,8 @@ main(void)
         cmocka_unit_test(a_cut_is_between_two_characters),
         cmocka_unit_test(a_task_is_read_without_case_and_space),
         cmocka_unit_test(a_plan_is_found_between_other_words),
-        cmocka_unit_test(what_a_step_lacks_has_a_default),
-        cmocka_unit_test(what_is_no_array_of_steps_is_no_plan),
+        cmocka_unit_test(a_missing_field_of_a_step_has_a_default),
+        cmocka_unit_test(text_that_is_no_array_of_steps_is_no_plan),
         cmocka_unit_test(
             a_plan_has_10_steps_at_most_and_their_texts_8192_bytes),
         cmocka_unit_test(coordinates_are_whole_brackets_of_numbers),

@@ -38,7 +38,7 @@ old_upload(store_t *st, size_t bytes, time_t age, file_t *f)
 
 
 static void
-what_nobody_used_for_long_is_removed(void **state)
+sessions_and_files_that_were_not_used_for_long_are_removed(void **state)
 {
     int                          used;
     char                         id[37], temp[128];
@@ -188,7 +188,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        TEST(what_nobody_used_for_long_is_removed),
+        TEST(sessions_and_files_that_were_not_used_for_long_are_removed),
         TEST(of_too_many_bytes_the_oldest_are_removed),
         TEST(a_removed_upload_can_be_uploaded_again),
     };

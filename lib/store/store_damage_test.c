@@ -461,7 +461,7 @@ prepare_gives_the_store_to_a_user_but_follows_no_link(void **state)
 
 
 static void
-what_stands_in_the_way_of_a_store_is_named(void **state)
+the_error_names_the_file_that_prevents_a_store(void **state)
 {
     char         path[128], longer[1100];
     err_t        err;
@@ -527,7 +527,7 @@ main(void)
         TEST(a_database_of_the_first_version_is_brought_up_to_date),
         TEST(a_store_without_its_directory_says_so),
         TEST(prepare_gives_the_store_to_a_user_but_follows_no_link),
-        TEST(what_stands_in_the_way_of_a_store_is_named),
+        TEST(the_error_names_the_file_that_prevents_a_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
