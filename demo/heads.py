@@ -1,6 +1,6 @@
 """Helpers of training, not part of the model: what each cell of the picture shows.
 
-They read kind, colour and coordinates straight from the vision tower's output and so teach it in
+They read kind, colour and coordinates directly from the vision encoder's output and so teach it in
 minutes what answers alone would take hours to teach.
 """
 

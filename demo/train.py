@@ -3,7 +3,7 @@
   torchrun --standalone --nproc-per-node 2 train.py --phase vision --until 09:15
   torchrun --standalone --nproc-per-node 2 train.py --resume --until 11:15
 
-The first teaches the vision tower through the helper heads, the second everything together.  There is one
+The first trains the vision encoder through the helper heads, the second everything together.  There is one
 process for each core, with one thread: on a busy machine threads that wait for each other at every matrix
 lose nearly all their time.  A step is 6 pictures of each process with 17 questions each.
 
@@ -48,7 +48,7 @@ def arguments():
     p.add_argument("--lr", type=float, default=2e-3)
     p.add_argument("--batch", type=int, default=6, help="pictures of each process")
     p.add_argument("--helper", type=float, default=0.5, help="weight of the helper heads' loss")
-    p.add_argument("--seeing", type=float, default=0.5, help="the vision tower's share of the rate")
+    p.add_argument("--seeing", type=float, default=0.5, help="the vision encoder's share of the rate")
     p.add_argument("--compile", type=int, default=1)
     p.add_argument("--save-minutes", type=float, default=5)
     return p.parse_args()
@@ -61,7 +61,7 @@ def clock(text):
 
 
 def optimizers(model, heads, lr, seeing):
-    """Muon for the matrices, AdamW for the rest; the vision tower at a share of the rate once it can see."""
+    """Muon for the matrices, AdamW for the rest; the vision encoder at a share of the rate once it can see."""
     groups = {}
     for name, p in model.named_parameters():
         matrix = p.dim() == 2 and "embed" not in name and "patch" not in name

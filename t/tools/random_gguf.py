@@ -151,7 +151,7 @@ def text(c, path, pool):
     f.finish()
 
 
-def tower(c, path, pool):
+def vision_encoder(c, path, pool):
     f = File(path, "clip", pool)
     v = c["vision_config"]
     hidden, mlp, patch, cell = (v["hidden_size"], v["intermediate_size"], v["patch_size"],
@@ -204,4 +204,4 @@ if __name__ == "__main__":
     os.makedirs(sys.argv[2], exist_ok=True)
     numbers = Pool()
     text(shape, sys.argv[2] + "/text-q8_0.gguf", numbers)
-    tower(shape, sys.argv[2] + "/mmproj-f16.gguf", numbers)
+    vision_encoder(shape, sys.argv[2] + "/mmproj-f16.gguf", numbers)
