@@ -426,7 +426,7 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 --- request eval
 main::chat_with(response_format => { type => 'json_schema' })
 --- error_code: 400
---- response_body_like: "message":"response_format json_schema is not there yet; json_object is"
+--- response_body_like: "message":"response_format json_schema is not supported yet; json_object is"
 
 
 

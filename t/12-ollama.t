@@ -267,7 +267,7 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 --- error_code eval
 [(400) x 4, 200, 200]
 --- response_body_like eval
-[qr/a JSON schema as format is not there yet/, (qr/invalid format/) x 2, qr/2 tokens at least/, (qr/"done":true/) x 2]
+[qr/format as a JSON schema is not supported yet/, (qr/invalid format/) x 2, qr/2 tokens at least/, (qr/"done":true/) x 2]
 
 
 

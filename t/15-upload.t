@@ -160,7 +160,7 @@ Range: bytes=99999999-
 GET /uploads/cup.png
 --- error_code: 416
 --- response_body
-{"error":"The file has none of the bytes of that range"}
+{"error":"The range is beyond the end of the file"}
 
 
 

@@ -169,8 +169,8 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
 
     if (ngx_http_vlm_cors_refused(r)) {
         return ngx_http_vlm_send_error(r, NGX_HTTP_FORBIDDEN,
-                                       "Pages of this origin may not ask "
-                                       "here (vlm_cors)");
+                                       "Pages of this origin may not send "
+                                       "requests here (vlm_cors)");
     }
 
     route = ngx_http_vlm_find(r, &piece, &allow);

@@ -206,7 +206,7 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
     vlm_json_add_open(&w, "error", '{');
     vlm_json_add_int(&w, "code", NGX_HTTP_SERVICE_UNAVAILABLE);
     vlm_json_add_string(&w, "message",
-                        open ? "The engine has failed again and again"
+                        open ? "The engine has failed repeatedly"
                         : state == NGX_HTTP_VLM_LOADING ? "Loading model"
                         : ngx_http_vlm_health_names[state]);
     vlm_json_add_string(&w, "type", "unavailable_error");

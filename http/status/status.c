@@ -272,7 +272,7 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_info(st);
 
     ngx_http_vlm_status_begin(st, "vlm_state", "gauge",
-                              "1 for the state that the engine is in");
+                              "1 for the present state of the engine");
 
     for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         ngx_http_vlm_status_label(st, "state",
@@ -281,35 +281,36 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
     }
 
     ngx_http_vlm_status_one(st, "vlm_up", "gauge",
-                            "Whether a worker has the engine",
+                            "1 if a worker has the engine",
                             shm->pid && st->state != NGX_HTTP_VLM_FAILED
                             && st->state != NGX_HTTP_VLM_STALLED);
     ngx_http_vlm_status_one(st, "vlm_ready", "gauge",
-                            "Whether questions are answered",
+                            "1 if questions are answered",
                             st->state == NGX_HTTP_VLM_READY
                             || st->state == NGX_HTTP_VLM_BUSY);
     ngx_http_vlm_status_one(st, "vlm_load_progress_percent", "gauge",
-                            "How much of the model is loaded", shm->progress);
+                            "Percentage of the load that is done",
+                            shm->progress);
     ngx_http_vlm_status_seconds(st, "vlm_model_load_seconds",
-                                "How long the last load took",
+                                "Duration of the last load",
                                 shm->metrics.load);
     ngx_http_vlm_status_seconds(st, "vlm_loop_heartbeat_age_seconds",
-                                "Since the event loop gave a sign of life",
+                                "Time since the event loop's last heartbeat",
                                 ngx_current_msec - shm->heartbeat);
     ngx_http_vlm_status_seconds(st, "vlm_engine_heartbeat_age_seconds",
-                                "Since the engine ticked, or had no work",
+                                "Time since the engine's last progress",
                                 ngx_current_msec - shm->ticked);
     ngx_http_vlm_status_seconds(st, "vlm_service_seconds",
-                                "Of a request in its slot, the running mean",
+                                "Running mean of a request's time in its slot",
                                 shm->metrics.service);
     ngx_http_vlm_status_one(st, "vlm_engine_restarts_total", "counter",
-                            "Workers with the engine that died",
+                            "Deaths of workers with the engine",
                             shm->metrics.restarts);
     ngx_http_vlm_status_one(st, "vlm_device_losses_total", "counter",
-                            "Workers that ended because of their GPU",
+                            "Deaths of workers because of their GPU",
                             shm->losses.total);
     ngx_http_vlm_status_seconds(st, "vlm_device_away_seconds",
-                                "Until a GPU that was lost is tried again",
+                                "Time until a lost GPU is tried again",
                                 shm->losses.until > ngx_current_msec
                                 ? shm->losses.until - ngx_current_msec : 0);
 
@@ -326,7 +327,7 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
                             "Failures of the engine in a row",
                             shm->breaker.failures);
     ngx_http_vlm_status_one(st, "vlm_breaker_opened_total", "counter",
-                            "How often that was too many",
+                            "Times that the circuit breaker opened",
                             shm->breaker.opened);
 }
 
@@ -344,7 +345,7 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_one(st, "vlm_queue_depth", "gauge",
                             "Requests in the queue", shm->waiting);
     ngx_http_vlm_status_one(st, "vlm_queue_size", "gauge",
-                            "Requests that may be queued",
+                            "Limit of requests in the queue",
                             st->engine->conf.queue_size);
     ngx_http_vlm_status_one(st, "vlm_requests_running", "gauge",
                             "Requests in slots", shm->running);
@@ -352,7 +353,7 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
                             st->engine->conf.vlm.slots);
 
     ngx_http_vlm_status_begin(st, "vlm_kv_tokens", "gauge",
-                              "Tokens in the slots' caches, and their room");
+                              "Tokens in the slots' caches, and the capacity");
     ngx_http_vlm_status_label(st, "part", "used", shm->kv_rows);
     ngx_http_vlm_status_label(st, "part", "size",
                               (ngx_uint_t) st->engine->conf.vlm.slots
@@ -362,7 +363,7 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
                             "Sessions in the store", shm->sessions);
 
     ngx_http_vlm_status_begin(st, "vlm_requests_answered_total", "counter",
-                              "Answers, by what ended them");
+                              "Answers by the reason of their end");
     ngx_http_vlm_status_label(st, "finish", "stop",
                               m->answered[VLM_FINISH_STOP]);
     ngx_http_vlm_status_label(st, "finish", "length",
@@ -371,7 +372,7 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
                               m->answered[VLM_FINISH_NONE]);
 
     ngx_http_vlm_status_begin(st, "vlm_requests_rejected_total", "counter",
-                              "Requests without an answer, by the reason");
+                              "Refused requests by the reason");
 
     for (i = 1; i < NGX_HTTP_VLM_REFUSALS; i++) {
         ngx_http_vlm_status_label(st, "reason", ngx_http_vlm_refusal_names[i],
@@ -379,7 +380,7 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
     }
 
     ngx_http_vlm_status_begin(st, "vlm_requests_cancelled_total", "counter",
-                              "Requests whose client left, by where they were");
+                              "Requests whose client left, by their stage");
 
     for (i = 0; i < NGX_HTTP_VLM_STAGES; i++) {
         ngx_http_vlm_status_label(st, "stage", ngx_http_vlm_stage_names[i],
@@ -387,20 +388,20 @@ ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
     }
 
     ngx_http_vlm_status_one(st, "vlm_prompt_tokens_total", "counter",
-                            "Tokens read, those of pictures among them",
+                            "Tokens of prompts, including pictures",
                             m->prompt_tokens);
     ngx_http_vlm_status_one(st, "vlm_prompt_tokens_cached_total", "counter",
-                            "Tokens of prompts that were there already",
+                            "Tokens of prompts that were cached",
                             m->cached_tokens);
     ngx_http_vlm_status_one(st, "vlm_prompt_images_total", "counter",
                             "Pictures of prompts", m->prompt_pictures);
     ngx_http_vlm_status_one(st, "vlm_prompt_images_cached_total", "counter",
-                            "Pictures of prompts whose features were there",
+                            "Pictures of prompts whose features were cached",
                             m->cached_pictures);
     ngx_http_vlm_status_one(st, "vlm_generation_tokens_total", "counter",
                             "Tokens of answers", m->completion_tokens);
     ngx_http_vlm_status_one(st, "vlm_images_total", "counter",
-                            "Pictures read", m->pictures);
+                            "Pictures that were encoded", m->pictures);
     ngx_http_vlm_status_one(st, "vlm_image_tokens_total", "counter",
                             "Tokens of pictures", m->picture_tokens);
 }
@@ -424,17 +425,17 @@ ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st)
     ngx_http_vlm_status_label(st, "pool", "limit", st->engine->conf.vlm.memory);
 
     ngx_http_vlm_status_one(st, "vlm_device_overhead_bytes", "gauge",
-                            "Taken by the device for itself, measured",
+                            "Measured memory of the device's own",
                             st->shm.taken);
 
     ngx_http_vlm_status_begin(st, "vlm_http_memory_bytes", "gauge",
-                              "What requests hold beside the plan");
+                              "Memory of requests outside the plan");
     ngx_http_vlm_status_label(st, "part", "used", st->shm.http_used);
     ngx_http_vlm_status_label(st, "part", "peak", st->shm.http_peak);
     ngx_http_vlm_status_label(st, "part", "limit",
                               st->engine->conf.http_memory);
     ngx_http_vlm_status_one(st, "vlm_http_memory_waits_total", "counter",
-                            "Threads that had to wait for such memory",
+                            "Threads that had to wait for this memory",
                             st->shm.http_waits);
 }
 
@@ -447,40 +448,41 @@ ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
     t = st->shm.metrics.times;
 
     ngx_http_vlm_status_histogram(st, "vlm_queue_seconds",
-                                  "From arrival to a slot",
+                                  "Time from arrival to a slot",
                                   &t[NGX_HTTP_VLM_TIME_QUEUE]);
     ngx_http_vlm_status_histogram(st, "vlm_time_to_first_token_seconds",
-                                  "From arrival to the first token",
+                                  "Time from arrival to the first token",
                                   &t[NGX_HTTP_VLM_TIME_FIRST]);
     ngx_http_vlm_status_histogram(st, "vlm_inter_token_seconds",
-                                  "From token to token",
+                                  "Time between two tokens of an answer",
                                   &t[NGX_HTTP_VLM_TIME_TOKEN]);
     ngx_http_vlm_status_histogram(st, "vlm_request_seconds",
-                                  "From arrival to the end of an answer",
+                                  "Time from arrival to the end of an answer",
                                   &t[NGX_HTTP_VLM_TIME_REQUEST]);
     ngx_http_vlm_status_histogram(st, "vlm_receive_seconds",
-                                  "Bodies on their way",
+                                  "Time to receive a body",
                                   &t[NGX_HTTP_VLM_TIME_RECEIVE]);
     ngx_http_vlm_status_histogram(st, "vlm_image_decode_seconds",
-                                  "Files of pictures decoded, of a request",
+                                  "Time to decode a request's pictures",
                                   &t[NGX_HTTP_VLM_TIME_IMAGE_DECODE]);
     ngx_http_vlm_status_histogram(st, "vlm_image_resize_seconds",
-                                  "Pictures brought to their size",
+                                  "Time to resize a request's pictures",
                                   &t[NGX_HTTP_VLM_TIME_IMAGE_RESIZE]);
     ngx_http_vlm_status_histogram(st, "vlm_prepare_seconds",
-                                  "Pictures decoded, prompts made",
+                                  "Time to decode pictures and make a prompt",
                                   &t[NGX_HTTP_VLM_TIME_PREPARE]);
     ngx_http_vlm_status_histogram(st, "vlm_vision_seconds",
-                                  "Pictures in the engine",
+                                  "Time to encode pictures in the engine",
                                   &t[NGX_HTTP_VLM_TIME_VISION]);
     ngx_http_vlm_status_histogram(st, "vlm_prefill_seconds",
-                                  "Prompts read",
+                                  "Time to read a prompt",
                                   &t[NGX_HTTP_VLM_TIME_PREFILL]);
     ngx_http_vlm_status_histogram(st, "vlm_first_step_seconds",
-                                  "The first token picked",
+                                  "Time to sample the first token",
                                   &t[NGX_HTTP_VLM_TIME_FIRST_STEP]);
     ngx_http_vlm_status_histogram(st, "vlm_decode_seconds",
-                                  "Answers made", &t[NGX_HTTP_VLM_TIME_DECODE]);
+                                  "Time to decode an answer",
+                                  &t[NGX_HTTP_VLM_TIME_DECODE]);
 }
 
 

@@ -32,8 +32,8 @@ ngx_http_vlm_refuse_moved(ngx_http_request_t *r)
     }
 
     return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   "The model is changing its worker, try "
-                                   "again");
+                                   "The model is moving to another worker, "
+                                   "try again");
 }
 
 

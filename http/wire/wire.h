@@ -221,7 +221,7 @@ ngx_int_t ngx_http_vlm_add_usage(ngx_http_request_t *r);
 
 char *ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* refuses a request of a page that may not ask, and logs it */
+/* refuses and logs a request of a page whose origin is not allowed */
 
 ngx_uint_t ngx_http_vlm_cors_refused(ngx_http_request_t *r);
 

@@ -87,7 +87,7 @@ is(scalar keys %workers, 3, 'by whichever worker') or diag(join ' ', keys %worke
 
 my $r = $s->get('/api/health/ready');
 is($r->{code}, 503, 'not ready');
-like($r->{body}, qr/failed again and again/, 'the refusal has the reason');
+like($r->{body}, qr/failed repeatedly/, 'the refusal has the reason');
 like(breaker($s)->{reason}, qr/failed 2 times in a row/, 'health has the reason');
 like($s->get('/metrics')->{body}, qr/^vlm_breaker\{state="open"\} 1$/m, 'the metrics have the state');
 

@@ -94,8 +94,8 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (vlm_json_is_object(format)) {
-        return ngx_http_vlm_fail_input(ctx, "a JSON schema as format is not "
-                                       "there yet, \"json\" is");
+        return ngx_http_vlm_fail_input(ctx, "format as a JSON schema is not "
+                                       "supported yet, \"json\" is");
     }
 
     text = vlm_json_text(format);

@@ -347,7 +347,7 @@ ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx, const char *name)
 
     return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
                                   "unsupported_parameter",
-                                  "%s: this server does not have that", name);
+                                  "%s is not supported by this server", name);
 }
 
 
@@ -392,7 +392,7 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     if (type && ngx_strcmp(type, "json_schema") == 0) {
         return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
                                       "unsupported_value", "response_format "
-                                      "json_schema is not there yet; "
+                                      "json_schema is not supported yet; "
                                       "json_object is");
     }
 

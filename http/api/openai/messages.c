@@ -273,8 +273,8 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
                                       vlm_json_is_null(prompt)
                                       ? "missing_required_parameter" : NULL,
                                       "prompt is neither a string nor an "
-                                      "array of one: several prompts, and "
-                                      "prompts of token ids, are not taken");
+                                      "array of one: several prompts and "
+                                      "token IDs are not supported");
     }
 
     if (ngx_http_vlm_messages_begin(m, VLM_USER) != NGX_OK) {
