@@ -1,13 +1,13 @@
 
 /*
  * The circuit breaker.  Two things count as a failure: the death of the worker
- * that has the model, and a job that the engine could not do whatever its
- * client asked for.  An answer resets the count.
+ * that has the model, and a job that the engine could not complete for
+ * a reason that is not in its request.  An answer resets the count.
  *
  * After "failures" in a row all requests are refused for a pause.  Then one
  * request is admitted as a probe.  An answer closes the breaker; another
- * failure begins the pause again; a probe that ends without a verdict, because
- * its client left or its input was wrong, passes its role to the next request.
+ * failure begins the pause again.  If the probe ends without a result, because
+ * its client left or its input was wrong, the next request is the probe.
  */
 
 

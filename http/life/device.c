@@ -2,8 +2,8 @@
 /*
  * Chooses the engine's device and the time of a load.  A worker whose
  * predecessor lost the model waits before it loads, and each loss makes that
- * wait longer.  Under "device auto" a GPU that is lost repeatedly is left
- * alone for a while and the CPU answers; "device cuda" keeps the GPU, and logs
+ * wait longer.  Under "device auto" a GPU that is lost repeatedly is not
+ * used for some time and the CPU answers; "device cuda" keeps the GPU, and logs
  * it.
  *
  * The losses are recorded in the zone, so that they outlive workers; losses.c

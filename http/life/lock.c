@@ -9,9 +9,10 @@
  * with "reload wait" takes both files in their order, so a reload from one
  * setting to the other neither deadlocks nor lets two workers in by mistake.
  *
- * A lock is of a file, not of a path: with the file deleted, a server that made
- * it anew would lock another one.  So the owner looks for it at each heartbeat
- * and makes it again, and one that waits gives it the time to.
+ * A lock belongs to a file, not to its path: if the file was deleted, another
+ * server would make and lock a new one.  So the owner checks for the file at
+ * each heartbeat and makes it again, and a worker that waits for the lock gives
+ * the owner the time for that.
  */
 
 
@@ -23,8 +24,8 @@
 #define NGX_HTTP_VLM_LOCK_WAIT  10         /* ms between two tries */
 #define NGX_HTTP_VLM_LOCK_LOG   1000       /* ms, after which the wait is
                                               logged */
-#define NGX_HTTP_VLM_LOCK_GONE  2000       /* ms, that its owner has to make
-                                              a deleted file again */
+#define NGX_HTTP_VLM_LOCK_GONE  2000       /* ms, for the owner to make a
+                                              deleted file again */
 
 
 static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
@@ -262,7 +263,7 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
 }
 
 
-/* is the path no longer that of the open file? */
+/* returns 1 if the path no longer leads to the open file */
 
 static ngx_uint_t
 ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng, ngx_uint_t i, int fd)

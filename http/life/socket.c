@@ -1,7 +1,7 @@
 
 /*
  * The unix socket of the hop: the worker that accepts on it, and the users
- * that may connect.  The socket leads past TLS, authentication and limits, so
+ * that may connect.  Its requests bypass TLS, authentication and limits, so
  * its mode never admits other users, and a connection of another user is
  * closed unread.
  *
@@ -49,9 +49,9 @@ ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
 
 
 /*
- * nginx binds a socket and then gives it mode 0666, but leaves one alone that
- * is already open. ngx_cycle is still the old cycle, whose sockets nginx
- * inherits.
+ * nginx binds a socket and then gives it mode 0666, but does not change a
+ * socket that is already open.  ngx_cycle is still the old cycle, whose sockets
+ * nginx inherits.
  */
 
 ngx_int_t

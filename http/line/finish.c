@@ -1,7 +1,7 @@
 
 /*
- * After the last event of a job: the dialect asks the model again, stores the
- * turn, or answers.
+ * The work after the last event of a job: the dialect submits another prompt,
+ * stores the turn, or answers.
  */
 
 

@@ -1,23 +1,24 @@
 
 /*
- * From a body to a job: parse, chain, prompt, submit; and the storing of the
- * turn.
+ * The way from a body to a job: parse, chain, prompt, submit; and the storing
+ * of the turn.
  *
  * Requests of one session run in the order in which they arrived.  A session
  * is known only after its request was parsed, so parsed requests are released
- * in their order of arrival; then each stands in the chain of its session, and
+ * in their order of arrival; then each is in the chain of its session, and
  * only the first of a chain has its prompt made.  A request leaves the chain
  * when its turn is stored.
  *
- * A request arrives with its headers.  One with a large picture, whose body is
- * still being received, is not overtaken by one that arrived a moment later;
- * but a slow body is not waited for, and is not checked again.
+ * A request arrives with its headers.  A request whose body is still being
+ * received is not overtaken by one that arrived a moment later; but no request
+ * waits for a slow body, which is not checked again.
  *
- * Prompts hold pictures, so no more are made than the engine takes soon.
+ * Prompts have pictures in memory, so only as many are made as the engine will
+ * take soon.
  *
  * conf.prepare bounds the requests that threads work for.  Those with pictures
  * and those with a session may block a thread, so there is one more place for
- * all others, which pass those that wait for a place.
+ * all others, which overtake those that wait for a place.
  */
 
 
@@ -383,9 +384,10 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 
 
 /*
- * An earlier request in the order is here, and its prompt is ready soon: a
- * slot that becomes free now is not given to a lower priority for a whole
- * answer.  Requests that may take long are not waited for.
+ * Returns 1 if a request that goes before this one has just arrived and will
+ * have its prompt soon: a slot that becomes free now is reserved for it, and not
+ * given to a request of lower priority for a whole answer.  Requests that may
+ * take long get no reservation.
  */
 
 static ngx_uint_t
@@ -442,7 +444,7 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
 }
 
 
-/* tries again in a moment, unless an event comes first */
+/* tries again after a moment, unless an event arrives before */
 
 static void
 ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)

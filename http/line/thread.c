@@ -6,7 +6,7 @@
  *
  * A request whose client leaves meanwhile is kept by r->main->blocked: nginx
  * replaces our write handler by one of its own, which ends the request as soon
- * as it is called.  So the handler tells whether the request is still alive.
+ * as it is called.  So the handler shows whether the request still exists.
  *
  * An exiting worker waits for timers, not for threads, so each task has a
  * timer.
@@ -16,7 +16,7 @@
 #include "line.h"
 
 
-#define NGX_HTTP_VLM_HOLD  60000           /* ms, and again */
+#define NGX_HTTP_VLM_HOLD  60000           /* ms, repeated */
 
 
 typedef struct {
