@@ -385,9 +385,9 @@ ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
 
 /*
  * Returns 1 if a request that goes before this one has just arrived and will
- * have its prompt soon: a slot that becomes free now is reserved for it, and not
- * given to a request of lower priority for a whole answer.  Requests that may
- * take long get no reservation.
+ * have its prompt soon: a slot that becomes free now is reserved for it, and
+ * not given to a request of lower priority for a whole answer.  Requests that
+ * may take long get no reservation.
  */
 
 static ngx_uint_t
