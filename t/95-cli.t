@@ -178,8 +178,7 @@ sub nginx_plan {
     my $s = VLM->new(name => 'plan', engine => $settings);
     my $said = $s->check_conf;
 
-    # nginx -t writes the plan, a notice, to the log only.
-    my ($total, $parts) = $s->log =~ /: (\d+)m planned \(([^)]*)\)/ or return $said;
+    my ($total, $parts) = $said =~ /: (\d+)m planned \(([^)]*)\)/ or return $said;
 
     return { total => $total, $parts =~ /(\w+) (\d+)m/g };
 }
