@@ -1,7 +1,7 @@
 """Goes on from the committed weights, on a processor that has little time: what is there is kept, and more is learnt.
 
   python adapt.py eyes --until 17:20        the vision encoder: dark tables, haze, a camera held askew
-  python adapt.py words --until 17:20       the language model: questions late in a session
+  python adapt.py words --until 17:20       the language model: questions late in a session, several points
   python adapt.py join                      both into model/
 
 Each is one process with one thread and changes its own half alone, so they run side by side and need not wait
@@ -10,7 +10,8 @@ for each other.  They write ../build/demo-eyes and ../build/demo-words every few
 The vision encoder learns from its former self: on a dark or hazy picture its cells are to be what the old encoder's
 are on the plain picture of the same scene, whose camera is as much askew.  That needs no answers, tells each of 81
 cells 256 numbers, and leaves the language model's half as it is.  The language model learns several questions of
-a scene behind the same earlier turns, which are read once for all of them.
+a scene behind the same earlier turns, which are read once for all of them; it keeps to its former self where a
+message has no picture.  The weights that are written are the mean of those of the last hundred steps.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import time
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
 import export
@@ -28,15 +30,18 @@ from ask_torch import FOLDER, load
 from batches import (CODES, GENERAL_MIX, TEXTS, cell_targets, draw_question, pack_texts, patches_of)
 from model import text_places
 from questions import GENERAL, ask_any, in_context, in_turns, wrap
-from scenes import LOOKS, make_scene, render
+from scenes import COLOURS, KINDS, LOOKS, make_scene, render
 from train import answer_loss, clock
 
 BUILD = os.path.join(os.path.dirname(FOLDER), "..", "build")
+PARTS = ("eyes", "words")
 SEED = {"eyes": 400_000_000, "words": 500_000_000}      # neither the first training's nor the evaluation's
 QUERY = "[Current query]\n"
-LATER = ((("count",), 3), (GENERAL, 2), (("grounding",), 3), (("pointing",), 3), (("affordance",), 1),
-         (("trajectory",), 1))
-EYES = 4                                                # pictures of a step
+LATER = ((("count",), 3), (GENERAL, 2), (("grounding",), 3), (("pointing",), 12), (("affordance",), 2),
+         (("trajectory",), 2))
+EYES, SCENES = 4, 2                                     # pictures of a step of the eyes, of the words
+TEXT_MIX = (("TASK", 1, 8), ("TITLE", 1, 12), ("STEPS", 3, 4), ("BLIND", 1, 8))     # how often, and how many
+KEPT = 0.99                                             # of the average of the weights in each step
 QUESTIONS = 6                                           # behind the same earlier turns
 LONGEST = 150                                           # tokens of one of them
 
@@ -57,7 +62,7 @@ def draw_look(rng):
     if chance < 0.3:
         return ()
     if chance < 0.85:
-        return (rng.choice(LOOKS),)
+        return (rng.choice(LOOKS + ("turned",)),)
     return rng.choice((("dark", "turned"), ("contrast", "turned")))
 
 
@@ -75,9 +80,15 @@ def pair_of_looks(seed, rng):
     return tensor_of(scene), tensor_of(plain), torch.from_numpy(cell_targets(scene)[0] > 0)
 
 
+def crowd(rng):
+    """Kinds and colours of a scene in which two or three objects often share a name."""
+    kinds, colours = rng.sample(KINDS, 2), rng.sample(sorted(COLOURS), 3)
+    return [(rng.choice(kinds), rng.choice(colours)) for _ in range(rng.randint(3, 6))]
+
+
 def earlier_of(scene, rng):
     """What stands before a question, as the server puts a session's turns, or as a client's messages."""
-    turns = [ask_any(scene, rng) for _ in range(rng.choice((0, 0, 0, 1, 2, 3, 4, 5, 5, 5)))]
+    turns = [ask_any(scene, rng) for _ in range(rng.choice((0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 5, 5)))]
     if turns and rng.random() < 0.2:
         return in_turns([(wrap(q["task"], t), s["answer"]) for q, t, s in turns]), ()
     return "", [(t, s["answer"]) for _, t, s in turns]
@@ -90,6 +101,14 @@ def split(encoder, turns, told, task, text):
     return encoder.ids(turns + whole[:shared]), encoder.ids(whole[shared:])
 
 
+def weights_of(encoder, task, answer):
+    """Of several points the last is what the model forgets, so whether another one follows counts most."""
+    weights = encoder.weights(task, answer)
+    if task == "pointing":
+        weights = [5 * w if token in encoder.ends else w for token, w in zip(answer, weights)] + weights[-1:]
+    return weights
+
+
 def session_of(scene, encoder, rng, tasks, turns="", told=()):
     """Questions of some tasks behind the same earlier turns: shared ids, and ids, weights, codes [1, Q(, T)]."""
     rows, shared, seen = [], [], set()
@@ -100,7 +119,7 @@ def session_of(scene, encoder, rng, tasks, turns="", told=()):
         seen.add(asked[1])
         task, answer = asked[0]["task"], encoder.ids(asked[2]["answer"])
         shared, own = split(encoder, turns, told, task, asked[1])
-        row = encoder.filled(own + encoder.tail, answer, encoder.weights(task, answer), LONGEST)
+        row = encoder.filled(own + encoder.tail, answer, weights_of(encoder, task, answer), LONGEST)
         if row:
             rows.append(row + (CODES[task],))
         if len(rows) == QUESTIONS:
@@ -130,31 +149,42 @@ def eyes_step(job, seed, rng, tally):
     """Cells like the teacher's, of some pictures."""
     looks, plains, shown = (torch.stack(t) for t in zip(*(pair_of_looks(seed + i, rng) for i in range(EYES))))
     with torch.no_grad():
-        wanted = job.teacher(plains, torch.float32)
+        wanted = job.teacher.vision(plains, torch.float32)
     far = (job.model.vision(looks, torch.float32) - wanted).pow(2).mean(-1) / wanted.pow(2).mean()
     (far * torch.where(shown, 4.0, 1.0)).mean().backward()
     tally["far"] = tally.get("far", []) + [far[shown].mean().item()]
     return EYES
 
 
+def text_step(job, rng, tally):
+    """Messages without a picture, which the model is to answer as its former self does, and rightly."""
+    at = rng.choices(range(len(TEXTS)), [often for _, often, _ in TEXT_MIX])[0]
+    bucket = [part[:, :TEXT_MIX[at][2]] for part in pack_texts(job.encoder, rng)[at]]
+    hidden = job.model.without_picture(job.prefixes[at], bucket[:1], torch.float32)
+    answers = bucket[1][:, :, 1:] > 0
+    with torch.no_grad():
+        former = job.teacher.without_picture(job.prefixes[at], bucket[:1], torch.float32)[0]
+        former = job.teacher.logits(former[:, :, :-1][answers]).log_softmax(-1)
+    mine = job.model.logits(hidden[0][:, :, :-1][answers]).log_softmax(-1)
+    far = F.kl_div(mine, former, reduction="batchmean", log_target=True)
+    (far + 0.3 * answer_loss(job.model, hidden, [bucket], tally)).backward()
+    tally["far"] = tally.get("far", []) + [far.item()]
+
+
 def words_step(job, seed, rng, tally):
-    """Some scenes, each with one kind of question after other turns; now and then messages without a picture."""
-    for i in range(3):
-        scene = make_scene(seed + i, look=draw_look(rng) if rng.random() < 0.3 else ())
+    """Some scenes, each with one kind of question after other turns; and messages without a picture."""
+    for i in range(SCENES):
         tasks = rng.choices([t for t, _ in LATER], [w for _, w in LATER])[0]
+        like = crowd(rng) if tasks == ("pointing",) and rng.random() < 0.6 else None
+        scene = make_scene(seed + i, like=like, look=draw_look(rng) if rng.random() < 0.8 else ())
         asked = session_of(scene, job.encoder, rng, tasks, *earlier_of(scene, rng))
         if asked:
             with torch.no_grad():
                 picture = job.model.vision(tensor_of(scene)[None], torch.float32)
-            (told_loss(job.model, picture, *asked, tally) / 3).backward()
-    if rng.random() < 0.3:
-        at = rng.randrange(len(TEXTS))
-        branch, weights, codes = pack_texts(job.encoder, rng)[at]
-        most = 2 if TEXTS[at][0] == "STEPS" else 8
-        bucket = branch[:, :most], weights[:, :most], codes[:, :most]
-        hidden = job.model.without_picture(job.prefixes[at], [bucket[0]], torch.float32)
-        answer_loss(job.model, hidden, [bucket], tally).backward()
-    return 3
+            (told_loss(job.model, picture, *asked, tally) / SCENES).backward()
+    if rng.random() < 0.4:
+        text_step(job, rng, tally)
+    return SCENES
 
 
 class Job:
@@ -162,18 +192,19 @@ class Job:
         self.args = args
         self.model, self.encoder = load()
         self.prefixes = self.encoder.text_prefixes()
-        self.teacher = load()[0].vision.requires_grad_(False) if args.part == "eyes" else None
-        for part in ("eyes", "words") if args.both else (args.part,):
+        self.teacher = load()[0].requires_grad_(False)
+        for part in PARTS if args.both else (args.part,):
             if os.path.exists(file_of(part)):
                 self.model.load_state_dict(load_file(file_of(part)), strict=False)
         self.mine = {n: p for n, p in self.model.named_parameters() if is_vision(n) == (args.part == "eyes")}
         for name, p in self.model.named_parameters():
             p.requires_grad_(name in self.mine)
+        self.average = {n: p.detach().clone() for n, p in self.mine.items()}
         self.optimizer = torch.optim.AdamW(self.mine.values(), lr=args.lr, betas=(0.9, 0.98), weight_decay=0.0)
 
     def save(self):
         os.makedirs(os.path.dirname(file_of(self.args.part)), exist_ok=True)
-        save_file({n: p.detach() for n, p in self.mine.items()}, file_of(self.args.part) + ".new")
+        save_file(self.average, file_of(self.args.part) + ".new")
         os.replace(file_of(self.args.part) + ".new", file_of(self.args.part))
 
     def run(self):
@@ -190,6 +221,8 @@ class Job:
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
             count += 1
+            for name, p in self.average.items():
+                p.lerp_(self.mine[name].detach(), max(1 - KEPT, 1 / count))
             if time.time() - shown > 60:
                 self.report(count, tally)
                 shown, tally = time.time(), {}
@@ -207,7 +240,7 @@ class Job:
 
 def join():
     model, encoder = load()
-    for part in ("eyes", "words"):
+    for part in PARTS:
         if os.path.exists(file_of(part)):
             model.load_state_dict(load_file(file_of(part)), strict=False)
     return model, encoder
@@ -215,7 +248,7 @@ def join():
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("part", choices=("eyes", "words", "join"))
+    p.add_argument("part", choices=PARTS + ("join",))
     p.add_argument("--until", help="HH:MM of today, where the learning rate reaches its end")
     p.add_argument("--lr", type=float, default=3e-4)
     p.add_argument("--both", action="store_true", help="go on with what the other has learnt, too")
