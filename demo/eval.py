@@ -8,7 +8,7 @@
   python eval.py --json FILE            also writes the figures, and every wrong answer
 
 The scenes come in 150 pairs; a question is asked, in the same words, on both scenes of a pair, whose right
-answers differ.  Exit status 1 if the four general tasks together or another task are below their bounds.
+answers differ.  Exit status 1 if all tasks together, the four general ones or another one are below the set's bounds.
 """
 
 import argparse
@@ -25,7 +25,8 @@ from scenes import LOOKS, SIZE, make_scene, partner_of, render
 
 SETS = ("plain",) + LOOKS + ("session",)
 SEED = 900_000_000                      # training counts upwards from 1,000,000
-BOUNDS = {"general": 0.90, "grounding": 0.75, "pointing": 0.85, "affordance": 0.65, "trajectory": 0.75}
+# Of every set. Each is a few percent below the lowest figure measured, so that another processor may round differently.
+BOUNDS = {"all": 0.90, "general": 0.90, "grounding": 0.85, "pointing": 0.80, "affordance": 0.90, "trajectory": 0.90}
 
 
 # -- what is right -----------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def wilson(right, n, z=1.96):
 
 def report(items):
     figures, lines = {}, ["%-11s %5s %9s   %s" % ("task", "n", "accuracy", "95 % interval")]
-    groups = [("general", GENERAL)] + [(t, (t,)) for t in TASKS]
+    groups = [("all", TASKS), ("general", GENERAL)] + [(t, (t,)) for t in TASKS]
     for name, tasks in groups:
         marks = [i["right"] for i in items if i["task"] in tasks]
         low, high = wilson(sum(marks), len(marks))
