@@ -22,7 +22,8 @@ my $WAITS = qr/^(?:$SYS_FUTEX|$SYS_POLL) /;
 # ---- during the load ---------------------------------------------------------
 
 my $s = VLM->new(VLM::slow(name => 'health', workers => 3,
-                           engine => "slots 1; queue 4 timeout=1h; stall ${STALL}s;"));
+                           engine => "slots 1; queue 4 timeout=1h; stall ${STALL}s;",
+                           server => 'location = /metrics { vlm_status live; }'));
 
 # This test holds the lock, which keeps the model from being loaded.
 mkdir $s->dir . '/store';
@@ -118,13 +119,19 @@ ok($state->('ready'), 'after it resumes the server is ready');
 # ---- an engine that hangs ----------------------------------------------------
 
 $_->leave for @others;
+
+my $prepared = sub { ($s->get('/metrics')->{body} =~ /^vlm_prepare_seconds_count (\d+)$/m)[0] };
+my $before = $prepared->();
+
 my $two = $s->begin_chat('two', 'hi', image => $picture);
 ok($s->busy(1, 0), 'one runs');
 my $three = $s->begin_chat('three', 'hi', image => $picture);
 ok($s->busy(1, 1), 'another request waits');
 
-# A thread of nginx's reads the picture.  If that thread were stopped then, it would
-# never return the request, and this is not the case under test.
+# A thread of the engine's pool makes the prompt.  If that thread were stopped then, it
+# would never return the request, and this is not the case under test.
+ok(VLM::wait_for(sub { $prepared->() >= $before + 2 }), 'both prompts are made');
+
 my @threads = grep { $_ != $pid } map { m{(\d+)$} } glob "/proc/$pid/task/*";
 
 ok(VLM::wait_for(sub { 1 >= grep { VLM::slurp("/proc/$pid/task/$_/syscall") !~ $WAITS } @threads }),

@@ -66,7 +66,11 @@ sub makers {
 
         # The threads that make prompts are stopped; the engine and the loop are not.
         for my $tid (@threads) {
-            syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1 and die "ptrace: $!";
+            if (syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1) {
+                next if $!{ESRCH};                         # a thread of the load has ended
+                die "ptrace: $!";
+            }
+
             syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $tid, 0, 0);
             waitpid $tid, $WALL;
         }
