@@ -130,7 +130,9 @@ PARTS         ?=
 BENCH_MODEL   ?= build/bench/3b
 BENCHES        = $(O)/wake-times.so $(O)/again $(O)/bench-kernels $(O)/bench-model
 
-bench: module tools $(BENCHES)
+bench-programs: $(BENCHES)
+
+bench: module tools bench-programs
 	@bench/run.py --model $(BENCH_MODEL) $(PARTS)
 
 bench-queue: module tools
@@ -408,7 +410,7 @@ help:
 clean:
 	rm -rf build engine/build run t/servroot
 
-.PHONY: gpu all help module tools engine run demo-eval bench test test-programs engine-tests \
+.PHONY: bench-programs gpu all help module tools engine run demo-eval bench test test-programs engine-tests \
         request-fuzz \
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \

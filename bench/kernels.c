@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "base/cgroup.h"
 #include "base/size.h"
 #include "ops/ops.h"
 
@@ -314,7 +315,7 @@ main(int argc, char **argv)
     const char  *set = NULL;
 
     b.rounds = 5;
-    threads = vlm_threads_default();
+    threads = vlm_processors();
 
     for (i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--ops") == 0) {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "base/cgroup.h"
 #include "run/engine.h"
 
 #define CONTEXT      8448              /* 8k, and room for the rows of a step */
@@ -615,7 +616,7 @@ main(int argc, char **argv)
     fprintf(stderr, "# %s\n", stat.device);
 
     count_matrices(&b);
-    b.limits = bench_limits_open(device, conf.threads ? conf.threads : vlm_threads_default(),
+    b.limits = bench_limits_open(device, conf.threads ? conf.threads : vlm_processors(),
                                  (uint64_t) (b.matrix + b.head));
 
     if (b.limits == NULL) {

@@ -29,6 +29,7 @@ is($said, "make run: port $port is in use; \"make run PORT=$next\" takes another
 
 my $there = "build/install-$$";
 
+is(system('make -s bench-programs >/dev/null 2>&1'), 0, 'the programs of make bench compile');
 is(system("make -s install DESTDIR=$there >/dev/null 2>&1"), 0, 'make install succeeds');
 ok(-s "$there/usr/$_", "make install has $_")
     for qw(lib/nginx/modules/ngx_http_vlm_module.so share/nginx-vlm/html/page.css
