@@ -150,7 +150,7 @@ step(vlm_t *v, uint32_t n)
 }
 
 
-/* What cost.h says of a kept step of one row. */
+/* The cost of a kept step of one row by cost.h, in microseconds. */
 static double
 us_of_step(const case_t *c)
 {
