@@ -4,7 +4,7 @@
 # make test-asan   the same under AddressSanitizer and UBSan
 # make test-page   the web page, in Debian's Chromium
 # make test-clients  clients of OpenAI and Ollama, and the examples of docs/
-# make test-compilers  the engine under clang, and with flags of distributions
+# make test-compilers  all C code under clang, and with flags of distributions
 # make test-outside  these three beside each other
 # make demo-eval   asks the demo model about 620 scenes and fails where it is right too seldom
 # make cuda        build/libvlm_cuda.so, for every card from Turing on
@@ -242,7 +242,7 @@ test-page: module tools | deps-page
 test-clients: module tools build/venv-clients/done
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-clients -n clients clients
 
-test-compilers: | deps-fuzz
+test-compilers: module | deps-fuzz
 	@VLM_TEST_LIMIT=900 t/suite -o build/results-compilers -n compilers compilers
 
 # A browser and clients mostly wait, so all three run at a time.
