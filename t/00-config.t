@@ -349,7 +349,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-max_tokens "-1" is not a number from 1 to 1048576
+max_tokens "-1" is not a number from 1 to 1048575
 
 
 
@@ -1511,7 +1511,7 @@ thread_pool vlm threads=1;
 --- request
 GET /api/tasks
 --- error_log eval
-[qr{\[warn\] .*priority "urgent" is no variable, and none of high, low, -10 to 10: every request has 0 in .*:\d+}]
+[qr{\[warn\] .*priority "urgent" is no variable, and none of low, normal, high, -10 to 10: every request has 0 in .*:\d+}]
 
 
 
@@ -1818,3 +1818,22 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log eval
 [qr{"proxy_pass" directive is duplicate in .*:\d+}]
+
+
+
+=== TEST 103: the priority normal is a level
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        device cpu;
+        store logs/vlm;
+        priority normal;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tasks
+--- no_error_log
+[warn]

@@ -146,9 +146,9 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       ngx_http_vlm_at(vlm.features), NULL,
       "features \"%V\" is not a number from 1 to 1024" },
 
-    { ngx_string("max_tokens"), 1, ngx_http_vlm_param_num, 1, 1048576,
+    { ngx_string("max_tokens"), 1, ngx_http_vlm_param_num, 1, 1048575,
       ngx_http_vlm_at(vlm.max_tokens), NULL,
-      "max_tokens \"%V\" is not a number from 1 to 1048576" },
+      "max_tokens \"%V\" is not a number from 1 to 1048575" },
 
     { ngx_string("sampling"), 4, NULL, 0, 0, 0, 0, NULL, NULL },
     { ngx_string("temperature="), 0, ngx_http_vlm_param_float, 0, 5000000,
@@ -195,8 +195,8 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
     { ngx_string("priority"), 2, ngx_http_vlm_param_priority, 0, 0,
       ngx_http_vlm_at(rank.priority), NULL,
-      "priority \"%V\" is no variable, and none of high, low, -10 to 10: "
-      "every request has 0" },
+      "priority \"%V\" is no variable, and none of low, normal, high, -10 to "
+      "10: every request has 0" },
     { ngx_string("age="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
       ngx_http_vlm_at(rank.priority_age), NULL,
       "age \"%V\" is not a time from 1ms to 1d" },
@@ -520,6 +520,7 @@ ngx_http_vlm_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     cv = eng->conf.rank.priority;
 
     if (cv->lengths == NULL && ngx_strcmp(value->data, "0") != 0
+        && ngx_strcmp(value->data, "normal") != 0
         && ngx_http_vlm_order_priority(&cv->value) == 0)
     {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0, param->error, &cv->value);
