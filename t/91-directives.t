@@ -141,6 +141,31 @@ cmp_ok(scalar @names, '<=', 27, 'the table has at most 27 parameters');
 is(join(' ', sort keys %section), join(' ', sort @names),
    'each parameter has a section, and each section a parameter');
 
+{
+    my $full = VLM::slurp('conf/full.conf');
+
+    is(join(' ', grep { $full !~ /^ {8}$_ /m } @names), '', 'conf/full.conf has every parameter');
+}
+
+
+# ---- the generated text ----------------------------------------------------
+
+{
+    my ($quoted) = VLM::slurp('docs/directives.md') =~ /^## The generated text\n(.*)/ms;
+    my ($texts) = VLM::slurp('http/conf/conf.c') =~ /^(static char  ngx_http_vlm_server_text.*?)^char \*$/ms;
+    my @lines = grep { /;$/ } map { s/\\"/"/gr } $texts =~ /^    " *(.*?)\\n"/mg;
+    my @missing;
+
+    for my $line (@lines) {
+        my $pattern = join '[A-Z]+', map { quotemeta } split /%V|%ui/, $line, -1;
+
+        push @missing, $line unless $quoted =~ /^ *$pattern/m;
+    }
+
+    cmp_ok(scalar @lines, '>', 30, 'the code has the generated text');
+    is(join("\n", @missing), '', 'the page quotes every line of it');
+}
+
 
 # ---- bounds ----------------------------------------------------------------
 

@@ -55,14 +55,14 @@ static char  ngx_http_vlm_server_text[] =
     "}";
 
 
-/* the text of vlm_pass, in its location: name */
-
-/* the thread pool of the queue: name, number */
+/* the text of vlm_engine, in main: name, number of threads */
 
 static char  ngx_http_vlm_pool_text[] =
     "thread_pool \"vlm_prepare %V\" threads=%ui;\n"
     "}\n";
 
+
+/* the text of vlm_pass, in its location: name */
 
 static char  ngx_http_vlm_location_text[] =
     "proxy_pass http://vlm_%V;\n"
