@@ -5,7 +5,7 @@
 
 How soon a full queue refuses, how soon a picture of 20,000 x 20,000 pixels is refused, how soon the
 engine is free when a client leaves, and how long health takes at most while the worker with the
-model is killed and replaced.  What the answers are is for t/live/52-twelve.t.
+model is killed and replaced.  t/live/52-twelve.t checks the answers.
 """
 
 import argparse

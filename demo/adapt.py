@@ -87,7 +87,7 @@ def crowd(rng):
 
 
 def earlier_of(scene, rng):
-    """What stands before a question, as the server puts a session's turns, or as a client's messages."""
+    """Returns the turns before a question, as the server puts a session's turns, or as a client's messages."""
     turns = [ask_any(scene, rng) for _ in range(rng.choice((0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 5, 5)))]
     if turns and rng.random() < 0.2:
         return in_turns([(wrap(q["task"], t), s["answer"]) for q, t, s in turns]), ()

@@ -106,7 +106,7 @@ def load(folder=None):
 
 
 def rounds_of(scenes, together):
-    """What is asked at once: all of a scene's questions, or the first ones, then the second ones, ..."""
+    """Returns the questions that are asked at once: all of a scene, or the first ones, then the second ones, ..."""
     if not together:
         return [scenes]
     return [[[row[i]] for row in scenes if i < len(row)] for i in range(max(map(len, scenes)))]

@@ -39,7 +39,7 @@ def home_cell(obj):
 
 
 def cell_targets(scene):
-    """What each of the 81 cells shows: kind, colour, centre flag, and its object's ten coordinates."""
+    """Returns the content of each of the 81 cells: kind, colour, centre flag, and its object's ten coordinates."""
     kind, colour, flag = (np.zeros(81, np.int64) for _ in range(3))
     coords, best = np.zeros((81, 10), np.int64), np.full(81, 1e9)
     for obj in scene["objects"]:

@@ -51,7 +51,7 @@ class Heads(nn.Module):
         return total, seen
 
     def referents(self, states, buckets, picture, targets):
-        """What a question is about, read from the states between the language model's layers.
+        """Finds the subject of a question from the states between the language model's layers.
 
         After the second layer the last word of the text must point at the cells of its object; after the
         third it must know the object's coordinates, after the fourth the question's last token must.  Where

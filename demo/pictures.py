@@ -40,7 +40,7 @@ def candidates(n=90):
 
 
 def plain(item):
-    """What a checker needs, in JSON: the exact answer, or a box, or the boxes of the points."""
+    """Returns the data for a checker, as JSON: the exact answer, or a box, or the boxes of the points."""
     solution, task = item["solution"], item["task"]
     entry = {"task": "general" if task in TASKS[:4] else task, "question": item["text"]}
     if task in TASKS[:4]:
@@ -57,7 +57,7 @@ def png(scene):
 
 
 def earlier():
-    """What expected.json says, {} where there is none."""
+    """Returns the content of expected.json, or {} if there is no such file."""
     file = os.path.join(FOLDER, "expected.json")
     if not os.path.exists(file):
         return {}

@@ -270,7 +270,7 @@ def in_context(earlier, text):
 
 
 def in_turns(earlier):
-    """What stands before a later question where a client sends the conversation as messages."""
+    """The turns before a later question where a client sends the conversation as messages."""
     return "".join("%s<|im_end|>\n<|im_start|>assistant\n%s<|im_end|>\n<|im_start|>user\n" % e for e in earlier)
 
 

@@ -1,4 +1,4 @@
-"""What the server asks the model about a message, without a picture: which task it is, what the conversation is
+"""The server's questions to the model about a message, without a picture: which task it is, what the conversation is
 called, which steps it has.  The asking words are the server's own, read from its source; here are messages and
 right answers.
 

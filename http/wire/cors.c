@@ -231,8 +231,9 @@ ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
 
 
 /*
- * Does the browser say that a page of another origin sends the request?  Not of
- * a link that a person follows, nor of a typed address; programs say nothing.
+ * Does the browser say that a page of another origin sends the request?  A link
+ * that a person follows does not count as such, nor a typed address; programs
+ * other than browsers do not send these headers.
  */
 
 static ngx_uint_t

@@ -16,8 +16,6 @@ typedef struct {
 } ngx_http_vlm_openai_error_t;
 
 
-
-
 /* the last entry of each hundred is for all its other statuses */
 
 static const ngx_http_vlm_openai_error_t  ngx_http_vlm_openai_errors[] = {
