@@ -179,7 +179,7 @@ f32_values(uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed)
 
     x = malloc((size_t) rows * n * sizeof(float));
     assert_non_null(x);
-    vlm_fill(x, rows, n, kind, seed);
+    vlm_parity_fill(x, rows, n, kind, seed);
 
     return x;
 }

@@ -168,8 +168,8 @@ a_value_that_is_no_number_stays_none(void **state)
 
     (void) state;
 
-    vlm_fill(x, 3, 70, VLM_RANDOM, 1);
-    vlm_fill(gain, 1, 70, VLM_RANDOM, 2);
+    vlm_parity_fill(x, 3, 70, VLM_RANDOM, 1);
+    vlm_parity_fill(gain, 1, 70, VLM_RANDOM, 2);
     x[70 + 69] = NAN;
 
     pair_reset();

@@ -52,10 +52,10 @@ make_inputs(void **state)
 
     (void) state;
 
-    vlm_fill(x, T, D, VLM_RANDOM, 1);
-    vlm_fill(gain, 1, D, VLM_RANDOM, 2);
-    vlm_fill(pixels_x, P, E, VLM_RANDOM, 3);
-    vlm_fill(bias, 1, 512, VLM_RANDOM, 4);
+    vlm_parity_fill(x, T, D, VLM_RANDOM, 1);
+    vlm_parity_fill(gain, 1, D, VLM_RANDOM, 2);
+    vlm_parity_fill(pixels_x, P, E, VLM_RANDOM, 3);
+    vlm_parity_fill(bias, 1, 512, VLM_RANDOM, 4);
 
     for (t = 0; t < T; t++) {
         token[t] = t * 7 % V;
@@ -128,7 +128,7 @@ matrix(const device_t *v, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, 
     vlm_linear_t  w;
 
     rows = malloc((size_t) N * K * sizeof(float));
-    vlm_fill(rows, N, K, VLM_RANDOM, N * 1000 + K);
+    vlm_parity_fill(rows, N, K, VLM_RANDOM, N * 1000 + K);
     vlm_packed_open(&w, &v->k, type, epilogue, N, K, rows, bias);
     free(rows);
 
@@ -197,7 +197,7 @@ run_text(const device_t *v, vlm_type_t type, results_t *r)
         inv_freq[i] = powf(10000, -2.0f * (float) i / HD);
     }
 
-    vlm_fill(features, 6, D, VLM_RANDOM, 9);
+    vlm_parity_fill(features, 6, D, VLM_RANDOM, 9);
 
     table = matrix(v, type, VLM_STORE, V, D);
     qkv = matrix(v, type, VLM_STORE, (HEADS + 2 * KV) * HD, D);
@@ -257,7 +257,7 @@ run_sample(const device_t *v, results_t *r)
     vlm_pick_t   pick[3];
     vlm_batch_t  b = batch();
 
-    vlm_fill(logits, 3, V, VLM_RANDOM, 33);
+    vlm_parity_fill(logits, 3, V, VLM_RANDOM, 33);
 
     for (i = 0; i < 3; i++) {
         pick[i] = (vlm_pick_t) { (float) i, 0.9f, 1.2f, 40, 5 + i, i, i };
@@ -402,7 +402,7 @@ queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot(void **sta
     N = (HEADS + 2 * KV) * HD;
     rows = malloc((size_t) N * D * sizeof(float));
     q = malloc(T * HEADS * HD * sizeof(float));
-    vlm_fill(rows, N, D, VLM_RANDOM, N * 1000 + D);
+    vlm_parity_fill(rows, N, D, VLM_RANDOM, N * 1000 + D);
 
     for (i = 0; i < HD / 2; i++) {
         axis[i] = (uint8_t) (i / 4);
@@ -468,7 +468,7 @@ patches_turn_by_row_and_column(void **state)
     q = malloc(3 * P * E * sizeof(float));
     k = q + P * E;
     u = k + P * E;
-    vlm_fill(rows, 3 * E, E, VLM_RANDOM, 3 * E * 1000 + E);
+    vlm_parity_fill(rows, 3 * E, E, VLM_RANDOM, 3 * E * 1000 + E);
 
     assert_int_equal(open_device(&v, "plain", 2, VLM_F32), 0);
     w = matrix(&v, VLM_F32, VLM_STORE, 3 * E, E);

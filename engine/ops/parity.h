@@ -44,7 +44,7 @@ vlm_random_float(uint64_t *state)
 
 /* rows of n values */
 static inline void
-vlm_fill(float *x, uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed)
+vlm_parity_fill(float *x, uint32_t rows, uint32_t n, vlm_kind_t kind, uint64_t seed)
 {
     uint32_t  r, i;
     uint64_t  state = seed;

@@ -72,7 +72,7 @@ floats(size_t n, vlm_kind_t kind, uint64_t seed)
 
     x = vlm_aligned(n * sizeof(float));
     assert_non_null(x);
-    vlm_fill(x, 1, (uint32_t) n, kind, seed);
+    vlm_parity_fill(x, 1, (uint32_t) n, kind, seed);
 
     return x;
 }
@@ -133,8 +133,8 @@ open_rows(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind,
     s->rows = vlm_aligned((size_t) N * K * sizeof(float));
     s->T = T;
     s->x = vlm_aligned((size_t) T * K * sizeof(float));
-    vlm_fill(s->rows, N, K, kind, seed);
-    vlm_fill(s->x, T, K, kind, seed + 1);
+    vlm_parity_fill(s->rows, N, K, kind, seed);
+    vlm_parity_fill(s->x, T, K, kind, seed + 1);
     s->bias = (N + K + epilogue) % 2 == 0 ? floats(N, VLM_RANDOM, seed + 2) : NULL;
 
     (void) snprintf(s->name, sizeof(s->name), "%s, epilogue %d, kind %d, N %u, K %u%s",
@@ -515,7 +515,7 @@ a_packed_row_comes_back_as_it_was(void **state)
     rows = vlm_aligned((size_t) N * K * sizeof(float));
     out = malloc(K * sizeof(float));
     q = malloc(K);
-    vlm_fill(rows, N, K, VLM_RANDOM, 11);
+    vlm_parity_fill(rows, N, K, VLM_RANDOM, 11);
 
     for (i = 0; i < 3 * (1 + n_faster); i++) {
         vlm_packed_open(&w, sets[i / 3], types[i % 3], VLM_STORE, N, K, rows, NULL);
@@ -559,7 +559,7 @@ a_matrix_packed_panel_by_panel_is_the_same_as_packed_at_once(void **state)
     (void) state;
 
     rows = vlm_aligned((size_t) N * K * sizeof(float));
-    vlm_fill(rows, N, K, VLM_RANDOM, 12);
+    vlm_parity_fill(rows, N, K, VLM_RANDOM, 12);
 
     for (i = 0; i < 2 * (1 + n_faster); i++) {
         bytes = sets[i / 2]->packed_bytes(types[i % 2], N, K);

@@ -522,7 +522,7 @@ load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 static void
 close_device(vlm_t *v)
 {
-    vlm_fill_stop(v);
+    vlm_filling_stop(v);
     vlm_model_free(&v->sched.model);
 
     if (v->device != NULL) {
@@ -622,7 +622,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     }
 
     taken = measure_taken(v);
-    vlm_fill_start(v);
+    vlm_filling_start(v);
 
     pthread_mutex_lock(&v->mutex);
     v->stat.state = VLM_READY;

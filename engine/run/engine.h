@@ -74,8 +74,8 @@ void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err says why the next open
 int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */
 
 /* Commits planned memory in the background, beside the first answers.  See fill.c. */
-void vlm_fill_start(vlm_t *v);
-void vlm_fill_stop(vlm_t *v);          /* before the device is closed; safe twice */
+void vlm_filling_start(vlm_t *v);
+void vlm_filling_stop(vlm_t *v);          /* before the device is closed; safe twice */
 
 /* Admits, encodes, prefills and steps until no job is left.  See sched.c. */
 int vlm_sched_open(vlm_t *v, vlm_err_t *err);

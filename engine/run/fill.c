@@ -61,7 +61,7 @@ fill(void *data, uint64_t at, uint64_t n)
 
 
 void
-vlm_fill_start(vlm_t *v)
+vlm_filling_start(vlm_t *v)
 {
     uint64_t  bytes;
 
@@ -76,7 +76,7 @@ vlm_fill_start(vlm_t *v)
 
 
 void
-vlm_fill_stop(vlm_t *v)
+vlm_filling_stop(vlm_t *v)
 {
     vlm_beside_stop(&v->filling);
 }

@@ -295,7 +295,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
 
 
 void
-vlm_read_one(vlm_t *v)
+vlm_sched_read(vlm_t *v)
 {
     uint32_t      i;
     vlm_job_t    *j;

@@ -233,7 +233,7 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
             break;
         }
 
-        vlm_read_one(v);
+        vlm_sched_read(v);
         step_all(v);
 
         if (v->ops->sync(v->device, err) != 0) {

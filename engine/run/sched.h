@@ -15,7 +15,7 @@
  * Runs one slice for one of the jobs that still read.  Jobs take turns, but the vision encoder
  * finishes one picture before the next.
  */
-void vlm_read_one(vlm_t *v);
+void vlm_sched_read(vlm_t *v);
 /* Marks rows below n of the slot, whole pictures among them, as present. */
 void vlm_skip_rows(vlm_job_t *j, uint32_t n);
 /* Releases the job's picture, if any; the vision encoder is free if no other job waits for it. */

@@ -79,9 +79,9 @@ draw_point(const vlm_pen_t *pen, vlm_spot_t at, size_t number)
     double  size, width, u;
 
     u = pen->unit;
-    vlm_fill_disc(pen->c, at, 5.4 * u, shadow);
-    vlm_fill_disc(pen->c, at, 5 * u, white);
-    vlm_fill_disc(pen->c, at, 4.2 * u, red);
+    vlm_draw_disc(pen->c, at, 5.4 * u, shadow);
+    vlm_draw_disc(pen->c, at, 5 * u, white);
+    vlm_draw_disc(pen->c, at, 4.2 * u, red);
 
     n = snprintf(text, sizeof(text), "%zu", number);
     size = 4.8 * u;
@@ -149,10 +149,10 @@ draw_box(const vlm_pen_t *pen, vlm_spot_t from, vlm_spot_t to)
     from = (vlm_spot_t) { round(from.x - width / 2), round(from.y - width / 2) };
     to = (vlm_spot_t) { round(to.x + width / 2), round(to.y + width / 2) };
 
-    vlm_fill_box(pen->c, from, to, green_light);
-    vlm_fill_frame(pen->c, (vlm_spot_t) { from.x - edge, from.y - edge },
+    vlm_draw_box(pen->c, from, to, green_light);
+    vlm_draw_frame(pen->c, (vlm_spot_t) { from.x - edge, from.y - edge },
                    (vlm_spot_t) { to.x + edge, to.y + edge }, edge, shadow);
-    vlm_fill_frame(pen->c, from, to, width, green);
+    vlm_draw_frame(pen->c, from, to, width, green);
 }
 
 
@@ -217,7 +217,7 @@ draw_tag(const vlm_pen_t *pen, const vlm_shape_t *s, vlm_spot_t from, size_t num
     from.y = from.y - height < 0 ? fmax(0, round(from.y)) : round(from.y - height);
     to = (vlm_spot_t) { from.x + width, from.y + height };
 
-    vlm_fill_round_box(pen->c, from, to, u, green);
+    vlm_draw_round_box(pen->c, from, to, u, green);
     vlm_text_draw(pen->c, text, n,
                   (vlm_spot_t) { (from.x + to.x - vlm_text_width(text, n, size)) / 2,
                                  from.y + (height - size) / 2 }, size, dark);
@@ -327,7 +327,7 @@ draw_line(const vlm_pen_t *pen, const vlm_spot_t *p, size_t n, double width, vlm
     size_t  i;
 
     for (i = 1; i < n; i++) {
-        vlm_fill_line(pen->c, p[i - 1], p[i], width, ink);
+        vlm_draw_line(pen->c, p[i - 1], p[i], width, ink);
     }
 }
 
@@ -357,17 +357,17 @@ draw_path(const vlm_pen_t *pen)
 
         draw_line(pen, p, n, 3.4 * u, white);
         widen(arrow, 0.7 * u, edge);
-        vlm_fill_triangle(pen->c, edge, white);
+        vlm_draw_triangle(pen->c, edge, white);
         draw_line(pen, p, n, 2 * u, orange);
-        vlm_fill_triangle(pen->c, arrow, orange);
+        vlm_draw_triangle(pen->c, arrow, orange);
 
     } else {
         draw_line(pen, p, n, 3.4 * u, white);
         draw_line(pen, p, n, 2 * u, orange);
     }
 
-    vlm_fill_disc(pen->c, p[0], 3.7 * u, white);
-    vlm_fill_disc(pen->c, p[0], 2.9 * u, green);
+    vlm_draw_disc(pen->c, p[0], 3.7 * u, white);
+    vlm_draw_disc(pen->c, p[0], 2.9 * u, green);
 }
 
 

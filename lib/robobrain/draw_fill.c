@@ -94,7 +94,7 @@ distance_round_box(const shape_t *s, double x, double y)
 
 
 void
-vlm_fill_round_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double radius, vlm_ink_t ink)
+vlm_draw_round_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double radius, vlm_ink_t ink)
 {
     shape_t  s = { .distance = distance_round_box, .from = from, .to = to, .radius = radius };
 
@@ -103,9 +103,9 @@ vlm_fill_round_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double radiu
 
 
 void
-vlm_fill_disc(vlm_canvas_t *c, vlm_spot_t at, double radius, vlm_ink_t ink)
+vlm_draw_disc(vlm_canvas_t *c, vlm_spot_t at, double radius, vlm_ink_t ink)
 {
-    vlm_fill_round_box(c, (vlm_spot_t) { at.x - radius, at.y - radius },
+    vlm_draw_round_box(c, (vlm_spot_t) { at.x - radius, at.y - radius },
                        (vlm_spot_t) { at.x + radius, at.y + radius }, radius, ink);
 }
 
@@ -128,7 +128,7 @@ distance_triangle(const shape_t *s, double x, double y)
 
 
 void
-vlm_fill_triangle(vlm_canvas_t *c, const vlm_spot_t p[3], vlm_ink_t ink)
+vlm_draw_triangle(vlm_canvas_t *c, const vlm_spot_t p[3], vlm_ink_t ink)
 {
     int      i;
     double   nx, ny, length, area;
@@ -224,7 +224,7 @@ between(const vlm_stroke_t *s, double t)
 
 
 void
-vlm_fill_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink_t ink)
+vlm_draw_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink_t ink)
 {
     double        r, t0, t1, u0, u1;
     uint32_t      y, from, to;
@@ -263,7 +263,7 @@ vlm_fill_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink
 
 
 void
-vlm_fill_strokes(vlm_canvas_t *c, const vlm_stroke_t *strokes, size_t n, double width,
+vlm_draw_strokes(vlm_canvas_t *c, const vlm_stroke_t *strokes, size_t n, double width,
                  vlm_ink_t ink)
 {
     size_t    i;
@@ -316,7 +316,7 @@ border(double v, uint32_t size)
 
 
 void
-vlm_fill_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, vlm_ink_t ink)
+vlm_draw_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, vlm_ink_t ink)
 {
     uint8_t   *p;
     uint32_t   x, y, x0, y0, x1, y1, share;
@@ -338,20 +338,20 @@ vlm_fill_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, vlm_ink_t ink)
 
 
 void
-vlm_fill_frame(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double width, vlm_ink_t ink)
+vlm_draw_frame(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double width, vlm_ink_t ink)
 {
     vlm_spot_t  a, b;
 
     if (to.x - from.x <= 2 * width || to.y - from.y <= 2 * width) {
-        vlm_fill_box(c, from, to, ink);
+        vlm_draw_box(c, from, to, ink);
         return;
     }
 
     a = (vlm_spot_t) { from.x + width, from.y + width };
     b = (vlm_spot_t) { to.x - width, to.y - width };
 
-    vlm_fill_box(c, from, (vlm_spot_t) { to.x, a.y }, ink);
-    vlm_fill_box(c, (vlm_spot_t) { from.x, b.y }, to, ink);
-    vlm_fill_box(c, (vlm_spot_t) { from.x, a.y }, (vlm_spot_t) { a.x, b.y }, ink);
-    vlm_fill_box(c, (vlm_spot_t) { b.x, a.y }, (vlm_spot_t) { to.x, b.y }, ink);
+    vlm_draw_box(c, from, (vlm_spot_t) { to.x, a.y }, ink);
+    vlm_draw_box(c, (vlm_spot_t) { from.x, b.y }, to, ink);
+    vlm_draw_box(c, (vlm_spot_t) { from.x, a.y }, (vlm_spot_t) { a.x, b.y }, ink);
+    vlm_draw_box(c, (vlm_spot_t) { b.x, a.y }, (vlm_spot_t) { to.x, b.y }, ink);
 }

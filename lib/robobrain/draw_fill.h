@@ -28,28 +28,28 @@ typedef struct {
     vlm_spot_t  a, b;
 } vlm_stroke_t;
 
-void vlm_fill_disc(vlm_canvas_t *c, vlm_spot_t at, double radius, vlm_ink_t ink);
-void vlm_fill_triangle(vlm_canvas_t *c, const vlm_spot_t p[3], vlm_ink_t ink);
+void vlm_draw_disc(vlm_canvas_t *c, vlm_spot_t at, double radius, vlm_ink_t ink);
+void vlm_draw_triangle(vlm_canvas_t *c, const vlm_spot_t p[3], vlm_ink_t ink);
 
 /* The same with corners of that radius. */
-void vlm_fill_round_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double radius,
+void vlm_draw_round_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double radius,
                         vlm_ink_t ink);
 
 /* A stroke with round ends.  It takes the time of its own pixels, not of a box around it. */
-void vlm_fill_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink_t ink);
+void vlm_draw_line(vlm_canvas_t *c, vlm_spot_t a, vlm_spot_t b, double width, vlm_ink_t ink);
 
 /* Fills all strokes as one shape, of at most VLM_MAX_STROKES: no overlap shows where they cross. */
 #define VLM_MAX_STROKES  128
-void vlm_fill_strokes(vlm_canvas_t *c, const vlm_stroke_t *strokes, size_t n, double width,
+void vlm_draw_strokes(vlm_canvas_t *c, const vlm_stroke_t *strokes, size_t n, double width,
                       vlm_ink_t ink);
 
 /*
  * Fills whole pixels: borders are rounded, so that neighbouring boxes neither overlap nor leave a
  * gap.
  */
-void vlm_fill_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, vlm_ink_t ink);
+void vlm_draw_box(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, vlm_ink_t ink);
 
 /* The border of a box, width pixels to its inside and none to the outside. */
-void vlm_fill_frame(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double width, vlm_ink_t ink);
+void vlm_draw_frame(vlm_canvas_t *c, vlm_spot_t from, vlm_spot_t to, double width, vlm_ink_t ink);
 
 #endif

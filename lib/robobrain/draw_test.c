@@ -101,28 +101,28 @@ a_fill_covers_as_much_as_geometry_says(void **state)
     (void) state;
 
     c = white_canvas(101, 103);
-    vlm_fill_disc(&c, (vlm_spot_t) { 50.3, 51.8 }, 30.4, black);
+    vlm_draw_disc(&c, (vlm_spot_t) { 50.3, 51.8 }, 30.4, black);
     assert_float_equal(covered(&c), M_PI * 30.4 * 30.4, 5);
     free(c.rgb);
 
     c = white_canvas(101, 103);
-    vlm_fill_triangle(&c, p, black);
+    vlm_draw_triangle(&c, p, black);
     assert_float_equal(covered(&c), (69.9 * 80.3 - 20.4 * 14.5) / 2, 5);
     free(c.rgb);
 
     c = white_canvas(101, 103);
-    vlm_fill_line(&c, (vlm_spot_t) { 20, 80 }, (vlm_spot_t) { 80, 35 }, 7, black);
+    vlm_draw_line(&c, (vlm_spot_t) { 20, 80 }, (vlm_spot_t) { 80, 35 }, 7, black);
     assert_float_equal(covered(&c), 75 * 7 + M_PI * 3.5 * 3.5, 3);
     free(c.rgb);
 
     c = white_canvas(101, 103);
-    vlm_fill_round_box(&c, (vlm_spot_t) { 20.5, 30.25 }, (vlm_spot_t) { 80.5, 70.75 }, 10, black);
+    vlm_draw_round_box(&c, (vlm_spot_t) { 20.5, 30.25 }, (vlm_spot_t) { 80.5, 70.75 }, 10, black);
     assert_float_equal(covered(&c), 60 * 40.5 - (4 - M_PI) * 100, 3);
     free(c.rgb);
 
     c = white_canvas(101, 103);
-    vlm_fill_box(&c, (vlm_spot_t) { 9.6, 20.4 }, (vlm_spot_t) { 20.4, 29.6 }, black);
-    vlm_fill_frame(&c, (vlm_spot_t) { 40, 40 }, (vlm_spot_t) { 60, 70 }, 3, black);
+    vlm_draw_box(&c, (vlm_spot_t) { 9.6, 20.4 }, (vlm_spot_t) { 20.4, 29.6 }, black);
+    vlm_draw_frame(&c, (vlm_spot_t) { 40, 40 }, (vlm_spot_t) { 60, 70 }, 3, black);
     assert_float_equal(covered(&c), 10 * 10 + 20 * 30 - 14 * 24, 0);
     free(c.rgb);
 }
@@ -142,8 +142,8 @@ crossing_strokes_show_no_crossing(void **state)
 
     c = white_canvas(50, 50);
     d = white_canvas(50, 50);
-    vlm_fill_strokes(&c, s, 3, 5, half);
-    vlm_fill_strokes(&d, s, 2, 5, half);
+    vlm_draw_strokes(&c, s, 3, 5, half);
+    vlm_draw_strokes(&d, s, 2, 5, half);
     assert_memory_equal(c.rgb, d.rgb, 50 * 50 * 3);
 
     for (i = 12; i < 38; i++) {
@@ -165,7 +165,7 @@ a_line_ends_where_the_canvas_does_and_nothing_is_bent(void **state)
     (void) state;
 
     c = white_canvas(64, 64);
-    vlm_fill_line(&c, (vlm_spot_t) { -1e6, -1e6 }, (vlm_spot_t) { 1e6, 1e6 }, 3, black);
+    vlm_draw_line(&c, (vlm_spot_t) { -1e6, -1e6 }, (vlm_spot_t) { 1e6, 1e6 }, 3, black);
 
     for (i = 0; i < 64; i++) {
         assert_int_equal(pixel(&c, i, i)[0], 0);

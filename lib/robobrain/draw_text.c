@@ -192,7 +192,7 @@ vlm_text_draw(vlm_canvas_t *c, const char *text, size_t n, vlm_spot_t at, double
 
         if (glyph != NULL) {
             trace(&o, glyph, at, unit);
-            vlm_fill_strokes(c, o.strokes, o.n, WEIGHT * unit, ink);
+            vlm_draw_strokes(c, o.strokes, o.n, WEIGHT * unit, ink);
             at.x += (hex(glyph[0]) + GAP) * unit;
         }
     }

@@ -209,9 +209,9 @@ take_key(vlm_walk_t *w, const char *key, size_t bytes, const char *p, const char
     w->label_next = bytes == 5 && memcmp(key, "label", 5) == 0;
     set_reading(w, name_reading(key, bytes));
 
-    axis = vlm_read_axis(key, bytes);
+    axis = vlm_scan_axis(key, bytes);
 
-    if (axis >= 0 && axis < 4 && vlm_read_number(&v, vlm_skip_blanks(p, end), end) != NULL) {
+    if (axis >= 0 && axis < 4 && vlm_scan_number(&v, vlm_skip_blanks(p, end), end) != NULL) {
         s = &w->scope[w->depth - 1];
         s->v[axis] = v;
         s->known |= 1u << axis;
@@ -229,14 +229,14 @@ take_string(vlm_walk_t *w, const char *p, const char *end)
     size_t       n;
     const char  *last, *next;
 
-    last = vlm_read_string(p, end);
+    last = vlm_scan_string(p, end);
 
     if (last == NULL) {
         return p + 1;
     }
 
     next = vlm_skip_blanks(last + 1, end);
-    mark = next < end ? vlm_read_mark(next, end, &n) : 0;
+    mark = next < end ? vlm_scan_mark(next, end, &n) : 0;
 
     if (mark == ':') {
         return take_key(w, p + 1, (size_t) (last - p - 1), next + n, end);
@@ -244,7 +244,7 @@ take_string(vlm_walk_t *w, const char *p, const char *end)
 
     if (w->label_next) {
         w->label_next = 0;
-        vlm_read_label(w->scope[w->depth - 1].label, p + 1, last);
+        vlm_scan_label(w->scope[w->depth - 1].label, p + 1, last);
         return last + 1;
     }
 
@@ -259,7 +259,7 @@ take_tag(vlm_walk_t *w, const char *p, const char *end)
     size_t       i, first;
     const char  *inside, *last;
 
-    inside = vlm_read_tag(&w->tag, p, end);
+    inside = vlm_scan_tag(&w->tag, p, end);
 
     if (inside == NULL) {
         return p + 1;
@@ -279,7 +279,7 @@ take_tag(vlm_walk_t *w, const char *p, const char *end)
         take(w, w->tag.places.v, w->tag.places.n);
 
     } else {
-        last = vlm_skip_blanks(vlm_read_numbers(&w->tuple, inside, end), end);
+        last = vlm_skip_blanks(vlm_scan_numbers(&w->tuple, inside, end), end);
 
         if (last < end && *last == '<') {
             take(w, w->tuple.v, w->tuple.n);
@@ -287,7 +287,7 @@ take_tag(vlm_walk_t *w, const char *p, const char *end)
     }
 
     for (i = first; w->tag.label != NULL && i < w->n; i++) {
-        vlm_read_label(w->shapes[i].label, w->tag.label, w->tag.label + w->tag.label_bytes);
+        vlm_scan_label(w->shapes[i].label, w->tag.label, w->tag.label + w->tag.label_bytes);
     }
 
     return last < end && *last == '<' ? last : inside;
@@ -302,10 +302,10 @@ step(vlm_walk_t *w, const char *p, const char *end)
     size_t       n;
     const char  *last;
 
-    mark = vlm_read_mark(p, end, &n);
+    mark = vlm_scan_mark(p, end, &n);
 
     if (mark == '(' || mark == '[') {
-        last = vlm_read_tuple(&w->tuple, p, end);
+        last = vlm_scan_tuple(&w->tuple, p, end);
 
         if (last == NULL) {
             return p + n;
@@ -359,7 +359,7 @@ walk(vlm_shape_kind_t want, const char *text, size_t bytes, vlm_shape_t *shapes,
 
     /* A text of numbers alone counts as one bracket. */
 
-    p = vlm_skip_blanks(vlm_read_numbers(&w.tuple, text, end), end);
+    p = vlm_skip_blanks(vlm_scan_numbers(&w.tuple, text, end), end);
 
     if (p == end) {
         take(&w, w.tuple.v, w.tuple.n);

@@ -52,7 +52,7 @@ read_wide_mark(const char *p, const char *end, size_t *bytes)
 
 
 int
-vlm_read_mark(const char *p, const char *end, size_t *bytes)
+vlm_scan_mark(const char *p, const char *end, size_t *bytes)
 {
     *bytes = 1;
 
@@ -79,7 +79,7 @@ skip_mark(const char *p, const char *end, int mark)
 {
     size_t  n;
 
-    return (p < end && vlm_read_mark(p, end, &n) == mark) ? p + n : p;
+    return (p < end && vlm_scan_mark(p, end, &n) == mark) ? p + n : p;
 }
 
 
@@ -97,7 +97,7 @@ vlm_skip_blanks(const char *p, const char *end)
 
 
 const char *
-vlm_read_number(float *v, const char *p, const char *end)
+vlm_scan_number(float *v, const char *p, const char *end)
 {
     int          n_digits;
     double       value, unit;
@@ -139,7 +139,7 @@ vlm_read_number(float *v, const char *p, const char *end)
 
 
 int
-vlm_read_axis(const char *name, size_t bytes)
+vlm_scan_axis(const char *name, size_t bytes)
 {
     size_t  i;
     int     n;
@@ -170,7 +170,7 @@ skip_name(const char *p, const char *end)
 
     for (q = p; q < end && is_word(*q); q++) { /* void */ }
 
-    if (vlm_read_axis(p, (size_t) (q - p)) < 0) {
+    if (vlm_scan_axis(p, (size_t) (q - p)) < 0) {
         return p;
     }
 
@@ -183,7 +183,7 @@ skip_name(const char *p, const char *end)
 
 
 const char *
-vlm_read_numbers(vlm_tuple_t *t, const char *p, const char *end)
+vlm_scan_numbers(vlm_tuple_t *t, const char *p, const char *end)
 {
     float        v;
     const char  *q, *next;
@@ -191,7 +191,7 @@ vlm_read_numbers(vlm_tuple_t *t, const char *p, const char *end)
     t->n = 0;
     next = vlm_skip_blanks(p, end);
 
-    while ((q = vlm_read_number(&v, skip_name(next, end), end)) != NULL) {
+    while ((q = vlm_scan_number(&v, skip_name(next, end), end)) != NULL) {
         if (t->n < VLM_MAX_TUPLE) {
             t->v[t->n++] = v;
         }
@@ -209,14 +209,14 @@ vlm_read_numbers(vlm_tuple_t *t, const char *p, const char *end)
 
 
 const char *
-vlm_read_tuple(vlm_tuple_t *t, const char *p, const char *end)
+vlm_scan_tuple(vlm_tuple_t *t, const char *p, const char *end)
 {
     int          open;
     size_t       n;
     const char  *q;
 
-    open = vlm_read_mark(p, end, &n);
-    p = vlm_read_numbers(t, p + n, end);
+    open = vlm_scan_mark(p, end, &n);
+    p = vlm_scan_numbers(t, p + n, end);
     q = skip_mark(p, end, open == '(' ? ')' : ']');
 
     return (q == p || t->n == 0) ? NULL : q;
@@ -224,7 +224,7 @@ vlm_read_tuple(vlm_tuple_t *t, const char *p, const char *end)
 
 
 const char *
-vlm_read_string(const char *p, const char *end)
+vlm_scan_string(const char *p, const char *end)
 {
     char  quote;
 
@@ -255,7 +255,7 @@ read_attribute(vlm_tag_t *t, const char *p, const char *end)
         return NULL;
     }
 
-    last = vlm_read_string(p + n + 1, end);
+    last = vlm_scan_string(p + n + 1, end);
 
     if (last == NULL) {
         return NULL;
@@ -263,12 +263,12 @@ read_attribute(vlm_tag_t *t, const char *p, const char *end)
 
     value = p + n + 2;
 
-    axis = vlm_read_axis(p, n);
+    axis = vlm_scan_axis(p, n);
 
     if (axis >= 0) {
         /* If an x lacks its y, all coordinates are dropped. */
 
-        if (axis % 2 != (int) (t->places.n % 2) || vlm_read_number(&v, value, last) != last) {
+        if (axis % 2 != (int) (t->places.n % 2) || vlm_scan_number(&v, value, last) != last) {
             t->places.n = 0;
             return NULL;
         }
@@ -287,7 +287,7 @@ read_attribute(vlm_tag_t *t, const char *p, const char *end)
 
 
 const char *
-vlm_read_tag(vlm_tag_t *t, const char *p, const char *end)
+vlm_scan_tag(vlm_tag_t *t, const char *p, const char *end)
 {
     const char  *last;
 
@@ -435,7 +435,7 @@ write_character(char out[4], uint32_t c)
 
 
 void
-vlm_read_label(char label[64], const char *p, const char *end)
+vlm_scan_label(char label[64], const char *p, const char *end)
 {
     char      out[4];
     size_t    n, at;

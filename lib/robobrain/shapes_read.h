@@ -29,7 +29,7 @@ typedef struct {
  * The punctuation at p < end, as ASCII: ( ) [ ] , - + : or ' ' for any blank, and its length.  0:
  * some other character, and length 1.  A full-width form counts as its ASCII twin, ';' as a comma.
  */
-int vlm_read_mark(const char *p, const char *end, size_t *bytes);
+int vlm_scan_mark(const char *p, const char *end, size_t *bytes);
 
 const char *vlm_skip_blanks(const char *p, const char *end);
 
@@ -37,30 +37,30 @@ const char *vlm_skip_blanks(const char *p, const char *end);
  * Returns the end of the number at p ("12", "-0.5", "40px"); or NULL: no number, too large, or part
  * of a word.
  */
-const char *vlm_read_number(float *v, const char *p, const char *end);
+const char *vlm_scan_number(float *v, const char *p, const char *end);
 
 /*
  * Reads numbers with commas or blanks between them, each possibly named (x1=10).  Returns their
  * end; without any number that is p, and t->n is 0.
  */
-const char *vlm_read_numbers(vlm_tuple_t *t, const char *p, const char *end);
+const char *vlm_scan_numbers(vlm_tuple_t *t, const char *p, const char *end);
 
 /* Returns the end of a bracket, numbers alone, and the matching bracket; or NULL. */
-const char *vlm_read_tuple(vlm_tuple_t *t, const char *p, const char *end);
+const char *vlm_scan_tuple(vlm_tuple_t *t, const char *p, const char *end);
 
 /* Returns the quote that ends the string which begins with the quote at p; or NULL. */
-const char *vlm_read_string(const char *p, const char *end);
+const char *vlm_scan_string(const char *p, const char *end);
 
 /* Returns the end of the tag at p, behind its >; or NULL: there is no tag. */
-const char *vlm_read_tag(vlm_tag_t *t, const char *p, const char *end);
+const char *vlm_scan_tag(vlm_tag_t *t, const char *p, const char *end);
 
 /* 0 to 3 for x or x1, y or y1, x2, y2; 4, 5, ... for x3, y3, ...; or -1. */
-int vlm_read_axis(const char *name, size_t bytes);
+int vlm_scan_axis(const char *name, size_t bytes);
 
 /*
  * Writes the inside of a JSON string as a label: escapes undone, blanks made spaces, whole
  * characters.
  */
-void vlm_read_label(char label[64], const char *p, const char *end);
+void vlm_scan_label(char label[64], const char *p, const char *end);
 
 #endif
