@@ -148,8 +148,10 @@ main(int argc, char **argv)
     vlm_conf_default(&conf);
     conf.model = argv[1];
     conf.device = "cpu";
-    conf.weights = argc < 5 || strcmp(argv[4], "int8") == 0 ? VLM_INT8
-                   : strcmp(argv[4], "bf16") == 0 ? VLM_BF16 : VLM_F32;
+    if (argc > 4 && vlm_weights_find(argv[4], &conf.weights, &err) != 0) {
+        fprintf(stderr, "again: %s\n", err.text);
+        return 2;
+    }
 
     data = read_file(argv[2], &bytes);
     v = vlm_open(&conf, &err);

@@ -69,8 +69,8 @@ make_matrix(bench_t *b, matrix_t *m, vlm_err_t *err)
     uint32_t   c, state;
     uint64_t   bytes;
 
-    bytes = b->ops->packed_bytes(b->device, VLM_INT8, m->N, m->K);
-    place = b->ops->reserve(b->device, COPIES * bytes, err);
+    bytes = b->ops->house->packed_bytes(b->device, VLM_INT8, m->N, m->K);
+    place = b->ops->house->reserve(b->device, COPIES * bytes, err);
     rows = malloc((size_t) m->N * m->K);
 
     if (rows == NULL || place == NULL) {
@@ -91,7 +91,7 @@ make_matrix(bench_t *b, matrix_t *m, vlm_err_t *err)
         m->w[c].scale = b->gain;       /* all ones: the values do not affect the time */
         m->w[c].w = place + c * bytes;
 
-        b->ops->pack(b->device, &m->w[c], 0, m->N, rows);
+        b->ops->house->pack(b->device, &m->w[c], 0, m->N, rows);
     }
 
     free(rows);
@@ -114,13 +114,14 @@ print(const bench_t *b, const char *name, const char *unit, bench_rounds_t *r)
 static double
 time_matrix(bench_t *b, matrix_t *m, uint32_t T)
 {
-    double    start;
-    uint32_t  c;
+    double      start;
+    uint32_t    c;
+    vlm_norm_t  norm = { VLM_NORM_RMS, b->gain, 1e-6f };
 
     start = bench_now();
 
     for (c = 0; c < COPIES; c++) {
-        b->ops->linear(b->device, &m->w[c], b->x, m->has_gain ? b->gain : NULL, 1e-6f, T, b->y);
+        b->ops->linear(b->device, &m->w[c], m->has_gain ? &norm : NULL, b->x, T, b->y);
     }
 
     return (bench_now() - start) / COPIES;
@@ -168,9 +169,10 @@ measure_matrices(bench_t *b)
 static double
 time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
 {
-    double       start;
-    uint32_t     t, *seq, *few;
-    vlm_batch_t  batch;
+    double        start;
+    uint32_t      t, *seq, *few;
+    vlm_batch_t   batch;
+    vlm_attend_t  attend = { HEADS, HEAD_DIM, vlm_head_scale(HEAD_DIM) };
 
     memset(&batch, 0, sizeof(batch));
     seq = b->ids;
@@ -195,7 +197,7 @@ time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
     batch.n_ctx = few + 3;
 
     start = bench_now();
-    b->ops->attend(b->device, b->x, &batch, &b->kv, 0, HEADS, b->y);
+    b->ops->attend(b->device, &attend, b->x, &batch, &b->kv, 0, b->y);
 
     return bench_now() - start;
 }
@@ -204,9 +206,11 @@ time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
 static double
 time_segments(bench_t *b, uint32_t segment)
 {
-    double    start;
-    float    *q, *k, *v;
-    uint32_t  i, n;
+    double          start;
+    float          *q, *k, *v;
+    uint32_t        i, n;
+    vlm_attend_t    attend = { HEADS, VISION_DIM, vlm_head_scale(VISION_DIM) };
+    vlm_segments_t  s = { b->ids, 0, PATCHES, segment };
 
     for (n = 0, i = 0; i <= PATCHES; i += segment) {
         b->ids[n++] = i;
@@ -217,8 +221,8 @@ time_segments(bench_t *b, uint32_t segment)
     v = k + (size_t) PATCHES * HEADS * VISION_DIM;
 
     start = bench_now();
-    b->ops->attend_segments(b->device, q, k, v, b->ids, n - 1, PATCHES, segment, HEADS, VISION_DIM,
-                            b->y);
+    s.n = n - 1;
+    b->ops->attend_segments(b->device, &attend, q, k, v, &s, b->y);
 
     return bench_now() - start;
 }
@@ -270,12 +274,12 @@ open_bench(bench_t *b, vlm_err_t *err)
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
     b->kv = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL };
 
-    b->x = b->ops->reserve(b->device, values * sizeof(float), err);
-    b->y = b->ops->reserve(b->device, values * sizeof(float), err);
-    b->gain = b->ops->reserve(b->device, 32768 * sizeof(float), err);
-    b->ids = b->ops->reserve(b->device, 16384 * sizeof(uint32_t), err);
-    b->kv.k = b->ops->reserve(b->device, 4 * matrix, err);
-    scratch = b->ops->reserve(b->device, b->ops->scratch_bytes(b->device, &need), err);
+    b->x = b->ops->house->reserve(b->device, values * sizeof(float), err);
+    b->y = b->ops->house->reserve(b->device, values * sizeof(float), err);
+    b->gain = b->ops->house->reserve(b->device, 32768 * sizeof(float), err);
+    b->ids = b->ops->house->reserve(b->device, 16384 * sizeof(uint32_t), err);
+    b->kv.k = b->ops->house->reserve(b->device, 4 * matrix, err);
+    scratch = b->ops->house->reserve(b->device, b->ops->house->scratch_bytes(b->device, &need), err);
 
     if (b->x == NULL || b->y == NULL || b->gain == NULL || b->ids == NULL || b->kv.k == NULL
         || scratch == NULL)
@@ -284,7 +288,7 @@ open_bench(bench_t *b, vlm_err_t *err)
     }
 
     b->kv.v = (uint16_t *) b->kv.k + matrix;
-    b->ops->set_scratch(b->device, &need, scratch);
+    b->ops->house->set_scratch(b->device, &need, scratch);
 
     for (i = 0; i < values; i++) {
         b->x[i] = (float) ((int) (i * 7919 % 2001) - 1000) / 1000;
@@ -342,7 +346,7 @@ main(int argc, char **argv)
 
     /* "cpu, avx512, 2 threads" */
 
-    b.ops->describe(b.device, text, sizeof(text));
+    b.ops->house->describe(b.device, text, sizeof(text));
     comma = strchr(text + 5, ',');
     *comma = '\0';
     b.set = text + 5;
@@ -357,7 +361,7 @@ main(int argc, char **argv)
     measure_attention(&b);
 
     bench_limits_close(b.limits);
-    b.ops->close(b.device);
+    b.ops->house->close(b.device);
 
     return 0;
 }

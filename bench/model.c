@@ -80,7 +80,7 @@ pass(bench_t *b, uint32_t S, uint32_t n_ctx, uint32_t rows, int picks)
                        m->seen_words, w->token, w->logprob);
     }
 
-    (void) v->ops->sync(v->device, NULL);
+    (void) v->ops->house->sync(v->device, NULL);
 }
 
 
@@ -274,7 +274,7 @@ vision_limit(bench_t *b, uint32_t patches, uint32_t window)
     for (i = 0; i < c->depth; i++) {
         linear += 2.0 * patches * ((double) m->block[i].qkv.N * m->block[i].qkv.K
                                    + (double) m->block[i].o.N * m->block[i].o.K
-                                   + (double) m->block[i].gate_up.N * m->block[i].gate_up.K
+                                   + (double) m->block[i].up.N * m->block[i].up.K
                                    + (double) m->block[i].down.N * m->block[i].down.K);
         attend += 4.0 * patches * (c->full[i] ? patches : window) * c->hidden;
     }
@@ -504,7 +504,7 @@ count_matrices(bench_t *b)
     for (i = 0; i < m->config.text.layers; i++) {
         l = &m->layer[i];
         b->matrix += (double) l->qkv.N * l->qkv.K + (double) l->o.N * l->o.K
-                     + (double) l->gate_up.N * l->gate_up.K + (double) l->down.N * l->down.K;
+                     + (double) l->up.N * l->up.K + (double) l->down.N * l->down.K;
     }
 
     b->head = (double) m->head.N * m->head.K;

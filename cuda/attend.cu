@@ -369,8 +369,8 @@ launch(vlm_device_t *d, const args_t &a, const vlm_batch_t *b)
 
 
 void
-vlm_cuda_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
-                uint32_t layer, uint32_t heads, void *o)
+vlm_cuda_attend(vlm_device_t *d, const vlm_attend_t *how, const void *q, const vlm_batch_t *b,
+                const vlm_kv_t *kv, uint32_t layer, void *o)
 {
     args_t  a;
 
@@ -381,11 +381,11 @@ vlm_cuda_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_
     a.n_ctx = b->n_ctx;
     a.kv = *kv;
     a.layer = layer;
-    a.heads = heads;
-    a.group = heads / kv->heads;
+    a.heads = how->heads;
+    a.group = how->heads / kv->heads;
     a.tile = a.sequence = 0;
     a.runs = vlm_divide_up(b->max_ctx, VLM_CUDA_SPLIT);
-    a.scale = 1 / sqrtf(static_cast<float>(kv->head_dim));
+    a.scale = how->scale;
     a.split = d->scratch.split;
     a.splits = vlm_cuda_splits(&d->need);
     a.ticket = d->scratch.ticket;

@@ -56,7 +56,7 @@ vlm_from_bf16(vlm_bf16_t b)
 }
 
 
-/* Rounds to nearest, ties to even; a NaN stays a NaN.  The same as in base/type.h. */
+/* Rounds to nearest, ties to even; a NaN stays a NaN.  The same as in format/bf16.h. */
 static __device__ __forceinline__ vlm_bf16_t
 vlm_to_bf16(float f)
 {

@@ -449,26 +449,29 @@ cuda_set_scratch(vlm_device_t *d, const vlm_need_t *need, void *scratch)
 static const vlm_ops_t *
 operations(void)
 {
-    static vlm_ops_t  ops;
+    static vlm_house_t  house;
+    static vlm_ops_t    ops;
 
-    ops.describe = cuda_describe;
-    ops.close = cuda_close;
-    ops.reserve = cuda_reserve;
-    ops.put = vlm_device_put;
-    ops.get = cuda_get;
-    ops.sync = cuda_sync;
-    ops.ask = cuda_ask;
-    ops.taken = cuda_taken;
-    ops.act_bytes = vlm_cuda_act_bytes;
-    ops.scratch_bytes = cuda_scratch_bytes;
-    ops.set_scratch = cuda_set_scratch;
-    ops.record = vlm_cuda_record;
-    ops.keep = vlm_cuda_keep;
-    ops.replay = vlm_cuda_replay;
-    ops.packed_bytes = cuda_packed_bytes;
-    ops.pack = vlm_cuda_pack;
+    house.describe = cuda_describe;
+    house.close = cuda_close;
+    house.reserve = cuda_reserve;
+    house.put = vlm_device_put;
+    house.get = cuda_get;
+    house.sync = cuda_sync;
+    house.ask = cuda_ask;
+    house.taken = cuda_taken;
+    house.act_bytes = vlm_cuda_act_bytes;
+    house.scratch_bytes = cuda_scratch_bytes;
+    house.set_scratch = cuda_set_scratch;
+    house.record = vlm_cuda_record;
+    house.keep = vlm_cuda_keep;
+    house.replay = vlm_cuda_replay;
+    house.packed_bytes = cuda_packed_bytes;
+    house.pack = vlm_cuda_pack;
+
+    ops.house = &house;
     ops.embed = vlm_cuda_embed;
-    ops.rmsnorm = vlm_cuda_rmsnorm;
+    ops.norm = vlm_cuda_norm;
     ops.linear = vlm_cuda_linear;
     ops.qkv = vlm_cuda_qkv;
     ops.attend = vlm_cuda_attend;

@@ -210,30 +210,27 @@ void vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *feat
                     const vlm_batch_t *b, float *x);
 
 /* rmsnorm.cu */
-void vlm_cuda_rmsnorm(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T,
-                      uint32_t n, void *y);
+void vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n,
+                   void *y);
 
 /* linear.cu */
-void vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *gain,
-                     float eps, uint32_t T, void *y);
-void vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
-                   float eps, const vlm_batch_t *b, float *logits);
+void vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
+                     uint32_t T, void *y);
+void vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
+                   const vlm_batch_t *b, float *logits);
 
 /* qkv.cu */
-void vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
-                  float eps, const vlm_rope_t *rope, const vlm_batch_t *b, const vlm_kv_t *kv,
-                  uint32_t layer, uint32_t heads, void *q);
-void vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
-                     float eps, const float *inv_freq, const uint32_t *row,
-                     const uint32_t *column, uint32_t P, uint32_t heads, void *q, void *k,
-                     void *v);
+void vlm_cuda_qkv(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm_batch_t *b,
+                  const vlm_kv_t *kv, uint32_t layer, void *q);
+void vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_qkv_t *how, const float *x,
+                     const vlm_patches_t *patches, void *q, void *k, void *v);
 
 /* attend.cu, segments.cu */
-void vlm_cuda_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
-                     uint32_t layer, uint32_t heads, void *o);
-void vlm_cuda_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v,
-                              const uint32_t *border, uint32_t n_segments, uint32_t P,
-                              uint32_t longest, uint32_t heads, uint32_t head_dim, void *o);
+void vlm_cuda_attend(vlm_device_t *d, const vlm_attend_t *how, const void *q, const vlm_batch_t *b,
+                     const vlm_kv_t *kv, uint32_t layer, void *o);
+void vlm_cuda_attend_segments(vlm_device_t *d, const vlm_attend_t *how, const void *q,
+                              const void *k, const void *v, const vlm_segments_t *segments,
+                              void *o);
 
 /* sample.cu */
 void vlm_cuda_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab,

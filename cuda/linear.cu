@@ -281,15 +281,15 @@ inside_bytes(const vlm_product_t &a)
 
 
 vlm_product_t
-vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_t *rows,
-               const float *gain, float eps, uint32_t T)
+vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
+               const uint32_t *rows, uint32_t T)
 {
-    vlm_product_t  a;
+    vlm_product_t     a;
+    const vlm_norm_t  none = { VLM_NORM_RMS, nullptr, 0 };
 
     a.in.x = x;
     a.in.rows = rows;
-    a.in.gain = gain;
-    a.in.eps = eps;
+    a.in.norm = norm == nullptr ? none : *norm;
     a.in.K = w->K;
     a.in.row_words = vlm_cuda_padded(w->K) / (w->type == VLM_INT8 ? 4 : 2);
     a.in.q = static_cast<unsigned *>(d->scratch.q);
@@ -441,12 +441,12 @@ vlm_load_linear(vlm_device_t *d)
 
 
 void
-vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_t *rows,
-            const float *gain, float eps, uint32_t T, vlm_form_t store, void *y)
+vlm_product(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
+            const uint32_t *rows, uint32_t T, vlm_form_t store, void *y)
 {
     vlm_product_t  a;
 
-    a = vlm_product_of(d, w, x, rows, gain, eps, T);
+    a = vlm_product_of(d, w, norm, x, rows, T);
     a.y = y;
 
     if (w->type == VLM_INT8) {
@@ -458,33 +458,33 @@ vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_
 
 
 void
-vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *gain, float eps,
+vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
                 uint32_t T, void *y)
 {
     size_t    in, out;
     uint32_t  t, n;
 
-    in = static_cast<size_t>(w->K) * (gain == nullptr ? sizeof(vlm_bf16_t) : sizeof(float));
+    in = static_cast<size_t>(w->K) * (norm == nullptr ? sizeof(vlm_bf16_t) : sizeof(float));
     out = w->epilogue == VLM_SILU_MUL ? w->N / 2 : w->N;
     out *= w->epilogue == VLM_ADD ? sizeof(float) : sizeof(vlm_bf16_t);
 
     for (t = 0; t < T; t += n) {
         n = min(T - t, vlm_product_rows(d, w));
-        vlm_product(d, w, static_cast<const uint8_t *>(x) + t * in, nullptr, gain, eps, n,
-                    VLM_FORM_ACT, static_cast<uint8_t *>(y) + t * out);
+        vlm_product(d, w, norm, static_cast<const uint8_t *>(x) + t * in, nullptr, n, VLM_FORM_ACT,
+                    static_cast<uint8_t *>(y) + t * out);
     }
 }
 
 
 void
-vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
               const vlm_batch_t *b, float *logits)
 {
     uint32_t  r, n;
 
     for (r = 0; r < b->R; r += n) {
         n = min(b->R - r, vlm_product_rows(d, w));
-        vlm_product(d, w, x, b->logit_row + r, gain, eps, n, VLM_FORM_F32,
+        vlm_product(d, w, norm, x, b->logit_row + r, n, VLM_FORM_F32,
                     logits + static_cast<size_t>(r) * w->N);
     }
 }

@@ -18,7 +18,7 @@
 #include "device.h"
 
 extern "C" {
-#include "base/type.h"
+#include "format/bf16.h"
 }
 
 #define TILE_BYTES  32                 /* of a row */

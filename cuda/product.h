@@ -23,10 +23,9 @@ typedef enum { VLM_FORM_F32, VLM_FORM_ACT } vlm_form_t;
 
 /* Activation rows, and what they become: see ready.cuh. */
 typedef struct {
-    const void      *x;                /* [rows][K], f32 with a gain, bf16 without */
+    const void      *x;                /* [rows][K], f32 with a norm, bf16 without */
     const uint32_t  *rows;             /* [T] which rows of x; NULL: the first T */
-    const float     *gain;             /* [K] or NULL */
-    float            eps;
+    vlm_norm_t       norm;             /* gain NULL: none */
     uint32_t         K;
     uint32_t         row_words;        /* of q: 4 bytes each, whole blocks of values */
     uint32_t         q_stride, s_stride;
@@ -51,10 +50,10 @@ void vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, u
 
 /*
  * linear.cu: prepares a kernel's arguments for a product of at most VLM_CUDA_ROWS rows; x is f32
- * with a gain, and act without one.  If blocks do not make rows ready, a launch has done so.
+ * with a norm, and act without one (NULL).  If blocks do not make rows ready, a launch has done so.
  */
-vlm_product_t vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const void *x,
-                             const uint32_t *rows, const float *gain, float eps, uint32_t T);
+vlm_product_t vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
+                             const void *x, const uint32_t *rows, uint32_t T);
 
 /* Activation rows that one product may have: VLM_CUDA_ROWS, or fewer by cost.h. */
 uint32_t vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w);
@@ -73,7 +72,7 @@ vlm_few_grid_t vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t un
  * linear.cu: y = epilogue(W x + b), act but for VLM_ADD; VLM_STORE makes f32 if store says so.  T
  * is at most vlm_product_rows().
  */
-void vlm_product(vlm_device_t *d, const vlm_linear_t *w, const void *x, const uint32_t *rows,
-                 const float *gain, float eps, uint32_t T, vlm_form_t store, void *y);
+void vlm_product(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
+                 const uint32_t *rows, uint32_t T, vlm_form_t store, void *y);
 
 #endif

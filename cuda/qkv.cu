@@ -263,16 +263,16 @@ launch_few(vlm_device_t *d, vlm_type_t type, vlm_product_t p, const text_t &a)
 
 
 void
-vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
-             const vlm_rope_t *rope, const vlm_batch_t *b, const vlm_kv_t *kv, uint32_t layer,
-             uint32_t heads, void *q)
+vlm_cuda_qkv(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm_batch_t *b,
+             const vlm_kv_t *kv, uint32_t layer, void *q)
 {
-    text_t    a;
-    uint32_t  n;
+    text_t               a;
+    uint32_t             n;
+    const vlm_linear_t  *w = how->w;
 
     a.rows = d->scratch.qkv;
-    a.inv_freq = rope->inv_freq;
-    a.axis = rope->axis;
+    a.inv_freq = how->rope->inv_freq;
+    a.axis = how->rope->axis;
     a.pos = b->pos;
     a.seq = b->seq;
     a.start = b->start;
@@ -280,19 +280,19 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
     a.n_ctx = b->n_ctx;
     a.kv = *kv;
     a.layer = layer;
-    a.heads = heads;
+    a.heads = how->heads;
     a.T = b->T;
     a.q = static_cast<vlm_bf16_t *>(q);
     a.first = 0;
 
     if (is_few(b, kv)) {
-        launch_few(d, w->type, vlm_product_of(d, w, x, nullptr, gain, eps, b->T), a);
+        launch_few(d, w->type, vlm_product_of(d, w, how->norm, x, nullptr, b->T), a);
         return;
     }
 
     for ( /* void */ ; a.first < b->T; a.first += n) {
         n = min(b->T - a.first, vlm_product_rows(d, w));
-        vlm_product(d, w, x + static_cast<size_t>(a.first) * w->K, nullptr, gain, eps, n,
+        vlm_product(d, w, how->norm, x + static_cast<size_t>(a.first) * w->K, nullptr, n,
                     VLM_FORM_F32, d->scratch.qkv);
         VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), append, n, THREADS, 0, a);
     }
@@ -300,29 +300,29 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
 
 
 void
-vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
-                float eps, const float *inv_freq, const uint32_t *row, const uint32_t *column,
-                uint32_t P, uint32_t heads, void *q, void *k, void *v)
+vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm_patches_t *patches,
+                void *q, void *k, void *v)
 {
-    size_t     E;
-    uint32_t   p, n;
-    picture_t  a;
+    size_t               E;
+    uint32_t             p, n;
+    picture_t            a;
+    const vlm_linear_t  *w = how->w;
 
     E = w->N / 3;
     a.rows = d->scratch.qkv;
-    a.inv_freq = inv_freq;
-    a.heads = heads;
-    a.dv = w->N / 3 / heads;
+    a.inv_freq = how->rope->inv_freq;
+    a.heads = how->heads;
+    a.dv = w->N / 3 / how->heads;
 
-    for (p = 0; p < P; p += n) {
-        n = min(P - p, vlm_product_rows(d, w));
-        a.row = row + p;
-        a.column = column + p;
+    for (p = 0; p < patches->P; p += n) {
+        n = min(patches->P - p, vlm_product_rows(d, w));
+        a.row = patches->row + p;
+        a.column = patches->column + p;
         a.q = static_cast<vlm_bf16_t *>(q) + p * E;
         a.k = static_cast<vlm_bf16_t *>(k) + p * E;
         a.v = static_cast<vlm_bf16_t *>(v) + p * E;
 
-        vlm_product(d, w, x + static_cast<size_t>(p) * w->K, nullptr, gain, eps, n, VLM_FORM_F32,
+        vlm_product(d, w, how->norm, x + static_cast<size_t>(p) * w->K, nullptr, n, VLM_FORM_F32,
                     d->scratch.qkv);
         VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), part, n, THREADS, 0, a);
     }

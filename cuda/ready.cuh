@@ -112,7 +112,7 @@ vlm_norm_of(const vlm_ready_t &a, const float *sums)
         sum += sums[i];
     }
 
-    return 1 / sqrtf(sum / static_cast<float>(a.K) + a.eps);
+    return 1 / sqrtf(sum / static_cast<float>(a.K) + a.norm.eps);
 }
 
 
@@ -142,7 +142,7 @@ vlm_put_four(const vlm_ready_t &a, uint32_t i, float4 v, unsigned *q, float *s)
 }
 
 
-/* Rows first to first + n: f32 with a gain, or bf16.  sums is shared, [n][VLM_READY_WARPS]. */
+/* Rows first to first + n: f32 with a norm, or bf16.  sums is shared, [n][VLM_READY_WARPS]. */
 template <bool INT8>
 static __device__ __forceinline__ void
 vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
@@ -154,22 +154,22 @@ vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
 
     quads = a.row_words / (INT8 ? 1 : 2);
 
-    if (a.gain != nullptr) {
+    if (a.norm.gain != nullptr) {
         vlm_square_rows(a, first, n, sums);
     }
 
     for (t = 0; t < n; t++) {
-        r = a.gain == nullptr ? 1 : vlm_norm_of(a, sums + t * VLM_READY_WARPS);
+        r = a.norm.gain == nullptr ? 1 : vlm_norm_of(a, sums + t * VLM_READY_WARPS);
         q = a.q + static_cast<size_t>(first + t) * a.q_stride;
 
         /* As many rounds for all threads of a warp. */
 
         for (i = threadIdx.x; i - i % VLM_WARP < quads; i += VLM_READY_THREADS) {
-            if (a.gain == nullptr) {
+            if (a.norm.gain == nullptr) {
                 v = vlm_load_four(vlm_row_of<vlm_bf16_t>(a, first + t), i, a.K);
             } else {
                 v = vlm_load_four(vlm_row_of<float>(a, first + t), i, a.K);
-                g = vlm_load_four(a.gain, i, a.K);
+                g = vlm_load_four(a.norm.gain, i, a.K);
                 v = make_float4(v.x * r * g.x, v.y * r * g.y, v.z * r * g.z, v.w * r * g.w);
             }
 

@@ -36,9 +36,9 @@ vlm_load_rmsnorm(vlm_device_t *d)
 
 
 void
-vlm_cuda_rmsnorm(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T,
-                 uint32_t n, void *y)
+vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n,
+              void *y)
 {
-    VLM_LAUNCH(d, vlm_cost(6.0 * T * n, 0), rmsnorm, T, THREADS, 0, x, gain, eps, n,
+    VLM_LAUNCH(d, vlm_cost(6.0 * T * n, 0), rmsnorm, T, THREADS, 0, x, norm->gain, norm->eps, n,
                static_cast<vlm_bf16_t *>(y));
 }

@@ -403,31 +403,29 @@ launch(vlm_device_t *d, args_t a, uint32_t n_segments, uint32_t longest)
 
 
 void
-vlm_cuda_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v,
-                         const uint32_t *border, uint32_t n_segments, uint32_t P, uint32_t longest,
-                         uint32_t heads, uint32_t head_dim, void *o)
+vlm_cuda_attend_segments(vlm_device_t *d, const vlm_attend_t *how, const void *q, const void *k,
+                         const void *v, const vlm_segments_t *segments, void *o)
 {
-    args_t  a;
-
-    (void) P;
+    args_t          a;
+    const uint32_t  n = segments->n, longest = segments->longest;
 
     a.q = static_cast<const vlm_bf16_t *>(q);
     a.k = static_cast<const vlm_bf16_t *>(k);
     a.v = static_cast<const vlm_bf16_t *>(v);
     a.o = static_cast<vlm_bf16_t *>(o);
-    a.border = border;
+    a.border = segments->border;
     a.tile = 0;
-    a.heads = heads;
-    a.hd = head_dim;
-    a.scale = 1 / sqrtf(static_cast<float>(head_dim));
+    a.heads = how->heads;
+    a.hd = how->head_dim;
+    a.scale = how->scale;
 
-    if (head_dim <= 32) {
-        launch<2>(d, a, n_segments, longest);
-    } else if (head_dim <= 64) {
-        launch<4>(d, a, n_segments, longest);
-    } else if (head_dim <= 80) {
-        launch<5>(d, a, n_segments, longest);
+    if (a.hd <= 32) {
+        launch<2>(d, a, n, longest);
+    } else if (a.hd <= 64) {
+        launch<4>(d, a, n, longest);
+    } else if (a.hd <= 80) {
+        launch<5>(d, a, n, longest);
     } else {
-        launch<8>(d, a, n_segments, longest);
+        launch<8>(d, a, n, longest);
     }
 }

@@ -39,7 +39,7 @@ typedef struct {
     const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
     const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512"
                                           or "amx"; NULL: the best that it runs */
-    vlm_type_t   weights;              /* VLM_INT8, VLM_BF16 or VLM_F32 */
+    vlm_type_t   weights;              /* of vlm_weights_find() */
     uint64_t     memory;               /* bytes that the plan may take; 0: no bound */
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
     uint32_t     slots;                /* sequences that step together */
@@ -54,6 +54,10 @@ typedef struct {
 } vlm_conf_t;
 
 void vlm_conf_default(vlm_conf_t *conf);           /* sets the defaults; model is NULL */
+
+/* The form of weights of a name ("int8").  -1 and VLM_EINPUT with the names that there are. */
+int vlm_weights_find(const char *name, vlm_type_t *type, vlm_err_t *err);
+const char *vlm_weights_name(vlm_type_t type);     /* static */
 
 /* Bytes by purpose, counted by the same code that later places the buffers. */
 typedef struct {
@@ -78,7 +82,9 @@ int vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err);
 
 /* The properties of a checkpoint, from its own files: for lists of models. */
 typedef struct {
-    const char  *architecture;         /* config.json's model_type; static */
+    const char  *architecture;         /* config.json's model_type; static, as all texts here */
+    const char  *family;               /* its name for people: "Qwen2.5-VL" */
+    const char  *turn, *turn_end;      /* control tokens around each turn of the template */
     uint64_t     parameters;           /* elements of all tensors; a tied head counts once */
     uint32_t     layers, heads, kv_heads, hidden, mlp, vocab;
     uint32_t     context_max;          /* max_position_embeddings */
@@ -89,6 +95,9 @@ typedef struct {
 
 /* any: reads the files that vlm_plan() reads; of conf the model is used.  0, or -1: VLM_EMODEL. */
 int vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err);
+
+/* 1: a model of this family and name thinks before it answers, if it is not told otherwise. */
+int vlm_thinks(const vlm_facts_t *f, const char *name);
 
 
 /* ---- life ---------------------------------------------------------------- */

@@ -285,6 +285,7 @@ typedef struct {
     ngx_uint_t                    worker;      /* the designated one */
 
     /* of the checkpoint */
+    char                         *model;       /* its path, as written */
     vlm_plan_t                    plan;
     vlm_facts_t                   facts;
     time_t                        created;     /* of config.json */

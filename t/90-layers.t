@@ -17,7 +17,7 @@ my @ENGINE = grep { m{^engine/} } @C;
 my @CUDA   = grep { m{^cuda/} } @C;
 my @LIB    = grep { m{^lib/} && !/_(?:test|fuzz)\.c$|fixture\.h$/ } @C;
 my @HTTP   = grep { m{^http/|^[^/]+$} } @C;
-my $TOPICS = 'text|chat|image|load|model|run|ops';
+my $TOPICS = 'text|chat|image|format|family|load|model|run|ops';
 my @SERVER = grep { !/_(?:test|fuzz)\.c$|fixture\.h$/ } @ENGINE, @HTTP, @LIB;
 
 cmp_ok(scalar @ENGINE, '>', 10, 'the engine has sources');
@@ -34,13 +34,38 @@ none('the nginx side includes engine/vlm.h and no other header of the engine',
 none('the engine includes nothing of the nginx side',
      qr{^\s*#\s*include\s*[<"].*(?:http/|nginx)}, @ENGINE, @CUDA);
 
-my @brain = grep { has($_, qr/robobrain/i) } grep { !m{^engine/cli/} } @ENGINE, @CUDA;
+my @brain = grep { has($_, qr/robobrain/i) } grep { !m{^engine/(?:cli|family)/} } @ENGINE, @CUDA;
 
 ok(!@brain, 'engine/ and cuda/ know no RoboBrain: its tasks and shapes are in lib/robobrain/')
     or diag(join "\n", @brain);
 
 none('CUDA is called in cuda/ only',
      qr/\b(?:cuda[A-Z]\w*|cu[A-Z][a-z]\w*)\s*\(/, @ENGINE, @HTTP);
+
+
+# ---- families and forms of weights ------------------------------------------
+
+# In code and texts, but for comments.
+my @OTHERS = grep { !m{^engine/(?:family|cli)/|/sample\.h$} } @SERVER, grep { !m{/test/} } @CUDA;
+
+my $NAMES = qr/qwen|<\|\w+\|>|helpful\ assistant
+               |embed_tokens|\blm_head|self_attn|_proj\b|layernorm|visual\.|model\.layers/xi;
+
+my @named = map { my $file = $_; map { "$file: $_" } grep { /$NAMES/ } said($file) } @OTHERS;
+
+ok(!@named, 'only engine/family/ knows names of a family, its tensors and its control tokens')
+    or diag(@named);
+
+my $WINDOWS = qr/\b(?:c|v|vc|vision)(?:->|\.)window\b/;
+
+none('only engine/family/ knows the order of windows', $WINDOWS, @OTHERS);
+
+none('only engine/format/ and the kernels tell forms of weights apart',
+     qr/\bVLM_(?:F32|F16|BF16|INT8)\b/,
+     grep { !m{^engine/(?:format|ops)/|^engine/vlm\.h$} } @SERVER);
+
+none('a family knows no engine that runs', qr{^\s*#\s*include\s*"run/},
+     grep { m{^engine/(?:family|format|load|image|chat|text|ops)/} && !/_(?:test|fuzz)\.c$/ } @ENGINE);
 
 
 # ---- the floors of the nginx side ------------------------------------------
@@ -233,6 +258,18 @@ sub none {
     }
 
     ok(!@found, $name) or diag(join '', @found[0 .. (@found > 9 ? 9 : $#found)]);
+}
+
+
+# The lines of a file without comments, texts included.
+sub said {
+    my ($file) = @_;
+
+    my $code = join '', slurp_lines($file);
+
+    $code =~ s{("(?:[^"\\\n]|\\.)*")|/\*.*?\*/}{$1 // ''}ges;
+
+    return map { "$_\n" } split /\n/, $code;
 }
 
 

@@ -2,7 +2,7 @@
 
 #include "pair.h"
 
-#include "base/type.h"
+#include "format/bf16.h"
 
 #define CONTEXT  800
 #define SLOTS    5
@@ -90,18 +90,19 @@ put_cache(side_t *s, const case_t *c, int filled)
 static void
 attend_on(side_t *s, const case_t *c, const float *q, float *out)
 {
-    void         *o;
-    size_t        n;
-    vlm_kv_t      kv;
-    vlm_batch_t   b;
+    void                *o;
+    size_t               n;
+    vlm_kv_t             kv;
+    vlm_batch_t          b;
+    const vlm_attend_t   a = { c->heads, c->hd, vlm_head_scale(c->hd) };
 
     pair_reset();
     b = put_batch(s, c);
     kv = put_cache(s, c, 1);
     n = (size_t) b.T * c->heads * c->hd;
-    o = take_bytes(s, s->ops->act_bytes(n));
+    o = take_bytes(s, s->ops->house->act_bytes(n));
 
-    s->ops->attend(s->d, put_floats(s, q, n, ACT), &b, &kv, 1, c->heads, o);
+    s->ops->attend(s->d, &a, put_floats(s, q, n, ACT), &b, &kv, 1, o);
     get_floats(s, out, o, n, ACT);
 }
 
@@ -232,8 +233,10 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
     uint32_t       i, N;
     vlm_kv_t       kv;
     vlm_rope_t     rope;
+    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f };
     vlm_batch_t    b;
     vlm_linear_t   w;
+    vlm_qkv_t      qkv = { &w, &norm, &rope, c->heads };
 
     pair_reset();
     b = put_batch(s, c);
@@ -260,10 +263,10 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
     w = put_matrix(s, type, VLM_STORE, N, D, rows, bias);
     n = (size_t) b.T * c->heads * c->hd;
     m = (size_t) LAYERS * SLOTS * c->kv_heads * CONTEXT * c->hd;
-    q = take_bytes(s, s->ops->act_bytes(n));
+    q = take_bytes(s, s->ops->house->act_bytes(n));
 
-    s->ops->qkv(s->d, &w, put_floats(s, x, (size_t) b.T * D, F32), put_floats(s, gain, D, F32),
-                1e-6f, &rope, &b, &kv, 1, c->heads, q);
+    norm.gain = put_floats(s, gain, D, F32);
+    s->ops->qkv(s->d, &qkv, put_floats(s, x, (size_t) b.T * D, F32), &b, &kv, 1, q);
 
     out->q = malloc((n + 2 * m) * sizeof(float));
     out->k = out->q + n;
@@ -272,8 +275,8 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
 
     uint16_t  *raw = malloc(2 * m * sizeof(uint16_t));
 
-    s->ops->get(s->d, raw, kv.k, m * sizeof(uint16_t));
-    s->ops->get(s->d, raw + m, kv.v, m * sizeof(uint16_t));
+    s->ops->house->get(s->d, raw, kv.k, m * sizeof(uint16_t));
+    s->ops->house->get(s->d, raw + m, kv.v, m * sizeof(uint16_t));
     settle(s);
 
     for (n = 0; n < 2 * m; n++) {
@@ -377,7 +380,11 @@ qkv_2d_on(side_t *s, vlm_type_t type, uint32_t P, uint32_t heads, uint32_t dv, f
     void           *at[3];
     float          *rows, *bias, *x, *gain, inv_freq[32];
     uint32_t        i, E, *place;
+    vlm_rope_t      rope = { NULL, NULL };
+    vlm_norm_t      norm = { VLM_NORM_RMS, NULL, 1e-6f };
     vlm_linear_t    w;
+    vlm_qkv_t       qkv = { &w, &norm, &rope, heads };
+    vlm_patches_t   patches = { P, NULL, NULL };
 
     pair_reset();
     E = heads * dv;
@@ -398,12 +405,15 @@ qkv_2d_on(side_t *s, vlm_type_t type, uint32_t P, uint32_t heads, uint32_t dv, f
     w = put_matrix(s, type, VLM_STORE, 3 * E, E, rows, bias);
 
     for (i = 0; i < 3; i++) {
-        at[i] = take_bytes(s, s->ops->act_bytes((uint64_t) P * E));
+        at[i] = take_bytes(s, s->ops->house->act_bytes((uint64_t) P * E));
     }
 
-    s->ops->qkv_2d(s->d, &w, put_floats(s, x, (size_t) P * E, F32), put_floats(s, gain, E, F32),
-                   1e-6f, put_floats(s, inv_freq, dv / 4, F32), put_bytes(s, place, P * 4),
-                   put_bytes(s, place + P, P * 4), P, heads, at[0], at[1], at[2]);
+    norm.gain = put_floats(s, gain, E, F32);
+    rope.inv_freq = put_floats(s, inv_freq, dv / 4, F32);
+    patches.row = put_bytes(s, place, P * 4);
+    patches.column = put_bytes(s, place + P, P * 4);
+    s->ops->qkv_2d(s->d, &qkv, put_floats(s, x, (size_t) P * E, F32), &patches, at[0], at[1],
+                   at[2]);
 
     for (i = 0; i < 3; i++) {
         get_floats(s, out + (size_t) i * P * E, at[i], (size_t) P * E, ACT);
@@ -460,10 +470,11 @@ static void
 segments_on(side_t *s, const uint32_t *border, uint32_t n_segments, uint32_t heads, uint32_t dv,
             float *out)
 {
-    void      *o, *qkv[3];
-    float     *x;
-    size_t     n;
-    uint32_t   i, P, longest;
+    void                *o, *qkv[3];
+    float               *x;
+    size_t               n;
+    uint32_t             i, P, longest;
+    const vlm_attend_t   a = { heads, dv, vlm_head_scale(dv) };
 
     pair_reset();
     P = border[n_segments];
@@ -478,10 +489,13 @@ segments_on(side_t *s, const uint32_t *border, uint32_t n_segments, uint32_t hea
         longest = border[i + 1] - border[i] > longest ? border[i + 1] - border[i] : longest;
     }
 
-    o = take_bytes(s, s->ops->act_bytes(n));
-    s->ops->attend_segments(s->d, qkv[0], qkv[1], qkv[2],
-                            put_bytes(s, border, (n_segments + 1) * sizeof(uint32_t)), n_segments,
-                            P, longest, heads, dv, o);
+    o = take_bytes(s, s->ops->house->act_bytes(n));
+
+    const vlm_segments_t  segments = {
+        put_bytes(s, border, (n_segments + 1) * sizeof(uint32_t)), n_segments, P, longest
+    };
+
+    s->ops->attend_segments(s->d, &a, qkv[0], qkv[1], qkv[2], &segments, o);
     get_floats(s, out, o, n, ACT);
     free(x);
 }

@@ -74,7 +74,7 @@ product(vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K, uint32
 {
     vlm_linear_t  w = matrix(type, epilogue, N, K);
 
-    card.ops->linear(card.d, &w, card.base, NULL, 0, T, card.base);
+    card.ops->linear(card.d, &w, NULL, card.base, T, card.base);
 }
 
 
@@ -82,9 +82,9 @@ static void
 begin(uint32_t *checks)
 {
     *checks = 0;
-    card.ops->sync(card.d, NULL);
+    card.ops->house->sync(card.d, NULL);
     vlm_emu_set(VLM_EMU_IDLE, 1);
-    card.ops->ask(card.d, count_check, checks);
+    card.ops->house->ask(card.d, count_check, checks);
 }
 
 
@@ -93,7 +93,7 @@ check(const char *what, uint32_t a, uint32_t b)
 {
     vlm_emu_counts_t  c;
 
-    card.ops->ask(card.d, NULL, NULL);
+    card.ops->house->ask(card.d, NULL, NULL);
     vlm_emu_count(&c);
     vlm_emu_set(VLM_EMU_IDLE, 0);
 
@@ -119,18 +119,21 @@ text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t ro
                         ids, ids, NULL };
     vlm_kv_t      kv = { VLM_BF16, layers, S, m->kv_heads, context, m->hd, x, x };
     vlm_rope_t    rope = { x, card.base };
-    vlm_linear_t  qkv = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);
+    vlm_norm_t    norm = { VLM_NORM_RMS, x, 0 };
+    vlm_linear_t  w = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);
+    vlm_qkv_t     qkv = { &w, &norm, &rope, m->heads };
+    vlm_attend_t  attend = { m->heads, m->hd, vlm_head_scale(m->hd) };
     vlm_linear_t  head = matrix(type, VLM_STORE, m->V, m->D);
 
     for (i = 0; i < layers; i++) {
-        card.ops->qkv(card.d, &qkv, x, x, 0, &rope, &b, &kv, 0, m->heads, x);
-        card.ops->attend(card.d, x, &b, &kv, 0, m->heads, x);
+        card.ops->qkv(card.d, &qkv, x, &b, &kv, 0, x);
+        card.ops->attend(card.d, &attend, x, &b, &kv, 0, x);
         product(type, VLM_ADD, m->D, m->heads * m->hd, b.T);
         product(type, VLM_SILU_MUL, 2 * m->F, m->D, b.T);
         product(type, VLM_ADD, m->D, m->F, b.T);
     }
 
-    card.ops->head(card.d, &head, x, x, 0, &b, x);
+    card.ops->head(card.d, &head, &norm, x, &b, x);
 }
 
 
@@ -167,18 +170,23 @@ a_prompt_and_a_step_of_any_context_stay_within_the_bound(void **state)
 static void
 picture(vlm_type_t type, uint32_t P)
 {
-    uint32_t      i, p, n;
-    float        *x = (float *) card.base;
-    uint32_t     *ids = (uint32_t *) card.base;
-    vlm_linear_t  patch = matrix(VLM_F32, VLM_STORE, E, PIXELS);
-    vlm_linear_t  qkv = matrix(type, VLM_STORE, 3 * E, E);
+    uint32_t        i, p, n;
+    float          *x = (float *) card.base;
+    uint32_t       *ids = (uint32_t *) card.base;
+    vlm_linear_t    patch = matrix(VLM_F32, VLM_STORE, E, PIXELS);
+    vlm_linear_t    w = matrix(type, VLM_STORE, 3 * E, E);
+    vlm_norm_t      norm = { VLM_NORM_RMS, x, 0 };
+    vlm_rope_t      rope = { x, NULL };
+    vlm_qkv_t       qkv = { &w, &norm, &rope, VISION_HEADS };
+    vlm_attend_t    attend = { VISION_HEADS, VISION_HD, vlm_head_scale(VISION_HD) };
+    vlm_patches_t   patches = { P, ids, ids };
+    vlm_segments_t  segments[] = { { ids, P / 64 + 1, P, 64 }, { ids, 1, P, P } };
 
     card.ops->patch_embed(card.d, &patch, card.base, P, x);
 
     for (i = 0; i < 2; i++) {
-        card.ops->qkv_2d(card.d, &qkv, x, x, 0, x, ids, ids, P, VISION_HEADS, x, x, x);
-        card.ops->attend_segments(card.d, x, x, x, ids, i ? 1 : P / 64 + 1, P, i ? P : 64,
-                                  VISION_HEADS, VISION_HD, x);
+        card.ops->qkv_2d(card.d, &qkv, x, &patches, x, x, x);
+        card.ops->attend_segments(card.d, &attend, x, x, x, &segments[i], x);
         product(type, VLM_ADD, E, E, P);
 
         for (p = 0; p < P; p += n) {
@@ -188,7 +196,7 @@ picture(vlm_type_t type, uint32_t P)
         }
     }
 
-    card.ops->rmsnorm(card.d, x, x, 0, P, E, x);
+    card.ops->norm(card.d, &norm, x, P, E, x);
     product(type, VLM_GELU, CELL, CELL, P / 4);
     product(type, VLM_STORE, shapes[1].D, CELL, P / 4);
 }
@@ -274,6 +282,8 @@ processors_without_a_block_count(void **state)
     int               i;
     void             *none = NULL;
     uint32_t          n;
+    vlm_attend_t      attend = { 2, VISION_HD, vlm_head_scale(VISION_HD) };
+    vlm_segments_t    segments = { NULL, 1, 64, 64 };
     vlm_emu_counts_t  c[2];
 
     (void) state;
@@ -281,8 +291,9 @@ processors_without_a_block_count(void **state)
     for (i = 0; i < 2; i++) {
         (void) (i ? open_20_processors(&none) : open_pair(&none));
         begin(&n);
-        card.ops->attend_segments(card.d, card.base, card.base, card.base, (uint32_t *) card.base,
-                                  1, 64, 64, 2, VISION_HD, card.base);
+        segments.border = (uint32_t *) card.base;
+        card.ops->attend_segments(card.d, &attend, card.base, card.base, card.base, &segments,
+                                  card.base);
         vlm_emu_count(&c[i]);
         check("a tile", 2, 64);
         (void) pair_close(&none);
@@ -301,14 +312,14 @@ a_captured_step_stays_within_the_bound(void **state)
 
     (void) state;
 
-    assert_int_equal(card.ops->record(card.d), 1);
+    assert_int_equal(card.ops->house->record(card.d), 1);
     text(&shapes[1], VLM_BF16, 28, 1, 1, 4096);
-    card.ops->keep(card.d, 0);
-    assert_int_equal(card.ops->sync(card.d, NULL), 0);
+    card.ops->house->keep(card.d, 0);
+    assert_int_equal(card.ops->house->sync(card.d, NULL), 0);
 
     begin(&n);
     vlm_emu_count(&before);
-    assert_int_equal(card.ops->replay(card.d, 0), 1);
+    assert_int_equal(card.ops->house->replay(card.d, 0), 1);
     vlm_emu_count(&after);
     check("a step", 1, 4096);
 
@@ -326,16 +337,16 @@ a_step_of_too_many_graphs_is_not_captured(void **state)
 
     (void) state;
 
-    assert_int_equal(card.ops->record(card.d), 1);
+    assert_int_equal(card.ops->house->record(card.d), 1);
     text(&shapes[1], VLM_BF16, 28, 1, 1, 4096);
-    card.ops->keep(card.d, 0);
-    assert_int_equal(card.ops->sync(card.d, NULL), 0);
-    assert_int_equal(card.ops->replay(card.d, 0), 0);
+    card.ops->house->keep(card.d, 0);
+    assert_int_equal(card.ops->house->sync(card.d, NULL), 0);
+    assert_int_equal(card.ops->house->replay(card.d, 0), 0);
     vlm_emu_count(&c);
     assert_int_equal(c.graphs, 0);
-    card.ops->describe(card.d, text_of, sizeof(text_of));
+    card.ops->house->describe(card.d, text_of, sizeof(text_of));
     assert_non_null(strstr(text_of, ", no graphs"));
-    assert_int_equal(card.ops->record(card.d), 0);
+    assert_int_equal(card.ops->house->record(card.d), 0);
 }
 
 

@@ -25,6 +25,7 @@ typedef struct {
     vlm_quit_fn        quit;           /* the scheduler's */
     void              *data;
     const vlm_ops_t   *ops;            /* the device's */
+    vlm_house_t        house;          /* with the test's ask() */
 } leaver_t;
 
 static leaver_t  leaver;
@@ -63,7 +64,7 @@ ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
 {
     leaver.quit = quit;
     leaver.data = data;
-    leaver.ops->ask(d, quit == NULL ? NULL : leave, NULL);
+    leaver.ops->house->ask(d, quit == NULL ? NULL : leave, NULL);
 }
 
 
@@ -87,8 +88,10 @@ open_model(vlm_ops_t *ops)
 
     leaver.v = v;
     leaver.ops = v->ops;
+    leaver.house = *v->ops->house;
+    leaver.house.ask = ask;
     *ops = *v->ops;
-    ops->ask = ask;
+    ops->house = &leaver.house;
     v->ops = v->sched.model.ops = ops;
 
     return v;

@@ -7,7 +7,7 @@
 
 #include "pair.h"
 
-#include "base/type.h"
+#include "format/bf16.h"
 
 /* An emulated sm_75 multiplies bf16, although a device of sm_75 cannot be opened for bf16. */
 #if defined(VLM_EMU) && VLM_EMU < 800
@@ -144,7 +144,7 @@ open_case(vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N,
     c.bound = malloc((size_t) T * c.out * sizeof(float));
 
     (void) snprintf(c.name, sizeof(c.name), "%s %s, kind %d, N %u, K %u, T %u%s%s",
-                    vlm_type_name(type), epilogues[epilogue], (int) kind, N, K, T,
+                    vlm_weights_name(type), epilogues[epilogue], (int) kind, N, K, T,
                     c.bias == NULL ? "" : ", bias", norm ? ", norm" : "");
     make_bounds(&c);
 
@@ -170,6 +170,7 @@ run_on(side_t *s, const case_t *c, uint32_t first, uint32_t T, float *out)
 {
     void          *x, *y;
     form_t         form;
+    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f };
     vlm_linear_t   w;
 
     pair_reset();
@@ -178,7 +179,8 @@ run_on(side_t *s, const case_t *c, uint32_t first, uint32_t T, float *out)
     x = put_floats(s, c->x + (size_t) first * c->K, (size_t) T * c->K, c->norm ? F32 : ACT);
     y = put_floats(s, c->before + (size_t) first * c->out, (size_t) T * c->out, form);
 
-    s->ops->linear(s->d, &w, x, c->norm ? put_floats(s, c->gain, c->K, F32) : NULL, 1e-6f, T, y);
+    norm.gain = c->norm ? put_floats(s, c->gain, c->K, F32) : NULL;
+    s->ops->linear(s->d, &w, c->norm ? &norm : NULL, x, T, y);
     get_floats(s, out, y, (size_t) T * c->out, form);
 }
 
@@ -363,6 +365,7 @@ logits_are_of_the_rows_that_were_asked_for(void **state)
     uint32_t        i;
     const side_t   *sides[] = { &host, &card };
     case_t          c;
+    vlm_norm_t      norm = { VLM_NORM_RMS, NULL, 1e-6f };
     vlm_batch_t     b;
     vlm_linear_t    w;
     const uint32_t  rows[] = { 8, 0, 3, 3, 7 };
@@ -380,8 +383,8 @@ logits_are_of_the_rows_that_were_asked_for(void **state)
         b.logit_row = put_bytes(s, rows, sizeof(rows));
         w = put_matrix(s, c.type, VLM_STORE, 97, 150, c.rows, NULL);
         y = take_bytes(s, sizeof(got));
-        s->ops->head(s->d, &w, put_floats(s, c.x, 9 * 150, F32), put_floats(s, c.gain, 150, F32),
-                     1e-6f, &b, y);
+        norm.gain = put_floats(s, c.gain, 150, F32);
+        s->ops->head(s->d, &w, &norm, put_floats(s, c.x, 9 * 150, F32), &b, y);
         get_floats(s, i % 2 ? got : want, y, COUNT(got), F32);
 
         if (i % 2) {

@@ -2,7 +2,7 @@
 
 #include "pair.h"
 
-#include "base/type.h"
+#include "format/bf16.h"
 
 #if defined(VLM_EMU)
 #include "emu/control.h"
@@ -34,16 +34,16 @@ open_memory(side_t *s, const vlm_need_t *need)
     uint64_t   bytes;
     vlm_err_t  err = { VLM_OK, "" };
 
-    s->base = s->ops->reserve(s->d, ROOM, &err);
+    s->base = s->ops->house->reserve(s->d, ROOM, &err);
     s->used = 0;
 
     if (s->base == NULL) {
         fail_msg("%s", err.text);
     }
 
-    bytes = s->ops->scratch_bytes(s->d, need);
+    bytes = s->ops->house->scratch_bytes(s->d, need);
     scratch = take_bytes(s, bytes);
-    s->ops->set_scratch(s->d, need, scratch);
+    s->ops->house->set_scratch(s->d, need, scratch);
 
     kept[s == &card] = s->used;
 }
@@ -80,8 +80,8 @@ pair_close(void **state)
     pair_reset();
     SHOW(card.base, ROOM);
     SHOW(host.base, ROOM);
-    host.ops->close(host.d);
-    card.ops->close(card.d);
+    host.ops->house->close(host.d);
+    card.ops->house->close(card.d);
 
     return 0;
 }
@@ -118,7 +118,7 @@ put_bytes(side_t *s, const void *from, uint64_t bytes)
     void  *p;
 
     p = take_bytes(s, bytes);
-    s->ops->put(s->d, p, from, bytes);
+    s->ops->house->put(s->d, p, from, bytes);
 
     return p;
 }
@@ -155,13 +155,13 @@ get_floats(side_t *s, float *to, const void *from, size_t n, form_t form)
     uint16_t  *b;
 
     if (form == F32 || s->is_host) {
-        s->ops->get(s->d, to, from, n * sizeof(float));
+        s->ops->house->get(s->d, to, from, n * sizeof(float));
         settle(s);
         return;
     }
 
     b = malloc(n * sizeof(uint16_t));
-    s->ops->get(s->d, b, from, n * sizeof(uint16_t));
+    s->ops->house->get(s->d, b, from, n * sizeof(uint16_t));
     settle(s);
 
     for (i = 0; i < n; i++) {
@@ -209,7 +209,7 @@ pack_rows(side_t *s, vlm_linear_t *w, const void *rows, size_t row_bytes)
 
     for (first = (w->N - 1) / VLM_PANEL * VLM_PANEL; /* void */; first -= VLM_PANEL) {
         n = w->N - first < VLM_PANEL ? w->N - first : VLM_PANEL;
-        s->ops->pack(s->d, w, first, n, (const uint8_t *) rows + first * row_bytes);
+        s->ops->house->pack(s->d, w, first, n, (const uint8_t *) rows + first * row_bytes);
 
         if (first == 0) {
             break;
@@ -232,7 +232,7 @@ put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint
     w.epilogue = epilogue;
     w.N = N;
     w.K = K;
-    w.w = take_bytes(s, s->ops->packed_bytes(s->d, type, N, K));
+    w.w = take_bytes(s, s->ops->house->packed_bytes(s->d, type, N, K));
     w.bias = bias == NULL ? NULL : put_bytes(s, bias, N * sizeof(float));
 
     if (type != VLM_INT8) {
@@ -272,7 +272,7 @@ settle(side_t *s)
 {
     vlm_err_t  err = { VLM_OK, "" };
 
-    if (s->ops->sync(s->d, &err) != 0) {
+    if (s->ops->house->sync(s->d, &err) != 0) {
         fail_msg("%s", err.text);
     }
 }

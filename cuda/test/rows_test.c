@@ -2,7 +2,7 @@
 
 #include "pair.h"
 
-#include "base/type.h"
+#include "format/bf16.h"
 
 static const vlm_type_t  types[] = { VLM_INT8, VLM_BF16 };
 
@@ -96,7 +96,7 @@ each_row_of_a_table_comes_back_as_it_was_packed(void **state)
             pair_reset();
             embed_on(&card, types[i % 2], V, D, k, T, got);
             (void) snprintf(what, sizeof(what), "%s, V %u, D %u, kind %u",
-                            vlm_type_name(types[i % 2]), V, D, k);
+                            vlm_weights_name(types[i % 2]), V, D, k);
             check_same_bits(got, want, (size_t) T * D, what);
         }
 
@@ -109,11 +109,12 @@ each_row_of_a_table_comes_back_as_it_was_packed(void **state)
 static void
 norm_on(side_t *s, const float *x, const float *gain, uint32_t T, uint32_t n, float *out)
 {
-    void  *y;
+    void        *y;
+    vlm_norm_t   norm = { VLM_NORM_RMS, NULL, 1e-6f };
 
-    y = take_bytes(s, s->ops->act_bytes((uint64_t) T * n));
-    s->ops->rmsnorm(s->d, put_floats(s, x, (size_t) T * n, F32), put_floats(s, gain, n, F32), 1e-6f,
-                    T, n, y);
+    y = take_bytes(s, s->ops->house->act_bytes((uint64_t) T * n));
+    norm.gain = put_floats(s, gain, n, F32);
+    s->ops->norm(s->d, &norm, put_floats(s, x, (size_t) T * n, F32), T, n, y);
     get_floats(s, out, y, (size_t) T * n, ACT);
 }
 

@@ -37,7 +37,7 @@ open_tokenizer(const char *dir)
     vlm_err_t         err = { VLM_OK, "" };
     vlm_tokenizer_t  *t;
 
-    t = vlm_tokenizer_open(dir, &err);
+    t = vlm_tokenizer_open(dir, vlm_qwen_split, &err);
     if (t == NULL) {
         fail_msg("%s", err.text);
     }

@@ -5,6 +5,7 @@
 #ifndef VLM_PROMPT_H
 #define VLM_PROMPT_H
 
+#include "family/family.h"
 #include "image/picture.h"
 #include "text/tokenizer.h"
 #include "vlm.h"
@@ -13,7 +14,7 @@
 
 struct vlm_prompt_s {
     uint32_t        n;
-    uint32_t       *token;             /* [n] id; rows of a picture have the image token's */
+    uint32_t       *token;             /* [n] id; rows of a picture have that of a cell */
     uint32_t       *source;            /* [n] row of the picture's features, or VLM_NONE */
     int32_t        *pos;               /* [n][3] time, row, column */
     int32_t         next_pos;          /* of the first answer token, on all three axes */
@@ -26,7 +27,8 @@ struct vlm_prompt_s {
 /* The parts that a prompt is made with; all are read-only and outlive the prompt. */
 typedef struct {
     const vlm_tokenizer_t  *tokenizer;
-    uint32_t                im_start, im_end, vision_start, vision_end, image;
+    const vlm_family_t     *family;
+    uint32_t                turn, end, picture, cell, picture_end;         /* control tokens */
     uint32_t                merge;     /* patches on a side of a merged cell */
     uint32_t                limit;     /* most tokens */
 } vlm_template_t;

@@ -1,8 +1,5 @@
 /*
- * The chat template of the family, to token ids.
- *
- *   <|im_start|>system\n TEXT <|im_end|>\n<|im_start|>user\n PICTURES AND TEXT <|im_end|>\n ...
- *   <|im_start|>assistant\n
+ * The chat template of a family, whose words are in its vlm_words_t, to token ids.
  *
  * Text between two control tokens is one stretch for the tokenizer, as in the reference, which
  * splits the rendered template at control tokens.  Control tokens are ids from the start, so that a
@@ -15,8 +12,6 @@
 #include "base/sha256.h"
 #include "chat/prompt.h"
 #include "ops/ops.h"
-
-#define SYSTEM_TEXT  "You are a helpful assistant."
 
 typedef struct {                       /* a prompt being written */
     const vlm_template_t  *t;
@@ -32,6 +27,7 @@ typedef struct {                       /* a prompt being written */
 static int write_message(vlm_writer_t *w, const vlm_message_t *m);
 static int write_parts(vlm_writer_t *w, const vlm_part_t *parts, size_t n);
 static int write_text(vlm_writer_t *w, const char *text, size_t bytes);
+static int write_words(vlm_writer_t *w, const char *text);
 static int write_control(vlm_writer_t *w, uint32_t id);
 static int write_picture(vlm_writer_t *w, vlm_picture_t *p);
 static int flush_text(vlm_writer_t *w);
@@ -58,23 +54,26 @@ int
 vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm_config_t *c,
                   uint32_t limit, vlm_err_t *err)
 {
+    const vlm_words_t  *words = &c->family->words;
+
     t->tokenizer = tokenizer;
+    t->family = c->family;
     t->merge = c->vision.merge;
     t->limit = limit;
 
-    if (find_control(tokenizer, "<|im_start|>", &t->im_start, err) != 0
-        || find_control(tokenizer, "<|im_end|>", &t->im_end, err) != 0
-        || find_control(tokenizer, "<|vision_start|>", &t->vision_start, err) != 0
-        || find_control(tokenizer, "<|vision_end|>", &t->vision_end, err) != 0
-        || find_control(tokenizer, "<|image_pad|>", &t->image, err) != 0)
+    if (find_control(tokenizer, words->turn, &t->turn, err) != 0
+        || find_control(tokenizer, words->end, &t->end, err) != 0
+        || find_control(tokenizer, words->picture, &t->picture, err) != 0
+        || find_control(tokenizer, words->picture_end, &t->picture_end, err) != 0
+        || find_control(tokenizer, words->cell, &t->cell, err) != 0)
     {
         return -1;
     }
 
-    if (t->image != c->generation.image_token) {
+    if (t->cell != c->generation.image_token) {
         return vlm_fail(err, VLM_EMODEL,
-                        "config.json: image_token_id is %u, the tokenizer's <|image_pad|> is %u",
-                        c->generation.image_token, t->image);
+                        "config.json: image_token_id is %u, the tokenizer's %s is %u",
+                        c->generation.image_token, words->cell, t->cell);
     }
 
     if (vlm_vocab_size(tokenizer) > c->text.vocab) {
@@ -94,7 +93,8 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     int                  rc;
     size_t               i;
     vlm_writer_t         w;
-    const vlm_part_t     part = { NULL, SYSTEM_TEXT, sizeof(SYSTEM_TEXT) - 1 };
+    const vlm_words_t   *words = &t->family->words;
+    const vlm_part_t     part = { NULL, words->system, strlen(words->system) };
     const vlm_message_t  system = { VLM_SYSTEM, &part, 1 };
 
     if (n == 0) {
@@ -113,15 +113,15 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     }
 
     if (rc == 0) {
-        rc = write_control(&w, t->im_start);
+        rc = write_control(&w, t->turn);
     }
 
     if (rc == 0) {
-        rc = write_text(&w, "assistant\n", 10);
+        rc = write_words(&w, words->role[VLM_ASSISTANT]);
     }
 
     if (rc == 0 && tail != NULL) {
-        rc = write_text(&w, tail, strlen(tail));
+        rc = write_words(&w, tail);
     }
 
     if (rc == 0) {
@@ -158,21 +158,21 @@ vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n, vlm
 static int
 write_message(vlm_writer_t *w, const vlm_message_t *m)
 {
-    static const char *const  roles[] = { "system\n", "user\n", "assistant\n" };
+    const vlm_words_t  *words = &w->t->family->words;
 
     if ((unsigned) m->role > VLM_ASSISTANT) {
         return vlm_fail(w->err, VLM_EINPUT, "a message has no such role as %d", (int) m->role);
     }
 
-    if (write_control(w, w->t->im_start) != 0
-        || write_text(w, roles[m->role], strlen(roles[m->role])) != 0
+    if (write_control(w, w->t->turn) != 0
+        || write_words(w, words->role[m->role]) != 0
         || write_parts(w, m->parts, m->n_parts) != 0
-        || write_control(w, w->t->im_end) != 0)
+        || write_control(w, w->t->end) != 0)
     {
         return -1;
     }
 
-    return write_text(w, "\n", 1);
+    return write_words(w, words->after);
 }
 
 
@@ -225,6 +225,13 @@ write_text(vlm_writer_t *w, const char *text, size_t bytes)
 
 
 static int
+write_words(vlm_writer_t *w, const char *text)
+{
+    return write_text(w, text, strlen(text));
+}
+
+
+static int
 flush_text(vlm_writer_t *w)
 {
     size_t  bytes;
@@ -259,7 +266,7 @@ write_picture(vlm_writer_t *w, vlm_picture_t *p)
         }
     }
 
-    if (write_control(w, w->t->vision_start) != 0) {
+    if (write_control(w, w->t->picture) != 0) {
         return -1;
     }
 
@@ -267,53 +274,30 @@ write_picture(vlm_writer_t *w, vlm_picture_t *p)
     w->picture_at[w->n_pictures++] = (uint32_t) w->ids.n;
 
     for (i = 0; i < p->n_cells; i++) {
-        if (vlm_ids_add(&w->ids, w->t->image, w->err) != 0) {
+        if (vlm_ids_add(&w->ids, w->t->cell, w->err) != 0) {
             return -1;
         }
     }
 
-    return write_control(w, w->t->vision_end);
+    return write_control(w, w->t->picture_end);
 }
 
 
-/*
- * M-RoPE: text has its running index on all three axes.  A picture that starts at p has time p, row
- * p + row and column p + column of the merged grid; the text after it starts one past the largest
- * of those.
- */
+/* The row of its picture's features for each row of a picture, VLM_NONE for the others. */
 static void
-set_positions(const vlm_template_t *t, vlm_prompt_t *p)
+set_source(vlm_prompt_t *p)
 {
-    int32_t               at, rows, columns;
-    uint32_t              i, cell, picture;
-    const vlm_picture_t  *pic;
+    uint32_t  i, k;
 
-    at = 0;
-    picture = 0;
-
-    for (i = 0; i < p->n; /* void */ ) {
-        if (picture == p->n_pictures || i != p->picture_at[picture]) {
-            p->source[i] = VLM_NONE;
-            p->pos[3 * i] = p->pos[3 * i + 1] = p->pos[3 * i + 2] = at++;
-            i++;
-            continue;
-        }
-
-        pic = p->picture[picture++];
-        rows = (int32_t) (pic->grid_h / t->merge);
-        columns = (int32_t) (pic->grid_w / t->merge);
-
-        for (cell = 0; cell < pic->n_cells; cell++, i++) {
-            p->source[i] = pic->cell[cell];
-            p->pos[3 * i] = at;
-            p->pos[3 * i + 1] = at + (int32_t) cell / columns;
-            p->pos[3 * i + 2] = at + (int32_t) cell % columns;
-        }
-
-        at += rows > columns ? rows : columns;
+    for (i = 0; i < p->n; i++) {
+        p->source[i] = VLM_NONE;
     }
 
-    p->next_pos = at;
+    for (k = 0; k < p->n_pictures; k++) {
+        for (i = 0; i < p->picture[k]->n_cells; i++) {
+            p->source[p->picture_at[k] + i] = p->picture[k]->cell[i];
+        }
+    }
 }
 
 
@@ -361,7 +345,8 @@ finish(vlm_writer_t *w)
 
     p->token = w->ids.ids;
     free(w->text);
-    set_positions(w->t, p);
+    set_source(p);
+    w->t->family->positions(p, w->t->merge);
 
     return p;
 

@@ -239,23 +239,6 @@ number(const char *text, uint64_t most, uint64_t *out)
 }
 
 
-static int
-set_weights(vlm_conf_t *conf, const char *value)
-{
-    if (strcmp(value, "int8") == 0) {
-        conf->weights = VLM_INT8;
-    } else if (strcmp(value, "bf16") == 0) {
-        conf->weights = VLM_BF16;
-    } else if (strcmp(value, "f32") == 0) {
-        conf->weights = VLM_F32;
-    } else {
-        return -1;
-    }
-
-    return 0;
-}
-
-
 /* The value of an option: 0, or -1 for one that it cannot have. */
 static int
 set(const vlm_option_t *o, const char *value, vlm_args_t *a)
@@ -299,7 +282,7 @@ set(const vlm_option_t *o, const char *value, vlm_args_t *a)
         return 0;
 
     case WEIGHTS:
-        return set_weights(&a->conf, value);
+        return vlm_weights_find(value, &a->conf.weights, NULL);
 
     default:
         if (a->n_images == MAX_IMAGES) {

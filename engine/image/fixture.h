@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "family/qwen2_5_vl/family.h"
 #include "image/picture.h"
 
 #define FIXTURES  "t/fixtures/image"
@@ -19,7 +20,8 @@ static const vlm_pixel_config_t   fixture_pixels = {
     .min_pixels = 3136, .max_pixels = 12845056
 };
 static const vlm_vision_config_t  fixture_vision = {
-    .channels = 3, .patch = 14, .temporal = 2, .merge = 2, .window = 4
+    .channels = 3, .patch = 14, .temporal = 2, .merge = 2, .window = 4,
+    .order = vlm_qwen2_5_vl_order
 };
 
 

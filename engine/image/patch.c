@@ -1,61 +1,43 @@
 /*
- * The place of each patch of a picture, and its pixels.  lay_cell() alone decides the order; all
- * other code reads row[] and column[].
+ * The place of each patch of a picture, and its pixels.  A family decides the order of the cells,
+ * vlm_layout_cell() that of a cell's patches; all other code reads row[] and column[].
  */
 
 #include "image/patch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 
-static uint32_t
-blocks(uint32_t n, uint32_t size)
+void
+vlm_layout_segment(vlm_layout_t *l)
 {
-    return (n + size - 1) / size;
+    if (l->placing) {
+        l->p->border[l->p->n_segments] = l->n;
+    }
+
+    l->p->n_segments++;
 }
 
 
-/* The merge x merge patches of the cell at cy, cx become patches n and following. */
-static void
-lay_cell(vlm_picture_t *p, uint32_t cy, uint32_t cx, uint32_t merge, uint32_t n)
+void
+vlm_layout_cell(vlm_layout_t *l, uint32_t cy, uint32_t cx)
 {
-    uint32_t  y, x;
+    uint32_t        y, x;
+    vlm_picture_t  *p = l->p;
 
-    p->cell[cy * (p->grid_w / merge) + cx] = n / (merge * merge);
-
-    for (y = 0; y < merge; y++) {
-        for (x = 0; x < merge; x++, n++) {
-            p->row[n] = cy * merge + y;
-            p->column[n] = cx * merge + x;
-        }
-    }
-}
-
-
-static void
-lay_windows(vlm_picture_t *p, const vlm_vision_config_t *vc)
-{
-    uint32_t  wy, wx, cy, cx, cells_h, cells_w, n, i;
-
-    cells_h = p->grid_h / vc->merge;
-    cells_w = p->grid_w / vc->merge;
-    n = 0;
-    i = 0;
-
-    for (wy = 0; wy < cells_h; wy += vc->window) {
-        for (wx = 0; wx < cells_w; wx += vc->window) {
-            p->border[i++] = n;
-
-            for (cy = wy; cy < cells_h && cy - wy < vc->window; cy++) {
-                for (cx = wx; cx < cells_w && cx - wx < vc->window; cx++) {
-                    lay_cell(p, cy, cx, vc->merge, n);
-                    n += vc->merge * vc->merge;
-                }
-            }
-        }
+    if (!l->placing) {
+        return;
     }
 
-    p->border[i] = n;
+    p->cell[cy * l->columns + cx] = l->n / (l->merge * l->merge);
+
+    for (y = 0; y < l->merge; y++) {
+        for (x = 0; x < l->merge; x++, l->n++) {
+            p->row[l->n] = cy * l->merge + y;
+            p->column[l->n] = cx * l->merge + x;
+        }
+    }
 }
 
 
@@ -63,16 +45,25 @@ int
 vlm_patch_layout(vlm_picture_t *p, uint32_t width, uint32_t height, const vlm_vision_config_t *vc,
                  vlm_err_t *err)
 {
+    uint32_t      i, n;
+    vlm_layout_t  l;
+
     p->grid_h = height / vc->patch;
     p->grid_w = width / vc->patch;
     p->n_patches = p->grid_h * p->grid_w;
     p->n_cells = p->n_patches / (vc->merge * vc->merge);
-    p->n_windows = blocks(p->grid_h / vc->merge, vc->window)
-                   * blocks(p->grid_w / vc->merge, vc->window);
+    p->n_segments = p->longest = 0;
+
+    memset(&l, 0, sizeof(l));
+    l.p = p;
+    l.merge = vc->merge;
+    l.rows = p->grid_h / vc->merge;
+    l.columns = p->grid_w / vc->merge;
+    vc->order(vc, &l);                 /* counts the segments */
 
     p->row = malloc(p->n_patches * sizeof(*p->row));
     p->column = malloc(p->n_patches * sizeof(*p->column));
-    p->border = malloc(((size_t) p->n_windows + 1) * sizeof(*p->border));
+    p->border = malloc(((size_t) p->n_segments + 1) * sizeof(*p->border));
     p->cell = malloc(p->n_cells * sizeof(*p->cell));
 
     if (p->row == NULL || p->column == NULL || p->border == NULL || p->cell == NULL) {
@@ -80,7 +71,15 @@ vlm_patch_layout(vlm_picture_t *p, uint32_t width, uint32_t height, const vlm_vi
                         p->n_patches);
     }
 
-    lay_windows(p, vc);
+    p->n_segments = 0;
+    l.placing = 1;
+    vc->order(vc, &l);
+    p->border[p->n_segments] = l.n;
+
+    for (i = 0; i < p->n_segments; i++) {
+        n = p->border[i + 1] - p->border[i];
+        p->longest = n > p->longest ? n : p->longest;
+    }
 
     return 0;
 }

@@ -1,10 +1,22 @@
-/* Patches of a resized picture in window order: see picture.h. */
+/* Patches of a resized picture, in the order of the family: see picture.h. */
 
 #ifndef VLM_PATCH_H
 #define VLM_PATCH_H
 
 #include "image/picture.h"
 #include "vlm.h"
+
+/* A picture while a vlm_order_fn goes through its merged cells: once to count, once to place. */
+struct vlm_layout_s {
+    uint32_t        rows, columns;     /* of merged cells */
+    uint32_t        merge;
+    vlm_picture_t  *p;
+    int             placing;
+    uint32_t        n;                 /* patches placed so far */
+};
+
+void vlm_layout_segment(vlm_layout_t *l);          /* the cells from here on are another segment */
+void vlm_layout_cell(vlm_layout_t *l, uint32_t cy, uint32_t cx);   /* the next */
 
 /*
  * Computes all of a picture that follows from its size alone: grid, counts, row, column, border and

@@ -53,7 +53,7 @@ patches_and_ids_equal_transformers_for_any_grid_patch_merge_and_window(void **st
         check_sum(p->pixels, (size_t) w * h * 3, sum[0], "pixels", w, h);
         check_sum(p->row, p->n_patches * 4, sum[1], "rows", w, h);
         check_sum(p->column, p->n_patches * 4, sum[2], "columns", w, h);
-        check_sum(p->border, (p->n_windows + 1) * 4, sum[3], "borders", w, h);
+        check_sum(p->border, (p->n_segments + 1) * 4, sum[3], "borders", w, h);
         check_sum(p->cell, p->n_cells * 4, sum[4], "cells", w, h);
 
         vlm_picture_free(p);
@@ -84,7 +84,7 @@ edge_windows_are_smaller_and_cells_find_their_place(void **state)
 
     assert_int_equal(p->n_patches, 60);
     assert_int_equal(p->n_cells, 15);
-    assert_int_equal(p->n_windows, 2);
+    assert_int_equal(p->n_segments, 2);
     assert_memory_equal(p->border, border, sizeof(border));
     assert_memory_equal(p->cell, cell, sizeof(cell));
 

@@ -2,10 +2,10 @@
  * A picture on its way from bytes to patches: the interface for the rest of the engine.  The public
  * functions are in vlm.h.
  *
- * Patches lie in window order: windows row-major over the merged grid, merged cells row-major in a
- * window (edge windows are smaller), the merge x merge patches of a cell row-major.  So the vision
- * encoder runs without reordering, and features come out one per cell in the same order; cell[]
- * maps them back to row-major order.
+ * Patches lie in the order in which the family's vision encoder takes them (family/): merged cells
+ * in that order, the merge x merge patches of a cell row-major.  So the encoder runs without
+ * reordering, and features come out one per cell in the same order; cell[] maps them back to
+ * row-major order.  Segments are what blocks attend in that do not attend over the whole picture.
  */
 
 #ifndef VLM_PICTURE_H
@@ -21,11 +21,11 @@ struct vlm_picture_s {
     vlm_picture_info_t  info;
     uint32_t            grid_h, grid_w;            /* patches; merged cells are grid / merge */
     uint32_t            n_patches, n_cells;        /* P and P / merge^2 */
-    uint32_t            n_windows;
-    uint8_t            *pixels;        /* [P][channels][patch][patch] in window order */
+    uint32_t            n_segments, longest;       /* and the patches of the longest */
+    uint8_t            *pixels;        /* [P][channels][patch][patch] in that order */
     uint32_t           *row, *column;  /* [P] patch coordinates, for the 2-D rotary positions */
-    uint32_t           *border;        /* [n_windows + 1] first patch of each window; last is P */
-    uint32_t           *cell;          /* [n_cells] row-major cell -> its place in window order */
+    uint32_t           *border;        /* [n_segments + 1] first patch of each segment; last is P */
+    uint32_t           *cell;          /* [n_cells] row-major cell -> its place in that order */
     uint8_t             sha256[32];    /* of the file's bytes */
     vlm_picture_t      *whole;         /* the owner of these arrays, or NULL: the picture itself */
     atomic_uint         shares;        /* of an owner: number of other pictures with its arrays */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family/qwen2_5_vl/family.h"
 #include "image/header.h"
 #include "image/picture.h"
 
@@ -33,9 +34,9 @@ check_picture(const vlm_picture_t *p, const vlm_vision_config_t *vc, uint64_t ma
 
     check((uint64_t) p->info.resized_width * p->info.resized_height <= max_pixels);
     check(p->n_patches == p->grid_h * p->grid_w && p->info.tokens == p->n_cells);
-    check(p->border[0] == 0 && p->border[p->n_windows] == p->n_patches);
+    check(p->border[0] == 0 && p->border[p->n_segments] == p->n_patches);
 
-    for (n = 0; n < p->n_windows; n++) {
+    for (n = 0; n < p->n_segments; n++) {
         check(p->border[n] < p->border[n + 1]);
     }
 
@@ -103,7 +104,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         .min_pixels = 3136, .max_pixels = 12845056
     };
     static const vlm_vision_config_t  vc = {
-        .channels = 3, .patch = 14, .temporal = 2, .merge = 2, .window = 4
+        .channels = 3, .patch = 14, .temporal = 2, .merge = 2, .window = 4,
+        .order = vlm_qwen2_5_vl_order
     };
 
     if (vlm_header_read(&h, data, bytes, NULL) == 0 && h.width * h.height > MAX_PIXELS) {

@@ -14,7 +14,8 @@
  * are its pixels: so the whole way is tested with what decoders give, row by row.
  */
 static const vlm_vision_config_t  bare_vision = {
-    .channels = 3, .patch = 1, .temporal = 2, .merge = 1, .window = 1u << 20
+    .channels = 3, .patch = 1, .temporal = 2, .merge = 1, .window = 1u << 20,
+    .order = vlm_qwen2_5_vl_order
 };
 static const vlm_pixel_config_t   bare_pixels = {
     .min_pixels = 1, .max_pixels = 12845056

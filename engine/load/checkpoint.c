@@ -52,21 +52,29 @@ struct vlm_checkpoint_s {
     uint32_t     n, room;
     uint32_t    *table;                /* [n_table] slot + 1, or 0; open addressing */
     uint32_t     n_table;              /* a power of two, at least 2 n */
+    const vlm_alias_t *aliases;
 };
 
 
 /* ---- names --------------------------------------------------------------- */
 
-/* The published name, in buf if it differs from the given one. */
+/* The name by which a tensor is known, in buf if it differs from the given one. */
 static const char *
-fold(const char *name, char *buf, size_t bytes)
+fold(const vlm_checkpoint_t *c, const char *name, char *buf, size_t bytes)
 {
-    if (strncmp(name, "model.language_model.", 21) == 0) {
-        snprintf(buf, bytes, "model.%s", name + 21);
-        return buf;
+    size_t              n;
+    const vlm_alias_t  *a;
+
+    for (a = c->aliases; a != NULL && a->from != NULL; a++) {
+        n = strlen(a->from);
+
+        if (strncmp(name, a->from, n) == 0) {
+            (void) snprintf(buf, bytes, "%s%s", a->to, name + n);
+            return buf;
+        }
     }
 
-    return strncmp(name, "model.visual.", 13) == 0 ? name + 6 : name;
+    return name;
 }
 
 
@@ -167,7 +175,7 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
     vlm_checkpoint_t  *c;
 
     c = data;
-    name = fold(t->name, buf, sizeof(buf));
+    name = fold(c, t->name, buf, sizeof(buf));
 
     s = lookup(c, name);
     if (s != NULL) {
@@ -293,7 +301,7 @@ check_index(vlm_checkpoint_t *c, const vlm_json_t *map, vlm_err_t *err)
 
     for (j = vlm_json_first(map); j != NULL; j = vlm_json_next(j)) {
         file = vlm_json_text(j);
-        s = lookup(c, fold(vlm_json_key(j), buf, sizeof(buf)));
+        s = lookup(c, fold(c, vlm_json_key(j), buf, sizeof(buf)));
 
         if (s == NULL || s->t.file != (uint32_t) (find_shard(c, file) - c->shards)) {
             return vlm_fail(err, VLM_EMODEL, "%s/" INDEX ": %s should be in %s, and is not",
@@ -346,7 +354,7 @@ open_index(vlm_checkpoint_t *c, vlm_err_t *err)
 
 
 vlm_checkpoint_t *
-vlm_checkpoint_open(const char *dir, vlm_err_t *err)
+vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
 {
     int                rc;
     vlm_checkpoint_t  *c;
@@ -357,6 +365,7 @@ vlm_checkpoint_open(const char *dir, vlm_err_t *err)
         return NULL;
     }
 
+    c->aliases = aliases;
     c->shards = calloc(MAX_SHARDS, sizeof(shard_t));
 
     if (c->shards == NULL) {
@@ -466,7 +475,7 @@ vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims,
         return NULL;
     }
 
-    if (!s->t.readable) {
+    if (s->t.format == NULL) {
         (void) vlm_fail(err, VLM_EMODEL, "%s: %s has elements of type %s; F32, F16 and BF16 are "
                         "read", c->shards[s->t.file].path, name, s->t.dtype);
         return NULL;
@@ -511,7 +520,7 @@ vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but)
 
 
 int
-vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err)
+vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t *err)
 {
     uint32_t       i, n;
     const slot_t  *first;
@@ -520,7 +529,7 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err)
     n = 0;
 
     for (i = 0; i < c->n; i++) {
-        if (!c->slots[i].asked && strcmp(c->slots[i].t.name, "lm_head.weight") != 0) {
+        if (!c->slots[i].asked && strcmp(c->slots[i].t.name, but) != 0) {
             first = first == NULL ? &c->slots[i] : first;
             n++;
         }
@@ -535,70 +544,10 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err)
 }
 
 
-/* Exact: a half is five bits of exponent and ten of fraction, both fit. */
-static inline uint32_t
-half_bits(uint32_t h)
-{
-    float     f;
-    uint32_t  magnitude, bits;
-
-    magnitude = h & 0x7FFF;
-    bits = magnitude << 13;
-    memcpy(&f, &bits, sizeof(f));
-    f *= 0x1p112f;                             /* the exponent's other bias; subnormals, too */
-    memcpy(&bits, &f, sizeof(bits));
-
-    return bits | (magnitude >= 0x7C00 ? 0x7F800000 : 0) | (h & 0x8000) << 16;
-}
-
-
-static void
-from_half(const uint8_t *in, uint64_t n, float *out)
-{
-    uint16_t  h;
-    uint32_t  bits;
-    uint64_t  i;
-
-    for (i = 0; i < n; i++) {
-        memcpy(&h, in + 2 * i, sizeof(h));
-        bits = half_bits(h);
-        memcpy(&out[i], &bits, sizeof(bits));
-    }
-}
-
-
-static void
-from_bf16(const uint8_t *in, uint64_t n, float *out)
-{
-    uint16_t  h;
-    uint32_t  bits;
-    uint64_t  i;
-
-    for (i = 0; i < n; i++) {
-        memcpy(&h, in + 2 * i, sizeof(h));
-        bits = (uint32_t) h << 16;
-        memcpy(&out[i], &bits, sizeof(bits));
-    }
-}
-
-
 void
 vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out)
 {
-    switch (t->type) {
-
-    case VLM_F16:
-        from_half(t->data + 2 * first, n, out);
-        break;
-
-    case VLM_BF16:
-        from_bf16(t->data + 2 * first, n, out);
-        break;
-
-    default:
-        memcpy(out, t->data + 4 * first, n * sizeof(float));
-        break;
-    }
+    t->format->read(t->data, first, n, out);
 }
 
 

@@ -1,18 +1,21 @@
 /*
  * The tensors of a checkpoint directory: model.safetensors, or the shards that
- * model.safetensors.index.json names.  Both naming schemes map to the published one:
- * "model.language_model.X" becomes "model.X", "model.visual.X" becomes "visual.X".
+ * model.safetensors.index.json names.
  */
 
 #ifndef VLM_CHECKPOINT_H
 #define VLM_CHECKPOINT_H
 
+#include "family/family.h"
 #include "load/safetensors.h"
 
 typedef struct vlm_checkpoint_s  vlm_checkpoint_t;
 
-/* Maps every shard and indexes it.  VLM_EMODEL with file, tensor and numbers. */
-vlm_checkpoint_t *vlm_checkpoint_open(const char *dir, vlm_err_t *err);
+/*
+ * Maps every shard and indexes it.  Names that an alias fits are known by the other spelling;
+ * aliases is a family's list, kept, or NULL.  VLM_EMODEL with file, tensor and numbers.
+ */
+vlm_checkpoint_t *vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err);
 void vlm_checkpoint_close(vlm_checkpoint_t *c);    /* NULL is fine */
 
 /*
@@ -28,10 +31,10 @@ int vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name);
 uint64_t vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but);
 
 /*
- * 0; or -1 and VLM_EMODEL with the name of the first unused tensor and the number of them.  A
- * left-over "lm_head.weight" of a tied model is not counted (re-saved files carry it).
+ * 0; or -1 and VLM_EMODEL with the name of the first unused tensor and the number of them.  The
+ * tensor `but` is not counted: the head of a tied model, which re-saved files carry.
  */
-int vlm_checkpoint_unused(const vlm_checkpoint_t *c, vlm_err_t *err);
+int vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t *err);
 
 /*
  * Computes an identity of the checkpoint's files without reading all of their bytes: the SHA-256 of

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "family/qwen.h"
 #include "load/checkpoint.h"
 #include "load/fixture.h"
 
@@ -53,7 +54,7 @@ opens(const char *dir)
     vlm_err_t          err = { 0 };
     vlm_checkpoint_t  *c;
 
-    c = vlm_checkpoint_open(dir, &err);
+    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
     if (c == NULL) {
         fail_msg("%s", err.text);
     }
@@ -67,7 +68,7 @@ fails(const char *dir, const char *a, const char *b)
 {
     vlm_err_t  err = { 0 };
 
-    assert_null(vlm_checkpoint_open(dir, &err));
+    assert_null(vlm_checkpoint_open(dir, vlm_qwen_aliases, &err));
 
     if (err.code != VLM_EMODEL || strstr(err.text, a) == NULL || strstr(err.text, b) == NULL) {
         fail_msg("\"%s\" should say \"%s\" and \"%s\"", err.text, a, b);
@@ -118,7 +119,7 @@ a_checkpoint_saved_by_transformers_is_read_in_every_shard(void **state)
 
     (void) state;
 
-    c = vlm_checkpoint_open(FIXTURES "/saved", &err);
+    c = vlm_checkpoint_open(FIXTURES "/saved", vlm_qwen_aliases, &err);
     if (c == NULL) {
         fail_msg("%s", err.text);
     }
@@ -137,7 +138,7 @@ a_checkpoint_saved_by_transformers_is_read_in_every_shard(void **state)
     assert_non_null(strstr(err.text, "is [16, 3, 2, 4, 4], config.json says [16, 96]"));
 
     memset(&err, 0, sizeof(err));
-    assert_int_equal(vlm_checkpoint_unused(c, &err), -1);
+    assert_int_equal(vlm_checkpoint_unused(c, "lm_head.weight", &err), -1);
     assert_non_null(strstr(err.text, " tensors that config.json has no place for"));
 
     vlm_checkpoint_close(c);
@@ -162,7 +163,7 @@ types_that_are_not_read_are_an_error_only_when_asked_for(void **state)
     assert_int_equal(fixture_dir(dir), 0);
     fixture_copy(dir, "model.safetensors", FIXTURES "/types.safetensors");
 
-    c = vlm_checkpoint_open(dir, &err);
+    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
     assert_non_null(c);
 
     check_counted(c, "b.f16", f16, 2);
@@ -207,12 +208,12 @@ halves_become_f32_exactly_and_from_any_address(void **state)
              : ldexpf((float) (1024 + m), (int) e - 25);
         want = (i & 0x8000) ? -want : want;
 
-        t.type = VLM_F16;
+        t.format = vlm_format_of(VLM_F16);
         vlm_tensor_f32(&t, 2, 1, out);
         assert_true(isnan(want) ? isnan(out[0]) : out[0] == want);
         assert_true((signbit(out[0]) != 0) == (i >= 32768) || isnan(want));
 
-        t.type = VLM_BF16;
+        t.format = vlm_format_of(VLM_BF16);
         vlm_tensor_f32(&t, 0, 1, out);
         memcpy(&bits, out, sizeof(bits));
         assert_int_equal(bits, i << 16);
@@ -235,13 +236,13 @@ both_naming_schemes_fold_into_the_published_one(void **state)
     assert_int_equal(fixture_dir(dir), 0);
     write_shard(dir, "model.safetensors", "model.language_model.layers.0.x", "model.visual.y", 3);
 
-    c = vlm_checkpoint_open(dir, &err);
+    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
     assert_non_null(c);
     assert_non_null(vlm_checkpoint_find(c, "model.layers.0.x", dims, 1, &err));
-    assert_int_equal(vlm_checkpoint_unused(c, &err), -1);
+    assert_int_equal(vlm_checkpoint_unused(c, "lm_head.weight", &err), -1);
     assert_non_null(strstr(err.text, "visual.y"));
     assert_non_null(vlm_checkpoint_find(c, "visual.y", dims, 1, &err));
-    assert_int_equal(vlm_checkpoint_unused(c, NULL), 0);
+    assert_int_equal(vlm_checkpoint_unused(c, "lm_head.weight", NULL), 0);
     vlm_checkpoint_close(c);
 
     write_shard(dir, "model.safetensors", "model.visual.y", "visual.y", 3);
@@ -264,11 +265,11 @@ a_left_over_head_is_not_an_unused_tensor(void **state)
     assert_int_equal(fixture_dir(dir), 0);
     write_shard(dir, "model.safetensors", "lm_head.weight", "model.norm.weight", 2);
 
-    c = vlm_checkpoint_open(dir, &err);
+    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
     assert_non_null(c);
-    assert_int_equal(vlm_checkpoint_unused(c, NULL), -1);
+    assert_int_equal(vlm_checkpoint_unused(c, "lm_head.weight", NULL), -1);
     assert_non_null(vlm_checkpoint_find(c, "model.norm.weight", dims, 1, &err));
-    assert_int_equal(vlm_checkpoint_unused(c, NULL), 0);
+    assert_int_equal(vlm_checkpoint_unused(c, "lm_head.weight", NULL), 0);
 
     vlm_checkpoint_close(c);
     fixture_remove(dir);
@@ -281,7 +282,7 @@ tensors_are_the_same_if_no_sample_of_them_differs(void **state)
 {
     float         x[4096] = { 0 }, y[4096] = { 0 };
     uint32_t      i;
-    vlm_tensor_t  a = { .type = VLM_F32, .n_dims = 2, .dims = { 64, 64 } }, b;
+    vlm_tensor_t  a = { .format = vlm_format_of(VLM_F32), .n_dims = 2, .dims = { 64, 64 } }, b;
 
     static const uint32_t  at[] = { 0, 1, 511, 4095, 4094, 3584, 2000 };
 
@@ -385,7 +386,7 @@ five_thousand_tensors_are_found_again(void **state)
     fixture_write(dir, "model.safetensors", buf, 8 + n + 5000);
     free(buf);
 
-    c = vlm_checkpoint_open(dir, &err);
+    c = vlm_checkpoint_open(dir, vlm_qwen_aliases, &err);
     assert_non_null(c);
 
     for (i = 0; i < 5000; i++) {

@@ -2,9 +2,9 @@
  * Every number of a model: config.json, generation_config.json, and the processor's settings for
  * pictures, from preprocessor_config.json or processor_config.json (transformers 5).
  *
- * The text settings stand at the top of config.json (published checkpoints) or under "text_config"
- * (re-saved by newer transformers).  Each number is bounded where it is read, so that later code
- * can multiply sizes without overflow; config.c names the bounds.
+ * config.json is read by the family that it names (family/family.h).  Its text settings stand at
+ * the top (published checkpoints) or under "text_config" (re-saved by newer transformers).  Each
+ * number is bounded where it is read, so that later code can multiply sizes without overflow.
  */
 
 #ifndef VLM_CONFIG_H
@@ -12,8 +12,28 @@
 
 #include "vlm.h"
 
-#define VLM_MAX_EOS     16
-#define VLM_MAX_LAYERS  256
+/*
+ * Limits: generous for the largest published model (72B: hidden 8192, mlp 29568, 80 layers), and
+ * small enough for a product of any three and four bytes to stay within 64 bits.
+ */
+#define VLM_MAX_EOS        16
+#define VLM_MAX_LAYERS     256
+#define VLM_MAX_HIDDEN     (1u << 16)
+#define VLM_MAX_MLP        (1u << 18)
+#define VLM_MAX_VOCAB      (1u << 20)
+#define VLM_MAX_HEADS      512
+#define VLM_MAX_HEAD_DIM   512
+#define VLM_MAX_POSITIONS  (1u << 24)  /* exact as f32, so that angles are */
+#define VLM_MAX_PATCH      64
+#define VLM_MAX_MERGE      8
+#define VLM_MAX_TEMPORAL   4
+
+typedef struct vlm_family_s         vlm_family_t;      /* family/family.h */
+typedef struct vlm_vision_config_s  vlm_vision_config_t;
+typedef struct vlm_layout_s         vlm_layout_t;      /* image/patch.h */
+
+/* Names the merged cells of a picture in the order in which a family's encoder takes them. */
+typedef void (*vlm_order_fn)(const vlm_vision_config_t *c, vlm_layout_t *l);
 
 typedef struct {                       /* language model; letters as in ops/ops.h */
     uint32_t  hidden;                  /* D */
@@ -24,12 +44,13 @@ typedef struct {                       /* language model; letters as in ops/ops.
     uint32_t  vocab;                   /* V, rows of the embedding; ids past the tokenizer's last
                                           are padding and never picked */
     uint32_t  max_positions;
-    uint32_t  mrope_section[3];        /* time, row, column; sum is head_dim / 2 */
+    uint8_t   axis[VLM_MAX_HEAD_DIM / 2];          /* [head_dim / 2] with what a pair turns: 0 time,
+                                                      1 row, 2 column */
     float     rope_theta, norm_eps;
     int       tied;                    /* the head is the embedding */
 } vlm_text_config_t;
 
-typedef struct {                       /* vision encoder */
+struct vlm_vision_config_s {           /* vision encoder */
     uint32_t  hidden;                  /* E */
     uint32_t  depth, heads;
     uint32_t  head_dim;                /* hidden / heads, a multiple of 4 */
@@ -39,12 +60,13 @@ typedef struct {                       /* vision encoder */
     uint32_t  patch;                   /* pixels on a side, 14 */
     uint32_t  temporal;                /* 2: a still picture is repeated */
     uint32_t  merge;                   /* patches on a side of a merged cell, 2 */
-    uint32_t  window;                  /* merged cells on a side of a window: window_size / patch
-                                          / merge, 4 */
+    uint32_t  window;                  /* merged cells on a side of a window, if the family has
+                                          windows */
+    vlm_order_fn  order;               /* the family's */
     float     norm_eps;                /* 1e-6 */
     float     rope_theta;              /* 10000 */
     uint8_t   full[VLM_MAX_LAYERS];    /* 1: this block attends over the whole picture */
-} vlm_vision_config_t;
+};
 
 typedef struct {
     uint64_t  min_pixels, max_pixels;  /* of a resized picture */
@@ -64,6 +86,7 @@ typedef struct {
     vlm_vision_config_t      vision;
     vlm_pixel_config_t       pixel;
     vlm_generation_config_t  generation;
+    const vlm_family_t      *family;
 } vlm_config_t;
 
 /*

@@ -33,7 +33,11 @@ check(const vlm_config_t *c)
 
     require(t->heads % t->kv_heads == 0 && t->head_dim % 2 == 0 && t->head_dim > 0);
     require(t->layers > 0 && t->layers <= VLM_MAX_LAYERS && t->vocab > 0 && t->mlp > 0);
-    require(t->mrope_section[0] + t->mrope_section[1] + t->mrope_section[2] == t->head_dim / 2);
+
+    for (i = 0; i < t->head_dim / 2; i++) {
+        require(t->axis[i] < 3);
+    }
+
     require(v->head_dim * v->heads == v->hidden && v->head_dim % 4 == 0 && v->head_dim > 0);
     require(v->out == t->hidden && v->depth > 0 && v->depth <= VLM_MAX_LAYERS);
     require(v->window > 0 && v->patch > 0 && v->merge > 0 && v->channels == 3);

@@ -138,6 +138,8 @@ check_vision(const vlm_vision_config_t *v, uint32_t mlp, uint32_t out)
 static void
 check_3b(const vlm_config_t *c)
 {
+    uint32_t  i;
+
     assert_int_equal(c->text.hidden, 2048);
     assert_int_equal(c->text.layers, 36);
     assert_int_equal(c->text.heads, 16);
@@ -146,9 +148,11 @@ check_3b(const vlm_config_t *c)
     assert_int_equal(c->text.mlp, 11008);
     assert_int_equal(c->text.vocab, 151936);
     assert_int_equal(c->text.max_positions, 128000);
-    assert_int_equal(c->text.mrope_section[0], 16);
-    assert_int_equal(c->text.mrope_section[1], 24);
-    assert_int_equal(c->text.mrope_section[2], 24);
+
+    for (i = 0; i < 64; i++) {
+        assert_int_equal(c->text.axis[i], i < 16 ? 0 : i < 40 ? 1 : 2);
+    }
+
     assert_true(c->text.rope_theta == 1e6f);
     assert_true(c->text.norm_eps == 1e-6f);
     assert_int_equal(c->text.tied, 1);

@@ -18,7 +18,7 @@
 
 #include "base/sha256.h"
 #include "base/size.h"
-#include "ops/panel.h"
+#include "format/panel.h"
 
 #define MAGIC      "vlm-int8"
 #define VERSION    2                   /* of the file, and of what vlm_quant_row() computes */

@@ -1,7 +1,7 @@
 /*
  * The int8 cache file of a checkpoint.  With it a restart need not read and quantise the published
  * weights again.  The file holds every matrix in the order in which a model binds them, as panels
- * (ops/panel.h) of one flip.  A device whose weights are such panels uses them where they are
+ * (format/panel.h) of one flip.  A device whose weights are such panels uses them where they are
  * mapped, and shares the mapping with other processes.
  *
  * The file is written under a temporary name and renamed, so that two writers do not collide and a

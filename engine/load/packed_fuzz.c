@@ -10,7 +10,7 @@
 
 #include "base/sha256.h"
 #include "load/packed.h"
-#include "ops/panel.h"
+#include "format/panel.h"
 
 #define HEAD     96                    /* magic, version, n, flip, bytes, id, check: see packed.c */
 #define BYTES    24

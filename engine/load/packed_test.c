@@ -14,7 +14,7 @@
 #include "load/checkpoint.h"
 #include "load/fixture.h"
 #include "load/packed.h"
-#include "ops/panel.h"
+#include "format/panel.h"
 
 #define N  130                         /* two panels of 64 and a piece */
 #define K  63

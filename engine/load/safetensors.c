@@ -34,31 +34,26 @@ typedef struct {
     vlm_err_t      *err;
 } parser_t;
 
-/* Types that the format knows, in bits; those that we read have a vlm_type_t. */
+/* Types that files may have and that are not read, in bits; for the others see format/. */
 static const struct {
     const char  *name;
     uint32_t     bits;
-    int          readable;
-    vlm_type_t   type;
 } types[] = {
-    { "F32", 32, 1, VLM_F32 },
-    { "F16", 16, 1, VLM_F16 },
-    { "BF16", 16, 1, VLM_BF16 },
-    { "F64", 64, 0, 0 },
-    { "I64", 64, 0, 0 },
-    { "I32", 32, 0, 0 },
-    { "I16", 16, 0, 0 },
-    { "I8", 8, 0, 0 },
-    { "U64", 64, 0, 0 },
-    { "U32", 32, 0, 0 },
-    { "U16", 16, 0, 0 },
-    { "U8", 8, 0, 0 },
-    { "BOOL", 8, 0, 0 },
-    { "F8_E4M3", 8, 0, 0 },
-    { "F8_E5M2", 8, 0, 0 },
-    { "F8_E8M0", 8, 0, 0 },
-    { "C64", 64, 0, 0 },
-    { NULL, 0, 0, 0 }
+    { "F64", 64 },
+    { "I64", 64 },
+    { "I32", 32 },
+    { "I16", 16 },
+    { "I8", 8 },
+    { "U64", 64 },
+    { "U32", 32 },
+    { "U16", 16 },
+    { "U8", 8 },
+    { "BOOL", 8 },
+    { "F8_E4M3", 8 },
+    { "F8_E5M2", 8 },
+    { "F8_E8M0", 8 },
+    { "C64", 64 },
+    { NULL, 0 }
 };
 
 
@@ -84,12 +79,20 @@ read_type(vlm_tensor_t *t, const vlm_json_t *j)
     const char  *s;
 
     s = vlm_json_text(j);
+    if (s == NULL) {
+        return 0;
+    }
 
-    for (i = 0; s != NULL && types[i].name != NULL; i++) {
+    t->format = vlm_format_spelt(s);
+
+    if (t->format != NULL) {
+        strcpy(t->dtype, t->format->spelt);
+        return t->format->bits;
+    }
+
+    for (i = 0; types[i].name != NULL; i++) {
         if (strcmp(s, types[i].name) == 0) {
             strcpy(t->dtype, types[i].name);
-            t->readable = types[i].readable;
-            t->type = types[i].type;
             return types[i].bits;
         }
     }

@@ -3,6 +3,7 @@
 #ifndef VLM_SAFETENSORS_H
 #define VLM_SAFETENSORS_H
 
+#include "format/format.h"
 #include "vlm.h"
 
 #define VLM_MAX_DIMS  8
@@ -10,8 +11,7 @@
 typedef struct {
     const char     *name;              /* owned by the index that found it */
     char            dtype[12];         /* as the file spells it: "BF16" */
-    int             readable;          /* 0: not one of the three types we read */
-    vlm_type_t      type;              /* VLM_F32, VLM_F16 or VLM_BF16, if readable */
+    const vlm_format_t *format;        /* of the elements; NULL: they are not read */
     uint32_t        n_dims;
     uint64_t        dims[VLM_MAX_DIMS];            /* slowest first */
     const uint8_t  *data;              /* [bytes] in the mapped file; may be unaligned */

@@ -1,9 +1,8 @@
 /*
- * Binds published tensor names to the weights of a model.
+ * Binds the tensors of a checkpoint to the weights of a model, by the lists of its family.
  *
  * The code places each weight, asks the checkpoint for its tensors by name and shape, and, when the
- * arenas have bases, has them loaded (matrix.c).  q, k, v become one matrix; gate and up become one
- * with their rows in turn.
+ * arenas have bases, has them loaded (matrix.c).
  */
 
 #include <inttypes.h>
@@ -12,8 +11,9 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "format/format.h"
+#include "format/panel.h"
 #include "model/matrix.h"
-#include "ops/panel.h"
 
 #define MAX_NAME   160
 
@@ -26,35 +26,78 @@ typedef struct {
     const vlm_progress_t  *progress;
     vlm_bind_what_t        what;
     vlm_loader_t           loader;
+    uint32_t               dim[VLM_DIMS];
+    char                   layer[48];  /* what names of the layer begin with, or "" */
+    float                  eps;        /* of the norms */
     uint32_t               n_done, n_all;          /* matrices */
     vlm_err_t             *err;
 } vlm_bind_t;
 
-static int bind_text(vlm_bind_t *b);
-static int bind_layer(vlm_bind_t *b, uint32_t i);
-static int bind_vision(vlm_bind_t *b);
-static int bind_block(vlm_bind_t *b, uint32_t i);
-static int bind_patch(vlm_bind_t *b);
+static int bind_stack(vlm_bind_t *b, const vlm_stack_t *s, vlm_layer_t *layer, uint32_t n);
+static int bind_patch(vlm_bind_t *b, vlm_linear_t *w, const char *name);
+
+
+static uint32_t
+count(const vlm_weight_t *list)
+{
+    uint32_t  n;
+
+    for (n = 0; list->kind != VLM_WEIGHT_END; list++) {
+        n += list->kind != VLM_WEIGHT_RMS;
+    }
+
+    return n;
+}
+
+
+static uint32_t
+count_stack(const vlm_stack_t *s, uint32_t layers)
+{
+    return count(s->before) + layers * count(s->layer) + count(s->after);
+}
 
 
 uint32_t
 vlm_model_matrices(const vlm_config_t *config)
 {
-    return 2 + 4 * config->text.layers + 3 + 4 * config->vision.depth;
+    return count_stack(&config->family->text, config->text.layers)
+           + count_stack(&config->family->encoder, config->vision.depth);
+}
+
+
+static void
+set_dims(uint32_t dim[VLM_DIMS], const vlm_config_t *c)
+{
+    const vlm_text_config_t    *t = &c->text;
+    const vlm_vision_config_t  *v = &c->vision;
+
+    dim[VLM_DIM_NONE] = 0;
+    dim[VLM_DIM_D] = t->hidden;
+    dim[VLM_DIM_V] = t->vocab;
+    dim[VLM_DIM_F] = t->mlp;
+    dim[VLM_DIM_Q] = t->heads * t->head_dim;
+    dim[VLM_DIM_KV] = t->kv_heads * t->head_dim;
+    dim[VLM_DIM_E] = v->hidden;
+    dim[VLM_DIM_3E] = 3 * v->hidden;
+    dim[VLM_DIM_ENCODER_F] = v->mlp;
+    dim[VLM_DIM_CELL] = v->merge * v->merge * v->hidden;
 }
 
 
 static int
 bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
 {
-    int           rc;
-    vlm_model_t  *m = b->m;
+    int                  rc;
+    char                 head[MAX_NAME];
+    vlm_model_t         *m = b->m;
+    const vlm_config_t  *c = &m->config;
 
-    b->n_all = vlm_model_matrices(&m->config);
+    set_dims(b->dim, c);
+    b->n_all = vlm_model_matrices(c);
     b->loader.ops = m->ops;
     b->loader.device = m->device;
 
-    if (b->progress != NULL && m->type == VLM_INT8) {
+    if (b->progress != NULL && vlm_format_of(m->type)->cached) {
         b->loader.packed = b->progress->packed;
     }
 
@@ -67,15 +110,18 @@ bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
     }
 
     b->arena = text;
-    rc = bind_text(b);
+    b->eps = c->text.norm_eps;
+    rc = bind_stack(b, &c->family->text, m->layer, c->text.layers);
 
     if (rc == 0) {
         b->arena = vision;
-        rc = bind_vision(b);
+        b->eps = c->vision.norm_eps;
+        rc = bind_stack(b, &c->family->encoder, m->block, c->vision.depth);
     }
 
     if (rc == 0) {
-        rc = vlm_checkpoint_unused(b->c, b->err);
+        vlm_model_head_name(c->family, head, sizeof(head));
+        rc = vlm_checkpoint_unused(b->c, head, b->err);
     }
 
     vlm_threads_close(b->loader.threads);
@@ -137,10 +183,33 @@ load_linear(vlm_bind_t *b, const vlm_source_t *s)
 }
 
 
+static uint32_t
+n_parts(const vlm_weight_t *w)
+{
+    uint32_t  n;
+
+    for (n = 1; n < VLM_PARTS && w->rows[n] != VLM_DIM_NONE; n++) { /* void */ }
+
+    return n;
+}
+
+
+/* A tensor of a weight, with the shape that config.json says. */
+static const vlm_tensor_t *
+find(vlm_bind_t *b, const char *name, const char *of, const uint64_t *dims, uint32_t n_dims)
+{
+    char  whole[MAX_NAME];
+
+    (void) snprintf(whole, sizeof(whole), "%s%s.%s", b->layer, name, of);
+
+    return vlm_checkpoint_find(b->c, whole, dims, n_dims, b->err);
+}
+
+
 /* A vector [n] as f32; parts stacked or in turn, as its matrix. */
 static int
-bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
-            const char (*names)[MAX_NAME], const uint32_t *sizes)
+bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of, uint32_t parts,
+            const vlm_dim_t *sizes)
 {
     float               *part, *all;
     uint32_t             i, j, n, at;
@@ -149,8 +218,8 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
 
     n = 0;
 
-    for (i = 0; i < n_parts; i++) {
-        n += sizes[i];
+    for (i = 0; i < parts; i++) {
+        n += b->dim[sizes[i]];
     }
 
     *to = vlm_place(b->arena, n, sizeof(float));
@@ -162,9 +231,9 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
 
     part = all == NULL ? NULL : all + n;
 
-    for (at = 0, i = 0; i < n_parts; i++) {
-        dims[0] = sizes[i];
-        t = vlm_checkpoint_find(b->c, names[i], dims, 1, b->err);
+    for (at = 0, i = 0; i < parts; i++) {
+        dims[0] = b->dim[sizes[i]];
+        t = find(b, w->name[i], of, dims, 1);
         if (t == NULL) {
             free(all);
             return -1;
@@ -174,17 +243,17 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
             continue;
         }
 
-        vlm_tensor_f32(t, 0, sizes[i], part);
+        vlm_tensor_f32(t, 0, dims[0], part);
 
-        for (j = 0; j < sizes[i]; j++) {
-            all[order == VLM_IN_TURN ? j * n_parts + i : at + j] = part[j];
+        for (j = 0; j < dims[0]; j++) {
+            all[w->order == VLM_IN_TURN ? j * parts + i : at + j] = part[j];
         }
 
-        at += sizes[i];
+        at += (uint32_t) dims[0];
     }
 
     if (b->what == LOAD) {
-        b->m->ops->put(b->m->device, *to, all, n * sizeof(float));
+        b->m->ops->house->put(b->m->device, *to, all, n * sizeof(float));
     }
 
     free(all);
@@ -194,76 +263,51 @@ bind_vector(vlm_bind_t *b, float **to, vlm_order_t order, uint32_t n_parts,
 
 
 static int
-bind_norm(vlm_bind_t *b, float **to, uint32_t n, const char *name)
+bind_norm(vlm_bind_t *b, vlm_norm_t *to, const vlm_weight_t *w)
 {
-    char  names[1][MAX_NAME];
+    to->kind = VLM_NORM_RMS;
+    to->eps = b->eps;
 
-    (void) snprintf(names[0], MAX_NAME, "%s", name);
-
-    return bind_vector(b, to, VLM_STACKED, 1, (const char (*)[MAX_NAME]) names, &n);
+    return bind_vector(b, &to->gain, w, "weight", 1, &w->columns);
 }
 
 
-/* The tensors of a matrix: "<prefix>.<part>.weight" and, if it has one, ".bias". */
-typedef struct {
-    const char   *prefix;
-    const char   *parts[VLM_MATRIX_PARTS];
-    uint32_t      sizes[VLM_MATRIX_PARTS];    /* rows of each */
-    uint32_t      n_parts;
-    vlm_order_t   order;
-    int           bias;
-} vlm_names_t;
-
-
 static int
-bind_linear(vlm_bind_t *b, vlm_linear_t *w, vlm_epilogue_t epilogue, uint32_t K,
-            const vlm_names_t *names)
+bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
 {
-    char           name[VLM_MATRIX_PARTS][MAX_NAME];
     uint32_t       i;
-    uint64_t       dims[2];
+    uint64_t       dims[2], scales;
     vlm_source_t   s;
     vlm_model_t   *m = b->m;
 
     s.w = w;
-    s.order = names->order;
-    s.n_parts = names->n_parts;
+    s.order = from->order;
+    s.n_parts = n_parts(from);
 
     memset(w, 0, sizeof(*w));
     w->type = m->type;
-    w->epilogue = epilogue;
-    w->K = K;
+    w->epilogue = from->epilogue;
+    w->K = b->dim[from->columns];
 
-    for (i = 0; i < names->n_parts; i++) {
-        w->N += names->sizes[i];
-        dims[0] = names->sizes[i];
-        dims[1] = K;
+    for (i = 0; i < s.n_parts; i++) {
+        dims[0] = b->dim[from->rows[i]];
+        dims[1] = w->K;
+        w->N += (uint32_t) dims[0];
 
-        (void) snprintf(name[i], MAX_NAME, "%s.%s%sweight", names->prefix, names->parts[i],
-                        names->parts[i][0] == '\0' ? "" : ".");
-
-        s.part[i] = vlm_checkpoint_find(b->c, name[i], dims, 2, b->err);
+        s.part[i] = find(b, from->name[i], "weight", dims, 2);
         if (s.part[i] == NULL) {
             return -1;
         }
     }
 
     if (b->loader.packed == NULL || !b->loader.packed->stays) {
-        w->w = vlm_place(b->arena, m->ops->packed_bytes(m->device, w->type, w->N, K), 1);
-        w->scale = w->type == VLM_INT8 ? vlm_place(b->arena, w->N, sizeof(float)) : NULL;
+        w->w = vlm_place(b->arena, m->ops->house->packed_bytes(m->device, w->type, w->N, w->K), 1);
+        scales = vlm_format_scales(vlm_format_of(w->type), w->N);
+        w->scale = scales == 0 ? NULL : vlm_place(b->arena, scales, sizeof(float));
     }
 
-    if (names->bias) {
-        for (i = 0; i < names->n_parts; i++) {
-            (void) snprintf(name[i], MAX_NAME, "%s.%s%sbias", names->prefix, names->parts[i],
-                            names->parts[i][0] == '\0' ? "" : ".");
-        }
-
-        if (bind_vector(b, &w->bias, names->order, names->n_parts,
-                        (const char (*)[MAX_NAME]) name, names->sizes) != 0)
-        {
-            return -1;
-        }
+    if (from->bias && bind_vector(b, &w->bias, from, "bias", s.n_parts, from->rows) != 0) {
+        return -1;
     }
 
     return b->what == PLACE ? 0 : load_linear(b, &s);
@@ -272,33 +316,34 @@ bind_linear(vlm_bind_t *b, vlm_linear_t *w, vlm_epilogue_t epilogue, uint32_t K,
 
 /*
  * The file of a tied model may have a tensor for the head all the same.  If its values differ from
- * the embedding's, some versions of transformers use it and others tie the head.
+ * the table's, some versions of transformers use it and others tie the head.
  */
 static int
-check_tied(vlm_bind_t *b)
+check_tied(vlm_bind_t *b, const vlm_weight_t *w)
 {
+    char                 name[MAX_NAME];
     uint64_t             dims[2];
-    const vlm_tensor_t  *head, *embed;
+    const vlm_tensor_t  *head, *table;
 
-    if (!vlm_checkpoint_has(b->c, "lm_head.weight")) {
+    (void) snprintf(name, sizeof(name), "%s.weight", w->name[0]);
+
+    if (!vlm_checkpoint_has(b->c, name)) {
         return 0;
     }
 
-    dims[0] = b->m->config.text.vocab;
-    dims[1] = b->m->config.text.hidden;
+    dims[0] = b->dim[w->rows[0]];
+    dims[1] = b->dim[w->columns];
+    head = find(b, w->name[0], "weight", dims, 2);
+    table = find(b, w->name[1], "weight", dims, 2);
 
-    head = vlm_checkpoint_find(b->c, "lm_head.weight", dims, 2, b->err);
-    embed = vlm_checkpoint_find(b->c, "model.embed_tokens.weight", dims, 2, b->err);
-
-    if (head == NULL || embed == NULL) {
+    if (head == NULL || table == NULL) {
         return -1;
     }
 
-    if (!vlm_tensor_same(head, embed)) {
+    if (!vlm_tensor_same(head, table)) {
         return vlm_fail(b->err, VLM_EMODEL, "config.json says tie_word_embeddings, but "
-                        "lm_head.weight is not model.embed_tokens.weight: say "
-                        "\"tie_word_embeddings\": false there if the head was trained, or remove "
-                        "the tensor");
+                        "%s is not %s.weight: say \"tie_word_embeddings\": false there if the "
+                        "head was trained, or remove the tensor", name, w->name[1]);
     }
 
     return 0;
@@ -306,146 +351,79 @@ check_tied(vlm_bind_t *b)
 
 
 static int
-bind_text(vlm_bind_t *b)
+bind_head(vlm_bind_t *b, vlm_linear_t *head, const vlm_weight_t *w)
 {
-    uint32_t                  i;
-    vlm_model_t              *m = b->m;
-    const vlm_text_config_t  *t = &m->config.text;
-    const vlm_names_t         embed = { "model.embed_tokens", { "" }, { t->vocab }, 1,
-                                        VLM_STACKED, 0 };
-    const vlm_names_t         head = { "lm_head", { "" }, { t->vocab }, 1, VLM_STACKED, 0 };
+    if (!b->m->config.text.tied) {
+        return bind_matrix(b, head, w);
+    }
 
-    if (bind_linear(b, &m->embed, VLM_STORE, t->hidden, &embed) != 0) {
+    if (b->what == PLACE && check_tied(b, w) != 0) {
         return -1;
     }
 
-    if (t->tied) {
-        if (b->what == PLACE && check_tied(b) != 0) {
-            return -1;
+    *head = b->m->embed;
+
+    return 0;
+}
+
+
+void
+vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes)
+{
+    const vlm_weight_t  *w;
+
+    for (w = f->text.before; w->kind != VLM_WEIGHT_HEAD; w++) { /* void */ }
+
+    (void) snprintf(name, bytes, "%s.weight", w->name[0]);
+}
+
+
+/* A list of weights, whose places are offsets from `to`. */
+static int
+bind_list(vlm_bind_t *b, const vlm_weight_t *w, void *to)
+{
+    int    rc;
+    void  *at;
+
+    for (rc = 0; rc == 0 && w->kind != VLM_WEIGHT_END; w++) {
+        at = (char *) to + w->at;
+
+        switch (w->kind) {
+        case VLM_WEIGHT_RMS:
+            rc = bind_norm(b, at, w);
+            break;
+        case VLM_WEIGHT_HEAD:
+            rc = bind_head(b, at, w);
+            break;
+        case VLM_WEIGHT_PATCH:
+            rc = bind_patch(b, at, w->name[0]);
+            break;
+        default:
+            rc = bind_matrix(b, at, w);
         }
-
-        m->head = m->embed;
-
-    } else if (bind_linear(b, &m->head, VLM_STORE, t->hidden, &head) != 0) {
-        return -1;
     }
 
-    for (i = 0; i < t->layers; i++) {
-        if (bind_layer(b, i) != 0) {
-            return -1;
-        }
-    }
-
-    return bind_norm(b, &m->norm, t->hidden, "model.norm.weight");
+    return rc;
 }
 
 
 static int
-bind_layer(vlm_bind_t *b, uint32_t i)
+bind_stack(vlm_bind_t *b, const vlm_stack_t *s, vlm_layer_t *layer, uint32_t n)
 {
-    char                      at[MAX_NAME], name[MAX_NAME];
-    uint32_t                  q, kv;
-    vlm_layer_t              *l = &b->m->layer[i];
-    const vlm_text_config_t  *t = &b->m->config.text;
+    int       rc;
+    uint32_t  i;
 
-    q = t->heads * t->head_dim;
-    kv = t->kv_heads * t->head_dim;
+    b->layer[0] = '\0';
+    rc = bind_list(b, s->before, b->m);
 
-    const vlm_names_t  qkv = { at, { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj" },
-                               { q, kv, kv }, 3, VLM_STACKED, 1 };
-    const vlm_names_t  o = { at, { "self_attn.o_proj" }, { t->hidden }, 1, VLM_STACKED, 0 };
-    const vlm_names_t  gate_up = { at, { "mlp.gate_proj", "mlp.up_proj" }, { t->mlp, t->mlp }, 2,
-                                   VLM_IN_TURN, 0 };
-    const vlm_names_t  down = { at, { "mlp.down_proj" }, { t->hidden }, 1, VLM_STACKED, 0 };
-
-    (void) snprintf(at, sizeof(at), "model.layers.%u", i);
-
-    (void) snprintf(name, sizeof(name), "model.layers.%u.input_layernorm.weight", i);
-    if (bind_norm(b, &l->norm1, t->hidden, name) != 0) {
-        return -1;
+    for (i = 0; rc == 0 && i < n; i++) {
+        (void) snprintf(b->layer, sizeof(b->layer), "%s%u.", s->layers, i);
+        rc = bind_list(b, s->layer, &layer[i]);
     }
 
-    (void) snprintf(name, sizeof(name), "model.layers.%u.post_attention_layernorm.weight", i);
-    if (bind_norm(b, &l->norm2, t->hidden, name) != 0) {
-        return -1;
-    }
+    b->layer[0] = '\0';
 
-    if (bind_linear(b, &l->qkv, VLM_STORE, t->hidden, &qkv) != 0
-        || bind_linear(b, &l->o, VLM_ADD, q, &o) != 0
-        || bind_linear(b, &l->gate_up, VLM_SILU_MUL, t->hidden, &gate_up) != 0)
-    {
-        return -1;
-    }
-
-    return bind_linear(b, &l->down, VLM_ADD, t->mlp, &down);
-}
-
-
-static int
-bind_vision(vlm_bind_t *b)
-{
-    uint32_t                    i, cell;
-    vlm_model_t                *m = b->m;
-    const vlm_vision_config_t  *v = &m->config.vision;
-
-    cell = v->merge * v->merge * v->hidden;
-
-    const vlm_names_t  merge1 = { "visual.merger.mlp.0", { "" }, { cell }, 1, VLM_STACKED, 1 };
-    const vlm_names_t  merge2 = { "visual.merger.mlp.2", { "" }, { v->out }, 1, VLM_STACKED, 1 };
-
-    if (bind_patch(b) != 0) {
-        return -1;
-    }
-
-    for (i = 0; i < v->depth; i++) {
-        if (bind_block(b, i) != 0) {
-            return -1;
-        }
-    }
-
-    if (bind_norm(b, &m->merge_norm, v->hidden, "visual.merger.ln_q.weight") != 0
-        || bind_linear(b, &m->merge1, VLM_GELU, cell, &merge1) != 0)
-    {
-        return -1;
-    }
-
-    return bind_linear(b, &m->merge2, VLM_STORE, cell, &merge2);
-}
-
-
-static int
-bind_block(vlm_bind_t *b, uint32_t i)
-{
-    char                        at[MAX_NAME], name[MAX_NAME];
-    vlm_layer_t                *l = &b->m->block[i];
-    const vlm_vision_config_t  *v = &b->m->config.vision;
-
-    const vlm_names_t  qkv = { at, { "attn.qkv" }, { 3 * v->hidden }, 1, VLM_STACKED, 1 };
-    const vlm_names_t  proj = { at, { "attn.proj" }, { v->hidden }, 1, VLM_STACKED, 1 };
-    const vlm_names_t  gate_up = { at, { "mlp.gate_proj", "mlp.up_proj" }, { v->mlp, v->mlp }, 2,
-                                   VLM_IN_TURN, 1 };
-    const vlm_names_t  down = { at, { "mlp.down_proj" }, { v->hidden }, 1, VLM_STACKED, 1 };
-
-    (void) snprintf(at, sizeof(at), "visual.blocks.%u", i);
-
-    (void) snprintf(name, sizeof(name), "visual.blocks.%u.norm1.weight", i);
-    if (bind_norm(b, &l->norm1, v->hidden, name) != 0) {
-        return -1;
-    }
-
-    (void) snprintf(name, sizeof(name), "visual.blocks.%u.norm2.weight", i);
-    if (bind_norm(b, &l->norm2, v->hidden, name) != 0) {
-        return -1;
-    }
-
-    if (bind_linear(b, &l->qkv, VLM_STORE, v->hidden, &qkv) != 0
-        || bind_linear(b, &l->o, VLM_ADD, v->hidden, &proj) != 0
-        || bind_linear(b, &l->gate_up, VLM_SILU_MUL, v->hidden, &gate_up) != 0)
-    {
-        return -1;
-    }
-
-    return bind_linear(b, &l->down, VLM_ADD, v->mlp, &down);
+    return rc != 0 ? -1 : bind_list(b, s->after, b->m);
 }
 
 
@@ -481,12 +459,12 @@ fold_patch_row(const vlm_config_t *c, const float *from, float *row, float *bias
 
 
 static int
-bind_patch(vlm_bind_t *b)
+bind_patch(vlm_bind_t *b, vlm_linear_t *w, const char *name)
 {
     float                       bias[VLM_PANEL], *from, *rows;
     uint32_t                    e, first, n;
     uint64_t                    dims[5], row;
-    vlm_linear_t               *w = &b->m->patch;
+    const vlm_house_t          *house = b->m->ops->house;
     const vlm_tensor_t         *t;
     const vlm_vision_config_t  *v = &b->m->config.vision;
 
@@ -497,14 +475,14 @@ bind_patch(vlm_bind_t *b)
     row = vlm_mul(vlm_mul(dims[1], dims[2]), vlm_mul(dims[3], dims[4]));
 
     memset(w, 0, sizeof(*w));
-    w->type = VLM_F32;
+    w->type = VLM_PATCH_TYPE;
     w->epilogue = VLM_STORE;
     w->N = v->hidden;
     w->K = v->channels * v->patch * v->patch;
-    w->w = vlm_place(b->arena, b->m->ops->packed_bytes(b->m->device, w->type, w->N, w->K), 1);
+    w->w = vlm_place(b->arena, house->packed_bytes(b->m->device, w->type, w->N, w->K), 1);
     w->bias = vlm_place(b->arena, w->N, sizeof(float));
 
-    t = vlm_checkpoint_find(b->c, "visual.patch_embed.proj.weight", dims, 5, b->err);
+    t = find(b, name, "weight", dims, 5);
     if (t == NULL || b->what != LOAD) {
         return t == NULL ? -1 : 0;
     }
@@ -526,8 +504,8 @@ bind_patch(vlm_bind_t *b)
             fold_patch_row(&b->m->config, from, rows + (size_t) e * w->K, &bias[e]);
         }
 
-        b->m->ops->put(b->m->device, w->bias + first, bias, n * sizeof(float));
-        b->m->ops->pack(b->m->device, w, first, n, rows);
+        house->put(b->m->device, w->bias + first, bias, n * sizeof(float));
+        house->pack(b->m->device, w, first, n, rows);
     }
 
     free(from);

@@ -5,7 +5,7 @@
  */
 
 #include "base/size.h"
-#include "base/type.h"
+#include "format/format.h"
 #include "model/model.h"
 
 typedef void (*move_fn)(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes);
@@ -19,21 +19,21 @@ vlm_kv_room(const vlm_kv_t *kv)
     rows = kv->context < VLM_SLICE ? kv->context : VLM_SLICE;
 
     return vlm_mul(vlm_mul(2 * rows, kv->heads),
-                   vlm_mul(kv->head_dim, vlm_type_bytes(kv->type)));
+                   vlm_format_row(vlm_format_of(kv->type), kv->head_dim));
 }
 
 
 static void
 out(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes)
 {
-    m->ops->get(m->device, room, cache, bytes);
+    m->ops->house->get(m->device, room, cache, bytes);
 }
 
 
 static void
 in(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes)
 {
-    m->ops->put(m->device, cache, room, bytes);
+    m->ops->house->put(m->device, cache, room, bytes);
 }
 
 
@@ -46,7 +46,7 @@ move_rows(vlm_model_t *m, uint32_t layer, uint32_t slot, uint32_t first, uint32_
     uint64_t         row, bytes, at;
     const vlm_kv_t  *kv = &m->kv;
 
-    row = kv->head_dim * vlm_type_bytes(kv->type);
+    row = vlm_format_row(vlm_format_of(kv->type), kv->head_dim);
     bytes = n * row;
 
     for (h = 0; h < kv->heads; h++) {
@@ -69,13 +69,13 @@ vlm_kv_copy(vlm_model_t *m, uint32_t from, uint32_t to, uint32_t first, uint32_t
 
             move_rows(m, layer, from, row, n, room, out);
 
-            if (m->ops->sync(m->device, NULL) != 0) {
+            if (m->ops->house->sync(m->device, NULL) != 0) {
                 return -1;
             }
 
             move_rows(m, layer, to, row, n, room, in);
 
-            if (m->ops->sync(m->device, NULL) != 0) {
+            if (m->ops->house->sync(m->device, NULL) != 0) {
                 return -1;             /* the room is needed again */
             }
         }

@@ -1,16 +1,16 @@
 /*
  * Loads one weight matrix: see the header.
  *
- * Threads share panels of 64 rows: each is read as f32, quantised if the weights are int8, and put
- * into the device's order.
+ * Threads share panels of 64 rows: each is read as f32, quantised if the form of the weights is
+ * quantised, and put into the device's order.
  */
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "load/quant.h"
+#include "format/format.h"
+#include "format/panel.h"
 #include "model/matrix.h"
-#include "ops/panel.h"
 
 #define CHUNK  (8u << 20)              /* bytes of the cache file that are quantised together */
 
@@ -24,7 +24,7 @@ typedef struct {                       /* for the threads */
 uint32_t
 vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d)
 {
-    return ops->order == NULL ? VLM_NONE : ops->order(d);
+    return ops->house->order == NULL ? VLM_NONE : ops->house->order(d);
 }
 
 
@@ -56,15 +56,15 @@ read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 }
 
 
-/* In place: a row's int8 lies before the f32 that is read next. */
+/* In place: a quantised row lies before the f32 that is read next. */
 static void
-quantize_rows(void *rows, uint32_t n, uint32_t K, float *scale)
+quantise_rows(const vlm_format_t *f, void *rows, uint32_t n, uint32_t K, float *scale)
 {
     uint32_t  i;
 
     for (i = 0; i < n; i++) {
-        scale[i] = vlm_quant_row((const float *) rows + (size_t) i * K, K,
-                                 (int8_t *) rows + (size_t) i * K);
+        f->quantise((const float *) rows + (size_t) i * K, K,
+                    (uint8_t *) rows + i * vlm_format_row(f, K), scale + vlm_format_scales(f, i));
     }
 }
 
@@ -92,6 +92,7 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     const vlm_panels_job_t  *j = arg;
     const vlm_loader_t      *l = j->l;
     vlm_linear_t            *w = j->s->w;
+    const vlm_format_t      *f = vlm_format_of(w->type);
 
     rows = thread_rows(l, thread, w->K);
 
@@ -99,17 +100,17 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
         n = rows_of(w, p);
         read_rows(j->s, p * VLM_PANEL, n, rows);
 
-        if (w->type == VLM_INT8) {
-            quantize_rows(rows, n, w->K, scale);
-            l->ops->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));
+        if (f->quantise != NULL) {
+            quantise_rows(f, rows, n, w->K, scale);
+            l->ops->house->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));
         }
 
-        l->ops->pack(l->device, w, p * VLM_PANEL, n, rows);
+        l->ops->house->pack(l->device, w, p * VLM_PANEL, n, rows);
     }
 }
 
 
-/* The same from the int8 cache file. */
+/* The same from the cache file. */
 static void
 unpack_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -123,8 +124,9 @@ unpack_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
     for (p = begin; p < end; p++) {
         n = rows_of(w, p);
-        vlm_unpack_words(rows, vlm_packed_panel(l->packed, p), n, w->K, l->packed->flip);
-        l->ops->pack(l->device, w, p * VLM_PANEL, n, rows);
+        vlm_format_of(w->type)->unpack(rows, vlm_packed_panel(l->packed, p), n, w->K,
+                                       l->packed->flip);
+        l->ops->house->pack(l->device, w, p * VLM_PANEL, n, rows);
     }
 }
 
@@ -152,6 +154,7 @@ make_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     uint32_t                 i, p, n, K;
     const vlm_panels_job_t  *j = arg;
     const vlm_loader_t      *l = j->l;
+    const vlm_format_t      *f = vlm_format_of(j->s->w->type);
 
     K = j->s->w->K;
     rows = thread_rows(l, thread, K);
@@ -160,9 +163,8 @@ make_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
         p = j->first + i;
         n = rows_of(j->s->w, p);
         read_rows(j->s, p * VLM_PANEL, n, rows);
-        quantize_rows(rows, n, K, l->scale + p * VLM_PANEL);
-        vlm_pack_words((uint32_t *) (l->panels + i * vlm_panel_bytes(K)), rows, n, K,
-                       l->packed->flip);
+        quantise_rows(f, rows, n, K, l->scale + p * VLM_PANEL);
+        f->pack(l->panels + i * f->panel_bytes(K), rows, n, K, l->packed->flip);
     }
 }
 
@@ -219,7 +221,7 @@ vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
         w->w = vlm_packed_panels(l->packed);
         w->scale = vlm_packed_scale(l->packed);
     } else {
-        l->ops->put(l->device, w->scale, vlm_packed_scale(l->packed), w->N * sizeof(float));
+        l->ops->house->put(l->device, w->scale, vlm_packed_scale(l->packed), w->N * sizeof(float));
     }
 
     vlm_threads_run(l->threads, panels, 1, stays ? touch_panels : unpack_panels, &j);
@@ -240,15 +242,16 @@ int
 vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
 {
     uint32_t             n, panels, most;
+    uint64_t             bytes;
     const vlm_linear_t  *w = s->w;
     vlm_panels_job_t     j = { l, s, 0 };
 
     panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
-    most = (uint32_t) (CHUNK / vlm_panel_bytes(w->K)) + 1;
+    bytes = vlm_format_of(w->type)->panel_bytes(w->K);
+    most = (uint32_t) (CHUNK / bytes) + 1;
 
     if (grow_rows(l, w->K, err) != 0
-        || grow((void **) &l->panels, &l->panels_room, vlm_mul(most, vlm_panel_bytes(w->K)), err)
-           != 0
+        || grow((void **) &l->panels, &l->panels_room, vlm_mul(most, bytes), err) != 0
         || grow((void **) &l->scale, &l->scale_room, vlm_mul(w->N, sizeof(float)), err) != 0
         || vlm_packed_begin(l->packed, w->N, w->K, err) != 0)
     {

@@ -7,17 +7,14 @@
 #define VLM_MATRIX_H
 
 #include "base/threads.h"
+#include "family/family.h"
 #include "model/model.h"
-
-#define VLM_MATRIX_PARTS  3
-
-typedef enum { VLM_STACKED, VLM_IN_TURN } vlm_order_t;
 
 typedef struct {                       /* tensors [rows of each][K] that become w's rows */
     vlm_linear_t        *w;
-    vlm_order_t          order;        /* one behind the other; or row 0 of each, row 1, ... */
+    vlm_order_t          order;
     uint32_t             n_parts;
-    const vlm_tensor_t  *part[VLM_MATRIX_PARTS];
+    const vlm_tensor_t  *part[VLM_PARTS];
 } vlm_source_t;
 
 typedef struct {
@@ -31,7 +28,7 @@ typedef struct {
     uint64_t             rows_room, panels_room, scale_room;     /* bytes */
 } vlm_loader_t;
 
-/* ops->order(), or VLM_NONE. */
+/* ops->house->order(), or VLM_NONE. */
 uint32_t vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d);
 
 /* Sets w and puts its rows where the device wants them: from l->packed, else from the source. */

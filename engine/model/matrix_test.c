@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "model/matrix.h"
-#include "ops/panel.h"
+#include "format/panel.h"
 #include "vlm.h"
 
 #define CHECKPOINT  "build/fidelity/tiny-a"
@@ -70,7 +70,7 @@ add_layers(loaded_t *l, vlm_layer_t *layer, uint32_t n)
     for (i = 0; i < n; i++) {
         l->w[l->n++] = &layer[i].qkv;
         l->w[l->n++] = &layer[i].o;
-        l->w[l->n++] = &layer[i].gate_up;
+        l->w[l->n++] = &layer[i].up;
         l->w[l->n++] = &layer[i].down;
     }
 }
@@ -89,9 +89,9 @@ open_model(loaded_t *l, const char *set)
         return 0;
     }
 
-    l->c = vlm_checkpoint_open(CHECKPOINT, &err);
-    assert_non_null(l->c);
     assert_int_equal(vlm_config_read(&l->config, CHECKPOINT, &err), 0);
+    l->c = vlm_checkpoint_open(CHECKPOINT, l->config.family->aliases, &err);
+    assert_non_null(l->c);
     assert_int_equal(vlm_model_init(&l->m, &l->config, l->ops, l->device, VLM_INT8, &err), 0);
 
     l->w[l->n++] = &l->m.embed;
@@ -111,7 +111,7 @@ close_model(loaded_t *l)
 {
     vlm_model_free(&l->m);
     vlm_checkpoint_close(l->c);
-    l->ops->close(l->device);
+    l->ops->house->close(l->device);
 }
 
 
@@ -126,8 +126,8 @@ bind(loaded_t *l, vlm_packed_t *packed, vlm_err_t *err)
 
     l->text.size = l->text.used;
     l->vision.size = l->vision.used;
-    l->text.base = l->ops->reserve(l->device, l->text.size, err);
-    l->vision.base = l->ops->reserve(l->device, l->vision.size, err);
+    l->text.base = l->ops->house->reserve(l->device, l->text.size, err);
+    l->vision.base = l->ops->house->reserve(l->device, l->vision.size, err);
     l->text.used = l->vision.used = 0;
 
     return vlm_model_bind(&l->m, l->c, &l->text, &l->vision, &progress, err);
@@ -154,7 +154,7 @@ keep(uint32_t flip)
 static uint64_t
 bytes_of(const loaded_t *l, const vlm_linear_t *w)
 {
-    return l->ops->packed_bytes(l->device, w->type, w->N, w->K);
+    return l->ops->house->packed_bytes(l->device, w->type, w->N, w->K);
 }
 
 

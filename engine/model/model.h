@@ -20,10 +20,10 @@
 
 typedef struct {                       /* a block of the language model or of the vision encoder:
                                           the same five steps */
-    float         *norm1, *norm2;      /* [D]; [E] */
+    vlm_norm_t     norm1, norm2;       /* [D]; [E] */
     vlm_linear_t   qkv;                /* [(Hq + 2 Hkv) hd][D]; [3 E][E] */
     vlm_linear_t   o;                  /* [D][Hq hd]; [E][E], adds */
-    vlm_linear_t   gate_up;            /* [2 F][D], rows in turn, silu_mul */
+    vlm_linear_t   up;                 /* [2 F][D] of gate and up, rows in turn, silu_mul */
     vlm_linear_t   down;               /* [D][F], adds */
 } vlm_layer_t;
 
@@ -46,14 +46,15 @@ typedef struct {                       /* memory of one step; T up to VLM_SLICE,
 typedef struct {                       /* the vision encoder's work on one picture */
     uint8_t     *pixels;               /* [P][channels patch^2] */
     uint32_t    *row, *column;         /* [P] */
-    uint32_t    *border;               /* [P / merge^2 + 1] windows; a window has a cell at least */
+    uint32_t    *border;               /* [P / merge^2 + 1] segments of a cell at least */
     uint32_t    *whole;                /* [2] 0, P */
     float       *x;                    /* [P][E] */
     void        *q, *k, *v, *o;        /* act [P][E] */
     void        *h;                    /* act [VLM_VISION_ROWS][F] */
     void        *features;             /* act [places][cells][D], see run/features.h */
     uint32_t     cells;                /* most cells of one picture */
-    uint32_t     n_patches, n_windows; /* of the picture in work */
+    uint32_t     n_patches;            /* of the picture in work; its segments */
+    uint32_t     n_segments, longest;
     uint32_t     next_block;           /* depth: only the merger remains */
 } vlm_vision_work_t;
 
@@ -66,14 +67,14 @@ typedef struct {
     uint32_t             seen_words;   /* V / 32, up */
 
     vlm_linear_t         embed, head;  /* [V][D]; the same if tied */
-    float               *norm;         /* [D] */
+    vlm_norm_t           norm;         /* [D] */
     vlm_layer_t         *layer;        /* [L] */
     float               *inv_freq;     /* [hd / 2] */
     uint8_t             *axis;         /* [hd / 2] */
 
     vlm_linear_t         patch;        /* [E][channels patch^2], f32 */
     vlm_layer_t         *block;        /* [depth] */
-    float               *merge_norm;   /* [E] */
+    vlm_norm_t           merge_norm;   /* [E] */
     vlm_linear_t         merge1;       /* [merge^2 E][merge^2 E], gelu */
     vlm_linear_t         merge2;       /* [D][merge^2 E] */
     float               *inv_freq_2d;  /* [dv / 4] */
@@ -92,8 +93,9 @@ typedef struct {
     vlm_packed_t *packed;              /* the int8 cache file, to read or to write; or NULL */
 } vlm_progress_t;
 
-/* How many matrices a model has, at most. */
+/* How many matrices a model has, at most; and the name of the tensor of an untied head. */
 uint32_t vlm_model_matrices(const vlm_config_t *config);
+void vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes);
 
 /* Host structures; config and device are kept.  Freed with vlm_model_free(). */
 int vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,

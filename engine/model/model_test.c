@@ -12,7 +12,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/type.h"
+#include "format/format.h"
 #include "run/fixture.h"
 
 #define SLOTS  3
@@ -189,7 +189,7 @@ static void
 earlier_values_in_memory_do_not_change_a_result(void **state)
 {
     float         *want, *got;
-    uint64_t       cells;
+    uint64_t       cells, bytes;
     vlm_model_t   *m = &v->sched.model;
     vlm_prompt_t  *p;
 
@@ -199,22 +199,23 @@ earlier_values_in_memory_do_not_change_a_result(void **state)
     encode(p, 1, 100);
     want = logits_of(p, 1, 50);
 
+    bytes = vlm_format_row(vlm_format_of(m->kv.type), 1);
     cells = (uint64_t) SLOTS * m->vision.cells * m->config.text.hidden;
-    memset(m->vision.features, 0xff, v->ops->act_bytes(cells));
+    memset(m->vision.features, 0xff, v->ops->house->act_bytes(cells));
     memset(m->kv.k, 0xff, (size_t) m->kv.layers * SLOTS * m->kv.heads * m->kv.context
-                          * m->kv.head_dim * vlm_type_bytes(m->kv.type));
+                          * m->kv.head_dim * bytes);
     memset(m->kv.v, 0xff, (size_t) m->kv.layers * SLOTS * m->kv.heads * m->kv.context
-                          * m->kv.head_dim * vlm_type_bytes(m->kv.type));
+                          * m->kv.head_dim * bytes);
     memset(m->work.x, 0xff, (size_t) VLM_SLICE * m->config.text.hidden * sizeof(float));
     memset(m->vision.x, 0xff, m->vision.cells * 4 * m->config.vision.hidden * sizeof(float));
     memset(m->vision.o, 0xff, m->vision.cells * 4 * m->config.vision.hidden * sizeof(float));
-    memset(m->work.scratch, 0xff, v->ops->scratch_bytes(v->device, &m->need));
+    memset(m->work.scratch, 0xff, v->ops->house->scratch_bytes(v->device, &m->need));
 
     encode(p, 1, 1);
     got = logits_of(p, 1, 50);
     assert_memory_equal(got, want, v->config.text.vocab * sizeof(float));
 
-    memset(m->vision.features, 0, v->ops->act_bytes(cells));
+    memset(m->vision.features, 0, v->ops->house->act_bytes(cells));
     free(want);
     free(got);
     vlm_prompt_free(p);
@@ -414,17 +415,18 @@ a_slice_of_the_encoder_is_as_much_work_as_a_slice_of_a_prompt(void **state)
     for (row = 0, i = 0; i < m->config.text.layers; i++) {
         row += (uint64_t) m->layer[i].qkv.N * m->layer[i].qkv.K
                + (uint64_t) m->layer[i].o.N * m->layer[i].o.K
-               + (uint64_t) m->layer[i].gate_up.N * m->layer[i].gate_up.K
+               + (uint64_t) m->layer[i].up.N * m->layer[i].up.K
                + (uint64_t) m->layer[i].down.N * m->layer[i].down.K;
     }
 
     patch = (uint64_t) m->block[0].qkv.N * m->block[0].qkv.K
             + (uint64_t) m->block[0].o.N * m->block[0].o.K
-            + (uint64_t) m->block[0].gate_up.N * m->block[0].gate_up.K
+            + (uint64_t) m->block[0].up.N * m->block[0].up.K
             + (uint64_t) m->block[0].down.N * m->block[0].down.K;
 
     for (patches = 4; patches <= 1 << 16; patches *= 2) {
         m->vision.n_patches = patches;
+        m->vision.longest = window < patches ? window : patches;
         n = vlm_vision_slice(m);
 
         for (keys = 0, i = 0; i < m->config.vision.depth; i++) {

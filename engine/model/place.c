@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "base/type.h"
+#include "format/format.h"
 #include "model/model.h"
 #include "run/batch.h"
 
@@ -19,7 +19,7 @@ int
 vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
                vlm_device_t *device, vlm_type_t type, vlm_err_t *err)
 {
-    uint32_t                    s, i, axis;
+    uint32_t                    s;
     const vlm_text_config_t    *t = &config->text;
     const vlm_vision_config_t  *v = &config->vision;
 
@@ -43,14 +43,13 @@ vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
         return vlm_fail(err, VLM_EMEMORY, "no memory for the model's tables");
     }
 
-    /* theta^(-2s / hd) for slot s; the first mrope_section[0] slots turn with time, and so on. */
+    /* theta^(-2s / hd) for pair s of a head. */
 
-    for (s = 0, axis = 0; axis < 3; axis++) {
-        for (i = 0; i < t->mrope_section[axis]; i++, s++) {
-            m->axis[s] = (uint8_t) axis;
-            m->inv_freq[s] = 1 / powf(t->rope_theta, (float) (2 * s) / (float) t->head_dim);
-        }
+    for (s = 0; s < t->head_dim / 2; s++) {
+        m->inv_freq[s] = 1 / powf(t->rope_theta, (float) (2 * s) / (float) t->head_dim);
     }
+
+    memcpy(m->axis, t->axis, t->head_dim / 2);
 
     for (s = 0; s < v->head_dim / 4; s++) {
         m->inv_freq_2d[s] = 1 / powf(v->rope_theta, (float) (4 * s) / (float) v->head_dim);
@@ -78,7 +77,7 @@ vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t cont
     uint64_t   n;
     vlm_kv_t  *kv = &m->kv;
 
-    kv->type = m->type == VLM_F32 ? VLM_F32 : VLM_BF16;
+    kv->type = vlm_format_of(m->type)->kv;
     kv->layers = m->config.text.layers;
     kv->slots = slots;
     kv->heads = m->config.text.kv_heads;
@@ -87,8 +86,8 @@ vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t cont
 
     n = vlm_mul(vlm_mul(kv->layers, slots), vlm_mul(kv->heads, vlm_mul(context, kv->head_dim)));
 
-    kv->k = vlm_place(a, n, vlm_type_bytes(kv->type));
-    kv->v = vlm_place(a, n, vlm_type_bytes(kv->type));
+    kv->k = vlm_place(a, n, vlm_format_row(vlm_format_of(kv->type), 1));
+    kv->v = vlm_place(a, n, vlm_format_row(vlm_format_of(kv->type), 1));
 }
 
 
@@ -125,16 +124,16 @@ static void
 place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
 {
     uint64_t                  heads;
-    const vlm_ops_t          *ops = m->ops;
+    const vlm_house_t        *house = m->ops->house;
     vlm_text_work_t          *w = &m->work;
     const vlm_text_config_t  *t = &m->config.text;
 
     heads = vlm_mul(t->heads, t->head_dim);
 
     w->x = vlm_place(a, vlm_mul(VLM_SLICE, t->hidden), sizeof(float));
-    w->q = vlm_place(a, ops->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
-    w->o = vlm_place(a, ops->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
-    w->h = vlm_place(a, ops->act_bytes(vlm_mul(VLM_SLICE, t->mlp)), 1);
+    w->q = vlm_place(a, house->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
+    w->o = vlm_place(a, house->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
+    w->h = vlm_place(a, house->act_bytes(vlm_mul(VLM_SLICE, t->mlp)), 1);
     w->logits = vlm_place(a, vlm_mul(slots, t->vocab), sizeof(float));
     w->token = vlm_place(a, slots, sizeof(uint32_t));
     w->logprob = vlm_place(a, slots, sizeof(float));
@@ -144,7 +143,7 @@ place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
     w->inv_freq = vlm_place(a, t->head_dim / 2, sizeof(float));
     w->axis = vlm_place(a, t->head_dim / 2, 1);
     w->inv_freq_2d = vlm_place(a, m->config.vision.head_dim / 4, sizeof(float));
-    w->scratch = vlm_place(a, ops->scratch_bytes(m->device, &m->need), 1);
+    w->scratch = vlm_place(a, house->scratch_bytes(m->device, &m->need), 1);
 }
 
 
@@ -153,7 +152,7 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
                      uint64_t max_pixels, uint32_t places)
 {
     uint64_t                    P, E, tokens;
-    const vlm_ops_t            *ops = m->ops;
+    const vlm_house_t          *house = m->ops->house;
     vlm_vision_work_t          *w = &m->vision;
     const vlm_vision_config_t  *c = &m->config.vision;
 
@@ -168,12 +167,12 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
     w->border = vlm_place(vision, vlm_add(tokens, 1), sizeof(uint32_t));
     w->whole = vlm_place(vision, 2, sizeof(uint32_t));
     w->x = vlm_place(vision, vlm_mul(P, E), sizeof(float));
-    w->q = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
-    w->k = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
-    w->v = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
-    w->o = vlm_place(vision, ops->act_bytes(vlm_mul(P, E)), 1);
-    w->h = vlm_place(vision, ops->act_bytes(vlm_mul(VLM_VISION_ROWS, c->mlp)), 1);
-    w->features = vlm_place(vision, ops->act_bytes(vlm_mul(vlm_mul(places, tokens), c->out)), 1);
+    w->q = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
+    w->k = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
+    w->v = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
+    w->o = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
+    w->h = vlm_place(vision, house->act_bytes(vlm_mul(VLM_VISION_ROWS, c->mlp)), 1);
+    w->features = vlm_place(vision, house->act_bytes(vlm_mul(vlm_mul(places, tokens), c->out)), 1);
 
     set_need(m, slots, (uint32_t) P);
     place_text(m, text, slots);
@@ -183,14 +182,15 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
 void
 vlm_model_ready(vlm_model_t *m)
 {
-    uint32_t          half, quarter;
-    vlm_text_work_t  *w = &m->work;
+    uint32_t            half, quarter;
+    vlm_text_work_t    *w = &m->work;
+    const vlm_house_t  *house = m->ops->house;
 
     half = m->config.text.head_dim / 2;
     quarter = m->config.vision.head_dim / 4;
 
-    m->ops->set_scratch(m->device, &m->need, w->scratch);
-    m->ops->put(m->device, w->inv_freq, m->inv_freq, half * sizeof(float));
-    m->ops->put(m->device, w->axis, m->axis, half);
-    m->ops->put(m->device, w->inv_freq_2d, m->inv_freq_2d, quarter * sizeof(float));
+    house->set_scratch(m->device, &m->need, w->scratch);
+    house->put(m->device, w->inv_freq, m->inv_freq, half * sizeof(float));
+    house->put(m->device, w->axis, m->axis, half);
+    house->put(m->device, w->inv_freq_2d, m->inv_freq_2d, quarter * sizeof(float));
 }

@@ -6,32 +6,32 @@
 int
 vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data)
 {
-    float               eps;
-    uint32_t            i, T, heads;
-    vlm_layer_t        *l;
-    vlm_rope_t          rope = { m->work.inv_freq, m->work.axis };
-    vlm_device_t       *d = m->device;
-    const vlm_ops_t    *ops = m->ops;
-    vlm_text_work_t    *w = &m->work;
-
-    T = b->T;
-    heads = m->config.text.heads;
-    eps = m->config.text.norm_eps;
+    uint32_t                  i, T = b->T;
+    vlm_layer_t              *l;
+    vlm_qkv_t                 qkv;
+    vlm_device_t             *d = m->device;
+    vlm_text_work_t          *w = &m->work;
+    const vlm_ops_t          *ops = m->ops;
+    const vlm_text_config_t  *c = &m->config.text;
+    const vlm_rope_t          rope = { w->inv_freq, w->axis };
+    const vlm_attend_t        attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim) };
 
     ops->embed(d, &m->embed, m->vision.features, b, w->x);
 
-    for (i = 0; i < m->config.text.layers; i++) {
+    for (i = 0; i < c->layers; i++) {
         if (quit != NULL && quit(data)) {
             return -1;
         }
 
         l = &m->layer[i];
 
-        ops->qkv(d, &l->qkv, w->x, l->norm1, eps, &rope, b, &m->kv, i, heads, w->q);
-        ops->attend(d, w->q, b, &m->kv, i, heads, w->o);
-        ops->linear(d, &l->o, w->o, NULL, 0, T, w->x);
-        ops->linear(d, &l->gate_up, w->x, l->norm2, eps, T, w->h);
-        ops->linear(d, &l->down, w->h, NULL, 0, T, w->x);
+        qkv = (vlm_qkv_t) { &l->qkv, &l->norm1, &rope, c->heads };
+
+        ops->qkv(d, &qkv, w->x, b, &m->kv, i, w->q);
+        ops->attend(d, &attend, w->q, b, &m->kv, i, w->o);
+        ops->linear(d, &l->o, NULL, w->o, T, w->x);
+        ops->linear(d, &l->up, &l->norm2, w->x, T, w->h);
+        ops->linear(d, &l->down, NULL, w->h, T, w->x);
     }
 
     return 0;
@@ -41,8 +41,7 @@ vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *d
 void
 vlm_text_head(vlm_model_t *m, const vlm_batch_t *b)
 {
-    m->ops->head(m->device, &m->head, m->work.x, m->norm, m->config.text.norm_eps, b,
-                 m->work.logits);
+    m->ops->head(m->device, &m->head, &m->norm, m->work.x, b, m->work.logits);
 }
 
 
@@ -51,10 +50,10 @@ vlm_text_head(vlm_model_t *m, const vlm_batch_t *b)
 void
 vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 {
-    if (b->T <= VLM_KEPT && m->ops->record(m->device)) {
+    if (b->T <= VLM_KEPT && m->ops->house->record(m->device)) {
         (void) vlm_text_forward(m, b, NULL, NULL);
         vlm_text_head(m, b);
-        m->ops->keep(m->device, b->T - 1);
+        m->ops->house->keep(m->device, b->T - 1);
     }
 }
 
@@ -62,12 +61,12 @@ vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 int
 vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data)
 {
-    if (m->ops->replay != NULL) {
+    if (m->ops->house->replay != NULL) {
         if (quit != NULL && quit(data)) {
             return -1;
         }
 
-        if (m->ops->replay(m->device, b->T - 1)) {
+        if (m->ops->house->replay(m->device, b->T - 1)) {
             return 0;
         }
     }

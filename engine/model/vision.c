@@ -1,8 +1,8 @@
 /*
  * The vision encoder, block by block so that others can step in between, and the merger.
  *
- * Patches stay in window order from the first operation to the last; features come out as one row
- * for each merged cell, in the same order (see image/picture.h).
+ * Patches stay in the family's order from the first operation to the last; features come out as one
+ * row for each merged cell, in the same order (see image/picture.h).
  */
 
 #include "base/size.h"
@@ -23,60 +23,51 @@ vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p)
 {
     uint32_t            whole[2];
     vlm_device_t       *d = m->device;
-    const vlm_ops_t    *ops = m->ops;
     vlm_vision_work_t  *w = &m->vision;
+    const vlm_house_t  *house = m->ops->house;
 
     w->n_patches = p->n_patches;
-    w->n_windows = p->n_windows;
+    w->n_segments = p->n_segments;
+    w->longest = p->longest;
     w->next_block = 0;
 
     whole[0] = 0;
     whole[1] = p->n_patches;
 
-    ops->put(d, w->pixels, p->pixels, (uint64_t) p->n_patches * m->patch.K);
-    ops->put(d, w->row, p->row, (uint64_t) p->n_patches * sizeof(uint32_t));
-    ops->put(d, w->column, p->column, (uint64_t) p->n_patches * sizeof(uint32_t));
-    ops->put(d, w->border, p->border, ((uint64_t) p->n_windows + 1) * sizeof(uint32_t));
-    ops->put(d, w->whole, whole, sizeof(whole));
+    house->put(d, w->pixels, p->pixels, (uint64_t) p->n_patches * m->patch.K);
+    house->put(d, w->row, p->row, (uint64_t) p->n_patches * sizeof(uint32_t));
+    house->put(d, w->column, p->column, (uint64_t) p->n_patches * sizeof(uint32_t));
+    house->put(d, w->border, p->border, ((uint64_t) p->n_segments + 1) * sizeof(uint32_t));
+    house->put(d, w->whole, whole, sizeof(whole));
 
-    ops->patch_embed(d, &m->patch, w->pixels, p->n_patches, w->x);
-}
-
-
-/* Patches of a window that no edge of the picture cuts. */
-static uint32_t
-longest_window(const vlm_vision_work_t *w, const vlm_vision_config_t *c)
-{
-    uint64_t  side;
-
-    side = vlm_mul(c->window, c->merge);
-
-    return vlm_mul(side, side) < w->n_patches ? (uint32_t) (side * side) : w->n_patches;
+    m->ops->patch_embed(d, &m->patch, w->pixels, p->n_patches, w->x);
 }
 
 
 int
 vlm_vision_blocks(vlm_model_t *m, uint32_t n)
 {
-    int                         full;
-    uint32_t                    longest;
+    vlm_qkv_t                   qkv;
     vlm_layer_t                *l;
     vlm_device_t               *d = m->device;
     const vlm_ops_t            *ops = m->ops;
     vlm_vision_work_t          *w = &m->vision;
     const vlm_vision_config_t  *c = &m->config.vision;
+    const uint32_t              P = w->n_patches;
+    const vlm_rope_t            rope = { m->work.inv_freq_2d, NULL };
+    const vlm_attend_t          attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim) };
+    const vlm_patches_t         patches = { P, w->row, w->column };
+    const vlm_segments_t        whole = { w->whole, 1, P, P };
+    const vlm_segments_t        parts = { w->border, w->n_segments, P, w->longest };
 
     for ( /* void */ ; n > 0 && w->next_block < c->depth; n--, w->next_block++) {
         l = &m->block[w->next_block];
-        full = c->full[w->next_block];
-        longest = full ? w->n_patches : longest_window(w, c);
+        qkv = (vlm_qkv_t) { &l->qkv, &l->norm1, &rope, c->heads };
 
-        ops->qkv_2d(d, &l->qkv, w->x, l->norm1, c->norm_eps, m->work.inv_freq_2d, w->row, w->column,
-                    w->n_patches, c->heads, w->q, w->k, w->v);
-        ops->attend_segments(d, w->q, w->k, w->v, full ? w->whole : w->border,
-                             full ? 1 : w->n_windows, w->n_patches, longest, c->heads,
-                             c->head_dim, w->o);
-        ops->linear(d, &l->o, w->o, NULL, 0, w->n_patches, w->x);
+        ops->qkv_2d(d, &qkv, w->x, &patches, w->q, w->k, w->v);
+        ops->attend_segments(d, &attend, w->q, w->k, w->v,
+                             c->full[w->next_block] ? &whole : &parts, w->o);
+        ops->linear(d, &l->o, NULL, w->o, P, w->x);
 
         mlp(m, l);
     }
@@ -93,7 +84,7 @@ keys_of_patch(const vlm_vision_work_t *w, const vlm_vision_config_t *c)
     uint64_t  n;
 
     for (n = 0, i = 0; i < c->depth; i++) {
-        n += c->full[i] ? w->n_patches : longest_window(w, c);
+        n += c->full[i] ? w->n_patches : w->longest;
     }
 
     return n / c->depth;
@@ -133,8 +124,8 @@ mlp(vlm_model_t *m, vlm_layer_t *l)
         n = w->n_patches - p < VLM_VISION_ROWS ? w->n_patches - p : VLM_VISION_ROWS;
         x = w->x + (size_t) p * m->config.vision.hidden;
 
-        m->ops->linear(m->device, &l->gate_up, x, l->norm2, m->config.vision.norm_eps, n, w->h);
-        m->ops->linear(m->device, &l->down, w->h, NULL, 0, n, x);
+        m->ops->linear(m->device, &l->up, &l->norm2, x, n, w->h);
+        m->ops->linear(m->device, &l->down, NULL, w->h, n, x);
     }
 }
 
@@ -149,11 +140,11 @@ vlm_vision_end(vlm_model_t *m, uint32_t place)
     const vlm_vision_config_t  *c = &m->config.vision;
 
     cells = w->n_patches / (c->merge * c->merge);
-    to = (uint8_t *) w->features + m->ops->act_bytes((uint64_t) place * w->cells * c->out);
+    to = (uint8_t *) w->features + m->ops->house->act_bytes((uint64_t) place * w->cells * c->out);
 
     /* The patches of a cell lie side by side: their normed rows are one row of the merger. */
 
-    m->ops->rmsnorm(d, w->x, m->merge_norm, c->norm_eps, w->n_patches, c->hidden, w->q);
-    m->ops->linear(d, &m->merge1, w->q, NULL, 0, cells, w->k);
-    m->ops->linear(d, &m->merge2, w->k, NULL, 0, cells, to);
+    m->ops->norm(d, &m->merge_norm, w->x, w->n_patches, c->hidden, w->q);
+    m->ops->linear(d, &m->merge1, NULL, w->q, cells, w->k);
+    m->ops->linear(d, &m->merge2, NULL, w->k, cells, to);
 }

@@ -293,8 +293,7 @@ cpu_pack(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void 
 typedef struct {
     vlm_device_t       *d;
     const float        *x;             /* [T][K] of this chunk */
-    const float        *gain;          /* [K] or NULL */
-    float               eps;
+    const vlm_norm_t   *norm;          /* or NULL */
     vlm_linear_args_t   args;
 } vlm_linear_job_t;
 
@@ -317,8 +316,8 @@ ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     for (t = begin; t < end; t++) {
         row = j->x + (size_t) t * K;
 
-        if (j->gain != NULL) {
-            j->d->k.rmsnorm(row, j->gain, j->eps, K, s->normed + (size_t) t * K);
+        if (j->norm != NULL) {
+            j->d->k.norm(j->norm, row, K, s->normed + (size_t) t * K);
             row = s->normed + (size_t) t * K;
         }
 
@@ -343,7 +342,7 @@ multiply_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
 /* At most CHUNK rows. */
 static void
-linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
              uint32_t T, float *y)
 {
     uint32_t          panels;
@@ -351,17 +350,16 @@ linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
 
     j.d = d;
     j.x = x;
-    j.gain = gain;
-    j.eps = eps;
+    j.norm = norm;
     j.args.w = w;
     j.args.T = T;
-    j.args.x = gain == NULL ? x : d->scratch.normed;
+    j.args.x = norm == NULL ? x : d->scratch.normed;
     j.args.q = d->scratch.q;
     j.args.s = d->scratch.s;
     j.args.sum = d->scratch.sum;
     j.args.y = y;
 
-    if (gain != NULL || w->type == VLM_INT8) {
+    if (norm != NULL || w->type == VLM_INT8) {
         vlm_threads_run(d->threads, T, 1, ready_rows, &j);
     }
 
@@ -373,14 +371,14 @@ linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float
 
 
 static void
-cpu_linear(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *gain, float eps,
+cpu_linear(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
            uint32_t T, void *y)
 {
     uint32_t  t, n;
 
     for (t = 0; t < T; t += n) {
         n = T - t < CHUNK ? T - t : CHUNK;
-        linear_chunk(d, w, (const float *) x + (size_t) t * w->K, gain, eps, n,
+        linear_chunk(d, w, norm, (const float *) x + (size_t) t * w->K, n,
                      (float *) y + t * vlm_linear_out(w));
     }
 }
@@ -417,10 +415,11 @@ cpu_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features, cons
 
 
 typedef struct {
-    vlm_device_t  *d;
-    const float   *x, *gain;
-    float          eps, *y;
-    uint32_t       n;
+    vlm_device_t      *d;
+    const vlm_norm_t  *norm;
+    const float       *x;
+    float             *y;
+    uint32_t           n;
 } vlm_norm_job_t;
 
 
@@ -433,16 +432,15 @@ norm_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     (void) thread;
 
     for (t = begin; t < end; t++) {
-        j->d->k.rmsnorm(j->x + (size_t) t * j->n, j->gain, j->eps, j->n, j->y + (size_t) t * j->n);
+        j->d->k.norm(j->norm, j->x + (size_t) t * j->n, j->n, j->y + (size_t) t * j->n);
     }
 }
 
 
 static void
-cpu_rmsnorm(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T, uint32_t n,
-            void *y)
+cpu_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n, void *y)
 {
-    vlm_norm_job_t  j = { d, x, gain, eps, y, n };
+    vlm_norm_job_t  j = { d, norm, x, y, n };
 
     vlm_threads_run(d->threads, T, 8, norm_rows, &j);
 }
@@ -531,16 +529,15 @@ append_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
 
 static void
-cpu_qkv(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
-        const vlm_rope_t *rope, const vlm_batch_t *b, const vlm_kv_t *kv, uint32_t layer,
-        uint32_t heads, void *q)
+cpu_qkv(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_batch_t *b,
+        const vlm_kv_t *kv, uint32_t layer, void *q)
 {
     uint32_t          t, n;
-    vlm_append_job_t  j = { d, rope, b, kv, layer, heads, 0, q };
+    vlm_append_job_t  j = { d, a->rope, b, kv, layer, a->heads, 0, q };
 
     for (t = 0; t < b->T; t += n) {
         n = b->T - t < CHUNK ? b->T - t : CHUNK;
-        linear_chunk(d, w, x + (size_t) t * w->K, gain, eps, n, d->scratch.qkv);
+        linear_chunk(d, a->w, a->norm, x + (size_t) t * a->w->K, n, d->scratch.qkv);
 
         j.first = t;
         vlm_threads_run(d->threads, n, 4, append_rows, &j);
@@ -584,13 +581,13 @@ attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
 
 static void
-cpu_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
-           uint32_t layer, uint32_t heads, void *o)
+cpu_attend(vlm_device_t *d, const vlm_attend_t *a, const void *q, const vlm_batch_t *b,
+           const vlm_kv_t *kv, uint32_t layer, void *o)
 {
     uint32_t          group;
-    vlm_attend_job_t  j = { d, { q, b, kv, layer, heads, o }, 1 };
+    vlm_attend_job_t  j = { d, { a, q, b, kv, layer, o }, 1 };
 
-    group = heads / kv->heads;
+    group = a->heads / kv->heads;
     j.rows = group < VLM_ATTEND_ROWS ? VLM_ATTEND_ROWS / group : 1;
 
     vlm_threads_run(d->threads, (b->T + j.rows - 1) / j.rows * kv->heads, 1, attend_items, &j);
@@ -598,7 +595,7 @@ cpu_attend(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t 
 
 
 static void
-cpu_head(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
+cpu_head(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
          const vlm_batch_t *b, float *logits)
 {
     uint32_t  r;
@@ -608,7 +605,7 @@ cpu_head(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *ga
                w->K * sizeof(float));
     }
 
-    cpu_linear(d, w, d->scratch.rows, gain, eps, b->R, logits);
+    cpu_linear(d, w, norm, d->scratch.rows, b->R, logits);
 }
 
 
@@ -672,7 +669,7 @@ cpu_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, u
             d->scratch.normed[i] = pixels[(size_t) p * w->K + i];
         }
 
-        linear_chunk(d, w, d->scratch.normed, NULL, 0, n, x + (size_t) p * w->N);
+        linear_chunk(d, w, NULL, d->scratch.normed, n, x + (size_t) p * w->N);
     }
 }
 
@@ -724,30 +721,28 @@ split_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
 
 static void
-cpu_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
-           const float *inv_freq, const uint32_t *row, const uint32_t *column, uint32_t P,
-           uint32_t heads, void *q, void *k, void *v)
+cpu_qkv_2d(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_patches_t *at, void *q,
+           void *k, void *v)
 {
-    size_t           at, E;
+    size_t           E;
     uint32_t         p, n;
     vlm_split_job_t  j;
 
-    E = w->N / 3;
+    E = a->w->N / 3;
     j.d = d;
-    j.inv_freq = inv_freq;
-    j.heads = heads;
-    j.head_dim = (uint32_t) E / heads;
+    j.inv_freq = a->rope->inv_freq;
+    j.heads = a->heads;
+    j.head_dim = (uint32_t) E / a->heads;
 
-    for (p = 0; p < P; p += n) {
-        n = P - p < CHUNK ? P - p : CHUNK;
-        at = p * E;
-        linear_chunk(d, w, x + at, gain, eps, n, d->scratch.qkv);
+    for (p = 0; p < at->P; p += n) {
+        n = at->P - p < CHUNK ? at->P - p : CHUNK;
+        linear_chunk(d, a->w, a->norm, x + p * E, n, d->scratch.qkv);
 
-        j.row = row + p;
-        j.column = column + p;
-        j.q = (float *) q + at;
-        j.k = (float *) k + at;
-        j.v = (float *) v + at;
+        j.row = at->row + p;
+        j.column = at->column + p;
+        j.q = (float *) q + p * E;
+        j.k = (float *) k + p * E;
+        j.v = (float *) v + p * E;
         vlm_threads_run(d->threads, n, 8, split_rows, &j);
     }
 }
@@ -769,14 +764,15 @@ typedef struct {
 static void
 segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    uint32_t             i, first, P, head;
+    uint32_t             i, first, P, head, heads;
     vlm_segments_job_t  *j = arg;
 
-    P = j->args.border[j->args.n_segments];
+    P = j->args.segments->P;
+    heads = j->args.a->heads;
 
     for (i = begin; i < end; i++) {
-        first = (j->windows ? i / j->args.heads : i % j->tiles) * VLM_ATTEND_ROWS;
-        head = j->windows ? i % j->args.heads : i / j->tiles;
+        first = (j->windows ? i / heads : i % j->tiles) * VLM_ATTEND_ROWS;
+        head = j->windows ? i % heads : i / j->tiles;
 
         j->d->k.attend_segments(&j->args, first,
                                 P - first < VLM_ATTEND_ROWS ? P : first + VLM_ATTEND_ROWS, head,
@@ -786,16 +782,15 @@ segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
 
 static void
-cpu_attend_segments(vlm_device_t *d, const void *q, const void *k, const void *v,
-                    const uint32_t *border, uint32_t n_segments, uint32_t P, uint32_t longest,
-                    uint32_t heads, uint32_t head_dim, void *o)
+cpu_attend_segments(vlm_device_t *d, const vlm_attend_t *a, const void *q, const void *k,
+                    const void *v, const vlm_segments_t *s, void *o)
 {
-    vlm_segments_job_t  j = { d, { q, k, v, border, n_segments, heads, head_dim, o }, 0, 0 };
+    vlm_segments_job_t  j = { d, { a, q, k, v, s, o }, 0, 0 };
 
-    j.tiles = (P + VLM_ATTEND_ROWS - 1) / VLM_ATTEND_ROWS;
-    j.windows = longest <= VLM_ATTEND_ROWS;
+    j.tiles = (s->P + VLM_ATTEND_ROWS - 1) / VLM_ATTEND_ROWS;
+    j.windows = s->longest <= VLM_ATTEND_ROWS;
 
-    vlm_threads_run(d->threads, j.tiles * heads, j.windows ? heads : 1, segment_items, &j);
+    vlm_threads_run(d->threads, j.tiles * a->heads, j.windows ? a->heads : 1, segment_items, &j);
 }
 
 
@@ -813,7 +808,7 @@ cpu_order(const vlm_device_t *d)
 }
 
 
-static const vlm_ops_t  cpu_ops = {
+static const vlm_house_t  cpu_house = {
     .describe = cpu_describe,
     .close = cpu_close,
     .reserve = cpu_reserve,
@@ -827,9 +822,14 @@ static const vlm_ops_t  cpu_ops = {
     .set_scratch = cpu_set_scratch,
     .order = cpu_order,
     .packed_bytes = cpu_packed_bytes,
-    .pack = cpu_pack,
+    .pack = cpu_pack
+};
+
+
+static const vlm_ops_t  cpu_ops = {
+    .house = &cpu_house,
     .embed = cpu_embed,
-    .rmsnorm = cpu_rmsnorm,
+    .norm = cpu_norm,
     .linear = cpu_linear,
     .qkv = cpu_qkv,
     .attend = cpu_attend,

@@ -86,9 +86,10 @@ make_inputs(void **state)
 static int
 open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
 {
-    uint64_t     bytes;
-    vlm_err_t    err = { VLM_OK, "" };
-    vlm_need_t   need = { type, 256, 512, HEADS, HD, ROOM, V, SLOTS };
+    uint64_t            bytes;
+    vlm_err_t           err = { VLM_OK, "" };
+    vlm_need_t          need = { type, 256, 512, HEADS, HD, ROOM, V, SLOTS };
+    const vlm_house_t  *house;
 
     memset(v, 0, sizeof(*v));
     v->d = vlm_cpu_open(ops, threads, &v->ops, &err);
@@ -108,13 +109,13 @@ open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
     }
 #endif
 
-    v->ops->set_scratch(v->d, &need,
-                        v->ops->reserve(v->d, v->ops->scratch_bytes(v->d, &need), &err));
+    house = v->ops->house;
+    house->set_scratch(v->d, &need, house->reserve(v->d, house->scratch_bytes(v->d, &need), &err));
 
     v->kv = (vlm_kv_t) { type == VLM_F32 ? VLM_F32 : VLM_BF16, 1, SLOTS, KV, ROOM, HD, NULL, NULL };
     bytes = (uint64_t) SLOTS * KV * ROOM * HD * vlm_type_bytes(v->kv.type);
-    v->kv.k = v->ops->reserve(v->d, bytes, &err);
-    v->kv.v = v->ops->reserve(v->d, bytes, &err);
+    v->kv.k = house->reserve(v->d, bytes, &err);
+    v->kv.v = house->reserve(v->d, bytes, &err);
     assert_int_equal(err.code, VLM_OK);
 
     return 0;
@@ -189,8 +190,11 @@ run_text(const device_t *v, vlm_type_t type, results_t *r)
     float          inv_freq[HD / 2];
     uint32_t       i;
     vlm_rope_t     rope = { inv_freq, axis };
+    vlm_norm_t     norm = { VLM_NORM_RMS, gain, 1e-6f };
     vlm_batch_t    b = batch();
-    vlm_linear_t   table, qkv, o, gate_up, down;
+    vlm_linear_t   table, w, o, up, down;
+    vlm_qkv_t      qkv = { &w, &norm, &rope, HEADS };
+    vlm_attend_t   attend = { HEADS, HD, vlm_head_scale(HD) };
 
     for (i = 0; i < HD / 2; i++) {
         axis[i] = (uint8_t) (i / 4);
@@ -200,28 +204,28 @@ run_text(const device_t *v, vlm_type_t type, results_t *r)
     vlm_parity_fill(features, 6, D, VLM_RANDOM, 9);
 
     table = matrix(v, type, VLM_STORE, V, D);
-    qkv = matrix(v, type, VLM_STORE, (HEADS + 2 * KV) * HD, D);
+    w = matrix(v, type, VLM_STORE, (HEADS + 2 * KV) * HD, D);
     o = matrix(v, type, VLM_ADD, D, HEADS * HD);
-    gate_up = matrix(v, type, VLM_SILU_MUL, 2 * F, D);
+    up = matrix(v, type, VLM_SILU_MUL, 2 * F, D);
     down = matrix(v, type, VLM_ADD, D, F);
 
     y = take(r, T * D);
     v->ops->embed(v->d, &table, features, &b, y);
-    v->ops->rmsnorm(v->d, x, gain, 1e-6f, T, D, take(r, T * D));
+    v->ops->norm(v->d, &norm, x, T, D, take(r, T * D));
 
     q = take(r, T * HEADS * HD);
-    v->ops->qkv(v->d, &qkv, x, gain, 1e-6f, &rope, &b, &v->kv, 0, HEADS, q);
-    v->ops->attend(v->d, q, &b, &v->kv, 0, HEADS, take(r, T * HEADS * HD));
-    v->ops->linear(v->d, &o, q, NULL, 0, T, y);
+    v->ops->qkv(v->d, &qkv, x, &b, &v->kv, 0, q);
+    v->ops->attend(v->d, &attend, q, &b, &v->kv, 0, take(r, T * HEADS * HD));
+    v->ops->linear(v->d, &o, NULL, q, T, y);
     q = take(r, T * F);
-    v->ops->linear(v->d, &gate_up, y, gain, 1e-6f, T, q);
-    v->ops->linear(v->d, &down, q, NULL, 0, T, y);
-    v->ops->head(v->d, &table, y, gain, 1e-6f, &b, take(r, 3 * V));
+    v->ops->linear(v->d, &up, &norm, y, T, q);
+    v->ops->linear(v->d, &down, NULL, q, T, y);
+    v->ops->head(v->d, &table, &norm, y, &b, take(r, 3 * V));
 
     vlm_packed_close(&table);
-    vlm_packed_close(&qkv);
+    vlm_packed_close(&w);
     vlm_packed_close(&o);
-    vlm_packed_close(&gate_up);
+    vlm_packed_close(&up);
     vlm_packed_close(&down);
 }
 
@@ -229,23 +233,29 @@ run_text(const device_t *v, vlm_type_t type, results_t *r)
 static void
 run_vision(const device_t *v, vlm_type_t type, results_t *r)
 {
-    float           inv_freq[DV / 4] = { 1, 0.1f, 0.01f }, *q, *k, *w;
-    vlm_linear_t    patch, qkv;
-    const uint32_t  border[] = { 0, 1, 71, 200, P };
+    float                 inv_freq[DV / 4] = { 1, 0.1f, 0.01f }, *q, *k, *u;
+    vlm_linear_t          patch, w;
+    const uint32_t        border[] = { 0, 1, 71, 200, P };
+    const vlm_norm_t      norm = { VLM_NORM_RMS, ones, 1e-6f };
+    const vlm_rope_t      rope = { inv_freq, NULL };
+    const vlm_qkv_t       qkv = { &w, &norm, &rope, E / DV };
+    const vlm_attend_t    attend = { E / DV, DV, vlm_head_scale(DV) };
+    const vlm_patches_t   patches = { P, row, column };
+    const vlm_segments_t  segments = { border, 4, P, P };
 
     patch = matrix(v, VLM_F32, VLM_STORE, E, E);
-    qkv = matrix(v, type, VLM_STORE, 3 * E, E);
+    w = matrix(v, type, VLM_STORE, 3 * E, E);
 
     v->ops->patch_embed(v->d, &patch, pixels, P, take(r, P * E));
 
     q = take(r, P * E);
     k = take(r, P * E);
-    w = take(r, P * E);
-    v->ops->qkv_2d(v->d, &qkv, pixels_x, ones, 1e-6f, inv_freq, row, column, P, E / DV, q, k, w);
-    v->ops->attend_segments(v->d, q, k, w, border, 4, P, P, E / DV, DV, take(r, P * E));
+    u = take(r, P * E);
+    v->ops->qkv_2d(v->d, &qkv, pixels_x, &patches, q, k, u);
+    v->ops->attend_segments(v->d, &attend, q, k, u, &segments, take(r, P * E));
 
     vlm_packed_close(&patch);
-    vlm_packed_close(&qkv);
+    vlm_packed_close(&w);
 }
 
 
@@ -290,7 +300,7 @@ run_all(const char *ops, uint32_t threads, vlm_type_t type, results_t *r)
     run_text(&v, type, r);
     run_vision(&v, type, r);
     run_sample(&v, r);
-    v.ops->close(v.d);
+    v.ops->house->close(v.d);
 
     return 0;
 }
@@ -394,8 +404,10 @@ queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot(void **sta
     device_t      v;
     uint32_t      i, h, t, N;
     vlm_rope_t    rope = { inv_freq, axis };
+    vlm_norm_t    norm = { VLM_NORM_RMS, gain, 1e-6f };
     vlm_batch_t   b = batch();
     vlm_linear_t  w;
+    vlm_qkv_t     qkv = { &w, &norm, &rope, HEADS };
 
     (void) state;
 
@@ -411,7 +423,7 @@ queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot(void **sta
 
     assert_int_equal(open_device(&v, "plain", 2, VLM_F32), 0);
     w = matrix(&v, VLM_F32, VLM_STORE, N, D);
-    v.ops->qkv(v.d, &w, x, gain, 1e-6f, &rope, &b, &v.kv, 0, HEADS, q);
+    v.ops->qkv(v.d, &qkv, x, &b, &v.kv, 0, q);
 
     for (t = 0; t < T; t += 23) {
         for (i = 0; i < HD / 2; i++) {
@@ -446,7 +458,7 @@ queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot(void **sta
     }
 
     vlm_packed_close(&w);
-    v.ops->close(v.d);
+    v.ops->house->close(v.d);
     free(rows);
     free(q);
 }
@@ -455,12 +467,16 @@ queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot(void **sta
 static void
 patches_turn_by_row_and_column(void **state)
 {
-    float          *q, *k, *u, *rows, inv_freq[DV / 4] = { 1, 0.1f, 0.01f }, got;
-    double          head[DV], angle[DV / 2];
-    device_t        v;
-    uint32_t        i, h, p;
-    vlm_linear_t    w;
-    const uint32_t  heads = E / DV;
+    float               *q, *k, *u, *rows, inv_freq[DV / 4] = { 1, 0.1f, 0.01f }, got;
+    double               head[DV], angle[DV / 2];
+    device_t             v;
+    uint32_t             i, h, p;
+    vlm_linear_t         w;
+    const uint32_t       heads = E / DV;
+    const vlm_norm_t     norm = { VLM_NORM_RMS, ones, 1e-6f };
+    const vlm_rope_t     rope = { inv_freq, NULL };
+    const vlm_qkv_t      qkv = { &w, &norm, &rope, heads };
+    const vlm_patches_t  patches = { P, row, column };
 
     (void) state;
 
@@ -472,7 +488,7 @@ patches_turn_by_row_and_column(void **state)
 
     assert_int_equal(open_device(&v, "plain", 2, VLM_F32), 0);
     w = matrix(&v, VLM_F32, VLM_STORE, 3 * E, E);
-    v.ops->qkv_2d(v.d, &w, pixels_x, ones, 1e-6f, inv_freq, row, column, P, heads, q, k, u);
+    v.ops->qkv_2d(v.d, &qkv, pixels_x, &patches, q, k, u);
 
     for (p = 0; p < P; p += 13) {
         for (i = 0; i < DV / 4; i++) {
@@ -497,7 +513,7 @@ patches_turn_by_row_and_column(void **state)
     }
 
     vlm_packed_close(&w);
-    v.ops->close(v.d);
+    v.ops->house->close(v.d);
     free(rows);
     free(q);
 }
@@ -531,25 +547,25 @@ memory_comes_zeroed_and_what_cannot_be_had_is_said(void **state)
     (void) state;
 
     d = vlm_cpu_open("plain", 2, &table, &err);
-    table->describe(d, text, sizeof(text));
+    table->house->describe(d, text, sizeof(text));
     assert_string_equal(text, "cpu, plain, 2 threads");
 
-    p = table->reserve(d, 5000, &err);
+    p = table->house->reserve(d, 5000, &err);
     assert_non_null(p);
 
     for (i = 0; i < 5000; i++) {
         assert_int_equal(p[i], 0);
     }
 
-    assert_null(table->reserve(d, UINT64_MAX, &err));
+    assert_null(table->house->reserve(d, UINT64_MAX, &err));
     assert_int_equal(err.code, VLM_EMEMORY);
 
     err.code = VLM_OK;
-    assert_null(table->reserve(d, (uint64_t) 1 << 60, &err));
+    assert_null(table->house->reserve(d, (uint64_t) 1 << 60, &err));
     assert_int_equal(err.code, VLM_EMEMORY);
     assert_non_null(strstr(err.text, "1152921504606846976"));
 
-    table->close(d);
+    table->house->close(d);
 }
 
 

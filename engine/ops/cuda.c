@@ -113,14 +113,15 @@ packed_bytes(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K)
 vlm_device_t *
 vlm_cuda_planner(const vlm_ops_t **table)
 {
-    static vlm_device_t     planner;
-    static const vlm_ops_t  ops = {
+    static vlm_device_t       planner;
+    static const vlm_house_t  house = {
         .describe = describe,
         .close = close_planner,
         .act_bytes = vlm_cuda_act_bytes,
         .scratch_bytes = scratch_bytes,
         .packed_bytes = packed_bytes
     };
+    static const vlm_ops_t    ops = { .house = &house };
 
     *table = &ops;
 

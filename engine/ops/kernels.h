@@ -8,12 +8,19 @@
 #ifndef VLM_KERNELS_H
 #define VLM_KERNELS_H
 
-#include "base/type.h"
-#include "ops/panel.h"
+#include "format/bf16.h"
+#include "format/panel.h"
 #include "vlm.h"
 
 #define VLM_ATTEND_ROWS  64            /* queries that go over the same keys together */
 #define VLM_ATTEND_KEYS  64            /* keys of a block */
+
+/* Bytes of an element. */
+static inline uint32_t
+vlm_type_bytes(vlm_type_t type)
+{
+    return type == VLM_F32 ? 4 : type == VLM_INT8 ? 1 : 2;
+}
 
 static inline uint32_t
 vlm_blocks(uint32_t K)
@@ -44,23 +51,24 @@ typedef struct {
 } vlm_linear_args_t;
 
 typedef struct {
-    const float        *q;             /* [T][heads hd] */
-    const vlm_batch_t  *batch;
-    const vlm_kv_t     *kv;
-    uint32_t            layer, heads;
-    float              *o;             /* [T][heads hd] */
+    const vlm_attend_t  *a;
+    const float         *q;            /* [T][heads hd] */
+    const vlm_batch_t   *batch;
+    const vlm_kv_t      *kv;
+    uint32_t             layer;
+    float               *o;            /* [T][heads hd] */
 } vlm_attend_args_t;
 
 typedef struct {
-    const float     *q, *k, *v;        /* [P][heads dv] */
-    const uint32_t  *border;           /* [n_segments + 1] */
-    uint32_t         n_segments, heads, head_dim;
-    float           *o;                /* [P][heads dv] */
+    const vlm_attend_t    *a;
+    const float           *q, *k, *v;  /* [P][heads dv] */
+    const vlm_segments_t  *segments;
+    float                 *o;          /* [P][heads dv] */
 } vlm_segments_args_t;
 
 typedef struct {
     const char  *name;
-    uint32_t     order;                /* of int8 weights: see vlm_ops_t */
+    uint32_t     order;                /* of int8 weights: see vlm_house_t */
 
     uint64_t  (*packed_bytes)(vlm_type_t type, uint32_t N, uint32_t K);
     /* rows [row, row + n), row a multiple of VLM_PANEL */
@@ -75,7 +83,7 @@ typedef struct {
     /* patches [begin, end), one head */
     void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                  uint32_t head, float *scratch);
-    void      (*rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, float *y);
+    void      (*norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
     /* one row to int8: q [blocks 64], s and sum [blocks] */
     void      (*quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
 } vlm_kernels_t;

@@ -1,8 +1,9 @@
 /*
- * The operations of a model: one table, filled in by a device.
+ * What a model asks of a device: two tables, filled in by the device.  vlm_ops_t is the arithmetic;
+ * vlm_house_t is what a device keeps house with: memory, copies, waiting, the order of weights.
  *
- * Model code knows this table alone.  Each operation has a plain-C twin under ops/plain that is its
- * definition; a device's version computes the same within rounding.
+ * Model code knows these tables alone.  Each operation has a plain-C twin under ops/plain that is
+ * its definition; a device's version computes the same within rounding.
  *
  * Letters: T rows of all sequences in this call, S sequences, R rows that want logits, D hidden, Hq
  * and Hkv heads of hd, F mlp, V vocabulary, L layers, C context; P patches, E hidden of the vision
@@ -23,14 +24,18 @@
 #ifndef VLM_OPS_H
 #define VLM_OPS_H
 
+#include <math.h>
+
 #include "vlm.h"
 
 #define VLM_BLOCK  64                  /* activation values under one scale */
 #define VLM_KEPT   8                   /* number of steps that a device can keep; see below */
+#define VLM_PATCH_TYPE  VLM_F32        /* of patch_embed's weights, whatever the others' */
 #define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token; elsewhere, none */
 
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
 typedef struct vlm_ops_s     vlm_ops_t;
+typedef struct vlm_house_s   vlm_house_t;
 
 typedef int (*vlm_quit_fn)(void *data);            /* called to ask whether to go on; not 0: stop */
 
@@ -47,9 +52,19 @@ typedef struct {
     vlm_epilogue_t   epilogue;
     uint32_t         N, K;
     void            *w;                /* packed_bytes(type, N, K) */
-    float           *scale;            /* [N] of int8, else NULL */
+    float           *scale;            /* [N] of quantised rows, else NULL */
     float           *bias;             /* [N] or NULL */
 } vlm_linear_t;
+
+typedef enum {
+    VLM_NORM_RMS                       /* x / rms(x) * gain */
+} vlm_norm_kind_t;
+
+typedef struct {
+    vlm_norm_kind_t  kind;
+    float           *gain;             /* [n] */
+    float            eps;
+} vlm_norm_t;
 
 /* How one sequence picks its next token. */
 typedef struct {
@@ -82,11 +97,43 @@ typedef struct {
     void       *k, *v;                 /* [L][slots][Hkv][C][hd] */
 } vlm_kv_t;
 
-/* M-RoPE: frequency slot s of hd/2 turns with time, row or column. */
+/* How the heads of queries and keys turn with a row's place. */
 typedef struct {
-    const float    *inv_freq;          /* [hd / 2] */
-    const uint8_t  *axis;              /* [hd / 2] 0 time, 1 row, 2 column */
+    const float    *inv_freq;          /* [hd / 2]; of patches [dv / 4], for rows and columns */
+    const uint8_t  *axis;              /* [hd / 2] 0 time, 1 row, 2 column; of patches NULL */
 } vlm_rope_t;
+
+/* From the residual stream to queries, keys and values: norm, product, rotation. */
+typedef struct {
+    const vlm_linear_t  *w;            /* [(Hq + 2 Hkv) hd][D]; [3 E][E] */
+    const vlm_norm_t    *norm;         /* of x */
+    const vlm_rope_t    *rope;
+    uint32_t             heads;        /* of queries */
+} vlm_qkv_t;
+
+typedef struct {
+    uint32_t  heads, head_dim;         /* of queries */
+    float     scale;                   /* of scores */
+} vlm_attend_t;
+
+/* The usual one, of heads of so many values. */
+static inline float
+vlm_head_scale(uint32_t head_dim)
+{
+    return 1 / sqrtf((float) head_dim);
+}
+
+/* The patches of a picture: places for the rotation, and the segments within which they attend. */
+typedef struct {
+    uint32_t         P;
+    const uint32_t  *row, *column;     /* [P] */
+} vlm_patches_t;
+
+typedef struct {
+    const uint32_t  *border;           /* [n + 1] border[i] .. border[i + 1]; the last is P */
+    uint32_t         n, P;
+    uint32_t         longest;          /* no segment has more patches */
+} vlm_segments_t;
 
 /* The largest of each kind that a model asks for, which size an operation's own memory. */
 typedef struct {
@@ -99,13 +146,13 @@ typedef struct {
     uint32_t  rows;                    /* that want logits */
 } vlm_need_t;
 
-struct vlm_ops_s {
+struct vlm_house_s {
     /* A description for people: "avx512, 2 threads". */
     void      (*describe)(const vlm_device_t *d, char *text, size_t bytes);
-
-    /* -- device: with pack, the only slots that can fail -- */
-
     void      (*close)(vlm_device_t *d);
+
+    /* -- memory, copies, waiting: with pack(), the only ones that can fail -- */
+
     /* One block for a lifetime, zeroed; NULL and VLM_EMEMORY. */
     void     *(*reserve)(vlm_device_t *d, uint64_t bytes, vlm_err_t *err);
     /* Commits a range of it now, which would else be committed by its first use; any thread, in the
@@ -139,35 +186,38 @@ struct vlm_ops_s {
 
     /* -- weights -- */
 
-    /* The flip (ops/panel.h) of the int8 panels that the device can use anywhere in the host's
+    /* The flip (format/panel.h) of the int8 panels that the device can use anywhere in the host's
        memory, read-only.  VLM_NONE, or NULL: it packs matrices into its own memory. */
     uint32_t  (*order)(const vlm_device_t *d);
     uint64_t  (*packed_bytes)(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K);
-    /* Packs rows [row, row + n) of w, from f32 [n][K] or int8 [n][K]; row is a multiple of 64, any
-       thread, different rows at once.  The caller puts scale and bias. */
+    /* Packs rows [row, row + n) of w, from f32 [n][K] or quantised rows; row is a multiple of 64,
+       any thread, different rows at once.  The caller puts scale and bias. */
     void      (*pack)(vlm_device_t *d, vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
+};
+
+struct vlm_ops_s {
+    const vlm_house_t  *house;         /* of the same device */
 
     /* -- text -- */
 
     /* x f32 [T][D] = features[source] or table[token] */
     void      (*embed)(vlm_device_t *d, const vlm_linear_t *table, const void *features,
                        const vlm_batch_t *b, float *x);
-    /* y act [T][n] = x / rms(x) * gain */
-    void      (*rmsnorm)(vlm_device_t *d, const float *x, const float *gain, float eps, uint32_t T,
-                         uint32_t n, void *y);
-    /* x: f32 [T][K] with a gain, normalised first; or act [T][K] and gain NULL.  y: see above */
-    void      (*linear)(vlm_device_t *d, const vlm_linear_t *w, const void *x, const float *gain,
-                        float eps, uint32_t T, void *y);
-    /* norm, W [(Hq + 2 Hkv) hd][D], bias, M-RoPE: q act [T][Hq hd]; k, v appended to the cache */
-    void      (*qkv)(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
-                     float eps, const vlm_rope_t *rope, const vlm_batch_t *b, const vlm_kv_t *kv,
-                     uint32_t layer, uint32_t heads, void *q);
+    /* y act [T][n] = norm of x */
+    void      (*norm)(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T,
+                      uint32_t n, void *y);
+    /* x: f32 [T][K] with a norm, which comes first; or act [T][K] and norm NULL.  y: see above */
+    void      (*linear)(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
+                        const void *x, uint32_t T, void *y);
+    /* q act [T][Hq hd]; k, v appended to the cache of a layer */
+    void      (*qkv)(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_batch_t *b,
+                     const vlm_kv_t *kv, uint32_t layer, void *q);
     /* o act [T][Hq hd]: causal in its sequence, all cached rows before it */
-    void      (*attend)(vlm_device_t *d, const void *q, const vlm_batch_t *b, const vlm_kv_t *kv,
-                        uint32_t layer, uint32_t heads, void *o);
+    void      (*attend)(vlm_device_t *d, const vlm_attend_t *a, const void *q,
+                        const vlm_batch_t *b, const vlm_kv_t *kv, uint32_t layer, void *o);
     /* logits f32 [R][V] of the rows asked for */
-    void      (*head)(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
-                      float eps, const vlm_batch_t *b, float *logits);
+    void      (*head)(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
+                      const float *x, const vlm_batch_t *b, float *logits);
     /* token [R] and its log-probability [R] (not a number: the logits were not); marks seen
        [slots][seen_words].  Ids from n_vocab on are never picked.  logits are used up. */
     void      (*sample)(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab,
@@ -179,16 +229,12 @@ struct vlm_ops_s {
     /* x f32 [P][E] = W pixels + b; normalisation and both time slices are folded into W and b */
     void      (*patch_embed)(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels,
                              uint32_t P, float *x);
-    /* norm, W [3 E][E], bias, 2-D rotation of q and k: q, k, v act [P][E] */
-    void      (*qkv_2d)(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain,
-                        float eps, const float *inv_freq, const uint32_t *row,
-                        const uint32_t *column, uint32_t P, uint32_t heads, void *q, void *k,
-                        void *v);
-    /* o act [P][E]: within each segment border[i] .. border[i + 1], all with all; the last border
-       is P, and no segment has more than `longest` rows */
-    void      (*attend_segments)(vlm_device_t *d, const void *q, const void *k, const void *v,
-                                 const uint32_t *border, uint32_t n_segments, uint32_t P,
-                                 uint32_t longest, uint32_t heads, uint32_t head_dim, void *o);
+    /* q, k, v act [P][E] */
+    void      (*qkv_2d)(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_patches_t *p,
+                        void *q, void *k, void *v);
+    /* o act [P][E]: within each segment, all with all */
+    void      (*attend_segments)(vlm_device_t *d, const vlm_attend_t *a, const void *q,
+                                 const void *k, const void *v, const vlm_segments_t *s, void *o);
 };
 
 /*

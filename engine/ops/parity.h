@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "load/quant.h"
+#include "format/int8.h"
 #include "ops/kernels.h"
 #include "vlm.h"
 

@@ -589,6 +589,7 @@ a_norm_has_the_same_bits_in_every_set_and_is_what_double_precision_says(void **s
     float                 *x, *gain, *want, *got;
     double                 sum, r;
     uint32_t               i, j, k, n, kind;
+    vlm_norm_t             norm = { VLM_NORM_RMS, NULL, 1e-6f };
     static const uint32_t  lengths[] = { 1, 2, 15, 16, 17, 64, 100, 317, 1280, 2048 };
 
     (void) state;
@@ -601,10 +602,11 @@ a_norm_has_the_same_bits_in_every_set_and_is_what_double_precision_says(void **s
         want = floats(n, VLM_ZEROS, 0);
         got = floats(n, VLM_ZEROS, 0);
 
-        plain.rmsnorm(x, gain, 1e-6f, n, want);
+        norm.gain = gain;
+        plain.norm(&norm, x, n, want);
 
         for (j = 0; j < n_faster; j++) {
-            faster[j].rmsnorm(x, gain, 1e-6f, n, got);
+            faster[j].norm(&norm, x, n, got);
             check_bits(got, want, n, faster[j].name);
         }
 
@@ -901,7 +903,8 @@ attend_with(const attend_t *a, const vlm_kernels_t *k, uint32_t piece)
 {
     float              *o, *scratch;
     uint32_t            i, h;
-    vlm_attend_args_t   args = { a->q, &a->b, &a->kv, 1, a->heads, NULL };
+    const vlm_attend_t  attend = { a->heads, a->hd, vlm_head_scale(a->hd) };
+    vlm_attend_args_t   args = { &attend, a->q, &a->b, &a->kv, 1, NULL };
 
     o = vlm_aligned((size_t) a->T * a->heads * a->hd * sizeof(float));
     scratch = vlm_aligned(vlm_attend_floats(CONTEXT, a->hd) * sizeof(float));
@@ -1045,7 +1048,9 @@ segments_with(const vlm_kernels_t *k, const float *qkv[3], const uint32_t *borde
 {
     float                *o, *scratch;
     uint32_t              i, h, all;
-    vlm_segments_args_t   args = { qkv[0], qkv[1], qkv[2], border, n, heads, dv, NULL };
+    const vlm_attend_t    attend = { heads, dv, vlm_head_scale(dv) };
+    const vlm_segments_t  segments = { border, n, border[n], border[n] };
+    vlm_segments_args_t   args = { &attend, qkv[0], qkv[1], qkv[2], &segments, NULL };
 
     all = border[n];
     o = vlm_aligned((size_t) all * heads * dv * sizeof(float));

@@ -24,6 +24,7 @@ typedef struct {                       /* rows that attend to the first keys of 
     vlm_type_t       type;
     size_t           step;             /* elements from key to key */
     uint32_t         hd;               /* a multiple of WIDTH */
+    float            scale;
     float           *scores;           /* [n][width], a whole number of blocks each */
     size_t           width;
     float           *block;            /* [BLOCK][hd] */
@@ -91,7 +92,7 @@ score_tile(const vlm_rows_job_t *j, uint32_t r, uint32_t first, uint32_t vec, in
         }
     }
 
-    scale = vec_set(1 / sqrtf((float) j->hd));
+    scale = vec_set(j->scale);
 
     for (m = 0; m < rows; m++) {
         for (i = 0; i < vecs; i++) {
@@ -283,7 +284,8 @@ VLM_ISA(vlm_attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, ui
     memset(&j, 0, sizeof(j));
     j.type = kv->type;
     j.step = j.hd = kv->head_dim;
-    group = a->heads / kv->heads;
+    j.scale = a->a->scale;
+    group = a->a->heads / kv->heads;
     bytes = kv->type == VLM_F32 ? sizeof(float) : sizeof(uint16_t);
 
     for (t = begin; t < end; t++) {
@@ -298,7 +300,7 @@ VLM_ISA(vlm_attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, ui
         j.v = (const uint8_t *) kv->v + at * kv->head_dim * bytes;
 
         for (h = kv_head * group; h < (kv_head + 1) * group; h++) {
-            at = ((size_t) t * a->heads + h) * kv->head_dim;
+            at = ((size_t) t * a->a->heads + h) * kv->head_dim;
             add_row(&j, a->q + at, a->o + at, b->n_ctx[s] + (t - b->start[s]) + 1, scratch);
         }
     }
@@ -311,25 +313,27 @@ void
 VLM_ISA(vlm_attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                              uint32_t head, float *scratch)
 {
-    size_t          E, at;
-    uint32_t        p, s, first;
-    vlm_rows_job_t  j;
+    size_t           E, at;
+    uint32_t         p, s, first;
+    const uint32_t  *border = a->segments->border;
+    vlm_rows_job_t   j;
 
-    if (a->head_dim % WIDTH != 0) {
+    if (a->a->head_dim % WIDTH != 0) {
         vlm_attend_segments_plain(a, begin, end, head, scratch);
         return;
     }
 
     memset(&j, 0, sizeof(j));
-    E = (size_t) a->heads * a->head_dim;
-    at = (size_t) head * a->head_dim;
+    E = (size_t) a->a->heads * a->a->head_dim;
+    at = (size_t) head * a->a->head_dim;
     j.type = VLM_F32;
     j.step = E;
-    j.hd = a->head_dim;
+    j.hd = a->a->head_dim;
+    j.scale = a->a->scale;
 
     for (p = begin; p < end; p++) {
-        s = vlm_segment_of(a->border, a->n_segments, p);
-        first = a->border[s];
+        s = vlm_segment_of(border, a->segments->n, p);
+        first = border[s];
 
         if (p == first) {
             attend_rows(&j, scratch);
@@ -337,7 +341,7 @@ VLM_ISA(vlm_attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint3
 
         j.k = a->k + first * E + at;
         j.v = a->v + first * E + at;
-        add_row(&j, a->q + p * E + at, a->o + p * E + at, a->border[s + 1] - first, scratch);
+        add_row(&j, a->q + p * E + at, a->o + p * E + at, border[s + 1] - first, scratch);
     }
 
     attend_rows(&j, scratch);

@@ -13,24 +13,19 @@
 #include "base/sha256.h"
 #include "base/size.h"
 #include "base/threads.h"
+#include "format/format.h"
+#include "model/arenas.h"
 #include "ops/cuda.h"
 
 #define MAX_CONTEXT   (1u << 20)
 #define MAX_FEATURES  1024             /* cached pictures, searched in turn for each new one */
 #define LEAST_PIXELS  50176            /* 64 merged cells: a remedy lowers max_pixels no further */
 
-typedef struct {                       /* one arena for each lifetime */
-    vlm_arena_t  text, vision, kv, work, features;
-} vlm_arenas_t;
-
 static int check_conf(vlm_conf_t *conf, vlm_err_t *err);
 static int plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err);
 static int choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda,
                          uint32_t *index, char *reason, size_t bytes, vlm_err_t *err);
 static int open_device(vlm_t *v, vlm_err_t *err);
-static int place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t *conf,
-                     const vlm_progress_t *progress, vlm_err_t *err);
-static void sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan);
 static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
 static vlm_picture_t *make_picture(const vlm_t *v, const void *data, size_t bytes,
                                    const uint8_t sha256[32], const vlm_stop_t *stop,
@@ -43,7 +38,7 @@ vlm_conf_default(vlm_conf_t *conf)
     memset(conf, 0, sizeof(*conf));
 
     conf->device = "auto";
-    conf->weights = VLM_INT8;
+    conf->weights = VLM_FORMAT_DEFAULT;
     conf->context = 4096;
     conf->slots = 4;
     conf->max_pixels = 1003520;
@@ -73,8 +68,8 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
         return vlm_fail(err, VLM_EINPUT, "no device is given, expected auto, cpu or cuda[:N]");
     }
 
-    if (conf->weights != VLM_INT8 && conf->weights != VLM_BF16 && conf->weights != VLM_F32) {
-        return vlm_fail(err, VLM_EINPUT, "weights are int8, bf16 or f32");
+    if (vlm_weights_find(vlm_weights_name(conf->weights), &conf->weights, err) != 0) {
+        return -1;
     }
 
     if (conf->context < 16 || conf->context > MAX_CONTEXT) {
@@ -211,14 +206,14 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
         || choose_device(&conf, config, &cuda, &index, reason, sizeof(reason), err) != 0
         || (device = cuda ? vlm_cuda_planner(&ops)
                           : vlm_cpu_open(conf.ops, conf.threads, &ops, err)) == NULL
-        || (c = vlm_checkpoint_open(conf.model, err)) == NULL
+        || (c = vlm_checkpoint_open(conf.model, config->family->aliases, err)) == NULL
         || vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
-        || place_all(&m, c, &arenas, &conf, NULL, err) != 0)
+        || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0)
     {
         goto done;
     }
 
-    sum_plan(&arenas, cuda ? VLM_CUDA_OVERHEAD : 0, plan);
+    vlm_arenas_plan(&arenas, cuda ? VLM_CUDA_OVERHEAD : 0, plan);
 
     rc = conf.memory == 0 || plan->total <= conf.memory ? 0 : refuse_plan(&conf, plan, err);
 
@@ -228,48 +223,12 @@ done:
     vlm_checkpoint_close(c);
 
     if (device != NULL) {
-        ops->close(device);
+        ops->house->close(device);
     }
 
     free(config);
 
     return rc;
-}
-
-
-static int
-place_all(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arenas_t *a, const vlm_conf_t *conf,
-          const vlm_progress_t *progress, vlm_err_t *err)
-{
-    if (vlm_model_bind(m, c, &a->text, &a->vision, progress, err) != 0) {
-        return -1;
-    }
-
-    vlm_model_place_kv(m, &a->kv, conf->slots, conf->context);
-    vlm_model_place_work(m, &a->work, &a->features, conf->slots, conf->max_pixels,
-                         conf->features);
-
-    /* Each arena begins where the one before ends. */
-
-    a->text.used = vlm_round(a->text.used, VLM_ALIGN);
-    a->vision.used = vlm_round(a->vision.used, VLM_ALIGN);
-    a->kv.used = vlm_round(a->kv.used, VLM_ALIGN);
-    a->work.used = vlm_round(a->work.used, VLM_ALIGN);
-
-    return 0;
-}
-
-
-static void
-sum_plan(const vlm_arenas_t *a, uint64_t overhead, vlm_plan_t *plan)
-{
-    plan->weights = a->text.used;
-    plan->vision = vlm_add(a->vision.used, a->features.used);
-    plan->kv = a->kv.used;
-    plan->workspace = a->work.used;
-    plan->device = overhead;
-    plan->total = vlm_add(vlm_add(plan->weights, plan->vision), vlm_add(plan->kv, plan->workspace));
-    plan->total = vlm_add(plan->total, overhead);
 }
 
 
@@ -370,7 +329,7 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
         goto failed;
     }
 
-    v->tokenizer = vlm_tokenizer_open(conf->model, err);
+    v->tokenizer = vlm_tokenizer_open(conf->model, v->config.family->split, err);
     if (v->tokenizer == NULL || vlm_known_open(&v->known, v->conf.features, err) != 0
         || vlm_template_open(&v->template, v->tokenizer, &v->config, v->conf.context - 1, err) != 0)
     {
@@ -390,36 +349,6 @@ failed:
     vlm_close(v);
 
     return NULL;
-}
-
-
-/* One block for the whole plan; the arenas lie in it one behind the other. */
-static int
-reserve_all(vlm_t *v, vlm_arenas_t *a, vlm_err_t *err)
-{
-    uint32_t      i;
-    uint8_t      *base;
-    vlm_plan_t    plan;
-    vlm_arena_t  *all[] = { &a->text, &a->vision, &a->kv, &a->work, &a->features };
-
-    sum_plan(a, 0, &plan);
-
-    base = v->ops->reserve(v->device, plan.total, err);
-    if (base == NULL) {
-        return -1;
-    }
-
-    v->reserved = base;
-    v->reserved_bytes = plan.total;
-
-    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        all[i]->base = base;
-        all[i]->size = all[i]->used;
-        all[i]->used = 0;
-        base += all[i]->size;
-    }
-
-    return 0;
 }
 
 
@@ -495,27 +424,29 @@ open_device(vlm_t *v, vlm_err_t *err)
 static int
 load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 {
+    vlm_model_t    *m = &v->sched.model;
     vlm_arenas_t    arenas;
     vlm_progress_t  progress = { vlm_weights_progress, v, v->conf.threads, NULL };
 
     memset(&arenas, 0, sizeof(arenas));
 
     if (open_device(v, err) != 0
-        || vlm_model_init(&v->sched.model, &v->config, v->ops, v->device, v->conf.weights, err) != 0
+        || vlm_model_init(m, &v->config, v->ops, v->device, v->conf.weights, err) != 0
         || vlm_weights_open(v, c, &progress, err) != 0
-        || place_all(&v->sched.model, c, &arenas, &v->conf, &progress, err) != 0
-        || reserve_all(v, &arenas, err) != 0
-        || place_all(&v->sched.model, c, &arenas, &v->conf, &progress, err) != 0)
+        || vlm_arenas_place(&arenas, m, c, &v->conf, &progress, err) != 0
+        || (v->reserved = vlm_arenas_reserve(&arenas, v->ops, v->device, &v->reserved_bytes, err))
+           == NULL
+        || vlm_arenas_place(&arenas, m, c, &v->conf, &progress, err) != 0)
     {
         return -1;
     }
 
     vlm_weights_loaded(v);
 
-    v->sched.model.n_vocab = vlm_vocab_size(v->tokenizer);
-    vlm_model_ready(&v->sched.model);
+    m->n_vocab = vlm_vocab_size(v->tokenizer);
+    vlm_model_ready(m);
 
-    return v->ops->sync(v->device, err);
+    return v->ops->house->sync(v->device, err);
 }
 
 
@@ -526,7 +457,7 @@ close_device(vlm_t *v)
     vlm_model_free(&v->sched.model);
 
     if (v->device != NULL) {
-        v->ops->close(v->device);
+        v->ops->house->close(v->device);
         v->device = NULL;
     }
 
@@ -582,7 +513,7 @@ measure_taken(const vlm_t *v)
     char      text[160];
     uint64_t  taken;
 
-    taken = v->ops->taken == NULL ? 0 : v->ops->taken(v->device);
+    taken = v->ops->house->taken == NULL ? 0 : v->ops->house->taken(v->device);
 
     if (taken > v->plan.device && v->conf.log != NULL) {
         (void) snprintf(text, sizeof(text), "the device took %" PRIu64 "m for itself, %" PRIu64
@@ -606,7 +537,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
-    c = vlm_checkpoint_open(v->conf.model, err);
+    c = vlm_checkpoint_open(v->conf.model, v->config.family->aliases, err);
     if (c == NULL) {
         return -1;
     }
@@ -629,7 +560,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     v->stat.progress = 100;
     v->stat.plan = v->plan;
     v->stat.taken = taken;
-    v->ops->describe(v->device, v->stat.device, sizeof(v->stat.device));
+    v->ops->house->describe(v->device, v->stat.device, sizeof(v->stat.device));
     memcpy(v->stat.reason, v->reason, sizeof(v->stat.reason));
     pthread_mutex_unlock(&v->mutex);
 

@@ -15,6 +15,7 @@ int
 vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
 {
     int                rc;
+    char               head[160];
     vlm_config_t      *config;
     vlm_checkpoint_t  *c;
 
@@ -31,13 +32,14 @@ vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
     rc = vlm_config_read(config, conf->model, err);
 
     if (rc == 0) {
-        c = vlm_checkpoint_open(conf->model, err);
+        c = vlm_checkpoint_open(conf->model, config->family->aliases, err);
         rc = c == NULL ? -1 : 0;
     }
 
     if (rc == 0) {
         copy_config(config, f);
-        f->parameters = vlm_checkpoint_elements(c, config->text.tied ? "lm_head.weight" : NULL);
+        vlm_model_head_name(config->family, head, sizeof(head));
+        f->parameters = vlm_checkpoint_elements(c, config->text.tied ? head : NULL);
     }
 
     vlm_checkpoint_close(c);
@@ -47,10 +49,20 @@ vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
 }
 
 
+int
+vlm_thinks(const vlm_facts_t *f, const char *name)
+{
+    return vlm_family_find(f->architecture)->thinks(name);
+}
+
+
 static void
 copy_config(const vlm_config_t *c, vlm_facts_t *f)
 {
-    f->architecture = "qwen2_5_vl";    /* vlm_config_read() takes no other */
+    f->architecture = c->family->model_type;
+    f->family = c->family->title;
+    f->turn = c->family->words.turn;
+    f->turn_end = c->family->words.end;
     f->layers = c->text.layers;
     f->heads = c->text.heads;
     f->kv_heads = c->text.kv_heads;

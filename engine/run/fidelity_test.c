@@ -574,7 +574,7 @@ processor_runs(const char *ops)
 
     d = vlm_cpu_open(ops, 1, &table, &err);
     if (d != NULL) {
-        table->close(d);
+        table->house->close(d);
     }
 
     return d != NULL;

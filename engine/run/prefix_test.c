@@ -292,7 +292,7 @@ ask_batch(vlm_t *plain, uint64_t seed)
     n = 1 + below(BATCH);
     leaves = below(3) == 0 ? below(n) : BATCH;
     fails = below(12) == 0;
-    was = v->sched.model.norm[3];
+    was = v->sched.model.norm.gain[3];
     memset(&orphan, 0, sizeof(orphan));
 
     for (i = 0; i < n; i++) {
@@ -312,9 +312,9 @@ ask_batch(vlm_t *plain, uint64_t seed)
         }
     }
 
-    v->sched.model.norm[3] = fails ? NAN : was;
+    v->sched.model.norm.gain[3] = fails ? NAN : was;
     vlm_tiny_run(v);
-    v->sched.model.norm[3] = was;
+    v->sched.model.norm.gain[3] = was;
     to_cancel = NULL;
     vlm_tiny_drain(v, &orphan);
 

@@ -942,8 +942,8 @@ logits_that_are_no_numbers_end_the_answer_with_an_error(void **state)
     (void) state;
     ask_alone();
 
-    was = v->sched.model.norm[3];
-    v->sched.model.norm[3] = NAN;
+    was = v->sched.model.norm.gain[3];
+    v->sched.model.norm.gain[3] = NAN;
 
     for (i = 0; i < 3; i++) {
         (void) vlm_tiny_submit(v, prompt(i), &s, &got[i]);
@@ -951,7 +951,7 @@ logits_that_are_no_numbers_end_the_answer_with_an_error(void **state)
 
     vlm_tiny_run(v);
     vlm_tiny_drain(v, NULL);
-    v->sched.model.norm[3] = was;
+    v->sched.model.norm.gain[3] = was;
 
     for (i = 0; i < 3; i++) {
         assert_int_equal(got[i].n_ends, 1);

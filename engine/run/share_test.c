@@ -59,14 +59,13 @@ spy_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features, cons
 
 
 static void
-spy_qkv_2d(vlm_device_t *d, const vlm_linear_t *w, const float *x, const float *gain, float eps,
-           const float *inv_freq, const uint32_t *row, const uint32_t *column, uint32_t P,
-           uint32_t heads, void *q, void *k, void *vv)
+spy_qkv_2d(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_patches_t *p, void *q,
+           void *k, void *vv)
 {
     seen.slices += seen.blocks == 0;   /* a slice has some */
     seen.blocks++;
     seen.all_blocks++;
-    real->qkv_2d(d, w, x, gain, eps, inv_freq, row, column, P, heads, q, k, vv);
+    real->qkv_2d(d, a, x, p, q, k, vv);
 }
 
 

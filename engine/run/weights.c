@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "model/matrix.h"
-#include "ops/panel.h"
+#include "format/panel.h"
 #include "run/engine.h"
 
 #define BRING  (64u << 20)             /* bytes between two questions whether to stop */
@@ -120,7 +120,7 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
     uint8_t    id[VLM_PACKED_ID];
     vlm_err_t  why = { VLM_OK, "" };
 
-    if (v->conf.cache == NULL || v->conf.weights != VLM_INT8) {
+    if (v->conf.cache == NULL || !vlm_format_of(v->conf.weights)->cached) {
         return 0;
     }
 

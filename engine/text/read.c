@@ -16,11 +16,6 @@
 #include "base/json.h"
 #include "text/fill.h"
 
-/* Qwen2's, for checkpoints that bring none. */
-#define FAMILY_PATTERN                                                                             \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}"                            \
-    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
 /* The pattern of the reference's ByteLevel if none is given. */
 #define BYTE_LEVEL_PATTERN                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
@@ -317,7 +312,7 @@ split_pattern(const vlm_json_t *j, vlm_err_t *err)
  * ByteLevel's own.
  */
 static int
-read_pattern(const vlm_json_t *j, const char **pattern, vlm_err_t *err)
+read_pattern(const vlm_json_t *j, const char *otherwise, const char **pattern, vlm_err_t *err)
 {
     int          is_list, mapped;
     const char  *type;
@@ -326,7 +321,7 @@ read_pattern(const vlm_json_t *j, const char **pattern, vlm_err_t *err)
     mapped = 0;
 
     if (vlm_json_is_null(j)) {
-        *pattern = FAMILY_PATTERN;
+        *pattern = otherwise;
         return 0;
     }
 
@@ -420,7 +415,7 @@ read_model(vlm_tokenizer_t *t, const vlm_json_t *model, vlm_err_t *err)
 
 
 static int
-read_document(vlm_tokenizer_t *t, const vlm_json_t *j, vlm_err_t *err)
+read_document(vlm_tokenizer_t *t, const vlm_json_t *j, const char *otherwise, vlm_err_t *err)
 {
     const char        *pattern;
     const vlm_json_t  *decoder;
@@ -432,7 +427,7 @@ read_document(vlm_tokenizer_t *t, const vlm_json_t *j, vlm_err_t *err)
     }
 
     if (read_normalizer(t, vlm_json_get(j, "normalizer"), err) != 0
-        || read_pattern(vlm_json_get(j, "pre_tokenizer"), &pattern, err) != 0
+        || read_pattern(vlm_json_get(j, "pre_tokenizer"), otherwise, &pattern, err) != 0
         || read_split(t, pattern, err) != 0
         || read_model(t, vlm_json_get(j, "model"), err) != 0
         || add_names_json(t, vlm_json_get(j, "added_tokens"), err) != 0)
@@ -467,7 +462,7 @@ new_tokenizer(vlm_err_t *err)
 
 
 vlm_tokenizer_t *
-vlm_read_json(const vlm_source_t *json, vlm_err_t *err)
+vlm_read_json(const vlm_source_t *json, const char *pattern, vlm_err_t *err)
 {
     vlm_err_t         inside = { 0 };
     vlm_json_t       *j;
@@ -480,7 +475,7 @@ vlm_read_json(const vlm_source_t *json, vlm_err_t *err)
 
     t = new_tokenizer(err);
 
-    if (t != NULL && read_document(t, j, &inside) != 0) {
+    if (t != NULL && read_document(t, j, pattern, &inside) != 0) {
         (void) fail_in(json, &inside, err);
         vlm_tokenizer_close(t);
         t = NULL;
@@ -540,7 +535,7 @@ read_plain_config(vlm_tokenizer_t *t, const vlm_source_t *s, vlm_err_t *err)
 
 vlm_tokenizer_t *
 vlm_read_plain(const vlm_source_t *vocab, const vlm_source_t *merges, const vlm_source_t *config,
-               vlm_err_t *err)
+               const char *pattern, vlm_err_t *err)
 {
     vlm_err_t         inside = { 0 };
     vlm_tokenizer_t  *t;
@@ -552,7 +547,7 @@ vlm_read_plain(const vlm_source_t *vocab, const vlm_source_t *merges, const vlm_
 
     t->nfc = 1;
 
-    if (read_split(t, FAMILY_PATTERN, err) != 0
+    if (read_split(t, pattern, err) != 0
         || read_plain_vocab(t, vocab, count_lines(merges), err) != 0)
     {
         goto failed;

@@ -29,12 +29,12 @@ typedef struct {
 
 /*
  * Reads tokenizer.json.  VLM_EMODEL names the file, the member and the fault; kinds of tokenizers
- * that are not byte-level BPE are refused by name.
+ * that are not byte-level BPE are refused by name.  pattern is as for vlm_tokenizer_open().
  */
-vlm_tokenizer_t *vlm_read_json(const vlm_source_t *json, vlm_err_t *err);
+vlm_tokenizer_t *vlm_read_json(const vlm_source_t *json, const char *pattern, vlm_err_t *err);
 
 /* Reads vocab.json, merges.txt and, if there is one (else NULL), tokenizer_config.json. */
 vlm_tokenizer_t *vlm_read_plain(const vlm_source_t *vocab, const vlm_source_t *merges,
-                                const vlm_source_t *config, vlm_err_t *err);
+                                const vlm_source_t *config, const char *pattern, vlm_err_t *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family/qwen.h"
 #include "text/read.h"
 
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -65,7 +66,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     if (data[0] == '{') {
         s[0] = (vlm_source_t) { "tokenizer.json", data, bytes };
-        t = vlm_read_json(&s[0], &err);
+        t = vlm_read_json(&s[0], vlm_qwen_split, &err);
 
     } else {
         data++;
@@ -73,7 +74,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         s[0] = part("vocab.json", &data, &bytes);
         s[1] = part("merges.txt", &data, &bytes);
         s[2] = part("tokenizer_config.json", &data, &bytes);
-        t = vlm_read_plain(&s[0], &s[1], s[2].bytes == 0 ? NULL : &s[2], &err);
+        t = vlm_read_plain(&s[0], &s[1], s[2].bytes == 0 ? NULL : &s[2], vlm_qwen_split, &err);
     }
 
     if ((t == NULL) != (err.code != VLM_OK)) {

@@ -407,7 +407,7 @@ a_file_that_ends_early_is_refused_at_every_length(void **state)
     for (n = 0; n < strlen(text); n++) {
         memset(&err, 0, sizeof(err));
         s.bytes = n;
-        assert_null(vlm_read_json(&s, &err));
+        assert_null(vlm_read_json(&s, vlm_qwen_split, &err));
         assert_int_equal(err.code, VLM_EMODEL);
     }
 
@@ -445,7 +445,7 @@ a_file_with_one_wrong_byte_is_refused_or_usable(void **state)
             memset(&err, 0, sizeof(err));
             text[i] = wrong[k];
 
-            t = vlm_read_json(&s, &err);
+            t = vlm_read_json(&s, vlm_qwen_split, &err);
             assert_int_equal(t == NULL, err.code != VLM_OK);
             if (t != NULL) {
                 ids.n = 0;
@@ -521,7 +521,7 @@ read_plain(const char *merges, const char *config, vlm_err_t *err)
     m = (vlm_source_t) { "merges.txt", merges, strlen(merges) };
     c = (vlm_source_t) { "tokenizer_config.json", config, config == NULL ? 0 : strlen(config) };
 
-    t = vlm_read_plain(&v, &m, config == NULL ? NULL : &c, err);
+    t = vlm_read_plain(&v, &m, config == NULL ? NULL : &c, vlm_qwen_split, err);
     free(vocab);
 
     return t;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family/qwen.h"
 #include "text/read.h"
 
 #define VLM_SAMPLE_REST                                                                            \
@@ -79,7 +80,7 @@ vlm_sample_read(const char *text, vlm_err_t *err)
     s.data = text;
     s.bytes = strlen(text);
 
-    return vlm_read_json(&s, err);
+    return vlm_read_json(&s, vlm_qwen_split, err);
 }
 
 #endif

@@ -64,7 +64,7 @@ map(vlm_file_t *f, vlm_source_t *s, char *path, const char *dir, const char *nam
 
 
 static vlm_tokenizer_t *
-open_json(const char *dir, vlm_err_t *err)
+open_json(const char *dir, const char *pattern, vlm_err_t *err)
 {
     char              path[MAX_PATH];
     vlm_file_t        f;
@@ -75,7 +75,7 @@ open_json(const char *dir, vlm_err_t *err)
         return NULL;
     }
 
-    t = vlm_read_json(&s, err);
+    t = vlm_read_json(&s, pattern, err);
 
     vlm_file_close(&f);
 
@@ -84,7 +84,7 @@ open_json(const char *dir, vlm_err_t *err)
 
 
 static vlm_tokenizer_t *
-open_plain(const char *dir, vlm_err_t *err)
+open_plain(const char *dir, const char *pattern, vlm_err_t *err)
 {
     int               named;
     char              path[3][MAX_PATH];
@@ -100,7 +100,7 @@ open_plain(const char *dir, vlm_err_t *err)
         && map(&f[1], &s[1], path[1], dir, "merges.txt", err) == 0
         && (!named || map(&f[2], &s[2], path[2], dir, "tokenizer_config.json", err) == 0))
     {
-        t = vlm_read_plain(&s[0], &s[1], named ? &s[2] : NULL, err);
+        t = vlm_read_plain(&s[0], &s[1], named ? &s[2] : NULL, pattern, err);
     }
 
     vlm_file_close(&f[0]);
@@ -112,14 +112,14 @@ open_plain(const char *dir, vlm_err_t *err)
 
 
 vlm_tokenizer_t *
-vlm_tokenizer_open(const char *dir, vlm_err_t *err)
+vlm_tokenizer_open(const char *dir, const char *pattern, vlm_err_t *err)
 {
     if (vlm_file_exists(dir, "tokenizer.json")) {
-        return open_json(dir, err);
+        return open_json(dir, pattern, err);
     }
 
     if (vlm_file_exists(dir, "vocab.json") && vlm_file_exists(dir, "merges.txt")) {
-        return open_plain(dir, err);
+        return open_plain(dir, pattern, err);
     }
 
     (void) vlm_fail(err, VLM_EMODEL, "%s: neither tokenizer.json nor vocab.json with merges.txt",

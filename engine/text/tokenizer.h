@@ -12,7 +12,8 @@
 
 typedef struct vlm_tokenizer_s  vlm_tokenizer_t;
 
-vlm_tokenizer_t *vlm_tokenizer_open(const char *dir, vlm_err_t *err);
+/* pattern: by which text is split where the files have none. */
+vlm_tokenizer_t *vlm_tokenizer_open(const char *dir, const char *pattern, vlm_err_t *err);
 void vlm_tokenizer_close(vlm_tokenizer_t *t);      /* NULL is fine */
 
 /* A growing list of ids; zeroed by the caller, ids freed with free(). */
@@ -31,7 +32,7 @@ int vlm_ids_add(vlm_ids_t *ids, uint32_t id, vlm_err_t *err);      /* VLM_EMEMOR
 int vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
                vlm_err_t *err);
 
-/* The id of an added token ("<|im_start|>"); -1 if there is none of that name. */
+/* The id of an added token ("<|endoftext|>"); -1 if there is none of that name. */
 int64_t vlm_special(const vlm_tokenizer_t *t, const char *name);
 
 /* One past the largest id that means something. */

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "family/qwen.h"
 #include "text/norm.h"
 #include "text/tokenizer.h"
 
@@ -117,7 +118,7 @@ open_tokenizer(const char *dir)
     vlm_err_t         err = { 0 };
     vlm_tokenizer_t  *t;
 
-    t = vlm_tokenizer_open(dir, &err);
+    t = vlm_tokenizer_open(dir, vlm_qwen_split, &err);
     if (t == NULL) {
         fail_msg("%s", err.text);
     }
@@ -497,7 +498,7 @@ a_directory_without_a_tokenizer_is_said_to_be_one(void **state)
 
     (void) state;
 
-    assert_null(vlm_tokenizer_open("t/fixtures", &err));
+    assert_null(vlm_tokenizer_open("t/fixtures", vlm_qwen_split, &err));
     assert_int_equal(err.code, VLM_EMODEL);
     assert_string_equal(err.text,
                         "t/fixtures: neither tokenizer.json nor vocab.json with merges.txt");
@@ -511,7 +512,7 @@ open_qwen(void **state)
 
     (void) state;
 
-    qwen = vlm_tokenizer_open(QWEN_JSON, &err);
+    qwen = vlm_tokenizer_open(QWEN_JSON, vlm_qwen_split, &err);
     if (qwen == NULL) {
         fprintf(stderr, "%s (made by: python3 t/fixtures/text/qwen.py build/qwen-tokenizer)\n",
                 err.text);

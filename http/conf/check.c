@@ -59,6 +59,11 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         return NGX_CONF_ERROR;
     }
 
+    if (eng->conf.thinking == NGX_CONF_UNSET_UINT) {
+        eng->conf.thinking = vlm_thinks(&eng->conf.facts, eng->conf.model);
+        eng->conf.thinking_auto = 1;
+    }
+
     if (!eng->conf.cache_set && eng->conf.plan.weights >= NGX_HTTP_VLM_KEEP) {
         eng->conf.vlm.cache = eng->conf.vlm.model;
     }
@@ -117,7 +122,8 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": neither "
                                 "preprocessor_config.json nor "
                                 "processor_config.json says how pictures are "
-                                "resized: as Qwen2.5-VL does", &eng->name);
+                                "resized: as %s does", &eng->name,
+                                eng->conf.facts.family);
     }
 }
 

@@ -24,6 +24,9 @@ static char *ngx_http_vlm_param_finish(ngx_conf_t *cf,
 static char *ngx_http_vlm_param_alias(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
     ngx_str_t *value);
+static char *ngx_http_vlm_param_weights(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
+    ngx_str_t *value);
 static char *ngx_http_vlm_param_device(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
     ngx_str_t *value);
@@ -48,7 +51,6 @@ static char *ngx_http_vlm_param_store_max(ngx_conf_t *cf,
 static char *ngx_http_vlm_param_socket(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
     ngx_str_t *value);
-static ngx_uint_t ngx_http_vlm_thinks(ngx_str_t *model);
 
 
 static ngx_conf_enum_t  ngx_http_vlm_ops[] = {
@@ -57,14 +59,6 @@ static ngx_conf_enum_t  ngx_http_vlm_ops[] = {
     { ngx_string("ops=avxvnni"), 0 },
     { ngx_string("ops=avx512"), 0 },
     { ngx_string("ops=amx"), 0 },
-    { ngx_null_string, 0 }
-};
-
-
-static ngx_conf_enum_t  ngx_http_vlm_weights[] = {
-    { ngx_string("int8"), VLM_INT8 },
-    { ngx_string("bf16"), VLM_BF16 },
-    { ngx_string("f32"), VLM_F32 },
     { ngx_null_string, 0 }
 };
 
@@ -122,9 +116,8 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       "\"%V\" is none of ops=plain, ops=avx2, ops=avxvnni, ops=avx512, "
       "ops=amx" },
 
-    { ngx_string("weights"), 1, ngx_http_vlm_param_word, 0, 0,
-      ngx_http_vlm_at(vlm.weights), ngx_http_vlm_weights,
-      "weights \"%V\" is none of int8, bf16, f32" },
+    { ngx_string("weights"), 1, ngx_http_vlm_param_weights, 0, 0, 0, 0, NULL,
+      NULL },
 
     { ngx_string("memory"), 1, ngx_http_vlm_param_size, 1024 * 1024,
       NGX_HTTP_VLM_ANY, ngx_http_vlm_at(vlm.memory), NULL,
@@ -271,7 +264,6 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
 struct ngx_http_vlm_param_ctx_s {
     ngx_http_vlm_engine_t        *engine;
-    ngx_str_t                     model;       /* as configured */
     u_char                        seen[sizeof(ngx_http_vlm_params)
                                        / sizeof(ngx_http_vlm_param_t)];
 };
@@ -370,7 +362,7 @@ ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
     }
 
     if (param == ngx_http_vlm_params) {
-        ctx->model = value[1];
+        ctx->engine->conf.model = (char *) value[1].data;
     }
 
     for (i = 1; i <= n; i++) {
@@ -435,11 +427,6 @@ ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx)
         return NGX_CONF_ERROR;
     }
 
-    if (eng->conf.thinking == NGX_CONF_UNSET_UINT) {
-        eng->conf.thinking = ngx_http_vlm_thinks(&ctx->model);
-        eng->conf.thinking_auto = 1;
-    }
-
     ngx_str_set(&name, "vlm");
 
     return eng->pool ? NGX_CONF_OK
@@ -452,6 +439,25 @@ ngx_http_vlm_param_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
     const ngx_http_vlm_param_t *param, ngx_str_t *value)
 {
     return ngx_http_vlm_model_alias(cf, eng, value);
+}
+
+
+static char *
+ngx_http_vlm_param_weights(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    vlm_err_t  err;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (vlm_weights_find((char *) value->data, &eng->conf.vlm.weights, &err)
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", err.text);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
 }
 
 
@@ -593,39 +599,4 @@ ngx_http_vlm_param_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
     return ngx_conf_full_name(cf->cycle, &eng->conf.socket, 0) == NGX_OK
            ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
-
-
-/*
- * RoboBrain's rule: its models think, except the 3B.  The rule looks at the
- * model's name as written; "3b" within "13b", or within the digits of a
- * snapshot's name, does not count.
- */
-
-static ngx_uint_t
-ngx_http_vlm_thinks(ngx_str_t *model)
-{
-    u_char  *p, *last;
-
-    last = model->data + model->len;
-
-    p = ngx_strlcasestrn(model->data, last, (u_char *) "robobrain", 9 - 1);
-    if (p == NULL) {
-        return 0;
-    }
-
-    p += 9;
-
-    while ((p = ngx_strlcasestrn(p, last, (u_char *) "3b", 2 - 1)) != NULL) {
-
-        if (!isalnum(p[-1]) && p[-1] != '.'
-            && (p + 2 == last || !isalnum(p[2])))
-        {
-            return 0;
-        }
-
-        p += 2;
-    }
-
-    return 1;
 }

@@ -209,11 +209,11 @@ static void
 ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
 {
     ngx_uint_t              i;
+    const char             *weights;
     ngx_http_vlm_engine_t  *eng;
 
-    static const char  *weights[] = { "f32", "f16", "bf16", "int8" };
-
     eng = st->engine;
+    weights = vlm_weights_name(eng->conf.vlm.weights);
 
     struct {
         const char  *name;
@@ -223,8 +223,7 @@ ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
         { "engine", (char *) eng->name.data, eng->name.len },
         { "device", st->shm.device, ngx_strlen(st->shm.device) },
         { "model", (char *) eng->conf.directory.data, eng->conf.directory.len },
-        { "weights", weights[eng->conf.vlm.weights],
-          ngx_strlen(weights[eng->conf.vlm.weights]) },
+        { "weights", weights, ngx_strlen(weights) },
         { "version", VLM_VERSION, sizeof(VLM_VERSION) - 1 }
     };
 

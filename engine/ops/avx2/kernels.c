@@ -10,7 +10,7 @@ void vlm_attend_avx2(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, u
                       float *scratch);
 void vlm_attend_segments_avx2(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                uint32_t head, float *scratch);
-void vlm_rmsnorm_avx2(const float *x, const float *gain, float eps, uint32_t n, float *y);
+void vlm_norm_avx2(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
 void vlm_quantize_avx2(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
 
 
@@ -25,6 +25,6 @@ vlm_kernels_avx2(vlm_kernels_t *k)
     k->linear = vlm_linear_avx2;
     k->attend = vlm_attend_avx2;
     k->attend_segments = vlm_attend_segments_avx2;
-    k->rmsnorm = vlm_rmsnorm_avx2;
+    k->norm = vlm_norm_avx2;
     k->quantize = vlm_quantize_avx2;
 }

@@ -20,13 +20,11 @@ value_of(const void *base, vlm_type_t type, size_t at)
 
 /* One query over n keys; keys and values lie `step` elements apart, from element `at` on. */
 static void
-attend_one(const float *q, const void *k, const void *v, vlm_type_t type, size_t at, size_t step,
-           uint32_t n, uint32_t hd, float *o, float *scores)
+attend_one(const vlm_attend_t *a, const float *q, const void *k, const void *v, vlm_type_t type,
+           size_t at, size_t step, uint32_t n, float *o, float *scores)
 {
-    float     scale, sum, dot;
-    uint32_t  i, j;
-
-    scale = 1 / sqrtf((float) hd);
+    float     sum, dot;
+    uint32_t  i, j, hd = a->head_dim;
 
     for (j = 0; j < n; j++) {
         dot = 0;
@@ -35,7 +33,7 @@ attend_one(const float *q, const void *k, const void *v, vlm_type_t type, size_t
             dot = fmaf(q[i], value_of(k, type, at + j * step + i), dot);
         }
 
-        scores[j] = scale * dot;
+        scores[j] = a->scale * dot;
     }
 
     sum = vlm_softmax(scores, n);
@@ -61,7 +59,7 @@ vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint3
     const vlm_kv_t     *kv = a->kv;
     const vlm_batch_t  *b = a->batch;
 
-    group = a->heads / kv->heads;
+    group = a->a->heads / kv->heads;
 
     for (t = begin; t < end; t++) {
         s = b->seq[t];
@@ -69,9 +67,9 @@ vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint3
         head = ((size_t) a->layer * kv->slots + b->slot[s]) * kv->heads + kv_head;
 
         for (h = kv_head * group; h < (kv_head + 1) * group; h++) {
-            at = ((size_t) t * a->heads + h) * kv->head_dim;
-            attend_one(a->q + at, kv->k, kv->v, kv->type, head * kv->context * kv->head_dim,
-                       kv->head_dim, n, kv->head_dim, a->o + at, scores);
+            at = ((size_t) t * a->a->heads + h) * kv->head_dim;
+            attend_one(a->a, a->q + at, kv->k, kv->v, kv->type, head * kv->context * kv->head_dim,
+                       kv->head_dim, n, a->o + at, scores);
         }
     }
 }
@@ -103,17 +101,17 @@ void
 vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uint32_t end, uint32_t head,
                           float *scores)
 {
-    size_t    E, at;
-    uint32_t  p, s, dv;
+    size_t           E, at;
+    uint32_t         p, s;
+    const uint32_t  *border = a->segments->border;
 
-    dv = a->head_dim;
-    E = (size_t) a->heads * dv;
+    E = (size_t) a->a->heads * a->a->head_dim;
+    at = (size_t) head * a->a->head_dim;
 
     for (p = begin; p < end; p++) {
-        s = vlm_segment_of(a->border, a->n_segments, p);
-        at = (size_t) head * dv;
+        s = vlm_segment_of(border, a->segments->n, p);
 
-        attend_one(a->q + p * E + at, a->k, a->v, VLM_F32, a->border[s] * E + at, E,
-                   a->border[s + 1] - a->border[s], dv, a->o + p * E + at, scores);
+        attend_one(a->a, a->q + p * E + at, a->k, a->v, VLM_F32, border[s] * E + at, E,
+                   border[s + 1] - border[s], a->o + p * E + at, scores);
     }
 }

@@ -6,7 +6,7 @@ uint64_t vlm_packed_bytes_plain(vlm_type_t type, uint32_t N, uint32_t K);
 void vlm_pack_plain(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
 void vlm_unpack_row_plain(const vlm_linear_t *w, uint32_t row, float *out);
 void vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
-void vlm_rmsnorm_plain(const float *x, const float *gain, float eps, uint32_t n, float *y);
+void vlm_norm_plain(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
 void vlm_quantize_plain(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
 
 
@@ -21,6 +21,6 @@ vlm_kernels_plain(vlm_kernels_t *k)
     k->linear = vlm_linear_plain;
     k->attend = vlm_attend_plain;
     k->attend_segments = vlm_attend_segments_plain;
-    k->rmsnorm = vlm_rmsnorm_plain;
+    k->norm = vlm_norm_plain;
     k->quantize = vlm_quantize_plain;
 }

@@ -20,11 +20,12 @@
 
 
 void
-VLM_ISA(vlm_rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, float *y)
+VLM_ISA(vlm_norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y)
 {
-    float     sum[LANES] = { 0 };
-    float     r;
-    uint32_t  i, j;
+    float         sum[LANES] = { 0 };
+    float         r;
+    uint32_t      i, j;
+    const float  *gain = norm->gain;
 
     for (i = 0; i + LANES <= n; i += LANES) {
         for (j = 0; j < LANES; j++) {
@@ -42,7 +43,7 @@ VLM_ISA(vlm_rmsnorm)(const float *x, const float *gain, float eps, uint32_t n, f
         }
     }
 
-    r = 1 / sqrtf(sum[0] / (float) n + eps);
+    r = 1 / sqrtf(sum[0] / (float) n + norm->eps);
 
     for (i = 0; i < n; i++) {
         y[i] = x[i] * r * gain[i];

@@ -54,12 +54,6 @@ static void ngx_http_vlm_ollama_put_show(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng);
 
 
-static const char  ngx_http_vlm_ollama_template[] =
-    "{{- range .Messages }}<|im_start|>{{ .Role }}\n"
-    "{{ .Content }}<|im_end|>\n"
-    "{{ end }}<|im_start|>assistant\n";
-
-
 /* ---- lists --------------------------------------------------------------- */
 
 
@@ -213,12 +207,13 @@ static void
 ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng)
 {
-    u_char    family[32];
-    uint64_t  n;
-
-    static const char  *forms[] = { "F32", "F16", "BF16", "INT8" };
+    size_t       i;
+    u_char       family[32], form[32];
+    uint64_t     n;
+    const char  *name;
 
     n = eng->conf.facts.parameters;
+    name = vlm_weights_name(eng->conf.vlm.weights);
 
     ngx_http_vlm_ollama_family(eng, family);
 
@@ -239,8 +234,13 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
         ngx_http_vlm_ollama_put_format(w, "parameter_size", "%.2fM", n / 1e6);
     }
 
-    ngx_http_vlm_ollama_put_format(w, "quantization_level", "%s",
-                                   forms[eng->conf.vlm.weights]);
+    for (i = 0; name[i] && i < sizeof(form) - 1; i++) {
+        form[i] = ngx_toupper(name[i]);
+    }
+
+    form[i] = '\0';
+
+    ngx_http_vlm_ollama_put_format(w, "quantization_level", "%s", form);
 
     vlm_json_shut(w, '}');
 }
@@ -314,7 +314,7 @@ ngx_http_vlm_ollama_put_format(vlm_json_out_t *w, const char *key,
 }
 
 
-/* Ollama calls qwen2_5_vl qwen25vl */
+/* as Ollama writes it: without underscores */
 
 static void
 ngx_http_vlm_ollama_family(ngx_http_vlm_engine_t *eng, u_char family[32])
@@ -542,7 +542,12 @@ ngx_http_vlm_ollama_put_show(vlm_json_out_t *w,
                                    eng->conf.vlm.context,
                                    eng->conf.vlm.max_tokens);
     ngx_http_vlm_ollama_put_format(w, "template",
-                                   "%s", ngx_http_vlm_ollama_template);
+                                   "{{- range .Messages }}%s{{ .Role }}\n"
+                                   "{{ .Content }}%s\n"
+                                   "{{ end }}%sassistant\n",
+                                   eng->conf.facts.turn,
+                                   eng->conf.facts.turn_end,
+                                   eng->conf.facts.turn);
 
     ngx_http_vlm_ollama_put_details(w, eng);
     ngx_http_vlm_ollama_put_info(w, eng);

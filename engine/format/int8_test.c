@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "load/quant.h"
+#include "format/int8.h"
 
 
 static void

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "ops/panel.h"
+#include "format/panel.h"
 
 #define MAX_K  200
 

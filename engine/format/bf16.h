@@ -1,23 +1,10 @@
-/* Element types: how many bytes, and how they become f32. */
+/* bf16 to f32 and back. */
 
-#ifndef VLM_TYPE_H
-#define VLM_TYPE_H
+#ifndef VLM_BF16_H
+#define VLM_BF16_H
 
+#include <stdint.h>
 #include <string.h>
-
-#include "vlm.h"
-
-static inline uint32_t
-vlm_type_bytes(vlm_type_t type)
-{
-    return type == VLM_F32 ? 4 : type == VLM_INT8 ? 1 : 2;
-}
-
-static inline const char *
-vlm_type_name(vlm_type_t type)
-{
-    return type == VLM_F32 ? "f32" : type == VLM_F16 ? "f16" : type == VLM_BF16 ? "bf16" : "int8";
-}
 
 static inline float
 vlm_bf16_f32(uint16_t b)

@@ -1,9 +1,11 @@
-/* Weight rows to int8: symmetric, one scale a row, round half to even. */
+/* Weight rows in int8: symmetric, one scale a row, round half to even. */
 
-#include "load/quant.h"
+#include "format/int8.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "format/panel.h"
 
 #define ROUNDER  12582912.0f           /* 1.5 * 2^23: x + ROUNDER - ROUNDER rounds half to even */
 #define TINY     0x1p-120f             /* 127 over less is infinite: such a row is zeros */
@@ -36,4 +38,32 @@ vlm_quant_row(const float *x, uint32_t n, int8_t *q)
     }
 
     return max / 127;
+}
+
+
+void
+vlm_int8_quantise(const float *x, uint32_t K, void *row, float *scale)
+{
+    *scale = vlm_quant_row(x, K, row);
+}
+
+
+uint64_t
+vlm_int8_panel_bytes(uint32_t K)
+{
+    return vlm_panel_bytes(K);
+}
+
+
+void
+vlm_int8_pack(void *panel, const void *rows, uint32_t n, uint32_t K, uint32_t flip)
+{
+    vlm_pack_words(panel, rows, n, K, flip);
+}
+
+
+void
+vlm_int8_unpack(void *rows, const void *panel, uint32_t n, uint32_t K, uint32_t flip)
+{
+    vlm_unpack_words(rows, panel, n, K, flip);
 }

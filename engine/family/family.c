@@ -1,0 +1,41 @@
+/* The families that there are. */
+
+#include "family/family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "family/qwen2_5_vl/family.h"
+
+static const vlm_family_t *const  families[] = { &vlm_qwen2_5_vl };
+
+#define N_FAMILIES  (sizeof(families) / sizeof(families[0]))
+
+
+const vlm_family_t *
+vlm_family_find(const char *model_type)
+{
+    size_t  i;
+
+    for (i = 0; i < N_FAMILIES; i++) {
+        if (strcmp(families[i]->model_type, model_type) == 0) {
+            return families[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+vlm_family_list(char *text, size_t bytes)
+{
+    int     used;
+    size_t  i, n;
+
+    for (n = 0, i = 0; i < N_FAMILIES && n < bytes; i++) {
+        used = snprintf(text + n, bytes - n, "%s\"%s\"", i == 0 ? "" : ", ",
+                        families[i]->model_type);
+        n += used < 0 ? bytes : (size_t) used;
+    }
+}

@@ -1,0 +1,111 @@
+/*
+ * A family of models: all that the engine knows of it by name.  Other code reads this structure and
+ * does not tell one family from another; a further family is a folder beside the first, and a line
+ * in family.c.
+ *
+ * The layers of a model are data: lists of weights, each with the tensors that it is made of, their
+ * shapes, and its place in the model's structures.  model/bind.c walks the lists, and the forward
+ * passes go by what it has put there: the kind of a norm, the end of a matrix.
+ */
+
+#ifndef VLM_FAMILY_H
+#define VLM_FAMILY_H
+
+#include "load/config.h"
+#include "load/item.h"
+#include "ops/ops.h"
+#include "vlm.h"
+
+struct vlm_prompt_s;
+
+#define VLM_PARTS  3                   /* tensors of one matrix, at most */
+
+/* ---- weights ------------------------------------------------------------- */
+
+typedef enum {                         /* a size, by the letters of ops/ops.h */
+    VLM_DIM_NONE,
+    VLM_DIM_D, VLM_DIM_V, VLM_DIM_F,   /* of the language model: hidden, vocabulary, mlp */
+    VLM_DIM_Q, VLM_DIM_KV,             /* Hq hd, Hkv hd */
+    VLM_DIM_E, VLM_DIM_3E,             /* of the encoder: hidden, and three times that */
+    VLM_DIM_ENCODER_F,                 /* its mlp */
+    VLM_DIM_CELL,                      /* merge^2 E */
+    VLM_DIMS
+} vlm_dim_t;
+
+typedef enum { VLM_STACKED, VLM_IN_TURN } vlm_order_t;     /* one part behind the other; or row 0 of
+                                                              each, row 1 of each, ... */
+
+typedef enum {
+    VLM_WEIGHT_END,                    /* of a list */
+    VLM_WEIGHT_RMS,                    /* a vlm_norm_t: NAME.weight [columns] */
+    VLM_WEIGHT_MATRIX,                 /* a vlm_linear_t: NAME.weight [rows][columns] of each part;
+                                          with a bias, NAME.bias [rows], too */
+    VLM_WEIGHT_HEAD,                   /* such a matrix, or the table again if the head is tied:
+                                          the second name is the table's */
+    VLM_WEIGHT_PATCH                   /* of f32 with a bias, in which normalisation and time slices
+                                          are folded: NAME.weight [E][channels][time][y][x] */
+} vlm_weight_kind_t;
+
+typedef struct {
+    vlm_weight_kind_t  kind;
+    size_t             at;             /* offset in a vlm_layer_t; outside of layers, in the
+                                          vlm_model_t */
+    const char        *name[VLM_PARTS];            /* within a layer, behind the layer's own */
+    vlm_dim_t          columns, rows[VLM_PARTS];
+    vlm_order_t        order;
+    vlm_epilogue_t     epilogue;
+    int                bias;
+} vlm_weight_t;
+
+/* The language model, or the vision encoder, in the order in which the weights are placed. */
+typedef struct {
+    const vlm_weight_t  *before, *layer, *after;   /* lists; layer is of each of the layers */
+    const char          *layers;       /* "model.layers.": the number and "." follow */
+} vlm_stack_t;
+
+/* Tensors that begin with `from` are known by names that begin with `to`. */
+typedef struct {
+    const char  *from, *to;            /* NULL: the end of a list */
+} vlm_alias_t;
+
+
+/* ---- the template of a conversation -------------------------------------- */
+
+typedef struct {
+    const char  *turn, *end;           /* control tokens around a turn */
+    const char  *picture, *cell, *picture_end;     /* around a picture, and for each of its cells */
+    const char  *role[3];              /* text after the turn's token, by vlm_role_t */
+    const char  *after;                /* text after the end's token */
+    const char  *system;               /* the system message of a conversation without one */
+} vlm_words_t;
+
+
+/* ---- a family ------------------------------------------------------------ */
+
+struct vlm_family_s {
+    const char          *model_type;   /* in config.json */
+    const char          *title;        /* for people */
+
+    /* config.json: text, vision, and the control tokens of generation. */
+    int                (*read)(const vlm_reader_t *r, vlm_config_t *c);
+    vlm_pixel_config_t   pixel;        /* where no file says how pictures are resized */
+    uint32_t             eos[2], n_eos;            /* where no file says what ends an answer */
+    const char          *split;        /* of text, where the tokenizer's files have no pattern */
+
+    const vlm_alias_t   *aliases;      /* spellings of tensors' names other than those below */
+    vlm_stack_t          text, encoder;
+
+    vlm_order_fn         order;        /* of patches, and the segments in which they attend */
+    void               (*positions)(struct vlm_prompt_s *p, uint32_t merge);
+    vlm_words_t          words;
+
+    /* Whether a model of this name thinks before it answers, if it is not told otherwise. */
+    int                (*thinks)(const char *name);
+};
+
+/* The family of a model_type; NULL: none. */
+const vlm_family_t *vlm_family_find(const char *model_type);
+/* The model_types that there are, for messages. */
+void vlm_family_list(char *text, size_t bytes);
+
+#endif

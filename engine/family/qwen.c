@@ -1,0 +1,251 @@
+/* What Qwen's families share: text settings, control tokens, names, positions. */
+
+#include "family/qwen.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chat/prompt.h"
+
+#define IMAGE_TOKEN    151655          /* where config.json says none */
+#define VISION_START   151652
+#define VISION_END     151653
+
+const char  vlm_qwen_split[] =
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
+const vlm_alias_t  vlm_qwen_aliases[] = {
+    { "model.language_model.", "model." },
+    { "model.visual.", "visual." },
+    { NULL, NULL }
+};
+
+
+/* ---- config.json --------------------------------------------------------- */
+
+/* With what each pair of a head turns: the first of the sections' pairs with time, and so on. */
+static int
+read_sections(const vlm_reader_t *r, vlm_text_config_t *t, const vlm_item_t *list)
+{
+    uint32_t           i, k, pair, n[3];
+    const vlm_json_t  *e;
+
+    if (!vlm_json_is_array(list->j) || vlm_json_count(list->j) != 3) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s is no list of 3 numbers", r->file, list->path);
+    }
+
+    for (i = 0, e = vlm_json_first(list->j); i < 3; i++, e = vlm_json_next(e)) {
+        if (vlm_item_u32(r, vlm_item_element(list, e, i), 0, VLM_MAX_HEAD_DIM / 2, &n[i]) != 0) {
+            return -1;
+        }
+    }
+
+    if (n[0] + n[1] + n[2] != t->head_dim / 2) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: mrope_section is %u, %u, %u, the sum should be "
+                        "half of a head's %u", r->file, n[0], n[1], n[2], t->head_dim);
+    }
+
+    for (pair = 0, i = 0; i < 3; i++) {
+        for (k = 0; k < n[i]; k++) {
+            t->axis[pair++] = (uint8_t) i;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The base and the sections of M-RoPE; transformers 5 calls them "rope_parameters". */
+static int
+read_rope(const vlm_reader_t *r, vlm_text_config_t *t)
+{
+    char        path[96];
+    vlm_item_t  rope, theta, sections;
+
+    rope = vlm_item_text(r, "rope_parameters");
+    if (rope.j == NULL) {
+        rope = vlm_item_text(r, "rope_scaling");
+    }
+
+    (void) snprintf(path, sizeof(path), "%.60s.", rope.path);
+
+    if (vlm_item_is(r, vlm_item(rope.j, path, "type"), "mrope", "default") != 0
+        || vlm_item_is(r, vlm_item(rope.j, path, "rope_type"), "mrope", "default") != 0)
+    {
+        return -1;
+    }
+
+    theta = vlm_item(rope.j, path, "rope_theta");
+    if (theta.j == NULL) {
+        theta = vlm_item_text(r, "rope_theta");
+    }
+
+    if (vlm_item_f32_or(r, theta, 1.0, 1e12, 1000000.0, &t->rope_theta) != 0) {
+        return -1;
+    }
+
+    sections = vlm_item(rope.j, path, "mrope_section");
+
+    return read_sections(r, t, &sections);
+}
+
+
+static int
+read_head_dim(const vlm_reader_t *r, vlm_text_config_t *t)
+{
+    vlm_item_t  it;
+
+    if (t->heads % t->kv_heads != 0) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %u attention heads are no multiple of %u "
+                        "key-value heads", r->file, t->heads, t->kv_heads);
+    }
+
+    it = vlm_item_text(r, "head_dim");
+
+    if (it.j == NULL && t->hidden % t->heads != 0) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: hidden_size %u is no multiple of %u attention "
+                        "heads, and there is no head_dim", r->file, t->hidden, t->heads);
+    }
+
+    if (vlm_item_u32_or(r, it, 2, VLM_MAX_HEAD_DIM, t->hidden / t->heads, &t->head_dim) != 0) {
+        return -1;
+    }
+
+    if (t->head_dim < 2 || t->head_dim > VLM_MAX_HEAD_DIM || t->head_dim % 2 != 0) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: a head of %u numbers, expected an even number "
+                        "from 2 to %u", r->file, t->head_dim, VLM_MAX_HEAD_DIM);
+    }
+
+    return 0;
+}
+
+
+/* Refuses settings that need arithmetic which is not implemented. */
+static int
+refuse_text(const vlm_reader_t *r)
+{
+    const char        *s;
+    const vlm_json_t  *e;
+
+    if (vlm_json_bool(vlm_item_text(r, "use_sliding_window").j, 0)) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: use_sliding_window is true; sliding windows in "
+                        "the language model are not supported", r->file);
+    }
+
+    for (e = vlm_json_first(vlm_item_text(r, "layer_types").j); e != NULL; e = vlm_json_next(e)) {
+        s = vlm_json_text(e);
+        if (s == NULL || strcmp(s, "full_attention") != 0) {
+            return vlm_fail(r->err, VLM_EMODEL, "%s: layer_types has \"%s\", only "
+                            "\"full_attention\" is understood", r->file,
+                            s == NULL ? "?" : vlm_printable(s));
+        }
+    }
+
+    if (!vlm_json_is_null(vlm_json_get(r->top, "quantization_config"))) {
+        s = vlm_json_text(vlm_json_get(vlm_json_get(r->top, "quantization_config"),
+                                       "quant_method"));
+        return vlm_fail(r->err, VLM_EMODEL, "%s: the weights are quantised (%s); a checkpoint "
+                        "in bf16, f16 or f32 is needed", r->file,
+                        s == NULL ? "?" : vlm_printable(s));
+    }
+
+    return vlm_item_is(r, vlm_item_text(r, "hidden_act"), "silu", "silu");
+}
+
+
+int
+vlm_qwen_read_text(const vlm_reader_t *r, vlm_text_config_t *t)
+{
+    static const vlm_field_t  fields[] = {
+        { "hidden_size", offsetof(vlm_text_config_t, hidden), 1, VLM_MAX_HIDDEN, 0 },
+        { "num_hidden_layers", offsetof(vlm_text_config_t, layers), 1, VLM_MAX_LAYERS, 0 },
+        { "num_attention_heads", offsetof(vlm_text_config_t, heads), 1, VLM_MAX_HEADS, 0 },
+        { "num_key_value_heads", offsetof(vlm_text_config_t, kv_heads), 1, VLM_MAX_HEADS, 0 },
+        { "intermediate_size", offsetof(vlm_text_config_t, mlp), 1, VLM_MAX_MLP, 0 },
+        { "vocab_size", offsetof(vlm_text_config_t, vocab), 1, VLM_MAX_VOCAB, 0 },
+        { "max_position_embeddings", offsetof(vlm_text_config_t, max_positions), 1,
+          VLM_MAX_POSITIONS, 32768 },
+        { NULL, 0, 0, 0, 0 }
+    };
+
+    if (refuse_text(r) != 0
+        || vlm_fields_read(r, vlm_item_text, fields, t) != 0
+        || vlm_item_f32_or(r, vlm_item_text(r, "rms_norm_eps"), 0.0, 1.0, 1e-5, &t->norm_eps) != 0
+        || read_head_dim(r, t) != 0
+        || read_rope(r, t) != 0)
+    {
+        return -1;
+    }
+
+    t->tied = vlm_json_bool(vlm_item_text(r, "tie_word_embeddings").j, 0);
+
+    return 0;
+}
+
+
+int
+vlm_qwen_read_tokens(const vlm_reader_t *r, uint32_t vocab, vlm_generation_config_t *g)
+{
+    const vlm_field_t  fields[] = {
+        { "image_token_id", offsetof(vlm_generation_config_t, image_token), 0, vocab - 1,
+          IMAGE_TOKEN },
+        { "vision_start_token_id", offsetof(vlm_generation_config_t, vision_start), 0, vocab - 1,
+          VISION_START },
+        { "vision_end_token_id", offsetof(vlm_generation_config_t, vision_end), 0, vocab - 1,
+          VISION_END },
+        { NULL, 0, 0, 0, 0 }
+    };
+
+    if (vlm_fields_read(r, vlm_item_top, fields, g) != 0) {
+        return -1;
+    }
+
+    if (g->image_token >= vocab || g->vision_start >= vocab || g->vision_end >= vocab) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: picture tokens %u, %u, %u in a vocabulary of %u",
+                        r->file, g->image_token, g->vision_start, g->vision_end, vocab);
+    }
+
+    return 0;
+}
+
+
+/* ---- prompts ------------------------------------------------------------- */
+
+/*
+ * Text has its running index on all three axes.  A picture that starts at p has time p, row p + row
+ * and column p + column of the merged grid; the text after it starts one past the largest of those.
+ */
+void
+vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge)
+{
+    int32_t               at, rows, columns;
+    uint32_t              i, cell, picture;
+    const vlm_picture_t  *pic;
+
+    at = 0;
+    picture = 0;
+
+    for (i = 0; i < p->n; /* void */ ) {
+        if (picture == p->n_pictures || i != p->picture_at[picture]) {
+            p->pos[3 * i] = p->pos[3 * i + 1] = p->pos[3 * i + 2] = at++;
+            i++;
+            continue;
+        }
+
+        pic = p->picture[picture++];
+        rows = (int32_t) (pic->grid_h / merge);
+        columns = (int32_t) (pic->grid_w / merge);
+
+        for (cell = 0; cell < pic->n_cells; cell++, i++) {
+            p->pos[3 * i] = at;
+            p->pos[3 * i + 1] = at + (int32_t) cell / columns;
+            p->pos[3 * i + 2] = at + (int32_t) cell % columns;
+        }
+
+        at += rows > columns ? rows : columns;
+    }
+
+    p->next_pos = at;
+}

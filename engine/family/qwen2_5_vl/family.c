@@ -1,0 +1,151 @@
+/* Qwen2.5-VL: the names of its tensors, its template, and which of its models think. */
+
+#include "family/qwen2_5_vl/family.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <strings.h>
+#include <string.h>
+
+#include "family/qwen.h"
+#include "model/model.h"
+
+#define LAYER(m)  offsetof(vlm_layer_t, m)
+#define MODEL(m)  offsetof(vlm_model_t, m)
+#define END       { .kind = VLM_WEIGHT_END }
+
+
+/* ---- the language model -------------------------------------------------- */
+
+static const vlm_weight_t  text_before[] = {
+    { VLM_WEIGHT_MATRIX, MODEL(embed), { "model.embed_tokens" }, VLM_DIM_D, { VLM_DIM_V },
+      VLM_STACKED, VLM_STORE, 0 },
+    { VLM_WEIGHT_HEAD, MODEL(head), { "lm_head", "model.embed_tokens" }, VLM_DIM_D, { VLM_DIM_V },
+      VLM_STACKED, VLM_STORE, 0 },
+    END
+};
+
+static const vlm_weight_t  text_layer[] = {
+    { VLM_WEIGHT_RMS, LAYER(norm1), { "input_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_RMS, LAYER(norm2), { "post_attention_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_MATRIX, LAYER(qkv), { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj" },
+      VLM_DIM_D, { VLM_DIM_Q, VLM_DIM_KV, VLM_DIM_KV }, VLM_STACKED, VLM_STORE, 1 },
+    { VLM_WEIGHT_MATRIX, LAYER(o), { "self_attn.o_proj" }, VLM_DIM_Q, { VLM_DIM_D },
+      VLM_STACKED, VLM_ADD, 0 },
+    { VLM_WEIGHT_MATRIX, LAYER(up), { "mlp.gate_proj", "mlp.up_proj" }, VLM_DIM_D,
+      { VLM_DIM_F, VLM_DIM_F }, VLM_IN_TURN, VLM_SILU_MUL, 0 },
+    { VLM_WEIGHT_MATRIX, LAYER(down), { "mlp.down_proj" }, VLM_DIM_F, { VLM_DIM_D },
+      VLM_STACKED, VLM_ADD, 0 },
+    END
+};
+
+static const vlm_weight_t  text_after[] = {
+    { VLM_WEIGHT_RMS, MODEL(norm), { "model.norm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
+    END
+};
+
+
+/* ---- the vision encoder -------------------------------------------------- */
+
+static const vlm_weight_t  encoder_before[] = {
+    { VLM_WEIGHT_PATCH, MODEL(patch), { "visual.patch_embed.proj" }, 0, { VLM_DIM_E },
+      VLM_STACKED, VLM_STORE, 0 },
+    END
+};
+
+static const vlm_weight_t  encoder_block[] = {
+    { VLM_WEIGHT_RMS, LAYER(norm1), { "norm1" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_RMS, LAYER(norm2), { "norm2" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_MATRIX, LAYER(qkv), { "attn.qkv" }, VLM_DIM_E, { VLM_DIM_3E },
+      VLM_STACKED, VLM_STORE, 1 },
+    { VLM_WEIGHT_MATRIX, LAYER(o), { "attn.proj" }, VLM_DIM_E, { VLM_DIM_E },
+      VLM_STACKED, VLM_ADD, 1 },
+    { VLM_WEIGHT_MATRIX, LAYER(up), { "mlp.gate_proj", "mlp.up_proj" }, VLM_DIM_E,
+      { VLM_DIM_ENCODER_F, VLM_DIM_ENCODER_F }, VLM_IN_TURN, VLM_SILU_MUL, 1 },
+    { VLM_WEIGHT_MATRIX, LAYER(down), { "mlp.down_proj" }, VLM_DIM_ENCODER_F, { VLM_DIM_E },
+      VLM_STACKED, VLM_ADD, 1 },
+    END
+};
+
+static const vlm_weight_t  encoder_after[] = {
+    { VLM_WEIGHT_RMS, MODEL(merge_norm), { "visual.merger.ln_q" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_MATRIX, MODEL(merge1), { "visual.merger.mlp.0" }, VLM_DIM_CELL, { VLM_DIM_CELL },
+      VLM_STACKED, VLM_GELU, 1 },
+    { VLM_WEIGHT_MATRIX, MODEL(merge2), { "visual.merger.mlp.2" }, VLM_DIM_CELL, { VLM_DIM_D },
+      VLM_STACKED, VLM_STORE, 1 },
+    END
+};
+
+
+/* ---- thinking ------------------------------------------------------------ */
+
+/* The first place of a word in a text, whatever the case of its letters; or NULL. */
+static const char *
+find(const char *text, const char *word)
+{
+    size_t  n = strlen(word);
+
+    for ( /* void */ ; *text != '\0'; text++) {
+        if (strncasecmp(text, word, n) == 0) {
+            return text;
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * RoboBrain 2.0 is trained from Qwen2.5-VL: its models think, except the 3B.  "3b" within "13b", or
+ * within the digits of a snapshot's name, does not count.
+ */
+static int
+thinks(const char *name)
+{
+    const char  *p;
+
+    name = find(name, "robobrain");
+    if (name == NULL) {
+        return 0;
+    }
+
+    for (p = name + 9; (p = find(p, "3b")) != NULL; p += 2) {
+        if (!isalnum((unsigned char) p[-1]) && p[-1] != '.' && !isalnum((unsigned char) p[2])) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+const vlm_family_t  vlm_qwen2_5_vl = {
+    .model_type = "qwen2_5_vl",
+    .title = "Qwen2.5-VL",
+    .read = vlm_qwen2_5_vl_read,
+    .pixel = {
+        .min_pixels = 3136,
+        .max_pixels = 12845056,
+        .mean = { 0.48145466f, 0.4578275f, 0.40821073f },
+        .std = { 0.26862954f, 0.26130258f, 0.27577711f }
+    },
+    .eos = { VLM_QWEN_IM_END, VLM_QWEN_END_OF_TEXT },
+    .n_eos = 2,
+    .split = vlm_qwen_split,
+    .aliases = vlm_qwen_aliases,
+    .text = { text_before, text_layer, text_after, "model.layers." },
+    .encoder = { encoder_before, encoder_block, encoder_after, "visual.blocks." },
+    .order = vlm_qwen2_5_vl_order,
+    .positions = vlm_qwen_positions,
+    .words = {
+        .turn = "<|im_start|>",
+        .end = "<|im_end|>",
+        .picture = "<|vision_start|>",
+        .cell = "<|image_pad|>",
+        .picture_end = "<|vision_end|>",
+        .role = { "system\n", "user\n", "assistant\n" },
+        .after = "\n",
+        .system = "You are a helpful assistant."
+    },
+    .thinks = thinks
+};

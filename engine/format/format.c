@@ -1,0 +1,134 @@
+/* The table of forms, and the forms that need no more than this file: f32, f16, bf16. */
+
+#include "format/format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "format/int8.h"
+
+static void read_f32(const uint8_t *data, uint64_t first, uint64_t n, float *out);
+static void read_f16(const uint8_t *data, uint64_t first, uint64_t n, float *out);
+static void read_bf16(const uint8_t *data, uint64_t first, uint64_t n, float *out);
+
+static const vlm_format_t  formats[] = {
+    [VLM_F32] = { .type = VLM_F32, .name = "f32", .bits = 32, .spelt = "F32", .read = read_f32,
+                  .resident = 1, .kv = VLM_F32 },
+    [VLM_F16] = { .type = VLM_F16, .name = "f16", .bits = 16, .spelt = "F16", .read = read_f16 },
+    [VLM_BF16] = { .type = VLM_BF16, .name = "bf16", .bits = 16, .spelt = "BF16",
+                   .read = read_bf16, .resident = 1, .kv = VLM_BF16 },
+    [VLM_INT8] = { .type = VLM_INT8, .name = "int8", .bits = 8, .resident = 1, .kv = VLM_BF16,
+                   .cached = 1, .quantise = vlm_int8_quantise, .panel_bytes = vlm_int8_panel_bytes,
+                   .pack = vlm_int8_pack, .unpack = vlm_int8_unpack }
+};
+
+#define N_FORMATS  (sizeof(formats) / sizeof(formats[0]))
+
+
+const vlm_format_t *
+vlm_format_of(vlm_type_t type)
+{
+    return &formats[(unsigned) type < N_FORMATS ? type : VLM_F32];
+}
+
+
+const vlm_format_t *
+vlm_format_spelt(const char *spelt)
+{
+    size_t  i;
+
+    for (i = 0; i < N_FORMATS; i++) {
+        if (formats[i].spelt != NULL && strcmp(formats[i].spelt, spelt) == 0) {
+            return &formats[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+const char *
+vlm_weights_name(vlm_type_t type)
+{
+    return vlm_format_of(type)->name;
+}
+
+
+int
+vlm_weights_find(const char *name, vlm_type_t *type, vlm_err_t *err)
+{
+    char    known[64];
+    size_t  i, n;
+
+    for (n = 0, i = N_FORMATS; i > 0; i--) {
+        if (!formats[i - 1].resident) {
+            continue;
+        }
+
+        if (strcmp(formats[i - 1].name, name) == 0) {
+            *type = formats[i - 1].type;
+            return 0;
+        }
+
+        n += (size_t) snprintf(known + n, sizeof(known) - n, "%s%s", n == 0 ? "" : ", ",
+                               formats[i - 1].name);
+    }
+
+    return vlm_fail(err, VLM_EINPUT, "weights \"%.80s\" is none of %s", name, known);
+}
+
+
+/* ---- elements of files --------------------------------------------------- */
+
+static void
+read_f32(const uint8_t *data, uint64_t first, uint64_t n, float *out)
+{
+    memcpy(out, data + 4 * first, n * sizeof(float));
+}
+
+
+/* Exact: a half is five bits of exponent and ten of fraction, both fit. */
+static inline uint32_t
+half_bits(uint32_t h)
+{
+    float     f;
+    uint32_t  magnitude, bits;
+
+    magnitude = h & 0x7FFF;
+    bits = magnitude << 13;
+    memcpy(&f, &bits, sizeof(f));
+    f *= 0x1p112f;                             /* the exponent's other bias; subnormals, too */
+    memcpy(&bits, &f, sizeof(bits));
+
+    return bits | (magnitude >= 0x7C00 ? 0x7F800000 : 0) | (h & 0x8000) << 16;
+}
+
+
+static void
+read_f16(const uint8_t *data, uint64_t first, uint64_t n, float *out)
+{
+    uint16_t  h;
+    uint32_t  bits;
+    uint64_t  i;
+
+    for (data += 2 * first, i = 0; i < n; i++) {
+        memcpy(&h, data + 2 * i, sizeof(h));
+        bits = half_bits(h);
+        memcpy(&out[i], &bits, sizeof(bits));
+    }
+}
+
+
+static void
+read_bf16(const uint8_t *data, uint64_t first, uint64_t n, float *out)
+{
+    uint16_t  h;
+    uint32_t  bits;
+    uint64_t  i;
+
+    for (data += 2 * first, i = 0; i < n; i++) {
+        memcpy(&h, data + 2 * i, sizeof(h));
+        bits = (uint32_t) h << 16;
+        memcpy(&out[i], &bits, sizeof(bits));
+    }
+}

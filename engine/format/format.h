@@ -1,0 +1,62 @@
+/*
+ * How weights lie, in the files of a checkpoint and in memory: a vlm_format_t for each form.  Other
+ * code than this folder's and the kernels asks the table and does not tell one form from another.
+ */
+
+#ifndef VLM_FORMAT_H
+#define VLM_FORMAT_H
+
+#include "base/size.h"
+#include "vlm.h"
+
+#define VLM_FORMAT_DEFAULT  VLM_INT8
+
+typedef struct {
+    vlm_type_t   type;
+    const char  *name;                 /* "bf16": in configurations, logs and lists */
+    uint32_t     bits;                 /* of an element */
+
+    /* -- in a file -- */
+
+    const char  *spelt;                /* "BF16": as safetensors call it; NULL: read from none */
+    /* Elements [first, first + n) as f32; data may be unaligned. */
+    void       (*read)(const uint8_t *data, uint64_t first, uint64_t n, float *out);
+
+    /* -- in memory -- */
+
+    int          resident;             /* 1: the weights of a model may have this form */
+    vlm_type_t   kv;                   /* the form of such a model's keys and values */
+
+    /*
+     * The rest is NULL and 0 for a form that a device packs from f32 rows.  Otherwise it packs from
+     * quantised rows [K], whose values share scales: one a row.
+     */
+
+    int          cached;               /* 1: a cache file keeps it, since it is slow to make */
+    /* One row and its scales; row may be x's own memory. */
+    void       (*quantise)(const float *x, uint32_t K, void *row, float *scale);
+    /* Up to VLM_PANEL quantised rows as a panel (panel.h), and back. */
+    uint64_t   (*panel_bytes)(uint32_t K);
+    void       (*pack)(void *panel, const void *rows, uint32_t n, uint32_t K, uint32_t flip);
+    void       (*unpack)(void *rows, const void *panel, uint32_t n, uint32_t K, uint32_t flip);
+} vlm_format_t;
+
+/* The form of a type; never NULL for one of the enumeration. */
+const vlm_format_t *vlm_format_of(vlm_type_t type);
+/* NULL: files with such elements are not read. */
+const vlm_format_t *vlm_format_spelt(const char *spelt);
+
+/* Bytes of a row of K elements, and scales of N such rows. */
+static inline uint64_t
+vlm_format_row(const vlm_format_t *f, uint64_t K)
+{
+    return vlm_mul(K, f->bits) / 8;
+}
+
+static inline uint64_t
+vlm_format_scales(const vlm_format_t *f, uint64_t N)
+{
+    return f->quantise == NULL ? 0 : N;
+}
+
+#endif
