@@ -1,4 +1,4 @@
-/* The families: found by their model_type, whole in their lists, and which of their models think. */
+/* Families: found by model_type, whole in their lists, and which of their models think. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -35,7 +35,6 @@ the_demo_models_facts_are_its_config_and_its_tensors(void **state)
     assert_string_equal(f.turn, "<|im_start|>");
     assert_string_equal(f.turn_end, "<|im_end|>");
     assert_int_equal(vlm_thinks(&f, "models/demo"), 0);
-    assert_int_equal(vlm_thinks(&f, "models/RoboBrain2.0-7B"), 1);
     assert_int_equal(f.parameters, TEXT + VISION);
     assert_int_equal(f.layers, 5);
     assert_int_equal(f.heads, 8);
