@@ -90,6 +90,8 @@ typedef struct {
     uint32_t     context_max;          /* max_position_embeddings */
     uint32_t     vision_layers;
     uint32_t     patch;                /* pixels on a side */
+    uint32_t     coordinates;          /* in answers: 0, pixels of the picture as resized; N, shares
+                                          of its sides, 0 to N */
     int          processor;            /* 1: a file says how pictures are resized */
 } vlm_facts_t;
 

@@ -99,6 +99,8 @@ struct vlm_family_s {
     void               (*positions)(struct vlm_prompt_s *p, uint32_t merge);
     vlm_words_t          words;
 
+    /* Coordinates in answers: 0, of the picture as resized; N, shares of its sides, 0 to N. */
+    uint32_t             coordinates;
     /* Whether a model of this name thinks before it answers, if it is not told otherwise. */
     int                (*thinks)(const char *name);
 };

@@ -45,6 +45,7 @@ the_demo_models_facts_are_its_config_and_its_tensors(void **state)
     assert_int_equal(f.context_max, 4096);
     assert_int_equal(f.vision_layers, 6);
     assert_int_equal(f.patch, 14);
+    assert_int_equal(f.coordinates, 0);
     assert_int_equal(f.processor, 1);
 }
 

@@ -147,5 +147,6 @@ const vlm_family_t  vlm_qwen2_5_vl = {
         .after = "\n",
         .system = "You are a helpful assistant."
     },
+    .coordinates = 0,
     .thinks = thinks
 };

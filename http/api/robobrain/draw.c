@@ -10,9 +10,9 @@
 #include "robobrain/draw.h"
 
 
-static int ngx_http_vlm_draw_jpeg(const vlm_file_t *image, int task,
-    const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
-    size_t *bytes, vlm_err_t *err);
+static int ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng,
+    const vlm_file_t *image, int task, const vlm_picture_info_t *seen,
+    ngx_str_t *text, void **jpeg, size_t *bytes, vlm_err_t *err);
 static vlm_store_file_t *ngx_http_vlm_draw_keep(
     ngx_http_vlm_engine_t *eng, int task, const char *image, const void *jpeg,
     size_t bytes, vlm_err_t *err);
@@ -48,8 +48,8 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
     if (ngx_http_vlm_map(&map, image) != 0) {
         (void) vlm_fail(err, VLM_EINPUT, "no picture to draw on");
 
-    } else if (ngx_http_vlm_draw_jpeg(&map, task, seen, text, &jpeg, &bytes,
-                                      err)
+    } else if (ngx_http_vlm_draw_jpeg(eng, &map, task, seen, text, &jpeg,
+                                      &bytes, err)
                == 0)
     {
         file = ngx_http_vlm_draw_keep(eng, task, image, jpeg, bytes, err);
@@ -64,14 +64,20 @@ ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
 
 
 static int
-ngx_http_vlm_draw_jpeg(const vlm_file_t *image, int task,
-    const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
+ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng, const vlm_file_t *image,
+    int task, const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
     size_t *bytes, vlm_err_t *err)
 {
     int            rc;
     size_t         n;
+    double         width, height;
     vlm_shape_t   *shapes;
     vlm_canvas_t   c;
+
+    width = eng->conf.facts.coordinates ? eng->conf.facts.coordinates
+                                        : seen->resized_width;
+    height = eng->conf.facts.coordinates ? eng->conf.facts.coordinates
+                                         : seen->resized_height;
 
     shapes = malloc(VLM_MAX_SHAPES * sizeof(vlm_shape_t));
     if (shapes == NULL) {
@@ -86,8 +92,7 @@ ngx_http_vlm_draw_jpeg(const vlm_file_t *image, int task,
         n = vlm_shapes(task, (char *) text->data, text->len, shapes,
                        VLM_MAX_SHAPES);
 
-        vlm_draw_shapes(&c, (double) c.width / seen->resized_width,
-                        (double) c.height / seen->resized_height, shapes, n);
+        vlm_draw_shapes(&c, c.width / width, c.height / height, shapes, n);
 
         rc = vlm_jpeg_encode(c.rgb, c.width, c.height, jpeg, bytes, err);
     }
