@@ -74,7 +74,31 @@ is($r->{code}, 400, 'a bomb is refused');
 my ($after) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
 cmp_ok($after - $before, '<', 20000, 'the refusal takes no memory');
 
+# A worker without descriptors cannot open the picture: the server's fault, not the client's.
+# A connection that closes late frees one, so the request is repeated.
+my $pid = $s->designated;
+my ($most) = VLM::slurp("/proc/$pid/limits") =~ /^Max open files +(\d+)/m;
+
+$r = VLM::wait_for(sub {
+    my $connection = $s->connection;
+    my $free = 0;
+    $free++ while -l "/proc/$pid/fd/$free";
+
+    system("prlimit --pid $pid --nofile=$free:$most") == 0 or die 'prlimit failed';
+    $s->chat_on($connection, 'descriptors', 'hi', image => $picture);
+    $connection->more until $connection->done || $connection->response->{whole};
+    system("prlimit --pid $pid --nofile=$most:$most");
+
+    my $answer = $connection->response;
+    $connection->leave;
+    return $answer->{code} eq '200' ? undef : $answer;
+});
+
+is($r && $r->{code}, 500, 'a picture that cannot be opened is a server error');
+like($r && $r->{json}{error}, qr/^The image cannot be read/, 'with its reason');
+is($s->chat('descriptors', 'hi', image => $picture)->{code}, 200, 'with descriptors it is answered');
+
 ok($s->stop, 'the server stops in time');
-$s->check_log;
+$s->check_log(undef, qr/24: Too many open files/);
 
 done_testing();
