@@ -9,8 +9,9 @@ use JSON::PP ();
 use Test::More;
 use VLM;
 
+# The emulated GPU of make test-cuda takes seconds for a picture, more on a busy machine.
 my $s = VLM->new(name => 'demo', workers => 2,
-                 engine => 'thinking off; sampling temperature=0 repetition_penalty=1;');
+                 engine => 'thinking off; stall 2m; sampling temperature=0 repetition_penalty=1;');
 
 $s->start->ready;
 
