@@ -1,6 +1,6 @@
 /*
- * What a model asks of a device: two tables, filled in by the device.  vlm_ops_t is the arithmetic;
- * vlm_house_t is what a device keeps house with: memory, copies, waiting, the order of weights.
+ * The interface between a model and a device: two tables of functions, which the device fills in.
+ * vlm_ops_t has the arithmetic; vlm_house_t has memory, copies, waiting and the layout of weights.
  *
  * Model code knows these tables alone.  Each operation has a plain-C twin under ops/plain that is
  * its definition; a device's version computes the same within rounding.
