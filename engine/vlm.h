@@ -47,6 +47,7 @@ typedef struct {
     uint32_t     features;             /* pictures whose features are cached; at least one a slot */
     uint32_t     max_tokens;           /* upper bound of an answer's length */
     uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
+    int          ahead;                /* 1: vlm_plan() and vlm_facts() need no weights */
     const char  *cache;                /* directory of the int8 cache file; NULL: no cache */
     void       (*log)(void *data, vlm_log_level_t level, const char *text);     /* may be NULL */
     int        (*stop)(void *data);    /* asked often while loading and running; may be NULL */
@@ -67,6 +68,8 @@ typedef struct {
     uint64_t  workspace;               /* activations of one step, logits, sampling */
     uint64_t  device;                  /* the device's own use; 0 on the CPU */
     uint64_t  total;
+    int       assumed;                 /* 1: the weights are not there yet, and counted as those of
+                                          the family, of the sizes in config.json */
 } vlm_plan_t;
 
 /*
@@ -85,7 +88,8 @@ typedef struct {
     const char  *architecture;         /* config.json's model_type; static, as all texts here */
     const char  *family;               /* its name for people: "Qwen2.5-VL" */
     const char  *turn, *turn_end;      /* control tokens around each turn of the template */
-    uint64_t     parameters;           /* elements of all tensors; a tied head counts once */
+    uint64_t     parameters;           /* elements of all tensors; a tied head counts once; 0: the
+                                          weights are not there yet */
     uint32_t     layers, heads, kv_heads, hidden, mlp, vocab;
     uint32_t     context_max;          /* max_position_embeddings */
     uint32_t     vision_layers;

@@ -5,6 +5,8 @@ use warnings;
 
 use lib 't/lib';
 use File::Basename qw(dirname);
+use File::Copy qw(copy);
+use File::Temp qw(tempdir);
 use JSON::PP qw(decode_json);
 use Test::More;
 use VLM;
@@ -55,6 +57,33 @@ for my $shape (sort keys %LEAST) {
     cmp_ok($plan->{vision}, '>', 660_000_000, "the vision encoder of the $shape");
     is($plan->{model}{parameters}, $PARAMETERS{$shape}, "the parameters of the $shape");
 }
+
+# config.json alone gives the plan that the whole checkpoint gives.
+my $AHEAD = tempdir(CLEANUP => 1);
+copy("$DIR/config.json", $AHEAD) or die "config.json: $!\n";
+my ($ahead, $there) = map { decode_json((vlm('plan', $_, '--json'))[1]) } $AHEAD, $DIR;
+is_deeply([delete @$ahead{'assumed', 'model'}], [JSON::PP::true, { %{$there->{model}}, parameters => 0 }],
+          'a plan from config.json alone says that it assumes the weights');
+ok(!delete $there->{assumed}, 'a plan of weights that are there assumes nothing');
+delete $there->{model};
+is_deeply($ahead, $there, 'a plan from config.json alone has the same numbers');
+
+($rc, $out) = vlm('plan', $AHEAD);
+is($rc, 0, 'a plan from config.json alone ends well');
+like($out, qr/^The weights are not there yet: the plan assumes the tensors of Qwen2.5-VL /m,
+     'the plan says so in a sentence');
+
+VLM::spew("$AHEAD/model.safetensors.index.json",
+          '{"weight_map":{"a":"one.safetensors","b":"two.safetensors"}}');
+VLM::spew("$AHEAD/one.safetensors", 'part');
+($rc, $out) = vlm('plan', $AHEAD);
+is($rc, 0, 'a plan can be made while some shards are missing');
+
+VLM::spew("$AHEAD/two.safetensors", 'part');
+($rc, $out) = vlm('plan', $AHEAD);
+is($rc, 1, 'a plan fails if every shard is there and one is cut');
+like($out, qr{one\.safetensors: 4 bytes are no safetensors file: it was not downloaded to its end},
+     'the message names the shard and the remedy');
 
 ($rc, $out) = vlm('plan', 'build/no-such-directory');
 is($rc, 1, 'a directory that is not there fails');

@@ -63,7 +63,7 @@ static const vlm_command_t  commands[] = {
     { PLAN, "plan", "DIR", plan, 0, "prints the memory that a server needs for the checkpoint",
       "Prints the memory that a server plans for the checkpoint in DIR, in bytes and in MiB,\n"
       "rounded up as \"nginx -t\" does. Without options the plan is that of a vlm_engine { }\n"
-      "which sets its model alone.",
+      "which sets its model alone. Before the weights are there, config.json is enough.",
       "vlm plan /models/RoboBrain2.0-3B --slots 2 --context 8k --memory 6g" },
 
     { TOKENIZE, "tokenize", "DIR TEXT", tokenize, 1, "prints the token ids of a text",
@@ -468,8 +468,9 @@ static void
 print_json_plan(const vlm_plan_t *p, const vlm_facts_t *f)
 {
     printf("{\"weights\":%" PRIu64 ",\"vision\":%" PRIu64 ",\"kv\":%" PRIu64
-           ",\"workspace\":%" PRIu64 ",\"device\":%" PRIu64 ",\"total\":%" PRIu64,
-           p->weights, p->vision, p->kv, p->workspace, p->device, p->total);
+           ",\"workspace\":%" PRIu64 ",\"device\":%" PRIu64 ",\"total\":%" PRIu64
+           ",\"assumed\":%s", p->weights, p->vision, p->kv, p->workspace, p->device, p->total,
+           p->assumed ? "true" : "false");
 
     printf(",\"model\":{\"architecture\":\"%s\",\"parameters\":%" PRIu64 ",\"layers\":%u"
            ",\"heads\":%u,\"kv_heads\":%u,\"hidden\":%u,\"mlp\":%u,\"vocab\":%u"
@@ -490,12 +491,15 @@ static int
 plan(const vlm_args_t *a, vlm_err_t *err)
 {
     int          rc;
+    vlm_conf_t   conf;
     vlm_plan_t   p;
     vlm_facts_t  f;
 
-    rc = vlm_plan(&a->conf, &p, err);
+    conf = a->conf;
+    conf.ahead = 1;
+    rc = vlm_plan(&conf, &p, err);
 
-    if (p.total == 0 || vlm_facts(&a->conf, &f, err) != 0) {
+    if (p.total == 0 || vlm_facts(&conf, &f, err) != 0) {
         return -1;
     }
 
@@ -510,6 +514,11 @@ plan(const vlm_args_t *a, vlm_err_t *err)
     print_part("workspace", p.workspace);
     print_part("device", p.device);
     print_part("total", p.total);
+
+    if (p.assumed) {
+        printf("\nThe weights are not there yet: the plan assumes the tensors of %s with the sizes "
+               "in config.json.\n", f.family);
+    }
 
     return rc;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -53,6 +54,8 @@ struct vlm_checkpoint_s {
     uint32_t    *table;                /* [n_table] slot + 1, or 0; open addressing */
     uint32_t     n_table;              /* a power of two, at least 2 n */
     const vlm_alias_t *aliases;
+    vlm_tensor_t       any;            /* of a checkpoint that is not there yet */
+    int                assumed;        /* 1: it is not, and has every tensor that is asked for */
 };
 
 
@@ -239,9 +242,16 @@ open_shard(vlm_checkpoint_t *c, const char *name, vlm_err_t *err)
     s = &c->shards[c->n_shards];
     strcpy(s->name, name);
 
-    if (vlm_file_path(s->path, sizeof(s->path), c->dir, name, err) != 0
-        || vlm_file_open(&s->file, s->path, 0, err) != 0)
-    {
+    if (vlm_file_path(s->path, sizeof(s->path), c->dir, name, err) != 0) {
+        return -1;
+    }
+
+    if (access(s->path, F_OK) != 0) {
+        return vlm_fail(err, VLM_EMODEL, "%s: %s; " INDEX " names it: download the rest of the "
+                        "model", s->path, strerror(errno));
+    }
+
+    if (vlm_file_open(&s->file, s->path, 0, err) != 0) {
         return -1;
     }
 
@@ -353,6 +363,35 @@ open_index(vlm_checkpoint_t *c, vlm_err_t *err)
 }
 
 
+/* There are no weights, or they are a form of PyTorch's own. */
+static int
+refuse_none(const char *dir, vlm_err_t *err)
+{
+    char    found[MAX_FILE_NAME];
+    size_t  i;
+
+    static const struct {
+        const char  *prefix, *suffix;
+    } foreign[] = {
+        { "pytorch_model", ".bin" },
+        { "", ".pt" },
+        { "", ".pth" },
+        { "", ".ckpt" }
+    };
+
+    for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        if (vlm_file_find(dir, foreign[i].prefix, foreign[i].suffix, found, sizeof(found))) {
+            return vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX "; \"%s\" is "
+                            "PyTorch's own form, which is not read: take the model's .safetensors "
+                            "files, or save it anew with transformers' save_pretrained()", dir,
+                            vlm_printable(found));
+        }
+    }
+
+    return vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX, dir);
+}
+
+
 vlm_checkpoint_t *
 vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
 {
@@ -381,7 +420,7 @@ vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
         } else if (vlm_file_exists(dir, INDEX)) {
             rc = open_index(c, err);
         } else {
-            rc = vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX, dir);
+            rc = refuse_none(dir, err);
         }
     }
 
@@ -389,6 +428,57 @@ vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
         vlm_checkpoint_close(c);
         return NULL;
     }
+
+    return c;
+}
+
+
+int
+vlm_checkpoint_is_there(const char *dir, vlm_err_t *err)
+{
+    int                there;
+    const char        *name;
+    vlm_json_t        *index;
+    const vlm_json_t  *j;
+
+    if (vlm_file_exists(dir, SINGLE)) {
+        return 1;
+    }
+
+    if (!vlm_file_exists(dir, INDEX)) {
+        return 0;
+    }
+
+    index = vlm_json_read(dir, INDEX, MAX_INDEX, err);
+    if (index == NULL) {
+        return -1;
+    }
+
+    there = 1;
+
+    for (j = vlm_json_first(vlm_json_get(index, "weight_map")); j != NULL; j = vlm_json_next(j)) {
+        name = vlm_json_text(j);
+        there &= name == NULL || !is_plain(name) || vlm_file_exists(dir, name);
+    }
+
+    vlm_json_free(index);
+
+    return there;
+}
+
+
+vlm_checkpoint_t *
+vlm_checkpoint_assume(vlm_err_t *err)
+{
+    vlm_checkpoint_t  *c;
+
+    c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "no memory for an index");
+        return NULL;
+    }
+
+    c->assumed = 1;
 
     return c;
 }
@@ -460,6 +550,10 @@ vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims,
 {
     char     is[128], should[128];
     slot_t  *s;
+
+    if (c->assumed) {
+        return &c->any;
+    }
 
     s = lookup(c, name);
     if (s == NULL) {

@@ -16,6 +16,11 @@ typedef struct vlm_checkpoint_s  vlm_checkpoint_t;
  * aliases is a family's list, kept, or NULL.  VLM_EMODEL with file, tensor and numbers.
  */
 vlm_checkpoint_t *vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err);
+
+/* 1: DIR has every file of weights, 0: it has not.  -1 and VLM_EMODEL: its index is no JSON. */
+int vlm_checkpoint_is_there(const char *dir, vlm_err_t *err);
+/* For a plan: a checkpoint of which every tensor is found, with the shape asked for and no data. */
+vlm_checkpoint_t *vlm_checkpoint_assume(vlm_err_t *err);
 void vlm_checkpoint_close(vlm_checkpoint_t *c);    /* NULL is fine */
 
 /*

@@ -422,6 +422,61 @@ a_directory_without_tensors_says_what_it_looked_for(void **state)
 
 
 static void
+weights_in_pytorchs_own_form_are_refused_by_name(void **state)
+{
+    char    dir[64];
+    size_t  i;
+
+    static const char *const  names[] = {
+        "pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "model.pt", "weights.PTH", "x.ckpt"
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(fixture_dir(dir), 0);
+        fixture_text(dir, "training_args.bin", "x");
+        fixture_text(dir, names[i], "x");
+        fails(dir, names[i], "is PyTorch's own form, which is not read: take the model's "
+              ".safetensors files");
+        fixture_remove(dir);
+    }
+
+    assert_int_equal(fixture_dir(dir), 0);
+    fixture_text(dir, "training_args.bin", "x");
+    fixture_text(dir, "vlm-int8-0123456789abcdef.bin", "x");
+    fails(dir, "neither model.safetensors nor model.safetensors.index.json", "");
+    fixture_remove(dir);
+}
+
+
+static void
+a_checkpoint_is_there_when_every_shard_of_its_index_is(void **state)
+{
+    char       dir[64];
+    vlm_err_t  err = { 0 };
+
+    (void) state;
+
+    assert_int_equal(fixture_dir(dir), 0);
+    assert_int_equal(vlm_checkpoint_is_there(dir, &err), 0);
+    write_index(dir, "{\"a\":\"s1\",\"b\":\"s2\"}");
+    assert_int_equal(vlm_checkpoint_is_there(dir, &err), 0);
+    write_shard(dir, "s1", "a", NULL, 2);
+    assert_int_equal(vlm_checkpoint_is_there(dir, &err), 0);
+    write_shard(dir, "s2", "b", NULL, 2);
+    assert_int_equal(vlm_checkpoint_is_there(dir, &err), 1);
+
+    write_index(dir, "{");
+    assert_int_equal(vlm_checkpoint_is_there(dir, &err), -1);
+    assert_int_equal(err.code, VLM_EMODEL);
+    write_shard(dir, "model.safetensors", "a", NULL, 2);
+    assert_int_equal(vlm_checkpoint_is_there(dir, &err), 1);
+    fixture_remove(dir);
+}
+
+
+static void
 index_and_shards_must_agree_both_ways(void **state)
 {
     char  dir[64];
@@ -444,7 +499,8 @@ index_and_shards_must_agree_both_ways(void **state)
     write_index(dir, "{\"a\":\"s1\",\"b\":\"s1\",\"c\":\"s2\",\"c\":\"s2\"}");
     fails(dir, "c: twice", "index.json");
     write_index(dir, "{\"a\":\"s1\",\"b\":\"s1\",\"c\":\"s3\"}");
-    fails(dir, "/s3: ", "No such file");
+    fails(dir, "/s3: No such file or directory; model.safetensors.index.json names it",
+          "download the rest of the model");
 
     write_shard(dir, "s2", "a", NULL, 2);
     write_index(dir, "{\"a\":\"s1\",\"b\":\"s1\",\"c\":\"s2\"}");
@@ -512,6 +568,8 @@ main(void)
         cmocka_unit_test(a_shard_that_was_not_downloaded_is_a_git_lfs_pointer),
         cmocka_unit_test(five_thousand_tensors_are_found_again),
         cmocka_unit_test(a_directory_without_tensors_says_what_it_looked_for),
+        cmocka_unit_test(weights_in_pytorchs_own_form_are_refused_by_name),
+        cmocka_unit_test(a_checkpoint_is_there_when_every_shard_of_its_index_is),
         cmocka_unit_test(index_and_shards_must_agree_both_ways),
         cmocka_unit_test(a_shards_name_never_leaves_the_directory),
         cmocka_unit_test(the_single_file_is_taken_before_the_index)

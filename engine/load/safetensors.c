@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
     const char     *path;
     const uint8_t  *data;              /* behind the header */
-    uint64_t        bytes;             /* of the data */
+    uint64_t        head, bytes;       /* of the header with its length; of the data */
     char            name[VLM_PRINTABLE];   /* of the tensor at hand, for messages */
     entry_t        *entries;           /* [n] */
     uint32_t        n;
@@ -143,7 +143,7 @@ read_offsets(parser_t *p, entry_t *e, const vlm_json_t *j)
         return -1;
     }
 
-    if (e->begin > e->end || e->end > p->bytes) {
+    if (e->begin > e->end) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: %s: bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64,
                         p->path, p->name, e->begin, e->end, p->bytes);
     }
@@ -287,14 +287,44 @@ read_entries(parser_t *p, const vlm_json_t *header)
 }
 
 
+/* Where the last tensor ends, as far as the header says so in numbers that can be offsets. */
+static uint64_t
+data_end(const vlm_json_t *header)
+{
+    double             end;
+    uint64_t           most;
+    const vlm_json_t  *j;
+
+    most = 0;
+
+    for (j = vlm_json_first(header); j != NULL; j = vlm_json_next(j)) {
+        end = vlm_json_number(vlm_json_next(vlm_json_first(vlm_json_get(j, "data_offsets"))), 0);
+
+        if (end > (double) most && end <= (double) MAX_OFFSET) {
+            most = (uint64_t) end;
+        }
+    }
+
+    return most;
+}
+
+
 static int
 parse_header(parser_t *p, const vlm_json_t *header, vlm_tensor_fn fn, void *data)
 {
     int       rc;
     uint32_t  i;
+    uint64_t  end;
 
     if (!vlm_json_is_object(header)) {
         return vlm_fail(p->err, VLM_EMODEL, "%s: the header is no JSON object", p->path);
+    }
+
+    end = data_end(header);
+
+    if (end > p->bytes) {
+        return vlm_fail(p->err, VLM_EMODEL, "%s: the file has %" PRIu64 " bytes of %" PRIu64
+                        ": " VLM_DOWNLOAD, p->path, p->head + p->bytes, p->head + end);
     }
 
     p->entries = calloc((size_t) vlm_json_count(header) + 1, sizeof(entry_t));
@@ -325,15 +355,20 @@ vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm
     vlm_json_t  *header;
 
     if (bytes < 8) {
-        return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes are no safetensors file", path,
-                        bytes);
+        return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes are no safetensors file: "
+                        VLM_DOWNLOAD, path, bytes);
     }
 
     n = read_u64(file);
 
-    if (n > MAX_HEADER || n > bytes - 8) {
+    if (n > MAX_HEADER) {
         return vlm_fail(err, VLM_EMODEL, "%s: header of %" PRIu64 " bytes in a file of %" PRIu64
                         ", at most %u are read", path, n, bytes, MAX_HEADER);
+    }
+
+    if (n > bytes - 8) {
+        return vlm_fail(err, VLM_EMODEL, "%s: header of %" PRIu64 " bytes in a file of %" PRIu64
+                        ": " VLM_DOWNLOAD, path, n, bytes);
     }
 
     header = vlm_json_named(file + 8, n, path, err);
@@ -344,6 +379,7 @@ vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm
     memset(&p, 0, sizeof(p));
     p.path = path;
     p.data = file + 8 + n;
+    p.head = 8 + n;
     p.bytes = bytes - 8 - n;
     p.err = err;
 

@@ -8,6 +8,9 @@
 
 #define VLM_MAX_DIMS  8
 
+/* The remedy for a file that ends early. */
+#define VLM_DOWNLOAD  "it was not downloaded to its end; download it again"
+
 typedef struct {
     const char     *name;              /* owned by the index that found it */
     char            dtype[12];         /* as the file spells it: "BF16" */

@@ -170,7 +170,7 @@ every_field_that_lies_is_refused_with_a_sentence(void **state)
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":{\"a\":0,\"b\":20}}}",
           "2 numbers" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[20,0]}}", "20 to 0" },
-        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[4,24]}}", "4 to 24 of 20" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[4,24]}}", "it was not downloaded to its end" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[-4,16]}}", "-4" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,18446744073709551616]}}",
           "e+19" },
@@ -281,6 +281,34 @@ a_file_cut_at_any_byte_is_refused(void **state)
 }
 
 
+/* The data alone is cut: the header says how much there should be. */
+static void
+a_file_that_was_downloaded_in_part_says_so_with_both_sizes(void **state)
+{
+    char       says[96];
+    size_t     bytes;
+    seen_t     seen = { 0 };
+    uint8_t   *file;
+    vlm_err_t  err;
+
+    (void) state;
+
+    for (bytes = 0; bytes < DATA_BYTES; bytes++) {
+        assert_int_equal(parse(GOOD, bytes, &seen, &err), -1);
+        snprintf(says, sizeof(says), "x: the file has %zu bytes of %zu: it was not downloaded to "
+                 "its end; download it again", 8 + strlen(GOOD) + bytes,
+                 8 + strlen(GOOD) + DATA_BYTES);
+        assert_string_equal(err.text, says);
+    }
+
+    memset(&err, 0, sizeof(err));
+    file = build(GOOD, strlen(GOOD) + 1, 0, &bytes);
+    assert_int_equal(vlm_safetensors_parse(file, bytes, "x", see, &seen, &err), -1);
+    assert_non_null(strstr(err.text, "it was not downloaded to its end"));
+    free(file);
+}
+
+
 static void
 any_one_byte_changed_in_a_header_is_survived(void **state)
 {
@@ -339,6 +367,7 @@ main(void)
         cmocka_unit_test(a_header_longer_than_the_file_is_refused_with_both_lengths),
         cmocka_unit_test(a_name_of_any_length_is_no_trouble),
         cmocka_unit_test(a_file_cut_at_any_byte_is_refused),
+        cmocka_unit_test(a_file_that_was_downloaded_in_part_says_so_with_both_sizes),
         cmocka_unit_test(any_one_byte_changed_in_a_header_is_survived),
         cmocka_unit_test(the_callbacks_error_ends_the_parse)
     };

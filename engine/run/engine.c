@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "base/threads.h"
 #include "format/format.h"
+#include "load/files.h"
 #include "model/arenas.h"
 #include "ops/cuda.h"
 
@@ -178,7 +179,7 @@ vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err)
 static int
 plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
 {
-    int                rc, cuda;
+    int                rc, cuda, assumed;
     char               reason[128];
     uint32_t           index;
     vlm_conf_t         conf;
@@ -206,7 +207,7 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
         || choose_device(&conf, config, &cuda, &index, reason, sizeof(reason), err) != 0
         || (device = cuda ? vlm_cuda_planner(&ops)
                           : vlm_cpu_open(conf.ops, conf.threads, &ops, err)) == NULL
-        || (c = vlm_checkpoint_open(conf.model, config->family->aliases, err)) == NULL
+        || (c = vlm_files_weights(&conf, config, &assumed, err)) == NULL
         || vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
         || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0)
     {
@@ -214,6 +215,7 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
     }
 
     vlm_arenas_plan(&arenas, cuda ? VLM_CUDA_OVERHEAD : 0, plan);
+    plan->assumed = assumed;
 
     rc = conf.memory == 0 || plan->total <= conf.memory ? 0 : refuse_plan(&conf, plan, err);
 
@@ -528,7 +530,7 @@ measure_taken(const vlm_t *v)
 int
 vlm_load(vlm_t *v, vlm_err_t *err)
 {
-    int                rc;
+    int                rc, assumed;
     uint64_t           taken;
     vlm_err_t          local = { VLM_OK, "" };
     vlm_checkpoint_t  *c;
@@ -537,7 +539,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
-    c = vlm_checkpoint_open(v->conf.model, v->config.family->aliases, err);
+    c = vlm_files_weights(&v->conf, &v->config, &assumed, err);
     if (c == NULL) {
         return -1;
     }

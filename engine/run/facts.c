@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-#include "load/checkpoint.h"
-#include "load/config.h"
+#include "load/files.h"
 #include "run/engine.h"
 
 static void copy_config(const vlm_config_t *c, vlm_facts_t *f);
@@ -14,7 +13,7 @@ static void copy_config(const vlm_config_t *c, vlm_facts_t *f);
 int
 vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
 {
-    int                rc;
+    int                rc, assumed;
     char               head[160];
     vlm_config_t      *config;
     vlm_checkpoint_t  *c;
@@ -32,7 +31,7 @@ vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
     rc = vlm_config_read(config, conf->model, err);
 
     if (rc == 0) {
-        c = vlm_checkpoint_open(conf->model, config->family->aliases, err);
+        c = vlm_files_weights(conf, config, &assumed, err);
         rc = c == NULL ? -1 : 0;
     }
 

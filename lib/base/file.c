@@ -277,9 +277,8 @@ vlm_file_close(vlm_file_t *f)
 }
 
 
-/* Has the directory a file of that kind? Writes its name to name. */
-static int
-find_suffix(const char *dir, const char *suffix, char *name, size_t bytes)
+int
+vlm_file_find(const char *dir, const char *prefix, const char *suffix, char *name, size_t bytes)
 {
     DIR            *d;
     int             found;
@@ -296,7 +295,9 @@ find_suffix(const char *dir, const char *suffix, char *name, size_t bytes)
 
     for (i = 0; i < MAX_ENTRIES && !found && (e = readdir(d)) != NULL; i++) {
         n = strlen(e->d_name);
-        found = n >= strlen(suffix) && strcasecmp(e->d_name + n - strlen(suffix), suffix) == 0;
+        found = n >= strlen(prefix) + strlen(suffix)
+                && strncmp(e->d_name, prefix, strlen(prefix)) == 0
+                && strcasecmp(e->d_name + n - strlen(suffix), suffix) == 0;
 
         if (found) {
             (void) snprintf(name, bytes, "%s", e->d_name);
@@ -331,7 +332,7 @@ vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err)
                         dir, name);
     }
 
-    if (find_suffix(dir, ".gguf", found, sizeof(found))) {
+    if (vlm_file_find(dir, "", ".gguf", found, sizeof(found))) {
         return vlm_fail(err, VLM_EMODEL, "%s: no %s; \"%s\" is a GGUF file, which is not read: "
                         "take the model's original directory, with %s and .safetensors files",
                         dir, name, vlm_printable(found), name);

@@ -57,6 +57,13 @@ void vlm_file_close(vlm_file_t *f);    /* idempotent, and allowed on a zeroed st
 int vlm_file_exists(const char *dir, const char *name);
 
 /*
+ * 1: the directory has an entry whose name begins with prefix and ends with suffix, in letters of
+ * any case; the name of the first one that is found is put into name [bytes].  Else 0.
+ */
+int vlm_file_find(const char *dir, const char *prefix, const char *suffix, char *name,
+                  size_t bytes);
+
+/*
  * Explains why a directory has no file NAME, if there is a better reason than that it is missing:
  * the path is a file itself, or the directory has GGUF files.  0: no better reason; -1 and
  * VLM_EMODEL.
