@@ -96,6 +96,8 @@ typedef struct {
     uint32_t     patch;                /* pixels on a side */
     uint32_t     coordinates;          /* in answers: 0, pixels of the picture as resized; N, shares
                                           of its sides, 0 to N */
+    uint32_t     tasks;                /* release of the words that ask for visual tasks, in tenths:
+                                          20 or 25; the host has the words */
     int          processor;            /* 1: a file says how pictures are resized */
 } vlm_facts_t;
 

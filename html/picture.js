@@ -1,7 +1,7 @@
 /*
  * The picture: its way to the page and to the server, the points and boxes that an answer names,
- * and their drawing over it.  Coordinates are those of the picture that the model saw; only the
- * stage converts them to pixels of the screen.
+ * and their drawing over it.  Coordinates are those that the model wrote; only the stage converts
+ * them to pixels of the screen.
  */
 'use strict';
 
@@ -27,8 +27,8 @@ const BARE = /-?\d+(?:\.\d+)?(?:\s*,\s*-?\d+(?:\.\d+)?)+/g;
 
 /*
  * Finds the points and boxes in an answer, in any of the brackets that models of this family write,
- * with their places in the text: { kind, at: [x, y] or [x1, y1, x2, y2], label, start, end }.  A
- * general answer is prose, so only JSON objects with a box or a point count there.  Numbers without
+ * with their places in the text: { kind, at: [x, y] or [x1, y1, x2, y2], depth, label, start, end }.
+ * Three numbers are a point of a path and its depth.  A general answer is prose, so only JSON objects with a box or a point count there.  Numbers without
  * brackets count only if the answer has no others and is complete, since the beginning of a number
  * is a number, too.
  */
@@ -46,7 +46,8 @@ function marksOf(task, text, match, list) {
     const numbers = list.split(',').map(Number);
     const start = match.index;
     const end = start + match[0].length;
-    const size = task !== 'trajectory' && numbers.length === 4 ? 4 : 2;
+    const path = task === 'trajectory';
+    const size = numbers.length === (path ? 3 : 4) ? numbers.length : 2;
     const marks = [];
 
     if (!numbers.every(Number.isFinite) || numbers.length % size
@@ -57,7 +58,8 @@ function marksOf(task, text, match, list) {
     for (let i = 0; i < numbers.length; i += size) {
         marks.push({
             kind: size === 4 ? 'box' : 'point',
-            at: numbers.slice(i, i + size),
+            at: numbers.slice(i, i + (path ? 2 : size)),
+            depth: size === 3 ? numbers[i + 2] : null,
             label: labelAt(text, start, end),
             start,
             end,
@@ -89,7 +91,8 @@ function fitTask(task, marks) {
     switch (task) {
     case 'grounding': case 'affordance': return boxes.length ? boxes : points;
     case 'pointing': return points.length ? points : boxes.map(centre);
-    case 'trajectory': return points.length > 1 ? points : [];
+    case 'trajectory': return [points.filter((m) => m.depth !== null),
+                               points.filter((m) => m.depth === null)].find((m) => m.length > 1) || [];
     default: return marks;
     }
 }
@@ -103,8 +106,9 @@ function centre(box) {
 function markWords(mark) {
     const [x, y, x2, y2] = mark.at;
     const what = mark.label ? mark.label + ' ' : '';
+    const depth = mark.depth === null ? '' : `, depth ${mark.depth}`;
 
-    return mark.kind === 'box' ? `${what}${x}, ${y}, ${x2}, ${y2}` : `${what}(${x}, ${y})`;
+    return mark.kind === 'box' ? `${what}${x}, ${y}, ${x2}, ${y2}` : `${what}(${x}, ${y})${depth}`;
 }
 
 
@@ -146,11 +150,12 @@ function show(picture, turn) {
     listMarks();
 }
 
-// Returns the size of the picture that coordinates refer to.
+// Returns the size of the picture that coordinates refer to: some models write shares of its sides.
 function space() {
     const { picture, turn } = stage;
+    const shares = server.data.coordinates;
 
-    return turn?.size || [picture?.width || 0, picture?.height || 0];
+    return shares ? [shares, shares] : turn?.size || [picture?.width || 0, picture?.height || 0];
 }
 
 // Fits the frame tightly around the picture, so that draw() works in the pixels of the frame.

@@ -594,6 +594,7 @@ make_prompt(const vlm_t *v, const vlm_args_t *a, vlm_err_t *err)
     char           *text;
     size_t          i, n;
     vlm_part_t      parts[MAX_IMAGES + 1];
+    vlm_facts_t     facts;
     vlm_prompt_t   *p;
     vlm_message_t   message;
 
@@ -608,7 +609,11 @@ make_prompt(const vlm_t *v, const vlm_args_t *a, vlm_err_t *err)
         return NULL;
     }
 
-    text = vlm_task_prompt((vlm_task_t) task, a->prompt, strlen(a->prompt));
+    if (vlm_facts(&a->conf, &facts, err) != 0) {
+        return NULL;
+    }
+
+    text = vlm_task_prompt(facts.tasks, (vlm_task_t) task, a->prompt, strlen(a->prompt));
     if (text == NULL) {
         (void) wrong(err, "no memory", "");
         return NULL;

@@ -101,6 +101,8 @@ struct vlm_family_s {
 
     /* Coordinates in answers: 0, of the picture as resized; N, shares of its sides, 0 to N. */
     uint32_t             coordinates;
+    /* Release of the words that ask for visual tasks, as in vlm_facts_t. */
+    uint32_t             tasks;
     /* Whether a model of this name thinks before it answers, if it is not told otherwise. */
     int                (*thinks)(const char *name);
 };

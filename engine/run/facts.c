@@ -61,6 +61,7 @@ copy_config(const vlm_config_t *c, vlm_facts_t *f)
     f->architecture = c->family->model_type;
     f->family = c->family->title;
     f->coordinates = c->family->coordinates;
+    f->tasks = c->family->tasks;
     f->turn = c->family->words.turn;
     f->turn_end = c->family->words.end;
     f->layers = c->text.layers;

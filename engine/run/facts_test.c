@@ -46,6 +46,7 @@ the_demo_models_facts_are_its_config_and_its_tensors(void **state)
     assert_int_equal(f.vision_layers, 6);
     assert_int_equal(f.patch, 14);
     assert_int_equal(f.coordinates, 0);
+    assert_int_equal(f.tasks, 20);
     assert_int_equal(f.processor, 1);
 }
 

@@ -27,32 +27,8 @@ typedef struct {
     vlm_canvas_t       *c;
     const vlm_shape_t  *shapes;        /* [n] */
     size_t              n;
-    double              scale_x, scale_y;
     double              unit;          /* pixels */
 } vlm_pen_t;
-
-
-/* Coordinates from 0 to 1 that are not all whole are fractions of the picture. */
-static int
-are_shares(const vlm_shape_t *shapes, size_t n)
-{
-    int     i, fraction;
-    size_t  at;
-
-    for (fraction = 0, at = 0; at < n; at++) {
-        const float  v[] = { shapes[at].x, shapes[at].y, shapes[at].x2, shapes[at].y2 };
-
-        for (i = 0; i < (shapes[at].kind == VLM_SHAPE_BOX ? 4 : 2); i++) {
-            if (!(v[i] >= 0 && v[i] <= 1)) {
-                return 0;
-            }
-
-            fraction |= v[i] > 0 && v[i] < 1;
-        }
-    }
-
-    return fraction;
-}
 
 
 /*
@@ -60,10 +36,10 @@ are_shares(const vlm_shape_t *shapes, size_t n)
  * that a double would lose the pixels is brought nearer.
  */
 static int
-place(const vlm_pen_t *pen, float x, float y, vlm_spot_t *at)
+place(double x, double y, vlm_spot_t *at)
 {
-    at->x = fmax(-MAX_AWAY, fmin(MAX_AWAY, x * pen->scale_x));
-    at->y = fmax(-MAX_AWAY, fmin(MAX_AWAY, y * pen->scale_y));
+    at->x = fmax(-MAX_AWAY, fmin(MAX_AWAY, x));
+    at->y = fmax(-MAX_AWAY, fmin(MAX_AWAY, y));
 
     return isfinite(x) && isfinite(y);
 }
@@ -110,7 +86,7 @@ draw_points(const vlm_pen_t *pen)
 
         number++;
 
-        if (place(pen, pen->shapes[i].x, pen->shapes[i].y, &at)) {
+        if (place(pen->shapes[i].x, pen->shapes[i].y, &at)) {
             draw_point(pen, at, number);
         }
     }
@@ -125,7 +101,7 @@ place_box(const vlm_pen_t *pen, const vlm_shape_t *s, vlm_spot_t *from, vlm_spot
 {
     vlm_spot_t  a, b;
 
-    if (!place(pen, s->x, s->y, &a) || !place(pen, s->x2, s->y2, &b)) {
+    if (!place(s->x, s->y, &a) || !place(s->x2, s->y2, &b)) {
         return 0;
     }
 
@@ -341,7 +317,7 @@ draw_path(const vlm_pen_t *pen)
 
     for (n = 0, i = 0; i < pen->n && n < VLM_MAX_SHAPES; i++) {
         n += pen->shapes[i].kind == VLM_SHAPE_PATH
-             && place(pen, pen->shapes[i].x, pen->shapes[i].y, &p[n]);
+             && place(pen->shapes[i].x, pen->shapes[i].y, &p[n]);
     }
 
     if (n == 0) {
@@ -374,17 +350,11 @@ draw_path(const vlm_pen_t *pen)
 /* ------------------------------------------------------------------------------------------- */
 
 void
-vlm_draw_shapes(vlm_canvas_t *c, double scale_x, double scale_y, const vlm_shape_t *shapes,
-                size_t n)
+vlm_draw_shapes(vlm_canvas_t *c, const vlm_shape_t *shapes, size_t n)
 {
-    vlm_pen_t  pen = { .c = c, .shapes = shapes, .n = n, .scale_x = scale_x, .scale_y = scale_y };
+    vlm_pen_t  pen = { .c = c, .shapes = shapes, .n = n };
 
     pen.unit = fmax(2, (c->width > c->height ? c->width : c->height) / 300.0);
-
-    if (are_shares(shapes, n)) {
-        pen.scale_x = c->width;
-        pen.scale_y = c->height;
-    }
 
     draw_boxes(&pen);
     draw_path(&pen);

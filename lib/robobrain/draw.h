@@ -9,14 +9,11 @@
 /*
  * Draws shapes over a picture.
  *
- *   c                 the picture, u8 [height][width][3]; changed in place
- *   scale_x, scale_y  pixels of the picture for each pixel of the one that the model saw
- *   shapes            [n]; those off the picture or not finite are left out.  Coordinates from 0
- *                     to 1 that are not all whole are fractions of the picture
+ *   c       the picture, u8 [height][width][3]; changed in place
+ *   shapes  [n] in pixels of it; those off the picture or not finite are left out
  *
  * Any thread; takes some milliseconds for a photograph.
  */
-void vlm_draw_shapes(vlm_canvas_t *c, double scale_x, double scale_y, const vlm_shape_t *shapes,
-                     size_t n);
+void vlm_draw_shapes(vlm_canvas_t *c, const vlm_shape_t *shapes, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: any shapes on a canvas of any small size.  The first bytes are size and scale, the
- * others shapes as they lie in memory, so that every float occurs.
+ * Fuzz target: any shapes on a canvas of any small size.  The first bytes are its size, the others
+ * shapes as they lie in memory, so that every float occurs.
  */
 
 #include <stdlib.h>
@@ -42,26 +42,24 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     size_t         n;
-    double         scale;
     vlm_canvas_t   c;
     vlm_shape_t    s[8];
 
-    if (bytes < 4) {
+    if (bytes < 3) {
         return 0;
     }
 
     c.width = 1 + (data[0] | data[1] << 8) % SIDE;
     c.height = 1 + (data[1] >> 4 | data[2] << 4) % SIDE;
-    scale = (data[3] + 1) / 64.0;
 
-    for (n = 0; n < 8 && bytes - 4 >= (n + 1) * BYTES; n++) {
-        read_shape(&s[n], data + 4 + n * BYTES);
+    for (n = 0; n < 8 && bytes - 3 >= (n + 1) * BYTES; n++) {
+        read_shape(&s[n], data + 3 + n * BYTES);
     }
 
     c.rgb = calloc((size_t) c.width * c.height, 3);
 
     if (c.rgb != NULL) {
-        vlm_draw_shapes(&c, scale, 1 / scale, s, n);
+        vlm_draw_shapes(&c, s, n);
     }
 
     free(c.rgb);

@@ -185,7 +185,7 @@ a_point_is_a_red_disc_with_a_white_rim_and_a_number(void **state)
 
     (void) state;
 
-    vlm_draw_shapes(&c, 1, 1, &s, 1);
+    vlm_draw_shapes(&c, &s, 1);
     assert_in_range(pixel(&c, 301, 200)[1], 200, 255);         /* the stroke of the 1 */
     assert_pixel(&c, 293, 200, red);
     assert_pixel(&c, 306, 200, red);
@@ -216,11 +216,11 @@ points_are_numbered_in_their_order(void **state)
     s[1].x = 200;
     s[2].x = 300;
     s[0].y = s[1].y = s[2].y = 200;
-    vlm_draw_shapes(&c, 1, 1, s, 3);
+    vlm_draw_shapes(&c, s, 3);
 
     /* The third alone is a 1: it differs from the 3, and equals the first. */
 
-    vlm_draw_shapes(&d, 1, 1, s + 2, 1);
+    vlm_draw_shapes(&d, s + 2, 1);
 
     for (y = 180; y < 220; y++) {
         assert_memory_equal(pixel(&c, 80, y), pixel(&d, 280, y), 40 * 3);
@@ -241,7 +241,7 @@ a_box_is_a_green_frame_with_a_light_inside(void **state)
 
     (void) state;
 
-    vlm_draw_shapes(&c, 1, 1, &s, 1);              /* its corners are given in the wrong order */
+    vlm_draw_shapes(&c, &s, 1);                    /* its corners are given in the wrong order */
     assert_pixel(&c, 100, 200, green);
     assert_pixel(&c, 399, 200, green);
     assert_pixel(&c, 250, 50, green);
@@ -274,7 +274,7 @@ tag_height(const char *label, size_t n)
     s[0].y2 = s[1].y2 = 200;
     strcpy(s[0].label, label);
 
-    vlm_draw_shapes(&c, 1, 1, s, n);
+    vlm_draw_shapes(&c, s, n);
     drawn(&c, box);
     free(c.rgb);
 
@@ -304,7 +304,7 @@ a_long_label_is_shortened_to_the_picture(void **state)
     (void) state;
 
     memset(s.label, 'W', sizeof(s.label) - 1);
-    vlm_draw_shapes(&c, 1, 1, &s, 1);
+    vlm_draw_shapes(&c, &s, 1);
 
     for (n_green = 0, x = 0; x < 120; x++) {
         n_green += memcmp(pixel(&c, x, 83), green, 3) == 0;
@@ -321,13 +321,13 @@ a_path_goes_from_a_green_disc_to_an_orange_tip(void **state)
     uint32_t      box[4];
     vlm_canvas_t  c = canvas(600, 400);
     vlm_shape_t   s[] = {
-        { VLM_SHAPE_PATH, 100, 200, 0, 0, "" }, { VLM_SHAPE_PATH, 300, 200, 0, 0, "" },
-        { VLM_SHAPE_PATH, 300, 200, 0, 0, "" }, { VLM_SHAPE_PATH, 500, 200, 0, 0, "" }
+        { VLM_SHAPE_PATH, 100, 200, 0, 0, 0, "" }, { VLM_SHAPE_PATH, 300, 200, 0, 0, 0, "" },
+        { VLM_SHAPE_PATH, 300, 200, 0, 0, 0, "" }, { VLM_SHAPE_PATH, 500, 200, 0, 0, 0, "" }
     };
 
     (void) state;
 
-    vlm_draw_shapes(&c, 1, 1, s, 4);
+    vlm_draw_shapes(&c, s, 4);
     assert_pixel(&c, 100, 200, green);
     assert_pixel(&c, 93, 200, white);
     assert_pixel(&c, 200, 200, orange);
@@ -352,10 +352,10 @@ a_path_that_stays_where_it_is_has_no_arrow(void **state)
     (void) state;
 
     for (i = 0; i < VLM_MAX_SHAPES; i++) {
-        s[i] = (vlm_shape_t) { VLM_SHAPE_PATH, 300, 200, 0, 0, "" };
+        s[i] = (vlm_shape_t) { VLM_SHAPE_PATH, 300, 200, 0, 0, 0, "" };
     }
 
-    vlm_draw_shapes(&c, 1, 1, s, VLM_MAX_SHAPES);
+    vlm_draw_shapes(&c, s, VLM_MAX_SHAPES);
     assert_pixel(&c, 300, 200, green);
     drawn(&c, box);
     assert_in_range(box[2] - box[0], 12, 17);
@@ -364,48 +364,20 @@ a_path_that_stays_where_it_is_has_no_arrow(void **state)
 
 
 static void
-coordinates_are_scaled_and_marks_grow_with_the_picture(void **state)
+marks_grow_with_the_picture(void **state)
 {
     uint32_t      box[4];
     vlm_canvas_t  c = canvas(3000, 1000);          /* a unit is 10 pixels */
-    vlm_shape_t   s = { .kind = VLM_SHAPE_POINT, .x = 100, .y = 200 };
+    vlm_shape_t   s = { .kind = VLM_SHAPE_POINT, .x = 1000, .y = 500 };
 
     (void) state;
 
-    vlm_draw_shapes(&c, 10, 2.5, &s, 1);
+    vlm_draw_shapes(&c, &s, 1);
     assert_int_equal(drawn(&c, box), 1);
     assert_in_range(box[0], 943, 947);
     assert_in_range(box[2], 1052, 1056);
     assert_in_range(box[1], 443, 447);
     assert_in_range(box[3], 552, 556);
-    free(c.rgb);
-}
-
-
-static void
-shares_of_the_picture_are_understood(void **state)
-{
-    uint32_t      box[4];
-    vlm_canvas_t  c = canvas(600, 400);
-    vlm_shape_t   s[] = { { VLM_SHAPE_BOX, 0.5, 0.25, 1, 0.75, "" } };
-
-    (void) state;
-
-    vlm_draw_shapes(&c, 1, 1, s, 1);
-    drawn(&c, box);
-    assert_in_range(box[0], 296, 298);
-    assert_in_range(box[1], 96, 98);
-    assert_int_equal(box[2], 599);
-    assert_in_range(box[3], 301, 303);
-    free(c.rgb);
-
-    c = canvas(600, 400);
-    s[0].x = 0;                                    /* whole numbers are pixels */
-    s[0].y = 0;
-    s[0].y2 = 1;
-    vlm_draw_shapes(&c, 1, 1, s, 1);
-    drawn(&c, box);
-    assert_in_range(box[2], 0, 5);
     free(c.rgb);
 }
 
@@ -417,24 +389,26 @@ shapes_beyond_the_picture_or_without_numbers_draw_nothing(void **state)
     uint32_t      box[4];
     vlm_canvas_t  c = canvas(600, 400);
     static const vlm_shape_t  s[] = {
-        { VLM_SHAPE_POINT, -100, 200, 0, 0, "" }, { VLM_SHAPE_POINT, 300, 1e30f, 0, 0, "" },
-        { VLM_SHAPE_POINT, NAN, 200, 0, 0, "" }, { VLM_SHAPE_POINT, 300, INFINITY, 0, 0, "" },
-        { VLM_SHAPE_POINT, -INFINITY, NAN, 0, 0, "" },
-        { VLM_SHAPE_POINT, -1e30f, -1e30f, 0, 0, "" },
-        { VLM_SHAPE_BOX, 700, 100, 800, 200, "a" }, { VLM_SHAPE_BOX, 100, -200, 200, -100, "a" },
-        { VLM_SHAPE_BOX, NAN, 100, 200, 200, "a" }, { VLM_SHAPE_BOX, 0, 0, INFINITY, 9, "a" },
-        { VLM_SHAPE_PATH, NAN, 0, 0, 0, "" }, { VLM_SHAPE_PATH, 1e30f, -1e38f, 0, 0, "" },
-        { VLM_SHAPE_PATH, 3e38f, -1e38f, 0, 0, "" }, { VLM_SHAPE_PATH, 0, -INFINITY, 0, 0, "" },
-        { VLM_SHAPE_PATH, 5000, -5000, 0, 0, "" }
+        { VLM_SHAPE_POINT, -100, 200, 0, 0, 0, "" }, { VLM_SHAPE_POINT, 300, 1e30f, 0, 0, 0, "" },
+        { VLM_SHAPE_POINT, NAN, 200, 0, 0, 0, "" }, { VLM_SHAPE_POINT, 300, INFINITY, 0, 0, 0, "" },
+        { VLM_SHAPE_POINT, -INFINITY, NAN, 0, 0, 0, "" },
+        { VLM_SHAPE_POINT, -1e30f, -1e30f, 0, 0, 0, "" },
+        { VLM_SHAPE_BOX, 700, 100, 800, 200, 0, "a" },
+        { VLM_SHAPE_BOX, 100, -200, 200, -100, 0, "a" },
+        { VLM_SHAPE_BOX, NAN, 100, 200, 200, 0, "a" }, { VLM_SHAPE_BOX, 0, 0, INFINITY, 9, 0, "a" },
+        { VLM_SHAPE_PATH, NAN, 0, 0, 0, 0, "" }, { VLM_SHAPE_PATH, 1e30f, -1e38f, 0, 0, 0, "" },
+        { VLM_SHAPE_PATH, 3e38f, -1e38f, 0, 0, 0, "" },
+        { VLM_SHAPE_PATH, 0, -INFINITY, 0, 0, 0, "" },
+        { VLM_SHAPE_PATH, 5000, -5000, 0, 0, 0, "" }
     };
 
     (void) state;
 
     for (i = 0; i < sizeof(s) / sizeof(s[0]); i++) {
-        vlm_draw_shapes(&c, 1, 1, &s[i], 1);
+        vlm_draw_shapes(&c, &s[i], 1);
     }
 
-    vlm_draw_shapes(&c, 1, 1, s, sizeof(s) / sizeof(s[0]));
+    vlm_draw_shapes(&c, s, sizeof(s) / sizeof(s[0]));
     assert_int_equal(drawn(&c, box), 0);
     free(c.rgb);
 }
@@ -445,14 +419,14 @@ a_shape_that_reaches_beyond_the_picture_is_cut_at_its_edge(void **state)
 {
     vlm_canvas_t  c = canvas(600, 400);
     vlm_shape_t   s[] = {
-        { VLM_SHAPE_BOX, -1e30f, 100, 1e30f, 300, "wide" },
-        { VLM_SHAPE_PATH, 300, -1e6f, 0, 0, "" }, { VLM_SHAPE_PATH, 300, 1e6f, 0, 0, "" },
-        { VLM_SHAPE_POINT, 0, 0, 0, 0, "" }
+        { VLM_SHAPE_BOX, -1e30f, 100, 1e30f, 300, 0, "wide" },
+        { VLM_SHAPE_PATH, 300, -1e6f, 0, 0, 0, "" }, { VLM_SHAPE_PATH, 300, 1e6f, 0, 0, 0, "" },
+        { VLM_SHAPE_POINT, 0, 0, 0, 0, 0, "" }
     };
 
     (void) state;
 
-    vlm_draw_shapes(&c, 1, 1, s, 4);
+    vlm_draw_shapes(&c, s, 4);
     assert_pixel(&c, 0, 99, green);
     assert_pixel(&c, 599, 300, green);
     assert_pixel(&c, 300, 0, orange);
@@ -468,13 +442,13 @@ the_smallest_picture_is_drawn_on(void **state)
 {
     vlm_canvas_t  c = canvas(1, 1);
     vlm_shape_t   s[] = {
-        { VLM_SHAPE_BOX, 0, 0, 1, 1, "label" }, { VLM_SHAPE_PATH, 0, 0, 0, 0, "" },
-        { VLM_SHAPE_PATH, 1, 1, 0, 0, "" }, { VLM_SHAPE_POINT, 3, 0, 0, 0, "" }
+        { VLM_SHAPE_BOX, 0, 0, 1, 1, 0, "label" }, { VLM_SHAPE_PATH, 0, 0, 0, 0, 0, "" },
+        { VLM_SHAPE_PATH, 1, 1, 0, 0, 0, "" }, { VLM_SHAPE_POINT, 3, 0, 0, 0, 0, "" }
     };
 
     (void) state;
 
-    vlm_draw_shapes(&c, 1, 1, s, 4);
+    vlm_draw_shapes(&c, s, 4);
     assert_memory_not_equal(c.rgb, grey, 3);
     free(c.rgb);
 }
@@ -536,8 +510,7 @@ main(void)
         cmocka_unit_test(a_long_label_is_shortened_to_the_picture),
         cmocka_unit_test(a_path_goes_from_a_green_disc_to_an_orange_tip),
         cmocka_unit_test(a_path_that_stays_where_it_is_has_no_arrow),
-        cmocka_unit_test(coordinates_are_scaled_and_marks_grow_with_the_picture),
-        cmocka_unit_test(shares_of_the_picture_are_understood),
+        cmocka_unit_test(marks_grow_with_the_picture),
         cmocka_unit_test(shapes_beyond_the_picture_or_without_numbers_draw_nothing),
         cmocka_unit_test(a_shape_that_reaches_beyond_the_picture_is_cut_at_its_edge),
         cmocka_unit_test(the_smallest_picture_is_drawn_on),

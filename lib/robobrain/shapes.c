@@ -7,6 +7,7 @@
  * and quotes only decide which label belongs to which numbers, and what a key calls them.
  */
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,19 +24,20 @@ typedef enum {
 
 typedef struct {
     size_t    first;                   /* of the shapes that the label belongs to */
-    float     v[4];                    /* "x1", "y1", "x2", "y2" */
+    double    v[4];                    /* "x1", "y1", "x2", "y2" */
     uint32_t  known;                   /* bit i: v[i] was there */
     char      label[64];
 } vlm_scope_t;
 
 typedef struct {
     vlm_shape_kind_t  want;            /* VLM_SHAPE_PATH: all numbers are pairs */
+    int               deep;            /* or each bracket is x, y and depth; others are dropped */
     vlm_shape_t      *shapes;          /* [n] of max */
     size_t            n, max;
     vlm_reading_t     reading;
     int               label_next;      /* the next string is one */
     int               n_corners;       /* of a box given as two points: 0 or 1 */
-    float             corner[2];
+    double            corner[2];
     uint32_t          depth;
     vlm_scope_t       scope[MAX_DEPTH];
     vlm_tag_t         tag;
@@ -44,7 +46,7 @@ typedef struct {
 
 
 static void
-add(vlm_walk_t *w, const float *v, const float *v2)
+add(vlm_walk_t *w, const double *v, const double *v2)
 {
     vlm_shape_t  *s;
 
@@ -60,12 +62,13 @@ add(vlm_walk_t *w, const float *v, const float *v2)
     s->y = v[1];
     s->x2 = v2 == NULL ? 0 : v2[0];
     s->y2 = v2 == NULL ? 0 : v2[1];
+    s->depth = w->deep ? v[2] : NAN;
 }
 
 
 /* Two points that are the corners of a box. */
 static void
-take_corner(vlm_walk_t *w, const float *v)
+take_corner(vlm_walk_t *w, const double *v)
 {
     if (w->n_corners == 0) {
         memcpy(w->corner, v, sizeof(w->corner));
@@ -83,9 +86,17 @@ take_corner(vlm_walk_t *w, const float *v)
 
 /* Reads the numbers of one bracket by their meaning; unwanted ones are dropped. */
 static void
-take(vlm_walk_t *w, const float *v, uint32_t n)
+take(vlm_walk_t *w, const double *v, uint32_t n)
 {
     uint32_t  i;
+
+    if (w->deep) {
+        if (n == 3) {
+            add(w, v, NULL);
+        }
+
+        return;
+    }
 
     if (n == 0 || n % 2 != 0) {
         return;
@@ -203,7 +214,7 @@ static const char *
 take_key(vlm_walk_t *w, const char *key, size_t bytes, const char *p, const char *end)
 {
     int           axis;
-    float         v;
+    double        v;
     vlm_scope_t  *s;
 
     w->label_next = bytes == 5 && memcmp(key, "label", 5) == 0;
@@ -342,7 +353,8 @@ step(vlm_walk_t *w, const char *p, const char *end)
 
 /* The shapes of one kind: at most max. */
 static size_t
-walk(vlm_shape_kind_t want, const char *text, size_t bytes, vlm_shape_t *shapes, size_t max)
+walk(vlm_shape_kind_t want, int deep, const char *text, size_t bytes, vlm_shape_t *shapes,
+     size_t max)
 {
     const char  *p, *end;
     vlm_walk_t   w;
@@ -350,6 +362,7 @@ walk(vlm_shape_kind_t want, const char *text, size_t bytes, vlm_shape_t *shapes,
     end = text + bytes;
 
     w.want = want;
+    w.deep = deep;
     w.shapes = shapes;
     w.n = 0;
     w.max = max;
@@ -401,24 +414,71 @@ vlm_shapes(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *shapes,
 
     case VLM_GROUNDING:
     case VLM_AFFORDANCE:
-        n = walk(VLM_SHAPE_BOX, text, bytes, shapes, max);
-        return n > 0 ? n : walk(VLM_SHAPE_POINT, text, bytes, shapes, max);
+        n = walk(VLM_SHAPE_BOX, 0, text, bytes, shapes, max);
+        return n > 0 ? n : walk(VLM_SHAPE_POINT, 0, text, bytes, shapes, max);
 
     case VLM_POINTING:
-        n = walk(VLM_SHAPE_POINT, text, bytes, shapes, max);
+        n = walk(VLM_SHAPE_POINT, 0, text, bytes, shapes, max);
 
         if (n == 0) {
-            n = walk(VLM_SHAPE_BOX, text, bytes, shapes, max);
+            n = walk(VLM_SHAPE_BOX, 0, text, bytes, shapes, max);
             make_points(shapes, n);
         }
 
         return n;
 
     case VLM_TRAJECTORY:
-        n = walk(VLM_SHAPE_PATH, text, bytes, shapes, max);
+        n = walk(VLM_SHAPE_PATH, 1, text, bytes, shapes, max);
+        n = n >= 2 ? n : walk(VLM_SHAPE_PATH, 0, text, bytes, shapes, max);
         return n >= 2 ? n : 0;
 
     default:
         return 0;
+    }
+}
+
+
+/* Coordinates from 0 to 1 that are not all whole are fractions of the picture. */
+static int
+are_fractions(const vlm_shape_t *shapes, size_t n)
+{
+    int     i, fraction;
+    size_t  at;
+
+    for (fraction = 0, at = 0; at < n; at++) {
+        const double  v[] = { shapes[at].x, shapes[at].y, shapes[at].x2, shapes[at].y2 };
+
+        for (i = 0; i < (shapes[at].kind == VLM_SHAPE_BOX ? 4 : 2); i++) {
+            if (!(v[i] >= 0 && v[i] <= 1)) {
+                return 0;
+            }
+
+            fraction |= v[i] > 0 && v[i] < 1;
+        }
+    }
+
+    return fraction;
+}
+
+
+void
+vlm_shapes_place(const vlm_view_t *view, vlm_shape_t *shapes, size_t n)
+{
+    size_t  i;
+    double  x, y;
+
+    x = view->width;
+    y = view->height;
+
+    if (!are_fractions(shapes, n)) {
+        x /= view->shares ? view->shares : fmax(1, view->seen_width);
+        y /= view->shares ? view->shares : fmax(1, view->seen_height);
+    }
+
+    for (i = 0; i < n; i++) {
+        shapes[i].x *= x;
+        shapes[i].y *= y;
+        shapes[i].x2 *= x;
+        shapes[i].y2 *= y;
     }
 }

@@ -1,6 +1,7 @@
 /*
  * Fuzz target: any answer of any task.  The shapes are at most as many as there is room for, of the
- * task's kinds, with numbers within their limit and labels that are whole UTF-8.
+ * task's kinds, with numbers within their limit and labels that are whole UTF-8.  In any view they
+ * stay finite and become JSON.
  */
 
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "robobrain/shapes_json.h"
 #include "robobrain/shapes_read.h"
 
 #define MAX_TEXT  65536
@@ -62,9 +64,42 @@ check_shape(const vlm_shape_t *s, vlm_task_t task)
         check(s->kind == VLM_SHAPE_BOX || s->kind == VLM_SHAPE_POINT);
     }
 
-    check(fabsf(s->x) <= VLM_MAX_COORDINATE && fabsf(s->y) <= VLM_MAX_COORDINATE);
-    check(fabsf(s->x2) <= VLM_MAX_COORDINATE && fabsf(s->y2) <= VLM_MAX_COORDINATE);
+    check(fabs(s->x) <= VLM_MAX_COORDINATE && fabs(s->y) <= VLM_MAX_COORDINATE);
+    check(fabs(s->x2) <= VLM_MAX_COORDINATE && fabs(s->y2) <= VLM_MAX_COORDINATE);
+    check(isnan(s->depth) || task == VLM_TRAJECTORY);
+    check(isnan(s->depth) || fabs(s->depth) <= VLM_MAX_COORDINATE);
     check_label(s->label);
+}
+
+
+/* A model that writes pixels of a resized picture, and one that writes shares of its sides. */
+static void
+check_views(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *s, size_t n)
+{
+    int                      v;
+    size_t                   i;
+    vlm_json_out_t           w;
+    static const vlm_view_t  views[] = {
+        { 32768, 1, 28, 56, 0 }, { 1, 32768, 28, 56, 1000 }, { 7, 5, 0, 0, 0 }
+    };
+
+    vlm_json_init(&w, SIZE_MAX);
+    vlm_json_open(&w, '{');
+
+    for (v = 0; v < 3; v++) {
+        vlm_shapes_add(&w, &views[v], task, text, bytes);
+        vlm_shapes_add_coordinates(&w, &views[v], task, text, bytes);
+    }
+
+    vlm_json_shut(&w, '}');
+    check(vlm_json_done(&w) == 0);
+    vlm_json_release(&w);
+
+    vlm_shapes_place(&views[1], s, n);
+
+    for (i = 0; i < n; i++) {
+        check(isfinite(s[i].x) && isfinite(s[i].y) && isfinite(s[i].x2) && isfinite(s[i].y2));
+    }
 }
 
 
@@ -91,6 +126,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             check_shape(&s[i], (vlm_task_t) task);
             check(s[i].kind == s[0].kind);
         }
+
+        check_views((vlm_task_t) task, (const char *) data + 1, bytes - 1, s, n);
     }
 
     return 0;

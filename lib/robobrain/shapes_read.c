@@ -7,8 +7,10 @@
 
 #include "robobrain/shapes_read.h"
 
+#include <math.h>
 #include <string.h>
 
+#define MAX_UNIT  1e9                  /* digits behind the point that count */
 #define MAX_AXES  (VLM_MAX_TUPLE / 2)
 
 
@@ -97,7 +99,7 @@ vlm_skip_blanks(const char *p, const char *end)
 
 
 const char *
-vlm_scan_number(float *v, const char *p, const char *end)
+vlm_scan_number(double *v, const char *p, const char *end)
 {
     int          n_digits;
     double       value, unit;
@@ -110,17 +112,21 @@ vlm_scan_number(float *v, const char *p, const char *end)
     value = 0;
 
     for (n_digits = 0; p < end && is_digit(*p); p++, n_digits = 1) {
-        value = value * 10 + unit * (*p - '0');    /* infinity at worst */
+        value = value * 10 + (*p - '0');           /* infinity at worst */
     }
 
     if (p < end && *p == '.') {
         for (p++; p < end && is_digit(*p); p++, n_digits = 1) {
-            unit /= 10;
-            value += unit * (*p - '0');
+            if (fabs(unit) < MAX_UNIT) {
+                value = value * 10 + (*p - '0');
+                unit *= 10;
+            }
         }
     }
 
-    if (n_digits == 0 || value > VLM_MAX_COORDINATE || value < -VLM_MAX_COORDINATE) {
+    value /= unit;                     /* one rounding: 0.1 is the double that is nearest to it */
+
+    if (n_digits == 0 || !(fabs(value) <= VLM_MAX_COORDINATE)) {
         return NULL;
     }
 
@@ -132,7 +138,7 @@ vlm_scan_number(float *v, const char *p, const char *end)
         return NULL;
     }
 
-    *v = (float) value;
+    *v = value;
 
     return p;
 }
@@ -185,7 +191,7 @@ skip_name(const char *p, const char *end)
 const char *
 vlm_scan_numbers(vlm_tuple_t *t, const char *p, const char *end)
 {
-    float        v;
+    double       v;
     const char  *q, *next;
 
     t->n = 0;
@@ -243,7 +249,7 @@ static const char *
 read_attribute(vlm_tag_t *t, const char *p, const char *end)
 {
     int          axis;
-    float        v;
+    double       v;
     size_t       n;
     const char  *value, *last;
 

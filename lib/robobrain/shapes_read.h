@@ -15,7 +15,7 @@
 
 typedef struct {
     uint32_t  n;
-    float     v[VLM_MAX_TUPLE];        /* [n] */
+    double    v[VLM_MAX_TUPLE];        /* [n] */
 } vlm_tuple_t;
 
 typedef struct {
@@ -37,7 +37,7 @@ const char *vlm_skip_blanks(const char *p, const char *end);
  * Returns the end of the number at p ("12", "-0.5", "40px"); or NULL: no number, too large, or part
  * of a word.
  */
-const char *vlm_scan_number(float *v, const char *p, const char *end);
+const char *vlm_scan_number(double *v, const char *p, const char *end);
 
 /*
  * Reads numbers with commas or blanks between them, each possibly named (x1=10).  Returns their

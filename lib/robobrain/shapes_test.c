@@ -50,6 +50,10 @@ told(vlm_task_t task, const char *text, size_t bytes)
             at += (size_t) sprintf(out + at, " %g %g", s[i].x2, s[i].y2);
         }
 
+        if (!isnan(s[i].depth)) {
+            at += (size_t) sprintf(out + at, " at %g", s[i].depth);
+        }
+
         if (s[i].label[0] != '\0') {
             at += (size_t) sprintf(out + at, " '%s'", s[i].label);
         }
@@ -264,6 +268,105 @@ a_task_takes_its_own_kind_and_else_the_other(void **state)
 
 
 static void
+a_path_of_triples_has_depths(void **state)
+{
+    static const vlm_case_t  cases[] = {
+        { T, "[(145, 123, 1.25), (176, 120, -0.5), (198, 78, +2)]",
+          "path 145 123 at 1.25, path 176 120 at -0.5, path 198 78 at 2" },
+        { T, "[[145, 123, 1.25], [176, 120, 1]]", "path 145 123 at 1.25, path 176 120 at 1" },
+        { T, "From (1, 2): [(3, 4, 0.5), (5, 6, 0.6)]", "path 3 4 at 0.5, path 5 6 at 0.6" },
+        { T, "[(1, 2, 0.5), (3, 4, 0.6), (5, 6", "path 1 2 at 0.5, path 3 4 at 0.6" },
+        { T, "[(1, 2), (3, 4), (5, 6, 7)]", "path 1 2, path 3 4" },
+        { T, "[1, 2, 3, 4, 5, 6]", "path 1 2, path 3 4, path 5 6" },
+        { T, "[(1, 2, 3)]", "" },
+        { P, "[(1, 2, 3), (4, 5, 6)]", "" }
+    };
+
+    (void) state;
+    CHECK(cases);
+}
+
+
+/* The first shape of a text, placed; a picture that is not square in any of its sizes. */
+static vlm_shape_t
+placed(vlm_task_t task, const char *text, uint32_t shares)
+{
+    size_t       n;
+    vlm_shape_t  s[VLM_MAX_SHAPES];
+    vlm_view_t   view = { 1200, 300, 600, 200, shares };
+
+    n = vlm_shapes(task, text, strlen(text), s, VLM_MAX_SHAPES);
+    assert_true(n > 0);
+    vlm_shapes_place(&view, s, n);
+
+    return s[0];
+}
+
+
+static void
+pixels_of_the_resized_picture_become_pixels_of_the_picture_as_sent(void **state)
+{
+    vlm_shape_t  s = placed(G, "[30, 20, 600, 200]", 0);
+
+    (void) state;
+    assert_true(s.x == 60 && s.y == 30 && s.x2 == 1200 && s.y2 == 300);
+
+    s = placed(P, "(700, -2)", 0);
+    assert_true(s.x == 1400 && s.y == -3);
+}
+
+
+static void
+shares_of_the_sides_become_pixels_of_the_picture_as_sent(void **state)
+{
+    vlm_shape_t  s = placed(G, "[250, 500, 1000, 1000]", 1000);
+
+    (void) state;
+    assert_true(s.x == 300 && s.y == 150 && s.x2 == 1200 && s.y2 == 300);
+
+    s = placed(P, "(10, 900)", 1000);
+    assert_true(fabs(s.x - 12) < 1e-9 && fabs(s.y - 270) < 1e-9);
+
+    s = placed(P, "(10, 50)", 100);
+    assert_true(fabs(s.x - 120) < 1e-9 && fabs(s.y - 150) < 1e-9);
+
+    s = placed(T, "[(500, 100, 1.5), (0, 0, 1)]", 1000);       /* a depth is no coordinate */
+    assert_true(s.x == 600 && fabs(s.y - 30) < 1e-9 && s.depth == 1.5);
+}
+
+
+static void
+numbers_from_0_to_1_that_are_not_whole_are_fractions_of_any_picture(void **state)
+{
+    uint32_t     shares;
+    vlm_shape_t  s;
+
+    (void) state;
+
+    for (shares = 0; shares <= 1000; shares += 1000) {
+        s = placed(G, "[0.5, 0.25, 1, 0.75]", shares);
+        assert_true(s.x == 600 && s.y == 75 && s.x2 == 1200 && s.y2 == 225);
+    }
+
+    s = placed(P, "(0, 1)", 0);                    /* whole numbers are pixels */
+    assert_true(s.x == 0 && s.y == 1.5);
+
+    s = placed(P, "(0.5, 0.5), (2, 0.5)", 0);      /* and so are all if one is too large */
+    assert_true(s.x == 1 && s.y == 0.75);
+}
+
+
+static void
+a_decimal_is_the_number_that_is_nearest_to_it(void **state)
+{
+    vlm_shape_t  s = placed(P, "(0.781, 500.3)", 600);
+
+    (void) state;
+    assert_true(s.x == 0.781 * 2 && s.y == 500.3 * 0.5);
+}
+
+
+static void
 labels_end_with_a_whole_character(void **state)
 {
     char         text[512];
@@ -368,7 +471,7 @@ hostile_text_takes_linear_time(void **state)
 
     free(text);
 
-    /* 64 MB, three walks over each at worst: some 2 s, and hours if they were quadratic. */
+    /* 64 MB, four walks over each at worst: some 2 s, and hours if they were quadratic. */
     assert_true((double) (clock() - start) / CLOCKS_PER_SEC < 60);
 }
 
@@ -384,6 +487,11 @@ main(void)
         cmocka_unit_test(an_answer_that_was_cut_off_keeps_what_was_whole),
         cmocka_unit_test(other_numbers_are_not_read_as_coordinates),
         cmocka_unit_test(a_task_takes_its_own_kind_and_else_the_other),
+        cmocka_unit_test(a_path_of_triples_has_depths),
+        cmocka_unit_test(pixels_of_the_resized_picture_become_pixels_of_the_picture_as_sent),
+        cmocka_unit_test(shares_of_the_sides_become_pixels_of_the_picture_as_sent),
+        cmocka_unit_test(numbers_from_0_to_1_that_are_not_whole_are_fractions_of_any_picture),
+        cmocka_unit_test(a_decimal_is_the_number_that_is_nearest_to_it),
         cmocka_unit_test(labels_end_with_a_whole_character),
         cmocka_unit_test(bytes_that_are_no_character_become_question_marks),
         cmocka_unit_test(no_more_than_asked_for_are_given),

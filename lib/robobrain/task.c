@@ -5,32 +5,35 @@
 
 #include "robobrain/task.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 typedef struct {
-    const char  *name, *before, *after;
+    const char  *before, *after;       /* of a request's text */
 } vlm_task_words_t;
 
-static const vlm_task_words_t  tasks[VLM_TASKS] = {
-    { "general", "", "" },
+static const char *const  names[VLM_TASKS] = {
+    "general", "grounding", "affordance", "trajectory", "pointing"
+};
 
-    { "grounding",
+static const vlm_task_words_t  words_20[VLM_TASKS] = {
+    [VLM_GENERAL] = { "", "" },
+
+    [VLM_GROUNDING] = {
       "Please provide the bounding box coordinate of the region this sentence describes: ", "." },
 
-    { "affordance",
+    [VLM_AFFORDANCE] = {
       "You are a robot using the joint control. The task is \"",
       "\". Please predict a possible affordance area of the end effector." },
 
-    { "trajectory",
+    [VLM_TRAJECTORY] = {
       "You are a robot using the joint control. The task is \"",
       "\". Please predict up to 10 key trajectory points to complete the task. "
       "Your answer should be formatted as a list of tuples, i.e. [[x1, y1], [x2, y2], ...], "
       "where each tuple contains the x and y coordinates of a point." },
 
-    { "pointing",
+    [VLM_POINTING] = {
       "",
       ". Your answer should be formatted as a list of tuples, i.e. [(x1, y1), (x2, y2), ...], "
       "where each tuple contains the x and y coordinates of a point satisfying the conditions "
@@ -38,11 +41,31 @@ static const vlm_task_words_t  tasks[VLM_TASKS] = {
       "the image." }
 };
 
+static const vlm_task_words_t  words_25[VLM_TASKS] = {         /* see vlm_task_of() */
+    [VLM_GENERAL] = { "", "" },
+
+    [VLM_GROUNDING] = {
+      "Please provide the bounding box coordinate of the region this sentence describes: ", "." },
+
+    [VLM_TRAJECTORY] = {
+      "Please predict 3D end-effector-centric waypoints to complete the task successfully. "
+      "The task is \"",
+      "\". Your answer should be formatted as a list of tuples, i.e., [(x1, y1, d1), "
+      "(x2, y2, d2), ...], where each tuple contains the x and y coordinates and the depth of "
+      "the point." },
+
+    [VLM_POINTING] = {
+      "",
+      ". Please provide its 2D coordinates. Your answer should be formatted as a tuple, "
+      "i.e. [(x, y)], where the tuple contains the x and y coordinates of a point satisfying "
+      "the conditions above." }
+};
+
 
 const char *
 vlm_task_name(vlm_task_t task)
 {
-    return (unsigned) task < VLM_TASKS ? tasks[task].name : "unknown";
+    return (unsigned) task < VLM_TASKS ? names[task] : "unknown";
 }
 
 
@@ -52,7 +75,7 @@ vlm_task_find(const char *name, size_t bytes)
     int  i;
 
     for (i = 0; i < VLM_TASKS; i++) {
-        if (strlen(tasks[i].name) == bytes && memcmp(tasks[i].name, name, bytes) == 0) {
+        if (strlen(names[i]) == bytes && memcmp(names[i], name, bytes) == 0) {
             return i;
         }
     }
@@ -61,14 +84,22 @@ vlm_task_find(const char *name, size_t bytes)
 }
 
 
+int
+vlm_task_of(uint32_t release, int task)
+{
+    return release >= 25 && task == VLM_AFFORDANCE ? VLM_POINTING : task;
+}
+
+
 char *
-vlm_task_prompt(vlm_task_t task, const char *text, size_t bytes)
+vlm_task_prompt(uint32_t release, vlm_task_t task, const char *text, size_t bytes)
 {
     char                    *prompt;
     size_t                   before, after;
     const vlm_task_words_t  *t;
 
-    t = &tasks[(unsigned) task < VLM_TASKS ? task : VLM_GENERAL];
+    t = release >= 25 ? words_25 : words_20;
+    t += (unsigned) task < VLM_TASKS ? vlm_task_of(release, (int) task) : VLM_GENERAL;
     before = strlen(t->before);
     after = strlen(t->after);
 

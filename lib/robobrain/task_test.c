@@ -36,11 +36,25 @@ a_task_has_a_name_and_is_found_by_it(void **state)
 }
 
 
+/* The prompts of a release for all tasks, around "the red cup". */
+static void
+check_prompts(uint32_t release, const char *const want[VLM_TASKS])
+{
+    int    i;
+    char  *got;
+
+    for (i = 0; i < VLM_TASKS; i++) {
+        got = vlm_task_prompt(release, (vlm_task_t) i, "the red cup, not this", 11);
+        assert_non_null(got);
+        assert_string_equal(got, want[i]);
+        free(got);
+    }
+}
+
+
 static void
 the_words_around_a_request_are_those_of_the_training(void **state)
 {
-    char                     *got;
-    int                       i;
     static const char *const  want[VLM_TASKS] = {
         "the red cup",
 
@@ -62,12 +76,50 @@ the_words_around_a_request_are_those_of_the_training(void **state)
     };
 
     (void) state;
+    check_prompts(20, want);
+    check_prompts(0, want);
+}
 
-    for (i = 0; i < VLM_TASKS; i++) {
-        got = vlm_task_prompt((vlm_task_t) i, "the red cup, not this", 11);
-        assert_non_null(got);
-        assert_string_equal(got, want[i]);
-        free(got);
+
+static void
+release_2_5_asks_for_one_point_and_for_paths_with_depth(void **state)
+{
+    static const char *const  want[VLM_TASKS] = {
+        "the red cup",
+
+        "Please provide the bounding box coordinate of the region this sentence describes: "
+        "the red cup.",
+
+        "the red cup. Please provide its 2D coordinates. Your answer should be formatted as a "
+        "tuple, i.e. [(x, y)], where the tuple contains the x and y coordinates of a point "
+        "satisfying the conditions above.",
+
+        "Please predict 3D end-effector-centric waypoints to complete the task successfully. "
+        "The task is \"the red cup\". Your answer should be formatted as a list of tuples, "
+        "i.e., [(x1, y1, d1), (x2, y2, d2), ...], where each tuple contains the x and y "
+        "coordinates and the depth of the point.",
+
+        "the red cup. Please provide its 2D coordinates. Your answer should be formatted as a "
+        "tuple, i.e. [(x, y)], where the tuple contains the x and y coordinates of a point "
+        "satisfying the conditions above."
+    };
+
+    (void) state;
+    check_prompts(25, want);
+    check_prompts(26, want);
+}
+
+
+static void
+release_2_5_does_affordance_by_pointing_and_every_other_task_as_it_is(void **state)
+{
+    int  i;
+
+    (void) state;
+
+    for (i = -1; i < VLM_TASKS; i++) {
+        assert_int_equal(vlm_task_of(20, i), i);
+        assert_int_equal(vlm_task_of(25, i), i == VLM_AFFORDANCE ? (int) VLM_POINTING : i);
     }
 }
 
@@ -79,7 +131,7 @@ a_request_may_be_empty(void **state)
 
     (void) state;
 
-    got = vlm_task_prompt(VLM_GROUNDING, "", 0);
+    got = vlm_task_prompt(20, VLM_GROUNDING, "", 0);
     assert_string_equal(got, "Please provide the bounding box coordinate of the region this "
                              "sentence describes: .");
     free(got);
@@ -90,7 +142,8 @@ static void
 a_length_that_nothing_has_gives_no_prompt(void **state)
 {
     (void) state;
-    assert_null(vlm_task_prompt(VLM_TRAJECTORY, "", SIZE_MAX - 8));
+    assert_null(vlm_task_prompt(20, VLM_TRAJECTORY, "", SIZE_MAX - 8));
+    assert_null(vlm_task_prompt(25, VLM_TRAJECTORY, "", SIZE_MAX - 8));
 }
 
 
@@ -173,6 +226,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_task_has_a_name_and_is_found_by_it),
         cmocka_unit_test(the_words_around_a_request_are_those_of_the_training),
+        cmocka_unit_test(release_2_5_asks_for_one_point_and_for_paths_with_depth),
+        cmocka_unit_test(release_2_5_does_affordance_by_pointing_and_every_other_task_as_it_is),
         cmocka_unit_test(a_request_may_be_empty),
         cmocka_unit_test(a_length_that_nothing_has_gives_no_prompt),
         cmocka_unit_test(keywords_decide_in_their_order),

@@ -1,7 +1,7 @@
 
 /*
  * Parses the model's text where it was asked on a request's behalf: the name of a task, a title,
- * the steps of a plan; and the coordinates within an answer.
+ * the steps of a plan.
  *
  * Plain C without nginx's headers.  Every function accepts any bytes.  Lengths that users see are
  * counted in characters of UTF-8; white space is Python's.
@@ -21,7 +21,6 @@
 #define VLM_WORDS_STEPS    10         /* of a plan; the first ones */
 #define VLM_WORDS_PLAN     65536      /* bytes of the model's words */
 #define VLM_WORDS_PROMPT   8192       /* bytes, of a step's texts */
-#define VLM_WORDS_TUPLES   256        /* of an answer's coordinates */
 
 
 /* the bytes of the text's first n characters, or of all of it if it has fewer */
@@ -63,15 +62,6 @@ typedef struct {
 int vlm_words_plan(const char *text, size_t len,
     vlm_words_step_t steps[VLM_WORDS_STEPS]);
 void vlm_words_plan_free(vlm_words_step_t *steps, int n);
-
-
-/*
- * Every bracket, "(" or "[", that holds n numbers and nothing else, integers
- * or decimals without a sign: to numbers[max][n].  Returns how many there are.
- */
-
-size_t vlm_words_tuples(const char *text, size_t len, char bracket,
-    size_t n, double *numbers, size_t max);
 
 
 #endif /* _NGX_HTTP_VLM_WORDS_H_INCLUDED_ */

@@ -330,82 +330,6 @@ a_plan_has_10_steps_at_most_and_their_texts_8192_bytes(void **state)
 }
 
 
-static size_t
-tuples(const char *text, char bracket, size_t n, double *x)
-{
-    char    *copy;
-    size_t   len, found;
-
-    len = strlen(text);
-    copy = malloc(len + (len == 0));
-    assert_non_null(copy);
-    memcpy(copy, text, len);
-
-    found = vlm_words_tuples(copy, len, bracket, n, x, 4);
-
-    free(copy);
-
-    return found;
-}
-
-
-static void
-coordinates_are_whole_brackets_of_numbers(void **state)
-{
-    double  x[16];
-
-    (void) state;
-
-    assert_int_equal(tuples("[(376, 345), (369.5,359)]", '(', 2, x), 2);
-    assert_true(x[0] == 376 && x[1] == 345 && x[2] == 369.5 && x[3] == 359);
-
-    assert_int_equal(tuples("The mug is at [ 561,205 ,613, 284.25 ].", '[', 4,
-                            x), 1);
-    assert_true(x[0] == 561 && x[2] == 613 && x[3] == 284.25);
-
-    assert_int_equal(tuples("[[1, 2], [3, 4]]", '[', 2, x), 2);
-    assert_true(x[0] == 1 && x[3] == 4);
-
-    assert_int_equal(tuples("[(1, 2), (3, 4)]", '[', 2, x), 0);
-    assert_int_equal(tuples("[1, 2]", '(', 2, x), 0);
-    assert_int_equal(tuples("[1, 2, 3]", '[', 2, x), 0);
-    assert_int_equal(tuples("[1, 2, 3]", '[', 4, x), 0);
-    assert_int_equal(tuples("(-1, 2) (1., 2) (.5, 2) (1 2)", '(', 2, x), 0);
-    assert_int_equal(tuples("(1, 2", '(', 2, x), 0);
-    assert_int_equal(tuples("(1, ", '(', 2, x), 0);
-    assert_int_equal(tuples("(1.", '(', 2, x), 0);
-    assert_int_equal(tuples("((5, 6))", '(', 2, x), 1);
-    assert_int_equal(tuples("", '(', 2, x), 0);
-}
-
-
-static void
-no_more_coordinates_are_read_than_there_is_room_for(void **state)
-{
-    double  x[16];
-
-    (void) state;
-
-    x[8] = -1;
-
-    assert_int_equal(tuples("(1,1)(2,2)(3,3)(4,4)(5,5)", '(', 2, x), 4);
-    assert_true(x[7] == 4 && x[8] == -1);
-}
-
-
-static void
-a_number_has_15_digits_at_most(void **state)
-{
-    double  x[16];
-
-    (void) state;
-
-    assert_int_equal(tuples("(123456789012345, 1)", '(', 2, x), 1);
-    assert_true(x[0] == 123456789012345.0);
-    assert_int_equal(tuples("(1234567890123456, 1)", '(', 2, x), 0);
-}
-
-
 int
 main(void)
 {
@@ -423,9 +347,6 @@ main(void)
         cmocka_unit_test(text_that_is_no_array_of_steps_is_no_plan),
         cmocka_unit_test(
             a_plan_has_10_steps_at_most_and_their_texts_8192_bytes),
-        cmocka_unit_test(coordinates_are_whole_brackets_of_numbers),
-        cmocka_unit_test(no_more_coordinates_are_read_than_there_is_room_for),
-        cmocka_unit_test(a_number_has_15_digits_at_most),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,11 @@ contain HTML.
 """
 
 import json
+import os
 
-from fixtures import picture
+from PIL import Image
+
+from fixtures import BUILD, picture
 from tap import check, same, test
 
 FORMS = [
@@ -39,6 +42,14 @@ FORMS = [
     ('grounding', '[' * 5000 + ']' * 5000, []),
     ('grounding', '[' + '9' * 400 + ', 1, 2, 3]', []),
     ('pointing', '(1, 2)' * 1000, [[1, 2]] * 256),
+]
+
+DEPTHS = [
+    # the path, and the numbers and depth of each point
+    ('[(145, 123, 1.25), (176, 120, -0.5)]', [[145, 123, 1.25], [176, 120, -0.5]]),
+    ('[[1, 2, 3], [4, 5, 6]]', [[1, 2, 3], [4, 5, 6]]),
+    ('(1, 2): [(3, 4, 0.5), (5, 6, 0.6)]', [[3, 4, 0.5], [5, 6, 0.6]]),
+    ('[(1, 2), (3, 4), (5, 6, 7)]', [[1, 2, None], [3, 4, None]]),
 ]
 
 LABELS = [
@@ -134,6 +145,53 @@ def coordinates_are_read_in_every_form_that_the_family_writes(fixtures):
         found = page.p.evaluate('([task, text]) => findMarks(task, text).map((m) => m.at)',
                                 [task, text])
         same(found, expected, f'{task} in {text[:80]!r}')
+
+
+@test
+def a_path_s_third_numbers_are_its_depths(fixtures):
+    page = fixtures.open(fixtures.demo())
+
+    for text, expected in DEPTHS:
+        found = page.p.evaluate('(text) => findMarks("trajectory", text).map((m) => [...m.at, m.depth])', text)
+        same(found, expected, f'the path in {text!r}')
+
+    page.p.evaluate('''() => {
+        const plain = finish;
+        finish = (turn, answer) => plain(turn, { ...answer, answer: '[(10, 20, 1.5), (60, 50, 1.25)]' });
+    }''')
+    page.take(picture('table-01.png'))
+    page.ask('move it', 'trajectory')
+    check('(60, 50), depth 1.25' in page.text('#marks'), 'the list of marks has the depth')
+
+
+@test
+def shares_of_the_sides_are_drawn_where_they_belong_on_a_wide_picture(fixtures):
+    page = fixtures.open(fixtures.demo())
+    wide = os.path.join(BUILD, 'wide.png')
+
+    def shares(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), 'coordinates': 1000})
+
+    page.p.route('**/api/health', shares)
+    page.wait('server.data.coordinates === 1000')
+
+    with Image.open(picture('table-01.png')) as image:
+        image.resize((504, 252)).save(wide)
+
+    page.take(wide)
+    page.p.evaluate('''() => {
+        const plain = finish;
+        finish = (turn, answer) => plain(turn, { ...answer, answer: '[(500, 250), (250, 1000)]' });
+    }''')
+    page.ask('both of them', 'pointing')
+
+    found = page.p.evaluate('''() => [...document.querySelectorAll('#overlay .disc')].map((disc) =>
+        [disc.cx.baseVal.value / $('frame').clientWidth, disc.cy.baseVal.value / $('frame').clientHeight])''')
+    same(found, [[0.5, 0.25], [0.25, 1]], 'the places of the points, as parts of the frame')
+
+    page.p.evaluate('heat', 0)
+    check('252, 63' in page.text('#readout'), 'a mark shows its pixels in the original')
 
 
 @test

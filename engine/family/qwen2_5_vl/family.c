@@ -148,5 +148,6 @@ const vlm_family_t  vlm_qwen2_5_vl = {
         .system = "You are a helpful assistant."
     },
     .coordinates = 0,
+    .tasks = 20,
     .thinks = thinks
 };

@@ -15,6 +15,8 @@ static void ngx_http_vlm_answer_put_usage(vlm_json_out_t *w,
     vlm_usage_t *usage);
 static void ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
+static void ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w);
 
 
 /* keys in the order of the server that this one replaces */
@@ -52,6 +54,8 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     ngx_http_vlm_answer_put_result(w, "output_image", chat->result);
 
+    ngx_http_vlm_answer_put_shapes(ctx, w);
+
     ngx_http_vlm_answer_put_task(ctx, w);
 
     vlm_json_add_text(w, "thinking", (char *) ctx->out.thinking.data,
@@ -75,7 +79,7 @@ ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
 
     chat = ctx->data;
 
-    if (!chat->picture.scaled) {
+    if (!chat->picture.scaled || ctx->engine->conf.facts.coordinates) {
         return;
     }
 
@@ -83,6 +87,45 @@ ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
     vlm_json_put_int(w, chat->picture.resized_width);
     vlm_json_put_int(w, chat->picture.resized_height);
     vlm_json_shut(w, ']');
+}
+
+
+vlm_view_t
+ngx_http_vlm_view(ngx_http_vlm_engine_t *eng, const vlm_picture_info_t *seen)
+{
+    vlm_view_t  view;
+
+    view.width = seen->width;
+    view.height = seen->height;
+    view.seen_width = seen->resized_width;
+    view.seen_height = seen->resized_height;
+    view.shares = eng->conf.facts.coordinates;
+
+    return view;
+}
+
+
+/* a thinking model may state its coordinates in its thinking alone */
+
+static void
+ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    int                   task;
+    ngx_str_t            *text;
+    vlm_view_t            view;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    task = vlm_task_find(chat->task_name, ngx_strlen(chat->task_name));
+
+    if (task == VLM_GENERAL || chat->picture.width == 0) {
+        return;
+    }
+
+    text = ctx->out.answer.len ? &ctx->out.answer : &ctx->out.thinking;
+    view = ngx_http_vlm_view(ctx->engine, &chat->picture);
+
+    vlm_shapes_add(w, &view, task, (char *) text->data, text->len);
 }
 
 

@@ -81,12 +81,9 @@ ngx_http_vlm_aside_task(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx)
 {
-    int                   task;
-    char                  name[VLM_WORDS_TASK];
-    ngx_str_t             words;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    int        task;
+    char       name[VLM_WORDS_TASK];
+    ngx_str_t  words;
 
     ngx_http_vlm_aside_said(ctx, &words);
     vlm_words_task((char *) words.data, words.len, name);
@@ -96,7 +93,7 @@ ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx)
     /* otherwise the task found by the message's keywords stays */
 
     if (task >= 0) {
-        ngx_http_vlm_turn_task(chat, task);
+        ngx_http_vlm_turn_task(ctx, task);
     }
 }
 

@@ -180,7 +180,7 @@ ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
 
     if (chat->task_auto) {
         chat->task_auto = 0;
-        ngx_http_vlm_turn_task(chat, VLM_GENERAL);
+        ngx_http_vlm_turn_task(ctx, VLM_GENERAL);
     }
 
     if (chat->image || chat->task > VLM_GENERAL) {
@@ -324,14 +324,14 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
         /* the fallback if the model cannot be asked, or names no task */
 
         chat->task_auto = 1;
-        ngx_http_vlm_turn_task(chat, vlm_task_guess(chat->message.data,
-                                                    chat->message.len));
+        ngx_http_vlm_turn_task(ctx, vlm_task_guess(chat->message.data,
+                                                   chat->message.len));
         return NGX_OK;
     }
 
-    chat->task = vlm_task_find(text, len);
     ngx_cpystrn((u_char *) chat->task_name, (u_char *) text,
                 sizeof(chat->task_name));
+    ngx_http_vlm_turn_task(ctx, vlm_task_find(text, len));
 
     return NGX_OK;
 }

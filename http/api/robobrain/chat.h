@@ -9,6 +9,7 @@
 
 
 #include "../api.h"
+#include "robobrain/shapes_json.h"
 #include "robobrain/task.h"
 #include "robobrain/words.h"
 
@@ -104,7 +105,12 @@ void ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx,
 void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t status, const char *text);
 
-/* "image_resized", if the picture was shrunk or enlarged: coordinates in an
+/* the picture that the coordinates of an answer are of */
+
+vlm_view_t ngx_http_vlm_view(ngx_http_vlm_engine_t *eng,
+    const vlm_picture_info_t *seen);
+
+/* "image_resized", if the picture was shrunk or enlarged, and coordinates in an
    answer refer to that size */
 
 void ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
@@ -118,7 +124,9 @@ void ngx_http_vlm_answer_put_result(vlm_json_out_t *w, const char *key,
 
 /* ---- turn.c: a session to a prompt, and the turn back to the store ------- */
 
-void ngx_http_vlm_turn_task(ngx_http_vlm_chat_t *chat, int task);
+/* sets the task, or the one that the model does for it; -1: keeps the name */
+
+void ngx_http_vlm_turn_task(ngx_http_vlm_ctx_t *ctx, int task);
 
 /* thread: session and chat to ctx->prompt, or ctx->error */
 

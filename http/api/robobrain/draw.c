@@ -70,14 +70,9 @@ ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng, const vlm_file_t *image,
 {
     int            rc;
     size_t         n;
-    double         width, height;
+    vlm_view_t     view;
     vlm_shape_t   *shapes;
     vlm_canvas_t   c;
-
-    width = eng->conf.facts.coordinates ? eng->conf.facts.coordinates
-                                        : seen->resized_width;
-    height = eng->conf.facts.coordinates ? eng->conf.facts.coordinates
-                                         : seen->resized_height;
 
     shapes = malloc(VLM_MAX_SHAPES * sizeof(vlm_shape_t));
     if (shapes == NULL) {
@@ -92,7 +87,10 @@ ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng, const vlm_file_t *image,
         n = vlm_shapes(task, (char *) text->data, text->len, shapes,
                        VLM_MAX_SHAPES);
 
-        vlm_draw_shapes(&c, c.width / width, c.height / height, shapes, n);
+        view = ngx_http_vlm_view(eng, seen);
+
+        vlm_shapes_place(&view, shapes, n);
+        vlm_draw_shapes(&c, shapes, n);
 
         rc = vlm_jpeg_encode(c.rgb, c.width, c.height, jpeg, bytes, err);
     }

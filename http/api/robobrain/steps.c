@@ -25,10 +25,8 @@ static void ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t ngx_http_vlm_steps_set(ngx_http_vlm_pipeline_step_t *step,
     const char *before, const char *text, size_t len);
 
-static void ngx_http_vlm_steps_put(vlm_json_out_t *w,
-    vlm_words_step_t *plan, ngx_http_vlm_pipeline_step_t *step);
-static void ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
-    ngx_http_vlm_pipeline_step_t *step);
+static void ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, ngx_uint_t n);
 static void ngx_http_vlm_steps_put_final(vlm_json_out_t *w,
     ngx_http_vlm_pipeline_t *p);
 
@@ -75,7 +73,11 @@ ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
 
     chat->message.len = ngx_strlen(chat->message.data);
 
-    ngx_http_vlm_turn_task(chat, step->task);
+    ngx_http_vlm_turn_task(ctx, step->task);
+
+    step->task = chat->task;
+    ngx_cpystrn((u_char *) p->plan[p->at].task, (u_char *) chat->task_name,
+                sizeof(p->plan[p->at].task));
 
     ngx_gettimeofday(&tv);
 
@@ -311,7 +313,7 @@ ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     vlm_json_add_open(w, "steps", '[');
 
     for (i = 0; i < p->n; i++) {
-        ngx_http_vlm_steps_put(w, &p->plan[i], &p->steps[i]);
+        ngx_http_vlm_steps_put(ctx, w, i);
     }
 
     vlm_json_shut(w, ']');
@@ -350,14 +352,26 @@ ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
 
 
 static void
-ngx_http_vlm_steps_put(vlm_json_out_t *w,
-    vlm_words_step_t *plan, ngx_http_vlm_pipeline_step_t *step)
+ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t n)
 {
+    vlm_view_t                     view;
+    vlm_words_step_t              *plan;
+    ngx_http_vlm_pipeline_t       *p;
+    ngx_http_vlm_pipeline_step_t  *step;
+
+    p = ctx->data;
+    plan = &p->plan[n];
+    step = &p->steps[n];
+
     vlm_json_open(w, '{');
 
     if (step->answer) {
+        view = ngx_http_vlm_view(ctx->engine, &p->chat.picture);
+
         vlm_json_add_text(w, "answer", step->answer, step->answer_len);
-        ngx_http_vlm_steps_put_coordinates(w, step);
+        vlm_shapes_add_coordinates(w, &view, step->task, step->answer,
+                                   step->answer_len);
     }
 
     vlm_json_add_string(w, "description", plan->description);
@@ -376,46 +390,6 @@ ngx_http_vlm_steps_put(vlm_json_out_t *w,
     vlm_json_add_string(w, "task", plan->task);
 
     vlm_json_shut(w, '}');
-}
-
-
-/* the coordinates in brackets, by the kind of the task; null if there are
-   none */
-
-static void
-ngx_http_vlm_steps_put_coordinates(vlm_json_out_t *w,
-    ngx_http_vlm_pipeline_step_t *step)
-{
-    size_t  i, k, n, found;
-    double  numbers[4 * VLM_WORDS_TUPLES];
-
-    n = step->task == VLM_GROUNDING || step->task == VLM_AFFORDANCE ? 4 : 2;
-
-    found = step->task == VLM_GENERAL
-            ? 0 : vlm_words_tuples(step->answer, step->answer_len,
-                                   step->task == VLM_POINTING
-                                   ? '(' : '[',
-                                   n, numbers,
-                                   VLM_WORDS_TUPLES);
-
-    if (found == 0) {
-        vlm_json_add_string(w, "coordinates", NULL);
-        return;
-    }
-
-    vlm_json_add_open(w, "coordinates", '[');
-
-    for (i = 0; i < found; i++) {
-        vlm_json_open(w, '[');
-
-        for (k = 0; k < n; k++) {
-            vlm_json_put_double(w, numbers[i * n + k]);
-        }
-
-        vlm_json_shut(w, ']');
-    }
-
-    vlm_json_shut(w, ']');
 }
 
 

@@ -30,11 +30,18 @@ static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
 
 
 void
-ngx_http_vlm_turn_task(ngx_http_vlm_chat_t *chat, int task)
+ngx_http_vlm_turn_task(ngx_http_vlm_ctx_t *ctx, int task)
 {
-    chat->task = task;
-    ngx_cpystrn((u_char *) chat->task_name, (u_char *) vlm_task_name(task),
-                sizeof(chat->task_name));
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    chat->task = vlm_task_of(ctx->engine->conf.facts.tasks, task);
+
+    if (chat->task >= 0) {
+        ngx_cpystrn((u_char *) chat->task_name,
+                    (u_char *) vlm_task_name(chat->task),
+                    sizeof(chat->task_name));
+    }
 }
 
 
@@ -471,7 +478,8 @@ ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
         text = ngx_http_vlm_turn_context(ctx, loaded, first, &len);
 
         if (text) {
-            wrapped = vlm_task_prompt(chat->task, text, len);
+            wrapped = vlm_task_prompt(ctx->engine->conf.facts.tasks,
+                                      chat->task, text, len);
             free(text);
         }
 

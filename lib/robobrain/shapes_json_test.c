@@ -1,0 +1,106 @@
+/* Shapes as JSON: known shapes on a picture that is not square, for models of either kind. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "robobrain/shapes_json.h"
+
+static const vlm_view_t  pixels = { 1200, 300, 600, 200, 0 };  /* of the resized picture */
+static const vlm_view_t  shares = { 1200, 300, 600, 200, 1000 };
+
+
+static void
+check(const vlm_view_t *view, vlm_task_t task, const char *text, const char *want_shapes,
+      const char *want_coordinates)
+{
+    int             i;
+    vlm_json_out_t  w;
+
+    for (i = 0; i < 2; i++) {
+        vlm_json_init(&w, SIZE_MAX);
+        vlm_json_open(&w, '{');
+        (i == 0 ? vlm_shapes_add : vlm_shapes_add_coordinates)(&w, view, task, text, strlen(text));
+        vlm_json_shut(&w, '}');
+        vlm_json_put_raw(&w, "", 1);
+        assert_int_equal(vlm_json_done(&w), 0);
+        assert_string_equal(w.data, i == 0 ? want_shapes : want_coordinates);
+        vlm_json_release(&w);
+    }
+}
+
+
+static void
+a_box_has_its_label_and_two_corners(void **state)
+{
+    (void) state;
+
+    check(&pixels, VLM_GROUNDING, "[{\"bbox_2d\": [30, 20, 61, 200], \"label\": \"mug\"}]",
+          "{\"shapes\":[{\"at\":[60.0,30.0,122.0,300.0],\"kind\":\"box\",\"label\":\"mug\"}]}",
+          "{\"coordinates\":[[30.0,20.0,61.0,200.0]]}");
+
+    check(&shares, VLM_GROUNDING, "[250, 500, 1000, 1000]",
+          "{\"shapes\":[{\"at\":[300.0,150.0,1200.0,300.0],\"kind\":\"box\"}]}",
+          "{\"coordinates\":[[300.0,150.0,1200.0,300.0]]}");
+}
+
+
+static void
+points_are_in_their_order_to_a_hundredth_of_a_pixel(void **state)
+{
+    (void) state;
+
+    check(&shares, VLM_POINTING, "[(333, 333), (1, 7.77)]",
+          "{\"shapes\":[{\"at\":[399.6,99.9],\"kind\":\"point\"},"
+          "{\"at\":[1.2,2.33],\"kind\":\"point\"}]}",
+          "{\"coordinates\":[[399.6,99.9],[1.2,2.33]]}");
+
+    check(&pixels, VLM_POINTING, "(0.781, 0.305)",
+          "{\"shapes\":[{\"at\":[937.2,91.5],\"kind\":\"point\"}]}",
+          "{\"coordinates\":[[0.781,0.305]]}");
+}
+
+
+static void
+a_path_keeps_the_depths_that_the_model_wrote(void **state)
+{
+    (void) state;
+
+    check(&shares, VLM_TRAJECTORY, "[(500, 100, 1.234), (250, 1000, 0.5)]",
+          "{\"shapes\":[{\"at\":[600.0,30.0],\"depth\":1.234,\"kind\":\"path\"},"
+          "{\"at\":[300.0,300.0],\"depth\":0.5,\"kind\":\"path\"}]}",
+          "{\"coordinates\":[[600.0,30.0,1.234],[300.0,300.0,0.5]]}");
+
+    check(&pixels, VLM_TRAJECTORY, "[[5, 6], [70, 40]]",
+          "{\"shapes\":[{\"at\":[10.0,9.0],\"kind\":\"path\"},"
+          "{\"at\":[140.0,60.0],\"kind\":\"path\"}]}",
+          "{\"coordinates\":[[5.0,6.0],[70.0,40.0]]}");
+}
+
+
+static void
+an_answer_without_shapes_has_none(void **state)
+{
+    (void) state;
+
+    check(&shares, VLM_GROUNDING, "nothing", "{\"shapes\":[]}", "{\"coordinates\":null}");
+    check(&pixels, VLM_GENERAL, "(1, 2)", "{\"shapes\":[]}", "{\"coordinates\":null}");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_box_has_its_label_and_two_corners),
+        cmocka_unit_test(points_are_in_their_order_to_a_hundredth_of_a_pixel),
+        cmocka_unit_test(a_path_keeps_the_depths_that_the_model_wrote),
+        cmocka_unit_test(an_answer_without_shapes_has_none)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
