@@ -38,6 +38,14 @@ TEMPLATE = (
     "{% elif 'text' in content %}{{ content['text'] }}{% endif %}{% endfor %}<|im_end|>\n"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 
+# Qwen3-VL's, without tools: no message is put before those of the conversation.
+TEMPLATE_QWEN3 = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% if message['content'] is "
+    "string %}{{ message['content'] }}{% else %}{% for content in message['content'] %}"
+    "{% if content['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
+    "{% elif 'text' in content %}{{ content['text'] }}{% endif %}{% endfor %}{% endif %}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+
 TEXT = """
 You are a helpful assistant. The user shows a picture and asks about it; the assistant answers.
 Where is the cup? The cup is on the table, to the left of the plate. What is shown in this
@@ -148,6 +156,7 @@ def main():
         "tokenizer_class": "Qwen2Tokenizer", "unk_token": None,
         "chat_template": TEMPLATE}, indent=2)
     write("chat_template.json", {"chat_template": TEMPLATE}, indent=2)
+    write("qwen3.jinja", TEMPLATE_QWEN3)
     print(f"{len(vocab)} base tokens, {len(added)} added, "
           + ", ".join(f"{a['content']} {a['id']}" for a in added[:3] + added[9:13]))
 

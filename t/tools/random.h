@@ -14,6 +14,8 @@
 
 typedef enum { MATRIX, PLAIN, GAIN } kind_t;       /* MATRIX: scaled by its columns */
 
+typedef struct job_s  job_t;
+
 typedef struct {
     char      name[96];                /* the published name */
     char      source[96];              /* the tensor that seeds its numbers: name, unless mutated */
@@ -30,14 +32,16 @@ typedef struct {
 } tensor_t;
 
 typedef struct {                       /* the sizes in the shape */
-    uint64_t  hidden, layers, heads, kv_heads, mlp, vocab;
+    uint64_t  hidden, layers, heads, kv_heads, head_dim, mlp, vocab;
     uint64_t  v_hidden, v_depth, v_heads, v_mlp, channels, temporal, patch, merge;
+    uint64_t  positions, lists;        /* learned positions of patches, DeepStack's lists */
     int       tied;
 } shape_t;
 
 typedef struct {
     const char  *shape, *dir, *tokenizer, *mutate;
     uint64_t     seed;
+    uint64_t     min_pixels;           /* 0: the family's */
     vlm_type_t   type;
     int          new_names, trivial;
     int          sparse;               /* files have holes in place of weights */
@@ -45,18 +49,39 @@ typedef struct {
 } options_t;
 
 typedef struct {
+    const char  *model_type, *processor;
+    uint64_t     min_pixels, max_pixels;
+    const char  *mean, *std;           /* of pixels, as in JSON */
+    const char  *sampling;             /* lines of generation_config.json */
+    void       (*list)(job_t *job);
+    int        (*mutate)(job_t *job, const char *name);        /* -1: not known */
+} random_family_t;
+
+struct job_s {
+    const random_family_t  *family;
     options_t    opt;
     shape_t      s;
     vlm_json_t  *config;               /* the shape */
+    const vlm_json_t  *text;           /* in it, the language model's */
     vlm_json_t  *vocab;                /* tokenizer.json, or NULL */
     tensor_t    *tensors;              /* [n_tensors], in the file's order */
     uint32_t     n_tensors, n_shards;
     uint64_t     bytes;                /* of all tensors */
-} job_t;
+};
+
+extern const random_family_t  random_qwen2_5, random_qwen3;
 
 /* random_tensors.c: lists the tensors, with a mutation if asked for, and writes the files. */
 int random_list_tensors(job_t *job, vlm_err_t *err);
 int random_write_tensors(const job_t *job, vlm_err_t *err);
+
+/* For families: adds [n][k], or [n] if k is 0; finds a tensor of layer i; and small mistakes. */
+tensor_t *random_add(job_t *job, kind_t kind, double scale, const char *prefix, const char *name,
+                     uint64_t n, uint64_t k);
+tensor_t *random_find(job_t *job, const char *fmt, uint64_t i);
+void random_fix(tensor_t *t, float value);
+void random_swap_heads(tensor_t *t, uint64_t first, uint64_t head_dim, uint64_t n);
+void random_swap(tensor_t *a, tensor_t *b);
 
 /* random_config.c */
 int random_write_config(const job_t *job, vlm_err_t *err);

@@ -1,15 +1,18 @@
 /*
- * Writes a complete checkpoint directory of seeded random weights, for any shape of the family.
+ * Writes a complete checkpoint directory of seeded random weights, for any shape of its families.
  *
  *     random-checkpoint SHAPE.json DIR [--seed N] [--type bf16|f16|f32] [--names old|new]
  *                       [--shards N] [--gain wild|trivial] [--tokenizer DIR] [--mutate NAME]
- *                       [--values random|none]
+ *                       [--values random|none] [--min-pixels N]
  *
- * SHAPE.json is a config.json (bench/shapes/).  Weights are computed from integers only, so that
- * t/fidelity/weights.py, which documents the rule, makes the same ones.  The program makes and
- * writes them a piece at a time: the 3B's 7.5 GB need a few MB of memory.  --mutate makes one small
- * mistake, which tests must detect; t/fidelity/mutations.txt describes each.  With --values none
- * the files are sparse, of the right size, which is enough for a plan of the 72B.
+ * SHAPE.json is a config.json (bench/shapes/).  A shape of Qwen2.5-VL is flat, and --names new
+ * writes it as newer versions of transformers do; one of Qwen3-VL is written as it is.
+ *
+ * Weights are computed from integers only, so that t/fidelity/weights.py, which documents the rule,
+ * makes the same ones.  The program makes and writes them a piece at a time: the 3B's 7.5 GB need a
+ * few MB of memory.  --mutate makes one small mistake, which tests must detect;
+ * t/fidelity/mutations.txt describes each.  With --values none the files are sparse, of the right
+ * size, which is enough for a plan of the 72B.
  */
 
 #include <errno.h>
@@ -32,8 +35,9 @@ number(const vlm_json_t *j, const char *file, const char *name, uint64_t *out, v
 }
 
 
+/* The sizes that only one family's shape has. */
 static int
-read_shape(job_t *job, vlm_err_t *err)
+read_family(job_t *job, vlm_err_t *err)
 {
     shape_t           *s;
     const char        *f;
@@ -41,10 +45,41 @@ read_shape(job_t *job, vlm_err_t *err)
 
     s = &job->s;
     f = job->opt.shape;
-    c = job->config;
-    v = vlm_json_get(c, "vision_config");
+    c = job->text;
+    v = vlm_json_get(job->config, "vision_config");
 
-    s->tied = vlm_json_bool(vlm_json_get(c, "tie_word_embeddings"), 0);
+    s->tied = vlm_json_bool(vlm_json_get(job->config, "tie_word_embeddings"), 0)
+              || vlm_json_bool(vlm_json_get(c, "tie_word_embeddings"), 0);
+
+    if (job->family == &random_qwen3) {
+        s->lists = vlm_json_count(vlm_json_get(v, "deepstack_visual_indexes"));
+
+        return number(c, f, "head_dim", &s->head_dim, err) != 0
+               || number(v, f, "num_position_embeddings", &s->positions, err) != 0 ? -1 : 0;
+    }
+
+    if (s->hidden % s->heads != 0) {
+        return vlm_fail(err, VLM_EMODEL, "%s: heads do not divide the hidden size", f);
+    }
+
+    s->head_dim = s->hidden / s->heads;
+
+    return 0;
+}
+
+
+static int
+read_shape(job_t *job, vlm_err_t *err)
+{
+    uint64_t           n;
+    shape_t           *s;
+    const char        *f;
+    const vlm_json_t  *c, *v, *rope, *theta;
+
+    s = &job->s;
+    f = job->opt.shape;
+    c = job->text;
+    v = vlm_json_get(job->config, "vision_config");
 
     if (number(c, f, "hidden_size", &s->hidden, err) != 0
         || number(c, f, "num_hidden_layers", &s->layers, err) != 0
@@ -60,22 +95,28 @@ read_shape(job_t *job, vlm_err_t *err)
                   err) != 0
         || number(v, f, "temporal_patch_size", &s->temporal, err) != 0
         || number(v, f, "patch_size", &s->patch, err) != 0
-        || number(v, f, "spatial_merge_size", &s->merge, err) != 0)
+        || number(v, f, "spatial_merge_size", &s->merge, err) != 0
+        || read_family(job, err) != 0)
     {
         return -1;
     }
 
-    if (vlm_json_count(vlm_json_get(vlm_json_get(c, "rope_scaling"), "mrope_section")) != 3
-        || !(vlm_json_number(vlm_json_get(c, "rope_theta"), 0) > 0))
+    rope = vlm_json_get(c, "rope_parameters");
+    rope = rope == NULL ? vlm_json_get(c, "rope_scaling") : rope;
+    theta = vlm_json_get(rope, "rope_theta");
+    theta = theta == NULL ? vlm_json_get(c, "rope_theta") : theta;
+
+    if (vlm_json_count(vlm_json_get(rope, "mrope_section")) != 3
+        || !(vlm_json_number(theta, 0) > 0))
     {
         return vlm_fail(err, VLM_EMODEL, "%s: no rope_theta, or no mrope_section of 3 numbers", f);
     }
 
-    if (s->hidden % s->heads != 0 || s->v_hidden % s->v_heads != 0
-        || 16 * (s->layers + s->v_depth) > MAX_TENSORS)
-    {
-        return vlm_fail(err, VLM_EMODEL, "%s: heads do not divide the hidden size, or more than "
-                        "%u layers", f, MAX_TENSORS / 16);
+    n = s->layers + s->v_depth + s->lists;
+
+    if (s->v_hidden % s->v_heads != 0 || 16 * (n + 1) > MAX_TENSORS) {
+        return vlm_fail(err, VLM_EMODEL, "%s: vision heads do not divide the hidden size, or "
+                        "more than %u layers", f, MAX_TENSORS / 16);
     }
 
     return 0;
@@ -153,6 +194,8 @@ read_options(options_t *o, int argc, char **argv)
             o->new_names = strcmp(v, "new") == 0;
         } else if (strcmp(argv[i], "--gain") == 0) {
             o->trivial = strcmp(v, "trivial") == 0;
+        } else if (strcmp(argv[i], "--min-pixels") == 0) {
+            o->min_pixels = strtoull(v, NULL, 10);
         } else if (strcmp(argv[i], "--shards") == 0) {
             o->shards = (uint32_t) strtoul(v, NULL, 10);
         } else if (strcmp(argv[i], "--tokenizer") == 0) {
@@ -167,6 +210,31 @@ read_options(options_t *o, int argc, char **argv)
     }
 
     return (o->shards >= 1 && o->shards <= MAX_SHARDS) ? 0 : -1;
+}
+
+
+static int
+find_family(job_t *job, vlm_err_t *err)
+{
+    const char  *type;
+
+    type = vlm_json_text(vlm_json_get(job->config, "model_type"));
+    type = type == NULL ? "" : type;
+
+    if (strcmp(type, random_qwen2_5.model_type) == 0) {
+        job->family = &random_qwen2_5;
+        job->text = job->config;
+        return 0;
+    }
+
+    if (strcmp(type, random_qwen3.model_type) == 0 && !job->opt.new_names) {
+        job->family = &random_qwen3;
+        job->text = vlm_json_get(job->config, "text_config");
+        return 0;
+    }
+
+    return vlm_fail(err, VLM_EMODEL, "%s: model_type is \"%s\"%s", job->opt.shape, type,
+                    job->opt.new_names ? ", which has no --names new" : "");
 }
 
 
@@ -186,7 +254,7 @@ run(job_t *job, vlm_err_t *err)
     job->config = vlm_json_named(f.data, f.bytes, job->opt.shape, err);
     vlm_file_close(&f);
 
-    if (job->config == NULL || read_shape(job, err) != 0) {
+    if (job->config == NULL || find_family(job, err) != 0 || read_shape(job, err) != 0) {
         return -1;
     }
 
@@ -224,9 +292,9 @@ main(int argc, char **argv)
     if (read_options(&job.opt, argc, argv) != 0) {
         fputs("usage: random-checkpoint SHAPE.json DIR [--seed N] [--type bf16|f16|f32]\n"
               "    [--names old|new] [--shards N] [--gain wild|trivial] [--tokenizer DIR]\n"
-              "    [--values random|none]\n"
+              "    [--values random|none] [--min-pixels N]\n"
               "    [--mutate q-heads|k-bias|vision-heads|vision-bias|gate-up|merger-gain|mrope|"
-              "window]\n", stderr);
+              "window|\n        q-gain|k-gain|patch-bias|shift|lists|block]\n", stderr);
         return 2;
     }
 

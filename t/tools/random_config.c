@@ -132,6 +132,37 @@ write_full(FILE *f, const vlm_json_t *j, int flip)
 }
 
 
+/* The blocks of which DeepStack takes the output; a mutation takes the first list elsewhere. */
+static void
+write_lists(FILE *f, const vlm_json_t *j, int other)
+{
+    int                n, free_block;
+    const vlm_json_t  *e;
+
+    free_block = 0;
+
+    for (e = vlm_json_first(j); e != NULL; /* void */ ) {
+        if (vlm_json_number(e, -1) == free_block) {
+            free_block++;
+            e = vlm_json_first(j);
+        } else {
+            e = vlm_json_next(e);
+        }
+    }
+
+    n = 0;
+    fputc('[', f);
+
+    for (e = vlm_json_first(j); e != NULL; e = vlm_json_next(e)) {
+        fprintf(f, "%s%g", n == 0 ? "" : ", ",
+                other && n == 0 ? (double) free_block : vlm_json_number(e, 0));
+        n++;
+    }
+
+    fputc(']', f);
+}
+
+
 static void write_value(const job_t *job, FILE *f, const vlm_json_t *j, int indent);
 
 
@@ -153,7 +184,9 @@ write_member(const job_t *job, FILE *f, const vlm_json_t *j, int indent, int *n)
         write_sections(f, j, strcmp(mutate, "mrope") == 0);
     } else if (strcmp(key, "fullatt_block_indexes") == 0) {
         write_full(f, j, strcmp(mutate, "window") == 0);
-    } else if (strcmp(key, "torch_dtype") == 0) {
+    } else if (strcmp(key, "deepstack_visual_indexes") == 0) {
+        write_lists(f, j, strcmp(mutate, "block") == 0);
+    } else if (strcmp(key, "torch_dtype") == 0 || strcmp(key, "dtype") == 0) {
         fprintf(f, "\"%s\"", job->opt.type == VLM_F32 ? "float32"
                              : job->opt.type == VLM_F16 ? "float16" : "bfloat16");
     } else {
@@ -256,6 +289,40 @@ random_write_config(const job_t *job, vlm_err_t *err)
 }
 
 
+/* transformers 5, which writes rope_parameters, has the settings in a file of another name. */
+static int
+write_processor(const job_t *job, vlm_err_t *err)
+{
+    int                     newer, size;
+    FILE                   *f;
+    uint64_t                min;
+    const char             *name;
+    const random_family_t  *a = job->family;
+
+    size = a == &random_qwen3;
+    newer = size && vlm_json_get(job->text, "rope_parameters") != NULL;
+    name = newer ? "processor_config.json" : "preprocessor_config.json";
+    min = job->opt.min_pixels != 0 ? job->opt.min_pixels : a->min_pixels;
+
+    f = random_create(job, name, err);
+    if (f == NULL) {
+        return -1;
+    }
+
+    fprintf(f, newer ? "{\n\"image_processor\": {\n" : "{\n");
+    fprintf(f, size ? "  \"size\": {\"shortest_edge\": %" PRIu64 ", \"longest_edge\": %" PRIu64 "}"
+                    : "  \"min_pixels\": %" PRIu64 ",\n  \"max_pixels\": %" PRIu64,
+            min, a->max_pixels);
+    fprintf(f, ",\n  \"patch_size\": %" PRIu64 ",\n  \"temporal_patch_size\": %" PRIu64 ",\n"
+            "  \"merge_size\": %" PRIu64 ",\n  \"image_mean\": %s,\n  \"image_std\": %s,\n"
+            "  \"image_processor_type\": \"Qwen2VLImageProcessor\"%s,\n"
+            "  \"processor_class\": \"%s\"\n}\n", job->s.patch, job->s.temporal, job->s.merge,
+            a->mean, a->std, newer ? "}" : "", a->processor);
+
+    return random_finish(job, f, name, err);
+}
+
+
 int
 random_write_small_files(const job_t *job, vlm_err_t *err)
 {
@@ -266,11 +333,11 @@ random_write_small_files(const job_t *job, vlm_err_t *err)
     eos = token_id(job, "<|im_end|>");
 
     if (bos < 0) {
-        bos = (int64_t) vlm_json_number(vlm_json_get(job->config, "bos_token_id"), 0);
+        bos = (int64_t) vlm_json_number(vlm_json_get(job->text, "bos_token_id"), 0);
     }
 
     if (eos < 0) {
-        eos = (int64_t) vlm_json_number(vlm_json_get(job->config, "eos_token_id"), 0);
+        eos = (int64_t) vlm_json_number(vlm_json_get(job->text, "eos_token_id"), 0);
     }
 
     f = random_create(job, "generation_config.json", err);
@@ -280,28 +347,13 @@ random_write_small_files(const job_t *job, vlm_err_t *err)
 
     fprintf(f, "{\n  \"bos_token_id\": %" PRId64 ",\n  \"do_sample\": true,\n"
             "  \"eos_token_id\": [\n    %" PRId64 ",\n    %" PRId64 "\n  ],\n"
-            "  \"pad_token_id\": %" PRId64 ",\n  \"repetition_penalty\": 1.05,\n"
-            "  \"temperature\": 1e-06\n}\n", bos, eos, bos, bos);
+            "  \"pad_token_id\": %" PRId64 ",\n%s}\n", bos, eos, bos, bos, job->family->sampling);
 
     if (random_finish(job, f, "generation_config.json", err) != 0) {
         return -1;
     }
 
-    f = random_create(job, "preprocessor_config.json", err);
-    if (f == NULL) {
-        return -1;
-    }
-
-    fprintf(f, "{\n  \"min_pixels\": 3136,\n  \"max_pixels\": 12845056,\n"
-            "  \"patch_size\": %" PRIu64 ",\n  \"temporal_patch_size\": %" PRIu64 ",\n"
-            "  \"merge_size\": %" PRIu64 ",\n"
-            "  \"image_mean\": [0.48145466, 0.4578275, 0.40821073],\n"
-            "  \"image_std\": [0.26862954, 0.26130258, 0.27577711],\n"
-            "  \"image_processor_type\": \"Qwen2VLImageProcessor\",\n"
-            "  \"processor_class\": \"Qwen2_5_VLProcessor\"\n}\n",
-            job->s.patch, job->s.temporal, job->s.merge);
-
-    return random_finish(job, f, "preprocessor_config.json", err);
+    return write_processor(job, err);
 }
 
 
@@ -313,21 +365,33 @@ random_copy_tokenizer(const job_t *job, vlm_err_t *err)
     char         path[4096];
     vlm_file_t   in;
 
-    static const char  *names[] = { "tokenizer.json", "tokenizer_config.json", "vocab.json",
-                                    "merges.txt", "chat_template.json", NULL };
+    static const struct {
+        const char             *name, *as;
+        const random_family_t  *family;                /* NULL: any */
+    } files[] = {
+        { "tokenizer.json", "tokenizer.json", NULL },
+        { "tokenizer_config.json", "tokenizer_config.json", NULL },
+        { "vocab.json", "vocab.json", NULL },
+        { "merges.txt", "merges.txt", NULL },
+        { "chat_template.json", "chat_template.json", &random_qwen2_5 },
+        { "qwen3.jinja", "chat_template.jinja", &random_qwen3 },
+        { NULL, NULL, NULL }
+    };
 
-    for (i = 0; names[i] != NULL; i++) {
-        if (!vlm_file_exists(job->opt.tokenizer, names[i])) {
+    for (i = 0; files[i].name != NULL; i++) {
+        if ((files[i].family != NULL && files[i].family != job->family)
+            || !vlm_file_exists(job->opt.tokenizer, files[i].name))
+        {
             continue;
         }
 
-        if (vlm_file_path(path, sizeof(path), job->opt.tokenizer, names[i], err) != 0
+        if (vlm_file_path(path, sizeof(path), job->opt.tokenizer, files[i].name, err) != 0
             || vlm_file_open(&in, path, MAX_JSON, err) != 0)
         {
             return -1;
         }
 
-        f = random_create(job, names[i], err);
+        f = random_create(job, files[i].as, err);
         if (f == NULL) {
             vlm_file_close(&in);
             return -1;
@@ -336,7 +400,7 @@ random_copy_tokenizer(const job_t *job, vlm_err_t *err)
         fwrite(in.data, 1, in.bytes, f);
         vlm_file_close(&in);
 
-        if (random_finish(job, f, names[i], err) != 0) {
+        if (random_finish(job, f, files[i].as, err) != 0) {
             return -1;
         }
     }

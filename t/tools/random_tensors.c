@@ -1,8 +1,5 @@
 /*
- * Lists the tensors of a shape, makes their numbers, and writes the .safetensors files.
- *
- * Scales keep every activation finite and near one, attention peaked and logits some units apart.
- * Biases are large and gains far from one, so that an engine that omits one has other answers.
+ * Makes the numbers of a family's tensors, and writes the .safetensors files.
  */
 
 #include <inttypes.h>
@@ -85,7 +82,7 @@ make_values(const job_t *job, const tensor_t *t, uint64_t first, uint64_t n, flo
         } else if (job->opt.trivial) {
             out[i] = 1.0f;
         } else {
-            out[i] = (1.0f + u * 0.5f) * ((h & 7) == 0 ? -1.0f : 1.0f);
+            out[i] = (1.0f + u * 0.5f) * ((h & 7) == 0 ? -t->scale : t->scale);
         }
     }
 }
@@ -130,9 +127,9 @@ type_bytes(vlm_type_t type)
 
 /* ---- the list of tensors ------------------------------------------------------------------ */
 
-static tensor_t *
-add(job_t *job, kind_t kind, double scale, const char *prefix, const char *name, uint64_t n,
-    uint64_t k)
+tensor_t *
+random_add(job_t *job, kind_t kind, double scale, const char *prefix, const char *name,
+           uint64_t n, uint64_t k)
 {
     tensor_t  *t;
 
@@ -149,93 +146,6 @@ add(job_t *job, kind_t kind, double scale, const char *prefix, const char *name,
     t->n = k == 0 ? n : n * k;
 
     return t;
-}
-
-
-static void
-add_vision(job_t *job)
-{
-    char            b[64];
-    double          out;
-    uint64_t        i, E, M, cell;
-    tensor_t       *t;
-    const shape_t  *s;
-
-    s = &job->s;
-    E = s->v_hidden;
-    M = s->v_mlp;
-    cell = E * s->merge * s->merge;
-    out = s->tied ? 4.0 / sqrt((double) s->hidden) : 1.0;
-
-    t = add(job, MATRIX, 1.0, "visual.", "patch_embed.proj.weight", E,
-            s->channels * s->temporal * s->patch * s->patch);
-    t->n_dims = 5;
-    t->dims[1] = s->channels;
-    t->dims[2] = s->temporal;
-    t->dims[3] = t->dims[4] = s->patch;
-
-    for (i = 0; i < s->v_depth; i++) {
-        snprintf(b, sizeof(b), "visual.blocks.%" PRIu64 ".", i);
-        add(job, GAIN, 0, b, "norm1.weight", E, 0);
-        add(job, GAIN, 0, b, "norm2.weight", E, 0);
-        add(job, MATRIX, 1.25, b, "attn.qkv.weight", 3 * E, E);
-        add(job, PLAIN, 1.0, b, "attn.qkv.bias", 3 * E, 0);
-        add(job, MATRIX, 1.0, b, "attn.proj.weight", E, E);
-        add(job, PLAIN, 0.25, b, "attn.proj.bias", E, 0);
-        add(job, MATRIX, 1.5, b, "mlp.gate_proj.weight", M, E);
-        add(job, PLAIN, 0.5, b, "mlp.gate_proj.bias", M, 0);
-        add(job, MATRIX, 1.0, b, "mlp.up_proj.weight", M, E);
-        add(job, PLAIN, 0.5, b, "mlp.up_proj.bias", M, 0);
-        add(job, MATRIX, 1.0, b, "mlp.down_proj.weight", E, M);
-        add(job, PLAIN, 0.5, b, "mlp.down_proj.bias", E, 0);
-    }
-
-    add(job, GAIN, 0, "visual.", "merger.ln_q.weight", E, 0);
-    add(job, MATRIX, 1.0, "visual.", "merger.mlp.0.weight", cell, cell);
-    add(job, PLAIN, 0.5, "visual.", "merger.mlp.0.bias", cell, 0);
-    add(job, MATRIX, 1.5 * out, "visual.", "merger.mlp.2.weight", s->hidden, cell);
-    add(job, PLAIN, 0.5 * out, "visual.", "merger.mlp.2.bias", s->hidden, 0);
-}
-
-
-static void
-add_text(job_t *job)
-{
-    char            b[64];
-    double          out, branch;
-    uint64_t        i, D, F, kv;
-    const shape_t  *s;
-
-    s = &job->s;
-    D = s->hidden;
-    F = s->mlp;
-    kv = D / s->heads * s->kv_heads;
-    out = s->tied ? 4.0 / sqrt((double) D) : 1.0;      /* spread of embeddings and features */
-    branch = s->tied ? 2.5 * out : 1.0;        /* else a tied head would repeat the last token */
-
-    add(job, PLAIN, out * sqrt(3.0), "model.", "embed_tokens.weight", s->vocab, D);
-
-    for (i = 0; i < s->layers; i++) {
-        snprintf(b, sizeof(b), "model.layers.%" PRIu64 ".", i);
-        add(job, GAIN, 0, b, "input_layernorm.weight", D, 0);
-        add(job, MATRIX, 1.5, b, "self_attn.q_proj.weight", D, D);
-        add(job, PLAIN, 1.5, b, "self_attn.q_proj.bias", D, 0);
-        add(job, MATRIX, 1.5, b, "self_attn.k_proj.weight", kv, D);
-        add(job, PLAIN, 1.5, b, "self_attn.k_proj.bias", kv, 0);
-        add(job, MATRIX, 1.0, b, "self_attn.v_proj.weight", kv, D);
-        add(job, PLAIN, 0.5, b, "self_attn.v_proj.bias", kv, 0);
-        add(job, MATRIX, branch, b, "self_attn.o_proj.weight", D, D);
-        add(job, GAIN, 0, b, "post_attention_layernorm.weight", D, 0);
-        add(job, MATRIX, 1.5, b, "mlp.gate_proj.weight", F, D);
-        add(job, MATRIX, 1.0, b, "mlp.up_proj.weight", F, D);
-        add(job, MATRIX, branch, b, "mlp.down_proj.weight", D, F);
-    }
-
-    add(job, GAIN, 0, "model.", "norm.weight", D, 0);
-
-    if (!s->tied) {
-        add(job, MATRIX, 4.0, "", "lm_head.weight", s->vocab, D);
-    }
 }
 
 
@@ -276,10 +186,10 @@ place(job_t *job)
 }
 
 
-/* ---- mutations; those of config.json are in random_config.c ------------------------------- */
+/* ---- mutations ---------------------------------------------------------------------------- */
 
-static tensor_t *
-find(job_t *job, const char *fmt, uint64_t i)
+tensor_t *
+random_find(job_t *job, const char *fmt, uint64_t i)
 {
     char      name[96];
     uint32_t  k;
@@ -296,77 +206,37 @@ find(job_t *job, const char *fmt, uint64_t i)
 }
 
 
-static void
-fix(tensor_t *t, float value)
+void
+random_fix(tensor_t *t, float value)
 {
     t->is_fixed = 1;
     t->fixed = value;
 }
 
 
+/* Two tensors of one size change places. */
+void
+random_swap(tensor_t *a, tensor_t *b)
+{
+    float  scale;
+
+    memcpy(a->source, b->name, sizeof(b->name));
+    memcpy(b->source, a->name, sizeof(a->name));
+    scale = a->scale;
+    a->scale = b->scale;
+    b->scale = scale;
+}
+
+
 /* Exchanges the first and the last of n heads; the rows of the first begin at first. */
-static void
-swap_heads(tensor_t *t, uint64_t first, uint64_t head_dim, uint64_t n)
+void
+random_swap_heads(tensor_t *t, uint64_t first, uint64_t head_dim, uint64_t n)
 {
     if (n > 1) {
         t->swap_a = first;
         t->swap_b = first + (n - 1) * head_dim;
         t->n_swap = head_dim;
     }
-}
-
-
-static int
-mutate(job_t *job, const char *name)
-{
-    float           scale;
-    uint64_t        head;
-    tensor_t       *gate, *up;
-    const shape_t  *s;
-
-    s = &job->s;
-
-    if (strcmp(name, "q-heads") == 0) {
-        head = s->hidden / s->heads;
-        swap_heads(find(job, "model.layers.%" PRIu64 ".self_attn.q_proj.weight", 0), 0, head,
-                   s->heads);
-        swap_heads(find(job, "model.layers.%" PRIu64 ".self_attn.q_proj.bias", 0), 0, head,
-                   s->heads);
-
-    } else if (strcmp(name, "k-bias") == 0) {
-        fix(find(job, "model.layers.%" PRIu64 ".self_attn.k_proj.bias", 0), 0.0f);
-
-    } else if (strcmp(name, "vision-heads") == 0) {
-        head = s->v_hidden / s->v_heads;
-        swap_heads(find(job, "visual.blocks.%" PRIu64 ".attn.qkv.weight", 0), s->v_hidden, head,
-                   s->v_heads);
-        swap_heads(find(job, "visual.blocks.%" PRIu64 ".attn.qkv.bias", 0), s->v_hidden, head,
-                   s->v_heads);
-
-    } else if (strcmp(name, "vision-bias") == 0) {
-        fix(find(job, "visual.blocks.%" PRIu64 ".mlp.down_proj.bias", s->v_depth - 1), 0.0f);
-
-    } else if (strcmp(name, "gate-up") == 0) {
-        gate = find(job, "model.layers.%" PRIu64 ".mlp.gate_proj.weight", s->layers - 1);
-        up = find(job, "model.layers.%" PRIu64 ".mlp.up_proj.weight", s->layers - 1);
-        if (gate == NULL || up == NULL) {
-            return -1;
-        }
-
-        memcpy(gate->source, up->name, sizeof(up->name));
-        memcpy(up->source, gate->name, sizeof(gate->name));
-        scale = gate->scale;
-        gate->scale = up->scale;
-        up->scale = scale;
-
-    } else if (strcmp(name, "merger-gain") == 0) {
-        fix(find(job, "visual.merger.ln_q.weight", 0), 1.0f);
-
-    } else if (strcmp(name, "mrope") != 0 && strcmp(name, "window") != 0) {
-        return -1;
-    }
-
-    return 0;
 }
 
 
@@ -378,11 +248,10 @@ random_list_tensors(job_t *job, vlm_err_t *err)
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u tensors", MAX_TENSORS);
     }
 
-    add_vision(job);
-    add_text(job);
+    job->family->list(job);
     place(job);
 
-    if (job->opt.mutate != NULL && mutate(job, job->opt.mutate) != 0) {
+    if (job->opt.mutate != NULL && job->family->mutate(job, job->opt.mutate) != 0) {
         return vlm_fail(err, VLM_EINPUT, "no mutation is called \"%s\"", job->opt.mutate);
     }
 
