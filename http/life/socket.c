@@ -384,6 +384,13 @@ ngx_http_vlm_socket_event(ngx_event_t *rev)
         return;
     }
 
+    /* the next worker has loaded its model: the connection is left to it */
+
+    if (eng->life.draining && !ngx_http_vlm_zone_owned(eng)) {
+        ngx_http_vlm_socket_open(eng, 0);
+        return;
+    }
+
     ngx_event_accept(rev);
 
     /* no descriptors left: nginx has set a timer, and pauses its own sockets,

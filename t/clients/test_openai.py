@@ -218,7 +218,7 @@ def json_mode():
 @test
 def a_schema_is_refused_as_not_supported_yet():
     schema = {'type': 'json_schema', 'json_schema': {'name': 'box', 'schema': {'type': 'object'}}}
-    with raises(openai.BadRequestError, code='unsupported_value', param='response_format.type', message='not there yet'):
+    with raises(openai.BadRequestError, code='unsupported_value', param='response_format.type', message='not supported yet'):
         chat(response_format=schema)
 
 
