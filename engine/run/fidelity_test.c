@@ -516,6 +516,22 @@ cases_of_checkpoint(uint32_t first)
 
 /* ---- tests --------------------------------------------------------------- */
 
+/*
+ * Sanitizers look at code, not at numbers, and the plain operations are slow under them: the first
+ * two cases of a checkpoint, a text and a picture, have all of the code.
+ */
+static uint32_t
+enough(const char *ops, uint32_t n)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return strcmp(ops, "plain") == 0 && n > 2 ? 2 : n;
+#else
+    (void) ops;
+    return n;
+#endif
+}
+
+
 static void
 f32_equals_the_reference_with(const char *ops)
 {
@@ -530,7 +546,7 @@ f32_equals_the_reference_with(const char *ops)
         n = cases_of_checkpoint(i);
         v = open_case(&cases[i], VLM_F32, ops, 1);
 
-        for (j = i; j < i + n; j++) {
+        for (j = i; j < i + enough(ops, n); j++) {
             open_ref(&r, cases[j].name);
             check_prompt(v, &cases[j], &r);
 
@@ -659,10 +675,10 @@ int8_gives_the_same_text_with_every_set_of_operations(void **state)
             }
 
             v = open_case(&cases[i], VLM_INT8, ops[k], 4);
-            answers(v, &cases[i], n, text[k]);
+            answers(v, &cases[i], enough(ops[k], n), text[k]);
             vlm_close(v);
 
-            for (j = 0; j < n; j++) {
+            for (j = 0; j < enough("plain", n); j++) {
                 assert_string_equal(text[k][j], text[0][j]);
             }
         }
