@@ -162,7 +162,7 @@ build/bench/3b/config.json: | $(O)/random-checkpoint build/qwen-tokenizer/done
 # t/suite counts a program that does not compile as a failure and runs the others.
 test: | deps-test
 	@-$(MAKE) -k --no-print-directory test-programs
-	@$(TEST_ENV) t/suite -o $(O)/results -n test layers unit replay fidelity http live
+	@$(TEST_ENV) t/suite -o $(O)/results -n test layers builds unit replay fidelity http live
 
 test-programs: module tools engine-tests request-fuzz fixtures
 
@@ -320,15 +320,21 @@ build/nvcc/done: | deps-test
 test-cuda: checkpoints tools | deps-test
 	@-$(MAKE) -k --no-print-directory cuda-programs
 	@-$(SANITIZED) cuda-programs
-	@-UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=900 t/suite -o build/results-cuda -n cuda cuda
-	@-$(EMULATED) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-server -n cuda-server gpu
 	@rm -rf build/asan/reports-cuda; mkdir -p -m 1777 build/asan/reports-cuda
-	@-$(EMULATED_ASAN) VLM_TEST_LIMIT=900 t/suite -o build/results-cuda-asan -n cuda-asan lost
+	@-$(MAKE) -k -j 3 -O --no-print-directory suite-cuda suite-cuda-server suite-cuda-asan
 	@t/suite -s build/results-cuda build/results-cuda-server build/results-cuda-asan
 
-EMULATED       = TEST_NGINX_TIMEOUT=120 \
+# These suites run beside each other, since servers that lose their device mostly wait.
+suite-cuda:
+	@UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o build/results-cuda -n cuda cuda
+suite-cuda-server:
+	@$(EMULATED) VLM_TEST_LIMIT=1500 t/suite -o build/results-cuda-server -n cuda-server gpu
+suite-cuda-asan:
+	@$(EMULATED_ASAN) VLM_TEST_LIMIT=1500 t/suite -o build/results-cuda-asan -n cuda-asan lost
+
+EMULATED       = TEST_NGINX_TIMEOUT=120 HTTP_BUILD=build/cuda \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/build/cuda/ngx_http_vlm_module.so
-EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
+EMULATED_ASAN  = VLM_EMULATED=$(CURDIR)/build/asan/cuda HTTP_BUILD=build/asan/cuda TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
                  VLM_REPORTS=$(CURDIR)/build/asan/reports-cuda UBSAN_OPTIONS=print_stacktrace=1 \
                  VLM_ASAN=detect_stack_use_after_return=0
 
@@ -415,6 +421,6 @@ clean:
         fixtures checkpoints soak \
         test-asan suites-asan fidelity fuzz install deps deps-build deps-test deps-fuzz \
         deps-page deps-memcheck test-compilers test-page test-clients test-outside test-tsan \
-        test-valgrind bench-queue clean \
+        test-valgrind bench-queue clean suite-cuda suite-cuda-server suite-cuda-asan \
         FORCE \
         cuda cuda-one cuda-one-tests cuda-matrix cuda-compile nvcc test-cuda cuda-programs

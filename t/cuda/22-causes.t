@@ -66,7 +66,7 @@ for my $case (@causes) {
 
 {
     my $module = $ENV{TEST_NGINX_LOAD_MODULES};
-    my $dir = Cwd::getcwd() . '/build/live/alone';
+    my $dir = "$VLM::LIVE/alone";
 
     File::Path::make_path($dir);
     File::Copy::copy($module, "$dir/ngx_http_vlm_module.so") or die "$dir: $!";

@@ -13,7 +13,7 @@ use Test::More;
 use VLM;
 
 my $ROOT = Cwd::getcwd();
-my $DIR = "$ROOT/build/live/rehearsal";
+my $DIR = "$VLM::LIVE/rehearsal";
 
 File::Path::remove_tree($DIR);
 File::Path::make_path("$DIR/tmp");

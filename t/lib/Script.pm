@@ -43,7 +43,7 @@ sub model {
 
     local $MLP = $ENV{VLM_REPORTS} && $MLP > 1000 ? $MLP / 8 : $MLP;
 
-    my $place = "$ROOT/build/script/$name";
+    my $place = "$ROOT/" . ($ENV{HTTP_BUILD} || 'build') . "/script/$name";
     my $dir = "$place.$$";
 
     File::Path::make_path($dir);

@@ -1,9 +1,9 @@
 package VLM;
 
 # Runs a server for the tests of t/live, which Test::Nginx's format cannot express.
-# An object is an nginx with its own prefix below build/live/ and a free port.  A
-# request is begun and ended by separate calls, so that many can be in flight and
-# a client can leave at any point.
+# An object is an nginx with its own prefix below build/live/ and a free port; HTTP_BUILD
+# names another build directory.  A request is begun and ended by separate calls, so that
+# many can be in flight and a client can leave at any point.
 #
 #     my $s = VLM->new(name => 'queue', engine => 'queue 2;')->start->ready;
 #     my $r = $s->post('/api/chat', { session_id => 'a', message => 'hi' });
@@ -30,6 +30,7 @@ use Time::HiRes qw(sleep time);
 our $PATIENCE = 240;
 
 my $ROOT = Cwd::getcwd();
+our $LIVE = "$ROOT/" . ($ENV{HTTP_BUILD} || 'build') . '/live';
 my @RUNNING;
 
 my $JSON = JSON::PP->new->utf8->canonical;
@@ -66,7 +67,7 @@ sub new {
         %conf,
     }, $class;
 
-    $self->{dir} = "$ROOT/build/live/$self->{name}";
+    $self->{dir} = "$LIVE/$self->{name}";
     $self->{store_dir} ||= "$self->{dir}/store";
 
     File::Path::remove_tree($self->{dir});
@@ -95,7 +96,7 @@ sub free_port {
 # which is never sampled.
 sub slow_model {
     my $rows = $ENV{VLM_REPORTS} ? 12_000 : 96_000;       # sanitizers make it slow by themselves
-    my $dir = "$ROOT/build/live/slow-model-$rows";
+    my $dir = "$LIVE/slow-model-$rows";
     my $new = "$dir.$$";
 
     return $dir if -d $dir;
@@ -150,7 +151,7 @@ _EOC_
 sub bmp {
     my ($width, $height) = @_;
 
-    my $file = "$ROOT/build/live/${width}x$height.bmp";
+    my $file = "$LIVE/${width}x$height.bmp";
     my $new = "$file.$$";
     my $row = pack('x' . (($width * 3 + 3) & ~3));
     my $bytes = length($row) * $height;

@@ -5,7 +5,6 @@ use strict;
 use warnings;
 
 use lib 't/lib';
-use Cwd ();
 use IO::Socket::INET;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -232,7 +231,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
 
 # The store is in a directory in which no process can make a file, and on a
 # read-only disk, or for an ordinary user in a read-only directory.
-my $dir = Cwd::getcwd() . '/build/live/readonly-store';
+my $dir = "$VLM::LIVE/readonly-store";
 my @mounted = ('unshare', '-m', 'sh', '-c', "mount --bind $dir $dir && mount -o remount,ro,bind $dir && exec \"\$@\"", 'sh');
 my %readonly = ('a directory of the system' => { store_dir => '/sys/kernel' });
 

@@ -10,7 +10,7 @@ use File::Path ();
 use Test::More;
 use VLM;
 
-my $cache = Cwd::getcwd() . '/build/live/int8';
+my $cache = "$VLM::LIVE/int8";
 
 File::Path::remove_tree($cache);
 File::Path::make_path($cache);
