@@ -627,7 +627,7 @@ vlm_close(vlm_t *v)
 
 
 int
-vlm_stopped(const vlm_t *v)
+vlm_host_stopped(const vlm_t *v)
 {
     return v->conf.stop != NULL && v->conf.stop(v->conf.data);
 }

@@ -61,7 +61,7 @@ struct vlm_s {
     vlm_stat_t        stat;            /* as vlm_stat() gives it */
 };
 
-int vlm_stopped(const vlm_t *v);       /* 1: the host's stop() returned true */
+int vlm_host_stopped(const vlm_t *v);       /* 1: the host's stop() returned true */
 uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
 
 /*

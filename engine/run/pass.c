@@ -14,7 +14,7 @@ vlm_should_quit(void *data)
 
     vlm_tick(a->v);
 
-    if (vlm_stopped(a->v) || (a->j != NULL && atomic_load(&a->j->cancelled))) {
+    if (vlm_host_stopped(a->v) || (a->j != NULL && atomic_load(&a->j->cancelled))) {
         a->quit = 1;
     }
 

@@ -229,7 +229,7 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
             return 0;
         }
 
-        if (vlm_stopped(v)) {
+        if (vlm_host_stopped(v)) {
             break;
         }
 

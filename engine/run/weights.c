@@ -39,7 +39,7 @@ vlm_weights_progress(void *data, uint32_t percent)
     v->stat.ticks++;
     pthread_mutex_unlock(&v->mutex);
 
-    return vlm_stopped(v);
+    return vlm_host_stopped(v);
 }
 
 
