@@ -143,14 +143,6 @@ refuse_text(const vlm_reader_t *r)
         }
     }
 
-    if (!vlm_json_is_null(vlm_json_get(r->top, "quantization_config"))) {
-        s = vlm_json_text(vlm_json_get(vlm_json_get(r->top, "quantization_config"),
-                                       "quant_method"));
-        return vlm_fail(r->err, VLM_EMODEL, "%s: the weights are quantised (%s); a checkpoint "
-                        "in bf16, f16 or f32 is needed", r->file,
-                        s == NULL ? "?" : vlm_printable(s));
-    }
-
     return vlm_item_is(r, vlm_item_text(r, "hidden_act"), "silu", "silu");
 }
 

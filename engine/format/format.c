@@ -10,6 +10,8 @@
 static void read_f32(const uint8_t *data, uint64_t first, uint64_t n, float *out);
 static void read_f16(const uint8_t *data, uint64_t first, uint64_t n, float *out);
 static void read_bf16(const uint8_t *data, uint64_t first, uint64_t n, float *out);
+static void read_i8(const uint8_t *data, uint64_t first, uint64_t n, float *out);
+static void read_f8(const uint8_t *data, uint64_t first, uint64_t n, float *out);
 
 static const vlm_format_t  formats[] = {
     [VLM_F32] = { .type = VLM_F32, .name = "f32", .bits = 32, .spelt = "F32", .read = read_f32,
@@ -17,10 +19,13 @@ static const vlm_format_t  formats[] = {
     [VLM_F16] = { .type = VLM_F16, .name = "f16", .bits = 16, .spelt = "F16", .read = read_f16 },
     [VLM_BF16] = { .type = VLM_BF16, .name = "bf16", .bits = 16, .spelt = "BF16",
                    .read = read_bf16, .resident = 1, .kv = VLM_BF16 },
-    [VLM_INT8] = { .type = VLM_INT8, .name = "int8", .bits = 8, .resident = 1, .kv = VLM_BF16,
-                   .cached = 1, .quantise = vlm_int8_quantise, .panel_bytes = vlm_int8_panel_bytes,
-                   .pack = vlm_int8_pack, .unpack = vlm_int8_unpack }
+    [VLM_INT8] = { .type = VLM_INT8, .name = "int8", .bits = 8, .read = read_i8, .resident = 1,
+                   .kv = VLM_BF16, .cached = 1, .quantise = vlm_int8_quantise,
+                   .panel_bytes = vlm_int8_panel_bytes, .pack = vlm_int8_pack,
+                   .unpack = vlm_int8_unpack }
 };
+
+static const vlm_format_t  f8 = { .type = VLM_F32, .name = "fp8", .bits = 8, .read = read_f8 };
 
 #define N_FORMATS  (sizeof(formats) / sizeof(formats[0]))
 
@@ -44,6 +49,14 @@ vlm_format_spelt(const char *spelt)
     }
 
     return NULL;
+}
+
+
+const vlm_format_t *
+vlm_format_scaled(const char *spelt)
+{
+    return strcmp(spelt, "I8") == 0 ? &formats[VLM_INT8] : strcmp(spelt, "F8_E4M3") == 0 ? &f8
+                                                                                         : NULL;
 }
 
 
@@ -129,6 +142,37 @@ read_bf16(const uint8_t *data, uint64_t first, uint64_t n, float *out)
     for (data += 2 * first, i = 0; i < n; i++) {
         memcpy(&h, data + 2 * i, sizeof(h));
         bits = (uint32_t) h << 16;
+        memcpy(&out[i], &bits, sizeof(bits));
+    }
+}
+
+
+static void
+read_i8(const uint8_t *data, uint64_t first, uint64_t n, float *out)
+{
+    uint64_t  i;
+
+    for (data += first, i = 0; i < n; i++) {
+        out[i] = (float) (int8_t) data[i];
+    }
+}
+
+
+/* e4m3 without infinities: four bits of exponent, three of fraction; all ones are not a number. */
+static void
+read_f8(const uint8_t *data, uint64_t first, uint64_t n, float *out)
+{
+    float     f;
+    uint32_t  bits;
+    uint64_t  i;
+
+    for (data += first, i = 0; i < n; i++) {
+        bits = (uint32_t) (data[i] & 0x7F) << 20;
+        memcpy(&f, &bits, sizeof(f));
+        f *= 0x1p120f;                         /* as in half_bits() */
+        memcpy(&bits, &f, sizeof(bits));
+        bits = (data[i] & 0x7F) == 0x7F ? 0x7FC00000 : bits;
+        bits |= (uint32_t) (data[i] & 0x80) << 24;
         memcpy(&out[i], &bits, sizeof(bits));
     }
 }

@@ -46,6 +46,9 @@ const vlm_format_t *vlm_format_of(vlm_type_t type);
 /* NULL: files with such elements are not read. */
 const vlm_format_t *vlm_format_spelt(const char *spelt);
 
+/* The form of elements that mean something with scales beside them: "I8", "F8_E4M3"; or NULL. */
+const vlm_format_t *vlm_format_scaled(const char *spelt);
+
 /* Bytes of a row of K elements, and scales of N such rows. */
 static inline uint64_t
 vlm_format_row(const vlm_format_t *f, uint64_t K)

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/size.h"
+#include "load/quant.h"
 
 #define SINGLE       "model.safetensors"
 #define INDEX        "model.safetensors.index.json"
@@ -30,8 +31,6 @@
 #define MAX_FILE_NAME 256
 #define PIECE        4096              /* bytes of a sample of a file, and number of samples */
 #define N_PIECES     16
-#define SAMPLE       512               /* elements of a sample of a tensor, and number of samples */
-#define N_SAMPLES    64                /* such: rows of a vocabulary's matrix */
 
 typedef struct {
     char         name[MAX_FILE_NAME];  /* a plain one */
@@ -43,6 +42,8 @@ typedef struct {
     vlm_tensor_t  t;                   /* t.name is the folded name, malloc()ed */
     int           asked;               /* by vlm_checkpoint_find() */
     int           indexed;             /* named by the index */
+    int           part;                /* of another tensor */
+    int           spare;               /* 1: it may stay unused */
 } slot_t;
 
 struct vlm_checkpoint_s {
@@ -167,14 +168,41 @@ grow(vlm_checkpoint_t *c, vlm_err_t *err)
 }
 
 
+/* Adds a tensor by its folded name, which is not there yet. */
+static int
+add(vlm_checkpoint_t *c, const vlm_tensor_t *t, const char *name, vlm_err_t *err)
+{
+    slot_t    *s;
+    uint32_t   i;
+
+    if (grow(c, err) != 0) {
+        return -1;
+    }
+
+    i = probe(c, name);
+    s = &c->slots[c->n];
+    memset(s, 0, sizeof(*s));
+
+    s->t = *t;
+    s->t.name = strdup(name);
+    if (s->t.name == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for a name", c->dir);
+    }
+
+    c->table[i] = ++c->n;
+
+    return 0;
+}
+
+
 /* A vlm_tensor_fn: takes a tensor of the last shard in. */
 static int
 take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
 {
     char               buf[512];
     slot_t            *s;
-    uint32_t           i;
     const char        *name;
+    vlm_tensor_t       here;
     vlm_checkpoint_t  *c;
 
     c = data;
@@ -186,24 +214,10 @@ take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
                         vlm_printable(t->name), c->shards[s->t.file].name);
     }
 
-    if (grow(c, err) != 0) {
-        return -1;
-    }
+    here = *t;
+    here.file = c->n_shards - 1;
 
-    i = probe(c, name);
-    s = &c->slots[c->n];
-    memset(s, 0, sizeof(*s));
-
-    s->t = *t;
-    s->t.file = c->n_shards - 1;
-    s->t.name = strdup(name);
-    if (s->t.name == NULL) {
-        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for a name", c->dir);
-    }
-
-    c->table[i] = ++c->n;
-
-    return 0;
+    return add(c, &here, name, err);
 }
 
 
@@ -495,6 +509,7 @@ vlm_checkpoint_close(vlm_checkpoint_t *c)
 
     for (i = 0; i < c->n; i++) {
         free((char *) c->slots[i].t.name);
+        free((void *) c->slots[i].t.made);
     }
 
     for (i = 0; i < c->n_shards; i++) {
@@ -569,7 +584,7 @@ vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims,
         return NULL;
     }
 
-    if (s->t.format == NULL) {
+    if (s->t.format == NULL && s->t.made == NULL) {
         (void) vlm_fail(err, VLM_EMODEL, "%s: %s has elements of type %s; F32, F16 and BF16 are "
                         "read", c->shards[s->t.file].path, name, s->t.dtype);
         return NULL;
@@ -598,7 +613,7 @@ vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but)
     for (sum = 0, i = 0; i < c->n; i++) {
         t = &c->slots[i].t;
 
-        if (but != NULL && strcmp(t->name, but) == 0) {
+        if (c->slots[i].part || (but != NULL && strcmp(t->name, but) == 0)) {
             continue;
         }
 
@@ -623,7 +638,9 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t *err
     n = 0;
 
     for (i = 0; i < c->n; i++) {
-        if (!c->slots[i].asked && strcmp(c->slots[i].t.name, but) != 0) {
+        if (!c->slots[i].asked && !c->slots[i].part && !c->slots[i].spare
+            && strcmp(c->slots[i].t.name, but) != 0)
+        {
             first = first == NULL ? &c->slots[i] : first;
             n++;
         }
@@ -638,50 +655,127 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t *err
 }
 
 
-void
-vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out)
+uint32_t
+vlm_checkpoint_made(const vlm_checkpoint_t *c, const vlm_format_t *form, uint32_t *own)
 {
-    t->format->read(t->data, first, n, out);
+    uint32_t  i, n;
+
+    for (*own = n = i = 0; i < c->n; i++) {
+        n += c->slots[i].t.made != NULL;
+        *own += c->slots[i].t.made != NULL && c->slots[i].t.made->own == form;
+    }
+
+    return n;
+}
+
+
+/* ---- tensors made of others ---------------------------------------------- */
+
+uint32_t
+vlm_checkpoint_count(const vlm_checkpoint_t *c)
+{
+    return c->n;
+}
+
+
+const vlm_tensor_t *
+vlm_checkpoint_tensor(const vlm_checkpoint_t *c, uint32_t i)
+{
+    return c->slots[i].part ? NULL : &c->slots[i].t;
+}
+
+
+const vlm_tensor_t *
+vlm_checkpoint_look(const vlm_checkpoint_t *c, const char *name)
+{
+    slot_t  *s = lookup(c, name);
+
+    return s == NULL ? NULL : &s->t;
+}
+
+
+const vlm_tensor_t *
+vlm_checkpoint_part(vlm_checkpoint_t *c, const char *name)
+{
+    slot_t  *s = lookup(c, name);
+
+    if (s == NULL) {
+        return NULL;
+    }
+
+    s->part = 1;
+
+    return &s->t;
+}
+
+
+void
+vlm_checkpoint_spare(vlm_checkpoint_t *c, const char *name)
+{
+    slot_t  *s = lookup(c, name);
+
+    if (s != NULL) {
+        s->spare = 1;
+    }
 }
 
 
 int
-vlm_tensor_same(const vlm_tensor_t *a, const vlm_tensor_t *b)
+vlm_checkpoint_make(vlm_checkpoint_t *c, const char *name, vlm_made_t *m, const uint64_t *dims,
+                    uint32_t n_dims, vlm_err_t *err)
 {
-    float     x[SAMPLE], y[SAMPLE];
-    uint32_t  i;
-    uint64_t  n, all, first;
+    slot_t        *s;
+    vlm_tensor_t   t;
 
-    for (all = 1, i = 0; i < a->n_dims; i++) {
-        all = vlm_mul(all, a->dims[i]);
+    memset(&t, 0, sizeof(t));
+    t.made = m;
+    t.file = m->part[0].file;
+    t.n_dims = n_dims;
+    memcpy(t.dims, dims, n_dims * sizeof(*dims));
+
+    s = lookup(c, name);
+
+    if (s == NULL) {
+        return add(c, &t, name, err);
     }
 
-    n = all < SAMPLE ? all : SAMPLE;
-
-    for (i = 0; i < N_SAMPLES; i++) {
-        first = (all - n) / (N_SAMPLES - 1) * i;
-        first = i == N_SAMPLES - 1 ? all - n : first;
-
-        vlm_tensor_f32(a, first, n, x);
-        vlm_tensor_f32(b, first, n, y);
-
-        if (memcmp(x, y, n * sizeof(float)) != 0) {
-            return 0;
-        }
+    if (!s->part) {
+        return vlm_fail(err, VLM_EMODEL, "%s: %s is there as a plain tensor and as a quantised one",
+                        c->shards[s->t.file].path, vlm_printable(name));
     }
 
-    return 1;
+    t.name = s->t.name;
+    s->t = t;
+    s->part = 0;
+
+    return 0;
+}
+
+
+static void
+done_with(const vlm_checkpoint_t *c, const vlm_tensor_t *t)
+{
+    const vlm_file_t  *f = &c->shards[t->file].file;
+
+    vlm_file_done(f, (uint64_t) (t->data - f->data), t->bytes);
 }
 
 
 void
 vlm_tensor_done(vlm_checkpoint_t *c, const vlm_tensor_t *t)
 {
-    const vlm_file_t  *f;
+    uint32_t  i;
 
-    f = &c->shards[t->file].file;
+    if (t->made == NULL) {
+        done_with(c, t);
+        return;
+    }
 
-    vlm_file_done(f, (uint64_t) (t->data - f->data), t->bytes);
+    for (i = 0; i < VLM_MADE_PARTS; i++) {
+        if (t->made->part[i].data != NULL) {
+            done_with(c, &t->made->part[i]);
+        }
+    }
 }
 
 
@@ -695,6 +789,16 @@ add_pieces(vlm_sha256_t *s, const vlm_file_t *f)
         at = f->bytes < PIECE ? 0 : (f->bytes - PIECE) / (N_PIECES - 1) * i;
         vlm_sha256_add(s, f->data + at, f->bytes < PIECE ? f->bytes : PIECE);
     }
+}
+
+
+/* What config.json says of a quantised matrix. */
+static void
+add_made(vlm_sha256_t *s, const vlm_made_t *m)
+{
+    uint64_t  facts[4] = { m->bits, m->less, m->rows, m->columns };
+
+    vlm_sha256_add(s, facts, sizeof(facts));
 }
 
 
@@ -723,6 +827,12 @@ vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err)
         vlm_sha256_add(&s, shard->name, strlen(shard->name) + 1);
         vlm_sha256_add(&s, facts, sizeof(facts));
         add_pieces(&s, &shard->file);
+    }
+
+    for (i = 0; i < c->n; i++) {
+        if (c->slots[i].t.made != NULL) {
+            add_made(&s, c->slots[i].t.made);
+        }
     }
 
     vlm_sha256_end(&s, id);

@@ -47,16 +47,39 @@ int vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t 
  */
 int vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err);
 
-/* Copies elements [first, first + n) of a tensor as f32. */
+/* How many tensors have several others' bytes (load/quant.h); of these, rows in that form. */
+uint32_t vlm_checkpoint_made(const vlm_checkpoint_t *c, const vlm_format_t *form, uint32_t *own);
+
+/* Copies elements [first, first + n) of a tensor as f32: whole rows, if it is made of others. */
 void vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out);
+/* Copies rows [row, row + n) of a matrix, each `stride` values behind the one before. */
+void vlm_tensor_rows(const vlm_tensor_t *t, uint64_t row, uint32_t n, float *out, uint64_t stride);
+/* The quantised form that the rows of a matrix have in the file, or NULL; a row and its scale. */
+const vlm_format_t *vlm_tensor_own(const vlm_tensor_t *t);
+void vlm_tensor_take(const vlm_tensor_t *t, uint64_t row, void *out, float *scale);
 
 /*
  * 1 if two tensors of one shape have the same values, else 0.  The function compares samples from
- * the first element to the last, which is enough to tell a trained matrix from another one.
+ * the first element to the last, which is enough to tell a trained matrix from another one.  A
+ * quantised tensor differs from any other by its rounding and counts as the same.
  */
 int vlm_tensor_same(const vlm_tensor_t *a, const vlm_tensor_t *b);
 
 /* Drops this tensor's pages from resident memory: they will not be read again. */
 void vlm_tensor_done(vlm_checkpoint_t *c, const vlm_tensor_t *t);
+
+/* ---- for forms that make a tensor of others ------------------------------ */
+
+uint32_t vlm_checkpoint_count(const vlm_checkpoint_t *c);
+/* Tensor i of those, in the order of the files; NULL: it is part of another. */
+const vlm_tensor_t *vlm_checkpoint_tensor(const vlm_checkpoint_t *c, uint32_t i);
+/* A tensor of that name and any shape, or NULL; part() makes it part of another. */
+const vlm_tensor_t *vlm_checkpoint_look(const vlm_checkpoint_t *c, const char *name);
+const vlm_tensor_t *vlm_checkpoint_part(vlm_checkpoint_t *c, const char *name);
+/* It may stay unused. */
+void vlm_checkpoint_spare(vlm_checkpoint_t *c, const char *name);
+/* Adds a tensor, or replaces the one of that name; m is malloc()ed and taken over on success. */
+int vlm_checkpoint_make(vlm_checkpoint_t *c, const char *name, vlm_made_t *m, const uint64_t *dims,
+                        uint32_t n_dims, vlm_err_t *err);
 
 #endif

@@ -273,7 +273,7 @@ read_config(vlm_config_t *c, const vlm_reader_t *r)
     c->vision.order = c->family->order;
     c->pixel = c->family->pixel;
 
-    return c->family->read(r, c);
+    return c->family->read(r, c) != 0 ? -1 : vlm_quant_read(r, &c->quant);
 }
 
 

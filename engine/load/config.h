@@ -10,6 +10,7 @@
 #ifndef VLM_CONFIG_H
 #define VLM_CONFIG_H
 
+#include "load/quant.h"
 #include "vlm.h"
 
 /*
@@ -86,6 +87,7 @@ typedef struct {
     vlm_vision_config_t      vision;
     vlm_pixel_config_t       pixel;
     vlm_generation_config_t  generation;
+    vlm_quant_t              quant;
     const vlm_family_t      *family;
 } vlm_config_t;
 

@@ -6,7 +6,8 @@
 vlm_checkpoint_t *
 vlm_files_weights(const vlm_conf_t *conf, const vlm_config_t *config, int *assumed, vlm_err_t *err)
 {
-    int  there;
+    int                there;
+    vlm_checkpoint_t  *c;
 
     there = conf->ahead ? vlm_checkpoint_is_there(conf->model, err) : 1;
     *assumed = there == 0;
@@ -15,5 +16,12 @@ vlm_files_weights(const vlm_conf_t *conf, const vlm_config_t *config, int *assum
         return there == 0 ? vlm_checkpoint_assume(err) : NULL;
     }
 
-    return vlm_checkpoint_open(conf->model, config->family->aliases, err);
+    c = vlm_checkpoint_open(conf->model, config->family->aliases, err);
+
+    if (c != NULL && vlm_quant_fold(c, &config->quant, err) != 0) {
+        vlm_checkpoint_close(c);
+        return NULL;
+    }
+
+    return c;
 }

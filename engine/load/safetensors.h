@@ -11,10 +11,14 @@
 /* The remedy for a file that ends early. */
 #define VLM_DOWNLOAD  "it was not downloaded to its end; download it again"
 
+typedef struct vlm_made_s  vlm_made_t;             /* load/quant.h */
+
 typedef struct {
     const char     *name;              /* owned by the index that found it */
     char            dtype[12];         /* as the file spells it: "BF16" */
     const vlm_format_t *format;        /* of the elements; NULL: they are not read */
+    const vlm_made_t *made;            /* how the elements are computed from other tensors, or NULL;
+                                          then format and data are NULL */
     uint32_t        n_dims;
     uint64_t        dims[VLM_MAX_DIMS];            /* slowest first */
     const uint8_t  *data;              /* [bytes] in the mapped file; may be unaligned */

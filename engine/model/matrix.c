@@ -2,11 +2,12 @@
  * Loads one weight matrix: see the header.
  *
  * Threads share panels of 64 rows: each is read as f32, quantised if the form of the weights is
- * quantised, and put into the device's order.
+ * quantised and the file has another, and put into the device's order.
  */
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/format.h"
 #include "format/panel.h"
@@ -28,43 +29,102 @@ vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d)
 }
 
 
-/* Reads f32 rows of a panel; row n of the matrix is row n of one part, or of the parts in turn. */
+/* Rows of one part in a piece of a matrix. */
+typedef struct {
+    uint64_t  row;                     /* of the part */
+    uint32_t  n, at, step;             /* their number, the place of the first, to the next */
+} vlm_run_t;
+
+
+/* Row n of the matrix is row n of one part, or of the parts in turn. */
+static vlm_run_t
+find_run(const vlm_source_t *s, uint32_t part, uint32_t first, uint32_t n)
+{
+    uint32_t   i;
+    uint64_t   begin, end;
+    vlm_run_t  r = { 0, 0, 0, 1 };
+
+    if (s->order == VLM_IN_TURN) {
+        r.step = s->n_parts;
+        r.at = (part + r.step - first % r.step) % r.step;
+        r.row = (first + r.at) / r.step;
+        r.n = r.at < n ? (n - r.at + r.step - 1) / r.step : 0;
+
+        return r;
+    }
+
+    for (begin = 0, i = 0; i < part; i++) {
+        begin += s->part[i]->dims[0];
+    }
+
+    end = begin + s->part[part]->dims[0];
+
+    if (begin < first + n && end > first) {
+        r.row = begin < first ? first - begin : 0;
+        r.at = begin < first ? 0 : (uint32_t) (begin - first);
+        r.n = (uint32_t) ((end < first + n ? end : first + n) - (begin + r.row));
+    }
+
+    return r;
+}
+
+
 static void
 read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 {
-    uint32_t  i, part, K;
-    uint64_t  row;
+    uint32_t   part, K;
+    vlm_run_t  r;
 
     K = s->w->K;
 
-    for (i = 0; i < n; i++) {
-        row = first + i;
-        part = 0;
-
-        if (s->order == VLM_IN_TURN) {
-            part = row % s->n_parts;
-            row /= s->n_parts;
-
-        } else {
-            while (row >= s->part[part]->dims[0]) {
-                row -= s->part[part++]->dims[0];
-            }
-        }
-
-        vlm_tensor_f32(s->part[part], row * K, K, rows + (size_t) i * K);
+    for (part = 0; part < s->n_parts; part++) {
+        r = find_run(s, part, first, n);
+        vlm_tensor_rows(s->part[part], r.row, r.n, rows + (size_t) r.at * K, (size_t) r.step * K);
     }
 }
 
 
-/* In place: a quantised row lies before the f32 that is read next. */
+/*
+ * Reads rows and quantises them, in place: a quantised row lies before the f32 that is read next.
+ * Rows that a file has in this form already keep their bits.
+ */
 static void
-quantise_rows(const vlm_format_t *f, void *rows, uint32_t n, uint32_t K, float *scale)
+read_quantised(const vlm_source_t *s, const vlm_format_t *f, uint32_t first, uint32_t n, void *rows,
+               float *scale)
 {
-    uint32_t  i;
+    float      *row;
+    uint8_t     taken[VLM_PANEL] = { 0 };
+    uint32_t    i, k, part, K;
+    vlm_run_t   r;
+
+    K = s->w->K;
+
+    for (part = 0; part < s->n_parts; part++) {
+        r = find_run(s, part, first, n);
+        row = (float *) rows + (size_t) r.at * K;
+
+        if (vlm_tensor_own(s->part[part]) != f) {
+            vlm_tensor_rows(s->part[part], r.row, r.n, row, (size_t) r.step * K);
+            continue;
+        }
+
+        for (k = 0; k < r.n; k++) {
+            i = r.at + k * r.step;
+            taken[i] = 1;
+            vlm_tensor_take(s->part[part], r.row + k, (float *) rows + (size_t) i * K,
+                            scale + vlm_format_scales(f, i));
+        }
+    }
 
     for (i = 0; i < n; i++) {
-        f->quantise((const float *) rows + (size_t) i * K, K,
-                    (uint8_t *) rows + i * vlm_format_row(f, K), scale + vlm_format_scales(f, i));
+        row = (float *) rows + (size_t) i * K;
+
+        if (taken[i]) {
+            memmove((uint8_t *) rows + i * vlm_format_row(f, K), row, vlm_format_row(f, K));
+        } else {
+            f->quantise(row, K, (uint8_t *) rows + i * vlm_format_row(f, K),
+                        scale + vlm_format_scales(f, i));
+        }
     }
 }
 
@@ -98,10 +158,11 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
     for (p = begin; p < end; p++) {
         n = rows_of(w, p);
-        read_rows(j->s, p * VLM_PANEL, n, rows);
 
-        if (f->quantise != NULL) {
-            quantise_rows(f, rows, n, w->K, scale);
+        if (f->quantise == NULL) {
+            read_rows(j->s, p * VLM_PANEL, n, rows);
+        } else {
+            read_quantised(j->s, f, p * VLM_PANEL, n, rows, scale);
             l->ops->house->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));
         }
 
@@ -162,8 +223,7 @@ make_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     for (i = begin; i < end; i++) {
         p = j->first + i;
         n = rows_of(j->s->w, p);
-        read_rows(j->s, p * VLM_PANEL, n, rows);
-        quantise_rows(f, rows, n, K, l->scale + p * VLM_PANEL);
+        read_quantised(j->s, f, p * VLM_PANEL, n, rows, l->scale + p * VLM_PANEL);
         f->pack(l->panels + i * f->panel_bytes(K), rows, n, K, l->packed->flip);
     }
 }

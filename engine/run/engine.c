@@ -544,6 +544,8 @@ vlm_load(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
+    vlm_weights_tell(v, c);
+
     rc = load_model(v, c, &local);
     rc = rc == 0 ? 0 : load_instead(v, c, &local);
 

@@ -69,6 +69,8 @@ uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
  * none.  -1: stopped, or the checkpoint is damaged.  See weights.c.
  */
 int vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_err_t *err);
+/* Tells the log what the files of a quantised checkpoint have lost. */
+void vlm_weights_tell(vlm_t *v, const vlm_checkpoint_t *c);
 void vlm_weights_loaded(vlm_t *v);     /* closes files that are not needed any more */
 void vlm_weights_remake(vlm_t *v, vlm_err_t *err); /* err says why the next open() writes it */
 int vlm_weights_progress(void *data, uint32_t percent);    /* of vlm_progress_t; data: a vlm_t */

@@ -163,6 +163,32 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
 
 
 void
+vlm_weights_tell(vlm_t *v, const vlm_checkpoint_t *c)
+{
+    char                 line[400];
+    uint32_t             n, own;
+    const vlm_format_t  *f = vlm_format_of(v->conf.weights);
+
+    n = vlm_checkpoint_made(c, f, &own);
+
+    if (v->config.quant.form == NULL || n == 0) {
+        return;
+    }
+
+    n = (uint32_t) snprintf(line, sizeof(line), "%u matrices of the model's files are quantised "
+                            "(%s), and what that lost is lost", n, v->config.quant.text);
+
+    if (own > 0) {
+        (void) snprintf(line + n, sizeof(line) - n, "; weights %s takes them as they are", f->name);
+    } else if (f->quantise != NULL) {
+        (void) snprintf(line + n, sizeof(line) - n, "; weights %s rounds them again", f->name);
+    }
+
+    tell(v, "%s", line);
+}
+
+
+void
 vlm_weights_remake(vlm_t *v, vlm_err_t *err)
 {
     tell(v, "the int8 form is made: %s", err->text);

@@ -3,7 +3,8 @@
  *
  * The same panels of 64 weight rows as AVX-512's, walked in quarters of 16 rows; int8 stays signed.
  * vpmaddubsw needs unsigned times signed and saturates at 16 bits: |w| times x with w's sign stays
- * within 2 * 127 * 127 because weights and activations are at most 127.
+ * within 2 * 128 * 127: activations are at most 127, and so are weights, but for the -128 that a
+ * quantised checkpoint may have.
  *
  * Each output is summed in the order of k whatever T is, and the bits equal the plain version's.
  */
