@@ -108,8 +108,12 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     open my $lock, '>>', $s->dir . '/store/live.lock.2' or die;
     flock $lock, LOCK_EX or die;
 
+    # The kernel wakes one worker for a connection (EPOLLEXCLUSIVE).  If that one is killed before
+    # it accepts, the connection waits for the next: the old worker has to be exiting.
     $s->signal('HUP');
-    ok(VLM::wait_for(sub { 3 == (() = $s->workers) }), 'the old worker goes on');
+    ok(VLM::wait_for(sub { 3 == (() = $s->workers)
+                           && $s->log_has(qr/answers until the next worker has loaded/) }),
+       'the old worker goes on');
     kill 'KILL', $old;
     ok(VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $old }), 'the old worker crashes: the new one takes over');
     $s->ready;
