@@ -342,6 +342,54 @@ vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err)
 }
 
 
+long
+vlm_file_locker(const char *path, long *parent)
+{
+    FILE                *f;
+    char                 line[256];
+    long                 pid, owner;
+    struct stat          st;
+    unsigned long long   inode;
+
+    *parent = 0;
+    owner = 0;
+
+    f = stat(path, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
+    if (f == NULL) {
+        return 0;
+    }
+
+    while (owner == 0 && fgets(line, sizeof(line), f)) {
+
+        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %*x:%*x:%llu", &pid, &inode) == 2
+            && inode == st.st_ino)
+        {
+            owner = pid;
+        }
+    }
+
+    (void) fclose(f);
+
+    if (owner <= 0) {
+        return 0;
+    }
+
+    (void) snprintf(line, sizeof(line), "/proc/%ld/stat", owner);
+
+    f = fopen(line, "re");
+
+    if (f) {
+        if (fscanf(f, "%*d (%*[^)]) %*c %ld", parent) != 1) {
+            *parent = 0;
+        }
+
+        (void) fclose(f);
+    }
+
+    return owner;
+}
+
+
 int
 vlm_file_exists(const char *dir, const char *name)
 {

@@ -53,6 +53,10 @@ void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 
 void vlm_file_close(vlm_file_t *f);    /* idempotent, and allowed on a zeroed structure */
 
+/* The process that has a flock() on a file, and that process's parent; 0: none is known, or it is
+   in another namespace. */
+long vlm_file_locker(const char *path, long *parent);
+
 /* Is there a regular file DIR/NAME?  1 or 0. */
 int vlm_file_exists(const char *dir, const char *name);
 

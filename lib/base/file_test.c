@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -507,6 +508,30 @@ a_path_that_does_not_fit_is_an_error(void **state)
 }
 
 
+static void
+the_process_that_locked_a_file_is_known(void **state)
+{
+    int   fd;
+    long  parent;
+
+    (void) state;
+
+    write_file("x", 1);
+    assert_int_equal(vlm_file_locker(path, &parent), 0);
+
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_not_equal(fd, -1);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+
+    assert_int_equal(vlm_file_locker(path, &parent), getpid());
+    assert_int_equal(parent, getppid());
+
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(vlm_file_locker(path, &parent), 0);
+    assert_int_equal(parent, 0);
+}
+
+
 int
 main(void)
 {
@@ -523,6 +548,7 @@ main(void)
         cmocka_unit_test(a_path_that_is_no_regular_file_is_refused),
         cmocka_unit_test(a_pipe_without_a_writer_does_not_block),
         cmocka_unit_test(bytes_that_are_done_with_can_be_read_again),
+        cmocka_unit_test(the_process_that_locked_a_file_is_known),
         cmocka_unit_test(existence_is_asked_of_regular_files_only),
         cmocka_unit_test(the_error_names_a_git_lfs_pointer_and_other_common_mistakes),
         cmocka_unit_test(a_path_that_does_not_fit_is_an_error)
