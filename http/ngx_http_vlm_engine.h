@@ -97,14 +97,12 @@ typedef struct {
     ngx_http_vlm_times_t          times[NGX_HTTP_VLM_TIMES];
     ngx_atomic_t                  prompt_tokens;
     ngx_atomic_t                  completion_tokens;
-    ngx_atomic_t                  cached_tokens;       /* of prompts, from the
-                                                          cache */
+    ngx_atomic_t                  cached_tokens;       /* of prompts */
     ngx_atomic_t                  prompt_pictures;     /* of prompts, and */
     ngx_atomic_t                  cached_pictures;     /* not encoded */
     ngx_atomic_t                  pictures;
     ngx_atomic_t                  picture_tokens;
-    ngx_atomic_t                  service;     /* ms of a request in its slot,
-                                                  the running mean */
+    ngx_atomic_t                  service;     /* ms in a slot: running mean */
     ngx_atomic_t                  restarts;    /* workers that died */
     ngx_atomic_t                  load;        /* ms of the last load */
 } ngx_http_vlm_metrics_t;
@@ -137,7 +135,7 @@ typedef enum {
                              + VLM_STORE_ID)
 
 
-typedef struct ngx_http_vlm_hops_s {
+typedef struct {
     ngx_uint_t                    next;
 
     struct {
@@ -172,8 +170,7 @@ typedef struct {
     ngx_rbtree_t                  clients;     /* clients with requests here */
     ngx_rbtree_node_t             clients_sentinel;
     int64_t                       clock;       /* ms, of the queue */
-    ngx_msec_t                    counted_at;  /* ms, of the last count of
-                                                  positions */
+    ngx_msec_t                    counted_at;  /* the positions, at last */
     ngx_uint_t                    count;       /* the number of counts */
 } ngx_http_vlm_order_t;
 
@@ -214,22 +211,18 @@ typedef struct {
     ngx_atomic_t                  pid;         /* of the designated worker */
     ngx_atomic_t                  state;       /* ngx_http_vlm_state_e */
     ngx_atomic_t                  progress;    /* percent of the load */
-    ngx_atomic_t                  heartbeat;   /* of the loop,
+    ngx_atomic_t                  heartbeat;   /* of the loop, and the last */
+    ngx_atomic_t                  ticked;      /* tick of the engine thread, as
                                                   ngx_current_msec */
-    ngx_atomic_t                  ticks;       /* of the engine thread */
-    ngx_atomic_t                  ticked;      /* when it ticked, or had no
-                                                  work */
     ngx_atomic_t                  waiting;
     ngx_atomic_t                  running;
     ngx_atomic_t                  kv_rows;     /* in the slots' caches */
     ngx_atomic_t                  sessions;
-    ngx_atomic_t                  lost;        /* set by a worker that lost the
-                                                  model */
+    ngx_atomic_t                  lost;        /* a worker lost the model */
     ngx_atomic_t                  filling;     /* as in vlm_stat_t */
     ngx_atomic_t                  lock_beside; /* the socket: see lock.c */
     ngx_atomic_t                  generation;  /* of configurations, */
-    ngx_atomic_t                  overlap;     /* of the newest one: "reload
-                                                  overlap" */
+    ngx_atomic_t                  overlap;     /* "reload" of the newest one */
     ngx_atomic_t                  draining;    /* of the one shut down last */
     ngx_atomic_t                  owner_stays; /* at a reload */
     vlm_losses_t                  deaths;      /* of workers with a model */
@@ -251,11 +244,10 @@ typedef struct {
     char                          device[64];
     char                          device_reason[128];
     char                          reason[480]; /* of a failed load */
-    char                          store_reason[256];   /* the store's last
-                                                          error */
+    char                          store_reason[256];   /* its last error */
     char                          reload_reason[480];  /* of a failed reload */
 
-    struct ngx_http_vlm_hops_s   *hops;        /* see wire/wire.h */
+    ngx_http_vlm_hops_t          *hops;
 } ngx_http_vlm_shm_t;
 
 
@@ -264,16 +256,14 @@ typedef struct {
 /* the thread task of the engine: one step at a time */
 
 typedef enum {
-    NGX_HTTP_VLM_STEP_OPEN = 0,                /* take the lock, load the
-                                                  tokenizer */
+    NGX_HTTP_VLM_STEP_OPEN = 0,                /* the tokenizer, the lock */
     NGX_HTTP_VLM_STEP_LOAD,
     NGX_HTTP_VLM_STEP_RUN,
     NGX_HTTP_VLM_STEP_CLOSE
 } ngx_http_vlm_step_e;
 
 
-#define NGX_HTTP_VLM_LOCKS  2                  /* workers with a model, in a
-                                                  reload */
+#define NGX_HTTP_VLM_LOCKS  2                  /* workers with a model */
 
 /* as configured; constant once the configuration has been read */
 
@@ -289,12 +279,10 @@ typedef struct {
     vlm_plan_t                    plan;
     vlm_facts_t                   facts;
     time_t                        created;     /* of config.json */
-    ngx_str_t                     directory;   /* the checkpoint's directory
-                                                  name */
+    ngx_str_t                     directory;   /* its directory's name */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
     ngx_uint_t                    any_name;    /* alias * */
-    vlm_sampling_t                sampling;    /* the checkpoint's where it
-                                                  is -1 */
+    vlm_sampling_t                sampling;    /* -1: the checkpoint's */
     ngx_uint_t                    thinking;    /* the template adds its tail */
     ngx_uint_t                    tools;       /* ignored, else refused */
 
@@ -330,8 +318,7 @@ typedef struct {
 
 typedef struct {
     vlm_t                        *vlm;         /* from the step "open" on */
-    vlm_t                        *new_vlm;     /* by the thread, for the
-                                                  loop */
+    vlm_t                        *new_vlm;     /* the thread's */
     ngx_thread_task_t            *task;
     ngx_http_vlm_step_e           step;
     int                           step_rc;     /* of the last step */
@@ -357,25 +344,22 @@ typedef struct {
 
     /* the watchdogs: watch.c */
     uint64_t                      ticks;       /* of the engine thread, and */
-    ngx_msec_t                    ticked;      /* their time, or of being
-                                                  idle */
+    ngx_msec_t                    ticked;      /* the last, or last idle */
     ngx_atomic_t                  polls;       /* of the loop; read by */
     pthread_t                     watch;       /* the watchdog */
     ngx_msec_t                    watch_stall;
     int                           watch_fd;    /* ends that thread, or -1 */
 
-    ngx_atomic_t                  draining;    /* exiting, and still works;
-                                                  read by the engine thread */
+    ngx_atomic_t                  draining;    /* exiting, but works; read by
+                                                  the engine thread */
     unsigned                      owner:1;     /* the designated worker */
     unsigned                      standby:1;   /* an older one answers */
     unsigned                      opened:1;    /* prompts can be made */
     unsigned                      loaded:1;
     unsigned                      failed:1;
-    unsigned                      stopped:1;   /* by an exit, before the
-                                                  load */
+    unsigned                      stopped:1;   /* by an exit, not loaded */
     unsigned                      closed:1;    /* or about to be */
-    unsigned                      released:1;  /* exiting, the model is
-                                                  released */
+    unsigned                      released:1;  /* the model, in an exit */
     unsigned                      on_cpu:1;    /* though a GPU was planned */
     unsigned                      fallback:1;  /* so for a while */
     unsigned                      reopen:1;    /* closing, to open again */
@@ -388,28 +372,26 @@ typedef struct {
 
 typedef struct {
     ngx_queue_t                   requests;    /* ctx->place.all */
-    ngx_queue_t                   arrivals;    /* ctx->place.queue: until
-                                                  parsed, */
+    ngx_queue_t                   arrivals;    /* ctx->place.queue: new, */
     ngx_queue_t                   preparing;   /* in threads, */
     ngx_queue_t                   ready;       /* to be submitted next */
     ngx_http_vlm_order_t          order;
     ngx_rbtree_t                  chains;      /* by session */
     ngx_rbtree_node_t             chains_sentinel;
-    ngx_event_t                   next;        /* posted: see ..._wake() */
-    ngx_event_t                   reserve;     /* wakes the queue: prepare.c */
+    ngx_event_t                   next;        /* posted by ..._wake(), or by
+                                                  a timer: prepare.c */
     ngx_uint_t                    last_seq;    /* of the last arrival */
     ngx_uint_t                    n_parses;    /* of arrivals, not yet begun */
     ngx_uint_t                    n_tasks;     /* of prepare, in threads */
     ngx_uint_t                    n_heavy;     /* of them, see ctx->heavy */
+    ngx_uint_t                    n_threads;   /* of any kind, ctx->in_task */
     ngx_uint_t                    n_prompts;   /* being made or waiting */
     ngx_uint_t                    n_jobs;      /* submitted to the engine */
-    ngx_uint_t                    waiting;     /* admitted, not yet started by
-                                                  the engine */
-    ngx_uint_t                    running;     /* jobs in slots, until their
-                                                  last event */
+    ngx_uint_t                    waiting;     /* not started by the engine */
+    ngx_uint_t                    running;     /* until a job's last event */
     ngx_uint_t                    receiving;   /* reading their bodies */
-    ngx_atomic_t                  pending;     /* requests with their body;
-                                                  read by the engine thread */
+    ngx_atomic_t                  pending;     /* with their body; read by the
+                                                  engine thread */
 } ngx_http_vlm_line_t;
 
 
@@ -430,6 +412,13 @@ struct ngx_http_vlm_engine_s {
     ngx_http_vlm_life_t           life;
     ngx_http_vlm_line_t           line;
 };
+
+
+/* logs what concerns eng, with its name in front; fmt is a literal */
+
+#define ngx_http_vlm_log(level, log, err, eng, fmt, ...)                      \
+    ngx_log_error(level, log, err, "vlm_engine \"%V\": " fmt,                 \
+                  &(eng)->name, ##__VA_ARGS__)
 
 
 /* does this process answer chats? */
@@ -456,11 +445,11 @@ struct ngx_http_vlm_queue_calls_s {
 
     void                        (*next)(ngx_http_vlm_engine_t *eng);
 
-    /* refuses all waiting requests after the engine has failed; with a hanging
-       engine, its requests too */
+    /* refuses all waiting requests after the engine has failed; if it hangs,
+       and may not be called, those that it has, too */
 
-    void                        (*failed)(ngx_http_vlm_engine_t *eng);
-    void                        (*stalled)(ngx_http_vlm_engine_t *eng);
+    void                        (*failed)(ngx_http_vlm_engine_t *eng,
+                                          ngx_uint_t hangs);
 
     /* the request's position in the order of the engine, from 1; 0: the engine
        has begun it */

@@ -100,8 +100,7 @@ struct ngx_http_vlm_dialect_s {
 typedef enum {
     NGX_HTTP_VLM_RECEIVING = 0,
     NGX_HTTP_VLM_PARSING,                      /* JSON, upload; by arrival */
-    NGX_HTTP_VLM_CHAINED,                      /* behind another of its
-                                                  session */
+    NGX_HTTP_VLM_CHAINED,                      /* behind one of its session */
     NGX_HTTP_VLM_PREPARING,
     NGX_HTTP_VLM_WAITING,                      /* for a slot */
     NGX_HTTP_VLM_SUBMITTED,
@@ -118,8 +117,7 @@ typedef struct {
     ngx_queue_t                   all;         /* in line.requests */
     ngx_queue_t                   queue;       /* arrivals, preparing, ready */
     ngx_http_vlm_rank_t           rank;        /* between them */
-    vlm_store_text_t              session;     /* whose requests run in order
-                                                  of arrival; or empty */
+    vlm_store_text_t              session;     /* of its chain, or empty */
     ngx_queue_t                   turn;        /* in chain->turns */
     ngx_http_vlm_chain_t         *chain;
     ngx_uint_t                    in_flight;   /* its index of the zone's
@@ -146,8 +144,8 @@ typedef struct {
     ngx_uint_t                    plain;       /* all text is the answer */
     u_char                       *clean;       /* text without marks */
     size_t                        clean_size;
-    vlm_json_out_t                json;        /* of all, or of the rest of a
-                                                  stream; written by a thread */
+    vlm_json_out_t                json;        /* all, or a stream's rest, by
+                                                  a thread */
 
     /* of a stream: wire/stream.c */
     ngx_event_t                   position;    /* sends that of the queue */
@@ -212,14 +210,12 @@ struct ngx_http_vlm_ctx_s {
     /* fields shared with pool threads: whole bytes, because a bit field would
        share its byte with the event loop's fields */
     ngx_http_vlm_body_t           body;
-    ngx_http_vlm_error_t          error;       /* of the answer that ends
-                                                  here */
+    ngx_http_vlm_error_t          error;
     ngx_uint_t                    refusal;     /* found in a thread, or 0 */
     ngx_uint_t                    streaming;   /* the client wants events */
     ngx_uint_t                    asking;      /* hidden from the client */
     ngx_uint_t                    opened;      /* life.opened, when parsed */
-    ngx_uint_t                    heavy;       /* has pictures, or uses the
-                                                  store */
+    ngx_uint_t                    heavy;       /* pictures, or the store */
     ngx_atomic_t                  abandoned;   /* its thread may stop */
     uint64_t                      hash;        /* of the body */
     vlm_prompt_t                 *prompt;      /* until submitted */
@@ -237,8 +233,7 @@ struct ngx_http_vlm_ctx_s {
 
     unsigned                      in_task:1;
     unsigned                      parsed:1;
-    unsigned                      client_left:1;   /* the request is being
-                                                      freed */
+    unsigned                      client_left:1;
     unsigned                      logged:1;    /* the reason of its refusal */
 };
 

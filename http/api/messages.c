@@ -11,7 +11,6 @@
 
 #include "api.h"
 #include "messages.h"
-#include "../line/fit.h"
 #include "base/base64.h"
 
 

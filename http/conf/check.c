@@ -22,19 +22,15 @@
 #define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, for all the files */
 
 
-static void ngx_http_vlm_check_log(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_check_show(ngx_conf_t *cf, const char *fmt, ...);
-static void ngx_http_vlm_check_ram(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
     ngx_log_t *log);
 static void ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd);
-static ngx_int_t ngx_http_vlm_check_user(ngx_core_conf_t *ccf);
-static ssize_t ngx_http_vlm_check_read(int fd, u_char *text, size_t size);
+static ngx_int_t ngx_http_vlm_check_user(ngx_http_vlm_engine_t *eng,
+    char *name);
 
-
-/* asks the engine, which uses no device here */
 
 char *
 ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
@@ -96,16 +92,17 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
+    vlm_plan_t  *plan;
+
+    plan = &eng->conf.plan;
+
     ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": %uLm planned "
                             "(weights %uLm, vision %uLm, kv %uLm, "
                             "workspace %uLm, device %uLm)%s, thinking %s%s",
-                            &eng->name,
-                            vlm_mib(eng->conf.plan.total),
-                            vlm_mib(eng->conf.plan.weights),
-                            vlm_mib(eng->conf.plan.vision),
-                            vlm_mib(eng->conf.plan.kv),
-                            vlm_mib(eng->conf.plan.workspace),
-                            vlm_mib(eng->conf.plan.device),
+                            &eng->name, vlm_mib(plan->total),
+                            vlm_mib(plan->weights), vlm_mib(plan->vision),
+                            vlm_mib(plan->kv), vlm_mib(plan->workspace),
+                            vlm_mib(plan->device),
                             eng->conf.vlm.memory ? ""
                                                  : ", memory is not bounded",
                             eng->conf.thinking ? "on" : "off",
@@ -158,18 +155,13 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     uint64_t            total;
     vlm_ram_t           ram;
 
-    if (eng->conf.plan.device) {
-
-        /* the plan is for device memory, not for RAM */
-
-        return;
-    }
-
     vlm_ram("", &ram);
 
     total = eng->conf.plan.total * (eng->conf.overlap ? 2 : 1);
 
-    if (ram.bytes == 0 || total <= ram.bytes) {
+    /* a plan with a device is for its memory, not for RAM */
+
+    if (eng->conf.plan.device || ram.bytes == 0 || total <= ram.bytes) {
         return;
     }
 
@@ -183,27 +175,23 @@ ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* after the configuration was read: the last moment to refuse it */
-
 ngx_int_t
 ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 {
-    if (ngx_http_vlm_master_ready(eng) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_vlm_check_files(eng, log);
+    return ngx_http_vlm_master_ready(eng) == NGX_OK
+           ? ngx_http_vlm_check_files(eng, log) : NGX_ERROR;
 }
 
 
 static ngx_int_t
 ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 {
-    int        fd[2], status;
-    pid_t      pid;
-    u_char     text[NGX_MAX_CONF_ERRSTR];
-    ssize_t    n;
-    sigset_t   all, saved;
+    int             fd[2], status;
+    pid_t           pid;
+    u_char          text[NGX_MAX_CONF_ERRSTR];
+    ssize_t         n;
+    sigset_t        all, saved;
+    struct pollfd   pfd;
 
     if (pipe(fd) == -1) {
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "pipe() failed");
@@ -232,9 +220,15 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "fork() failed");
 
     } else {
-        n = ngx_http_vlm_check_read(fd[0], text, sizeof(text));
+        pfd.fd = fd[0];
+        pfd.events = POLLIN;
 
-        if (n == -1) {
+        /* a sentence, which is less than a pipe's buffer, or none */
+
+        if (poll(&pfd, 1, NGX_HTTP_VLM_CHECK_TIME) == 1) {
+            n = read(fd[0], text, sizeof(text));
+
+        } else {
             (void) kill(pid, SIGKILL);
         }
 
@@ -249,10 +243,9 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     }
 
     if (n == -1) {
-        ngx_log_error(NGX_LOG_WARN, log, 0,
-                      "vlm_engine \"%V\": its files were not read within %d "
-                      "seconds, and are not checked", &eng->name,
-                      NGX_HTTP_VLM_CHECK_TIME / 1000);
+        ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "its files were not read "
+                         "within %d seconds, and are not checked",
+                         NGX_HTTP_VLM_CHECK_TIME / 1000);
         return NGX_OK;
     }
 
@@ -266,8 +259,8 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
         return NGX_OK;
     }
 
-    ngx_log_error(NGX_LOG_EMERG, log, 0, "vlm_engine \"%V\": %*s in %s:%ui",
-                  &eng->name, (size_t) n, text, eng->conf.file, eng->conf.line);
+    ngx_http_vlm_log(NGX_LOG_EMERG, log, 0, eng, "%*s in %s:%ui", (size_t) n,
+                     text, eng->conf.file, eng->conf.line);
 
     return NGX_ERROR;
 }
@@ -291,7 +284,7 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
     ccf = (ngx_core_conf_t *) ngx_get_conf(eng->cycle->conf_ctx,
                                            ngx_core_module);
 
-    other = ngx_http_vlm_check_user(ccf);
+    other = ngx_http_vlm_check_user(eng, ccf->username);
     vlm = vlm_open(&eng->conf.vlm, &err);
 
     if (vlm && vlm_plan(&eng->conf.vlm, &plan, &err) == 0) {
@@ -311,55 +304,18 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
 }
 
 
-/* sets the user and groups as nginx does in a worker; NGX_DECLINED: the user
-   stays */
+/* sets the user and groups as nginx does in a worker, which reports an error;
+   NGX_DECLINED: the user stays */
 
 static ngx_int_t
-ngx_http_vlm_check_user(ngx_core_conf_t *ccf)
+ngx_http_vlm_check_user(ngx_http_vlm_engine_t *eng, char *name)
 {
-    if (geteuid() != 0 || !ccf->master
-        || ccf->user == (ngx_uid_t) NGX_CONF_UNSET_UINT)
-    {
-        return NGX_DECLINED;
-    }
+    uid_t  uid;
+    gid_t  gid;
 
-    if (setgid(ccf->group) == -1
-        || initgroups(ccf->username, ccf->group) == -1
-        || setuid(ccf->user) == -1)
-    {
-        /* the worker will report it */
+    ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
 
-        return NGX_DECLINED;
-    }
-
-    return NGX_OK;
-}
-
-
-/* reads all of the child's output; -1: it takes too long */
-
-static ssize_t
-ngx_http_vlm_check_read(int fd, u_char *text, size_t size)
-{
-    size_t          len;
-    ssize_t         n;
-    struct pollfd   pfd;
-
-    pfd.fd = fd;
-    pfd.events = POLLIN;
-
-    for (len = 0; len < size; len += n) {
-
-        if (poll(&pfd, 1, NGX_HTTP_VLM_CHECK_TIME) != 1) {
-            return -1;
-        }
-
-        n = read(fd, text + len, size - len);
-
-        if (n <= 0) {
-            break;
-        }
-    }
-
-    return len;
+    return uid == (uid_t) -1 || setgid(gid) == -1
+           || initgroups(name, gid) == -1 || setuid(uid) == -1
+           ? NGX_DECLINED : NGX_OK;
 }

@@ -132,8 +132,6 @@ ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* the engine of that name, which vlm_engine may define later */
-
 ngx_http_vlm_engine_t *
 ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 {
@@ -177,8 +175,6 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-/* derives the remaining settings once the block has ended */
-
 static char *
 ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
@@ -186,12 +182,9 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
         || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
-        || ngx_http_vlm_model_init(cf, eng) != NGX_CONF_OK)
+        || ngx_http_vlm_model_init(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_pools(cf, eng) != NGX_CONF_OK)
     {
-        return NGX_CONF_ERROR;
-    }
-
-    if (ngx_http_vlm_pools(cf, eng) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -479,25 +472,12 @@ ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static ngx_int_t
 ngx_http_vlm_name_ok(ngx_str_t *name)
 {
-    u_char      ch;
-    ngx_uint_t  i;
+    static const char  allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 
-    if (name->len == 0 || name->len > NGX_HTTP_VLM_NAME) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < name->len; i++) {
-        ch = name->data[i];
-
-        if ((ch < '0' || ch > '9')
-            && ((ch | 0x20) < 'a' || (ch | 0x20) > 'z')
-            && ch != '-' && ch != '_')
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
+    return name->len && name->len <= NGX_HTTP_VLM_NAME
+           && strspn((char *) name->data, allowed) == name->len
+           ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -510,33 +490,30 @@ ngx_http_vlm_name_ok(ngx_str_t *name)
 static ngx_int_t
 ngx_http_vlm_body_size_set(ngx_conf_t *cf)
 {
-    ngx_http_conf_ctx_t       *ctx, *http;
+    ngx_uint_t                 i;
+    ngx_http_conf_ctx_t       *ctx[3];
     ngx_http_core_loc_conf_t  *clcf;
     ngx_http_core_srv_conf_t  *cscf;
 
-    ctx = cf->ctx;
+    ctx[0] = cf->ctx;
 
-    clcf = ctx->loc_conf[ngx_http_core_module.ctx_index];
+    cscf = ctx[0]->srv_conf[ngx_http_core_module.ctx_index];
 
-    if (clcf->client_max_body_size != NGX_CONF_UNSET) {
-        return 1;
+    ctx[1] = cscf->ctx;
+    ctx[2] = (ngx_http_conf_ctx_t *)
+             cf->cycle->conf_ctx[ngx_http_module.index];
+
+    for (i = 0; i < 3; i++) {
+        clcf = ctx[i]->loc_conf[ngx_http_core_module.ctx_index];
+
+        if (clcf->client_max_body_size != NGX_CONF_UNSET) {
+            return 1;
+        }
     }
 
-    cscf = ctx->srv_conf[ngx_http_core_module.ctx_index];
-    clcf = cscf->ctx->loc_conf[ngx_http_core_module.ctx_index];
-
-    if (clcf->client_max_body_size != NGX_CONF_UNSET) {
-        return 1;
-    }
-
-    http = (ngx_http_conf_ctx_t *) cf->cycle->conf_ctx[ngx_http_module.index];
-    clcf = http->loc_conf[ngx_http_core_module.ctx_index];
-
-    return clcf->client_max_body_size != NGX_CONF_UNSET;
+    return 0;
 }
 
-
-/* writes a path between quotes */
 
 static ngx_int_t
 ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst, ngx_str_t *src)

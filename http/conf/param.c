@@ -1,8 +1,8 @@
 
 /*
  * The parameters of vlm_engine { }: the table, which has the bounds and the
- * error message of each value; the reading of a line; and the parameters that
- * need a function of their own.
+ * error message of each value; the reading of a line; a function for each kind
+ * of value, and for the parameters that need one of their own.
  */
 
 
@@ -14,43 +14,58 @@
 #define NGX_HTTP_VLM_ANY  NGX_MAX_OFF_T_VALUE      /* no upper bound */
 
 
+typedef struct ngx_http_vlm_param_s  ngx_http_vlm_param_t;
 typedef struct ngx_http_vlm_param_ctx_s  ngx_http_vlm_param_ctx_t;
+
+typedef char *ngx_http_vlm_param_set_t(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
+    ngx_str_t *value);
+
+
+/* a row of the table: a parameter, or another value of the one above it */
+
+struct ngx_http_vlm_param_s {
+    ngx_str_t                     name;        /* or "timeout=" of a value */
+    ngx_uint_t                    max;         /* values of a parameter, 1 to
+                                                  max; 0: a value */
+    ngx_http_vlm_param_set_t     *set;
+    off_t                         low;         /* the least value, */
+    off_t                         high;        /* and the largest */
+    size_t                        offset;      /* of a member of eng->conf, */
+    size_t                        size;        /* and its bytes */
+    void                         *post;        /* the words to choose from */
+    const char                   *error;       /* with "%V", the value */
+};
 
 
 static char *ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy,
     void *conf);
 static char *ngx_http_vlm_param_finish(ngx_conf_t *cf,
     ngx_http_vlm_param_ctx_t *ctx);
-static char *ngx_http_vlm_param_alias(ngx_conf_t *cf,
+static char *ngx_http_vlm_param_keep(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_weights(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_device(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_device_value(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_priority(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_breaker_off(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_cache(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_store(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_store_max(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
-static char *ngx_http_vlm_param_socket(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value);
+    ngx_str_t *value, off_t n);
+
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_num;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_size;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_msec;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_sec;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_float;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_word;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_path;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_text;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_pool;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_refuse;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_alias;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_weights;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_device;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_device_value;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_priority;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_breaker_off;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_cache;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_store;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_store_max;
+static ngx_http_vlm_param_set_t  ngx_http_vlm_param_socket;
 
 
 static ngx_conf_enum_t  ngx_http_vlm_ops[] = {
@@ -431,6 +446,202 @@ ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx)
 
     return eng->pool ? NGX_CONF_OK
                      : ngx_http_vlm_param_pool(cf, eng, NULL, &name);
+}
+
+
+/* a number, size or time has the bounds of its row, which says where it is
+   kept */
+
+static char *
+ngx_http_vlm_param_num(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_atoi(value->data, value->len));
+}
+
+
+static char *
+ngx_http_vlm_param_size(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_parse_offset(value));
+}
+
+
+static char *
+ngx_http_vlm_param_msec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_parse_time(value, 0));
+}
+
+
+static char *
+ngx_http_vlm_param_sec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_parse_time(value, 1));
+}
+
+
+/* a fraction: its bounds are in millionths */
+
+static char *
+ngx_http_vlm_param_float(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    char       *rv;
+    ngx_int_t   n;
+
+    n = ngx_atofp(value->data, value->len, 6);
+
+    rv = ngx_http_vlm_param_keep(cf, eng, param, value, n);
+
+    *(float *) ((u_char *) &eng->conf + param->offset) = (float) (n / 1e6);
+
+    return rv;
+}
+
+
+/* one of the words in param->post */
+
+static char *
+ngx_http_vlm_param_word(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_conf_enum_t  *e;
+
+    for (e = param->post; e->name.len; e++) {
+
+        if (ngx_strcmp(e->name.data, value->data) != 0) {
+            continue;
+        }
+
+        if (param->size) {
+            *(ngx_uint_t *) ((u_char *) &eng->conf + param->offset) = e->value;
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_vlm_param_refuse(cf, eng, param, value);
+}
+
+
+static char *
+ngx_http_vlm_param_path(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_str_t  path;
+
+    path = *value;
+
+    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    *(char **) ((u_char *) &eng->conf + param->offset) = (char *) path.data;
+
+    return NGX_CONF_OK;
+}
+
+
+/* text with variables; only for the first value of a parameter */
+
+static char *
+ngx_http_vlm_param_text(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_command_t  cmd;
+
+    ngx_memzero(&cmd, sizeof(ngx_command_t));
+    cmd.offset = param->offset;
+
+    return ngx_http_set_complex_value_slot(cf, &cmd, &eng->conf);
+}
+
+
+static char *
+ngx_http_vlm_param_refuse(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, param->error, value);
+
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_vlm_param_keep(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value, off_t n)
+{
+    u_char  *p;
+
+    if (n == NGX_ERROR || n < param->low || n > param->high) {
+        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+    }
+
+    /* the members of an engine have 32 or 64 bits */
+
+    p = (u_char *) &eng->conf + param->offset;
+
+    if (param->size == sizeof(uint32_t)) {
+        *(uint32_t *) p = (uint32_t) n;
+
+    } else {
+        *(uint64_t *) p = (uint64_t) n;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * A thread pool by its name.  nginx reports "unknown thread pool "vlm" in
+ * FILE:LINE" when it has read all: the text in place of the file's name adds
+ * the remedy.
+ */
+
+static char *
+ngx_http_vlm_param_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_str_t         text;
+    ngx_conf_file_t  *saved, file;
+
+    if (ngx_strcmp(value->data, "default") == 0) {
+        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+    }
+
+    saved = cf->conf_file;
+
+    text.len = sizeof("vlm_engine \"\", add \"thread_pool  threads=1;\" in "
+                      "front of http { }:") + eng->name.len + value->len
+               + saved->file.name.len;
+
+    text.data = ngx_pnalloc(cf->pool, text.len + 1);
+    if (text.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    text.len = ngx_snprintf(text.data, text.len,
+                            "vlm_engine \"%V\", add \"thread_pool %V "
+                            "threads=1;\" in front of http { }: %V%Z",
+                            &eng->name, value, &saved->file.name)
+               - text.data - 1;
+
+    file = *saved;
+    file.file.name = text;
+
+    cf->conf_file = &file;
+    eng->pool = ngx_thread_pool_add(cf, value);
+    cf->conf_file = saved;
+
+    return eng->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 

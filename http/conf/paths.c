@@ -14,15 +14,13 @@
 
 static char *ngx_http_vlm_paths_socket(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
-static char *ngx_http_vlm_paths_plain(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *path);
 
 
 char *
 ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    ngx_str_t                 *dir;
-    vlm_store_err_t            err;
+    ngx_str_t        *dir;
+    vlm_store_err_t   err;
 
     dir = &eng->conf.store_dir;
 
@@ -35,8 +33,7 @@ ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     }
 
     if (ngx_process != NGX_PROCESS_SIGNALLER
-        && vlm_store_check((char *) dir->data, &err)
-           != VLM_STORE_OK)
+        && vlm_store_check((char *) dir->data, &err) != VLM_STORE_OK)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
                            &eng->name, err.text);
@@ -53,9 +50,10 @@ ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 char *
 ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    char        *rv;
-    u_char      *p;
-    ngx_uint_t   i, line;
+    char             *rv;
+    u_char           *p;
+    ngx_uint_t        i, line;
+    ngx_file_info_t   fi;
 
     if (eng->conf.store_dir.data == NULL) {
         ngx_str_set(&eng->conf.store_dir, "vlm");
@@ -79,9 +77,13 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
         eng->conf.locks[i].len = p - eng->conf.locks[i].data - 1;
 
-        if (ngx_http_vlm_paths_plain(cf, eng,
-                                     &eng->conf.locks[i]) != NGX_CONF_OK)
+        if (lstat((char *) eng->conf.locks[i].data, &fi) == 0
+            && !S_ISREG(fi.st_mode))
         {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "vlm_engine \"%V\": \"%V\" is no plain file: "
+                               "move it away", &eng->name,
+                               &eng->conf.locks[i]);
             return NGX_CONF_ERROR;
         }
     }
@@ -89,9 +91,8 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     if (eng->conf.socket.data == NULL) {
         eng->conf.socket.data = p;
         eng->conf.socket.len = ngx_sprintf(p, "%V/%V.sock%Z",
-                                           &eng->conf.store_dir,
-                                           &eng->name)
-                          - p - 1;
+                                           &eng->conf.store_dir, &eng->name)
+                               - p - 1;
     }
 
     line = cf->conf_file->line;
@@ -105,24 +106,6 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     cf->conf_file->line = line;
 
     return rv;
-}
-
-
-static char *
-ngx_http_vlm_paths_plain(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *path)
-{
-    ngx_file_info_t  fi;
-
-    if (lstat((char *) path->data, &fi) == -1 || S_ISREG(fi.st_mode)) {
-        return NGX_CONF_OK;
-    }
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "vlm_engine \"%V\": \"%V\" is no plain file: move it "
-                       "away", &eng->name, path);
-
-    return NGX_CONF_ERROR;
 }
 
 

@@ -14,11 +14,6 @@
 #include "life.h"
 
 
-const char *const  ngx_http_vlm_breaker_names[] = {
-    "closed", "open", "probing"
-};
-
-
 ngx_http_vlm_breaker_e
 ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng)
 {
@@ -44,7 +39,6 @@ ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng, u_char *buf,
     ngx_http_vlm_breaker_t  *b;
 
     b = &eng->zone->breaker;
-
     ms = ngx_current_msec - b->when;
 
     if (ms >= eng->conf.pause) {
@@ -119,11 +113,4 @@ ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng)
     }
 
     b->failures = 0;
-}
-
-
-void
-ngx_http_vlm_breaker_start(ngx_http_vlm_engine_t *eng)
-{
-    eng->zone->breaker.probe = 0;
 }

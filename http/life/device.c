@@ -17,17 +17,12 @@
 #define NGX_HTTP_VLM_EXIT_LOST  70         /* 2: nginx would not replace it */
 
 
-static ngx_uint_t ngx_http_vlm_device_gone(ngx_http_vlm_shm_t *shm);
-static void ngx_http_vlm_device_keep(ngx_http_vlm_engine_t *eng,
-    ngx_uint_t n);
 static void ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng,
     ngx_uint_t n, ngx_msec_t away);
-static u_char *ngx_http_vlm_device_time(u_char *p, u_char *last,
-    ngx_msec_t ms);
+static void ngx_http_vlm_device_note(ngx_http_vlm_engine_t *eng,
+    ngx_msec_t ms, const char *fmt, ...);
 static void ngx_http_vlm_device_exit(void);
 
-
-/* in init_process: nothing is loaded yet */
 
 void
 ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
@@ -37,7 +32,7 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_shm_t  *shm;
 
     shm = eng->zone;
-    gone = ngx_http_vlm_device_gone(shm);
+    gone = ngx_http_vlm_zone_gone(shm);
 
     if (gone || shm->lost) {
         (void) ngx_atomic_fetch_add(&shm->metrics.restarts, 1);
@@ -45,7 +40,9 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
         ngx_http_vlm_breaker_failed(eng);
     }
 
-    ngx_http_vlm_breaker_start(eng);
+    /* the predecessor may have died with a probe */
+
+    shm->breaker.probe = 0;
 
     /*
      * A crash during the load counts as a loss, or the worker would load and
@@ -70,13 +67,12 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
     if (eng->conf.plan.device == 0) {
 
         if (eng->life.backoff) {
-            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                          "vlm_engine \"%V\": %ui loads in 5 minutes have "
-                          "ended with their worker: the next one begins in "
-                          "%M ms", &eng->name,
-                          (ngx_uint_t) vlm_losses_recent(&shm->deaths,
-                                                            ngx_current_msec),
-                          eng->life.backoff);
+            ngx_http_vlm_log(NGX_LOG_WARN, ngx_cycle->log, 0, eng, "%ui loads "
+                             "in 5 minutes have ended with their worker: the "
+                             "next one begins in %M ms",
+                             (ngx_uint_t)
+                             vlm_losses_recent(&shm->deaths, ngx_current_msec),
+                             eng->life.backoff);
         }
 
         return;
@@ -85,12 +81,17 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
     n = vlm_losses_recent(&shm->losses, ngx_current_msec);
 
     if (ngx_strcmp(eng->conf.vlm.device, "auto") != 0) {
-        ngx_http_vlm_device_keep(eng, n);
+
+        if (n >= VLM_LOSSES_MANY) {
+            ngx_http_vlm_device_note(eng, eng->life.backoff, "the device was "
+                                     "lost %ui times in 5 minutes: it is "
+                                     "loaded again after ", n);
+        }
+
         return;
     }
 
-    away = vlm_losses_fallback(&shm->losses, ngx_current_msec,
-                               eng->conf.retry);
+    away = vlm_losses_fallback(&shm->losses, ngx_current_msec, eng->conf.retry);
 
     if (away) {
         ngx_http_vlm_device_fall_back(eng, n, away);
@@ -98,65 +99,16 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the predecessor has died without a notice of its exit */
-
-static ngx_uint_t
-ngx_http_vlm_device_gone(ngx_http_vlm_shm_t *shm)
-{
-    pid_t  pid;
-
-    pid = (pid_t) shm->pid;
-
-    return pid && kill(pid, 0) == -1 && ngx_errno == ESRCH;
-}
-
-
-static void
-ngx_http_vlm_device_keep(ngx_http_vlm_engine_t *eng, ngx_uint_t n)
-{
-    u_char  *p, *last;
-
-    if (n < VLM_LOSSES_MANY) {
-        return;
-    }
-
-    p = (u_char *) eng->life.device_note;
-    last = p + sizeof(eng->life.device_note) - 1;
-
-    p = ngx_slprintf(p, last, "the device was lost %ui times in 5 minutes: "
-                     "it is loaded again after ", n);
-    p = ngx_http_vlm_device_time(p, last, eng->life.backoff);
-    *p = '\0';
-
-    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, eng->life.device_note);
-}
-
-
 static void
 ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
     ngx_msec_t away)
 {
-    u_char  *p, *last;
-
-    p = (u_char *) eng->life.device_note;
-    last = p + sizeof(eng->life.device_note) - 1;
-
-    p = ngx_slprintf(p, last, "device auto took the cpu: the GPU was lost ");
-
-    if (n >= VLM_LOSSES_MANY) {
-        p = ngx_slprintf(p, last, "%ui times in 5 minutes", n);
-
-    } else {
-        p = ngx_slprintf(p, last, "too often");
-    }
-
-    p = ngx_slprintf(p, last, ", it is tried again in ");
-    p = ngx_http_vlm_device_time(p, last, away);
-    *p = '\0';
-
-    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, eng->life.device_note);
+    ngx_http_vlm_device_note(eng, away,
+                             n >= VLM_LOSSES_MANY
+                             ? "device auto took the cpu: the GPU was lost "
+                               "%ui times in 5 minutes, it is tried again in "
+                             : "device auto took the cpu: the GPU was lost "
+                               "too often, it is tried again in ", n);
 
     /* the device itself seems to be at fault: no request is a suspect any
        more, and the load need not wait */
@@ -171,19 +123,32 @@ ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
 }
 
 
-static u_char *
-ngx_http_vlm_device_time(u_char *p, u_char *last, ngx_msec_t ms)
-{
-    time_t  s;
+/* logs a sentence that ends with a time, and keeps it for health */
 
+static void
+ngx_http_vlm_device_note(ngx_http_vlm_engine_t *eng, ngx_msec_t ms,
+    const char *fmt, ...)
+{
+    u_char   *p, *last;
+    time_t    s;
+    va_list   args;
+
+    p = (u_char *) eng->life.device_note;
+    last = p + sizeof(eng->life.device_note) - 1;
     s = (ms + 999) / 1000;
 
-    return s % 60 ? ngx_slprintf(p, last, "%T s", s)
-                  : ngx_slprintf(p, last, "%T min", s / 60);
+    va_start(args, fmt);
+    p = ngx_vslprintf(p, last, fmt, args);
+    va_end(args);
+
+    p = s % 60 ? ngx_slprintf(p, last, "%T s", s)
+               : ngx_slprintf(p, last, "%T min", s / 60);
+    *p = '\0';
+
+    ngx_http_vlm_log(NGX_LOG_WARN, ngx_cycle->log, 0, eng, "%s",
+                     eng->life.device_note);
 }
 
-
-/* in the loop, at intervals: the time on the CPU is over */
 
 ngx_uint_t
 ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
@@ -199,8 +164,8 @@ ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)
 {
-    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
-                  "vlm_engine \"%V\": the GPU is tried again", &eng->name);
+    ngx_http_vlm_log(NGX_LOG_NOTICE, eng->log, 0, eng, "the GPU is tried "
+                     "again");
 
     eng->conf.vlm.device = "auto";
     eng->life.device_note[0] = '\0';

@@ -22,6 +22,10 @@ ngx_int_t ngx_http_vlm_init_module(ngx_cycle_t *cycle);
 
 ngx_int_t ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng);
 
+/* the user of the workers, which owns their files; -1: our own */
+
+void ngx_http_vlm_master_user(ngx_cycle_t *cycle, uid_t *uid, gid_t *gid);
+
 
 /* ---- worker.c: which worker, and what it needs --------------------------- */
 
@@ -49,14 +53,13 @@ void ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng);
 
 /* ---- task.c: the thread task and the wake fd ----------------------------- */
 
-void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng,
-    ngx_cycle_t *cycle);
+void ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle);
 void ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_engine_kick(ngx_http_vlm_engine_t *eng); /* jobs are
                                                               submitted */
 
-/* a graceful exit has begun; 1: because of a reload, and this engine goes on
-   until the next one has loaded */
+/* a graceful exit has begun; 1: this engine goes on until the next one has
+   loaded */
 
 ngx_uint_t ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng);
 
@@ -66,35 +69,43 @@ ngx_uint_t ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_engine_wake(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- device.c: choice of the device after it was lost
-   -------------------- */
+/* ---- device.c: choice of the device after it was lost -------------------- */
 
 void ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng);
+
+/* the time on the CPU is over; the GPU is tried again */
+
 ngx_uint_t ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_device_last(void);
 
 
-/* ---- zone.c: state that all workers can read
-   ----------------------------- */
+/* ---- zone.c: state that all workers can read ----------------------------- */
 
 ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
 
-/* with "reload overlap": does an older configuration still answer?  The second
-   function records the error of the newest one, which does not change the
-   state */
+/* with "reload overlap": does an older configuration still answer? */
 
 ngx_uint_t ngx_http_vlm_zone_standby(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason);
 void ngx_http_vlm_zone_leave(ngx_http_vlm_engine_t *eng);
 ngx_uint_t ngx_http_vlm_zone_owned(ngx_http_vlm_engine_t *eng);
+
+/* the owner has died without a notice of its exit */
+
+ngx_uint_t ngx_http_vlm_zone_gone(ngx_http_vlm_shm_t *shm);
+
+/* while an older worker answers, only FAILED counts: a reload has failed */
+
 void ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_state_e state, const char *reason);
 void ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_queue(ngx_http_vlm_engine_t *eng);
 
-/* copies the state, whose texts are consistent with each other */
+/* the texts of the zone are written and read under its lock: a copy of all */
+
+void ngx_http_vlm_zone_lock(ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_zone_unlock(ngx_http_vlm_engine_t *eng);
 
 void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *copy);
@@ -102,15 +113,13 @@ void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
 /* any thread of any process: records the result of the store's last call, and
    the number of sessions after one was made or deleted */
 
-void ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
-    vlm_store_err_t *err);
+void ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng, vlm_store_err_t *err);
 void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
 
 ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- watch.c: the watchdog of the event loop
-   ----------------------------- */
+/* ---- watch.c: the watchdog of the event loop ----------------------------- */
 
 ngx_msec_t ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng);
 
@@ -122,12 +131,10 @@ void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* idempotent */
 ngx_msec_t ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- breaker.c: the circuit breaker
-   -------------------------------------- */
+/* ---- breaker.c: the circuit breaker -------------------------------------- */
 
-/* any worker; the names are in this order */
+/* any worker */
 
-extern const char *const  ngx_http_vlm_breaker_names[];
 ngx_http_vlm_breaker_e ngx_http_vlm_breaker_state(ngx_http_vlm_engine_t *eng);
 
 /* writes the sentence of that refusal to buf, with a zero; returns s, for
@@ -142,26 +149,28 @@ ngx_uint_t ngx_http_vlm_breaker_reason(ngx_http_vlm_engine_t *eng,
 void ngx_http_vlm_breaker_enter(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_breaker_leave(ngx_http_vlm_ctx_t *ctx);  /* idempotent */
 
-/* the engine has failed, or answered; a worker starts, whose predecessor may
-   have died with a probe */
+/* the engine has failed, or answered */
 
 void ngx_http_vlm_breaker_failed(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_breaker_worked(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_breaker_start(ngx_http_vlm_engine_t *eng);
 
 
 /* ---- poison.c: requests that kill workers -------------------------------- */
+
+/* any thread */
 
 uint64_t ngx_http_vlm_poison_hash(const u_char *data, size_t len);
 ngx_uint_t ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng,
     uint64_t hash);
 void ngx_http_vlm_poison_begin(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 void ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx);     /* idempotent */
+
+/* a starting worker has found its predecessor dead */
+
 void ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- metrics.c: counters, histograms, the log of refusals
-   ---------------- */
+/* ---- metrics.c: counters, histograms, the log of refusals ---------------- */
 
 extern const char *const  ngx_http_vlm_refusal_names[];
 extern const char *const  ngx_http_vlm_stage_names[];
@@ -196,13 +205,11 @@ void ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
 ngx_uint_t ngx_http_vlm_metrics_retry(ngx_http_vlm_engine_t *eng);
 
 
-/* ---- sweep.c: automatic removal from the store
-   --------------------------- */
+/* ---- sweep.c: automatic removal from the store --------------------------- */
 
 /* in the designated worker; does nothing unless the store has bounds */
 
-void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng,
-    ngx_cycle_t *cycle);
+void ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle);
 
 
 /* ---- socket.c: the socket of the hop ------------------------------------- */
@@ -222,6 +229,13 @@ ngx_int_t ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng,
     ngx_cycle_t *cycle);
 void ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open);
 void ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng);    /* idempotent */
+
+/* an idle connection for fd, without an event yet, whose handler learns of a
+   graceful exit by c->close; NULL: there is no connection left */
+
+ngx_connection_t *ngx_http_vlm_idle(int fd, ngx_log_t *log,
+    ngx_event_handler_pt handler, ngx_http_vlm_engine_t *eng);
+void ngx_http_vlm_idle_free(ngx_connection_t *c);      /* fd stays open */
 
 
 #endif /* _NGX_HTTP_VLM_LIFE_H_INCLUDED_ */

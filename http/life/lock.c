@@ -30,14 +30,12 @@
 
 static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
     uid_t uid, gid_t gid, vlm_err_t *err);
-static int ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
-static int ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+static int ngx_http_vlm_lock_try(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     vlm_err_t *err);
 static ngx_uint_t ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng,
     ngx_uint_t i, int fd);
 static void ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng);
-static long ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng);
 static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 
 
@@ -60,9 +58,10 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
             return NGX_OK;
         }
 
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "vlm_engine \"%V\": %s: the lock is made beside the "
-                      "socket", &eng->name, err->text);
+        ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "%s: the lock is "
+                         "made beside the socket", err->text);
+
+        ngx_memzero(err, sizeof(vlm_err_t));
     }
 
     eng->zone->lock_beside = 1;
@@ -70,11 +69,7 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     p = ngx_pnalloc(cycle->pool, NGX_HTTP_VLM_LOCKS
                                  * (eng->conf.socket.len + sizeof(".lock.2")));
     if (p == NULL) {
-        err->code = VLM_EMEMORY;
-        (void) ngx_cpystrn((u_char *) err->text,
-                           (u_char *) "no memory for the lock's name",
-                           sizeof(err->text));
-        return NGX_ERROR;
+        return vlm_fail(err, VLM_EMEMORY, "no memory for the lock's name");
     }
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
@@ -113,11 +108,8 @@ ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
         }
 
         if (e) {
-            err->code = VLM_EDEVICE;
-            (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
-                                "the lock file \"%V\" cannot be made: %s%Z",
-                                &eng->conf.locks[i], strerror(e));
-            return NGX_ERROR;
+            return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot "
+                            "be made: %s", path, strerror(e));
         }
     }
 
@@ -141,8 +133,7 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
     ms = 0;
 
     do {
-        rc = eng->conf.overlap ? ngx_http_vlm_lock_any(eng, err)
-                          : ngx_http_vlm_lock_all(eng, err);
+        rc = ngx_http_vlm_lock_try(eng, err);
 
         if (rc == 0 && ms == NGX_HTTP_VLM_LOCK_LOG) {
             ngx_http_vlm_lock_log(eng);
@@ -163,17 +154,19 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 }
 
 
-/* 1: the lock is held, 0: not yet, -1: it cannot be taken */
+/* 1: the lock is held, 0: not yet, -1: it cannot be taken; with "reload
+   overlap" it is any of the files, else all that there are */
 
 static int
-ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+ngx_http_vlm_lock_try(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
     int         rc;
     ngx_uint_t  i;
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
 
-        if (i && access((char *) eng->conf.locks[i].data, F_OK) == -1
+        if (i && !eng->conf.overlap
+            && access((char *) eng->conf.locks[i].data, F_OK) == -1
             && ngx_errno == ENOENT)
         {
             return 1;
@@ -181,28 +174,12 @@ ngx_http_vlm_lock_all(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 
         rc = ngx_http_vlm_lock_one(eng, i, err);
 
-        if (rc != 1) {
+        if (eng->conf.overlap ? rc != 0 : rc != 1) {
             return rc;
         }
     }
 
-    return 1;
-}
-
-
-static int
-ngx_http_vlm_lock_any(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
-{
-    int         rc;
-    ngx_uint_t  i;
-
-    rc = 0;
-
-    for (i = 0; i < NGX_HTTP_VLM_LOCKS && rc == 0; i++) {
-        rc = ngx_http_vlm_lock_one(eng, i, err);
-    }
-
-    return rc;
+    return !eng->conf.overlap;
 }
 
 
@@ -210,16 +187,20 @@ static int
 ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     vlm_err_t *err)
 {
-    int  fd;
+    int        fd;
+    char      *path;
+    ngx_err_t  e;
 
     if (eng->life.lock_fds[i] != -1) {
         return 1;
     }
 
-    fd = open((char *) eng->conf.locks[i].data, O_RDWR|O_CLOEXEC);
+    path = (char *) eng->conf.locks[i].data;
+
+    fd = open(path, O_RDWR|O_CLOEXEC);
 
     if (fd == -1 && ngx_errno == EROFS) {
-        fd = open((char *) eng->conf.locks[i].data, O_RDONLY|O_CLOEXEC);
+        fd = open(path, O_RDONLY|O_CLOEXEC);
     }
 
     if (fd == -1 && ngx_errno == ENOENT) {
@@ -229,37 +210,27 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
             return 0;
         }
 
-        fd = open((char *) eng->conf.locks[i].data,
-                  O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
     }
 
-    if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
+    if (fd == -1) {
+        return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
+                        "opened: %s", path, strerror(ngx_errno));
+    }
 
-        if (ngx_http_vlm_lock_deleted(eng, i, fd)) {
-            (void) close(fd);
-            return 0;
-        }
+    e = flock(fd, LOCK_EX|LOCK_NB) == -1 ? ngx_errno
+        : ngx_http_vlm_lock_deleted(eng, i, fd) ? EWOULDBLOCK : 0;
 
+    if (e == 0) {
         eng->life.lock_fds[i] = fd;
         return 1;
     }
 
-    if (fd != -1 && (ngx_errno == EWOULDBLOCK || ngx_errno == EINTR)) {
-        (void) close(fd);
-        return 0;
-    }
+    (void) close(fd);
 
-    err->code = VLM_EDEVICE;
-    (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
-                        "the lock file \"%V\" cannot be %s: %s%Z",
-                        &eng->conf.locks[i], fd == -1 ? "opened" : "locked",
-                        strerror(ngx_errno));
-
-    if (fd != -1) {
-        (void) close(fd);
-    }
-
-    return -1;
+    return e == EWOULDBLOCK || e == EINTR ? 0
+           : vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
+                      "locked: %s", path, strerror(e));
 }
 
 
@@ -300,10 +271,9 @@ ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
                   O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
 
         if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
-            ngx_log_error(NGX_LOG_WARN, eng->log, 0,
-                          "vlm_engine \"%V\": the lock file \"%V\" was "
-                          "deleted, and is made again", &eng->name,
-                          &eng->conf.locks[i]);
+            ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "the lock file "
+                             "\"%V\" was deleted, and is made again",
+                             &eng->conf.locks[i]);
 
             (void) close(*held);
             *held = fd;
@@ -311,11 +281,10 @@ ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
         }
 
         if (!eng->life.lock_lost) {
-            ngx_log_error(NGX_LOG_CRIT, eng->log, ngx_errno,
-                          "vlm_engine \"%V\": the lock file \"%V\" was "
-                          "deleted, and cannot be locked again: another "
-                          "server may load the model, too", &eng->name,
-                          &eng->conf.locks[i]);
+            ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, ngx_errno, eng,
+                             "the lock file \"%V\" was deleted, and cannot be "
+                             "locked again: another server may load the model, "
+                             "too", &eng->conf.locks[i]);
             eng->life.lock_lost = 1;
         }
 
@@ -334,27 +303,11 @@ ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
 static void
 ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
 {
-    int         parent;
-    long        pid;
-    FILE       *f;
-    char        name[64], text[480];
+    char        text[480];
+    long        pid, parent;
     ngx_uint_t  ours, level;
 
-    parent = 0;
-    pid = ngx_http_vlm_lock_owner(eng);
-
-    (void) snprintf(name, sizeof(name), "/proc/%ld/stat", pid);
-
-    f = pid > 0 ? fopen(name, "re") : NULL;
-
-    if (f) {
-        if (fscanf(f, "%*d (%*[^)]) %*c %d", &parent) != 1) {
-            parent = 0;
-        }
-
-        (void) fclose(f);
-    }
-
+    pid = vlm_file_locker((char *) eng->conf.locks[0].data, &parent);
     ours = parent == getppid();
 
     (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which process "
@@ -366,45 +319,9 @@ ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
 
     level = ours ? NGX_LOG_NOTICE : NGX_LOG_WARN;
 
-    ngx_log_error(level, eng->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, text);
+    ngx_http_vlm_log(level, eng->log, 0, eng, "%s", text);
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, text);
-}
-
-
-/* the owner's process id; 0: it is in another namespace, or unknown */
-
-static long
-ngx_http_vlm_lock_owner(ngx_http_vlm_engine_t *eng)
-{
-    long                pid;
-    FILE               *f;
-    char                line[256];
-    unsigned long long  inode;
-    ngx_uint_t          found;
-    ngx_file_info_t     fi;
-
-    if (ngx_file_info(eng->conf.locks[0].data, &fi) == NGX_FILE_ERROR) {
-        return 0;
-    }
-
-    f = fopen("/proc/locks", "re");
-    if (f == NULL) {
-        return 0;
-    }
-
-    found = 0;
-
-    while (!found && fgets(line, sizeof(line), f)) {
-        found = sscanf(line, "%*s FLOCK %*s WRITE %ld %*x:%*x:%llu", &pid,
-                       &inode) == 2
-                && inode == fi.st_ino;
-    }
-
-    (void) fclose(f);
-
-    return found && pid > 0 ? pid : 0;
 }
 
 

@@ -13,14 +13,10 @@ static void ngx_http_vlm_master_own(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_master_assign(ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_master_user(ngx_cycle_t *cycle, uid_t *uid,
-    gid_t *gid);
 
 
-/*
- * In the master: the sockets are open, no worker has been forked yet.  Never
- * fails, because nginx would exit.
- */
+/* the sockets are open, no worker has been forked yet; never fails, because
+   nginx would exit */
 
 ngx_int_t
 ngx_http_vlm_init_module(ngx_cycle_t *cycle)
@@ -72,9 +68,8 @@ ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
     if (vlm_store_make((char *) eng->conf.store_dir.data, uid, gid, &err)
         != VLM_STORE_OK)
     {
-        ngx_log_error(NGX_LOG_EMERG, eng->cycle->log, 0,
-                      "vlm_engine \"%V\": %s in %s:%ui", &eng->name, err.text,
-                      eng->conf.file, eng->conf.line);
+        ngx_http_vlm_log(NGX_LOG_EMERG, eng->cycle->log, 0, eng, "%s in %s:%ui",
+                         err.text, eng->conf.file, eng->conf.line);
         return NGX_ERROR;
     }
 
@@ -150,8 +145,7 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
                           &err)
         != VLM_STORE_OK)
     {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "vlm_engine \"%V\": %s",
-                      &eng->name, err.text);
+        ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "%s", err.text);
     }
 
     if (ngx_http_vlm_lock_make(eng, uid, gid, cycle,
@@ -205,9 +199,7 @@ ngx_http_vlm_master_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the uid of the workers, which owns their files; -1: our own */
-
-static void
+void
 ngx_http_vlm_master_user(ngx_cycle_t *cycle, uid_t *uid, gid_t *gid)
 {
     ngx_core_conf_t  *ccf;

@@ -19,9 +19,6 @@
     (void) ngx_atomic_fetch_add(counter, n)
 
 
-static void ngx_http_vlm_metrics_answered(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_metrics_service(ngx_http_vlm_engine_t *eng,
-    ngx_msec_t ms);
 static ngx_http_vlm_refusal_e ngx_http_vlm_metrics_reason(
     ngx_http_vlm_ctx_t *ctx, ngx_uint_t status);
 
@@ -94,8 +91,7 @@ ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
     m = &eng->zone->metrics;
 
     ngx_http_vlm_metrics_count(&m->prompt_tokens, usage->prompt_tokens);
-    ngx_http_vlm_metrics_count(&m->completion_tokens,
-                               usage->completion_tokens);
+    ngx_http_vlm_metrics_count(&m->completion_tokens, usage->completion_tokens);
     ngx_http_vlm_metrics_count(&m->cached_tokens, usage->cached_tokens);
     ngx_http_vlm_metrics_count(&m->prompt_pictures, usage->pictures);
     ngx_http_vlm_metrics_count(&m->cached_pictures, usage->cached_pictures);
@@ -116,23 +112,49 @@ ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
                               usage->prefill_ms);
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST_STEP,
                               usage->pick_ms);
-    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_DECODE,
-                              usage->decode_ms);
+    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_DECODE, usage->decode_ms);
 }
 
 
 void
 ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 {
-    ngx_uint_t  status;
+    ngx_msec_t              ms;
+    ngx_uint_t              status;
+    ngx_atomic_t           *mean;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
 
     if (ctx->times.started) {
-        ngx_http_vlm_metrics_service(ctx->engine,
-                                     ctx->times.ended - ctx->times.started);
+
+        /* only the designated worker writes it */
+
+        mean = &eng->zone->metrics.service;
+        ms = ctx->times.ended - ctx->times.started;
+
+        *mean = *mean == 0 ? ngx_max(ms, 1)
+                           : (*mean * (NGX_HTTP_VLM_MEAN - 1) + ms
+                              + NGX_HTTP_VLM_MEAN / 2) / NGX_HTTP_VLM_MEAN;
     }
 
     if (ctx->out.answered) {
-        ngx_http_vlm_metrics_answered(ctx);
+        ngx_http_vlm_metrics_count(&eng->zone->metrics.answered[ctx->finish],
+                                   1);
+
+        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_REQUEST,
+                                  ctx->times.ended - ctx->times.arrived);
+
+        if (ctx->times.started) {
+            ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_QUEUE,
+                                      ctx->times.started - ctx->times.arrived);
+        }
+
+        if (ctx->times.first) {
+            ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST,
+                                      ctx->times.first - ctx->times.arrived);
+        }
+
         return;
     }
 
@@ -152,35 +174,10 @@ ngx_http_vlm_metrics_ended(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
                  ? (ngx_uint_t) rc : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_vlm_metrics_refused(ctx->logged ? NULL : ctx->request,
-                                 ctx->engine,
+    ngx_http_vlm_metrics_refused(ctx->logged ? NULL : ctx->request, eng,
                                  ngx_http_vlm_metrics_reason(ctx, status),
                                  ctx->error.err.text[0] ? ctx->error.err.text
-                                                  : "no memory");
-}
-
-
-static void
-ngx_http_vlm_metrics_answered(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_engine_t   *eng;
-
-    eng = ctx->engine;
-
-    ngx_http_vlm_metrics_count(&eng->zone->metrics.answered[ctx->finish], 1);
-
-    ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_REQUEST,
-                              ctx->times.ended - ctx->times.arrived);
-
-    if (ctx->times.started) {
-        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_QUEUE,
-                                  ctx->times.started - ctx->times.arrived);
-    }
-
-    if (ctx->times.first) {
-        ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST,
-                                  ctx->times.first - ctx->times.arrived);
-    }
+                                                        : "no memory");
 }
 
 
@@ -189,30 +186,18 @@ ngx_http_vlm_metrics_left(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_stage_e  stage;
 
-    switch (ctx->step) {
-
-    case NGX_HTTP_VLM_RECEIVING:
+    if (ctx->step == NGX_HTTP_VLM_RECEIVING) {
         stage = NGX_HTTP_VLM_STAGE_BODY;
-        break;
 
-    case NGX_HTTP_VLM_PARSING:
-        stage = NGX_HTTP_VLM_STAGE_PREPARE;
-        break;
+    } else if (ctx->step < NGX_HTTP_VLM_RUNNING) {
+        stage = ctx->step == NGX_HTTP_VLM_PARSING || ctx->in_task
+                ? NGX_HTTP_VLM_STAGE_PREPARE : NGX_HTTP_VLM_STAGE_QUEUE;
 
-    case NGX_HTTP_VLM_CHAINED:
-    case NGX_HTTP_VLM_PREPARING:
-    case NGX_HTTP_VLM_WAITING:
-    case NGX_HTTP_VLM_SUBMITTED:
-        stage = ctx->in_task ? NGX_HTTP_VLM_STAGE_PREPARE
-                             : NGX_HTTP_VLM_STAGE_QUEUE;
-        break;
-
-    case NGX_HTTP_VLM_RUNNING:
+    } else if (ctx->step == NGX_HTTP_VLM_RUNNING) {
         stage = ctx->times.text ? NGX_HTTP_VLM_STAGE_DECODE
-                            : NGX_HTTP_VLM_STAGE_PROMPT;
-        break;
+                                : NGX_HTTP_VLM_STAGE_PROMPT;
 
-    default:
+    } else {
         stage = NGX_HTTP_VLM_STAGE_STORE;
     }
 
@@ -263,8 +248,8 @@ ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
         return NGX_HTTP_VLM_QUEUE_FULL;
 
     case NGX_HTTP_SERVICE_UNAVAILABLE:
-        return ctx->late.code ? NGX_HTTP_VLM_QUEUE_TIMEOUT
-                              : NGX_HTTP_VLM_UNAVAILABLE;
+        return ctx->error.code ? NGX_HTTP_VLM_QUEUE_TIMEOUT
+                               : NGX_HTTP_VLM_UNAVAILABLE;
 
     case NGX_HTTP_GATEWAY_TIME_OUT:
         return NGX_HTTP_VLM_TIMEOUT;
@@ -279,21 +264,6 @@ ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
 
     return ctx->error.err.code == VLM_ELIMIT ? NGX_HTTP_VLM_LIMIT
                                        : NGX_HTTP_VLM_INPUT;
-}
-
-
-/* only the designated worker writes it */
-
-static void
-ngx_http_vlm_metrics_service(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
-{
-    ngx_atomic_t  *mean;
-
-    mean = &eng->zone->metrics.service;
-
-    *mean = *mean == 0 ? ngx_max(ms, 1)
-                       : (*mean * (NGX_HTTP_VLM_MEAN - 1) + ms
-                          + NGX_HTTP_VLM_MEAN / 2) / NGX_HTTP_VLM_MEAN;
 }
 
 

@@ -19,7 +19,7 @@ static ngx_http_vlm_suspect_t *ngx_http_vlm_poison_find(
     ngx_http_vlm_engine_t *eng, uint64_t hash);
 
 
-/* any thread; never 0, which marks a free place */
+/* never 0, which marks a free place */
 
 uint64_t
 ngx_http_vlm_poison_hash(const u_char *data, size_t len)
@@ -31,8 +31,6 @@ ngx_http_vlm_poison_hash(const u_char *data, size_t len)
     return (hash << 32) | ((len & 0xffffffff) | 1);
 }
 
-
-/* any thread */
 
 ngx_uint_t
 ngx_http_vlm_poison_known(ngx_http_vlm_engine_t *eng, uint64_t hash)
@@ -94,8 +92,6 @@ ngx_http_vlm_poison_end(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a starting worker has found its predecessor dead */
-
 void
 ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
 {
@@ -120,11 +116,9 @@ ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
 
         s = ngx_http_vlm_poison_find(eng, hash);
 
+        /* several requests in flight with the same body are one death */
+
         if (s && s->when == now) {
-
-            /* several requests in flight with the same body count as one
-               death */
-
             continue;
         }
 

@@ -72,10 +72,9 @@ ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     ls->fd = ngx_http_vlm_socket_new(ls);
 
     if (ls->fd == (ngx_socket_t) -1) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
-                      "vlm_engine \"%V\": socket \"%V\" cannot be bound in "
-                      "%s:%ui", &eng->name, &eng->conf.socket, eng->conf.file,
-                      eng->conf.line);
+        ngx_http_vlm_log(NGX_LOG_EMERG, cycle->log, ngx_errno, eng,
+                         "socket \"%V\" cannot be bound in %s:%ui",
+                         &eng->conf.socket, eng->conf.file, eng->conf.line);
         return NGX_ERROR;
     }
 
@@ -145,9 +144,8 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
     if (connect(fd, (struct sockaddr *) &sun, sizeof(struct sockaddr_un)) == -1
         && ngx_errno == ECONNREFUSED)
     {
-        ngx_log_error(NGX_LOG_NOTICE, log, 0,
-                      "vlm_engine \"%V\": removes \"%V\", on which no process "
-                      "listens", &eng->name, &eng->conf.socket);
+        ngx_http_vlm_log(NGX_LOG_NOTICE, log, 0, eng, "removes \"%V\", on "
+                         "which no process listens", &eng->conf.socket);
 
         (void) unlink((char *) eng->conf.socket.data);
     }
@@ -189,9 +187,8 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
         fd = ngx_http_vlm_socket_new(ls);
 
         if (fd != -1 && dup2(fd, ls->fd) != -1) {
-            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                          "vlm_engine \"%V\": socket \"%V\" was gone and is "
-                          "made again", &eng->name, &eng->conf.socket);
+            ngx_http_vlm_log(NGX_LOG_WARN, cycle->log, 0, eng, "socket \"%V\" "
+                             "was gone and is made again", &eng->conf.socket);
         }
 
         if (fd != -1) {
@@ -210,11 +207,8 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
         return NGX_OK;
     }
 
-    err->code = VLM_EDEVICE;
-    (void) ngx_snprintf((u_char *) err->text, sizeof(err->text) - 1,
-                        "the socket \"%V\" cannot be given to the workers: "
-                        "%s%Z", &eng->conf.socket, strerror(e));
-    return NGX_ERROR;
+    return vlm_fail(err, VLM_EDEVICE, "the socket \"%s\" cannot be given to "
+                    "the workers: %s", eng->conf.socket.data, strerror(e));
 }
 
 
@@ -252,15 +246,14 @@ ngx_http_vlm_socket_accepted(ngx_connection_t *c)
  * With "reload overlap" the socket passes from one worker to the next when the
  * next has loaded its model, but nginx closes listening sockets at the
  * beginning of an exit.  So the worker duplicates the descriptor and makes a
- * connection of its own for it; nginx notifies that connection of the exit,
- * because it is idle.
+ * connection of its own for it.
  */
 
 ngx_int_t
 ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 {
     int                fd;
-    ngx_connection_t  *c, *old;
+    ngx_connection_t  *c;
     ngx_listening_t   *ls;
 
     ls = ngx_http_vlm_socket_find(cycle, eng);
@@ -273,7 +266,7 @@ ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    c = ngx_get_connection(fd, cycle->log);
+    c = ngx_http_vlm_idle(fd, &ls->log, ngx_http_vlm_socket_event, eng);
     if (c == NULL) {
         (void) close(fd);
         return NGX_ERROR;
@@ -281,30 +274,62 @@ ngx_http_vlm_socket_keep(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
 
     c->type = SOCK_STREAM;
     c->listening = ls;
-    c->data = eng;
-    c->log = &ls->log;
-    c->idle = 1;
-
     c->read->accept = 1;
-    c->read->log = c->log;
-    c->read->handler = ngx_http_vlm_socket_event;
 
-    old = ls->connection;
-
-    if (old) {
-
-        if (old->read->active) {
-            (void) ngx_del_event(old->read, NGX_READ_EVENT, 0);
-        }
-
-        ngx_free_connection(old);
-        old->fd = (ngx_socket_t) -1;
+    if (ls->connection) {
+        ngx_http_vlm_idle_free(ls->connection);
         ls->connection = NULL;
     }
 
     eng->life.listener = c;
 
     return NGX_OK;
+}
+
+
+/* nginx notifies idle connections of a graceful exit, and has no other hook
+   for a module: such a connection for a descriptor of ours */
+
+ngx_connection_t *
+ngx_http_vlm_idle(int fd, ngx_log_t *log, ngx_event_handler_pt handler,
+    ngx_http_vlm_engine_t *eng)
+{
+    ngx_connection_t  *c;
+
+    c = ngx_get_connection(fd, eng->log);
+    if (c == NULL) {
+        return NULL;
+    }
+
+    c->data = eng;
+    c->log = log;
+    c->idle = 1;
+
+    c->read->handler = handler;
+    c->read->log = log;
+    c->write->log = log;
+
+    return c;
+}
+
+
+void
+ngx_http_vlm_idle_free(ngx_connection_t *c)
+{
+    if (c->read->timer_set) {
+        ngx_del_timer(c->read);
+    }
+
+    if (c->read->posted) {
+        ngx_delete_posted_event(c->read);
+    }
+
+    if (c->read->active) {
+        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+    }
+
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
 }
 
 
@@ -326,9 +351,8 @@ ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open)
     if (open && !rev->active) {
 
         if (ngx_add_event(rev, NGX_READ_EVENT, 0) != NGX_OK) {
-            ngx_log_error(NGX_LOG_CRIT, rev->log, 0,
-                          "vlm_engine \"%V\": no event for its socket",
-                          &eng->name);
+            ngx_http_vlm_log(NGX_LOG_CRIT, rev->log, 0, eng, "no event for its "
+                             "socket");
         }
 
     } else if (!open && rev->active) {
@@ -340,21 +364,16 @@ ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open)
 void
 ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng)
 {
-    ngx_connection_t  *c;
+    int  fd;
 
-    c = eng->life.listener;
+    if (eng->life.listener) {
+        fd = eng->life.listener->fd;
 
-    if (c == NULL) {
-        return;
+        ngx_http_vlm_idle_free(eng->life.listener);
+        (void) close(fd);
+
+        eng->life.listener = NULL;
     }
-
-    ngx_http_vlm_socket_open(eng, 0);
-
-    eng->life.listener = NULL;
-
-    (void) close(c->fd);
-    ngx_free_connection(c);
-    c->fd = (ngx_socket_t) -1;
 }
 
 

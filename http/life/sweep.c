@@ -96,8 +96,7 @@ ngx_http_vlm_sweep_run(void *data, ngx_log_t *log)
                              eng->conf.store_max, &sw->swept, &sw->err);
 
     if (sw->swept.sessions
-        && vlm_store_session_count(eng->store, &n, NULL)
-           == VLM_STORE_OK)
+        && vlm_store_session_count(eng->store, &n, NULL) == VLM_STORE_OK)
     {
         ngx_http_vlm_zone_sessions(eng, n);
     }
@@ -109,28 +108,26 @@ ngx_http_vlm_sweep_done(ngx_event_t *ev)
 {
     ngx_http_vlm_sweep_t *sw = ev->data;
 
-    ngx_http_vlm_engine_t       *eng;
-    vlm_store_swept_t  *swept;
+    vlm_store_swept_t      *swept;
+    ngx_http_vlm_engine_t  *eng;
 
     eng = sw->engine;
     swept = &sw->swept;
 
     if (sw->rc != VLM_STORE_OK) {
-        ngx_log_error(NGX_LOG_ERR, ev->log, 0, "vlm_engine \"%V\": %s",
-                      &eng->name, sw->err.text);
+        ngx_http_vlm_log(NGX_LOG_ERR, ev->log, 0, eng, "%s", sw->err.text);
     }
 
     if (swept->sessions || swept->files) {
-        ngx_log_error(NGX_LOG_NOTICE, ev->log, 0,
-                      "vlm_engine \"%V\": removed from the store: %uL sessions,"
-                      " %uL files of %uL bytes; %uL bytes of files stay",
-                      &eng->name, swept->sessions, swept->files, swept->bytes,
-                      swept->left);
+        ngx_http_vlm_log(NGX_LOG_NOTICE, ev->log, 0, eng, "removed from the "
+                         "store: %uL sessions, %uL files of %uL bytes; %uL "
+                         "bytes of files stay", swept->sessions, swept->files,
+                         swept->bytes, swept->left);
     }
 
     if (!ngx_exiting) {
-        ngx_add_timer(&eng->life.sweep, sw->rc == VLM_STORE_OK
-                                   && swept->more ? NGX_HTTP_VLM_SWEEP_MORE
-                                                  : NGX_HTTP_VLM_SWEEP_NEXT);
+        ngx_add_timer(&eng->life.sweep, sw->rc == VLM_STORE_OK && swept->more
+                                        ? NGX_HTTP_VLM_SWEEP_MORE
+                                        : NGX_HTTP_VLM_SWEEP_NEXT);
     }
 }

@@ -22,31 +22,31 @@
                                               exit */
 #define NGX_HTTP_VLM_LAST    500           /* ms, to send the last answers */
 #define NGX_HTTP_VLM_LEAVE   10000         /* ms, before a graceful exit */
+
 static void ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_step_e step);
 static void ngx_http_vlm_engine_task(void *data, ngx_log_t *log);
-static void ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng);
+static int ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng,
+    vlm_err_t *err);
 static void ngx_http_vlm_engine_done(ngx_event_t *ev);
 static void ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_engine_refused(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_lead(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_serve(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng,
     const char *reason);
-static ngx_int_t ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_events(ngx_event_t *rev);
 static void ngx_http_vlm_engine_beat(ngx_event_t *ev);
 static void ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng,
     ngx_msec_t ms);
+static void ngx_http_vlm_engine_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms);
 static void ngx_http_vlm_engine_kill(ngx_event_t *ev);
-static void ngx_http_vlm_engine_hold(ngx_event_t *ev);
 static void ngx_http_vlm_engine_next(ngx_event_t *ev);
 static void ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng);
-static ngx_uint_t ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_engine_needed(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_engine_log(void *data, vlm_log_level_t level,
     const char *text);
@@ -70,20 +70,15 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
     eng->line.next.handler = ngx_http_vlm_engine_next;
     eng->line.next.data = eng;
     eng->line.next.log = cycle->log;
-
-    eng->line.reserve.handler = ngx_http_vlm_engine_hold;
-    eng->line.reserve.data = eng;
-    eng->line.reserve.log = cycle->log;
-    eng->line.reserve.cancelable = 1;
+    eng->line.next.cancelable = 1;
 
     eng->life.standby = ngx_http_vlm_zone_standby(eng);
 
     if (eng->conf.overlap && ngx_process == NGX_PROCESS_WORKER
         && ngx_http_vlm_socket_keep(eng, cycle) != NGX_OK)
     {
-        ngx_log_error(NGX_LOG_CRIT, cycle->log, ngx_errno,
-                      "vlm_engine \"%V\": no connection for its socket: raise "
-                      "worker_connections", &eng->name);
+        ngx_http_vlm_log(NGX_LOG_CRIT, cycle->log, ngx_errno, eng, "no "
+                         "connection for its socket: raise worker_connections");
         eng->life.standby = 0;
     }
 
@@ -106,15 +101,14 @@ ngx_http_vlm_engine_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         return;
     }
 
-    eng->life.task = ngx_thread_task_alloc(cycle->pool, sizeof(void *));
+    eng->life.task = ngx_thread_task_alloc(cycle->pool, 0);
 
     if (eng->life.task == NULL) {
         ngx_http_vlm_engine_fail(eng, "no memory for the engine's task");
         return;
     }
 
-    *(ngx_http_vlm_engine_t **) eng->life.task->ctx = eng;
-
+    eng->life.task->ctx = eng;
     eng->life.task->handler = ngx_http_vlm_engine_task;
     eng->life.task->event.handler = ngx_http_vlm_engine_done;
     eng->life.task->event.data = eng;
@@ -164,9 +158,8 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
         return 0;
     }
 
-    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
-                  "vlm_engine \"%V\": answers until the next worker has loaded "
-                  "its model", &eng->name);
+    ngx_http_vlm_log(NGX_LOG_NOTICE, eng->log, 0, eng, "answers until the next "
+                     "worker has loaded its model");
 
     eng->life.draining = 1;
     eng->life.heartbeat.cancelable = 0;
@@ -195,8 +188,6 @@ ngx_http_vlm_engine_serve(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* in exit_process: the engine thread has ended */
-
 void
 ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
 {
@@ -208,8 +199,8 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
         ngx_del_timer(&eng->life.heartbeat);
     }
 
-    if (eng->line.reserve.timer_set) {
-        ngx_del_timer(&eng->line.reserve);
+    if (eng->line.next.timer_set) {
+        ngx_del_timer(&eng->line.next);
     }
 
     vlm_close(eng->life.new_vlm);
@@ -253,22 +244,24 @@ ngx_http_vlm_engine_post(ngx_http_vlm_engine_t *eng, ngx_http_vlm_step_e step)
 static void
 ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 {
-    ngx_http_vlm_engine_t  *eng;
+    ngx_http_vlm_engine_t *eng = data;
 
-    eng = *(ngx_http_vlm_engine_t **) data;
+    vlm_err_t  *err;
+
+    err = &eng->life.step_err;
 
     switch (eng->life.step) {
 
     case NGX_HTTP_VLM_STEP_OPEN:
-        ngx_http_vlm_engine_open(eng);
+        eng->life.step_rc = ngx_http_vlm_engine_open(eng, err);
         break;
 
     case NGX_HTTP_VLM_STEP_LOAD:
-        eng->life.step_rc = vlm_load(eng->life.new_vlm, &eng->life.step_err);
+        eng->life.step_rc = vlm_load(eng->life.new_vlm, err);
         break;
 
     case NGX_HTTP_VLM_STEP_RUN:
-        eng->life.step_rc = vlm_run(eng->life.new_vlm, &eng->life.step_err);
+        eng->life.step_rc = vlm_run(eng->life.new_vlm, err);
         break;
 
     case NGX_HTTP_VLM_STEP_CLOSE:
@@ -279,7 +272,7 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
         vlm_close(eng->life.new_vlm);
         eng->life.new_vlm = NULL;
         ngx_http_vlm_lock_give(eng);
-        break;
+        eng->life.step_rc = 0;
     }
 }
 
@@ -291,40 +284,36 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
  * that.)
  */
 
-static void
-ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng)
+static int
+ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
-    uint64_t                   n;
-    vlm_store_err_t            err;
+    uint64_t         n;
+    vlm_store_err_t  stored;
 
-    eng->life.step_rc = -1;
+    eng->life.new_vlm = vlm_open(&eng->conf.vlm, err);
 
-    eng->life.new_vlm = vlm_open(&eng->conf.vlm, &eng->life.step_err);
-
-    if (eng->life.new_vlm == NULL
-        || ngx_http_vlm_lock_take(eng, &eng->life.step_err) != 0)
-    {
-        return;
+    if (eng->life.new_vlm == NULL || ngx_http_vlm_lock_take(eng, err) != 0) {
+        return -1;
     }
 
-    if (eng->store
-        && vlm_store_usable(eng->store, &err) == VLM_STORE_OK
-        && vlm_store_session_count(eng->store, &n, &err)
-           == VLM_STORE_OK)
+    if (eng->store == NULL) {
+        return 0;
+    }
+
+    if (vlm_store_usable(eng->store, &stored) == VLM_STORE_OK
+        && vlm_store_session_count(eng->store, &n, &stored) == VLM_STORE_OK)
     {
         ngx_http_vlm_zone_sessions(eng, n);
         ngx_http_vlm_zone_store(eng, NULL);
-
-    } else if (eng->store) {
-        ngx_log_error(NGX_LOG_WARN, eng->log, 0,
-                      "vlm_engine \"%V\": %s: sessions and uploads are "
-                      "refused, other chats are answered", &eng->name,
-                      err.text);
-
-        ngx_http_vlm_zone_store(eng, &err);
+        return 0;
     }
 
-    eng->life.step_rc = 0;
+    ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "%s: sessions and uploads "
+                     "are refused, other chats are answered", stored.text);
+
+    ngx_http_vlm_zone_store(eng, &stored);
+
+    return 0;
 }
 
 
@@ -334,6 +323,12 @@ static void
 ngx_http_vlm_engine_done(ngx_event_t *ev)
 {
     ngx_http_vlm_engine_t *eng = ev->data;
+
+    if (eng->life.step_rc != 0) {
+        ngx_http_vlm_engine_refused(eng);
+        ngx_http_vlm_engine_wake(eng);
+        return;
+    }
 
     switch (eng->life.step) {
 
@@ -346,7 +341,11 @@ ngx_http_vlm_engine_done(ngx_event_t *ev)
         break;
 
     case NGX_HTTP_VLM_STEP_RUN:
-        ngx_http_vlm_engine_ran(eng);
+
+        if (eng->line.n_jobs && !ngx_http_vlm_engine_stopping(eng)) {
+            ngx_http_vlm_engine_kick(eng);
+        }
+
         break;
 
     case NGX_HTTP_VLM_STEP_CLOSE:
@@ -358,24 +357,45 @@ ngx_http_vlm_engine_done(ngx_event_t *ev)
 }
 
 
+/* a step has failed; a run fails only with its device */
+
+static void
+ngx_http_vlm_engine_refused(ngx_http_vlm_engine_t *eng)
+{
+    vlm_stat_t  st;
+
+    ngx_memzero(&st, sizeof(vlm_stat_t));
+
+    if (eng->life.vlm) {
+        vlm_stat(eng->life.vlm, &st);
+    }
+
+    if (eng->life.step == NGX_HTTP_VLM_STEP_RUN
+        || (st.state == VLM_LOST && eng->life.step_err.code != VLM_ECANCELLED))
+    {
+        ngx_http_vlm_engine_lost(eng);
+
+    } else if (eng->life.step_err.code == VLM_ECANCELLED) {
+        eng->life.stopped = 1;
+
+    } else {
+        ngx_http_vlm_engine_fail(eng, eng->life.step_err.text);
+    }
+}
+
+
 static void
 ngx_http_vlm_engine_opened(ngx_http_vlm_engine_t *eng)
 {
-    if (eng->life.step_rc != 0) {
-
-        if (eng->life.step_err.code == VLM_ECANCELLED) {
-            eng->life.stopped = 1;
-
-        } else {
-            ngx_http_vlm_engine_fail(eng, eng->life.step_err.text);
-        }
-
-        return;
-    }
-
     eng->life.vlm = eng->life.new_vlm;
 
-    if (ngx_http_vlm_engine_watch(eng) != NGX_OK) {
+    eng->life.events = ngx_http_vlm_idle(vlm_fd(eng->life.vlm), eng->log,
+                                         ngx_http_vlm_engine_events, eng);
+
+    if (eng->life.events == NULL
+        || ngx_add_event(eng->life.events->read, NGX_READ_EVENT, 0) != NGX_OK)
+    {
+        ngx_http_vlm_engine_unwatch(eng);
         ngx_http_vlm_engine_fail(eng, "no connection for the engine's events: "
                                       "raise worker_connections");
         return;
@@ -396,21 +416,6 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
 
     vlm_stat(eng->life.vlm, &st);
 
-    if (eng->life.step_rc != 0) {
-
-        if (eng->life.step_err.code == VLM_ECANCELLED) {
-            eng->life.stopped = 1;
-
-        } else if (st.state == VLM_LOST) {
-            ngx_http_vlm_engine_lost(eng);
-
-        } else {
-            ngx_http_vlm_engine_fail(eng, eng->life.step_err.text);
-        }
-
-        return;
-    }
-
     eng->life.loaded = 1;
 
     if (eng->life.standby) {
@@ -422,41 +427,21 @@ ngx_http_vlm_engine_loaded(ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_READY, "");
 
-    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
-                  "vlm_engine \"%V\": model loaded, %uLm, %s", &eng->name,
-                  vlm_mib(st.plan.total), st.device);
+    ngx_http_vlm_log(NGX_LOG_NOTICE, eng->log, 0, eng, "model loaded, %uLm, %s",
+                     vlm_mib(st.plan.total), st.device);
 
     if (st.taken) {
-        ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
-                      "vlm_engine \"%V\": the device took %uLm for itself, "
-                      "%uLm of the plan were declared for that", &eng->name,
-                      vlm_mib(st.taken),
-                      vlm_mib(st.plan.device));
+        ngx_http_vlm_log(NGX_LOG_NOTICE, eng->log, 0, eng, "the device took "
+                         "%uLm for itself, %uLm of the plan were declared for "
+                         "that", vlm_mib(st.taken), vlm_mib(st.plan.device));
     }
-}
-
-
-static void
-ngx_http_vlm_engine_ran(ngx_http_vlm_engine_t *eng)
-{
-    if (eng->life.step_rc == 0) {
-
-        if (eng->line.n_jobs && !ngx_http_vlm_engine_stopping(eng)) {
-            ngx_http_vlm_engine_kick(eng);
-        }
-
-        return;
-    }
-
-    ngx_http_vlm_engine_lost(eng);
 }
 
 
 static void
 ngx_http_vlm_engine_closed(ngx_http_vlm_engine_t *eng)
 {
-    ngx_log_error(NGX_LOG_NOTICE, eng->log, 0,
-                  "vlm_engine \"%V\": model released", &eng->name);
+    ngx_http_vlm_log(NGX_LOG_NOTICE, eng->log, 0, eng, "model released");
 
     if (!eng->life.reopen) {
         return;
@@ -498,18 +483,11 @@ ngx_http_vlm_engine_lost(ngx_http_vlm_engine_t *eng)
         eng->zone->lost = 1;
     }
 
-    if (ngx_process != NGX_PROCESS_WORKER) {
-        return;
+    if (ngx_process == NGX_PROCESS_WORKER) {
+        ngx_quit = 1;
+        eng->life.exit_event.cancelable = 1;
+        ngx_http_vlm_engine_end(eng, NGX_HTTP_VLM_LEAVE);
     }
-
-    ngx_quit = 1;
-
-    eng->life.exit_event.handler = ngx_http_vlm_engine_kill;
-    eng->life.exit_event.data = eng;
-    eng->life.exit_event.log = eng->log;
-    eng->life.exit_event.cancelable = 1;
-
-    ngx_add_timer(&eng->life.exit_event, NGX_HTTP_VLM_LEAVE);
 }
 
 
@@ -520,8 +498,7 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
 {
     vlm_err_t  err;
 
-    ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, reason);
+    ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "%s", reason);
 
     eng->life.failed = 1;
     eng->life.loaded = 0;
@@ -532,10 +509,8 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
     }
 
     if (eng->life.standby) {
-        ngx_log_error(NGX_LOG_CRIT, eng->log, 0,
-                      "vlm_engine \"%V\": the worker before this one goes on "
-                      "with its model", &eng->name);
-        ngx_http_vlm_zone_reload(eng, reason);
+        ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "the worker before "
+                         "this one goes on with its model");
     }
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_FAILED, reason);
@@ -556,66 +531,16 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
 }
 
 
-/*
- * The engine's own eventfd, as an idle connection: nginx notifies idle
- * connections of a graceful exit, and has no other hook for a module.
- */
-
-static ngx_int_t
-ngx_http_vlm_engine_watch(ngx_http_vlm_engine_t *eng)
-{
-    ngx_connection_t  *c;
-
-    c = ngx_get_connection(vlm_fd(eng->life.vlm), eng->log);
-
-    if (c == NULL) {
-        return NGX_ERROR;
-    }
-
-    c->data = eng;
-    c->log = eng->log;
-    c->idle = 1;
-
-    c->read->handler = ngx_http_vlm_engine_events;
-    c->read->log = eng->log;
-    c->write->log = eng->log;
-
-    if (ngx_add_event(c->read, NGX_READ_EVENT, 0) != NGX_OK) {
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
-        return NGX_ERROR;
-    }
-
-    eng->life.events = c;
-
-    return NGX_OK;
-}
-
-
 /* otherwise the exit would log an open socket, and the closed engine's
    descriptor number could receive events of another file */
 
 static void
 ngx_http_vlm_engine_unwatch(ngx_http_vlm_engine_t *eng)
 {
-    ngx_connection_t  *c;
-
-    c = eng->life.events;
-
-    if (c == NULL) {
-        return;
+    if (eng->life.events) {
+        ngx_http_vlm_idle_free(eng->life.events);
+        eng->life.events = NULL;
     }
-
-    eng->life.events = NULL;
-
-    if (c->read->posted) {
-        ngx_delete_posted_event(c->read);
-    }
-
-    (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
-
-    ngx_free_connection(c);
-    c->fd = (ngx_socket_t) -1;
 }
 
 
@@ -723,8 +648,7 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
                         "the engine has not ticked for %M ms: its worker is "
                         "replaced%Z", ms);
 
-    ngx_log_error(NGX_LOG_CRIT, eng->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, text);
+    ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "%s", text);
 
     eng->life.failed = 1;
     eng->life.loaded = 0;
@@ -739,13 +663,20 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     /* a later event would belong to a request that has been freed */
 
     ngx_http_vlm_engine_unwatch(eng);
-    eng->calls->stalled(eng);
+    eng->calls->failed(eng, 1);
 
+    ngx_http_vlm_engine_end(eng, NGX_HTTP_VLM_LAST);
+}
+
+
+static void
+ngx_http_vlm_engine_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
+{
     eng->life.exit_event.handler = ngx_http_vlm_engine_kill;
     eng->life.exit_event.data = eng;
     eng->life.exit_event.log = eng->log;
 
-    ngx_add_timer(&eng->life.exit_event, NGX_HTTP_VLM_LAST);
+    ngx_add_timer(&eng->life.exit_event, ms);
 }
 
 
@@ -753,13 +684,6 @@ static void
 ngx_http_vlm_engine_kill(ngx_event_t *ev)
 {
     (void) kill(ngx_pid, SIGKILL);
-}
-
-
-static void
-ngx_http_vlm_engine_hold(ngx_event_t *ev)
-{
-    ngx_http_vlm_engine_wake(ev->data);
 }
 
 
@@ -783,7 +707,7 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
     ngx_http_vlm_engine_t *eng = ev->data;
 
     if (eng->life.failed) {
-        eng->calls->failed(eng);
+        eng->calls->failed(eng, 0);
 
     } else {
         eng->calls->next(eng);
@@ -802,7 +726,11 @@ ngx_http_vlm_engine_next(ngx_event_t *ev)
         eng->life.released = ngx_exiting ? 1 : 0;
         ngx_http_vlm_engine_close(eng);
 
-    } else if (eng->life.reopen && ngx_http_vlm_engine_idle(eng)) {
+    } else if (eng->life.reopen && eng->line.n_jobs == 0
+               && eng->line.n_threads == 0 && eng->line.n_prompts == 0)
+    {
+        /* no prompt, job or answer uses the model any more */
+
         ngx_http_vlm_engine_close(eng);
     }
 }
@@ -819,33 +747,6 @@ ngx_http_vlm_engine_close(ngx_http_vlm_engine_t *eng)
     eng->life.closed = 1;
 
     ngx_http_vlm_engine_post(eng, NGX_HTTP_VLM_STEP_CLOSE);
-}
-
-
-/* nothing uses the model any more: no prompt, no job, no answer */
-
-static ngx_uint_t
-ngx_http_vlm_engine_idle(ngx_http_vlm_engine_t *eng)
-{
-    ngx_queue_t         *q;
-    ngx_http_vlm_ctx_t  *ctx;
-
-    if (eng->line.n_jobs || eng->line.n_tasks || eng->line.n_prompts) {
-        return 0;
-    }
-
-    for (q = ngx_queue_head(&eng->line.requests);
-         q != ngx_queue_sentinel(&eng->line.requests);
-         q = ngx_queue_next(q))
-    {
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.all);
-
-        if (ctx->step >= NGX_HTTP_VLM_WAITING || ctx->in_task) {
-            return 0;
-        }
-    }
-
-    return 1;
 }
 
 
@@ -886,12 +787,8 @@ ngx_http_vlm_engine_log(void *data, vlm_log_level_t level, const char *text)
 {
     ngx_http_vlm_engine_t *eng = data;
 
-    ngx_uint_t  lev;
-
-    lev = (level == VLM_LOG_WARN) ? NGX_LOG_WARN : NGX_LOG_NOTICE;
-
-    ngx_log_error(lev, eng->log, 0, "vlm_engine \"%V\": %s", &eng->name,
-                  text);
+    ngx_http_vlm_log((level == VLM_LOG_WARN ? NGX_LOG_WARN : NGX_LOG_NOTICE),
+                     eng->log, 0, eng, "%s", text);
 }
 
 

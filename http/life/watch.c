@@ -18,7 +18,6 @@
 
 #define NGX_HTTP_VLM_POLL  250             /* ms, half a heartbeat */
 
-
 #define NGX_HTTP_VLM_STALL_CPU     60000   /* ms without a tick */
 #define NGX_HTTP_VLM_STALL_DEVICE  10000
 
@@ -42,31 +41,32 @@ ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
     eng->life.watch_stall = ngx_http_vlm_watch_time(eng);
     eng->life.watch_fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
-    if (eng->life.watch_fd == -1) {
-        ngx_log_error(NGX_LOG_WARN, eng->log, ngx_errno,
-                      "vlm_engine \"%V\": the event loop is not watched: "
-                      "eventfd() failed", &eng->name);
-        return;
-    }
+    err = ngx_errno;
 
-    /* only the event loop handles signals */
+    if (eng->life.watch_fd != -1) {
 
-    (void) sigfillset(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &old);
+        /* only the event loop handles signals */
 
-    err = pthread_create(&eng->life.watch, NULL, ngx_http_vlm_watch_thread,
-                         eng);
+        (void) sigfillset(&all);
+        (void) pthread_sigmask(SIG_SETMASK, &all, &old);
 
-    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        err = pthread_create(&eng->life.watch, NULL, ngx_http_vlm_watch_thread,
+                             eng);
 
-    if (err) {
-        ngx_log_error(NGX_LOG_WARN, eng->log, err,
-                      "vlm_engine \"%V\": the event loop is not watched: "
-                      "pthread_create() failed", &eng->name);
+        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+
+        if (err == 0) {
+            return;
+        }
 
         (void) close(eng->life.watch_fd);
-        eng->life.watch_fd = -1;
     }
+
+    ngx_http_vlm_log(NGX_LOG_WARN, eng->log, err, eng, "the event loop is not "
+                     "watched: %s() failed",
+                     eng->life.watch_fd == -1 ? "eventfd" : "pthread_create");
+
+    eng->life.watch_fd = -1;
 }
 
 
@@ -129,9 +129,8 @@ ngx_http_vlm_watch_thread(void *data)
 static void
 ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
 {
-    ngx_log_error(NGX_LOG_CRIT, eng->log, 0,
-                  "vlm_engine \"%V\": the event loop has stood still for %M "
-                  "ms: its worker is replaced", &eng->name, ms);
+    ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "the event loop has stood "
+                     "still for %M ms: its worker is replaced", ms);
 
     if (ngx_http_vlm_zone_owned(eng)) {
         eng->zone->lost = 1;
@@ -141,8 +140,6 @@ ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     (void) kill(ngx_pid, SIGKILL);
 }
 
-
-/* ms for which the engine thread has missed its ticks, or 0 */
 
 ngx_msec_t
 ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
@@ -178,6 +175,5 @@ ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng)
     }
 
     return eng->conf.plan.device && !eng->life.on_cpu
-           ? NGX_HTTP_VLM_STALL_DEVICE
-                                            : NGX_HTTP_VLM_STALL_CPU;
+           ? NGX_HTTP_VLM_STALL_DEVICE : NGX_HTTP_VLM_STALL_CPU;
 }

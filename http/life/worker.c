@@ -15,6 +15,9 @@
 #define NGX_HTTP_VLM_ARENAS  4
 
 
+static ngx_http_vlm_main_conf_t *ngx_http_vlm_worker_conf(ngx_cycle_t *cycle);
+
+
 /*
  * Never fails: a worker that cannot start is not respawned, and its clients
  * would hang.  An engine that cannot start answers 503.
@@ -27,15 +30,9 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
     ngx_http_vlm_engine_t     **eng;
     ngx_http_vlm_main_conf_t   *mcf;
 
-    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+    mcf = ngx_http_vlm_worker_conf(cycle);
 
-    /* the cache manager and the cache loader call this hook, too, as worker
-       0 */
-
-    if (mcf == NULL
-        || (ngx_process != NGX_PROCESS_WORKER
-            && ngx_process != NGX_PROCESS_SINGLE))
-    {
+    if (mcf == NULL) {
         return NGX_OK;
     }
 
@@ -54,26 +51,20 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
-        if (vlm_budget_init(&eng[i]->budget, eng[i]->conf.http_memory)
-            != 0)
-        {
-            ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
-                          "vlm_engine \"%V\": no lock for http_memory",
-                          &eng[i]->name);
+        if (vlm_budget_init(&eng[i]->budget, eng[i]->conf.http_memory) != 0) {
+            ngx_http_vlm_log(NGX_LOG_CRIT, cycle->log, 0, eng[i], "no lock for "
+                             "http_memory");
 
-            /* there is no memory for any request, and every request is
-               refused */
+            /* every request is refused */
 
             eng[i]->budget.total = 0;
         }
 
-        eng[i]->store = vlm_store_open((char *)
-                                       eng[i]->conf.store_dir.data);
+        eng[i]->store = vlm_store_open((char *) eng[i]->conf.store_dir.data);
 
         if (eng[i]->store == NULL) {
-            ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
-                          "vlm_engine \"%V\": no memory for the store",
-                          &eng[i]->name);
+            ngx_http_vlm_log(NGX_LOG_CRIT, cycle->log, 0, eng[i], "no memory "
+                             "for the store");
         }
 
         if (ngx_worker == eng[i]->conf.worker) {
@@ -97,12 +88,9 @@ ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
     ngx_http_vlm_engine_t     **eng;
     ngx_http_vlm_main_conf_t   *mcf;
 
-    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+    mcf = ngx_http_vlm_worker_conf(cycle);
 
-    if (mcf == NULL
-        || (ngx_process != NGX_PROCESS_WORKER
-            && ngx_process != NGX_PROCESS_SINGLE))
-    {
+    if (mcf == NULL) {
         return;
     }
 
@@ -117,4 +105,18 @@ ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
         vlm_store_close(eng[i]->store);
         eng[i]->store = NULL;
     }
+}
+
+
+/* the cache manager and the cache loader call the hooks, too, as worker 0 */
+
+static ngx_http_vlm_main_conf_t *
+ngx_http_vlm_worker_conf(ngx_cycle_t *cycle)
+{
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NULL;
+    }
+
+    return ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
 }

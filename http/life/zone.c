@@ -17,7 +17,8 @@
 
 
 static ngx_int_t ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data);
-static ngx_slab_pool_t *ngx_http_vlm_zone_pool(ngx_http_vlm_engine_t *eng);
+static void ngx_http_vlm_zone_text(ngx_http_vlm_engine_t *eng, char *dst,
+    size_t size, const char *text);
 
 
 ngx_int_t
@@ -64,14 +65,9 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
         return NGX_ERROR;
     }
 
-    if (old) {
-        eng->zone = old->zone;
-        return NGX_OK;
-    }
-
     slab = (ngx_slab_pool_t *) zone->shm.addr;
 
-    if (zone->shm.exists) {
+    if (old || zone->shm.exists) {
         eng->zone = slab->data;
         return NGX_OK;
     }
@@ -92,39 +88,38 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 }
 
 
-static ngx_slab_pool_t *
-ngx_http_vlm_zone_pool(ngx_http_vlm_engine_t *eng)
+void
+ngx_http_vlm_zone_lock(ngx_http_vlm_engine_t *eng)
 {
-    return (ngx_slab_pool_t *) eng->shm_zone->shm.addr;
+    ngx_shmtx_lock(&((ngx_slab_pool_t *) eng->shm_zone->shm.addr)->mutex);
+}
+
+
+void
+ngx_http_vlm_zone_unlock(ngx_http_vlm_engine_t *eng)
+{
+    ngx_shmtx_unlock(&((ngx_slab_pool_t *) eng->shm_zone->shm.addr)->mutex);
+}
+
+
+ngx_uint_t
+ngx_http_vlm_zone_gone(ngx_http_vlm_shm_t *shm)
+{
+    return shm->pid && kill((pid_t) shm->pid, 0) == -1 && ngx_errno == ESRCH;
 }
 
 
 ngx_uint_t
 ngx_http_vlm_zone_standby(ngx_http_vlm_engine_t *eng)
 {
-    pid_t  pid;
+    ngx_http_vlm_shm_t  *shm;
 
-    pid = (pid_t) eng->zone->pid;
+    shm = eng->zone;
 
-    return eng->conf.overlap && eng->zone->owner_stays && pid && pid != ngx_pid
-           && eng->zone->state == NGX_HTTP_VLM_READY
-           && (kill(pid, 0) == 0 || ngx_errno != ESRCH);
-}
-
-
-void
-ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason)
-{
-    ngx_slab_pool_t  *slab;
-
-    slab = ngx_http_vlm_zone_pool(eng);
-
-    ngx_shmtx_lock(&slab->mutex);
-
-    ngx_cpystrn((u_char *) eng->zone->reload_reason, (u_char *) reason,
-                sizeof(eng->zone->reload_reason));
-
-    ngx_shmtx_unlock(&slab->mutex);
+    return eng->conf.overlap && shm->owner_stays
+           && shm->pid && shm->pid != (ngx_atomic_uint_t) ngx_pid
+           && shm->state == NGX_HTTP_VLM_READY
+           && !ngx_http_vlm_zone_gone(shm);
 }
 
 
@@ -134,21 +129,16 @@ ngx_http_vlm_zone_reload(ngx_http_vlm_engine_t *eng, const char *reason)
 void
 ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
 {
-    ngx_slab_pool_t     *slab;
     ngx_http_vlm_shm_t  *shm;
 
     shm = eng->zone;
-    slab = ngx_http_vlm_zone_pool(eng);
 
-    ngx_shmtx_lock(&slab->mutex);
+    ngx_http_vlm_zone_lock(eng);
 
     shm->pid = ngx_pid;
     shm->owner_stays = eng->conf.overlap;
     shm->state = NGX_HTTP_VLM_LOADING;
-    shm->progress = 0;
-    shm->filling = 0;
     shm->heartbeat = ngx_current_msec;
-    shm->ticks = 0;
     eng->life.ticked = ngx_current_msec;
     shm->ticked = eng->life.ticked;
     shm->waiting = 0;
@@ -156,13 +146,11 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
 
     shm->plan = eng->conf.plan;
     shm->taken = 0;
-    shm->device[0] = '\0';
-    ngx_memcpy(shm->device_reason, eng->life.device_note,
-               sizeof(shm->device_reason));
-    shm->reason[0] = '\0';
     shm->reload_reason[0] = '\0';
 
-    ngx_shmtx_unlock(&slab->mutex);
+    ngx_http_vlm_zone_unlock(eng);
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, "");
 }
 
 
@@ -193,15 +181,19 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_state_e state, const char *reason)
 {
     vlm_stat_t           st;
-    ngx_slab_pool_t     *slab;
     ngx_http_vlm_shm_t  *shm;
 
+    shm = eng->zone;
+
     if (!ngx_http_vlm_zone_owned(eng)) {
+
+        if (eng->life.standby && state == NGX_HTTP_VLM_FAILED) {
+            ngx_http_vlm_zone_text(eng, shm->reload_reason,
+                                   sizeof(shm->reload_reason), reason);
+        }
+
         return;
     }
-
-    shm = eng->zone;
-    slab = ngx_http_vlm_zone_pool(eng);
 
     ngx_memzero(&st, sizeof(vlm_stat_t));
 
@@ -209,7 +201,7 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
         vlm_stat(eng->life.vlm, &st);
     }
 
-    ngx_shmtx_lock(&slab->mutex);
+    ngx_http_vlm_zone_lock(eng);
 
     if (st.plan.total) {
         shm->plan = st.plan;
@@ -220,18 +212,15 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     ngx_memcpy(shm->device_reason,
                st.reason[0] ? st.reason : eng->life.device_note,
                sizeof(shm->device_reason));
-    ngx_cpystrn((u_char *) shm->reason, (u_char *) reason,
-                sizeof(shm->reason));
+    ngx_cpystrn((u_char *) shm->reason, (u_char *) reason, sizeof(shm->reason));
 
     shm->progress = state == NGX_HTTP_VLM_READY ? 100 : st.progress;
     shm->filling = st.filling;
     shm->state = state;
 
-    ngx_shmtx_unlock(&slab->mutex);
+    ngx_http_vlm_zone_unlock(eng);
 }
 
-
-/* a heartbeat: the loop lives, and the engine thread has come so far */
 
 void
 ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
@@ -264,7 +253,6 @@ ngx_http_vlm_zone_beat(ngx_http_vlm_engine_t *eng)
     shm->heartbeat = ngx_current_msec;
     shm->kv_rows = st.kv_rows;
     shm->filling = st.filling;
-    shm->ticks = eng->life.ticks;
     shm->ticked = eng->life.ticked;
 
     vlm_budget_look(&eng->budget, &memory);
@@ -292,15 +280,23 @@ ngx_http_vlm_zone_queue(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
 {
-    ngx_slab_pool_t  *slab;
-
-    slab = ngx_http_vlm_zone_pool(eng);
-
-    ngx_shmtx_lock(&slab->mutex);
+    ngx_http_vlm_zone_lock(eng);
 
     *copy = *eng->zone;
 
-    ngx_shmtx_unlock(&slab->mutex);
+    ngx_http_vlm_zone_unlock(eng);
+}
+
+
+static void
+ngx_http_vlm_zone_text(ngx_http_vlm_engine_t *eng, char *dst, size_t size,
+    const char *text)
+{
+    ngx_http_vlm_zone_lock(eng);
+
+    ngx_cpystrn((u_char *) dst, (u_char *) text, size);
+
+    ngx_http_vlm_zone_unlock(eng);
 }
 
 
@@ -310,36 +306,20 @@ ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
  */
 
 void
-ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng,
-    vlm_store_err_t *err)
+ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng, vlm_store_err_t *err)
 {
-    const char       *text;
-    ngx_slab_pool_t  *slab;
+    const char  *text;
 
-    text = "";
+    text = err && err->code != VLM_STORE_OK ? err->text : "";
 
-    if (err && err->code != VLM_STORE_OK) {
-
-        if (err->code < VLM_STORE_EFULL
-            || err->code == VLM_STORE_EBUSY)
-        {
-            return;
-        }
-
-        text = err->text;
-
-    } else if (eng->zone->store_reason[0] == '\0') {
+    if (text[0] ? err->code < VLM_STORE_EFULL || err->code == VLM_STORE_EBUSY
+                : eng->zone->store_reason[0] == '\0')
+    {
         return;
     }
 
-    slab = ngx_http_vlm_zone_pool(eng);
-
-    ngx_shmtx_lock(&slab->mutex);
-
-    ngx_cpystrn((u_char *) eng->zone->store_reason, (u_char *) text,
-                sizeof(eng->zone->store_reason));
-
-    ngx_shmtx_unlock(&slab->mutex);
+    ngx_http_vlm_zone_text(eng, eng->zone->store_reason,
+                           sizeof(eng->zone->store_reason), text);
 }
 
 

@@ -93,7 +93,7 @@ ngx_http_vlm_ask_body(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
     if (ctx->engine->life.failed) {
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
                                   "Model not initialized");
         return;
     }

@@ -15,7 +15,6 @@ const ngx_http_vlm_queue_calls_t  ngx_http_vlm_queue_calls = {
     .event = ngx_http_vlm_deliver,
     .next = ngx_http_vlm_prepare_next,
     .failed = ngx_http_vlm_queue_fail,
-    .stalled = ngx_http_vlm_queue_abandon,
     .place = ngx_http_vlm_queue_place,
     .end = ngx_http_vlm_queue_end
 };

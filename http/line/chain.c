@@ -37,11 +37,12 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
     id.data = (u_char *) ctx->place.session.data;
     id.len = ctx->place.session.len;
 
+    ctx->step = NGX_HTTP_VLM_PREPARING;
+
     if (id.len == 0) {
 
         /* a request without a session has no predecessor */
 
-        ctx->step = NGX_HTTP_VLM_PREPARING;
         ngx_http_vlm_order_insert(ctx);
 
         return NGX_OK;
@@ -50,9 +51,7 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
     hash = ngx_crc32_short(id.data, id.len);
 
     chain = (ngx_http_vlm_chain_t *) ngx_str_rbtree_lookup(&eng->line.chains,
-                                                           &id,
-                                                           hash);
-
+                                                           &id, hash);
     if (chain == NULL) {
         chain = ngx_alloc(sizeof(ngx_http_vlm_chain_t), eng->log);
         if (chain == NULL) {
@@ -70,11 +69,12 @@ ngx_http_vlm_chain_enter(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->place.chain = chain;
-    ctx->step = NGX_HTTP_VLM_CHAINED;
 
     if (ngx_queue_empty(&chain->turns)) {
-        ctx->step = NGX_HTTP_VLM_PREPARING;
         ngx_http_vlm_order_insert(ctx);
+
+    } else {
+        ctx->step = NGX_HTTP_VLM_CHAINED;
     }
 
     ngx_queue_insert_tail(&chain->turns, &ctx->place.turn);

@@ -17,7 +17,6 @@ static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static ngx_int_t ngx_http_vlm_grow(ngx_http_vlm_ctx_t *ctx, size_t len);
 static ngx_int_t ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static void ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
-static void ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static void ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 
 
@@ -76,7 +75,17 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
         break;
 
     case VLM_DONE:
-        ngx_http_vlm_ended(ctx, e);
+        ctx->finish = e->finish;
+
+        ngx_http_vlm_used(ctx, e);
+
+        if (e->finish != VLM_FINISH_CANCELLED) {
+            ngx_http_vlm_finish_job(ctx);
+            break;
+        }
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
+                                  "The model is shutting down");
         break;
 
     case VLM_FAILED:
@@ -114,7 +123,7 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     }
 
     if (rc == NGX_DECLINED) {
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL,
                                   "The answer is too long");
         return;
     }
@@ -127,17 +136,13 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
         rc = ngx_http_vlm_tokens(ctx, e);
     }
 
-    if (rc == NGX_OK && ctx->streaming && !ctx->asking) {
-
-        if (ngx_http_vlm_stream_update(ctx) != NGX_OK) {
-            ngx_http_vlm_queue_end(ctx, NGX_ERROR);
-        }
-
-        return;
-    }
-
     if (rc != NGX_OK) {
         ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+
+    } else if (ctx->streaming && !ctx->asking
+               && ngx_http_vlm_stream_update(ctx) != NGX_OK)
+    {
+        ngx_http_vlm_queue_end(ctx, NGX_ERROR);
     }
 }
 
@@ -182,8 +187,6 @@ ngx_http_vlm_grow(ngx_http_vlm_ctx_t *ctx, size_t len)
     return NGX_OK;
 }
 
-
-/* log-probabilities, where they were asked for */
 
 static ngx_int_t
 ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
@@ -247,23 +250,6 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 
 
 static void
-ngx_http_vlm_ended(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
-{
-    ctx->finish = e->finish;
-
-    ngx_http_vlm_used(ctx, e);
-
-    if (e->finish == VLM_FINISH_CANCELLED) {
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "The model is shutting down");
-        return;
-    }
-
-    ngx_http_vlm_finish_job(ctx);
-}
-
-
-static void
 ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
     ctx->error.err = e->err;
@@ -273,7 +259,7 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     switch (e->err.code) {
 
     case VLM_ECANCELLED:
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
                                   "The model is shutting down");
         break;
 
@@ -285,14 +271,14 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
             ngx_http_vlm_poison_death(ctx->engine);
         }
 
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
                                   "The model's device is lost, try again");
         break;
 
     case VLM_EMEMORY:
-        ngx_log_error(NGX_LOG_ERR, ctx->engine->log, 0, "vlm_engine \"%V\": %s",
-                      &ctx->engine->name, e->err.text);
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
+        ngx_http_vlm_log(NGX_LOG_ERR, ctx->engine->log, 0, ctx->engine, "%s",
+                         e->err.text);
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
                                   "The model's memory is short, try again");
         break;
 

@@ -35,9 +35,8 @@ ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
                                              &ctx->stored);
         }
 
-        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
-                      "vlm_engine \"%V\": %s", &ctx->engine->name,
-                      ctx->error.err.text);
+        ngx_http_vlm_log(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                         ctx->engine, "%s", ctx->error.err.text);
 
         ctx->logged = 1;
 

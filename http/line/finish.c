@@ -62,17 +62,33 @@ void
 ngx_http_vlm_finish_store(ngx_http_vlm_ctx_t *ctx)
 {
     ctx->step = NGX_HTTP_VLM_STORING;
-    ctx->in_task = 1;
 
-    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine,
-                                   ngx_http_vlm_finish_run,
-                                   ngx_http_vlm_finish_task,
-                                   ngx_http_vlm_finish_stored, ctx)
+    if (ngx_http_vlm_finish_start(ctx, ngx_http_vlm_finish_run,
+                                  ngx_http_vlm_finish_task,
+                                  ngx_http_vlm_finish_stored)
         != NGX_OK)
     {
-        ctx->in_task = 0;
         ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
+}
+
+
+ngx_int_t
+ngx_http_vlm_finish_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
+    void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data))
+{
+    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine, run, always,
+                                   done, ctx)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->in_task = 1;
+    ctx->engine->line.n_threads++;
+
+    return NGX_OK;
 }
 
 
@@ -99,6 +115,7 @@ ngx_http_vlm_finish_task(void *data)
     ngx_http_vlm_ctx_t *ctx = data;
 
     ctx->in_task = 0;
+    ctx->engine->line.n_threads--;
 
     ngx_http_vlm_engine_wake(ctx->engine);
 
@@ -116,17 +133,15 @@ ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data)
     if (ctx->stored.code != VLM_STORE_OK
         && ctx->stored.code != VLM_STORE_GONE)
     {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "vlm_engine \"%V\": a turn was not stored: %s",
-                      &ctx->engine->name, ctx->stored.text);
+        ngx_http_vlm_log(NGX_LOG_ERR, r->connection->log, 0, ctx->engine,
+                         "a turn was not stored: %s", ctx->stored.text);
     }
 
     ngx_http_vlm_zone_store(ctx->engine, &ctx->stored);
 
     if (ctx->error.err.code != VLM_OK) {
-        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "vlm_engine \"%V\": an answer was not drawn: %s",
-                      &ctx->engine->name, ctx->error.err.text);
+        ngx_http_vlm_log(NGX_LOG_WARN, r->connection->log, 0, ctx->engine,
+                         "an answer was not drawn: %s", ctx->error.err.text);
     }
 
     if (ctx->error.status) {
@@ -157,13 +172,18 @@ ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
         ctx->out.text->last = ctx->out.text->pos;
     }
 
-    ngx_http_vlm_queue_again(ctx);
+    /* back into the queue; the deadline stays */
+
+    if (!ctx->place.in_waiting) {
+        ctx->place.in_waiting = 1;
+        ctx->engine->line.waiting++;
+    }
+
+    ngx_http_vlm_zone_queue(ctx->engine);
     ngx_http_vlm_order_insert(ctx);
     ngx_http_vlm_engine_wake(ctx->engine);
 }
 
-
-/* the answer is complete */
 
 void
 ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)

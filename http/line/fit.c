@@ -11,7 +11,6 @@
 
 
 #include "line.h"
-#include "fit.h"
 
 
 static ngx_int_t ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx,
@@ -34,26 +33,25 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
 
     room = ctx->engine->conf.vlm.context - 1;
     most = 0;
+    least = 0;
 
-    /* a token has at least one byte, so most requests need not be counted */
+    /* a token has at least one byte, so most requests need not be counted; nor
+       is a text too long even if all its tokens were the longest */
 
     for (i = 0; i < n; i++) {
-        most += parts[i].text ? parts[i].len : parts[i].tokens;
+
+        if (parts[i].text) {
+            most += parts[i].len;
+            least += vlm_tokens_least(ctx->engine->life.vlm, parts[i].len);
+
+        } else {
+            most += parts[i].tokens;
+            least += parts[i].tokens;
+        }
     }
 
     if (most <= room) {
         return NGX_OK;
-    }
-
-    /* a text too long even if all its tokens were the longest is not counted
-       either */
-
-    least = 0;
-
-    for (i = 0; i < n; i++) {
-        least += parts[i].text ? vlm_tokens_least(ctx->engine->life.vlm,
-                                                  parts[i].len)
-                               : parts[i].tokens;
     }
 
     if (least > room) {
@@ -79,8 +77,7 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
         /* invalid UTF-8 is refused when the prompt is made */
 
         if (vlm_tokenize(ctx->engine->life.vlm, parts[i].text, parts[i].len,
-                         &ids,
-                         &n_ids, &err)
+                         &ids, &n_ids, &err)
             == 0)
         {
             least += n_ids;

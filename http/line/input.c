@@ -8,14 +8,17 @@
 #include "line.h"
 
 
-static void ngx_http_vlm_input_json(ngx_http_vlm_ctx_t *ctx);
 static int ngx_http_vlm_input_stop(void *data);
 
 
 void
-ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_input_parse(void *data)
 {
-    uint64_t  bytes;
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    uint64_t     bytes;
+    vlm_err_t    err;
+    vlm_json_t  *json;
 
     ctx->heavy = 0;
 
@@ -48,30 +51,19 @@ ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    ngx_http_vlm_input_json(ctx);
-
-    vlm_budget_give(&ctx->engine->budget, bytes);
-}
-
-
-static void
-ngx_http_vlm_input_json(ngx_http_vlm_ctx_t *ctx)
-{
-    vlm_json_t      *json;
-    vlm_err_t   err;
-
     json = vlm_json_parse(ctx->body.data, ctx->body.len, &err);
 
     ngx_http_vlm_body_free(&ctx->body);
 
-    if (json == NULL) {
+    if (json) {
+        ctx->dialect->fields(ctx, json);
+        vlm_json_free(json);
+
+    } else {
         (void) ngx_http_vlm_fail_input(ctx, "%s", err.text);
-        return;
     }
 
-    ctx->dialect->fields(ctx, json);
-
-    vlm_json_free(json);
+    vlm_budget_give(&ctx->engine->budget, bytes);
 }
 
 

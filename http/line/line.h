@@ -28,9 +28,9 @@ ngx_int_t ngx_http_vlm_ask_read(ngx_http_request_t *r,
 
 /* ---- input.c: its bytes, in a thread ------------------------------------- */
 
-/* thread: the body to the dialect's fields, or ctx->error */
+/* thread: the body of data, a ctx, to the dialect's fields, or ctx->error */
 
-void ngx_http_vlm_input_parse(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_input_parse(void *data);
 
 /*
  * thread: takes bytes of http_memory for "what", waiting for them; NGX_OK: the
@@ -47,6 +47,21 @@ ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 
 vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
     const void *data, size_t len);
+
+
+/* ---- fit.c: a request that can never fit the context --------------------- */
+
+/* thread: texts, and pictures by their tokens, that a prompt will have in any
+   case; NGX_OK, or more than fit: the request has ended */
+
+typedef struct {
+    const char                   *text;        /* or NULL and tokens */
+    size_t                        len;
+    uint32_t                      tokens;
+} ngx_http_vlm_fit_t;
+
+ngx_int_t ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_fit_t *parts, size_t n);
 
 
 /* ---- fail.c: a request that fails ---------------------------------------- */
@@ -80,36 +95,25 @@ ngx_int_t ngx_http_vlm_queue_wait(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx);
 
-/* fails ctx with this status and text as soon as no thread uses it */
+/* fails ctx with this status, code (of OpenAI's, or NULL) and text as soon as
+   no thread uses it */
 
 void ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
-    const char *text);
+    const char *code, const char *text);
 
-/* ends ctx with the return value of a content handler; the request may have
-   been freed afterwards */
+/* as in ngx_http_vlm_queue_calls_t */
 
 void ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
-
-/* the request's position in the order of the engine, from 1; 0: the engine has
-   begun it */
-
 ngx_uint_t ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx);
-
-/* back into the queue for another prompt; the deadline stays */
-
-void ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng, ngx_uint_t hangs);
 
 /* removes ctx from queues, chain, engine and counters; idempotent */
 
 void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
 
-/* fails all waiting requests after the engine has failed; with a hanging
-   engine, its requests too */
+/* frees what threads left in ctx, which no thread uses; idempotent */
 
-void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng);
-
-void ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
+void ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- order.c: choice of the next prompt ---------------------------------- */
@@ -157,7 +161,7 @@ void ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 ngx_http_vlm_ctx_t *ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng,
     ngx_uint_t heavy);
 
-/* the engine has begun the request */
+/* the engine has begun the request, whose start advances the clock */
 
 void ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx);
 
@@ -212,8 +216,12 @@ void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx);
 
-/* in the loop, after a thread's work for data, a ctx, in any case */
+/* work for ctx in a thread, as by ngx_http_vlm_thread_always(); "always" calls
+   the second, if it isn't that */
 
+ngx_int_t ngx_http_vlm_finish_start(ngx_http_vlm_ctx_t *ctx,
+    void (*run)(void *data), void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data));
 void ngx_http_vlm_finish_task(void *data);
 
 
@@ -249,8 +257,7 @@ void ngx_http_vlm_timings_started(ngx_http_vlm_ctx_t *ctx);
 
 /* any thread: "timings" and its object; some 600 bytes */
 
-void ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
+void ngx_http_vlm_timings_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 
 
 #endif /* _NGX_HTTP_VLM_LINE_H_INCLUDED_ */

@@ -28,6 +28,13 @@
 #define NGX_HTTP_VLM_PLACES_MS     200     /* ms between two counts */
 
 
+/* ms, of a request's priority */
+
+#define ngx_http_vlm_order_worth(ctx)                                         \
+    ((ctx)->place.rank.priority                                               \
+     * (int64_t) (ctx)->engine->conf.rank.priority_age)
+
+
 struct ngx_http_vlm_client_s {
     ngx_rbtree_node_t             node;        /* the key is the client's */
     ngx_uint_t                    n;           /* requests, until they end */
@@ -38,14 +45,10 @@ struct ngx_http_vlm_client_s {
 static void ngx_http_vlm_order_parse(ngx_str_t *value,
     ngx_http_vlm_rank_t *rank);
 static ngx_uint_t ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash);
-static ngx_http_vlm_client_t *ngx_http_vlm_order_find(
-    ngx_http_vlm_engine_t *eng, uint64_t key);
 static ngx_http_vlm_client_t *ngx_http_vlm_order_client(
-    ngx_http_vlm_engine_t *eng, uint64_t key);
+    ngx_http_vlm_engine_t *eng, uint64_t key, ngx_uint_t add);
 static int64_t ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_client_t *client);
-static int64_t ngx_http_vlm_order_rank_value(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_rank_t *rank, int64_t start);
 static void ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
     ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
 static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least_of(
@@ -78,8 +81,6 @@ ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* at the headers: evaluates the configuration's variables for this request */
-
 ngx_int_t
 ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
 {
@@ -110,48 +111,35 @@ ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_order_parse(ngx_str_t *value, ngx_http_vlm_rank_t *rank)
 {
-    u_char      *p, *key, *salt, *last;
-    ngx_int_t    n;
-    ngx_uint_t   i, minus;
+    int                 n, priority;
+    char                salt[2 * NGX_HTTP_VLM_SALT + 1];
+    ngx_uint_t          i;
+    unsigned long long  key;
 
-    p = value->data;
-    last = p + value->len;
+    n = sscanf((char *) value->data, "%d %16llx %40[0-9a-f]", &priority, &key,
+               salt);
 
-    key = ngx_strlchr(p, last, ' ');
-    salt = key ? ngx_strlchr(key + 1, last, ' ') : NULL;
-
-    if (salt == NULL || salt - key != 1 + 16) {
+    if (n < 2) {
         return;
     }
 
-    minus = *p == '-';
-    n = ngx_atoi(p + minus, key - p - minus);
+    rank->key = key;
 
-    if (n >= 0 && n <= NGX_HTTP_VLM_PRIORITY) {
-        rank->priority = minus ? -n : n;
+    if (ngx_abs(priority) <= NGX_HTTP_VLM_PRIORITY) {
+        rank->priority = priority;
     }
 
-    for (p = key + 1; p < salt; p++) {
-        n = ngx_hextoi(p, 1);
-        rank->key = rank->key << 4 | (n == NGX_ERROR ? 0 : (uint64_t) n);
-    }
-
-    p = salt + 1;
-
-    if (last - p != 2 * NGX_HTTP_VLM_SALT) {
+    if (n < 3 || ngx_strlen(salt) != 2 * NGX_HTTP_VLM_SALT) {
         return;
     }
 
     for (i = 0; i < NGX_HTTP_VLM_SALT; i++) {
-        n = ngx_hextoi(p + 2 * i, 2);
-        rank->salt[i] = n == NGX_ERROR ? 0 : (u_char) n;
+        rank->salt[i] = (u_char) ngx_hextoi((u_char *) salt + 2 * i, 2);
     }
 
     rank->salted = 1;
 }
 
-
-/* $vlm_line, in the outer server: the header of the hop */
 
 ngx_int_t
 ngx_http_vlm_order_variable(ngx_http_request_t *r,
@@ -306,8 +294,6 @@ ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
 }
 
 
-/* in the order of arrival: sets the rank, and the client's next start */
-
 ngx_int_t
 ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
 {
@@ -317,22 +303,18 @@ ngx_http_vlm_order_rank(ngx_http_vlm_ctx_t *ctx)
     rank = &ctx->place.rank;
     conf = &ctx->engine->conf;
 
-    if (rank->key) {
+    if (rank->key && rank->client == NULL) {
+        rank->client = ngx_http_vlm_order_client(ctx->engine, rank->key, 1);
 
         if (rank->client == NULL) {
-            rank->client = ngx_http_vlm_order_client(ctx->engine, rank->key);
-
-            if (rank->client == NULL) {
-                return NGX_ERROR;
-            }
-
-            rank->client->n++;
+            return NGX_ERROR;
         }
+
+        rank->client->n++;
     }
 
     rank->start = ngx_http_vlm_order_start(ctx->engine, rank->client);
-    rank->value = ngx_http_vlm_order_rank_value(ctx->engine, rank,
-                                                rank->start);
+    rank->value = rank->start - ngx_http_vlm_order_worth(ctx);
 
     if (rank->client) {
         rank->client->next = rank->start + (int64_t) (conf->rank.fair_age
@@ -354,12 +336,11 @@ ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_ctx_t *other)
     client = rank->client;
 
     if (client == NULL && rank->key) {
-        client = ngx_http_vlm_order_find(ctx->engine, rank->key);
+        client = ngx_http_vlm_order_client(ctx->engine, rank->key, 0);
     }
 
-    return ngx_http_vlm_order_rank_value(ctx->engine, rank,
-                              ngx_http_vlm_order_start(ctx->engine, client))
-           < other->place.rank.value;
+    return ngx_http_vlm_order_start(ctx->engine, client)
+           - ngx_http_vlm_order_worth(ctx) < other->place.rank.value;
 }
 
 
@@ -375,58 +356,36 @@ ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
 }
 
 
-static int64_t
-ngx_http_vlm_order_rank_value(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_rank_t *rank, int64_t start)
-{
-    return start - rank->priority * (int64_t) eng->conf.rank.priority_age;
-}
-
+/* a client's record lives as long as the client has requests here; NULL: there
+   is none, or no memory to add it */
 
 static ngx_http_vlm_client_t *
-ngx_http_vlm_order_find(ngx_http_vlm_engine_t *eng, uint64_t key)
+ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key,
+    ngx_uint_t add)
 {
-    ngx_rbtree_key_t       k;
-    ngx_rbtree_node_t     *node;
-    ngx_http_vlm_order_t  *order;
+    ngx_rbtree_t           *clients;
+    ngx_rbtree_key_t        k;
+    ngx_rbtree_node_t      *node;
+    ngx_http_vlm_client_t  *client;
 
-    order = &eng->line.order;
+    clients = &eng->line.order.clients;
     k = (ngx_rbtree_key_t) key;
 
-    node = order->clients.root;
-
-    while (node != order->clients.sentinel) {
-
+    for (node = clients->root;
+         node != clients->sentinel;
+         node = k < node->key ? node->left : node->right)
+    {
         if (node->key == k) {
             return ngx_rbtree_data(node, ngx_http_vlm_client_t, node);
         }
-
-        node = k < node->key ? node->left : node->right;
     }
 
-    return NULL;
-}
+    client = add ? ngx_calloc(sizeof(ngx_http_vlm_client_t), eng->log) : NULL;
 
-
-/* a client's record lives as long as the client has requests here */
-
-static ngx_http_vlm_client_t *
-ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key)
-{
-    ngx_http_vlm_client_t  *client;
-
-    client = ngx_http_vlm_order_find(eng, key);
     if (client) {
-        return client;
+        client->node.key = k;
+        ngx_rbtree_insert(clients, &client->node);
     }
-
-    client = ngx_calloc(sizeof(ngx_http_vlm_client_t), eng->log);
-    if (client == NULL) {
-        return NULL;
-    }
-
-    client->node.key = (ngx_rbtree_key_t) key;
-    ngx_rbtree_insert(&eng->line.order.clients, &client->node);
 
     return client;
 }
@@ -541,8 +500,6 @@ ngx_http_vlm_order_least_of(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 }
 
 
-/* of two or one of them */
-
 static ngx_http_vlm_ctx_t *
 ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
 {
@@ -554,9 +511,6 @@ ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
 }
 
 
-/* the engine has begun the request: its start advances the clock, if it is
-   later */
-
 void
 ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
 {
@@ -564,7 +518,6 @@ ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_order_t  *order;
 
     order = &ctx->engine->line.order;
-
     ahead = ctx->place.rank.start - (int64_t) ngx_current_msec;
 
     order->clock = ngx_max(order->clock, ahead);

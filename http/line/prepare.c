@@ -23,6 +23,7 @@
 
 
 #include "line.h"
+#include "base/clock.h"
 
 
 #define NGX_HTTP_VLM_POLL  200             /* ms between body checks */
@@ -52,15 +53,13 @@ static void ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
     void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data));
 static void ngx_http_vlm_prepare_always(void *data);
-static void ngx_http_vlm_prepare_run_parse(void *data);
 static void ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data);
 static void ngx_http_vlm_prepare_run_prompt(void *data);
 static void ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data);
+static ngx_uint_t ngx_http_vlm_prepare_failed(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 
-
-/* the headers were read: to the end of the order of arrival */
 
 void
 ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
@@ -123,7 +122,7 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* called by the handler of eng->next only, when no caller holds a request */
+/* called by the handler of line.next only, when no caller holds a request */
 
 void
 ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
@@ -161,7 +160,7 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 
         ctx->opened = eng->life.opened;
 
-        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_parse,
+        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_input_parse,
                                        ngx_http_vlm_prepare_parsed)
             != NGX_OK)
         {
@@ -258,8 +257,7 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 
     while (eng->life.opened && ngx_http_vlm_prepare_place(eng, 0)) {
 
-        ctx = ngx_http_vlm_order_first(eng,
-                                       ngx_http_vlm_prepare_place(eng, 1));
+        ctx = ngx_http_vlm_order_first(eng, ngx_http_vlm_prepare_place(eng, 1));
 
         if (ctx == NULL || !ngx_http_vlm_prepare_room(eng, ctx)) {
             break;
@@ -449,13 +447,11 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
 static void
 ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
 {
-    if (!eng->line.reserve.timer_set) {
-        ngx_add_timer(&eng->line.reserve, NGX_HTTP_VLM_POLL);
+    if (!eng->line.next.timer_set) {
+        ngx_add_timer(&eng->line.next, NGX_HTTP_VLM_POLL);
     }
 }
 
-
-/* the engine has refused the prompt */
 
 static void
 ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
@@ -482,14 +478,12 @@ static ngx_int_t
 ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     void (*done)(ngx_http_request_t *r, void *data))
 {
-    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine, run,
-                                   ngx_http_vlm_prepare_always, done, ctx)
+    if (ngx_http_vlm_finish_start(ctx, run, ngx_http_vlm_prepare_always, done)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ctx->in_task = 1;
     ctx->place.in_heavy = ctx->heavy;
     ctx->engine->line.n_tasks++;
     ctx->engine->line.n_heavy += ctx->place.in_heavy;
@@ -517,47 +511,31 @@ ngx_http_vlm_prepare_always(void *data)
 
 
 static void
-ngx_http_vlm_prepare_run_parse(void *data)
-{
-    ngx_http_vlm_input_parse(data);
-}
-
-
-static void
 ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    if (ctx->late.status) {
-        ngx_http_vlm_queue_refuse(ctx, ctx->late.status, ctx->late.err.text);
+    ngx_str_t  session;
 
-    } else if (ctx->error.status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+    if (ngx_http_vlm_prepare_failed(ctx)) {
+        return;
+    }
 
-    } else {
-        ctx->parsed = 1;
-        ctx->heavy |= ctx->place.session.len != 0;
+    ctx->parsed = 1;
+    ctx->heavy |= ctx->place.session.len != 0;
 
-        if (ctx->streaming) {
-            ngx_http_vlm_stream_watch(ctx);
-        }
+    if (ctx->streaming) {
+        ngx_http_vlm_stream_watch(ctx);
+    }
 
-        if (ctx->place.session.len == 0) {
-            return;
-        }
+    /* for the log, which is written after the fields were freed */
 
-        /* for the log, which is written after the fields were freed */
+    session.len = ctx->place.session.len;
+    session.data = (u_char *) ctx->place.session.data;
 
-        ctx->session.len = ctx->place.session.len;
-        ctx->session.data = ngx_pnalloc(r->pool, ctx->session.len);
-
-        if (ctx->session.data == NULL) {
-            ctx->session.len = 0;
-            return;
-        }
-
-        ngx_memcpy(ctx->session.data, ctx->place.session.data,
-                   ctx->session.len);
+    if (session.len) {
+        ctx->session.data = ngx_pstrdup(r->pool, &session);
+        ctx->session.len = ctx->session.data ? session.len : 0;
     }
 }
 
@@ -567,13 +545,13 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    struct timespec  from, to;
+    uint64_t  from;
 
     ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
 
     ngx_http_vlm_sampling(ctx->engine, &ctx->sampling);
 
-    (void) clock_gettime(CLOCK_MONOTONIC, &from);
+    from = vlm_now_us();
 
     ctx->dialect->prompt(ctx);
 
@@ -582,10 +560,7 @@ ngx_http_vlm_prepare_run_prompt(void *data)
                         sizeof(ctx->place.rank.salt));
     }
 
-    (void) clock_gettime(CLOCK_MONOTONIC, &to);
-
-    ctx->times.prepare_ms = (to.tv_sec - from.tv_sec) * 1000
-                      + (to.tv_nsec - from.tv_nsec) / 1000000;
+    ctx->times.prepare_ms = (vlm_now_us() - from) / 1000;
     ctx->times.prepared_ms += ctx->times.prepare_ms;
 }
 
@@ -595,25 +570,43 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
 {
     ngx_http_vlm_ctx_t *ctx = data;
 
-    if (ctx->late.status) {
-        ngx_http_vlm_queue_refuse(ctx, ctx->late.status, ctx->late.err.text);
+    if (ngx_http_vlm_prepare_failed(ctx)) {
+        return;
+    }
 
-    } else if (ctx->error.status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
-
-    } else if (ctx->prompt == NULL) {
+    if (ctx->prompt == NULL) {
         ctx->place.in_prompts = 0;
         ctx->engine->line.n_prompts--;
 
         ngx_http_vlm_finish_job(ctx);
-
-    } else {
-        ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
-                                  ctx->times.prepare_ms);
-
-        ctx->step = NGX_HTTP_VLM_WAITING;
-        ngx_http_vlm_prepare_insert(ctx);
+        return;
     }
+
+    ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
+                              ctx->times.prepare_ms);
+
+    ctx->step = NGX_HTTP_VLM_WAITING;
+    ngx_http_vlm_prepare_insert(ctx);
+}
+
+
+/* was the request refused meanwhile, or has it failed in its thread? */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->late.status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late.status, ctx->late.code,
+                                  ctx->late.err.text);
+        return 1;
+    }
+
+    if (ctx->error.status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+        return 1;
+    }
+
+    return 0;
 }
 
 
@@ -656,8 +649,6 @@ ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
     ngx_http_run_posted_requests(c);
 }
 
-
-/* the checkpoint's defaults, overridden by the configuration's */
 
 void
 ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)

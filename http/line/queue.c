@@ -16,7 +16,6 @@
 
 
 static void ngx_http_vlm_queue_cleanup(void *data);
-static void ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_queue_timer(ngx_event_t *ev);
 
 
@@ -138,18 +137,6 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-void
-ngx_http_vlm_queue_again(ngx_http_vlm_ctx_t *ctx)
-{
-    if (!ctx->place.in_waiting) {
-        ctx->place.in_waiting = 1;
-        ctx->engine->line.waiting++;
-    }
-
-    ngx_http_vlm_zone_queue(ctx->engine);
-}
-
-
 ngx_uint_t
 ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 {
@@ -167,12 +154,12 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 
     n = eng->line.n_jobs - eng->line.running;
 
-    switch (ctx->step) {
-
-    case NGX_HTTP_VLM_SUBMITTED:
+    if (ctx->step == NGX_HTTP_VLM_SUBMITTED) {
         return 1;
+    }
 
-    case NGX_HTTP_VLM_WAITING:
+    if (ctx->step == NGX_HTTP_VLM_WAITING) {
+
         for (q = &ctx->place.queue;
              q != ngx_queue_sentinel(&eng->line.ready);
              q = ngx_queue_prev(q))
@@ -181,27 +168,19 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
         }
 
         return n;
-
-    case NGX_HTTP_VLM_PREPARING:
-
-        if (ctx->place.in_prompts) {
-            return n + eng->line.n_prompts;
-        }
-
-        place = ngx_http_vlm_order_place(ctx);
-
-        if (place) {
-            return n + eng->line.n_prompts + place;
-        }
-
-        /* fall through */
-
-    default:
-
-        /* behind others of its session, or too far behind to be counted */
-
-        return eng->line.waiting;
     }
+
+    n += eng->line.n_prompts;
+
+    if (ctx->step == NGX_HTTP_VLM_PREPARING && ctx->place.in_prompts) {
+        return n;
+    }
+
+    place = ngx_http_vlm_order_place(ctx);
+
+    /* 0: behind others of its session, or too far behind to be counted */
+
+    return place ? n + place : eng->line.waiting;
 }
 
 
@@ -231,7 +210,7 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
                             "The answer took longer than %T seconds%Z",
                             (time_t) (eng->conf.timeout + 999) / 1000);
 
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_GATEWAY_TIME_OUT,
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_GATEWAY_TIME_OUT, NULL,
                                   (char *) text);
 
     } else {
@@ -239,10 +218,8 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
                             "No slot became free within %T seconds%Z",
                             (time_t) (eng->conf.queue_timeout + 999) / 1000);
 
-        ctx->late.code = "queue_timeout";
-
         ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  (char *) text);
+                                  "queue_timeout", (char *) text);
     }
 
     ngx_http_run_posted_requests(c);
@@ -251,7 +228,7 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
 
 void
 ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
-    const char *text)
+    const char *code, const char *text)
 {
     ngx_http_request_t  *r;
 
@@ -269,6 +246,7 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 
         if (ctx->late.status == 0) {
             ctx->late.status = status;
+            ctx->late.code = code;
             ngx_cpystrn((u_char *) ctx->late.err.text, (u_char *) text,
                         sizeof(ctx->late.err.text));
         }
@@ -288,7 +266,7 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
         return;
     }
 
-    (void) ngx_http_vlm_fail(ctx, status, "%s", text);
+    (void) ngx_http_vlm_fail_code(ctx, status, code, "%s", text);
 
     ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_send(ctx));
 }
@@ -315,8 +293,6 @@ ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 }
 
 
-/* the request ends: an answer, an error, or its client has left */
-
 static void
 ngx_http_vlm_queue_cleanup(void *data)
 {
@@ -341,8 +317,23 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    ngx_http_vlm_queue_out(ctx);
-    ngx_http_vlm_stream_leave(ctx);
+    /* its place in the queue is free at once, because new requests are refused
+       by it; a slot is free when the engine reports it */
+
+    if (ctx->place.in_waiting) {
+        ctx->place.in_waiting = 0;
+        eng->line.waiting--;
+    }
+
+    ngx_http_vlm_zone_queue(eng);
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    if (ctx->out.position.timer_set) {
+        ngx_del_timer(&ctx->out.position);
+    }
 
     if (ctx->job) {
         vlm_cancel(eng->life.vlm, ctx->job);
@@ -393,32 +384,10 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* its place in the queue is free at once, because new requests are refused by
-   it; a slot is free when the engine reports it */
-
-static void
-ngx_http_vlm_queue_out(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_engine_t  *eng;
-
-    eng = ctx->engine;
-
-    if (ctx->timer.timer_set) {
-        ngx_del_timer(&ctx->timer);
-    }
-
-    if (ctx->place.in_waiting) {
-        ctx->place.in_waiting = 0;
-        eng->line.waiting--;
-    }
-
-    ngx_http_vlm_zone_queue(eng);
-}
-
-
 void
-ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng, ngx_uint_t hangs)
 {
+    const char          *text;
     ngx_queue_t         *q, *next;
     ngx_connection_t    *c;
     ngx_http_vlm_ctx_t  *ctx;
@@ -431,61 +400,37 @@ ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng)
 
         ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.all);
 
-        /* the others are about to end, or still receive their bodies */
+        switch (ctx->step) {
 
-        if (ctx->step == NGX_HTTP_VLM_RECEIVING
-            || ctx->step >= NGX_HTTP_VLM_SUBMITTED)
-        {
+        case NGX_HTTP_VLM_SUBMITTED:
+        case NGX_HTTP_VLM_RUNNING:
+
+            if (!hangs) {
+                continue;
+            }
+
+            ctx->job = NULL;
+            text = "The engine has stalled, try again";
+            break;
+
+        case NGX_HTTP_VLM_RECEIVING:
+        case NGX_HTTP_VLM_STORING:
+        case NGX_HTTP_VLM_ENDED:
             continue;
+
+        default:
+            text = "Model not initialized";
         }
 
         c = ctx->request->connection;
 
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "Model not initialized");
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
+                                  text);
 
         ngx_http_run_posted_requests(c);
     }
 }
 
-
-/* the engine hangs, and may not be called: all requests that it has end */
-
-void
-ngx_http_vlm_queue_abandon(ngx_http_vlm_engine_t *eng)
-{
-    ngx_queue_t         *q, *next;
-    ngx_connection_t    *c;
-    ngx_http_vlm_ctx_t  *ctx;
-
-    for (q = ngx_queue_head(&eng->line.requests);
-         q != ngx_queue_sentinel(&eng->line.requests);
-         q = next)
-    {
-        next = ngx_queue_next(q);
-
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.all);
-
-        if (ctx->step != NGX_HTTP_VLM_SUBMITTED
-            && ctx->step != NGX_HTTP_VLM_RUNNING)
-        {
-            continue;
-        }
-
-        ctx->job = NULL;
-        c = ctx->request->connection;
-
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "The engine has stalled, try again");
-
-        ngx_http_run_posted_requests(c);
-    }
-
-    ngx_http_vlm_queue_fail(eng);
-}
-
-
-/* frees the memory that threads left in ctx; not while a thread uses it */
 
 void
 ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx)

@@ -30,10 +30,6 @@ typedef struct {
 } ngx_http_vlm_thread_t;
 
 
-static ngx_int_t ngx_http_vlm_thread_post(ngx_thread_pool_t *pool,
-    ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    void (*run)(void *data), void (*always)(void *data),
-    void (*done)(ngx_http_request_t *r, void *data), void *data);
 static void ngx_http_vlm_thread_run(void *data, ngx_log_t *log);
 static void ngx_http_vlm_thread_done(ngx_event_t *ev);
 static void ngx_http_vlm_thread_hold(ngx_event_t *ev);
@@ -45,25 +41,13 @@ ngx_http_vlm_thread(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data),
     void *data)
 {
-    return ngx_http_vlm_thread_post(eng->threads, r, eng, run, NULL, done,
-                                    data);
+    return ngx_http_vlm_thread_always(r, eng, run, NULL, done, data);
 }
 
 
 ngx_int_t
 ngx_http_vlm_thread_always(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     void (*run)(void *data), void (*always)(void *data),
-    void (*done)(ngx_http_request_t *r, void *data), void *data)
-{
-    return ngx_http_vlm_thread_post(eng->prepares, r, eng, run, always, done,
-                                    data);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_thread_post(ngx_thread_pool_t *pool, ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
-    void (*always)(void *data),
     void (*done)(ngx_http_request_t *r, void *data), void *data)
 {
     ngx_thread_task_t      *task;
@@ -91,7 +75,9 @@ ngx_http_vlm_thread_post(ngx_thread_pool_t *pool, ngx_http_request_t *r,
     task->event.data = t;
     task->event.log = r->connection->log;
 
-    if (ngx_thread_task_post(pool, task) != NGX_OK) {
+    if (ngx_thread_task_post(always ? eng->prepares : eng->threads, task)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

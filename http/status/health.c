@@ -16,15 +16,11 @@
 #define NGX_HTTP_VLM_SILENCE  3000         /* ms: six heartbeats */
 
 
-static ngx_uint_t ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm);
 static void ngx_http_vlm_health_heartbeat(vlm_json_out_t *w,
     ngx_http_vlm_shm_t *shm);
 static void ngx_http_vlm_health_breaker(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_health_line(vlm_json_out_t *w,
-    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm);
-static void ngx_http_vlm_health_plan(vlm_json_out_t *w,
-    vlm_plan_t *plan);
+static void ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan);
 
 
 static const char *const  ngx_http_vlm_health_names[] = {
@@ -32,11 +28,9 @@ static const char *const  ngx_http_vlm_health_names[] = {
 };
 
 
-const char *
-ngx_http_vlm_health_name(ngx_http_vlm_state_e state)
-{
-    return ngx_http_vlm_health_names[state];
-}
+static const char *const  ngx_http_vlm_breaker_names[] = {
+    "closed", "open", "probing"
+};
 
 
 ngx_http_vlm_state_e
@@ -44,7 +38,7 @@ ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
 {
     /* a killed worker is replaced at once, and the new one loads */
 
-    if (ngx_http_vlm_health_gone(shm)) {
+    if (ngx_http_vlm_zone_gone(shm)) {
         shm->progress = 0;
         return NGX_HTTP_VLM_LOADING;
     }
@@ -73,14 +67,7 @@ ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm)
     return shm->pid
            && (ngx_msec_int_t) (ngx_current_msec - shm->heartbeat)
               > NGX_HTTP_VLM_SILENCE
-           && !ngx_http_vlm_health_gone(shm);
-}
-
-
-static ngx_uint_t
-ngx_http_vlm_health_gone(ngx_http_vlm_shm_t *shm)
-{
-    return shm->pid && kill((pid_t) shm->pid, 0) == -1 && ngx_errno == ESRCH;
+           && !ngx_http_vlm_zone_gone(shm);
 }
 
 
@@ -123,18 +110,20 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     vlm_json_add_text(&w, "model", (char *) eng->name.data, eng->name.len);
 
-    vlm_json_put_key(&w, "model_loaded");
-    vlm_json_put_bool(&w, state == NGX_HTTP_VLM_READY
-                          || state == NGX_HTTP_VLM_BUSY);
+    vlm_json_add_bool(&w, "model_loaded", state == NGX_HTTP_VLM_READY
+                                          || state == NGX_HTTP_VLM_BUSY);
 
     vlm_json_add_int(&w, "parameters", eng->conf.facts.parameters);
 
-    vlm_json_put_key(&w, "plan");
     ngx_http_vlm_health_plan(&w, &shm.plan);
 
     vlm_json_add_int(&w, "progress", shm.progress);
 
-    ngx_http_vlm_health_line(&w, eng, &shm);
+    vlm_json_add_open(&w, "queue", '{');
+    vlm_json_add_int(&w, "limit", eng->conf.queue_size);
+    vlm_json_add_int(&w, "running", shm.running);
+    vlm_json_add_int(&w, "waiting", shm.waiting);
+    vlm_json_shut(&w, '}');
 
     if (bad || shm.reason[0]) {
         vlm_json_add_string(&w, "reason", shm.reason[0] ? shm.reason
@@ -162,8 +151,6 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
 }
 
-
-/* the liveness probe */
 
 ngx_int_t
 ngx_http_vlm_health_live_handler(ngx_http_request_t *r,
@@ -232,11 +219,9 @@ ngx_http_vlm_health_heartbeat(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
     loop = -1;
     engine = -1;
 
-    if (shm->pid && !ngx_http_vlm_health_gone(shm)) {
-        loop = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->heartbeat),
-                       0);
-        engine = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->ticked),
-                         0);
+    if (shm->pid && !ngx_http_vlm_zone_gone(shm)) {
+        loop = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->heartbeat), 0);
+        engine = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->ticked), 0);
     }
 
     vlm_json_add_open(w, "heartbeat", '{');
@@ -270,31 +255,17 @@ ngx_http_vlm_health_breaker(vlm_json_out_t *w,
 }
 
 
-static void
-ngx_http_vlm_health_line(vlm_json_out_t *w,
-    ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *shm)
-{
-    vlm_json_add_open(w, "queue", '{');
-    vlm_json_add_int(w, "limit", eng->conf.queue_size);
-    vlm_json_add_int(w, "running", shm->running);
-    vlm_json_add_int(w, "waiting", shm->waiting);
-    vlm_json_shut(w, '}');
-}
-
-
 /* bytes */
 
 static void
 ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
 {
-    vlm_json_open(w, '{');
-
+    vlm_json_add_open(w, "plan", '{');
     vlm_json_add_int(w, "device", plan->device);
     vlm_json_add_int(w, "kv", plan->kv);
     vlm_json_add_int(w, "total", plan->total);
     vlm_json_add_int(w, "vision", plan->vision);
     vlm_json_add_int(w, "weights", plan->weights);
     vlm_json_add_int(w, "workspace", plan->workspace);
-
     vlm_json_shut(w, '}');
 }

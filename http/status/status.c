@@ -4,7 +4,9 @@
  * "?format=json" or an Accept header that asks for it.  Any worker answers.
  *
  * Both forms come from one walk over the metrics: a metric has one value, or
- * one for each name of a label, or is a histogram.
+ * one for each name of a label, or is a histogram.  As Prometheus wants it, the
+ * end of a name tells what it is: _total is a counter, and _seconds are kept in
+ * ms here.
  *
  * Only clients on this machine are answered, unless the location says
  * from=any.
@@ -18,6 +20,16 @@
 #define NGX_HTTP_VLM_STATUS_LINE  512
 
 
+/* a metric; or, without help, a value of the last metric's label */
+
+typedef struct {
+    const char                   *name;        /* its end is its unit */
+    const char                   *label;       /* of the values behind it */
+    ngx_uint_t                    value;
+    const char                   *help;
+} ngx_http_vlm_metric_t;
+
+
 typedef struct {
     vlm_json_out_t                w;
     ngx_http_vlm_engine_t        *engine;
@@ -25,29 +37,26 @@ typedef struct {
     ngx_http_vlm_state_e          state;
     ngx_uint_t                    json;
     const char                   *name;        /* of the metric at hand */
+    const char                   *label;       /* its label, or NULL */
 } ngx_http_vlm_status_t;
 
 
 static ngx_uint_t ngx_http_vlm_status_allowed(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_vlm_status_json(ngx_http_request_t *r);
-static ngx_int_t ngx_http_vlm_status_send(ngx_http_request_t *r,
-    ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_all(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_info(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_state(ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st);
+static void ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st);
+static void ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_times(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_begin(ngx_http_vlm_status_t *st,
-    const char *name, const char *type, const char *help);
-static void ngx_http_vlm_status_one(ngx_http_vlm_status_t *st,
-    const char *name, const char *type, const char *help, ngx_uint_t value);
-static void ngx_http_vlm_status_seconds(ngx_http_vlm_status_t *st,
-    const char *name, const char *help, ngx_msec_t ms);
-static void ngx_http_vlm_status_label(ngx_http_vlm_status_t *st,
-    const char *label, const char *which, ngx_uint_t value);
+    const char *name, const char *type, const char *help, const char *label);
+static void ngx_http_vlm_status_put(ngx_http_vlm_status_t *st,
+    const ngx_http_vlm_metric_t *metric, ngx_uint_t n);
+static void ngx_http_vlm_status_value(ngx_http_vlm_status_t *st,
+    const char *name, ngx_uint_t value);
+static ngx_uint_t ngx_http_vlm_status_unit(const char *name, const char *unit);
 static void ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st,
-    const char *name, const char *help, ngx_http_vlm_times_t *times);
+    ngx_http_vlm_times_t *times);
 static void ngx_http_vlm_status_line(ngx_http_vlm_status_t *st,
     const char *fmt, ...);
 
@@ -55,9 +64,15 @@ static void ngx_http_vlm_status_line(ngx_http_vlm_status_t *st,
 ngx_int_t
 ngx_http_vlm_status_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                 rc;
-    ngx_http_vlm_status_t     st;
-    ngx_http_vlm_loc_conf_t  *lcf;
+    ngx_int_t                  rc;
+    ngx_http_vlm_status_t      st;
+    ngx_http_vlm_loc_conf_t   *lcf;
+    ngx_http_complex_value_t   cv;
+
+    static ngx_str_t  types[] = {
+        ngx_string("text/plain; version=0.0.4; charset=utf-8"),
+        ngx_string("application/json")
+    };
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
         return NGX_HTTP_NOT_ALLOWED;
@@ -91,7 +106,11 @@ ngx_http_vlm_status_handler(ngx_http_request_t *r)
         vlm_json_open(&st.w, '{');
     }
 
-    ngx_http_vlm_status_all(&st);
+    ngx_http_vlm_status_info(&st);
+    ngx_http_vlm_status_state(&st);
+    ngx_http_vlm_status_refused(&st);
+    ngx_http_vlm_status_tokens(&st);
+    ngx_http_vlm_status_times(&st);
 
     if (st.json) {
 
@@ -102,44 +121,33 @@ ngx_http_vlm_status_handler(ngx_http_request_t *r)
         vlm_json_put_raw(&st.w, "\n", 1);
     }
 
-    rc = ngx_http_vlm_status_send(r, &st);
+    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
 
-    vlm_json_release(&st.w);
-
-    return rc;
+    return ngx_http_vlm_keep_json(r, &st.w, &cv.value) == NGX_OK
+           ? ngx_http_send_response(r, NGX_HTTP_OK, &types[st.json], &cv)
+           : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
 static ngx_uint_t
 ngx_http_vlm_status_allowed(ngx_http_request_t *r)
 {
-    struct sockaddr      *sa;
-    struct sockaddr_in   *sin;
-#if (NGX_HAVE_INET6)
-    struct in6_addr      *a;
-#endif
+    ngx_cidr_t   local[3];
+    ngx_array_t  cidrs;
 
-    sa = r->connection->sockaddr;
+    static ngx_str_t  ipv4 = ngx_string("127.0.0.0/8");
+    static ngx_str_t  ipv6 = ngx_string("::1");
 
-    switch (sa->sa_family) {
+    ngx_memzero(local, sizeof(local));
 
-    case AF_INET:
-        sin = (struct sockaddr_in *) sa;
-        return ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    local[0].family = AF_UNIX;
+    (void) ngx_ptocidr(&ipv4, &local[1]);
+    (void) ngx_ptocidr(&ipv6, &local[2]);
 
-#if (NGX_HAVE_INET6)
-    case AF_INET6:
-        a = &((struct sockaddr_in6 *) sa)->sin6_addr;
-        return IN6_IS_ADDR_LOOPBACK(a)
-               || (IN6_IS_ADDR_V4MAPPED(a)
-                   && a->s6_addr[12] == IN_LOOPBACKNET);
-#endif
+    cidrs.elts = local;
+    cidrs.nelts = sizeof(local) / sizeof(local[0]);
 
-    case AF_UNIX:
-        return 1;
-    }
-
-    return 0;
+    return ngx_cidr_match(r->connection->sockaddr, &cidrs) == NGX_OK;
 }
 
 
@@ -161,45 +169,6 @@ ngx_http_vlm_status_json(ngx_http_request_t *r)
                                (u_char *) "application/json",
                                sizeof("application/json") - 2)
               != NULL;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_status_send(ngx_http_request_t *r, ngx_http_vlm_status_t *st)
-{
-    ngx_http_complex_value_t  cv;
-
-    static ngx_str_t  types[] = {
-        ngx_string("text/plain; version=0.0.4; charset=utf-8"),
-        ngx_string("application/json")
-    };
-
-    if (st->w.failed) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
-
-    cv.value.len = st->w.len;
-    cv.value.data = ngx_pnalloc(r->pool, st->w.len);
-
-    if (cv.value.data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_memcpy(cv.value.data, st->w.data, st->w.len);
-
-    return ngx_http_send_response(r, NGX_HTTP_OK, &types[st->json], &cv);
-}
-
-
-static void
-ngx_http_vlm_status_all(ngx_http_vlm_status_t *st)
-{
-    ngx_http_vlm_status_state(st);
-    ngx_http_vlm_status_requests(st);
-    ngx_http_vlm_status_memory(st);
-    ngx_http_vlm_status_times(st);
 }
 
 
@@ -228,7 +197,8 @@ ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
     };
 
     ngx_http_vlm_status_begin(st, "vlm_info", "gauge",
-                              "The engine, its model, and what it runs on");
+                              "The engine, its model, and what it runs on",
+                              "engine");
 
     if (!st->json) {
         vlm_json_put_raw(&st->w, "vlm_info", 8);
@@ -255,324 +225,306 @@ ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
 }
 
 
+/* from the state to the requests that were answered */
+
 static void
 ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
 {
-    ngx_uint_t            i, breaker;
-    ngx_http_vlm_shm_t   *shm;
+    ngx_msec_t                   now;
+    ngx_uint_t                   state, breaker;
+    ngx_http_vlm_shm_t          *shm;
+    ngx_http_vlm_metrics_t      *m;
+    ngx_http_vlm_engine_conf_t  *conf;
 
-    static const ngx_http_vlm_state_e  states[] = {
-        NGX_HTTP_VLM_BUSY, NGX_HTTP_VLM_FAILED, NGX_HTTP_VLM_LOADING,
-        NGX_HTTP_VLM_READY, NGX_HTTP_VLM_STALLED
+    now = ngx_current_msec;
+    state = st->state;
+    breaker = ngx_http_vlm_breaker_state(st->engine);
+    shm = &st->shm;
+    m = &shm->metrics;
+    conf = &st->engine->conf;
+
+    ngx_http_vlm_metric_t  metrics[] = {
+        { "vlm_state", "state", 0, "1 for the present state of the engine" },
+        { "busy", NULL, state == NGX_HTTP_VLM_BUSY, NULL },
+        { "failed", NULL, state == NGX_HTTP_VLM_FAILED, NULL },
+        { "loading", NULL, state == NGX_HTTP_VLM_LOADING, NULL },
+        { "ready", NULL, state == NGX_HTTP_VLM_READY, NULL },
+        { "stalled", NULL, state == NGX_HTTP_VLM_STALLED, NULL },
+        { "vlm_up", NULL, shm->pid && state != NGX_HTTP_VLM_FAILED
+                          && state != NGX_HTTP_VLM_STALLED,
+          "1 if a worker has the engine" },
+        { "vlm_ready", NULL,
+          state == NGX_HTTP_VLM_READY || state == NGX_HTTP_VLM_BUSY,
+          "1 if questions are answered" },
+        { "vlm_load_progress_percent", NULL, shm->progress,
+          "Percentage of the load that is done" },
+        { "vlm_model_load_seconds", NULL, m->load,
+          "Duration of the last load" },
+        { "vlm_loop_heartbeat_age_seconds", NULL, now - shm->heartbeat,
+          "Time since the event loop's last heartbeat" },
+        { "vlm_engine_heartbeat_age_seconds", NULL, now - shm->ticked,
+          "Time since the engine's last progress" },
+        { "vlm_service_seconds", NULL, m->service,
+          "Running mean of a request's time in its slot" },
+        { "vlm_engine_restarts_total", NULL, m->restarts,
+          "Deaths of workers with the engine" },
+        { "vlm_device_losses_total", NULL, shm->losses.total,
+          "Deaths of workers because of their GPU" },
+        { "vlm_device_away_seconds", NULL,
+          shm->losses.until > now ? shm->losses.until - now : 0,
+          "Time until a lost GPU is tried again" },
+        { "vlm_breaker", "state", 0,
+          "1 for the state of the circuit breaker" },
+        { "closed", NULL, breaker == NGX_HTTP_VLM_CLOSED, NULL },
+        { "open", NULL, breaker == NGX_HTTP_VLM_OPEN, NULL },
+        { "probing", NULL, breaker == NGX_HTTP_VLM_PROBING, NULL },
+        { "vlm_breaker_failures", NULL, shm->breaker.failures,
+          "Failures of the engine in a row" },
+        { "vlm_breaker_opened_total", NULL, shm->breaker.opened,
+          "Times that the circuit breaker opened" },
+        { "vlm_queue_depth", NULL, shm->waiting, "Requests in the queue" },
+        { "vlm_queue_size", NULL, conf->queue_size,
+          "Limit of requests in the queue" },
+        { "vlm_requests_running", NULL, shm->running, "Requests in slots" },
+        { "vlm_slots", NULL, conf->vlm.slots, "Slots of the engine" },
+        { "vlm_kv_tokens", "part", 0,
+          "Tokens in the slots' caches, and the capacity" },
+        { "used", NULL, shm->kv_rows, NULL },
+        { "size", NULL, (ngx_uint_t) conf->vlm.slots * conf->vlm.context,
+          NULL },
+        { "vlm_sessions", NULL, shm->sessions, "Sessions in the store" },
+        { "vlm_requests_answered_total", "finish", 0,
+          "Answers by the reason of their end" },
+        { "stop", NULL, m->answered[VLM_FINISH_STOP], NULL },
+        { "length", NULL, m->answered[VLM_FINISH_LENGTH], NULL },
+        { "unasked", NULL, m->answered[VLM_FINISH_NONE], NULL }
     };
 
-    shm = &st->shm;
-
-    ngx_http_vlm_status_info(st);
-
-    ngx_http_vlm_status_begin(st, "vlm_state", "gauge",
-                              "1 for the present state of the engine");
-
-    for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-        ngx_http_vlm_status_label(st, "state",
-                                  ngx_http_vlm_health_name(states[i]),
-                                  st->state == states[i]);
-    }
-
-    ngx_http_vlm_status_one(st, "vlm_up", "gauge",
-                            "1 if a worker has the engine",
-                            shm->pid && st->state != NGX_HTTP_VLM_FAILED
-                            && st->state != NGX_HTTP_VLM_STALLED);
-    ngx_http_vlm_status_one(st, "vlm_ready", "gauge",
-                            "1 if questions are answered",
-                            st->state == NGX_HTTP_VLM_READY
-                            || st->state == NGX_HTTP_VLM_BUSY);
-    ngx_http_vlm_status_one(st, "vlm_load_progress_percent", "gauge",
-                            "Percentage of the load that is done",
-                            shm->progress);
-    ngx_http_vlm_status_seconds(st, "vlm_model_load_seconds",
-                                "Duration of the last load",
-                                shm->metrics.load);
-    ngx_http_vlm_status_seconds(st, "vlm_loop_heartbeat_age_seconds",
-                                "Time since the event loop's last heartbeat",
-                                ngx_current_msec - shm->heartbeat);
-    ngx_http_vlm_status_seconds(st, "vlm_engine_heartbeat_age_seconds",
-                                "Time since the engine's last progress",
-                                ngx_current_msec - shm->ticked);
-    ngx_http_vlm_status_seconds(st, "vlm_service_seconds",
-                                "Running mean of a request's time in its slot",
-                                shm->metrics.service);
-    ngx_http_vlm_status_one(st, "vlm_engine_restarts_total", "counter",
-                            "Deaths of workers with the engine",
-                            shm->metrics.restarts);
-    ngx_http_vlm_status_one(st, "vlm_device_losses_total", "counter",
-                            "Deaths of workers because of their GPU",
-                            shm->losses.total);
-    ngx_http_vlm_status_seconds(st, "vlm_device_away_seconds",
-                                "Time until a lost GPU is tried again",
-                                shm->losses.until > ngx_current_msec
-                                ? shm->losses.until - ngx_current_msec : 0);
-
-    ngx_http_vlm_status_begin(st, "vlm_breaker", "gauge",
-                              "1 for the state of the circuit breaker");
-    breaker = ngx_http_vlm_breaker_state(st->engine);
-
-    for (i = 0; i <= NGX_HTTP_VLM_PROBING; i++) {
-        ngx_http_vlm_status_label(st, "state", ngx_http_vlm_breaker_names[i],
-                                  breaker == i);
-    }
-
-    ngx_http_vlm_status_one(st, "vlm_breaker_failures", "gauge",
-                            "Failures of the engine in a row",
-                            shm->breaker.failures);
-    ngx_http_vlm_status_one(st, "vlm_breaker_opened_total", "counter",
-                            "Times that the circuit breaker opened",
-                            shm->breaker.opened);
+    ngx_http_vlm_status_put(st, metrics, sizeof(metrics) / sizeof(metrics[0]));
 }
 
 
 static void
-ngx_http_vlm_status_requests(ngx_http_vlm_status_t *st)
+ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st)
 {
     ngx_uint_t               i;
+    ngx_http_vlm_metrics_t  *m;
+
+    m = &st->shm.metrics;
+
+    ngx_http_vlm_status_begin(st, "vlm_requests_rejected_total", "counter",
+                              "Refused requests by the reason", "reason");
+
+    for (i = 1; i < NGX_HTTP_VLM_REFUSALS; i++) {
+        ngx_http_vlm_status_value(st, ngx_http_vlm_refusal_names[i],
+                                  m->refused[i]);
+    }
+
+    ngx_http_vlm_status_begin(st, "vlm_requests_cancelled_total", "counter",
+                              "Requests whose client left, by their stage",
+                              "stage");
+
+    for (i = 0; i < NGX_HTTP_VLM_STAGES; i++) {
+        ngx_http_vlm_status_value(st, ngx_http_vlm_stage_names[i],
+                                  m->cancelled[i]);
+    }
+}
+
+
+static void
+ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
+{
+    vlm_plan_t              *plan;
     ngx_http_vlm_shm_t      *shm;
     ngx_http_vlm_metrics_t  *m;
 
     shm = &st->shm;
     m = &shm->metrics;
+    plan = &shm->plan;
 
-    ngx_http_vlm_status_one(st, "vlm_queue_depth", "gauge",
-                            "Requests in the queue", shm->waiting);
-    ngx_http_vlm_status_one(st, "vlm_queue_size", "gauge",
-                            "Limit of requests in the queue",
-                            st->engine->conf.queue_size);
-    ngx_http_vlm_status_one(st, "vlm_requests_running", "gauge",
-                            "Requests in slots", shm->running);
-    ngx_http_vlm_status_one(st, "vlm_slots", "gauge", "Slots of the engine",
-                            st->engine->conf.vlm.slots);
+    ngx_http_vlm_metric_t  metrics[] = {
+        { "vlm_prompt_tokens_total", NULL, m->prompt_tokens,
+          "Tokens of prompts, including pictures" },
+        { "vlm_prompt_tokens_cached_total", NULL, m->cached_tokens,
+          "Tokens of prompts that were cached" },
+        { "vlm_prompt_images_total", NULL, m->prompt_pictures,
+          "Pictures of prompts" },
+        { "vlm_prompt_images_cached_total", NULL, m->cached_pictures,
+          "Pictures of prompts whose features were cached" },
+        { "vlm_generation_tokens_total", NULL, m->completion_tokens,
+          "Tokens of answers" },
+        { "vlm_images_total", NULL, m->pictures,
+          "Pictures that were encoded" },
+        { "vlm_image_tokens_total", NULL, m->picture_tokens,
+          "Tokens of pictures" },
+        { "vlm_memory_bytes", "pool", 0,
+          "Planned memory by purpose; limit 0: no limit" },
+        { "weights", NULL, plan->weights, NULL },
+        { "vision", NULL, plan->vision, NULL },
+        { "kv", NULL, plan->kv, NULL },
+        { "workspace", NULL, plan->workspace, NULL },
+        { "device", NULL, plan->device, NULL },
+        { "total", NULL, plan->total, NULL },
+        { "limit", NULL, st->engine->conf.vlm.memory, NULL },
+        { "vlm_device_overhead_bytes", NULL, shm->taken,
+          "Measured memory of the device's own" },
+        { "vlm_http_memory_bytes", "part", 0,
+          "Memory of requests outside the plan" },
+        { "used", NULL, shm->http_used, NULL },
+        { "peak", NULL, shm->http_peak, NULL },
+        { "limit", NULL, st->engine->conf.http_memory, NULL },
+        { "vlm_http_memory_waits_total", NULL, shm->http_waits,
+          "Threads that had to wait for this memory" }
+    };
 
-    ngx_http_vlm_status_begin(st, "vlm_kv_tokens", "gauge",
-                              "Tokens in the slots' caches, and the capacity");
-    ngx_http_vlm_status_label(st, "part", "used", shm->kv_rows);
-    ngx_http_vlm_status_label(st, "part", "size",
-                              (ngx_uint_t) st->engine->conf.vlm.slots
-                              * st->engine->conf.vlm.context);
-
-    ngx_http_vlm_status_one(st, "vlm_sessions", "gauge",
-                            "Sessions in the store", shm->sessions);
-
-    ngx_http_vlm_status_begin(st, "vlm_requests_answered_total", "counter",
-                              "Answers by the reason of their end");
-    ngx_http_vlm_status_label(st, "finish", "stop",
-                              m->answered[VLM_FINISH_STOP]);
-    ngx_http_vlm_status_label(st, "finish", "length",
-                              m->answered[VLM_FINISH_LENGTH]);
-    ngx_http_vlm_status_label(st, "finish", "unasked",
-                              m->answered[VLM_FINISH_NONE]);
-
-    ngx_http_vlm_status_begin(st, "vlm_requests_rejected_total", "counter",
-                              "Refused requests by the reason");
-
-    for (i = 1; i < NGX_HTTP_VLM_REFUSALS; i++) {
-        ngx_http_vlm_status_label(st, "reason", ngx_http_vlm_refusal_names[i],
-                                  m->refused[i]);
-    }
-
-    ngx_http_vlm_status_begin(st, "vlm_requests_cancelled_total", "counter",
-                              "Requests whose client left, by their stage");
-
-    for (i = 0; i < NGX_HTTP_VLM_STAGES; i++) {
-        ngx_http_vlm_status_label(st, "stage", ngx_http_vlm_stage_names[i],
-                                  m->cancelled[i]);
-    }
-
-    ngx_http_vlm_status_one(st, "vlm_prompt_tokens_total", "counter",
-                            "Tokens of prompts, including pictures",
-                            m->prompt_tokens);
-    ngx_http_vlm_status_one(st, "vlm_prompt_tokens_cached_total", "counter",
-                            "Tokens of prompts that were cached",
-                            m->cached_tokens);
-    ngx_http_vlm_status_one(st, "vlm_prompt_images_total", "counter",
-                            "Pictures of prompts", m->prompt_pictures);
-    ngx_http_vlm_status_one(st, "vlm_prompt_images_cached_total", "counter",
-                            "Pictures of prompts whose features were cached",
-                            m->cached_pictures);
-    ngx_http_vlm_status_one(st, "vlm_generation_tokens_total", "counter",
-                            "Tokens of answers", m->completion_tokens);
-    ngx_http_vlm_status_one(st, "vlm_images_total", "counter",
-                            "Pictures that were encoded", m->pictures);
-    ngx_http_vlm_status_one(st, "vlm_image_tokens_total", "counter",
-                            "Tokens of pictures", m->picture_tokens);
-}
-
-
-static void
-ngx_http_vlm_status_memory(ngx_http_vlm_status_t *st)
-{
-    vlm_plan_t  *plan;
-
-    plan = &st->shm.plan;
-
-    ngx_http_vlm_status_begin(st, "vlm_memory_bytes", "gauge",
-                              "Planned memory by purpose; limit 0: no limit");
-    ngx_http_vlm_status_label(st, "pool", "weights", plan->weights);
-    ngx_http_vlm_status_label(st, "pool", "vision", plan->vision);
-    ngx_http_vlm_status_label(st, "pool", "kv", plan->kv);
-    ngx_http_vlm_status_label(st, "pool", "workspace", plan->workspace);
-    ngx_http_vlm_status_label(st, "pool", "device", plan->device);
-    ngx_http_vlm_status_label(st, "pool", "total", plan->total);
-    ngx_http_vlm_status_label(st, "pool", "limit", st->engine->conf.vlm.memory);
-
-    ngx_http_vlm_status_one(st, "vlm_device_overhead_bytes", "gauge",
-                            "Measured memory of the device's own",
-                            st->shm.taken);
-
-    ngx_http_vlm_status_begin(st, "vlm_http_memory_bytes", "gauge",
-                              "Memory of requests outside the plan");
-    ngx_http_vlm_status_label(st, "part", "used", st->shm.http_used);
-    ngx_http_vlm_status_label(st, "part", "peak", st->shm.http_peak);
-    ngx_http_vlm_status_label(st, "part", "limit",
-                              st->engine->conf.http_memory);
-    ngx_http_vlm_status_one(st, "vlm_http_memory_waits_total", "counter",
-                            "Threads that had to wait for this memory",
-                            st->shm.http_waits);
+    ngx_http_vlm_status_put(st, metrics, sizeof(metrics) / sizeof(metrics[0]));
 }
 
 
 static void
 ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
 {
-    ngx_http_vlm_times_t  *t;
+    ngx_uint_t  i;
 
-    t = st->shm.metrics.times;
+    static const struct {
+        ngx_http_vlm_time_e  what;
+        const char          *name;
+        const char          *help;
+    } times[] = {
+        { NGX_HTTP_VLM_TIME_QUEUE, "vlm_queue_seconds",
+          "Time from arrival to a slot" },
+        { NGX_HTTP_VLM_TIME_FIRST, "vlm_time_to_first_token_seconds",
+          "Time from arrival to the first token" },
+        { NGX_HTTP_VLM_TIME_TOKEN, "vlm_inter_token_seconds",
+          "Time between two tokens of an answer" },
+        { NGX_HTTP_VLM_TIME_REQUEST, "vlm_request_seconds",
+          "Time from arrival to the end of an answer" },
+        { NGX_HTTP_VLM_TIME_RECEIVE, "vlm_receive_seconds",
+          "Time to receive a body" },
+        { NGX_HTTP_VLM_TIME_IMAGE_DECODE, "vlm_image_decode_seconds",
+          "Time to decode a request's pictures" },
+        { NGX_HTTP_VLM_TIME_IMAGE_RESIZE, "vlm_image_resize_seconds",
+          "Time to resize a request's pictures" },
+        { NGX_HTTP_VLM_TIME_PREPARE, "vlm_prepare_seconds",
+          "Time to decode pictures and make a prompt" },
+        { NGX_HTTP_VLM_TIME_VISION, "vlm_vision_seconds",
+          "Time to encode pictures in the engine" },
+        { NGX_HTTP_VLM_TIME_PREFILL, "vlm_prefill_seconds",
+          "Time to read a prompt" },
+        { NGX_HTTP_VLM_TIME_FIRST_STEP, "vlm_first_step_seconds",
+          "Time to sample the first token" },
+        { NGX_HTTP_VLM_TIME_DECODE, "vlm_decode_seconds",
+          "Time to decode an answer" }
+    };
 
-    ngx_http_vlm_status_histogram(st, "vlm_queue_seconds",
-                                  "Time from arrival to a slot",
-                                  &t[NGX_HTTP_VLM_TIME_QUEUE]);
-    ngx_http_vlm_status_histogram(st, "vlm_time_to_first_token_seconds",
-                                  "Time from arrival to the first token",
-                                  &t[NGX_HTTP_VLM_TIME_FIRST]);
-    ngx_http_vlm_status_histogram(st, "vlm_inter_token_seconds",
-                                  "Time between two tokens of an answer",
-                                  &t[NGX_HTTP_VLM_TIME_TOKEN]);
-    ngx_http_vlm_status_histogram(st, "vlm_request_seconds",
-                                  "Time from arrival to the end of an answer",
-                                  &t[NGX_HTTP_VLM_TIME_REQUEST]);
-    ngx_http_vlm_status_histogram(st, "vlm_receive_seconds",
-                                  "Time to receive a body",
-                                  &t[NGX_HTTP_VLM_TIME_RECEIVE]);
-    ngx_http_vlm_status_histogram(st, "vlm_image_decode_seconds",
-                                  "Time to decode a request's pictures",
-                                  &t[NGX_HTTP_VLM_TIME_IMAGE_DECODE]);
-    ngx_http_vlm_status_histogram(st, "vlm_image_resize_seconds",
-                                  "Time to resize a request's pictures",
-                                  &t[NGX_HTTP_VLM_TIME_IMAGE_RESIZE]);
-    ngx_http_vlm_status_histogram(st, "vlm_prepare_seconds",
-                                  "Time to decode pictures and make a prompt",
-                                  &t[NGX_HTTP_VLM_TIME_PREPARE]);
-    ngx_http_vlm_status_histogram(st, "vlm_vision_seconds",
-                                  "Time to encode pictures in the engine",
-                                  &t[NGX_HTTP_VLM_TIME_VISION]);
-    ngx_http_vlm_status_histogram(st, "vlm_prefill_seconds",
-                                  "Time to read a prompt",
-                                  &t[NGX_HTTP_VLM_TIME_PREFILL]);
-    ngx_http_vlm_status_histogram(st, "vlm_first_step_seconds",
-                                  "Time to sample the first token",
-                                  &t[NGX_HTTP_VLM_TIME_FIRST_STEP]);
-    ngx_http_vlm_status_histogram(st, "vlm_decode_seconds",
-                                  "Time to decode an answer",
-                                  &t[NGX_HTTP_VLM_TIME_DECODE]);
+    for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        ngx_http_vlm_status_begin(st, times[i].name, "histogram",
+                                  times[i].help, "le");
+        ngx_http_vlm_status_histogram(st,
+                                      &st->shm.metrics.times[times[i].what]);
+    }
 }
 
 
-/* a metric with labels lasts until the next one begins */
+/* a metric with a label lasts until the next one begins */
 
 static void
 ngx_http_vlm_status_begin(ngx_http_vlm_status_t *st, const char *name,
-    const char *type, const char *help)
+    const char *type, const char *help, const char *label)
 {
     if (!st->json) {
         ngx_http_vlm_status_line(st, "# HELP %s %s\n# TYPE %s %s\n",
                                  name, help, name, type);
 
     } else {
-        if (st->name) {
+        if (st->label) {
             vlm_json_shut(&st->w, '}');
         }
 
-        vlm_json_add_open(&st->w, name, '{');
+        if (label) {
+            vlm_json_add_open(&st->w, name, '{');
+        }
     }
 
     st->name = name;
+    st->label = label;
 }
 
 
 static void
-ngx_http_vlm_status_one(ngx_http_vlm_status_t *st, const char *name,
-    const char *type, const char *help, ngx_uint_t value)
+ngx_http_vlm_status_put(ngx_http_vlm_status_t *st,
+    const ngx_http_vlm_metric_t *metric, ngx_uint_t n)
 {
-    if (!st->json) {
-        ngx_http_vlm_status_begin(st, name, type, help);
-        ngx_http_vlm_status_line(st, "%s %ui\n", name, value);
-        return;
-    }
+    const char  *type;
 
-    if (st->name) {
-        vlm_json_shut(&st->w, '}');
-        st->name = NULL;
-    }
+    for ( /* void */ ; n; n--, metric++) {
 
-    vlm_json_add_int(&st->w, name, value);
+        if (metric->help) {
+            type = ngx_http_vlm_status_unit(metric->name, "_total")
+                   ? "counter" : "gauge";
+
+            ngx_http_vlm_status_begin(st, metric->name, type, metric->help,
+                                      metric->label);
+        }
+
+        if (metric->label == NULL) {
+            ngx_http_vlm_status_value(st, metric->name, metric->value);
+        }
+    }
 }
 
 
 static void
-ngx_http_vlm_status_seconds(ngx_http_vlm_status_t *st, const char *name,
-    const char *help, ngx_msec_t ms)
+ngx_http_vlm_status_value(ngx_http_vlm_status_t *st, const char *name,
+    ngx_uint_t value)
 {
+    ngx_uint_t  seconds;
+
+    seconds = ngx_http_vlm_status_unit(name, "_seconds");
+
     /* another worker's clock may be a moment ahead of ours */
 
-    if ((ngx_msec_int_t) ms < 0) {
-        ms = 0;
+    if (seconds && (ngx_msec_int_t) value < 0) {
+        value = 0;
     }
 
-    if (!st->json) {
-        ngx_http_vlm_status_begin(st, name, "gauge", help);
-        ngx_http_vlm_status_line(st, "%s %M.%03M\n", name, ms / 1000,
-                                 ms % 1000);
-        return;
-    }
+    if (st->json && seconds) {
+        vlm_json_add_double(&st->w, name, value / 1000.0);
 
-    if (st->name) {
-        vlm_json_shut(&st->w, '}');
-        st->name = NULL;
-    }
+    } else if (st->json) {
+        vlm_json_add_int(&st->w, name, value);
 
-    vlm_json_add_double(&st->w, name, ms / 1000.0);
+    } else if (seconds) {
+        ngx_http_vlm_status_line(st, "%s %ui.%03ui\n", name, value / 1000,
+                                 value % 1000);
+
+    } else if (st->label) {
+        ngx_http_vlm_status_line(st, "%s{%s=\"%s\"} %ui\n", st->name,
+                                 st->label, name, value);
+
+    } else {
+        ngx_http_vlm_status_line(st, "%s %ui\n", name, value);
+    }
 }
 
 
-static void
-ngx_http_vlm_status_label(ngx_http_vlm_status_t *st, const char *label,
-    const char *which, ngx_uint_t value)
+static ngx_uint_t
+ngx_http_vlm_status_unit(const char *name, const char *unit)
 {
-    if (!st->json) {
-        ngx_http_vlm_status_line(st, "%s{%s=\"%s\"} %ui\n", st->name, label,
-                                 which, value);
-        return;
-    }
+    size_t  len, end;
 
-    vlm_json_add_int(&st->w, which, value);
+    len = ngx_strlen(name);
+    end = ngx_strlen(unit);
+
+    return len > end && ngx_strcmp(name + len - end, unit) == 0;
 }
 
 
 static void
-ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st, const char *name,
-    const char *help, ngx_http_vlm_times_t *times)
+ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st,
+    ngx_http_vlm_times_t *times)
 {
     ngx_uint_t  i, n;
-
-    ngx_http_vlm_status_begin(st, name, "histogram", help);
 
     n = 0;
 
@@ -585,11 +537,11 @@ ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st, const char *name,
 
         if (i < NGX_HTTP_VLM_BUCKETS - 1) {
             ngx_http_vlm_status_line(st, "%s_bucket{le=\"%M.%03M\"} %ui\n",
-                                     name, ngx_http_vlm_bounds[i] / 1000,
+                                     st->name, ngx_http_vlm_bounds[i] / 1000,
                                      ngx_http_vlm_bounds[i] % 1000, n);
         } else {
             ngx_http_vlm_status_line(st, "%s_bucket{le=\"+Inf\"} %ui\n",
-                                     name, n);
+                                     st->name, n);
         }
     }
 
@@ -599,9 +551,8 @@ ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st, const char *name,
         return;
     }
 
-    ngx_http_vlm_status_line(st, "%s_sum %uA.%03uA\n", name, times->ms / 1000,
-                             times->ms % 1000);
-    ngx_http_vlm_status_line(st, "%s_count %ui\n", name, n);
+    ngx_http_vlm_status_line(st, "%s_sum %uA.%03uA\n%s_count %ui\n", st->name,
+                             times->ms / 1000, times->ms % 1000, st->name, n);
 }
 
 

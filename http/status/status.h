@@ -17,7 +17,6 @@
 
 ngx_http_vlm_state_e ngx_http_vlm_health_state(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *shm);
-const char *ngx_http_vlm_health_name(ngx_http_vlm_state_e state);
 
 /* the zone has an owner whose event loop has missed its heartbeats */
 

@@ -18,47 +18,28 @@ static ngx_int_t ngx_http_vlm_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
 
-/* data: the field of the header; the session may have spaces, and is last */
+/* the fields of the header; the session may have spaces, and is last */
 
-static ngx_http_variable_t  ngx_http_vlm_vars[] = {
-
-    { ngx_string("vlm_queue_time"), NULL, ngx_http_vlm_variable, 0,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("vlm_ttft"), NULL, ngx_http_vlm_variable, 1,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("vlm_prompt_tokens"), NULL, ngx_http_vlm_variable, 2,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("vlm_completion_tokens"), NULL, ngx_http_vlm_variable, 3,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("vlm_finish_reason"), NULL, ngx_http_vlm_variable, 4,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("vlm_cached_tokens"), NULL, ngx_http_vlm_variable, 5,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("vlm_session"), NULL, ngx_http_vlm_variable,
-      NGX_HTTP_VLM_USAGE_SESSION, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    /* only in the text that vlm_pass generates */
-
-    { ngx_string("vlm_line"), NULL, ngx_http_vlm_order_variable, 0,
-      NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-      ngx_http_null_variable
+static ngx_str_t  ngx_http_vlm_vars[] = {
+    ngx_string("vlm_queue_time"),
+    ngx_string("vlm_ttft"),
+    ngx_string("vlm_prompt_tokens"),
+    ngx_string("vlm_completion_tokens"),
+    ngx_string("vlm_finish_reason"),
+    ngx_string("vlm_cached_tokens"),
+    ngx_string("vlm_session")
 };
 
 
 ngx_int_t
 ngx_http_vlm_add_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t       *var, *v;
+    ngx_uint_t                 i;
+    ngx_http_variable_t       *var;
     ngx_http_vlm_main_conf_t  *mcf;
 
     static ngx_str_t  request_id = ngx_string("request_id");
+    static ngx_str_t  order = ngx_string("vlm_line");
 
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
 
@@ -67,15 +48,25 @@ ngx_http_vlm_add_variables(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    for (v = ngx_http_vlm_vars; v->name.len; v++) {
-        var = ngx_http_add_variable(cf, &v->name, v->flags);
+    for (i = 0; i <= NGX_HTTP_VLM_USAGE_SESSION; i++) {
+        var = ngx_http_add_variable(cf, &ngx_http_vlm_vars[i],
+                                    NGX_HTTP_VAR_NOCACHEABLE);
         if (var == NULL) {
             return NGX_ERROR;
         }
 
-        var->get_handler = v->get_handler;
-        var->data = v->data;
+        var->get_handler = ngx_http_vlm_variable;
+        var->data = i;
     }
+
+    /* only in the text that vlm_pass generates */
+
+    var = ngx_http_add_variable(cf, &order, NGX_HTTP_VAR_NOCACHEABLE);
+    if (var == NULL) {
+        return NGX_ERROR;
+    }
+
+    var->get_handler = ngx_http_vlm_order_variable;
 
     return NGX_OK;
 }

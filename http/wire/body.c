@@ -10,8 +10,6 @@
 #include "wire.h"
 
 
-static void ngx_http_vlm_body_cleanup(void *data);
-static int ngx_http_vlm_body_map(ngx_http_vlm_body_t *body, ngx_buf_t *b);
 static int ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body);
 
 
@@ -46,19 +44,12 @@ ngx_http_vlm_body_init(ngx_http_request_t *r, ngx_http_vlm_body_t *body)
         return NGX_ERROR;
     }
 
-    cln->handler = ngx_http_vlm_body_cleanup;
+    cln->handler = ngx_http_vlm_body_free;
     cln->data = body;
 
     body->from = r->request_body;
 
     return NGX_OK;
-}
-
-
-static void
-ngx_http_vlm_body_cleanup(void *data)
-{
-    ngx_http_vlm_body_free(data);
 }
 
 
@@ -78,44 +69,27 @@ ngx_http_vlm_body_get(ngx_http_vlm_body_t *body)
     cl = body->from->bufs;
     b = cl->buf;
 
-    if (cl->next) {
+    /* nginx writes a file of a body from its start */
+
+    if (cl->next || (b->in_file && b->file_pos != 0)) {
         return ngx_http_vlm_body_copy(body);
     }
 
-    if (b->in_file) {
-        return ngx_http_vlm_body_map(body, b);
+    if (!b->in_file) {
+        body->data = b->pos;
+        body->len = b->last - b->pos;
+
+    } else if (b->file_last) {
+
+        if (vlm_file_map_fd(&body->file, b->file->fd, (size_t) b->file_last)
+            != 0)
+        {
+            return -1;
+        }
+
+        body->data = body->file.data;
+        body->len = (size_t) b->file_last;
     }
-
-    body->data = b->pos;
-    body->len = b->last - b->pos;
-
-    return 0;
-}
-
-
-static int
-ngx_http_vlm_body_map(ngx_http_vlm_body_t *body, ngx_buf_t *b)
-{
-    size_t  len;
-
-    len = (size_t) (b->file_last - b->file_pos);
-
-    if (len == 0) {
-        return 0;
-    }
-
-    /* nginx writes such a file from its start */
-
-    if (b->file_pos != 0) {
-        return ngx_http_vlm_body_copy(body);
-    }
-
-    if (vlm_file_map_fd(&body->file, b->file->fd, len) != 0) {
-        return -1;
-    }
-
-    body->data = body->file.data;
-    body->len = len;
 
     return 0;
 }
@@ -181,8 +155,10 @@ ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body)
 
 
 void
-ngx_http_vlm_body_free(ngx_http_vlm_body_t *body)
+ngx_http_vlm_body_free(void *data)
 {
+    ngx_http_vlm_body_t *body = data;
+
     vlm_file_close(&body->file);
 
     free(body->copy);

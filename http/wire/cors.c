@@ -24,14 +24,23 @@ static ngx_uint_t ngx_http_vlm_cors_equal(ngx_table_elt_t *h,
 static ngx_str_t  ngx_http_vlm_unknown = ngx_string("unknown");
 
 
+static ngx_conf_enum_t  ngx_http_vlm_cors_words[] = {
+    { ngx_string("off"), NGX_HTTP_VLM_CORS_OFF },
+    { ngx_string("same"), NGX_HTTP_VLM_CORS_SAME },
+    { ngx_string("*"), NGX_HTTP_VLM_CORS_ANY },
+    { ngx_null_string, 0 }
+};
+
+
 char *
 ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_vlm_loc_conf_t *lcf = conf;
 
-    u_char      *host;
-    ngx_str_t   *value, *origin;
-    ngx_uint_t   i, n;
+    u_char           *host;
+    ngx_str_t        *value, *origin;
+    ngx_uint_t        i, n;
+    ngx_conf_enum_t  *e;
 
     if (lcf->cors != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
@@ -42,16 +51,10 @@ ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     lcf->cors = NGX_HTTP_VLM_CORS_LIST;
 
-    if (n == 2) {
-        lcf->cors = ngx_strcmp(value[1].data, "off") == 0
-                        ? NGX_HTTP_VLM_CORS_OFF
-                    : ngx_strcmp(value[1].data, "same") == 0
-                        ? NGX_HTTP_VLM_CORS_SAME
-                    : ngx_strcmp(value[1].data, "*") == 0
-                        ? NGX_HTTP_VLM_CORS_ANY
-                    : NGX_HTTP_VLM_CORS_LIST;
+    for (e = ngx_http_vlm_cors_words; n == 2 && e->name.len; e++) {
 
-        if (lcf->cors != NGX_HTTP_VLM_CORS_LIST) {
+        if (ngx_strcmp(value[1].data, e->name.data) == 0) {
+            lcf->cors = e->value;
             return NGX_CONF_OK;
         }
     }
@@ -120,8 +123,6 @@ ngx_http_vlm_cors_refused(ngx_http_request_t *r)
 }
 
 
-/* on any answer, nginx's own errors included */
-
 ngx_int_t
 ngx_http_vlm_cors_headers(ngx_http_request_t *r)
 {
@@ -165,8 +166,6 @@ ngx_http_vlm_cors_headers(ngx_http_request_t *r)
     return ngx_http_vlm_add_header(r, "Access-Control-Expose-Headers", &value);
 }
 
-
-/* the answer to a preflight request (OPTIONS) */
 
 ngx_int_t
 ngx_http_vlm_cors_preflight(ngx_http_request_t *r)

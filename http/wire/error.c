@@ -141,10 +141,7 @@ ngx_http_vlm_openai_put_error(vlm_json_out_t *w,
     code = e->code;
     param = NULL;
 
-    if (ctx && ctx->late.code) {
-        code = ctx->late.code;
-
-    } else if (ctx && ctx->error.status == status) {
+    if (ctx && ctx->error.status == status) {
         code = ctx->error.code ? ctx->error.code : code;
 
         /* an error of the server has no field */

@@ -45,10 +45,15 @@ ngx_http_vlm_retry_after(ngx_http_request_t *r, ngx_uint_t seconds)
 }
 
 
-/* a request's header by its name in lower case; nginx has no field for it */
-
 ngx_table_elt_t *
 ngx_http_vlm_header(ngx_http_request_t *r, const char *name)
+{
+    return ngx_http_vlm_header_in(&r->headers_in.headers, name);
+}
+
+
+ngx_table_elt_t *
+ngx_http_vlm_header_in(ngx_list_t *headers, const char *name)
 {
     size_t            len;
     ngx_uint_t        i;
@@ -56,7 +61,7 @@ ngx_http_vlm_header(ngx_http_request_t *r, const char *name)
     ngx_table_elt_t  *h;
 
     len = ngx_strlen(name);
-    part = &r->headers_in.headers.part;
+    part = &headers->part;
     h = part->elts;
 
     for (i = 0; /* void */ ; i++) {

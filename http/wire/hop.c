@@ -11,17 +11,10 @@
 #include "wire.h"
 
 
-static ngx_slab_pool_t *ngx_http_vlm_hop_pool(ngx_http_vlm_engine_t *eng);
+static ngx_int_t ngx_http_vlm_hop_find(ngx_http_request_t *r,
+    ngx_str_t *usage);
 static u_char *ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from,
     ngx_msec_t to);
-static ngx_str_t *ngx_http_vlm_hop_header(ngx_http_request_t *r);
-
-
-static ngx_slab_pool_t *
-ngx_http_vlm_hop_pool(ngx_http_vlm_engine_t *eng)
-{
-    return (ngx_slab_pool_t *) eng->shm_zone->shm.addr;
-}
 
 
 void
@@ -30,7 +23,6 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
     ngx_uint_t                i;
     ngx_str_t                 usage;
     ngx_table_elt_t          *id;
-    ngx_slab_pool_t          *slab;
     ngx_http_vlm_hops_t      *hops;
     ngx_http_vlm_loc_conf_t  *lcf;
 
@@ -48,9 +40,7 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
         return;
     }
 
-    slab = ngx_http_vlm_hop_pool(lcf->engine);
-
-    ngx_shmtx_lock(&slab->mutex);
+    ngx_http_vlm_zone_lock(lcf->engine);
 
     hops = lcf->engine->zone->hops;
     i = hops->next++ % NGX_HTTP_VLM_HOPS;
@@ -60,15 +50,14 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
     ngx_memcpy(hops->last[i].id, id->value.data, NGX_HTTP_VLM_HOP);
     ngx_memcpy(hops->last[i].usage, usage.data, hops->last[i].len);
 
-    ngx_shmtx_unlock(&slab->mutex);
+    ngx_http_vlm_zone_unlock(lcf->engine);
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
 {
     ngx_uint_t                  i;
-    ngx_slab_pool_t            *slab;
     ngx_http_vlm_hops_t        *hops;
     ngx_http_vlm_loc_conf_t    *lcf;
     ngx_http_vlm_main_conf_t   *mcf;
@@ -89,9 +78,7 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
         return NGX_ERROR;
     }
 
-    slab = ngx_http_vlm_hop_pool(lcf->engine);
-
-    ngx_shmtx_lock(&slab->mutex);
+    ngx_http_vlm_zone_lock(lcf->engine);
 
     hops = lcf->engine->zone->hops;
 
@@ -103,7 +90,7 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
         }
     }
 
-    ngx_shmtx_unlock(&slab->mutex);
+    ngx_http_vlm_zone_unlock(lcf->engine);
 
     return usage->len ? NGX_OK : NGX_DECLINED;
 }
@@ -148,23 +135,13 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
     }
 
     if (ctx->usage.prompt_tokens) {
-        p = ngx_sprintf(p, "%uD %uD ", ctx->usage.prompt_tokens,
-                        ctx->usage.completion_tokens);
+        p = ngx_sprintf(p, "%uD %uD %s %uD %V", ctx->usage.prompt_tokens,
+                        ctx->usage.completion_tokens, finish,
+                        ctx->usage.cached_tokens, &ctx->session);
 
     } else {
-        p = ngx_sprintf(p, "- - ");
+        p = ngx_sprintf(p, "- - %s - %V", finish, &ctx->session);
     }
-
-    p = ngx_sprintf(p, "%s ", finish);
-
-    if (ctx->usage.prompt_tokens) {
-        p = ngx_sprintf(p, "%uD ", ctx->usage.cached_tokens);
-
-    } else {
-        p = ngx_sprintf(p, "- ");
-    }
-
-    p = ngx_sprintf(p, "%V", &ctx->session);
 
     usage->len = p - usage->data;
 
@@ -190,8 +167,6 @@ ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from, ngx_msec_t to)
 }
 
 
-/* from the inner server's header filter */
-
 ngx_int_t
 ngx_http_vlm_add_usage(ngx_http_request_t *r)
 {
@@ -209,13 +184,11 @@ ngx_http_vlm_add_usage(ngx_http_request_t *r)
 }
 
 
-/* the values from the ring, or from the header */
-
 ngx_int_t
 ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage)
 {
     ngx_int_t                 rc;
-    ngx_str_t                *header;
+    ngx_table_elt_t          *h;
     ngx_http_vlm_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
@@ -230,43 +203,14 @@ ngx_http_vlm_hop_usage(ngx_http_request_t *r, ngx_str_t *usage)
         return rc;
     }
 
-    header = ngx_http_vlm_hop_header(r);
+    h = ngx_http_vlm_header_in(&r->upstream->headers_in.headers,
+                               "x-vlm-usage");
 
-    if (header == NULL) {
+    if (h == NULL) {
         return ngx_http_vlm_usage(r, usage);
     }
 
-    *usage = *header;
+    *usage = h->value;
 
     return NGX_OK;
-}
-
-
-static ngx_str_t *
-ngx_http_vlm_hop_header(ngx_http_request_t *r)
-{
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    static const char  name[] = "x-vlm-usage";
-
-    part = &r->upstream->headers_in.headers.part;
-
-    for ( /* void */ ; part; part = part->next) {
-        h = part->elts;
-
-        for (i = 0; h && i < part->nelts; i++) {
-
-            if (h[i].key.len == sizeof(name) - 1
-                && ngx_strncasecmp(h[i].key.data, (u_char *) name,
-                                   sizeof(name) - 1)
-                   == 0)
-            {
-                return &h[i].value;
-            }
-        }
-    }
-
-    return NULL;
 }

@@ -8,59 +8,45 @@
 #include "wire.h"
 
 
+static ngx_int_t ngx_http_vlm_refuse_until(ngx_http_request_t *r,
+    ngx_uint_t status, const char *code, ngx_uint_t seconds, const char *text);
+
+
 ngx_int_t
 ngx_http_vlm_refuse(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     const char *text)
 {
     ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_UNAVAILABLE, text);
 
-    if (ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE, text);
+    return ngx_http_vlm_refuse_until(r, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
+                                     ngx_http_vlm_metrics_retry(eng), text);
 }
 
 
 ngx_int_t
 ngx_http_vlm_refuse_moved(ngx_http_request_t *r)
 {
-    if (ngx_http_vlm_retry_after(r, 1) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   "The model is moving to another worker, "
-                                   "try again");
+    return ngx_http_vlm_refuse_until(r, NGX_HTTP_SERVICE_UNAVAILABLE, NULL, 1,
+                                     "The model is moving to another worker, "
+                                     "try again");
 }
 
 
 ngx_int_t
 ngx_http_vlm_refuse_full(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
-    ngx_http_vlm_ctx_t  *ctx;
+    u_char  text[128];
 
-    ctx = ngx_http_vlm_ctx(r);
-
-    if (ctx == NULL
-        || ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(eng))
-           != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_TOO_MANY_REQUESTS,
-                                  "queue_full", "The queue is full: %ui "
-                                  "requests are waiting",
-                                  eng->conf.queue_size);
+    (void) ngx_snprintf(text, sizeof(text) - 1, "The queue is full: %ui "
+                        "requests are waiting%Z", eng->conf.queue_size);
 
     ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_QUEUE_FULL,
-                                 ctx->error.err.text);
+                                 (char *) text);
 
-    return ngx_http_vlm_send_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
-                                   ctx->error.err.text);
+    return ngx_http_vlm_refuse_until(r, NGX_HTTP_TOO_MANY_REQUESTS,
+                                     "queue_full",
+                                     ngx_http_vlm_metrics_retry(eng),
+                                     (char *) text);
 }
 
 
@@ -69,7 +55,6 @@ ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
     u_char                   text[128];
     ngx_uint_t               seconds;
-    ngx_http_vlm_ctx_t      *ctx;
     ngx_http_vlm_breaker_e   state;
 
     state = ngx_http_vlm_breaker_state(eng);
@@ -84,17 +69,26 @@ ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 
     ngx_http_vlm_metrics_refused(r, eng, NGX_HTTP_VLM_BREAKER, (char *) text);
 
+    return ngx_http_vlm_refuse_until(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                     "engine_failing", seconds, (char *) text);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_refuse_until(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, ngx_uint_t seconds, const char *text)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
     ctx = ngx_http_vlm_ctx(r);
 
     if (ctx == NULL || ngx_http_vlm_retry_after(r, seconds) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "engine_failing", "%s", text);
+    (void) ngx_http_vlm_fail_code(ctx, status, code, "%s", text);
 
-    return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   ctx->error.err.text);
+    return ngx_http_vlm_send_error(r, status, ctx->error.err.text);
 }
 
 
@@ -126,8 +120,7 @@ ngx_http_vlm_refuse_store(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         status = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "vlm_engine \"%V\": %s",
-                  &eng->name, err->text);
+    ngx_http_vlm_log(NGX_LOG_ERR, r->connection->log, 0, eng, "%s", err->text);
 
     if (status == NGX_HTTP_SERVICE_UNAVAILABLE
         && ngx_http_vlm_retry_after(r, 1) != NGX_OK)
@@ -135,6 +128,5 @@ ngx_http_vlm_refuse_store(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_vlm_send_error(r, status,
-                                   vlm_store_text(err->code));
+    return ngx_http_vlm_send_error(r, status, vlm_store_text(err->code));
 }

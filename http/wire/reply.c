@@ -20,7 +20,6 @@
 static void ngx_http_vlm_send_late(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_send_now(ngx_http_request_t *r,
     ngx_uint_t status, ngx_str_t *json);
-static void ngx_http_vlm_json_cleanup(void *data);
 
 
 ngx_http_vlm_ctx_t *
@@ -114,8 +113,7 @@ ngx_int_t
 ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
     vlm_json_out_t *w)
 {
-    ngx_str_t            json;
-    ngx_pool_cleanup_t  *cln;
+    ngx_str_t  json;
 
     if (w->failed) {
         vlm_json_release(w);
@@ -123,28 +121,33 @@ ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
                                        "The answer is too long");
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, 0);
-    if (cln == NULL) {
-        vlm_json_release(w);
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    cln->handler = ngx_http_vlm_json_cleanup;
-    cln->data = w->data;
-
-    json.data = (u_char *) w->data;
-    json.len = w->len;
-
-    ngx_memzero(w, sizeof(vlm_json_out_t));
-
-    return ngx_http_vlm_send(r, status, &json);
+    return ngx_http_vlm_keep_json(r, w, &json) == NGX_OK
+           ? ngx_http_vlm_send(r, status, &json)
+           : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
-static void
-ngx_http_vlm_json_cleanup(void *data)
+ngx_int_t
+ngx_http_vlm_keep_json(ngx_http_request_t *r, vlm_json_out_t *w,
+    ngx_str_t *json)
 {
-    free(data);
+    ngx_pool_cleanup_t  *cln;
+
+    cln = w->failed ? NULL : ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        vlm_json_release(w);
+        return NGX_ERROR;
+    }
+
+    cln->handler = free;
+    cln->data = w->data;
+
+    json->data = (u_char *) w->data;
+    json->len = w->len;
+
+    ngx_memzero(w, sizeof(vlm_json_out_t));
+
+    return NGX_OK;
 }
 
 
@@ -203,14 +206,11 @@ ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-/* The one place that chooses the form of an error. */
-
 ngx_int_t
 ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
     const char *text, ngx_str_t *body)
 {
-    ngx_int_t                 rc;
-    vlm_json_out_t            w;
+    vlm_json_out_t  w;
 
     vlm_json_init(&w, NGX_HTTP_VLM_ERROR);
 
@@ -225,19 +225,7 @@ ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
         vlm_json_shut(&w, '}');
     }
 
-    rc = NGX_ERROR;
+    (void) vlm_json_done(&w);
 
-    if (vlm_json_done(&w) == 0) {
-        body->len = w.len;
-        body->data = ngx_pnalloc(r->pool, w.len);
-
-        if (body->data) {
-            ngx_memcpy(body->data, w.data, w.len);
-            rc = NGX_OK;
-        }
-    }
-
-    vlm_json_release(&w);
-
-    return rc;
+    return ngx_http_vlm_keep_json(r, &w, body);
 }

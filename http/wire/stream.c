@@ -150,15 +150,6 @@ ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
 }
 
 
-void
-ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx)
-{
-    if (ctx->out.position.timer_set) {
-        ngx_del_timer(&ctx->out.position);
-    }
-}
-
-
 static ngx_int_t
 ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 {

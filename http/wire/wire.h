@@ -29,7 +29,7 @@ ngx_int_t ngx_http_vlm_body_init(ngx_http_request_t *r,
 /* in a thread, for nginx keeps large bodies in files: data and len; or -1 */
 
 int ngx_http_vlm_body_get(ngx_http_vlm_body_t *body);
-void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* idempotent */
+void ngx_http_vlm_body_free(void *body);                   /* idempotent */
 
 
 /* ---- header.c: headers by name ------------------------------------------- */
@@ -38,12 +38,12 @@ void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* idempotent */
 
 ngx_int_t ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
     ngx_str_t *value);
-ngx_int_t ngx_http_vlm_retry_after(ngx_http_request_t *r,
-    ngx_uint_t seconds);
+ngx_int_t ngx_http_vlm_retry_after(ngx_http_request_t *r, ngx_uint_t seconds);
 
-/* a header of the request, by its name in lower case, or NULL */
+/* a header of the request, or of a list, by its name in lower case; or NULL */
 
 ngx_table_elt_t *ngx_http_vlm_header(ngx_http_request_t *r, const char *name);
+ngx_table_elt_t *ngx_http_vlm_header_in(ngx_list_t *headers, const char *name);
 
 
 /* ---- reply.c: whole answers ---------------------------------------------- */
@@ -65,6 +65,12 @@ ngx_int_t ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status,
 
 ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
     vlm_json_out_t *w);
+
+/* what a writer has written, for as long as the request lives; takes its
+   memory over in any case */
+
+ngx_int_t ngx_http_vlm_keep_json(ngx_http_request_t *r, vlm_json_out_t *w,
+    ngx_str_t *json);
 
 /* the answer by ctx->dialect, whole or as the end of a stream: any thread, its
    JSON; loop: sent, with the return value of a content handler */
@@ -172,7 +178,6 @@ ngx_int_t ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_stream_last(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_stream_error(ngx_http_vlm_ctx_t *ctx,
     ngx_uint_t status, const char *text);
-void ngx_http_vlm_stream_leave(ngx_http_vlm_ctx_t *ctx);   /* idempotent */
 
 /* for dialects: begins an event of SSE, by "" or "event: NAME\n"; its JSON
    follows, and ..._end() ends it */
@@ -197,10 +202,6 @@ ngx_int_t ngx_http_vlm_filter_init(ngx_conf_t *cf);
 /* inner server, before the last bytes of a stream */
 
 void ngx_http_vlm_hop_keep(ngx_http_request_t *r);
-
-/* outer server: in the request's pool; NGX_DECLINED: the ring has no entry */
-
-ngx_int_t ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage);
 
 /* the outcome of the request's own run, as a header has it; NGX_DECLINED: it
    was not run here */

@@ -7,7 +7,6 @@
 
 #include "../api.h"
 #include "chat.h"
-#include "../../line/fit.h"
 
 
 #define NGX_HTTP_VLM_TRIES    3                    /* tries, against concurrent
