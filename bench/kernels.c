@@ -116,7 +116,7 @@ time_matrix(bench_t *b, matrix_t *m, uint32_t T)
 {
     double      start;
     uint32_t    c;
-    vlm_norm_t  norm = { VLM_NORM_RMS, b->gain, 1e-6f };
+    vlm_norm_t  norm = { VLM_NORM_RMS, b->gain, 1e-6f, NULL };
 
     start = bench_now();
 

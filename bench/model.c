@@ -280,8 +280,9 @@ vision_limit(bench_t *b, uint32_t patches, uint32_t window)
     }
 
     patches /= c->merge * c->merge;
-    linear += 2.0 * patches * ((double) m->merge1.N * m->merge1.K
-                               + (double) m->merge2.N * m->merge2.K);
+    linear += 2.0 * patches * (1 + c->deep) * ((double) m->merger.first.N * m->merger.first.K
+                                               + (double) m->merger.second.N
+                                                 * m->merger.second.K);
 
     return linear / bench_int8_rate(b->limits) + attend / bench_f32_rate(b->limits);
 }
@@ -306,11 +307,11 @@ time_encode(bench_t *b, int which, bench_rounds_t *rounds, vlm_err_t *err)
     }
 
     start = bench_now();
-    vlm_vision_begin(m, p);
+    vlm_vision_begin(m, p, 0);
 
     while (!vlm_vision_blocks(m, 1)) { /* void */ }
 
-    vlm_vision_end(m, 0);
+    vlm_vision_end(m);
     seconds = bench_now() - start;
 
     patches = p->n_patches;

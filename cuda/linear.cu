@@ -285,7 +285,7 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, c
                const uint32_t *rows, uint32_t T)
 {
     vlm_product_t     a;
-    const vlm_norm_t  none = { VLM_NORM_RMS, nullptr, 0 };
+    const vlm_norm_t  none = { VLM_NORM_RMS, nullptr, 0, nullptr };
 
     a.in.x = x;
     a.in.rows = rows;
@@ -406,6 +406,8 @@ launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_form_t store, const vlm_
         break;
     case VLM_GELU:
         launch<INT8, GELU>(d, a);
+        break;
+    case VLM_GELU_TANH:                /* vlm_cuda_takes() refuses such models */
         break;
     }
 }

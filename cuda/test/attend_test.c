@@ -233,10 +233,10 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
     uint32_t       i, N;
     vlm_kv_t       kv;
     vlm_rope_t     rope;
-    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f };
+    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
     vlm_batch_t    b;
     vlm_linear_t   w;
-    vlm_qkv_t      qkv = { &w, &norm, &rope, c->heads };
+    vlm_qkv_t      qkv = { &w, &norm, &rope, c->heads, NULL, NULL };
 
     pair_reset();
     b = put_batch(s, c);
@@ -381,10 +381,10 @@ qkv_2d_on(side_t *s, vlm_type_t type, uint32_t P, uint32_t heads, uint32_t dv, f
     float          *rows, *bias, *x, *gain, inv_freq[32];
     uint32_t        i, E, *place;
     vlm_rope_t      rope = { NULL, NULL };
-    vlm_norm_t      norm = { VLM_NORM_RMS, NULL, 1e-6f };
+    vlm_norm_t      norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
     vlm_linear_t    w;
-    vlm_qkv_t       qkv = { &w, &norm, &rope, heads };
-    vlm_patches_t   patches = { P, NULL, NULL };
+    vlm_qkv_t       qkv = { &w, &norm, &rope, heads, NULL, NULL };
+    vlm_patches_t   patches = { P, NULL, NULL, 0, 0 };
 
     pair_reset();
     E = heads * dv;

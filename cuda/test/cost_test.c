@@ -119,9 +119,9 @@ text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t ro
                         ids, ids, NULL };
     vlm_kv_t      kv = { VLM_BF16, layers, S, m->kv_heads, context, m->hd, x, x };
     vlm_rope_t    rope = { x, card.base };
-    vlm_norm_t    norm = { VLM_NORM_RMS, x, 0 };
+    vlm_norm_t    norm = { VLM_NORM_RMS, x, 0, NULL };
     vlm_linear_t  w = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);
-    vlm_qkv_t     qkv = { &w, &norm, &rope, m->heads };
+    vlm_qkv_t     qkv = { &w, &norm, &rope, m->heads, NULL, NULL };
     vlm_attend_t  attend = { m->heads, m->hd, vlm_head_scale(m->hd) };
     vlm_linear_t  head = matrix(type, VLM_STORE, m->V, m->D);
 
@@ -175,11 +175,11 @@ picture(vlm_type_t type, uint32_t P)
     uint32_t       *ids = (uint32_t *) card.base;
     vlm_linear_t    patch = matrix(VLM_F32, VLM_STORE, E, PIXELS);
     vlm_linear_t    w = matrix(type, VLM_STORE, 3 * E, E);
-    vlm_norm_t      norm = { VLM_NORM_RMS, x, 0 };
+    vlm_norm_t      norm = { VLM_NORM_RMS, x, 0, NULL };
     vlm_rope_t      rope = { x, NULL };
-    vlm_qkv_t       qkv = { &w, &norm, &rope, VISION_HEADS };
+    vlm_qkv_t       qkv = { &w, &norm, &rope, VISION_HEADS, NULL, NULL };
     vlm_attend_t    attend = { VISION_HEADS, VISION_HD, vlm_head_scale(VISION_HD) };
-    vlm_patches_t   patches = { P, ids, ids };
+    vlm_patches_t   patches = { P, ids, ids, 0, 0 };
     vlm_segments_t  segments[] = { { ids, P / 64 + 1, P, 64 }, { ids, 1, P, P } };
 
     card.ops->patch_embed(card.d, &patch, card.base, P, x);

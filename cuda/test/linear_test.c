@@ -170,7 +170,7 @@ run_on(side_t *s, const case_t *c, uint32_t first, uint32_t T, float *out)
 {
     void          *x, *y;
     form_t         form;
-    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f };
+    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
     vlm_linear_t   w;
 
     pair_reset();
@@ -365,7 +365,7 @@ logits_are_of_the_rows_that_were_asked_for(void **state)
     uint32_t        i;
     const side_t   *sides[] = { &host, &card };
     case_t          c;
-    vlm_norm_t      norm = { VLM_NORM_RMS, NULL, 1e-6f };
+    vlm_norm_t      norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
     vlm_batch_t     b;
     vlm_linear_t    w;
     const uint32_t  rows[] = { 8, 0, 3, 3, 7 };

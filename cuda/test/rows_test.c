@@ -110,7 +110,7 @@ static void
 norm_on(side_t *s, const float *x, const float *gain, uint32_t T, uint32_t n, float *out)
 {
     void        *y;
-    vlm_norm_t   norm = { VLM_NORM_RMS, NULL, 1e-6f };
+    vlm_norm_t   norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
 
     y = take_bytes(s, s->ops->house->act_bytes((uint64_t) T * n));
     norm.gain = put_floats(s, gain, n, F32);

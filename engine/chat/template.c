@@ -94,7 +94,8 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     size_t               i;
     vlm_writer_t         w;
     const vlm_words_t   *words = &t->family->words;
-    const vlm_part_t     part = { NULL, words->system, strlen(words->system) };
+    const vlm_part_t     part = { NULL, words->system,
+                                  words->system == NULL ? 0 : strlen(words->system) };
     const vlm_message_t  system = { VLM_SYSTEM, &part, 1 };
 
     if (n == 0) {
@@ -106,7 +107,7 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     w.t = t;
     w.err = err;
 
-    rc = messages[0].role == VLM_SYSTEM ? 0 : write_message(&w, &system);
+    rc = messages[0].role == VLM_SYSTEM || words->system == NULL ? 0 : write_message(&w, &system);
 
     for (i = 0; i < n && rc == 0; i++) {
         rc = write_message(&w, &messages[i]);

@@ -25,10 +25,11 @@ struct vlm_prompt_s;
 typedef enum {                         /* a size, by the letters of ops/ops.h */
     VLM_DIM_NONE,
     VLM_DIM_D, VLM_DIM_V, VLM_DIM_F,   /* of the language model: hidden, vocabulary, mlp */
-    VLM_DIM_Q, VLM_DIM_KV,             /* Hq hd, Hkv hd */
+    VLM_DIM_Q, VLM_DIM_KV, VLM_DIM_HEAD,           /* Hq hd, Hkv hd, hd */
     VLM_DIM_E, VLM_DIM_3E,             /* of the encoder: hidden, and three times that */
     VLM_DIM_ENCODER_F,                 /* its mlp */
     VLM_DIM_CELL,                      /* merge^2 E */
+    VLM_DIM_PLACES,                    /* learned positions */
     VLM_DIMS
 } vlm_dim_t;
 
@@ -38,18 +39,21 @@ typedef enum { VLM_STACKED, VLM_IN_TURN } vlm_order_t;     /* one part behind th
 typedef enum {
     VLM_WEIGHT_END,                    /* of a list */
     VLM_WEIGHT_RMS,                    /* a vlm_norm_t: NAME.weight [columns] */
+    VLM_WEIGHT_LAYER,                  /* such a norm of the other kind: NAME.bias [columns], too */
+    VLM_WEIGHT_PLACES,                 /* a vlm_places_t of f32: NAME.weight [rows][columns] */
     VLM_WEIGHT_MATRIX,                 /* a vlm_linear_t: NAME.weight [rows][columns] of each part;
                                           with a bias, NAME.bias [rows], too */
     VLM_WEIGHT_HEAD,                   /* such a matrix, or the table again if the head is tied:
                                           the second name is the table's */
     VLM_WEIGHT_PATCH                   /* of f32 with a bias, in which normalisation and time slices
-                                          are folded: NAME.weight [E][channels][time][y][x] */
+                                          are folded: NAME.weight [E][channels][time][y][x]; with a
+                                          bias, NAME.bias [E], too */
 } vlm_weight_kind_t;
 
 typedef struct {
     vlm_weight_kind_t  kind;
-    size_t             at;             /* offset in a vlm_layer_t; outside of layers, in the
-                                          vlm_model_t */
+    size_t             at;             /* offset in a vlm_layer_t (a vlm_merger_t); outside of
+                                          layers, in the vlm_model_t */
     const char        *name[VLM_PARTS];            /* within a layer, behind the layer's own */
     vlm_dim_t          columns, rows[VLM_PARTS];
     vlm_order_t        order;
@@ -57,9 +61,12 @@ typedef struct {
     int                bias;
 } vlm_weight_t;
 
-/* The language model, or the vision encoder, in the order in which the weights are placed. */
+/*
+ * The language model, the vision encoder, or the mergers of the encoder's other blocks, in the
+ * order in which the weights are placed.
+ */
 typedef struct {
-    const vlm_weight_t  *before, *layer, *after;   /* lists; layer is of each of the layers */
+    const vlm_weight_t  *before, *layer, *after;   /* lists, or NULL; layer is of each layer */
     const char          *layers;       /* "model.layers.": the number and "." follow */
 } vlm_stack_t;
 
@@ -76,7 +83,8 @@ typedef struct {
     const char  *picture, *cell, *picture_end;     /* around a picture, and for each of its cells */
     const char  *role[3];              /* text after the turn's token, by vlm_role_t */
     const char  *after;                /* text after the end's token */
-    const char  *system;               /* the system message of a conversation without one */
+    const char  *system;               /* the system message of a conversation without one, or
+                                          NULL */
 } vlm_words_t;
 
 
@@ -88,12 +96,14 @@ struct vlm_family_s {
 
     /* config.json: text, vision, and the control tokens of generation. */
     int                (*read)(const vlm_reader_t *r, vlm_config_t *c);
+    int                  vocab_of_table;           /* 1: config.json may say a vocab_size that is
+                                                      not the embedding's */
     vlm_pixel_config_t   pixel;        /* where no file says how pictures are resized */
     uint32_t             eos[2], n_eos;            /* where no file says what ends an answer */
     const char          *split;        /* of text, where the tokenizer's files have no pattern */
 
     const vlm_alias_t   *aliases;      /* spellings of tensors' names other than those below */
-    vlm_stack_t          text, encoder;
+    vlm_stack_t          text, encoder, deep;
 
     vlm_order_fn         order;        /* of patches, and the segments in which they attend */
     void               (*positions)(struct vlm_prompt_s *p, uint32_t merge);

@@ -604,6 +604,17 @@ vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name)
 
 
 uint64_t
+vlm_checkpoint_rows(const vlm_checkpoint_t *c, const char *name)
+{
+    const slot_t  *s;
+
+    s = lookup(c, name);
+
+    return s == NULL || s->t.n_dims == 0 ? 0 : s->t.dims[0];
+}
+
+
+uint64_t
 vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but)
 {
     uint32_t             i, k;

@@ -31,6 +31,7 @@ void vlm_checkpoint_close(vlm_checkpoint_t *c);    /* NULL is fine */
 const vlm_tensor_t *vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name,
                                         const uint64_t *dims, uint32_t n_dims, vlm_err_t *err);
 int vlm_checkpoint_has(const vlm_checkpoint_t *c, const char *name);
+uint64_t vlm_checkpoint_rows(const vlm_checkpoint_t *c, const char *name);     /* 0: no such */
 
 /* Number of elements of all tensors except `but`, which may be NULL. */
 uint64_t vlm_checkpoint_elements(const vlm_checkpoint_t *c, const char *but);

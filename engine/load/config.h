@@ -28,6 +28,8 @@
 #define VLM_MAX_PATCH      64
 #define VLM_MAX_MERGE      8
 #define VLM_MAX_TEMPORAL   4
+#define VLM_MAX_PLACES     1024        /* on a side */
+#define VLM_MAX_DEEP       8
 
 typedef struct vlm_family_s         vlm_family_t;      /* family/family.h */
 typedef struct vlm_vision_config_s  vlm_vision_config_t;
@@ -67,6 +69,10 @@ struct vlm_vision_config_s {           /* vision encoder */
     float     norm_eps;                /* 1e-6 */
     float     rope_theta;              /* 10000 */
     uint8_t   full[VLM_MAX_LAYERS];    /* 1: this block attends over the whole picture */
+    uint32_t  places;                  /* learned positions on a side of their grid; 0: none */
+    uint32_t  deep;                    /* number of blocks whose output, merged as the last one's
+                                          is, is added after text layers 0, 1, ... */
+    uint32_t  deep_block[VLM_MAX_DEEP];            /* [deep] ascending */
 };
 
 typedef struct {

@@ -33,8 +33,8 @@ typedef struct {
     vlm_err_t             *err;
 } vlm_bind_t;
 
-static int bind_stack(vlm_bind_t *b, const vlm_stack_t *s, vlm_layer_t *layer, uint32_t n);
-static int bind_patch(vlm_bind_t *b, vlm_linear_t *w, const char *name);
+static int bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, size_t bytes, uint32_t n);
+static int bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as);
 
 
 static uint32_t
@@ -42,8 +42,9 @@ count(const vlm_weight_t *list)
 {
     uint32_t  n;
 
-    for (n = 0; list->kind != VLM_WEIGHT_END; list++) {
-        n += list->kind != VLM_WEIGHT_RMS;
+    for (n = 0; list != NULL && list->kind != VLM_WEIGHT_END; list++) {
+        n += list->kind == VLM_WEIGHT_MATRIX || list->kind == VLM_WEIGHT_HEAD
+             || list->kind == VLM_WEIGHT_PATCH;
     }
 
     return n;
@@ -61,7 +62,8 @@ uint32_t
 vlm_model_matrices(const vlm_config_t *config)
 {
     return count_stack(&config->family->text, config->text.layers)
-           + count_stack(&config->family->encoder, config->vision.depth);
+           + count_stack(&config->family->encoder, config->vision.depth)
+           + count_stack(&config->family->deep, config->vision.deep);
 }
 
 
@@ -77,10 +79,12 @@ set_dims(uint32_t dim[VLM_DIMS], const vlm_config_t *c)
     dim[VLM_DIM_F] = t->mlp;
     dim[VLM_DIM_Q] = t->heads * t->head_dim;
     dim[VLM_DIM_KV] = t->kv_heads * t->head_dim;
+    dim[VLM_DIM_HEAD] = t->head_dim;
     dim[VLM_DIM_E] = v->hidden;
     dim[VLM_DIM_3E] = 3 * v->hidden;
     dim[VLM_DIM_ENCODER_F] = v->mlp;
     dim[VLM_DIM_CELL] = v->merge * v->merge * v->hidden;
+    dim[VLM_DIM_PLACES] = v->places * v->places;
 }
 
 
@@ -111,12 +115,16 @@ bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
 
     b->arena = text;
     b->eps = c->text.norm_eps;
-    rc = bind_stack(b, &c->family->text, m->layer, c->text.layers);
+    rc = bind_stack(b, &c->family->text, m->layer, sizeof(vlm_layer_t), c->text.layers);
 
     if (rc == 0) {
         b->arena = vision;
         b->eps = c->vision.norm_eps;
-        rc = bind_stack(b, &c->family->encoder, m->block, c->vision.depth);
+        rc = bind_stack(b, &c->family->encoder, m->block, sizeof(vlm_layer_t), c->vision.depth);
+    }
+
+    if (rc == 0) {
+        rc = bind_stack(b, &c->family->deep, m->deep, sizeof(vlm_merger_t), c->vision.deep);
     }
 
     if (rc == 0) {
@@ -265,10 +273,49 @@ bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of, ui
 static int
 bind_norm(vlm_bind_t *b, vlm_norm_t *to, const vlm_weight_t *w)
 {
-    to->kind = VLM_NORM_RMS;
+    to->kind = w->kind == VLM_WEIGHT_LAYER ? VLM_NORM_LAYER : VLM_NORM_RMS;
     to->eps = b->eps;
+    to->shift = NULL;
 
-    return bind_vector(b, &to->gain, w, "weight", 1, &w->columns);
+    if (bind_vector(b, &to->gain, w, "weight", 1, &w->columns) != 0) {
+        return -1;
+    }
+
+    return w->kind == VLM_WEIGHT_RMS ? 0
+                                     : bind_vector(b, &to->shift, w, "bias", 1, &w->columns);
+}
+
+
+static int
+bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w)
+{
+    float               *row;
+    uint64_t             i, dims[2];
+    const vlm_tensor_t  *t;
+
+    dims[0] = b->dim[w->rows[0]];
+    dims[1] = b->dim[w->columns];
+    to->side = b->m->config.vision.places;
+    to->at = vlm_place(b->arena, vlm_mul(dims[0], dims[1]), sizeof(float));
+
+    t = find(b, w->name[0], "weight", dims, 2);
+    if (t == NULL || b->what != LOAD) {
+        return t == NULL ? -1 : 0;
+    }
+
+    row = malloc(dims[1] * sizeof(float));
+    if (row == NULL) {
+        return vlm_fail(b->err, VLM_EMEMORY, "no memory for %" PRIu64 " floats", dims[1]);
+    }
+
+    for (i = 0; i < dims[0]; i++) {
+        vlm_tensor_f32(t, i * dims[1], dims[1], row);
+        b->m->ops->house->put(b->m->device, to->at + i * dims[1], row, dims[1] * sizeof(float));
+    }
+
+    free(row);
+
+    return 0;
 }
 
 
@@ -368,6 +415,24 @@ bind_head(vlm_bind_t *b, vlm_linear_t *head, const vlm_weight_t *w)
 
 
 void
+vlm_model_settle(vlm_config_t *config, const vlm_checkpoint_t *c)
+{
+    char                 name[MAX_NAME];
+    uint64_t             rows;
+    const vlm_weight_t  *w;
+
+    for (w = config->family->text.before; w->kind != VLM_WEIGHT_HEAD; w++) { /* void */ }
+
+    (void) snprintf(name, sizeof(name), "%s.weight", w->name[1]);
+    rows = vlm_checkpoint_rows(c, name);
+
+    if (config->family->vocab_of_table && rows >= config->text.vocab && rows <= VLM_MAX_VOCAB) {
+        config->text.vocab = (uint32_t) rows;
+    }
+}
+
+
+void
 vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes)
 {
     const vlm_weight_t  *w;
@@ -385,18 +450,22 @@ bind_list(vlm_bind_t *b, const vlm_weight_t *w, void *to)
     int    rc;
     void  *at;
 
-    for (rc = 0; rc == 0 && w->kind != VLM_WEIGHT_END; w++) {
+    for (rc = 0; rc == 0 && w != NULL && w->kind != VLM_WEIGHT_END; w++) {
         at = (char *) to + w->at;
 
         switch (w->kind) {
         case VLM_WEIGHT_RMS:
+        case VLM_WEIGHT_LAYER:
             rc = bind_norm(b, at, w);
+            break;
+        case VLM_WEIGHT_PLACES:
+            rc = bind_places(b, at, w);
             break;
         case VLM_WEIGHT_HEAD:
             rc = bind_head(b, at, w);
             break;
         case VLM_WEIGHT_PATCH:
-            rc = bind_patch(b, at, w->name[0]);
+            rc = bind_patch(b, at, w);
             break;
         default:
             rc = bind_matrix(b, at, w);
@@ -408,7 +477,7 @@ bind_list(vlm_bind_t *b, const vlm_weight_t *w, void *to)
 
 
 static int
-bind_stack(vlm_bind_t *b, const vlm_stack_t *s, vlm_layer_t *layer, uint32_t n)
+bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, size_t bytes, uint32_t n)
 {
     int       rc;
     uint32_t  i;
@@ -418,7 +487,7 @@ bind_stack(vlm_bind_t *b, const vlm_stack_t *s, vlm_layer_t *layer, uint32_t n)
 
     for (i = 0; rc == 0 && i < n; i++) {
         (void) snprintf(b->layer, sizeof(b->layer), "%s%u.", s->layers, i);
-        rc = bind_list(b, s->layer, &layer[i]);
+        rc = bind_list(b, s->layer, (char *) layers + i * bytes);
     }
 
     b->layer[0] = '\0';
@@ -428,18 +497,18 @@ bind_stack(vlm_bind_t *b, const vlm_stack_t *s, vlm_layer_t *layer, uint32_t n)
 
 
 /*
- * The patch embedding takes bytes: y = W ((p / 255 - mean) / std) + 0 becomes y = W' p + b'.  A
+ * The patch embedding takes bytes: y = W ((p / 255 - mean) / std) + b becomes y = W' p + b'.  A
  * still picture is the same in all time slices, so their weights are summed.
  */
 static void
-fold_patch_row(const vlm_config_t *c, const float *from, float *row, float *bias)
+fold_patch_row(const vlm_config_t *c, const float *from, float *row, float own, float *bias)
 {
     double                      sum, offset;
     uint32_t                    ch, t, i, area;
     const vlm_vision_config_t  *v = &c->vision;
 
     area = v->patch * v->patch;
-    offset = 0;
+    offset = own;
 
     for (ch = 0; ch < v->channels; ch++) {
         for (i = 0; i < area; i++) {
@@ -459,13 +528,13 @@ fold_patch_row(const vlm_config_t *c, const float *from, float *row, float *bias
 
 
 static int
-bind_patch(vlm_bind_t *b, vlm_linear_t *w, const char *name)
+bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
 {
-    float                       bias[VLM_PANEL], *from, *rows;
+    float                       bias[VLM_PANEL], own[VLM_PANEL] = { 0 }, *from, *rows;
     uint32_t                    e, first, n;
     uint64_t                    dims[5], row;
     const vlm_house_t          *house = b->m->ops->house;
-    const vlm_tensor_t         *t;
+    const vlm_tensor_t         *t, *t_bias;
     const vlm_vision_config_t  *v = &b->m->config.vision;
 
     dims[0] = v->hidden;
@@ -482,9 +551,11 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const char *name)
     w->w = vlm_place(b->arena, house->packed_bytes(b->m->device, w->type, w->N, w->K), 1);
     w->bias = vlm_place(b->arena, w->N, sizeof(float));
 
-    t = find(b, name, "weight", dims, 5);
-    if (t == NULL || b->what != LOAD) {
-        return t == NULL ? -1 : 0;
+    t = find(b, as->name[0], "weight", dims, 5);
+    t_bias = as->bias ? find(b, as->name[0], "bias", dims, 1) : NULL;
+
+    if (t == NULL || (as->bias && t_bias == NULL) || b->what != LOAD) {
+        return t == NULL || (as->bias && t_bias == NULL) ? -1 : 0;
     }
 
     from = malloc(row * sizeof(float));
@@ -499,9 +570,13 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const char *name)
     for (first = 0; first < w->N; first += VLM_PANEL) {
         n = w->N - first < VLM_PANEL ? w->N - first : VLM_PANEL;
 
+        if (t_bias != NULL) {
+            vlm_tensor_f32(t_bias, first, n, own);
+        }
+
         for (e = 0; e < n; e++) {
             vlm_tensor_f32(t, (first + e) * row, row, from);
-            fold_patch_row(&b->m->config, from, rows + (size_t) e * w->K, &bias[e]);
+            fold_patch_row(&b->m->config, from, rows + (size_t) e * w->K, own[e], &bias[e]);
         }
 
         house->put(b->m->device, w->bias + first, bias, n * sizeof(float));

@@ -97,8 +97,8 @@ open_model(loaded_t *l, const char *set)
     l->w[l->n++] = &l->m.embed;
     add_layers(l, l->m.layer, l->config.text.layers);
     add_layers(l, l->m.block, l->config.vision.depth);
-    l->w[l->n++] = &l->m.merge1;
-    l->w[l->n++] = &l->m.merge2;
+    l->w[l->n++] = &l->m.merger.first;
+    l->w[l->n++] = &l->m.merger.second;
     l->w[l->n++] = &l->m.head;
     assert_true(l->n <= MAX);
 

@@ -21,11 +21,20 @@
 typedef struct {                       /* a block of the language model or of the vision encoder:
                                           the same five steps */
     vlm_norm_t     norm1, norm2;       /* [D]; [E] */
+    vlm_norm_t     q_norm, k_norm;     /* [hd]; without a gain: none */
     vlm_linear_t   qkv;                /* [(Hq + 2 Hkv) hd][D]; [3 E][E] */
     vlm_linear_t   o;                  /* [D][Hq hd]; [E][E], adds */
-    vlm_linear_t   up;                 /* [2 F][D] of gate and up, rows in turn, silu_mul */
+    vlm_linear_t   up;                 /* [2 F][D] of gate and up, rows in turn, silu_mul; or
+                                          [F][D], gelu_tanh */
     vlm_linear_t   down;               /* [D][F], adds */
 } vlm_layer_t;
+
+typedef struct {                       /* makes rows of features from the rows of a block's output:
+                                          those of merge^2 patches, joined, are one row */
+    vlm_norm_t     norm;               /* [E] before they are joined, or [merge^2 E] */
+    vlm_linear_t   first;              /* [merge^2 E][merge^2 E], gelu */
+    vlm_linear_t   second;             /* [D][merge^2 E] */
+} vlm_merger_t;
 
 typedef struct {                       /* memory of one step; T up to VLM_SLICE, R up to slots */
     float       *x;                    /* [T][D] residual stream */
@@ -51,9 +60,11 @@ typedef struct {                       /* the vision encoder's work on one pictu
     float       *x;                    /* [P][E] */
     void        *q, *k, *v, *o;        /* act [P][E] */
     void        *h;                    /* act [VLM_VISION_ROWS][F] */
-    void        *features;             /* act [places][cells][D], see run/features.h */
-    uint32_t     cells;                /* most cells of one picture */
-    uint32_t     n_patches;            /* of the picture in work; its segments */
+    void        *features;             /* act [1 + deep][places][cells][D], see run/features.h */
+    uint32_t     places, cells;        /* most cells of one picture */
+    uint32_t     place;                /* of the picture in work */
+    uint32_t     rows, columns;        /* its grid, patches and segments */
+    uint32_t     n_patches;
     uint32_t     n_segments, longest;
     uint32_t     next_block;           /* depth: only the merger remains */
 } vlm_vision_work_t;
@@ -74,9 +85,9 @@ typedef struct {
 
     vlm_linear_t         patch;        /* [E][channels patch^2], f32 */
     vlm_layer_t         *block;        /* [depth] */
-    vlm_norm_t           merge_norm;   /* [E] */
-    vlm_linear_t         merge1;       /* [merge^2 E][merge^2 E], gelu */
-    vlm_linear_t         merge2;       /* [D][merge^2 E] */
+    vlm_places_t         places;       /* if the encoder has them */
+    vlm_merger_t         merger;       /* of the last block */
+    vlm_merger_t         deep[VLM_MAX_DEEP];       /* of deep_block's */
     float               *inv_freq_2d;  /* [dv / 4] */
 
     vlm_kv_t             kv;
@@ -96,6 +107,9 @@ typedef struct {
 /* How many matrices a model has, at most; and the name of the tensor of an untied head. */
 uint32_t vlm_model_matrices(const vlm_config_t *config);
 void vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes);
+
+/* Sets what the tensors say better than config.json: the rows of the embedding table. */
+void vlm_model_settle(vlm_config_t *config, const vlm_checkpoint_t *c);
 
 /* Host structures; config and device are kept.  Freed with vlm_model_free(). */
 int vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
@@ -143,12 +157,17 @@ uint64_t vlm_kv_room(const vlm_kv_t *kv);          /* bytes */
 int vlm_kv_copy(vlm_model_t *m, uint32_t from, uint32_t to, uint32_t first, uint32_t end,
                 void *room);
 
-/* Runs the vision encoder over a picture in slices: begin, blocks until they are done, end. */
+/*
+ * Runs the vision encoder over a picture in slices: begin, blocks until they are done, end.  Then a
+ * place of the features has those of the picture; until then the place has undefined ones.
+ */
 struct vlm_picture_s;
-void vlm_vision_begin(vlm_model_t *m, const struct vlm_picture_s *p);
+void vlm_vision_begin(vlm_model_t *m, const struct vlm_picture_s *p, uint32_t place);
 int vlm_vision_blocks(vlm_model_t *m, uint32_t n);     /* 1: all blocks are done */
 /* Number of blocks that cost as much arithmetic as VLM_SLICE rows of a prompt, for this picture. */
 uint32_t vlm_vision_slice(const vlm_model_t *m);
-void vlm_vision_end(vlm_model_t *m, uint32_t place);   /* of the features: they are ready */
+void vlm_vision_end(vlm_model_t *m);
+/* Part 0 is instead of a token's row of the embedding; part 1 + i is added after layer i. */
+const void *vlm_vision_part(const vlm_model_t *m, uint32_t part);
 
 #endif

@@ -76,7 +76,7 @@ encode(const vlm_prompt_t *p, uint32_t slot, uint32_t blocks)
     uint32_t      turns;
     vlm_model_t  *m = &v->sched.model;
 
-    vlm_vision_begin(m, p->picture[0]);
+    vlm_vision_begin(m, p->picture[0], slot);
     turns = 0;
 
     do {
@@ -85,7 +85,7 @@ encode(const vlm_prompt_t *p, uint32_t slot, uint32_t blocks)
     } while (!done);
 
     assert_int_equal(turns, (m->config.vision.depth + blocks - 1) / blocks);
-    vlm_vision_end(m, slot);
+    vlm_vision_end(m);
 }
 
 

@@ -159,6 +159,7 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
     P = max_pixels / ((uint64_t) c->patch * c->patch);
     E = c->hidden;
     tokens = P / (c->merge * c->merge);
+    w->places = places;
     w->cells = (uint32_t) tokens;
 
     w->pixels = vlm_place(vision, vlm_mul(P, (uint64_t) c->channels * c->patch * c->patch), 1);
@@ -172,7 +173,8 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
     w->v = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
     w->o = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
     w->h = vlm_place(vision, house->act_bytes(vlm_mul(VLM_VISION_ROWS, c->mlp)), 1);
-    w->features = vlm_place(vision, house->act_bytes(vlm_mul(vlm_mul(places, tokens), c->out)), 1);
+    w->features = vlm_place(vision, house->act_bytes(vlm_mul(vlm_mul(1 + c->deep, places),
+                                                             vlm_mul(tokens, c->out))), 1);
 
     set_need(m, slots, (uint32_t) P);
     place_text(m, text, slots);

@@ -1,4 +1,4 @@
-/* The language model: a loop of five operations, and steps of it that a device keeps. */
+/* The language model: a loop of five operations or six, and steps of it that a device keeps. */
 
 #include "model/model.h"
 
@@ -16,7 +16,7 @@ vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *d
     const vlm_rope_t          rope = { w->inv_freq, w->axis };
     const vlm_attend_t        attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim) };
 
-    ops->embed(d, &m->embed, m->vision.features, b, w->x);
+    ops->embed(d, &m->embed, vlm_vision_part(m, 0), b, w->x);
 
     for (i = 0; i < c->layers; i++) {
         if (quit != NULL && quit(data)) {
@@ -25,13 +25,19 @@ vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *d
 
         l = &m->layer[i];
 
-        qkv = (vlm_qkv_t) { &l->qkv, &l->norm1, &rope, c->heads };
+        qkv = (vlm_qkv_t) { &l->qkv, &l->norm1, &rope, c->heads,
+                            l->q_norm.gain == NULL ? NULL : &l->q_norm,
+                            l->k_norm.gain == NULL ? NULL : &l->k_norm };
 
         ops->qkv(d, &qkv, w->x, b, &m->kv, i, w->q);
         ops->attend(d, &attend, w->q, b, &m->kv, i, w->o);
         ops->linear(d, &l->o, NULL, w->o, T, w->x);
         ops->linear(d, &l->up, &l->norm2, w->x, T, w->h);
         ops->linear(d, &l->down, NULL, w->h, T, w->x);
+
+        if (i < m->config.vision.deep && b->pictures > 0) {
+            ops->add_features(d, vlm_vision_part(m, 1 + i), b, c->hidden, w->x);
+        }
     }
 
     return 0;

@@ -1,5 +1,5 @@
 /*
- * The vision encoder, block by block so that others can step in between, and the merger.
+ * The vision encoder, block by block so that others can step in between, and the mergers.
  *
  * Patches stay in the family's order from the first operation to the last; features come out as one
  * row for each merged cell, in the same order (see image/picture.h).
@@ -16,16 +16,20 @@
 #define ATTEND_COST  8
 
 static void mlp(vlm_model_t *m, vlm_layer_t *l);
+static void merge_deep(vlm_model_t *m, uint32_t block);
 
 
 void
-vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p)
+vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p, uint32_t place)
 {
     uint32_t            whole[2];
     vlm_device_t       *d = m->device;
     vlm_vision_work_t  *w = &m->vision;
     const vlm_house_t  *house = m->ops->house;
 
+    w->place = place;
+    w->rows = p->grid_h;
+    w->columns = p->grid_w;
     w->n_patches = p->n_patches;
     w->n_segments = p->n_segments;
     w->longest = p->longest;
@@ -41,6 +45,12 @@ vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p)
     house->put(d, w->whole, whole, sizeof(whole));
 
     m->ops->patch_embed(d, &m->patch, w->pixels, p->n_patches, w->x);
+
+    if (m->places.side > 0) {
+        const vlm_patches_t  patches = { p->n_patches, w->row, w->column, w->rows, w->columns };
+
+        m->ops->add_places(d, &m->places, &patches, m->config.vision.hidden, w->x);
+    }
 }
 
 
@@ -56,13 +66,13 @@ vlm_vision_blocks(vlm_model_t *m, uint32_t n)
     const uint32_t              P = w->n_patches;
     const vlm_rope_t            rope = { m->work.inv_freq_2d, NULL };
     const vlm_attend_t          attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim) };
-    const vlm_patches_t         patches = { P, w->row, w->column };
+    const vlm_patches_t         patches = { P, w->row, w->column, w->rows, w->columns };
     const vlm_segments_t        whole = { w->whole, 1, P, P };
     const vlm_segments_t        parts = { w->border, w->n_segments, P, w->longest };
 
     for ( /* void */ ; n > 0 && w->next_block < c->depth; n--, w->next_block++) {
         l = &m->block[w->next_block];
-        qkv = (vlm_qkv_t) { &l->qkv, &l->norm1, &rope, c->heads };
+        qkv = (vlm_qkv_t) { &l->qkv, &l->norm1, &rope, c->heads, NULL, NULL };
 
         ops->qkv_2d(d, &qkv, w->x, &patches, w->q, w->k, w->v);
         ops->attend_segments(d, &attend, w->q, w->k, w->v,
@@ -70,6 +80,7 @@ vlm_vision_blocks(vlm_model_t *m, uint32_t n)
         ops->linear(d, &l->o, NULL, w->o, P, w->x);
 
         mlp(m, l);
+        merge_deep(m, w->next_block);
     }
 
     return w->next_block == c->depth;
@@ -91,6 +102,13 @@ keys_of_patch(const vlm_vision_work_t *w, const vlm_vision_config_t *c)
 }
 
 
+static uint64_t
+values_of(const vlm_linear_t *w)
+{
+    return (uint64_t) w->N * w->K;
+}
+
+
 /*
  * Number of blocks that are as much work as a slice of a prompt.  Work is counted in the values of
  * matrices, each of which is multiplied by each row, and in attention.
@@ -99,12 +117,15 @@ uint32_t
 vlm_vision_slice(const vlm_model_t *m)
 {
     uint64_t                    row, patch, n;
+    const vlm_layer_t          *l = &m->block[0];
     const vlm_text_config_t    *t = &m->config.text;
     const vlm_vision_config_t  *v = &m->config.vision;
 
     row = (uint64_t) t->layers * t->hidden * (2 * (t->heads + t->kv_heads) * t->head_dim
                                               + 3 * (uint64_t) t->mlp);
-    patch = (uint64_t) v->hidden * (4 * (uint64_t) v->hidden + 3 * (uint64_t) v->mlp)
+    patch = values_of(&l->qkv) + values_of(&l->o) + values_of(&l->up) + values_of(&l->down)
+            + v->deep * (values_of(&m->merger.first) + values_of(&m->merger.second))
+              / (v->merge * v->merge * v->depth)
             + ATTEND_COST * 2 * keys_of_patch(&m->vision, v) * v->hidden;
     n = VLM_SLICE * row / (m->vision.n_patches * patch);
 
@@ -130,21 +151,59 @@ mlp(vlm_model_t *m, vlm_layer_t *l)
 }
 
 
-void
-vlm_vision_end(vlm_model_t *m, uint32_t place)
+const void *
+vlm_vision_part(const vlm_model_t *m, uint32_t part)
+{
+    const vlm_vision_work_t  *w = &m->vision;
+
+    return (uint8_t *) w->features
+           + m->ops->house->act_bytes((uint64_t) part * w->places * w->cells * m->config.vision.out);
+}
+
+
+/*
+ * Makes a part of the picture's features.  The patches of a cell lie side by side: their rows are
+ * one row of the merger's matrices, and of its norm, too, if that comes after they are joined.
+ */
+static void
+merge(vlm_model_t *m, const vlm_merger_t *merger, uint32_t part, int joined)
 {
     uint8_t                    *to;
-    uint32_t                    cells;
+    uint32_t                    area, cells;
     vlm_device_t               *d = m->device;
+    const vlm_ops_t            *ops = m->ops;
     vlm_vision_work_t          *w = &m->vision;
     const vlm_vision_config_t  *c = &m->config.vision;
 
-    cells = w->n_patches / (c->merge * c->merge);
-    to = (uint8_t *) w->features + m->ops->house->act_bytes((uint64_t) place * w->cells * c->out);
+    area = c->merge * c->merge;
+    cells = w->n_patches / area;
+    to = (uint8_t *) vlm_vision_part(m, part)
+         + ops->house->act_bytes((uint64_t) w->place * w->cells * c->out);
 
-    /* The patches of a cell lie side by side: their normed rows are one row of the merger. */
+    ops->norm(d, &merger->norm, w->x, joined ? cells : w->n_patches,
+              joined ? area * c->hidden : c->hidden, w->q);
+    ops->linear(d, &merger->first, NULL, w->q, cells, w->k);
+    ops->linear(d, &merger->second, NULL, w->k, cells, to);
+}
 
-    m->ops->norm(d, &m->merge_norm, w->x, w->n_patches, c->hidden, w->q);
-    m->ops->linear(d, &m->merge1, NULL, w->q, cells, w->k);
-    m->ops->linear(d, &m->merge2, NULL, w->k, cells, to);
+
+/* The output of a block that the text layers see as well. */
+static void
+merge_deep(vlm_model_t *m, uint32_t block)
+{
+    uint32_t                    i;
+    const vlm_vision_config_t  *c = &m->config.vision;
+
+    for (i = 0; i < c->deep; i++) {
+        if (c->deep_block[i] == block) {
+            merge(m, &m->deep[i], 1 + i, 1);
+        }
+    }
+}
+
+
+void
+vlm_vision_end(vlm_model_t *m)
+{
+    merge(m, &m->merger, 0, 0);
 }

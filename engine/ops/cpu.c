@@ -414,6 +414,28 @@ cpu_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features, cons
 }
 
 
+static void
+cpu_add_features(vlm_device_t *d, const void *features, const vlm_batch_t *b, uint32_t D, float *x)
+{
+    uint32_t      t, i;
+    const float  *from;
+
+    (void) d;
+
+    for (t = 0; t < b->T; t++, x += D) {
+        if (b->source[t] == VLM_NONE) {
+            continue;
+        }
+
+        from = (const float *) features + (size_t) b->source[t] * D;
+
+        for (i = 0; i < D; i++) {
+            x[i] += from[i];
+        }
+    }
+}
+
+
 typedef struct {
     vlm_device_t      *d;
     const vlm_norm_t  *norm;
@@ -448,7 +470,7 @@ cpu_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, ui
 
 typedef struct {
     vlm_device_t       *d;
-    const vlm_rope_t   *rope;
+    const vlm_qkv_t    *a;
     const vlm_batch_t  *batch;
     const vlm_kv_t     *kv;
     uint32_t            layer, heads, first;       /* first row of this chunk */
@@ -472,30 +494,49 @@ store_kv(const vlm_kv_t *kv, void *base, size_t at, const float *from)
 }
 
 
-/*
- * One row of qkv: rotates q and k, puts q to its place, k and v into the cache of the row's slot.
- */
+/* Turns the heads of q and k of one row, which may be normed first. */
 static void
-append_row(const vlm_append_job_t *j, uint32_t t, float *row)
+turn_row(const vlm_append_job_t *j, uint32_t t, float *row)
 {
     float               cosine[MAX_HEAD_DIM / 2], sine[MAX_HEAD_DIM / 2], angle;
-    size_t              at;
-    uint32_t            i, h, s, hd, half;
-    const vlm_kv_t     *kv = j->kv;
+    uint32_t            i, h, hd;
+    const vlm_norm_t   *norm;
+    const vlm_rope_t   *rope = j->a->rope;
     const vlm_batch_t  *b = j->batch;
 
-    hd = kv->head_dim;
-    half = hd / 2;
+    hd = j->kv->head_dim;
 
-    for (i = 0; i < half; i++) {
-        angle = (float) b->pos[(size_t) j->rope->axis[i] * b->T + t] * j->rope->inv_freq[i];
+    for (i = 0; i < hd / 2; i++) {
+        angle = (float) b->pos[(size_t) rope->axis[i] * b->T + t] * rope->inv_freq[i];
         cosine[i] = cosf(angle);
         sine[i] = sinf(angle);
     }
 
-    for (h = 0; h < j->heads + kv->heads; h++) {
-        vlm_rotate(row + (size_t) h * hd, cosine, sine, half);
+    for (h = 0; h < j->heads + j->kv->heads; h++, row += hd) {
+        norm = h < j->heads ? j->a->q_norm : j->a->k_norm;
+
+        if (norm != NULL) {
+            j->d->k.norm(norm, row, hd, row);
+        }
+
+        vlm_rotate(row, cosine, sine, hd / 2);
     }
+}
+
+
+/*
+ * One row of qkv: turns q and k, puts q to its place, k and v into the cache of the row's slot.
+ */
+static void
+append_row(const vlm_append_job_t *j, uint32_t t, float *row)
+{
+    size_t              at;
+    uint32_t            h, s, hd;
+    const vlm_kv_t     *kv = j->kv;
+    const vlm_batch_t  *b = j->batch;
+
+    hd = kv->head_dim;
+    turn_row(j, t, row);
 
     memcpy(j->q + (size_t) t * j->heads * hd, row, (size_t) j->heads * hd * sizeof(float));
 
@@ -533,7 +574,7 @@ cpu_qkv(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_batch_t *
         const vlm_kv_t *kv, uint32_t layer, void *q)
 {
     uint32_t          t, n;
-    vlm_append_job_t  j = { d, a->rope, b, kv, layer, a->heads, 0, q };
+    vlm_append_job_t  j = { d, a, b, kv, layer, a->heads, 0, q };
 
     for (t = 0; t < b->T; t += n) {
         n = b->T - t < CHUNK ? b->T - t : CHUNK;
@@ -671,6 +712,75 @@ cpu_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, u
 
         linear_chunk(d, w, NULL, d->scratch.normed, n, x + (size_t) p * w->N);
     }
+}
+
+
+/*
+ * Where patch i of n lies among `side` places: between *low, which is returned with its weight, and
+ * the one after it.
+ */
+static float
+place_between(uint32_t i, uint32_t n, uint32_t side, uint32_t *low)
+{
+    uint64_t  at;
+
+    if (n < 2) {
+        *low = 0;
+        return 1;
+    }
+
+    at = (uint64_t) i * (side - 1);
+    *low = (uint32_t) (at / (n - 1));
+
+    return 1 - (float) (at % (n - 1)) / (float) (n - 1);
+}
+
+
+typedef struct {
+    vlm_device_t         *d;
+    const vlm_places_t   *places;
+    const vlm_patches_t  *patches;
+    uint32_t              E;
+    float                *x;
+} vlm_places_job_t;
+
+
+static void
+place_patches(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    float                 up, left, weight[4];
+    uint32_t              p, i, y, x, row, column, side;
+    const float          *from[4];
+    vlm_places_job_t     *j = arg;
+    const vlm_patches_t  *a = j->patches;
+
+    (void) thread;
+
+    side = j->places->side;
+
+    for (p = begin; p < end; p++) {
+        up = place_between(a->row[p], a->rows, side, &row);
+        left = place_between(a->column[p], a->columns, side, &column);
+
+        for (i = 0; i < 4; i++) {
+            y = row + i / 2 < side ? row + i / 2 : side - 1;
+            x = column + i % 2 < side ? column + i % 2 : side - 1;
+            from[i] = j->places->at + ((size_t) y * side + x) * j->E;
+            weight[i] = (i / 2 == 0 ? up : 1 - up) * (i % 2 == 0 ? left : 1 - left);
+        }
+
+        j->d->k.add_four(from, weight, j->E, j->x + (size_t) p * j->E);
+    }
+}
+
+
+static void
+cpu_add_places(vlm_device_t *d, const vlm_places_t *places, const vlm_patches_t *p, uint32_t E,
+               float *x)
+{
+    vlm_places_job_t  j = { d, places, p, E, x };
+
+    vlm_threads_run(d->threads, p->P, 8, place_patches, &j);
 }
 
 
@@ -833,9 +943,11 @@ static const vlm_ops_t  cpu_ops = {
     .linear = cpu_linear,
     .qkv = cpu_qkv,
     .attend = cpu_attend,
+    .add_features = cpu_add_features,
     .head = cpu_head,
     .sample = cpu_sample,
     .patch_embed = cpu_patch_embed,
+    .add_places = cpu_add_places,
     .qkv_2d = cpu_qkv_2d,
     .attend_segments = cpu_attend_segments
 };

@@ -190,10 +190,10 @@ run_text(const device_t *v, vlm_type_t type, results_t *r)
     float          inv_freq[HD / 2];
     uint32_t       i;
     vlm_rope_t     rope = { inv_freq, axis };
-    vlm_norm_t     norm = { VLM_NORM_RMS, gain, 1e-6f };
+    vlm_norm_t     norm = { VLM_NORM_RMS, gain, 1e-6f, NULL };
     vlm_batch_t    b = batch();
     vlm_linear_t   table, w, o, up, down;
-    vlm_qkv_t      qkv = { &w, &norm, &rope, HEADS };
+    vlm_qkv_t      qkv = { &w, &norm, &rope, HEADS, NULL, NULL };
     vlm_attend_t   attend = { HEADS, HD, vlm_head_scale(HD) };
 
     for (i = 0; i < HD / 2; i++) {
@@ -236,11 +236,11 @@ run_vision(const device_t *v, vlm_type_t type, results_t *r)
     float                 inv_freq[DV / 4] = { 1, 0.1f, 0.01f }, *q, *k, *u;
     vlm_linear_t          patch, w;
     const uint32_t        border[] = { 0, 1, 71, 200, P };
-    const vlm_norm_t      norm = { VLM_NORM_RMS, ones, 1e-6f };
+    const vlm_norm_t      norm = { VLM_NORM_RMS, ones, 1e-6f, NULL };
     const vlm_rope_t      rope = { inv_freq, NULL };
-    const vlm_qkv_t       qkv = { &w, &norm, &rope, E / DV };
+    const vlm_qkv_t       qkv = { &w, &norm, &rope, E / DV, NULL, NULL };
     const vlm_attend_t    attend = { E / DV, DV, vlm_head_scale(DV) };
-    const vlm_patches_t   patches = { P, row, column };
+    const vlm_patches_t   patches = { P, row, column, P / 20, 20 };
     const vlm_segments_t  segments = { border, 4, P, P };
 
     patch = matrix(v, VLM_F32, VLM_STORE, E, E);
@@ -404,10 +404,10 @@ queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot(void **sta
     device_t      v;
     uint32_t      i, h, t, N;
     vlm_rope_t    rope = { inv_freq, axis };
-    vlm_norm_t    norm = { VLM_NORM_RMS, gain, 1e-6f };
+    vlm_norm_t    norm = { VLM_NORM_RMS, gain, 1e-6f, NULL };
     vlm_batch_t   b = batch();
     vlm_linear_t  w;
-    vlm_qkv_t     qkv = { &w, &norm, &rope, HEADS };
+    vlm_qkv_t     qkv = { &w, &norm, &rope, HEADS, NULL, NULL };
 
     (void) state;
 
@@ -473,10 +473,10 @@ patches_turn_by_row_and_column(void **state)
     uint32_t             i, h, p;
     vlm_linear_t         w;
     const uint32_t       heads = E / DV;
-    const vlm_norm_t     norm = { VLM_NORM_RMS, ones, 1e-6f };
+    const vlm_norm_t     norm = { VLM_NORM_RMS, ones, 1e-6f, NULL };
     const vlm_rope_t     rope = { inv_freq, NULL };
-    const vlm_qkv_t      qkv = { &w, &norm, &rope, heads };
-    const vlm_patches_t  patches = { P, row, column };
+    const vlm_qkv_t      qkv = { &w, &norm, &rope, heads, NULL, NULL };
+    const vlm_patches_t  patches = { P, row, column, P / 20, 20 };
 
     (void) state;
 

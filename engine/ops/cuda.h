@@ -14,7 +14,7 @@
 #include "vlm.h"
 
 #define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
-#define VLM_CUDA_VERSION   5           /* goes up when an operation's meaning changes */
+#define VLM_CUDA_VERSION   6           /* goes up when an operation's meaning changes */
 
 /* The layout of the structures that cross the interface is part of the ABI as well. */
 #define VLM_CUDA_ABI                                                                             \
@@ -23,7 +23,8 @@
                    + 5 * sizeof(vlm_linear_t) + 7 * sizeof(vlm_need_t)                           \
                    + 11 * sizeof(vlm_pick_t) + 13 * sizeof(vlm_kv_t) + 19 * sizeof(vlm_norm_t)   \
                    + 23 * sizeof(vlm_qkv_t) + 29 * sizeof(vlm_attend_t)                          \
-                   + 31 * sizeof(vlm_patches_t) + 37 * sizeof(vlm_segments_t)))
+                   + 31 * sizeof(vlm_patches_t) + 37 * sizeof(vlm_segments_t)                    \
+                   + 41 * sizeof(vlm_places_t)))
 
 /*
  * The driver's own memory: context, kernels, their stacks, kept steps.  This is a declared figure,
@@ -48,8 +49,11 @@ typedef vlm_device_t *vlm_cuda_open_fn(vlm_cuda_request_t *r, const vlm_ops_t **
 
 /* ---- the engine's side, cuda.c ------------------------------------------- */
 
-/* Checks that kernels exist for a model: VLM_EDEVICE names what is beyond them. */
-int vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim,
+/*
+ * Checks that kernels exist for a model: VLM_EDEVICE names what is beyond them.  places: its vision
+ * encoder has learned positions.
+ */
+int vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, int places,
                    vlm_err_t *err);
 
 /* "cuda" is 0, "cuda:N" is N.  -1: neither. */

@@ -84,6 +84,8 @@ typedef struct {
     void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                  uint32_t head, float *scratch);
     void      (*norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
+    /* x [n] += the sum of four rows, each with its weight */
+    void      (*add_four)(const float *const row[4], const float weight[4], uint32_t n, float *x);
     /* one row to int8: q [blocks 64], s and sum [blocks] */
     void      (*quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
 } vlm_kernels_t;

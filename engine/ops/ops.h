@@ -43,7 +43,8 @@ typedef enum {
     VLM_STORE,                         /* y [T][N] = W x + b */
     VLM_ADD,                           /* y f32 [T][N] += W x + b */
     VLM_SILU_MUL,                      /* rows are gate 0, up 0, gate 1, ...: y act [T][N/2] */
-    VLM_GELU                           /* y act [T][N] = gelu(W x + b), exact erf */
+    VLM_GELU,                          /* y act [T][N] = gelu(W x + b), exact erf */
+    VLM_GELU_TANH                      /* the same by the approximation with tanh */
 } vlm_epilogue_t;
 
 /* A weight matrix [N][K] in a device's own order. */
@@ -57,13 +58,15 @@ typedef struct {
 } vlm_linear_t;
 
 typedef enum {
-    VLM_NORM_RMS                       /* x / rms(x) * gain */
+    VLM_NORM_RMS,                      /* x / rms(x) * gain */
+    VLM_NORM_LAYER                     /* (x - mean) / deviation(x) * gain + shift */
 } vlm_norm_kind_t;
 
 typedef struct {
     vlm_norm_kind_t  kind;
     float           *gain;             /* [n] */
     float            eps;
+    float           *shift;            /* [n] of VLM_NORM_LAYER, else NULL */
 } vlm_norm_t;
 
 /* How one sequence picks its next token. */
@@ -88,6 +91,7 @@ typedef struct {
     const uint32_t    *slot, *n_ctx;   /* [S] KV slot, rows cached before this call */
     const uint32_t    *logit_row;      /* [R] row of x */
     const vlm_pick_t  *pick;           /* [R] */
+    uint32_t           pictures;       /* rows of features: not VLM_NONE in source */
 } vlm_batch_t;
 
 /* Keys and values of all slots. */
@@ -109,6 +113,7 @@ typedef struct {
     const vlm_norm_t    *norm;         /* of x */
     const vlm_rope_t    *rope;
     uint32_t             heads;        /* of queries */
+    const vlm_norm_t    *q_norm, *k_norm;          /* of each head before it turns, RMS; or NULL */
 } vlm_qkv_t;
 
 typedef struct {
@@ -127,7 +132,14 @@ vlm_head_scale(uint32_t head_dim)
 typedef struct {
     uint32_t         P;
     const uint32_t  *row, *column;     /* [P] */
+    uint32_t         rows, columns;    /* of the picture's grid */
 } vlm_patches_t;
+
+/* Learned positions of patches: a square grid, over which a picture of any grid is stretched. */
+typedef struct {
+    float    *at;                      /* [side side][E] */
+    uint32_t  side;                    /* 0: none */
+} vlm_places_t;
 
 typedef struct {
     const uint32_t  *border;           /* [n + 1] border[i] .. border[i + 1]; the last is P */
@@ -215,6 +227,9 @@ struct vlm_ops_s {
     /* o act [T][Hq hd]: causal in its sequence, all cached rows before it */
     void      (*attend)(vlm_device_t *d, const vlm_attend_t *a, const void *q,
                         const vlm_batch_t *b, const vlm_kv_t *kv, uint32_t layer, void *o);
+    /* x f32 [T][D] += features[source], where there is a source */
+    void      (*add_features)(vlm_device_t *d, const void *features, const vlm_batch_t *b,
+                              uint32_t D, float *x);
     /* logits f32 [R][V] of the rows asked for */
     void      (*head)(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
                       const float *x, const vlm_batch_t *b, float *logits);
@@ -229,6 +244,10 @@ struct vlm_ops_s {
     /* x f32 [P][E] = W pixels + b; normalisation and both time slices are folded into W and b */
     void      (*patch_embed)(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels,
                              uint32_t P, float *x);
+    /* x f32 [P][E] += the place of each patch, between four places of the square grid, whose
+       corners are the picture's */
+    void      (*add_places)(vlm_device_t *d, const vlm_places_t *places, const vlm_patches_t *p,
+                            uint32_t E, float *x);
     /* q, k, v act [P][E] */
     void      (*qkv_2d)(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_patches_t *p,
                         void *q, void *k, void *v);

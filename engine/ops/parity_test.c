@@ -229,7 +229,7 @@ each_shape(shape_fn fn, vlm_type_t type)
 
     for (n = 0; n < COUNT(N); n++) {
         for (k = 0; k < COUNT(K); k++) {
-            for (epilogue = VLM_STORE; epilogue <= VLM_GELU; epilogue++) {
+            for (epilogue = VLM_STORE; epilogue <= VLM_GELU_TANH; epilogue++) {
                 for (kind = 0; kind < VLM_KINDS; kind++) {
                     if (epilogue == VLM_SILU_MUL && N[n] % 2 != 0) {
                         continue;
@@ -285,7 +285,7 @@ many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
 
     for (n = 0; n < COUNT(N) * COUNT(K) * VLM_KINDS; n++) {
         kind = n % VLM_KINDS;
-        epilogue = (n / VLM_KINDS + kind) % (VLM_GELU + 1);
+        epilogue = (n / VLM_KINDS + kind) % (VLM_GELU_TANH + 1);
         open_rows(&s, VLM_INT8, epilogue, kind, N[n / VLM_KINDS / COUNT(K)],
                   K[n / VLM_KINDS % COUNT(K)], 300);
         want = multiply(&s, &plain, 0, 300);
@@ -350,11 +350,12 @@ a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which(void **state)
     shape_t               s;
     uint32_t              i;
     const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
-    const vlm_epilogue_t  epilogues[] = { VLM_STORE, VLM_ADD, VLM_SILU_MUL, VLM_GELU };
+    const vlm_epilogue_t  epilogues[] = { VLM_STORE, VLM_ADD, VLM_SILU_MUL, VLM_GELU,
+                                        VLM_GELU_TANH };
 
     (void) state;
 
-    for (i = 0; i < 12; i++) {
+    for (i = 0; i < 15; i++) {
         open_rows(&s, types[i % 3], epilogues[i / 3], VLM_RANDOM, 130, 317, 33);
         compare_alone(&s);
         close_shape(&s);
@@ -442,6 +443,11 @@ exact_output(const shape_t *s, const vlm_activations_t *a, uint32_t t, uint32_t 
     } else if (s->epilogue == VLM_GELU) {
         e.sum = 0.5 * e.sum * (1 + erf(e.sum / sqrt(2)));
         e.off = 1.2 * e.off + 8 * EPS * (1 + fabs(e.sum));
+
+    } else if (s->epilogue == VLM_GELU_TANH) {
+        e.sum *= 0.5 * (1 + tanh(sqrt(2 / 3.14159265358979323846)
+                                 * (e.sum + 0.044715 * pow(e.sum, 3))));
+        e.off = 1.2 * e.off + 8 * EPS * (1 + fabs(e.sum));
     }
 
     return e;
@@ -483,7 +489,7 @@ the_definition_of_a_product_is_what_double_precision_says(void **state)
     (void) state;
 
     for (i = 0; i < COUNT(N) * COUNT(types); i++) {
-        for (epilogue = VLM_STORE; epilogue <= VLM_GELU; epilogue++) {
+        for (epilogue = VLM_STORE; epilogue <= VLM_GELU_TANH; epilogue++) {
             for (kind = 0; kind < VLM_KINDS; kind++) {
                 if (epilogue == VLM_SILU_MUL && N[i / 3] % 2 != 0) {
                     continue;
@@ -589,7 +595,7 @@ a_norm_has_the_same_bits_in_every_set_and_is_what_double_precision_says(void **s
     float                 *x, *gain, *want, *got;
     double                 sum, r;
     uint32_t               i, j, k, n, kind;
-    vlm_norm_t             norm = { VLM_NORM_RMS, NULL, 1e-6f };
+    vlm_norm_t             norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
     static const uint32_t  lengths[] = { 1, 2, 15, 16, 17, 64, 100, 317, 1280, 2048 };
 
     (void) state;
@@ -988,7 +994,7 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
     const struct {
         uint32_t  heads, kv_heads, hd;
     } shapes[] = { { 1, 1, 2 }, { 4, 2, 16 }, { 6, 2, 18 }, { 8, 1, 64 }, { 4, 4, 80 },
-                   { 7, 1, 128 }, { 3, 3, 31 * 2 } };
+                   { 7, 1, 128 }, { 3, 3, 31 * 2 }, { 2, 2, 72 }, { 2, 1, 8 } };
 
     (void) state;
 
@@ -1106,7 +1112,7 @@ segments_have_the_same_bits_in_every_set_and_are_what_double_says(void **state)
     static const uint32_t  borders[2][6] = { { 0, 1, 71, 72, 76, 100 }, { 0, 100 } };
     const struct {
         uint32_t  heads, dv;
-    } shapes[] = { { 1, 4 }, { 2, 16 }, { 3, 20 }, { 2, 80 } };
+    } shapes[] = { { 1, 4 }, { 2, 16 }, { 3, 20 }, { 2, 80 }, { 2, 72 }, { 3, 24 } };
 
     (void) state;
 

@@ -1,7 +1,7 @@
 /*
  * Attention for vectors of any width: included by avx2/attend.c and avx512/attend.c, which define a
  * vector (vec_t, WIDTH floats), the number of vectors in a tile (STRIP, up to 4), and its few
- * operations.
+ * operations.  A head has a multiple of 8 values: its last vector may be half of one.
  *
  * Several rows share the same keys: a block of keys is transposed, so that a vector has one value
  * of each of WIDTH keys, and widened to f32 once for all rows.  Scores and outputs are then summed
@@ -12,6 +12,7 @@
 
 #include "vlm.h"
 #define VECS    (BLOCK / WIDTH)
+#define HALF    8
 #define TILE    4                      /* rows of a tile; STRIP vectors each stay in registers */
 
 typedef struct {                       /* rows that attend to the first keys of one cache */
@@ -23,7 +24,7 @@ typedef struct {                       /* rows that attend to the first keys of 
     const void      *k, *v;            /* key 0 */
     vlm_type_t       type;
     size_t           step;             /* elements from key to key */
-    uint32_t         hd;               /* a multiple of WIDTH */
+    uint32_t         hd;               /* a multiple of HALF */
     float            scale;
     float           *scores;           /* [n][width], a whole number of blocks each */
     size_t           width;
@@ -39,23 +40,37 @@ load_as_f32(const void *base, vlm_type_t type, size_t at)
 }
 
 
+/* The half vector that ends a key or a value, and zeros. */
+static inline vec_t
+load_half_as_f32(const void *base, vlm_type_t type, size_t at)
+{
+    return type == VLM_F32 ? vec_load_half((const float *) base + at)
+                           : vec_load_half_bf16((const uint16_t *) base + at);
+}
+
+
 /* Keys [first, first + BLOCK) as [hd][BLOCK]; beyond the last, zeros. */
 static void
 turn_keys(const vlm_rows_job_t *j, uint32_t first)
 {
+    size_t    at;
     vec_t     r[WIDTH];
-    uint32_t  i, d, key;
+    uint32_t  i, n, d, key;
 
     for (key = 0; key < BLOCK; key += WIDTH) {
         for (d = 0; d < j->hd; d += WIDTH) {
-            for (i = 0; i < WIDTH; i++) {
-                r[i] = first + key + i < j->most
-                       ? load_as_f32(j->k, j->type, (first + key + i) * j->step + d) : vec_zero();
+            at = (first + key) * j->step + d;
+            n = j->hd - d < WIDTH ? HALF : WIDTH;
+
+            for (i = 0; i < WIDTH; i++, at += j->step) {
+                r[i] = first + key + i >= j->most ? vec_zero()
+                       : n < WIDTH ? load_half_as_f32(j->k, j->type, at)
+                                   : load_as_f32(j->k, j->type, at);
             }
 
             vec_turn(r);
 
-            for (i = 0; i < WIDTH; i++) {
+            for (i = 0; i < n; i++) {
                 vec_store(j->block + (size_t) (d + i) * BLOCK + key, r[i]);
             }
         }
@@ -160,13 +175,40 @@ output_tile(const vlm_rows_job_t *j, uint32_t r, uint32_t first, uint32_t n, uin
 }
 
 
+/* The same for the half vector that ends a head. */
+static inline __attribute__((always_inline)) void
+output_half(const vlm_rows_job_t *j, uint32_t r, uint32_t first, uint32_t n, uint32_t d, int rows)
+{
+    int           m;
+    vec_t         sum[TILE], value;
+    uint32_t      key;
+    const float  *block = j->block + d;
+
+    for (m = 0; m < rows; m++) {
+        sum[m] = vec_load_half(j->o[r + m] + d);
+    }
+
+    for (key = 0; key < n; key++, block += j->hd) {
+        value = vec_load_half(block);
+
+        for (m = 0; m < rows; m++) {
+            sum[m] = vec_fma(vec_set(j->scores[(r + m) * j->width + first + key]), value, sum[m]);
+        }
+    }
+
+    for (m = 0; m < rows; m++) {
+        vec_store_half(j->o[r + m] + d, sum[m]);
+    }
+}
+
+
 /* All values of `rows` rows, in strips that are wide enough to hide how long a sum takes. */
 static inline __attribute__((always_inline)) void
 output_rows(const vlm_rows_job_t *j, uint32_t r, uint32_t first, uint32_t n, int rows)
 {
     uint32_t  d, left, vecs;
 
-    for (d = 0; d < j->hd; d += vecs * WIDTH) {
+    for (d = 0; d + WIDTH <= j->hd; d += vecs * WIDTH) {
         left = (j->hd - d) / WIDTH;
         vecs = left <= STRIP ? left : left == STRIP + 1 ? STRIP - 1 : STRIP;
 
@@ -184,6 +226,10 @@ output_rows(const vlm_rows_job_t *j, uint32_t r, uint32_t first, uint32_t n, int
             output_tile(j, r, first, n, d, rows, 1);
         }
     }
+
+    if (d < j->hd) {
+        output_half(j, r, first, n, d, rows);
+    }
 }
 
 
@@ -195,9 +241,14 @@ output_block(const vlm_rows_job_t *j, uint32_t first)
     n = j->most - first < BLOCK ? j->most - first : BLOCK;
 
     for (key = 0; key < n; key++) {
-        for (d = 0; d < j->hd; d += WIDTH) {
+        for (d = 0; d + WIDTH <= j->hd; d += WIDTH) {
             vec_store(j->block + (size_t) key * j->hd + d,
                       load_as_f32(j->v, j->type, (first + key) * j->step + d));
+        }
+
+        if (d < j->hd) {
+            vec_store_half(j->block + (size_t) key * j->hd + d,
+                           load_half_as_f32(j->v, j->type, (first + key) * j->step + d));
         }
     }
 
@@ -276,7 +327,7 @@ VLM_ISA(vlm_attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, ui
     const vlm_batch_t  *b = a->batch;
     vlm_rows_job_t      j;
 
-    if (kv->head_dim % WIDTH != 0) {
+    if (kv->head_dim % HALF != 0) {
         vlm_attend_plain(a, begin, end, kv_head, scratch);
         return;
     }
@@ -318,7 +369,7 @@ VLM_ISA(vlm_attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint3
     const uint32_t  *border = a->segments->border;
     vlm_rows_job_t   j;
 
-    if (a->a->head_dim % WIDTH != 0) {
+    if (a->a->head_dim % HALF != 0) {
         vlm_attend_segments_plain(a, begin, end, head, scratch);
         return;
     }

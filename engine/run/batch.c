@@ -60,7 +60,7 @@ vlm_rows_close(vlm_rows_t *r)
 void
 vlm_rows_clear(vlm_rows_t *r)
 {
-    r->T = r->S = r->R = 0;
+    r->T = r->S = r->R = r->pictures = 0;
     r->start[0] = 0;
 }
 
@@ -83,6 +83,7 @@ vlm_rows_add(vlm_rows_t *r, uint32_t token, uint32_t source, const int32_t pos[3
     r->token[r->T] = token;
     r->source[r->T] = source;
     r->seq[r->T] = r->S - 1;
+    r->pictures += source != VLM_NONE;
 
     for (axis = 0; axis < 3; axis++) {
         r->pos[(size_t) axis * r->max_T + r->T] = pos[axis];
@@ -121,6 +122,7 @@ vlm_rows_put(vlm_rows_t *r, const vlm_ops_t *ops, vlm_device_t *d, uint32_t *ids
     b->T = r->T;
     b->S = r->S;
     b->R = r->R;
+    b->pictures = r->pictures;
     b->max_rows = b->max_ctx = 0;
 
     for (s = 0; s < r->S; s++) {

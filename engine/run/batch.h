@@ -15,6 +15,7 @@ typedef struct {                       /* the host's side of a vlm_batch_t */
     uint32_t   *ids;                   /* [vlm_batch_words(max_T, max_S)] */
     vlm_pick_t *pick;                  /* [max_S] */
     uint32_t    T, S, R;
+    uint32_t    pictures;              /* rows with a source */
     uint32_t   *token, *source, *seq;  /* [max_T] each; these lie in ids, one after the other */
     int32_t    *pos;                   /* [3][max_T], packed to [3][T] when it is put */
     uint32_t   *start, *slot, *n_ctx, *logit_row;

@@ -131,7 +131,7 @@ choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uin
     }
 
     if (vlm_cuda_takes(conf->weights, config->text.head_dim, config->vision.head_dim,
-                       automatic ? &cause : err) != 0)
+                       config->vision.places > 0, automatic ? &cause : err) != 0)
     {
         (void) snprintf(reason, bytes, "device auto took the cpu: %.90s", cause.text);
         return automatic ? 0 : -1;
@@ -207,8 +207,14 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
         || choose_device(&conf, config, &cuda, &index, reason, sizeof(reason), err) != 0
         || (device = cuda ? vlm_cuda_planner(&ops)
                           : vlm_cpu_open(conf.ops, conf.threads, &ops, err)) == NULL
-        || (c = vlm_files_weights(&conf, config, &assumed, err)) == NULL
-        || vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
+        || (c = vlm_files_weights(&conf, config, &assumed, err)) == NULL)
+    {
+        goto done;
+    }
+
+    vlm_model_settle(config, c);
+
+    if (vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
         || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0)
     {
         goto done;
@@ -545,6 +551,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     }
 
     vlm_weights_tell(v, c);
+    vlm_model_settle(&v->config, c);
 
     rc = load_model(v, c, &local);
     rc = rc == 0 ? 0 : load_instead(v, c, &local);

@@ -36,6 +36,7 @@ vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
     }
 
     if (rc == 0) {
+        vlm_model_settle(config, c);
         copy_config(config, f);
         vlm_model_head_name(config->family, head, sizeof(head));
         f->parameters = vlm_checkpoint_elements(c, config->text.tied ? head : NULL);

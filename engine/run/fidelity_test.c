@@ -421,9 +421,9 @@ check_features(vlm_t *v, const case_t *c, const ref_t *r)
     D = m->config.text.hidden;
 
     for (at = 0, i = 0; i < p->n_pictures; i++) {
-        vlm_vision_begin(m, p->picture[i]);
+        vlm_vision_begin(m, p->picture[i], 0);
         assert_int_equal(vlm_vision_blocks(m, VLM_MAX_LAYERS), 1);
-        vlm_vision_end(m, 0);
+        vlm_vision_end(m);
 
         for (cell = 0; cell < p->picture[i]->n_cells; cell++, at++) {
             got = (const float *) m->vision.features + (size_t) p->picture[i]->cell[cell] * D;

@@ -62,9 +62,9 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
 static void
 encode(vlm_model_t *m, const vlm_prompt_t *p, uint32_t picture)
 {
-    vlm_vision_begin(m, p->picture[picture]);
+    vlm_vision_begin(m, p->picture[picture], 0);
     (void) vlm_vision_blocks(m, m->config.vision.depth);
-    vlm_vision_end(m, 0);
+    vlm_vision_end(m);
 }
 
 

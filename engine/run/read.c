@@ -219,13 +219,13 @@ encode_slice(vlm_t *v, vlm_job_t *j)
 
     if (s->encoder == VLM_NONE) {
         s->encoder = j->features;
-        vlm_vision_begin(m, j->prompt->picture[j->picture]);
+        vlm_vision_begin(m, j->prompt->picture[j->picture], s->encoder);
     }
 
     done = vlm_vision_blocks(m, vlm_vision_slice(m));
 
     if (done) {
-        vlm_vision_end(m, s->encoder);
+        vlm_vision_end(m);
     }
 
     v->ops->house->ask(v->device, NULL, NULL);

@@ -68,11 +68,11 @@ static const vlm_weight_t  encoder_block[] = {
 };
 
 static const vlm_weight_t  encoder_after[] = {
-    { VLM_WEIGHT_RMS, MODEL(merge_norm), { "visual.merger.ln_q" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_MATRIX, MODEL(merge1), { "visual.merger.mlp.0" }, VLM_DIM_CELL, { VLM_DIM_CELL },
-      VLM_STACKED, VLM_GELU, 1 },
-    { VLM_WEIGHT_MATRIX, MODEL(merge2), { "visual.merger.mlp.2" }, VLM_DIM_CELL, { VLM_DIM_D },
-      VLM_STACKED, VLM_STORE, 1 },
+    { VLM_WEIGHT_RMS, MODEL(merger.norm), { "visual.merger.ln_q" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_MATRIX, MODEL(merger.first), { "visual.merger.mlp.0" }, VLM_DIM_CELL,
+      { VLM_DIM_CELL }, VLM_STACKED, VLM_GELU, 1 },
+    { VLM_WEIGHT_MATRIX, MODEL(merger.second), { "visual.merger.mlp.2" }, VLM_DIM_CELL,
+      { VLM_DIM_D }, VLM_STACKED, VLM_STORE, 1 },
     END
 };
 

@@ -19,6 +19,10 @@ typedef __m256  vec_t;
 #define vec_mul(a, b)    _mm256_mul_ps(a, b)
 #define vec_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
 
+#define vec_load_half(p)      vec_load(p)          /* a whole one: there is no other */
+#define vec_load_half_bf16(p) vec_load_bf16(p)
+#define vec_store_half(p, x)  vec_store(p, x)
+
 
 static inline vec_t
 vec_load_bf16(const uint16_t *p)

@@ -19,6 +19,9 @@ typedef __m512  vec_t;
 #define vec_mul(a, b)    _mm512_mul_ps(a, b)
 #define vec_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
 
+#define vec_load_half(p)      _mm512_maskz_loadu_ps(0xff, p)
+#define vec_store_half(p, x)  _mm512_mask_storeu_ps(p, 0xff, x)
+
 
 static inline vec_t
 vec_load_bf16(const uint16_t *p)
@@ -26,6 +29,17 @@ vec_load_bf16(const uint16_t *p)
     __m256i  half;
 
     half = _mm256_loadu_si256((const __m256i *) p);
+
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+
+static inline vec_t
+vec_load_half_bf16(const uint16_t *p)
+{
+    __m256i  half;
+
+    half = _mm256_zextsi128_si256(_mm_loadu_si128((const __m128i *) p));
 
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }

@@ -13,6 +13,8 @@ void vlm_attend_avx512(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
 void vlm_attend_segments_avx512(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                  uint32_t head, float *scratch);
 void vlm_norm_avx512(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
+void vlm_add_four_avx512(const float *const row[4], const float weight[4], uint32_t n,
+                       float *x);
 void vlm_quantize_avx512(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
 
 
@@ -28,5 +30,6 @@ vlm_kernels_avx512(vlm_kernels_t *k)
     k->attend = vlm_attend_avx512;
     k->attend_segments = vlm_attend_segments_avx512;
     k->norm = vlm_norm_avx512;
+    k->add_four = vlm_add_four_avx512;
     k->quantize = vlm_quantize_avx512;
 }

@@ -66,6 +66,12 @@ epilogue(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float
             y[i] = gelu(v[i]);
         }
         break;
+
+    case VLM_GELU_TANH:
+        for (i = 0; i < n; i++) {
+            y[i] = vlm_gelu_tanh(v[i]);
+        }
+        break;
     }
 }
 

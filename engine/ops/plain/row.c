@@ -1,5 +1,5 @@
 /*
- * The definitions for one activation row: RMS norm, and quantisation to int8.
+ * The definitions for one activation row: norms, the sum of four rows, and quantisation to int8.
  *
  * Sums are taken in LANES partial sums, an order that vectors can keep: the same source is compiled
  * for wider registers (../avx2/row.c, ../avx512/row.c) and gives the same bits.
@@ -19,23 +19,10 @@
 #define INFINITE 0x7f800000u           /* as bits: the first value that is not finite */
 
 
-void
-VLM_ISA(vlm_norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y)
+static inline float
+sum_lanes(float sum[LANES])
 {
-    float         sum[LANES] = { 0 };
-    float         r;
-    uint32_t      i, j;
-    const float  *gain = norm->gain;
-
-    for (i = 0; i + LANES <= n; i += LANES) {
-        for (j = 0; j < LANES; j++) {
-            sum[j] += x[i + j] * x[i + j];
-        }
-    }
-
-    for (j = 0; i + j < n; j++) {
-        sum[j] += x[i + j] * x[i + j];
-    }
+    uint32_t  i, j;
 
     for (i = LANES / 2; i > 0; i /= 2) {
         for (j = 0; j < i; j++) {
@@ -43,10 +30,85 @@ VLM_ISA(vlm_norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y)
         }
     }
 
-    r = 1 / sqrtf(sum[0] / (float) n + norm->eps);
+    return sum[0];
+}
+
+
+static inline float
+mean_of(const float *x, uint32_t n)
+{
+    float     sum[LANES] = { 0 };
+    uint32_t  i, j;
+
+    for (i = 0; i + LANES <= n; i += LANES) {
+        for (j = 0; j < LANES; j++) {
+            sum[j] += x[i + j];
+        }
+    }
+
+    for (j = 0; i + j < n; j++) {
+        sum[j] += x[i + j];
+    }
+
+    return sum_lanes(sum) / (float) n;
+}
+
+
+/* The sum of squares of x - mean. */
+static inline float
+squares_of(const float *x, float mean, uint32_t n)
+{
+    float     sum[LANES] = { 0 }, v;
+    uint32_t  i, j;
+
+    for (i = 0; i + LANES <= n; i += LANES) {
+        for (j = 0; j < LANES; j++) {
+            v = x[i + j] - mean;
+            sum[j] += v * v;
+        }
+    }
+
+    for (j = 0; i + j < n; j++) {
+        v = x[i + j] - mean;
+        sum[j] += v * v;
+    }
+
+    return sum_lanes(sum);
+}
+
+
+void
+VLM_ISA(vlm_norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y)
+{
+    float         mean, r;
+    uint32_t      i;
+    const float  *gain = norm->gain, *shift = norm->shift;
+
+    mean = norm->kind == VLM_NORM_LAYER ? mean_of(x, n) : 0;
+    r = 1 / sqrtf(squares_of(x, mean, n) / (float) n + norm->eps);
+
+    if (norm->kind == VLM_NORM_RMS) {
+        for (i = 0; i < n; i++) {
+            y[i] = x[i] * r * gain[i];
+        }
+        return;
+    }
 
     for (i = 0; i < n; i++) {
-        y[i] = x[i] * r * gain[i];
+        y[i] = (x[i] - mean) * r * gain[i] + shift[i];
+    }
+}
+
+
+void
+VLM_ISA(vlm_add_four)(const float *const row[4], const float weight[4], uint32_t n, float *x)
+{
+    uint32_t      i;
+    const float  *a = row[0], *b = row[1], *c = row[2], *d = row[3];
+    const float   wa = weight[0], wb = weight[1], wc = weight[2], wd = weight[3];
+
+    for (i = 0; i < n; i++) {
+        x[i] += a[i] * wa + b[i] * wb + c[i] * wc + d[i] * wd;
     }
 }
 

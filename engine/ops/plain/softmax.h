@@ -1,5 +1,5 @@
 /*
- * e^x, softmax and SiLU: part of the definitions.
+ * e^x, softmax, SiLU and the GELU by tanh: part of the definitions.
  *
  * The C library's expf() is one call for each value; these steps are products and sums alone, so
  * that vectors of any width compute the same bits.
@@ -55,6 +55,14 @@ static inline float
 vlm_silu(float x)
 {
     return x / (1 + vlm_exp(-x));
+}
+
+
+/* x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), which is x / (1 + e^-2u). */
+static inline float
+vlm_gelu_tanh(float x)
+{
+    return x / (1 + vlm_exp(-1.5957691216f * (x + 0.044715f * x * x * x)));
 }
 
 
