@@ -25,12 +25,17 @@ a_family_is_found_by_its_model_type_and_no_other(void **state)
     assert_string_equal(f->model_type, "qwen2_5_vl");
     assert_string_equal(f->title, "Qwen2.5-VL");
 
+    f = vlm_family_find("qwen3_vl");
+    assert_non_null(f);
+    assert_string_equal(f->title, "Qwen3-VL");
+
     assert_null(vlm_family_find("qwen2_vl"));
     assert_null(vlm_family_find("qwen2_5_vl_text"));
+    assert_null(vlm_family_find("qwen3_vl_moe"));
     assert_null(vlm_family_find(""));
 
     vlm_family_list(known, sizeof(known));
-    assert_non_null(strstr(known, "\"qwen2_5_vl\""));
+    assert_string_equal(known, "\"qwen2_5_vl\", \"qwen3_vl\"");
 
     vlm_family_list(known, 5);         /* is cut */
     assert_int_equal(strlen(known), 4);
@@ -45,8 +50,8 @@ check_list(const vlm_weight_t *list, size_t bytes)
     uint32_t             i;
     const vlm_weight_t  *w, *v;
 
-    for (w = list; w->kind != VLM_WEIGHT_END; w++) {
-        norm = w->kind == VLM_WEIGHT_RMS;
+    for (w = list; w != NULL && w->kind != VLM_WEIGHT_END; w++) {
+        norm = w->kind == VLM_WEIGHT_RMS || w->kind == VLM_WEIGHT_LAYER;
 
         assert_true(w->at + (norm ? sizeof(vlm_norm_t) : sizeof(vlm_linear_t)) <= bytes);
         assert_non_null(w->name[0]);
@@ -71,7 +76,7 @@ count(const vlm_weight_t *list, vlm_weight_kind_t kind)
 {
     uint32_t  n;
 
-    for (n = 0; list->kind != VLM_WEIGHT_END; list++) {
+    for (n = 0; list != NULL && list->kind != VLM_WEIGHT_END; list++) {
         n += list->kind == kind;
     }
 
@@ -85,24 +90,36 @@ the_lists_of_a_family_name_each_weight_of_a_model_once(void **state)
     size_t               i;
     const vlm_family_t  *f;
     const vlm_stack_t   *stack[2];
+    static const struct {
+        const char  *name;
+        uint32_t     rms[2], layer[2], places, deep;       /* text layer and encoder's block */
+    } families[] = {
+        { "qwen2_5_vl", { 2, 2 }, { 0, 0 }, 0, 0 },
+        { "qwen3_vl", { 4, 0 }, { 0, 2 }, 1, 2 }
+    };
 
     (void) state;
 
-    f = vlm_family_find("qwen2_5_vl");
-    stack[0] = &f->text;
-    stack[1] = &f->encoder;
+    for (i = 0; i < 4; i++) {
+        f = vlm_family_find(families[i / 2].name);
+        stack[0] = &f->text;
+        stack[1] = &f->encoder;
 
-    for (i = 0; i < 2; i++) {
-        check_list(stack[i]->before, sizeof(vlm_model_t));
-        check_list(stack[i]->layer, sizeof(vlm_layer_t));
-        check_list(stack[i]->after, sizeof(vlm_model_t));
+        check_list(stack[i % 2]->before, sizeof(vlm_model_t));
+        check_list(stack[i % 2]->layer, sizeof(vlm_layer_t));
+        check_list(stack[i % 2]->after, sizeof(vlm_model_t));
+        check_list(f->deep.layer, sizeof(vlm_merger_t));
 
-        assert_int_equal(count(stack[i]->layer, VLM_WEIGHT_MATRIX), 4);
-        assert_int_equal(count(stack[i]->layer, VLM_WEIGHT_RMS), 2);
+        assert_int_equal(count(stack[i % 2]->layer, VLM_WEIGHT_MATRIX), 4);
+        assert_int_equal(count(stack[i % 2]->layer, VLM_WEIGHT_RMS), families[i / 2].rms[i % 2]);
+        assert_int_equal(count(stack[i % 2]->layer, VLM_WEIGHT_LAYER),
+                         families[i / 2].layer[i % 2]);
+
+        assert_int_equal(count(f->text.before, VLM_WEIGHT_HEAD), 1);
+        assert_int_equal(count(f->encoder.before, VLM_WEIGHT_PATCH), 1);
+        assert_int_equal(count(f->encoder.before, VLM_WEIGHT_PLACES), families[i / 2].places);
+        assert_int_equal(count(f->deep.layer, VLM_WEIGHT_MATRIX), families[i / 2].deep);
     }
-
-    assert_int_equal(count(f->text.before, VLM_WEIGHT_HEAD), 1);
-    assert_int_equal(count(f->encoder.before, VLM_WEIGHT_PATCH), 1);
 }
 
 

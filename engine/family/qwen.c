@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chat/prompt.h"
+#include "model/model.h"
 
 #define IMAGE_TOKEN    151655          /* where config.json says none */
 #define VISION_START   151652
@@ -23,13 +24,49 @@ const vlm_alias_t  vlm_qwen_aliases[] = {
 };
 
 
+const vlm_weight_t  vlm_qwen_text_before[] = {
+    { VLM_WEIGHT_MATRIX, VLM_MODEL(embed), { "model.embed_tokens" }, VLM_DIM_D, { VLM_DIM_V },
+      VLM_STACKED, VLM_STORE, 0 },
+    { VLM_WEIGHT_HEAD, VLM_MODEL(head), { "lm_head", "model.embed_tokens" }, VLM_DIM_D,
+      { VLM_DIM_V }, VLM_STACKED, VLM_STORE, 0 },
+    { .kind = VLM_WEIGHT_END }
+};
+
+const vlm_weight_t  vlm_qwen_text_after[] = {
+    { VLM_WEIGHT_RMS, VLM_MODEL(norm), { "model.norm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
+    { .kind = VLM_WEIGHT_END }
+};
+
+
 /* ---- config.json --------------------------------------------------------- */
 
-/* With what each pair of a head turns: the first of the sections' pairs with time, and so on. */
-static int
-read_sections(const vlm_reader_t *r, vlm_text_config_t *t, const vlm_item_t *list)
+/*
+ * With what each pair of a head turns: the first of the sections' pairs with time, and so on.  If
+ * the sections take turns, pairs 1, 4, ... turn with the row and 2, 5, ... with the column, as many
+ * as those sections have, and the others with time.
+ */
+static void
+set_axes(vlm_text_config_t *t, const uint32_t n[3], int interleaved)
 {
-    uint32_t           i, k, pair, n[3];
+    uint32_t  pair, axis;
+
+    for (pair = 0; pair < t->head_dim / 2; pair++) {
+        if (interleaved) {
+            axis = pair % 3;
+            axis = pair < 3 * n[axis] ? axis : 0;
+        } else {
+            axis = pair < n[0] ? 0 : pair < n[0] + n[1] ? 1 : 2;
+        }
+
+        t->axis[pair] = (uint8_t) axis;
+    }
+}
+
+
+static int
+read_sections(const vlm_reader_t *r, vlm_text_config_t *t, const vlm_item_t *list, int interleaved)
+{
+    uint32_t           i, n[3];
     const vlm_json_t  *e;
 
     if (!vlm_json_is_array(list->j) || vlm_json_count(list->j) != 3) {
@@ -47,11 +84,7 @@ read_sections(const vlm_reader_t *r, vlm_text_config_t *t, const vlm_item_t *lis
                         "half of a head's %u", r->file, n[0], n[1], n[2], t->head_dim);
     }
 
-    for (pair = 0, i = 0; i < 3; i++) {
-        for (k = 0; k < n[i]; k++) {
-            t->axis[pair++] = (uint8_t) i;
-        }
-    }
+    set_axes(t, n, interleaved);
 
     return 0;
 }
@@ -59,7 +92,7 @@ read_sections(const vlm_reader_t *r, vlm_text_config_t *t, const vlm_item_t *lis
 
 /* The base and the sections of M-RoPE; transformers 5 calls them "rope_parameters". */
 static int
-read_rope(const vlm_reader_t *r, vlm_text_config_t *t)
+read_rope(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_t *t)
 {
     char        path[96];
     vlm_item_t  rope, theta, sections;
@@ -82,19 +115,27 @@ read_rope(const vlm_reader_t *r, vlm_text_config_t *t)
         theta = vlm_item_text(r, "rope_theta");
     }
 
-    if (vlm_item_f32_or(r, theta, 1.0, 1e12, 1000000.0, &t->rope_theta) != 0) {
+    if (vlm_item_f32_or(r, theta, 1.0, 1e12, (double) family->rope_theta, &t->rope_theta) != 0) {
         return -1;
+    }
+
+    if (vlm_json_bool(vlm_item(rope.j, path, "mrope_interleaved").j, family->interleaved)
+        != family->interleaved)
+    {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %smrope_interleaved is %s, which this family of "
+                        "models is not", r->file, path, family->interleaved ? "false" : "true");
     }
 
     sections = vlm_item(rope.j, path, "mrope_section");
 
-    return read_sections(r, t, &sections);
+    return read_sections(r, t, &sections, family->interleaved);
 }
 
 
 static int
-read_head_dim(const vlm_reader_t *r, vlm_text_config_t *t)
+read_head_dim(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_t *t)
 {
+    uint32_t    otherwise;
     vlm_item_t  it;
 
     if (t->heads % t->kv_heads != 0) {
@@ -104,12 +145,14 @@ read_head_dim(const vlm_reader_t *r, vlm_text_config_t *t)
 
     it = vlm_item_text(r, "head_dim");
 
-    if (it.j == NULL && t->hidden % t->heads != 0) {
+    if (it.j == NULL && family->head_dim == 0 && t->hidden % t->heads != 0) {
         return vlm_fail(r->err, VLM_EMODEL, "%s: hidden_size %u is no multiple of %u attention "
                         "heads, and there is no head_dim", r->file, t->hidden, t->heads);
     }
 
-    if (vlm_item_u32_or(r, it, 2, VLM_MAX_HEAD_DIM, t->hidden / t->heads, &t->head_dim) != 0) {
+    otherwise = family->head_dim != 0 ? family->head_dim : t->hidden / t->heads;
+
+    if (vlm_item_u32_or(r, it, 2, VLM_MAX_HEAD_DIM, otherwise, &t->head_dim) != 0) {
         return -1;
     }
 
@@ -148,9 +191,9 @@ refuse_text(const vlm_reader_t *r)
 
 
 int
-vlm_qwen_read_text(const vlm_reader_t *r, vlm_text_config_t *t)
+vlm_qwen_read_text(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_t *t)
 {
-    static const vlm_field_t  fields[] = {
+    const vlm_field_t  fields[] = {
         { "hidden_size", offsetof(vlm_text_config_t, hidden), 1, VLM_MAX_HIDDEN, 0 },
         { "num_hidden_layers", offsetof(vlm_text_config_t, layers), 1, VLM_MAX_LAYERS, 0 },
         { "num_attention_heads", offsetof(vlm_text_config_t, heads), 1, VLM_MAX_HEADS, 0 },
@@ -158,15 +201,16 @@ vlm_qwen_read_text(const vlm_reader_t *r, vlm_text_config_t *t)
         { "intermediate_size", offsetof(vlm_text_config_t, mlp), 1, VLM_MAX_MLP, 0 },
         { "vocab_size", offsetof(vlm_text_config_t, vocab), 1, VLM_MAX_VOCAB, 0 },
         { "max_position_embeddings", offsetof(vlm_text_config_t, max_positions), 1,
-          VLM_MAX_POSITIONS, 32768 },
+          VLM_MAX_POSITIONS, family->max_positions },
         { NULL, 0, 0, 0, 0 }
     };
 
     if (refuse_text(r) != 0
         || vlm_fields_read(r, vlm_item_text, fields, t) != 0
-        || vlm_item_f32_or(r, vlm_item_text(r, "rms_norm_eps"), 0.0, 1.0, 1e-5, &t->norm_eps) != 0
-        || read_head_dim(r, t) != 0
-        || read_rope(r, t) != 0)
+        || vlm_item_f32_or(r, vlm_item_text(r, "rms_norm_eps"), 0.0, 1.0, (double) family->norm_eps,
+                           &t->norm_eps) != 0
+        || read_head_dim(r, family, t) != 0
+        || read_rope(r, family, t) != 0)
     {
         return -1;
     }
@@ -197,6 +241,30 @@ vlm_qwen_read_tokens(const vlm_reader_t *r, uint32_t vocab, vlm_generation_confi
     if (g->image_token >= vocab || g->vision_start >= vocab || g->vision_end >= vocab) {
         return vlm_fail(r->err, VLM_EMODEL, "%s: picture tokens %u, %u, %u in a vocabulary of %u",
                         r->file, g->image_token, g->vision_start, g->vision_end, vocab);
+    }
+
+    return 0;
+}
+
+
+int
+vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
+{
+    if (v->hidden % v->heads != 0 || v->hidden / v->heads % 4 != 0) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: vision_config.hidden_size %u in %u heads: a "
+                        "head's size should be a multiple of 4", r->file, v->hidden, v->heads);
+    }
+
+    v->head_dim = v->hidden / v->heads;
+
+    if (v->head_dim > VLM_MAX_HEAD_DIM) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: a vision head of %u numbers, at most %u",
+                        r->file, v->head_dim, VLM_MAX_HEAD_DIM);
+    }
+
+    if (v->out != t->hidden) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: vision_config.out_hidden_size is %u, the "
+                        "language model's hidden_size %u", r->file, v->out, t->hidden);
     }
 
     return 0;

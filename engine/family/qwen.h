@@ -3,10 +3,16 @@
 #ifndef VLM_QWEN_H
 #define VLM_QWEN_H
 
+#include <stddef.h>
+
 #include "family/family.h"
 
 #define VLM_QWEN_IM_END         151645 /* ids that end an answer */
 #define VLM_QWEN_END_OF_TEXT    151643
+
+#define VLM_LAYER(m)   offsetof(vlm_layer_t, m)    /* of a vlm_weight_t */
+#define VLM_MERGER(m)  offsetof(vlm_merger_t, m)
+#define VLM_MODEL(m)   offsetof(vlm_model_t, m)
 
 /* The pattern of Qwen2's tokenizer. */
 extern const char  vlm_qwen_split[];
@@ -14,9 +20,24 @@ extern const char  vlm_qwen_split[];
 /* Re-saved by newer versions of transformers, tensors have longer names. */
 extern const vlm_alias_t  vlm_qwen_aliases[];
 
+/* Lists of the language model's weights outside of its layers. */
+extern const vlm_weight_t  vlm_qwen_text_before[], vlm_qwen_text_after[];
+
+/* Where config.json says nothing; and what differs between families. */
+typedef struct {
+    uint32_t  max_positions;
+    uint32_t  head_dim;                /* 0: hidden / heads */
+    float     rope_theta, norm_eps;
+    int       interleaved;             /* pairs of time, row and column take turns */
+} vlm_qwen_text_t;
+
 /* The text settings of config.json, and the ids of the tokens around pictures. */
-int vlm_qwen_read_text(const vlm_reader_t *r, vlm_text_config_t *t);
+int vlm_qwen_read_text(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_t *t);
 int vlm_qwen_read_tokens(const vlm_reader_t *r, uint32_t vocab, vlm_generation_config_t *g);
+
+/* Sizes of the vision encoder that depend on each other, after all of them were read. */
+int vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v,
+                          const vlm_text_config_t *t);
 
 /* M-RoPE, for still pictures. */
 void vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge);

@@ -40,7 +40,7 @@ check(const vlm_config_t *c)
 
     require(v->head_dim * v->heads == v->hidden && v->head_dim % 4 == 0 && v->head_dim > 0);
     require(v->out == t->hidden && v->depth > 0 && v->depth <= VLM_MAX_LAYERS);
-    require(v->window > 0 && v->patch > 0 && v->merge > 0 && v->channels == 3);
+    require((v->window > 0 || v->full[0]) && v->patch > 0 && v->merge > 0 && v->channels == 3);
     require(c->pixel.min_pixels > 0 && c->pixel.min_pixels <= c->pixel.max_pixels);
     require(c->generation.temperature >= 0 && c->generation.top_k <= 1u << 20);
     require(v->rope_theta >= 1);
@@ -48,6 +48,13 @@ check(const vlm_config_t *c)
 
     for (i = 0; i < c->generation.n_eos; i++) {
         require(c->generation.eos[i] < t->vocab);
+    }
+
+    require(v->places <= VLM_MAX_PLACES && v->deep <= VLM_MAX_DEEP && v->deep <= t->layers);
+
+    for (i = 0; i < v->deep; i++) {
+        require(v->deep_block[i] < v->depth
+                && (i == 0 || v->deep_block[i] > v->deep_block[i - 1]));
     }
 
     for (i = v->depth; i < VLM_MAX_LAYERS; i++) {

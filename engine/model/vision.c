@@ -154,10 +154,12 @@ mlp(vlm_model_t *m, vlm_layer_t *l)
 const void *
 vlm_vision_part(const vlm_model_t *m, uint32_t part)
 {
+    uint64_t                  rows;
     const vlm_vision_work_t  *w = &m->vision;
 
-    return (uint8_t *) w->features
-           + m->ops->house->act_bytes((uint64_t) part * w->places * w->cells * m->config.vision.out);
+    rows = (uint64_t) part * w->places * w->cells;
+
+    return (uint8_t *) w->features + m->ops->house->act_bytes(rows * m->config.vision.out);
 }
 
 

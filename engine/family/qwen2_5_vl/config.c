@@ -82,30 +82,6 @@ read_rope(const vlm_reader_t *r, vlm_vision_config_t *v)
 
 
 static int
-check_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
-{
-    if (v->hidden % v->heads != 0 || v->hidden / v->heads % 4 != 0) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: vision_config.hidden_size %u in %u heads: a "
-                        "head's size should be a multiple of 4", r->file, v->hidden, v->heads);
-    }
-
-    v->head_dim = v->hidden / v->heads;
-
-    if (v->head_dim > VLM_MAX_HEAD_DIM) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: a vision head of %u numbers, at most %u",
-                        r->file, v->head_dim, VLM_MAX_HEAD_DIM);
-    }
-
-    if (v->out != t->hidden) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: vision_config.out_hidden_size is %u, the "
-                        "language model's hidden_size %u", r->file, v->out, t->hidden);
-    }
-
-    return 0;
-}
-
-
-static int
 read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
 {
     vlm_item_t  channels;
@@ -143,14 +119,18 @@ read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config
         return -1;
     }
 
-    return check_vision(r, v, t);
+    return vlm_qwen_check_vision(r, v, t);
 }
 
 
 int
 vlm_qwen2_5_vl_read(const vlm_reader_t *r, vlm_config_t *c)
 {
-    if (vlm_qwen_read_text(r, &c->text) != 0
+    static const vlm_qwen_text_t  family = {
+        .max_positions = 32768, .rope_theta = 1e6f, .norm_eps = 1e-5f
+    };
+
+    if (vlm_qwen_read_text(r, &family, &c->text) != 0
         || read_vision(r, &c->vision, &c->text) != 0)
     {
         return -1;

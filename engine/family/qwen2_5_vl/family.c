@@ -10,37 +10,23 @@
 #include "family/qwen.h"
 #include "model/model.h"
 
-#define LAYER(m)  offsetof(vlm_layer_t, m)
-#define MODEL(m)  offsetof(vlm_model_t, m)
-#define END       { .kind = VLM_WEIGHT_END }
+#define END  { .kind = VLM_WEIGHT_END }
 
 
 /* ---- the language model -------------------------------------------------- */
 
-static const vlm_weight_t  text_before[] = {
-    { VLM_WEIGHT_MATRIX, MODEL(embed), { "model.embed_tokens" }, VLM_DIM_D, { VLM_DIM_V },
-      VLM_STACKED, VLM_STORE, 0 },
-    { VLM_WEIGHT_HEAD, MODEL(head), { "lm_head", "model.embed_tokens" }, VLM_DIM_D, { VLM_DIM_V },
-      VLM_STACKED, VLM_STORE, 0 },
-    END
-};
-
 static const vlm_weight_t  text_layer[] = {
-    { VLM_WEIGHT_RMS, LAYER(norm1), { "input_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_RMS, LAYER(norm2), { "post_attention_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_MATRIX, LAYER(qkv), { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj" },
-      VLM_DIM_D, { VLM_DIM_Q, VLM_DIM_KV, VLM_DIM_KV }, VLM_STACKED, VLM_STORE, 1 },
-    { VLM_WEIGHT_MATRIX, LAYER(o), { "self_attn.o_proj" }, VLM_DIM_Q, { VLM_DIM_D },
+    { VLM_WEIGHT_RMS, VLM_LAYER(norm1), { "input_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_RMS, VLM_LAYER(norm2), { "post_attention_layernorm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(qkv),
+      { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj" }, VLM_DIM_D,
+      { VLM_DIM_Q, VLM_DIM_KV, VLM_DIM_KV }, VLM_STACKED, VLM_STORE, 1 },
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(o), { "self_attn.o_proj" }, VLM_DIM_Q, { VLM_DIM_D },
       VLM_STACKED, VLM_ADD, 0 },
-    { VLM_WEIGHT_MATRIX, LAYER(up), { "mlp.gate_proj", "mlp.up_proj" }, VLM_DIM_D,
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(up), { "mlp.gate_proj", "mlp.up_proj" }, VLM_DIM_D,
       { VLM_DIM_F, VLM_DIM_F }, VLM_IN_TURN, VLM_SILU_MUL, 0 },
-    { VLM_WEIGHT_MATRIX, LAYER(down), { "mlp.down_proj" }, VLM_DIM_F, { VLM_DIM_D },
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(down), { "mlp.down_proj" }, VLM_DIM_F, { VLM_DIM_D },
       VLM_STACKED, VLM_ADD, 0 },
-    END
-};
-
-static const vlm_weight_t  text_after[] = {
-    { VLM_WEIGHT_RMS, MODEL(norm), { "model.norm" }, VLM_DIM_D, { 0 }, 0, 0, 0 },
     END
 };
 
@@ -48,30 +34,30 @@ static const vlm_weight_t  text_after[] = {
 /* ---- the vision encoder -------------------------------------------------- */
 
 static const vlm_weight_t  encoder_before[] = {
-    { VLM_WEIGHT_PATCH, MODEL(patch), { "visual.patch_embed.proj" }, 0, { VLM_DIM_E },
+    { VLM_WEIGHT_PATCH, VLM_MODEL(patch), { "visual.patch_embed.proj" }, 0, { VLM_DIM_E },
       VLM_STACKED, VLM_STORE, 0 },
     END
 };
 
 static const vlm_weight_t  encoder_block[] = {
-    { VLM_WEIGHT_RMS, LAYER(norm1), { "norm1" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_RMS, LAYER(norm2), { "norm2" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_MATRIX, LAYER(qkv), { "attn.qkv" }, VLM_DIM_E, { VLM_DIM_3E },
+    { VLM_WEIGHT_RMS, VLM_LAYER(norm1), { "norm1" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_RMS, VLM_LAYER(norm2), { "norm2" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(qkv), { "attn.qkv" }, VLM_DIM_E, { VLM_DIM_3E },
       VLM_STACKED, VLM_STORE, 1 },
-    { VLM_WEIGHT_MATRIX, LAYER(o), { "attn.proj" }, VLM_DIM_E, { VLM_DIM_E },
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(o), { "attn.proj" }, VLM_DIM_E, { VLM_DIM_E },
       VLM_STACKED, VLM_ADD, 1 },
-    { VLM_WEIGHT_MATRIX, LAYER(up), { "mlp.gate_proj", "mlp.up_proj" }, VLM_DIM_E,
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(up), { "mlp.gate_proj", "mlp.up_proj" }, VLM_DIM_E,
       { VLM_DIM_ENCODER_F, VLM_DIM_ENCODER_F }, VLM_IN_TURN, VLM_SILU_MUL, 1 },
-    { VLM_WEIGHT_MATRIX, LAYER(down), { "mlp.down_proj" }, VLM_DIM_ENCODER_F, { VLM_DIM_E },
+    { VLM_WEIGHT_MATRIX, VLM_LAYER(down), { "mlp.down_proj" }, VLM_DIM_ENCODER_F, { VLM_DIM_E },
       VLM_STACKED, VLM_ADD, 1 },
     END
 };
 
 static const vlm_weight_t  encoder_after[] = {
-    { VLM_WEIGHT_RMS, MODEL(merger.norm), { "visual.merger.ln_q" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
-    { VLM_WEIGHT_MATRIX, MODEL(merger.first), { "visual.merger.mlp.0" }, VLM_DIM_CELL,
+    { VLM_WEIGHT_RMS, VLM_MODEL(merger.norm), { "visual.merger.ln_q" }, VLM_DIM_E, { 0 }, 0, 0, 0 },
+    { VLM_WEIGHT_MATRIX, VLM_MODEL(merger.first), { "visual.merger.mlp.0" }, VLM_DIM_CELL,
       { VLM_DIM_CELL }, VLM_STACKED, VLM_GELU, 1 },
-    { VLM_WEIGHT_MATRIX, MODEL(merger.second), { "visual.merger.mlp.2" }, VLM_DIM_CELL,
+    { VLM_WEIGHT_MATRIX, VLM_MODEL(merger.second), { "visual.merger.mlp.2" }, VLM_DIM_CELL,
       { VLM_DIM_D }, VLM_STACKED, VLM_STORE, 1 },
     END
 };
@@ -133,7 +119,7 @@ const vlm_family_t  vlm_qwen2_5_vl = {
     .n_eos = 2,
     .split = vlm_qwen_split,
     .aliases = vlm_qwen_aliases,
-    .text = { text_before, text_layer, text_after, "model.layers." },
+    .text = { vlm_qwen_text_before, text_layer, vlm_qwen_text_after, "model.layers." },
     .encoder = { encoder_before, encoder_block, encoder_after, "visual.blocks." },
     .order = vlm_qwen2_5_vl_order,
     .positions = vlm_qwen_positions,

@@ -1,0 +1,156 @@
+/* config.json of Qwen3-VL. */
+
+#include <stddef.h>
+
+#include "family/qwen.h"
+#include "family/qwen3_vl/family.h"
+
+#define FIELD(m)  offsetof(vlm_vision_config_t, m)
+
+
+/* The blocks whose output the first layers of the language model add, in their order. */
+static int
+read_deep(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
+{
+    uint32_t           n, *to;
+    vlm_item_t         it;
+    const vlm_json_t  *e;
+
+    static const uint32_t  published[] = { 8, 16, 24 };
+
+    it = vlm_item_vision(r, "deepstack_visual_indexes");
+
+    if (it.j != NULL && !vlm_json_is_array(it.j)) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s is no list", r->file, it.path);
+    }
+
+    n = it.j == NULL ? 3 : vlm_json_count(it.j);
+
+    if (n > VLM_MAX_DEEP || n > t->layers) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s names %u blocks, at most %u are understood, "
+                        "and the language model has %u layers to add them to", r->file, it.path, n,
+                        VLM_MAX_DEEP, t->layers);
+    }
+
+    for (e = vlm_json_first(it.j); v->deep < n; v->deep++, e = vlm_json_next(e)) {
+        to = &v->deep_block[v->deep];
+        *to = published[v->deep % 3];
+
+        if (it.j != NULL
+            && vlm_item_u32(r, vlm_item_element(&it, e, v->deep), 0, v->depth - 1, to) != 0)
+        {
+            return -1;
+        }
+
+        if (*to >= v->depth || (v->deep > 0 && *to <= to[-1])) {
+            return vlm_fail(r->err, VLM_EMODEL, "%s: %s has %u as its number %u: the blocks of an "
+                            "encoder of %u should be named in ascending order", r->file, it.path,
+                            *to, v->deep + 1, v->depth);
+        }
+    }
+
+    return 0;
+}
+
+
+/* Learned positions are of a square grid. */
+static int
+read_places(const vlm_reader_t *r, vlm_vision_config_t *v)
+{
+    uint32_t    n;
+    vlm_item_t  it;
+
+    it = vlm_item_vision(r, "num_position_embeddings");
+
+    if (vlm_item_u32_or(r, it, 1, VLM_MAX_PLACES * VLM_MAX_PLACES, 2304, &n) != 0) {
+        return -1;
+    }
+
+    for (v->places = 1; v->places * v->places < n; v->places++) { /* void */ }
+
+    if (v->places * v->places != n) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s is %u, which is no square number", r->file,
+                        it.path, n);
+    }
+
+    return 0;
+}
+
+
+static int
+read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
+{
+    uint32_t  i;
+
+    static const vlm_field_t  fields[] = {
+        { "hidden_size", FIELD(hidden), 1, VLM_MAX_HIDDEN, 1152 },
+        { "depth", FIELD(depth), 1, VLM_MAX_LAYERS, 27 },
+        { "num_heads", FIELD(heads), 1, VLM_MAX_HEADS, 16 },
+        { "intermediate_size", FIELD(mlp), 1, VLM_MAX_MLP, 4304 },
+        { "out_hidden_size", FIELD(out), 1, VLM_MAX_HIDDEN, 3584 },
+        { "in_channels", FIELD(channels), 3, 3, 3 },
+        { "patch_size", FIELD(patch), 1, VLM_MAX_PATCH, 16 },
+        { "temporal_patch_size", FIELD(temporal), 1, VLM_MAX_TEMPORAL, 2 },
+        { "spatial_merge_size", FIELD(merge), 1, VLM_MAX_MERGE, 2 },
+        { NULL, 0, 0, 0, 0 }
+    };
+
+    if (!vlm_json_is_object(r->vision)) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: no vision_config", r->file);
+    }
+
+    v->norm_eps = 1e-6f;               /* these two are the class's own, no settings */
+    v->rope_theta = 10000;
+
+    if (vlm_item_is(r, vlm_item_vision(r, "model_type"), "qwen3_vl_vision", "qwen3_vl") != 0
+        || vlm_item_is(r, vlm_item_vision(r, "hidden_act"), "gelu_pytorch_tanh",
+                       "gelu_pytorch_tanh") != 0
+        || vlm_fields_read(r, vlm_item_vision, fields, v) != 0
+        || read_places(r, v) != 0
+        || read_deep(r, v, t) != 0)
+    {
+        return -1;
+    }
+
+    for (i = 0; i < v->depth; i++) {
+        v->full[i] = 1;
+    }
+
+    return vlm_qwen_check_vision(r, v, t);
+}
+
+
+/* Files have the setting at the top, under "text_config", or at both places. */
+static int
+is_tied(const vlm_reader_t *r)
+{
+    return vlm_json_bool(vlm_json_get(r->text, "tie_word_embeddings"), 0)
+           || vlm_json_bool(vlm_json_get(r->top, "tie_word_embeddings"), 0);
+}
+
+
+int
+vlm_qwen3_vl_read(const vlm_reader_t *r, vlm_config_t *c)
+{
+    static const vlm_qwen_text_t  family = {
+        .max_positions = 128000, .head_dim = 128, .rope_theta = 5e6f, .norm_eps = 1e-6f,
+        .interleaved = 1
+    };
+
+    if (vlm_item_is(r, vlm_item(r->text, "text_config.", "model_type"), "qwen3_vl_text",
+                    "qwen3_vl_text") != 0
+        || vlm_qwen_read_text(r, &family, &c->text) != 0
+        || read_vision(r, &c->vision, &c->text) != 0)
+    {
+        return -1;
+    }
+
+    if (vlm_json_bool(vlm_item_text(r, "attention_bias").j, 0)) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: attention_bias is true; attention of this family "
+                        "of models has no biases", r->file);
+    }
+
+    c->text.tied = is_tied(r);
+
+    return vlm_qwen_read_tokens(r, c->text.vocab, &c->generation);
+}
