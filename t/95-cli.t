@@ -39,22 +39,30 @@ is($rc, 1, 'a plan beyond the memory fails');
 like($out, qr/\d+m needed \(weights \d+m, vision \d+m, kv \d+m, workspace \d+m, device \d+m\), memory is 1m/,
      'the message has the memory for each purpose');
 
-# All sizes come from the files: the family's four models, as sparse files, with int8 and one slot.
+# All sizes come from the files: the families' models, as sparse files, with int8 and one slot.
 my %LEAST = ('3b' => 3_091_400_192, '7b' => 7_615_000_000, '32b' => 32_760_000_000,
-             '72b' => 72_700_000_000);
+             '72b' => 72_700_000_000, '3-2b' => 1_723_500_000, '3-4b' => 4_027_500_000,
+             '3-8b' => 8_197_600_000, '3-32b' => 32_781_700_000);
+my %VISION = ('3-2b' => 407_000_000, '3-4b' => 415_000_000, '3-8b' => 576_000_000,
+              '3-32b' => 595_000_000);
 my $RANDOM = dirname($VLM) . '/random-checkpoint';
 
 # The numbers of parameters are the hub's.
 my %PARAMETERS = ('3b' => 3_754_622_976, '7b' => 8_292_166_656, '32b' => 33_452_718_336,
-                  '72b' => 73_410_777_344);
+                  '72b' => 73_410_777_344, '3-2b' => 2_127_532_032, '3-4b' => 4_437_815_808,
+                  '3-8b' => 8_767_123_696, '3-32b' => 33_357_390_064);
+
+# Bytes of a token's keys and values, in bf16.
+my %ROW = ('3b' => 36_864, '3-2b' => 114_688, '3-4b' => 147_456, '3-8b' => 147_456);
 
 for my $shape (sort keys %LEAST) {
     my $dir = "build/fidelity/shape-$shape";
     system($RANDOM, "bench/shapes/$shape.json", $dir, qw(--values none --shards 3)) == 0
         or die "$RANDOM failed\n";
-    $plan = decode_json((vlm('plan', $dir, '--json'))[1]);
+    $plan = decode_json((vlm('plan', $dir, '--json', qw(--slots 1 --context 1k)))[1]);
     cmp_ok(abs($plan->{weights} / $LEAST{$shape} - 1), '<', 0.002, "the weights of the $shape");
-    cmp_ok($plan->{vision}, '>', 660_000_000, "the vision encoder of the $shape");
+    cmp_ok($plan->{vision}, '>', $VISION{$shape} // 660_000_000, "the vision encoder of the $shape");
+    is($plan->{kv}, 1024 * $ROW{$shape}, "keys and values of the $shape") if $ROW{$shape};
     is($plan->{model}{parameters}, $PARAMETERS{$shape}, "the parameters of the $shape");
 }
 
