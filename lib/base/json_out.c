@@ -3,6 +3,7 @@
 #include "base/json_out.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,20 @@ vlm_json_add_string(vlm_json_out_t *w, const char *key, const char *text)
 {
     vlm_json_put_key(w, key);
     vlm_json_put_text(w, text, text == NULL ? 0 : strlen(text));
+}
+
+
+void
+vlm_json_add_format(vlm_json_out_t *w, const char *key, const char *fmt, ...)
+{
+    char     text[1024];
+    va_list  args;
+
+    va_start(args, fmt);
+    (void) vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    vlm_json_add_string(w, key, text);
 }
 
 

@@ -65,6 +65,11 @@ void vlm_json_add_bool(vlm_json_out_t *w, const char *key, int yes);
 void vlm_json_add_double(vlm_json_out_t *w, const char *key, double x);
 void vlm_json_add_logprob(vlm_json_out_t *w, const char *key, double x);
 
+/* a text as printf() writes it, at most 1,023 bytes */
+
+void vlm_json_add_format(vlm_json_out_t *w, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* the parsed value, with keys sorted */
 
 void vlm_json_put_value(vlm_json_out_t *w,

@@ -339,6 +339,33 @@ log_probabilities_have_six_digits_and_an_end(void **state)
 
 
 static void
+a_formatted_text_is_escaped_and_ends_within_its_bound(void **state)
+{
+    out_t  w;
+    char   text[2000], wanted[1100];
+
+    (void) state;
+
+    vlm_json_init(&w, 4096);
+    vlm_json_open(&w, '{');
+    vlm_json_add_format(&w, "url", "/result/%s%d", "a\"b", 7);
+    vlm_json_shut(&w, '}');
+
+    written(&w, "{\"url\":\"/result/a\\\"b7\"}\n");
+
+    memset(text, 'x', sizeof(text));
+    (void) snprintf(wanted, sizeof(wanted), "{\"k\":\"%.1023s\"}\n", text);
+
+    vlm_json_init(&w, 4096);
+    vlm_json_open(&w, '{');
+    vlm_json_add_format(&w, "k", "%.*s", (int) sizeof(text), text);
+    vlm_json_shut(&w, '}');
+
+    written(&w, wanted);
+}
+
+
+static void
 a_parsed_value_is_written_with_sorted_keys(void **state)
 {
     out_t    w;
@@ -442,6 +469,7 @@ main(void)
         cmocka_unit_test(answers_have_flasks_form),
         cmocka_unit_test(numbers_have_all_their_digits),
         cmocka_unit_test(log_probabilities_have_six_digits_and_an_end),
+        cmocka_unit_test(a_formatted_text_is_escaped_and_ends_within_its_bound),
         cmocka_unit_test(a_parsed_value_is_written_with_sorted_keys),
         cmocka_unit_test(a_text_of_any_length_is_cut_at_no_character),
         cmocka_unit_test(a_writer_past_its_limit_fails_at_the_end),

@@ -114,6 +114,18 @@ vlm_store_close(store_t *st)
 }
 
 
+text_t
+vlm_store_string(const char *text)
+{
+    text_t  t;
+
+    t.data = text;
+    t.len = text ? strlen(text) : 0;
+
+    return t;
+}
+
+
 const char *
 vlm_store_text(int code)
 {

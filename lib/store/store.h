@@ -72,6 +72,10 @@ typedef struct {
     const char                   *data;
 } vlm_store_text_t;
 
+/* of a string that ends with a zero, or of NULL */
+
+vlm_store_text_t vlm_store_string(const char *text);
+
 
 typedef enum {
     VLM_STORE_USER = 0,

@@ -32,7 +32,7 @@
 #define GONE      VLM_STORE_GONE
 #define MAX       VLM_STORE_ENTRIES
 
-#define S(text)   ((vlm_store_text_t) { strlen(text), (text) })
+#define S         vlm_store_string
 
 #define TEST(f)   cmocka_unit_test_setup_teardown(f, setup, teardown)
 
