@@ -197,6 +197,9 @@ struct ngx_http_vlm_ctx_s {
     ngx_http_vlm_step_of_ctx_e    step;
     const ngx_http_vlm_dialect_t *dialect;
     void                         *data;        /* the dialect's own */
+    void                        (*run)(ngx_http_vlm_ctx_t *ctx);
+    ngx_int_t                   (*send)(ngx_http_vlm_ctx_t *ctx);
+                                               /* api/work.c */
     ngx_http_vlm_place_t          place;
     ngx_event_t                   timer;
     ngx_http_vlm_request_times_t  times;

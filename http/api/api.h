@@ -17,24 +17,12 @@
  * decoded; empty if the route has none.  Returns as content handlers do.
  */
 
-typedef ngx_int_t (*ngx_http_vlm_handler_pt)(ngx_http_request_t *r,
+typedef ngx_int_t  ngx_http_vlm_handler_t(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
 
+/* a thread's part of a request: ctx->out.json, ctx->error or ctx->stored */
 
-#define NGX_HTTP_VLM_HOP_SELF  2           /* chosen by the handler */
-
-typedef struct {
-    ngx_str_t                     before;      /* the path up to the piece */
-    ngx_str_t                     after;       /* and after it */
-    unsigned                      piece:2;     /* has a piece; 2: with slashes,
-                                                  too */
-    unsigned                      hop:2;       /* needs the designated
-                                                  worker */
-    ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
-    ngx_http_vlm_handler_pt       handler;
-    const ngx_http_vlm_dialect_t *dialect;     /* of a request for an answer:
-                                                  line/ask.c */
-} ngx_http_vlm_route_t;
+typedef void  ngx_http_vlm_run_t(ngx_http_vlm_ctx_t *ctx);
 
 
 /* the endpoints that ask the model; /api/chat is Ollama's, too */
@@ -58,6 +46,18 @@ ngx_int_t ngx_http_vlm_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);
 
 
+/* ---- work.c: requests that the model does not answer --------------------- */
+
+/* any worker: reads the body and calls run in a thread, with the piece as
+   ctx->place.session; then ctx->send or, without it, the loop sends
+   ctx->out.json.  ..._body() does so once the body was read, with ctx->engine
+   and ctx->run */
+
+ngx_int_t ngx_http_vlm_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece, ngx_http_vlm_run_t *run);
+void ngx_http_vlm_work_body(ngx_http_request_t *r);
+
+
 /* ---- thinking.c: the model's text to thinking and answer ----------------- */
 
 /* splits the text so far into ctx->out.answer and out.thinking; with "last" the
@@ -70,10 +70,22 @@ ngx_int_t ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last);
 
 ngx_int_t ngx_http_vlm_thinking_ended(ngx_http_vlm_ctx_t *ctx);
 
-/* the part of a text that the client has not received, which then counts as
-   sent */
+/* for "chunk": the rest of both texts, which then counts as sent, and the
+   number of tokens to send with it; without memory w has failed */
 
-ngx_str_t ngx_http_vlm_unsent(ngx_str_t *text, size_t *sent);
+typedef struct {
+    ngx_str_t                     thinking;
+    ngx_str_t                     answer;
+    size_t                        n_tokens;
+} ngx_http_vlm_unsent_t;
+
+void ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last, ngx_http_vlm_unsent_t *unsent);
+
+
+/* the beginning of an answer, given to a thinking model to stop its thinking */
+
+#define NGX_HTTP_VLM_NO_THINKING  "<think></think><answer>"
 
 
 #define ngx_http_vlm_finish_reason(ctx)                                       \
@@ -95,68 +107,33 @@ const char *ngx_http_vlm_tokens_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id,
     size_t *len);
 
 
-/* ---- robobrain/title.c --------------------------------------------------- */
+/* ---- handlers and threads of routes -------------------------------------- */
 
-ngx_int_t ngx_http_vlm_title_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+/* robobrain/: the title is asked of the model if that is idle */
 
+ngx_http_vlm_handler_t  ngx_http_vlm_title_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_tasks_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_upload_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_file_handler;     /* /uploads/NAME */
+ngx_http_vlm_handler_t  ngx_http_vlm_result_handler;   /* /result/NAME */
+ngx_http_vlm_run_t  ngx_http_vlm_session_create;
+ngx_http_vlm_run_t  ngx_http_vlm_session_delete;
+ngx_http_vlm_run_t  ngx_http_vlm_session_reset;
+ngx_http_vlm_run_t  ngx_http_vlm_session_history;
 
-/* ---- ollama/model.c ------------------------------------------------------ */
+/* ollama/model.c; "fixed" refuses push, create, copy, delete and blobs */
 
-/* may run in any worker */
+ngx_http_vlm_handler_t  ngx_http_vlm_ollama_tags_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_ollama_ps_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_ollama_version_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_ollama_fixed_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_ollama_embed_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_ollama_pull_handler;
+ngx_http_vlm_run_t  ngx_http_vlm_ollama_show;
 
-ngx_int_t ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_version_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_show_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
+/* openai/models.c */
 
-/* 501: pull, push, create, copy, delete, blobs; embeddings */
-
-ngx_int_t ngx_http_vlm_ollama_fixed_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_ollama_embed_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- openai/models.c ----------------------------------------------------- */
-
-/* may run in any worker */
-
-ngx_int_t ngx_http_vlm_models_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_models_one_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- robobrain/session.c: sessions --------------------------------------- */
-
-/* may run in any worker; POST /api/session answers 503 {"error": "Model not
-   initialized"} while eng->shm->state is NGX_HTTP_VLM_FAILED */
-
-ngx_int_t ngx_http_vlm_session_create_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_session_delete_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_session_reset_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_history_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_tasks_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-
-
-/* ---- robobrain/upload.c -------------------------------------------------- */
-
-ngx_int_t ngx_http_vlm_upload_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-ngx_int_t ngx_http_vlm_file_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);         /* /uploads/NAME */
-ngx_int_t ngx_http_vlm_result_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece);         /* /result/NAME */
+ngx_http_vlm_handler_t  ngx_http_vlm_models_handler;
 
 
 #endif /* _NGX_HTTP_VLM_API_H_INCLUDED_ */

@@ -5,23 +5,30 @@
  */
 
 
-#include "api.h"
 #include "fields.h"
+#include <inttypes.h>
 #include <math.h>
 
 
-static ngx_int_t ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_fields_t *f, const vlm_json_t *item);
-static double ngx_http_vlm_fields_limit(double x);
-static uint64_t ngx_http_vlm_fields_seed(double x);
+static ngx_int_t ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_field_t *row, const vlm_json_t *value);
+static ngx_int_t ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_field_t *row, double x);
 
 
 void *
 ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    size_t size)
+    size_t size, const char *missing)
 {
     ngx_uint_t             i;
     ngx_http_vlm_asked_t  *in;
+
+    if (!vlm_json_is_object(json)) {
+        (void) ngx_http_vlm_fail_input(ctx, "%s", json
+                                       ? "The request is not a JSON object"
+                                       : missing);
+        return NULL;
+    }
 
     in = calloc(1, size);
 
@@ -72,68 +79,109 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
-    const vlm_json_t *json, const ngx_http_vlm_field_t *rows)
+ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    const ngx_http_vlm_field_t *rows)
 {
-    double                      x;
-    const vlm_json_t           *value;
+    const vlm_json_t  *value;
 
     for ( /* void */ ; rows->name; rows++) {
-
         value = vlm_json_get(json, rows->name);
 
         if (vlm_json_is_null(value)) {
             continue;
         }
 
-        x = vlm_json_number(value, NAN);
-
-        if ((x >= rows->low && x <= rows->high
-             && (!rows->whole || x == floor(x)))
-            || (rows->endless && x == -1))
-        {
-            f->number[rows->which] = x;
-            continue;
-        }
-
         ngx_http_vlm_fail_param(ctx, "%s", rows->name);
 
-        return ngx_http_vlm_fail_input(ctx, "%s is not a %snumber from %s%s",
-                                       rows->name, rows->whole ? "whole " : "",
-                                       rows->range, rows->endless
-                                       ? ", or -1 for no limit" : "");
+        if (ngx_http_vlm_fields_one(ctx, rows, value) != NGX_OK
+            || (rows->read && rows->read(ctx, value, rows->name) != NGX_OK))
+        {
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;
 }
 
 
-ngx_int_t
-ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
-    const vlm_json_t *stop)
+static ngx_int_t
+ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_field_t *row, const vlm_json_t *value)
 {
-    const vlm_json_t  *item;
+    ngx_uint_t             i;
+    ngx_http_vlm_asked_t  *in;
 
-    if (vlm_json_is_null(stop)) {
+    static const struct {
+        int        (*is)(const vlm_json_t *json);
+        const char  *name;
+    } types[] = {
+        { vlm_json_is_bool, "a boolean" },
+        { vlm_json_is_string, "a string" },
+        { vlm_json_is_array, "an array" },
+        { vlm_json_is_object, "an object" }
+    };
+
+    if (row->type == NGX_HTTP_VLM_UNTYPED) {
         return NGX_OK;
     }
 
-    ngx_http_vlm_fail_param(ctx, "stop");
-
-    if (!vlm_json_is_array(stop)) {
-        return ngx_http_vlm_fields_stop(ctx, f, stop);
+    if (row->type < NGX_HTTP_VLM_FLAG) {
+        return ngx_http_vlm_fields_number(ctx, row,
+                                          vlm_json_number(value, NAN));
     }
 
-    for (item = vlm_json_first(stop);
-         item;
-         item = vlm_json_next(item))
-    {
-        if (ngx_http_vlm_fields_stop(ctx, f, item) != NGX_OK) {
-            return NGX_ERROR;
-        }
+    i = row->type - NGX_HTTP_VLM_FLAG;
+
+    if (!types[i].is(value)) {
+        return ngx_http_vlm_fail_input(ctx, "%s is not %s", row->name,
+                                       types[i].name);
     }
+
+    in = ctx->data;
+    in->f.number[row->which] = vlm_json_is_true(value);
 
     return NGX_OK;
+}
+
+
+static int64_t
+ngx_http_vlm_fields_int(double x)
+{
+    return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t) x;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_field_t *row, double x)
+{
+    char                   range[64];
+    ngx_uint_t             whole, limit;
+    ngx_http_vlm_asked_t  *in;
+
+    in = ctx->data;
+    whole = row->type != NGX_HTTP_VLM_REAL;
+    limit = row->type == NGX_HTTP_VLM_ENDLESS;
+
+    if ((x >= row->low && x <= row->high && (!whole || x == floor(x)))
+        || (limit && x == -1))
+    {
+        in->f.number[row->which] = x;
+        return NGX_OK;
+    }
+
+    if (whole) {
+        (void) snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64,
+                        ngx_http_vlm_fields_int(row->low),
+                        ngx_http_vlm_fields_int(row->high));
+
+    } else {
+        (void) snprintf(range, sizeof(range), "%g to %g", row->low, row->high);
+    }
+
+    return ngx_http_vlm_fail_input(ctx, "%s is not a %snumber from %s%s",
+                                   row->name, whole ? "whole " : "", range,
+                                   limit ? ", or -1 for no limit" : "");
 }
 
 
@@ -183,38 +231,36 @@ ngx_http_vlm_fields_stop(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
 
 
 ngx_int_t
-ngx_http_vlm_fields_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    const char *name, const char **text)
+ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
 {
-    const vlm_json_t  *field;
+    const vlm_json_t      *item;
+    ngx_http_vlm_asked_t  *in;
 
-    field = vlm_json_get(json, name);
+    in = ctx->data;
 
-    *text = vlm_json_is_null(field) ? "" : vlm_json_text(field);
+    if (!vlm_json_is_array(value)) {
+        return ngx_http_vlm_fields_stop(ctx, &in->f, value);
+    }
 
-    return *text ? NGX_OK
-                 : ngx_http_vlm_fail_input(ctx, "%s is not a string", name);
+    for (item = vlm_json_first(value); item; item = vlm_json_next(item)) {
+        if (ngx_http_vlm_fields_stop(ctx, &in->f, item) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }
 
 
-ngx_int_t
-ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name, ngx_uint_t otherwise,
-    ngx_uint_t *value)
+const char *
+ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name)
 {
-    const vlm_json_t  *field;
+    const char  *text;
 
-    field = vlm_json_get(json, name);
+    text = vlm_json_text(vlm_json_get(json, name));
 
-    if (!vlm_json_is_null(field)
-        && !vlm_json_is_bool(field))
-    {
-        return ngx_http_vlm_fail_input(ctx, "%s is not a boolean", name);
-    }
-
-    *value = vlm_json_bool(field, otherwise);
-
-    return NGX_OK;
+    return text ? text : "";
 }
 
 
@@ -263,6 +309,22 @@ ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+static void
+ngx_http_vlm_fields_set(float *value, double x)
+{
+    if (!isnan(x)) {
+        *value = (float) x;
+    }
+}
+
+
+static double
+ngx_http_vlm_fields_max(double x)
+{
+    return x <= 0 ? INFINITY : x;
+}
+
+
 void
 ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s)
 {
@@ -270,77 +332,47 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s)
 
     n = f->number;
 
-    if (!isnan(n[NGX_HTTP_VLM_TEMPERATURE])) {
-        s->temperature = (float) n[NGX_HTTP_VLM_TEMPERATURE];
-    }
+    ngx_http_vlm_fields_set(&s->temperature, n[NGX_HTTP_VLM_TEMPERATURE]);
+    ngx_http_vlm_fields_set(&s->frequency_penalty, n[NGX_HTTP_VLM_FREQUENCY]);
+    ngx_http_vlm_fields_set(&s->presence_penalty, n[NGX_HTTP_VLM_PRESENCE]);
+    ngx_http_vlm_fields_set(&s->repetition_penalty, n[NGX_HTTP_VLM_REPETITION]);
 
     /* the engine's 0 would disable it; so small a value keeps the first token
        alone */
 
-    if (!isnan(n[NGX_HTTP_VLM_TOP_P])) {
-        s->top_p = (float) ngx_max(n[NGX_HTTP_VLM_TOP_P], 1e-6);
-    }
+    ngx_http_vlm_fields_set(&s->top_p, n[NGX_HTTP_VLM_TOP_P] < 1e-6
+                                       ? 1e-6 : n[NGX_HTTP_VLM_TOP_P]);
 
     if (!isnan(n[NGX_HTTP_VLM_TOP_K])) {
         s->top_k = (uint32_t) ngx_max(n[NGX_HTTP_VLM_TOP_K], 0);
     }
 
-    if (!isnan(n[NGX_HTTP_VLM_FREQUENCY])) {
-        s->frequency_penalty = (float) n[NGX_HTTP_VLM_FREQUENCY];
+    /* -1 asks for a fresh seed, and 0 is a seed like any other; the engine's 0
+       asks for a fresh one */
+
+    x = n[NGX_HTTP_VLM_SEED];
+
+    if (!isnan(x)) {
+        s->seed = x == -1 ? 0 : x == 0 ? (uint64_t) 1 << 63
+                                       : (uint64_t) ngx_http_vlm_fields_int(x);
     }
 
-    if (!isnan(n[NGX_HTTP_VLM_PRESENCE])) {
-        s->presence_penalty = (float) n[NGX_HTTP_VLM_PRESENCE];
-    }
-
-    if (!isnan(n[NGX_HTTP_VLM_REPETITION])) {
-        s->repetition_penalty = (float) n[NGX_HTTP_VLM_REPETITION];
-    }
-
-    if (!isnan(n[NGX_HTTP_VLM_SEED])) {
-        s->seed = ngx_http_vlm_fields_seed(n[NGX_HTTP_VLM_SEED]);
-    }
-
-    x = fmin(ngx_http_vlm_fields_limit(n[NGX_HTTP_VLM_MAX_TOKENS]),
-             ngx_http_vlm_fields_limit(n[NGX_HTTP_VLM_MAX_COMPLETION]));
+    x = fmin(ngx_http_vlm_fields_max(n[NGX_HTTP_VLM_MAX_TOKENS]),
+             ngx_http_vlm_fields_max(n[NGX_HTTP_VLM_MAX_COMPLETION]));
 
     if (!isnan(x)) {
         s->max_tokens = isinf(x) ? 0 : (uint32_t) x;
     }
 
-    if (f->logprobs && !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS])) {
+    s->logprobs = n[NGX_HTTP_VLM_LOGPROBS] == 1;
+
+    if (s->logprobs && !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS])) {
         s->top_logprobs = (uint32_t) n[NGX_HTTP_VLM_TOP_LOGPROBS];
     }
 
-    s->logprobs = f->logprobs;
     s->json = f->json;
     s->stop = (const char *const *) f->stop;
     s->n_stop = f->n_stop;
     s->bias = f->bias;
     s->n_bias = f->n_bias;
-}
-
-
-static double
-ngx_http_vlm_fields_limit(double x)
-{
-    return x <= 0 ? INFINITY : x;
-}
-
-
-/* -1 asks for a fresh seed, and 0 is a seed like any other; the engine's 0
-   asks for a fresh one */
-
-static uint64_t
-ngx_http_vlm_fields_seed(double x)
-{
-    if (x == -1) {
-        return 0;
-    }
-
-    if (x == 0) {
-        return (uint64_t) 1 << 63;
-    }
-
-    return x >= NGX_HTTP_VLM_SEED_HIGH ? INT64_MAX : (uint64_t) (int64_t) x;
 }

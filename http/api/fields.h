@@ -1,7 +1,8 @@
 
 /*
- * The fields that control an answer: one structure for all dialects, which
- * differ in names and ranges, and one mapping to the engine's parameters.
+ * The fields of OpenAI's and of Ollama's requests: a table of a dialect has the
+ * name, the reader and the range of each, and one mapping gives the engine's
+ * parameters.
  */
 
 
@@ -16,18 +17,16 @@
 #define NGX_HTTP_VLM_STOPS      16
 #define NGX_HTTP_VLM_STOP       1024           /* bytes, of one of them */
 
-/* -2^63 and 2^63: the JSON number next to 2^63-1 is 2^63 */
+/* the range of a seed: the JSON number next to 2^63-1 is 2^63 */
 
-#define NGX_HTTP_VLM_SEED_LOW   -9223372036854775808.0
-#define NGX_HTTP_VLM_SEED_HIGH  9223372036854775808.0
-#define NGX_HTTP_VLM_SEED_RANGE                                               \
-    "-9223372036854775808 to 9223372036854775807"
+#define NGX_HTTP_VLM_SEEDS      -9223372036854775808.0, 9223372036854775808.0
 
 
-/* numeric fields; an absent one is NAN */
+/* numbers and booleans; an absent one is NAN */
 
 typedef enum {
-    NGX_HTTP_VLM_TEMPERATURE = 0,
+    NGX_HTTP_VLM_IGNORED = 0,                  /* its type is checked */
+    NGX_HTTP_VLM_TEMPERATURE,
     NGX_HTTP_VLM_TOP_P,
     NGX_HTTP_VLM_TOP_K,                        /* 0 and less: disabled */
     NGX_HTTP_VLM_FREQUENCY,
@@ -37,18 +36,40 @@ typedef enum {
     NGX_HTTP_VLM_MAX_TOKENS,                   /* 0 and less: no limit */
     NGX_HTTP_VLM_MAX_COMPLETION,               /* the smaller of the two */
     NGX_HTTP_VLM_TOP_LOGPROBS,
-    NGX_HTTP_VLM_IGNORED,                      /* its type is checked */
+    NGX_HTTP_VLM_STREAM,
+    NGX_HTTP_VLM_INCLUDE,                      /* OpenAI's include_usage */
+    NGX_HTTP_VLM_LOGPROBS,
+    NGX_HTTP_VLM_TRUNCATE,
+    NGX_HTTP_VLM_RAW,
+    NGX_HTTP_VLM_THINK,
     NGX_HTTP_VLM_NUMBERS
 } ngx_http_vlm_number_e;
 
 
+typedef enum {
+    NGX_HTTP_VLM_UNTYPED = 0,
+    NGX_HTTP_VLM_REAL,                         /* numbers, from low to high */
+    NGX_HTTP_VLM_WHOLE,
+    NGX_HTTP_VLM_ENDLESS,                      /* whole, or -1: no limit */
+    NGX_HTTP_VLM_FLAG,
+    NGX_HTTP_VLM_STRING,
+    NGX_HTTP_VLM_ARRAY,
+    NGX_HTTP_VLM_OBJECT
+} ngx_http_vlm_type_e;
+
+
+/* called for a field that is not null, after its type was checked, with the
+   field as ctx->error.param; NGX_ERROR: the request has failed */
+
+typedef ngx_int_t  ngx_http_vlm_reader_t(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *value, const char *name);
+
 typedef struct {
     const char                   *name;
+    ngx_http_vlm_type_e           type;
     ngx_http_vlm_number_e         which;
     double                        low, high;
-    const char                   *range;       /* in words */
-    unsigned                      whole:1;
-    unsigned                      endless:1;   /* -1 is valid, too */
+    ngx_http_vlm_reader_t        *read;        /* or NULL */
 } ngx_http_vlm_field_t;
 
 
@@ -58,7 +79,6 @@ typedef struct {
     size_t                        n_stop;
     vlm_bias_t                   *bias;
     size_t                        n_bias;
-    ngx_uint_t                    logprobs;
     ngx_uint_t                    json;
 } ngx_http_vlm_fields_t;
 
@@ -72,10 +92,17 @@ typedef struct {
 } ngx_http_vlm_asked_t;
 
 
-/* thread: makes ctx->data, of this size; NULL: the request has failed */
+/* its messages */
+
+#define ngx_http_vlm_asked(ctx)                                               \
+    ((ngx_http_vlm_asked_t *) (ctx)->data)->messages
+
+
+/* thread: makes ctx->data, of this size, for the object json, or fails with the
+   sentence "missing"; NULL: the request has failed */
 
 void *ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, size_t size);
+    const vlm_json_t *json, size_t size, const char *missing);
 
 /* "free" of a dialect */
 
@@ -84,25 +111,18 @@ void ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx);
 
 /* all of it in threads; NGX_ERROR: the request has failed */
 
-/* reads the numeric fields of a table, whose last row has no name */
+/* reads the fields of a table, whose last row has no name */
 
-ngx_int_t ngx_http_vlm_fields_numbers(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_fields_t *f, const vlm_json_t *json,
-    const ngx_http_vlm_field_t *rows);
+ngx_int_t ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, const ngx_http_vlm_field_t *rows);
 
-/* "stop": a string, or an array of them */
+/* "read" of "stop": a string, or an array of them */
 
-ngx_int_t ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_fields_t *f, const vlm_json_t *stop);
+ngx_http_vlm_reader_t  ngx_http_vlm_fields_stops;
 
-/* a string, to *text; "" if it is absent or null */
+/* the text of a member, or "" */
 
-ngx_int_t ngx_http_vlm_fields_text(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name, const char **text);
-
-ngx_int_t ngx_http_vlm_fields_flag(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name, ngx_uint_t otherwise,
-    ngx_uint_t *value);
+const char *ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name);
 
 /* "tools", and the field of a choice among them, or NULL */
 
@@ -112,8 +132,7 @@ ngx_int_t ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
 /* overrides the engine's defaults in ctx->sampling; f must live as long as
    that */
 
-void ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f,
-    vlm_sampling_t *s);
+void ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s);
 
 
 #endif /* _NGX_HTTP_VLM_FIELDS_H_INCLUDED_ */

@@ -9,7 +9,6 @@
  */
 
 
-#include "api.h"
 #include "messages.h"
 #include "base/base64.h"
 
@@ -45,20 +44,11 @@ struct ngx_http_vlm_messages_s {
 };
 
 
-static void *ngx_http_vlm_messages_grow(void *array, size_t n, size_t size);
-static ngx_http_vlm_messages_part_t *ngx_http_vlm_messages_part(
-    ngx_http_vlm_messages_t *m);
-static int ngx_http_vlm_messages_check(ngx_http_vlm_messages_t *m,
-    u_char *data, size_t len, vlm_picture_info_t *info);
 static ngx_int_t ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m,
     u_char *data, size_t len, uint32_t tokens);
-static ngx_int_t ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m);
-static vlm_part_t *ngx_http_vlm_messages_view(ngx_http_vlm_messages_t *m);
-static ngx_int_t ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m);
-static ngx_int_t ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m);
-static void ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m);
+static ngx_int_t ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m);
 
 
 ngx_http_vlm_messages_t *
@@ -85,20 +75,45 @@ ngx_http_vlm_messages_role(const char *text, vlm_role_t *role)
 {
     ngx_uint_t  i;
 
-    static const char  *names[] = { "system", "user", "assistant" };
-    static const vlm_role_t  roles[] = {
-        VLM_SYSTEM, VLM_USER, VLM_ASSISTANT
+    static const struct {
+        const char  *name;
+        vlm_role_t   role;
+    } roles[] = {
+        { "system", VLM_SYSTEM },
+        { "user", VLM_USER },
+        { "assistant", VLM_ASSISTANT }
     };
 
-    for (i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
+    for (i = 0; text && i < sizeof(roles) / sizeof(roles[0]); i++) {
 
-        if (ngx_strcmp(text, names[i]) == 0) {
-            *role = roles[i];
+        if (ngx_strcmp(text, roles[i].name) == 0) {
+            *role = roles[i].role;
             return NGX_OK;
         }
     }
 
     return NGX_DECLINED;
+}
+
+
+/* an array with room for one more; its capacity is the power of two from n
+   on */
+
+static void *
+ngx_http_vlm_messages_grow(void *array, size_t n, size_t size)
+{
+    if (n & (n - 1)) {
+        return array;
+    }
+
+    return realloc(array, (n ? 2 * n : 1) * size);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m)
+{
+    return ngx_http_vlm_fail_memory(m->ctx, "the messages");
 }
 
 
@@ -131,19 +146,7 @@ ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m, vlm_role_t role)
 }
 
 
-/* an array with room for one more; its capacity is the power of two from n
-   on */
-
-static void *
-ngx_http_vlm_messages_grow(void *array, size_t n, size_t size)
-{
-    if (n & (n - 1)) {
-        return array;
-    }
-
-    return realloc(array, (n ? 2 * n : 1) * size);
-}
-
+/* a further part of the last message: a picture, as long as it has no text */
 
 static ngx_http_vlm_messages_part_t *
 ngx_http_vlm_messages_part(ngx_http_vlm_messages_t *m)
@@ -166,18 +169,22 @@ ngx_http_vlm_messages_part(ngx_http_vlm_messages_t *m)
 
     m->parts = array;
 
-    part = &m->parts[m->n_parts];
+    part = &m->parts[m->n_parts++];
     ngx_memzero(part, sizeof(ngx_http_vlm_messages_part_t));
+
+    m->messages[m->n_messages - 1].n++;
 
     return part;
 }
 
 
 ngx_int_t
-ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text,
-    size_t len)
+ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text)
 {
+    size_t                         len;
     ngx_http_vlm_messages_part_t  *part;
+
+    len = ngx_strlen(text);
 
     if (len > NGX_HTTP_VLM_MESSAGES_TEXT - m->text) {
         return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
@@ -203,20 +210,19 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text,
     part->len = len;
 
     m->text += len;
-    m->n_parts++;
-    m->messages[m->n_messages - 1].n++;
 
     return NGX_OK;
 }
 
 
 ngx_int_t
-ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
-    size_t len)
+ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text)
 {
+    int                  bad;
     size_t               n;
     u_char              *data;
     ngx_int_t            rc;
+    vlm_err_t           *err;
     vlm_picture_info_t   info;
 
     if (m->n_pictures == NGX_HTTP_VLM_PICTURES) {
@@ -225,34 +231,23 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
                                       "%d images", NGX_HTTP_VLM_PICTURES);
     }
 
-    if (len >= 5 && ngx_strncasecmp((u_char *) text, (u_char *) "data:", 5)
-                    == 0)
-    {
-        text = vlm_base64_url(text, len, &len);
+    data = ngx_http_vlm_messages_bytes(m->ctx, text, &n);
 
-        if (text == NULL) {
-            return ngx_http_vlm_fail_input(m->ctx, "The image is a data URL "
-                                           "without \";base64,\"");
-        }
-    }
-
-    data = malloc(vlm_base64_room(len));
     if (data == NULL) {
-        return ngx_http_vlm_messages_memory(m);
+        return NGX_ERROR;
     }
 
-    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
+    err = &m->ctx->error.err;
 
-    if (vlm_base64_decode(data, &n, text, len) != 0) {
-        rc = ngx_http_vlm_fail_input(m->ctx, "The image is not base64");
+    ngx_memzero(err, sizeof(vlm_err_t));
 
-    } else if (ngx_http_vlm_messages_check(m, data, n, &info) != 0) {
-        rc = ngx_http_vlm_fail_engine(m->ctx, "unsupported_image_format",
-                                      "image_too_large");
+    bad = m->ctx->opened
+          ? vlm_picture_measure(m->ctx->engine->life.vlm, data, n, &info, err)
+          : vlm_picture_check(data, n, &info, err);
 
-    } else {
-        rc = ngx_http_vlm_messages_keep(m, data, n, info.tokens);
-    }
+    rc = bad ? ngx_http_vlm_fail_engine(m->ctx, "unsupported_image_format",
+                                        "image_too_large")
+             : ngx_http_vlm_messages_keep(m, data, n, info.tokens);
 
     free(data);
 
@@ -260,16 +255,72 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
 }
 
 
-static int
-ngx_http_vlm_messages_check(ngx_http_vlm_messages_t *m, u_char *data,
-    size_t len, vlm_picture_info_t *info)
+u_char *
+ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
+    size_t *n)
 {
-    if (m->ctx->opened) {
-        return vlm_picture_measure(m->ctx->engine->life.vlm, data, len, info,
-                                   &m->ctx->error.err);
+    size_t   len;
+    u_char  *data;
+
+    len = ngx_strlen(text);
+
+    if (ngx_strncasecmp((u_char *) text, (u_char *) "data:", 5) == 0) {
+        text = vlm_base64_url(text, len, &len);
+
+        if (text == NULL) {
+            (void) ngx_http_vlm_fail_input(ctx, "The image is a data URL "
+                                           "without \";base64,\"");
+            return NULL;
+        }
     }
 
-    return vlm_picture_check(data, len, info, &m->ctx->error.err);
+    data = malloc(vlm_base64_room(len));
+
+    if (data == NULL) {
+        (void) ngx_http_vlm_fail_memory(ctx, "the image");
+        return NULL;
+    }
+
+    if (vlm_base64_decode(data, n, text, len) != 0) {
+        (void) ngx_http_vlm_fail_input(ctx, "The image is not base64");
+        free(data);
+        return NULL;
+    }
+
+    return data;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m)
+{
+    char  *path;
+
+    if (m->fd != -1) {
+        return NGX_OK;
+    }
+
+    if (asprintf(&path, "%s/waiting-XXXXXX",
+                 m->ctx->engine->conf.store_dir.data)
+        == -1)
+    {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    m->fd = mkostemp(path, O_CLOEXEC);
+
+    if (m->fd != -1) {
+        (void) unlink(path);
+    }
+
+    free(path);
+
+    if (m->fd == -1) {
+        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "No file for the images could be made");
+    }
+
+    return NGX_OK;
 }
 
 
@@ -308,41 +359,6 @@ ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
     m->size += len;
     m->n_pictures++;
     m->ctx->heavy = 1;
-    m->n_parts++;
-    m->messages[m->n_messages - 1].n++;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m)
-{
-    char  *path;
-
-    if (m->fd != -1) {
-        return NGX_OK;
-    }
-
-    if (asprintf(&path, "%s/waiting-XXXXXX",
-                 m->ctx->engine->conf.store_dir.data)
-        == -1)
-    {
-        return ngx_http_vlm_messages_memory(m);
-    }
-
-    m->fd = mkostemp(path, O_CLOEXEC);
-
-    if (m->fd != -1) {
-        (void) unlink(path);
-    }
-
-    free(path);
-
-    if (m->fd == -1) {
-        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No file for the images could be made");
-    }
 
     return NGX_OK;
 }
@@ -389,18 +405,43 @@ ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
 }
 
 
-ngx_int_t
-ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, const char *tail)
+static void
+ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m)
 {
-    size_t          i;
-    vlm_part_t     *parts;
-    vlm_message_t  *messages;
+    size_t  i;
+
+    for (i = 0; i < m->n_parts; i++) {
+        vlm_picture_free(m->parts[i].picture);
+        free(m->parts[i].text);
+    }
+
+    if (m->fd != -1) {
+        (void) close(m->fd);
+        m->fd = -1;
+    }
+
+    m->n_messages = 0;
+    m->n_parts = 0;
+    m->n_pictures = 0;
+    m->text = 0;
+    m->size = 0;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
+    const char *tail)
+{
+    size_t               i;
+    vlm_part_t          *parts;
+    vlm_message_t       *messages;
+    ngx_http_vlm_ctx_t  *ctx;
 
     if (ngx_http_vlm_messages_read(m) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    parts = ngx_http_vlm_messages_view(m);
+    parts = calloc(m->n_parts + 1, sizeof(vlm_part_t));
     messages = calloc(m->n_messages + 1, sizeof(vlm_message_t));
 
     if (parts == NULL || messages == NULL) {
@@ -409,41 +450,39 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, const char *tail)
         return ngx_http_vlm_messages_memory(m);
     }
 
+    for (i = 0; i < m->n_parts; i++) {
+        parts[i].picture = m->parts[i].picture;
+        parts[i].text = m->parts[i].text;
+        parts[i].bytes = m->parts[i].text ? m->parts[i].len : 0;
+    }
+
     for (i = 0; i < m->n_messages; i++) {
         messages[i].role = m->messages[i].role;
         messages[i].parts = &parts[m->messages[i].first];
         messages[i].n_parts = m->messages[i].n;
     }
 
-    m->ctx->prompt = vlm_prompt_make(m->ctx->engine->life.vlm, messages,
-                                     m->n_messages, tail, &m->ctx->error.err);
+    ctx = m->ctx;
+    ctx->prompt = raw ? vlm_prompt_raw(ctx->engine->life.vlm, parts, m->n_parts,
+                                       &ctx->error.err)
+                      : vlm_prompt_make(ctx->engine->life.vlm, messages,
+                                        m->n_messages, tail, &ctx->error.err);
     free(messages);
     free(parts);
 
-    return ngx_http_vlm_messages_made(m);
-}
-
-
-ngx_int_t
-ngx_http_vlm_messages_raw(ngx_http_vlm_messages_t *m)
-{
-    vlm_part_t  *parts;
-
-    if (ngx_http_vlm_messages_read(m) != NGX_OK) {
-        return NGX_ERROR;
+    if (ctx->prompt == NULL) {
+        return ngx_http_vlm_fail_engine(ctx, NULL, "context_length_exceeded");
     }
 
-    parts = ngx_http_vlm_messages_view(m);
+    /* the engine owns the pictures now */
 
-    if (parts == NULL) {
-        return ngx_http_vlm_messages_memory(m);
+    for (i = 0; i < m->n_parts; i++) {
+        m->parts[i].picture = NULL;
     }
 
-    m->ctx->prompt = vlm_prompt_raw(m->ctx->engine->life.vlm, parts, m->n_parts,
-                                    &m->ctx->error.err);
-    free(parts);
+    ngx_http_vlm_messages_empty(m);
 
-    return ngx_http_vlm_messages_made(m);
+    return NGX_OK;
 }
 
 
@@ -523,76 +562,43 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 }
 
 
-/* the parts as the engine takes them; malloc()ed */
-
-static vlm_part_t *
-ngx_http_vlm_messages_view(ngx_http_vlm_messages_t *m)
-{
-    size_t       i;
-    vlm_part_t  *parts;
-
-    parts = calloc(m->n_parts + 1, sizeof(vlm_part_t));
-
-    if (parts == NULL) {
-        return NULL;
-    }
-
-    for (i = 0; i < m->n_parts; i++) {
-        parts[i].picture = m->parts[i].picture;
-        parts[i].text = m->parts[i].text;
-        parts[i].bytes = m->parts[i].text ? m->parts[i].len : 0;
-    }
-
-    return parts;
-}
-
-
-/* with a prompt the engine owns the pictures */
-
-static ngx_int_t
-ngx_http_vlm_messages_made(ngx_http_vlm_messages_t *m)
-{
-    size_t  i;
-
-    if (m->ctx->prompt == NULL) {
-        return ngx_http_vlm_fail_engine(m->ctx, NULL,
-                                        "context_length_exceeded");
-    }
-
-    for (i = 0; i < m->n_parts; i++) {
-        m->parts[i].picture = NULL;
-    }
-
-    ngx_http_vlm_messages_empty(m);
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m)
-{
-    return ngx_http_vlm_fail_memory(m->ctx, "the messages");
-}
-
+/* an eighth at a time: the prompts made in vain are no more than eight */
 
 ngx_int_t
 ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
+{
+    size_t     n;
+    ngx_int_t  rc;
+
+    n = m->n_messages / 8;
+    rc = ngx_http_vlm_messages_drop_one(m);
+
+    for ( /* void */ ; n && rc == NGX_OK; n--) {
+        (void) ngx_http_vlm_messages_drop_one(m);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m)
 {
     size_t                         i, k;
     ngx_http_vlm_messages_one_t   *one;
     ngx_http_vlm_messages_part_t  *part;
 
-    for (i = 0; i + 1 < m->n_messages; i++) {
+    for (i = 0; /* void */ ; i++) {
+
+        if (i + 1 >= m->n_messages) {
+            return NGX_DECLINED;
+        }
+
         one = &m->messages[i];
 
         if (one->role != VLM_SYSTEM) {
             break;
         }
-    }
-
-    if (i + 1 >= m->n_messages) {
-        return NGX_DECLINED;
     }
 
     /* its parts stay in the array, emptied, and belong to no message */
@@ -623,36 +629,6 @@ ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
     ngx_http_vlm_fail_clear(m->ctx);
 
     return NGX_OK;
-}
-
-
-size_t
-ngx_http_vlm_messages_count(ngx_http_vlm_messages_t *m)
-{
-    return m->n_messages;
-}
-
-
-static void
-ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m)
-{
-    size_t  i;
-
-    for (i = 0; i < m->n_parts; i++) {
-        vlm_picture_free(m->parts[i].picture);
-        free(m->parts[i].text);
-    }
-
-    if (m->fd != -1) {
-        (void) close(m->fd);
-        m->fd = -1;
-    }
-
-    m->n_messages = 0;
-    m->n_parts = 0;
-    m->n_pictures = 0;
-    m->text = 0;
-    m->size = 0;
 }
 
 

@@ -42,9 +42,14 @@ ngx_int_t ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m,
    is checked */
 
 ngx_int_t ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m,
-    const char *text, size_t len);
+    const char *text);
 ngx_int_t ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m,
-    const char *text, size_t len);
+    const char *text);
+
+/* the bytes of such a picture, malloc()ed, or NULL */
+
+u_char *ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
+    size_t *n);
 
 /*
  * After the last part was added: can the parts that every prompt will have fit
@@ -63,17 +68,14 @@ ngx_int_t ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m,
  */
 
 ngx_int_t ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m,
-    const char *tail);
-ngx_int_t ngx_http_vlm_messages_raw(ngx_http_vlm_messages_t *m);
+    ngx_uint_t raw, const char *tail);
 
 /*
- * Removes the oldest message that is neither a system message nor the last,
- * and clears the refusal; NGX_DECLINED: there is none.
+ * Removes the oldest eighth of the messages, but neither a system message nor
+ * the last, and clears the refusal; NGX_DECLINED: there is none.
  */
 
 ngx_int_t ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m);
-
-size_t ngx_http_vlm_messages_count(ngx_http_vlm_messages_t *m);
 
 void ngx_http_vlm_messages_free(ngx_http_vlm_messages_t *m);   /* takes NULL */
 

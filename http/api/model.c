@@ -5,18 +5,14 @@
  */
 
 
-#include "api.h"
 #include "model.h"
-
-
-static ngx_uint_t ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other);
 
 
 char *
 ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     size_t            len;
-    u_char           *p, *path;
+    u_char           *p, *last, *path;
     ngx_file_info_t   fi;
 
     len = ngx_strlen(eng->conf.vlm.model);
@@ -39,14 +35,9 @@ ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         len--;
     }
 
-    eng->conf.directory.data = p + len;
+    last = memrchr(p, '/', len);
 
-    while (eng->conf.directory.data > p
-           && eng->conf.directory.data[-1] != '/')
-    {
-        eng->conf.directory.data--;
-    }
-
+    eng->conf.directory.data = last ? last + 1 : p;
     eng->conf.directory.len = p + len - eng->conf.directory.data;
 
     return NGX_CONF_OK;
@@ -86,32 +77,6 @@ ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 }
 
 
-ngx_int_t
-ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
-{
-    ngx_str_t   *known;
-    ngx_uint_t   i;
-
-    if (name->len == 0 || eng->conf.any_name
-        || ngx_http_vlm_model_same(&eng->conf.directory, name))
-    {
-        return NGX_OK;
-    }
-
-    for (i = 0; /* void */ ; i++) {
-        known = ngx_http_vlm_model_name(eng, i);
-
-        if (known == NULL) {
-            return NGX_DECLINED;
-        }
-
-        if (ngx_http_vlm_model_same(known, name)) {
-            return NGX_OK;
-        }
-    }
-}
-
-
 /* Ollama's clients add a tag to a name without one */
 
 static ngx_uint_t
@@ -132,6 +97,28 @@ ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)
                && ngx_strncasecmp(other->data + one->len,
                                   (u_char *) ":latest", tag)
                   == 0);
+}
+
+
+ngx_int_t
+ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
+{
+    ngx_str_t   *known;
+    ngx_uint_t   i;
+
+    if (name->len == 0 || eng->conf.any_name
+        || ngx_http_vlm_model_same(&eng->conf.directory, name))
+    {
+        return NGX_OK;
+    }
+
+    for (i = 0; (known = ngx_http_vlm_model_name(eng, i)) != NULL; i++) {
+        if (ngx_http_vlm_model_same(known, name)) {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 
@@ -157,7 +144,7 @@ ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
     name.len = ngx_strlen(text);
 
     if (ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK) {
-        (void) ngx_http_vlm_model_missing(ctx, ctx->engine, &name);
+        (void) ngx_http_vlm_model_missing(ctx, &name);
         return NULL;
     }
 
@@ -181,19 +168,17 @@ ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
 }
 
 
-ngx_uint_t
-ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *name)
+ngx_int_t
+ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
 {
     size_t  len;
 
     len = vlm_utf8_whole((char *) name->data, ngx_min(name->len, 128));
 
-    (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_NOT_FOUND, "model_not_found",
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_NOT_FOUND, "model_not_found",
                                   "model \"%*s\" not found, the model here is "
-                                  "\"%V\"", len, name->data, &eng->name);
-
-    return NGX_HTTP_NOT_FOUND;
+                                  "\"%V\"", len, name->data,
+                                  &ctx->engine->name);
 }
 
 

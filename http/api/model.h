@@ -34,13 +34,11 @@ ngx_int_t ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name);
 
 #define NGX_HTTP_VLM_MODEL  256                /* bytes, of a model's name */
 
-char *ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *field);
+char *ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field);
 
-/* ctx->error: there is no model of this name; its status */
+/* ctx->error: there is no model of this name; NGX_ERROR */
 
-ngx_uint_t ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *name);
+ngx_int_t ngx_http_vlm_model_missing(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name);
 
 /* the names to list, from 0 on: the engine's, then its aliases; or NULL */
 

@@ -11,136 +11,266 @@
 #define NGX_HTTP_VLM_TEXT  256             /* bytes, of an error's sentence */
 
 
+/* of handler, run and dialect a route has one, or a handler that may use the
+   dialect */
+
+typedef struct {
+    ngx_str_t                     path;        /* "*" is the piece; "**" may
+                                                  have slashes */
+    ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
+    ngx_http_vlm_handler_t       *handler;
+    ngx_http_vlm_run_t           *run;         /* in a thread: work.c */
+    const ngx_http_vlm_dialect_t *dialect;     /* needs the model's worker */
+} ngx_http_vlm_route_t;
+
+
 static const ngx_http_vlm_route_t *ngx_http_vlm_find(ngx_http_request_t *r,
     ngx_str_t *piece, ngx_uint_t *allow);
-static ngx_int_t ngx_http_vlm_match(const ngx_http_vlm_route_t *route,
-    ngx_str_t *uri, ngx_str_t *piece);
-static ngx_int_t ngx_http_vlm_call(const ngx_http_vlm_route_t *route,
-    ngx_http_request_t *r, ngx_http_vlm_engine_t *eng, ngx_str_t *piece);
-static ngx_int_t ngx_http_vlm_not_found(ngx_http_request_t *r);
-static ngx_int_t ngx_http_vlm_encoding(ngx_http_request_t *r);
-static ngx_int_t ngx_http_vlm_hop(ngx_http_request_t *r,
-    ngx_http_vlm_loc_conf_t *lcf);
-static ngx_int_t ngx_http_vlm_options(ngx_http_request_t *r,
-    ngx_uint_t allow);
-static ngx_int_t ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow);
 
-
-/* before, after, has a piece between, hops, method, handler or dialect */
 
 static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
-
-    { ngx_string("/api/health"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_handler, NULL },
-
-    { ngx_string("/api/health/live"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_live_handler, NULL },
-
-    { ngx_string("/api/health/ready"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler, NULL },
+    { ngx_string("/api/health"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_health_handler },
+    { ngx_string("/api/health/live"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_health_live_handler },
+    { ngx_string("/api/health/ready"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_health_ready_handler },
 
     /* paths of llama-server, where a location passes them on */
 
-    { ngx_string("/health"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler, NULL },
+    { ngx_string("/health"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_health_ready_handler },
+    { ngx_string("/health/live"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_health_live_handler },
+    { ngx_string("/health/ready"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_health_ready_handler },
 
-    { ngx_string("/health/live"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_live_handler, NULL },
+    /* RoboBrain's; a body decides whether /api/chat is Ollama's */
 
-    { ngx_string("/health/ready"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_health_ready_handler, NULL },
+    { ngx_string("/api/chat"), NGX_HTTP_POST,
+      .dialect = &ngx_http_vlm_chat_dialect },
+    { ngx_string("/api/session"), NGX_HTTP_POST,
+      .run = ngx_http_vlm_session_create },
+    { ngx_string("/api/session/*"), NGX_HTTP_DELETE,
+      .run = ngx_http_vlm_session_delete },
+    { ngx_string("/api/session/*/reset"), NGX_HTTP_POST,
+      .run = ngx_http_vlm_session_reset },
+    { ngx_string("/api/history/*"), NGX_HTTP_GET,
+      .run = ngx_http_vlm_session_history },
+    { ngx_string("/api/tasks"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_tasks_handler },
+    { ngx_string("/api/generate-title"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_title_handler,
+      .dialect = &ngx_http_vlm_title_dialect },
+    { ngx_string("/api/pipeline"), NGX_HTTP_POST,
+      .dialect = &ngx_http_vlm_pipeline_dialect },
+    { ngx_string("/api/decompose"), NGX_HTTP_POST,
+      .dialect = &ngx_http_vlm_decompose_dialect },
+    { ngx_string("/api/upload"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_upload_handler },
+    { ngx_string("/uploads/*"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_file_handler },
+    { ngx_string("/result/*"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_result_handler },
 
-    { ngx_string("/api/chat"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, NULL, &ngx_http_vlm_chat_dialect },
+    /* Ollama's */
 
-    { ngx_string("/api/session"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_session_create_handler, NULL },
+    { ngx_string("/api/generate"), NGX_HTTP_POST,
+      .dialect = &ngx_http_vlm_ollama_generate },
+    { ngx_string("/api/tags"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_ollama_tags_handler },
+    { ngx_string("/api/ps"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_ollama_ps_handler },
+    { ngx_string("/api/version"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_ollama_version_handler },
+    { ngx_string("/api/show"), NGX_HTTP_POST,
+      .run = ngx_http_vlm_ollama_show },
+    { ngx_string("/api/pull"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_ollama_pull_handler },
+    { ngx_string("/api/push"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_ollama_fixed_handler },
+    { ngx_string("/api/create"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_ollama_fixed_handler },
+    { ngx_string("/api/copy"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_ollama_fixed_handler },
+    { ngx_string("/api/delete"), NGX_HTTP_DELETE,
+      .handler = ngx_http_vlm_ollama_fixed_handler },
+    { ngx_string("/api/blobs/*"), NGX_HTTP_HEAD|NGX_HTTP_POST,
+      .handler = ngx_http_vlm_ollama_fixed_handler },
+    { ngx_string("/api/embed"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_ollama_embed_handler },
+    { ngx_string("/api/embeddings"), NGX_HTTP_POST,
+      .handler = ngx_http_vlm_ollama_embed_handler },
 
-    { ngx_string("/api/session/"), ngx_null_string, 1, 0,
-      NGX_HTTP_DELETE, ngx_http_vlm_session_delete_handler, NULL },
+    /* OpenAI's */
 
-    { ngx_string("/api/session/"), ngx_string("/reset"), 1, 0,
-      NGX_HTTP_POST, ngx_http_vlm_session_reset_handler, NULL },
-
-    { ngx_string("/api/history/"), ngx_null_string, 1, 0,
-      NGX_HTTP_GET, ngx_http_vlm_history_handler, NULL },
-
-    { ngx_string("/api/tasks"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_tasks_handler, NULL },
-
-    { ngx_string("/api/generate-title"), ngx_null_string, 0,
-      NGX_HTTP_VLM_HOP_SELF, NGX_HTTP_POST, ngx_http_vlm_title_handler, NULL },
-
-    { ngx_string("/api/pipeline"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, NULL, &ngx_http_vlm_pipeline_dialect },
-
-    { ngx_string("/api/decompose"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, NULL, &ngx_http_vlm_decompose_dialect },
-
-    { ngx_string("/api/upload"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_upload_handler, NULL },
-
-    { ngx_string("/uploads/"), ngx_null_string, 1, 0,
-      NGX_HTTP_GET, ngx_http_vlm_file_handler, NULL },
-
-    { ngx_string("/result/"), ngx_null_string, 1, 0,
-      NGX_HTTP_GET, ngx_http_vlm_result_handler, NULL },
-
-    /* Ollama's; /api/chat is decided by its body */
-
-    { ngx_string("/api/generate"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, NULL, &ngx_http_vlm_ollama_generate },
-
-    { ngx_string("/api/tags"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_ollama_tags_handler, NULL },
-
-    { ngx_string("/api/ps"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_ollama_ps_handler, NULL },
-
-    { ngx_string("/api/version"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_ollama_version_handler, NULL },
-
-    { ngx_string("/api/show"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler, NULL },
-
-    { ngx_string("/api/pull"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_show_handler, NULL },
-
-    { ngx_string("/api/push"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
-
-    { ngx_string("/api/create"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
-
-    { ngx_string("/api/copy"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
-
-    { ngx_string("/api/delete"), ngx_null_string, 0, 0,
-      NGX_HTTP_DELETE, ngx_http_vlm_ollama_fixed_handler, NULL },
-
-    { ngx_string("/api/blobs/"), ngx_null_string, 1, 0,
-      NGX_HTTP_HEAD|NGX_HTTP_POST, ngx_http_vlm_ollama_fixed_handler, NULL },
-
-    { ngx_string("/api/embed"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler, NULL },
-
-    { ngx_string("/api/embeddings"), ngx_null_string, 0, 0,
-      NGX_HTTP_POST, ngx_http_vlm_ollama_embed_handler, NULL },
-
-    { ngx_string("/v1/chat/completions"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, NULL, &ngx_http_vlm_openai_chat },
-
-    { ngx_string("/v1/completions"), ngx_null_string, 0, 1,
-      NGX_HTTP_POST, NULL, &ngx_http_vlm_openai_completion },
-
-    { ngx_string("/v1/models"), ngx_null_string, 0, 0,
-      NGX_HTTP_GET, ngx_http_vlm_models_handler, NULL },
-
-    { ngx_string("/v1/models/"), ngx_null_string, 2, 0,
-      NGX_HTTP_GET, ngx_http_vlm_models_one_handler, NULL },
-
-    { ngx_null_string, ngx_null_string, 0, 0, 0, NULL, NULL }
+    { ngx_string("/v1/chat/completions"), NGX_HTTP_POST,
+      .dialect = &ngx_http_vlm_openai_chat },
+    { ngx_string("/v1/completions"), NGX_HTTP_POST,
+      .dialect = &ngx_http_vlm_openai_completion },
+    { ngx_string("/v1/models"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_models_handler },
+    { ngx_string("/v1/models/**"), NGX_HTTP_GET,
+      .handler = ngx_http_vlm_models_handler },
+    { .methods = 0 }
 };
+
+
+static ngx_int_t
+ngx_http_vlm_call(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+{
+    if (route->handler) {
+        return route->handler(r, eng, piece);
+    }
+
+    return route->run ? ngx_http_vlm_work(r, eng, piece, route->run)
+                      : ngx_http_vlm_ask(r, eng, route->dialect);
+}
+
+
+/* OpenAI's API is large: the error lists the supported part of it */
+
+static ngx_int_t
+ngx_http_vlm_not_found(ngx_http_request_t *r)
+{
+    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND,
+                                   ngx_http_vlm_openai_speaks(r)
+                                   ? "Not found: there are "
+                                     "/v1/chat/completions, /v1/completions, "
+                                     "/v1/models, /v1/models/NAME"
+                                   : "Not found");
+}
+
+
+/*
+ * In a worker that is not the designated one.  The zone's state spares a hop
+ * whose outcome is known; the designated worker checks again.
+ */
+
+static ngx_int_t
+ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
+{
+    ngx_int_t            rc;
+    ngx_http_vlm_shm_t  *shm;
+
+    shm = lcf->engine->zone;
+
+    if (shm->state == NGX_HTTP_VLM_FAILED) {
+        return ngx_http_vlm_refuse(r, lcf->engine, "Model not initialized");
+    }
+
+    if (ngx_http_vlm_health_silent(shm)) {
+        return ngx_http_vlm_refuse(r, lcf->engine,
+                                   "The model's worker does not answer");
+    }
+
+    rc = ngx_http_vlm_refuse_failing(r, lcf->engine);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    if (shm->waiting >= lcf->engine->conf.queue_size) {
+        return ngx_http_vlm_refuse_full(r, lcf->engine);
+    }
+
+    return lcf->hop(r);
+}
+
+
+/* a compressed body has an error of its own, or it would be reported as
+   invalid JSON */
+
+static ngx_int_t
+ngx_http_vlm_encoding(ngx_http_request_t *r)
+{
+    u_char           *p, text[NGX_HTTP_VLM_TEXT];
+    ngx_str_t         identity;
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_vlm_header(r, "content-encoding");
+
+    if (h == NULL || h->value.len == 0
+        || (h->value.len == sizeof("identity") - 1
+            && ngx_strncasecmp(h->value.data, (u_char *) "identity",
+                               sizeof("identity") - 1)
+               == 0))
+    {
+        return NGX_DECLINED;
+    }
+
+    ngx_str_set(&identity, "identity");
+
+    if (ngx_http_vlm_add_header(r, "Accept-Encoding", &identity) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_snprintf(text, sizeof(text) - 1,
+                     "A body with Content-Encoding %*s is not read here: send "
+                     "it as it is", ngx_min(h->value.len, 64), h->value.data);
+    *p = '\0';
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                   (char *) text);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow)
+{
+    u_char      *p;
+    ngx_str_t    value;
+    ngx_uint_t   i;
+
+    static struct {
+        ngx_uint_t   method;
+        const char  *name;
+    } names[] = {
+        { NGX_HTTP_DELETE,  "DELETE" },
+        { NGX_HTTP_GET,     "GET" },
+        { NGX_HTTP_HEAD,    "HEAD" },
+        { NGX_HTTP_OPTIONS, "OPTIONS" },
+        { NGX_HTTP_POST,    "POST" }
+    };
+
+    value.data = ngx_pnalloc(r->pool, sizeof("DELETE, GET, HEAD, OPTIONS, "
+                                             "POST"));
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = value.data;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+
+        if (allow & names[i].method) {
+            p = ngx_sprintf(p, "%s%s", p == value.data ? "" : ", ",
+                            names[i].name);
+        }
+    }
+
+    value.len = p - value.data;
+
+    return ngx_http_vlm_add_header(r, "Allow", &value);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_options(ngx_http_request_t *r, ngx_uint_t allow)
+{
+    ngx_str_t  none;
+
+    if (ngx_http_vlm_allow(r, allow) != NGX_OK
+        || ngx_http_vlm_cors_preflight(r) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_str_set(&none, "");
+
+    return ngx_http_vlm_send(r, NGX_HTTP_OK, &none);
+}
 
 
 ngx_int_t
@@ -198,9 +328,7 @@ ngx_http_vlm_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    if (route->hop && route->hop != NGX_HTTP_VLM_HOP_SELF
-        && !ngx_http_vlm_answers(eng))
-    {
+    if (route->dialect && !route->handler && !ngx_http_vlm_answers(eng)) {
         return ngx_http_vlm_hop(r, lcf);
     }
 
@@ -232,7 +360,7 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
 
     route = ngx_http_vlm_find(r, &piece, &allow);
 
-    if (route == NULL || !route->hop) {
+    if (route == NULL || route->dialect == NULL) {
         rc = ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
 
     } else if (!lcf->engine->life.owner || lcf->engine->life.released) {
@@ -249,11 +377,33 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_vlm_call(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
+ngx_http_vlm_match(const ngx_str_t *path, ngx_str_t *uri, ngx_str_t *piece)
 {
-    return route->dialect ? ngx_http_vlm_ask(r, eng, route->dialect)
-                          : route->handler(r, eng, piece);
+    size_t  before, stars, after;
+
+    before = strcspn((char *) path->data, "*");
+    stars = strspn((char *) path->data + before, "*");
+    after = path->len - before - stars;
+
+    if (uri->len < before + after
+        || ngx_strncmp(uri->data, path->data, before) != 0
+        || ngx_strncmp(uri->data + uri->len - after,
+                       path->data + path->len - after, after)
+           != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    piece->data = uri->data + before;
+    piece->len = uri->len - before - after;
+
+    if ((stars == 0) != (piece->len == 0)) {
+        return NGX_DECLINED;
+    }
+
+    return stars == 1
+           && ngx_strlchr(piece->data, piece->data + piece->len, '/') != NULL
+           ? NGX_DECLINED : NGX_OK;
 }
 
 
@@ -270,7 +420,7 @@ ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
 
     for (route = ngx_http_vlm_routes; route->methods; route++) {
 
-        if (ngx_http_vlm_match(route, &r->uri, piece) != NGX_OK) {
+        if (ngx_http_vlm_match(&route->path, &r->uri, piece) != NGX_OK) {
             continue;
         }
 
@@ -288,203 +438,4 @@ ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
     }
 
     return NULL;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_match(const ngx_http_vlm_route_t *route, ngx_str_t *uri,
-    ngx_str_t *piece)
-{
-    u_char  *p;
-    size_t   len;
-
-    len = route->before.len + route->after.len;
-
-    if (uri->len < len
-        || ngx_strncmp(uri->data, route->before.data, route->before.len) != 0
-        || (route->after.len
-            && ngx_strncmp(uri->data + uri->len - route->after.len,
-                           route->after.data, route->after.len)
-               != 0))
-    {
-        return NGX_DECLINED;
-    }
-
-    p = uri->data + route->before.len;
-    len = uri->len - len;
-
-    if (!route->piece) {
-        return len == 0 ? NGX_OK : NGX_DECLINED;
-    }
-
-    if (len == 0
-        || (route->piece == 1 && ngx_strlchr(p, p + len, '/') != NULL))
-    {
-        return NGX_DECLINED;
-    }
-
-    piece->data = p;
-    piece->len = len;
-
-    return NGX_OK;
-}
-
-
-/* OpenAI's API is large: the error lists the supported part of it */
-
-static ngx_int_t
-ngx_http_vlm_not_found(ngx_http_request_t *r)
-{
-    u_char                      *p, *last, text[NGX_HTTP_VLM_TEXT];
-    const ngx_http_vlm_route_t  *route;
-
-    if (!ngx_http_vlm_openai_speaks(r)) {
-        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
-    }
-
-    p = text;
-    last = text + sizeof(text) - 1;
-
-    for (route = ngx_http_vlm_routes; route->methods; route++) {
-
-        if (ngx_strncmp(route->before.data, "/v1/", 4) == 0) {
-            p = ngx_slprintf(p, last, "%s %V%s",
-                             p == text ? "Not found: there are" : ",",
-                             &route->before, route->piece ? "NAME" : "");
-        }
-    }
-
-    *p = '\0';
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, (char *) text);
-}
-
-
-/* a compressed body has an error of its own, or it would be reported as
-   invalid JSON */
-
-static ngx_int_t
-ngx_http_vlm_encoding(ngx_http_request_t *r)
-{
-    u_char           *p, text[NGX_HTTP_VLM_TEXT];
-    ngx_str_t         identity;
-    ngx_table_elt_t  *h;
-
-    h = ngx_http_vlm_header(r, "content-encoding");
-
-    if (h == NULL || h->value.len == 0
-        || (h->value.len == sizeof("identity") - 1
-            && ngx_strncasecmp(h->value.data, (u_char *) "identity",
-                               sizeof("identity") - 1)
-               == 0))
-    {
-        return NGX_DECLINED;
-    }
-
-    ngx_str_set(&identity, "identity");
-
-    if (ngx_http_vlm_add_header(r, "Accept-Encoding", &identity) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    p = ngx_snprintf(text, sizeof(text) - 1,
-                     "A body with Content-Encoding %*s is not read here: send "
-                     "it as it is", ngx_min(h->value.len, 64), h->value.data);
-    *p = '\0';
-
-    return ngx_http_vlm_send_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
-                                   (char *) text);
-}
-
-
-/*
- * In a worker that is not the designated one.  The zone's state spares a hop
- * whose outcome is known; the designated worker checks again.
- */
-
-static ngx_int_t
-ngx_http_vlm_hop(ngx_http_request_t *r, ngx_http_vlm_loc_conf_t *lcf)
-{
-    ngx_int_t            rc;
-    ngx_http_vlm_shm_t  *shm;
-
-    shm = lcf->engine->zone;
-
-    if (shm->state == NGX_HTTP_VLM_FAILED) {
-        return ngx_http_vlm_refuse(r, lcf->engine, "Model not initialized");
-    }
-
-    if (ngx_http_vlm_health_silent(shm)) {
-        return ngx_http_vlm_refuse(r, lcf->engine,
-                                   "The model's worker does not answer");
-    }
-
-    rc = ngx_http_vlm_refuse_failing(r, lcf->engine);
-
-    if (rc != NGX_DECLINED) {
-        return rc;
-    }
-
-    if (shm->waiting >= lcf->engine->conf.queue_size) {
-        return ngx_http_vlm_refuse_full(r, lcf->engine);
-    }
-
-    return lcf->hop(r);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_options(ngx_http_request_t *r, ngx_uint_t allow)
-{
-    ngx_str_t  none;
-
-    if (ngx_http_vlm_allow(r, allow) != NGX_OK
-        || ngx_http_vlm_cors_preflight(r) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_str_set(&none, "");
-
-    return ngx_http_vlm_send(r, NGX_HTTP_OK, &none);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow)
-{
-    u_char      *p;
-    ngx_str_t    value;
-    ngx_uint_t   i;
-
-    static struct {
-        ngx_uint_t   method;
-        const char  *name;
-    } names[] = {
-        { NGX_HTTP_DELETE,  "DELETE" },
-        { NGX_HTTP_GET,     "GET" },
-        { NGX_HTTP_HEAD,    "HEAD" },
-        { NGX_HTTP_OPTIONS, "OPTIONS" },
-        { NGX_HTTP_POST,    "POST" }
-    };
-
-    value.data = ngx_pnalloc(r->pool, sizeof("DELETE, GET, HEAD, OPTIONS, "
-                                             "POST"));
-    if (value.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = value.data;
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-
-        if (allow & names[i].method) {
-            p = ngx_sprintf(p, "%s%s", p == value.data ? "" : ", ",
-                            names[i].name);
-        }
-    }
-
-    value.len = p - value.data;
-
-    return ngx_http_vlm_add_header(r, "Allow", &value);
 }

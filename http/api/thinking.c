@@ -11,14 +11,76 @@
 #include "api.h"
 
 
-static ngx_int_t ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx);
-static size_t ngx_http_vlm_thinking_held(u_char *p, u_char *last);
 static void ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx,
     ngx_str_t *text, const char *one, const char *other);
-static void ngx_http_vlm_thinking_strip(ngx_str_t *text);
 
 
 static const char  ngx_http_vlm_end[] = "</think>";
+
+
+/* as large as the text: the room for the text without its marks */
+
+static ngx_int_t
+ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
+{
+    size_t  size;
+
+    size = ctx->out.text->end - ctx->out.text->start;
+
+    if (ctx->out.clean && ctx->out.clean_size >= size) {
+        return NGX_OK;
+    }
+
+    if (ctx->out.clean) {
+        (void) ngx_pfree(ctx->request->pool, ctx->out.clean);
+    }
+
+    ctx->out.clean_size = size;
+    ctx->out.clean = ngx_pnalloc(ctx->request->pool, size);
+
+    return ctx->out.clean ? NGX_OK : NGX_ERROR;
+}
+
+
+/* bytes at the end that may begin a mark */
+
+static size_t
+ngx_http_vlm_thinking_held(u_char *p, u_char *last)
+{
+    size_t       n, len;
+    ngx_uint_t   i;
+
+    static const char  *marks[] = {
+        "</think>", "<think>", "<answer>", "</answer>"
+    };
+
+    for (n = ngx_min((size_t) (last - p), sizeof("</answer>") - 2); n; n--) {
+
+        for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+            len = ngx_strlen(marks[i]);
+
+            if (n < len && ngx_strncmp(last - n, marks[i], n) == 0) {
+                return n;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_http_vlm_thinking_strip(ngx_str_t *text)
+{
+    while (text->len && ngx_strchr(" \t\n\v\f\r", *text->data)) {
+        text->data++;
+        text->len--;
+    }
+
+    while (text->len && ngx_strchr(" \t\n\v\f\r", text->data[text->len - 1])) {
+        text->len--;
+    }
+}
 
 
 /* The model family's rule that separates thinking from the answer. */
@@ -81,7 +143,7 @@ ngx_http_vlm_thinking_split(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last)
             }
         }
 
-        ngx_http_vlm_thinking_without(ctx, thinking, "<think>", NULL);
+        ngx_http_vlm_thinking_without(ctx, thinking, "<think>", "");
         ngx_http_vlm_thinking_strip(thinking);
     }
 
@@ -99,8 +161,8 @@ ngx_http_vlm_thinking_ended(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-ngx_str_t
-ngx_http_vlm_unsent(ngx_str_t *text, size_t *sent)
+static ngx_str_t
+ngx_http_vlm_thinking_rest(ngx_str_t *text, size_t *sent)
 {
     ngx_str_t  rest;
 
@@ -113,66 +175,52 @@ ngx_http_vlm_unsent(ngx_str_t *text, size_t *sent)
 }
 
 
-/* as large as the text: the room for the text without its marks */
-
-static ngx_int_t
-ngx_http_vlm_thinking_room(ngx_http_vlm_ctx_t *ctx)
+void
+ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last, ngx_http_vlm_unsent_t *unsent)
 {
-    size_t  size;
-
-    size = ctx->out.text->end - ctx->out.text->start;
-
-    if (ctx->out.clean && ctx->out.clean_size >= size) {
-        return NGX_OK;
+    if (!last && ngx_http_vlm_thinking_split(ctx, 0) != NGX_OK) {
+        w->failed = 1;
     }
 
-    if (ctx->out.clean) {
-        (void) ngx_pfree(ctx->request->pool, ctx->out.clean);
+    unsent->thinking = ngx_http_vlm_thinking_rest(&ctx->out.thinking,
+                                                  &ctx->out.sent_thinking);
+    unsent->answer = ngx_http_vlm_thinking_rest(&ctx->out.answer,
+                                                &ctx->out.sent);
+
+    unsent->n_tokens = ngx_http_vlm_unsent_tokens(ctx);
+
+    if (!last) {
+        unsent->n_tokens = ngx_min(unsent->n_tokens, VLM_JSON_TOKENS);
     }
-
-    ctx->out.clean_size = size;
-    ctx->out.clean = ngx_pnalloc(ctx->request->pool, size);
-
-    return ctx->out.clean ? NGX_OK : NGX_ERROR;
 }
 
 
-/* bytes at the end that may begin a mark */
+/* the length of this mark if it is at p, else 0 */
 
 static size_t
-ngx_http_vlm_thinking_held(u_char *p, u_char *last)
+ngx_http_vlm_thinking_mark(u_char *p, u_char *last, const char *mark)
 {
-    size_t       n, len;
-    ngx_uint_t   i;
+    size_t  n;
 
-    static const char  *marks[] = {
-        "</think>", "<think>", "<answer>", "</answer>"
-    };
-
-    for (n = ngx_min((size_t) (last - p), sizeof("</answer>") - 2); n; n--) {
-
-        for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-            len = ngx_strlen(marks[i]);
-
-            if (n < len && ngx_strncmp(last - n, marks[i], n) == 0) {
-                return n;
-            }
-        }
+    if (*p != '<') {
+        return 0;
     }
 
-    return 0;
+    n = ngx_strlen(mark);
+
+    return (size_t) (last - p) >= n && ngx_memcmp(p, mark, n) == 0 ? n : 0;
 }
 
 
-/* copies the text to the same place of the room, without these words */
+/* copies the text to the same place of the room, without these marks */
 
 static void
 ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text,
     const char *one, const char *other)
 {
-    u_char       *p, *q, *last;
-    size_t        n;
-    const char   *word;
+    u_char  *p, *q, *last;
+    size_t   n;
 
     p = text->data;
     last = p + text->len;
@@ -181,40 +229,15 @@ ngx_http_vlm_thinking_without(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text,
     text->data = q;
 
     while (p < last) {
+        n = ngx_http_vlm_thinking_mark(p, last, one)
+            + ngx_http_vlm_thinking_mark(p, last, other);
 
-        if (*p == '<') {
-            word = one;
-            n = ngx_strlen(word);
-
-            if ((size_t) (last - p) < n || ngx_memcmp(p, word, n) != 0) {
-                word = other;
-                n = word ? ngx_strlen(word) : 0;
-            }
-
-            if (word && (size_t) (last - p) >= n
-                && ngx_memcmp(p, word, n) == 0)
-            {
-                p += n;
-                continue;
-            }
+        if (n == 0) {
+            *q++ = *p++;
         }
 
-        *q++ = *p++;
+        p += n;
     }
 
     text->len = q - text->data;
-}
-
-
-static void
-ngx_http_vlm_thinking_strip(ngx_str_t *text)
-{
-    while (text->len && ngx_strchr(" \t\n\v\f\r", *text->data)) {
-        text->data++;
-        text->len--;
-    }
-
-    while (text->len && ngx_strchr(" \t\n\v\f\r", text->data[text->len - 1])) {
-        text->len--;
-    }
 }

@@ -9,10 +9,6 @@
 #include "api.h"
 
 
-static void ngx_http_vlm_tokens_one(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, vlm_logprob_t *p);
-
-
 vlm_token_t *
 ngx_http_vlm_tokens_take(ngx_http_vlm_ctx_t *ctx, size_t n)
 {
@@ -23,6 +19,27 @@ ngx_http_vlm_tokens_take(ngx_http_vlm_ctx_t *ctx, size_t n)
     ctx->out.sent_tokens += n;
 
     return t;
+}
+
+
+static void
+ngx_http_vlm_tokens_one(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    vlm_logprob_t *p)
+{
+    size_t       i, len;
+    const char  *piece;
+
+    piece = ngx_http_vlm_tokens_piece(ctx, p->id, &len);
+
+    vlm_json_add_text(w, "token", piece, len);
+    vlm_json_add_logprob(w, "logprob", p->logprob);
+    vlm_json_add_open(w, "bytes", '[');
+
+    for (i = 0; i < len; i++) {
+        vlm_json_put_int(w, (u_char) piece[i]);
+    }
+
+    vlm_json_shut(w, ']');
 }
 
 
@@ -52,27 +69,6 @@ ngx_http_vlm_tokens_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         }
 
         vlm_json_shut(w, '}');
-    }
-
-    vlm_json_shut(w, ']');
-}
-
-
-static void
-ngx_http_vlm_tokens_one(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    vlm_logprob_t *p)
-{
-    size_t       i, len;
-    const char  *piece;
-
-    piece = ngx_http_vlm_tokens_piece(ctx, p->id, &len);
-
-    vlm_json_add_text(w, "token", piece, len);
-    vlm_json_add_logprob(w, "logprob", p->logprob);
-    vlm_json_add_open(w, "bytes", '[');
-
-    for (i = 0; i < len; i++) {
-        vlm_json_put_int(w, (u_char) piece[i]);
     }
 
     vlm_json_shut(w, ']');

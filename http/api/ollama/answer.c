@@ -8,18 +8,13 @@
  */
 
 
-#include "../api.h"
 #include "ollama.h"
 
 static void ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text,
     size_t n_tokens, const char *reason);
-static void ngx_http_vlm_ollama_put_words(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text);
 static void ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, const char *reason);
-static void ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w,
-    const char *key, uint64_t ms);
 
 
 /* also that of a load or an unload, which has no text */
@@ -47,29 +42,19 @@ void
 ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
-    size_t     n_tokens;
-    ngx_str_t  text, thinking;
+    ngx_str_t               none;
+    ngx_http_vlm_unsent_t   u;
 
-    if (!last && ngx_http_vlm_thinking_split(ctx, 0) != NGX_OK) {
-        w->failed = 1;
-        return;
-    }
+    ngx_http_vlm_unsent(ctx, w, last, &u);
 
-    thinking = ngx_http_vlm_unsent(&ctx->out.thinking, &ctx->out.sent_thinking);
-    text = ngx_http_vlm_unsent(&ctx->out.answer, &ctx->out.sent);
-    n_tokens = ngx_http_vlm_unsent_tokens(ctx);
-
-    if (!last) {
-        n_tokens = ngx_min(n_tokens, VLM_JSON_TOKENS);
-    }
-
-    if (thinking.len || text.len || n_tokens) {
-        ngx_http_vlm_ollama_put(ctx, w, &thinking, &text, n_tokens, NULL);
+    if (u.thinking.len || u.answer.len || u.n_tokens) {
+        ngx_http_vlm_ollama_put(ctx, w, &u.thinking, &u.answer, u.n_tokens,
+                                NULL);
     }
 
     if (last) {
-        ngx_str_null(&text);
-        ngx_http_vlm_ollama_put(ctx, w, &text, &text, 0,
+        ngx_str_null(&none);
+        ngx_http_vlm_ollama_put(ctx, w, &none, &none, 0,
                                 ngx_http_vlm_finish_reason(ctx));
     }
 }
@@ -103,7 +88,22 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     vlm_json_add_string(w, "model", o->in.model);
     ngx_http_vlm_ollama_put_time(w, "created_at", tp->sec, tp->msec);
 
-    ngx_http_vlm_ollama_put_words(ctx, w, thinking, text);
+    if (!o->generate) {
+        vlm_json_add_open(w, "message", '{');
+        vlm_json_add_string(w, "role", "assistant");
+    }
+
+    vlm_json_add_text(w, o->generate ? "response" : "content",
+                      text->len ? (char *) text->data : "", text->len);
+
+    if (thinking->len) {
+        vlm_json_add_text(w, "thinking", (char *) thinking->data,
+                          thinking->len);
+    }
+
+    if (!o->generate) {
+        vlm_json_shut(w, '}');
+    }
 
     if (n_tokens) {
         ngx_http_vlm_tokens_put(ctx, w, "logprobs", n_tokens, 0);
@@ -124,29 +124,9 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
 
 static void
-ngx_http_vlm_ollama_put_words(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text)
+ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key, uint64_t ms)
 {
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-
-    if (!o->generate) {
-        vlm_json_add_open(w, "message", '{');
-        vlm_json_add_string(w, "role", "assistant");
-    }
-
-    vlm_json_add_text(w, o->generate ? "response" : "content",
-                      text->len ? (char *) text->data : "", text->len);
-
-    if (thinking->len) {
-        vlm_json_add_text(w, "thinking", (char *) thinking->data,
-                          thinking->len);
-    }
-
-    if (!o->generate) {
-        vlm_json_shut(w, '}');
-    }
+    vlm_json_add_int(w, key, (int64_t) ngx_max(ms, 1) * 1000000);
 }
 
 
@@ -181,14 +161,6 @@ ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
     vlm_json_add_int(w, "eval_count", u->completion_tokens);
 
     ngx_http_vlm_ollama_put_ms(w, "eval_duration", u->decode_ms);
-}
-
-
-static void
-ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key,
-    uint64_t ms)
-{
-    vlm_json_add_int(w, key, (int64_t) ngx_max(ms, 1) * 1000000);
 }
 
 

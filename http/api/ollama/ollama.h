@@ -32,6 +32,7 @@ typedef struct {
     ngx_http_vlm_asked_t            in;
     ngx_http_vlm_ollama_what_e      what;
 
+    unsigned                        unloads:1; /* keep_alive is zero */
     unsigned                        generate:1;
     unsigned                        raw:1;
     unsigned                        whole:1;   /* no message of the history may
@@ -48,14 +49,11 @@ ngx_uint_t ngx_http_vlm_ollama_speaks(const vlm_json_t *json);
 
 /* ---- option.c: the options of an answer ---------------------------------- */
 
-/* thread: "options", "format", "logprobs"; or fails ctx */
+/* thread: makes ctx->data of the fields that both endpoints have and of those
+   in rows; or fails ctx */
 
-ngx_int_t ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-
-/* "keep_alive" is present, and is zero */
-
-ngx_uint_t ngx_http_vlm_ollama_unloads(const vlm_json_t *keep);
+ngx_int_t ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json, const ngx_http_vlm_field_t *rows);
 
 
 /* ---- answer.c: the answer in Ollama's form ------------------------------- */

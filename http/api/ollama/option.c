@@ -1,104 +1,113 @@
 
 /*
- * The options of an answer in Ollama's form: "options", "format", "logprobs",
- * "keep_alive".
+ * The fields of Ollama's requests that control an answer.
  *
  * Options that this engine does not have are ignored, as Ollama ignores those
  * of another runner; a wrong type is refused.
  */
 
 
-#include "../api.h"
 #include "ollama.h"
 
 
-static ngx_int_t ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *format);
+static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_option;
+static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_format;
+static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_think;
+static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_keep;
 
 
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_numbers[] = {
-    { "temperature", NGX_HTTP_VLM_TEMPERATURE, 0, 100, "0 to 100", 0, 0 },
-    { "top_p", NGX_HTTP_VLM_TOP_P, 0, 1, "0 to 1", 0, 0 },
-    { "repeat_penalty", NGX_HTTP_VLM_REPETITION, 0.01, 10, "0.01 to 10",
-      0, 0 },
-    { "frequency_penalty", NGX_HTTP_VLM_FREQUENCY, -2, 2, "-2 to 2", 0, 0 },
-    { "presence_penalty", NGX_HTTP_VLM_PRESENCE, -2, 2, "-2 to 2", 0, 0 },
-    { "top_k", NGX_HTTP_VLM_TOP_K, -1, 2147483647, "-1 to 2147483647",
-      1, 0 },
-    { "seed", NGX_HTTP_VLM_SEED, NGX_HTTP_VLM_SEED_LOW,
-      NGX_HTTP_VLM_SEED_HIGH, NGX_HTTP_VLM_SEED_RANGE, 1, 0 },
-    { "num_predict", NGX_HTTP_VLM_MAX_TOKENS, -2, 2147483647,
-      "-2 to 2147483647", 1, 0 },
-    { "num_ctx", NGX_HTTP_VLM_IGNORED, 0, 2147483647, "0 to 2147483647",
-      1, 0 },
-    { NULL, 0, 0, 0, NULL, 0, 0 }
+static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_both[] = {
+    { "stream", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_STREAM },
+    { "truncate", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_TRUNCATE },
+    { "options", NGX_HTTP_VLM_OBJECT, .read = ngx_http_vlm_ollama_option },
+    { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
+    { "top_logprobs", NGX_HTTP_VLM_WHOLE,
+      NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS, NULL },
+    { "format", .read = ngx_http_vlm_ollama_format },
+    { "think", .read = ngx_http_vlm_ollama_think },
+    { "keep_alive", .read = ngx_http_vlm_ollama_keep },
+    { .name = NULL }
 };
 
 
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_logprobs[] = {
-    { "top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS,
-      "0 to 20", 1, 0 },
-    { NULL, 0, 0, 0, NULL, 0, 0 }
+static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_options[] = {
+    { "temperature", NGX_HTTP_VLM_REAL,
+      NGX_HTTP_VLM_TEMPERATURE, 0, 100, NULL },
+    { "top_p", NGX_HTTP_VLM_REAL, NGX_HTTP_VLM_TOP_P, 0, 1, NULL },
+    { "repeat_penalty", NGX_HTTP_VLM_REAL,
+      NGX_HTTP_VLM_REPETITION, 0.01, 10, NULL },
+    { "frequency_penalty", NGX_HTTP_VLM_REAL,
+      NGX_HTTP_VLM_FREQUENCY, -2, 2, NULL },
+    { "presence_penalty", NGX_HTTP_VLM_REAL,
+      NGX_HTTP_VLM_PRESENCE, -2, 2, NULL },
+    { "top_k", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_TOP_K, -1, 2147483647, NULL },
+    { "seed", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_SEED, NGX_HTTP_VLM_SEEDS, NULL },
+    { "num_predict", NGX_HTTP_VLM_WHOLE,
+      NGX_HTTP_VLM_MAX_TOKENS, -2, 2147483647, NULL },
+    { "num_ctx", NGX_HTTP_VLM_WHOLE,
+      NGX_HTTP_VLM_IGNORED, 0, 2147483647, NULL },
+    { "stop", .read = ngx_http_vlm_fields_stops },
+    { .name = NULL }
 };
 
+
+/* a thinking model thinks by default */
 
 ngx_int_t
-ngx_http_vlm_ollama_options(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
+ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    const ngx_http_vlm_field_t *rows)
 {
-    ngx_http_vlm_ollama_t      *o;
-    const vlm_json_t           *options;
+    double                 *n;
+    ngx_http_vlm_ollama_t  *o;
 
-    o = ctx->data;
-    options = vlm_json_get(json, "options");
+    o = ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_ollama_t),
+                                  "missing request body");
 
-    if (!vlm_json_is_null(options)
-        && !vlm_json_is_object(options))
-    {
-        return ngx_http_vlm_fail_input(ctx, "options is not an object");
-    }
-
-    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, options,
-                                    ngx_http_vlm_ollama_numbers)
-        != NGX_OK
-        || ngx_http_vlm_fields_stops(ctx, &o->in.f,
-                                     vlm_json_get(options, "stop"))
+    if (o == NULL
+        || ngx_http_vlm_fields_read(ctx, json, ngx_http_vlm_ollama_both)
            != NGX_OK
-        || ngx_http_vlm_fields_flag(ctx, json, "logprobs", 0, &o->in.f.logprobs)
-           != NGX_OK
-        || ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
-                                       ngx_http_vlm_ollama_logprobs)
-           != NGX_OK)
+        || ngx_http_vlm_fields_read(ctx, json, rows) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    return ngx_http_vlm_ollama_format(ctx,
-                                      vlm_json_get(json, "format"));
+    n = o->in.f.number;
+
+    o->whole = n[NGX_HTTP_VLM_TRUNCATE] == 0;
+
+    ctx->streaming = n[NGX_HTTP_VLM_STREAM] != 0;
+    ctx->out.plain = o->in.f.json || !ctx->engine->conf.thinking;
+    ctx->out.thinks = !ctx->out.plain && n[NGX_HTTP_VLM_THINK] != 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ollama_option(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    return ngx_http_vlm_fields_read(ctx, value, ngx_http_vlm_ollama_options);
 }
 
 
 /* "json"; a schema is refused, because it would not be obeyed */
 
 static ngx_int_t
-ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *format)
+ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
 {
-    const char             *text;
-    ngx_http_vlm_ollama_t  *o;
+    const char            *text;
+    ngx_http_vlm_asked_t  *in;
 
-    o = ctx->data;
+    in = ctx->data;
 
-    if (vlm_json_is_null(format)) {
-        return NGX_OK;
-    }
-
-    if (vlm_json_is_object(format)) {
+    if (vlm_json_is_object(value)) {
         return ngx_http_vlm_fail_input(ctx, "format as a JSON schema is not "
                                        "supported yet, \"json\" is");
     }
 
-    text = vlm_json_text(format);
+    text = vlm_json_text(value);
 
     if (text && text[0] == '\0') {
         return NGX_OK;
@@ -109,30 +118,62 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx,
                                        "\"json\"");
     }
 
-    if (o->in.f.number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
+    if (in->f.number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
         return ngx_http_vlm_fail_input(ctx, "a JSON object takes 2 tokens at "
                                        "least, option \"num_predict\" is 1");
     }
 
-    o->in.f.json = 1;
+    in->f.json = 1;
 
     return NGX_OK;
 }
 
 
-/* 0 or "0s", "0m", ...; not -1, which means for ever */
+/* a boolean or a level */
 
-ngx_uint_t
-ngx_http_vlm_ollama_unloads(const vlm_json_t *keep)
+static ngx_int_t
+ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
 {
-    const char  *text;
+    ngx_http_vlm_asked_t  *in;
 
-    if (vlm_json_is_number(keep)) {
-        return vlm_json_number(keep, 1) == 0;
+    in = ctx->data;
+
+    if (!vlm_json_is_bool(value) && !vlm_json_is_string(value)) {
+        return ngx_http_vlm_fail_input(ctx, "think is neither a boolean nor a "
+                                       "string");
     }
 
-    text = vlm_json_text(keep);
+    if (vlm_json_is_true(value) && !ctx->engine->conf.thinking) {
+        return ngx_http_vlm_fail_input(ctx, "\"%s\" does not support thinking",
+                                       in->model);
+    }
 
-    return text && strchr(text, '0') != NULL
-           && strpbrk(text, "123456789") == NULL;
+    in->f.number[NGX_HTTP_VLM_THINK] = vlm_json_is_true(value);
+
+    return NGX_OK;
+}
+
+
+/* 0 or "0s", "0m", ... unloads; not -1, which means for ever */
+
+static ngx_int_t
+ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    const char             *text;
+    ngx_http_vlm_ollama_t  *o;
+
+    o = ctx->data;
+    text = vlm_json_text(value);
+
+    if (text == NULL && !vlm_json_is_number(value)) {
+        return ngx_http_vlm_fail_input(ctx, "keep_alive is neither a number "
+                                       "nor a string");
+    }
+
+    o->unloads = text ? strchr(text, '0') && !strpbrk(text, "123456789")
+                      : vlm_json_number(value, 1) == 0;
+
+    return NGX_OK;
 }

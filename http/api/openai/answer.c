@@ -4,19 +4,12 @@
  */
 
 
-#include "../api.h"
 #include "openai.h"
 
 
 static void ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, const char *role, ngx_str_t *text,
     size_t n_tokens, const char *finish);
-static void ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
-static void ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
-static void ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
 
 
 void
@@ -25,115 +18,6 @@ ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     ngx_http_vlm_openai_event(ctx, w, "assistant", &ctx->out.answer,
                               ngx_http_vlm_unsent_tokens(ctx),
                               ngx_http_vlm_finish_reason(ctx));
-}
-
-
-void
-ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_uint_t last)
-{
-    size_t                  n_tokens;
-    ngx_str_t               text;
-    ngx_http_vlm_openai_t  *o;
-
-    static ngx_str_t  none = ngx_string("");
-
-    o = ctx->data;
-
-    if (!last) {
-        (void) ngx_http_vlm_thinking_split(ctx, 0);
-    }
-
-    if (o->chat && !o->begun) {
-        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL);
-    }
-
-    o->begun = 1;
-
-    text = ngx_http_vlm_unsent(&ctx->out.answer, &ctx->out.sent);
-    n_tokens = ngx_http_vlm_unsent_tokens(ctx);
-
-    if (!last) {
-        n_tokens = ngx_min(n_tokens, VLM_JSON_TOKENS);
-    }
-
-    if (text.len || n_tokens) {
-        ngx_http_vlm_openai_event(ctx, w, NULL, &text, n_tokens, NULL);
-    }
-
-    if (!last) {
-        return;
-    }
-
-    ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none, 0,
-                              ngx_http_vlm_finish_reason(ctx));
-
-    if (o->include_usage) {
-        ngx_http_vlm_openai_head(ctx, w);
-        vlm_json_shut(w, ']');
-        ngx_http_vlm_openai_usage(ctx, w);
-        ngx_http_vlm_openai_tail(ctx, w);
-    }
-
-    vlm_json_put_raw(w, "data: [DONE]\n\n", sizeof("data: [DONE]\n\n") - 1);
-}
-
-
-/* an event of a stream, or a whole answer */
-
-static void
-ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    const char *role, ngx_str_t *text, size_t n_tokens, const char *finish)
-{
-    ngx_http_vlm_openai_t  *o;
-
-    o = ctx->data;
-
-    ngx_http_vlm_openai_head(ctx, w);
-    vlm_json_open(w, '{');
-    vlm_json_add_int(w, "index", 0);
-
-    if (o->chat) {
-        vlm_json_add_open(w, ctx->streaming ? "delta" : "message", '{');
-
-        if (role) {
-            vlm_json_add_string(w, "role", role);
-        }
-
-        if (text) {
-            vlm_json_add_text(w, "content", (char *) text->data, text->len);
-        }
-
-        if (!ctx->streaming) {
-            vlm_json_add_string(w, "refusal", NULL);
-        }
-
-        vlm_json_shut(w, '}');
-
-    } else {
-        vlm_json_add_text(w, "text", (char *) text->data, text->len);
-    }
-
-    if (!o->in.f.logprobs || (ctx->streaming && (role || finish))) {
-        vlm_json_add_string(w, "logprobs", NULL);
-
-    } else {
-        ngx_http_vlm_openai_logprobs(ctx, w, n_tokens);
-    }
-
-    vlm_json_add_string(w, "finish_reason", finish);
-
-    vlm_json_shut(w, '}');
-    vlm_json_shut(w, ']');
-
-    if (!ctx->streaming) {
-        ngx_http_vlm_openai_usage(ctx, w);
-
-    } else if (o->include_usage) {
-        vlm_json_add_string(w, "usage", NULL);
-    }
-
-    ngx_http_vlm_openai_tail(ctx, w);
 }
 
 
@@ -195,4 +79,103 @@ ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     if (ctx->streaming) {
         ngx_http_vlm_stream_end(w);
     }
+}
+
+
+void
+ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last)
+{
+    ngx_http_vlm_openai_t  *o;
+    ngx_http_vlm_unsent_t   u;
+
+    static ngx_str_t  none = ngx_string("");
+
+    o = ctx->data;
+
+    ngx_http_vlm_unsent(ctx, w, last, &u);
+
+    if (o->chat && !o->begun) {
+        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL);
+    }
+
+    o->begun = 1;
+
+    if (u.answer.len || u.n_tokens) {
+        ngx_http_vlm_openai_event(ctx, w, NULL, &u.answer, u.n_tokens, NULL);
+    }
+
+    if (!last) {
+        return;
+    }
+
+    ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none, 0,
+                              ngx_http_vlm_finish_reason(ctx));
+
+    if (o->include_usage) {
+        ngx_http_vlm_openai_head(ctx, w);
+        vlm_json_shut(w, ']');
+        ngx_http_vlm_openai_usage(ctx, w);
+        ngx_http_vlm_openai_tail(ctx, w);
+    }
+
+    vlm_json_put_raw(w, "data: [DONE]\n\n", sizeof("data: [DONE]\n\n") - 1);
+}
+
+
+/* an event of a stream, or a whole answer */
+
+static void
+ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    const char *role, ngx_str_t *text, size_t n_tokens, const char *finish)
+{
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    ngx_http_vlm_openai_head(ctx, w);
+    vlm_json_open(w, '{');
+    vlm_json_add_int(w, "index", 0);
+
+    if (o->chat) {
+        vlm_json_add_open(w, ctx->streaming ? "delta" : "message", '{');
+
+        if (role) {
+            vlm_json_add_string(w, "role", role);
+        }
+
+        if (text) {
+            vlm_json_add_text(w, "content", (char *) text->data, text->len);
+        }
+
+        if (!ctx->streaming) {
+            vlm_json_add_string(w, "refusal", NULL);
+        }
+
+        vlm_json_shut(w, '}');
+
+    } else {
+        vlm_json_add_text(w, "text", (char *) text->data, text->len);
+    }
+
+    if (!ctx->sampling.logprobs || (ctx->streaming && (role || finish))) {
+        vlm_json_add_string(w, "logprobs", NULL);
+
+    } else {
+        ngx_http_vlm_openai_logprobs(ctx, w, n_tokens);
+    }
+
+    vlm_json_add_string(w, "finish_reason", finish);
+
+    vlm_json_shut(w, '}');
+    vlm_json_shut(w, ']');
+
+    if (!ctx->streaming) {
+        ngx_http_vlm_openai_usage(ctx, w);
+
+    } else if (o->include_usage) {
+        vlm_json_add_string(w, "usage", NULL);
+    }
+
+    ngx_http_vlm_openai_tail(ctx, w);
 }

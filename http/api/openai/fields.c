@@ -6,7 +6,6 @@
  */
 
 
-#include "../api.h"
 #include "openai.h"
 #include <math.h>
 
@@ -14,64 +13,66 @@
 #define NGX_HTTP_VLM_LEGACY  16                /* /v1/completions: max_tokens */
 
 
-static ngx_int_t ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name);
-static ngx_int_t ngx_http_vlm_openai_streams(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *field);
-static ngx_int_t ngx_http_vlm_openai_chat_only(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_openai_text_only(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_openai_absent(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name);
-static ngx_int_t ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx,
-    const char *name);
+static ngx_http_vlm_reader_t  ngx_http_vlm_openai_one;
+static ngx_http_vlm_reader_t  ngx_http_vlm_openai_absent;
+static ngx_http_vlm_reader_t  ngx_http_vlm_openai_streams;
+static ngx_http_vlm_reader_t  ngx_http_vlm_openai_biases;
+static ngx_http_vlm_reader_t  ngx_http_vlm_openai_format;
 
 
 static const ngx_http_vlm_field_t  ngx_http_vlm_openai_both[] = {
-    { "temperature", NGX_HTTP_VLM_TEMPERATURE, 0, 2, "0 to 2", 0, 0 },
-    { "top_p", NGX_HTTP_VLM_TOP_P, 0, 1, "0 to 1", 0, 0 },
-    { "top_k", NGX_HTTP_VLM_TOP_K, -1, 1000, "-1 to 1000", 1, 0 },
-    { "frequency_penalty", NGX_HTTP_VLM_FREQUENCY, -2, 2, "-2 to 2", 0, 0 },
-    { "presence_penalty", NGX_HTTP_VLM_PRESENCE, -2, 2, "-2 to 2", 0, 0 },
-    { "repetition_penalty", NGX_HTTP_VLM_REPETITION, 0.1, 10, "0.1 to 10",
-      0, 0 },
-    { "seed", NGX_HTTP_VLM_SEED, NGX_HTTP_VLM_SEED_LOW,
-      NGX_HTTP_VLM_SEED_HIGH, NGX_HTTP_VLM_SEED_RANGE, 1, 0 },
-    { "max_tokens", NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647,
-      "1 to 2147483647", 1, 1 },
-    { NULL, 0, 0, 0, NULL, 0, 0 }
+    { "temperature", NGX_HTTP_VLM_REAL, NGX_HTTP_VLM_TEMPERATURE, 0, 2, NULL },
+    { "top_p", NGX_HTTP_VLM_REAL, NGX_HTTP_VLM_TOP_P, 0, 1, NULL },
+    { "top_k", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_TOP_K, -1, 1000, NULL },
+    { "frequency_penalty", NGX_HTTP_VLM_REAL,
+      NGX_HTTP_VLM_FREQUENCY, -2, 2, NULL },
+    { "presence_penalty", NGX_HTTP_VLM_REAL,
+      NGX_HTTP_VLM_PRESENCE, -2, 2, NULL },
+    { "repetition_penalty", NGX_HTTP_VLM_REAL,
+      NGX_HTTP_VLM_REPETITION, 0.1, 10, NULL },
+    { "seed", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_SEED, NGX_HTTP_VLM_SEEDS, NULL },
+    { "max_tokens", NGX_HTTP_VLM_ENDLESS,
+      NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647, NULL },
+    { "n", .read = ngx_http_vlm_openai_one },
+    { "stream", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_STREAM },
+    { "stream_options", NGX_HTTP_VLM_OBJECT,
+      .read = ngx_http_vlm_openai_streams },
+    { "stop", .read = ngx_http_vlm_fields_stops },
+    { "logit_bias", NGX_HTTP_VLM_OBJECT, .read = ngx_http_vlm_openai_biases },
+
+    /* by these other servers constrain an answer: to ignore one would give an
+       answer that its client misreads */
+
+    { "guided_choice", .read = ngx_http_vlm_openai_absent },
+    { "guided_json", .read = ngx_http_vlm_openai_absent },
+    { "guided_regex", .read = ngx_http_vlm_openai_absent },
+    { "guided_grammar", .read = ngx_http_vlm_openai_absent },
+    { "structured_outputs", .read = ngx_http_vlm_openai_absent },
+    { "grammar", .read = ngx_http_vlm_openai_absent },
+    { "json_schema", .read = ngx_http_vlm_openai_absent },
+    { .name = NULL }
 };
 
 
 static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_chat[] = {
-    { "max_completion_tokens", NGX_HTTP_VLM_MAX_COMPLETION, 1, 2147483647,
-      "1 to 2147483647", 1, 1 },
-    { "top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS,
-      "0 to 20", 1, 0 },
-    { NULL, 0, 0, 0, NULL, 0, 0 }
+    { "max_completion_tokens", NGX_HTTP_VLM_ENDLESS,
+      NGX_HTTP_VLM_MAX_COMPLETION, 1, 2147483647, NULL },
+    { "top_logprobs", NGX_HTTP_VLM_WHOLE,
+      NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS, NULL },
+    { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
+    { "response_format", NGX_HTTP_VLM_OBJECT,
+      .read = ngx_http_vlm_openai_format },
+    { .name = NULL }
 };
 
 
 static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_text[] = {
-    { "logprobs", NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS,
-      "0 to 20", 1, 0 },
-    { NULL, 0, 0, 0, NULL, 0, 0 }
-};
-
-
-/* fields by which other servers constrain an answer: to ignore one would give
-   an answer that its client misreads */
-
-static const char  *ngx_http_vlm_openai_constraints[] = {
-    "guided_choice", "guided_json", "guided_regex", "guided_grammar",
-    "structured_outputs", "grammar", "json_schema", NULL
+    { "logprobs", NGX_HTTP_VLM_WHOLE,
+      NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS, NULL },
+    { "best_of", .read = ngx_http_vlm_openai_one },
+    { "echo", .read = ngx_http_vlm_openai_absent },
+    { "suffix", .read = ngx_http_vlm_openai_absent },
+    { .name = NULL }
 };
 
 
@@ -79,33 +80,46 @@ ngx_int_t
 ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
     const vlm_json_t *json)
 {
-    ngx_uint_t  i;
+    double  *n;
 
-    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
-                                    ngx_http_vlm_openai_both)
-        != NGX_OK
-        || ngx_http_vlm_openai_one(ctx, json, "n") != NGX_OK
-        || ngx_http_vlm_openai_streams(ctx, o, json) != NGX_OK
-        || ngx_http_vlm_fields_stops(ctx, &o->in.f,
-                                     vlm_json_get(json, "stop"))
-           != NGX_OK
-        || ngx_http_vlm_openai_biases(ctx, o, json) != NGX_OK)
+    n = o->in.f.number;
+
+    if (ngx_http_vlm_fields_read(ctx, json, ngx_http_vlm_openai_both) != NGX_OK
+        || ngx_http_vlm_fields_read(ctx, json, o->chat
+                                    ? ngx_http_vlm_openai_of_chat
+                                    : ngx_http_vlm_openai_of_text)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    for (i = 0; ngx_http_vlm_openai_constraints[i]; i++) {
+    ctx->streaming = n[NGX_HTTP_VLM_STREAM] == 1;
+    o->include_usage = n[NGX_HTTP_VLM_INCLUDE] == 1;
 
-        if (ngx_http_vlm_openai_absent(ctx, json,
-                                       ngx_http_vlm_openai_constraints[i])
-            != NGX_OK)
-        {
-            return NGX_ERROR;
+    if (!o->chat) {
+        n[NGX_HTTP_VLM_LOGPROBS] = !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS]);
+
+        if (isnan(n[NGX_HTTP_VLM_MAX_TOKENS])) {
+            n[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
         }
+
+        return NGX_OK;
     }
 
-    return o->chat ? ngx_http_vlm_openai_chat_only(ctx, o, json)
-                   : ngx_http_vlm_openai_text_only(ctx, o, json);
+    if (n[NGX_HTTP_VLM_LOGPROBS] != 1 && n[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
+        ngx_http_vlm_fail_param(ctx, "top_logprobs");
+
+        return ngx_http_vlm_fail_input(ctx, "top_logprobs is for requests with "
+                                       "\"logprobs\": true");
+    }
+
+    if (ngx_http_vlm_fields_tools(ctx, json, "tools", "tool_choice")
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_fields_tools(ctx, json, "functions", "function_call");
 }
 
 
@@ -113,106 +127,61 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 
 static ngx_int_t
 ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name)
+    const vlm_json_t *value, const char *name)
 {
-    const vlm_json_t  *field;
-
-    field = vlm_json_get(json, name);
-
-    if (vlm_json_is_null(field)
-        || vlm_json_number(field, 0) == 1)
-    {
+    if (vlm_json_number(value, 0) == 1) {
         return NGX_OK;
     }
 
-    ngx_http_vlm_fail_param(ctx, "%s", name);
-
     return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                  vlm_json_is_number(field)
+                                  vlm_json_is_number(value)
                                   ? "unsupported_value" : NULL,
                                   "%s can only be 1: a request has one answer",
                                   name);
 }
 
 
+/* an unsupported feature may be sent with a value that disables it */
+
 static ngx_int_t
-ngx_http_vlm_openai_streams(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
-    const vlm_json_t *json)
+ngx_http_vlm_openai_absent(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *value, const char *name)
 {
-    const vlm_json_t  *options;
-
-    ngx_http_vlm_fail_param(ctx, "stream");
-
-    if (ngx_http_vlm_fields_flag(ctx, json, "stream", 0, &ctx->streaming)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    options = vlm_json_get(json, "stream_options");
-
-    if (vlm_json_is_null(options)) {
+    if (!vlm_json_is_true(value)) {
         return NGX_OK;
     }
 
-    ngx_http_vlm_fail_param(ctx, "stream_options");
+    ngx_http_vlm_fail_param(ctx, "%s", name);
 
-    if (!vlm_json_is_object(options)) {
-        return ngx_http_vlm_fail_input(ctx, "stream_options is not an object");
-    }
-
-    if (!ctx->streaming) {
-        return ngx_http_vlm_fail_input(ctx, "stream_options is for requests "
-                                       "with \"stream\": true");
-    }
-
-    ngx_http_vlm_fail_param(ctx, "stream_options.include_usage");
-
-    return ngx_http_vlm_fields_flag(ctx, options, "include_usage", 0,
-                                    &o->include_usage);
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "unsupported_parameter",
+                                  "%s is not supported by this server", name);
 }
 
 
 static ngx_int_t
-ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
-    const vlm_json_t *json)
+ngx_http_vlm_openai_streams(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *value, const char *name)
 {
-    size_t                      n;
-    const vlm_json_t           *bias, *one;
+    const vlm_json_t      *usage;
+    ngx_http_vlm_asked_t  *in;
 
-    bias = vlm_json_get(json, "logit_bias");
+    in = ctx->data;
 
-    if (vlm_json_is_null(bias)) {
-        return NGX_OK;
+    if (in->f.number[NGX_HTTP_VLM_STREAM] != 1) {
+        return ngx_http_vlm_fail_input(ctx, "stream_options is for requests "
+                                       "with \"stream\": true");
     }
 
-    ngx_http_vlm_fail_param(ctx, "logit_bias");
+    usage = vlm_json_get(value, "include_usage");
 
-    if (!vlm_json_is_object(bias)) {
-        return ngx_http_vlm_fail_input(ctx, "logit_bias is not an object");
+    if (!vlm_json_is_null(usage) && !vlm_json_is_bool(usage)) {
+        ngx_http_vlm_fail_param(ctx, "stream_options.include_usage");
+
+        return ngx_http_vlm_fail_input(ctx, "include_usage is not a boolean");
     }
 
-    n = vlm_json_count(bias);
-
-    if (n > VLM_MAX_BIAS) {
-        return ngx_http_vlm_fail_input(ctx, "logit_bias has %uz tokens, it may "
-                                       "have %d", n, VLM_MAX_BIAS);
-    }
-
-    o->in.f.bias = calloc(n + 1, sizeof(vlm_bias_t));
-
-    if (o->in.f.bias == NULL) {
-        return ngx_http_vlm_fail_memory(ctx, "logit_bias");
-    }
-
-    for (one = vlm_json_first(bias);
-         one;
-         one = vlm_json_next(one))
-    {
-        if (ngx_http_vlm_openai_bias(ctx, o, one) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
+    in->f.number[NGX_HTTP_VLM_INCLUDE] = vlm_json_is_true(usage);
 
     return NGX_OK;
 }
@@ -221,7 +190,7 @@ ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 /* of equal ids the last is used */
 
 static ngx_int_t
-ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
+ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_fields_t *f,
     const vlm_json_t *field)
 {
     size_t        i;
@@ -248,17 +217,17 @@ ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
                                        "number from -100 to 100", id);
     }
 
-    for (i = 0; i < o->in.f.n_bias; i++) {
-        if (o->in.f.bias[i].id == (uint32_t) id) {
+    for (i = 0; i < f->n_bias; i++) {
+        if (f->bias[i].id == (uint32_t) id) {
             break;
         }
     }
 
-    o->in.f.bias[i].id = (uint32_t) id;
-    o->in.f.bias[i].bias = (float) x;
+    f->bias[i].id = (uint32_t) id;
+    f->bias[i].bias = (float) x;
 
-    if (i == o->in.f.n_bias) {
-        o->in.f.n_bias++;
+    if (i == f->n_bias) {
+        f->n_bias++;
     }
 
     return NGX_OK;
@@ -266,130 +235,63 @@ ngx_http_vlm_openai_bias(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
 
 
 static ngx_int_t
-ngx_http_vlm_openai_chat_only(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json)
+ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *value, const char *name)
 {
-    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
-                                    ngx_http_vlm_openai_of_chat)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+    size_t                 n;
+    const vlm_json_t      *one;
+    ngx_http_vlm_asked_t  *in;
+
+    in = ctx->data;
+
+    n = vlm_json_count(value);
+
+    if (n > VLM_MAX_BIAS) {
+        return ngx_http_vlm_fail_input(ctx, "logit_bias has %uz tokens, it may "
+                                       "have %d", n, VLM_MAX_BIAS);
     }
 
-    ngx_http_vlm_fail_param(ctx, "logprobs");
+    in->f.bias = calloc(n + 1, sizeof(vlm_bias_t));
 
-    if (ngx_http_vlm_fields_flag(ctx, json, "logprobs", 0, &o->in.f.logprobs)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+    if (in->f.bias == NULL) {
+        return ngx_http_vlm_fail_memory(ctx, "logit_bias");
     }
 
-    if (!o->in.f.logprobs && o->in.f.number[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
-        ngx_http_vlm_fail_param(ctx, "top_logprobs");
-
-        return ngx_http_vlm_fail_input(ctx, "top_logprobs is for requests with "
-                                       "\"logprobs\": true");
-    }
-
-    if (ngx_http_vlm_fields_tools(ctx, json, "tools", "tool_choice") != NGX_OK
-        || ngx_http_vlm_fields_tools(ctx, json, "functions", "function_call")
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_vlm_openai_format(ctx, o, json);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_openai_text_only(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o, const vlm_json_t *json)
-{
-    if (ngx_http_vlm_fields_numbers(ctx, &o->in.f, json,
-                                    ngx_http_vlm_openai_of_text)
-        != NGX_OK
-        || ngx_http_vlm_openai_one(ctx, json, "best_of") != NGX_OK
-        || ngx_http_vlm_openai_absent(ctx, json, "echo") != NGX_OK
-        || ngx_http_vlm_openai_absent(ctx, json, "suffix") != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    o->in.f.logprobs = !isnan(o->in.f.number[NGX_HTTP_VLM_TOP_LOGPROBS]);
-
-    if (isnan(o->in.f.number[NGX_HTTP_VLM_MAX_TOKENS])) {
-        o->in.f.number[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
+    for (one = vlm_json_first(value); one; one = vlm_json_next(one)) {
+        if (ngx_http_vlm_openai_bias(ctx, &in->f, one) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;
 }
 
 
-/* an unsupported feature may be sent with a value that disables it */
-
 static ngx_int_t
-ngx_http_vlm_openai_absent(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name)
+ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *value, const char *name)
 {
-    if (!vlm_json_is_true(vlm_json_get(json, name))) {
-        return NGX_OK;
-    }
+    const char            *type;
+    ngx_http_vlm_asked_t  *in;
 
-    return ngx_http_vlm_openai_refuse(ctx, name);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx, const char *name)
-{
-    ngx_http_vlm_fail_param(ctx, "%s", name);
-
-    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "unsupported_parameter",
-                                  "%s is not supported by this server", name);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
-    const vlm_json_t *json)
-{
-    const char                 *type;
-    const vlm_json_t           *format;
-
-    format = vlm_json_get(json, "response_format");
-
-    if (vlm_json_is_null(format)) {
-        return NGX_OK;
-    }
-
-    ngx_http_vlm_fail_param(ctx, "response_format");
-
-    if (!vlm_json_is_object(format)) {
-        return ngx_http_vlm_fail_input(ctx, "response_format is not an object");
-    }
+    in = ctx->data;
 
     ngx_http_vlm_fail_param(ctx, "response_format.type");
 
-    type = vlm_json_text(vlm_json_get(format, "type"));
+    type = ngx_http_vlm_fields_text(value, "type");
 
-    if (type && ngx_strcmp(type, "text") == 0) {
+    if (ngx_strcmp(type, "text") == 0) {
         return NGX_OK;
     }
 
-    if (type && ngx_strcmp(type, "json_object") == 0) {
+    if (ngx_strcmp(type, "json_object") == 0) {
+        in->f.json = 1;
 
-        if (vlm_json_is_true(vlm_json_get(format, "schema")))
-        {
-            return ngx_http_vlm_openai_refuse(ctx, "response_format.schema");
-        }
-
-        o->in.f.json = 1;
-        return NGX_OK;
+        return ngx_http_vlm_openai_absent(ctx, vlm_json_get(value, "schema"),
+                                          "response_format.schema");
     }
 
-    if (type && ngx_strcmp(type, "json_schema") == 0) {
+    if (ngx_strcmp(type, "json_schema") == 0) {
         return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
                                       "unsupported_value", "response_format "
                                       "json_schema is not supported yet; "

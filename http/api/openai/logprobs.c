@@ -9,7 +9,6 @@
  */
 
 
-#include "../api.h"
 #include "openai.h"
 
 
@@ -20,12 +19,6 @@
 
 static void ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, vlm_token_t *t, size_t n);
-static void ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, vlm_token_t *t, size_t n);
-static void ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, vlm_token_t *t, size_t n);
-static void ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
-    char buf[4 * NGX_HTTP_VLM_PIECE + 8]);
 
 
 void
@@ -47,66 +40,6 @@ ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
     }
 
     vlm_json_shut(w, '}');
-}
-
-
-static void
-ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    vlm_token_t *t, size_t n)
-{
-    char    buf[4 * NGX_HTTP_VLM_PIECE + 8];
-    size_t  i;
-
-    vlm_json_add_open(w, "tokens", '[');
-
-    for (i = 0; i < n; i++) {
-        ngx_http_vlm_openai_name(ctx, t[i].picked.id, buf);
-        vlm_json_put_text(w, buf, ngx_strlen(buf));
-    }
-
-    vlm_json_shut(w, ']');
-
-    vlm_json_add_open(w, "token_logprobs", '[');
-
-    for (i = 0; i < n; i++) {
-        vlm_json_put_logprob(w, t[i].picked.logprob);
-    }
-
-    vlm_json_shut(w, ']');
-
-    ngx_http_vlm_openai_tops(ctx, w, t, n);
-    ngx_http_vlm_openai_offsets(ctx, w, t, n);
-}
-
-
-static void
-ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    vlm_token_t *t, size_t n)
-{
-    char    buf[4 * NGX_HTTP_VLM_PIECE + 8];
-    size_t  i, k;
-
-    vlm_json_put_key(w, "top_logprobs");
-
-    if (ctx->sampling.top_logprobs == 0) {
-        vlm_json_put_null(w);
-        return;
-    }
-
-    vlm_json_open(w, '[');
-
-    for (i = 0; i < n; i++) {
-        vlm_json_open(w, '{');
-
-        for (k = 0; k < t[i].n_top; k++) {
-            ngx_http_vlm_openai_name(ctx, t[i].top[k].id, buf);
-            vlm_json_add_logprob(w, buf, t[i].top[k].logprob);
-        }
-
-        vlm_json_shut(w, '}');
-    }
-
-    vlm_json_shut(w, ']');
 }
 
 
@@ -152,9 +85,7 @@ ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
     piece = ngx_http_vlm_tokens_piece(ctx, id, &len);
     len = ngx_min(len, NGX_HTTP_VLM_PIECE);
 
-    if (vlm_utf8_whole(piece, len) == len
-        && memchr(piece, '\0', len) == NULL)
-    {
+    if (vlm_utf8_whole(piece, len) == len && memchr(piece, '\0', len) == NULL) {
         p = ngx_cpymem(p, piece, len);
 
     } else {
@@ -166,4 +97,64 @@ ngx_http_vlm_openai_name(ngx_http_vlm_ctx_t *ctx, uint32_t id,
     }
 
     *p = '\0';
+}
+
+
+static void
+ngx_http_vlm_openai_tops(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    vlm_token_t *t, size_t n)
+{
+    char    buf[4 * NGX_HTTP_VLM_PIECE + 8];
+    size_t  i, k;
+
+    vlm_json_put_key(w, "top_logprobs");
+
+    if (ctx->sampling.top_logprobs == 0) {
+        vlm_json_put_null(w);
+        return;
+    }
+
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < n; i++) {
+        vlm_json_open(w, '{');
+
+        for (k = 0; k < t[i].n_top; k++) {
+            ngx_http_vlm_openai_name(ctx, t[i].top[k].id, buf);
+            vlm_json_add_logprob(w, buf, t[i].top[k].logprob);
+        }
+
+        vlm_json_shut(w, '}');
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
+static void
+ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    vlm_token_t *t, size_t n)
+{
+    char    buf[4 * NGX_HTTP_VLM_PIECE + 8];
+    size_t  i;
+
+    vlm_json_add_open(w, "tokens", '[');
+
+    for (i = 0; i < n; i++) {
+        ngx_http_vlm_openai_name(ctx, t[i].picked.id, buf);
+        vlm_json_put_text(w, buf, ngx_strlen(buf));
+    }
+
+    vlm_json_shut(w, ']');
+
+    vlm_json_add_open(w, "token_logprobs", '[');
+
+    for (i = 0; i < n; i++) {
+        vlm_json_put_logprob(w, t[i].picked.logprob);
+    }
+
+    vlm_json_shut(w, ']');
+
+    ngx_http_vlm_openai_tops(ctx, w, t, n);
+    ngx_http_vlm_openai_offsets(ctx, w, t, n);
 }

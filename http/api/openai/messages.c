@@ -7,28 +7,19 @@
  */
 
 
-#include "../api.h"
 #include "openai.h"
 
 
 static ngx_int_t ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *json,
-    ngx_uint_t i);
-static ngx_int_t ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, ngx_uint_t i, vlm_role_t *role);
+    const vlm_json_t *json, ngx_uint_t i);
 static ngx_int_t ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *content,
-    ngx_uint_t i);
+    const vlm_json_t *content, ngx_uint_t i);
 static ngx_int_t ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *part,
-    ngx_uint_t i, ngx_uint_t k);
-static ngx_int_t ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *image);
+    const vlm_json_t *part, ngx_uint_t i, ngx_uint_t k);
 
 
 ngx_int_t
-ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *json)
+ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     ngx_uint_t                  i;
     const vlm_json_t           *messages, *one;
@@ -47,57 +38,20 @@ ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
         return ngx_http_vlm_fail_input(ctx, "messages are not an array");
     }
 
-    one = vlm_json_first(messages);
-
-    if (one == NULL) {
+    if (vlm_json_count(messages) == 0) {
         return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST, "empty_array",
                                       "messages are an empty array");
     }
 
-    for (i = 0; one; i++) {
+    i = 0;
 
-        if (ngx_http_vlm_openai_message(ctx, m, one, i) != NGX_OK) {
+    for (one = vlm_json_first(messages); one; one = vlm_json_next(one)) {
+        if (ngx_http_vlm_openai_message(ctx, one, i++) != NGX_OK) {
             return NGX_ERROR;
         }
-
-        one = vlm_json_next(one);
     }
 
     return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *json,
-    ngx_uint_t i)
-{
-    vlm_role_t                  role;
-    const vlm_json_t  *content;
-
-    role = VLM_USER;
-
-    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
-
-    if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail_input(ctx, "messages.%ui is not an object", i);
-    }
-
-    if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
-        || ngx_http_vlm_messages_begin(m, role) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    content = vlm_json_get(json, "content");
-
-    /* clients send an earlier answer back, which may have had no content */
-
-    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
-        return NGX_OK;
-    }
-
-    return ngx_http_vlm_openai_content(ctx, m, content, i);
 }
 
 
@@ -136,11 +90,43 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+static ngx_int_t
+ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    ngx_uint_t i)
+{
+    vlm_role_t                  role;
+    const vlm_json_t  *content;
+
+    role = VLM_USER;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
+
+    if (!vlm_json_is_object(json)) {
+        return ngx_http_vlm_fail_input(ctx, "messages.%ui is not an object", i);
+    }
+
+    if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
+        || ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), role) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    content = vlm_json_get(json, "content");
+
+    /* clients send an earlier answer back, which may have had no content */
+
+    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_openai_content(ctx, content, i);
+}
+
+
 /* a string, or an array of parts */
 
 static ngx_int_t
-ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *content,
+ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *content,
     ngx_uint_t i)
 {
     ngx_uint_t                  k;
@@ -152,7 +138,7 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
     text = vlm_json_text(content);
 
     if (text) {
-        return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
+        return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx), text);
     }
 
     if (!vlm_json_is_array(content)) {
@@ -160,66 +146,22 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
                                        "string nor an array of parts", i);
     }
 
-    part = vlm_json_first(content);
+    k = 0;
 
-    for (k = 0; part; k++) {
-
-        if (ngx_http_vlm_openai_part(ctx, m, part, i, k) != NGX_OK) {
+    for (part = vlm_json_first(content); part; part = vlm_json_next(part)) {
+        if (ngx_http_vlm_openai_part(ctx, part, i, k++) != NGX_OK) {
             return NGX_ERROR;
         }
-
-        part = vlm_json_next(part);
     }
 
     return NGX_OK;
 }
 
 
-static ngx_int_t
-ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
-    const vlm_json_t *part, ngx_uint_t i, ngx_uint_t k)
-{
-    const char  *type, *text;
-
-    ngx_http_vlm_fail_param(ctx, "messages.%ui.content.%ui", i, k);
-
-    type = vlm_json_text(vlm_json_get(part, "type"));
-
-    if (type == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "%s is not an object with a type",
-                                       ctx->error.param);
-    }
-
-    if (ngx_strcmp(type, "image_url") == 0) {
-        return ngx_http_vlm_openai_picture(ctx, m,
-                                           vlm_json_get(part, type));
-    }
-
-    /* an earlier answer that was a refusal has a part of that type */
-
-    if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
-        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "unsupported_value", "%s has a type that "
-                                      "is neither text nor image_url",
-                                      ctx->error.param);
-    }
-
-    text = vlm_json_text(vlm_json_get(part, type));
-
-    if (text == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "%s has no %s that is a string",
-                                       ctx->error.param, type);
-    }
-
-    return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
-}
-
-
 /* {"url": ...}, or the URL alone, as some clients send it */
 
 static ngx_int_t
-ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *image)
+ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *image)
 {
     const char  *url;
 
@@ -243,15 +185,53 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx,
                                       ctx->error.param);
     }
 
-    return ngx_http_vlm_messages_picture(m, url, ngx_strlen(url));
+    return ngx_http_vlm_messages_picture(ngx_http_vlm_asked(ctx), url);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *part,
+    ngx_uint_t i, ngx_uint_t k)
+{
+    const char  *type, *text;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.content.%ui", i, k);
+
+    type = vlm_json_text(vlm_json_get(part, "type"));
+
+    if (type == NULL) {
+        return ngx_http_vlm_fail_input(ctx, "%s is not an object with a type",
+                                       ctx->error.param);
+    }
+
+    if (ngx_strcmp(type, "image_url") == 0) {
+        return ngx_http_vlm_openai_picture(ctx, vlm_json_get(part, type));
+    }
+
+    /* an earlier answer that was a refusal has a part of that type */
+
+    if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "unsupported_value", "%s has a type that "
+                                      "is neither text nor image_url",
+                                      ctx->error.param);
+    }
+
+    text = vlm_json_text(vlm_json_get(part, type));
+
+    if (text == NULL) {
+        return ngx_http_vlm_fail_input(ctx, "%s has no %s that is a string",
+                                       ctx->error.param, type);
+    }
+
+    return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx), text);
 }
 
 
 /* a string, or an array of one; the text is kept like a message */
 
 ngx_int_t
-ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
-    const vlm_json_t *json)
+ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     const char                 *text;
     const vlm_json_t           *prompt;
@@ -260,9 +240,7 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
 
     ngx_http_vlm_fail_param(ctx, "prompt");
 
-    if (vlm_json_is_array(prompt)
-        && vlm_json_count(prompt) == 1)
-    {
+    if (vlm_json_is_array(prompt) && vlm_json_count(prompt) == 1) {
         prompt = vlm_json_first(prompt);
     }
 
@@ -277,9 +255,11 @@ ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_messages_t *m,
                                       "token IDs are not supported");
     }
 
-    if (ngx_http_vlm_messages_begin(m, VLM_USER) != NGX_OK) {
+    if (ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), VLM_USER)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    return ngx_http_vlm_messages_text(m, text, ngx_strlen(text));
+    return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx), text);
 }

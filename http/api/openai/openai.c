@@ -6,25 +6,18 @@
  */
 
 
-#include "../api.h"
 #include "openai.h"
 
 
-static ngx_int_t ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, ngx_uint_t chat);
-static void ngx_http_vlm_openai_parse_chat(ngx_http_vlm_ctx_t *ctx,
+static void ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
-static void ngx_http_vlm_openai_parse_text(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_openai_t *o);
 static void ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_openai_error(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t status, const char *text);
 
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_chat = {
-    .fields = ngx_http_vlm_openai_parse_chat,
+    .fields = ngx_http_vlm_openai_parse,
     .prompt = ngx_http_vlm_openai_prompt,
     .ended = ngx_http_vlm_thinking_ended,
     .answer = ngx_http_vlm_openai_answer,
@@ -35,75 +28,12 @@ const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_chat = {
     .free = ngx_http_vlm_asked_free
 };
 
+
+/* becomes the other one when its fields are read */
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion = {
-    .fields = ngx_http_vlm_openai_parse_text,
-    .prompt = ngx_http_vlm_openai_prompt,
-    .ended = ngx_http_vlm_thinking_ended,
-    .answer = ngx_http_vlm_openai_answer,
-    .stream_type = "text/event-stream; charset=utf-8",
-    .chunk = ngx_http_vlm_openai_chunk,
-    .error = ngx_http_vlm_openai_error,
-    .waits = ngx_http_vlm_stream_waits,
-    .free = ngx_http_vlm_asked_free
+    .fields = ngx_http_vlm_openai_parse
 };
-
-
-static void
-ngx_http_vlm_openai_parse_chat(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    (void) ngx_http_vlm_openai_parse(ctx, json, 1);
-}
-
-
-static void
-ngx_http_vlm_openai_parse_text(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    (void) ngx_http_vlm_openai_parse(ctx, json, 0);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, ngx_uint_t chat)
-{
-    ngx_int_t               rc;
-    ngx_http_vlm_openai_t  *o;
-
-    if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail_input(ctx, json
-                                       ? "The request is not a JSON object"
-                                       : "The request has no body");
-    }
-
-    ctx->out.plain = 1;
-
-    o = ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_openai_t));
-
-    if (o == NULL) {
-        return NGX_ERROR;
-    }
-
-    o->chat = chat;
-
-    if (ngx_http_vlm_openai_id(ctx, o) != NGX_OK
-        || ngx_http_vlm_openai_fields(ctx, o, json) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    rc = chat ? ngx_http_vlm_openai_messages(ctx, o->in.messages, json)
-              : ngx_http_vlm_openai_text(ctx, o->in.messages, json);
-
-    if (rc == NGX_OK) {
-        ngx_http_vlm_fail_param(ctx, chat ? "messages" : "prompt");
-        rc = ngx_http_vlm_messages_fit(o->in.messages, 1);
-    }
-
-    return rc;
-}
 
 
 /* equal seeds give equal answers while the fingerprint is equal */
@@ -148,6 +78,43 @@ ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o)
 
 
 static void
+ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    ngx_int_t               rc;
+    ngx_uint_t              chat;
+    ngx_http_vlm_openai_t  *o;
+
+    chat = ctx->dialect == &ngx_http_vlm_openai_chat;
+
+    ctx->dialect = &ngx_http_vlm_openai_chat;
+    ctx->out.plain = 1;
+
+    o = ngx_http_vlm_asked_create(ctx, json, sizeof(ngx_http_vlm_openai_t),
+                                  "The request has no body");
+
+    if (o == NULL) {
+        return;
+    }
+
+    o->chat = chat;
+
+    if (ngx_http_vlm_openai_id(ctx, o) != NGX_OK
+        || ngx_http_vlm_openai_fields(ctx, o, json) != NGX_OK)
+    {
+        return;
+    }
+
+    rc = o->chat ? ngx_http_vlm_openai_messages(ctx, json)
+                 : ngx_http_vlm_openai_text(ctx, json);
+
+    if (rc == NGX_OK) {
+        ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
+        (void) ngx_http_vlm_messages_fit(o->in.messages, 1);
+    }
+}
+
+
+static void
 ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_openai_t  *o;
@@ -158,12 +125,7 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
 
-    if (o->chat) {
-        (void) ngx_http_vlm_messages_prompt(o->in.messages, NULL);
-
-    } else {
-        (void) ngx_http_vlm_messages_raw(o->in.messages);
-    }
+    (void) ngx_http_vlm_messages_prompt(o->in.messages, !o->chat, NULL);
 }
 
 

@@ -28,9 +28,9 @@ typedef struct {
 /* ---- messages.c: thread: "messages", "prompt" ---------------------------- */
 
 ngx_int_t ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *json);
+    const vlm_json_t *json);
 ngx_int_t ngx_http_vlm_openai_text(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_messages_t *m, const vlm_json_t *json);
+    const vlm_json_t *json);
 
 
 /* ---- fields.c: thread: the options of the answer ------------------------- */

@@ -5,18 +5,112 @@
  */
 
 
-#include "../api.h"
 #include "chat.h"
 
 
-static void ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
-static void ngx_http_vlm_answer_put_usage(vlm_json_out_t *w,
-    vlm_usage_t *usage);
-static void ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
-static void ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
+static void
+ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
+{
+    vlm_json_add_open(w, "usage", '{');
+
+    vlm_json_add_int(w, "completion_tokens", usage->completion_tokens);
+    vlm_json_add_int(w, "decode_ms", usage->decode_ms);
+    vlm_json_add_int(w, "encode_ms", usage->encode_ms);
+    vlm_json_add_int(w, "first_ms", usage->first_ms);
+    vlm_json_add_int(w, "prefill_ms", usage->prefill_ms);
+    vlm_json_add_int(w, "prompt_tokens", usage->prompt_tokens);
+
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
+    vlm_json_add_string(w, "task", chat->task_name);
+
+    if (chat->task_auto) {
+        vlm_json_add_string(w, "task_source", "auto");
+    }
+}
+
+
+static void
+ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    const char           *kind, *text;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    kind = chat->inference ? "Inference error: " : "";
+    text = ctx->error.err.text;
+
+    vlm_json_open(w, '{');
+
+    vlm_json_add_format(w, "answer", "%s%s", kind, text);
+
+    if (chat->inference) {
+        vlm_json_add_bool(w, "context_used", 0);
+    }
+
+    vlm_json_add_format(w, "error", "%s%s", kind, text);
+
+    ngx_http_vlm_answer_put_task(ctx, w);
+
+    if (chat->inference) {
+        vlm_json_add_int(w, "turn_number", chat->n_entries);
+    }
+
+    vlm_json_shut(w, '}');
+}
+
+
+vlm_view_t
+ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_view_t            view;
+    vlm_picture_info_t   *seen;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    seen = &chat->picture;
+
+    view.width = seen->width;
+    view.height = seen->height;
+    view.seen_width = seen->resized_width;
+    view.seen_height = seen->resized_height;
+    view.shares = ctx->engine->conf.facts.coordinates;
+
+    return view;
+}
+
+
+/* a thinking model may state its coordinates in its thinking alone */
+
+static void
+ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    int                   task;
+    ngx_str_t            *text;
+    vlm_view_t            view;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    task = vlm_task_find(chat->task_name, ngx_strlen(chat->task_name));
+
+    if (task == VLM_GENERAL || chat->picture.width == 0) {
+        return;
+    }
+
+    text = ctx->out.answer.len ? &ctx->out.answer : &ctx->out.thinking;
+    view = ngx_http_vlm_view(ctx);
+
+    vlm_shapes_add(w, &view, task, (char *) text->data, text->len);
+}
 
 
 /* keys in the order of the server that this one replaces */
@@ -72,8 +166,7 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
 
 void
-ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w)
+ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     ngx_http_vlm_chat_t  *chat;
 
@@ -90,75 +183,16 @@ ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-vlm_view_t
-ngx_http_vlm_view(ngx_http_vlm_engine_t *eng, const vlm_picture_info_t *seen)
-{
-    vlm_view_t  view;
-
-    view.width = seen->width;
-    view.height = seen->height;
-    view.seen_width = seen->resized_width;
-    view.seen_height = seen->resized_height;
-    view.shares = eng->conf.facts.coordinates;
-
-    return view;
-}
-
-
-/* a thinking model may state its coordinates in its thinking alone */
-
-static void
-ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    int                   task;
-    ngx_str_t            *text;
-    vlm_view_t            view;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-    task = vlm_task_find(chat->task_name, ngx_strlen(chat->task_name));
-
-    if (task == VLM_GENERAL || chat->picture.width == 0) {
-        return;
-    }
-
-    text = ctx->out.answer.len ? &ctx->out.answer : &ctx->out.thinking;
-    view = ngx_http_vlm_view(ctx->engine, &chat->picture);
-
-    vlm_shapes_add(w, &view, task, (char *) text->data, text->len);
-}
-
-
 void
 ngx_http_vlm_answer_put_result(vlm_json_out_t *w, const char *key,
     vlm_store_file_t *result)
 {
-    u_char  *p, url[sizeof("/result/") + VLM_STORE_NAME];
+    if (result) {
+        vlm_json_add_format(w, key, "/result/%s", result->name);
 
-    if (result == NULL) {
+    } else {
         vlm_json_add_string(w, key, NULL);
-        return;
     }
-
-    p = ngx_snprintf(url, sizeof(url), "/result/%s", result->name);
-
-    vlm_json_add_text(w, key, (char *) url, p - url);
-}
-
-
-static void
-ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
-{
-    vlm_json_add_open(w, "usage", '{');
-
-    vlm_json_add_int(w, "completion_tokens", usage->completion_tokens);
-    vlm_json_add_int(w, "decode_ms", usage->decode_ms);
-    vlm_json_add_int(w, "encode_ms", usage->encode_ms);
-    vlm_json_add_int(w, "first_ms", usage->first_ms);
-    vlm_json_add_int(w, "prefill_ms", usage->prefill_ms);
-    vlm_json_add_int(w, "prompt_tokens", usage->prompt_tokens);
-
-    vlm_json_shut(w, '}');
 }
 
 
@@ -180,53 +214,18 @@ ngx_http_vlm_answer_failed(ngx_http_vlm_ctx_t *ctx)
 
 
 static void
-ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w)
+ngx_http_vlm_answer_put_token(vlm_json_out_t *w, const char *key,
+    ngx_str_t *text)
 {
-    ngx_http_vlm_chat_t  *chat;
+    if (text->len == 0) {
+        return;
+    }
 
-    chat = ctx->data;
-
-    u_char  *last, text[sizeof("Inference error: ")
-                        + sizeof(ctx->error.err.text)];
-
-    last = ngx_sprintf(text, "%s%s",
-                       chat->inference ? "Inference error: " : "",
-                       ctx->error.err.text);
-
+    ngx_http_vlm_stream_event(w, "event: token\n");
     vlm_json_open(w, '{');
-
-    vlm_json_add_text(w, "answer", (char *) text, last - text);
-
-    if (chat->inference) {
-        vlm_json_add_bool(w, "context_used", 0);
-    }
-
-    vlm_json_add_text(w, "error", (char *) text, last - text);
-
-    ngx_http_vlm_answer_put_task(ctx, w);
-
-    if (chat->inference) {
-        vlm_json_add_int(w, "turn_number", chat->n_entries);
-    }
-
+    vlm_json_add_text(w, key, (char *) text->data, text->len);
     vlm_json_shut(w, '}');
-}
-
-
-static void
-ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w)
-{
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-
-    vlm_json_add_string(w, "task", chat->task_name);
-
-    if (chat->task_auto) {
-        vlm_json_add_string(w, "task_source", "auto");
-    }
+    ngx_http_vlm_stream_end(w);
 }
 
 
@@ -234,32 +233,12 @@ void
 ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last)
 {
-    size_t      *sent;
-    ngx_str_t   *text;
-    ngx_uint_t   i;
+    ngx_http_vlm_unsent_t  u;
 
-    if (!last && ngx_http_vlm_thinking_split(ctx, 0) != NGX_OK) {
-        w->failed = 1;
-        return;
-    }
+    ngx_http_vlm_unsent(ctx, w, last, &u);
 
-    for (i = 0; i < 2; i++) {
-        text = i ? &ctx->out.answer : &ctx->out.thinking;
-        sent = i ? &ctx->out.sent : &ctx->out.sent_thinking;
-
-        if (text->len <= *sent) {
-            continue;
-        }
-
-        ngx_http_vlm_stream_event(w, "event: token\n");
-        vlm_json_open(w, '{');
-        vlm_json_add_text(w, i ? "text" : "thinking",
-                          (char *) text->data + *sent, text->len - *sent);
-        vlm_json_shut(w, '}');
-        ngx_http_vlm_stream_end(w);
-
-        *sent = text->len;
-    }
+    ngx_http_vlm_answer_put_token(w, "thinking", &u.thinking);
+    ngx_http_vlm_answer_put_token(w, "text", &u.answer);
 
     if (last) {
         ngx_http_vlm_stream_event(w, "event: answer\n");
@@ -269,26 +248,23 @@ ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 }
 
 
+/* a failure with the status 200 is an answer without events, too */
+
 void
 ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t status, const char *text)
 {
     if (status == NGX_HTTP_OK) {
-
-        /* such a failure is an answer without events, too */
-
         ngx_http_vlm_stream_event(w, "event: answer\n");
         ngx_http_vlm_answer_put_failed(ctx, w);
-        ngx_http_vlm_stream_end(w);
-        return;
+
+    } else {
+        ngx_http_vlm_stream_event(w, "event: error\n");
+        vlm_json_open(w, '{');
+        vlm_json_add_string(w, "error", text);
+        vlm_json_add_int(w, "status", status);
+        vlm_json_shut(w, '}');
     }
-
-    ngx_http_vlm_stream_event(w, "event: error\n");
-
-    vlm_json_open(w, '{');
-    vlm_json_add_string(w, "error", text);
-    vlm_json_add_int(w, "status", status);
-    vlm_json_shut(w, '}');
 
     ngx_http_vlm_stream_end(w);
 }

@@ -7,33 +7,23 @@
  */
 
 
-#include "../api.h"
 #include "chat.h"
-#include "base/base64.h"
+#include "ask_text.h"
 #include "../ollama/ollama.h"
 
 
-static void ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx,
-    const char *url, vlm_store_file_t *file);
-static ngx_int_t ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_uint_t ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
+#define NGX_HTTP_VLM_CHAT_AUTO  2000       /* bytes of a message that are asked
+                                              about */
+
+
+static void ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_chat_copy(vlm_store_text_t *dst,
-    const char *text);
 
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect = {
-    .fields = ngx_http_vlm_chat_parse,
+    .fields = ngx_http_vlm_chat_fields,
     .prompt = ngx_http_vlm_chat_prompt,
     .ended = ngx_http_vlm_chat_ended,
     .store = ngx_http_vlm_turn_store,
@@ -47,89 +37,12 @@ const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect = {
 };
 
 
-static void
-ngx_http_vlm_chat_parse(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    if (ngx_http_vlm_ollama_speaks(json)) {
-        ctx->dialect = &ngx_http_vlm_ollama_chat;
-        ctx->dialect->fields(ctx, json);
-        return;
-    }
-
-    (void) ngx_http_vlm_chat_fields(ctx, json);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    const vlm_json_t  *field;
-
-    if (ngx_http_vlm_chat_object(ctx, json) != NGX_OK
-        || ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_chat_t)) == NULL
-        || ngx_http_vlm_chat_session(ctx, json) != NGX_OK
-        || ngx_http_vlm_chat_message(ctx, vlm_json_get(json, "message"),
-                                     "Message is required")
-           != NGX_OK
-        || ngx_http_vlm_chat_task(ctx, json) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    field = vlm_json_get(json, "enable_thinking");
-    ctx->out.thinks = vlm_json_is_null(field)
-                         || vlm_json_is_true(field);
-
-    ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
-
-    if (ngx_http_vlm_chat_key(ctx) != NGX_OK
-        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK
-        || ngx_http_vlm_chat_text_only(ctx, json) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_vlm_turn_fit(ctx, 0);
-}
-
-
-void *
-ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, size_t size)
-{
-    ctx->data = calloc(1, size);
-
-    if (ctx->data == NULL) {
-        (void) ngx_http_vlm_fail_memory(ctx, "the request");
-    }
-
-    return ctx->data;
-}
-
-
-ngx_int_t
-ngx_http_vlm_chat_object(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
-{
-    if (!vlm_json_is_true(json)) {
-        return ngx_http_vlm_fail_input(ctx, "No JSON data provided");
-    }
-
-    if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail_input(ctx, "The request is not a JSON object");
-    }
-
-    return NGX_OK;
-}
-
-
 /* the client's key of this request: a repeated request gets the stored turn */
 
 static ngx_int_t
 ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
 {
     size_t                i;
-    u_char                c;
     ngx_table_elt_t      *h;
     ngx_http_vlm_chat_t  *chat;
 
@@ -141,9 +54,7 @@ ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
     }
 
     for (i = 0; i < h->value.len && i <= VLM_STORE_KEY; i++) {
-        c = h->value.data[i];
-
-        if (c < 0x20 || c > 0x7e) {
+        if (h->value.data[i] < 0x20 || h->value.data[i] > 0x7e) {
             break;
         }
     }
@@ -156,19 +67,15 @@ ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
 
     chat->key = strndup((char *) h->value.data, h->value.len);
 
-    if (chat->key == NULL) {
-        return ngx_http_vlm_fail_memory(ctx, "the Idempotency-Key");
-    }
-
-    return NGX_OK;
+    return chat->key ? NGX_OK
+                     : ngx_http_vlm_fail_memory(ctx, "the Idempotency-Key");
 }
 
 
 /* a question without a picture, even if the session has one */
 
 static ngx_int_t
-ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
+ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     ngx_http_vlm_chat_t  *chat;
 
@@ -197,8 +104,7 @@ ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx,
 /* chosen by a field, or by the client's Accept header */
 
 static ngx_uint_t
-ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
+ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     ngx_table_elt_t            *accept;
     const vlm_json_t           *field;
@@ -218,80 +124,11 @@ ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* session_id, or sessionId if that is empty */
-
-ngx_int_t
-ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    const char                 *text;
-    const vlm_json_t           *id;
-    vlm_store_err_t             err;
-
-    id = vlm_json_get(json, "session_id");
-
-    if (!vlm_json_is_true(id)) {
-        id = vlm_json_get(json, "sessionId");
-    }
-
-    if (!vlm_json_is_true(id)) {
-        return ngx_http_vlm_fail_input(ctx, "Missing session ID");
-    }
-
-    text = vlm_json_text(id);
-
-    if (text == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "The session ID is not a string");
-    }
-
-    if (ngx_http_vlm_chat_copy(&ctx->place.session, text) != NGX_OK) {
-        return ngx_http_vlm_fail_memory(ctx, "the session");
-    }
-
-    if (vlm_store_id(ctx->place.session, &err)
-        != VLM_STORE_OK)
-    {
-        return ngx_http_vlm_fail_store(ctx, &err);
-    }
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *field, const char *missing)
-{
-    const char           *text;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-    text = vlm_json_text(field);
-
-    if (text == NULL || text[0] == '\0') {
-        return ngx_http_vlm_fail_input(ctx, "%s", missing);
-    }
-
-    if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
-        return ngx_http_vlm_fail_input(ctx, "The message has %uz bytes, it may "
-                                       "have %d", ngx_strlen(text),
-                                       NGX_HTTP_VLM_MESSAGE);
-    }
-
-    if (ngx_http_vlm_chat_copy(&chat->message, text) != NGX_OK) {
-        return ngx_http_vlm_fail_memory(ctx, "the message");
-    }
-
-    return NGX_OK;
-}
-
-
 /* an unknown task is an error of the model's side, reported after the picture
    was found */
 
 static ngx_int_t
-ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
+ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     size_t                len;
     const char           *text;
@@ -300,16 +137,10 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
 
     chat = ctx->data;
     task = vlm_json_get(json, "task");
+    text = vlm_json_is_null(task) ? "general" : vlm_json_text(task);
 
-    if (vlm_json_is_null(task)) {
-        text = "general";
-
-    } else {
-        text = vlm_json_text(task);
-
-        if (text == NULL) {
-            return ngx_http_vlm_fail_input(ctx, "The task is not a string");
-        }
+    if (text == NULL) {
+        return ngx_http_vlm_fail_input(ctx, "The task is not a string");
     }
 
     len = ngx_strlen(text);
@@ -337,17 +168,173 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+static void
+ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    const vlm_json_t  *field;
+
+    if (ngx_http_vlm_ollama_speaks(json)) {
+        ctx->dialect = &ngx_http_vlm_ollama_chat;
+        ctx->dialect->fields(ctx, json);
+        return;
+    }
+
+    if (ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_chat_t)) == NULL
+        || ngx_http_vlm_chat_session(ctx, json) != NGX_OK
+        || ngx_http_vlm_chat_message(ctx, vlm_json_get(json, "message"),
+                                     "Message is required")
+           != NGX_OK
+        || ngx_http_vlm_chat_task(ctx, json) != NGX_OK)
+    {
+        return;
+    }
+
+    field = vlm_json_get(json, "enable_thinking");
+    ctx->out.thinks = vlm_json_is_null(field) || vlm_json_is_true(field);
+
+    ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
+
+    if (ngx_http_vlm_chat_key(ctx) == NGX_OK
+        && ngx_http_vlm_chat_image(ctx, json) == NGX_OK
+        && ngx_http_vlm_chat_text_only(ctx, json) == NGX_OK)
+    {
+        (void) ngx_http_vlm_turn_fit(ctx, 0);
+    }
+}
+
+
+void *
+ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    size_t size)
+{
+    if (!vlm_json_is_true(json) || !vlm_json_is_object(json)) {
+        (void) ngx_http_vlm_fail_input(ctx, vlm_json_is_true(json)
+                                       ? "The request is not a JSON object"
+                                       : "No JSON data provided");
+        return NULL;
+    }
+
+    ctx->data = calloc(1, size);
+
+    if (ctx->data == NULL) {
+        (void) ngx_http_vlm_fail_memory(ctx, "the request");
+    }
+
+    return ctx->data;
+}
+
+
+/* session_id, or sessionId if that is empty */
+
+ngx_int_t
+ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    const char                 *text;
+    const vlm_json_t           *id;
+    vlm_store_err_t             err;
+
+    id = vlm_json_get(json, "session_id");
+
+    if (!vlm_json_is_true(id)) {
+        id = vlm_json_get(json, "sessionId");
+    }
+
+    if (!vlm_json_is_true(id)) {
+        return ngx_http_vlm_fail_input(ctx, "Missing session ID");
+    }
+
+    text = vlm_json_text(id);
+
+    if (text == NULL) {
+        return ngx_http_vlm_fail_input(ctx, "The session ID is not a string");
+    }
+
+    ctx->place.session = vlm_store_string(strdup(text));
+
+    if (ctx->place.session.data == NULL) {
+        return ngx_http_vlm_fail_memory(ctx, "the session");
+    }
+
+    return vlm_store_id(ctx->place.session, &err) == VLM_STORE_OK
+           ? NGX_OK : ngx_http_vlm_fail_store(ctx, &err);
+}
+
+
+ngx_int_t
+ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *field, const char *missing)
+{
+    const char           *text;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    text = vlm_json_text(field);
+
+    if (text == NULL || text[0] == '\0') {
+        return ngx_http_vlm_fail_input(ctx, "%s", missing);
+    }
+
+    if (ngx_strlen(text) > NGX_HTTP_VLM_MESSAGE) {
+        return ngx_http_vlm_fail_input(ctx, "The message has %uz bytes, it may "
+                                       "have %d", ngx_strlen(text),
+                                       NGX_HTTP_VLM_MESSAGE);
+    }
+
+    chat->message = vlm_store_string(strdup(text));
+
+    return chat->message.data ? NGX_OK
+                              : ngx_http_vlm_fail_memory(ctx, "the message");
+}
+
+
+/* stored as an upload, because it becomes the session's picture */
+
+static ngx_int_t
+ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
+    vlm_store_file_t *file)
+{
+    size_t               n;
+    u_char              *data;
+    vlm_err_t            err;
+    ngx_int_t            rc;
+    vlm_store_err_t      stored;
+    vlm_picture_info_t   info;
+
+    data = ngx_http_vlm_messages_bytes(ctx, url, &n);
+
+    if (data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+    rc = NGX_OK;
+
+    if (vlm_picture_check(data, n, &info, &err) != 0) {
+        rc = ngx_http_vlm_fail_input(ctx, "%s", err.text);
+
+    } else if (vlm_store_upload_add(ctx->engine->store, data, n,
+                                    ngx_http_vlm_order_salt(&ctx->place.rank),
+                                    vlm_store_string("picture"), file, &stored)
+               != VLM_STORE_OK)
+    {
+        rc = ngx_http_vlm_fail_store(ctx, &stored);
+    }
+
+    free(data);
+
+    return rc;
+}
+
+
 /* an uploaded file, by name or path, or a picture within the request */
 
 ngx_int_t
-ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
+ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     int                   rc;
     const char           *text;
     vlm_store_err_t       err;
     vlm_store_file_t      file;
-    vlm_store_text_t      name;
     const vlm_json_t     *image;
     ngx_http_vlm_chat_t  *chat;
 
@@ -371,15 +358,10 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
         }
 
     } else {
-        name.data = text;
-        name.len = ngx_strlen(text);
+        rc = vlm_store_upload_find(ctx->engine->store, vlm_store_string(text),
+                                   &file, &err);
 
-        rc = vlm_store_upload_find(ctx->engine->store, name, &file,
-                                   &err);
-
-        if (rc == VLM_STORE_NOTFOUND
-            || rc == VLM_STORE_EINPUT)
-        {
+        if (rc == VLM_STORE_NOTFOUND || rc == VLM_STORE_EINPUT) {
             return ngx_http_vlm_fail_input(ctx, "Image not found: %s", text);
         }
 
@@ -390,65 +372,7 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
 
     chat->image = strdup(file.path);
 
-    if (chat->image == NULL) {
-        return ngx_http_vlm_fail_memory(ctx, "the image");
-    }
-
-    return NGX_OK;
-}
-
-
-/* stored as an upload, because it becomes the session's picture */
-
-static ngx_int_t
-ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
-    vlm_store_file_t *file)
-{
-    int                         rc;
-    size_t                      n;
-    u_char                     *data;
-    vlm_err_t                   err;
-    const char                 *text;
-    vlm_picture_info_t          info;
-    vlm_store_err_t             stored;
-    vlm_store_text_t            name;
-
-    text = vlm_base64_url(url, ngx_strlen(url), &n);
-
-    if (text == NULL) {
-        return ngx_http_vlm_fail_input(ctx, "The image is a data URL without "
-                                       "\";base64,\"");
-    }
-
-    data = malloc(vlm_base64_room(n));
-
-    if (data == NULL) {
-        return ngx_http_vlm_fail_memory(ctx, "the image");
-    }
-
-    if (vlm_base64_decode(data, &n, text, n) != 0) {
-        free(data);
-        return ngx_http_vlm_fail_input(ctx, "The image is not base64");
-    }
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    if (vlm_picture_check(data, n, &info, &err) != 0) {
-        free(data);
-        return ngx_http_vlm_fail_input(ctx, "%s", err.text);
-    }
-
-    name.data = "picture";
-    name.len = sizeof("picture") - 1;
-
-    rc = vlm_store_upload_add(ctx->engine->store, data, n,
-                              ngx_http_vlm_order_salt(&ctx->place.rank),
-                              name, file, &stored);
-
-    free(data);
-
-    return rc == VLM_STORE_OK
-           ? NGX_OK : ngx_http_vlm_fail_store(ctx, &stored);
+    return chat->image ? NGX_OK : ngx_http_vlm_fail_memory(ctx, "the image");
 }
 
 
@@ -471,9 +395,15 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
 
         /* a request that has failed is not asked */
 
-        if (ngx_http_vlm_turn_check(ctx, &err) == NGX_OK
-            && ngx_http_vlm_aside_task(ctx) == NGX_OK)
-        {
+        if (ngx_http_vlm_turn_check(ctx, &err) == NGX_OK) {
+            ngx_http_vlm_aside_ask(ctx, NGX_HTTP_VLM_ASK_TASK,
+                                   vlm_utf8_whole(chat->message.data,
+                                                  ngx_min(chat->message.len,
+                                                    NGX_HTTP_VLM_CHAT_AUTO)),
+                                   0.1, 10);
+        }
+
+        if (ctx->prompt) {
             return;
         }
 
@@ -481,6 +411,26 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_vlm_turn_prompt(ctx);
+}
+
+
+/* otherwise the task found by the message's keywords stays */
+
+static void
+ngx_http_vlm_chat_auto(ngx_http_vlm_ctx_t *ctx)
+{
+    int        task;
+    char       name[VLM_WORDS_TASK];
+    ngx_str_t  words;
+
+    ngx_http_vlm_aside_said(ctx, &words);
+    vlm_words_task((char *) words.data, words.len, name);
+
+    task = vlm_task_find(name, ngx_strlen(name));
+
+    if (task >= 0) {
+        ngx_http_vlm_turn_task(ctx, task);
+    }
 }
 
 
@@ -509,7 +459,7 @@ ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
         return ngx_http_vlm_thinking_split(ctx, 1);
     }
 
-    ngx_http_vlm_aside_task_said(ctx);
+    ngx_http_vlm_chat_auto(ctx);
 
     ctx->asking = 0;
     ngx_http_vlm_finish_again(ctx, 0);
@@ -539,14 +489,4 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
     free(chat->result);
     vlm_store_loaded_free(&chat->session_of);
     free(chat);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_chat_copy(vlm_store_text_t *dst, const char *text)
-{
-    dst->data = strdup(text);
-    dst->len = ngx_strlen(text);
-
-    return dst->data ? NGX_OK : NGX_ERROR;
 }

@@ -16,10 +16,6 @@
 
 #define NGX_HTTP_VLM_MESSAGE  (1024 * 1024)        /* bytes, of a message */
 
-/* the beginning of an answer, given to a thinking model to stop its thinking */
-
-#define NGX_HTTP_VLM_NO_THINKING  "<think></think><answer>"
-
 
 /* a RoboBrain request, ctx->data; malloc()ed, so that neither the body nor its
    JSON is kept while the request waits */
@@ -51,15 +47,13 @@ typedef struct {
 
 /* ---- chat.c: fields that several requests have --------------------------- */
 
-/* thread: makes ctx->data, of a structure that begins with ngx_http_vlm_chat_t;
-   NULL: no memory, the request has failed */
+/* thread: makes ctx->data, of a structure that begins with ngx_http_vlm_chat_t,
+   for the object json; NULL: the request has failed */
 
-void *ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, size_t size);
+void *ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    size_t size);
 
 /* thread: of a dialect's fields; NGX_ERROR: the request has failed */
-
-ngx_int_t ngx_http_vlm_chat_object(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
 
 ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
@@ -78,20 +72,15 @@ void ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx);
 
 /* ---- aside.c: prompts on behalf of a request ----------------------------- */
 
-/* thread: each makes ctx->prompt and sets ctx->asking, or returns NGX_DECLINED
-   with the reason in ctx->error.err */
+/* thread: makes ctx->prompt of this system message and the first len bytes of
+   the client's, and sets ctx->asking; or ctx->error.err has the reason */
 
-ngx_int_t ngx_http_vlm_aside_prompt(ngx_http_vlm_ctx_t *ctx,
-    const char *system, const char *text, size_t len, float temperature,
-    ngx_uint_t max_tokens);
-ngx_int_t ngx_http_vlm_aside_task(ngx_http_vlm_ctx_t *ctx);
-ngx_int_t ngx_http_vlm_aside_title(ngx_http_vlm_ctx_t *ctx);
-ngx_int_t ngx_http_vlm_aside_plan(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_aside_ask(ngx_http_vlm_ctx_t *ctx, const char *system,
+    size_t len, float temperature, ngx_uint_t max_tokens);
 
 /* loop: the aside's answer without marks of thinking; "" if there is none */
 
 void ngx_http_vlm_aside_said(ngx_http_vlm_ctx_t *ctx, ngx_str_t *words);
-void ngx_http_vlm_aside_task_said(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- answer.c: RoboBrain's answer from the model's text ------------------ */
@@ -107,8 +96,7 @@ void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
 
 /* the picture that the coordinates of an answer are of */
 
-vlm_view_t ngx_http_vlm_view(ngx_http_vlm_engine_t *eng,
-    const vlm_picture_info_t *seen);
+vlm_view_t ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx);
 
 /* "image_resized", if the picture was shrunk or enlarged, and coordinates in an
    answer refer to that size */
@@ -144,8 +132,7 @@ ngx_int_t ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err);
 
 /* thread: whether question and picture can fit the context, or NGX_ERROR */
 
-ngx_int_t ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx,
-    ngx_uint_t apart);
+ngx_int_t ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart);
 
 /* thread: draws and stores the turn, before its answer is sent */
 
@@ -165,15 +152,11 @@ void ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx);
 
 /* ---- draw.c: the picture of an answer ------------------------------------ */
 
-/*
- * thread: draws the shapes in an answer's text over its picture, and stores it
- * as a result.  NULL for task general, and after an error, which err
- * describes; else malloc()ed.
- */
+/* thread: draws the shapes in an answer's text over its picture, and stores it
+   as a result, malloc()ed.  NULL for task general, and after an error, which
+   ctx->error.err describes */
 
-vlm_store_file_t *ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng,
-    int task, const char *image, const vlm_picture_info_t *seen,
-    ngx_str_t *text, vlm_err_t *err);
+vlm_store_file_t *ngx_http_vlm_draw(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text);
 
 
 #endif /* _NGX_HTTP_VLM_ROBOBRAIN_H_INCLUDED_ */

@@ -5,74 +5,24 @@
  */
 
 
-#include "../api.h"
 #include "chat.h"
 #include "robobrain/draw.h"
 
 
-static int ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng,
-    const vlm_file_t *image, int task, const vlm_picture_info_t *seen,
-    ngx_str_t *text, void **jpeg, size_t *bytes, vlm_err_t *err);
-static vlm_store_file_t *ngx_http_vlm_draw_keep(
-    ngx_http_vlm_engine_t *eng, int task, const char *image, const void *jpeg,
-    size_t bytes, vlm_err_t *err);
-
-
-vlm_store_file_t *
-ngx_http_vlm_draw(ngx_http_vlm_engine_t *eng, int task, const char *image,
-    const vlm_picture_info_t *seen, ngx_str_t *text, vlm_err_t *err)
-{
-    void                       *jpeg;
-    size_t                      bytes;
-    uint64_t                    room;
-    vlm_file_t                  map;
-    vlm_store_file_t           *file;
-
-    if (task == VLM_GENERAL) {
-        return NULL;
-    }
-
-    room = seen->memory;
-
-    if (vlm_budget_take(&eng->budget, room, (uint32_t) eng->conf.timeout,
-                        NULL, NULL)
-        != VLM_BUDGET_OK)
-    {
-        (void) vlm_fail(err, VLM_EMEMORY, "http_memory has no room for it");
-        return NULL;
-    }
-
-    file = NULL;
-    jpeg = NULL;
-
-    if (ngx_http_vlm_map(&map, image) != 0) {
-        (void) vlm_fail(err, VLM_EINPUT, "no picture to draw on");
-
-    } else if (ngx_http_vlm_draw_jpeg(eng, &map, task, seen, text, &jpeg,
-                                      &bytes, err)
-               == 0)
-    {
-        file = ngx_http_vlm_draw_keep(eng, task, image, jpeg, bytes, err);
-    }
-
-    free(jpeg);
-    vlm_file_close(&map);
-    vlm_budget_give(&eng->budget, room);
-
-    return file;
-}
-
-
 static int
-ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng, const vlm_file_t *image,
-    int task, const vlm_picture_info_t *seen, ngx_str_t *text, void **jpeg,
-    size_t *bytes, vlm_err_t *err)
+ngx_http_vlm_draw_jpeg(ngx_http_vlm_ctx_t *ctx, const vlm_file_t *image,
+    ngx_str_t *text, void **jpeg, size_t *bytes)
 {
-    int            rc;
-    size_t         n;
-    vlm_view_t     view;
-    vlm_shape_t   *shapes;
-    vlm_canvas_t   c;
+    int                   rc;
+    size_t                n;
+    vlm_err_t            *err;
+    vlm_view_t            view;
+    vlm_shape_t          *shapes;
+    vlm_canvas_t          c;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    err = &ctx->error.err;
 
     shapes = malloc(VLM_MAX_SHAPES * sizeof(vlm_shape_t));
     if (shapes == NULL) {
@@ -84,10 +34,10 @@ ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng, const vlm_file_t *image,
                                NULL, err);
 
     if (c.rgb) {
-        n = vlm_shapes(task, (char *) text->data, text->len, shapes,
+        n = vlm_shapes(chat->task, (char *) text->data, text->len, shapes,
                        VLM_MAX_SHAPES);
 
-        view = ngx_http_vlm_view(eng, seen);
+        view = ngx_http_vlm_view(ctx);
 
         vlm_shapes_place(&view, shapes, n);
         vlm_draw_shapes(&c, shapes, n);
@@ -103,31 +53,75 @@ ngx_http_vlm_draw_jpeg(ngx_http_vlm_engine_t *eng, const vlm_file_t *image,
 
 
 static vlm_store_file_t *
-ngx_http_vlm_draw_keep(ngx_http_vlm_engine_t *eng, int task,
-    const char *image, const void *jpeg, size_t bytes, vlm_err_t *err)
+ngx_http_vlm_draw_keep(ngx_http_vlm_ctx_t *ctx, const void *jpeg, size_t bytes)
 {
-    vlm_store_err_t    stored;
-    vlm_store_text_t   name;
-    vlm_store_file_t  *file;
+    vlm_store_err_t       stored;
+    vlm_store_file_t     *file;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
 
     file = malloc(sizeof(vlm_store_file_t));
     if (file == NULL) {
-        (void) vlm_fail(err, VLM_EMEMORY, "no memory for its name");
+        (void) vlm_fail(&ctx->error.err, VLM_EMEMORY, "no memory for its name");
         return NULL;
     }
 
-    name.data = image;
-    name.len = ngx_strlen(image);
-
-    if (vlm_store_result_add(eng->store, jpeg, bytes, name,
-                             vlm_task_name(task), file, &stored)
+    if (vlm_store_result_add(ctx->engine->store, jpeg, bytes,
+                             vlm_store_string(chat->image),
+                             vlm_task_name(chat->task), file, &stored)
         == VLM_STORE_OK)
     {
         return file;
     }
 
-    (void) vlm_fail(err, VLM_EMEMORY, "%s", stored.text);
+    (void) vlm_fail(&ctx->error.err, VLM_EMEMORY, "%s", stored.text);
     free(file);
 
     return NULL;
+}
+
+
+vlm_store_file_t *
+ngx_http_vlm_draw(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)
+{
+    void                   *jpeg;
+    size_t                  bytes;
+    vlm_err_t              *err;
+    vlm_file_t              map;
+    vlm_store_file_t       *file;
+    ngx_http_vlm_chat_t    *chat;
+    ngx_http_vlm_engine_t  *eng;
+
+    chat = ctx->data;
+    eng = ctx->engine;
+    err = &ctx->error.err;
+
+    if (chat->task == VLM_GENERAL) {
+        return NULL;
+    }
+
+    if (vlm_budget_take(&eng->budget, chat->picture.memory,
+                        (uint32_t) eng->conf.timeout, NULL, NULL)
+        != VLM_BUDGET_OK)
+    {
+        (void) vlm_fail(err, VLM_EMEMORY, "http_memory has no room for it");
+        return NULL;
+    }
+
+    file = NULL;
+    jpeg = NULL;
+
+    if (ngx_http_vlm_map(&map, chat->image) != 0) {
+        (void) vlm_fail(err, VLM_EINPUT, "no picture to draw on");
+
+    } else if (ngx_http_vlm_draw_jpeg(ctx, &map, text, &jpeg, &bytes) == 0) {
+        file = ngx_http_vlm_draw_keep(ctx, jpeg, bytes);
+    }
+
+    free(jpeg);
+    vlm_file_close(&map);
+    vlm_budget_give(&eng->budget, chat->picture.memory);
+
+    return file;
 }

@@ -8,28 +8,26 @@
  */
 
 
-#include "../api.h"
 #include "pipeline.h"
+#include "ask_text.h"
 
 
 static void ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static void ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_pipeline_picture(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx);
 
 static void ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
-static void ngx_http_vlm_decompose_prompt(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w);
 
-static ngx_int_t ngx_http_vlm_pipeline_query(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx);
-static int ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p);
+static void ngx_http_vlm_pipeline_ask(ngx_http_vlm_ctx_t *ctx);
+static int ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
+    const char *description);
+static void ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx);
 
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
@@ -44,7 +42,7 @@ const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
 
 const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect = {
     .fields = ngx_http_vlm_decompose_fields,
-    .prompt = ngx_http_vlm_decompose_prompt,
+    .prompt = ngx_http_vlm_pipeline_ask,
     .ended = ngx_http_vlm_decompose_ended,
     .store = ngx_http_vlm_decompose_store,
     .answer = ngx_http_vlm_decompose_answer,
@@ -56,14 +54,12 @@ const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect = {
 
 
 static void
-ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
+ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     const vlm_json_t  *message;
 
-    if (ngx_http_vlm_chat_object(ctx, json) != NGX_OK
-        || ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_pipeline_t))
-           == NULL)
+    if (ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_pipeline_t))
+        == NULL)
     {
         return;
     }
@@ -78,25 +74,25 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
         return;
     }
 
-    if (ngx_http_vlm_chat_session(ctx, json) != NGX_OK
-        || ngx_http_vlm_chat_message(ctx, message,
+    if (ngx_http_vlm_chat_session(ctx, json) == NGX_OK
+        && ngx_http_vlm_chat_message(ctx, message,
                                      "The message is not a string")
-           != NGX_OK
-        || ngx_http_vlm_chat_image(ctx, json) != NGX_OK
-        || ngx_http_vlm_turn_fit(ctx, 1) != NGX_OK)
+           == NGX_OK
+        && ngx_http_vlm_chat_image(ctx, json) == NGX_OK)
     {
-        return;
+        (void) ngx_http_vlm_turn_fit(ctx, 1);
     }
-
-    (void) ngx_http_vlm_pipeline_query(ctx);
 }
 
 
-/* for the plan, and then for each step */
+/* for the plan, and then for each step: all are about one picture, which is
+   checked before the model is asked */
 
 static void
 ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
 {
+    ngx_int_t                 rc;
+    vlm_err_t                 err;
     const char               *description;
     ngx_http_vlm_pipeline_t  *p;
 
@@ -105,11 +101,18 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
     if (!p->asked) {
         p->asked = 1;
 
-        if (ngx_http_vlm_pipeline_picture(ctx) != NGX_OK) {
+        rc = ngx_http_vlm_turn_check(ctx, &err);
+
+        if (rc != NGX_OK) {
+            (void) ngx_http_vlm_fail_input(ctx, "%s", rc == NGX_ERROR
+                                           ? err.text : "No image provided for "
+                                             "pipeline execution");
             return;
         }
 
-        if (ngx_http_vlm_aside_plan(ctx) == NGX_OK) {
+        ngx_http_vlm_pipeline_ask(ctx);
+
+        if (ctx->prompt) {
             return;
         }
 
@@ -129,175 +132,6 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_vlm_steps_prompt(ctx);
-}
-
-
-/* checked before the model is asked: all steps are about one picture */
-
-static ngx_int_t
-ngx_http_vlm_pipeline_picture(ngx_http_vlm_ctx_t *ctx)
-{
-    vlm_err_t  err;
-
-    switch (ngx_http_vlm_turn_check(ctx, &err)) {
-
-    case NGX_OK:
-        return NGX_OK;
-
-    case NGX_ERROR:
-        return ngx_http_vlm_fail_input(ctx, "%s", err.text);
-
-    default:
-        return ngx_http_vlm_fail_input(ctx, "No image provided for pipeline "
-                                       "execution");
-    }
-}
-
-
-static ngx_int_t
-ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
-
-    if (p->planned) {
-        return ngx_http_vlm_steps_ended(ctx);
-    }
-
-    ngx_http_vlm_pipeline_text(ctx);
-    ngx_http_vlm_finish_again(ctx, 1);
-
-    return NGX_AGAIN;
-}
-
-
-/* ---- /api/decompose ------------------------------------------------------ */
-
-
-static void
-ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
-{
-    const vlm_json_t  *query;
-
-    query = vlm_json_get(json, "query");
-
-    if (!vlm_json_is_true(query)) {
-        (void) ngx_http_vlm_fail_input(ctx, "Query is required");
-        return;
-    }
-
-    if (ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_pipeline_t)) == NULL
-        || ngx_http_vlm_chat_message(ctx, query, "The query is not a string")
-           != NGX_OK)
-    {
-        return;
-    }
-
-    (void) ngx_http_vlm_pipeline_query(ctx);
-}
-
-
-static void
-ngx_http_vlm_decompose_prompt(ngx_http_vlm_ctx_t *ctx)
-{
-    (void) ngx_http_vlm_aside_plan(ctx);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_pipeline_text(ctx);
-
-    ctx->asking = 0;
-
-    return NGX_OK;
-}
-
-
-/* stores nothing, but the hook runs in a thread, where the plan is parsed */
-
-static void
-ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx)
-{
-    if (ngx_http_vlm_pipeline_plan(ctx->data,
-                                   "Execute the query as a general task "
-                                   "(decomposition failed)")
-        != 0)
-    {
-        (void) ngx_http_vlm_fail_memory(ctx, "the plan");
-    }
-}
-
-
-static void
-ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    u_char                    message[600], *last;
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
-
-    vlm_json_open(w, '{');
-
-    if (p->fallback) {
-        vlm_json_add_string(w, "error", p->why);
-        vlm_json_add_bool(w, "fallback", 1);
-
-        last = ngx_snprintf(message, sizeof(message),
-                            "Could not decompose query: %s", p->why);
-
-        vlm_json_add_text(w, "message", (char *) message, last - message);
-    }
-
-    ngx_http_vlm_steps_put_plan(w, p);
-    vlm_json_add_bool(w, "success", 1);
-
-    vlm_json_shut(w, '}');
-}
-
-
-/* ---- both ---------------------------------------------------------------- */
-
-
-static ngx_int_t
-ngx_http_vlm_pipeline_query(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
-    p->query = strdup(p->chat.message.data);
-
-    return p->query ? NGX_OK : ngx_http_vlm_fail_memory(ctx, "the plan");
-}
-
-
-static void
-ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_uint_t                i;
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
-
-    if (p == NULL) {
-        return;
-    }
-
-    vlm_words_plan_free(p->plan, VLM_WORDS_STEPS);
-
-    for (i = 0; i < VLM_WORDS_STEPS; i++) {
-        free(p->steps[i].prompt);
-        free(p->steps[i].answer);
-        free(p->steps[i].result);
-    }
-
-    free(p->words);
-    free(p->query);
-
-    ngx_http_vlm_chat_free(ctx);
 }
 
 
@@ -335,44 +169,133 @@ ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-int
-ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
-    const char *description)
+static ngx_int_t
+ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx)
 {
-    int     n;
-    size_t  len;
-    u_char  *last;
+    ngx_http_vlm_pipeline_t  *p;
 
-    p->planned = 1;
+    p = ctx->data;
 
-    len = p->words ? ngx_strlen(p->words) : 0;
-    n = vlm_words_plan(p->words, len, p->plan);
-
-    if (n < 0) {
-        return -1;
+    if (p->planned) {
+        return ngx_http_vlm_steps_ended(ctx);
     }
 
-    if (n == 0) {
-        p->fallback = 1;
+    ngx_http_vlm_pipeline_text(ctx);
+    ngx_http_vlm_finish_again(ctx, 1);
 
-        if (p->why[0] == '\0') {
-            last = ngx_snprintf((u_char *) p->why, sizeof(p->why) - 1,
-                                "Could not parse JSON from response: %*s",
-                                vlm_words_cut(p->words, len, 200),
-                                p->words ? p->words : "");
-            p->why[vlm_utf8_whole(p->why, (char *) last - p->why)] =
-                                                                          '\0';
-        }
+    return NGX_AGAIN;
+}
 
-        p->plan[0].number = 1;
-        p->plan[0].prompt = strdup(p->query);
-        p->plan[0].description = strdup(description);
-        n = 1;
+
+/* ---- /api/decompose ------------------------------------------------------ */
+
+
+static void
+ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    const vlm_json_t  *query;
+
+    query = vlm_json_get(json, "query");
+
+    if (!vlm_json_is_true(query)) {
+        (void) ngx_http_vlm_fail_input(ctx, "Query is required");
+        return;
     }
 
-    p->n = n;
+    if (ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_pipeline_t))) {
+        (void) ngx_http_vlm_chat_message(ctx, query,
+                                         "The query is not a string");
+    }
+}
 
-    return ngx_http_vlm_pipeline_complete(p);
+
+static ngx_int_t
+ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_text(ctx);
+
+    ctx->asking = 0;
+
+    return NGX_OK;
+}
+
+
+/* stores nothing, but the hook runs in a thread, where the plan is parsed */
+
+static void
+ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ngx_http_vlm_pipeline_plan(ctx->data,
+                                   "Execute the query as a general task "
+                                   "(decomposition failed)")
+        != 0)
+    {
+        (void) ngx_http_vlm_fail_memory(ctx, "the plan");
+    }
+}
+
+
+static void
+ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    ngx_http_vlm_pipeline_t  *p;
+
+    p = ctx->data;
+
+    vlm_json_open(w, '{');
+
+    if (p->why[0]) {
+        vlm_json_add_string(w, "error", p->why);
+        vlm_json_add_bool(w, "fallback", 1);
+        vlm_json_add_format(w, "message", "Could not decompose query: %s",
+                            p->why);
+    }
+
+    ngx_http_vlm_steps_put_plan(w, p);
+    vlm_json_add_bool(w, "success", 1);
+
+    vlm_json_shut(w, '}');
+}
+
+
+/* ---- both ---------------------------------------------------------------- */
+
+
+static void
+ngx_http_vlm_pipeline_ask(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
+    ngx_http_vlm_aside_ask(ctx, NGX_HTTP_VLM_ASK_STEPS, chat->message.len, 0.2,
+                           1500);
+}
+
+
+static void
+ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t                i;
+    ngx_http_vlm_pipeline_t  *p;
+
+    p = ctx->data;
+
+    if (p == NULL) {
+        return;
+    }
+
+    vlm_words_plan_free(p->plan, VLM_WORDS_STEPS);
+
+    for (i = 0; i < VLM_WORDS_STEPS; i++) {
+        free(p->steps[i].prompt);
+        free(p->steps[i].answer);
+        free(p->steps[i].result);
+    }
+
+    free(p->words);
+
+    ngx_http_vlm_chat_free(ctx);
 }
 
 
@@ -390,7 +313,7 @@ ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p)
 
         if (plan->prompt && plan->prompt[0] == '\0') {
             free(plan->prompt);
-            plan->prompt = strdup(p->query);
+            plan->prompt = strdup(p->chat.message.data);
         }
 
         if (plan->prompt == NULL || plan->description == NULL) {
@@ -408,4 +331,41 @@ ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p)
     }
 
     return 0;
+}
+
+
+static int
+ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p, const char *description)
+{
+    int     n;
+    size_t  len;
+    u_char  *last;
+
+    p->planned = 1;
+
+    len = p->words ? ngx_strlen(p->words) : 0;
+    n = vlm_words_plan(p->words, len, p->plan);
+
+    if (n < 0) {
+        return -1;
+    }
+
+    if (n == 0) {
+        if (p->why[0] == '\0') {
+            last = ngx_snprintf((u_char *) p->why, sizeof(p->why) - 1,
+                                "Could not parse JSON from response: %*s",
+                                vlm_words_cut(p->words, len, 200),
+                                p->words ? p->words : "");
+            p->why[vlm_utf8_whole(p->why, (char *) last - p->why)] = '\0';
+        }
+
+        p->plan[0].number = 1;
+        p->plan[0].prompt = strdup(p->chat.message.data);
+        p->plan[0].description = strdup(description);
+        n = 1;
+    }
+
+    p->n = n;
+
+    return ngx_http_vlm_pipeline_complete(p);
 }

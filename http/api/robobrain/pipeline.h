@@ -30,28 +30,18 @@ typedef struct {
 typedef struct {
     ngx_http_vlm_chat_t           chat;        /* first the request, then its
                                                   steps as they are asked */
-    char                         *query;       /* the request's text */
     char                         *words;       /* the plan's text */
-    char                          why[512];    /* there is no plan */
+    char                          why[512];    /* there is no plan, but one
+                                                  step; or "" */
     vlm_words_step_t              plan[VLM_WORDS_STEPS];
     ngx_http_vlm_pipeline_step_t  steps[VLM_WORDS_STEPS];
     ngx_uint_t                    n;           /* steps */
     ngx_uint_t                    at;          /* the index of the next one */
     unsigned                      asked:1;     /* for the plan */
     unsigned                      planned:1;
-    unsigned                      fallback:1;  /* one step, as no plan was
-                                                  given */
     unsigned                      running:1;   /* a step is being answered */
     unsigned                      unsaved:1;   /* the step before "at" */
 } ngx_http_vlm_pipeline_t;
-
-
-/* ---- pipeline.c: requests and plans -------------------------------------- */
-
-/* thread: parses the plan, which gets at least one step; -1: no memory */
-
-int ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
-    const char *description);
 
 
 /* ---- steps.c: the steps, one after the other ----------------------------- */
@@ -68,8 +58,7 @@ void ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 
 /* "pipeline": the plan */
 
-void ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
-    ngx_http_vlm_pipeline_t *p);
+void ngx_http_vlm_steps_put_plan(vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p);
 
 
 #endif /* _NGX_HTTP_VLM_PIPELINE_H_INCLUDED_ */

@@ -10,7 +10,6 @@
  */
 
 
-#include "../api.h"
 #include "pipeline.h"
 
 
@@ -19,14 +18,9 @@
 
 static ngx_int_t ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_pipeline_t *p);
-static char *ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p);
 static void ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_pipeline_step_t *step);
-static ngx_int_t ngx_http_vlm_steps_set(ngx_http_vlm_pipeline_step_t *step,
-    const char *before, const char *text, size_t len);
 
-static void ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_uint_t n);
 static void ngx_http_vlm_steps_put_final(vlm_json_out_t *w,
     ngx_http_vlm_pipeline_t *p);
 
@@ -48,6 +42,35 @@ ngx_http_vlm_steps_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+/* the step's text, and if the plan refers to it, the previous answer */
+
+static char *
+ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p)
+{
+    char                          *text;
+    ngx_uint_t                     i;
+    vlm_words_step_t              *plan;
+    ngx_http_vlm_pipeline_step_t  *before;
+
+    plan = &p->plan[p->at];
+    before = NULL;
+
+    for (i = 0; plan->use_previous && i < p->at; i++) {
+        if (p->steps[i].said) {
+            before = &p->steps[i];
+        }
+    }
+
+    if (before == NULL) {
+        return strdup(plan->prompt);
+    }
+
+    return asprintf(&text, "%s\nPrevious result: %s", plan->prompt,
+                    before->answer)
+           == -1 ? NULL : text;
+}
+
+
 /* makes the next step a question of the session */
 
 static ngx_int_t
@@ -64,14 +87,12 @@ ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
 
     free((char *) chat->message.data);
 
-    chat->message.len = 0;
-    chat->message.data = step->prompt ? strdup(step->prompt) : NULL;
+    chat->message = vlm_store_string(step->prompt ? strdup(step->prompt)
+                                                  : NULL);
 
     if (chat->message.data == NULL) {
         return ngx_http_vlm_fail_memory(ctx, "the step");
     }
-
-    chat->message.len = ngx_strlen(chat->message.data);
 
     ngx_http_vlm_turn_task(ctx, step->task);
 
@@ -91,44 +112,32 @@ ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
 }
 
 
-/* the step's text, and if the plan refers to it, the previous answer */
-
-static char *
-ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p)
+static ngx_int_t
+ngx_http_vlm_steps_set(ngx_http_vlm_pipeline_step_t *step, const char *before,
+    const char *text, size_t len)
 {
-    char                          *text, *at;
-    size_t                         len;
-    ngx_uint_t                     i;
-    vlm_words_step_t     *plan;
-    ngx_http_vlm_pipeline_step_t  *before;
+    char    *at;
+    size_t   n;
 
-    static const char  words[] = "\nPrevious result: ";
+    n = ngx_strlen(before);
 
-    plan = &p->plan[p->at];
-    before = NULL;
+    step->answer = malloc(n + len + 1);
 
-    for (i = 0; plan->use_previous && i < p->at; i++) {
-        if (p->steps[i].said) {
-            before = &p->steps[i];
-        }
+    if (step->answer == NULL) {
+        return NGX_ERROR;
     }
 
-    if (before == NULL) {
-        return strdup(plan->prompt);
+    at = (char *) ngx_cpymem(step->answer, before, n);
+
+    if (len) {
+        at = (char *) ngx_cpymem(at, text, len);
     }
 
-    len = ngx_strlen(plan->prompt);
+    *at = '\0';
 
-    text = malloc(len + sizeof(words) + before->answer_len);
+    step->answer_len = n + len;
 
-    if (text) {
-        at = (char *) ngx_cpymem(text, plan->prompt, len);
-        at = (char *) ngx_cpymem(at, words, sizeof(words) - 1);
-        at = (char *) ngx_cpymem(at, before->answer, before->answer_len);
-        *at = '\0';
-    }
-
-    return text;
+    return NGX_OK;
 }
 
 
@@ -223,35 +232,6 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-static ngx_int_t
-ngx_http_vlm_steps_set(ngx_http_vlm_pipeline_step_t *step, const char *before,
-    const char *text, size_t len)
-{
-    char    *at;
-    size_t   n;
-
-    n = ngx_strlen(before);
-
-    step->answer = malloc(n + len + 1);
-
-    if (step->answer == NULL) {
-        return NGX_ERROR;
-    }
-
-    at = (char *) ngx_cpymem(step->answer, before, n);
-
-    if (len) {
-        at = (char *) ngx_cpymem(at, text, len);
-    }
-
-    *at = '\0';
-
-    step->answer_len = n + len;
-
-    return NGX_OK;
-}
-
-
 void
 ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
 {
@@ -283,6 +263,47 @@ ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
 
 
 /* ---- the answer ---------------------------------------------------------- */
+
+
+static void
+ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, ngx_uint_t n)
+{
+    vlm_view_t                     view;
+    vlm_words_step_t              *plan;
+    ngx_http_vlm_pipeline_t       *p;
+    ngx_http_vlm_pipeline_step_t  *step;
+
+    p = ctx->data;
+    plan = &p->plan[n];
+    step = &p->steps[n];
+
+    vlm_json_open(w, '{');
+
+    if (step->answer) {
+        view = ngx_http_vlm_view(ctx);
+
+        vlm_json_add_text(w, "answer", step->answer, step->answer_len);
+        vlm_shapes_add_coordinates(w, &view, step->task, step->answer,
+                                   step->answer_len);
+    }
+
+    vlm_json_add_string(w, "description", plan->description);
+
+    if (step->error[0] || step->answer == NULL) {
+        vlm_json_add_string(w, "error", step->error);
+    }
+
+    if (step->answer) {
+        ngx_http_vlm_answer_put_result(w, "output_image", step->result);
+        vlm_json_add_string(w, "prompt", step->prompt);
+    }
+
+    vlm_json_add_int(w, "step", plan->number);
+    vlm_json_add_bool(w, "success", step->answer != NULL);
+    vlm_json_add_string(w, "task", plan->task);
+
+    vlm_json_shut(w, '}');
+}
 
 
 void
@@ -325,8 +346,7 @@ ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
 
 void
-ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
-    ngx_http_vlm_pipeline_t *p)
+ngx_http_vlm_steps_put_plan(vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p)
 {
     ngx_uint_t                  i;
     vlm_words_step_t           *plan;
@@ -348,48 +368,6 @@ ngx_http_vlm_steps_put_plan(vlm_json_out_t *w,
     }
 
     vlm_json_shut(w, ']');
-}
-
-
-static void
-ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_uint_t n)
-{
-    vlm_view_t                     view;
-    vlm_words_step_t              *plan;
-    ngx_http_vlm_pipeline_t       *p;
-    ngx_http_vlm_pipeline_step_t  *step;
-
-    p = ctx->data;
-    plan = &p->plan[n];
-    step = &p->steps[n];
-
-    vlm_json_open(w, '{');
-
-    if (step->answer) {
-        view = ngx_http_vlm_view(ctx->engine, &p->chat.picture);
-
-        vlm_json_add_text(w, "answer", step->answer, step->answer_len);
-        vlm_shapes_add_coordinates(w, &view, step->task, step->answer,
-                                   step->answer_len);
-    }
-
-    vlm_json_add_string(w, "description", plan->description);
-
-    if (step->error[0] || step->answer == NULL) {
-        vlm_json_add_string(w, "error", step->error);
-    }
-
-    if (step->answer) {
-        ngx_http_vlm_answer_put_result(w, "output_image", step->result);
-        vlm_json_add_string(w, "prompt", step->prompt);
-    }
-
-    vlm_json_add_int(w, "step", plan->number);
-    vlm_json_add_bool(w, "success", step->answer != NULL);
-    vlm_json_add_string(w, "task", plan->task);
-
-    vlm_json_shut(w, '}');
 }
 
 

@@ -8,8 +8,8 @@
  */
 
 
-#include "../api.h"
 #include "chat.h"
+#include "ask_text.h"
 
 
 #define NGX_HTTP_VLM_TITLE_MESSAGE  8192   /* bytes of a message that are
@@ -17,12 +17,6 @@
 
 
 static void ngx_http_vlm_title_body(ngx_http_request_t *r);
-static void ngx_http_vlm_title_words(ngx_http_request_t *r,
-    ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_title_run(void *data);
-static void ngx_http_vlm_title_done(ngx_http_request_t *r, void *data);
-static void ngx_http_vlm_title_cleanup(void *data);
-
 static void ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 static void ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx);
@@ -72,6 +66,19 @@ ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 }
 
 
+/* a thread, without the model: bypasses the queue, in any worker */
+
+static void
+ngx_http_vlm_title_words(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_input_parse(ctx);
+
+    if (ctx->error.status == 0) {
+        ngx_http_vlm_write_answer(ctx);
+    }
+}
+
+
 /* a body may take long to arrive, so the free slot is checked after it */
 
 static void
@@ -99,60 +106,10 @@ ngx_http_vlm_title_body(ngx_http_request_t *r)
         }
     }
 
-    ngx_http_vlm_title_words(r, ctx);
-}
-
-
-/* without the model: bypasses the queue, in any worker */
-
-static void
-ngx_http_vlm_title_words(ngx_http_request_t *r, ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_pool_cleanup_t  *cln;
-
-    cln = ngx_pool_cleanup_add(r->pool, 0);
-    if (cln == NULL) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-
-    cln->handler = ngx_http_vlm_title_cleanup;
-    cln->data = ctx;
-
     ctx->dialect = &ngx_http_vlm_title_dialect;
+    ctx->run = ngx_http_vlm_title_words;
 
-    if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK
-        || ngx_http_vlm_thread(r, ctx->engine, ngx_http_vlm_title_run,
-                               ngx_http_vlm_title_done, ctx)
-           != NGX_OK)
-    {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-    }
-}
-
-
-static void
-ngx_http_vlm_title_run(void *data)
-{
-    ngx_http_vlm_input_parse(data);
-}
-
-
-static void
-ngx_http_vlm_title_done(ngx_http_request_t *r, void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    ngx_http_finalize_request(r, ctx->error.status
-                                 ? ngx_http_vlm_fail_send(ctx)
-                                 : ngx_http_vlm_send_answer(ctx));
-}
-
-
-static void
-ngx_http_vlm_title_cleanup(void *data)
-{
-    ngx_http_vlm_queue_free(data);
+    ngx_http_vlm_work_body(r);
 }
 
 
@@ -160,42 +117,35 @@ ngx_http_vlm_title_cleanup(void *data)
 
 
 static void
-ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json)
+ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    size_t                len;
     const char           *text;
     const vlm_json_t     *field;
     ngx_http_vlm_chat_t  *chat;
 
     field = vlm_json_get(json, "message");
-
-    if (!vlm_json_is_true(field)) {
-        (void) ngx_http_vlm_fail_input(ctx, "Message is required");
-        return;
-    }
-
     text = vlm_json_text(field);
 
-    if (text == NULL) {
-        (void) ngx_http_vlm_fail_input(ctx, "The message is not a string");
+    if (!vlm_json_is_true(field) || text == NULL) {
+        (void) ngx_http_vlm_fail_input(ctx, vlm_json_is_true(field)
+                                       ? "The message is not a string"
+                                       : "Message is required");
         return;
     }
 
-    chat = ngx_http_vlm_chat_create(ctx, sizeof(ngx_http_vlm_chat_t));
+    chat = ngx_http_vlm_chat_create(ctx, json, sizeof(ngx_http_vlm_chat_t));
 
     if (chat == NULL) {
         return;
     }
 
-    len = ngx_strlen(text);
+    chat->message.len = ngx_strlen(text);
 
-    if (len > NGX_HTTP_VLM_TITLE_MESSAGE) {
-        len = vlm_utf8_whole(text, NGX_HTTP_VLM_TITLE_MESSAGE);
+    if (chat->message.len > NGX_HTTP_VLM_TITLE_MESSAGE) {
+        chat->message.len = vlm_utf8_whole(text, NGX_HTTP_VLM_TITLE_MESSAGE);
     }
 
-    chat->message.len = len;
-    chat->message.data = strndup(text, len);
+    chat->message.data = strndup(text, chat->message.len);
 
     if (chat->message.data == NULL) {
         (void) ngx_http_vlm_fail_memory(ctx, "the message");
@@ -206,7 +156,14 @@ ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
 static void
 ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    (void) ngx_http_vlm_aside_title(ctx);
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+
+    ngx_http_vlm_aside_ask(ctx, NGX_HTTP_VLM_ASK_TITLE,
+                           vlm_words_cut(chat->message.data, chat->message.len,
+                                         200),
+                           0.3, 20);
 }
 
 
@@ -215,12 +172,11 @@ ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
 {
+    ngx_http_vlm_aside_said(ctx, &ctx->out.answer);
+
     if (ctx->finish != VLM_FINISH_STOP) {
         ngx_str_set(&ctx->out.answer, "");
-        return NGX_OK;
     }
-
-    ngx_http_vlm_aside_said(ctx, &ctx->out.answer);
 
     return NGX_OK;
 }

@@ -5,7 +5,6 @@
  */
 
 
-#include "../api.h"
 #include "chat.h"
 
 
@@ -20,8 +19,6 @@ static ngx_int_t ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx,
 static ngx_int_t ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded);
 static vlm_picture_t *ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e,
-    uint64_t size);
 static ngx_int_t ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded, vlm_picture_t *picture);
 static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
@@ -163,10 +160,31 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+/* the size of a stored picture, as the model sees it; as ..._turn_check() */
+
+static ngx_int_t
+ngx_http_vlm_turn_measure(ngx_http_vlm_ctx_t *ctx, const char *path,
+    vlm_picture_info_t *info, vlm_err_t *err)
+{
+    int         rc;
+    vlm_file_t  file;
+
+    if (ngx_http_vlm_map(&file, path) != 0) {
+        return NGX_DECLINED;
+    }
+
+    rc = vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes, info,
+                             err);
+
+    vlm_file_close(&file);
+
+    return rc == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
 static ngx_int_t
 ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 {
-    vlm_file_t            file;
     ngx_http_vlm_chat_t  *chat;
 
     chat = ctx->data;
@@ -193,10 +211,9 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
 
     /* the size that the answer's coordinates belong to */
 
-    if (e->image.data && ngx_http_vlm_map(&file, e->image.data) == 0) {
-        (void) vlm_picture_measure(ctx->engine->life.vlm, file.data,
-                                   file.bytes, &chat->picture, NULL);
-        vlm_file_close(&file);
+    if (e->image.data) {
+        (void) ngx_http_vlm_turn_measure(ctx, e->image.data, &chat->picture,
+                                         NULL);
     }
 
     return NGX_OK;
@@ -209,15 +226,13 @@ ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
  */
 
 static ngx_int_t
-ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
-    vlm_store_loaded_t *loaded)
+ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx, vlm_store_loaded_t *loaded)
 {
     int                   rc;
     uint64_t              n;
     ngx_uint_t            i;
     vlm_store_t          *store;
     vlm_store_err_t       err;
-    vlm_store_text_t      image;
     ngx_http_vlm_chat_t  *chat;
 
     chat = ctx->data;
@@ -252,11 +267,8 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
             return NGX_OK;
         }
 
-        image.data = chat->image;
-        image.len = ngx_strlen(chat->image);
-
-        rc = vlm_store_session_image(store, ctx->place.session,
-                                     loaded->epoch, image, &err);
+        rc = vlm_store_session_image(store, ctx->place.session, loaded->epoch,
+                                     vlm_store_string(chat->image), &err);
 
         if (rc == VLM_STORE_OK) {
             return NGX_OK;
@@ -264,49 +276,12 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
 
         vlm_store_loaded_free(loaded);
 
-        if (rc != VLM_STORE_GONE
-            && rc != VLM_STORE_NOTFOUND)
-        {
+        if (rc != VLM_STORE_GONE && rc != VLM_STORE_NOTFOUND) {
             break;
         }
     }
 
     return ngx_http_vlm_fail_store(ctx, &err);
-}
-
-
-static vlm_picture_t *
-ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
-{
-    int                   e;
-    vlm_file_t            file;
-    vlm_picture_t        *picture;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-    e = ngx_http_vlm_map(&file, chat->image);
-
-    if (e != 0) {
-        ngx_http_vlm_turn_map_error(ctx, e, file.bytes);
-        return NULL;
-    }
-
-    picture = ngx_http_vlm_input_picture(ctx, file.data, file.bytes);
-
-    vlm_file_close(&file);
-
-    if (picture == NULL) {
-
-        if (ctx->error.status == 0) {
-            (void) ngx_http_vlm_fail_engine(ctx, NULL, NULL);
-        }
-
-        return NULL;
-    }
-
-    vlm_picture_info(picture, &chat->picture);
-
-    return picture;
 }
 
 
@@ -348,11 +323,45 @@ ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e, uint64_t size)
 }
 
 
+static vlm_picture_t *
+ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
+{
+    int                   e;
+    vlm_file_t            file;
+    vlm_picture_t        *picture;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
+    e = ngx_http_vlm_map(&file, chat->image);
+
+    if (e != 0) {
+        ngx_http_vlm_turn_map_error(ctx, e, file.bytes);
+        return NULL;
+    }
+
+    picture = ngx_http_vlm_input_picture(ctx, file.data, file.bytes);
+
+    vlm_file_close(&file);
+
+    if (picture == NULL) {
+
+        if (ctx->error.status == 0) {
+            (void) ngx_http_vlm_fail_engine(ctx, NULL, NULL);
+        }
+
+        return NULL;
+    }
+
+    vlm_picture_info(picture, &chat->picture);
+
+    return picture;
+}
+
+
 ngx_int_t
 ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 {
-    int                   rc;
-    vlm_file_t            file;
+    ngx_int_t             rc;
     const char           *path;
     vlm_picture_info_t    info;
     vlm_store_loaded_t    loaded;
@@ -366,27 +375,18 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
     path = chat->image;
 
     if (path == NULL
-        && vlm_store_session_load(ctx->engine->store,
-                                  ctx->place.session, 0, &loaded,
-                                  NULL)
+        && vlm_store_session_load(ctx->engine->store, ctx->place.session, 0,
+                                  &loaded, NULL)
            == VLM_STORE_OK)
     {
         path = loaded.image;
     }
 
-    rc = path ? ngx_http_vlm_map(&file, path) : ENOENT;
+    rc = path ? ngx_http_vlm_turn_measure(ctx, path, &info, err) : NGX_DECLINED;
 
     vlm_store_loaded_free(&loaded);
 
-    if (rc != 0) {
-        return NGX_DECLINED;
-    }
-
-    rc = vlm_picture_check(file.data, file.bytes, &info, err);
-
-    vlm_file_close(&file);
-
-    return rc == 0 ? NGX_OK : NGX_ERROR;
+    return rc;
 }
 
 
@@ -398,7 +398,6 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 ngx_int_t
 ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 {
-    vlm_file_t            file;
     vlm_picture_info_t    info;
     ngx_http_vlm_fit_t    parts[2];
     ngx_http_vlm_chat_t  *chat;
@@ -411,16 +410,9 @@ ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
     parts[0].len = chat->message.len;
 
     if (ctx->opened && chat->image
-        && ngx_http_vlm_map(&file, chat->image) == 0)
+        && ngx_http_vlm_turn_measure(ctx, chat->image, &info, NULL) == NGX_OK)
     {
-        if (vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes,
-                                &info, NULL)
-            == 0)
-        {
-            parts[1].tokens = info.tokens;
-        }
-
-        vlm_file_close(&file);
+        parts[1].tokens = info.tokens;
     }
 
     if (!apart) {
@@ -515,6 +507,7 @@ static char *
 ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
     vlm_store_loaded_t *loaded, size_t first, size_t *len)
 {
+    int                   bad;
     char                 *text;
     FILE                 *f;
     size_t                i;
@@ -555,13 +548,9 @@ ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
 
     (void) fwrite(chat->message.data, chat->message.len, 1, f);
 
-    if (ferror(f)) {
-        (void) fclose(f);
-        free(text);
-        return NULL;
-    }
+    bad = ferror(f);
 
-    if (fclose(f) != 0) {
+    if (fclose(f) != 0 || bad) {
         free(text);
         return NULL;
     }
@@ -585,22 +574,14 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
 
     ngx_memzero(&turn, sizeof(vlm_store_turn_t));
 
-    if (chat->key) {
-        turn.key.data = chat->key;
-        turn.key.len = ngx_strlen(chat->key);
-        turn.body = (int64_t) ctx->hash;
-    }
+    turn.key = vlm_store_string(chat->key);
+    turn.body = (int64_t) ctx->hash;
 
     turn.message = chat->message;
     turn.asked = ctx->times.wall;
 
-    turn.task.data = chat->task_name;
-    turn.task.len = ngx_strlen(chat->task_name);
-
-    if (chat->image) {
-        turn.image.data = chat->image;
-        turn.image.len = ngx_strlen(chat->image);
-    }
+    turn.task = vlm_store_string(chat->task_name);
+    turn.image = vlm_store_string(chat->image);
 
     turn.answer.data = (char *) ctx->out.answer.data;
     turn.answer.len = ctx->out.answer.len;
@@ -610,15 +591,12 @@ ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
 
     /* a thinking model may state its coordinates in its thinking alone */
 
-    chat->result = ngx_http_vlm_draw(ctx->engine, chat->task,
-                                         chat->image, &chat->picture,
-                                         ctx->out.answer.len ? &ctx->out.answer
-                                                         : &ctx->out.thinking,
-                                         &ctx->error.err);
+    chat->result = ngx_http_vlm_draw(ctx, ctx->out.answer.len
+                                          ? &ctx->out.answer
+                                          : &ctx->out.thinking);
 
     if (chat->result) {
-        turn.output.data = chat->result->name;
-        turn.output.len = ngx_strlen(chat->result->name);
+        turn.output = vlm_store_string(chat->result->name);
     }
 
     ctx->stored.code = vlm_store_session_append(ctx->engine->store,

@@ -12,54 +12,15 @@
 #include "base/multipart.h"
 
 
-typedef struct {
-    ngx_http_vlm_engine_t        *engine;
-    ngx_str_t                     type;        /* Content-Type */
-    ngx_http_vlm_rank_t           rank;        /* its salt */
-    ngx_http_vlm_body_t           body;
-    vlm_json_out_t                json;        /* freed with the request */
-    ngx_uint_t                    status;
-    const char                   *text;        /* of an error */
-    int                           rc;          /* of the store */
-    vlm_store_err_t               err;
-} ngx_http_vlm_upload_t;
-
-
-static void ngx_http_vlm_upload_body(ngx_http_request_t *r);
-static void ngx_http_vlm_upload_run(void *data);
-static void ngx_http_vlm_upload_find(ngx_http_vlm_upload_t *up);
-static void ngx_http_vlm_upload_keep(ngx_http_vlm_upload_t *up,
-    vlm_multipart_part_t *part);
-static void ngx_http_vlm_upload_refuse(ngx_http_vlm_upload_t *up,
-    ngx_uint_t status, const char *text);
-static void ngx_http_vlm_upload_done(ngx_http_request_t *r, void *data);
-static void ngx_http_vlm_upload_cleanup(void *data);
+static void ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_upload_find(ngx_http_vlm_ctx_t *ctx);
 
 static ngx_int_t ngx_http_vlm_file_send(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, vlm_store_folder_t folder,
-    ngx_str_t *piece);
+    ngx_http_vlm_engine_t *eng, vlm_store_folder_t folder, ngx_str_t *piece);
 static ngx_int_t ngx_http_vlm_file_open(ngx_http_request_t *r,
     ngx_str_t *path, size_t name, ngx_open_file_info_t *of);
 static ngx_int_t ngx_http_vlm_file_headers(ngx_http_request_t *r,
     ngx_open_file_info_t *of);
-static ngx_uint_t ngx_http_vlm_file_picture(ngx_http_request_t *r);
-
-
-typedef struct {
-    ngx_str_t                     exten;
-    ngx_str_t                     type;
-} ngx_http_vlm_type_t;
-
-
-static ngx_http_vlm_type_t  ngx_http_vlm_types[] = {
-    { ngx_string("jpg"), ngx_string("image/jpeg") },
-    { ngx_string("jpeg"), ngx_string("image/jpeg") },
-    { ngx_string("png"), ngx_string("image/png") },
-    { ngx_string("webp"), ngx_string("image/webp") },
-    { ngx_string("gif"), ngx_string("image/gif") },
-    { ngx_string("bmp"), ngx_string("image/bmp") },
-    { ngx_null_string, ngx_null_string }
-};
 
 
 /* ---- in ------------------------------------------------------------------ */
@@ -69,81 +30,70 @@ ngx_int_t
 ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
-    ngx_pool_cleanup_t     *cln;
-    ngx_http_vlm_upload_t  *up;
+    ngx_http_vlm_ctx_t  *ctx;
 
-    if (eng->store == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    ctx = ngx_http_vlm_ctx(r);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_vlm_upload_t));
-    if (cln == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    /* its salt */
 
-    up = cln->data;
-    ngx_memzero(up, sizeof(ngx_http_vlm_upload_t));
-
-    cln->handler = ngx_http_vlm_upload_cleanup;
-
-    up->engine = eng;
-
-    if (ngx_http_vlm_order_value(r, eng, &up->rank) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (r->headers_in.content_type) {
-        up->type = r->headers_in.content_type->value;
-    }
-
-    vlm_json_init(&up->json, 16384);
-
-    return ngx_http_vlm_body_read(r, ngx_http_vlm_upload_body);
-}
-
-
-static void
-ngx_http_vlm_upload_body(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t     *cln;
-    ngx_http_vlm_upload_t  *up;
-
-    up = NULL;
-
-    for (cln = r->pool->cleanup; cln; cln = cln->next) {
-        if (cln->handler == ngx_http_vlm_upload_cleanup) {
-            up = cln->data;
-            break;
-        }
-    }
-
-    if (up == NULL
-        || ngx_http_vlm_body_init(r, &up->body) != NGX_OK
-        || ngx_http_vlm_thread(r, up->engine, ngx_http_vlm_upload_run,
-                               ngx_http_vlm_upload_done, up)
-           != NGX_OK)
+    if (ctx == NULL
+        || ngx_http_vlm_order_value(r, eng, &ctx->place.rank) != NGX_OK)
     {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    return ngx_http_vlm_work(r, eng, piece, ngx_http_vlm_upload);
 }
 
 
-/* runs in a thread */
+/* a thread */
 
 static void
-ngx_http_vlm_upload_run(void *data)
+ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_upload_t *up = data;
-
-    if (ngx_http_vlm_body_get(&up->body) != 0) {
-        ngx_http_vlm_upload_refuse(up, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                   "The body could not be read back");
+    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "The body could not be read back");
         return;
     }
 
-    ngx_http_vlm_upload_find(up);
+    ngx_http_vlm_upload_find(ctx);
 
-    ngx_http_vlm_body_free(&up->body);
+    ngx_http_vlm_body_free(&ctx->body);
+}
+
+
+static void
+ngx_http_vlm_upload_keep(ngx_http_vlm_ctx_t *ctx, vlm_multipart_part_t *part)
+{
+    vlm_json_out_t    *w;
+    vlm_store_file_t   file;
+    vlm_store_text_t   name;
+
+    name.data = part->filename;
+    name.len = part->filename_len;
+
+    ctx->stored.code = vlm_store_upload_add(ctx->engine->store, part->data,
+                                     part->bytes,
+                                     ngx_http_vlm_order_salt(&ctx->place.rank),
+                                     name, &file, &ctx->stored);
+
+    if (ctx->stored.code != VLM_STORE_OK) {
+        return;
+    }
+
+    ngx_http_vlm_zone_store(ctx->engine, NULL);
+
+    w = &ctx->out.json;
+
+    vlm_json_init(w, 16384);
+    vlm_json_open(w, '{');
+    vlm_json_add_string(w, "filename", file.name);
+    vlm_json_add_string(w, "path", file.path);
+    vlm_json_add_format(w, "url", "/uploads/%s", file.name);
+    vlm_json_shut(w, '}');
+
+    (void) vlm_json_done(w);
 }
 
 
@@ -153,21 +103,28 @@ ngx_http_vlm_upload_run(void *data)
  */
 
 static void
-ngx_http_vlm_upload_find(ngx_http_vlm_upload_t *up)
+ngx_http_vlm_upload_find(ngx_http_vlm_ctx_t *ctx)
 {
-    int                             rc;
-    ngx_uint_t                      found;
-    vlm_multipart_t                 mp;
-    vlm_multipart_part_t            part, file;
+    int                   rc;
+    ngx_str_t             type;
+    ngx_uint_t            found;
+    ngx_table_elt_t      *h;
+    vlm_multipart_t       mp;
+    vlm_multipart_part_t  part, file;
 
     found = 0;
+    ngx_str_null(&type);
 
-    rc = vlm_multipart_init(&mp, (char *) up->type.data,
-                            up->type.len, up->body.data,
-                            up->body.len);
+    h = ctx->request->headers_in.content_type;
+
+    if (h) {
+        type = h->value;
+    }
+
+    rc = vlm_multipart_init(&mp, (char *) type.data, type.len, ctx->body.data,
+                            ctx->body.len);
 
     while (rc == 0) {
-
         rc = vlm_multipart_next(&mp, &part);
 
         if (rc != 1) {
@@ -183,99 +140,17 @@ ngx_http_vlm_upload_find(ngx_http_vlm_upload_t *up)
     }
 
     if (rc == -1) {
-        ngx_http_vlm_upload_refuse(up, NGX_HTTP_BAD_REQUEST, mp.error);
-        return;
-    }
+        (void) ngx_http_vlm_fail_input(ctx, "%s", mp.error);
 
-    if (!found) {
-        ngx_http_vlm_upload_refuse(up, NGX_HTTP_BAD_REQUEST, "No file part");
-        return;
-    }
+    } else if (!found) {
+        (void) ngx_http_vlm_fail_input(ctx, "No file part");
 
-    if (file.filename_len == 0) {
-        ngx_http_vlm_upload_refuse(up, NGX_HTTP_BAD_REQUEST,
-                                   "No selected file");
-        return;
-    }
-
-    ngx_http_vlm_upload_keep(up, &file);
-}
-
-
-static void
-ngx_http_vlm_upload_keep(ngx_http_vlm_upload_t *up,
-    vlm_multipart_part_t *part)
-{
-    u_char                     *last, url[VLM_STORE_NAME + 16];
-    vlm_store_file_t   file;
-    vlm_store_text_t   name;
-
-    name.data = part->filename;
-    name.len = part->filename_len;
-
-    up->rc = vlm_store_upload_add(up->engine->store, part->data,
-                                  part->bytes,
-                                  ngx_http_vlm_order_salt(&up->rank),
-                                  name, &file, &up->err);
-
-    if (up->rc != VLM_STORE_OK) {
-        return;
-    }
-
-    ngx_http_vlm_zone_store(up->engine, NULL);
-
-    last = ngx_snprintf(url, sizeof(url), "/uploads/%s", file.name);
-
-    vlm_json_open(&up->json, '{');
-    vlm_json_add_string(&up->json, "filename", file.name);
-    vlm_json_add_string(&up->json, "path", file.path);
-    vlm_json_add_text(&up->json, "url", (char *) url, last - url);
-    vlm_json_shut(&up->json, '}');
-
-    (void) vlm_json_done(&up->json);
-}
-
-
-static void
-ngx_http_vlm_upload_refuse(ngx_http_vlm_upload_t *up, ngx_uint_t status,
-    const char *text)
-{
-    up->status = status;
-    up->text = text;
-}
-
-
-static void
-ngx_http_vlm_upload_done(ngx_http_request_t *r, void *data)
-{
-    ngx_http_vlm_upload_t *up = data;
-
-    ngx_int_t  rc;
-
-    if (up->rc != VLM_STORE_OK) {
-        rc = ngx_http_vlm_refuse_store(r, up->engine, &up->err);
-
-    } else if (up->status) {
-        rc = ngx_http_vlm_send_error(r, up->status, up->text);
+    } else if (file.filename_len == 0) {
+        (void) ngx_http_vlm_fail_input(ctx, "No selected file");
 
     } else {
-        rc = ngx_http_vlm_send_json(r, NGX_HTTP_OK, &up->json);
-
-        /* the request's pool now owns it, and frees it */
-
-        ngx_memzero(&up->json, sizeof(vlm_json_out_t));
+        ngx_http_vlm_upload_keep(ctx, &file);
     }
-
-    ngx_http_finalize_request(r, rc);
-}
-
-
-static void
-ngx_http_vlm_upload_cleanup(void *data)
-{
-    ngx_http_vlm_upload_t *up = data;
-
-    vlm_json_release(&up->json);
 }
 
 
@@ -438,6 +313,51 @@ ngx_http_vlm_file_open(ngx_http_request_t *r, ngx_str_t *path, size_t name,
 }
 
 
+/* Many configurations have no "types" block: pictures have a type all the
+   same, since a browser that must not guess would not show them. */
+
+static ngx_uint_t
+ngx_http_vlm_file_picture(ngx_http_request_t *r)
+{
+    ngx_uint_t                 i;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    static struct {
+        const char  *exten;
+        ngx_str_t    type;
+    } types[] = {
+        { "jpg", ngx_string("image/jpeg") },
+        { "jpeg", ngx_string("image/jpeg") },
+        { "png", ngx_string("image/png") },
+        { "webp", ngx_string("image/webp") },
+        { "gif", ngx_string("image/gif") },
+        { "bmp", ngx_string("image/bmp") }
+    };
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+
+        if (r->exten.len != ngx_strlen(types[i].exten)
+            || ngx_strncasecmp(r->exten.data, (u_char *) types[i].exten,
+                               r->exten.len)
+               != 0)
+        {
+            continue;
+        }
+
+        if (r->headers_out.content_type.data == clcf->default_type.data) {
+            r->headers_out.content_type = types[i].type;
+            r->headers_out.content_type_len = types[i].type.len;
+        }
+
+        return 1;
+    }
+
+    return 0;
+}
+
+
 static ngx_int_t
 ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
 {
@@ -484,36 +404,4 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
     }
 
     return NGX_OK;
-}
-
-
-/* Many configurations have no "types" block: pictures have a type all the
-   same, since a browser that must not guess would not show them. */
-
-static ngx_uint_t
-ngx_http_vlm_file_picture(ngx_http_request_t *r)
-{
-    ngx_http_vlm_type_t       *t;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    for (t = ngx_http_vlm_types; t->exten.len; t++) {
-
-        if (r->exten.len == t->exten.len
-            && ngx_strncasecmp(r->exten.data, t->exten.data, t->exten.len)
-               == 0)
-        {
-            break;
-        }
-    }
-
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-    if (t->exten.len
-        && r->headers_out.content_type.data == clcf->default_type.data)
-    {
-        r->headers_out.content_type = t->type;
-        r->headers_out.content_type_len = t->type.len;
-    }
-
-    return t->exten.len != 0;
 }

@@ -1,0 +1,105 @@
+
+/*
+ * Requests that the model does not answer, in any worker: the body is read, a
+ * thread does what may block and writes the answer's JSON, and the loop sends
+ * it.
+ */
+
+
+#include "api.h"
+
+
+ngx_int_t
+ngx_http_vlm_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece, ngx_http_vlm_run_t *run)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_vlm_ctx(r);
+
+    if (ctx == NULL || eng->store == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->engine = eng;
+    ctx->run = run;
+
+    ctx->place.session.data = (char *) piece->data;
+    ctx->place.session.len = piece->len;
+
+    /* a body without a meaning is read, too: HTTP/2 clients need that */
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_work_body);
+}
+
+
+static void
+ngx_http_vlm_work_run(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->run(ctx);
+}
+
+
+/* a text without a status is a remark: the request has succeeded */
+
+static void
+ngx_http_vlm_work_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ngx_int_t  rc;
+
+    if (ctx->error.status == 0 && ctx->error.err.text[0]) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "vlm_engine \"%V\": %s", &ctx->engine->name,
+                      ctx->error.err.text);
+    }
+
+    if (ctx->stored.code != VLM_STORE_OK) {
+        rc = ngx_http_vlm_refuse_store(r, ctx->engine, &ctx->stored);
+
+    } else if (ctx->error.status) {
+        rc = ngx_http_vlm_send_error(r, ctx->error.status, ctx->error.err.text);
+
+    } else {
+        rc = ctx->send ? ctx->send(ctx)
+                       : ngx_http_vlm_send_json(r, NGX_HTTP_OK, &ctx->out.json);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+static void
+ngx_http_vlm_work_cleanup(void *data)
+{
+    ngx_http_vlm_queue_free(data);
+}
+
+
+void
+ngx_http_vlm_work_body(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t  *cln;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+
+    if (cln) {
+        cln->handler = ngx_http_vlm_work_cleanup;
+        cln->data = ctx;
+    }
+
+    if (cln == NULL
+        || ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK
+        || ngx_http_vlm_thread(r, ctx->engine, ngx_http_vlm_work_run,
+                               ngx_http_vlm_work_done, ctx)
+           != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    }
+}
