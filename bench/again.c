@@ -76,7 +76,7 @@ ask(vlm_t *v, const void *data, size_t bytes, const char *question, int salt, do
     vlm_picture_t   *picture;
     vlm_sampling_t   s;
 
-    picture = vlm_picture_read_salted(v, data, bytes, &salt, sizeof(salt), NULL, err);
+    picture = vlm_picture_read_salted(v, data, bytes, &salt, sizeof(salt), NULL, NULL, err);
     if (picture == NULL || (p = make_prompt(v, picture, question, salt, err)) == NULL) {
         return -1;
     }

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/pixels.h"
 
 #define VLM_VERSION "0.2.0"            /* version of the project: engine, module, tools */
 
@@ -44,6 +45,8 @@ typedef struct {
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
     uint32_t     slots;                /* sequences that step together */
     uint64_t     max_pixels;           /* pixels of a picture after its resize */
+    uint64_t     min_pixels;           /* smaller pictures are enlarged to it; 0: to the least that
+                                          the checkpoint takes */
     uint32_t     features;             /* pictures whose features are cached; at least one a slot */
     uint32_t     max_tokens;           /* upper bound of an answer's length */
     uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
@@ -191,12 +194,14 @@ vlm_picture_t *vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, 
  * any: vlm_picture_read() for a prompt with a salt: patches cached under another salt are not used.
  * VLM_ECANCELLED, too.
  *
- *   salt  [salt_bytes] as for vlm_prompt_salt(); not kept
- *   stop  asked while a JPEG, PNG or WebP is decoded, and between decoding, resizing and cutting; a
- *         GIF or BMP is decoded in one go, whose time its pixels bound; NULL: never asked
+ *   salt    [salt_bytes] as for vlm_prompt_salt(); not kept
+ *   pixels  bounds in place of min_pixels and, if lower, of max_pixels; may be NULL
+ *   stop    asked while a JPEG, PNG or WebP is decoded, and between decoding, resizing and cutting;
+ *           a GIF or BMP is decoded in one go, whose time its pixels bound; NULL: never asked
  */
 vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes,
-                                       const void *salt, size_t salt_bytes, const vlm_stop_t *stop,
+                                       const void *salt, size_t salt_bytes,
+                                       const vlm_pixels_t *pixels, const vlm_stop_t *stop,
                                        vlm_err_t *err);
 
 /* Copies what is known of a picture to *info. */
@@ -216,9 +221,12 @@ void vlm_picture_free(vlm_picture_t *p);
  */
 int vlm_picture_check(const void *data, size_t bytes, vlm_picture_info_t *info, vlm_err_t *err);
 
-/* any: vlm_picture_check() that also sets resized_width, resized_height, scaled and tokens. */
-int vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_info_t *info,
-                        vlm_err_t *err);
+/*
+ * any: vlm_picture_check() that also sets resized_width, resized_height, scaled and tokens.  pixels
+ * is as for vlm_picture_read_salted().
+ */
+int vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, const vlm_pixels_t *pixels,
+                        vlm_picture_info_t *info, vlm_err_t *err);
 
 /*
  * Decodes a picture for other purposes than a prompt: upright, at its full size, alpha over white.

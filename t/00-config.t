@@ -1837,3 +1837,21 @@ thread_pool vlm threads=1;
 GET /api/tasks
 --- no_error_log
 [warn]
+
+
+
+=== TEST 104: min_pixels is at most max_pixels
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        max_pixels 50176;
+        min_pixels 50177;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log
+min_pixels is 50177, more than max_pixels 50176

@@ -24,6 +24,7 @@ my %number = (
     'context'             => ['context %s; max_tokens 1', 1],
     'slots'               => ['slots %s', 1],
     'max_pixels'          => ['max_pixels %s', 1],
+    'min_pixels'          => ['max_pixels 67108864; min_pixels %s', 1],
     'features'            => ['features %s', 1],
     'max_tokens'          => ['context 1m; max_tokens %s', 1],
     'memory'              => ['memory %s', 1024],
@@ -137,7 +138,7 @@ my @names = grep { $_ ne 'prepare' }                # removed: its use is an err
             $code =~ /^    \{ ngx_string\("(\w+)"\), \d+, /mg;
 
 cmp_ok(scalar @names, '>', 15, 'the code has a table of parameters');
-cmp_ok(scalar @names, '<=', 27, 'the table has at most 27 parameters');
+cmp_ok(scalar @names, '<=', 28, 'the table has at most 28 parameters');
 is(join(' ', sort keys %section), join(' ', sort @names),
    'each parameter has a section, and each section a parameter');
 

@@ -28,9 +28,12 @@ static int choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int
                          uint32_t *index, char *reason, size_t bytes, vlm_err_t *err);
 static int open_device(vlm_t *v, vlm_err_t *err);
 static int refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err);
+static uint64_t bound_pixels(const vlm_t *v, const vlm_pixels_t *pixels, vlm_pixel_config_t *c);
+static void picture_key(const void *salt, size_t salt_bytes, uint64_t min, uint64_t max,
+                        uint8_t key[32]);
 static vlm_picture_t *make_picture(const vlm_t *v, const void *data, size_t bytes,
-                                   const uint8_t sha256[32], const vlm_stop_t *stop,
-                                   vlm_err_t *err);
+                                   const uint8_t sha256[32], const vlm_pixel_config_t *c,
+                                   uint64_t max, const vlm_stop_t *stop, vlm_err_t *err);
 
 
 void
@@ -89,6 +92,11 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
     if (conf->max_pixels < 28 * 28 || conf->max_pixels > 1u << 26) {
         return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", expected %d to %u",
                         conf->max_pixels, 28 * 28, 1u << 26);
+    }
+
+    if (conf->min_pixels > conf->max_pixels) {
+        return vlm_fail(err, VLM_EINPUT, "min_pixels is %" PRIu64 ", more than max_pixels %" PRIu64,
+                        conf->min_pixels, conf->max_pixels);
     }
 
     if (conf->features > MAX_FEATURES) {
@@ -682,49 +690,80 @@ vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s)
 vlm_picture_t *
 vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err)
 {
-    return vlm_picture_read_salted(v, data, bytes, NULL, 0, NULL, err);
+    return vlm_picture_read_salted(v, data, bytes, NULL, 0, NULL, NULL, err);
 }
 
 
 vlm_picture_t *
 vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes, const void *salt,
-                        size_t salt_bytes, const vlm_stop_t *stop, vlm_err_t *err)
+                        size_t salt_bytes, const vlm_pixels_t *pixels, const vlm_stop_t *stop,
+                        vlm_err_t *err)
 {
-    uint8_t         file[32], tenant[32];
-    vlm_known_t    *known = (vlm_known_t *) &v->known;     /* as in vlm_stat() */
-    vlm_picture_t  *p;
+    uint64_t            max;
+    uint8_t             file[32], key[32];
+    vlm_known_t        *known = (vlm_known_t *) &v->known;     /* as in vlm_stat() */
+    vlm_picture_t      *p;
+    vlm_pixel_config_t  c;
 
+    max = bound_pixels(v, pixels, &c);
     vlm_sha256(data, bytes, file);
-    vlm_salt_hash(salt, salt_bytes, tenant);
+    picture_key(salt, salt_bytes, c.min_pixels, max, key);
 
-    p = vlm_known_find(known, file, tenant);
+    p = vlm_known_find(known, file, key);
     if (p == NULL) {
-        p = make_picture(v, data, bytes, file, stop, err);
-        p = p == NULL ? NULL : vlm_known_add(known, p, tenant);
+        p = make_picture(v, data, bytes, file, &c, max, stop, err);
+        p = p == NULL ? NULL : vlm_known_add(known, p, key);
     }
 
     return p;
 }
 
 
+/* The bounds of a picture: sets the checkpoint's with a raised minimum, and returns the maximum. */
+static uint64_t
+bound_pixels(const vlm_t *v, const vlm_pixels_t *pixels, vlm_pixel_config_t *c)
+{
+    uint64_t  min, max;
+
+    min = pixels != NULL && pixels->min != 0 ? pixels->min : v->conf.min_pixels;
+    max = pixels != NULL && pixels->max != 0 ? pixels->max : v->conf.max_pixels;
+
+    *c = v->config.pixel;
+    c->min_pixels = c->min_pixels > min ? c->min_pixels : min;
+
+    return max < v->conf.max_pixels ? max : v->conf.max_pixels;
+}
+
+
+/* Patches of one file are the same within a tenant and for the same bounds. */
+static void
+picture_key(const void *salt, size_t salt_bytes, uint64_t min, uint64_t max, uint8_t key[32])
+{
+    struct {
+        uint8_t   salt[32];
+        uint64_t  min, max;
+    } whole = { .min = min, .max = max };
+
+    vlm_salt_hash(salt, salt_bytes, whole.salt);
+    vlm_sha256(&whole, sizeof(whole), key);
+}
+
+
 static vlm_picture_t *
 make_picture(const vlm_t *v, const void *data, size_t bytes, const uint8_t sha256[32],
-             const vlm_stop_t *stop, vlm_err_t *err)
+             const vlm_pixel_config_t *c, uint64_t max, const vlm_stop_t *stop, vlm_err_t *err)
 {
     vlm_picture_t  *p;
 
-    p = vlm_picture_make_hashed(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data,
-                                bytes, sha256, stop, err);
+    p = vlm_picture_make_hashed(c, &v->config.vision, max, data, bytes, sha256, stop, err);
 
     /* A side is never less than one cell, so an extreme aspect may end above the bound. */
 
-    if (p != NULL
-        && (uint64_t) p->info.resized_width * p->info.resized_height > v->conf.max_pixels)
-    {
+    if (p != NULL && (uint64_t) p->info.resized_width * p->info.resized_height > max) {
         (void) vlm_fail(err, VLM_ELIMIT,
                         "a picture of %ux%u becomes %ux%u pixels, max_pixels is %" PRIu64,
                         p->info.width, p->info.height, p->info.resized_width,
-                        p->info.resized_height, v->conf.max_pixels);
+                        p->info.resized_height, max);
         vlm_picture_free(p);
         return NULL;
     }
@@ -749,11 +788,15 @@ vlm_prompt_raw(const vlm_t *v, const vlm_part_t *parts, size_t n, vlm_err_t *err
 
 
 int
-vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, vlm_picture_info_t *info,
-                    vlm_err_t *err)
+vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, const vlm_pixels_t *pixels,
+                    vlm_picture_info_t *info, vlm_err_t *err)
 {
-    return vlm_picture_look(&v->config.pixel, &v->config.vision, v->conf.max_pixels, data, bytes,
-                            info, err);
+    uint64_t            max;
+    vlm_pixel_config_t  c;
+
+    max = bound_pixels(v, pixels, &c);
+
+    return vlm_picture_look(&c, &v->config.vision, max, data, bytes, info, err);
 }
 
 

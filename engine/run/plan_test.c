@@ -290,7 +290,8 @@ settings_out_of_range_are_said_with_the_range(void **state)
     const char  *words[] = {
         "context is 15", "context is 1048577", "slots is 0", "slots is 257", "max_tokens is 0",
         "max_pixels is 783", "max_pixels is 67108865", "weights", "model", "device is \"gpu\"",
-        "device is \"cuda:x\"", "ops=sse", "threads is 257", "device", "features is 1025"
+        "device is \"cuda:x\"", "ops=sse", "threads is 257", "device", "features is 1025",
+        "min_pixels is 65537, more than max_pixels 65536"
     };
 
     (void) state;
@@ -308,6 +309,7 @@ settings_out_of_range_are_said_with_the_range(void **state)
         conf.ops = i == 11 ? "sse" : NULL;
         conf.threads = i == 12 ? 257 : 1;
         conf.features = i == 14 ? 1025 : 0;
+        conf.min_pixels = i == 15 ? (1 << 16) + 1 : 0;
 
         assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
         assert_int_equal(err.code, VLM_EINPUT);

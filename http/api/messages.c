@@ -18,6 +18,7 @@ typedef struct {
     size_t                        len;         /* of text, or of the file */
     off_t                         offset;      /* of the picture's file */
     uint32_t                      tokens;      /* of it, if that is known */
+    vlm_pixels_t                  pixels;      /* bounds of it */
     vlm_picture_t                *picture;     /* once it was read */
 } ngx_http_vlm_messages_part_t;
 
@@ -216,19 +217,30 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text)
 
 
 ngx_int_t
-ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text)
+ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
+    const vlm_json_t *fields)
 {
     int                  bad;
     size_t               n;
     u_char              *data;
     ngx_int_t            rc;
-    vlm_err_t           *err;
+    vlm_err_t           *err, refused;
+    vlm_pixels_t         pixels;
     vlm_picture_info_t   info;
 
     if (m->n_pictures == NGX_HTTP_VLM_PICTURES) {
         return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
                                       "too_many_images", "There are more than "
                                       "%d images", NGX_HTTP_VLM_PICTURES);
+    }
+
+    ngx_memzero(&refused, sizeof(vlm_err_t));
+
+    if (vlm_pixels_read(&pixels, fields, m->ctx->engine->conf.vlm.max_pixels,
+                        &refused)
+        != 0)
+    {
+        return ngx_http_vlm_fail_input(m->ctx, "%s", refused.text);
     }
 
     data = ngx_http_vlm_messages_bytes(m->ctx, text, &n);
@@ -242,12 +254,17 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text)
     ngx_memzero(err, sizeof(vlm_err_t));
 
     bad = m->ctx->opened
-          ? vlm_picture_measure(m->ctx->engine->life.vlm, data, n, &info, err)
+          ? vlm_picture_measure(m->ctx->engine->life.vlm, data, n, &pixels,
+                                &info, err)
           : vlm_picture_check(data, n, &info, err);
 
     rc = bad ? ngx_http_vlm_fail_engine(m->ctx, "unsupported_image_format",
                                         "image_too_large")
              : ngx_http_vlm_messages_keep(m, data, n, info.tokens);
+
+    if (rc == NGX_OK) {
+        m->parts[m->n_parts - 1].pixels = pixels;
+    }
 
     free(data);
 
@@ -544,7 +561,8 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
         if (part->picture == NULL) {
 
             data = m->file.data + part->offset;
-            part->picture = ngx_http_vlm_input_picture(ctx, data, part->len);
+            part->picture = ngx_http_vlm_input_picture(ctx, data, part->len,
+                                                       &part->pixels);
 
             if (part->picture == NULL) {
                 return ctx->error.status ? NGX_ERROR

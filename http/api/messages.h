@@ -39,12 +39,12 @@ ngx_int_t ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m,
     vlm_role_t role);
 
 /* text is UTF-8, and copied; a picture is base64 or a data URL, and its header
-   is checked */
+   is checked; fields, or NULL, may have bounds on its pixels */
 
 ngx_int_t ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m,
     const char *text);
 ngx_int_t ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m,
-    const char *text);
+    const char *text, const vlm_json_t *fields);
 
 /* the bytes of such a picture, malloc()ed, or NULL */
 

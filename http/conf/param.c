@@ -150,6 +150,10 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       ngx_http_vlm_at(vlm.max_pixels), NULL,
       "max_pixels \"%V\" is not a number from 784 to 67108864" },
 
+    { ngx_string("min_pixels"), 1, ngx_http_vlm_param_num, 0, 67108864,
+      ngx_http_vlm_at(vlm.min_pixels), NULL,
+      "min_pixels \"%V\" is not a number from 0 to 67108864" },
+
     { ngx_string("features"), 1, ngx_http_vlm_param_num, 1, 1024,
       ngx_http_vlm_at(vlm.features), NULL,
       "features \"%V\" is not a number from 1 to 1024" },

@@ -106,7 +106,7 @@ ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 
 vlm_picture_t *
 ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
-    size_t len)
+    size_t len, const vlm_pixels_t *pixels)
 {
     uint64_t                bytes;
     vlm_stop_t              stop;
@@ -133,7 +133,7 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
 
     picture = vlm_picture_read_salted(eng->life.vlm, data, len, rank->salt,
                                       rank->salted ? sizeof(rank->salt) : 0,
-                                      &stop, &ctx->error.err);
+                                      pixels, &stop, &ctx->error.err);
 
     vlm_budget_give(&eng->budget, bytes);
 

@@ -46,7 +46,7 @@ ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
    reason */
 
 vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
-    const void *data, size_t len);
+    const void *data, size_t len, const vlm_pixels_t *pixels);
 
 
 /* ---- fit.c: a request that can never fit the context --------------------- */

@@ -140,7 +140,7 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
                                            "base64");
         }
 
-        if (ngx_http_vlm_messages_picture(ngx_http_vlm_asked(ctx), text)
+        if (ngx_http_vlm_messages_picture(ngx_http_vlm_asked(ctx), text, NULL)
             != NGX_OK)
         {
             return NGX_ERROR;

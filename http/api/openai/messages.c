@@ -185,7 +185,7 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *image)
                                       ctx->error.param);
     }
 
-    return ngx_http_vlm_messages_picture(ngx_http_vlm_asked(ctx), url);
+    return ngx_http_vlm_messages_picture(ngx_http_vlm_asked(ctx), url, image);
 }
 
 

@@ -332,6 +332,7 @@ ngx_int_t
 ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
     int                   rc;
+    vlm_err_t             refused;
     const char           *text;
     vlm_store_err_t       err;
     vlm_store_file_t      file;
@@ -340,6 +341,15 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     chat = ctx->data;
     image = vlm_json_get(json, "image");
+
+    ngx_memzero(&refused, sizeof(vlm_err_t));
+
+    if (vlm_pixels_read(&chat->pixels, json, ctx->engine->conf.vlm.max_pixels,
+                        &refused)
+        != 0)
+    {
+        return ngx_http_vlm_fail_input(ctx, "%s", refused.text);
+    }
 
     if (!vlm_json_is_true(image)) {
         return NGX_OK;

@@ -28,6 +28,7 @@ typedef struct {
                                                /* as given, or as found */
     char                         *image;       /* path of this turn's picture */
     vlm_picture_info_t            picture;
+    vlm_pixels_t                  pixels;      /* its bounds */
     int                           task;        /* vlm_task_t, or -1 */
     int64_t                       epoch;       /* of the session, as loaded */
     char                         *key;         /* Idempotency-Key, or NULL */

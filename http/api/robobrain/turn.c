@@ -166,15 +166,18 @@ static ngx_int_t
 ngx_http_vlm_turn_measure(ngx_http_vlm_ctx_t *ctx, const char *path,
     vlm_picture_info_t *info, vlm_err_t *err)
 {
-    int         rc;
-    vlm_file_t  file;
+    int                   rc;
+    vlm_file_t            file;
+    ngx_http_vlm_chat_t  *chat;
+
+    chat = ctx->data;
 
     if (ngx_http_vlm_map(&file, path) != 0) {
         return NGX_DECLINED;
     }
 
-    rc = vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes, info,
-                             err);
+    rc = vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes,
+                             &chat->pixels, info, err);
 
     vlm_file_close(&file);
 
@@ -339,7 +342,8 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
         return NULL;
     }
 
-    picture = ngx_http_vlm_input_picture(ctx, file.data, file.bytes);
+    picture = ngx_http_vlm_input_picture(ctx, file.data, file.bytes,
+                                         &chat->pixels);
 
     vlm_file_close(&file);
 
