@@ -33,6 +33,9 @@ my $JSON = JSON::PP->new->canonical;
 my $HEAD = 128;             # numbers of an attention head
 my $VISION = 32;            # numbers of a picture's patch
 
+# The family, by its model_type: qwen2_5_vl or qwen3_vl.
+our $FAMILY = 'qwen2_5_vl';
+
 # Rows of the MLP, whose output is zero: some thousand of them make a token take
 # one or two milliseconds, and an eighth of them under a sanitizer.
 our $MLP = 16;
@@ -74,13 +77,27 @@ sub model {
 
     write_file("$dir/chat_template.json", read_file("$ROOT/demo/model/chat_template.json"));
 
-    # The demo model takes pictures of one size, a scripted model those of any.
-    my $pixels = $JSON->decode(read_file("$ROOT/demo/model/preprocessor_config.json"));
-
-    @$pixels{qw(min_pixels max_pixels)} = (3136, 401408);
-    write_file("$dir/preprocessor_config.json", $JSON->encode($pixels));
+    write_json("$dir/preprocessor_config.json", pixels());
 
     return placed($dir, $place);
+}
+
+# The demo model takes pictures of one size, a scripted model those of any.
+sub pixels {
+    my $pixels = $JSON->decode(read_file("$ROOT/demo/model/preprocessor_config.json"));
+
+    if ($FAMILY eq 'qwen3_vl') {
+        delete @$pixels{qw(min_pixels max_pixels)};
+        $pixels->{size} = { shortest_edge => 4096, longest_edge => 401408 };
+        $pixels->{patch_size} = 16;
+        $pixels->{$_} = [0.5, 0.5, 0.5] for qw(image_mean image_std);
+        $pixels->{processor_class} = 'Qwen3VLProcessor';
+
+    } else {
+        @$pixels{qw(min_pixels max_pixels)} = (3136, 401408);
+    }
+
+    return $pixels;
 }
 
 # The directory appears complete by a rename, also if another program makes the
@@ -224,9 +241,7 @@ sub config {
     $s->{head}[$id{'<|im_end|>'}] = $s->{end};
     $s->{head}[$id{'<|endoftext|>'}] = $s->{nothing};
 
-    return {
-        architectures => ['Qwen2_5_VLForConditionalGeneration'],
-        model_type => 'qwen2_5_vl',
+    my %text = (
         hidden_act => 'silu',
         hidden_size => $heads * $HEAD,
         intermediate_size => $MLP,
@@ -238,29 +253,53 @@ sub config {
         rope_theta => 10000,
         rope_scaling => { type => 'mrope', mrope_section => [16, 24, 24] },
         tie_word_embeddings => JSON::PP::false,
-        use_sliding_window => JSON::PP::false,
         vocab_size => $n + @CONTROL,
         bos_token_id => $id{'<|endoftext|>'},
         eos_token_id => $id{'<|im_end|>'},
+    );
+
+    my %vision = (
+        depth => 1,
+        hidden_size => $VISION,
+        intermediate_size => 16,
+        num_heads => 1,
+        out_hidden_size => $heads * $HEAD,
+        spatial_merge_size => 2,
+        temporal_patch_size => 2,
+    );
+
+    my %top = (
+        model_type => $FAMILY,
         vision_start_token_id => $id{'<|vision_start|>'},
         vision_end_token_id => $id{'<|vision_end|>'},
-        vision_token_id => $id{'<|vision_pad|>'},
         image_token_id => $id{'<|image_pad|>'},
         video_token_id => $id{'<|video_pad|>'},
+    );
+
+    return {
+        %top,
+        architectures => ['Qwen3VLForConditionalGeneration'],
+        text_config => {
+            %text, model_type => 'qwen3_vl_text', head_dim => $HEAD,
+            rope_scaling => { rope_type => 'default', mrope_interleaved => JSON::PP::true,
+                              mrope_section => [24, 20, 20] },
+        },
         vision_config => {
-            depth => 1,
-            hidden_act => 'silu',
-            hidden_size => $VISION,
-            intermediate_size => 16,
-            num_heads => 1,
-            in_chans => 3,
-            out_hidden_size => $heads * $HEAD,
-            patch_size => 14,
-            spatial_merge_size => 2,
-            temporal_patch_size => 2,
-            window_size => 112,
-            fullatt_block_indexes => [0],
-            tokens_per_second => 2,
+            %vision, model_type => 'qwen3_vl', hidden_act => 'gelu_pytorch_tanh', in_channels => 3,
+            patch_size => 16, num_position_embeddings => 16, deepstack_visual_indexes => [0],
+        },
+        map { $_ => $text{$_} } qw(tie_word_embeddings bos_token_id eos_token_id vocab_size),
+    } if $FAMILY eq 'qwen3_vl';
+
+    return {
+        %top,
+        %text,
+        architectures => ['Qwen2_5_VLForConditionalGeneration'],
+        use_sliding_window => JSON::PP::false,
+        vision_token_id => $id{'<|vision_pad|>'},
+        vision_config => {
+            %vision, hidden_act => 'silu', in_chans => 3, patch_size => 14,
+            window_size => 112, fullatt_block_indexes => [0], tokens_per_second => 2,
         },
     };
 }
@@ -290,47 +329,93 @@ sub tokenizer {
 sub tensors {
     my ($s, $config) = @_;
 
-    my $D = $config->{hidden_size};
-    my $E = $VISION;
-    my $V = $config->{vocab_size};
-    my $l = 'model.layers.0';
-    my $v = 'visual.blocks.0';
+    my $text = $config->{text_config} || $config;
+    my $D = $text->{hidden_size};
+    my $V = $text->{vocab_size};
+    my $qwen3 = $FAMILY eq 'qwen3_vl';
+    my $m = $qwen3 ? 'model.language_model' : 'model';
+    my $l = "$m.layers.0";
 
     my @ones = map { [$_, $_, 1] } grep { $_ < $s->{next} } 1 .. $D - 1;
     my @mean = map { [$_->[0], $_->[1], 100] } @ones;
 
     return (
-        ['model.embed_tokens.weight', [$V, $D], table($s->{rows})],
+        ["$m.embed_tokens.weight", [$V, $D], table($s->{rows})],
         ['lm_head.weight', [$V, $D], table($s->{head})],
-        ['model.norm.weight', [$D], 'ones'],
+        ["$m.norm.weight", [$D], 'ones'],
         ["$l.input_layernorm.weight", [$D], 'ones'],
         ["$l.post_attention_layernorm.weight", [$D], 'ones'],
-        (map { ["$l.self_attn.${_}_proj.weight", [$D, $D], []],
-               ["$l.self_attn.${_}_proj.bias", [$D], []] } 'q', 'k'),
+        (map { ["$l.self_attn.${_}_proj.weight", [$D, $D], []] } 'q', 'k'),
         ["$l.self_attn.v_proj.weight", [$D, $D], \@ones],
-        ["$l.self_attn.v_proj.bias", [$D], []],
         ["$l.self_attn.o_proj.weight", [$D, $D], \@mean],
+        ($qwen3 ? map { ["$l.self_attn.${_}_norm.weight", [$HEAD], 'ones'] } 'q', 'k'
+                : map { ["$l.self_attn.${_}_proj.bias", [$D], []] } 'q', 'k', 'v'),
         ["$l.mlp.gate_proj.weight", [$MLP, $D], []],
         ["$l.mlp.up_proj.weight", [$MLP, $D], []],
         ["$l.mlp.down_proj.weight", [$D, $MLP], []],
+        $qwen3 ? qwen3_vision($D) : qwen2_5_vision($D),
+    );
+}
 
+
+sub qwen2_5_vision {
+    my ($D) = @_;
+
+    my $E = $VISION;
+    my $v = 'visual.blocks.0';
+
+    return (
         ['visual.patch_embed.proj.weight', [$E, 3, 2, 14, 14], []],
         ["$v.norm1.weight", [$E], 'ones'],
         ["$v.norm2.weight", [$E], 'ones'],
-        ["$v.attn.qkv.weight", [3 * $E, $E], []],
-        ["$v.attn.qkv.bias", [3 * $E], []],
-        ["$v.attn.proj.weight", [$E, $E], []],
-        ["$v.attn.proj.bias", [$E], []],
-        (map { ["$v.mlp.${_}_proj.weight", [16, $E], []],
-               ["$v.mlp.${_}_proj.bias", [16], []] } 'gate', 'up'),
-        ["$v.mlp.down_proj.weight", [$E, 16], []],
-        ["$v.mlp.down_proj.bias", [$E], []],
+        linear("$v.attn.qkv", 3 * $E, $E),
+        linear("$v.attn.proj", $E, $E),
+        linear("$v.mlp.gate_proj", 16, $E),
+        linear("$v.mlp.up_proj", 16, $E),
+        linear("$v.mlp.down_proj", $E, 16),
         ['visual.merger.ln_q.weight', [$E], 'ones'],
-        ['visual.merger.mlp.0.weight', [4 * $E, 4 * $E], []],
-        ['visual.merger.mlp.0.bias', [4 * $E], []],
-        ['visual.merger.mlp.2.weight', [$D, 4 * $E], []],
-        ['visual.merger.mlp.2.bias', [$D], []],
+        linear('visual.merger.mlp.0', 4 * $E, 4 * $E),
+        linear('visual.merger.mlp.2', $D, 4 * $E),
     );
+}
+
+
+sub qwen3_vision {
+    my ($D) = @_;
+
+    my $E = $VISION;
+    my $v = 'model.visual.blocks.0';
+
+    return (
+        ['model.visual.patch_embed.proj.weight', [$E, 3, 2, 16, 16], []],
+        ['model.visual.patch_embed.proj.bias', [$E], []],
+        ['model.visual.pos_embed.weight', [16, $E], []],
+        norm("$v.norm1", $E),
+        norm("$v.norm2", $E),
+        linear("$v.attn.qkv", 3 * $E, $E),
+        linear("$v.attn.proj", $E, $E),
+        linear("$v.mlp.linear_fc1", 16, $E),
+        linear("$v.mlp.linear_fc2", $E, 16),
+        map({ my ($m, $width) = @$_;
+              norm("$m.norm", $width),
+              linear("$m.linear_fc1", 4 * $E, 4 * $E),
+              linear("$m.linear_fc2", $D, 4 * $E) }
+            ['model.visual.merger', $E], ['model.visual.deepstack_merger_list.0', 4 * $E]),
+    );
+}
+
+
+# A matrix of zeros with a bias, and a norm with one.
+sub linear {
+    my ($name, $rows, $columns) = @_;
+
+    return ["$name.weight", [$rows, $columns], []], ["$name.bias", [$rows], []];
+}
+
+sub norm {
+    my ($name, $n) = @_;
+
+    return ["$name.weight", [$n], 'ones'], ["$name.bias", [$n], []];
 }
 
 

@@ -1,5 +1,6 @@
 # Tests the picture of an answer: it has the size of the picture that was sent, and
-# its marks are at the right places for every size that the model saw.
+# its marks are at the right places for every size that the model saw, in pixels or in
+# shares of the sides.
 
 use strict;
 use warnings;
@@ -67,6 +68,66 @@ for my $task (qw(grounding pointing)) {
 }
 
 
+# ---- shares of the picture's sides ------------------------------------------------
+
+{
+    local $Script::FAMILY = 'qwen3_vl';
+
+    my @plan = map { { step => 1, task => $_, prompt => 'it', description => '' } }
+               qw(grounding affordance trajectory);
+    my $shares = Script::model('shares',
+        errand     => [JSON::PP->new->encode(\@plan)],
+        bounding   => ['[250, ', '500, 750, 1000]'],
+        waypoints  => ['[(100, 800, 1.25), ', '(900, 200, 0.5)]'],
+        satisfying => ['[(500, ', '250)]'],
+        ''         => ['nothing at all']);
+    my $other = VLM->new(name => 'shares', model => $shares,
+                         engine => 'thinking off; max_pixels 131072;')->start->ready;
+
+    is($other->get('/api/health')->{json}{coordinates}, 1000, 'the model writes shares of 1000');
+
+    # The model sees the first as it is, and the second as a smaller one.
+    for my $size ([640, 160], [1600, 400]) {
+        my ($w, $h) = @$size;
+        my $file = VLM::bmp($w, $h);
+        my $at = sub { map { [$_->[0] * $w / 1000, $_->[1] * $h / 1000] } @_ };
+        my %p = map { $_ => drawn($_, $file, $other) } qw(grounding affordance pointing trajectory);
+
+        is("$p{$_}{width}x$p{$_}{height}", "${w}x$h", "$_: of the size that was sent"),
+        is($p{$_}{resized}, undef, 'no other size is that of its coordinates') for sort keys %p;
+
+        green($p{grounding}, "a box's", $at->([250, 750], [750, 750], [500, 500]));
+        ok(!bright($p{grounding}, 0.2 * $w, 0.75 * $h), 'no pixel beside the box is marked');
+        red($p{pointing}, $at->([500, 250]));
+        red($p{affordance}, $at->([500, 250]));
+        ok(bright($p{trajectory}, $w / 2, $h / 2), 'a path goes through the middle');
+        ok(dark($p{trajectory}, 0.25 * $w, 0.25 * $h), 'and not through the rest');
+
+        is_deeply($p{grounding}{shapes}, [{ kind => 'box', at => [$w / 4, $h / 2, $w * 3 / 4, $h] }],
+                  'the box in pixels of the picture that was sent');
+        is_deeply($p{pointing}{shapes}, [{ kind => 'point', at => [$w / 2, $h / 4] }], 'the point');
+        is_deeply($p{trajectory}{shapes},
+                  [{ kind => 'path', at => [$w / 10, $h * 4 / 5], depth => 1.25 },
+                   { kind => 'path', at => [$w * 9 / 10, $h / 5], depth => 0.5 }],
+                  'the path with its depths');
+        is($p{affordance}{task}, 'pointing', 'affordance is done by pointing, and says so');
+
+        my $steps = $other->post('/api/pipeline', { session_id => "errand $w", message => 'an errand',
+                                                    image => $other->upload($file) })->{json}{steps};
+
+        is_deeply([map { $_->{coordinates} } @$steps],
+                  [[[$w / 4, $h / 2, $w * 3 / 4, $h]], [[$w / 2, $h / 4]],
+                   [[$w / 10, $h * 4 / 5, 1.25], [$w * 9 / 10, $h / 5, 0.5]]],
+                  'the coordinates of a pipeline are of the same pixels');
+        is(join(' ', map { $_->{task} } @$steps), 'grounding pointing trajectory',
+           'its steps say what was done');
+    }
+
+    ok($other->stop, 'the server stops in time');
+    $other->check_log;
+}
+
+
 # ---- which files they are --------------------------------------------------------
 
 my $picture = $s->upload($small);
@@ -125,12 +186,13 @@ done_testing();
 
 
 sub drawn {
-    my ($task, $file) = @_;
+    my ($task, $file, $server) = (@_, $s);
 
-    my $r = $s->chat($task, 'it', task => $task, image => $s->upload($file));
-    my $p = pixels($s->get($r->{json}{output_image})->{body});
+    my $r = $server->chat($task, 'it', task => $task, image => $server->upload($file));
+    my $p = pixels($server->get($r->{json}{output_image})->{body});
 
     $p->{resized} = $r->{json}{image_resized};
+    @$p{qw(shapes task)} = @{ $r->{json} }{qw(shapes task)};
 
     return $p;
 }

@@ -140,5 +140,6 @@ const vlm_family_t  vlm_qwen3_vl = {
         .system = NULL
     },
     .coordinates = 1000,
+    .tasks = 25,
     .thinks = thinks
 };

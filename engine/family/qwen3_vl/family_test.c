@@ -132,6 +132,7 @@ the_published_configuration_is_read(void **state)
     assert_int_equal(c.generation.n_eos, 2);
     assert_int_equal(c.generation.eos[0], 151645);
     assert_int_equal(c.family->coordinates, 1000);
+    assert_int_equal(c.family->tasks, 25);
 }
 
 
