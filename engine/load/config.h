@@ -71,8 +71,9 @@ struct vlm_vision_config_s {           /* vision encoder */
     uint8_t   full[VLM_MAX_LAYERS];    /* 1: this block attends over the whole picture */
     uint32_t  places;                  /* learned positions on a side of their grid; 0: none */
     uint32_t  deep;                    /* number of blocks whose output, merged as the last one's
-                                          is, is added after text layers 0, 1, ... */
-    uint32_t  deep_block[VLM_MAX_DEEP];            /* [deep] ascending */
+                                          is, is added after text layers 0, 1, ..., in the order of
+                                          the blocks */
+    uint32_t  deep_block[VLM_MAX_DEEP];            /* [deep] of each merger, all different */
 };
 
 typedef struct {

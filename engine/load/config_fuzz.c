@@ -50,11 +50,11 @@ check(const vlm_config_t *c)
         require(c->generation.eos[i] < t->vocab);
     }
 
-    require(v->places <= VLM_MAX_PLACES && v->deep <= VLM_MAX_DEEP && v->deep <= t->layers);
+    require(v->places <= VLM_MAX_PLACES && v->deep <= VLM_MAX_DEEP);
 
     for (i = 0; i < v->deep; i++) {
         require(v->deep_block[i] < v->depth
-                && (i == 0 || v->deep_block[i] > v->deep_block[i - 1]));
+                && (i == 0 || v->deep_block[i] != v->deep_block[i - 1]));
     }
 
     for (i = v->depth; i < VLM_MAX_LAYERS; i++) {

@@ -189,17 +189,26 @@ merge(vlm_model_t *m, const vlm_merger_t *merger, uint32_t part, int joined)
 }
 
 
-/* The output of a block that the text layers see as well. */
+/*
+ * The output of a block that the text layers see as well.  Mergers may be listed in any order, but
+ * their features are parts in the order of the blocks.
+ */
 static void
 merge_deep(vlm_model_t *m, uint32_t block)
 {
-    uint32_t                    i;
+    uint32_t                    i, merger, part;
     const vlm_vision_config_t  *c = &m->config.vision;
 
+    merger = c->deep;
+    part = 1;
+
     for (i = 0; i < c->deep; i++) {
-        if (c->deep_block[i] == block) {
-            merge(m, &m->deep[i], 1 + i, 1);
-        }
+        merger = c->deep_block[i] == block ? i : merger;
+        part += c->deep_block[i] < block;
+    }
+
+    if (merger < c->deep) {
+        merge(m, &m->deep[merger], part, 1);
     }
 }
 

@@ -8,11 +8,14 @@
 #define FIELD(m)  offsetof(vlm_vision_config_t, m)
 
 
-/* The blocks whose output the first layers of the language model add, in their order. */
+/*
+ * The blocks whose output the first layers of the language model add.  A list in another order than
+ * the blocks' names the mergers; what is beyond the last layer is never added.
+ */
 static int
-read_deep(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
+read_deep(const vlm_reader_t *r, vlm_vision_config_t *v)
 {
-    uint32_t           n, *to;
+    uint32_t           i, n, *to;
     vlm_item_t         it;
     const vlm_json_t  *e;
 
@@ -26,10 +29,9 @@ read_deep(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t
 
     n = it.j == NULL ? 3 : vlm_json_count(it.j);
 
-    if (n > VLM_MAX_DEEP || n > t->layers) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: %s names %u blocks, at most %u are understood, "
-                        "and the language model has %u layers to add them to", r->file, it.path, n,
-                        VLM_MAX_DEEP, t->layers);
+    if (n > VLM_MAX_DEEP) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s names %u blocks, at most %u are understood",
+                        r->file, it.path, n, VLM_MAX_DEEP);
     }
 
     for (e = vlm_json_first(it.j); v->deep < n; v->deep++, e = vlm_json_next(e)) {
@@ -42,10 +44,12 @@ read_deep(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t
             return -1;
         }
 
-        if (*to >= v->depth || (v->deep > 0 && *to <= to[-1])) {
-            return vlm_fail(r->err, VLM_EMODEL, "%s: %s has %u as its number %u: the blocks of an "
-                            "encoder of %u should be named in ascending order", r->file, it.path,
-                            *to, v->deep + 1, v->depth);
+        for (i = 0; i < v->deep && v->deep_block[i] != *to; i++) { /* void */ }
+
+        if (i < v->deep || *to >= v->depth) {
+            return vlm_fail(r->err, VLM_EMODEL, "%s: %s has %u as its number %u: each should name "
+                            "another block of an encoder of %u", r->file, it.path, *to,
+                            v->deep + 1, v->depth);
         }
     }
 
@@ -77,6 +81,22 @@ read_places(const vlm_reader_t *r, vlm_vision_config_t *v)
 }
 
 
+/* The base of the two-dimensional angles: written by transformers 5, else the class's own. */
+static int
+read_rope(const vlm_reader_t *r, vlm_vision_config_t *v)
+{
+    vlm_item_t  rope;
+
+    static const char  prefix[] = "vision_config.rope_parameters.";
+
+    rope = vlm_item_vision(r, "rope_parameters");
+
+    return vlm_item_is(r, vlm_item(rope.j, prefix, "rope_type"), "default", "axial") != 0
+           || vlm_item_f32_or(r, vlm_item(rope.j, prefix, "rope_theta"), 1.0, 1e12, 10000.0,
+                              &v->rope_theta) != 0 ? -1 : 0;
+}
+
+
 static int
 read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
 {
@@ -99,15 +119,15 @@ read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config
         return vlm_fail(r->err, VLM_EMODEL, "%s: no vision_config", r->file);
     }
 
-    v->norm_eps = 1e-6f;               /* these two are the class's own, no settings */
-    v->rope_theta = 10000;
+    v->norm_eps = 1e-6f;               /* the class's own, no setting */
 
     if (vlm_item_is(r, vlm_item_vision(r, "model_type"), "qwen3_vl_vision", "qwen3_vl") != 0
         || vlm_item_is(r, vlm_item_vision(r, "hidden_act"), "gelu_pytorch_tanh",
                        "gelu_pytorch_tanh") != 0
         || vlm_fields_read(r, vlm_item_vision, fields, v) != 0
+        || read_rope(r, v) != 0
         || read_places(r, v) != 0
-        || read_deep(r, v, t) != 0)
+        || read_deep(r, v) != 0)
     {
         return -1;
     }

@@ -153,8 +153,12 @@ the_spelling_of_transformers_5_says_the_same(void **state)
     assert_memory_equal(&a, &b, sizeof(a));
 
     reads(&b, "\"model_type\":\"qwen3_vl\",\"num_heads\"",
-          "\"model_type\":\"qwen3_vl_vision\",\"num_heads\"");
+          "\"model_type\":\"qwen3_vl_vision\",\"rope_parameters\":{\"rope_theta\":10000.0,"
+          "\"rope_type\":\"axial\"},\"num_heads\"");
     assert_memory_equal(&a, &b, sizeof(a));
+    reads(&b, "\"model_type\":\"qwen3_vl\",\"num_heads\"",
+          "\"rope_parameters\":{\"rope_theta\":500.0},\"num_heads\"");
+    assert_true(b.vision.rope_theta == 500);
 }
 
 
@@ -234,26 +238,31 @@ what_needs_other_arithmetic_is_refused_with_the_place_and_the_value(void **state
     refuses("\"num_position_embeddings\":2304", "\"num_position_embeddings\":2305",
             "num_position_embeddings is 2305, which is no square number");
     refuses("\"num_position_embeddings\":2304", "\"num_position_embeddings\":0", "is 0");
+    refuses("\"num_heads\":16", "\"num_heads\":16,\"rope_parameters\":{\"rope_type\":\"yarn\"}",
+            "vision_config.rope_parameters.rope_type is \"yarn\"");
     refuses("\"out_hidden_size\":2560", "\"out_hidden_size\":2048", "out_hidden_size is 2048");
     refuses("\"vision_config\"", "\"other_config\"", "no vision_config");
 }
 
 
 static void
-blocks_for_the_first_layers_are_bounded_and_ascend(void **state)
+blocks_for_the_first_layers_are_bounded_and_different(void **state)
 {
     vlm_config_t  c;
 
     (void) state;
 
     refuses("[5,11,17]", "[5,11,24]", "deepstack_visual_indexes[2]");
-    refuses("[5,11,17]", "[5,17,11]", "11 as its number 3");
-    refuses("[5,11,17]", "[5,5]", "ascending");
+    refuses("[5,11,17]", "[5,17,5]", "5 as its number 3: each should name another block");
     refuses("[5,11,17]", "[0,1,2,3,4,5,6,7,8]", "names 9 blocks, at most 8");
     refuses("[5,11,17]", "5", "is no list");
     refuses("[5,11,17]", "[-1]", "deepstack_visual_indexes[0]");
     refuses("\"deepstack_visual_indexes\":[5,11,17],", "", "24 as its number 3");
 
+    reads(&c, "[5,11,17]", "[17,5]");
+    assert_int_equal(c.vision.deep, 2);
+    assert_int_equal(c.vision.deep_block[0], 17);
+    assert_int_equal(c.vision.deep_block[1], 5);
     reads(&c, "[5,11,17]", "[]");
     assert_int_equal(c.vision.deep, 0);
     reads(&c, "[5,11,17]", "[23]");
@@ -319,7 +328,7 @@ main(void)
         cmocka_unit_test(sections_that_take_turns_leave_what_is_left_to_time),
         cmocka_unit_test(pictures_are_bounded_by_numbers_of_pixels),
         cmocka_unit_test(what_needs_other_arithmetic_is_refused_with_the_place_and_the_value),
-        cmocka_unit_test(blocks_for_the_first_layers_are_bounded_and_ascend),
+        cmocka_unit_test(blocks_for_the_first_layers_are_bounded_and_different),
         cmocka_unit_test(a_picture_is_one_segment_of_cells_row_by_row),
         cmocka_unit_test(models_called_thinking_think)
     };
