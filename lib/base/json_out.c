@@ -221,16 +221,48 @@ digits(char *end, uint64_t n)
 }
 
 
+/* the beginning of a number of hundredths: coordinates are such, and the search below takes long */
+
+static char *
+hundredths(char *end, double x)
+{
+    uint64_t  n;
+
+    n = (uint64_t) (fabs(x) * 100 + 0.5);
+
+    if (n % 10 != 0) {
+        *--end = (char) ('0' + n % 10);
+    }
+
+    *--end = (char) ('0' + n / 10 % 10);
+    *--end = '.';
+    end = digits(end, n / 100);
+
+    if (signbit(x)) {
+        *--end = '-';
+    }
+
+    return end;
+}
+
+
 /* the shortest digits that read back as the same number, as Python's repr() */
 
 void
 vlm_json_put_double(vlm_json_out_t *w, double x)
 {
-    int   len, digits;
-    char  buf[40];
+    int    len, digits;
+    char  *p, buf[40];
 
     if (!isfinite(x)) {
         vlm_json_put_null(w);
+        return;
+    }
+
+    if (fabs(x) < 1e12 && x == round(x * 100) / 100) {
+        p = hundredths(buf + sizeof(buf), x);
+        separate(w);
+        put(w, p, (size_t) (buf + sizeof(buf) - p));
         return;
     }
 

@@ -312,6 +312,32 @@ numbers_have_all_their_digits(void **state)
 
 
 static void
+hundredths_are_written_with_the_fewest_digits(void **state)
+{
+    out_t          w;
+    size_t         i;
+    const double   x[] = {
+        0, -0.0, 0.01, 0.07, -0.5, 5.05, 100.1, 99.9, -1234.56, 999999999999.99, 999999999999,
+        1e12, 1000000000000.25, 0.005, 0.015, -1e-9, 12.345
+    };
+
+    (void) state;
+
+    vlm_json_init(&w, 4096);
+    vlm_json_open(&w, '[');
+
+    for (i = 0; i < sizeof(x) / sizeof(x[0]); i++) {
+        vlm_json_put_double(&w, x[i]);
+    }
+
+    vlm_json_shut(&w, ']');
+
+    written(&w, "[0.0,-0.0,0.01,0.07,-0.5,5.05,100.1,99.9,-1234.56,999999999999.99,999999999999.0,"
+                "1000000000000.0,1000000000000.25,0.005,0.015,-1e-09,12.345]\n");
+}
+
+
+static void
 log_probabilities_have_six_digits_and_an_end(void **state)
 {
     out_t  w;
@@ -468,6 +494,7 @@ main(void)
         cmocka_unit_test(deep_wide_and_long_bodies_are_refused),
         cmocka_unit_test(answers_have_flasks_form),
         cmocka_unit_test(numbers_have_all_their_digits),
+        cmocka_unit_test(hundredths_are_written_with_the_fewest_digits),
         cmocka_unit_test(log_probabilities_have_six_digits_and_an_end),
         cmocka_unit_test(a_formatted_text_is_escaped_and_ends_within_its_bound),
         cmocka_unit_test(a_parsed_value_is_written_with_sorted_keys),

@@ -72,11 +72,10 @@ check_shape(const vlm_shape_t *s, vlm_task_t task)
 }
 
 
-/* A model that writes pixels of a resized picture, and one that writes shares of its sides. */
+/* A model that writes pixels of a resized picture, or one that writes shares of its sides. */
 static void
-check_views(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *s, size_t n)
+check_view(size_t v, vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *s, size_t n)
 {
-    int                      v;
     size_t                   i;
     vlm_json_out_t           w;
     static const vlm_view_t  views[] = {
@@ -86,16 +85,13 @@ check_views(vlm_task_t task, const char *text, size_t bytes, vlm_shape_t *s, siz
     vlm_json_init(&w, SIZE_MAX);
     vlm_json_open(&w, '{');
 
-    for (v = 0; v < 3; v++) {
-        vlm_shapes_add(&w, &views[v], task, text, bytes);
-        vlm_shapes_add_coordinates(&w, &views[v], task, text, bytes);
-    }
-
+    vlm_shapes_add(&w, &views[v], task, text, bytes);
+    vlm_shapes_add_coordinates(&w, &views[v], task, text, bytes);
     vlm_json_shut(&w, '}');
     check(vlm_json_done(&w) == 0);
     vlm_json_release(&w);
 
-    vlm_shapes_place(&views[1], s, n);
+    vlm_shapes_place(&views[v], s, n);
 
     for (i = 0; i < n; i++) {
         check(isfinite(s[i].x) && isfinite(s[i].y) && isfinite(s[i].x2) && isfinite(s[i].y2));
@@ -127,7 +123,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             check(s[i].kind == s[0].kind);
         }
 
-        check_views((vlm_task_t) task, (const char *) data + 1, bytes - 1, s, n);
+        check_view(bytes % 3, (vlm_task_t) task, (const char *) data + 1, bytes - 1, s, n);
     }
 
     return 0;
