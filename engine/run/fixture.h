@@ -18,6 +18,7 @@
 #include "vlm.h"
 
 #define CHECKPOINT  "build/fidelity/tiny-a"
+#define DEEP        "build/fidelity/deep"           /* a model whose layers add features, too */
 #define PICTURE     "t/fidelity/pictures/200x150.png"
 #define TOKENS      128                /* that a test asks log-probabilities for */
 
