@@ -391,6 +391,10 @@ the_base_of_the_vision_encoders_angles_is_read(void **state)
               "\"rope_type\":\"default\"},");
     assert_true(c.vision.rope_theta == 500);
     assert_true(c.text.rope_theta == 1e6f);
+
+    read_good(&c, "\"depth\":3,", "\"depth\":3,\"rope_parameters\":{\"rope_theta\":400.0,"
+              "\"rope_type\":\"axial\"},");
+    assert_true(c.vision.rope_theta == 400);
 }
 
 

@@ -65,7 +65,7 @@ read_window(const vlm_reader_t *r, vlm_vision_config_t *v)
 }
 
 
-/* The base of the two-dimensional angles; older files lack it. */
+/* The base of the two-dimensional angles; older files lack it, and newer ones call them axial. */
 static int
 read_rope(const vlm_reader_t *r, vlm_vision_config_t *v)
 {
@@ -75,7 +75,7 @@ read_rope(const vlm_reader_t *r, vlm_vision_config_t *v)
 
     rope = vlm_item_vision(r, "rope_parameters");
 
-    return vlm_item_is(r, vlm_item(rope.j, prefix, "rope_type"), "default", "default") != 0
+    return vlm_item_is(r, vlm_item(rope.j, prefix, "rope_type"), "axial", "default") != 0
            || vlm_item_f32_or(r, vlm_item(rope.j, prefix, "rope_theta"), 1.0, 1e12, 10000.0,
                               &v->rope_theta) != 0 ? -1 : 0;
 }
