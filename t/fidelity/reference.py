@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Computes the results of Hugging Face transformers for the cases of cases.txt.
+"""Computes the results of Hugging Face transformers for the cases of cases*.txt.
 
     reference.py check [CASE...]       recompute, compare with expected/ (`make fidelity` runs this)
     reference.py write [CASE...]       recompute, write expected/
     reference.py search CHECKPOINT     the first seed whose greedy answers have no close call
     reference.py mutations             measure the effect of small mistakes, write mutations.txt
     reference.py weights PROGRAM       compare random-checkpoint's files with numpy's, mutated too
+    reference.py load PROGRAM          let transformers read those files, as other users do
 
 weights.py makes the weights in numpy; the model is transformers' own class in f32, with its own
 image processor, tokenizer and chat template.  An expected/*.ref file has this format, in little
@@ -23,6 +24,7 @@ endian:
     pos        i32 [3][T]       M-RoPE: time, row, column
     grid       u32 [n][2]       patch rows and columns of each picture
     features   f32 [cells][D]   output of the vision encoder, row-major cells, a picture after another
+    deepstack  f32 [n][cells][D]    its further lists, in the order of the layers that they are for
     top_ids    u32 [T][32]      largest logits of each prompt position, largest first
     top        f32 [T][32]
     logits     f32 [T][V]       all of them, where cases.txt says "logits"
@@ -33,6 +35,7 @@ endian:
 """
 
 import copy
+import glob
 import importlib.metadata
 import json
 import os
@@ -47,9 +50,11 @@ from PIL import Image
 from safetensors.torch import load_file
 from transformers import (AutoTokenizer, LogitsProcessor, LogitsProcessorList, Qwen2_5_VLConfig,
                           Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor,
-                          Qwen2VLImageProcessor)
+                          Qwen2VLImageProcessor, Qwen2VLVideoProcessor, Qwen3VLConfig,
+                          Qwen3VLForConditionalGeneration, Qwen3VLProcessor, Qwen3VLVideoProcessor)
 from transformers.utils import logging
 
+import slips
 import weights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -57,6 +62,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 MAGIC = b"VLMREF1\n"
 TOP = 32
 STEPS = 64
+TOLERANCE = 1e-4                       # of the engine's test, relative and absolute
 MIN_GAP = 2e-3                         # of a greedy choice: far above the differences of f32 sums
 TYPES = [np.uint32, np.float32, np.int32]
 
@@ -82,21 +88,25 @@ class Case:
 
 def read_cases():
     checkpoints = []
-    with open(os.path.join(HERE, "cases.txt"), encoding="utf-8") as f:
-        for line in f:
-            word, _, rest = line.rstrip("\n").partition(" ")
-            if word == "checkpoint":
-                checkpoints.append(Checkpoint(rest.split()))
-            elif word == "case":
-                checkpoints[-1].cases.append(Case(checkpoints[-1], rest.split()))
-            elif word == "message":
-                checkpoints[-1].cases[-1].messages.append({"role": rest, "content": []})
-            elif word in ("text", "picture"):
-                value = rest.replace("\\n", "\n") if word == "text" else rest
-                kind = "text" if word == "text" else "image"
-                checkpoints[-1].cases[-1].messages[-1]["content"].append({"type": kind,
-                                                                          kind: value})
+    for path in sorted(glob.glob(os.path.join(HERE, "cases*.txt"))):
+        with open(path, encoding="utf-8") as f:
+            read_case_file(f, checkpoints)
     return checkpoints
+
+
+def read_case_file(lines, checkpoints):
+    for line in lines:
+        word, _, rest = line.rstrip("\n").partition(" ")
+        if word == "checkpoint":
+            checkpoints.append(Checkpoint(rest.split()))
+        elif word == "case":
+            checkpoints[-1].cases.append(Case(checkpoints[-1], rest.split()))
+        elif word == "message":
+            checkpoints[-1].cases[-1].messages.append({"role": rest, "content": []})
+        elif word in ("text", "picture"):
+            value = rest.replace("\\n", "\n") if word == "text" else rest
+            kind = "text" if word == "text" else "image"
+            checkpoints[-1].cases[-1].messages[-1]["content"].append({"type": kind, kind: value})
 
 
 # ---- model ------------------------------------------------------------------------------------
@@ -112,27 +122,63 @@ def make_weights(cp, shape, seed=None):
             for name, dims, kind, scale in weights.tensors(shape)}
 
 
+def make_config(shape):
+    """A config.json of any spelling, as this version of transformers takes it."""
+    c = copy.deepcopy(shape)
+    if c["model_type"] == "qwen2_5_vl":
+        return Qwen2_5_VLConfig(**c)
+    text = c["text_config"]
+    rope = text.pop("rope_parameters", None)
+    if rope is not None:                                   # of transformers 5
+        text["rope_theta"] = rope.pop("rope_theta")
+        text["rope_scaling"] = rope
+        c["vision_config"]["model_type"] = "qwen3_vl"
+        del c["vision_config"]["rope_parameters"]
+    # Version 4.57 reads the flag of text_config, 5 reads the other; the file has a head or has not.
+    c["tie_word_embeddings"] = text["tie_word_embeddings"] = weights.tied(c)
+    return Qwen3VLConfig(**c)
+
+
+def current(name):
+    """The name that the class has for a tensor of a published Qwen2.5-VL."""
+    for old, new in (("visual.", "model.visual."), ("model.", "model.language_model.")):
+        if name.startswith(old):
+            return new + name[len(old):]
+    return name
+
+
 def make_model(shape, tensors, attention="sdpa"):
-    config = Qwen2_5_VLConfig(**copy.deepcopy(shape))
+    old = shape["model_type"] == "qwen2_5_vl"
+    config = make_config(shape)
     config._attn_implementation = attention
+    config.text_config._attn_implementation = attention
     config.vision_config._attn_implementation = attention
-    model = Qwen2_5_VLForConditionalGeneration(config).float().eval()
+    kind = Qwen2_5_VLForConditionalGeneration if old else Qwen3VLForConditionalGeneration
+    model = kind(config).float().eval()
     missing, unexpected = model.load_state_dict(
-        {k: torch.from_numpy(v.copy()) for k, v in tensors.items()}, strict=False)
-    if unexpected or [m for m in missing if not (m == "lm_head.weight"
-                                                 and shape["tie_word_embeddings"])]:
+        {current(k) if old else k: torch.from_numpy(v.copy()) for k, v in tensors.items()},
+        strict=False)
+    if unexpected or [m for m in missing if not (m == "lm_head.weight" and weights.tied(shape))]:
         raise SystemExit(f"missing {missing}, unexpected {unexpected}")
     model.tie_weights()
     return model
 
 
-def make_processor(shape):
+def make_processor(cp, shape):
     v = shape["vision_config"]
-    images = Qwen2VLImageProcessor(min_pixels=3136, max_pixels=12845056,
-                                   patch_size=v["patch_size"], merge_size=v["spatial_merge_size"],
-                                   temporal_patch_size=v["temporal_patch_size"])
     tokenizer = AutoTokenizer.from_pretrained(os.path.join(HERE, "tokenizer"))
-    return Qwen2_5_VLProcessor(images, tokenizer, chat_template=tokenizer.chat_template)
+    sizes = {"patch_size": v["patch_size"], "merge_size": v["spatial_merge_size"],
+             "temporal_patch_size": v["temporal_patch_size"]}
+    if shape["model_type"] == "qwen2_5_vl":
+        images = Qwen2VLImageProcessor(min_pixels=3136, max_pixels=12845056, **sizes)
+        return Qwen2_5_VLProcessor(images, tokenizer, Qwen2VLVideoProcessor(),
+                                   chat_template=tokenizer.chat_template)
+    # This version ignores the argument "size".
+    images = Qwen2VLImageProcessor(min_pixels=int(cp.flags.get("min-pixels", 65536)),
+                                   max_pixels=16777216, image_mean=[0.5] * 3, image_std=[0.5] * 3,
+                                   **sizes)
+    with open(os.path.join(HERE, "tokenizer", "qwen3.jinja"), encoding="utf-8") as f:
+        return Qwen3VLProcessor(images, tokenizer, Qwen3VLVideoProcessor(), chat_template=f.read())
 
 
 def make_inputs(processor, case):
@@ -178,18 +224,29 @@ def prompt_logits(model, inputs):
         return model(**inputs, use_cache=False).logits[0].numpy()
 
 
+def features(model, inputs):
+    """The vision encoder's output, and DeepStack's lists."""
+    with torch.no_grad():
+        out = model.model.visual(inputs["pixel_values"], inputs["image_grid_thw"])
+    if isinstance(out, tuple):
+        # The language model leaves lists out that have no layer.
+        return out[0].numpy(), [x.numpy() for x in out[1]][:len(model.model.language_model.layers)]
+    return out.numpy(), []
+
+
 def run_case(model, processor, case):
     inputs = make_inputs(processor, case)
     ids = inputs["input_ids"]
     grid = inputs.get("image_grid_thw")
     n_ids = len(processor.tokenizer)
     out = {"ids": ids[0].numpy().astype(np.uint32)}
-    pos, _ = model.get_rope_index(ids, grid, attention_mask=inputs["attention_mask"])
+    pos, _ = model.model.get_rope_index(ids, grid, attention_mask=inputs["attention_mask"])
     out["pos"] = pos[:, 0].numpy().astype(np.int32)
     if grid is not None:
         out["grid"] = grid[:, 1:].numpy().astype(np.uint32)
-        with torch.no_grad():
-            out["features"] = model.visual(inputs["pixel_values"], grid).numpy()
+        out["features"], lists = features(model, inputs)
+        if lists:
+            out["deepstack"] = np.stack(lists)
     logits = prompt_logits(model, inputs)
     out["top_ids"], out["top"] = top(logits)
     if case.logits:
@@ -246,13 +303,13 @@ def selected(names):
         cases = [c for c in cp.cases if not names or c.name in names or cp.name in names]
         if cases:
             shape = read_shape(cp)
-            yield cp, cases, make_model(shape, make_weights(cp, shape)), make_processor(shape)
+            yield cp, cases, make_model(shape, make_weights(cp, shape)), make_processor(cp, shape)
 
 
-def bad_answer(out, shape):
+def bad_answer(out, processor):
     """Returns the reason for which a greedy answer is not a good test, or None."""
-    control = {shape[k] for k in ("eos_token_id", "bos_token_id", "image_token_id",
-                                  "vision_start_token_id", "video_token_id")}
+    control = set(processor.tokenizer.convert_tokens_to_ids(
+        ["<|im_end|>", "<|endoftext|>", "<|image_pad|>", "<|vision_start|>", "<|video_pad|>"]))
     if out["gap"].min() < MIN_GAP:
         return f"gap {out['gap'].min():.1e}"
     if control & set(out["answer"].tolist()):
@@ -264,14 +321,14 @@ def bad_answer(out, shape):
 
 def write(names):
     os.makedirs(os.path.join(HERE, "expected"), exist_ok=True)
-    for cp, cases, model, processor in selected(names):
+    for _, cases, model, processor in selected(names):
         for case in cases:
             out = run_case(model, processor, case)
             write_ref(ref_path(case), out)
             print(f"{case.name:18} {len(out['ids']):4} tokens, logits std {out['top'].std():.2f}, "
                   f"smallest gap {out['gap'].min():.4f}, "
                   f"{len(set(out['answer'].tolist()))} different tokens, "
-                  f"{bad_answer(out, read_shape(cp)) or 'good'}")
+                  f"{bad_answer(out, processor) or 'good'}")
 
 
 def check(names):
@@ -290,11 +347,11 @@ def check(names):
 def search(name):
     cp = next(c for c in read_cases() if c.name == name)
     shape = read_shape(cp)
-    processor = make_processor(shape)
+    processor = make_processor(cp, shape)
     for seed in range(1, 1000):
         model = make_model(shape, make_weights(cp, shape, seed))
         for case in cp.cases:
-            why = bad_answer(run_case(model, processor, case), shape)
+            why = bad_answer(run_case(model, processor, case), processor)
             if why is not None:
                 print(f"{name}: seed {seed}: {case.name}: {why}", flush=True)
                 break
@@ -304,37 +361,79 @@ def search(name):
     return 1
 
 
-def prompt_difference(case, inputs, a, b):
-    """Returns the largest and the rms difference of the prompt's logits, in units of their spread."""
-    x, y = prompt_logits(a, inputs), prompt_logits(b, inputs)
+def spread(x, y):
+    """Returns the largest and the rms difference, in units of the spread of x."""
     d = np.abs(x.astype(np.float64) - y) / x.std()
     return float(d.max()), float(np.sqrt((d ** 2).mean()))
 
 
-def mutations():
-    """Measures the effect of each small mistake in each checkpoint on the logits of a case."""
-    lines = ["# largest and root-mean-square difference of the prompt's logits, in units of their",
-             "# standard deviation, made by `reference.py mutations`; \"eager\" is not a mutation but",
-             "# transformers' other attention code: the noise of f32 sums in another order",
-             "#", f"# {'case':16} {'mutation':14} {'largest':>9} {'rms':>9}"]
+def excess(x, y):
+    """Returns the largest difference in units of the tolerance of the engine's test."""
+    d = np.abs(x.astype(np.float64) - y) / (1 + np.abs(x.astype(np.float64)))
+    return float(d.max() / TOLERANCE)
+
+
+def results(model, inputs):
+    out = [prompt_logits(model, inputs)]
+    if "image_grid_thw" in inputs:
+        first, lists = features(model, inputs)
+        out.append(np.stack([first] + lists))
+    return out
+
+
+def mutated(shape, tensors):
+    """Yields a name and a model with that small mistake, for each mistake."""
+    kind = shape["model_type"]
+    yield "eager", make_model(shape, tensors, "eager")
+    for name in weights.MUTATIONS[kind]:
+        w, c = dict(tensors), copy.deepcopy(shape)
+        weights.mutate(w, c, name)
+        if name != "block" or max(c["vision_config"]["deepstack_visual_indexes"],
+                                  default=-1) < c["vision_config"]["depth"]:
+            yield name, make_model(c, w)
+    for name, slip in slips.SLIPS[kind].items():
+        model = make_model(shape, tensors)
+        slip(model)
+        yield name, model
+
+
+def mutations(names):
+    """Measures the effect of each small mistake in each checkpoint on the results of a case."""
+    lines = ["# made by `reference.py mutations`: the largest and the root-mean-square difference",
+             "# of the prompt's logits, in units of their standard deviation; then the largest",
+             "# difference of a logit and of a feature in units of the test's tolerance: the test",
+             "# sees what is more than 1.  A mistake that changes nothing in a case is left out.",
+             "# \"eager\" is no mistake but transformers' other attention code: the noise of f32",
+             "# sums in another order",
+             "#", f"# {'case':16} {'mutation':14} {'largest':>9} {'rms':>9} {'logit':>9} "
+             f"{'feature':>9}"]
+    best = {}
     for cp in read_cases():
         shape = read_shape(cp)
-        tensors, processor = make_weights(cp, shape), make_processor(shape)
+        if names and cp.name not in names and shape["model_type"] not in names:
+            continue
+        tensors, processor = make_weights(cp, shape), make_processor(cp, shape)
         model = make_model(shape, tensors)
+        others = dict(mutated(shape, tensors))
         for case in cp.cases:
             inputs = make_inputs(processor, case)
-            others = {"eager": make_model(shape, tensors, "eager")}
-            for name in weights.MUTATIONS:
-                w, c = dict(tensors), copy.deepcopy(shape)
-                weights.mutate(w, c, name)
-                others[name] = make_model(c, w)
+            want = results(model, inputs)
             for name, other in others.items():
-                largest, rms = prompt_difference(case, inputs, model, other)
-                lines.append(f"  {case.name:16} {name:14} {largest:9.2e} {rms:9.2e}")
-                print(lines[-1], flush=True)
-    with open(os.path.join(HERE, "mutations.txt"), "w") as f:
-        f.write("\n".join(lines) + "\n")
-    return 0
+                got = results(other, inputs)
+                off = [excess(a, b) for a, b in zip(want, got)]
+                key = shape["model_type"], name
+                best[key] = max([best.get(key, 0.0)] + off)
+                if max(off) > 0:
+                    lines.append(f"  {case.name:16} {name:14} "
+                                 + "%9.2e %9.2e " % spread(want[0], got[0])
+                                 + " ".join(f"{x:9.2e}" for x in off))
+                    print(lines[-1], flush=True)
+    if not names:
+        with open(os.path.join(HERE, "mutations.txt"), "w") as f:
+            f.write("\n".join(lines) + "\n")
+    for (kind, name), off in best.items():
+        print(f"{kind} {name}: at most {off:.1e} of the tolerance")
+    return 1 if min(off for (_, name), off in best.items() if name != "eager") < 2 else 0
 
 
 def published(name):
@@ -350,7 +449,7 @@ def compare_weights(directory, tensors):
     for name in sorted(os.listdir(directory)):
         if name.endswith(".safetensors"):
             for key, a in load_file(os.path.join(directory, name)).items():
-                key = published(key)
+                key = key if key in tensors else published(key)
                 if not np.array_equal(a.float().numpy(), tensors[key]):
                     raise SystemExit(f"{directory}: {key} differs")
                 left.remove(key)
@@ -358,28 +457,52 @@ def compare_weights(directory, tensors):
         raise SystemExit(f"{directory}: {left} missing")
 
 
+def run_program(program, cp, directory, more=()):
+    flags = [x for k, v in cp.flags.items() for x in ("--" + k, v)]
+    subprocess.run([program, os.path.join(ROOT, cp.shape), directory, *flags, *more], check=True)
+
+
+def compare_config(c, shape):
+    vision, wanted = c["vision_config"], shape["vision_config"]
+    return (weights.rope_of(c)["mrope_section"] == weights.rope_of(shape)["mrope_section"]
+            and all(vision.get(k) == wanted.get(k)
+                    for k in ("fullatt_block_indexes", "deepstack_visual_indexes")))
+
+
 def compare_program(program):
     for cp in read_cases():
-        for mutation in (None,) + weights.MUTATIONS:
+        names = weights.MUTATIONS[read_shape(cp)["model_type"]]
+        for mutation in (None,) + names:
             shape = read_shape(cp)
             tensors = make_weights(cp, shape)
             with tempfile.TemporaryDirectory() as directory:
-                flags = [x for k, v in cp.flags.items() for x in ("--" + k, v)]
+                more = []
                 if mutation is not None:
                     weights.mutate(tensors, shape, mutation)
-                    flags += ["--mutate", mutation]
-                subprocess.run([program, os.path.join(ROOT, cp.shape), directory] + flags,
-                               check=True)
+                    more = ["--mutate", mutation]
+                run_program(program, cp, directory, more)
                 compare_weights(directory, tensors)
                 with open(os.path.join(directory, "config.json")) as f:
-                    c = json.load(f)
-                text = c.get("text_config", c)
-                rope = text.get("rope_parameters", text.get("rope_scaling"))
-                full = c["vision_config"]["fullatt_block_indexes"]
-                if (rope["mrope_section"] != shape["rope_scaling"]["mrope_section"]
-                        or full != shape["vision_config"]["fullatt_block_indexes"]):
-                    raise SystemExit(f"{cp.name}: config.json differs with --mutate {mutation}")
-        print(f"{cp.name}: equal, with {len(weights.MUTATIONS)} mutations")
+                    if not compare_config(json.load(f), shape):
+                        raise SystemExit(f"{cp.name}: config.json differs with --mutate {mutation}")
+        print(f"{cp.name}: equal, with {len(names)} mutations")
+    return 0
+
+
+def load(program):
+    """What from_pretrained makes of random-checkpoint's files is the model that is compared with."""
+    for cp in read_cases():
+        shape = read_shape(cp)
+        model = make_model(shape, make_weights(cp, shape))
+        inputs = make_inputs(make_processor(cp, shape), cp.cases[1])
+        with tempfile.TemporaryDirectory() as directory:
+            run_program(program, cp, directory, ["--tokenizer", os.path.join(HERE, "tokenizer")])
+            with open(os.path.join(directory, "config.json")) as f:
+                config = make_config(json.load(f))
+            other = type(model).from_pretrained(directory, config=config, dtype=torch.float32)
+        pairs = zip(results(model, inputs), results(other.eval(), inputs))
+        worst = max(excess(a, b) for a, b in pairs)
+        print(f"{cp.name}: {worst:.1e} of the tolerance", flush=True)
     return 0
 
 
@@ -403,9 +526,11 @@ def main():
     if command == "write":
         return write(names)
     if command == "mutations":
-        return mutations()
+        return mutations(names)
     if command == "weights":
         return compare_program(names[0])
+    if command == "load":
+        return load(names[0])
     if command == "check":
         return check(names)
     print(__doc__)

@@ -2,8 +2,8 @@
 
 Element i of a tensor is mix64(key + (i + 1) * GOLDEN), key = mix64(fnv1a64(name) + seed * GOLDEN),
 with the published name.  Its upper 24 bits, less 2^23 and over 2^23, are an exact f32 u in
-[-1, 1).  A matrix or bias element is u * scale in f32; a gain is 1 + u / 2, negative where the
-lowest three bits of the hash are 0.  Then the value is rounded to the type of the file.
+[-1, 1).  A matrix or bias element is u * scale in f32; a gain is (1 + u / 2) * scale, negative
+where the lowest three bits of the hash are 0.  Then the value is rounded to the type of the file.
 """
 
 import math
@@ -11,8 +11,12 @@ import math
 import numpy as np
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MUTATIONS = ("q-heads", "k-bias", "vision-heads", "vision-bias", "gate-up", "merger-gain",
-             "mrope", "window")
+MUTATIONS = {
+    "qwen2_5_vl": ("q-heads", "k-bias", "vision-heads", "vision-bias", "gate-up", "merger-gain",
+                   "mrope", "window"),
+    "qwen3_vl": ("q-heads", "q-gain", "k-gain", "vision-heads", "vision-bias", "patch-bias",
+                 "shift", "gate-up", "merger-gain", "mrope", "lists", "block"),
+}
 
 
 def mix64(z):
@@ -34,32 +38,49 @@ def hashes(name, seed, n):
         return mix64(key + np.arange(1, n + 1, dtype=np.uint64) * GOLDEN)
 
 
+def tied(c):
+    return c.get("tie_word_embeddings", False) or text_of(c).get("tie_word_embeddings", False)
+
+
+def text_of(c):
+    return c.get("text_config", c)
+
+
+def matrix(name, dims, gain):
+    k = 1
+    for d in dims[1:]:
+        k *= d
+    return name, dims, "matrix", np.float32(gain * math.sqrt(3.0 / k))
+
+
+def bias(name, n, scale):
+    return name, [n], "bias", np.float32(scale)
+
+
+def norm(name, n, scale=1.0):
+    return name, [n], "gain", np.float32(scale)
+
+
 def tensors(c):
-    """Returns (name, dims, kind, scale) of every tensor of a flat config.json, in the file's order."""
+    """Returns (name, dims, kind, scale) of every tensor of a config.json, in the file's order."""
+    return tensors_qwen3(c) if c["model_type"] == "qwen3_vl" else tensors_qwen2_5(c)
+
+
+def patch_dims(v):
+    return [v.get("in_channels", v.get("in_chans", 3)), v["temporal_patch_size"],
+            v["patch_size"], v["patch_size"]]
+
+
+def tensors_qwen2_5(c):
     v = c["vision_config"]
     D, E, F, M = c["hidden_size"], v["hidden_size"], c["intermediate_size"], v["intermediate_size"]
     hd = D // c["num_attention_heads"]
     kv = hd * c["num_key_value_heads"]
     cells = E * v["spatial_merge_size"] ** 2
-    patch = [v.get("in_channels", v.get("in_chans", 3)), v["temporal_patch_size"],
-             v["patch_size"], v["patch_size"]]
-    tied = c.get("tie_word_embeddings", False)
-    out = 4.0 / math.sqrt(D) if tied else 1.0      # spread of embeddings and features
-    branch = 2.5 * out if tied else 1.0            # else a tied head would repeat the last token
+    out = 4.0 / math.sqrt(D) if tied(c) else 1.0   # spread of embeddings and features
+    branch = 2.5 * out if tied(c) else 1.0         # else a tied head would repeat the last token
 
-    def matrix(name, dims, gain):
-        k = 1
-        for d in dims[1:]:
-            k *= d
-        return name, dims, "matrix", np.float32(gain * math.sqrt(3.0 / k))
-
-    def bias(name, n, scale):
-        return name, [n], "bias", np.float32(scale)
-
-    def norm(name, n):
-        return name, [n], "gain", np.float32(0)
-
-    yield matrix("visual.patch_embed.proj.weight", [E] + patch, 1.0)
+    yield matrix("visual.patch_embed.proj.weight", [E] + patch_dims(v), 1.0)
     for i in range(v["depth"]):
         b = f"visual.blocks.{i}."
         yield norm(b + "norm1.weight", E)
@@ -97,8 +118,65 @@ def tensors(c):
         yield matrix(b + "mlp.up_proj.weight", [F, D], 1.0)
         yield matrix(b + "mlp.down_proj.weight", [D, F], branch)
     yield norm("model.norm.weight", D)
-    if not tied:
+    if not tied(c):
         yield matrix("lm_head.weight", [c["vocab_size"], D], 4.0)
+
+
+def tensors_qwen3(c):
+    t, v = c["text_config"], c["vision_config"]
+    D, E, F, M = t["hidden_size"], v["hidden_size"], t["intermediate_size"], v["intermediate_size"]
+    hd = t["head_dim"]
+    q, kv = hd * t["num_attention_heads"], hd * t["num_key_value_heads"]
+    cells = E * v["spatial_merge_size"] ** 2
+    out = 4.0 / math.sqrt(D) if tied(c) else 1.0
+    branch = 2.5 * out if tied(c) else 1.0
+
+    def linear(name, dims, gain, shift):
+        yield matrix(name + ".weight", dims, gain)
+        yield bias(name + ".bias", dims[0], shift)
+
+    def layer_norm(name, n):
+        yield norm(name + ".weight", n)
+        yield bias(name + ".bias", n, 0.5)
+
+    def merger(name, n):
+        yield from layer_norm(name + "norm", n)
+        yield from linear(name + "linear_fc1", [cells, cells], 1.5, 0.5)
+        yield from linear(name + "linear_fc2", [D, cells], 1.5 * out, 0.5 * out)
+
+    yield from linear("model.visual.patch_embed.proj", [E] + patch_dims(v), 1.0, 0.5)
+    yield "model.visual.pos_embed.weight", [v["num_position_embeddings"], E], "matrix", \
+        np.float32(1)
+    for i in range(v["depth"]):
+        b = f"model.visual.blocks.{i}."
+        yield from layer_norm(b + "norm1", E)
+        yield from layer_norm(b + "norm2", E)
+        yield from linear(b + "attn.qkv", [3 * E, E], 1.25, 1.0)
+        yield from linear(b + "attn.proj", [E, E], 1.0, 0.25)
+        yield from linear(b + "mlp.linear_fc1", [M, E], 1.5, 0.5)
+        yield from linear(b + "mlp.linear_fc2", [E, M], 1.0, 0.5)
+    yield from merger("model.visual.merger.", E)
+    for i in range(len(v["deepstack_visual_indexes"])):
+        yield from merger(f"model.visual.deepstack_merger_list.{i}.", cells)
+
+    yield "model.language_model.embed_tokens.weight", [t["vocab_size"], D], "matrix", \
+        np.float32(out * math.sqrt(3.0))
+    for i in range(t["num_hidden_layers"]):
+        b = f"model.language_model.layers.{i}."
+        yield norm(b + "input_layernorm.weight", D)
+        yield matrix(b + "self_attn.q_proj.weight", [q, D], 1.5)
+        yield norm(b + "self_attn.q_norm.weight", hd, 2.0)
+        yield matrix(b + "self_attn.k_proj.weight", [kv, D], 1.5)
+        yield norm(b + "self_attn.k_norm.weight", hd)
+        yield matrix(b + "self_attn.v_proj.weight", [kv, D], 1.0)
+        yield matrix(b + "self_attn.o_proj.weight", [D, q], branch)
+        yield norm(b + "post_attention_layernorm.weight", D)
+        yield matrix(b + "mlp.gate_proj.weight", [F, D], 1.5)
+        yield matrix(b + "mlp.up_proj.weight", [F, D], 1.0)
+        yield matrix(b + "mlp.down_proj.weight", [D, F], branch)
+    yield norm("model.language_model.norm.weight", D)
+    if not tied(c):
+        yield matrix("lm_head.weight", [t["vocab_size"], D], 4.0)
 
 
 def rounded(x, kind):
@@ -121,7 +199,7 @@ def values(name, dims, kind, scale, seed, gain, file_type):
     elif gain == "trivial":
         x = np.ones(n, np.float32)
     else:
-        x = np.float32(1) + u * np.float32(0.5)
+        x = (np.float32(1) + u * np.float32(0.5)) * scale
         x[(h & np.uint64(7)) == 0] *= np.float32(-1)
     return rounded(x, file_type).reshape(dims)
 
@@ -135,6 +213,12 @@ def swap_heads(x, first_row, head_dim, a, b):
 
 def mutate(w, c, name):
     """Changes weights (a dict) or config (a dict) as `random-checkpoint --mutate NAME` does."""
+    if name not in MUTATIONS[c["model_type"]]:
+        raise SystemExit(f"no mutation is called {name}")
+    (mutate_qwen3 if c["model_type"] == "qwen3_vl" else mutate_qwen2_5)(w, c, name)
+
+
+def mutate_qwen2_5(w, c, name):
     v = c["vision_config"]
     if name == "q-heads":              # exchanges the first and the last query head of layer 0
         hd = c["hidden_size"] // c["num_attention_heads"]
@@ -165,5 +249,56 @@ def mutate(w, c, name):
     elif name == "window":             # block 0 windowed instead of full, or the reverse
         full = v["fullatt_block_indexes"]
         v["fullatt_block_indexes"] = full[1:] if full[:1] == [0] else [0] + full
-    else:
-        raise SystemExit(f"no mutation is called {name}")
+
+
+def rope_of(c):
+    t = text_of(c)
+    return t.get("rope_parameters", t.get("rope_scaling"))
+
+
+def mutate_qwen3(w, c, name):
+    t, v = c["text_config"], c["vision_config"]
+    last = t["num_hidden_layers"] - 1
+    layer, block = "model.language_model.layers.", "model.visual.blocks."
+
+    def fill(key, value):
+        w[key] = np.full_like(w[key], value)
+
+    def exchange(a, b):
+        w[a], w[b] = w[b], w[a]
+
+    if name == "q-heads":              # exchanges the first and the last query head of layer 0
+        key = layer + "0.self_attn.q_proj.weight"
+        w[key] = swap_heads(w[key], 0, t["head_dim"], 0, t["num_attention_heads"] - 1)
+    elif name == "q-gain":             # all ones, in layer 0
+        fill(layer + "0.self_attn.q_norm.weight", 1)
+    elif name == "k-gain":             # all ones, in the last layer
+        fill(f"{layer}{last}.self_attn.k_norm.weight", 1)
+    elif name == "vision-heads":       # exchanges the first and the last head of block 0, keys only
+        for kind in ("weight", "bias"):
+            key = block + "0.attn.qkv." + kind
+            w[key] = swap_heads(w[key], v["hidden_size"], v["hidden_size"] // v["num_heads"], 0,
+                                v["num_heads"] - 1)
+    elif name == "vision-bias":        # removed from the last block's second product
+        fill(f"{block}{v['depth'] - 1}.mlp.linear_fc2.bias", 0)
+    elif name == "patch-bias":         # removed
+        fill("model.visual.patch_embed.proj.bias", 0)
+    elif name == "shift":              # removed from block 0's first norm
+        fill(block + "0.norm1.bias", 0)
+    elif name == "gate-up":            # change places in the last layer
+        exchange(f"{layer}{last}.mlp.gate_proj.weight", f"{layer}{last}.mlp.up_proj.weight")
+    elif name == "merger-gain":        # all ones
+        fill("model.visual.merger.norm.weight", 1)
+    elif name == "mrope":              # the section of rows is time's
+        s = rope_of(c)["mrope_section"]
+        s[0], s[1] = s[0] + s[1], 0
+    elif name == "lists":              # DeepStack's first and last merger change places
+        n = len(v["deepstack_visual_indexes"]) - 1
+        for part in ("norm", "linear_fc1", "linear_fc2"):
+            for kind in ("weight", "bias") if n > 0 else ():
+                b = "model.visual.deepstack_merger_list."
+                exchange(f"{b}0.{part}.{kind}", f"{b}{n}.{part}.{kind}")
+    elif name == "block":              # the first list is of the first block that has none
+        taken = v["deepstack_visual_indexes"]
+        if taken:
+            taken[0] = min(set(range(v["depth"] + 1)) - set(taken))
