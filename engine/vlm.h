@@ -36,7 +36,8 @@ typedef enum { VLM_LOG_WARN, VLM_LOG_NOTICE } vlm_log_level_t;
 
 /* The host's settings.  The host keeps the strings as long as the engine lives. */
 typedef struct {
-    const char  *model;                /* checkpoint directory */
+    const char  *model;                /* checkpoint directory, or a GGUF file */
+    const char  *mmproj;               /* the GGUF file of its vision encoder, or NULL */
     const char  *device;               /* "auto", "cpu" or "cuda[:N]" */
     const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512"
                                           or "amx"; NULL: the best that it runs */

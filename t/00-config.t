@@ -15,6 +15,7 @@ require './t/lib/VLM.pm';
 
 $ENV{TEST_NGINX_MODEL} ||= cwd() . '/demo/model';
 $ENV{TEST_NGINX_SLOW_MODEL} = VLM::slow_model();
+$ENV{TEST_NGINX_TINY} = cwd() . '/t/fixtures/gguf';
 $ENV{TEST_NGINX_ROOT} = server_root();
 
 # Models that nginx -t refuses or warns about.
@@ -1592,7 +1593,7 @@ thread_pool vlm threads=1;
 
 
 
-=== TEST 89: a GGUF file is refused as a model
+=== TEST 89: a GGUF file without its vision encoder is refused as a model
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1604,7 +1605,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr{model.gguf: a GGUF file, which is not read: take the model.s original directory}]
+[qr{model.gguf: a GGUF model has its vision encoder in a second file: give it as mmproj=FILE.gguf}]
 
 
 
@@ -1855,3 +1856,54 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log
 min_pixels is 50177, more than max_pixels 50176
+
+
+
+=== TEST 105: a GGUF file with its vision encoder is a model
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_TINY/q8_0.gguf mmproj=$TEST_NGINX_TINY/mmproj-q8_0.gguf;
+        device cpu;
+        context 1k;
+        max_pixels 65536;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- request
+GET /api/tags
+--- response_body_like: "format":"gguf","family":"qwen25vl"
+
+
+
+=== TEST 106: a value of model is refused by its name
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL mmpro=x;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{unknown value "mmpro=x" in model, which takes mmproj= in .*:\d+}]
+
+
+
+=== TEST 107: mmproj is for a GGUF file
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL mmproj=$TEST_NGINX_TINY/mmproj-q8_0.gguf;
+        store logs/vlm;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{not a GGUF file, and mmproj is for one in .*:\d+}]

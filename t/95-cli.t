@@ -93,6 +93,13 @@ is($rc, 1, 'a plan fails if every shard is there and one is cut');
 like($out, qr{one\.safetensors: 4 bytes are no safetensors file: it was not downloaded to its end},
      'the message names the shard and the remedy');
 
+my @GGUF = map { "t/fixtures/gguf/$_" } 'bf16.gguf', 'mmproj-bf16.gguf';
+my @same = ('--prompt', 'Where is it?', '--image', $PICTURE, '--top', '3', '--weights', 'bf16');
+is((vlm('logits', $GGUF[0], '--mmproj', $GGUF[1], @same))[1], (vlm('logits', $DIR, @same))[1],
+   'GGUF files have the logits of the checkpoint that they were made from');
+is((vlm('tokenize', $GGUF[0], 'a cup', '--mmproj', $GGUF[1]))[1], (vlm('tokenize', $DIR, 'a cup'))[1],
+   'and its tokens');
+
 ($rc, $out) = vlm('plan', 'build/no-such-directory');
 is($rc, 1, 'a directory that is not there fails');
 like($out, qr{build/no-such-directory/config\.json: No such file}, 'the message names the missing file');
@@ -159,12 +166,12 @@ for my $help ('--help', '-h', 'help') {
 }
 
 my %OPTIONS = (
-    plan     => [qw(--device --ops --weights --context --slots --max-pixels --features --memory --threads --json)],
-    tokenize => [qw(--json)],
+    plan     => [qw(--device --ops --weights --context --slots --max-pixels --features --memory --threads --mmproj --json)],
+    tokenize => [qw(--mmproj --json)],
     chat     => [qw(--prompt --image --task --raw --max-tokens --temperature --seed --json-mode --device --ops
-                    --weights --context --max-pixels --memory --threads --cache --json)],
+                    --weights --context --max-pixels --memory --threads --mmproj --cache --json)],
     logits   => [qw(--prompt --image --task --raw --top --device --ops --weights --context --max-pixels --memory
-                    --threads --cache --json)],
+                    --threads --mmproj --cache --json)],
 );
 is_deeply([sort $out =~ /^  (\w+) /mg], [sort keys %OPTIONS], 'help names every command');
 

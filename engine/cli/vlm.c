@@ -63,7 +63,8 @@ static const vlm_command_t  commands[] = {
     { PLAN, "plan", "DIR", plan, 0, "prints the memory that a server needs for the checkpoint",
       "Prints the memory that a server plans for the checkpoint in DIR, in bytes and in MiB,\n"
       "rounded up as \"nginx -t\" does. Without options the plan is that of a vlm_engine { }\n"
-      "which sets its model alone. Before the weights are there, config.json is enough.",
+      "which sets its model alone. Before the weights are there, config.json is enough.\n"
+      "DIR may be a GGUF file, with --mmproj.",
       "vlm plan /models/RoboBrain2.0-3B --slots 2 --context 8k --memory 6g" },
 
     { TOKENIZE, "tokenize", "DIR TEXT", tokenize, 1, "prints the token ids of a text",
@@ -107,6 +108,8 @@ static const vlm_option_t  options[] = {
     { PLANS, "--memory", "BYTES", SIZE, AT(conf.memory), "a plan above it fails; "
       "default: no bound" },
     { PLANS, "--threads", "N", COUNT, AT(conf.threads), "of the CPU; default: all cores allowed" },
+    { PLANS | TOKENIZE, "--mmproj", "FILE", TEXT, AT(conf.mmproj), "the vision encoder, if DIR is "
+      "a GGUF file" },
     { RUNS, "--cache", "PATH", TEXT, AT(conf.cache), "a directory that keeps the int8 form" },
     { PLANS | TOKENIZE, "--json", NULL, FLAG, AT(json), "prints JSON" }
 };

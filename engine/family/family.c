@@ -28,6 +28,39 @@ vlm_family_find(const char *model_type)
 }
 
 
+const vlm_family_t *
+vlm_family_gguf(const char *architecture, size_t n_architecture, const char *projector,
+                size_t n_projector, char *known, size_t bytes)
+{
+    int                    used;
+    size_t                 i, n;
+    const vlm_gguf_map_t  *map;
+
+    known[0] = '\0';
+
+    for (n = 0, i = 0; i < N_FAMILIES; i++) {
+        map = families[i]->gguf;
+
+        if (map == NULL) {
+            continue;
+        }
+
+        if (strlen(map->architecture) == n_architecture && strlen(map->projector) == n_projector
+            && memcmp(map->architecture, architecture, n_architecture) == 0
+            && memcmp(map->projector, projector, n_projector) == 0)
+        {
+            return families[i];
+        }
+
+        used = n < bytes ? snprintf(known + n, bytes - n, "%s\"%s\" with \"%s\"",
+                                    n == 0 ? "" : ", ", map->architecture, map->projector) : 0;
+        n += used < 0 ? bytes : (size_t) used;
+    }
+
+    return NULL;
+}
+
+
 void
 vlm_family_list(char *text, size_t bytes)
 {

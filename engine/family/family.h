@@ -76,6 +76,36 @@ typedef struct {
 } vlm_alias_t;
 
 
+/* ---- GGUF ---------------------------------------------------------------- */
+
+typedef struct {                       /* a setting of config.json, from a key of the files */
+    const char  *from, *to;            /* NULL: the end of a list */
+    uint32_t     list;                 /* a list of at most so many numbers */
+    const char  *every;                /* layers: each from-th of as many as this key says */
+} vlm_gguf_key_t;
+
+typedef enum {
+    VLM_GGUF_WHOLE,
+    VLM_GGUF_ROWS,                     /* one of several with rows of a tensor */
+    VLM_GGUF_SLICE                     /* one of several time slices of the patch embedding */
+} vlm_gguf_how_t;
+
+typedef struct {                       /* names; * is a layer's number, and what follows stays */
+    const char     *from, *to;
+    vlm_gguf_how_t  how;
+    uint32_t        part;
+} vlm_gguf_name_t;
+
+typedef struct {
+    const char             *architecture, *projector;  /* of the two files */
+    const char             *splitter;              /* name of the tokenizer's pattern */
+    const char             *table, *head;          /* tensors: the embedding; one if not tied */
+    uint32_t                merge;
+    const vlm_gguf_key_t   *text, *vision, *pixels, *tokens;   /* tokens: by their texts */
+    const vlm_gguf_name_t  *names;
+} vlm_gguf_map_t;
+
+
 /* ---- the template of a conversation -------------------------------------- */
 
 typedef struct {
@@ -104,6 +134,7 @@ struct vlm_family_s {
 
     const vlm_alias_t   *aliases;      /* spellings of tensors' names other than those below */
     vlm_stack_t          text, encoder, deep;
+    const vlm_gguf_map_t  *gguf;       /* or NULL: such files of the family are not read */
 
     vlm_order_fn         order;        /* of patches, and the segments in which they attend */
     void               (*positions)(struct vlm_prompt_s *p, uint32_t merge);
@@ -119,6 +150,10 @@ struct vlm_family_s {
 
 /* The family of a model_type; NULL: none. */
 const vlm_family_t *vlm_family_find(const char *model_type);
+/* The family of two GGUF files, by texts without a zero; NULL: none, and known has all. */
+const vlm_family_t *vlm_family_gguf(const char *architecture, size_t n_architecture,
+                                    const char *projector, size_t n_projector, char *known,
+                                    size_t bytes);
 /* The model_types that there are, for messages. */
 void vlm_family_list(char *text, size_t bytes);
 

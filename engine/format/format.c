@@ -15,10 +15,11 @@ static void read_f8(const uint8_t *data, uint64_t first, uint64_t n, float *out)
 
 static const vlm_format_t  formats[] = {
     [VLM_F32] = { .type = VLM_F32, .name = "f32", .bits = 32, .spelt = "F32", .read = read_f32,
-                  .resident = 1, .kv = VLM_F32 },
-    [VLM_F16] = { .type = VLM_F16, .name = "f16", .bits = 16, .spelt = "F16", .read = read_f16 },
+                  .block = 1, .bytes = 4, .resident = 1, .kv = VLM_F32 },
+    [VLM_F16] = { .type = VLM_F16, .name = "f16", .bits = 16, .spelt = "F16", .read = read_f16,
+                  .block = 1, .bytes = 2 },
     [VLM_BF16] = { .type = VLM_BF16, .name = "bf16", .bits = 16, .spelt = "BF16",
-                   .read = read_bf16, .resident = 1, .kv = VLM_BF16 },
+                   .read = read_bf16, .block = 1, .bytes = 2, .resident = 1, .kv = VLM_BF16 },
     [VLM_INT8] = { .type = VLM_INT8, .name = "int8", .bits = 8, .read = read_i8, .resident = 1,
                    .kv = VLM_BF16, .cached = 1, .quantise = vlm_int8_quantise,
                    .panel_bytes = vlm_int8_panel_bytes, .pack = vlm_int8_pack,

@@ -22,6 +22,8 @@ typedef struct {
     /* Elements [first, first + n) as f32; data may be unaligned. */
     void       (*read)(const uint8_t *data, uint64_t first, uint64_t n, float *out);
 
+    uint32_t     block, bytes;         /* elements that share scales there, and bytes of these */
+
     /* -- in memory -- */
 
     int          resident;             /* 1: the weights of a model may have this form */
@@ -48,6 +50,9 @@ const vlm_format_t *vlm_format_spelt(const char *spelt);
 
 /* The form of elements that mean something with scales beside them: "I8", "F8_E4M3"; or NULL. */
 const vlm_format_t *vlm_format_scaled(const char *spelt);
+
+/* The form of GGUF's type, whose name is put into name; NULL: it is not read. */
+const vlm_format_t *vlm_format_gguf(uint32_t type, char name[12]);
 
 /* Bytes of a row of K elements, and scales of N such rows. */
 static inline uint64_t

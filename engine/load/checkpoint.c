@@ -407,35 +407,48 @@ refuse_none(const char *dir, vlm_err_t *err)
 
 
 vlm_checkpoint_t *
+vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
+{
+    vlm_checkpoint_t  *c;
+
+    if (strlen(dir) >= sizeof(c->dir)) {
+        (void) vlm_fail(err, VLM_EMODEL, "%.200s...: path longer than %zu bytes", dir,
+                        sizeof(c->dir) - 1);
+        return NULL;
+    }
+
+    c = calloc(1, sizeof(*c));
+
+    if (c == NULL || (c->shards = calloc(MAX_SHARDS, sizeof(shard_t))) == NULL) {
+        (void) vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u files", dir, MAX_SHARDS);
+        free(c);
+        return NULL;
+    }
+
+    c->aliases = aliases;
+    strcpy(c->dir, dir);
+
+    return c;
+}
+
+
+vlm_checkpoint_t *
 vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
 {
     int                rc;
     vlm_checkpoint_t  *c;
 
-    c = calloc(1, sizeof(*c));
+    c = vlm_checkpoint_new(dir, aliases, err);
     if (c == NULL) {
-        (void) vlm_fail(err, VLM_EMEMORY, "%s: no memory for an index", dir);
         return NULL;
     }
 
-    c->aliases = aliases;
-    c->shards = calloc(MAX_SHARDS, sizeof(shard_t));
-
-    if (c->shards == NULL) {
-        rc = vlm_fail(err, VLM_EMEMORY, "%s: no memory for %u files", dir, MAX_SHARDS);
-    } else if (strlen(dir) >= sizeof(c->dir)) {
-        rc = vlm_fail(err, VLM_EMODEL, "%.200s...: path longer than %zu bytes", dir,
-                      sizeof(c->dir) - 1);
+    if (vlm_file_exists(dir, SINGLE)) {
+        rc = open_shard(c, SINGLE, err);
+    } else if (vlm_file_exists(dir, INDEX)) {
+        rc = open_index(c, err);
     } else {
-        strcpy(c->dir, dir);
-
-        if (vlm_file_exists(dir, SINGLE)) {
-            rc = open_shard(c, SINGLE, err);
-        } else if (vlm_file_exists(dir, INDEX)) {
-            rc = open_index(c, err);
-        } else {
-            rc = refuse_none(dir, err);
-        }
+        rc = refuse_none(dir, err);
     }
 
     if (rc != 0) {
@@ -444,6 +457,36 @@ vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
     }
 
     return c;
+}
+
+
+int
+vlm_checkpoint_add_file(vlm_checkpoint_t *c, vlm_file_t *f, const char *path, vlm_err_t *err)
+{
+    shard_t  *s = &c->shards[c->n_shards];
+
+    if (c->n_shards == MAX_SHARDS || strlen(path) >= sizeof(s->path)) {
+        return vlm_fail(err, VLM_EMODEL, "%.200s: too many files, or too long a path", path);
+    }
+
+    strcpy(s->path, path);
+    (void) snprintf(s->name, sizeof(s->name), "%.255s", path);
+    s->file = *f;
+    memset(f, 0, sizeof(*f));
+    c->n_shards++;
+
+    return 0;
+}
+
+
+int
+vlm_checkpoint_add(vlm_checkpoint_t *c, const vlm_tensor_t *t, const char *name, vlm_err_t *err)
+{
+    vlm_tensor_t  named = *t;
+
+    named.name = name;
+
+    return take(c, &named, err);
 }
 
 
@@ -667,13 +710,20 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t *err
 
 
 uint32_t
-vlm_checkpoint_made(const vlm_checkpoint_t *c, const vlm_format_t *form, uint32_t *own)
+vlm_checkpoint_lossy(const vlm_checkpoint_t *c, const vlm_format_t *form, uint32_t *own)
 {
-    uint32_t  i, n;
+    uint32_t             i, n;
+    const vlm_tensor_t  *t;
 
     for (*own = n = i = 0; i < c->n; i++) {
-        n += c->slots[i].t.made != NULL;
-        *own += c->slots[i].t.made != NULL && c->slots[i].t.made->own == form;
+        t = &c->slots[i].t;
+
+        if (!c->slots[i].part && (t->made != NULL ? t->made->lossy
+                                                  : t->format != NULL && t->format->block > 1))
+        {
+            n++;
+            *own += vlm_tensor_own(t) == form;
+        }
     }
 
     return n;

@@ -6,6 +6,7 @@
 #ifndef VLM_CHECKPOINT_H
 #define VLM_CHECKPOINT_H
 
+#include "base/file.h"
 #include "family/family.h"
 #include "load/safetensors.h"
 
@@ -48,8 +49,9 @@ int vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t 
  */
 int vlm_checkpoint_id(const vlm_checkpoint_t *c, uint8_t id[32], vlm_err_t *err);
 
-/* How many tensors have several others' bytes (load/quant.h); of these, rows in that form. */
-uint32_t vlm_checkpoint_made(const vlm_checkpoint_t *c, const vlm_format_t *form, uint32_t *own);
+/* How many tensors lost bits before they were written; of these, rows in that form. */
+uint32_t vlm_checkpoint_lossy(const vlm_checkpoint_t *c, const vlm_format_t *form,
+                              uint32_t *own);
 
 /* Copies elements [first, first + n) of a tensor as f32: whole rows, if it is made of others. */
 void vlm_tensor_f32(const vlm_tensor_t *t, uint64_t first, uint64_t n, float *out);
@@ -70,6 +72,12 @@ int vlm_tensor_same(const vlm_tensor_t *a, const vlm_tensor_t *b);
 void vlm_tensor_done(vlm_checkpoint_t *c, const vlm_tensor_t *t);
 
 /* ---- for forms that make a tensor of others ------------------------------ */
+
+/* An empty one; a file, which is taken over; and a tensor of the file that was added last. */
+vlm_checkpoint_t *vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err);
+int vlm_checkpoint_add_file(vlm_checkpoint_t *c, vlm_file_t *f, const char *path, vlm_err_t *err);
+int vlm_checkpoint_add(vlm_checkpoint_t *c, const vlm_tensor_t *t, const char *name,
+                       vlm_err_t *err);
 
 uint32_t vlm_checkpoint_count(const vlm_checkpoint_t *c);
 /* Tensor i of those, in the order of the files; NULL: it is part of another. */

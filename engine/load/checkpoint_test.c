@@ -351,7 +351,7 @@ a_shard_that_was_not_downloaded_is_a_git_lfs_pointer(void **state)
     fails(dir, "two.safetensors: a Git LFS pointer", "git lfs pull");
 
     fixture_text(dir, "model.safetensors", "GGUF\3\0\0");
-    fails(dir, "model.safetensors: a GGUF file", ".safetensors files");
+    fails(dir, "model.safetensors: a GGUF file", "mmproj=FILE.gguf");
 
     fixture_remove(dir);
 }

@@ -2,12 +2,43 @@
 
 #include "load/files.h"
 
+#include "load/gguf.h"
+
+
+int
+vlm_files_config(const vlm_conf_t *conf, vlm_config_t *config, vlm_err_t *err)
+{
+    if (vlm_gguf_is(conf->model)) {
+        return vlm_gguf_config(config, conf->model, conf->mmproj, err);
+    }
+
+    if (conf->mmproj != NULL) {
+        return vlm_fail(err, VLM_EMODEL, "%s: not a GGUF file, and mmproj is for one", conf->model);
+    }
+
+    return vlm_config_read(config, conf->model, err);
+}
+
+
+vlm_tokenizer_t *
+vlm_files_tokenizer(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err)
+{
+    return conf->mmproj != NULL ? vlm_gguf_tokenizer(conf->model, config->family, err)
+                                : vlm_tokenizer_open(conf->model, config->family->split, err);
+}
+
 
 vlm_checkpoint_t *
 vlm_files_weights(const vlm_conf_t *conf, const vlm_config_t *config, int *assumed, vlm_err_t *err)
 {
     int                there;
     vlm_checkpoint_t  *c;
+
+    *assumed = 0;
+
+    if (conf->mmproj != NULL) {
+        return vlm_gguf_weights(conf->model, conf->mmproj, config->family, err);
+    }
 
     there = conf->ahead ? vlm_checkpoint_is_there(conf->model, err) : 1;
     *assumed = there == 0;

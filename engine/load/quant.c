@@ -148,6 +148,7 @@ fold_one(fold_t *f, vlm_err_t *err)
         return vlm_fail(err, VLM_EMEMORY, "no memory for a matrix");
     }
 
+    m->lossy = 1;
     m->bits = q->bits;
     m->less = q->less;
     m->divisor = q->divisor;

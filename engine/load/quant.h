@@ -48,6 +48,7 @@ struct vlm_made_s {
     vlm_tensor_t          part[VLM_MADE_PARTS];    /* data NULL: there is none */
     const vlm_format_t   *format;      /* of the values, if that is one of format/ */
     uint64_t              N, K;        /* rows, and values of each */
+    int                   lossy;       /* 1: it has fewer bits than the numbers that it was */
     uint32_t              bits, less;
     float                 divisor;
     uint64_t              rows, columns;           /* under one scale: never 0 */

@@ -211,7 +211,7 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
         return vlm_fail(err, VLM_EMEMORY, "no memory to read config.json");
     }
 
-    if (check_conf(&conf, err) != 0 || vlm_config_read(config, conf.model, err) != 0
+    if (check_conf(&conf, err) != 0 || vlm_files_config(&conf, config, err) != 0
         || choose_device(&conf, config, &cuda, &index, reason, sizeof(reason), err) != 0
         || (device = cuda ? vlm_cuda_planner(&ops)
                           : vlm_cpu_open(conf.ops, conf.threads, &ops, err)) == NULL
@@ -341,11 +341,11 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
         goto failed;
     }
 
-    if (check_conf(&v->conf, err) != 0 || vlm_config_read(&v->config, conf->model, err) != 0) {
+    if (check_conf(&v->conf, err) != 0 || vlm_files_config(conf, &v->config, err) != 0) {
         goto failed;
     }
 
-    v->tokenizer = vlm_tokenizer_open(conf->model, v->config.family->split, err);
+    v->tokenizer = vlm_files_tokenizer(conf, &v->config, err);
     if (v->tokenizer == NULL || vlm_known_open(&v->known, v->conf.features, err) != 0
         || vlm_template_open(&v->template, v->tokenizer, &v->config, v->conf.context - 1, err) != 0)
     {

@@ -28,7 +28,7 @@ vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
     }
 
     c = NULL;
-    rc = vlm_config_read(config, conf->model, err);
+    rc = vlm_files_config(conf, config, err);
 
     if (rc == 0) {
         c = vlm_files_weights(conf, config, &assumed, err);

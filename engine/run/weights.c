@@ -169,9 +169,9 @@ vlm_weights_tell(vlm_t *v, const vlm_checkpoint_t *c)
     uint32_t             n, own;
     const vlm_format_t  *f = vlm_format_of(v->conf.weights);
 
-    n = vlm_checkpoint_made(c, f, &own);
+    n = vlm_checkpoint_lossy(c, f, &own);
 
-    if (v->config.quant.form == NULL || n == 0) {
+    if (n == 0) {
         return;
     }
 

@@ -8,12 +8,27 @@
 #ifndef VLM_TOKENIZER_H
 #define VLM_TOKENIZER_H
 
+#include "text/vocab.h"
 #include "vlm.h"
 
 typedef struct vlm_tokenizer_s  vlm_tokenizer_t;
 
 /* pattern: by which text is split where the files have none. */
 vlm_tokenizer_t *vlm_tokenizer_open(const char *dir, const char *pattern, vlm_err_t *err);
+
+/* The parts of a tokenizer as lists, for files that have one among other things. */
+typedef struct {
+    const char        *name;           /* of the file, for messages */
+    uint32_t           n_tokens, n_merges;
+    void              *data;           /* passed to the functions */
+    void             (*rewind)(void *data);        /* to the first token */
+    /* The next text [n] of list 0, the tokens, or 1, the merges ("left right"). */
+    const char      *(*next)(void *data, int list, size_t *n);
+    vlm_token_kind_t (*kind)(void *data, uint32_t id);         /* BYTES, ADDED, SPECIAL or NONE */
+} vlm_token_list_t;
+
+vlm_tokenizer_t *vlm_tokenizer_list(const vlm_token_list_t *l, const char *pattern,
+                                    vlm_err_t *err);
 void vlm_tokenizer_close(vlm_tokenizer_t *t);      /* NULL is fine */
 
 /* A growing list of ids; zeroed by the caller, ids freed with free(). */

@@ -22,7 +22,8 @@ ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         return NGX_CONF_ERROR;
     }
 
-    (void) ngx_sprintf(path, "%s/config.json%Z", eng->conf.vlm.model);
+    (void) ngx_sprintf(path, "%s%s%Z", eng->conf.vlm.model,
+                       eng->conf.vlm.mmproj ? "" : "/config.json");
 
     eng->conf.created = ngx_file_info(path, &fi) == NGX_FILE_ERROR
                    ? ngx_time() : ngx_file_mtime(&fi);

@@ -22,6 +22,8 @@
 #define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, for all the files */
 
 
+static ngx_int_t ngx_http_vlm_check_cache(ngx_conf_t *cf,
+    ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_check_show(ngx_conf_t *cf, const char *fmt, ...);
 static void ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
@@ -60,8 +62,10 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         eng->conf.thinking_auto = 1;
     }
 
-    if (!eng->conf.cache_set && eng->conf.plan.weights >= NGX_HTTP_VLM_KEEP) {
-        eng->conf.vlm.cache = eng->conf.vlm.model;
+    if (!eng->conf.cache_set && eng->conf.plan.weights >= NGX_HTTP_VLM_KEEP
+        && ngx_http_vlm_check_cache(cf, eng) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     ngx_http_vlm_check_log(cf, eng);
@@ -86,6 +90,39 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* beside the weights: in the model's directory, or in that of its file */
+
+static ngx_int_t
+ngx_http_vlm_check_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    size_t   len;
+    u_char  *dir;
+
+    eng->conf.vlm.cache = eng->conf.vlm.model;
+
+    if (eng->conf.vlm.mmproj == NULL) {
+        return NGX_OK;
+    }
+
+    for (len = ngx_strlen(eng->conf.vlm.model);
+         len > 1 && eng->conf.vlm.model[len - 1] != '/';
+         len--)
+    {
+        /* void */
+    }
+
+    dir = ngx_pnalloc(cf->pool, len + 1);
+    if (dir == NULL) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_cpystrn(dir, (u_char *) eng->conf.vlm.model, len + 1);
+    eng->conf.vlm.cache = (char *) dir;
+
+    return NGX_OK;
 }
 
 

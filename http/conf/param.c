@@ -114,8 +114,12 @@ static ngx_conf_enum_t  ngx_http_vlm_reload[] = {
 
 static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
-    { ngx_string("model"), 1, ngx_http_vlm_param_path, 0, 0,
+    { ngx_string("model"), 2, ngx_http_vlm_param_path, 0, 0,
       ngx_http_vlm_at(vlm.model), NULL, NULL },
+    { ngx_string("mmproj="), 0, ngx_http_vlm_param_path, 0, 0,
+      ngx_http_vlm_at(vlm.mmproj), NULL, NULL },
+    { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
+      "unknown value \"%V\" in model, which takes mmproj=" },
 
     { ngx_string("alias"), 32, ngx_http_vlm_param_alias, 0, 0, 0, 0, NULL,
       NULL },

@@ -81,8 +81,8 @@ refuse_foreign(const vlm_file_t *f, const char *path, vlm_err_t *err)
     } foreign[] = {
         { "version https://git-lfs.github.com/spec/", "a Git LFS pointer, the file itself was not "
           "downloaded: run \"git lfs pull\" in its directory" },
-        { "GGUF", "a GGUF file, which is not read: take the model's original directory, with "
-          "config.json and .safetensors files" }
+        { "GGUF", "a GGUF file; the file itself is the model, and its vision encoder is a second "
+          "one: model FILE.gguf mmproj=FILE.gguf" }
     };
 
     for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
@@ -333,9 +333,9 @@ vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err)
     }
 
     if (vlm_file_find(dir, "", ".gguf", found, sizeof(found))) {
-        return vlm_fail(err, VLM_EMODEL, "%s: no %s; \"%s\" is a GGUF file, which is not read: "
-                        "take the model's original directory, with %s and .safetensors files",
-                        dir, name, vlm_printable(found), name);
+        return vlm_fail(err, VLM_EMODEL, "%s: no %s; \"%s\" is a GGUF file: give the file "
+                        "itself, and the one of the vision encoder as mmproj=FILE.gguf", dir, name,
+                        vlm_printable(found));
     }
 
     return 0;

@@ -121,6 +121,7 @@ const vlm_family_t  vlm_qwen2_5_vl = {
     .aliases = vlm_qwen_aliases,
     .text = { vlm_qwen_text_before, text_layer, vlm_qwen_text_after, "model.layers." },
     .encoder = { encoder_before, encoder_block, encoder_after, "visual.blocks." },
+    .gguf = &vlm_qwen2_5_vl_gguf,
     .order = vlm_qwen2_5_vl_order,
     .positions = vlm_qwen_positions,
     .words = {

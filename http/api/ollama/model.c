@@ -207,7 +207,8 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
     vlm_json_add_open(w, "details", '{');
 
     vlm_json_add_string(w, "parent_model", "");
-    vlm_json_add_string(w, "format", "safetensors");
+    vlm_json_add_string(w, "format",
+                        eng->conf.vlm.mmproj ? "gguf" : "safetensors");
     vlm_json_add_string(w, "family", (char *) family);
 
     vlm_json_add_open(w, "families", '[');

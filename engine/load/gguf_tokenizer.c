@@ -1,0 +1,107 @@
+/* The tokenizer that a GGUF file has among its keys. */
+
+#include <string.h>
+
+#include "load/files.h"
+#include "load/gguf.h"
+
+#define KEY  "tokenizer.ggml."
+
+/* Kinds of tokens in the file. */
+enum { NORMAL = 1, CONTROL = 3, NAMED = 4 };
+
+typedef struct {
+    const vlm_gguf_value_t  *tokens, *kinds;
+    const uint8_t           *at[2];    /* the next token, the next merge */
+} lists_t;
+
+
+static void
+go_back(void *data)
+{
+    lists_t  *l = data;
+
+    l->at[0] = l->tokens->data;
+}
+
+
+static const char *
+next(void *data, int list, size_t *n)
+{
+    lists_t          *l = data;
+    vlm_gguf_text_t   t;
+
+    t = vlm_gguf_next(&l->at[list]);
+    *n = (size_t) t.n;
+
+    return t.p;
+}
+
+
+static vlm_token_kind_t
+kind_of(void *data, uint32_t i)
+{
+    double    kind = NORMAL;
+    lists_t  *l = data;
+
+    (void) vlm_gguf_number(l->kinds, i, &kind);
+
+    return kind == NORMAL ? VLM_TOKEN_BYTES
+           : kind == CONTROL ? VLM_TOKEN_SPECIAL : kind == NAMED ? VLM_TOKEN_ADDED : VLM_TOKEN_NONE;
+}
+
+
+static vlm_tokenizer_t *
+read_lists(const vlm_gguf_t *g, const vlm_family_t *family, vlm_err_t *err)
+{
+    lists_t                  l;
+    vlm_gguf_text_t          model, pre;
+    vlm_token_list_t         list;
+    const vlm_gguf_value_t  *merges;
+
+    model = vlm_gguf_text(vlm_gguf_find(g, KEY "model"));
+    pre = vlm_gguf_text(vlm_gguf_find(g, KEY "pre"));
+    merges = vlm_gguf_find(g, KEY "merges");
+    l.tokens = vlm_gguf_find(g, KEY "tokens");
+    l.kinds = vlm_gguf_find(g, KEY "token_type");
+
+    if (!vlm_gguf_same(model, "gpt2") || !vlm_gguf_same(pre, family->gguf->splitter)) {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: the tokenizer is \"%s\", \"%s\", only \"gpt2\", "
+                        "\"%s\" is understood", g->path, vlm_printable_part(model.p, model.n),
+                        vlm_printable_part(pre.p, pre.n), family->gguf->splitter);
+        return NULL;
+    }
+
+    if (!vlm_gguf_is_texts(l.tokens) || !vlm_gguf_is_texts(merges) || l.kinds == NULL
+        || l.kinds->n != l.tokens->n)
+    {
+        (void) vlm_fail(err, VLM_EMODEL, "%s: no " KEY "tokens, token_type and merges, or of "
+                        "different lengths", g->path);
+        return NULL;
+    }
+
+    l.at[1] = merges->data;
+
+    list.name = g->path;
+    list.n_tokens = (uint32_t) l.tokens->n;
+    list.n_merges = (uint32_t) merges->n;
+    list.data = &l;
+    list.rewind = go_back;
+    list.next = next;
+    list.kind = kind_of;
+
+    return vlm_tokenizer_list(&list, family->split, err);
+}
+
+
+vlm_tokenizer_t *
+vlm_gguf_tokenizer(const char *model, const vlm_family_t *family, vlm_err_t *err)
+{
+    vlm_gguf_t        g;
+    vlm_tokenizer_t  *t;
+
+    t = vlm_gguf_open(&g, model, err) != 0 ? NULL : read_lists(&g, family, err);
+    vlm_gguf_close(&g);
+
+    return t;
+}
