@@ -51,6 +51,11 @@ an_unsupported_shape_is_refused_with_its_numbers(void **state)
     assert_non_null(strstr(err.text, "weights f32"));
 
     err.code = VLM_OK;
+    assert_int_equal(vlm_cuda_takes(VLM_INT8, 128, 80, 1, &err), -1);
+    assert_int_equal(err.code, VLM_EDEVICE);
+    assert_non_null(strstr(err.text, "runs on device cpu"));
+    memset(&err, 0, sizeof(err));
+
     assert_int_equal(vlm_cuda_takes(VLM_INT8, 130, 80, 0, &err), -1);
     assert_non_null(strstr(err.text, "130"));
     assert_non_null(strstr(err.text, "128"));
