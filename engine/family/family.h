@@ -82,12 +82,15 @@ typedef struct {                       /* a setting of config.json, from a key o
     const char  *from, *to;            /* NULL: the end of a list */
     uint32_t     list;                 /* a list of at most so many numbers */
     const char  *every;                /* layers: each from-th of as many as this key says */
+    int          flags;                /* a list of flags: the numbers of those that are set */
 } vlm_gguf_key_t;
 
 typedef enum {
     VLM_GGUF_WHOLE,
     VLM_GGUF_ROWS,                     /* one of several with rows of a tensor */
-    VLM_GGUF_SLICE                     /* one of several time slices of the patch embedding */
+    VLM_GGUF_SLICE,                    /* one of several time slices of the patch embedding */
+    VLM_GGUF_DEEP                      /* * is a block, and in the name its place in the list of
+                                          those whose features the language model adds */
 } vlm_gguf_how_t;
 
 typedef struct {                       /* names; * is a layer's number, and what follows stays */
@@ -102,6 +105,7 @@ typedef struct {
     const char             *table, *head;          /* tensors: the embedding; one if not tied */
     uint32_t                merge;
     const vlm_gguf_key_t   *text, *vision, *pixels, *tokens;   /* tokens: by their texts */
+    const vlm_gguf_key_t   *rows;      /* settings that are a tensor's rows; or NULL */
     const vlm_gguf_name_t  *names;
 } vlm_gguf_map_t;
 

@@ -37,7 +37,7 @@ vlm_files_weights(const vlm_conf_t *conf, const vlm_config_t *config, int *assum
     *assumed = 0;
 
     if (conf->mmproj != NULL) {
-        return vlm_gguf_weights(conf->model, conf->mmproj, config->family, err);
+        return vlm_gguf_weights(conf->model, conf->mmproj, config, err);
     }
 
     there = conf->ahead ? vlm_checkpoint_is_there(conf->model, err) : 1;

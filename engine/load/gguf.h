@@ -65,7 +65,7 @@ int vlm_gguf_config(vlm_config_t *c, const char *model, const char *mmproj, vlm_
 vlm_tokenizer_t *vlm_gguf_tokenizer(const char *model, const vlm_family_t *f, vlm_err_t *err);
 
 /* The tensors of both files, by the names that the family has for them. */
-vlm_checkpoint_t *vlm_gguf_weights(const char *model, const char *mmproj, const vlm_family_t *f,
-                                   vlm_err_t *err);
+vlm_checkpoint_t *vlm_gguf_weights(const char *model, const char *mmproj,
+                                   const vlm_config_t *config, vlm_err_t *err);
 
 #endif

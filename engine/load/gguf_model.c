@@ -123,6 +123,27 @@ put_list(files_t *f, const vlm_gguf_value_t *v, uint64_t most)
 }
 
 
+/* The numbers of the flags that are set. */
+static void
+put_flags(files_t *f, const vlm_gguf_value_t *v)
+{
+    double       x;
+    uint64_t     i;
+    const char  *comma = "";
+
+    put(f, "[");
+
+    for (i = 0; i < MAX_LIST && vlm_gguf_number(v, i, &x) == 0; i++) {
+        if (x != 0) {
+            put(f, "%s%" PRIu64, comma, i);
+            comma = ",";
+        }
+    }
+
+    put(f, "]");
+}
+
+
 /* Every x-th of n layers: x - 1, 2 x - 1, and so on. */
 static void
 put_every(files_t *f, double x, double n)
@@ -164,6 +185,8 @@ put_settings(files_t *f, const vlm_gguf_t *g, const vlm_gguf_key_t *key)
 
         if (key->list != 0) {
             put_list(f, v, key->list);
+        } else if (key->flags) {
+            put_flags(f, v);
         } else if (key->every != NULL) {
             put_every(f, x, vlm_gguf_number(vlm_gguf_find(g, key->every), 0, &n) == 0 ? n : 0);
         } else {
@@ -260,6 +283,7 @@ read_settings(files_t *f, vlm_config_t *c, const char *model, const char *mmproj
     size_t                 config;
     vlm_config_file_t      file[VLM_CONFIG_FILES] = { 0 };
     const vlm_tensor_t    *t;
+    const vlm_gguf_key_t  *key;
     const vlm_gguf_map_t  *map = f->family->gguf;
 
     put(f, "{\"model_type\":\"%s\"", f->family->model_type);
@@ -271,6 +295,12 @@ read_settings(files_t *f, vlm_config_t *c, const char *model, const char *mmproj
     put(f, ",\"tie_word_embeddings\":%s", find_tensor(&f->text, map->head) ? "false" : "true");
     put(f, ",\"vision_config\":{\"temporal_patch_size\":2");
     put_settings(f, &f->vision, map->vision);
+
+    for (key = map->rows; key != NULL && key->from != NULL; key++) {
+        t = find_tensor(&f->vision, key->from);
+        put(f, ",\"%s\":%" PRIu64, key->to, t == NULL ? 0 : t->dims[0]);
+    }
+
     put(f, "}}");
     config = f->n;
 
@@ -319,12 +349,27 @@ vlm_gguf_config(vlm_config_t *c, const char *model, const char *mmproj, vlm_err_
 
 /* ---- tensors ------------------------------------------------------------- */
 
+/* The place of a block, given by its digits, in the list of those whose features are added. */
+static uint32_t
+place_of(const vlm_vision_config_t *v, const char *digits)
+{
+    uint32_t  i;
+    uint64_t  block = strtoull(digits, NULL, 10);
+
+    for (i = 0; i < v->deep && v->deep_block[i] != block; i++) { /* void */ }
+
+    return i;
+}
+
+
 /* The family's name for a tensor: the first of its patterns that fits; * is a number. */
 static void
-name_of(const vlm_gguf_name_t *map, const char *from, char *to, size_t bytes)
+name_of(const vlm_config_t *config, const char *from, char *to, size_t bytes)
 {
-    size_t       n, digits;
-    const char  *star, *rest, *number;
+    char                    place[16];
+    size_t                  n, digits;
+    const char             *star, *rest, *number;
+    const vlm_gguf_name_t  *map = config->family->gguf->names;
 
     for ( /* void */ ; map->from != NULL; map++) {
         star = strchr(map->from, '*');
@@ -348,12 +393,18 @@ name_of(const vlm_gguf_name_t *map, const char *from, char *to, size_t bytes)
             rest += strlen(star + 1);
         }
 
+        if (map->how == VLM_GGUF_DEEP) {
+            digits = (size_t) snprintf(place, sizeof(place), "%u",
+                                       place_of(&config->vision, number));
+            number = place;
+        }
+
         star = strchr(map->to, '*');
         n = star == NULL ? strlen(map->to) : (size_t) (star - map->to);
         (void) snprintf(to, bytes, "%.*s%.*s%s%s", (int) n, map->to, (int) digits, number,
                         star == NULL ? "" : star + 1, rest);
 
-        if (map->how != VLM_GGUF_WHOLE) {
+        if (map->how == VLM_GGUF_ROWS || map->how == VLM_GGUF_SLICE) {
             n = strlen(to);
             (void) snprintf(to + n, bytes - n, "%c%c%u", PART,
                             map->how == VLM_GGUF_ROWS ? 'r' : 's', map->part);
@@ -490,7 +541,7 @@ join(vlm_checkpoint_t *c, const char *first, vlm_err_t *err)
 
 
 static int
-add_file(vlm_checkpoint_t *c, vlm_gguf_t *g, const vlm_gguf_name_t *map, vlm_err_t *err)
+add_file(vlm_checkpoint_t *c, vlm_gguf_t *g, const vlm_config_t *config, vlm_err_t *err)
 {
     int       rc;
     char      name[MAX_NAME];
@@ -499,7 +550,7 @@ add_file(vlm_checkpoint_t *c, vlm_gguf_t *g, const vlm_gguf_name_t *map, vlm_err
     rc = vlm_checkpoint_add_file(c, &g->file, g->path, err);
 
     for (i = 0; rc == 0 && i < g->n_tensors; i++) {
-        name_of(map, g->tensor[i].name, name, sizeof(name));
+        name_of(config, g->tensor[i].name, name, sizeof(name));
         rc = vlm_checkpoint_add(c, &g->tensor[i], name, err);
     }
 
@@ -508,7 +559,7 @@ add_file(vlm_checkpoint_t *c, vlm_gguf_t *g, const vlm_gguf_name_t *map, vlm_err
 
 
 vlm_checkpoint_t *
-vlm_gguf_weights(const char *model, const char *mmproj, const vlm_family_t *family, vlm_err_t *err)
+vlm_gguf_weights(const char *model, const char *mmproj, const vlm_config_t *config, vlm_err_t *err)
 {
     int                  rc;
     size_t               n;
@@ -527,8 +578,8 @@ vlm_gguf_weights(const char *model, const char *mmproj, const vlm_family_t *fami
     }
 
     rc = open_files(f, model, mmproj, err) != 0
-         || add_file(c, &f->text, family->gguf->names, err) != 0
-         || add_file(c, &f->vision, family->gguf->names, err) != 0 ? -1 : 0;
+         || add_file(c, &f->text, config, err) != 0
+         || add_file(c, &f->vision, config, err) != 0 ? -1 : 0;
 
     close_files(f);
     count = vlm_checkpoint_count(c);

@@ -96,6 +96,30 @@ bf16_files_have_the_logits_of_the_checkpoint(void **state)
 
 
 static void
+f16_files_of_qwen3_vl_have_the_logits_of_the_checkpoint(void **state)
+{
+    float       *got, *want;
+    uint32_t     n, V;
+    vlm_conf_t   conf;
+
+    (void) state;
+
+    set_files(&conf, "build/fidelity/gguf-3", NULL);
+    conf.weights = VLM_F32;
+    want = logits_of(&conf, &n, &V);
+
+    set_files(&conf, GGUF "qwen3.gguf", GGUF "mmproj-qwen3.gguf");
+    conf.weights = VLM_F32;
+    got = logits_of(&conf, &n, &V);
+
+    assert_memory_equal(got, want, (size_t) n * V * sizeof(float));
+    assert_int_equal(n_notices, 0);
+    free(got);
+    free(want);
+}
+
+
+static void
 q8_0_files_differ_by_their_rounding_and_say_so(void **state)
 {
     float       *got, *want, *a, *b;
@@ -301,6 +325,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(bf16_files_have_the_logits_of_the_checkpoint),
+        cmocka_unit_test(f16_files_of_qwen3_vl_have_the_logits_of_the_checkpoint),
         cmocka_unit_test(q8_0_files_differ_by_their_rounding_and_say_so),
         cmocka_unit_test(the_tokenizer_gives_the_ids_of_the_checkpoints),
         cmocka_unit_test(plan_and_facts_are_those_of_the_checkpoint),

@@ -2,50 +2,50 @@
 
 #include "family/qwen2_5_vl/family.h"
 
-#define END   { NULL, NULL, 0, NULL }
+#define END   { NULL, NULL, 0, NULL, 0 }
 #define ARCH  "qwen2vl."
 #define CLIP  "clip.vision."
 
 static const vlm_gguf_key_t  text[] = {
-    { ARCH "embedding_length", "hidden_size", 0, NULL },
-    { ARCH "block_count", "num_hidden_layers", 0, NULL },
-    { ARCH "attention.head_count", "num_attention_heads", 0, NULL },
-    { ARCH "attention.head_count_kv", "num_key_value_heads", 0, NULL },
-    { ARCH "attention.key_length", "head_dim", 0, NULL },
-    { ARCH "feed_forward_length", "intermediate_size", 0, NULL },
-    { ARCH "context_length", "max_position_embeddings", 0, NULL },
-    { ARCH "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, NULL },
-    { ARCH "rope.freq_base", "rope_theta", 0, NULL },
-    { ARCH "rope.dimension_sections", "rope_scaling.mrope_section", 3, NULL },
+    { ARCH "embedding_length", "hidden_size", 0, NULL, 0 },
+    { ARCH "block_count", "num_hidden_layers", 0, NULL, 0 },
+    { ARCH "attention.head_count", "num_attention_heads", 0, NULL, 0 },
+    { ARCH "attention.head_count_kv", "num_key_value_heads", 0, NULL, 0 },
+    { ARCH "attention.key_length", "head_dim", 0, NULL, 0 },
+    { ARCH "feed_forward_length", "intermediate_size", 0, NULL, 0 },
+    { ARCH "context_length", "max_position_embeddings", 0, NULL, 0 },
+    { ARCH "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, NULL, 0 },
+    { ARCH "rope.freq_base", "rope_theta", 0, NULL, 0 },
+    { ARCH "rope.dimension_sections", "rope_scaling.mrope_section", 3, NULL, 0 },
     END
 };
 
 static const vlm_gguf_key_t  vision[] = {
-    { CLIP "embedding_length", "hidden_size", 0, NULL },
-    { CLIP "block_count", "depth", 0, NULL },
-    { CLIP "attention.head_count", "num_heads", 0, NULL },
-    { CLIP "feed_forward_length", "intermediate_size", 0, NULL },
-    { CLIP "projection_dim", "out_hidden_size", 0, NULL },
-    { CLIP "patch_size", "patch_size", 0, NULL },
-    { CLIP "spatial_merge_size", "spatial_merge_size", 0, NULL },
-    { CLIP "window_size", "window_size", 0, NULL },
-    { CLIP "n_wa_pattern", "fullatt_block_indexes", 0, CLIP "block_count" },
+    { CLIP "embedding_length", "hidden_size", 0, NULL, 0 },
+    { CLIP "block_count", "depth", 0, NULL, 0 },
+    { CLIP "attention.head_count", "num_heads", 0, NULL, 0 },
+    { CLIP "feed_forward_length", "intermediate_size", 0, NULL, 0 },
+    { CLIP "projection_dim", "out_hidden_size", 0, NULL, 0 },
+    { CLIP "patch_size", "patch_size", 0, NULL, 0 },
+    { CLIP "spatial_merge_size", "spatial_merge_size", 0, NULL, 0 },
+    { CLIP "window_size", "window_size", 0, NULL, 0 },
+    { CLIP "n_wa_pattern", "fullatt_block_indexes", 0, CLIP "block_count", 0 },
     END
 };
 
 static const vlm_gguf_key_t  pixels[] = {
-    { CLIP "patch_size", "patch_size", 0, NULL },
-    { CLIP "image_mean", "image_mean", 3, NULL },
-    { CLIP "image_std", "image_std", 3, NULL },
-    { CLIP "image_min_pixels", "min_pixels", 0, NULL },
-    { CLIP "image_max_pixels", "max_pixels", 0, NULL },
+    { CLIP "patch_size", "patch_size", 0, NULL, 0 },
+    { CLIP "image_mean", "image_mean", 3, NULL, 0 },
+    { CLIP "image_std", "image_std", 3, NULL, 0 },
+    { CLIP "image_min_pixels", "min_pixels", 0, NULL, 0 },
+    { CLIP "image_max_pixels", "max_pixels", 0, NULL, 0 },
     END
 };
 
 static const vlm_gguf_key_t  tokens[] = {
-    { "<|image_pad|>", "image_token_id", 0, NULL },
-    { "<|vision_start|>", "vision_start_token_id", 0, NULL },
-    { "<|vision_end|>", "vision_end_token_id", 0, NULL },
+    { "<|image_pad|>", "image_token_id", 0, NULL, 0 },
+    { "<|vision_start|>", "vision_start_token_id", 0, NULL, 0 },
+    { "<|vision_end|>", "vision_end_token_id", 0, NULL, 0 },
     END
 };
 

@@ -127,6 +127,7 @@ const vlm_family_t  vlm_qwen3_vl = {
     .text = { vlm_qwen_text_before, text_layer, vlm_qwen_text_after, "model.layers." },
     .encoder = { encoder_before, encoder_block, encoder_after, "visual.blocks." },
     .deep = { NULL, deep_merger, NULL, "visual.deepstack_merger_list." },
+    .gguf = &vlm_qwen3_vl_gguf,
     .order = order,
     .positions = vlm_qwen_positions,
     .words = {
