@@ -49,9 +49,9 @@ ngx_int_t ngx_http_vlm_inner_handler(ngx_http_request_t *r);
 /* ---- work.c: requests that the model does not answer --------------------- */
 
 /* any worker: reads the body and calls run in a thread, with the piece as
-   ctx->place.session; then ctx->send or, without it, the loop sends
-   ctx->out.json.  ..._body() does so once the body was read, with ctx->engine
-   and ctx->run */
+   ctx->place.session; then the loop calls ctx->send, which run may have set, or
+   sends ctx->out.json.  ..._body() does so once the body was read, with
+   ctx->engine and ctx->run */
 
 ngx_int_t ngx_http_vlm_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece, ngx_http_vlm_run_t *run);
@@ -114,8 +114,7 @@ const char *ngx_http_vlm_tokens_piece(ngx_http_vlm_ctx_t *ctx, uint32_t id,
 ngx_http_vlm_handler_t  ngx_http_vlm_title_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_tasks_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_upload_handler;
-ngx_http_vlm_handler_t  ngx_http_vlm_file_handler;     /* /uploads/NAME */
-ngx_http_vlm_handler_t  ngx_http_vlm_result_handler;   /* /result/NAME */
+ngx_http_vlm_handler_t  ngx_http_vlm_file_handler;
 ngx_http_vlm_run_t  ngx_http_vlm_session_create;
 ngx_http_vlm_run_t  ngx_http_vlm_session_delete;
 ngx_http_vlm_run_t  ngx_http_vlm_session_reset;
@@ -128,8 +127,8 @@ ngx_http_vlm_handler_t  ngx_http_vlm_ollama_ps_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_ollama_version_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_ollama_fixed_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_ollama_embed_handler;
-ngx_http_vlm_handler_t  ngx_http_vlm_ollama_pull_handler;
 ngx_http_vlm_run_t  ngx_http_vlm_ollama_show;
+ngx_http_vlm_run_t  ngx_http_vlm_ollama_pull;
 
 /* openai/models.c */
 

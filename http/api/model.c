@@ -8,29 +8,23 @@
 #include "model.h"
 
 
-char *
-ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+void
+ngx_http_vlm_model_init(ngx_http_vlm_engine_t *eng)
 {
     size_t            len;
-    u_char           *p, *last, *path;
+    u_char           *p, *last, path[NGX_MAX_PATH];
     ngx_file_info_t   fi;
 
-    len = ngx_strlen(eng->conf.vlm.model);
+    p = (u_char *) eng->conf.vlm.model;
+    len = ngx_strlen(p);
 
-    path = ngx_pnalloc(cf->temp_pool, len + sizeof("/config.json"));
-    if (path == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    (void) ngx_sprintf(path, "%s%s%Z", eng->conf.vlm.model,
-                       eng->conf.vlm.mmproj ? "" : "/config.json");
+    *ngx_snprintf(path, sizeof(path) - 1, "%s%s", p,
+                  eng->conf.vlm.mmproj ? "" : "/config.json") = '\0';
 
     eng->conf.created = ngx_file_info(path, &fi) == NGX_FILE_ERROR
-                   ? ngx_time() : ngx_file_mtime(&fi);
+                        ? ngx_time() : ngx_file_mtime(&fi);
 
     /* the last name of its path */
-
-    p = (u_char *) eng->conf.vlm.model;
 
     while (len > 1 && p[len - 1] == '/') {
         len--;
@@ -40,41 +34,6 @@ ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     eng->conf.directory.data = last ? last + 1 : p;
     eng->conf.directory.len = p + len - eng->conf.directory.data;
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value)
-{
-    ngx_str_t  *name;
-
-    if (value->len == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "alias \"\" in vlm_engine \"%V\": no model is "
-                           "asked for by an empty name", &eng->name);
-        return NGX_CONF_ERROR;
-    }
-
-    if (value->len == 1 && value->data[0] == '*') {
-        eng->conf.any_name = 1;
-        return NGX_CONF_OK;
-    }
-
-    if (eng->conf.aliases == NULL) {
-        eng->conf.aliases = ngx_array_create(cf->pool, 4, sizeof(ngx_str_t));
-    }
-
-    name = eng->conf.aliases ? ngx_array_push(eng->conf.aliases) : NULL;
-    if (name == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    *name = *value;
-
-    return NGX_CONF_OK;
 }
 
 

@@ -12,14 +12,9 @@
 #include "api.h"
 
 
-/* at the end of vlm_engine { }: eng->facts, eng->created, eng->directory */
+/* at the end of vlm_engine { }: eng->conf.created, eng->conf.directory */
 
-char *ngx_http_vlm_model_init(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-
-/* one name of alias NAME ...; */
-
-char *ngx_http_vlm_model_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *value);
+void ngx_http_vlm_model_init(ngx_http_vlm_engine_t *eng);
 
 /*
  * Does this name mean this model?  Its names are the engine's, that of the

@@ -71,7 +71,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/uploads/*"), NGX_HTTP_GET,
       .handler = ngx_http_vlm_file_handler },
     { ngx_string("/result/*"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_result_handler },
+      .handler = ngx_http_vlm_file_handler },
 
     /* Ollama's */
 
@@ -86,7 +86,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/api/show"), NGX_HTTP_POST,
       .run = ngx_http_vlm_ollama_show },
     { ngx_string("/api/pull"), NGX_HTTP_POST,
-      .handler = ngx_http_vlm_ollama_pull_handler },
+      .run = ngx_http_vlm_ollama_pull },
     { ngx_string("/api/push"), NGX_HTTP_POST,
       .handler = ngx_http_vlm_ollama_fixed_handler },
     { ngx_string("/api/create"), NGX_HTTP_POST,
@@ -134,12 +134,29 @@ ngx_http_vlm_call(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_vlm_not_found(ngx_http_request_t *r)
 {
-    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND,
-                                   ngx_http_vlm_openai_speaks(r)
-                                   ? "Not found: there are "
-                                     "/v1/chat/completions, /v1/completions, "
-                                     "/v1/models, /v1/models/NAME"
-                                   : "Not found");
+    size_t                       n;
+    u_char                      *p, text[NGX_HTTP_VLM_TEXT];
+    const ngx_http_vlm_route_t  *route;
+
+    p = ngx_sprintf(text, "Not found");
+
+    for (route = ngx_http_vlm_routes;
+         route->methods && ngx_http_vlm_openai_speaks(&r->uri);
+         route++)
+    {
+        if (ngx_http_vlm_openai_speaks(&route->path)) {
+            n = strcspn((char *) route->path.data, "*");
+
+            p = ngx_slprintf(p, text + sizeof(text) - 1, "%s%*s%s",
+                             p == text + 9 ? ": there are " : ", ", n,
+                             route->path.data, n < route->path.len ? "NAME"
+                                                                   : "");
+        }
+    }
+
+    *p = '\0';
+
+    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, (char *) text);
 }
 
 
@@ -186,7 +203,6 @@ static ngx_int_t
 ngx_http_vlm_encoding(ngx_http_request_t *r)
 {
     u_char           *p, text[NGX_HTTP_VLM_TEXT];
-    ngx_str_t         identity;
     ngx_table_elt_t  *h;
 
     h = ngx_http_vlm_header(r, "content-encoding");
@@ -200,9 +216,7 @@ ngx_http_vlm_encoding(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    ngx_str_set(&identity, "identity");
-
-    if (ngx_http_vlm_add_header(r, "Accept-Encoding", &identity) != NGX_OK) {
+    if (ngx_http_vlm_add_header(r, "Accept-Encoding", "identity") != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -219,8 +233,7 @@ ngx_http_vlm_encoding(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow)
 {
-    u_char      *p;
-    ngx_str_t    value;
+    u_char      *p, *value;
     ngx_uint_t   i;
 
     static struct {
@@ -234,25 +247,23 @@ ngx_http_vlm_allow(ngx_http_request_t *r, ngx_uint_t allow)
         { NGX_HTTP_POST,    "POST" }
     };
 
-    value.data = ngx_pnalloc(r->pool, sizeof("DELETE, GET, HEAD, OPTIONS, "
-                                             "POST"));
-    if (value.data == NULL) {
+    value = ngx_pnalloc(r->pool, sizeof("DELETE, GET, HEAD, OPTIONS, POST"));
+    if (value == NULL) {
         return NGX_ERROR;
     }
 
-    p = value.data;
+    p = value;
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 
         if (allow & names[i].method) {
-            p = ngx_sprintf(p, "%s%s", p == value.data ? "" : ", ",
-                            names[i].name);
+            p = ngx_sprintf(p, "%s%s", p == value ? "" : ", ", names[i].name);
         }
     }
 
-    value.len = p - value.data;
+    *p = '\0';
 
-    return ngx_http_vlm_add_header(r, "Allow", &value);
+    return ngx_http_vlm_add_header(r, "Allow", (char *) value);
 }
 
 

@@ -39,6 +39,8 @@ ngx_http_vlm_work_run(void *data)
     ngx_http_vlm_ctx_t *ctx = data;
 
     ctx->run(ctx);
+
+    ngx_http_vlm_body_free(&ctx->body);
 }
 
 
@@ -52,9 +54,8 @@ ngx_http_vlm_work_done(ngx_http_request_t *r, void *data)
     ngx_int_t  rc;
 
     if (ctx->error.status == 0 && ctx->error.err.text[0]) {
-        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "vlm_engine \"%V\": %s", &ctx->engine->name,
-                      ctx->error.err.text);
+        ngx_http_vlm_log(NGX_LOG_WARN, r->connection->log, 0, ctx->engine,
+                         "%s", ctx->error.err.text);
     }
 
     if (ctx->stored.code != VLM_STORE_OK) {
@@ -72,13 +73,6 @@ ngx_http_vlm_work_done(ngx_http_request_t *r, void *data)
 }
 
 
-static void
-ngx_http_vlm_work_cleanup(void *data)
-{
-    ngx_http_vlm_queue_free(data);
-}
-
-
 void
 ngx_http_vlm_work_body(ngx_http_request_t *r)
 {
@@ -87,16 +81,17 @@ ngx_http_vlm_work_body(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
+    ctx->body.from = r->request_body;
+
     cln = ngx_pool_cleanup_add(r->pool, 0);
 
     if (cln) {
-        cln->handler = ngx_http_vlm_work_cleanup;
+        cln->handler = ngx_http_vlm_queue_free;
         cln->data = ctx;
     }
 
     if (cln == NULL
-        || ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK
-        || ngx_http_vlm_thread(r, ctx->engine, ngx_http_vlm_work_run,
+        || ngx_http_vlm_thread(r, ctx->engine, ngx_http_vlm_work_run, NULL,
                                ngx_http_vlm_work_done, ctx)
            != NGX_OK)
     {

@@ -25,7 +25,8 @@
 static ngx_int_t ngx_http_vlm_check_cache(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_check_show(ngx_conf_t *cf, const char *fmt, ...);
+static void ngx_http_vlm_check_show(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const char *fmt, ...);
 static void ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
     ngx_log_t *log);
@@ -133,10 +134,9 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     plan = &eng->conf.plan;
 
-    ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": %uLm planned "
-                            "(weights %uLm, vision %uLm, kv %uLm, "
-                            "workspace %uLm, device %uLm)%s, thinking %s%s",
-                            &eng->name, vlm_mib(plan->total),
+    ngx_http_vlm_check_show(cf, eng, "%uLm planned (weights %uLm, vision %uLm, "
+                            "kv %uLm, workspace %uLm, device %uLm)%s, "
+                            "thinking %s%s", vlm_mib(plan->total),
                             vlm_mib(plan->weights), vlm_mib(plan->vision),
                             vlm_mib(plan->kv), vlm_mib(plan->workspace),
                             vlm_mib(plan->device),
@@ -146,18 +146,15 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                             eng->conf.thinking_auto ? " (auto)" : "");
 
     if (eng->conf.overlap) {
-        ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": %uLm while a reload "
-                                "lasts: two workers have the model (reload "
-                                "overlap)", &eng->name,
-                                vlm_mib(2 * eng->conf.plan.total));
+        ngx_http_vlm_check_show(cf, eng, "%uLm while a reload lasts: two "
+                                "workers have the model (reload overlap)",
+                                vlm_mib(2 * plan->total));
     }
 
     if (!eng->conf.facts.processor) {
-        ngx_http_vlm_check_show(cf, "vlm_engine \"%V\": neither "
-                                "preprocessor_config.json nor "
+        ngx_http_vlm_check_show(cf, eng, "neither preprocessor_config.json nor "
                                 "processor_config.json says how pictures are "
-                                "resized: as %s does", &eng->name,
-                                eng->conf.facts.family);
+                                "resized: as %s does", eng->conf.facts.family);
     }
 }
 
@@ -165,21 +162,22 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 /* for a person: "nginx -t" prints no notices of a log on the terminal */
 
 static void
-ngx_http_vlm_check_show(ngx_conf_t *cf, const char *fmt, ...)
+ngx_http_vlm_check_show(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const char *fmt, ...)
 {
-    u_char    text[NGX_MAX_CONF_ERRSTR], *last;
+    u_char    text[NGX_MAX_CONF_ERRSTR];
+    size_t    len;
     va_list   args;
 
     va_start(args, fmt);
-    last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
+    len = ngx_vslprintf(text, text + sizeof(text), fmt, args) - text;
     va_end(args);
 
     if (!ngx_test_config) {
-        ngx_log_error(NGX_LOG_NOTICE, cf->log, 0, "%*s",
-                      (size_t) (last - text), text);
+        ngx_http_vlm_log(NGX_LOG_NOTICE, cf->log, 0, eng, "%*s", len, text);
 
     } else if (!ngx_quiet_mode) {
-        ngx_log_stderr(0, "%*s", (size_t) (last - text), text);
+        ngx_log_stderr(0, "vlm_engine \"%V\": %*s", &eng->name, len, text);
     }
 }
 

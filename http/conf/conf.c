@@ -26,8 +26,6 @@ static void ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
     ngx_uint_t line);
 static ngx_int_t ngx_http_vlm_name_ok(ngx_str_t *name);
 static ngx_int_t ngx_http_vlm_body_size_set(ngx_conf_t *cf);
-static ngx_int_t ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst,
-    ngx_str_t *src);
 static char *ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt,
     ...);
 static char *ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
@@ -178,24 +176,32 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 static char *
 ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    ngx_str_t  socket;
+    ngx_str_t  socket, *path;
 
     if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
         || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
-        || ngx_http_vlm_model_init(cf, eng) != NGX_CONF_OK
         || ngx_http_vlm_pools(cf, eng) != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
+    ngx_http_vlm_model_init(eng);
+
     eng->calls = &ngx_http_vlm_queue_calls;
     eng->life.ready_to_start = ngx_http_vlm_check_start;
 
-    if (ngx_http_vlm_zone_add(cf, eng) != NGX_OK
-        || ngx_http_vlm_quote(cf, &socket, &eng->conf.socket) != NGX_OK)
-    {
+    /* a string of the configuration has the escapes of JSON */
+
+    path = &eng->conf.socket;
+
+    socket.len = path->len + ngx_escape_json(NULL, path->data, path->len);
+    socket.data = ngx_pnalloc(cf->pool, socket.len);
+
+    if (socket.data == NULL || ngx_http_vlm_zone_add(cf, eng) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
+
+    (void) ngx_escape_json(socket.data, path->data, path->len);
 
     return ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_server_text,
                              &eng->name, &socket, &socket, &eng->name);
@@ -512,34 +518,6 @@ ngx_http_vlm_body_size_set(ngx_conf_t *cf)
     }
 
     return 0;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_quote(ngx_conf_t *cf, ngx_str_t *dst, ngx_str_t *src)
-{
-    u_char      *p;
-    ngx_uint_t   i;
-
-    dst->data = ngx_pnalloc(cf->pool, 2 * src->len);
-    if (dst->data == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = dst->data;
-
-    for (i = 0; i < src->len; i++) {
-
-        if (src->data[i] == '"' || src->data[i] == '\\') {
-            *p++ = '\\';
-        }
-
-        *p++ = src->data[i];
-    }
-
-    dst->len = p - dst->data;
-
-    return NGX_OK;
 }
 
 

@@ -1,13 +1,12 @@
 
 /*
- * The parameters of vlm_engine { }: the table, which has the bounds and the
- * error message of each value; the reading of a line; a function for each kind
- * of value, and for the parameters that need one of their own.
+ * The parameters of vlm_engine { }: a function for each kind of value, and for
+ * the parameters that need one of their own; the table, which has the bounds
+ * and the error message of each value; the reading of a line.
  */
 
 
 #include "conf.h"
-#include "../api/model.h"
 
 
 #define NGX_HTTP_VLM_DAY  (24 * 3600 * 1000)       /* ms */
@@ -15,7 +14,6 @@
 
 
 typedef struct ngx_http_vlm_param_s  ngx_http_vlm_param_t;
-typedef struct ngx_http_vlm_param_ctx_s  ngx_http_vlm_param_ctx_t;
 
 typedef char *ngx_http_vlm_param_set_t(ngx_conf_t *cf,
     ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
@@ -38,34 +36,389 @@ struct ngx_http_vlm_param_s {
 };
 
 
-static char *ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy,
-    void *conf);
-static char *ngx_http_vlm_param_finish(ngx_conf_t *cf,
-    ngx_http_vlm_param_ctx_t *ctx);
-static char *ngx_http_vlm_param_keep(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
-    ngx_str_t *value, off_t n);
+static char *
+ngx_http_vlm_param_refuse(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, param->error, value);
 
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_num;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_size;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_msec;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_sec;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_float;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_word;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_path;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_text;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_pool;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_refuse;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_alias;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_weights;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_device;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_device_value;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_priority;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_breaker_off;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_cache;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_store;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_store_max;
-static ngx_http_vlm_param_set_t  ngx_http_vlm_param_socket;
+    return NGX_CONF_ERROR;
+}
+
+
+/* a number, size or time has the bounds of its row, which says where it is
+   kept */
+
+static char *
+ngx_http_vlm_param_keep(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value, off_t n)
+{
+    u_char  *p;
+
+    if (n == NGX_ERROR || n < param->low || n > param->high) {
+        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+    }
+
+    /* the members of an engine have 32 or 64 bits */
+
+    p = (u_char *) &eng->conf + param->offset;
+
+    if (param->size == sizeof(uint32_t)) {
+        *(uint32_t *) p = (uint32_t) n;
+
+    } else {
+        *(uint64_t *) p = (uint64_t) n;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_num(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_atoi(value->data, value->len));
+}
+
+
+static char *
+ngx_http_vlm_param_size(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_parse_offset(value));
+}
+
+
+static char *
+ngx_http_vlm_param_msec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_parse_time(value, 0));
+}
+
+
+static char *
+ngx_http_vlm_param_sec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return ngx_http_vlm_param_keep(cf, eng, param, value,
+                                   ngx_parse_time(value, 1));
+}
+
+
+/* a fraction: its bounds are in millionths */
+
+static char *
+ngx_http_vlm_param_float(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    char       *rv;
+    ngx_int_t   n;
+
+    n = ngx_atofp(value->data, value->len, 6);
+
+    rv = ngx_http_vlm_param_keep(cf, eng, param, value, n);
+
+    *(float *) ((u_char *) &eng->conf + param->offset) = (float) (n / 1e6);
+
+    return rv;
+}
+
+
+/* one of the words in param->post */
+
+static char *
+ngx_http_vlm_param_word(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_conf_enum_t  *e;
+
+    for (e = param->post; e->name.len; e++) {
+
+        if (ngx_strcmp(e->name.data, value->data) != 0) {
+            continue;
+        }
+
+        if (param->size) {
+            *(ngx_uint_t *) ((u_char *) &eng->conf + param->offset) = e->value;
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_vlm_param_refuse(cf, eng, param, value);
+}
+
+
+static char *
+ngx_http_vlm_param_path(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_str_t  path;
+
+    path = *value;
+
+    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    *(char **) ((u_char *) &eng->conf + param->offset) = (char *) path.data;
+
+    return NGX_CONF_OK;
+}
+
+
+/* text with variables; only for the first value of a parameter */
+
+static char *
+ngx_http_vlm_param_text(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_command_t  cmd;
+
+    ngx_memzero(&cmd, sizeof(ngx_command_t));
+    cmd.offset = param->offset;
+
+    return ngx_http_set_complex_value_slot(cf, &cmd, &eng->conf);
+}
+
+
+/*
+ * A thread pool by its name.  nginx reports "unknown thread pool "vlm" in
+ * FILE:LINE" when it has read all: the text in place of the file's name adds
+ * the remedy.
+ */
+
+static char *
+ngx_http_vlm_param_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_str_t         text;
+    ngx_conf_file_t  *saved, file;
+
+    if (ngx_strcmp(value->data, "default") == 0) {
+        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+    }
+
+    saved = cf->conf_file;
+
+    text.len = sizeof("vlm_engine \"\", add \"thread_pool  threads=1;\" in "
+                      "front of http { }:") + eng->name.len + value->len
+               + saved->file.name.len;
+
+    text.data = ngx_pnalloc(cf->pool, text.len + 1);
+    if (text.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    text.len = ngx_snprintf(text.data, text.len,
+                            "vlm_engine \"%V\", add \"thread_pool %V "
+                            "threads=1;\" in front of http { }: %V%Z",
+                            &eng->name, value, &saved->file.name)
+               - text.data - 1;
+
+    file = *saved;
+    file.file.name = text;
+
+    cf->conf_file = &file;
+    eng->pool = ngx_thread_pool_add(cf, value);
+    cf->conf_file = saved;
+
+    return eng->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_vlm_param_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_str_t  *name;
+
+    if (value->len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "alias \"\" in vlm_engine \"%V\": no model is "
+                           "asked for by an empty name", &eng->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (value->len == 1 && value->data[0] == '*') {
+        eng->conf.any_name = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (eng->conf.aliases == NULL) {
+        eng->conf.aliases = ngx_array_create(cf->pool, 4, sizeof(ngx_str_t));
+    }
+
+    name = eng->conf.aliases ? ngx_array_push(eng->conf.aliases) : NULL;
+    if (name == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *name = *value;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_weights(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    vlm_err_t  err;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (vlm_weights_find((char *) value->data, &eng->conf.vlm.weights, &err)
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", err.text);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    if (ngx_strcmp(value->data, "cpu") != 0
+        && ngx_strcmp(value->data, "auto") != 0
+        && ngx_strcmp(value->data, "cuda") != 0
+        && (ngx_strncmp(value->data, "cuda:", 5) != 0
+            || ngx_atoi(value->data + 5, value->len - 5) == NGX_ERROR))
+    {
+        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+    }
+
+    eng->conf.vlm.device = (char *) value->data;
+
+    return NGX_CONF_OK;
+}
+
+
+/* the second value: "retry=" or "ops=", each for one device */
+
+static char *
+ngx_http_vlm_param_device_value(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    char        *rv;
+    ngx_str_t   *values;
+    const char  *device;
+
+    if (param->name.len) {
+        rv = ngx_http_vlm_param_msec(cf, eng, param, value);
+        device = "auto";
+
+    } else {
+        rv = ngx_http_vlm_param_word(cf, eng, param, value);
+        device = "cpu";
+        eng->conf.vlm.ops = (char *) value->data + sizeof("ops=") - 1;
+    }
+
+    values = cf->args->elts;
+
+    if (rv == NGX_CONF_OK && ngx_strcmp(values[1].data, device) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" is for device %s, not \"%V\"",
+                           &values[2], device, &values[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    return rv;
+}
+
+
+static char *
+ngx_http_vlm_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    ngx_http_complex_value_t  *cv;
+
+    if (ngx_http_vlm_param_text(cf, eng, param, value) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    cv = eng->conf.rank.priority;
+
+    if (cv->lengths == NULL && ngx_strcmp(value->data, "0") != 0
+        && ngx_strcmp(value->data, "normal") != 0
+        && ngx_http_vlm_order_priority(&cv->value) == 0)
+    {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0, param->error, &cv->value);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_breaker_off(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    return cf->args->nelts > 2
+           ? ngx_http_vlm_param_refuse(cf, eng, param, value)
+           : ngx_http_vlm_param_word(cf, eng, param, value);
+}
+
+
+static char *
+ngx_http_vlm_param_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    eng->conf.cache_set = 1;
+
+    return ngx_strcmp(value->data, "off") == 0
+           ? NGX_CONF_OK : ngx_http_vlm_param_path(cf, eng, param, value);
+}
+
+
+static char *
+ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    eng->conf.store_dir = *value;
+
+    return ngx_http_vlm_paths_store(cf, eng);
+}
+
+
+static char *
+ngx_http_vlm_param_store_max(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    if (ngx_strcmp(value->data, "off") != 0) {
+        return ngx_http_vlm_param_size(cf, eng, param, value);
+    }
+
+    eng->conf.store_max = 0;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_param_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+{
+    eng->conf.socket = *value;
+    eng->conf.socket_line = cf->conf_file->line;
+
+    if (ngx_strncmp(eng->conf.socket.data, "unix:", 5) == 0) {
+        eng->conf.socket.data += 5;
+        eng->conf.socket.len -= 5;
+    }
+
+    return ngx_conf_full_name(cf->cycle, &eng->conf.socket, 0) == NGX_OK
+           ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
 
 
 static ngx_conf_enum_t  ngx_http_vlm_ops[] = {
@@ -100,6 +453,12 @@ static ngx_conf_enum_t  ngx_http_vlm_reload[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_vlm_off[] = {
+    { ngx_string("off"), 0 },
+    { ngx_null_string, 0 }
+};
+
+
 #define ngx_http_vlm_at(member)                                               \
     offsetof(ngx_http_vlm_engine_conf_t, member),                             \
     sizeof(((ngx_http_vlm_engine_conf_t *) NULL)->member)
@@ -121,9 +480,8 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
     { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
       "unknown value \"%V\" in model, which takes mmproj=" },
 
-    { ngx_string("alias"), 32, ngx_http_vlm_param_alias, 0, 0, 0, 0, NULL,
-      NULL },
-    { ngx_null_string, 0, ngx_http_vlm_param_alias, 0, 0, 0, 0, NULL, NULL },
+    { ngx_string("alias"), 32, .set = ngx_http_vlm_param_alias },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_alias },
 
     { ngx_string("device"), 2, ngx_http_vlm_param_device, 0, 0, 0, 0, NULL,
       "device \"%V\" is none of auto, cpu, cuda, cuda:N" },
@@ -135,8 +493,7 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       "\"%V\" is none of ops=plain, ops=avx2, ops=avxvnni, ops=avx512, "
       "ops=amx" },
 
-    { ngx_string("weights"), 1, ngx_http_vlm_param_weights, 0, 0, 0, 0, NULL,
-      NULL },
+    { ngx_string("weights"), 1, .set = ngx_http_vlm_param_weights },
 
     { ngx_string("memory"), 1, ngx_http_vlm_param_size, 1024 * 1024,
       NGX_HTTP_VLM_ANY, ngx_http_vlm_at(vlm.memory), NULL,
@@ -166,7 +523,7 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       ngx_http_vlm_at(vlm.max_tokens), NULL,
       "max_tokens \"%V\" is not a number from 1 to 1048575" },
 
-    { ngx_string("sampling"), 4, NULL, 0, 0, 0, 0, NULL, NULL },
+    { ngx_string("sampling"), 4, .set = NULL },
     { ngx_string("temperature="), 0, ngx_http_vlm_param_float, 0, 5000000,
       ngx_http_vlm_at(sampling.temperature), NULL,
       "sampling temperature=%V is not from 0 to 5" },
@@ -195,10 +552,9 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       ngx_http_vlm_at(vlm.threads), NULL,
       "threads \"%V\" is not a number from 1 to 256" },
 
-    { ngx_string("thread_pool"), 1, ngx_http_vlm_param_pool, 0, 0,
-      0, 0, NULL,
-      "thread_pool \"%V\" is for files and pictures: the engine needs one "
-      "of its own" },
+    { ngx_string("thread_pool"), 1, .set = ngx_http_vlm_param_pool,
+      .error = "thread_pool \"%V\" is for files and pictures: the engine "
+               "needs one of its own" },
 
     { ngx_string("queue"), 2, ngx_http_vlm_param_num, 1, 100000,
       ngx_http_vlm_at(queue_size), NULL,
@@ -242,7 +598,7 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       ngx_http_vlm_at(overlap), ngx_http_vlm_reload,
       "reload \"%V\" is none of wait, overlap" },
 
-    { ngx_string("breaker"), 2, NULL, 0, 0, 0, 0, NULL, NULL },
+    { ngx_string("breaker"), 2, .set = NULL },
     { ngx_string("failures="), 0, ngx_http_vlm_param_num, 1, 1000,
       ngx_http_vlm_at(failures), NULL,
       "breaker failures=%V is not a number from 1 to 1000" },
@@ -250,7 +606,7 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       ngx_http_vlm_at(pause), NULL,
       "breaker pause \"%V\" is not a time from 1ms to 1d" },
     { ngx_null_string, 0, ngx_http_vlm_param_breaker_off, 0, 0,
-      ngx_http_vlm_at(failures), NULL,
+      ngx_http_vlm_at(failures), ngx_http_vlm_off,
       "unknown value \"%V\" in breaker, which is off or takes "
       "failures=number and pause=time" },
 
@@ -261,8 +617,7 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
     { ngx_string("cache"), 1, ngx_http_vlm_param_cache, 0, 0,
       ngx_http_vlm_at(vlm.cache), NULL, NULL },
 
-    { ngx_string("store"), 3, ngx_http_vlm_param_store, 0, 0, 0, 0, NULL,
-      NULL },
+    { ngx_string("store"), 3, .set = ngx_http_vlm_param_store },
     { ngx_string("expires="), 0, ngx_http_vlm_param_sec, 60, NGX_HTTP_VLM_ANY,
       ngx_http_vlm_at(store_expires), NULL,
       "invalid store expires \"%V\", a time from 1m on is possible" },
@@ -274,65 +629,21 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
       "unknown value \"%V\" in store, which takes a directory, expires=time "
       "and max=size" },
 
-    { ngx_string("socket"), 1, ngx_http_vlm_param_socket, 0, 0, 0, 0, NULL,
-      NULL },
+    { ngx_string("socket"), 1, .set = ngx_http_vlm_param_socket },
 
     { ngx_string("prepare"), 1, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
       "the parameter \"prepare\" is gone, because its number follows from "
       "the processors at hand: remove it" },
 
-    { ngx_null_string, 0, NULL, 0, 0, 0, 0, NULL, NULL }
+    { ngx_null_string, 0, .set = NULL }
 };
 
 
-struct ngx_http_vlm_param_ctx_s {
+typedef struct {
     ngx_http_vlm_engine_t        *engine;
     u_char                        seen[sizeof(ngx_http_vlm_params)
                                        / sizeof(ngx_http_vlm_param_t)];
-};
-
-
-char *
-ngx_http_vlm_param_block(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    char                      *rv;
-    ngx_conf_t                 save;
-    ngx_http_vlm_param_ctx_t   ctx;
-
-    ngx_memzero(&ctx, sizeof(ngx_http_vlm_param_ctx_t));
-
-    ctx.engine = eng;
-
-    vlm_conf_default(&eng->conf.vlm);
-
-    eng->conf.vlm.device = "auto";
-    eng->conf.retry = 600000;
-    eng->conf.queue_size = 64;
-    eng->conf.queue_timeout = 60000;
-    eng->conf.rank.priority_age = 10000;
-    eng->conf.timeout = 120000;
-    eng->conf.failures = 5;
-    eng->conf.pause = 10000;
-    eng->conf.http_memory = 512 * 1024 * 1024;
-    eng->conf.store_max = (off_t) 10 * 1024 * 1024 * 1024;
-    eng->conf.thinking = NGX_CONF_UNSET_UINT;
-
-    eng->conf.sampling.temperature = NGX_CONF_UNSET;
-    eng->conf.sampling.top_k = (uint32_t) NGX_CONF_UNSET;
-    eng->conf.sampling.top_p = NGX_CONF_UNSET;
-    eng->conf.sampling.repetition_penalty = NGX_CONF_UNSET;
-
-    save = *cf;
-
-    cf->handler = ngx_http_vlm_param_line;
-    cf->handler_conf = &ctx;
-
-    rv = ngx_conf_parse(cf, NULL);
-
-    *cf = save;
-
-    return rv == NGX_CONF_OK ? ngx_http_vlm_param_finish(cf, &ctx) : rv;
-}
+} ngx_http_vlm_param_ctx_t;
 
 
 /* the handler of the block: one parameter with its values */
@@ -457,365 +768,44 @@ ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx)
 }
 
 
-/* a number, size or time has the bounds of its row, which says where it is
-   kept */
-
-static char *
-ngx_http_vlm_param_num(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+char *
+ngx_http_vlm_param_block(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
-                                   ngx_atoi(value->data, value->len));
-}
+    char                      *rv;
+    ngx_conf_t                 save;
+    ngx_http_vlm_param_ctx_t   ctx;
 
+    ngx_memzero(&ctx, sizeof(ngx_http_vlm_param_ctx_t));
 
-static char *
-ngx_http_vlm_param_size(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
-                                   ngx_parse_offset(value));
-}
+    ctx.engine = eng;
 
+    vlm_conf_default(&eng->conf.vlm);
 
-static char *
-ngx_http_vlm_param_msec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
-                                   ngx_parse_time(value, 0));
-}
+    eng->conf.vlm.device = "auto";
+    eng->conf.retry = 600000;
+    eng->conf.queue_size = 64;
+    eng->conf.queue_timeout = 60000;
+    eng->conf.rank.priority_age = 10000;
+    eng->conf.timeout = 120000;
+    eng->conf.failures = 5;
+    eng->conf.pause = 10000;
+    eng->conf.http_memory = 512 * 1024 * 1024;
+    eng->conf.store_max = (off_t) 10 * 1024 * 1024 * 1024;
+    eng->conf.thinking = NGX_CONF_UNSET_UINT;
 
+    eng->conf.sampling.temperature = NGX_CONF_UNSET;
+    eng->conf.sampling.top_k = (uint32_t) NGX_CONF_UNSET;
+    eng->conf.sampling.top_p = NGX_CONF_UNSET;
+    eng->conf.sampling.repetition_penalty = NGX_CONF_UNSET;
 
-static char *
-ngx_http_vlm_param_sec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
-                                   ngx_parse_time(value, 1));
-}
+    save = *cf;
 
+    cf->handler = ngx_http_vlm_param_line;
+    cf->handler_conf = &ctx;
 
-/* a fraction: its bounds are in millionths */
+    rv = ngx_conf_parse(cf, NULL);
 
-static char *
-ngx_http_vlm_param_float(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    char       *rv;
-    ngx_int_t   n;
+    *cf = save;
 
-    n = ngx_atofp(value->data, value->len, 6);
-
-    rv = ngx_http_vlm_param_keep(cf, eng, param, value, n);
-
-    *(float *) ((u_char *) &eng->conf + param->offset) = (float) (n / 1e6);
-
-    return rv;
-}
-
-
-/* one of the words in param->post */
-
-static char *
-ngx_http_vlm_param_word(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    ngx_conf_enum_t  *e;
-
-    for (e = param->post; e->name.len; e++) {
-
-        if (ngx_strcmp(e->name.data, value->data) != 0) {
-            continue;
-        }
-
-        if (param->size) {
-            *(ngx_uint_t *) ((u_char *) &eng->conf + param->offset) = e->value;
-        }
-
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_vlm_param_refuse(cf, eng, param, value);
-}
-
-
-static char *
-ngx_http_vlm_param_path(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    ngx_str_t  path;
-
-    path = *value;
-
-    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    *(char **) ((u_char *) &eng->conf + param->offset) = (char *) path.data;
-
-    return NGX_CONF_OK;
-}
-
-
-/* text with variables; only for the first value of a parameter */
-
-static char *
-ngx_http_vlm_param_text(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    ngx_command_t  cmd;
-
-    ngx_memzero(&cmd, sizeof(ngx_command_t));
-    cmd.offset = param->offset;
-
-    return ngx_http_set_complex_value_slot(cf, &cmd, &eng->conf);
-}
-
-
-static char *
-ngx_http_vlm_param_refuse(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, param->error, value);
-
-    return NGX_CONF_ERROR;
-}
-
-
-static char *
-ngx_http_vlm_param_keep(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value, off_t n)
-{
-    u_char  *p;
-
-    if (n == NGX_ERROR || n < param->low || n > param->high) {
-        return ngx_http_vlm_param_refuse(cf, eng, param, value);
-    }
-
-    /* the members of an engine have 32 or 64 bits */
-
-    p = (u_char *) &eng->conf + param->offset;
-
-    if (param->size == sizeof(uint32_t)) {
-        *(uint32_t *) p = (uint32_t) n;
-
-    } else {
-        *(uint64_t *) p = (uint64_t) n;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/*
- * A thread pool by its name.  nginx reports "unknown thread pool "vlm" in
- * FILE:LINE" when it has read all: the text in place of the file's name adds
- * the remedy.
- */
-
-static char *
-ngx_http_vlm_param_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    ngx_str_t         text;
-    ngx_conf_file_t  *saved, file;
-
-    if (ngx_strcmp(value->data, "default") == 0) {
-        return ngx_http_vlm_param_refuse(cf, eng, param, value);
-    }
-
-    saved = cf->conf_file;
-
-    text.len = sizeof("vlm_engine \"\", add \"thread_pool  threads=1;\" in "
-                      "front of http { }:") + eng->name.len + value->len
-               + saved->file.name.len;
-
-    text.data = ngx_pnalloc(cf->pool, text.len + 1);
-    if (text.data == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    text.len = ngx_snprintf(text.data, text.len,
-                            "vlm_engine \"%V\", add \"thread_pool %V "
-                            "threads=1;\" in front of http { }: %V%Z",
-                            &eng->name, value, &saved->file.name)
-               - text.data - 1;
-
-    file = *saved;
-    file.file.name = text;
-
-    cf->conf_file = &file;
-    eng->pool = ngx_thread_pool_add(cf, value);
-    cf->conf_file = saved;
-
-    return eng->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
-
-
-static char *
-ngx_http_vlm_param_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    return ngx_http_vlm_model_alias(cf, eng, value);
-}
-
-
-static char *
-ngx_http_vlm_param_weights(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    vlm_err_t  err;
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    if (vlm_weights_find((char *) value->data, &eng->conf.vlm.weights, &err)
-        != 0)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", err.text);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    if (ngx_strcmp(value->data, "cpu") != 0
-        && ngx_strcmp(value->data, "auto") != 0
-        && ngx_strcmp(value->data, "cuda") != 0
-        && (ngx_strncmp(value->data, "cuda:", 5) != 0
-            || ngx_atoi(value->data + 5, value->len - 5) == NGX_ERROR))
-    {
-        return ngx_http_vlm_param_refuse(cf, eng, param, value);
-    }
-
-    eng->conf.vlm.device = (char *) value->data;
-
-    return NGX_CONF_OK;
-}
-
-
-/* the second value: "retry=" or "ops=", each for one device */
-
-static char *
-ngx_http_vlm_param_device_value(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    char        *rv;
-    ngx_str_t   *values;
-    const char  *device;
-
-    if (param->name.len) {
-        rv = ngx_http_vlm_param_msec(cf, eng, param, value);
-        device = "auto";
-
-    } else {
-        rv = ngx_http_vlm_param_word(cf, eng, param, value);
-        device = "cpu";
-        eng->conf.vlm.ops = (char *) value->data + sizeof("ops=") - 1;
-    }
-
-    values = cf->args->elts;
-
-    if (rv == NGX_CONF_OK && ngx_strcmp(values[1].data, device) != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" is for device %s, not \"%V\"",
-                           &values[2], device, &values[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    return rv;
-}
-
-
-static char *
-ngx_http_vlm_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    ngx_http_complex_value_t  *cv;
-
-    if (ngx_http_vlm_param_text(cf, eng, param, value) != NGX_CONF_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    cv = eng->conf.rank.priority;
-
-    if (cv->lengths == NULL && ngx_strcmp(value->data, "0") != 0
-        && ngx_strcmp(value->data, "normal") != 0
-        && ngx_http_vlm_order_priority(&cv->value) == 0)
-    {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0, param->error, &cv->value);
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_breaker_off(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    if (cf->args->nelts > 2 || ngx_strcmp(value->data, "off") != 0) {
-        return ngx_http_vlm_param_refuse(cf, eng, param, value);
-    }
-
-    eng->conf.failures = 0;
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    eng->conf.cache_set = 1;
-
-    return ngx_strcmp(value->data, "off") == 0
-           ? NGX_CONF_OK : ngx_http_vlm_param_path(cf, eng, param, value);
-}
-
-
-static char *
-ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    eng->conf.store_dir = *value;
-
-    return ngx_http_vlm_paths_store(cf, eng);
-}
-
-
-static char *
-ngx_http_vlm_param_store_max(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    if (ngx_strcmp(value->data, "off") != 0) {
-        return ngx_http_vlm_param_size(cf, eng, param, value);
-    }
-
-    eng->conf.store_max = 0;
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_vlm_param_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    eng->conf.socket = *value;
-    eng->conf.socket_line = cf->conf_file->line;
-
-    if (ngx_strncmp(eng->conf.socket.data, "unix:", 5) == 0) {
-        eng->conf.socket.data += 5;
-        eng->conf.socket.len -= 5;
-    }
-
-    return ngx_conf_full_name(cf->cycle, &eng->conf.socket, 0) == NGX_OK
-           ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return rv == NGX_CONF_OK ? ngx_http_vlm_param_finish(cf, &ctx) : rv;
 }

@@ -20,7 +20,7 @@
 static void ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng,
     ngx_uint_t n, ngx_msec_t away);
 static void ngx_http_vlm_device_note(ngx_http_vlm_engine_t *eng,
-    ngx_msec_t ms, const char *fmt, ...);
+    ngx_msec_t ms, const char *fmt, ngx_uint_t n);
 static void ngx_http_vlm_device_exit(void);
 
 
@@ -123,24 +123,21 @@ ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
 }
 
 
-/* logs a sentence that ends with a time, and keeps it for health */
+/* logs a sentence that may have a number, and ends with a time; and keeps it
+   for health */
 
 static void
 ngx_http_vlm_device_note(ngx_http_vlm_engine_t *eng, ngx_msec_t ms,
-    const char *fmt, ...)
+    const char *fmt, ngx_uint_t n)
 {
-    u_char   *p, *last;
-    time_t    s;
-    va_list   args;
+    u_char  *p, *last;
+    time_t   s;
 
     p = (u_char *) eng->life.device_note;
     last = p + sizeof(eng->life.device_note) - 1;
     s = (ms + 999) / 1000;
 
-    va_start(args, fmt);
-    p = ngx_vslprintf(p, last, fmt, args);
-    va_end(args);
-
+    p = ngx_slprintf(p, last, fmt, n);
     p = s % 60 ? ngx_slprintf(p, last, "%T s", s)
                : ngx_slprintf(p, last, "%T min", s / 60);
     *p = '\0';

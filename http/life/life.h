@@ -110,11 +110,12 @@ void ngx_http_vlm_zone_unlock(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *copy);
 
-/* any thread of any process: records the result of the store's last call, and
-   the number of sessions after one was made or deleted */
+/* any thread of any process: records the result of the store's last call;
+   counts the sessions after one was made or deleted, with the store's result */
 
 void ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng, vlm_store_err_t *err);
-void ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n);
+int ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng,
+    vlm_store_err_t *err);
 
 ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
 

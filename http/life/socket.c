@@ -19,7 +19,7 @@ static ngx_listening_t *ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng);
 static int ngx_http_vlm_socket_new(ngx_listening_t *ls);
 static void ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng,
-    ngx_log_t *log);
+    ngx_listening_t *ls, ngx_log_t *log);
 static void ngx_http_vlm_socket_accepted(ngx_connection_t *c);
 static void ngx_http_vlm_socket_event(ngx_event_t *rev);
 
@@ -67,7 +67,7 @@ ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    ngx_http_vlm_socket_unlink(eng, cycle->log);
+    ngx_http_vlm_socket_unlink(eng, ls, cycle->log);
 
     ls->fd = ngx_http_vlm_socket_new(ls);
 
@@ -119,11 +119,11 @@ ngx_http_vlm_socket_new(ngx_listening_t *ls)
  */
 
 static void
-ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_listening_t *ls,
+    ngx_log_t *log)
 {
-    int                 fd;
-    struct stat         st;
-    struct sockaddr_un  sun;
+    int          fd;
+    struct stat  st;
 
     if (lstat((char *) eng->conf.socket.data, &st) == -1
         || !S_ISSOCK(st.st_mode))
@@ -136,12 +136,7 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
         return;
     }
 
-    ngx_memzero(&sun, sizeof(struct sockaddr_un));
-    sun.sun_family = AF_UNIX;
-    ngx_cpystrn((u_char *) sun.sun_path, eng->conf.socket.data,
-                sizeof(sun.sun_path));
-
-    if (connect(fd, (struct sockaddr *) &sun, sizeof(struct sockaddr_un)) == -1
+    if (connect(fd, ls->sockaddr, ls->socklen) == -1
         && ngx_errno == ECONNREFUSED)
     {
         ngx_http_vlm_log(NGX_LOG_NOTICE, log, 0, eng, "removes \"%V\", on "

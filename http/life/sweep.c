@@ -87,7 +87,6 @@ ngx_http_vlm_sweep_run(void *data, ngx_log_t *log)
 {
     ngx_http_vlm_sweep_t *sw = data;
 
-    uint64_t                n;
     ngx_http_vlm_engine_t  *eng;
 
     eng = sw->engine;
@@ -95,10 +94,8 @@ ngx_http_vlm_sweep_run(void *data, ngx_log_t *log)
     sw->rc = vlm_store_sweep(eng->store, eng->conf.store_expires,
                              eng->conf.store_max, &sw->swept, &sw->err);
 
-    if (sw->swept.sessions
-        && vlm_store_session_count(eng->store, &n, NULL) == VLM_STORE_OK)
-    {
-        ngx_http_vlm_zone_sessions(eng, n);
+    if (sw->swept.sessions) {
+        (void) ngx_http_vlm_zone_sessions(eng, NULL);
     }
 }
 

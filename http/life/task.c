@@ -287,7 +287,6 @@ ngx_http_vlm_engine_task(void *data, ngx_log_t *log)
 static int
 ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
-    uint64_t         n;
     vlm_store_err_t  stored;
 
     eng->life.new_vlm = vlm_open(&eng->conf.vlm, err);
@@ -301,9 +300,8 @@ ngx_http_vlm_engine_open(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
     }
 
     if (vlm_store_usable(eng->store, &stored) == VLM_STORE_OK
-        && vlm_store_session_count(eng->store, &n, &stored) == VLM_STORE_OK)
+        && ngx_http_vlm_zone_sessions(eng, &stored) == VLM_STORE_OK)
     {
-        ngx_http_vlm_zone_sessions(eng, n);
         ngx_http_vlm_zone_store(eng, NULL);
         return 0;
     }

@@ -323,10 +323,19 @@ ngx_http_vlm_zone_store(ngx_http_vlm_engine_t *eng, vlm_store_err_t *err)
 }
 
 
-void
-ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, uint64_t n)
+int
+ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng, vlm_store_err_t *err)
 {
-    eng->zone->sessions = (ngx_atomic_uint_t) n;
+    int       rc;
+    uint64_t  n;
+
+    rc = vlm_store_session_count(eng->store, &n, err);
+
+    if (rc == VLM_STORE_OK) {
+        eng->zone->sessions = (ngx_atomic_uint_t) n;
+    }
+
+    return rc;
 }
 
 

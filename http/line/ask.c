@@ -64,11 +64,13 @@ ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_time_t          *tp;
     ngx_http_vlm_ctx_t  *ctx;
 
-    ctx = ngx_http_vlm_queue_admit(r, eng, &rc);
+    rc = ngx_http_vlm_queue_admit(r, eng);
 
-    if (ctx == NULL) {
+    if (rc != NGX_OK) {
         return rc;
     }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
     ngx_http_vlm_breaker_enter(ctx);
     ngx_http_vlm_prepare_expect(ctx);
@@ -110,10 +112,7 @@ ngx_http_vlm_ask_body(ngx_http_request_t *r)
         return;
     }
 
-    if (ngx_http_vlm_body_init(r, &ctx->body) != NGX_OK) {
-        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
+    ctx->body.from = r->request_body;
 
     if (ngx_http_vlm_queue_wait(ctx) != NGX_OK) {
         rc = ngx_http_vlm_refuse_full(r, ctx->engine);

@@ -39,14 +39,6 @@ ngx_http_vlm_fail_answer(ngx_http_vlm_ctx_t *ctx)
                          ctx->engine, "%s", ctx->error.err.text);
 
         ctx->logged = 1;
-
-        if (ctx->error.status == NGX_HTTP_SERVICE_UNAVAILABLE && !ctx->out.begun
-            && ngx_http_vlm_retry_after(ctx->request,
-                                      ngx_http_vlm_metrics_retry(ctx->engine))
-               != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
     }
 
     return ngx_http_vlm_fail_send(ctx);
@@ -67,6 +59,14 @@ ngx_http_vlm_fail_send(ngx_http_vlm_ctx_t *ctx)
         return ngx_http_vlm_stream_error(ctx, e->status ? e->status
                                               : NGX_HTTP_INTERNAL_SERVER_ERROR,
                                          e->err.text);
+    }
+
+    if (e->status == NGX_HTTP_SERVICE_UNAVAILABLE
+        && ngx_http_vlm_retry_after(ctx->request,
+                                    ngx_http_vlm_metrics_retry(ctx->engine))
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     rc = ctx->dialect->failed ? ctx->dialect->failed(ctx) : NGX_DECLINED;

@@ -78,8 +78,7 @@ ngx_http_vlm_finish_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     void (*always)(void *data),
     void (*done)(ngx_http_request_t *r, void *data))
 {
-    if (ngx_http_vlm_thread_always(ctx->request, ctx->engine, run, always,
-                                   done, ctx)
+    if (ngx_http_vlm_thread(ctx->request, ctx->engine, run, always, done, ctx)
         != NGX_OK)
     {
         return NGX_ERROR;

@@ -80,10 +80,11 @@ ngx_int_t ngx_http_vlm_fail_send(ngx_http_vlm_ctx_t *ctx);
 
 /* ---- queue.c: limits and deadlines of the queue, how a request leaves it - */
 
-/* before the body is read; NULL, and NGX_BUSY in *rc: the queue is full */
+/* before the body is read; NGX_BUSY: the queue is full, else an error to
+   finalize with */
 
-ngx_http_vlm_ctx_t *ngx_http_vlm_queue_admit(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_int_t *rc);
+ngx_int_t ngx_http_vlm_queue_admit(ngx_http_request_t *r,
+    ngx_http_vlm_engine_t *eng);
 
 /* the body was read: takes a place in the queue, sets its deadline, and
    watches the client's connection; or NGX_BUSY */
@@ -111,9 +112,9 @@ void ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng, ngx_uint_t hangs);
 
 void ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx);
 
-/* frees what threads left in ctx, which no thread uses; idempotent */
+/* frees what threads left in a ctx that no thread uses; idempotent */
 
-void ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx);
+void ngx_http_vlm_queue_free(void *data);
 
 
 /* ---- order.c: choice of the next prompt ---------------------------------- */
@@ -183,11 +184,6 @@ void ngx_http_vlm_chain_init(ngx_http_vlm_engine_t *eng);
 
 /* ---- prepare.c: parse, chain, prompt, submit, store ---------------------- */
 
-/* the sampling of a request: the checkpoint's defaults, overridden by
-   "sampling" */
-
-void ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s);
-
 void ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx); /* at its headers */
 void ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx);    /* at its body */
 void ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng);
@@ -216,7 +212,7 @@ void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
 
 void ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx);
 
-/* work for ctx in a thread, as by ngx_http_vlm_thread_always(); "always" calls
+/* work for ctx in a thread, as by ngx_http_vlm_thread(); "always" calls
    the second, if it isn't that */
 
 ngx_int_t ngx_http_vlm_finish_start(ngx_http_vlm_ctx_t *ctx,
@@ -228,24 +224,19 @@ void ngx_http_vlm_finish_task(void *data);
 /* ---- thread.c: work of a request that may block -------------------------- */
 
 /*
- * Runs run(data) in a thread of nginx's "default" pool (the second function:
- * of the engine's own pool, whose threads may sleep), then done(r, data) in
- * the loop, which finalizes the request.  If the client leaves meanwhile, the
- * request stays in memory until run() has returned, and done is not called:
- * the caller adds a cleanup to r->pool that frees what run() allocates.
- * NGX_OK, or NGX_ERROR: nothing was started.
+ * Runs run(data) in a thread, then done(r, data) in the loop, which finalizes
+ * the request.  If the client leaves meanwhile, the request stays in memory
+ * until run() has returned, and done is not called: the caller adds a cleanup
+ * to r->pool that frees what run() allocates.  Without "always" the thread is
+ * of nginx's "default" pool; else of the engine's own, whose threads may sleep,
+ * and always(data) is called in the loop, after run() in any case.  NGX_OK, or
+ * NGX_ERROR: nothing was started.
  *
  * run() uses no pool and no log, and reads only those fields of r that do not
  * change.
  */
 
 ngx_int_t ngx_http_vlm_thread(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, void (*run)(void *data),
-    void (*done)(ngx_http_request_t *r, void *data), void *data);
-
-/* the same with always(data), in the loop, after run() in any case */
-
-ngx_int_t ngx_http_vlm_thread_always(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, void (*run)(void *data),
     void (*always)(void *data),
     void (*done)(ngx_http_request_t *r, void *data), void *data);

@@ -36,6 +36,9 @@
 #define NGX_HTTP_VLM_SOON  1000            /* ms, that a slot is reserved */
 #define NGX_HTTP_VLM_SEEN  64              /* arrivals checked for that */
 
+#define ngx_http_vlm_prepare_soon(ctx)                                        \
+    (ngx_current_msec - (ctx)->times.arrived < NGX_HTTP_VLM_SOON)
+
 
 static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
@@ -56,8 +59,11 @@ static void ngx_http_vlm_prepare_always(void *data);
 static void ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data);
 static void ngx_http_vlm_prepare_run_prompt(void *data);
 static void ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data);
+static void ngx_http_vlm_prepare_sampling(ngx_http_vlm_engine_t *eng,
+    vlm_sampling_t *s);
 static ngx_uint_t ngx_http_vlm_prepare_failed(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx);
+static void ngx_http_vlm_prepare_insert(ngx_queue_t *queue,
+    ngx_http_vlm_ctx_t *ctx);
 static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
 
 
@@ -75,8 +81,7 @@ ngx_http_vlm_prepare_expect(ngx_http_vlm_ctx_t *ctx)
     ctx->stall_checked = ctx->times.headers;
     ctx->received = ctx->request->request_length;
 
-    ctx->place.queued = 1;
-    ngx_queue_insert_tail(&eng->line.arrivals, &ctx->place.queue);
+    ngx_http_vlm_prepare_insert(&eng->line.arrivals, ctx);
 }
 
 
@@ -84,8 +89,6 @@ void
 ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 {
     off_t                   len;
-    ngx_queue_t            *q;
-    ngx_http_vlm_ctx_t     *other;
     ngx_http_vlm_engine_t  *eng;
 
     eng = ctx->engine;
@@ -103,19 +106,7 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
         /* the others did not wait for its body: back to its place of
            arrival */
 
-        for (q = ngx_queue_head(&eng->line.arrivals);
-             q != ngx_queue_sentinel(&eng->line.arrivals);
-             q = ngx_queue_next(q))
-        {
-            other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
-
-            if (other->place.seq > ctx->place.seq) {
-                break;
-            }
-        }
-
-        ngx_queue_insert_tail(q, &ctx->place.queue);
-        ctx->place.queued = 1;
+        ngx_http_vlm_prepare_insert(&eng->line.arrivals, ctx);
     }
 
     ngx_http_vlm_engine_wake(eng);
@@ -160,12 +151,8 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 
         ctx->opened = eng->life.opened;
 
-        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_input_parse,
-                                       ngx_http_vlm_prepare_parsed)
-            != NGX_OK)
-        {
-            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        }
+        (void) ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_input_parse,
+                                          ngx_http_vlm_prepare_parsed);
     }
 }
 
@@ -272,14 +259,11 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 
         if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_prompt,
                                        ngx_http_vlm_prepare_prompted)
-            != NGX_OK)
+            == NGX_OK)
         {
-            ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            continue;
+            ctx->place.queued = 1;
+            ngx_queue_insert_tail(&eng->line.preparing, &ctx->place.queue);
         }
-
-        ctx->place.queued = 1;
-        ngx_queue_insert_tail(&eng->line.preparing, &ctx->place.queue);
     }
 }
 
@@ -407,7 +391,7 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
         other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
 
         if (!other->place.in_heavy && !other->client_left
-            && ngx_current_msec - other->times.arrived < NGX_HTTP_VLM_SOON
+            && ngx_http_vlm_prepare_soon(other)
             && ngx_http_vlm_order_before(other, ctx))
         {
             return 1;
@@ -416,8 +400,7 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
 
     other = ngx_http_vlm_order_first(eng, 0);
 
-    if (other
-        && ngx_current_msec - other->times.arrived < NGX_HTTP_VLM_SOON
+    if (other && ngx_http_vlm_prepare_soon(other)
         && ngx_http_vlm_order_before(other, ctx))
     {
         return 1;
@@ -431,7 +414,7 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
 
         if (other->step == NGX_HTTP_VLM_PARSING && !other->client_left
             && !(other->in_task ? other->place.in_heavy : other->heavy)
-            && ngx_current_msec - other->times.arrived < NGX_HTTP_VLM_SOON
+            && ngx_http_vlm_prepare_soon(other)
             && ngx_http_vlm_order_would(other, ctx))
         {
             return 1;
@@ -474,6 +457,8 @@ ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+/* NGX_ERROR: the request has ended */
+
 static ngx_int_t
 ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     void (*done)(ngx_http_request_t *r, void *data))
@@ -481,6 +466,7 @@ ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
     if (ngx_http_vlm_finish_start(ctx, run, ngx_http_vlm_prepare_always, done)
         != NGX_OK)
     {
+        ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return NGX_ERROR;
     }
 
@@ -549,7 +535,7 @@ ngx_http_vlm_prepare_run_prompt(void *data)
 
     ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
 
-    ngx_http_vlm_sampling(ctx->engine, &ctx->sampling);
+    ngx_http_vlm_prepare_sampling(ctx->engine, &ctx->sampling);
 
     from = vlm_now_us();
 
@@ -586,7 +572,7 @@ ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
                               ctx->times.prepare_ms);
 
     ctx->step = NGX_HTTP_VLM_WAITING;
-    ngx_http_vlm_prepare_insert(ctx);
+    ngx_http_vlm_prepare_insert(&ctx->engine->line.ready, ctx);
 }
 
 
@@ -610,18 +596,17 @@ ngx_http_vlm_prepare_failed(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* a request whose prompt was made quickly does not overtake */
+/* a request whose prompt was made quickly does not overtake; arrivals have no
+   rank yet, and are ordered by their numbers */
 
 static void
-ngx_http_vlm_prepare_insert(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_prepare_insert(ngx_queue_t *queue, ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_queue_t         *q, *ready;
+    ngx_queue_t         *q;
     ngx_http_vlm_ctx_t  *other;
 
-    ready = &ctx->engine->line.ready;
-
-    for (q = ngx_queue_last(ready);
-         q != ngx_queue_sentinel(ready);
+    for (q = ngx_queue_last(queue);
+         q != ngx_queue_sentinel(queue);
          q = ngx_queue_prev(q))
     {
         other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
@@ -650,8 +635,10 @@ ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
 }
 
 
-void
-ngx_http_vlm_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
+/* the checkpoint's defaults, overridden by "sampling" */
+
+static void
+ngx_http_vlm_prepare_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
 {
     vlm_sampling_default(eng->life.vlm, s);
 

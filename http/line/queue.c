@@ -19,28 +19,21 @@ static void ngx_http_vlm_queue_cleanup(void *data);
 static void ngx_http_vlm_queue_timer(ngx_event_t *ev);
 
 
-ngx_http_vlm_ctx_t *
-ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_int_t *rc)
+ngx_int_t
+ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 {
     ngx_http_cleanup_t  *cln;
     ngx_http_vlm_ctx_t  *ctx;
 
     if (ngx_http_vlm_zone_length(eng) >= eng->conf.queue_size) {
-        *rc = NGX_BUSY;
-        return NULL;
+        return NGX_BUSY;
     }
-
-    *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
 
     ctx = ngx_http_vlm_ctx(r);
-    if (ctx == NULL) {
-        return NULL;
-    }
+    cln = ctx ? ngx_http_cleanup_add(r, 0) : NULL;
 
-    cln = ngx_http_cleanup_add(r, 0);
     if (cln == NULL) {
-        return NULL;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     cln->handler = ngx_http_vlm_queue_cleanup;
@@ -49,7 +42,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ctx->engine = eng;
 
     if (ngx_http_vlm_order_read(ctx) != NGX_OK) {
-        return NULL;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ctx->timer.handler = ngx_http_vlm_queue_timer;
@@ -62,7 +55,7 @@ ngx_http_vlm_queue_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ctx->place.receiving = 1;
     eng->line.receiving++;
 
-    return ctx;
+    return NGX_OK;
 }
 
 
@@ -187,13 +180,13 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_queue_timer(ngx_event_t *ev)
 {
-    u_char                  text[128];
-    ngx_connection_t       *c;
-    ngx_http_vlm_ctx_t     *ctx;
-    ngx_http_vlm_engine_t  *eng;
+    u_char               text[128];
+    time_t               s;
+    ngx_uint_t           late;
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
 
     ctx = ev->data;
-    eng = ctx->engine;
     c = ctx->request->connection;
 
     if (ctx->step >= NGX_HTTP_VLM_STORING) {
@@ -205,22 +198,17 @@ ngx_http_vlm_queue_timer(ngx_event_t *ev)
         return;
     }
 
-    if (ctx->times.started) {
-        (void) ngx_snprintf(text, sizeof(text) - 1,
-                            "The answer took longer than %T seconds%Z",
-                            (time_t) (eng->conf.timeout + 999) / 1000);
+    late = ctx->times.started != 0;
+    s = ((late ? ctx->engine->conf.timeout : ctx->engine->conf.queue_timeout)
+         + 999) / 1000;
 
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_GATEWAY_TIME_OUT, NULL,
-                                  (char *) text);
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        late ? "The answer took longer than %T seconds%Z"
+                             : "No slot became free within %T seconds%Z", s);
 
-    } else {
-        (void) ngx_snprintf(text, sizeof(text) - 1,
-                            "No slot became free within %T seconds%Z",
-                            (time_t) (eng->conf.queue_timeout + 999) / 1000);
-
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "queue_timeout", (char *) text);
-    }
+    ngx_http_vlm_queue_refuse(ctx, late ? NGX_HTTP_GATEWAY_TIME_OUT
+                                        : NGX_HTTP_SERVICE_UNAVAILABLE,
+                              late ? NULL : "queue_timeout", (char *) text);
 
     ngx_http_run_posted_requests(c);
 }
@@ -230,10 +218,6 @@ void
 ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *code, const char *text)
 {
-    ngx_http_request_t  *r;
-
-    r = ctx->request;
-
     if (ctx->client_left) {
         return;
     }
@@ -255,14 +239,6 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
             ngx_add_timer(&ctx->timer, 1000);
         }
 
-        return;
-    }
-
-    if (status == NGX_HTTP_SERVICE_UNAVAILABLE
-        && ngx_http_vlm_retry_after(r, ngx_http_vlm_metrics_retry(ctx->engine))
-           != NGX_OK)
-    {
-        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
 
@@ -433,8 +409,10 @@ ngx_http_vlm_queue_fail(ngx_http_vlm_engine_t *eng, ngx_uint_t hangs)
 
 
 void
-ngx_http_vlm_queue_free(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_queue_free(void *data)
 {
+    ngx_http_vlm_ctx_t *ctx = data;
+
     if (ctx->dialect && ctx->dialect->free) {
         ctx->dialect->free(ctx);
     }

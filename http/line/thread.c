@@ -38,15 +38,6 @@ static void ngx_http_vlm_thread_wait(ngx_http_request_t *r);
 
 ngx_int_t
 ngx_http_vlm_thread(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data),
-    void *data)
-{
-    return ngx_http_vlm_thread_always(r, eng, run, NULL, done, data);
-}
-
-
-ngx_int_t
-ngx_http_vlm_thread_always(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     void (*run)(void *data), void (*always)(void *data),
     void (*done)(ngx_http_request_t *r, void *data), void *data)
 {

@@ -146,7 +146,6 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     vlm_json_add_string(&w, "version", VLM_VERSION);
 
     vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
 }
@@ -202,7 +201,6 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
     vlm_json_add_int(&w, "progress", shm.progress);
     vlm_json_add_string(&w, "state", ngx_http_vlm_health_names[state]);
     vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_SERVICE_UNAVAILABLE, &w);
 }

@@ -154,21 +154,13 @@ ngx_http_vlm_status_allowed(ngx_http_request_t *r)
 static ngx_uint_t
 ngx_http_vlm_status_json(ngx_http_request_t *r)
 {
-    ngx_str_t         value;
-    ngx_table_elt_t  *accept;
+    ngx_str_t  value;
 
     if (ngx_http_arg(r, (u_char *) "format", 6, &value) == NGX_OK) {
         return value.len == 4 && ngx_strncmp(value.data, "json", 4) == 0;
     }
 
-    accept = ngx_http_vlm_header(r, "accept");
-
-    return accept
-           && ngx_strlcasestrn(accept->value.data,
-                               accept->value.data + accept->value.len,
-                               (u_char *) "application/json",
-                               sizeof("application/json") - 2)
-              != NULL;
+    return ngx_http_vlm_accepts(r, "application/json");
 }
 
 

@@ -18,7 +18,8 @@ static ngx_int_t ngx_http_vlm_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
 
-/* the fields of the header; the session may have spaces, and is last */
+/* the fields of the header; the session may have spaces, and is last; and a
+   variable that is only in the text that vlm_pass generates */
 
 static ngx_str_t  ngx_http_vlm_vars[] = {
     ngx_string("vlm_queue_time"),
@@ -27,7 +28,8 @@ static ngx_str_t  ngx_http_vlm_vars[] = {
     ngx_string("vlm_completion_tokens"),
     ngx_string("vlm_finish_reason"),
     ngx_string("vlm_cached_tokens"),
-    ngx_string("vlm_session")
+    ngx_string("vlm_session"),
+    ngx_string("vlm_line")
 };
 
 
@@ -39,7 +41,6 @@ ngx_http_vlm_add_variables(ngx_conf_t *cf)
     ngx_http_vlm_main_conf_t  *mcf;
 
     static ngx_str_t  request_id = ngx_string("request_id");
-    static ngx_str_t  order = ngx_string("vlm_line");
 
     mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
 
@@ -48,25 +49,18 @@ ngx_http_vlm_add_variables(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    for (i = 0; i <= NGX_HTTP_VLM_USAGE_SESSION; i++) {
+    for (i = 0; i <= NGX_HTTP_VLM_USAGE_SESSION + 1; i++) {
         var = ngx_http_add_variable(cf, &ngx_http_vlm_vars[i],
                                     NGX_HTTP_VAR_NOCACHEABLE);
         if (var == NULL) {
             return NGX_ERROR;
         }
 
-        var->get_handler = ngx_http_vlm_variable;
+        var->get_handler = i <= NGX_HTTP_VLM_USAGE_SESSION
+                           ? ngx_http_vlm_variable
+                           : ngx_http_vlm_order_variable;
         var->data = i;
     }
-
-    /* only in the text that vlm_pass generates */
-
-    var = ngx_http_add_variable(cf, &order, NGX_HTTP_VAR_NOCACHEABLE);
-    if (var == NULL) {
-        return NGX_ERROR;
-    }
-
-    var->get_handler = ngx_http_vlm_order_variable;
 
     return NGX_OK;
 }

@@ -32,27 +32,6 @@ ngx_http_vlm_body_read(ngx_http_request_t *r,
 }
 
 
-ngx_int_t
-ngx_http_vlm_body_init(ngx_http_request_t *r, ngx_http_vlm_body_t *body)
-{
-    ngx_pool_cleanup_t  *cln;
-
-    ngx_memzero(body, sizeof(ngx_http_vlm_body_t));
-
-    cln = ngx_pool_cleanup_add(r->pool, 0);
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_http_vlm_body_free;
-    cln->data = body;
-
-    body->from = r->request_body;
-
-    return NGX_OK;
-}
-
-
 int
 ngx_http_vlm_body_get(ngx_http_vlm_body_t *body)
 {
@@ -155,10 +134,8 @@ ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body)
 
 
 void
-ngx_http_vlm_body_free(void *data)
+ngx_http_vlm_body_free(ngx_http_vlm_body_t *body)
 {
-    ngx_http_vlm_body_t *body = data;
-
     vlm_file_close(&body->file);
 
     free(body->copy);

@@ -126,20 +126,21 @@ ngx_http_vlm_cors_refused(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_vlm_cors_headers(ngx_http_request_t *r)
 {
-    ngx_str_t                 value;
+    const char               *value;
     ngx_table_elt_t          *origin;
     ngx_http_vlm_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
-    if (lcf->cors == NGX_HTTP_VLM_CORS_ANY) {
-        ngx_str_set(&value, "*");
+    if (lcf->cors < NGX_HTTP_VLM_CORS_LIST) {
+        return NGX_OK;
+    }
 
-    } else if (lcf->cors == NGX_HTTP_VLM_CORS_LIST) {
+    value = "*";
 
-        ngx_str_set(&value, "Origin");
+    if (lcf->cors == NGX_HTTP_VLM_CORS_LIST) {
 
-        if (ngx_http_vlm_add_header(r, "Vary", &value) != NGX_OK) {
+        if (ngx_http_vlm_add_header(r, "Vary", "Origin") != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -149,28 +150,23 @@ ngx_http_vlm_cors_headers(ngx_http_request_t *r)
             return NGX_OK;
         }
 
-        value = origin->value;
-
-    } else {
-        return NGX_OK;
+        value = (char *) origin->value.data;
     }
 
-    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Origin", &value)
+    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Origin", value)
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    ngx_str_set(&value, "Retry-After");
-
-    return ngx_http_vlm_add_header(r, "Access-Control-Expose-Headers", &value);
+    return ngx_http_vlm_add_header(r, "Access-Control-Expose-Headers",
+                                   "Retry-After");
 }
 
 
 ngx_int_t
 ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
 {
-    ngx_str_t                 value;
     ngx_table_elt_t          *h;
     ngx_http_vlm_loc_conf_t  *lcf;
 
@@ -182,9 +178,8 @@ ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    ngx_str_set(&value, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
-
-    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Methods", &value)
+    if (ngx_http_vlm_add_header(r, "Access-Control-Allow-Methods",
+                                "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -197,7 +192,7 @@ ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
     }
 
     return ngx_http_vlm_add_header(r, "Access-Control-Allow-Headers",
-                                   &h->value);
+                                   (char *) h->value.data);
 }
 
 

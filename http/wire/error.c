@@ -118,10 +118,10 @@ ngx_http_vlm_fail_clear(ngx_http_vlm_ctx_t *ctx)
 
 
 ngx_uint_t
-ngx_http_vlm_openai_speaks(ngx_http_request_t *r)
+ngx_http_vlm_openai_speaks(const ngx_str_t *uri)
 {
-    return r->uri.len >= sizeof("/v1/") - 1
-           && ngx_strncmp(r->uri.data, "/v1/", sizeof("/v1/") - 1) == 0;
+    return uri->len >= sizeof("/v1/") - 1
+           && ngx_strncmp(uri->data, "/v1/", sizeof("/v1/") - 1) == 0;
 }
 
 

@@ -9,7 +9,7 @@
 
 ngx_int_t
 ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
-    ngx_str_t *value)
+    const char *value)
 {
     ngx_table_elt_t  *h;
 
@@ -23,7 +23,8 @@ ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
     h->hash = 1;
     h->key.data = (u_char *) key;
     h->key.len = ngx_strlen(key);
-    h->value = *value;
+    h->value.data = (u_char *) value;
+    h->value.len = ngx_strlen(value);
 
     return NGX_OK;
 }
@@ -32,23 +33,29 @@ ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
 ngx_int_t
 ngx_http_vlm_retry_after(ngx_http_request_t *r, ngx_uint_t seconds)
 {
-    ngx_str_t  value;
+    u_char  *value;
 
-    value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
-    if (value.data == NULL) {
+    value = ngx_pnalloc(r->pool, NGX_INT_T_LEN + 1);
+    if (value == NULL) {
         return NGX_ERROR;
     }
 
-    value.len = ngx_sprintf(value.data, "%ui", seconds) - value.data;
+    (void) ngx_sprintf(value, "%ui%Z", seconds);
 
-    return ngx_http_vlm_add_header(r, "Retry-After", &value);
+    return ngx_http_vlm_add_header(r, "Retry-After", (char *) value);
 }
 
 
-ngx_table_elt_t *
-ngx_http_vlm_header(ngx_http_request_t *r, const char *name)
+ngx_uint_t
+ngx_http_vlm_accepts(ngx_http_request_t *r, const char *type)
 {
-    return ngx_http_vlm_header_in(&r->headers_in.headers, name);
+    ngx_table_elt_t  *accept;
+
+    accept = ngx_http_vlm_header(r, "accept");
+
+    return accept && ngx_strcasestrn(accept->value.data, (char *) type,
+                                     ngx_strlen(type) - 1)
+                     != NULL;
 }
 
 

@@ -103,6 +103,12 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
     const char          *finish;
     ngx_http_vlm_ctx_t  *ctx;
 
+    static const char *const  names[] = {
+        [VLM_FINISH_STOP] = "stop",
+        [VLM_FINISH_LENGTH] = "length",
+        [VLM_FINISH_CANCELLED] = "cancelled"
+    };
+
     ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
     if (ctx == NULL || ctx->engine == NULL) {
@@ -119,31 +125,23 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
     p = ngx_http_vlm_hop_time(p, ctx->times.arrived, ctx->times.started);
     p = ngx_http_vlm_hop_time(p, ctx->times.arrived, ctx->times.first);
 
-    switch (ctx->finish) {
-    case VLM_FINISH_STOP:
-        finish = "stop";
-        break;
-    case VLM_FINISH_LENGTH:
-        finish = "length";
-        break;
-    case VLM_FINISH_CANCELLED:
-        finish = "cancelled";
-        break;
-    default:
+    finish = names[ctx->finish];
+
+    if (finish == NULL) {
         finish = ctx->times.started == 0 ? "-"
                  : ctx->error.err.code == VLM_OK ? "cancelled" : "error";
     }
 
     if (ctx->usage.prompt_tokens) {
-        p = ngx_sprintf(p, "%uD %uD %s %uD %V", ctx->usage.prompt_tokens,
+        p = ngx_sprintf(p, "%uD %uD %s %uD %V%Z", ctx->usage.prompt_tokens,
                         ctx->usage.completion_tokens, finish,
                         ctx->usage.cached_tokens, &ctx->session);
 
     } else {
-        p = ngx_sprintf(p, "- - %s - %V", finish, &ctx->session);
+        p = ngx_sprintf(p, "- - %s - %V%Z", finish, &ctx->session);
     }
 
-    usage->len = p - usage->data;
+    usage->len = p - usage->data - 1;
 
     return NGX_OK;
 }
@@ -179,7 +177,8 @@ ngx_http_vlm_add_usage(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    return rc == NGX_OK ? ngx_http_vlm_add_header(r, "X-Vlm-Usage", &usage)
+    return rc == NGX_OK ? ngx_http_vlm_add_header(r, "X-Vlm-Usage",
+                                                  (char *) usage.data)
                         : rc;
 }
 

@@ -115,7 +115,7 @@ ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_str_t  json;
 
-    if (w->failed) {
+    if (vlm_json_done(w) != 0) {
         vlm_json_release(w);
         return ngx_http_vlm_send_error(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                        "The answer is too long");
@@ -168,7 +168,6 @@ ngx_http_vlm_write_answer(ngx_http_vlm_ctx_t *ctx)
     }
 
     ctx->dialect->answer(ctx, w);
-    (void) vlm_json_done(w);
 }
 
 
@@ -214,7 +213,7 @@ ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
 
     vlm_json_init(&w, NGX_HTTP_VLM_ERROR);
 
-    if (ngx_http_vlm_openai_speaks(r)) {
+    if (ngx_http_vlm_openai_speaks(&r->uri)) {
         ngx_http_vlm_openai_put_error(&w, ngx_http_get_module_ctx(r,
                                                          ngx_http_vlm_module),
                                       status, text);

@@ -51,9 +51,8 @@ ngx_http_vlm_stream_position(ngx_event_t *ev)
 {
     ngx_http_vlm_ctx_t *ctx = ev->data;
 
-    ngx_int_t                 rc;
-    ngx_connection_t         *c;
-    vlm_json_out_t   w;
+    vlm_json_out_t     w;
+    ngx_connection_t  *c;
 
     if (ctx->times.first || ctx->step >= NGX_HTTP_VLM_STORING) {
         return;
@@ -75,9 +74,7 @@ ngx_http_vlm_stream_position(ngx_event_t *ev)
             ctx->dialect->waits(ctx, &w, ctx->engine->calls->place(ctx));
         }
 
-        rc = ngx_http_vlm_stream_send(ctx, &w, 0);
-
-        if (rc == NGX_ERROR) {
+        if (ngx_http_vlm_stream_send(ctx, &w, 0) == NGX_ERROR) {
             ctx->engine->calls->end(ctx, NGX_ERROR);
         }
     }
@@ -154,7 +151,6 @@ static ngx_int_t
 ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_int_t            rc;
-    ngx_str_t            value;
     ngx_http_request_t  *r;
 
     r = ctx->request;
@@ -171,15 +167,9 @@ ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx)
 
     /* the second header is for an nginx in front of this one */
 
-    ngx_str_set(&value, "no-cache");
-
-    if (ngx_http_vlm_add_header(r, "Cache-Control", &value) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    ngx_str_set(&value, "no");
-
-    if (ngx_http_vlm_add_header(r, "X-Accel-Buffering", &value) != NGX_OK) {
+    if (ngx_http_vlm_add_header(r, "Cache-Control", "no-cache") != NGX_OK
+        || ngx_http_vlm_add_header(r, "X-Accel-Buffering", "no") != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

@@ -21,29 +21,32 @@
 ngx_int_t ngx_http_vlm_body_read(ngx_http_request_t *r,
     ngx_http_client_body_handler_pt post);
 
-/* in the loop, after the body was read; frees it with the request */
-
-ngx_int_t ngx_http_vlm_body_init(ngx_http_request_t *r,
-    ngx_http_vlm_body_t *body);
-
-/* in a thread, for nginx keeps large bodies in files: data and len; or -1 */
+/* in a thread, for nginx keeps large bodies in files: data and len, of
+   body->from; or -1 */
 
 int ngx_http_vlm_body_get(ngx_http_vlm_body_t *body);
-void ngx_http_vlm_body_free(void *body);                   /* idempotent */
+void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* idempotent */
 
 
 /* ---- header.c: headers by name ------------------------------------------- */
 
-/* key is constant; the value lives as long as the request */
+/* key is constant; the value ends with a zero, and lives as long as the
+   request */
 
 ngx_int_t ngx_http_vlm_add_header(ngx_http_request_t *r, const char *key,
-    ngx_str_t *value);
+    const char *value);
 ngx_int_t ngx_http_vlm_retry_after(ngx_http_request_t *r, ngx_uint_t seconds);
 
 /* a header of the request, or of a list, by its name in lower case; or NULL */
 
-ngx_table_elt_t *ngx_http_vlm_header(ngx_http_request_t *r, const char *name);
+#define ngx_http_vlm_header(r, name)                                          \
+    ngx_http_vlm_header_in(&(r)->headers_in.headers, name)
+
 ngx_table_elt_t *ngx_http_vlm_header_in(ngx_list_t *headers, const char *name);
+
+/* does the Accept header of the request have this type? */
+
+ngx_uint_t ngx_http_vlm_accepts(ngx_http_request_t *r, const char *type);
 
 
 /* ---- reply.c: whole answers ---------------------------------------------- */
@@ -61,7 +64,7 @@ ngx_http_vlm_ctx_t *ngx_http_vlm_ctx(ngx_http_request_t *r);
 ngx_int_t ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *json);
 
-/* the same from a writer that is done; takes its memory over in any case */
+/* the same from a writer, which it ends; takes its memory over in any case */
 
 ngx_int_t ngx_http_vlm_send_json(ngx_http_request_t *r, ngx_uint_t status,
     vlm_json_out_t *w);
@@ -150,9 +153,9 @@ void ngx_http_vlm_fail_param(ngx_http_vlm_ctx_t *ctx, const char *fmt, ...);
 
 void ngx_http_vlm_fail_clear(ngx_http_vlm_ctx_t *ctx);
 
-/* does the client of r read errors of this form? */
+/* do clients of this path read errors of this form? */
 
-ngx_uint_t ngx_http_vlm_openai_speaks(ngx_http_request_t *r);
+ngx_uint_t ngx_http_vlm_openai_speaks(const ngx_str_t *uri);
 
 /* {"error": {...}}; ctx, which may be NULL, has a code and a field */
 

@@ -25,7 +25,6 @@ static void ngx_http_vlm_ollama_put_names(vlm_json_out_t *w, ngx_str_t *name);
 static void ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_ollama_find(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_ollama_pull(ngx_http_vlm_ctx_t *ctx);
 
 
 /* ---- lists --------------------------------------------------------------- */
@@ -103,7 +102,6 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
 
     vlm_json_shut(&w, ']');
     vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
 }
@@ -147,7 +145,6 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
 
     vlm_json_shut(&w, ']');
     vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
 }
@@ -330,7 +327,6 @@ ngx_http_vlm_ollama_show(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_ollama_put_time(w, "modified_at", eng->conf.created, 0);
 
     vlm_json_shut(w, '}');
-    (void) vlm_json_done(w);
 }
 
 
@@ -389,8 +385,6 @@ ngx_http_vlm_ollama_find(ngx_http_vlm_ctx_t *ctx)
 
     json = vlm_json_parse(ctx->body.data, ctx->body.len, &err);
 
-    ngx_http_vlm_body_free(&ctx->body);
-
     if (json == NULL) {
         (void) ngx_http_vlm_fail_input(ctx, "%s", err.text);
         return;
@@ -425,25 +419,11 @@ ngx_http_vlm_ollama_pulled(ngx_http_vlm_ctx_t *ctx)
 
 /* clients pull a model before they use it, whether it is here or not */
 
-ngx_int_t
-ngx_http_vlm_ollama_pull_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
-{
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = ngx_http_vlm_ctx(r);
-
-    if (ctx) {
-        ctx->send = ngx_http_vlm_ollama_pulled;
-    }
-
-    return ngx_http_vlm_work(r, eng, piece, ngx_http_vlm_ollama_pull);
-}
-
-
-static void
+void
 ngx_http_vlm_ollama_pull(ngx_http_vlm_ctx_t *ctx)
 {
+    ctx->send = ngx_http_vlm_ollama_pulled;
+
     ngx_http_vlm_ollama_find(ctx);
 
     if (ctx->error.status == NGX_HTTP_NOT_FOUND) {

@@ -34,7 +34,6 @@ ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     if (ngx_http_vlm_model_is(eng, name) == NGX_OK) {
         vlm_json_init(&w, 64 * 1024);
         ngx_http_vlm_models_put(&w, eng, name);
-        (void) vlm_json_done(&w);
 
         return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
     }
@@ -83,7 +82,6 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     vlm_json_shut(&w, ']');
     vlm_json_shut(&w, '}');
-    (void) vlm_json_done(&w);
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
 }

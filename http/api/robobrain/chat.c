@@ -106,21 +106,13 @@ ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 static ngx_uint_t
 ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    ngx_table_elt_t            *accept;
-    const vlm_json_t           *field;
+    const vlm_json_t  *field;
 
     field = vlm_json_get(json, "stream");
 
-    if (!vlm_json_is_null(field)) {
-        return vlm_json_is_true(field);
-    }
-
-    accept = ngx_http_vlm_header(ctx->request, "accept");
-
-    return accept
-           && ngx_strcasestrn(accept->value.data, "text/event-stream",
-                              sizeof("text/event-stream") - 2)
-              != NULL;
+    return vlm_json_is_null(field)
+           ? ngx_http_vlm_accepts(ctx->request, "text/event-stream")
+           : (ngx_uint_t) vlm_json_is_true(field);
 }
 
 
@@ -449,8 +441,6 @@ ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_chat_t  *chat;
 
-    static ngx_str_t  yes = ngx_string("true");
-
     chat = ctx->data;
 
     if (chat->repeated) {
@@ -462,7 +452,7 @@ ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
         return ctx->out.begun ? NGX_OK
                               : ngx_http_vlm_add_header(ctx->request,
                                                         "Idempotent-Replayed",
-                                                        &yes);
+                                                        "true");
     }
 
     if (!ctx->asking) {

@@ -46,16 +46,14 @@ ngx_http_vlm_tasks_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 static void
 ngx_http_vlm_session_count(ngx_http_vlm_ctx_t *ctx)
 {
-    uint64_t         n;
     vlm_store_err_t  err;
 
-    if (vlm_store_session_count(ctx->engine->store, &n, &err) != VLM_STORE_OK) {
+    if (ngx_http_vlm_zone_sessions(ctx->engine, &err) != VLM_STORE_OK) {
         ngx_cpystrn((u_char *) ctx->error.err.text, (u_char *) err.text,
                     sizeof(ctx->error.err.text));
         return;
     }
 
-    ngx_http_vlm_zone_sessions(ctx->engine, n);
     ngx_http_vlm_zone_store(ctx->engine, NULL);
 }
 
@@ -79,7 +77,6 @@ ngx_http_vlm_session_put(ngx_http_vlm_ctx_t *ctx, const char *key,
     }
 
     vlm_json_shut(w, '}');
-    (void) vlm_json_done(w);
 }
 
 
@@ -160,7 +157,6 @@ ngx_http_vlm_session_history(ngx_http_vlm_ctx_t *ctx)
     }
 
     vlm_json_shut(w, ']');
-    (void) vlm_json_done(w);
 
     vlm_store_loaded_free(&loaded);
 }

@@ -232,7 +232,6 @@ static ngx_int_t
 ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx, vlm_store_loaded_t *loaded)
 {
     int                   rc;
-    uint64_t              n;
     ngx_uint_t            i;
     vlm_store_t          *store;
     vlm_store_err_t       err;
@@ -259,11 +258,8 @@ ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx, vlm_store_loaded_t *loaded)
             break;
         }
 
-        if (loaded->total == 0
-            && vlm_store_session_count(store, &n, NULL)
-               == VLM_STORE_OK)
-        {
-            ngx_http_vlm_zone_sessions(ctx->engine, n);
+        if (loaded->total == 0) {
+            (void) ngx_http_vlm_zone_sessions(ctx->engine, NULL);
         }
 
         if (chat->image == NULL) {

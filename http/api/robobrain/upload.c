@@ -13,10 +13,7 @@
 
 
 static void ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_upload_find(ngx_http_vlm_ctx_t *ctx);
 
-static ngx_int_t ngx_http_vlm_file_send(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, vlm_store_folder_t folder, ngx_str_t *piece);
 static ngx_int_t ngx_http_vlm_file_open(ngx_http_request_t *r,
     ngx_str_t *path, size_t name, ngx_open_file_info_t *of);
 static ngx_int_t ngx_http_vlm_file_headers(ngx_http_request_t *r,
@@ -43,23 +40,6 @@ ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     }
 
     return ngx_http_vlm_work(r, eng, piece, ngx_http_vlm_upload);
-}
-
-
-/* a thread */
-
-static void
-ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
-{
-    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "The body could not be read back");
-        return;
-    }
-
-    ngx_http_vlm_upload_find(ctx);
-
-    ngx_http_vlm_body_free(&ctx->body);
 }
 
 
@@ -92,8 +72,6 @@ ngx_http_vlm_upload_keep(ngx_http_vlm_ctx_t *ctx, vlm_multipart_part_t *part)
     vlm_json_add_string(w, "path", file.path);
     vlm_json_add_format(w, "url", "/uploads/%s", file.name);
     vlm_json_shut(w, '}');
-
-    (void) vlm_json_done(w);
 }
 
 
@@ -103,7 +81,7 @@ ngx_http_vlm_upload_keep(ngx_http_vlm_ctx_t *ctx, vlm_multipart_part_t *part)
  */
 
 static void
-ngx_http_vlm_upload_find(ngx_http_vlm_ctx_t *ctx)
+ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
 {
     int                   rc;
     ngx_str_t             type;
@@ -111,6 +89,12 @@ ngx_http_vlm_upload_find(ngx_http_vlm_ctx_t *ctx)
     ngx_table_elt_t      *h;
     vlm_multipart_t       mp;
     vlm_multipart_part_t  part, file;
+
+    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "The body could not be read back");
+        return;
+    }
 
     found = 0;
     ngx_str_null(&type);
@@ -161,31 +145,19 @@ ngx_int_t
 ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
-    return ngx_http_vlm_file_send(r, eng, VLM_STORE_UPLOADS, piece);
-}
-
-
-ngx_int_t
-ngx_http_vlm_result_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *piece)
-{
-    return ngx_http_vlm_file_send(r, eng, VLM_STORE_RESULTS, piece);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_file_send(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    vlm_store_folder_t folder, ngx_str_t *piece)
-{
     ngx_int_t                   rc;
     ngx_str_t                   path;
     ngx_buf_t                  *b;
     ngx_chain_t                 out;
     ngx_open_file_info_t        of;
     vlm_store_text_t            name;
+    vlm_store_folder_t          folder;
 
     name.data = (char *) piece->data;
     name.len = piece->len;
+
+    folder = ngx_strncmp(r->uri.data, "/uploads/", 9) == 0 ? VLM_STORE_UPLOADS
+                                                           : VLM_STORE_RESULTS;
 
     path.data = ngx_pnalloc(r->pool, VLM_STORE_PATH);
     if (path.data == NULL) {
@@ -367,14 +339,11 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
        gives it no origin and runs nothing; a file without the name of a
        picture is sent as an attachment */
 
-    static struct {
-        const char  *key;
-        ngx_str_t    value;
-    } headers[] = {
-        { "Cache-Control", ngx_string("no-cache") },
-        { "X-Content-Type-Options", ngx_string("nosniff") },
-        { "Content-Security-Policy", ngx_string("sandbox") },
-        { "Content-Disposition", ngx_string("attachment") }
+    static const char *const  headers[][2] = {
+        { "Cache-Control", "no-cache" },
+        { "X-Content-Type-Options", "nosniff" },
+        { "Content-Security-Policy", "sandbox" },
+        { "Content-Disposition", "attachment" }
     };
 
     r->headers_out.status = NGX_HTTP_OK;
@@ -396,8 +365,7 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
     }
 
     for (i = 0; i < n; i++) {
-        if (ngx_http_vlm_add_header(r, headers[i].key, &headers[i].value)
-            != NGX_OK)
+        if (ngx_http_vlm_add_header(r, headers[i][0], headers[i][1]) != NGX_OK)
         {
             return NGX_ERROR;
         }
