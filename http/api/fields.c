@@ -10,8 +10,6 @@
 #include <math.h>
 
 
-static ngx_int_t ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_field_t *row, const vlm_json_t *value);
 static ngx_int_t ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_field_t *row, double x);
 
@@ -78,32 +76,6 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-ngx_int_t
-ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    const ngx_http_vlm_field_t *rows)
-{
-    const vlm_json_t  *value;
-
-    for ( /* void */ ; rows->name; rows++) {
-        value = vlm_json_get(json, rows->name);
-
-        if (vlm_json_is_null(value)) {
-            continue;
-        }
-
-        ngx_http_vlm_fail_param(ctx, "%s", rows->name);
-
-        if (ngx_http_vlm_fields_one(ctx, rows, value) != NGX_OK
-            || (rows->read && rows->read(ctx, value, rows->name) != NGX_OK))
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
 static ngx_int_t
 ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_field_t *row, const vlm_json_t *value)
@@ -139,6 +111,32 @@ ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
 
     in = ctx->data;
     in->f.number[row->which] = vlm_json_is_true(value);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    const ngx_http_vlm_field_t *rows)
+{
+    const vlm_json_t  *value;
+
+    for ( /* void */ ; rows->name; rows++) {
+        value = vlm_json_get(json, rows->name);
+
+        if (vlm_json_is_null(value)) {
+            continue;
+        }
+
+        ngx_http_vlm_fail_param(ctx, "%s", rows->name);
+
+        if (ngx_http_vlm_fields_one(ctx, rows, value) != NGX_OK
+            || (rows->read && rows->read(ctx, value, rows->name) != NGX_OK))
+        {
+            return NGX_ERROR;
+        }
+    }
 
     return NGX_OK;
 }

@@ -47,7 +47,6 @@ struct ngx_http_vlm_messages_s {
 
 static ngx_int_t ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m,
     u_char *data, size_t len, uint32_t tokens);
-static ngx_int_t ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m);
 
@@ -445,6 +444,31 @@ ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m)
 }
 
 
+/* decodes the pictures that were not decoded yet */
+
+static ngx_int_t
+ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
+{
+    ngx_int_t  rc;
+
+    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
+
+    if (m->n_pictures == 0) {
+        return NGX_OK;
+    }
+
+    if (vlm_file_map_fd(&m->file, m->fd, m->size) != 0) {
+        return ngx_http_vlm_messages_memory(m);
+    }
+
+    rc = ngx_http_vlm_messages_decode(m);
+
+    vlm_file_close(&m->file);
+
+    return rc;
+}
+
+
 ngx_int_t
 ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
     const char *tail)
@@ -500,31 +524,6 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
     ngx_http_vlm_messages_empty(m);
 
     return NGX_OK;
-}
-
-
-/* decodes the pictures that were not decoded yet */
-
-static ngx_int_t
-ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
-{
-    ngx_int_t  rc;
-
-    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
-
-    if (m->n_pictures == 0) {
-        return NGX_OK;
-    }
-
-    if (vlm_file_map_fd(&m->file, m->fd, m->size) != 0) {
-        return ngx_http_vlm_messages_memory(m);
-    }
-
-    rc = ngx_http_vlm_messages_decode(m);
-
-    vlm_file_close(&m->file);
-
-    return rc;
 }
 
 

@@ -22,17 +22,124 @@
 #define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, for all the files */
 
 
-static ngx_int_t ngx_http_vlm_check_cache(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_check_show(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const char *fmt, ...);
-static void ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 static ngx_int_t ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng,
     ngx_log_t *log);
-static void ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd);
-static ngx_int_t ngx_http_vlm_check_user(ngx_http_vlm_engine_t *eng,
-    char *name);
+
+
+/* beside the weights: in the model's directory, or in that of its file */
+
+static ngx_int_t
+ngx_http_vlm_check_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    size_t   len;
+    u_char  *dir;
+
+    eng->conf.vlm.cache = eng->conf.vlm.model;
+
+    if (eng->conf.vlm.mmproj == NULL) {
+        return NGX_OK;
+    }
+
+    for (len = ngx_strlen(eng->conf.vlm.model);
+         len > 1 && eng->conf.vlm.model[len - 1] != '/';
+         len--)
+    {
+        /* void */
+    }
+
+    dir = ngx_pnalloc(cf->pool, len + 1);
+    if (dir == NULL) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_cpystrn(dir, (u_char *) eng->conf.vlm.model, len + 1);
+    eng->conf.vlm.cache = (char *) dir;
+
+    return NGX_OK;
+}
+
+
+/* for a person: "nginx -t" prints no notices of a log on the terminal */
+
+static void
+ngx_http_vlm_check_show(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
+    const char *fmt, ...)
+{
+    u_char    text[NGX_MAX_CONF_ERRSTR];
+    size_t    len;
+    va_list   args;
+
+    va_start(args, fmt);
+    len = ngx_vslprintf(text, text + sizeof(text), fmt, args) - text;
+    va_end(args);
+
+    if (!ngx_test_config) {
+        ngx_http_vlm_log(NGX_LOG_NOTICE, cf->log, 0, eng, "%*s", len, text);
+
+    } else if (!ngx_quiet_mode) {
+        ngx_log_stderr(0, "vlm_engine \"%V\": %*s", &eng->name, len, text);
+    }
+}
+
+
+static void
+ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    vlm_plan_t  *plan;
+
+    plan = &eng->conf.plan;
+
+    ngx_http_vlm_check_show(cf, eng, "%uLm planned (weights %uLm, vision %uLm, "
+                            "kv %uLm, workspace %uLm, device %uLm)%s, "
+                            "thinking %s%s", vlm_mib(plan->total),
+                            vlm_mib(plan->weights), vlm_mib(plan->vision),
+                            vlm_mib(plan->kv), vlm_mib(plan->workspace),
+                            vlm_mib(plan->device),
+                            eng->conf.vlm.memory ? ""
+                                                 : ", memory is not bounded",
+                            eng->conf.thinking ? "on" : "off",
+                            eng->conf.thinking_auto ? " (auto)" : "");
+
+    if (eng->conf.overlap) {
+        ngx_http_vlm_check_show(cf, eng, "%uLm while a reload lasts: two "
+                                "workers have the model (reload overlap)",
+                                vlm_mib(2 * plan->total));
+    }
+
+    if (!eng->conf.facts.processor) {
+        ngx_http_vlm_check_show(cf, eng, "neither preprocessor_config.json nor "
+                                "processor_config.json says how pictures are "
+                                "resized: as %s does", eng->conf.facts.family);
+    }
+}
+
+
+/* a warning, because there may be swap */
+
+static void
+ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    uint64_t            total;
+    vlm_ram_t           ram;
+
+    vlm_ram("", &ram);
+
+    total = eng->conf.plan.total * (eng->conf.overlap ? 2 : 1);
+
+    /* a plan with a device is for its memory, not for RAM */
+
+    if (eng->conf.plan.device || ram.bytes == 0 || total <= ram.bytes) {
+        return;
+    }
+
+    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                       "vlm_engine \"%V\": %uLm planned%s, %s %uLm",
+                       &eng->name, vlm_mib(total),
+                       eng->conf.overlap ? " while a reload lasts" : "",
+                       ram.group ? "the control group may use"
+                                 : "this machine has",
+                       vlm_mib(ram.bytes));
+}
 
 
 char *
@@ -94,127 +201,66 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-/* beside the weights: in the model's directory, or in that of its file */
-
-static ngx_int_t
-ngx_http_vlm_check_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    size_t   len;
-    u_char  *dir;
-
-    eng->conf.vlm.cache = eng->conf.vlm.model;
-
-    if (eng->conf.vlm.mmproj == NULL) {
-        return NGX_OK;
-    }
-
-    for (len = ngx_strlen(eng->conf.vlm.model);
-         len > 1 && eng->conf.vlm.model[len - 1] != '/';
-         len--)
-    {
-        /* void */
-    }
-
-    dir = ngx_pnalloc(cf->pool, len + 1);
-    if (dir == NULL) {
-        return NGX_ERROR;
-    }
-
-    (void) ngx_cpystrn(dir, (u_char *) eng->conf.vlm.model, len + 1);
-    eng->conf.vlm.cache = (char *) dir;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    vlm_plan_t  *plan;
-
-    plan = &eng->conf.plan;
-
-    ngx_http_vlm_check_show(cf, eng, "%uLm planned (weights %uLm, vision %uLm, "
-                            "kv %uLm, workspace %uLm, device %uLm)%s, "
-                            "thinking %s%s", vlm_mib(plan->total),
-                            vlm_mib(plan->weights), vlm_mib(plan->vision),
-                            vlm_mib(plan->kv), vlm_mib(plan->workspace),
-                            vlm_mib(plan->device),
-                            eng->conf.vlm.memory ? ""
-                                                 : ", memory is not bounded",
-                            eng->conf.thinking ? "on" : "off",
-                            eng->conf.thinking_auto ? " (auto)" : "");
-
-    if (eng->conf.overlap) {
-        ngx_http_vlm_check_show(cf, eng, "%uLm while a reload lasts: two "
-                                "workers have the model (reload overlap)",
-                                vlm_mib(2 * plan->total));
-    }
-
-    if (!eng->conf.facts.processor) {
-        ngx_http_vlm_check_show(cf, eng, "neither preprocessor_config.json nor "
-                                "processor_config.json says how pictures are "
-                                "resized: as %s does", eng->conf.facts.family);
-    }
-}
-
-
-/* for a person: "nginx -t" prints no notices of a log on the terminal */
-
-static void
-ngx_http_vlm_check_show(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const char *fmt, ...)
-{
-    u_char    text[NGX_MAX_CONF_ERRSTR];
-    size_t    len;
-    va_list   args;
-
-    va_start(args, fmt);
-    len = ngx_vslprintf(text, text + sizeof(text), fmt, args) - text;
-    va_end(args);
-
-    if (!ngx_test_config) {
-        ngx_http_vlm_log(NGX_LOG_NOTICE, cf->log, 0, eng, "%*s", len, text);
-
-    } else if (!ngx_quiet_mode) {
-        ngx_log_stderr(0, "vlm_engine \"%V\": %*s", &eng->name, len, text);
-    }
-}
-
-
-/* a warning, because there may be swap */
-
-static void
-ngx_http_vlm_check_ram(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    uint64_t            total;
-    vlm_ram_t           ram;
-
-    vlm_ram("", &ram);
-
-    total = eng->conf.plan.total * (eng->conf.overlap ? 2 : 1);
-
-    /* a plan with a device is for its memory, not for RAM */
-
-    if (eng->conf.plan.device || ram.bytes == 0 || total <= ram.bytes) {
-        return;
-    }
-
-    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                       "vlm_engine \"%V\": %uLm planned%s, %s %uLm",
-                       &eng->name, vlm_mib(total),
-                       eng->conf.overlap ? " while a reload lasts" : "",
-                       ram.group ? "the control group may use"
-                                 : "this machine has",
-                       vlm_mib(ram.bytes));
-}
-
-
 ngx_int_t
 ngx_http_vlm_check_start(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
 {
     return ngx_http_vlm_master_ready(eng) == NGX_OK
            ? ngx_http_vlm_check_files(eng, log) : NGX_ERROR;
+}
+
+
+/* sets the user and groups as nginx does in a worker, which reports an error;
+   NGX_DECLINED: the user stays */
+
+static ngx_int_t
+ngx_http_vlm_check_user(ngx_http_vlm_engine_t *eng, char *name)
+{
+    uid_t  uid;
+    gid_t  gid;
+
+    ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
+
+    return uid == (uid_t) -1 || setgid(gid) == -1
+           || initgroups(name, gid) == -1 || setuid(uid) == -1
+           ? NGX_DECLINED : NGX_OK;
+}
+
+
+/* opens and reads every file that a worker does; writes the first error to
+   fd */
+
+static void
+ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
+{
+    vlm_t            *vlm;
+    u_char            text[NGX_MAX_CONF_ERRSTR], *p;
+    ngx_int_t         other;
+    vlm_err_t         err;
+    vlm_plan_t        plan;
+    ngx_core_conf_t  *ccf;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(eng->cycle->conf_ctx,
+                                           ngx_core_module);
+
+    other = ngx_http_vlm_check_user(eng, ccf->username);
+    vlm = vlm_open(&eng->conf.vlm, &err);
+
+    if (vlm && vlm_plan(&eng->conf.vlm, &plan, &err) == 0) {
+        return;
+    }
+
+    p = ngx_snprintf(text, sizeof(text), "%s", err.text);
+
+    if (other == NGX_OK && strstr(err.text, strerror(EACCES))) {
+        p = ngx_slprintf(p, text + sizeof(text), " for the workers' user "
+                         "\"%s\"", ccf->username);
+    }
+
+    while (write(fd, text, p - text) == -1 && ngx_errno == NGX_EINTR) {
+        /* void */
+    }
 }
 
 
@@ -298,59 +344,4 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
                      text, eng->conf.file, eng->conf.line);
 
     return NGX_ERROR;
-}
-
-
-/* opens and reads every file that a worker does; writes the first error to
-   fd */
-
-static void
-ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
-{
-    vlm_t            *vlm;
-    u_char            text[NGX_MAX_CONF_ERRSTR], *p;
-    ngx_int_t         other;
-    vlm_err_t         err;
-    vlm_plan_t        plan;
-    ngx_core_conf_t  *ccf;
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    ccf = (ngx_core_conf_t *) ngx_get_conf(eng->cycle->conf_ctx,
-                                           ngx_core_module);
-
-    other = ngx_http_vlm_check_user(eng, ccf->username);
-    vlm = vlm_open(&eng->conf.vlm, &err);
-
-    if (vlm && vlm_plan(&eng->conf.vlm, &plan, &err) == 0) {
-        return;
-    }
-
-    p = ngx_snprintf(text, sizeof(text), "%s", err.text);
-
-    if (other == NGX_OK && strstr(err.text, strerror(EACCES))) {
-        p = ngx_slprintf(p, text + sizeof(text), " for the workers' user "
-                         "\"%s\"", ccf->username);
-    }
-
-    while (write(fd, text, p - text) == -1 && ngx_errno == NGX_EINTR) {
-        /* void */
-    }
-}
-
-
-/* sets the user and groups as nginx does in a worker, which reports an error;
-   NGX_DECLINED: the user stays */
-
-static ngx_int_t
-ngx_http_vlm_check_user(ngx_http_vlm_engine_t *eng, char *name)
-{
-    uid_t  uid;
-    gid_t  gid;
-
-    ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
-
-    return uid == (uid_t) -1 || setgid(gid) == -1
-           || initgroups(name, gid) == -1 || setuid(uid) == -1
-           ? NGX_DECLINED : NGX_OK;
 }

@@ -19,17 +19,9 @@
 #define NGX_HTTP_VLM_PREPARE  8            /* requests in threads, at most */
 
 
-static char *ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static ngx_int_t ngx_http_vlm_init_upstream(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us);
-static void ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
-    ngx_uint_t line);
-static ngx_int_t ngx_http_vlm_name_ok(ngx_str_t *name);
-static ngx_int_t ngx_http_vlm_body_size_set(ngx_conf_t *cf);
 static char *ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt,
     ...);
 static char *ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-static ngx_uint_t ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng);
 
 
 /* the text of vlm_engine, in http{}: name, socket, socket, name */
@@ -88,6 +80,53 @@ static char  ngx_http_vlm_location_text[] =
     "proxy_hide_header X-Vlm-Usage;\n"
     "proxy_pass_header X-Accel-Buffering;\n"
     "}";
+
+
+static char *
+ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_str_t  socket, *path;
+
+    if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
+        || ngx_http_vlm_pools(cf, eng) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_http_vlm_model_init(eng);
+
+    eng->calls = &ngx_http_vlm_queue_calls;
+    eng->life.ready_to_start = ngx_http_vlm_check_start;
+
+    /* a string of the configuration has the escapes of JSON */
+
+    path = &eng->conf.socket;
+
+    socket.len = path->len + ngx_escape_json(NULL, path->data, path->len);
+    socket.data = ngx_pnalloc(cf->pool, socket.len);
+
+    if (socket.data == NULL || ngx_http_vlm_zone_add(cf, eng) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    (void) ngx_escape_json(socket.data, path->data, path->len);
+
+    return ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_server_text,
+                             &eng->name, &socket, &socket, &eng->name);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_name_ok(ngx_str_t *name)
+{
+    static const char  allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+    return name->len && name->len <= NGX_HTTP_VLM_NAME
+           && strspn((char *) name->data, allowed) == name->len
+           ? NGX_OK : NGX_ERROR;
+}
 
 
 char *
@@ -173,38 +212,22 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-static char *
-ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+/*
+ * The requests that are prepared at once: as many as the processors that the
+ * engine leaves idle, and two on a machine that it fills.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
 {
-    ngx_str_t  socket, *path;
+    ngx_uint_t  all, engine;
 
-    if (ngx_http_vlm_paths(cf, eng) != NGX_CONF_OK
-        || ngx_http_vlm_check(cf, eng) != NGX_CONF_OK
-        || ngx_http_vlm_pools(cf, eng) != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
+    all = vlm_processors();
 
-    ngx_http_vlm_model_init(eng);
+    engine = eng->conf.plan.device ? 1
+             : eng->conf.vlm.threads ? eng->conf.vlm.threads : all;
 
-    eng->calls = &ngx_http_vlm_queue_calls;
-    eng->life.ready_to_start = ngx_http_vlm_check_start;
-
-    /* a string of the configuration has the escapes of JSON */
-
-    path = &eng->conf.socket;
-
-    socket.len = path->len + ngx_escape_json(NULL, path->data, path->len);
-    socket.data = ngx_pnalloc(cf->pool, socket.len);
-
-    if (socket.data == NULL || ngx_http_vlm_zone_add(cf, eng) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    (void) ngx_escape_json(socket.data, path->data, path->len);
-
-    return ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_server_text,
-                             &eng->name, &socket, &socket, &eng->name);
+    return all <= engine + 2 ? 2 : ngx_min(all - engine, NGX_HTTP_VLM_PREPARE);
 }
 
 
@@ -260,22 +283,91 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
+/* lists the engines, because the name is most often a misspelling of one */
+
+static void
+ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
+    ngx_uint_t line)
+{
+    u_char                      text[NGX_MAX_CONF_ERRSTR / 2], *p;
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    eng = mcf->engines.elts;
+    p = text;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+
+        if (eng[i]->conf.defined) {
+            p = ngx_slprintf(p, text + sizeof(text), "%s\"%V\"",
+                             p == text ? "there is " : ", ", &eng[i]->name);
+        }
+    }
+
+    if (p == text) {
+        p = ngx_slprintf(p, text + sizeof(text), "there is none");
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "unknown vlm_engine \"%V\" in %s:%ui; %*s", name, file, line,
+                  (size_t) (p - text), text);
+}
+
+
+/* runs once for each upstream, before any host name would be looked up */
+
+static ngx_int_t
+ngx_http_vlm_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_str_t  name;
+
+    if (!(us->flags & NGX_HTTP_UPSTREAM_CREATE)) {
+
+        name.len = us->host.len - (sizeof("vlm_") - 1);
+        name.data = us->host.data + sizeof("vlm_") - 1;
+
+        ngx_http_vlm_unknown(cf, &name, us->file_name, us->line);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_upstream_init_round_robin(cf, us);
+}
+
+
 /*
- * The requests that are prepared at once: as many as the processors that the
- * engine leaves idle, and two on a machine that it fills.
+ * Has the user set client_max_body_size in http{}, server{} or the location,
+ * before this directive?  One set after it shows in the value, unless that is
+ * the default's.
  */
 
-static ngx_uint_t
-ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
+static ngx_int_t
+ngx_http_vlm_body_size_set(ngx_conf_t *cf)
 {
-    ngx_uint_t  all, engine;
+    ngx_uint_t                 i;
+    ngx_http_conf_ctx_t       *ctx[3];
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_srv_conf_t  *cscf;
 
-    all = vlm_processors();
+    ctx[0] = cf->ctx;
 
-    engine = eng->conf.plan.device ? 1
-             : eng->conf.vlm.threads ? eng->conf.vlm.threads : all;
+    cscf = ctx[0]->srv_conf[ngx_http_core_module.ctx_index];
 
-    return all <= engine + 2 ? 2 : ngx_min(all - engine, NGX_HTTP_VLM_PREPARE);
+    ctx[1] = cscf->ctx;
+    ctx[2] = (ngx_http_conf_ctx_t *)
+             cf->cycle->conf_ctx[ngx_http_module.index];
+
+    for (i = 0; i < 3; i++) {
+        clcf = ctx[i]->loc_conf[ngx_http_core_module.ctx_index];
+
+        if (clcf->client_max_body_size != NGX_CONF_UNSET) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -366,60 +458,6 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* runs once for each upstream, before any host name would be looked up */
-
-static ngx_int_t
-ngx_http_vlm_init_upstream(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
-{
-    ngx_str_t  name;
-
-    if (!(us->flags & NGX_HTTP_UPSTREAM_CREATE)) {
-
-        name.len = us->host.len - (sizeof("vlm_") - 1);
-        name.data = us->host.data + sizeof("vlm_") - 1;
-
-        ngx_http_vlm_unknown(cf, &name, us->file_name, us->line);
-        return NGX_ERROR;
-    }
-
-    return ngx_http_upstream_init_round_robin(cf, us);
-}
-
-
-/* lists the engines, because the name is most often a misspelling of one */
-
-static void
-ngx_http_vlm_unknown(ngx_conf_t *cf, ngx_str_t *name, u_char *file,
-    ngx_uint_t line)
-{
-    u_char                      text[NGX_MAX_CONF_ERRSTR / 2], *p;
-    ngx_uint_t                  i;
-    ngx_http_vlm_engine_t     **eng;
-    ngx_http_vlm_main_conf_t   *mcf;
-
-    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
-
-    eng = mcf->engines.elts;
-    p = text;
-
-    for (i = 0; i < mcf->engines.nelts; i++) {
-
-        if (eng[i]->conf.defined) {
-            p = ngx_slprintf(p, text + sizeof(text), "%s\"%V\"",
-                             p == text ? "there is " : ", ", &eng[i]->name);
-        }
-    }
-
-    if (p == text) {
-        p = ngx_slprintf(p, text + sizeof(text), "there is none");
-    }
-
-    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                  "unknown vlm_engine \"%V\" in %s:%ui; %*s", name, file, line,
-                  (size_t) (p - text), text);
-}
-
-
 char *
 ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
 {
@@ -472,52 +510,6 @@ ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     lcf->inner = 1;
 
     return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_name_ok(ngx_str_t *name)
-{
-    static const char  allowed[] = "abcdefghijklmnopqrstuvwxyz"
-                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-
-    return name->len && name->len <= NGX_HTTP_VLM_NAME
-           && strspn((char *) name->data, allowed) == name->len
-           ? NGX_OK : NGX_ERROR;
-}
-
-
-/*
- * Has the user set client_max_body_size in http{}, server{} or the location,
- * before this directive?  One set after it shows in the value, unless that is
- * the default's.
- */
-
-static ngx_int_t
-ngx_http_vlm_body_size_set(ngx_conf_t *cf)
-{
-    ngx_uint_t                 i;
-    ngx_http_conf_ctx_t       *ctx[3];
-    ngx_http_core_loc_conf_t  *clcf;
-    ngx_http_core_srv_conf_t  *cscf;
-
-    ctx[0] = cf->ctx;
-
-    cscf = ctx[0]->srv_conf[ngx_http_core_module.ctx_index];
-
-    ctx[1] = cscf->ctx;
-    ctx[2] = (ngx_http_conf_ctx_t *)
-             cf->cycle->conf_ctx[ngx_http_module.index];
-
-    for (i = 0; i < 3; i++) {
-        clcf = ctx[i]->loc_conf[ngx_http_core_module.ctx_index];
-
-        if (clcf->client_max_body_size != NGX_CONF_UNSET) {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 

@@ -17,11 +17,52 @@
 #define NGX_HTTP_VLM_EXIT_LOST  70         /* 2: nginx would not replace it */
 
 
-static void ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng,
-    ngx_uint_t n, ngx_msec_t away);
-static void ngx_http_vlm_device_note(ngx_http_vlm_engine_t *eng,
-    ngx_msec_t ms, const char *fmt, ngx_uint_t n);
-static void ngx_http_vlm_device_exit(void);
+/* logs a sentence that may have a number, and ends with a time; and keeps it
+   for health */
+
+static void
+ngx_http_vlm_device_note(ngx_http_vlm_engine_t *eng, ngx_msec_t ms,
+    const char *fmt, ngx_uint_t n)
+{
+    u_char  *p, *last;
+    time_t   s;
+
+    p = (u_char *) eng->life.device_note;
+    last = p + sizeof(eng->life.device_note) - 1;
+    s = (ms + 999) / 1000;
+
+    p = ngx_slprintf(p, last, fmt, n);
+    p = s % 60 ? ngx_slprintf(p, last, "%T s", s)
+               : ngx_slprintf(p, last, "%T min", s / 60);
+    *p = '\0';
+
+    ngx_http_vlm_log(NGX_LOG_WARN, ngx_cycle->log, 0, eng, "%s",
+                     eng->life.device_note);
+}
+
+
+static void
+ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
+    ngx_msec_t away)
+{
+    ngx_http_vlm_device_note(eng, away,
+                             n >= VLM_LOSSES_MANY
+                             ? "device auto took the cpu: the GPU was lost "
+                               "%ui times in 5 minutes, it is tried again in "
+                             : "device auto took the cpu: the GPU was lost "
+                               "too often, it is tried again in ", n);
+
+    /* the device itself seems to be at fault: no request is a suspect any
+       more, and the load need not wait */
+
+    ngx_memzero(eng->zone->suspects, sizeof(eng->zone->suspects));
+
+    eng->conf.vlm.device = "cpu";
+    eng->life.on_cpu = 1;
+    eng->life.fallback = 1;
+    eng->life.fallback_until = ngx_current_msec + away;
+    eng->life.backoff = 0;
+}
 
 
 void
@@ -99,54 +140,6 @@ ngx_http_vlm_device_choose(ngx_http_vlm_engine_t *eng)
 }
 
 
-static void
-ngx_http_vlm_device_fall_back(ngx_http_vlm_engine_t *eng, ngx_uint_t n,
-    ngx_msec_t away)
-{
-    ngx_http_vlm_device_note(eng, away,
-                             n >= VLM_LOSSES_MANY
-                             ? "device auto took the cpu: the GPU was lost "
-                               "%ui times in 5 minutes, it is tried again in "
-                             : "device auto took the cpu: the GPU was lost "
-                               "too often, it is tried again in ", n);
-
-    /* the device itself seems to be at fault: no request is a suspect any
-       more, and the load need not wait */
-
-    ngx_memzero(eng->zone->suspects, sizeof(eng->zone->suspects));
-
-    eng->conf.vlm.device = "cpu";
-    eng->life.on_cpu = 1;
-    eng->life.fallback = 1;
-    eng->life.fallback_until = ngx_current_msec + away;
-    eng->life.backoff = 0;
-}
-
-
-/* logs a sentence that may have a number, and ends with a time; and keeps it
-   for health */
-
-static void
-ngx_http_vlm_device_note(ngx_http_vlm_engine_t *eng, ngx_msec_t ms,
-    const char *fmt, ngx_uint_t n)
-{
-    u_char  *p, *last;
-    time_t   s;
-
-    p = (u_char *) eng->life.device_note;
-    last = p + sizeof(eng->life.device_note) - 1;
-    s = (ms + 999) / 1000;
-
-    p = ngx_slprintf(p, last, fmt, n);
-    p = s % 60 ? ngx_slprintf(p, last, "%T s", s)
-               : ngx_slprintf(p, last, "%T min", s / 60);
-    *p = '\0';
-
-    ngx_http_vlm_log(NGX_LOG_WARN, ngx_cycle->log, 0, eng, "%s",
-                     eng->life.device_note);
-}
-
-
 ngx_uint_t
 ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
 {
@@ -171,6 +164,13 @@ ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)
 }
 
 
+static void
+ngx_http_vlm_device_exit(void)
+{
+    _exit(NGX_HTTP_VLM_EXIT_LOST);
+}
+
+
 /*
  * In exit_process: the device is lost, and the driver's exit handlers would
  * wait for it.  The handler registered last runs first.
@@ -180,11 +180,4 @@ void
 ngx_http_vlm_device_last(void)
 {
     (void) atexit(ngx_http_vlm_device_exit);
-}
-
-
-static void
-ngx_http_vlm_device_exit(void)
-{
-    _exit(NGX_HTTP_VLM_EXIT_LOST);
 }

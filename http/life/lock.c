@@ -28,15 +28,43 @@
                                               deleted file again */
 
 
-static ngx_int_t ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng,
-    uid_t uid, gid_t gid, vlm_err_t *err);
-static int ngx_http_vlm_lock_try(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
     vlm_err_t *err);
-static ngx_uint_t ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng,
-    ngx_uint_t i, int fd);
-static void ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng);
-static int ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
+
+
+static ngx_int_t
+ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
+    vlm_err_t *err)
+{
+    int         fd, e;
+    char       *path;
+    ngx_uint_t  i;
+
+    for (i = 0; i < (eng->conf.overlap ? NGX_HTTP_VLM_LOCKS : 1); i++) {
+
+        path = (char *) eng->conf.locks[i].data;
+
+        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+        e = fd == -1 ? ngx_errno : 0;
+
+        if (fd != -1) {
+            (void) close(fd);
+        }
+
+        /* on a read-only disk an existing lock file is enough */
+
+        if (e == 0 || access(path, F_OK) == 0) {
+            e = vlm_disk_own(AT_FDCWD, path, 0, 0600, uid, gid);
+        }
+
+        if (e) {
+            return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot "
+                            "be made: %s", path, strerror(e));
+        }
+    }
+
+    return NGX_OK;
+}
 
 
 /*
@@ -82,38 +110,76 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
 }
 
 
-static ngx_int_t
-ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
-    vlm_err_t *err)
+/* 1: the lock is held, 0: not yet, -1: it cannot be taken; with "reload
+   overlap" it is any of the files, else all that there are */
+
+static int
+ngx_http_vlm_lock_try(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 {
-    int         fd, e;
-    char       *path;
+    int         rc;
     ngx_uint_t  i;
 
-    for (i = 0; i < (eng->conf.overlap ? NGX_HTTP_VLM_LOCKS : 1); i++) {
+    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
 
-        path = (char *) eng->conf.locks[i].data;
-
-        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
-        e = fd == -1 ? ngx_errno : 0;
-
-        if (fd != -1) {
-            (void) close(fd);
+        if (i && !eng->conf.overlap
+            && access((char *) eng->conf.locks[i].data, F_OK) == -1
+            && ngx_errno == ENOENT)
+        {
+            return 1;
         }
 
-        /* on a read-only disk an existing lock file is enough */
+        rc = ngx_http_vlm_lock_one(eng, i, err);
 
-        if (e == 0 || access(path, F_OK) == 0) {
-            e = vlm_disk_own(AT_FDCWD, path, 0, 0600, uid, gid);
-        }
-
-        if (e) {
-            return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot "
-                            "be made: %s", path, strerror(e));
+        if (eng->conf.overlap ? rc != 0 : rc != 1) {
+            return rc;
         }
     }
 
-    return NGX_OK;
+    return !eng->conf.overlap;
+}
+
+
+/*
+ * At a reload the owner is a child of our own master, and will end; an owner
+ * of another server ends only when an administrator stops it.
+ */
+
+static void
+ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
+{
+    char        text[480];
+    long        pid, parent;
+    ngx_uint_t  ours, level;
+
+    pid = vlm_file_locker((char *) eng->conf.locks[0].data, &parent);
+    ours = parent == getppid();
+
+    (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which process "
+                    "%ld has locked: %s", eng->conf.locks[0].data, pid,
+                    ours ? "an older worker of this server, which has the "
+                           "model until it ends"
+                         : "another server with this store and this name has "
+                           "the model until it stops");
+
+    level = ours ? NGX_LOG_NOTICE : NGX_LOG_WARN;
+
+    ngx_http_vlm_log(level, eng->log, 0, eng, "%s", text);
+
+    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, text);
+}
+
+
+static int
+ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+{
+    if (eng->conf.vlm.stop(eng)) {
+        err->code = VLM_ECANCELLED;
+        return -1;
+    }
+
+    ngx_msleep(NGX_HTTP_VLM_LOCK_WAIT);
+
+    return 0;
 }
 
 
@@ -154,32 +220,22 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 }
 
 
-/* 1: the lock is held, 0: not yet, -1: it cannot be taken; with "reload
-   overlap" it is any of the files, else all that there are */
+/* returns 1 if the path no longer leads to the open file */
 
-static int
-ngx_http_vlm_lock_try(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
+static ngx_uint_t
+ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng, ngx_uint_t i, int fd)
 {
-    int         rc;
-    ngx_uint_t  i;
+    ngx_file_info_t  file, path;
 
-    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
-
-        if (i && !eng->conf.overlap
-            && access((char *) eng->conf.locks[i].data, F_OK) == -1
-            && ngx_errno == ENOENT)
-        {
-            return 1;
-        }
-
-        rc = ngx_http_vlm_lock_one(eng, i, err);
-
-        if (eng->conf.overlap ? rc != 0 : rc != 1) {
-            return rc;
-        }
+    if (ngx_fd_info(fd, &file) == NGX_FILE_ERROR) {
+        return 0;
     }
 
-    return !eng->conf.overlap;
+    if (ngx_file_info(eng->conf.locks[i].data, &path) == NGX_FILE_ERROR) {
+        return ngx_errno == ENOENT;
+    }
+
+    return file.st_ino != path.st_ino || file.st_dev != path.st_dev;
 }
 
 
@@ -234,25 +290,6 @@ ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
 }
 
 
-/* returns 1 if the path no longer leads to the open file */
-
-static ngx_uint_t
-ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng, ngx_uint_t i, int fd)
-{
-    ngx_file_info_t  file, path;
-
-    if (ngx_fd_info(fd, &file) == NGX_FILE_ERROR) {
-        return 0;
-    }
-
-    if (ngx_file_info(eng->conf.locks[i].data, &path) == NGX_FILE_ERROR) {
-        return ngx_errno == ENOENT;
-    }
-
-    return file.st_ino != path.st_ino || file.st_dev != path.st_dev;
-}
-
-
 void
 ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
 {
@@ -292,50 +329,6 @@ ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
             (void) close(fd);
         }
     }
-}
-
-
-/*
- * At a reload the owner is a child of our own master, and will end; an owner
- * of another server ends only when an administrator stops it.
- */
-
-static void
-ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
-{
-    char        text[480];
-    long        pid, parent;
-    ngx_uint_t  ours, level;
-
-    pid = vlm_file_locker((char *) eng->conf.locks[0].data, &parent);
-    ours = parent == getppid();
-
-    (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which process "
-                    "%ld has locked: %s", eng->conf.locks[0].data, pid,
-                    ours ? "an older worker of this server, which has the "
-                           "model until it ends"
-                         : "another server with this store and this name has "
-                           "the model until it stops");
-
-    level = ours ? NGX_LOG_NOTICE : NGX_LOG_WARN;
-
-    ngx_http_vlm_log(level, eng->log, 0, eng, "%s", text);
-
-    ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, text);
-}
-
-
-static int
-ngx_http_vlm_lock_pause(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
-{
-    if (eng->conf.vlm.stop(eng)) {
-        err->code = VLM_ECANCELLED;
-        return -1;
-    }
-
-    ngx_msleep(NGX_HTTP_VLM_LOCK_WAIT);
-
-    return 0;
 }
 
 

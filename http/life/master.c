@@ -8,75 +8,6 @@
 #include "life.h"
 
 
-static void ngx_http_vlm_master_version(ngx_cycle_t *cycle);
-static void ngx_http_vlm_master_own(ngx_cycle_t *cycle,
-    ngx_http_vlm_engine_t *eng);
-static ngx_int_t ngx_http_vlm_master_assign(ngx_cycle_t *cycle,
-    ngx_http_vlm_engine_t *eng);
-
-
-/* the sockets are open, no worker has been forked yet; never fails, because
-   nginx would exit */
-
-ngx_int_t
-ngx_http_vlm_init_module(ngx_cycle_t *cycle)
-{
-    ngx_uint_t                  i;
-    ngx_http_vlm_engine_t     **eng;
-    ngx_http_vlm_main_conf_t   *mcf;
-
-    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
-
-    if (mcf == NULL) {
-        return NGX_OK;
-    }
-
-    if (mcf->engines.nelts && !ngx_test_config
-        && ngx_process != NGX_PROCESS_SIGNALLER)
-    {
-        ngx_http_vlm_master_version(cycle);
-    }
-
-    eng = mcf->engines.elts;
-
-    for (i = 0; i < mcf->engines.nelts; i++) {
-        ngx_http_vlm_master_own(cycle, eng[i]);
-    }
-
-    return NGX_OK;
-}
-
-
-/*
- * The directory comes first, because the socket may be in it.  An unusable
- * store is reported by the worker that opens it.
- */
-
-ngx_int_t
-ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
-{
-    uid_t                      uid;
-    gid_t                      gid;
-    vlm_store_err_t            err;
-
-    if (ngx_http_vlm_master_assign(eng->cycle, eng) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
-
-    if (vlm_store_make((char *) eng->conf.store_dir.data, uid, gid, &err)
-        != VLM_STORE_OK)
-    {
-        ngx_http_vlm_log(NGX_LOG_EMERG, eng->cycle->log, 0, eng, "%s in %s:%ui",
-                         err.text, eng->conf.file, eng->conf.line);
-        return NGX_ERROR;
-    }
-
-    return ngx_http_vlm_socket_bind(eng, eng->cycle);
-}
-
-
 /*
  * The dynamic linker identifies a module by its path: on a reload it returns
  * the mapped module, even if the file has been replaced.  Static variables
@@ -156,6 +87,38 @@ ngx_http_vlm_master_own(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
 }
 
 
+/* the sockets are open, no worker has been forked yet; never fails, because
+   nginx would exit */
+
+ngx_int_t
+ngx_http_vlm_init_module(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i;
+    ngx_http_vlm_engine_t     **eng;
+    ngx_http_vlm_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+
+    if (mcf == NULL) {
+        return NGX_OK;
+    }
+
+    if (mcf->engines.nelts && !ngx_test_config
+        && ngx_process != NGX_PROCESS_SIGNALLER)
+    {
+        ngx_http_vlm_master_version(cycle);
+    }
+
+    eng = mcf->engines.elts;
+
+    for (i = 0; i < mcf->engines.nelts; i++) {
+        ngx_http_vlm_master_own(cycle, eng[i]);
+    }
+
+    return NGX_OK;
+}
+
+
 /*
  * A worker for each engine, while there are enough.  An engine thread does not
  * return while there is work, so two engines of one worker cannot share a
@@ -196,6 +159,36 @@ ngx_http_vlm_master_assign(ngx_cycle_t *cycle, ngx_http_vlm_engine_t *eng)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * The directory comes first, because the socket may be in it.  An unusable
+ * store is reported by the worker that opens it.
+ */
+
+ngx_int_t
+ngx_http_vlm_master_ready(ngx_http_vlm_engine_t *eng)
+{
+    uid_t                      uid;
+    gid_t                      gid;
+    vlm_store_err_t            err;
+
+    if (ngx_http_vlm_master_assign(eng->cycle, eng) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_vlm_master_user(eng->cycle, &uid, &gid);
+
+    if (vlm_store_make((char *) eng->conf.store_dir.data, uid, gid, &err)
+        != VLM_STORE_OK)
+    {
+        ngx_http_vlm_log(NGX_LOG_EMERG, eng->cycle->log, 0, eng, "%s in %s:%ui",
+                         err.text, eng->conf.file, eng->conf.line);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_socket_bind(eng, eng->cycle);
 }
 
 

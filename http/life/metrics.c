@@ -19,10 +19,6 @@
     (void) ngx_atomic_fetch_add(counter, n)
 
 
-static ngx_http_vlm_refusal_e ngx_http_vlm_metrics_reason(
-    ngx_http_vlm_ctx_t *ctx, ngx_uint_t status);
-
-
 const char *const  ngx_http_vlm_refusal_names[] = {
     "none",
     "queue_full",
@@ -113,6 +109,38 @@ ngx_http_vlm_metrics_job(ngx_http_vlm_engine_t *eng, vlm_usage_t *usage)
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_FIRST_STEP,
                               usage->pick_ms);
     ngx_http_vlm_metrics_time(eng, NGX_HTTP_VLM_TIME_DECODE, usage->decode_ms);
+}
+
+
+static ngx_http_vlm_refusal_e
+ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
+{
+    if (ctx->refusal) {
+        return ctx->refusal;
+    }
+
+    switch (status) {
+
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+        return NGX_HTTP_VLM_QUEUE_FULL;
+
+    case NGX_HTTP_SERVICE_UNAVAILABLE:
+        return ctx->error.code ? NGX_HTTP_VLM_QUEUE_TIMEOUT
+                               : NGX_HTTP_VLM_UNAVAILABLE;
+
+    case NGX_HTTP_GATEWAY_TIME_OUT:
+        return NGX_HTTP_VLM_TIMEOUT;
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        return NGX_HTTP_VLM_LIMIT;
+    }
+
+    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+        return NGX_HTTP_VLM_SERVER;
+    }
+
+    return ctx->error.err.code == VLM_ELIMIT ? NGX_HTTP_VLM_LIMIT
+                                       : NGX_HTTP_VLM_INPUT;
 }
 
 
@@ -232,38 +260,6 @@ ngx_http_vlm_metrics_refused(ngx_http_request_t *r,
                   "vlm_engine \"%V\" refused, %s: %s; %uA waiting, %uA running",
                   &eng->name, ngx_http_vlm_refusal_names[reason], text,
                   shm->waiting, shm->running);
-}
-
-
-static ngx_http_vlm_refusal_e
-ngx_http_vlm_metrics_reason(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status)
-{
-    if (ctx->refusal) {
-        return ctx->refusal;
-    }
-
-    switch (status) {
-
-    case NGX_HTTP_TOO_MANY_REQUESTS:
-        return NGX_HTTP_VLM_QUEUE_FULL;
-
-    case NGX_HTTP_SERVICE_UNAVAILABLE:
-        return ctx->error.code ? NGX_HTTP_VLM_QUEUE_TIMEOUT
-                               : NGX_HTTP_VLM_UNAVAILABLE;
-
-    case NGX_HTTP_GATEWAY_TIME_OUT:
-        return NGX_HTTP_VLM_TIMEOUT;
-
-    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
-        return NGX_HTTP_VLM_LIMIT;
-    }
-
-    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
-        return NGX_HTTP_VLM_SERVER;
-    }
-
-    return ctx->error.err.code == VLM_ELIMIT ? NGX_HTTP_VLM_LIMIT
-                                       : NGX_HTTP_VLM_INPUT;
 }
 
 

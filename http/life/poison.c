@@ -15,10 +15,6 @@
 #define NGX_HTTP_VLM_POISON_TIME    (3600 * 1000)      /* ms */
 
 
-static ngx_http_vlm_suspect_t *ngx_http_vlm_poison_find(
-    ngx_http_vlm_engine_t *eng, uint64_t hash);
-
-
 /* never 0, which marks a free place */
 
 uint64_t
@@ -29,6 +25,24 @@ ngx_http_vlm_poison_hash(const u_char *data, size_t len)
     hash = ngx_murmur_hash2((u_char *) data, len);
 
     return (hash << 32) | ((len & 0xffffffff) | 1);
+}
+
+
+static ngx_http_vlm_suspect_t *
+ngx_http_vlm_poison_find(ngx_http_vlm_engine_t *eng, uint64_t hash)
+{
+    ngx_uint_t               i;
+    ngx_http_vlm_suspect_t  *s;
+
+    s = eng->zone->suspects;
+
+    for (i = 0; i < NGX_HTTP_VLM_SUSPECTS; i++) {
+        if (s[i].hash == hash) {
+            return &s[i];
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -144,22 +158,4 @@ ngx_http_vlm_poison_death(ngx_http_vlm_engine_t *eng)
         s->deaths++;
         s->when = now;
     }
-}
-
-
-static ngx_http_vlm_suspect_t *
-ngx_http_vlm_poison_find(ngx_http_vlm_engine_t *eng, uint64_t hash)
-{
-    ngx_uint_t               i;
-    ngx_http_vlm_suspect_t  *s;
-
-    s = eng->zone->suspects;
-
-    for (i = 0; i < NGX_HTTP_VLM_SUSPECTS; i++) {
-        if (s[i].hash == hash) {
-            return &s[i];
-        }
-    }
-
-    return NULL;
 }

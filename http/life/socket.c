@@ -15,12 +15,6 @@
 #include "store/disk.h"
 
 
-static ngx_listening_t *ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
-    ngx_http_vlm_engine_t *eng);
-static int ngx_http_vlm_socket_new(ngx_listening_t *ls);
-static void ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng,
-    ngx_listening_t *ls, ngx_log_t *log);
-static void ngx_http_vlm_socket_accepted(ngx_connection_t *c);
 static void ngx_http_vlm_socket_event(ngx_event_t *rev);
 
 
@@ -45,44 +39,6 @@ ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
     }
 
     return NULL;
-}
-
-
-/*
- * nginx binds a socket and then gives it mode 0666, but does not change a
- * socket that is already open.  ngx_cycle is still the old cycle, whose sockets
- * nginx inherits.
- */
-
-ngx_int_t
-ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
-{
-    ngx_listening_t  *ls;
-
-    ls = ngx_http_vlm_socket_find(cycle, eng);
-
-    if (ls == NULL || ngx_test_config
-        || ngx_http_vlm_socket_find(ngx_cycle, eng))
-    {
-        return NGX_OK;
-    }
-
-    ngx_http_vlm_socket_unlink(eng, ls, cycle->log);
-
-    ls->fd = ngx_http_vlm_socket_new(ls);
-
-    if (ls->fd == (ngx_socket_t) -1) {
-        ngx_http_vlm_log(NGX_LOG_EMERG, cycle->log, ngx_errno, eng,
-                         "socket \"%V\" cannot be bound in %s:%ui",
-                         &eng->conf.socket, eng->conf.file, eng->conf.line);
-        return NGX_ERROR;
-    }
-
-    /* closed by nginx if it refuses the configuration after all */
-
-    ls->open = 1;
-
-    return NGX_OK;
 }
 
 
@@ -150,6 +106,74 @@ ngx_http_vlm_socket_unlink(ngx_http_vlm_engine_t *eng, ngx_listening_t *ls,
 
 
 /*
+ * nginx binds a socket and then gives it mode 0666, but does not change a
+ * socket that is already open.  ngx_cycle is still the old cycle, whose sockets
+ * nginx inherits.
+ */
+
+ngx_int_t
+ngx_http_vlm_socket_bind(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    ngx_listening_t  *ls;
+
+    ls = ngx_http_vlm_socket_find(cycle, eng);
+
+    if (ls == NULL || ngx_test_config
+        || ngx_http_vlm_socket_find(ngx_cycle, eng))
+    {
+        return NGX_OK;
+    }
+
+    ngx_http_vlm_socket_unlink(eng, ls, cycle->log);
+
+    ls->fd = ngx_http_vlm_socket_new(ls);
+
+    if (ls->fd == (ngx_socket_t) -1) {
+        ngx_http_vlm_log(NGX_LOG_EMERG, cycle->log, ngx_errno, eng,
+                         "socket \"%V\" cannot be bound in %s:%ui",
+                         &eng->conf.socket, eng->conf.file, eng->conf.line);
+        return NGX_ERROR;
+    }
+
+    /* closed by nginx if it refuses the configuration after all */
+
+    ls->open = 1;
+
+    return NGX_OK;
+}
+
+
+/* the socket's mode refuses other users; one may have connected before the
+   mode was set, if the directory is open to it */
+
+static void
+ngx_http_vlm_socket_accepted(ngx_connection_t *c)
+{
+    socklen_t     len;
+    struct ucred  peer;
+
+    len = sizeof(struct ucred);
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
+        ngx_log_error(NGX_LOG_ERR, c->log, ngx_socket_errno,
+                      "getsockopt(SO_PEERCRED) failed");
+
+    } else if (peer.uid == 0 || peer.uid == geteuid()) {
+        ngx_http_init_connection(c);
+        return;
+
+    } else {
+        ngx_log_error(NGX_LOG_WARN, c->log, 0,
+                      "a connection of process %P, user %ud, to \"%V\" was "
+                      "closed: only workers may use this socket",
+                      peer.pid, peer.uid, &c->listening->addr_text);
+    }
+
+    ngx_http_close_connection(c);
+}
+
+
+/*
  * In the master, with all sockets open.  An inherited socket may have lost its
  * file, or belong to another user: workers must be able to connect to it.
  */
@@ -204,36 +228,6 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
 
     return vlm_fail(err, VLM_EDEVICE, "the socket \"%s\" cannot be given to "
                     "the workers: %s", eng->conf.socket.data, strerror(e));
-}
-
-
-/* the socket's mode refuses other users; one may have connected before the
-   mode was set, if the directory is open to it */
-
-static void
-ngx_http_vlm_socket_accepted(ngx_connection_t *c)
-{
-    socklen_t     len;
-    struct ucred  peer;
-
-    len = sizeof(struct ucred);
-
-    if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
-        ngx_log_error(NGX_LOG_ERR, c->log, ngx_socket_errno,
-                      "getsockopt(SO_PEERCRED) failed");
-
-    } else if (peer.uid == 0 || peer.uid == geteuid()) {
-        ngx_http_init_connection(c);
-        return;
-
-    } else {
-        ngx_log_error(NGX_LOG_WARN, c->log, 0,
-                      "a connection of process %P, user %ud, to \"%V\" was "
-                      "closed: only workers may use this socket",
-                      peer.pid, peer.uid, &c->listening->addr_text);
-    }
-
-    ngx_http_close_connection(c);
 }
 
 

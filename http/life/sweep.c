@@ -22,47 +22,6 @@ typedef struct {
 } ngx_http_vlm_sweep_t;
 
 
-static void ngx_http_vlm_sweep_timer(ngx_event_t *ev);
-static void ngx_http_vlm_sweep_run(void *data, ngx_log_t *log);
-static void ngx_http_vlm_sweep_done(ngx_event_t *ev);
-
-
-void
-ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
-{
-    ngx_thread_task_t     *task;
-    ngx_http_vlm_sweep_t  *sw;
-
-    if (eng->store == NULL
-        || (eng->conf.store_expires == 0 && eng->conf.store_max == 0))
-    {
-        return;
-    }
-
-    task = ngx_thread_task_alloc(cycle->pool, sizeof(ngx_http_vlm_sweep_t));
-    if (task == NULL) {
-        return;
-    }
-
-    sw = task->ctx;
-    sw->engine = eng;
-
-    task->handler = ngx_http_vlm_sweep_run;
-    task->event.handler = ngx_http_vlm_sweep_done;
-    task->event.data = sw;
-    task->event.log = cycle->log;
-
-    /* the timer does not delay a worker's exit */
-
-    eng->life.sweep.handler = ngx_http_vlm_sweep_timer;
-    eng->life.sweep.data = task;
-    eng->life.sweep.log = cycle->log;
-    eng->life.sweep.cancelable = 1;
-
-    ngx_add_timer(&eng->life.sweep, NGX_HTTP_VLM_SWEEP_FIRST);
-}
-
-
 static void
 ngx_http_vlm_sweep_timer(ngx_event_t *ev)
 {
@@ -127,4 +86,40 @@ ngx_http_vlm_sweep_done(ngx_event_t *ev)
                                         ? NGX_HTTP_VLM_SWEEP_MORE
                                         : NGX_HTTP_VLM_SWEEP_NEXT);
     }
+}
+
+
+void
+ngx_http_vlm_sweep_start(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle)
+{
+    ngx_thread_task_t     *task;
+    ngx_http_vlm_sweep_t  *sw;
+
+    if (eng->store == NULL
+        || (eng->conf.store_expires == 0 && eng->conf.store_max == 0))
+    {
+        return;
+    }
+
+    task = ngx_thread_task_alloc(cycle->pool, sizeof(ngx_http_vlm_sweep_t));
+    if (task == NULL) {
+        return;
+    }
+
+    sw = task->ctx;
+    sw->engine = eng;
+
+    task->handler = ngx_http_vlm_sweep_run;
+    task->event.handler = ngx_http_vlm_sweep_done;
+    task->event.data = sw;
+    task->event.log = cycle->log;
+
+    /* the timer does not delay a worker's exit */
+
+    eng->life.sweep.handler = ngx_http_vlm_sweep_timer;
+    eng->life.sweep.data = task;
+    eng->life.sweep.log = cycle->log;
+    eng->life.sweep.cancelable = 1;
+
+    ngx_add_timer(&eng->life.sweep, NGX_HTTP_VLM_SWEEP_FIRST);
 }

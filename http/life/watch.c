@@ -22,8 +22,56 @@
 #define NGX_HTTP_VLM_STALL_DEVICE  10000
 
 
-static void *ngx_http_vlm_watch_thread(void *data);
-static void ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms);
+/* takes no lock that the loop may hold: the message is made of numbers
+   alone */
+
+static void
+ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
+{
+    ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "the event loop has stood "
+                     "still for %M ms: its worker is replaced", ms);
+
+    if (ngx_http_vlm_zone_owned(eng)) {
+        eng->zone->lost = 1;
+        eng->zone->state = NGX_HTTP_VLM_STALLED;
+    }
+
+    (void) kill(ngx_pid, SIGKILL);
+}
+
+
+static void *
+ngx_http_vlm_watch_thread(void *data)
+{
+    ngx_http_vlm_engine_t *eng = data;
+
+    ngx_msec_t         still;
+    struct pollfd      pfd;
+    ngx_atomic_uint_t  beats;
+
+    pfd.fd = eng->life.watch_fd;
+    pfd.events = POLLIN;
+
+    beats = 0;
+    still = 0;
+
+    while (poll(&pfd, 1, NGX_HTTP_VLM_POLL) <= 0) {
+
+        if (beats != eng->life.polls) {
+            beats = eng->life.polls;
+            still = 0;
+            continue;
+        }
+
+        still += NGX_HTTP_VLM_POLL;
+
+        if (still >= eng->life.watch_stall) {
+            ngx_http_vlm_watch_end(eng, still);
+        }
+    }
+
+    return NULL;
+}
 
 
 void
@@ -86,58 +134,6 @@ ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng)
 
     (void) close(eng->life.watch_fd);
     eng->life.watch_fd = -1;
-}
-
-
-static void *
-ngx_http_vlm_watch_thread(void *data)
-{
-    ngx_http_vlm_engine_t *eng = data;
-
-    ngx_msec_t         still;
-    struct pollfd      pfd;
-    ngx_atomic_uint_t  beats;
-
-    pfd.fd = eng->life.watch_fd;
-    pfd.events = POLLIN;
-
-    beats = 0;
-    still = 0;
-
-    while (poll(&pfd, 1, NGX_HTTP_VLM_POLL) <= 0) {
-
-        if (beats != eng->life.polls) {
-            beats = eng->life.polls;
-            still = 0;
-            continue;
-        }
-
-        still += NGX_HTTP_VLM_POLL;
-
-        if (still >= eng->life.watch_stall) {
-            ngx_http_vlm_watch_end(eng, still);
-        }
-    }
-
-    return NULL;
-}
-
-
-/* takes no lock that the loop may hold: the message is made of numbers
-   alone */
-
-static void
-ngx_http_vlm_watch_end(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
-{
-    ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "the event loop has stood "
-                     "still for %M ms: its worker is replaced", ms);
-
-    if (ngx_http_vlm_zone_owned(eng)) {
-        eng->zone->lost = 1;
-        eng->zone->state = NGX_HTTP_VLM_STALLED;
-    }
-
-    (void) kill(ngx_pid, SIGKILL);
 }
 
 

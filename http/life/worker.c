@@ -15,7 +15,18 @@
 #define NGX_HTTP_VLM_ARENAS  4
 
 
-static ngx_http_vlm_main_conf_t *ngx_http_vlm_worker_conf(ngx_cycle_t *cycle);
+/* the cache manager and the cache loader call the hooks, too, as worker 0 */
+
+static ngx_http_vlm_main_conf_t *
+ngx_http_vlm_worker_conf(ngx_cycle_t *cycle)
+{
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NULL;
+    }
+
+    return ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
+}
 
 
 /*
@@ -105,18 +116,4 @@ ngx_http_vlm_exit_process(ngx_cycle_t *cycle)
         vlm_store_close(eng[i]->store);
         eng[i]->store = NULL;
     }
-}
-
-
-/* the cache manager and the cache loader call the hooks, too, as worker 0 */
-
-static ngx_http_vlm_main_conf_t *
-ngx_http_vlm_worker_conf(ngx_cycle_t *cycle)
-{
-    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
-    {
-        return NULL;
-    }
-
-    return ngx_http_cycle_get_module_main_conf(cycle, ngx_http_vlm_module);
 }

@@ -16,36 +16,6 @@
 #define NGX_HTTP_VLM_ZONE_SIZE  (128 * 1024)   /* another size: a new zone */
 
 
-static ngx_int_t ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data);
-static void ngx_http_vlm_zone_text(ngx_http_vlm_engine_t *eng, char *dst,
-    size_t size, const char *text);
-
-
-ngx_int_t
-ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    ngx_str_t  name;
-
-    name.data = ngx_pnalloc(cf->pool, sizeof("vlm_") + eng->name.len);
-    if (name.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    name.len = ngx_sprintf(name.data, "vlm_%V%Z", &eng->name) - name.data - 1;
-
-    eng->shm_zone = ngx_shared_memory_add(cf, &name, NGX_HTTP_VLM_ZONE_SIZE,
-                                          &ngx_http_vlm_module);
-    if (eng->shm_zone == NULL) {
-        return NGX_ERROR;
-    }
-
-    eng->shm_zone->init = ngx_http_vlm_zone_init;
-    eng->shm_zone->data = eng;
-
-    return NGX_OK;
-}
-
-
 /*
  * Zones are made when the whole configuration has been read and no socket is
  * open yet: the last moment at which nginx can still refuse the configuration.
@@ -83,6 +53,31 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
     }
 
     slab->data = eng->zone;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_str_t  name;
+
+    name.data = ngx_pnalloc(cf->pool, sizeof("vlm_") + eng->name.len);
+    if (name.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    name.len = ngx_sprintf(name.data, "vlm_%V%Z", &eng->name) - name.data - 1;
+
+    eng->shm_zone = ngx_shared_memory_add(cf, &name, NGX_HTTP_VLM_ZONE_SIZE,
+                                          &ngx_http_vlm_module);
+    if (eng->shm_zone == NULL) {
+        return NGX_ERROR;
+    }
+
+    eng->shm_zone->init = ngx_http_vlm_zone_init;
+    eng->shm_zone->data = eng;
 
     return NGX_OK;
 }
@@ -173,6 +168,18 @@ ngx_uint_t
 ngx_http_vlm_zone_owned(ngx_http_vlm_engine_t *eng)
 {
     return eng->zone->pid == (ngx_atomic_uint_t) ngx_pid;
+}
+
+
+static void
+ngx_http_vlm_zone_text(ngx_http_vlm_engine_t *eng, char *dst, size_t size,
+    const char *text)
+{
+    ngx_http_vlm_zone_lock(eng);
+
+    ngx_cpystrn((u_char *) dst, (u_char *) text, size);
+
+    ngx_http_vlm_zone_unlock(eng);
 }
 
 
@@ -283,18 +290,6 @@ ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
     ngx_http_vlm_zone_lock(eng);
 
     *copy = *eng->zone;
-
-    ngx_http_vlm_zone_unlock(eng);
-}
-
-
-static void
-ngx_http_vlm_zone_text(ngx_http_vlm_engine_t *eng, char *dst, size_t size,
-    const char *text)
-{
-    ngx_http_vlm_zone_lock(eng);
-
-    ngx_cpystrn((u_char *) dst, (u_char *) text, size);
 
     ngx_http_vlm_zone_unlock(eng);
 }

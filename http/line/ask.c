@@ -9,9 +9,36 @@
 #include "line.h"
 
 
-static ngx_int_t ngx_http_vlm_ask_admit(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_dialect_t *dialect);
 static void ngx_http_vlm_ask_body(ngx_http_request_t *r);
+
+
+static ngx_int_t
+ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    const ngx_http_vlm_dialect_t *dialect)
+{
+    ngx_int_t            rc;
+    ngx_time_t          *tp;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    rc = ngx_http_vlm_queue_admit(r, eng);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    ngx_http_vlm_breaker_enter(ctx);
+    ngx_http_vlm_prepare_expect(ctx);
+
+    ctx->dialect = dialect;
+
+    tp = ngx_timeofday();
+
+    ctx->times.wall = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
+
+    return NGX_OK;
+}
 
 
 ngx_int_t
@@ -53,35 +80,6 @@ ngx_http_vlm_ask_read(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     }
 
     return rc;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_dialect_t *dialect)
-{
-    ngx_int_t            rc;
-    ngx_time_t          *tp;
-    ngx_http_vlm_ctx_t  *ctx;
-
-    rc = ngx_http_vlm_queue_admit(r, eng);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
-
-    ngx_http_vlm_breaker_enter(ctx);
-    ngx_http_vlm_prepare_expect(ctx);
-
-    ctx->dialect = dialect;
-
-    tp = ngx_timeofday();
-
-    ctx->times.wall = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
-
-    return NGX_OK;
 }
 
 

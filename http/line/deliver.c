@@ -14,10 +14,44 @@
 
 
 static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
-static ngx_int_t ngx_http_vlm_grow(ngx_http_vlm_ctx_t *ctx, size_t len);
-static ngx_int_t ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
-static void ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
 static void ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
+
+
+/* all the jobs of a request count */
+
+static void
+ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+{
+    vlm_usage_t  *u;
+
+    u = &ctx->usage;
+
+    if (u->completion_tokens == 0) {
+        u->first_ms = e->usage.first_ms;
+
+    } else if (ctx->times.first != 0 && ctx->times.aside) {
+
+        /* the text of an aside precedes the first token of the answer */
+
+        u->first_ms = (uint32_t) (ctx->times.first - ctx->times.started);
+    }
+
+    ctx->times.aside = ctx->asking;
+
+    u->prompt_tokens += e->usage.prompt_tokens;
+    u->cached_tokens += e->usage.cached_tokens;
+    u->completion_tokens += e->usage.completion_tokens;
+    u->encode_ms += e->usage.encode_ms;
+    u->prefill_ms += e->usage.prefill_ms;
+    u->decode_ms += e->usage.decode_ms;
+    u->pick_ms += e->usage.pick_ms;
+    u->pictures += e->usage.pictures;
+    u->cached_pictures += e->usage.cached_pictures;
+
+    ctx->job = NULL;
+    ctx->times.text = 0;
+    ctx->times.ended = ngx_current_msec;
+}
 
 
 void
@@ -97,56 +131,6 @@ ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
 }
 
 
-static void
-ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
-{
-    ngx_buf_t  *b;
-    ngx_int_t   rc;
-
-    if (ctx->times.first == 0 && !ctx->asking) {
-        ctx->times.first = ngx_current_msec;
-    }
-
-    if (ctx->times.text) {
-        ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_TOKEN,
-                                  ngx_current_msec - ctx->times.text);
-    }
-
-    ctx->times.text = ngx_current_msec;
-
-    b = ctx->out.text;
-    rc = NGX_OK;
-
-    if (b == NULL || (size_t) (b->end - b->last) < e->bytes) {
-        rc = ngx_http_vlm_grow(ctx, e->bytes);
-        b = ctx->out.text;
-    }
-
-    if (rc == NGX_DECLINED) {
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL,
-                                  "The answer is too long");
-        return;
-    }
-
-    if (rc == NGX_OK && e->bytes) {
-        b->last = ngx_cpymem(b->last, e->text, e->bytes);
-    }
-
-    if (rc == NGX_OK && e->n_tokens) {
-        rc = ngx_http_vlm_tokens(ctx, e);
-    }
-
-    if (rc != NGX_OK) {
-        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-
-    } else if (ctx->streaming && !ctx->asking
-               && ngx_http_vlm_stream_update(ctx) != NGX_OK)
-    {
-        ngx_http_vlm_queue_end(ctx, NGX_ERROR);
-    }
-}
-
-
 /* room for len more bytes; NGX_DECLINED: the text exceeds the limit of an
    answer */
 
@@ -212,40 +196,53 @@ ngx_http_vlm_tokens(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 }
 
 
-/* all the jobs of a request count */
-
 static void
-ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
+ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
-    vlm_usage_t  *u;
+    ngx_buf_t  *b;
+    ngx_int_t   rc;
 
-    u = &ctx->usage;
-
-    if (u->completion_tokens == 0) {
-        u->first_ms = e->usage.first_ms;
-
-    } else if (ctx->times.first != 0 && ctx->times.aside) {
-
-        /* the text of an aside precedes the first token of the answer */
-
-        u->first_ms = (uint32_t) (ctx->times.first - ctx->times.started);
+    if (ctx->times.first == 0 && !ctx->asking) {
+        ctx->times.first = ngx_current_msec;
     }
 
-    ctx->times.aside = ctx->asking;
+    if (ctx->times.text) {
+        ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_TOKEN,
+                                  ngx_current_msec - ctx->times.text);
+    }
 
-    u->prompt_tokens += e->usage.prompt_tokens;
-    u->cached_tokens += e->usage.cached_tokens;
-    u->completion_tokens += e->usage.completion_tokens;
-    u->encode_ms += e->usage.encode_ms;
-    u->prefill_ms += e->usage.prefill_ms;
-    u->decode_ms += e->usage.decode_ms;
-    u->pick_ms += e->usage.pick_ms;
-    u->pictures += e->usage.pictures;
-    u->cached_pictures += e->usage.cached_pictures;
+    ctx->times.text = ngx_current_msec;
 
-    ctx->job = NULL;
-    ctx->times.text = 0;
-    ctx->times.ended = ngx_current_msec;
+    b = ctx->out.text;
+    rc = NGX_OK;
+
+    if (b == NULL || (size_t) (b->end - b->last) < e->bytes) {
+        rc = ngx_http_vlm_grow(ctx, e->bytes);
+        b = ctx->out.text;
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR, NULL,
+                                  "The answer is too long");
+        return;
+    }
+
+    if (rc == NGX_OK && e->bytes) {
+        b->last = ngx_cpymem(b->last, e->text, e->bytes);
+    }
+
+    if (rc == NGX_OK && e->n_tokens) {
+        rc = ngx_http_vlm_tokens(ctx, e);
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_vlm_queue_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+
+    } else if (ctx->streaming && !ctx->asking
+               && ngx_http_vlm_stream_update(ctx) != NGX_OK)
+    {
+        ngx_http_vlm_queue_end(ctx, NGX_ERROR);
+    }
 }
 
 

@@ -12,9 +12,20 @@
                                               writes as JSON */
 
 
-static ngx_uint_t ngx_http_vlm_finish_long(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_finish_run(void *data);
-static void ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data);
+/* log-probabilities of a long answer are megabytes */
+
+static ngx_uint_t
+ngx_http_vlm_finish_long(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_out_t  *out;
+
+    out = &ctx->out;
+
+    return ngx_http_vlm_unsent_tokens(ctx) > VLM_JSON_TOKENS
+           || (out->text && (size_t) (out->text->last - out->text->pos)
+                            > NGX_HTTP_VLM_LONG + out->sent
+                              + out->sent_thinking);
+}
 
 
 void
@@ -42,19 +53,53 @@ ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* log-probabilities of a long answer are megabytes */
-
-static ngx_uint_t
-ngx_http_vlm_finish_long(ngx_http_vlm_ctx_t *ctx)
+static void
+ngx_http_vlm_finish_run(void *data)
 {
-    ngx_http_vlm_out_t  *out;
+    ngx_http_vlm_ctx_t *ctx = data;
 
-    out = &ctx->out;
+    if (ctx->dialect->store) {
+        ctx->dialect->store(ctx);
+    }
 
-    return ngx_http_vlm_unsent_tokens(ctx) > VLM_JSON_TOKENS
-           || (out->text && (size_t) (out->text->last - out->text->pos)
-                            > NGX_HTTP_VLM_LONG + out->sent
-                              + out->sent_thinking);
+    if (!ctx->asking && ctx->error.status == 0
+        && ngx_http_vlm_finish_long(ctx))
+    {
+        ngx_http_vlm_write_answer(ctx);
+    }
+}
+
+
+static void
+ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->stored.code != VLM_STORE_OK
+        && ctx->stored.code != VLM_STORE_GONE)
+    {
+        ngx_http_vlm_log(NGX_LOG_ERR, r->connection->log, 0, ctx->engine,
+                         "a turn was not stored: %s", ctx->stored.text);
+    }
+
+    ngx_http_vlm_zone_store(ctx->engine, &ctx->stored);
+
+    if (ctx->error.err.code != VLM_OK) {
+        ngx_http_vlm_log(NGX_LOG_WARN, r->connection->log, 0, ctx->engine,
+                         "an answer was not drawn: %s", ctx->error.err.text);
+    }
+
+    if (ctx->error.status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+        return;
+    }
+
+    if (ctx->asking) {
+        ngx_http_vlm_finish_again(ctx, 1);
+        return;
+    }
+
+    ngx_http_vlm_finish_answer(ctx);
 }
 
 
@@ -91,23 +136,6 @@ ngx_http_vlm_finish_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
 }
 
 
-static void
-ngx_http_vlm_finish_run(void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    if (ctx->dialect->store) {
-        ctx->dialect->store(ctx);
-    }
-
-    if (!ctx->asking && ctx->error.status == 0
-        && ngx_http_vlm_finish_long(ctx))
-    {
-        ngx_http_vlm_write_answer(ctx);
-    }
-}
-
-
 void
 ngx_http_vlm_finish_task(void *data)
 {
@@ -121,39 +149,6 @@ ngx_http_vlm_finish_task(void *data)
     if (ctx->client_left) {
         ngx_http_vlm_queue_leave(ctx);
     }
-}
-
-
-static void
-ngx_http_vlm_finish_stored(ngx_http_request_t *r, void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    if (ctx->stored.code != VLM_STORE_OK
-        && ctx->stored.code != VLM_STORE_GONE)
-    {
-        ngx_http_vlm_log(NGX_LOG_ERR, r->connection->log, 0, ctx->engine,
-                         "a turn was not stored: %s", ctx->stored.text);
-    }
-
-    ngx_http_vlm_zone_store(ctx->engine, &ctx->stored);
-
-    if (ctx->error.err.code != VLM_OK) {
-        ngx_http_vlm_log(NGX_LOG_WARN, r->connection->log, 0, ctx->engine,
-                         "an answer was not drawn: %s", ctx->error.err.text);
-    }
-
-    if (ctx->error.status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
-        return;
-    }
-
-    if (ctx->asking) {
-        ngx_http_vlm_finish_again(ctx, 1);
-        return;
-    }
-
-    ngx_http_vlm_finish_answer(ctx);
 }
 
 

@@ -13,8 +13,17 @@
 #include "line.h"
 
 
-static ngx_int_t ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx,
-    uint64_t least, uint32_t room);
+static ngx_int_t
+ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx, uint64_t least, uint32_t room)
+{
+    ctx->error.err.code = VLM_ELIMIT;
+
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "context_length_exceeded",
+                                  "This model's maximum context length is "
+                                  "%uD tokens. The prompt has at least %uL, "
+                                  "and an answer needs one.", room + 1, least);
+}
 
 
 ngx_int_t
@@ -88,17 +97,4 @@ ngx_http_vlm_fit(ngx_http_vlm_ctx_t *ctx, const ngx_http_vlm_fit_t *parts,
     }
 
     return least <= room ? NGX_OK : ngx_http_vlm_fit_refuse(ctx, least, room);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_fit_refuse(ngx_http_vlm_ctx_t *ctx, uint64_t least, uint32_t room)
-{
-    ctx->error.err.code = VLM_ELIMIT;
-
-    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "context_length_exceeded",
-                                  "This model's maximum context length is "
-                                  "%uD tokens. The prompt has at least %uL, "
-                                  "and an answer needs one.", room + 1, least);
 }

@@ -8,9 +8,6 @@
 #include "line.h"
 
 
-static int ngx_http_vlm_input_stop(void *data);
-
-
 void
 ngx_http_vlm_input_parse(void *data)
 {
@@ -64,6 +61,18 @@ ngx_http_vlm_input_parse(void *data)
     }
 
     vlm_budget_give(&ctx->engine->budget, bytes);
+}
+
+
+/* is the client still connected, and may the worker go on? */
+
+static int
+ngx_http_vlm_input_stop(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    return ngx_terminate
+           || *(volatile ngx_atomic_t *) &ctx->abandoned;
 }
 
 
@@ -146,16 +155,4 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
     }
 
     return picture;
-}
-
-
-/* is the client still connected, and may the worker go on? */
-
-static int
-ngx_http_vlm_input_stop(void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    return ngx_terminate
-           || *(volatile ngx_atomic_t *) &ctx->abandoned;
 }

@@ -42,20 +42,33 @@ struct ngx_http_vlm_client_s {
 };
 
 
-static void ngx_http_vlm_order_parse(ngx_str_t *value,
-    ngx_http_vlm_rank_t *rank);
-static ngx_uint_t ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash);
-static ngx_http_vlm_client_t *ngx_http_vlm_order_client(
-    ngx_http_vlm_engine_t *eng, uint64_t key, ngx_uint_t add);
-static int64_t ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_client_t *client);
-static void ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
-static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least_of(
-    ngx_http_vlm_engine_t *eng, ngx_uint_t heavy);
-static ngx_http_vlm_ctx_t *ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one,
-    ngx_http_vlm_ctx_t *two);
-static void ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng);
+static void
+ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
+{
+    ngx_rbtree_node_t   **p;
+    ngx_http_vlm_ctx_t   *ctx, *other;
+
+    ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, place.rank.node);
+
+    for ( ;; ) {
+        other = ngx_rbtree_data(temp, ngx_http_vlm_ctx_t, place.rank.node);
+
+        p = ngx_http_vlm_order_before(ctx, other) ? &temp->left : &temp->right;
+
+        if (*p == sentinel) {
+            break;
+        }
+
+        temp = *p;
+    }
+
+    *p = node;
+    node->parent = temp;
+    node->left = sentinel;
+    node->right = sentinel;
+    ngx_rbt_red(node);
+}
 
 
 void
@@ -78,31 +91,6 @@ ngx_uint_t
 ngx_http_vlm_order_set(ngx_http_vlm_engine_t *eng)
 {
     return eng->conf.rank.priority || eng->conf.rank.fair;
-}
-
-
-ngx_int_t
-ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_table_elt_t          *h;
-    ngx_http_request_t       *r;
-    ngx_http_vlm_loc_conf_t  *lcf;
-
-    r = ctx->request;
-
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
-
-    if (!lcf->inner) {
-        return ngx_http_vlm_order_value(r, ctx->engine, &ctx->place.rank);
-    }
-
-    h = ngx_http_vlm_header(r, "x-vlm-line");
-
-    if (h) {
-        ngx_http_vlm_order_parse(&h->value, &ctx->place.rank);
-    }
-
-    return NGX_OK;
 }
 
 
@@ -138,6 +126,31 @@ ngx_http_vlm_order_parse(ngx_str_t *value, ngx_http_vlm_rank_t *rank)
     }
 
     rank->salted = 1;
+}
+
+
+ngx_int_t
+ngx_http_vlm_order_read(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_table_elt_t          *h;
+    ngx_http_request_t       *r;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    r = ctx->request;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (!lcf->inner) {
+        return ngx_http_vlm_order_value(r, ctx->engine, &ctx->place.rank);
+    }
+
+    h = ngx_http_vlm_header(r, "x-vlm-line");
+
+    if (h) {
+        ngx_http_vlm_order_parse(&h->value, &ctx->place.rank);
+    }
+
+    return NGX_OK;
 }
 
 
@@ -187,6 +200,25 @@ ngx_http_vlm_order_variable(ngx_http_request_t *r,
     v->not_found = 0;
 
     return NGX_OK;
+}
+
+
+/* an empty value has no client: 0 */
+
+static ngx_uint_t
+ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
+{
+    ngx_sha1_t  sha1;
+
+    if (value->len == 0) {
+        return 0;
+    }
+
+    ngx_sha1_init(&sha1);
+    ngx_sha1_update(&sha1, value->data, value->len);
+    ngx_sha1_final(hash, &sha1);
+
+    return 1;
 }
 
 
@@ -275,22 +307,50 @@ ngx_http_vlm_order_priority(ngx_str_t *value)
 }
 
 
-/* an empty value has no client: 0 */
+/* a client's record lives as long as the client has requests here; NULL: there
+   is none, or no memory to add it */
 
-static ngx_uint_t
-ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
+static ngx_http_vlm_client_t *
+ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key,
+    ngx_uint_t add)
 {
-    ngx_sha1_t  sha1;
+    ngx_rbtree_t           *clients;
+    ngx_rbtree_key_t        k;
+    ngx_rbtree_node_t      *node;
+    ngx_http_vlm_client_t  *client;
 
-    if (value->len == 0) {
-        return 0;
+    clients = &eng->line.order.clients;
+    k = (ngx_rbtree_key_t) key;
+
+    for (node = clients->root;
+         node != clients->sentinel;
+         node = k < node->key ? node->left : node->right)
+    {
+        if (node->key == k) {
+            return ngx_rbtree_data(node, ngx_http_vlm_client_t, node);
+        }
     }
 
-    ngx_sha1_init(&sha1);
-    ngx_sha1_update(&sha1, value->data, value->len);
-    ngx_sha1_final(hash, &sha1);
+    client = add ? ngx_calloc(sizeof(ngx_http_vlm_client_t), eng->log) : NULL;
 
-    return 1;
+    if (client) {
+        client->node.key = k;
+        ngx_rbtree_insert(clients, &client->node);
+    }
+
+    return client;
+}
+
+
+static int64_t
+ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_client_t *client)
+{
+    int64_t  now;
+
+    now = (int64_t) ngx_current_msec + eng->line.order.clock;
+
+    return client ? ngx_max(now, client->next) : now;
 }
 
 
@@ -341,53 +401,6 @@ ngx_http_vlm_order_would(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_ctx_t *other)
 
     return ngx_http_vlm_order_start(ctx->engine, client)
            - ngx_http_vlm_order_worth(ctx) < other->place.rank.value;
-}
-
-
-static int64_t
-ngx_http_vlm_order_start(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_client_t *client)
-{
-    int64_t  now;
-
-    now = (int64_t) ngx_current_msec + eng->line.order.clock;
-
-    return client ? ngx_max(now, client->next) : now;
-}
-
-
-/* a client's record lives as long as the client has requests here; NULL: there
-   is none, or no memory to add it */
-
-static ngx_http_vlm_client_t *
-ngx_http_vlm_order_client(ngx_http_vlm_engine_t *eng, uint64_t key,
-    ngx_uint_t add)
-{
-    ngx_rbtree_t           *clients;
-    ngx_rbtree_key_t        k;
-    ngx_rbtree_node_t      *node;
-    ngx_http_vlm_client_t  *client;
-
-    clients = &eng->line.order.clients;
-    k = (ngx_rbtree_key_t) key;
-
-    for (node = clients->root;
-         node != clients->sentinel;
-         node = k < node->key ? node->left : node->right)
-    {
-        if (node->key == k) {
-            return ngx_rbtree_data(node, ngx_http_vlm_client_t, node);
-        }
-    }
-
-    client = add ? ngx_calloc(sizeof(ngx_http_vlm_client_t), eng->log) : NULL;
-
-    if (client) {
-        client->node.key = k;
-        ngx_rbtree_insert(clients, &client->node);
-    }
-
-    return client;
 }
 
 
@@ -445,43 +458,6 @@ ngx_http_vlm_order_remove(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-static void
-ngx_http_vlm_order_insert_value(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
-{
-    ngx_rbtree_node_t   **p;
-    ngx_http_vlm_ctx_t   *ctx, *other;
-
-    ctx = ngx_rbtree_data(node, ngx_http_vlm_ctx_t, place.rank.node);
-
-    for ( ;; ) {
-        other = ngx_rbtree_data(temp, ngx_http_vlm_ctx_t, place.rank.node);
-
-        p = ngx_http_vlm_order_before(ctx, other) ? &temp->left : &temp->right;
-
-        if (*p == sentinel) {
-            break;
-        }
-
-        temp = *p;
-    }
-
-    *p = node;
-    node->parent = temp;
-    node->left = sentinel;
-    node->right = sentinel;
-    ngx_rbt_red(node);
-}
-
-
-ngx_http_vlm_ctx_t *
-ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
-{
-    return ngx_http_vlm_order_least(ngx_http_vlm_order_least_of(eng, 0),
-                      heavy ? ngx_http_vlm_order_least_of(eng, 1) : NULL);
-}
-
-
 static ngx_http_vlm_ctx_t *
 ngx_http_vlm_order_least_of(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 {
@@ -511,6 +487,14 @@ ngx_http_vlm_order_least(ngx_http_vlm_ctx_t *one, ngx_http_vlm_ctx_t *two)
 }
 
 
+ngx_http_vlm_ctx_t *
+ngx_http_vlm_order_first(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
+{
+    return ngx_http_vlm_order_least(ngx_http_vlm_order_least_of(eng, 0),
+                      heavy ? ngx_http_vlm_order_least_of(eng, 1) : NULL);
+}
+
+
 void
 ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
 {
@@ -521,27 +505,6 @@ ngx_http_vlm_order_begun(ngx_http_vlm_ctx_t *ctx)
     ahead = ctx->place.rank.start - (int64_t) ngx_current_msec;
 
     order->clock = ngx_max(order->clock, ahead);
-}
-
-
-ngx_uint_t
-ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_order_t  *order;
-
-    order = &ctx->engine->line.order;
-
-    if (!ctx->place.rank.in_order) {
-        return 0;
-    }
-
-    if (order->count == 0
-        || ngx_current_msec - order->counted_at >= NGX_HTTP_VLM_PLACES_MS)
-    {
-        ngx_http_vlm_order_count(ctx->engine);
-    }
-
-    return ctx->place.rank.count == order->count ? ctx->place.rank.place : 0;
 }
 
 
@@ -579,4 +542,25 @@ ngx_http_vlm_order_count(ngx_http_vlm_engine_t *eng)
                                          place.rank.node)
                        : NULL;
     }
+}
+
+
+ngx_uint_t
+ngx_http_vlm_order_place(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_order_t  *order;
+
+    order = &ctx->engine->line.order;
+
+    if (!ctx->place.rank.in_order) {
+        return 0;
+    }
+
+    if (order->count == 0
+        || ngx_current_msec - order->counted_at >= NGX_HTTP_VLM_PLACES_MS)
+    {
+        ngx_http_vlm_order_count(ctx->engine);
+    }
+
+    return ctx->place.rank.count == order->count ? ctx->place.rank.place : 0;
 }

@@ -40,31 +40,36 @@
     (ngx_current_msec - (ctx)->times.arrived < NGX_HTTP_VLM_SOON)
 
 
-static void ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
-static ngx_uint_t ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng);
-static ngx_uint_t ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_ctx_t *ctx);
-static ngx_uint_t ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng,
-    ngx_uint_t heavy);
 static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
 static ngx_uint_t ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx,
-    void (*run)(void *data), void (*done)(ngx_http_request_t *r, void *data));
-static void ngx_http_vlm_prepare_always(void *data);
-static void ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data);
-static void ngx_http_vlm_prepare_run_prompt(void *data);
-static void ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data);
-static void ngx_http_vlm_prepare_sampling(ngx_http_vlm_engine_t *eng,
-    vlm_sampling_t *s);
-static ngx_uint_t ngx_http_vlm_prepare_failed(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_prepare_insert(ngx_queue_t *queue,
-    ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc);
+
+
+/* a request whose prompt was made quickly does not overtake; arrivals have no
+   rank yet, and are ordered by their numbers */
+
+static void
+ngx_http_vlm_prepare_insert(ngx_queue_t *queue, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *other;
+
+    for (q = ngx_queue_last(queue);
+         q != ngx_queue_sentinel(queue);
+         q = ngx_queue_prev(q))
+    {
+        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
+
+        if (ngx_http_vlm_order_before(other, ctx)) {
+            break;
+        }
+    }
+
+    ngx_queue_insert_after(q, &ctx->place.queue);
+
+    ctx->place.queued = 1;
+}
 
 
 void
@@ -113,15 +118,116 @@ ngx_http_vlm_prepare_add(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* called by the handler of line.next only, when no caller holds a request */
+/* the places of conf.prepare, and one more for requests that do not block a
+   thread */
 
-void
-ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
+static ngx_uint_t
+ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
 {
-    ngx_http_vlm_prepare_release(eng);
-    ngx_http_vlm_prepare_parse(eng);
-    ngx_http_vlm_prepare_submit(eng);
-    ngx_http_vlm_prepare_prompt(eng);
+    return eng->line.n_tasks <= eng->conf.prepare
+           && (!heavy || eng->line.n_heavy < eng->conf.prepare);
+}
+
+
+static void
+ngx_http_vlm_prepare_always(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ctx->engine->line.n_tasks--;
+    ctx->engine->line.n_heavy -= ctx->place.in_heavy;
+    ctx->place.in_heavy = 0;
+
+    if (ctx->place.in_prompts) {
+        ngx_queue_remove(&ctx->place.queue);
+        ctx->place.queued = 0;
+    }
+
+    ngx_http_vlm_finish_task(ctx);
+}
+
+
+static void
+ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_connection_t  *c;
+
+    c = ctx->request->connection;
+
+    ngx_http_vlm_queue_end(ctx, rc);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* NGX_ERROR: the request has ended */
+
+static ngx_int_t
+ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data))
+{
+    if (ngx_http_vlm_finish_start(ctx, run, ngx_http_vlm_prepare_always, done)
+        != NGX_OK)
+    {
+        ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return NGX_ERROR;
+    }
+
+    ctx->place.in_heavy = ctx->heavy;
+    ctx->engine->line.n_tasks++;
+    ctx->engine->line.n_heavy += ctx->place.in_heavy;
+
+    return NGX_OK;
+}
+
+
+/* was the request refused meanwhile, or has it failed in its thread? */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    if (ctx->late.status) {
+        ngx_http_vlm_queue_refuse(ctx, ctx->late.status, ctx->late.code,
+                                  ctx->late.err.text);
+        return 1;
+    }
+
+    if (ctx->error.status) {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+        return 1;
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    ngx_str_t  session;
+
+    if (ngx_http_vlm_prepare_failed(ctx)) {
+        return;
+    }
+
+    ctx->parsed = 1;
+    ctx->heavy |= ctx->place.session.len != 0;
+
+    if (ctx->streaming) {
+        ngx_http_vlm_stream_watch(ctx);
+    }
+
+    /* for the log, which is written after the fields were freed */
+
+    session.len = ctx->place.session.len;
+    session.data = (u_char *) ctx->place.session.data;
+
+    if (session.len) {
+        ctx->session.data = ngx_pstrdup(r->pool, &session);
+        ctx->session.len = ctx->session.data ? session.len : 0;
+    }
 }
 
 
@@ -153,6 +259,187 @@ ngx_http_vlm_prepare_parse(ngx_http_vlm_engine_t *eng)
 
         (void) ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_input_parse,
                                           ngx_http_vlm_prepare_parsed);
+    }
+}
+
+
+/* twice the number of prompts, for requests that go before those that are
+   ready */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t           room;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *last;
+
+    room = eng->conf.vlm.slots + eng->conf.prepare + (ctx->heavy ? 0 : 1);
+
+    if (eng->line.n_prompts < room) {
+        return 1;
+    }
+
+    if (eng->line.n_prompts >= 2 * room || ngx_queue_empty(&eng->line.ready)) {
+        return 0;
+    }
+
+    q = ngx_queue_last(&eng->line.ready);
+    last = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
+
+    return ngx_http_vlm_order_before(ctx, last);
+}
+
+
+/* the checkpoint's defaults, overridden by "sampling" */
+
+static void
+ngx_http_vlm_prepare_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
+{
+    vlm_sampling_default(eng->life.vlm, s);
+
+    if (eng->conf.sampling.temperature >= 0) {
+        s->temperature = eng->conf.sampling.temperature;
+    }
+
+    if (eng->conf.sampling.top_k != (uint32_t) NGX_CONF_UNSET) {
+        s->top_k = eng->conf.sampling.top_k;
+    }
+
+    if (eng->conf.sampling.top_p >= 0) {
+        s->top_p = eng->conf.sampling.top_p;
+    }
+
+    if (eng->conf.sampling.repetition_penalty >= 0) {
+        s->repetition_penalty = eng->conf.sampling.repetition_penalty;
+    }
+}
+
+
+static void
+ngx_http_vlm_prepare_run_prompt(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    uint64_t  from;
+
+    ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
+
+    ngx_http_vlm_prepare_sampling(ctx->engine, &ctx->sampling);
+
+    from = vlm_now_us();
+
+    ctx->dialect->prompt(ctx);
+
+    if (ctx->prompt && ctx->place.rank.salted) {
+        vlm_prompt_salt(ctx->prompt, ctx->place.rank.salt,
+                        sizeof(ctx->place.rank.salt));
+    }
+
+    ctx->times.prepare_ms = (vlm_now_us() - from) / 1000;
+    ctx->times.prepared_ms += ctx->times.prepare_ms;
+}
+
+
+static void
+ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ngx_http_vlm_prepare_failed(ctx)) {
+        return;
+    }
+
+    if (ctx->prompt == NULL) {
+        ctx->place.in_prompts = 0;
+        ctx->engine->line.n_prompts--;
+
+        ngx_http_vlm_finish_job(ctx);
+        return;
+    }
+
+    ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
+                              ctx->times.prepare_ms);
+
+    ctx->step = NGX_HTTP_VLM_WAITING;
+    ngx_http_vlm_prepare_insert(&ctx->engine->line.ready, ctx);
+}
+
+
+static void
+ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    while (eng->life.opened && ngx_http_vlm_prepare_place(eng, 0)) {
+
+        ctx = ngx_http_vlm_order_first(eng, ngx_http_vlm_prepare_place(eng, 1));
+
+        if (ctx == NULL || !ngx_http_vlm_prepare_room(eng, ctx)) {
+            break;
+        }
+
+        ngx_http_vlm_order_remove(ctx);
+
+        ctx->place.in_prompts = 1;
+        eng->line.n_prompts++;
+
+        ngx_http_vlm_poison_begin(ctx);
+
+        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_prompt,
+                                       ngx_http_vlm_prepare_prompted)
+            == NGX_OK)
+        {
+            ctx->place.queued = 1;
+            ngx_queue_insert_tail(&eng->line.preparing, &ctx->place.queue);
+        }
+    }
+}
+
+
+/* called by the handler of line.next only, when no caller holds a request */
+
+void
+ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_prepare_release(eng);
+    ngx_http_vlm_prepare_parse(eng);
+    ngx_http_vlm_prepare_submit(eng);
+    ngx_http_vlm_prepare_prompt(eng);
+}
+
+
+/* does the body arrive fast enough to end soon? */
+
+static ngx_uint_t
+ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx)
+{
+    off_t       n;
+    ngx_msec_t  ms;
+
+    ms = ngx_current_msec - ctx->stall_checked;
+
+    if (ms >= NGX_HTTP_VLM_POLL) {
+        n = ctx->request->request_length - ctx->received;
+
+        if (n * NGX_HTTP_VLM_POLL / (off_t) ms < NGX_HTTP_VLM_SLOW) {
+            return 0;
+        }
+
+        ctx->stall_checked = ngx_current_msec;
+        ctx->received = ctx->request->request_length;
+    }
+
+    return 1;
+}
+
+
+/* tries again after a moment, unless an event arrives before */
+
+static void
+ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
+{
+    if (!eng->line.next.timer_set) {
+        ngx_add_timer(&eng->line.next, NGX_HTTP_VLM_POLL);
     }
 }
 
@@ -212,97 +499,24 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* does the body arrive fast enough to end soon? */
-
-static ngx_uint_t
-ngx_http_vlm_prepare_arriving(ngx_http_vlm_ctx_t *ctx)
-{
-    off_t       n;
-    ngx_msec_t  ms;
-
-    ms = ngx_current_msec - ctx->stall_checked;
-
-    if (ms >= NGX_HTTP_VLM_POLL) {
-        n = ctx->request->request_length - ctx->received;
-
-        if (n * NGX_HTTP_VLM_POLL / (off_t) ms < NGX_HTTP_VLM_SLOW) {
-            return 0;
-        }
-
-        ctx->stall_checked = ngx_current_msec;
-        ctx->received = ctx->request->request_length;
-    }
-
-    return 1;
-}
-
-
 static void
-ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_ctx_t  *ctx;
+    ngx_connection_t  *c;
 
-    while (eng->life.opened && ngx_http_vlm_prepare_place(eng, 0)) {
+    c = ctx->request->connection;
 
-        ctx = ngx_http_vlm_order_first(eng, ngx_http_vlm_prepare_place(eng, 1));
+    vlm_prompt_free(ctx->prompt);
+    ctx->prompt = NULL;
 
-        if (ctx == NULL || !ngx_http_vlm_prepare_room(eng, ctx)) {
-            break;
-        }
+    if (ctx->asking) {
+        ngx_http_vlm_finish_job(ctx);
 
-        ngx_http_vlm_order_remove(ctx);
-
-        ctx->place.in_prompts = 1;
-        eng->line.n_prompts++;
-
-        ngx_http_vlm_poison_begin(ctx);
-
-        if (ngx_http_vlm_prepare_start(ctx, ngx_http_vlm_prepare_run_prompt,
-                                       ngx_http_vlm_prepare_prompted)
-            == NGX_OK)
-        {
-            ctx->place.queued = 1;
-            ngx_queue_insert_tail(&eng->line.preparing, &ctx->place.queue);
-        }
-    }
-}
-
-
-/* the places of conf.prepare, and one more for requests that do not block a
-   thread */
-
-static ngx_uint_t
-ngx_http_vlm_prepare_place(ngx_http_vlm_engine_t *eng, ngx_uint_t heavy)
-{
-    return eng->line.n_tasks <= eng->conf.prepare
-           && (!heavy || eng->line.n_heavy < eng->conf.prepare);
-}
-
-
-/* twice the number of prompts, for requests that go before those that are
-   ready */
-
-static ngx_uint_t
-ngx_http_vlm_prepare_room(ngx_http_vlm_engine_t *eng, ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_uint_t           room;
-    ngx_queue_t         *q;
-    ngx_http_vlm_ctx_t  *last;
-
-    room = eng->conf.vlm.slots + eng->conf.prepare + (ctx->heavy ? 0 : 1);
-
-    if (eng->line.n_prompts < room) {
-        return 1;
+    } else {
+        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
     }
 
-    if (eng->line.n_prompts >= 2 * room || ngx_queue_empty(&eng->line.ready)) {
-        return 0;
-    }
-
-    q = ngx_queue_last(&eng->line.ready);
-    last = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
-
-    return ngx_http_vlm_order_before(ctx, last);
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -422,239 +636,4 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
     }
 
     return 0;
-}
-
-
-/* tries again after a moment, unless an event arrives before */
-
-static void
-ngx_http_vlm_prepare_check(ngx_http_vlm_engine_t *eng)
-{
-    if (!eng->line.next.timer_set) {
-        ngx_add_timer(&eng->line.next, NGX_HTTP_VLM_POLL);
-    }
-}
-
-
-static void
-ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_connection_t  *c;
-
-    c = ctx->request->connection;
-
-    vlm_prompt_free(ctx->prompt);
-    ctx->prompt = NULL;
-
-    if (ctx->asking) {
-        ngx_http_vlm_finish_job(ctx);
-
-    } else {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
-    }
-
-    ngx_http_run_posted_requests(c);
-}
-
-
-/* NGX_ERROR: the request has ended */
-
-static ngx_int_t
-ngx_http_vlm_prepare_start(ngx_http_vlm_ctx_t *ctx, void (*run)(void *data),
-    void (*done)(ngx_http_request_t *r, void *data))
-{
-    if (ngx_http_vlm_finish_start(ctx, run, ngx_http_vlm_prepare_always, done)
-        != NGX_OK)
-    {
-        ngx_http_vlm_prepare_end(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return NGX_ERROR;
-    }
-
-    ctx->place.in_heavy = ctx->heavy;
-    ctx->engine->line.n_tasks++;
-    ctx->engine->line.n_heavy += ctx->place.in_heavy;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_vlm_prepare_always(void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    ctx->engine->line.n_tasks--;
-    ctx->engine->line.n_heavy -= ctx->place.in_heavy;
-    ctx->place.in_heavy = 0;
-
-    if (ctx->place.in_prompts) {
-        ngx_queue_remove(&ctx->place.queue);
-        ctx->place.queued = 0;
-    }
-
-    ngx_http_vlm_finish_task(ctx);
-}
-
-
-static void
-ngx_http_vlm_prepare_parsed(ngx_http_request_t *r, void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    ngx_str_t  session;
-
-    if (ngx_http_vlm_prepare_failed(ctx)) {
-        return;
-    }
-
-    ctx->parsed = 1;
-    ctx->heavy |= ctx->place.session.len != 0;
-
-    if (ctx->streaming) {
-        ngx_http_vlm_stream_watch(ctx);
-    }
-
-    /* for the log, which is written after the fields were freed */
-
-    session.len = ctx->place.session.len;
-    session.data = (u_char *) ctx->place.session.data;
-
-    if (session.len) {
-        ctx->session.data = ngx_pstrdup(r->pool, &session);
-        ctx->session.len = ctx->session.data ? session.len : 0;
-    }
-}
-
-
-static void
-ngx_http_vlm_prepare_run_prompt(void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    uint64_t  from;
-
-    ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
-
-    ngx_http_vlm_prepare_sampling(ctx->engine, &ctx->sampling);
-
-    from = vlm_now_us();
-
-    ctx->dialect->prompt(ctx);
-
-    if (ctx->prompt && ctx->place.rank.salted) {
-        vlm_prompt_salt(ctx->prompt, ctx->place.rank.salt,
-                        sizeof(ctx->place.rank.salt));
-    }
-
-    ctx->times.prepare_ms = (vlm_now_us() - from) / 1000;
-    ctx->times.prepared_ms += ctx->times.prepare_ms;
-}
-
-
-static void
-ngx_http_vlm_prepare_prompted(ngx_http_request_t *r, void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    if (ngx_http_vlm_prepare_failed(ctx)) {
-        return;
-    }
-
-    if (ctx->prompt == NULL) {
-        ctx->place.in_prompts = 0;
-        ctx->engine->line.n_prompts--;
-
-        ngx_http_vlm_finish_job(ctx);
-        return;
-    }
-
-    ngx_http_vlm_metrics_time(ctx->engine, NGX_HTTP_VLM_TIME_PREPARE,
-                              ctx->times.prepare_ms);
-
-    ctx->step = NGX_HTTP_VLM_WAITING;
-    ngx_http_vlm_prepare_insert(&ctx->engine->line.ready, ctx);
-}
-
-
-/* was the request refused meanwhile, or has it failed in its thread? */
-
-static ngx_uint_t
-ngx_http_vlm_prepare_failed(ngx_http_vlm_ctx_t *ctx)
-{
-    if (ctx->late.status) {
-        ngx_http_vlm_queue_refuse(ctx, ctx->late.status, ctx->late.code,
-                                  ctx->late.err.text);
-        return 1;
-    }
-
-    if (ctx->error.status) {
-        ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
-        return 1;
-    }
-
-    return 0;
-}
-
-
-/* a request whose prompt was made quickly does not overtake; arrivals have no
-   rank yet, and are ordered by their numbers */
-
-static void
-ngx_http_vlm_prepare_insert(ngx_queue_t *queue, ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_queue_t         *q;
-    ngx_http_vlm_ctx_t  *other;
-
-    for (q = ngx_queue_last(queue);
-         q != ngx_queue_sentinel(queue);
-         q = ngx_queue_prev(q))
-    {
-        other = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
-
-        if (ngx_http_vlm_order_before(other, ctx)) {
-            break;
-        }
-    }
-
-    ngx_queue_insert_after(q, &ctx->place.queue);
-
-    ctx->place.queued = 1;
-}
-
-
-static void
-ngx_http_vlm_prepare_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
-{
-    ngx_connection_t  *c;
-
-    c = ctx->request->connection;
-
-    ngx_http_vlm_queue_end(ctx, rc);
-
-    ngx_http_run_posted_requests(c);
-}
-
-
-/* the checkpoint's defaults, overridden by "sampling" */
-
-static void
-ngx_http_vlm_prepare_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
-{
-    vlm_sampling_default(eng->life.vlm, s);
-
-    if (eng->conf.sampling.temperature >= 0) {
-        s->temperature = eng->conf.sampling.temperature;
-    }
-
-    if (eng->conf.sampling.top_k != (uint32_t) NGX_CONF_UNSET) {
-        s->top_k = eng->conf.sampling.top_k;
-    }
-
-    if (eng->conf.sampling.top_p >= 0) {
-        s->top_p = eng->conf.sampling.top_p;
-    }
-
-    if (eng->conf.sampling.repetition_penalty >= 0) {
-        s->repetition_penalty = eng->conf.sampling.repetition_penalty;
-    }
 }

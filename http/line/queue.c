@@ -15,8 +15,54 @@
 #include "line.h"
 
 
-static void ngx_http_vlm_queue_cleanup(void *data);
-static void ngx_http_vlm_queue_timer(ngx_event_t *ev);
+static void
+ngx_http_vlm_queue_cleanup(void *data)
+{
+    ngx_http_vlm_ctx_t *ctx = data;
+
+    if (ctx->place.counted && ctx->step != NGX_HTTP_VLM_ENDED) {
+        ngx_http_vlm_metrics_left(ctx);
+    }
+
+    ngx_http_vlm_queue_leave(ctx);
+}
+
+
+static void
+ngx_http_vlm_queue_timer(ngx_event_t *ev)
+{
+    u_char               text[128];
+    time_t               s;
+    ngx_uint_t           late;
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ev->data;
+    c = ctx->request->connection;
+
+    if (ctx->step >= NGX_HTTP_VLM_STORING) {
+
+        /* the answer is complete: the store's delay is not the client's
+           fault */
+
+        ngx_add_timer(ev, 1000);
+        return;
+    }
+
+    late = ctx->times.started != 0;
+    s = ((late ? ctx->engine->conf.timeout : ctx->engine->conf.queue_timeout)
+         + 999) / 1000;
+
+    (void) ngx_snprintf(text, sizeof(text) - 1,
+                        late ? "The answer took longer than %T seconds%Z"
+                             : "No slot became free within %T seconds%Z", s);
+
+    ngx_http_vlm_queue_refuse(ctx, late ? NGX_HTTP_GATEWAY_TIME_OUT
+                                        : NGX_HTTP_SERVICE_UNAVAILABLE,
+                              late ? NULL : "queue_timeout", (char *) text);
+
+    ngx_http_run_posted_requests(c);
+}
 
 
 ngx_int_t
@@ -177,43 +223,6 @@ ngx_http_vlm_queue_place(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-static void
-ngx_http_vlm_queue_timer(ngx_event_t *ev)
-{
-    u_char               text[128];
-    time_t               s;
-    ngx_uint_t           late;
-    ngx_connection_t    *c;
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = ev->data;
-    c = ctx->request->connection;
-
-    if (ctx->step >= NGX_HTTP_VLM_STORING) {
-
-        /* the answer is complete: the store's delay is not the client's
-           fault */
-
-        ngx_add_timer(ev, 1000);
-        return;
-    }
-
-    late = ctx->times.started != 0;
-    s = ((late ? ctx->engine->conf.timeout : ctx->engine->conf.queue_timeout)
-         + 999) / 1000;
-
-    (void) ngx_snprintf(text, sizeof(text) - 1,
-                        late ? "The answer took longer than %T seconds%Z"
-                             : "No slot became free within %T seconds%Z", s);
-
-    ngx_http_vlm_queue_refuse(ctx, late ? NGX_HTTP_GATEWAY_TIME_OUT
-                                        : NGX_HTTP_SERVICE_UNAVAILABLE,
-                              late ? NULL : "queue_timeout", (char *) text);
-
-    ngx_http_run_posted_requests(c);
-}
-
-
 void
 ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
     const char *code, const char *text)
@@ -266,19 +275,6 @@ ngx_http_vlm_queue_end(ngx_http_vlm_ctx_t *ctx, ngx_int_t rc)
     ngx_http_vlm_queue_leave(ctx);
 
     ngx_http_finalize_request(r, rc);
-}
-
-
-static void
-ngx_http_vlm_queue_cleanup(void *data)
-{
-    ngx_http_vlm_ctx_t *ctx = data;
-
-    if (ctx->place.counted && ctx->step != NGX_HTTP_VLM_ENDED) {
-        ngx_http_vlm_metrics_left(ctx);
-    }
-
-    ngx_http_vlm_queue_leave(ctx);
 }
 
 

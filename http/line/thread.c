@@ -30,63 +30,20 @@ typedef struct {
 } ngx_http_vlm_thread_t;
 
 
-static void ngx_http_vlm_thread_run(void *data, ngx_log_t *log);
-static void ngx_http_vlm_thread_done(ngx_event_t *ev);
-static void ngx_http_vlm_thread_hold(ngx_event_t *ev);
-static void ngx_http_vlm_thread_wait(ngx_http_request_t *r);
-
-
-ngx_int_t
-ngx_http_vlm_thread(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    void (*run)(void *data), void (*always)(void *data),
-    void (*done)(ngx_http_request_t *r, void *data), void *data)
-{
-    ngx_thread_task_t      *task;
-    ngx_http_vlm_thread_t  *t;
-
-    task = ngx_thread_task_alloc(r->pool, sizeof(ngx_http_vlm_thread_t));
-    if (task == NULL) {
-        return NGX_ERROR;
-    }
-
-    t = task->ctx;
-
-    t->request = r;
-    t->engine = eng;
-    t->run = run;
-    t->always = always;
-    t->done = done;
-    t->data = data;
-
-    t->hold.handler = ngx_http_vlm_thread_hold;
-    t->hold.log = r->connection->log;
-
-    task->handler = ngx_http_vlm_thread_run;
-    task->event.handler = ngx_http_vlm_thread_done;
-    task->event.data = t;
-    task->event.log = r->connection->log;
-
-    if (ngx_thread_task_post(always ? eng->prepares : eng->threads, task)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    ngx_add_timer(&t->hold, NGX_HTTP_VLM_HOLD);
-
-    r->main->blocked++;
-    r->write_event_handler = ngx_http_vlm_thread_wait;
-
-    return NGX_OK;
-}
-
-
 static void
 ngx_http_vlm_thread_run(void *data, ngx_log_t *log)
 {
     ngx_http_vlm_thread_t  *t = data;
 
     t->run(t->data);
+}
+
+
+static void
+ngx_http_vlm_thread_wait(ngx_http_request_t *r)
+{
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "vlm: a thread works for this request");
 }
 
 
@@ -132,9 +89,46 @@ ngx_http_vlm_thread_hold(ngx_event_t *ev)
 }
 
 
-static void
-ngx_http_vlm_thread_wait(ngx_http_request_t *r)
+ngx_int_t
+ngx_http_vlm_thread(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    void (*run)(void *data), void (*always)(void *data),
+    void (*done)(ngx_http_request_t *r, void *data), void *data)
 {
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "vlm: a thread works for this request");
+    ngx_thread_task_t      *task;
+    ngx_http_vlm_thread_t  *t;
+
+    task = ngx_thread_task_alloc(r->pool, sizeof(ngx_http_vlm_thread_t));
+    if (task == NULL) {
+        return NGX_ERROR;
+    }
+
+    t = task->ctx;
+
+    t->request = r;
+    t->engine = eng;
+    t->run = run;
+    t->always = always;
+    t->done = done;
+    t->data = data;
+
+    t->hold.handler = ngx_http_vlm_thread_hold;
+    t->hold.log = r->connection->log;
+
+    task->handler = ngx_http_vlm_thread_run;
+    task->event.handler = ngx_http_vlm_thread_done;
+    task->event.data = t;
+    task->event.log = r->connection->log;
+
+    if (ngx_thread_task_post(always ? eng->prepares : eng->threads, task)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_add_timer(&t->hold, NGX_HTTP_VLM_HOLD);
+
+    r->main->blocked++;
+    r->write_event_handler = ngx_http_vlm_thread_wait;
+
+    return NGX_OK;
 }

@@ -16,13 +16,6 @@
 #define NGX_HTTP_VLM_SILENCE  3000         /* ms: six heartbeats */
 
 
-static void ngx_http_vlm_health_heartbeat(vlm_json_out_t *w,
-    ngx_http_vlm_shm_t *shm);
-static void ngx_http_vlm_health_breaker(vlm_json_out_t *w,
-    ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan);
-
-
 static const char *const  ngx_http_vlm_health_names[] = {
     "loading", "ready", "failed", "stalled", "busy"
 };
@@ -68,6 +61,69 @@ ngx_http_vlm_health_silent(ngx_http_vlm_shm_t *shm)
            && (ngx_msec_int_t) (ngx_current_msec - shm->heartbeat)
               > NGX_HTTP_VLM_SILENCE
            && !ngx_http_vlm_zone_gone(shm);
+}
+
+
+/* ms since the last heartbeat of the loop and the engine thread; -1: no
+   worker */
+
+static void
+ngx_http_vlm_health_heartbeat(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
+{
+    ngx_msec_int_t  loop, engine;
+
+    loop = -1;
+    engine = -1;
+
+    if (shm->pid && !ngx_http_vlm_zone_gone(shm)) {
+        loop = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->heartbeat), 0);
+        engine = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->ticked), 0);
+    }
+
+    vlm_json_add_open(w, "heartbeat", '{');
+    vlm_json_add_int(w, "engine_ms", engine);
+    vlm_json_add_int(w, "loop_ms", loop);
+    vlm_json_add_int(w, "pid", shm->pid);
+    vlm_json_add_int(w, "restarts", shm->metrics.restarts);
+    vlm_json_shut(w, '}');
+}
+
+
+static void
+ngx_http_vlm_health_breaker(vlm_json_out_t *w,
+    ngx_http_vlm_engine_t *eng)
+{
+    u_char                   text[128];
+    ngx_http_vlm_breaker_e   state;
+
+    state = ngx_http_vlm_breaker_state(eng);
+
+    vlm_json_add_open(w, "breaker", '{');
+    vlm_json_add_int(w, "failures", eng->zone->breaker.failures);
+
+    if (state != NGX_HTTP_VLM_CLOSED) {
+        (void) ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
+        vlm_json_add_string(w, "reason", (char *) text);
+    }
+
+    vlm_json_add_string(w, "state", ngx_http_vlm_breaker_names[state]);
+    vlm_json_shut(w, '}');
+}
+
+
+/* bytes */
+
+static void
+ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
+{
+    vlm_json_add_open(w, "plan", '{');
+    vlm_json_add_int(w, "device", plan->device);
+    vlm_json_add_int(w, "kv", plan->kv);
+    vlm_json_add_int(w, "total", plan->total);
+    vlm_json_add_int(w, "vision", plan->vision);
+    vlm_json_add_int(w, "weights", plan->weights);
+    vlm_json_add_int(w, "workspace", plan->workspace);
+    vlm_json_shut(w, '}');
 }
 
 
@@ -203,67 +259,4 @@ ngx_http_vlm_health_ready_handler(ngx_http_request_t *r,
     vlm_json_shut(&w, '}');
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_SERVICE_UNAVAILABLE, &w);
-}
-
-
-/* ms since the last heartbeat of the loop and the engine thread; -1: no
-   worker */
-
-static void
-ngx_http_vlm_health_heartbeat(vlm_json_out_t *w, ngx_http_vlm_shm_t *shm)
-{
-    ngx_msec_int_t  loop, engine;
-
-    loop = -1;
-    engine = -1;
-
-    if (shm->pid && !ngx_http_vlm_zone_gone(shm)) {
-        loop = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->heartbeat), 0);
-        engine = ngx_max((ngx_msec_int_t) (ngx_current_msec - shm->ticked), 0);
-    }
-
-    vlm_json_add_open(w, "heartbeat", '{');
-    vlm_json_add_int(w, "engine_ms", engine);
-    vlm_json_add_int(w, "loop_ms", loop);
-    vlm_json_add_int(w, "pid", shm->pid);
-    vlm_json_add_int(w, "restarts", shm->metrics.restarts);
-    vlm_json_shut(w, '}');
-}
-
-
-static void
-ngx_http_vlm_health_breaker(vlm_json_out_t *w,
-    ngx_http_vlm_engine_t *eng)
-{
-    u_char                   text[128];
-    ngx_http_vlm_breaker_e   state;
-
-    state = ngx_http_vlm_breaker_state(eng);
-
-    vlm_json_add_open(w, "breaker", '{');
-    vlm_json_add_int(w, "failures", eng->zone->breaker.failures);
-
-    if (state != NGX_HTTP_VLM_CLOSED) {
-        (void) ngx_http_vlm_breaker_reason(eng, text, sizeof(text));
-        vlm_json_add_string(w, "reason", (char *) text);
-    }
-
-    vlm_json_add_string(w, "state", ngx_http_vlm_breaker_names[state]);
-    vlm_json_shut(w, '}');
-}
-
-
-/* bytes */
-
-static void
-ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
-{
-    vlm_json_add_open(w, "plan", '{');
-    vlm_json_add_int(w, "device", plan->device);
-    vlm_json_add_int(w, "kv", plan->kv);
-    vlm_json_add_int(w, "total", plan->total);
-    vlm_json_add_int(w, "vision", plan->vision);
-    vlm_json_add_int(w, "weights", plan->weights);
-    vlm_json_add_int(w, "workspace", plan->workspace);
-    vlm_json_shut(w, '}');
 }

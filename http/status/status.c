@@ -41,24 +41,157 @@ typedef struct {
 } ngx_http_vlm_status_t;
 
 
-static ngx_uint_t ngx_http_vlm_status_allowed(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_vlm_status_json(ngx_http_request_t *r);
 static void ngx_http_vlm_status_info(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_state(ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st);
 static void ngx_http_vlm_status_times(ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_begin(ngx_http_vlm_status_t *st,
-    const char *name, const char *type, const char *help, const char *label);
-static void ngx_http_vlm_status_put(ngx_http_vlm_status_t *st,
-    const ngx_http_vlm_metric_t *metric, ngx_uint_t n);
-static void ngx_http_vlm_status_value(ngx_http_vlm_status_t *st,
-    const char *name, ngx_uint_t value);
-static ngx_uint_t ngx_http_vlm_status_unit(const char *name, const char *unit);
-static void ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st,
-    ngx_http_vlm_times_t *times);
-static void ngx_http_vlm_status_line(ngx_http_vlm_status_t *st,
-    const char *fmt, ...);
+
+
+static ngx_uint_t
+ngx_http_vlm_status_allowed(ngx_http_request_t *r)
+{
+    ngx_cidr_t   local[3];
+    ngx_array_t  cidrs;
+
+    static ngx_str_t  ipv4 = ngx_string("127.0.0.0/8");
+    static ngx_str_t  ipv6 = ngx_string("::1");
+
+    ngx_memzero(local, sizeof(local));
+
+    local[0].family = AF_UNIX;
+    (void) ngx_ptocidr(&ipv4, &local[1]);
+    (void) ngx_ptocidr(&ipv6, &local[2]);
+
+    cidrs.elts = local;
+    cidrs.nelts = sizeof(local) / sizeof(local[0]);
+
+    return ngx_cidr_match(r->connection->sockaddr, &cidrs) == NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_vlm_status_json(ngx_http_request_t *r)
+{
+    ngx_str_t  value;
+
+    if (ngx_http_arg(r, (u_char *) "format", 6, &value) == NGX_OK) {
+        return value.len == 4 && ngx_strncmp(value.data, "json", 4) == 0;
+    }
+
+    return ngx_http_vlm_accepts(r, "application/json");
+}
+
+
+static void
+ngx_http_vlm_status_line(ngx_http_vlm_status_t *st, const char *fmt, ...)
+{
+    u_char    line[NGX_HTTP_VLM_STATUS_LINE], *last;
+    va_list   args;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf(line, line + sizeof(line), fmt, args);
+    va_end(args);
+
+    vlm_json_put_raw(&st->w, (char *) line, last - line);
+}
+
+
+/* a metric with a label lasts until the next one begins */
+
+static void
+ngx_http_vlm_status_begin(ngx_http_vlm_status_t *st, const char *name,
+    const char *type, const char *help, const char *label)
+{
+    if (!st->json) {
+        ngx_http_vlm_status_line(st, "# HELP %s %s\n# TYPE %s %s\n",
+                                 name, help, name, type);
+
+    } else {
+        if (st->label) {
+            vlm_json_shut(&st->w, '}');
+        }
+
+        if (label) {
+            vlm_json_add_open(&st->w, name, '{');
+        }
+    }
+
+    st->name = name;
+    st->label = label;
+}
+
+
+static ngx_uint_t
+ngx_http_vlm_status_unit(const char *name, const char *unit)
+{
+    size_t  len, end;
+
+    len = ngx_strlen(name);
+    end = ngx_strlen(unit);
+
+    return len > end && ngx_strcmp(name + len - end, unit) == 0;
+}
+
+
+static void
+ngx_http_vlm_status_value(ngx_http_vlm_status_t *st, const char *name,
+    ngx_uint_t value)
+{
+    ngx_uint_t  seconds;
+
+    seconds = ngx_http_vlm_status_unit(name, "_seconds");
+
+    /* another worker's clock may be a moment ahead of ours */
+
+    if (seconds && (ngx_msec_int_t) value < 0) {
+        value = 0;
+    }
+
+    if (st->json && seconds) {
+        vlm_json_add_double(&st->w, name, value / 1000.0);
+
+    } else if (st->json) {
+        vlm_json_add_int(&st->w, name, value);
+
+    } else if (seconds) {
+        ngx_http_vlm_status_line(st, "%s %ui.%03ui\n", name, value / 1000,
+                                 value % 1000);
+
+    } else if (st->label) {
+        ngx_http_vlm_status_line(st, "%s{%s=\"%s\"} %ui\n", st->name,
+                                 st->label, name, value);
+
+    } else {
+        ngx_http_vlm_status_line(st, "%s %ui\n", name, value);
+    }
+}
+
+
+static void
+ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st)
+{
+    ngx_uint_t               i;
+    ngx_http_vlm_metrics_t  *m;
+
+    m = &st->shm.metrics;
+
+    ngx_http_vlm_status_begin(st, "vlm_requests_rejected_total", "counter",
+                              "Refused requests by the reason", "reason");
+
+    for (i = 1; i < NGX_HTTP_VLM_REFUSALS; i++) {
+        ngx_http_vlm_status_value(st, ngx_http_vlm_refusal_names[i],
+                                  m->refused[i]);
+    }
+
+    ngx_http_vlm_status_begin(st, "vlm_requests_cancelled_total", "counter",
+                              "Requests whose client left, by their stage",
+                              "stage");
+
+    for (i = 0; i < NGX_HTTP_VLM_STAGES; i++) {
+        ngx_http_vlm_status_value(st, ngx_http_vlm_stage_names[i],
+                                  m->cancelled[i]);
+    }
+}
 
 
 ngx_int_t
@@ -129,41 +262,6 @@ ngx_http_vlm_status_handler(ngx_http_request_t *r)
 }
 
 
-static ngx_uint_t
-ngx_http_vlm_status_allowed(ngx_http_request_t *r)
-{
-    ngx_cidr_t   local[3];
-    ngx_array_t  cidrs;
-
-    static ngx_str_t  ipv4 = ngx_string("127.0.0.0/8");
-    static ngx_str_t  ipv6 = ngx_string("::1");
-
-    ngx_memzero(local, sizeof(local));
-
-    local[0].family = AF_UNIX;
-    (void) ngx_ptocidr(&ipv4, &local[1]);
-    (void) ngx_ptocidr(&ipv6, &local[2]);
-
-    cidrs.elts = local;
-    cidrs.nelts = sizeof(local) / sizeof(local[0]);
-
-    return ngx_cidr_match(r->connection->sockaddr, &cidrs) == NGX_OK;
-}
-
-
-static ngx_uint_t
-ngx_http_vlm_status_json(ngx_http_request_t *r)
-{
-    ngx_str_t  value;
-
-    if (ngx_http_arg(r, (u_char *) "format", 6, &value) == NGX_OK) {
-        return value.len == 4 && ngx_strncmp(value.data, "json", 4) == 0;
-    }
-
-    return ngx_http_vlm_accepts(r, "application/json");
-}
-
-
 /* several labels of one value, and as JSON members of one object */
 
 static void
@@ -213,6 +311,29 @@ ngx_http_vlm_status_info(ngx_http_vlm_status_t *st)
 
     if (!st->json) {
         ngx_http_vlm_status_line(st, "} 1\n");
+    }
+}
+
+
+static void
+ngx_http_vlm_status_put(ngx_http_vlm_status_t *st,
+    const ngx_http_vlm_metric_t *metric, ngx_uint_t n)
+{
+    const char  *type;
+
+    for ( /* void */ ; n; n--, metric++) {
+
+        if (metric->help) {
+            type = ngx_http_vlm_status_unit(metric->name, "_total")
+                   ? "counter" : "gauge";
+
+            ngx_http_vlm_status_begin(st, metric->name, type, metric->help,
+                                      metric->label);
+        }
+
+        if (metric->label == NULL) {
+            ngx_http_vlm_status_value(st, metric->name, metric->value);
+        }
     }
 }
 
@@ -297,33 +418,6 @@ ngx_http_vlm_status_state(ngx_http_vlm_status_t *st)
 
 
 static void
-ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st)
-{
-    ngx_uint_t               i;
-    ngx_http_vlm_metrics_t  *m;
-
-    m = &st->shm.metrics;
-
-    ngx_http_vlm_status_begin(st, "vlm_requests_rejected_total", "counter",
-                              "Refused requests by the reason", "reason");
-
-    for (i = 1; i < NGX_HTTP_VLM_REFUSALS; i++) {
-        ngx_http_vlm_status_value(st, ngx_http_vlm_refusal_names[i],
-                                  m->refused[i]);
-    }
-
-    ngx_http_vlm_status_begin(st, "vlm_requests_cancelled_total", "counter",
-                              "Requests whose client left, by their stage",
-                              "stage");
-
-    for (i = 0; i < NGX_HTTP_VLM_STAGES; i++) {
-        ngx_http_vlm_status_value(st, ngx_http_vlm_stage_names[i],
-                                  m->cancelled[i]);
-    }
-}
-
-
-static void
 ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
 {
     vlm_plan_t              *plan;
@@ -374,6 +468,42 @@ ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
 
 
 static void
+ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st,
+    ngx_http_vlm_times_t *times)
+{
+    ngx_uint_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < NGX_HTTP_VLM_BUCKETS; i++) {
+        n += times->n[i];
+
+        if (st->json) {
+            continue;
+        }
+
+        if (i < NGX_HTTP_VLM_BUCKETS - 1) {
+            ngx_http_vlm_status_line(st, "%s_bucket{le=\"%M.%03M\"} %ui\n",
+                                     st->name, ngx_http_vlm_bounds[i] / 1000,
+                                     ngx_http_vlm_bounds[i] % 1000, n);
+        } else {
+            ngx_http_vlm_status_line(st, "%s_bucket{le=\"+Inf\"} %ui\n",
+                                     st->name, n);
+        }
+    }
+
+    if (st->json) {
+        vlm_json_add_int(&st->w, "count", n);
+        vlm_json_add_double(&st->w, "sum", times->ms / 1000.0);
+        return;
+    }
+
+    ngx_http_vlm_status_line(st, "%s_sum %uA.%03uA\n%s_count %ui\n", st->name,
+                             times->ms / 1000, times->ms % 1000, st->name, n);
+}
+
+
+static void
 ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
 {
     ngx_uint_t  i;
@@ -415,148 +545,4 @@ ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
         ngx_http_vlm_status_histogram(st,
                                       &st->shm.metrics.times[times[i].what]);
     }
-}
-
-
-/* a metric with a label lasts until the next one begins */
-
-static void
-ngx_http_vlm_status_begin(ngx_http_vlm_status_t *st, const char *name,
-    const char *type, const char *help, const char *label)
-{
-    if (!st->json) {
-        ngx_http_vlm_status_line(st, "# HELP %s %s\n# TYPE %s %s\n",
-                                 name, help, name, type);
-
-    } else {
-        if (st->label) {
-            vlm_json_shut(&st->w, '}');
-        }
-
-        if (label) {
-            vlm_json_add_open(&st->w, name, '{');
-        }
-    }
-
-    st->name = name;
-    st->label = label;
-}
-
-
-static void
-ngx_http_vlm_status_put(ngx_http_vlm_status_t *st,
-    const ngx_http_vlm_metric_t *metric, ngx_uint_t n)
-{
-    const char  *type;
-
-    for ( /* void */ ; n; n--, metric++) {
-
-        if (metric->help) {
-            type = ngx_http_vlm_status_unit(metric->name, "_total")
-                   ? "counter" : "gauge";
-
-            ngx_http_vlm_status_begin(st, metric->name, type, metric->help,
-                                      metric->label);
-        }
-
-        if (metric->label == NULL) {
-            ngx_http_vlm_status_value(st, metric->name, metric->value);
-        }
-    }
-}
-
-
-static void
-ngx_http_vlm_status_value(ngx_http_vlm_status_t *st, const char *name,
-    ngx_uint_t value)
-{
-    ngx_uint_t  seconds;
-
-    seconds = ngx_http_vlm_status_unit(name, "_seconds");
-
-    /* another worker's clock may be a moment ahead of ours */
-
-    if (seconds && (ngx_msec_int_t) value < 0) {
-        value = 0;
-    }
-
-    if (st->json && seconds) {
-        vlm_json_add_double(&st->w, name, value / 1000.0);
-
-    } else if (st->json) {
-        vlm_json_add_int(&st->w, name, value);
-
-    } else if (seconds) {
-        ngx_http_vlm_status_line(st, "%s %ui.%03ui\n", name, value / 1000,
-                                 value % 1000);
-
-    } else if (st->label) {
-        ngx_http_vlm_status_line(st, "%s{%s=\"%s\"} %ui\n", st->name,
-                                 st->label, name, value);
-
-    } else {
-        ngx_http_vlm_status_line(st, "%s %ui\n", name, value);
-    }
-}
-
-
-static ngx_uint_t
-ngx_http_vlm_status_unit(const char *name, const char *unit)
-{
-    size_t  len, end;
-
-    len = ngx_strlen(name);
-    end = ngx_strlen(unit);
-
-    return len > end && ngx_strcmp(name + len - end, unit) == 0;
-}
-
-
-static void
-ngx_http_vlm_status_histogram(ngx_http_vlm_status_t *st,
-    ngx_http_vlm_times_t *times)
-{
-    ngx_uint_t  i, n;
-
-    n = 0;
-
-    for (i = 0; i < NGX_HTTP_VLM_BUCKETS; i++) {
-        n += times->n[i];
-
-        if (st->json) {
-            continue;
-        }
-
-        if (i < NGX_HTTP_VLM_BUCKETS - 1) {
-            ngx_http_vlm_status_line(st, "%s_bucket{le=\"%M.%03M\"} %ui\n",
-                                     st->name, ngx_http_vlm_bounds[i] / 1000,
-                                     ngx_http_vlm_bounds[i] % 1000, n);
-        } else {
-            ngx_http_vlm_status_line(st, "%s_bucket{le=\"+Inf\"} %ui\n",
-                                     st->name, n);
-        }
-    }
-
-    if (st->json) {
-        vlm_json_add_int(&st->w, "count", n);
-        vlm_json_add_double(&st->w, "sum", times->ms / 1000.0);
-        return;
-    }
-
-    ngx_http_vlm_status_line(st, "%s_sum %uA.%03uA\n%s_count %ui\n", st->name,
-                             times->ms / 1000, times->ms % 1000, st->name, n);
-}
-
-
-static void
-ngx_http_vlm_status_line(ngx_http_vlm_status_t *st, const char *fmt, ...)
-{
-    u_char    line[NGX_HTTP_VLM_STATUS_LINE], *last;
-    va_list   args;
-
-    va_start(args, fmt);
-    last = ngx_vslprintf(line, line + sizeof(line), fmt, args);
-    va_end(args);
-
-    vlm_json_put_raw(&st->w, (char *) line, last - line);
 }

@@ -14,13 +14,6 @@
 #include "wire.h"
 
 
-static ngx_uint_t ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf,
-    ngx_str_t *origin);
-static ngx_uint_t ngx_http_vlm_cors_foreign(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_vlm_cors_equal(ngx_table_elt_t *h,
-    const char *text);
-
-
 static ngx_str_t  ngx_http_vlm_unknown = ngx_string("unknown");
 
 
@@ -85,6 +78,68 @@ ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* is this origin, or the origin of this page's URL, in the list? */
+
+static ngx_uint_t
+ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
+{
+    ngx_str_t   *o;
+    ngx_uint_t   i;
+
+    if (lcf->cors != NGX_HTTP_VLM_CORS_LIST) {
+        return 0;
+    }
+
+    o = lcf->origins->elts;
+
+    for (i = 0; i < lcf->origins->nelts; i++) {
+
+        if (origin->len >= o[i].len
+            && ngx_strncasecmp(o[i].data, origin->data, o[i].len) == 0
+            && (origin->len == o[i].len || origin->data[o[i].len] == '/'))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_vlm_cors_equal(ngx_table_elt_t *h, const char *text)
+{
+    return h && h->value.len == ngx_strlen(text)
+           && ngx_strncmp(h->value.data, text, h->value.len) == 0;
+}
+
+
+/*
+ * Does the browser say that a page of another origin sends the request?  A link
+ * that a person follows does not count as such, nor a typed address; programs
+ * other than browsers do not send these headers.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_cors_foreign(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *site, *mode;
+
+    site = ngx_http_vlm_header(r, "sec-fetch-site");
+
+    if (!ngx_http_vlm_cors_equal(site, "cross-site")
+        && !ngx_http_vlm_cors_equal(site, "same-site"))
+    {
+        return 0;
+    }
+
+    mode = ngx_http_vlm_header(r, "sec-fetch-mode");
+
+    return !ngx_http_vlm_cors_equal(mode, "navigate")
+           || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD));
 }
 
 
@@ -193,66 +248,4 @@ ngx_http_vlm_cors_preflight(ngx_http_request_t *r)
 
     return ngx_http_vlm_add_header(r, "Access-Control-Allow-Headers",
                                    (char *) h->value.data);
-}
-
-
-/* is this origin, or the origin of this page's URL, in the list? */
-
-static ngx_uint_t
-ngx_http_vlm_cors_allowed(ngx_http_vlm_loc_conf_t *lcf, ngx_str_t *origin)
-{
-    ngx_str_t   *o;
-    ngx_uint_t   i;
-
-    if (lcf->cors != NGX_HTTP_VLM_CORS_LIST) {
-        return 0;
-    }
-
-    o = lcf->origins->elts;
-
-    for (i = 0; i < lcf->origins->nelts; i++) {
-
-        if (origin->len >= o[i].len
-            && ngx_strncasecmp(o[i].data, origin->data, o[i].len) == 0
-            && (origin->len == o[i].len || origin->data[o[i].len] == '/'))
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
-/*
- * Does the browser say that a page of another origin sends the request?  A link
- * that a person follows does not count as such, nor a typed address; programs
- * other than browsers do not send these headers.
- */
-
-static ngx_uint_t
-ngx_http_vlm_cors_foreign(ngx_http_request_t *r)
-{
-    ngx_table_elt_t  *site, *mode;
-
-    site = ngx_http_vlm_header(r, "sec-fetch-site");
-
-    if (!ngx_http_vlm_cors_equal(site, "cross-site")
-        && !ngx_http_vlm_cors_equal(site, "same-site"))
-    {
-        return 0;
-    }
-
-    mode = ngx_http_vlm_header(r, "sec-fetch-mode");
-
-    return !ngx_http_vlm_cors_equal(mode, "navigate")
-           || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD));
-}
-
-
-static ngx_uint_t
-ngx_http_vlm_cors_equal(ngx_table_elt_t *h, const char *text)
-{
-    return h && h->value.len == ngx_strlen(text)
-           && ngx_strncmp(h->value.data, text, h->value.len) == 0;
 }

@@ -12,7 +12,6 @@
 #include "wire.h"
 
 
-static ngx_int_t ngx_http_vlm_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_vlm_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_vlm_page(ngx_http_request_t *r);
@@ -22,19 +21,6 @@ static const char *ngx_http_vlm_page_text(ngx_http_request_t *r,
 
 static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
 static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
-
-
-ngx_int_t
-ngx_http_vlm_filter_init(ngx_conf_t *cf)
-{
-    ngx_http_next_header_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = ngx_http_vlm_header_filter;
-
-    ngx_http_next_body_filter = ngx_http_top_body_filter;
-    ngx_http_top_body_filter = ngx_http_vlm_body_filter;
-
-    return NGX_OK;
-}
 
 
 static ngx_int_t
@@ -64,6 +50,19 @@ ngx_http_vlm_header_filter(ngx_http_request_t *r)
     }
 
     return ngx_http_next_header_filter(r);
+}
+
+
+ngx_int_t
+ngx_http_vlm_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_vlm_header_filter;
+
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_vlm_body_filter;
+
+    return NGX_OK;
 }
 
 

@@ -11,12 +11,6 @@
 #include "wire.h"
 
 
-static ngx_int_t ngx_http_vlm_hop_find(ngx_http_request_t *r,
-    ngx_str_t *usage);
-static u_char *ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from,
-    ngx_msec_t to);
-
-
 void
 ngx_http_vlm_hop_keep(ngx_http_request_t *r)
 {
@@ -96,6 +90,24 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
 }
 
 
+/* seconds with milliseconds, as nginx logs its times */
+
+static u_char *
+ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from, ngx_msec_t to)
+{
+    ngx_msec_int_t  ms;
+
+    if (to == 0) {
+        return ngx_sprintf(p, "- ");
+    }
+
+    ms = ngx_max((ngx_msec_int_t) (to - from), 0);
+
+    return ngx_sprintf(p, "%T.%03M ", (time_t) ms / 1000,
+                       (ngx_msec_t) ms % 1000);
+}
+
+
 ngx_int_t
 ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
 {
@@ -144,24 +156,6 @@ ngx_http_vlm_usage(ngx_http_request_t *r, ngx_str_t *usage)
     usage->len = p - usage->data - 1;
 
     return NGX_OK;
-}
-
-
-/* seconds with milliseconds, as nginx logs its times */
-
-static u_char *
-ngx_http_vlm_hop_time(u_char *p, ngx_msec_t from, ngx_msec_t to)
-{
-    ngx_msec_int_t  ms;
-
-    if (to == 0) {
-        return ngx_sprintf(p, "- ");
-    }
-
-    ms = ngx_max((ngx_msec_int_t) (to - from), 0);
-
-    return ngx_sprintf(p, "%T.%03M ", (time_t) ms / 1000,
-                       (ngx_msec_t) ms % 1000);
 }
 
 

@@ -8,8 +8,22 @@
 #include "wire.h"
 
 
-static ngx_int_t ngx_http_vlm_refuse_until(ngx_http_request_t *r,
-    ngx_uint_t status, const char *code, ngx_uint_t seconds, const char *text);
+static ngx_int_t
+ngx_http_vlm_refuse_until(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, ngx_uint_t seconds, const char *text)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_vlm_ctx(r);
+
+    if (ctx == NULL || ngx_http_vlm_retry_after(r, seconds) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    (void) ngx_http_vlm_fail_code(ctx, status, code, "%s", text);
+
+    return ngx_http_vlm_send_error(r, status, ctx->error.err.text);
+}
 
 
 ngx_int_t
@@ -71,24 +85,6 @@ ngx_http_vlm_refuse_failing(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng)
 
     return ngx_http_vlm_refuse_until(r, NGX_HTTP_SERVICE_UNAVAILABLE,
                                      "engine_failing", seconds, (char *) text);
-}
-
-
-static ngx_int_t
-ngx_http_vlm_refuse_until(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, ngx_uint_t seconds, const char *text)
-{
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = ngx_http_vlm_ctx(r);
-
-    if (ctx == NULL || ngx_http_vlm_retry_after(r, seconds) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    (void) ngx_http_vlm_fail_code(ctx, status, code, "%s", text);
-
-    return ngx_http_vlm_send_error(r, status, ctx->error.err.text);
 }
 
 

@@ -17,11 +17,6 @@
 #define NGX_HTTP_VLM_TOKEN  2048           /* of a log-probability */
 
 
-static void ngx_http_vlm_send_late(ngx_http_request_t *r);
-static ngx_int_t ngx_http_vlm_send_now(ngx_http_request_t *r,
-    ngx_uint_t status, ngx_str_t *json);
-
-
 ngx_http_vlm_ctx_t *
 ngx_http_vlm_ctx(ngx_http_request_t *r)
 {
@@ -41,6 +36,33 @@ ngx_http_vlm_ctx(ngx_http_request_t *r)
     }
 
     return ctx;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_send_now(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *json)
+{
+    ngx_http_complex_value_t  cv;
+
+    static ngx_str_t  type = ngx_string("application/json");
+
+    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
+    cv.value = *json;
+
+    return ngx_http_send_response(r, status, &type, &cv);
+}
+
+
+static void
+ngx_http_vlm_send_late(ngx_http_request_t *r)
+{
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    ngx_http_finalize_request(r, ngx_http_vlm_send_now(r, ctx->page.status,
+                                                       &ctx->page.text));
 }
 
 
@@ -79,33 +101,6 @@ ngx_http_vlm_send(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *json)
     rc = ngx_http_read_client_request_body(r, ngx_http_vlm_send_late);
 
     return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
-}
-
-
-static void
-ngx_http_vlm_send_late(ngx_http_request_t *r)
-{
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
-
-    ngx_http_finalize_request(r, ngx_http_vlm_send_now(r, ctx->page.status,
-                                                       &ctx->page.text));
-}
-
-
-static ngx_int_t
-ngx_http_vlm_send_now(ngx_http_request_t *r, ngx_uint_t status,
-    ngx_str_t *json)
-{
-    ngx_http_complex_value_t  cv;
-
-    static ngx_str_t  type = ngx_string("application/json");
-
-    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
-    cv.value = *json;
-
-    return ngx_http_send_response(r, status, &type, &cv);
 }
 
 

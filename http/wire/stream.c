@@ -20,28 +20,10 @@
 #define NGX_HTTP_VLM_CHUNK   (8 * VLM_STORE_TEXT)     /* bytes */
 
 
-static void ngx_http_vlm_stream_position(ngx_event_t *ev);
-static ngx_int_t ngx_http_vlm_stream_begin(ngx_http_vlm_ctx_t *ctx);
 static ngx_int_t ngx_http_vlm_stream_send(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
 static ngx_int_t ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx,
     ngx_chain_t *out);
-static void ngx_http_vlm_stream_write(ngx_http_request_t *r);
-
-
-void
-ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_msec_int_t  ms;
-
-    ctx->out.position.handler = ngx_http_vlm_stream_position;
-    ctx->out.position.data = ctx;
-    ctx->out.position.log = ctx->request->connection->log;
-
-    ms = ctx->times.arrived + NGX_HTTP_VLM_SILENT - ngx_current_msec;
-
-    ngx_add_timer(&ctx->out.position, ngx_max(ms, 1));
-}
 
 
 /* no text for a while: sends at least the header, and the queue position */
@@ -80,6 +62,21 @@ ngx_http_vlm_stream_position(ngx_event_t *ev)
     }
 
     ngx_http_run_posted_requests(c);
+}
+
+
+void
+ngx_http_vlm_stream_watch(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_msec_int_t  ms;
+
+    ctx->out.position.handler = ngx_http_vlm_stream_position;
+    ctx->out.position.data = ctx;
+    ctx->out.position.log = ctx->request->connection->log;
+
+    ms = ctx->times.arrived + NGX_HTTP_VLM_SILENT - ngx_current_msec;
+
+    ngx_add_timer(&ctx->out.position, ngx_max(ms, 1));
 }
 
 
@@ -252,6 +249,34 @@ failed:
 }
 
 
+/* the client reads again, or has not read for send_timeout */
+
+static void
+ngx_http_vlm_stream_write(ngx_http_request_t *r)
+{
+    ngx_event_t         *wev;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    wev = r->connection->write;
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        r->connection->timedout = 1;
+
+        ctx->engine->calls->end(ctx, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR
+        || ngx_http_vlm_stream_update(ctx) != NGX_OK)
+    {
+        ctx->engine->calls->end(ctx, NGX_ERROR);
+    }
+}
+
+
 static ngx_int_t
 ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx, ngx_chain_t *out)
 {
@@ -293,34 +318,6 @@ ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx, ngx_chain_t *out)
 
     return ngx_handle_write_event(wev, clcf->send_lowat) == NGX_OK
            ? NGX_AGAIN : NGX_ERROR;
-}
-
-
-/* the client reads again, or has not read for send_timeout */
-
-static void
-ngx_http_vlm_stream_write(ngx_http_request_t *r)
-{
-    ngx_event_t         *wev;
-    ngx_http_vlm_ctx_t  *ctx;
-
-    wev = r->connection->write;
-    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
-
-    if (wev->timedout) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
-                      "client timed out");
-        r->connection->timedout = 1;
-
-        ctx->engine->calls->end(ctx, NGX_HTTP_REQUEST_TIME_OUT);
-        return;
-    }
-
-    if (ngx_http_vlm_stream_output(ctx, NULL) == NGX_ERROR
-        || ngx_http_vlm_stream_update(ctx) != NGX_OK)
-    {
-        ctx->engine->calls->end(ctx, NGX_ERROR);
-    }
 }
 
 

@@ -21,7 +21,6 @@
     "pulled, pushed, created, copied or deleted"
 
 
-static void ngx_http_vlm_ollama_put_names(vlm_json_out_t *w, ngx_str_t *name);
 static void ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
     ngx_http_vlm_engine_t *eng);
 static void ngx_http_vlm_ollama_find(ngx_http_vlm_ctx_t *ctx);
@@ -71,6 +70,20 @@ ngx_http_vlm_ollama_put_digest(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
     }
 
     vlm_json_add_text(w, "digest", (char *) digits, sizeof(digits));
+}
+
+
+/* a name without a tag has the tag "latest" */
+
+static void
+ngx_http_vlm_ollama_put_names(vlm_json_out_t *w, ngx_str_t *name)
+{
+    const char  *tag;
+
+    tag = ngx_strlchr(name->data, name->data + name->len, ':') ? "" : ":latest";
+
+    vlm_json_add_format(w, "name", "%.*s%s", (int) name->len, name->data, tag);
+    vlm_json_add_format(w, "model", "%.*s%s", (int) name->len, name->data, tag);
 }
 
 
@@ -147,20 +160,6 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
     vlm_json_shut(&w, '}');
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
-}
-
-
-/* a name without a tag has the tag "latest" */
-
-static void
-ngx_http_vlm_ollama_put_names(vlm_json_out_t *w, ngx_str_t *name)
-{
-    const char  *tag;
-
-    tag = ngx_strlchr(name->data, name->data + name->len, ':') ? "" : ":latest";
-
-    vlm_json_add_format(w, "name", "%.*s%s", (int) name->len, name->data, tag);
-    vlm_json_add_format(w, "model", "%.*s%s", (int) name->len, name->data, tag);
 }
 
 

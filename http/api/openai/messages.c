@@ -12,8 +12,6 @@
 
 static ngx_int_t ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, ngx_uint_t i);
-static ngx_int_t ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *content, ngx_uint_t i);
 static ngx_int_t ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *part, ngx_uint_t i, ngx_uint_t k);
 
@@ -90,39 +88,6 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-static ngx_int_t
-ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    ngx_uint_t i)
-{
-    vlm_role_t                  role;
-    const vlm_json_t  *content;
-
-    role = VLM_USER;
-
-    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
-
-    if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail_input(ctx, "messages.%ui is not an object", i);
-    }
-
-    if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
-        || ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), role) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    content = vlm_json_get(json, "content");
-
-    /* clients send an earlier answer back, which may have had no content */
-
-    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
-        return NGX_OK;
-    }
-
-    return ngx_http_vlm_openai_content(ctx, content, i);
-}
-
-
 /* a string, or an array of parts */
 
 static ngx_int_t
@@ -155,6 +120,39 @@ ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *content,
     }
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    ngx_uint_t i)
+{
+    vlm_role_t                  role;
+    const vlm_json_t  *content;
+
+    role = VLM_USER;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
+
+    if (!vlm_json_is_object(json)) {
+        return ngx_http_vlm_fail_input(ctx, "messages.%ui is not an object", i);
+    }
+
+    if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
+        || ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), role) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    content = vlm_json_get(json, "content");
+
+    /* clients send an earlier answer back, which may have had no content */
+
+    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_openai_content(ctx, content, i);
 }
 
 

@@ -11,9 +11,6 @@
 #define NGX_HTTP_VLM_HISTORY  (32u << 20)      /* bytes of an answer */
 
 
-static void ngx_http_vlm_session_entry(vlm_json_out_t *w, vlm_store_entry_t *e);
-
-
 static ngx_str_t  ngx_http_vlm_tasks = ngx_string(
     "{\"tasks\":["
     "{\"description\":\"Automatically detect task type using AI\","
@@ -131,37 +128,6 @@ ngx_http_vlm_session_reset(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-void
-ngx_http_vlm_session_history(ngx_http_vlm_ctx_t *ctx)
-{
-    size_t               i;
-    vlm_json_out_t      *w;
-    vlm_store_loaded_t   loaded;
-
-    ctx->stored.code = vlm_store_session_load(ctx->engine->store,
-                                              ctx->place.session,
-                                              VLM_STORE_ENTRIES, &loaded,
-                                              &ctx->stored);
-
-    if (ctx->stored.code != VLM_STORE_OK) {
-        return;
-    }
-
-    w = &ctx->out.json;
-
-    vlm_json_init(w, NGX_HTTP_VLM_HISTORY);
-    vlm_json_open(w, '[');
-
-    for (i = 0; i < loaded.n; i++) {
-        ngx_http_vlm_session_entry(w, &loaded.entries[i]);
-    }
-
-    vlm_json_shut(w, ']');
-
-    vlm_store_loaded_free(&loaded);
-}
-
-
 /* an assistant's entry has its task among the metadata */
 
 static void
@@ -200,4 +166,35 @@ ngx_http_vlm_session_entry(vlm_json_out_t *w, vlm_store_entry_t *e)
     vlm_json_add_string(w, "timestamp", e->time);
 
     vlm_json_shut(w, '}');
+}
+
+
+void
+ngx_http_vlm_session_history(ngx_http_vlm_ctx_t *ctx)
+{
+    size_t               i;
+    vlm_json_out_t      *w;
+    vlm_store_loaded_t   loaded;
+
+    ctx->stored.code = vlm_store_session_load(ctx->engine->store,
+                                              ctx->place.session,
+                                              VLM_STORE_ENTRIES, &loaded,
+                                              &ctx->stored);
+
+    if (ctx->stored.code != VLM_STORE_OK) {
+        return;
+    }
+
+    w = &ctx->out.json;
+
+    vlm_json_init(w, NGX_HTTP_VLM_HISTORY);
+    vlm_json_open(w, '[');
+
+    for (i = 0; i < loaded.n; i++) {
+        ngx_http_vlm_session_entry(w, &loaded.entries[i]);
+    }
+
+    vlm_json_shut(w, ']');
+
+    vlm_store_loaded_free(&loaded);
 }
