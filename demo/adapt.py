@@ -27,11 +27,12 @@ from safetensors.torch import load_file, save_file
 
 import export
 from ask_torch import FOLDER, load
-from batches import (CODES, GENERAL_MIX, TEXTS, cell_targets, draw_question, pack_texts, patches_of)
+from batches import (CODES, GENERAL_MIX, TEXTS, cell_targets, crowd, draw_look, draw_question, pack_texts,
+                     patches_of)
 from model import text_places
 from questions import GENERAL, ask_any, in_context, in_turns, wrap
-from scenes import COLOURS, KINDS, LOOKS, make_scene, render
-from train import answer_loss, clock
+from scenes import make_scene, render
+from train import answer_loss
 
 BUILD = os.path.join(os.path.dirname(FOLDER), "..", "build")
 PARTS = ("eyes", "words")
@@ -56,16 +57,6 @@ def is_vision(name):
 
 # -- what is learnt from -----------------------------------------------------------------------------
 
-def draw_look(rng):
-    """The look of a scene to learn from: each alone, now and then two, often none."""
-    chance = rng.random()
-    if chance < 0.3:
-        return ()
-    if chance < 0.85:
-        return (rng.choice(LOOKS + ("turned",)),)
-    return rng.choice((("dark", "turned"), ("contrast", "turned")))
-
-
 def tensor_of(scene):
     return torch.from_numpy(patches_of(render(scene)))
 
@@ -78,12 +69,6 @@ def pair_of_looks(seed, rng):
     scene = make_scene(seed, look=look)
     plain = dict(scene, look=scene["look"] & {"turned"})
     return tensor_of(scene), tensor_of(plain), torch.from_numpy(cell_targets(scene)[0] > 0)
-
-
-def crowd(rng):
-    """Kinds and colours of a scene in which two or three objects often share a name."""
-    kinds, colours = rng.sample(KINDS, 2), rng.sample(sorted(COLOURS), 3)
-    return [(rng.choice(kinds), rng.choice(colours)) for _ in range(rng.randint(3, 6))]
 
 
 def earlier_of(scene, rng):
@@ -149,8 +134,8 @@ def eyes_step(job, seed, rng, tally):
     """Cells like the teacher's, of some pictures."""
     looks, plains, shown = (torch.stack(t) for t in zip(*(pair_of_looks(seed + i, rng) for i in range(EYES))))
     with torch.no_grad():
-        wanted = job.teacher.vision(plains, torch.float32)
-    far = (job.model.vision(looks, torch.float32) - wanted).pow(2).mean(-1) / wanted.pow(2).mean()
+        wanted = job.teacher.vision(plains, torch.float32)[0]
+    far = (job.model.vision(looks, torch.float32)[0] - wanted).pow(2).mean(-1) / wanted.pow(2).mean()
     (far * torch.where(shown, 4.0, 1.0)).mean().backward()
     tally["far"] = tally.get("far", []) + [far[shown].mean().item()]
     return EYES
@@ -180,11 +165,17 @@ def words_step(job, seed, rng, tally):
         asked = session_of(scene, job.encoder, rng, tasks, *earlier_of(scene, rng))
         if asked:
             with torch.no_grad():
-                picture = job.model.vision(tensor_of(scene)[None], torch.float32)
+                picture = job.model.vision(tensor_of(scene)[None], torch.float32)[0]
             (told_loss(job.model, picture, *asked, tally) / SCENES).backward()
     if rng.random() < 0.4:
         text_step(job, rng, tally)
     return SCENES
+
+
+def clock(text):
+    now = time.localtime()
+    hour, minute = map(int, text.split(":"))
+    return time.mktime((now.tm_year, now.tm_mon, now.tm_mday, hour, minute, 0, 0, 0, -1))
 
 
 class Job:

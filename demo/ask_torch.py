@@ -9,39 +9,43 @@ import os
 import torch
 
 import export
-from batches import TEXTS, Encoder, patches_of
-from model import HEAD, SCALE, Model, rotate, text_places
-from questions import in_context, wrap
+from batches import TEXTS
+from families import family_of
+from model import HEAD, SCALE, axes, rotate, text_places
+from questions import in_context
 from scenes import render
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "model")
-LONGEST, LONGEST_TEXT = 64, 300         # tokens of an answer, of one about a message alone
+LONGEST, LONGEST_TEXT = 90, 300         # tokens of an answer, of one about a message alone
 
 
 class Session:
     """The keys and values of some prefixes [B, P] and of their questions [B, Q, room]."""
 
-    def __init__(self, model, prefix, places, questions, room):
+    def __init__(self, model, prefix, places, deep, questions, room):
         B = len(prefix)
         self.model, self.room = model, room
         self.prefix, self.own = [], []
         self.start = int(places[-1, 0]) + 1
-        self.run(prefix[:, None], places.expand(B, 1, -1, -1), None)
+        self.run(prefix[:, None], places.expand(B, 1, -1, -1), None, deep)
         self.own = [[torch.zeros(B, questions, room, layer.kv, HEAD) for _ in range(2)] for layer in model.layers]
 
-    def run(self, x, at, index):
-        """x [B, Q, T, D] at positions `at`; stored at `index` [B, Q, T], or as the prefix where that is None."""
+    def run(self, x, at, index, deep=()):
+        """x [B, Q, T, D] at positions `at`; stored at `index` [B, Q, T], or as the prefix where that is None, with
+        the deep features of its picture."""
         model, conf = self.model, self.model.conf
-        axis = torch.tensor([a for a, n in enumerate(conf["mrope_section"]) for _ in range(n)])
         freq = conf["rope_theta"] ** (-torch.arange(HEAD // 2).float() * 2 / HEAD)
-        angle = at.float()[..., axis] * freq
+        angle = at.float()[..., axes(conf)] * freq
         angle = torch.cat((angle, angle), -1)[:, :, :, None]
         for i, layer in enumerate(model.layers):
             h = layer.norm1(x)
-            q, k = (rotate(f(h).unflatten(-1, (-1, HEAD)), angle.cos(), angle.sin()) for f in (layer.q, layer.k))
+            q, k = (rotate(norm(f(h).unflatten(-1, (-1, HEAD))), angle.cos(), angle.sin())
+                    for f, norm in ((layer.q, layer.q_norm), (layer.k, layer.k_norm)))
             x = x + layer.o(self.attend(i, q, k, layer.v(h).unflatten(-1, (-1, HEAD)), index))
             h = layer.norm2(x)
             x = x + layer.down(torch.nn.functional.silu(layer.gate(h)) * layer.up(h))
+            if i < len(deep):
+                x = model.deepened(x.flatten(0, 2), deep[i], x.shape[2]).view_as(x)
         return model.norm(x)
 
     def attend(self, i, q, k, v, index):
@@ -68,15 +72,15 @@ class Session:
         return self.run(self.model.embed(ids), at, index)
 
 
-def picture_prefix(model, scenes):
-    pictures = torch.stack([torch.from_numpy(patches_of(render(s))) for s in scenes])
-    before, after = (model.embedded(ids, len(scenes), torch.float32) for ids in (model.before, model.after))
-    return torch.cat((before, model.vision(pictures, torch.float32), after), dim=1), model.places()
+def picture_prefix(model, family, scenes):
+    pictures = torch.stack([torch.from_numpy(family.patches(render(s))) for s in scenes])
+    cells, deep = model.vision(pictures, torch.float32)
+    return model.behind(cells), model.places(), deep
 
 
 @torch.no_grad()
 def answer(model, encoder, prefix, questions, longest=LONGEST):
-    """A prefix and its places, texts [B][Q] -> answers [B][Q]."""
+    """A prefix, its places and deep features, texts [B][Q] -> answers [B][Q]."""
     ids = [[encoder.ids(t) + encoder.tail for t in row] for row in questions]
     B, Q = len(ids), len(ids[0])
     lengths = torch.tensor([[len(r) for r in row] for row in ids])
@@ -99,10 +103,10 @@ def answer(model, encoder, prefix, questions, longest=LONGEST):
 
 def load(folder=None):
     folder = folder or FOLDER
-    encoder = Encoder(os.path.join(folder, "tokenizer.json"))
-    model = Model(*encoder.prefix()).eval()
+    family = family_of(folder)
+    model = family.model().eval()
     export.from_family(model, os.path.join(folder, "model.safetensors"))
-    return model, encoder
+    return model, family.encoder()
 
 
 def rounds_of(scenes, together):
@@ -112,9 +116,9 @@ def rounds_of(scenes, together):
     return [[[row[i]] for row in scenes if i < len(row)] for i in range(max(map(len, scenes)))]
 
 
-def asked_text(item, earlier):
+def asked_text(item, earlier, release):
     text = in_context([(e["text"], e["answer"]) for e in earlier[-5:]], item["text"]) if earlier else item["text"]
-    return wrap(item["task"], text)
+    return release.wrap(item["task"], text)
 
 
 def ask_torch(items, folder=None, size=8, together=False):
@@ -131,8 +135,8 @@ def ask_torch(items, folder=None, size=8, together=False):
         while rows:
             some = [r for r in rows[:size] if len(r) == len(rows[0])]
             rows = rows[len(some):]
-            texts = [[asked_text(i, earlier.get(id(i["scene"]), ())) for i in row] for row in some]
-            prefix = picture_prefix(model, [r[0]["scene"] for r in some])
+            texts = [[asked_text(i, earlier.get(id(i["scene"]), ()), encoder.release) for i in row] for row in some]
+            prefix = picture_prefix(model, family_of(folder or FOLDER), [r[0]["scene"] for r in some])
             for row, answers in zip(some, answer(model, encoder, prefix, texts)):
                 for item, text in zip(row, answers):
                     item["answer"] = text
@@ -149,6 +153,6 @@ def ask_torch_texts(items, folder=None, size=30):
         some = [i for i in items if i["kind"] == kind]
         for at in range(0, len(some), size):
             part = some[at:at + size]
-            prefix = model.embedded(ids, 1, torch.float32), text_places(0, len(ids))
+            prefix = model.embedded(ids, 1, torch.float32), text_places(0, len(ids)), ()
             for item, text in zip(part, answer(model, encoder, prefix, [[i["text"] for i in part]], LONGEST_TEXT)[0]):
                 item["answer"] = text

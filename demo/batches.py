@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from questions import (GENERAL, MIX, TASKS, WRAPPERS, ask, ask_any, box_text, choose_several, in_context, in_turns,
-                       matches, ref_text, wrap)
-from scenes import COLOURS, KINDS, SIZE, make_scene, render
+from PIL import Image
+
+from questions import (GENERAL, MIX, TASKS, ask, ask_any, choose_several, in_context, in_turns, matches, ref_text)
+from release import FIRST
+from scenes import COLOURS, KINDS, LOOKS, SIZE, make_scene, render
 from text_tasks import content_spans, draw, server_words
 
 CELL = 28
@@ -17,8 +19,12 @@ CODES = {task: i for i, task in enumerate(TASKS + ("describe", "greeting", "TASK
 # (tasks, questions of each picture, tokens of each): a bucket's questions are padded to one length
 BUCKETS = ((GENERAL, 6, 24), (("grounding",), 3, 48), (("affordance",), 2, 60), (("pointing",), 2, 96),
            (("trajectory",), 1, 130), ("context", 1, 320))
+BUCKETS_25 = ((GENERAL, 6, 24), (("grounding",), 3, 54), (("affordance",), 2, 80), (("pointing",), 2, 104),
+              (("trajectory",), 1, 190), ("context", 1, 352))
 # (what is asked without a picture, how many of it in a batch, tokens of each)
 TEXTS = (("TASK", 8, 36), ("TITLE", 16, 44), ("STEPS", 12, 272), ("BLIND", 8, 60))
+TEXTS_FEW = (("TASK", 4, 36), ("TITLE", 4, 44), ("STEPS", 2, 272), ("BLIND", 4, 60))     # for who knows it already
+NUMBERS = 12                            # coordinates of an object: two boxes, two points
 LATE = ("pointing", "affordance", "trajectory", "trajectory")      # what suffers most from a long history
 GENERAL_MIX = tuple((t, w) for t, w in MIX if t in GENERAL)
 
@@ -29,8 +35,39 @@ def patches_of(picture):
     return np.ascontiguousarray(parts.transpose(0, 4, 1, 5, 2, 6, 8, 3, 7)).reshape(324, 588)
 
 
-def coordinates(obj):
-    return list(obj["box"]) + list(obj["grasp"]) + list(obj["point"])
+def patches_of_cells(picture):
+    """u8 [324, 768]: patches of the enlarged picture, cell by cell, row by row, each (channel, y, x)."""
+    parts = np.asarray(picture.resize((288, 288), Image.BICUBIC)).reshape(9, 2, 16, 9, 2, 16, 3)
+    return np.ascontiguousarray(parts.transpose(0, 3, 1, 4, 6, 2, 5)).reshape(324, 768)
+
+
+def draw_look(rng):
+    """The look of a scene to learn from: each alone, now and then two, often none."""
+    chance = rng.random()
+    if chance < 0.3:
+        return ()
+    if chance < 0.85:
+        return (rng.choice(LOOKS + ("turned",)),)
+    return rng.choice((("dark", "turned"), ("contrast", "turned")))
+
+
+def crowd(rng):
+    """Kinds and colours of a scene in which two or three objects often share a name."""
+    kinds, colours = rng.sample(KINDS, 2), rng.sample(sorted(COLOURS), 3)
+    return [(rng.choice(kinds), rng.choice(colours)) for _ in range(rng.randint(3, 6))]
+
+
+def any_scene(seed):
+    """A scene of any look, sometimes crowded."""
+    rng = random.Random(seed ^ 0x100C)
+    return make_scene(seed, like=crowd(rng) if rng.random() < 0.2 else None,
+                      look=draw_look(rng) if rng.random() < 0.85 else ())
+
+
+def coordinates(obj, release):
+    """As the model writes them."""
+    values = [*obj["box"], *obj["grasp"], *obj["point"], *obj["hold"]]
+    return release.scaled(np.clip(values, 0, SIZE - 1).tolist())
 
 
 def home_cell(obj):
@@ -38,10 +75,10 @@ def home_cell(obj):
     return min(8, y // CELL) * 9 + min(8, x // CELL)
 
 
-def cell_targets(scene):
-    """Returns the content of each of the 81 cells: kind, colour, centre flag, and its object's ten coordinates."""
+def cell_targets(scene, release=FIRST):
+    """Returns the content of each of the 81 cells: kind, colour, centre flag, and its object's coordinates."""
     kind, colour, flag = (np.zeros(81, np.int64) for _ in range(3))
-    coords, best = np.zeros((81, 10), np.int64), np.full(81, 1e9)
+    coords, best = np.zeros((81, NUMBERS), np.int64), np.full(81, 1e9)
     for obj in scene["objects"]:
         x1, y1, x2, y2 = obj["box"]
         px, py = obj["point"]
@@ -57,16 +94,16 @@ def cell_targets(scene):
                 best[cell] = distance
                 kind[cell] = KINDS.index(obj["kind"]) + 1
                 colour[cell] = sorted(COLOURS).index(obj["colour"]) + 1
-                coords[cell] = coordinates(obj)
+                coords[cell] = coordinates(obj, release)
         flag[home] = 1
-    return kind, colour, flag, np.clip(coords, 0, SIZE - 1)
+    return kind, colour, flag, coords
 
 
 class Encoder:
     """Turns a question and its answer into ids and the weight of each id as a target."""
 
-    def __init__(self, path):
-        self.tok = Tokenizer.from_file(path)
+    def __init__(self, path, release=FIRST):
+        self.tok, self.release = Tokenizer.from_file(path), release
         self.tail = self.ids("<|im_end|>\n<|im_start|>assistant\n")
         self.end = self.tok.token_to_id("<|im_end|>")
         self.pad = self.tok.token_to_id("<|endoftext|>")
@@ -79,14 +116,18 @@ class Encoder:
 
     def prefix(self):
         """The ids before and after the picture's places."""
-        before = self.ids("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
-                          "<|vision_start|>")
-        return before, self.ids("<|vision_end|>")
+        return self.ids(self.start(self.release.system) + "<|vision_start|>"), self.ids("<|vision_end|>")
+
+    @staticmethod
+    def start(system):
+        """What comes before the user's first words."""
+        told = "<|im_start|>system\n%s<|im_end|>\n" % system if system else ""
+        return told + "<|im_start|>user\n"
 
     def text_prefixes(self):
         """The ids before a message without a picture, for each of TEXTS."""
-        words = dict(server_words(), BLIND="You are a helpful assistant.")
-        return [self.ids("<|im_start|>system\n%s<|im_end|>\n<|im_start|>user\n" % words[kind]) for kind, _, _ in TEXTS]
+        words = dict(server_words(), BLIND=self.release.system)
+        return [self.ids(self.start(words[kind])) for kind, _, _ in TEXTS]
 
     def weights(self, task, answer):
         if task in GENERAL:
@@ -102,8 +143,8 @@ class Encoder:
 
     def row(self, task, text, answer, size, turns=""):
         """ids [size], weights [size] and where the text and the whole question end; None where it does not fit."""
-        asked = self.tok.encode(turns + wrap(task, text), add_special_tokens=False)
-        last = len(turns) + (WRAPPERS[task].index("%s") if task in WRAPPERS else 0) + len(text)
+        asked = self.tok.encode(turns + self.release.wrap(task, text), add_special_tokens=False)
+        last = len(turns) + self.release.text_end(task, text)
         text_end = max(i for i, (_, end) in enumerate(asked.offsets) if end <= last)
         question, answer = asked.ids + self.tail, self.ids(answer)
         row = self.filled(question, answer, self.weights(task, answer), size)
@@ -138,40 +179,43 @@ def draw_question(tasks, scene, rng):
     return ask(rng.choice(tasks), scene, rng)
 
 
-def context_question(scene, rng):
+def context_question(scene, rng, release=FIRST):
     """A later question of a session: up to five earlier ones come before it."""
     task = rng.choice(LATE) if rng.random() < 0.6 else None
     new = task and draw_question((task,), scene, rng) or ask_any(scene, rng)
     earlier = [ask_any(scene, rng) for _ in range(rng.choice((1, 1, 2, 3, 4, 5, 5)))]
-    text, told = new[1], [(t, s["answer"]) for _, t, s in earlier]
+    text, told = new[1], [(t, release.answer(q, s)) for q, t, s in earlier]
     if new[0]["task"] in ("affordance", "trajectory") and rng.random() < 0.3:      # a step of a pipeline
-        box = box_text(new[2]["about"][0]["box"])
+        box = release.box(new[2]["about"][0]["box"])
         told[-1] = ref_text(new[0]["ref"], rng), box
         text += "\nPrevious result: " + box
     if rng.random() < 0.3:
-        return new[0], text, new[2], in_turns([(wrap(q["task"], t), a) for (q, _, _), (t, a) in zip(earlier, told)])
+        return new[0], text, new[2], in_turns([(release.wrap(q["task"], t), a)
+                                               for (q, _, _), (t, a) in zip(earlier, told)])
     return new[0], in_context(told, text), new[2], ""
 
 
-def pack(scene, encoder, rng):
+def pack(scene, encoder, rng, buckets=BUCKETS):
     """For each bucket: ids, weights [Q, T], the task codes [Q], where text and question end [Q, 2]
-    the coordinates of the objects they are about [Q, 2, 10], -1 for none, and which cells hold a thing to
+    the coordinates of the objects they are about [Q, 2, NUMBERS], -1 for none, and which cells hold a thing to
     be counted [Q, 81], -1 where nothing is."""
-    found = []
-    for tasks, count, size in BUCKETS:
+    found, release = [], encoder.release
+    for tasks, count, size in buckets:
         ids = np.full((count, size), encoder.pad, np.int64)
         weights = np.zeros((count, size), np.float32)
         codes, ends = np.full(count, -1, np.int64), np.zeros((count, 2), np.int64)
-        about, counted = np.full((count, 2, 10), -1, np.int64), np.full((count, 81), -1, np.int64)
+        about, counted = np.full((count, 2, NUMBERS), -1, np.int64), np.full((count, 81), -1, np.int64)
         for i in range(count):
             for _ in range(8):
-                asked = context_question(scene, rng) if tasks == "context" else draw_question(tasks, scene, rng)
-                row = asked and encoder.row(asked[0]["task"], asked[1], asked[2]["answer"], size, *asked[3:])
+                asked = (context_question(scene, rng, release) if tasks == "context"
+                         else draw_question(tasks, scene, rng))
+                row = asked and encoder.row(asked[0]["task"], asked[1], release.answer(asked[0], asked[2]), size,
+                                            *asked[3:])
                 if row:
                     ids[i], weights[i], ends[i] = row
                     codes[i] = CODES[asked[0]["task"]]
                     for j, obj in enumerate(asked[2].get("about", ())):
-                        about[i, j] = np.clip(coordinates(obj), 0, SIZE - 1)
+                        about[i, j] = coordinates(obj, release)
                     if asked[0]["task"] in ("count", "presence", "pointing"):
                         counted[i] = 0
                         counted[i, [home_cell(o) for o in matches(asked[0]["ref"], scene)]] = 1
@@ -180,10 +224,10 @@ def pack(scene, encoder, rng):
     return found
 
 
-def pack_texts(encoder, rng):
-    """For each of TEXTS: ids, weights [1, Q, T] and codes [1, Q]."""
+def pack_texts(encoder, rng, texts=TEXTS):
+    """For each of `texts`: ids, weights [1, Q, T] and codes [1, Q]."""
     found = []
-    for kind, count, size in TEXTS:
+    for kind, count, size in texts:
         rows = []
         while len(rows) < count:
             row = encoder.text_row(kind, *draw(kind, rng), size)
@@ -197,30 +241,37 @@ def pack_texts(encoder, rng):
 class Batches(torch.utils.data.IterableDataset):
     """Scenes from `seed` on, each seen once by one of the processes."""
 
-    def __init__(self, seed, size, tokenizer=None, rank=0, ranks=1):
-        self.seed, self.size, self.tokenizer, self.rank, self.ranks = seed, size, tokenizer, rank, ranks
+    def __init__(self, family, seed, size, words, rank=0, ranks=1):
+        self.family, self.seed, self.size, self.words, self.rank, self.ranks = family, seed, size, words, rank, ranks
 
     def __iter__(self):
         torch.set_num_threads(1)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)       # the trainer saves first, then stops its worker
-        at = self.seed + self.rank
-        encoder = Encoder(self.tokenizer) if self.tokenizer else None
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        at, family = self.seed + self.rank, self.family
+        encoder, former = family.encoder(), family.former
         while True:
-            patches, targets, packed = [], [], []
+            patches, shown, targets, packed = [], [], [], []
             for _ in range(self.size):
-                scene = make_scene(at)
+                scene = any_scene(at) if former else make_scene(at)
                 at += self.ranks
-                patches.append(patches_of(render(scene)))
-                targets.append(cell_targets(scene))
-                if encoder:
-                    packed.append(pack(scene, encoder, random.Random(at)))
+                picture = render(scene)
+                patches.append(family.patches(picture))
+                targets.append(cell_targets(scene, family.release))
+                if self.words:
+                    packed.append(pack(scene, encoder, random.Random(at), family.buckets))
+                elif former:
+                    shown.append(former.patches(picture))
             targets = [torch.from_numpy(np.stack(t)) for t in zip(*targets)]
             buckets = [[torch.from_numpy(np.stack([p[b][i] for p in packed])) for i in range(6)]
-                       for b in range(len(BUCKETS) if packed else 0)]
-            texts = pack_texts(encoder, random.Random(at ^ 0x7E87)) if encoder else []
-            yield torch.from_numpy(np.stack(patches)), targets, buckets, texts
+                       for b in range(len(family.buckets) if packed else 0)]
+            texts = pack_texts(encoder, random.Random(at ^ 0x7E87), family.texts) if self.words else []
+            yield (torch.from_numpy(np.stack(patches)), torch.from_numpy(np.stack(shown)) if shown else None,
+                   targets, buckets, texts)
 
 
-def loader(seed, size, tokenizer=None, rank=0, ranks=1):
-    return iter(torch.utils.data.DataLoader(Batches(seed, size, tokenizer, rank, ranks), batch_size=None,
+def loader(family, seed, size, words, rank=0, ranks=1):
+    """Batches of pictures, the same pictures for the family's former self where it teaches, and with `words` what is
+    asked."""
+    return iter(torch.utils.data.DataLoader(Batches(family, seed, size, words, rank, ranks), batch_size=None,
                                             num_workers=1, prefetch_factor=4))

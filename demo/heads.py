@@ -8,44 +8,49 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from scenes import COLOURS, KINDS
+from batches import NUMBERS
+from scenes import COLOURS, KINDS, SIZE
 
-PARTS = (len(KINDS) + 1, len(COLOURS) + 1, 2, 260, 100, 10)
+UNIT = SIZE / 9                         # pixels; what distances are told in
 
 
 class Heads(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, release):
         super().__init__()
+        self.whole, self.coarse = release.shares or SIZE, release.coarse
+        self.steps = self.whole // self.coarse + 1          # what "tens" tells apart
+        self.parts = (len(KINDS) + 1, len(COLOURS) + 1, 2, NUMBERS * self.steps, NUMBERS * 10, NUMBERS)
         self.query, self.key = nn.Linear(width, 2 * 64), nn.Linear(width, 64)
         self.which = nn.Linear(width, 65)
         self.apart = nn.ModuleList(nn.Linear(width, 2) for _ in range(2))
-        self.about = nn.ModuleList(nn.Linear(width, 2 * 260) for _ in range(2))
-        self.out = nn.Linear(width, sum(PARTS))
+        self.about = nn.ModuleList(nn.Linear(width, 2 * NUMBERS * self.steps) for _ in range(2))
+        self.out = nn.Linear(width, sum(self.parts))
         nn.init.normal_(self.out.weight, std=0.02)
 
     def forward(self, picture, targets):
         """picture [B, 81, D], targets of batches.cell_targets -> loss, figures."""
         kind, colour, flag, coords = targets
         x = F.rms_norm(picture.float(), picture.shape[-1:])
-        k, c, f, tens, units, value = self.out(x).float().split(PARTS, dim=-1)
+        k, c, f, tens, units, value = self.out(x).float().split(self.parts, dim=-1)
         shown = kind > 0
-        coords = coords[shown]                                          # [n, 10]
-        tens, units = tens[shown].view(-1, 10, 26), units[shown].view(-1, 10, 10)
-        value = value[shown]
+        coords = coords[shown]                                          # [n, NUMBERS]
+        tens, units = tens[shown].view(-1, NUMBERS, self.steps), units[shown].view(-1, NUMBERS, 10)
+        coarse, fine = coords // self.coarse, coords % self.coarse * 10 // self.coarse
+        value, place = value[shown], coords.float() * 9 / self.whole - 4.5
         loss = {
             "kind": F.cross_entropy(k.flatten(0, 1), kind.flatten()),
             "colour": F.cross_entropy(c.flatten(0, 1), colour.flatten()),
             "centre": F.cross_entropy(f.flatten(0, 1), flag.flatten()),
-            "tens": F.cross_entropy(tens.flatten(0, 1), (coords // 10).flatten()),
-            "units": F.cross_entropy(units.flatten(0, 1), (coords % 10).flatten()),
-            "value": F.l1_loss(value, coords.float() / 28 - 4.5),
+            "tens": F.cross_entropy(tens.flatten(0, 1), coarse.flatten()),
+            "units": F.cross_entropy(units.flatten(0, 1), fine.flatten()),
+            "value": F.l1_loss(value, place),
         }
         with torch.no_grad():
             seen = {"kind": (k.argmax(-1) == kind)[shown].float().mean(),
                     "colour": (c.argmax(-1) == colour)[shown].float().mean(),
                     "centre": (f.argmax(-1) == flag)[flag > 0].float().mean(),
-                    "tens": (tens.argmax(-1) == coords // 10).float().mean(),
-                    "pixels": (value - (coords.float() / 28 - 4.5)).abs().mean() * 28}
+                    "tens": (tens.argmax(-1) == coarse).float().mean(),
+                    "pixels": (value - place).abs().mean() * UNIT}
         total = (loss["kind"] * 2 + loss["colour"] * 2 + loss["centre"] + loss["tens"]
                  + 0.2 * loss["units"] + loss["value"])
         return total, seen
@@ -65,7 +70,7 @@ class Heads(nn.Module):
             x = torch.cat(found, dim=1).float()                         # [B, Q, D]
             return F.rms_norm(x, x.shape[-1:])
 
-        wanted = torch.cat([b[4] for b in buckets], dim=1)              # [B, Q, 2, 10]
+        wanted = torch.cat([b[4] for b in buckets], dim=1)              # [B, Q, 2, NUMBERS]
         known = wanted[..., 0] >= 0
         keys = self.key(F.rms_norm(picture.float(), picture.shape[-1:]))            # [B, 81, 64]
         queries = self.query(rows(states[1], 0)).unflatten(-1, (2, 64))
@@ -75,12 +80,12 @@ class Heads(nn.Module):
         chance = scores.log_softmax(-1).masked_fill(~cells, -1e4).logsumexp(-1)
         loss = -chance[known].mean()
         for which, layer in ((0, 2), (1, 3)):
-            out = self.about[which](rows(states[layer], which)).float().unflatten(-1, (2, 10, 26))[known]
-            loss = loss + F.cross_entropy(out.flatten(0, 1), wanted[known].flatten() // 10)
+            out = self.about[which](rows(states[layer], which)).float().unflatten(-1, (2, NUMBERS, self.steps))[known]
+            loss = loss + F.cross_entropy(out.flatten(0, 1), wanted[known].flatten() // self.coarse)
         both = known.all(-1)                # of two objects also how far they are apart, right and down
         middle = (wanted[..., (0, 1)] + wanted[..., (2, 3)]).float() / 2
         middle[..., 1] = wanted[..., 3].float()                         # down counts where they stand
-        apart = ((middle[:, :, 0] - middle[:, :, 1]) / 28)[both]
+        apart = ((middle[:, :, 0] - middle[:, :, 1]) * 9 / self.whole)[both]
         for which, layer in ((0, 2), (1, 3)):
             told = self.apart[which](rows(states[layer], which)).float()[both]
             far = F.smooth_l1_loss(told, apart, reduction="sum")
@@ -93,7 +98,7 @@ class Heads(nn.Module):
         loss = loss + 2 * F.binary_cross_entropy_with_logits(scores_of[asked], counted[asked].float(),
                                                              pos_weight=torch.tensor(4.0))
         with torch.no_grad():
-            hit = (out.argmax(-1) == wanted[known] // 10).float().mean().item()
+            hit = (out.argmax(-1) == wanted[known] // self.coarse).float().mean().item()
             side = ((told > 0) == (apart > 0)).float().mean().item()
             found = cells.gather(-1, scores.argmax(-1, keepdim=True))[..., 0][known].float().mean().item()
         return loss, hit, found, side

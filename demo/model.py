@@ -1,9 +1,11 @@
 """The demo's model for training: Qwen2.5-VL's arithmetic for one fixed picture size.
 
 A 252x252 picture is 18x18 patches and 9x9 merged cells.  Patches come in window order (3x3 windows of
-3x3 cells of 2x2 patches), so that a window is a plain reshape.  Many questions share one picture: the
-prefix (system turn and picture) is computed once, and every question is a branch which sees the prefix
-and itself, with the positions it would have if it stood alone.
+3x3 cells of 2x2 patches), so that a window is a plain reshape.  model3.py has the other family's vision encoder;
+the language model of both is here, and the configuration tells their differences.
+
+Many questions share one picture: the prefix (system turn and picture) is computed once, and every question is a
+branch which sees the prefix and itself, with the positions it would have if it stood alone.
 
 Letters: B pictures, P prefix tokens, Q questions of a picture, T tokens of a question, D width.
 """
@@ -13,6 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 CONFIG = {
+    "family": "qwen2_5_vl", "qk_norm": False, "interleaved": False,
     "vocab_size": 768, "hidden_size": 256, "intermediate_size": 576, "num_hidden_layers": 5,
     "num_attention_heads": 8, "num_key_value_heads": 2, "rope_theta": 10000.0, "mrope_section": [4, 6, 6],
     "rms_norm_eps": 1e-6,
@@ -20,7 +23,7 @@ CONFIG = {
                "fullatt_block_indexes": [1, 3, 5], "window_size": 84, "patch_size": 14},
 }
 GRID, CELLS = 18, 9                     # patches and merged cells along a side
-HEAD = 32                               # every head's width, in both parts
+HEAD = 32                               # every head's width, in both parts; not in model3's vision encoder
 SCALE = HEAD ** -0.5
 
 
@@ -99,13 +102,13 @@ class Vision(nn.Module):
             self.register_buffer(name, value, persistent=False)
 
     def forward(self, patches, dtype):
-        """patches u8 [B, 324, 588] in window order -> [B, 81, D] row by row."""
+        """patches u8 [B, 324, 588] in window order -> [B, 81, D] row by row, and no deep features."""
         x = self.patch((patches.float() / 255.0 - self.mean).div_(self.std).to(dtype))
         cos, sin = self.cos.to(dtype), self.sin.to(dtype)
         for block in self.blocks:
             x = block(x, cos, sin)
         x = self.ln_q(x).reshape(len(x), CELLS * CELLS, -1)
-        return self.merge2(F.gelu(self.merge1(x)))[:, self.raster]
+        return self.merge2(F.gelu(self.merge1(x)))[:, self.raster], ()
 
 
 class Layer(nn.Module):
@@ -114,16 +117,18 @@ class Layer(nn.Module):
         D, F_, self.heads = conf["hidden_size"], conf["intermediate_size"], conf["num_attention_heads"]
         self.kv = conf["num_key_value_heads"]
         self.norm1, self.norm2 = Norm(D), Norm(D)
-        self.q, self.k = nn.Linear(D, self.heads * HEAD), nn.Linear(D, self.kv * HEAD)
-        self.v, self.o = nn.Linear(D, self.kv * HEAD), nn.Linear(self.heads * HEAD, D, bias=False)
+        self.q, self.k, self.v = (nn.Linear(D, n * HEAD, bias=not conf["qk_norm"])
+                                  for n in (self.heads, self.kv, self.kv))
+        self.q_norm, self.k_norm = (Norm(HEAD) if conf["qk_norm"] else nn.Identity() for _ in range(2))
+        self.o = nn.Linear(self.heads * HEAD, D, bias=False)
         self.gate, self.up = nn.Linear(D, F_, bias=False), nn.Linear(D, F_, bias=False)
         self.down = nn.Linear(F_, D, bias=False)
 
     def attend(self, x, cos, sin, shape):
         """x [N, D] is the prefix [B, P] followed by the branches [B, Q, T] of each bucket."""
         B, P, buckets, masks = shape
-        q = rotate(self.q(x).view(-1, self.heads, HEAD), cos, sin)
-        k = rotate(self.k(x).view(-1, self.kv, HEAD), cos, sin)
+        q = rotate(self.q_norm(self.q(x).view(-1, self.heads, HEAD)), cos, sin)
+        k = rotate(self.k_norm(self.k(x).view(-1, self.kv, HEAD)), cos, sin)
         v = self.v(x).view(-1, self.kv, HEAD)
         rep = self.heads // self.kv                         # query heads which share a key head
 
@@ -160,6 +165,14 @@ class Layer(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
 
+def axes(conf):
+    """Which of time, row and column turns each pair of a head's numbers: [HEAD / 2]."""
+    sections = conf["mrope_section"]
+    if not conf["interleaved"]:
+        return torch.tensor([a for a, n in enumerate(sections) for _ in range(n)])
+    return torch.tensor([i % 3 if i < 3 * sections[i % 3] else 0 for i in range(HEAD // 2)])
+
+
 def text_places(first, count):
     return torch.arange(first, first + count)[:, None].expand(-1, 3)
 
@@ -167,10 +180,10 @@ def text_places(first, count):
 class Model(nn.Module):
     """prefix: token ids before the picture, the picture's 81 places, the ids after it."""
 
-    def __init__(self, before, after, conf=CONFIG):
+    def __init__(self, before, after, conf=CONFIG, vision=Vision):
         super().__init__()
         self.conf, self.before, self.after = conf, list(before), list(after)
-        self.vision = Vision(conf["vision"], conf["hidden_size"])
+        self.vision = vision(conf["vision"], conf["hidden_size"])
         self.embed = nn.Embedding(conf["vocab_size"], conf["hidden_size"])
         self.layers = nn.ModuleList(Layer(conf) for _ in range(conf["num_hidden_layers"]))
         self.norm = Norm(conf["hidden_size"])
@@ -197,11 +210,8 @@ class Model(nn.Module):
         """For a prefix with such places, and for each bucket's branches behind it."""
         places = [prefix.repeat(B, 1)]
         places += [text_places(int(prefix[-1, 0]) + 1, T).repeat(B * Q, 1) for Q, T in buckets]
-        sections = self.conf["mrope_section"]
-        slot = torch.arange(HEAD // 2)
-        freq = self.conf["rope_theta"] ** (-slot.float() * 2 / HEAD)
-        axis = torch.tensor([a for a, n in enumerate(sections) for _ in range(n)])
-        angle = torch.cat(places).float()[:, axis] * freq
+        freq = self.conf["rope_theta"] ** (-torch.arange(HEAD // 2).float() * 2 / HEAD)
+        angle = torch.cat(places).float()[:, axes(self.conf)] * freq
         angle = torch.cat((angle, angle), dim=-1)[:, None, :]
         return angle.cos().to(dtype), angle.sin().to(dtype)
 
@@ -212,27 +222,36 @@ class Model(nn.Module):
         return self.embed(torch.tensor(ids, dtype=torch.long)).to(dtype).expand(B, -1, -1)
 
     def forward(self, patches, branches, dtype=torch.bfloat16):
-        """patches u8 [B, 324, 588], branches: ids [B, Q, T] -> for each bucket the normed last states, the same
+        """patches u8 [B, 324, n], branches: ids [B, Q, T] -> for each bucket the normed last states, the same
         after every layer (without the norm), and the picture's features."""
-        picture = self.vision(patches, dtype)
-        B = len(patches)
-        prefix = torch.cat((self.embedded(self.before, B, dtype), picture.to(dtype),
-                            self.embedded(self.after, B, dtype)), dim=1)
-        return *self.read(prefix, self.places(), branches, dtype), picture
+        picture, deep = self.vision(patches, dtype)
+        return *self.read(self.behind(picture), self.places(), branches, dtype, deep), sum(deep, picture)
+
+    def behind(self, picture):
+        """The prefix of a picture: [B, P, D]."""
+        before, after = (self.embedded(ids, len(picture), picture.dtype) for ids in (self.before, self.after))
+        return torch.cat((before, picture, after), dim=1)
 
     def without_picture(self, ids, branches, dtype=torch.bfloat16):
         """The normed last states of each bucket behind a prefix of text alone; branches: ids [1, Q, T]."""
         return self.read(self.embedded(ids, 1, dtype), text_places(0, len(ids)), branches, dtype)[0]
 
-    def read(self, prefix, places, branches, dtype):
+    def deepened(self, x, deep, P):
+        """x [N, D], whose first rows are prefixes [B, P], and `deep` [B, 81, D] added to the pictures' rows."""
+        rows = F.pad(deep, (0, 0, len(self.before), P - len(self.before) - deep.shape[1])).flatten(0, 1)
+        return x + F.pad(rows, (0, 0, 0, x.shape[0] - rows.shape[0]))
+
+    def read(self, prefix, places, branches, dtype, deep=()):
         B, P = prefix.shape[:2]
         buckets = [tuple(b.shape[1:]) for b in branches]
         x = torch.cat([prefix.reshape(B * P, -1)] + [self.embed(b.reshape(-1)).to(dtype) for b in branches])
         cos, sin = self.angles(places, buckets, B, dtype)
         shape = (B, P, buckets, self.masks(buckets, P, dtype))
         states = []
-        for layer in self.layers:
+        for i, layer in enumerate(self.layers):
             x = layer(x, cos, sin, shape)
+            if i < len(deep):
+                x = self.deepened(x, deep[i], P)
             states.append(x)
 
         def parts(t):

@@ -152,9 +152,16 @@ def solve(q, scene):
         goal = only(q["to"], scene)
         if goal is None or goal is obj:
             return None
-        return {"answer": points_text(path(obj["point"], goal["point"])), "objects": [obj, goal], "about": [obj, goal]}
+        return motion(obj["point"], obj["foot"], goal, [obj, goal])
     hand = (SIZE // 2, SIZE - 10)                           # the arm comes in from below
-    return {"answer": points_text(path(hand, obj["point"])), "objects": [obj], "about": [obj]}
+    return motion(hand, hand, obj, [obj])
+
+
+def motion(start, foot, goal, objects):
+    """A solution: the path, and how far down the places are above which it starts and ends."""
+    points = path(start, goal["point"])
+    return {"answer": points_text(points), "path": points, "feet": (foot[1], goal["foot"][1]), "objects": objects,
+            "about": objects}
 
 
 # -- wordings ----------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Draws table-top scenes: blocks, cups, bowls, bottles, balls and spoons.
 
 A scene is a dict {"seed", "objects", "look", ...}; an object knows its kind, colour, box, the box of
-the part a hand would take (`grasp`), a point on it (`point`) and the polygons it was drawn with.
+the part a hand would take (`grasp`), a point on this part (`hold`), one on the object (`point`) and the
+polygons it was drawn with.
 All coordinates are pixels of the 252x252 picture.  The same seed and look give the same picture.
 
 A look is a set of words: "dark" (a dark table), "contrast" (little of it, as through haze) and "turned" (the
@@ -124,6 +125,15 @@ def spoon(r, k, rng):
 SHAPES = {"block": block, "cup": cup, "bowl": bowl, "bottle": bottle, "ball": ball, "spoon": spoon}
 
 
+def hold_of(kind, held):
+    """A point on the part that a hand would take: in the middle of it, of a cup on the arc of its handle."""
+    x1, y1, x2, y2 = bounds(held)
+    if kind == "cup":
+        outer, inner = held[0][7], held[0][22]          # two arcs of 15 points, the second one backwards
+        return round((outer[0] + inner[0]) / 2), round((outer[1] + inner[1]) / 2)
+    return round((x1 + x2) / 2), round((y1 + y2) / 2)
+
+
 def make_object(rng, kind, colour, k):
     r = rng.uniform(18, 31) if kind != "bottle" else rng.uniform(19, 29)
     parts, grasp, point = SHAPES[kind](r, k, rng)
@@ -135,13 +145,13 @@ def make_object(rng, kind, colour, k):
     def move(p):
         return [(x + far[0], y + far[1]) for x, y in p]
 
-    parts = [(move(p), light) for p, light in parts]
+    parts, held = [(move(p), light) for p, light in parts], [move(p) for p in grasp]
     whole = [p for p, _ in parts]
     return {
         "kind": kind, "colour": colour, "foot": (cx, cy), "radius": r, "parts": parts,
         "box": [round(v) for v in bounds(whole)],
-        "grasp": [round(v) for v in bounds([move(p) for p in grasp])],
-        "point": (round(point[0] + cx), round(point[1] + cy)), "held": [move(p) for p in grasp],
+        "grasp": [round(v) for v in bounds(held)], "hold": hold_of(kind, held),
+        "point": (round(point[0] + cx), round(point[1] + cy)), "held": held,
     }
 
 
@@ -159,7 +169,8 @@ def turn_object(obj, degrees):
         return None
     (foot, point), grasp = turned([obj["foot"], obj["point"]], degrees), [turned(p, degrees) for p in obj["held"]]
     return dict(obj, parts=parts, foot=foot, held=grasp, box=[round(v) for v in box],
-                grasp=[round(v) for v in bounds(grasp)], point=tuple(round(v) for v in point))
+                grasp=[round(v) for v in bounds(grasp)], hold=hold_of(obj["kind"], grasp),
+                point=tuple(round(v) for v in point))
 
 
 def turn_scene(scene, rng):

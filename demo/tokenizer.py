@@ -22,10 +22,12 @@ ADDED = ("<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|f
          "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>")
 BASE = 746                              # with the 22 added tokens a vocabulary of 768
 SYSTEM = "You are a helpful assistant."
+DEFAULT_SYSTEM = (
+    "{% if loop.first and message['role'] != 'system' %}<|im_start|>system\n"
+    "You are a helpful assistant.<|im_end|>\n{% endif %}")
 TEMPLATE = (
     "{% set image_count = namespace(value=0) %}{% set video_count = namespace(value=0) %}"
-    "{% for message in messages %}{% if loop.first and message['role'] != 'system' %}<|im_start|>system\n"
-    "You are a helpful assistant.<|im_end|>\n{% endif %}<|im_start|>{{ message['role'] }}\n"
+    "{% for message in messages %}" + DEFAULT_SYSTEM + "<|im_start|>{{ message['role'] }}\n"
     "{% if message['content'] is string %}{{ message['content'] }}<|im_end|>\n{% else %}"
     "{% for content in message['content'] %}{% if content['type'] == 'image' or 'image' in content or "
     "'image_url' in content %}{% set image_count.value = image_count.value + 1 %}{% if add_vision_id %}"
@@ -74,7 +76,7 @@ def write_json(folder, file, value):
         out.write("\n")
 
 
-def write(tok, folder):
+def write(tok, folder, template=TEMPLATE):
     os.makedirs(folder, exist_ok=True)
     whole = json.loads(tok.to_str())
     whole["model"]["merges"] = [m if isinstance(m, str) else " ".join(m) for m in whole["model"]["merges"]]
@@ -85,11 +87,11 @@ def write(tok, folder):
              for t in SPECIAL + ADDED}
     write_json(folder, "tokenizer_config.json", {
         "add_bos_token": False, "add_prefix_space": False, "added_tokens_decoder": added,
-        "additional_special_tokens": list(SPECIAL[1:]), "bos_token": None, "chat_template": TEMPLATE,
+        "additional_special_tokens": list(SPECIAL[1:]), "bos_token": None, "chat_template": template,
         "clean_up_tokenization_spaces": False, "eos_token": "<|im_end|>", "errors": "replace",
         "model_max_length": 4096, "pad_token": "<|endoftext|>", "split_special_tokens": False,
         "tokenizer_class": "Qwen2Tokenizer", "unk_token": None})
-    write_json(folder, "chat_template.json", {"chat_template": TEMPLATE})
+    write_json(folder, "chat_template.json", {"chat_template": template})
 
 
 if __name__ == "__main__":

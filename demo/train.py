@@ -1,20 +1,24 @@
-"""Trains the demo model on the CPU.
+"""Trains a demo model on the CPU.
 
-  torchrun --standalone --nproc-per-node 2 train.py --phase vision --until 09:15
-  torchrun --standalone --nproc-per-node 2 train.py --resume --until 11:15
+  torchrun --standalone --nproc-per-node 2 train.py --vision 40 --all 120
+  torchrun --standalone --nproc-per-node 2 train.py --family qwen3_vl --state ../build/demo-train-3 --vision 40 --all 120
 
-The first trains the vision encoder through the helper heads, the second everything together.  There is one
-process for each core, with one thread: on a busy machine threads that wait for each other at every matrix
-lose nearly all their time.  A step is 6 pictures of each process with 17 questions each.
+For `--vision` minutes the vision encoder learns alone, through the helper heads, then for `--all` minutes everything
+together; the rate falls to zero at the end of both.  There is one process for each core, with one thread: on a
+busy machine threads that wait for each other at every matrix lose nearly all their time.  A step is 6 pictures of each
+process with 15 questions each.
 
-Every few minutes the checkpoint directory, state.json and curve.csv are written.  --resume goes on from the
-directory alone, wherever it was copied to; where build/demo-train.pt is still there, its f32 weights and helper
-heads are taken instead.
+The second family starts from the first one's weights (inherit.py): its vision encoder learns the features that the
+first demo has of each cell, and its language model is the first demo's as far as it fits.
+
+Every few minutes, and on SIGTERM or SIGINT, the state is written to the directory `--state`: weights, helper heads,
+the optimizers' state, the time, and the curve.  The same command goes on from there, so nothing but these minutes is
+lost by a kill; once the time is over it writes the family's checkpoint directory and ends at once.  --resume takes the
+checkpoint directory's weights where there is no state; --export writes this directory at every save.
 """
 
 import argparse
 import csv
-import json
 import math
 import os
 import signal
@@ -26,41 +30,48 @@ import torch.nn.functional as F
 from torch import nn
 
 import export
+import inherit
 import model as model_file
-from batches import CODES, Encoder, loader
+import model3
+from batches import CODES, loader
+from families import FAMILIES, HERE, TOKENIZER
 from heads import Heads
-from model import CONFIG, Model
 from muon import Muon
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-FOLDER = os.path.join(HERE, "model")
-STATE, CURVE = os.path.join(HERE, "state.json"), os.path.join(HERE, "curve.csv")
-FULL = os.path.join(HERE, "..", "build", "demo-train.pt")
 FIELDS = ["date", "minutes", "phase", "step", "pictures", "loss", "helper", "kind", "tens", "pixels", "about",
-          *CODES]
+          "far", *CODES]
+
+
+def has_bf16():
+    """Whether the processor multiplies matrices of bf16 faster than those of f32."""
+    with open("/proc/cpuinfo") as f:
+        words = f.read().split()
+    return "amx_bf16" in words or "avx512_bf16" in words
 
 
 def arguments():
-    p = argparse.ArgumentParser()
-    p.add_argument("--phase", choices=("vision", "all"), default="all")
-    p.add_argument("--until", required=True, help="HH:MM of today, where the learning rate reaches its end")
-    p.add_argument("--resume", action="store_true")
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--family", choices=FAMILIES, default="qwen2_5_vl")
+    p.add_argument("--state", default=os.path.join(HERE, "..", "build", "demo-train"),
+                   help="directory of the state; each family needs its own (default: build/demo-train)")
+    p.add_argument("--vision", type=float, default=40, help="minutes of the vision encoder alone")
+    p.add_argument("--all", type=float, default=120, help="minutes of everything together, after these")
+    p.add_argument("--resume", action="store_true", help="begin with the checkpoint directory's weights")
+    p.add_argument("--export", action="store_true", help="write the checkpoint directory at every save")
+    p.add_argument("--to", help="another checkpoint directory to write")
     p.add_argument("--lr", type=float, default=2e-3)
-    p.add_argument("--batch", type=int, default=6, help="pictures of each process")
+    p.add_argument("--batch", type=int, default=6, help="pictures of each process in a step with questions")
+    p.add_argument("--seen", type=int, default=12, help="pictures of each process in a step without")
     p.add_argument("--helper", type=float, default=0.5, help="weight of the helper heads' loss")
-    p.add_argument("--seeing", type=float, default=0.5, help="the vision encoder's share of the rate")
+    p.add_argument("--seeing", type=float, default=0.5, help="the vision encoder's share of the rate, with questions")
+    p.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16" if has_bf16() else "float32")
     p.add_argument("--compile", type=int, default=1)
-    p.add_argument("--save-minutes", type=float, default=5)
+    p.add_argument("--save-minutes", type=float, default=4)
+    p.add_argument("--steps", type=int, help="stop after so many steps; to try it")
     return p.parse_args()
 
 
-def clock(text):
-    now = time.localtime()
-    hour, minute = map(int, text.split(":"))
-    return time.mktime((now.tm_year, now.tm_mon, now.tm_mday, hour, minute, 0, 0, 0, -1))
-
-
-def optimizers(model, heads, lr, seeing):
+def optimizers(model, helpers, lr, seeing, dtype):
     """Muon for the matrices, AdamW for the rest; the vision encoder at a share of the rate once it can see."""
     groups = {}
     for name, p in model.named_parameters():
@@ -70,9 +81,9 @@ def optimizers(model, heads, lr, seeing):
     def some(matrix, vision):
         return {"params": groups[matrix, vision], "share": seeing if vision else 1.0}
 
-    return (Muon([some(True, False), some(True, True)], lr=lr),
+    return (Muon([some(True, False), some(True, True)], lr=lr, dtype=dtype),
             torch.optim.AdamW([dict(some(False, False), weight_decay=0.0), dict(some(False, True), weight_decay=0.0),
-                               {"params": heads.parameters(), "share": 1.0}],
+                               {"params": helpers.parameters(), "share": 1.0}],
                               lr=lr, betas=(0.9, 0.98), weight_decay=0.01))
 
 
@@ -100,61 +111,75 @@ def answer_loss(model, hidden, buckets, tally):
 class Trainer:
     def __init__(self, args):
         self.args, self.rank, self.ranks = args, dist.get_rank(), dist.get_world_size()
-        self.encoder = Encoder(os.path.join(FOLDER, "tokenizer.json"))
-        self.model = Model(*self.encoder.prefix())
+        self.family, self.dtype = FAMILIES[args.family], getattr(torch, args.dtype)
+        self.file = os.path.join(args.state, "state.pt")
+        self.encoder = self.family.encoder()
+        self.model = self.family.model()
         self.prefixes = self.encoder.text_prefixes()
-        self.heads = Heads(CONFIG["hidden_size"])
-        self.state = {"step": 0, "pictures": 0, "minutes": 0.0, "seed": 1_000_000}
-        if args.resume:
-            self.load()
-        self.parameters = list(self.model.parameters()) + list(self.heads.parameters())
-        self.optimizers = optimizers(self.model, self.heads, args.lr, args.seeing if args.phase == "all" else 1.0)
-        tokenizer = os.path.join(FOLDER, "tokenizer.json") if args.phase == "all" else None
-        self.data = loader(self.state["seed"] + self.state["pictures"], args.batch, tokenizer,
-                           self.rank, self.ranks)
+        self.helpers = nn.ModuleDict({"heads": Heads(self.model.conf["hidden_size"], self.family.release)})
+        self.state = {"step": 0, "pictures": 0, "minutes": 0.0, "seed": 1_000_000 if not self.family.former else 2 * 10 ** 8}
+        self.former = self.former_model() if self.family.former else None
+        self.saved = {}                                     # of the optimizers, until the phase begins
+        self.begin()
         if args.compile:
-            for part in (model_file.Layer, model_file.VisionBlock):
+            for part in (model_file.Layer, model_file.VisionBlock, model3.Block):
                 part.forward = torch.compile(part.forward, dynamic=False)
 
-    def load(self):
-        with open(STATE) as f:
-            self.state = json.load(f)
-        if os.path.exists(FULL):
-            full = torch.load(FULL)
+    def former_model(self):
+        conf = self.family.former.conf
+        self.helpers["hints"] = inherit.Hints(self.family.conf["vision"], conf["vision"])
+        former = self.family.former.model().requires_grad_(False)
+        export.from_family(former, os.path.join(self.family.former.folder, "model.safetensors"))
+        return former
+
+    def begin(self):
+        """From the state, else from the checkpoint directory, else from the former family's language model."""
+        if os.path.exists(self.file):
+            full = torch.load(self.file, weights_only=True)
             self.model.load_state_dict(full["model"])
-            self.heads.load_state_dict(full["heads"], strict=False)
-        else:
-            export.from_family(self.model, os.path.join(FOLDER, "model.safetensors"))
+            self.helpers.load_state_dict(full["helpers"])
+            self.state, self.saved = full["state"], full["optimizers"]
+        elif self.args.resume:
+            export.from_family(self.model, os.path.join(self.family.folder, "model.safetensors"))
+        elif self.former:
+            patches, _, _, buckets, _ = next(loader(self.family.former, 3_000_000, 4, True))
+            inherit.take_language(self.model, self.former, patches, [b[0] for b in buckets])
 
-    def save(self):
-        export.write(self.model, FOLDER, self.encoder.tok.token_to_id)
-        os.makedirs(os.path.dirname(FULL), exist_ok=True)
-        torch.save({"model": self.model.state_dict(), "heads": self.heads.state_dict()}, FULL + ".new")
-        os.replace(FULL + ".new", FULL)
-        with open(STATE, "w") as f:
-            json.dump({k: round(v, 2) for k, v in self.state.items()}, f)
-            f.write("\n")
+    def save(self, phase):
+        """Under a temporary name first: whoever is killed leaves the state of before."""
+        os.makedirs(self.args.state, exist_ok=True)
+        torch.save({"model": self.model.state_dict(), "helpers": self.helpers.state_dict(), "state": self.state,
+                    "optimizers": {phase: [o.state_dict() for o in self.optimizers]}}, self.file + ".new")
+        os.replace(self.file + ".new", self.file)
+        if self.args.export:
+            self.export()
 
-    def rate(self, count, start, end):
-        done = min(1.0, (time.time() - start) / (end - start))
-        return min(1.0, (count + 1) / 30) * max(0.01, 0.5 + 0.5 * math.cos(math.pi * done))
+    def export(self):
+        export.write(self.model, self.args.to or self.family.folder, self.encoder.tok.token_to_id, TOKENIZER)
 
-    def backward(self, batch, tally):
-        patches, targets, buckets, texts = batch
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            if self.args.phase == "vision":
-                picture, answers = self.model.vision(patches, torch.bfloat16), torch.zeros(())
-            else:
-                hidden, middle, picture = self.model(patches, [b[0] for b in buckets])
+    def backward(self, batch, phase, tally):
+        patches, shown, targets, buckets, texts = batch
+        answers, extra, seen = torch.zeros(()), torch.zeros(()), {}
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+            if phase == "all":
+                hidden, middle, picture = self.model(patches, [b[0] for b in buckets], self.dtype)
                 for ids, (branch, *_) in zip(self.prefixes, texts):
-                    hidden += self.model.without_picture(ids, [branch])
+                    hidden += self.model.without_picture(ids, [branch], self.dtype)
                 answers = answer_loss(self.model, hidden, list(buckets) + list(texts), tally)
-        helper, seen = self.heads(picture, targets)
-        if self.args.phase == "all":
-            loss, seen["about"], seen["found"], seen["side"] = self.heads.referents(middle, buckets, picture, targets)
+            elif self.former:
+                extra, seen["far"], picture = self.helpers["hints"].loss(self.model.vision, patches,
+                                                                         self.former.vision, shown)
+            else:
+                cells, deep = self.model.vision(patches, self.dtype)
+                picture = sum(deep, cells)
+        helper, figures = self.helpers["heads"](picture, targets)
+        seen.update(figures)
+        if phase == "all":
+            loss, seen["about"], seen["found"], seen["side"] = self.helpers["heads"].referents(
+                middle, buckets, picture, targets)
             helper = helper + loss
-        weight = 1.0 if self.args.phase == "vision" else self.args.helper
-        (answers + weight * helper).backward()
+        weight = self.args.helper if phase == "all" or self.former else 1.0
+        (answers + extra + weight * helper).backward()
         return answers.item(), helper.item(), seen
 
     def share(self, rate, stop):
@@ -178,55 +203,89 @@ class Trainer:
             optimizer.zero_grad(set_to_none=True)
 
     def run(self):
-        """Until the time is over, or a SIGTERM or SIGINT asks to save and stop."""
+        """Both phases; a SIGTERM or SIGINT asks to save and stop."""
         asked = []
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: asked.append(True))
-        start, end = time.time(), clock(self.args.until)
-        before, shown, saved, losses, tally = self.state["minutes"], start, start, [], {}
-        count, stop = 0, False
+        end = 0.0
+        for phase, length in (("vision", self.args.vision), ("all", self.args.all)):
+            start, end = end, end + length
+            if self.state["minutes"] < end and self.run_phase(phase, start, end, asked):
+                return
+        if not self.rank:
+            self.export()
+
+    def run_phase(self, phase, start, end, asked):
+        """From minute `start` of the whole to `end`; returns whether it was stopped before."""
+        args, state = self.args, self.state
+        self.parameters = list(self.model.parameters()) + list(self.helpers.parameters())
+        self.optimizers = optimizers(self.model, self.helpers, args.lr, args.seeing if phase == "all" else 1.0,
+                                     self.dtype)
+        for optimizer, saved in zip(self.optimizers, self.saved.pop(phase, ())):
+            optimizer.load_state_dict(saved)
+        pictures = args.batch if phase == "all" else args.seen
+        data = loader(self.family, state["seed"] + state["pictures"], pictures, phase == "all", self.rank, self.ranks)
+        began, before, shown, losses, tally = time.time(), state["minutes"], time.time(), [], {}
+        self.worked = time.process_time()
+        count, kept, stop, over = 0, time.time(), False, False
         while not stop:
-            answers, helper, seen = self.backward(next(self.data), tally)
-            rate, stop = self.share(self.rate(count, start, end), bool(asked) or time.time() > end)
+            answers, helper, seen = self.backward(next(data), phase, tally)
+            done = min(1.0, (state["minutes"] - start) / (end - start))
+            rate = min(1.0, (count + 1) / 30) * max(0.01, 0.5 + 0.5 * math.cos(math.pi * done))
+            over = over or bool(asked) or state["minutes"] >= end or count + 1 == args.steps
+            rate, stop = self.share(rate, over)
             self.update(rate)
             losses.append((answers, helper))
             count += 1
-            self.state["step"] += 1
-            self.state["pictures"] += self.args.batch * self.ranks
-            self.state["minutes"] = before + (time.time() - start) / 60
+            state["step"] += 1
+            state["pictures"] += pictures * self.ranks
+            state["minutes"] = before + (time.time() - began) / 60
             if self.rank:
                 continue
-            if time.time() - shown > 60:
-                self.report(losses, tally, seen, rate)
+            if stop or time.time() - shown > 60:
+                self.report(phase, losses, tally, seen, rate)
                 shown, losses, tally = time.time(), [], {}
-            if stop or time.time() - saved > self.args.save_minutes * 60:
-                self.save()
-                saved = time.time()
+            if stop or time.time() - kept > args.save_minutes * 60:
+                self.save(phase)
+                kept = time.time()
+        # All processes leave together, and agree on why: another's clock may be a little behind.
+        finished = torch.tensor([float(not asked and count != args.steps)])
+        dist.all_reduce(finished, op=dist.ReduceOp.MIN)
+        state["minutes"] = max(end, state["minutes"]) if finished else state["minutes"]
+        return not finished
 
-    def report(self, losses, tally, seen, rate):
+    def report(self, phase, losses, tally, seen, rate):
         """A line of the curve: figures of the last minute, on scenes not seen before."""
         answers, helper = (sum(l[i] for l in losses) / len(losses) for i in range(2))
-        row = {"date": time.strftime("%H:%M"), "minutes": "%.1f" % self.state["minutes"], "phase": self.args.phase,
+        row = {"date": time.strftime("%H:%M"), "minutes": "%.1f" % self.state["minutes"], "phase": phase,
                "step": self.state["step"], "pictures": self.state["pictures"], "loss": "%.4f" % answers,
                "helper": "%.4f" % helper, "kind": "%.3f" % seen["kind"], "tens": "%.3f" % seen["tens"],
-               "pixels": "%.2f" % seen["pixels"], "about": "%.3f" % seen.get("about", 0)}
+               "pixels": "%.2f" % seen["pixels"], "about": "%.3f" % seen.get("about", 0),
+               "far": "%.4f" % seen.get("far", 0)}
         for task, code in CODES.items():
             n, ok = tally.get(code, (0, 0))
             row[task] = "%.3f" % (ok / n) if n else ""
-        fresh = not os.path.exists(CURVE)
-        with open(CURVE, "a", newline="") as f:
+        os.makedirs(self.args.state, exist_ok=True)
+        curve = os.path.join(self.args.state, "curve.csv")
+        fresh = not os.path.exists(curve)
+        with open(curve, "a", newline="") as f:
             writer = csv.DictWriter(f, FIELDS)
             if fresh:
                 writer.writeheader()
             writer.writerow(row)
-        print("%s lr %.2f colour %.3f centre %.3f found %.3f side %.3f %s" % (
-            len(losses), rate, seen["colour"], seen["centre"], seen.get("found", 0), seen.get("side", 0),
+        worked, self.worked = (time.process_time() - self.worked) / len(losses), time.process_time()
+        print("%s steps of %.2f s CPU, lr %.2f colour %.3f centre %.3f found %.3f side %.3f %s" % (
+            len(losses), worked, rate, seen["colour"], seen["centre"], seen.get("found", 0), seen.get("side", 0),
               " ".join("%s=%s" % i for i in row.items())), flush=True)
 
 
 if __name__ == "__main__":
+    args = arguments()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    dist.init_process_group("gloo")
-    Trainer(arguments()).run()
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
+    else:                               # without torchrun: one process
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    Trainer(args).run()
     dist.destroy_process_group()
