@@ -120,7 +120,7 @@ class Encoder:
 
     @staticmethod
     def start(system):
-        """What comes before the user's first words."""
+        """The text before the user's first words."""
         told = "<|im_start|>system\n%s<|im_end|>\n" % system if system else ""
         return told + "<|im_start|>user\n"
 

@@ -25,7 +25,7 @@ HINTS = (1, 3, 5)                       # the blocks whose patches are learnt fr
 # -- the language model ------------------------------------------------------------------------------
 
 def rows_seen(former, patches, branches):
-    """What the two norms of every layer give for some pictures and questions: [(rows, rows)]."""
+    """The output of the two norms of every layer for some pictures and questions: [(rows, rows)]."""
     found = [[None, None] for _ in former.layers]
 
     def keep(i, j):

@@ -49,7 +49,7 @@ class Release:
     def answer(self, q, solution):
         return solution["answer"]
 
-    # What an answer says, in scene pixels; an empty list where it has another form.
+    # The coordinates of an answer, in scene pixels; an empty list where it has another form.
 
     def pixels(self, values):
         return [v * SIZE / self.shares for v in values] if self.shares else list(values)

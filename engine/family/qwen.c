@@ -1,4 +1,4 @@
-/* What Qwen's families share: text settings, control tokens, names, positions. */
+/* The parts that Qwen's families share: text settings, control tokens, names, positions. */
 
 #include "family/qwen.h"
 

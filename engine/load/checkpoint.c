@@ -853,7 +853,7 @@ add_pieces(vlm_sha256_t *s, const vlm_file_t *f)
 }
 
 
-/* What config.json says of a quantised matrix. */
+/* The settings of a quantised matrix, which are from config.json. */
 static void
 add_made(vlm_sha256_t *s, const vlm_made_t *m)
 {

@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     const char        *path;           /* for messages; kept */
     vlm_file_t         file;
-    vlm_gguf_value_t  *value;          /* [n_values] in the file's order */
+    vlm_gguf_value_t  *value;          /* [n_values] sorted by key */
     uint32_t           n_values;
     vlm_tensor_t      *tensor;         /* [n_tensors] by offset, names are malloc()ed */
     uint32_t           n_tensors;

@@ -4,8 +4,9 @@
  * then makes one tensor of them, which has the name and the shape of the plain one, so that a model
  * is bound to it as to any other.
  *
- * A form is a file in quant/ and a line in quant.c's table.  Modules that config.json excepts
- * ("ignore", "modules_to_not_convert") have plain tensors: the tensors that a file has decide.
+ * A form is a file in quant/ and a line in the table of quant/config.c.  Modules that config.json
+ * excepts ("ignore", "modules_to_not_convert") have plain tensors: the tensors that a file has
+ * decide.
  */
 
 #ifndef VLM_QUANT_H
@@ -26,7 +27,7 @@ typedef enum {
     VLM_MADE_PARTS
 } vlm_made_part_t;
 
-/* What quantization_config says. */
+/* The settings of quantization_config. */
 typedef struct {
     const vlm_quant_form_t  *form;     /* NULL: the files have plain numbers */
     uint32_t                 bits;     /* of a value */

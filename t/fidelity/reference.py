@@ -490,7 +490,7 @@ def compare_program(program):
 
 
 def load(program):
-    """What from_pretrained makes of random-checkpoint's files is the model that is compared with."""
+    """The model that from_pretrained makes of random-checkpoint's files is the one that is compared with."""
     for cp in read_cases():
         shape = read_shape(cp)
         model = make_model(shape, make_weights(cp, shape))

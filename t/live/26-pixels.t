@@ -100,7 +100,7 @@ $s->check_log;
 done_testing();
 
 
-# What the model saw of a picture: its size, if it was resized, and the prompt's tokens.
+# The picture as the model saw it: its size, if it was resized, and the prompt's tokens.
 sub seen {
     my ($server, $file, %bounds) = @_;
 

@@ -335,7 +335,7 @@ static const struct {
 };
 
 
-/* What a reader of the log knows the form by. */
+/* The name of the form, for the log. */
 static void
 describe(vlm_quant_t *q, const char *title)
 {
