@@ -83,6 +83,22 @@ take_text(cursor_t *c, vlm_gguf_text_t *t)
 }
 
 
+/* Control characters are none of a name's; gguf_model.c marks the parts of a tensor by one. */
+static int
+is_name(const vlm_gguf_text_t *t)
+{
+    uint64_t  i;
+
+    for (i = 0; i < t->n; i++) {
+        if ((unsigned char) t->p[i] < ' ') {
+            return 0;
+        }
+    }
+
+    return t->n > 0 && t->n <= MAX_NAME;
+}
+
+
 static int
 take_name(cursor_t *c, const char *what, vlm_gguf_text_t *t)
 {
@@ -90,9 +106,9 @@ take_name(cursor_t *c, const char *what, vlm_gguf_text_t *t)
         return -1;
     }
 
-    if (t->n == 0 || t->n > MAX_NAME || memchr(t->p, '\0', t->n) != NULL) {
+    if (!is_name(t)) {
         return vlm_fail(c->err, VLM_EMODEL, "%s: a %s of %" PRIu64 " bytes, expected 1 to %u "
-                        "without a zero", c->path, what, t->n, MAX_NAME);
+                        "without control characters", c->path, what, t->n, MAX_NAME);
     }
 
     return 0;

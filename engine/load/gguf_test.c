@@ -287,6 +287,9 @@ every_field_that_lies_is_refused_with_a_sentence(void **state)
     put_text(&f, "");
     put(&f, 0, 32);
     refuses(&f, "a key of 0 bytes");
+    put_head(&f, 1, 0);
+    put_tensor(&f, "a\001r0", 4, 1, 0, 0);
+    refuses(&f, "a tensor's name of 4 bytes, expected 1 to");
     put_head(&f, 0, 1);
     put(&f, UINT64_MAX - 3, 8), put(&f, 0, 8);
     refuses(&f, "ends in its head");

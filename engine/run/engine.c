@@ -24,6 +24,7 @@
 
 static int check_conf(vlm_conf_t *conf, vlm_err_t *err);
 static int plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err);
+static int check_cell(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err);
 static int choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda,
                          uint32_t *index, char *reason, size_t bytes, vlm_err_t *err);
 static int open_device(vlm_t *v, vlm_err_t *err);
@@ -105,6 +106,24 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
     }
 
     conf->features = conf->features > conf->slots ? conf->features : conf->slots;
+
+    return 0;
+}
+
+
+/* A picture has one merged cell at least. */
+static int
+check_cell(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err)
+{
+    uint64_t                    side;
+    const vlm_vision_config_t  *v = &config->vision;
+
+    side = (uint64_t) v->patch * v->merge;
+
+    if (conf->max_pixels < side * side) {
+        return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", a cell of this model has %"
+                        PRIu64, conf->max_pixels, side * side);
+    }
 
     return 0;
 }
@@ -212,6 +231,7 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
     }
 
     if (check_conf(&conf, err) != 0 || vlm_files_config(&conf, config, err) != 0
+        || check_cell(&conf, config, err) != 0
         || choose_device(&conf, config, &cuda, &index, reason, sizeof(reason), err) != 0
         || (device = cuda ? vlm_cuda_planner(&ops)
                           : vlm_cpu_open(conf.ops, conf.threads, &ops, err)) == NULL
@@ -341,7 +361,9 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
         goto failed;
     }
 
-    if (check_conf(&v->conf, err) != 0 || vlm_files_config(conf, &v->config, err) != 0) {
+    if (check_conf(&v->conf, err) != 0 || vlm_files_config(conf, &v->config, err) != 0
+        || check_cell(&v->conf, &v->config, err) != 0)
+    {
         goto failed;
     }
 

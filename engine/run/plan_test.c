@@ -304,7 +304,8 @@ settings_out_of_range_are_said_with_the_range(void **state)
         "context is 15", "context is 1048577", "slots is 0", "slots is 257", "max_tokens is 0",
         "max_pixels is 783", "max_pixels is 67108865", "weights", "model", "device is \"gpu\"",
         "device is \"cuda:x\"", "ops=sse", "threads is 257", "device", "features is 1025",
-        "min_pixels is 65537, more than max_pixels 65536"
+        "min_pixels is 65537, more than max_pixels 65536",
+        "max_pixels is 1023, a cell of this model has 1024"
     };
 
     (void) state;
@@ -315,9 +316,10 @@ settings_out_of_range_are_said_with_the_range(void **state)
         conf.context = i == 0 ? 15 : i == 1 ? (1 << 20) + 1 : 1024;
         conf.slots = i == 2 ? 0 : i == 3 ? 257 : 2;
         conf.max_tokens = i == 4 ? 0 : 16;
-        conf.max_pixels = i == 5 ? 783 : i == 6 ? (1 << 26) + 1 : 1 << 16;
+        conf.max_pixels = i == 5 ? 783 : i == 6 ? (1 << 26) + 1
+                          : i == 16 ? 1023 : 1 << 16;
         conf.weights = i == 7 ? VLM_F16 : VLM_INT8;
-        conf.model = i == 8 ? NULL : CHECKPOINT;
+        conf.model = i == 8 ? NULL : i == 16 ? DEEP : CHECKPOINT;
         conf.device = i == 9 ? "gpu" : i == 10 ? "cuda:x" : i == 13 ? NULL : "cpu";
         conf.ops = i == 11 ? "sse" : NULL;
         conf.threads = i == 12 ? 257 : 1;

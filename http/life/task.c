@@ -568,7 +568,9 @@ ngx_http_vlm_engine_exit(ngx_http_vlm_engine_t *eng)
         return 0;
     }
 
-    if (!eng->life.loaded || !shm->overlap || !ngx_http_vlm_zone_owned(eng)) {
+    if (!eng->life.loaded || eng->life.reopen || !shm->overlap
+        || !ngx_http_vlm_zone_owned(eng))
+    {
         return 0;
     }
 
@@ -589,7 +591,7 @@ ngx_http_vlm_engine_serve(ngx_http_vlm_engine_t *eng)
 {
     if (ngx_http_vlm_zone_owned(eng) && !eng->life.failed
         && eng->zone->draining != eng->zone->generation
-        && !eng->life.events->error)
+        && eng->life.events && !eng->life.events->error)
     {
         return;
     }
