@@ -312,7 +312,7 @@ def earlier_conversations_are_listed_opened_and_deleted(fixtures):
         'talks().length === 2 && talks().every((t) => t.title)'))
 
     page.p.click('#talks-button')
-    same(page.p.locator('#talks .talk').count(), 2, 'conversations')
+    wait_for('two conversations', lambda: page.p.locator('#talks .talk').count() == 2)
     same(page.p.locator('#talks .talk').first.get_attribute('aria-current'), 'true', 'the newest is the current one')
     page.p.locator('#talks .talk').nth(1).click()
     page.wait('talk.turns.length === 1 && stage.picture && stage.picture.width')
@@ -323,7 +323,7 @@ def earlier_conversations_are_listed_opened_and_deleted(fixtures):
     page.p.click('#talks-button')
     page.p.locator('#talks .link').nth(1).click()
     wait_for('the conversation is gone on the server', lambda: server.request('/api/history/' + old) == {}, 10)
-    same(page.p.locator('#talks .talk').count(), 1, 'conversations after one was deleted')
+    wait_for('one after the other was deleted', lambda: page.p.locator('#talks .talk').count() == 1)
     check(page.shown('#welcome'), 'the page begins anew')
 
 

@@ -209,13 +209,13 @@ def a_reload_of_nginx_does_not_break_an_answer(fixtures):
     old = set(server.workers())
     server.reload()
 
-    page.finished(60)
+    page.finished(240)
     same(page.note(), '', 'the note under the answer')
     check('150 tokens' in page.text('.turn .meta'), 'the answer is complete')
     wait_for('other workers', lambda: server.workers() and not old & set(server.workers()), 30)
 
     page.begin('And once more.', 'general')
-    page.finished(60)
+    page.finished(240)
     same(page.note(), '', 'the note under the next answer')
 
 
