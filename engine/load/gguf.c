@@ -68,6 +68,8 @@ take(cursor_t *c, uint32_t bytes, uint64_t *n)
 static int
 take_text(cursor_t *c, vlm_gguf_text_t *t)
 {
+    t->p = NULL;
+
     if (take(c, 8, &t->n) != 0) {
         return -1;
     }
