@@ -69,8 +69,8 @@ make_matrix(bench_t *b, matrix_t *m, vlm_err_t *err)
     uint32_t   c, state;
     uint64_t   bytes;
 
-    bytes = b->ops->house->packed_bytes(b->device, VLM_INT8, m->N, m->K);
-    place = b->ops->house->reserve(b->device, COPIES * bytes, err);
+    bytes = b->ops->basic->packed_bytes(b->device, VLM_INT8, m->N, m->K);
+    place = b->ops->basic->reserve(b->device, COPIES * bytes, err);
     rows = malloc((size_t) m->N * m->K);
 
     if (rows == NULL || place == NULL) {
@@ -91,7 +91,7 @@ make_matrix(bench_t *b, matrix_t *m, vlm_err_t *err)
         m->w[c].scale = b->gain;       /* all ones: the values do not affect the time */
         m->w[c].w = place + c * bytes;
 
-        b->ops->house->pack(b->device, &m->w[c], 0, m->N, rows);
+        b->ops->basic->pack(b->device, &m->w[c], 0, m->N, rows);
     }
 
     free(rows);
@@ -274,12 +274,12 @@ open_bench(bench_t *b, vlm_err_t *err)
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
     b->kv = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL };
 
-    b->x = b->ops->house->reserve(b->device, values * sizeof(float), err);
-    b->y = b->ops->house->reserve(b->device, values * sizeof(float), err);
-    b->gain = b->ops->house->reserve(b->device, 32768 * sizeof(float), err);
-    b->ids = b->ops->house->reserve(b->device, 16384 * sizeof(uint32_t), err);
-    b->kv.k = b->ops->house->reserve(b->device, 4 * matrix, err);
-    scratch = b->ops->house->reserve(b->device, b->ops->house->scratch_bytes(b->device, &need), err);
+    b->x = b->ops->basic->reserve(b->device, values * sizeof(float), err);
+    b->y = b->ops->basic->reserve(b->device, values * sizeof(float), err);
+    b->gain = b->ops->basic->reserve(b->device, 32768 * sizeof(float), err);
+    b->ids = b->ops->basic->reserve(b->device, 16384 * sizeof(uint32_t), err);
+    b->kv.k = b->ops->basic->reserve(b->device, 4 * matrix, err);
+    scratch = b->ops->basic->reserve(b->device, b->ops->basic->scratch_bytes(b->device, &need), err);
 
     if (b->x == NULL || b->y == NULL || b->gain == NULL || b->ids == NULL || b->kv.k == NULL
         || scratch == NULL)
@@ -288,7 +288,7 @@ open_bench(bench_t *b, vlm_err_t *err)
     }
 
     b->kv.v = (uint16_t *) b->kv.k + matrix;
-    b->ops->house->set_scratch(b->device, &need, scratch);
+    b->ops->basic->set_scratch(b->device, &need, scratch);
 
     for (i = 0; i < values; i++) {
         b->x[i] = (float) ((int) (i * 7919 % 2001) - 1000) / 1000;
@@ -346,7 +346,7 @@ main(int argc, char **argv)
 
     /* "cpu, avx512, 2 threads" */
 
-    b.ops->house->describe(b.device, text, sizeof(text));
+    b.ops->basic->describe(b.device, text, sizeof(text));
     comma = strchr(text + 5, ',');
     *comma = '\0';
     b.set = text + 5;
@@ -361,7 +361,7 @@ main(int argc, char **argv)
     measure_attention(&b);
 
     bench_limits_close(b.limits);
-    b.ops->house->close(b.device);
+    b.ops->basic->close(b.device);
 
     return 0;
 }

@@ -80,7 +80,7 @@ pass(bench_t *b, uint32_t S, uint32_t n_ctx, uint32_t rows, int picks)
                        m->seen_words, w->token, w->logprob);
     }
 
-    (void) v->ops->house->sync(v->device, NULL);
+    (void) v->ops->basic->sync(v->device, NULL);
 }
 
 

@@ -449,27 +449,27 @@ cuda_set_scratch(vlm_device_t *d, const vlm_need_t *need, void *scratch)
 static const vlm_ops_t *
 operations(void)
 {
-    static vlm_house_t  house;
+    static vlm_basic_t  basic;
     static vlm_ops_t    ops;
 
-    house.describe = cuda_describe;
-    house.close = cuda_close;
-    house.reserve = cuda_reserve;
-    house.put = vlm_device_put;
-    house.get = cuda_get;
-    house.sync = cuda_sync;
-    house.ask = cuda_ask;
-    house.taken = cuda_taken;
-    house.act_bytes = vlm_cuda_act_bytes;
-    house.scratch_bytes = cuda_scratch_bytes;
-    house.set_scratch = cuda_set_scratch;
-    house.record = vlm_cuda_record;
-    house.keep = vlm_cuda_keep;
-    house.replay = vlm_cuda_replay;
-    house.packed_bytes = cuda_packed_bytes;
-    house.pack = vlm_cuda_pack;
+    basic.describe = cuda_describe;
+    basic.close = cuda_close;
+    basic.reserve = cuda_reserve;
+    basic.put = vlm_device_put;
+    basic.get = cuda_get;
+    basic.sync = cuda_sync;
+    basic.ask = cuda_ask;
+    basic.taken = cuda_taken;
+    basic.act_bytes = vlm_cuda_act_bytes;
+    basic.scratch_bytes = cuda_scratch_bytes;
+    basic.set_scratch = cuda_set_scratch;
+    basic.record = vlm_cuda_record;
+    basic.keep = vlm_cuda_keep;
+    basic.replay = vlm_cuda_replay;
+    basic.packed_bytes = cuda_packed_bytes;
+    basic.pack = vlm_cuda_pack;
 
-    ops.house = &house;
+    ops.basic = &basic;
     ops.embed = vlm_cuda_embed;
     ops.norm = vlm_cuda_norm;
     ops.linear = vlm_cuda_linear;

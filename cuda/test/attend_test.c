@@ -100,7 +100,7 @@ attend_on(side_t *s, const case_t *c, const float *q, float *out)
     b = put_batch(s, c);
     kv = put_cache(s, c, 1);
     n = (size_t) b.T * c->heads * c->hd;
-    o = take_bytes(s, s->ops->house->act_bytes(n));
+    o = take_bytes(s, s->ops->basic->act_bytes(n));
 
     s->ops->attend(s->d, &a, put_floats(s, q, n, ACT), &b, &kv, 1, o);
     get_floats(s, out, o, n, ACT);
@@ -263,7 +263,7 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
     w = put_matrix(s, type, VLM_STORE, N, D, rows, bias);
     n = (size_t) b.T * c->heads * c->hd;
     m = (size_t) LAYERS * SLOTS * c->kv_heads * CONTEXT * c->hd;
-    q = take_bytes(s, s->ops->house->act_bytes(n));
+    q = take_bytes(s, s->ops->basic->act_bytes(n));
 
     norm.gain = put_floats(s, gain, D, F32);
     s->ops->qkv(s->d, &qkv, put_floats(s, x, (size_t) b.T * D, F32), &b, &kv, 1, q);
@@ -275,8 +275,8 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
 
     uint16_t  *raw = malloc(2 * m * sizeof(uint16_t));
 
-    s->ops->house->get(s->d, raw, kv.k, m * sizeof(uint16_t));
-    s->ops->house->get(s->d, raw + m, kv.v, m * sizeof(uint16_t));
+    s->ops->basic->get(s->d, raw, kv.k, m * sizeof(uint16_t));
+    s->ops->basic->get(s->d, raw + m, kv.v, m * sizeof(uint16_t));
     settle(s);
 
     for (n = 0; n < 2 * m; n++) {
@@ -405,7 +405,7 @@ qkv_2d_on(side_t *s, vlm_type_t type, uint32_t P, uint32_t heads, uint32_t dv, f
     w = put_matrix(s, type, VLM_STORE, 3 * E, E, rows, bias);
 
     for (i = 0; i < 3; i++) {
-        at[i] = take_bytes(s, s->ops->house->act_bytes((uint64_t) P * E));
+        at[i] = take_bytes(s, s->ops->basic->act_bytes((uint64_t) P * E));
     }
 
     norm.gain = put_floats(s, gain, E, F32);
@@ -489,7 +489,7 @@ segments_on(side_t *s, const uint32_t *border, uint32_t n_segments, uint32_t hea
         longest = border[i + 1] - border[i] > longest ? border[i + 1] - border[i] : longest;
     }
 
-    o = take_bytes(s, s->ops->house->act_bytes(n));
+    o = take_bytes(s, s->ops->basic->act_bytes(n));
 
     const vlm_segments_t  segments = {
         put_bytes(s, border, (n_segments + 1) * sizeof(uint32_t)), n_segments, P, longest

@@ -82,9 +82,9 @@ static void
 begin(uint32_t *checks)
 {
     *checks = 0;
-    card.ops->house->sync(card.d, NULL);
+    card.ops->basic->sync(card.d, NULL);
     vlm_emu_set(VLM_EMU_IDLE, 1);
-    card.ops->house->ask(card.d, count_check, checks);
+    card.ops->basic->ask(card.d, count_check, checks);
 }
 
 
@@ -93,7 +93,7 @@ check(const char *what, uint32_t a, uint32_t b)
 {
     vlm_emu_counts_t  c;
 
-    card.ops->house->ask(card.d, NULL, NULL);
+    card.ops->basic->ask(card.d, NULL, NULL);
     vlm_emu_count(&c);
     vlm_emu_set(VLM_EMU_IDLE, 0);
 
@@ -312,14 +312,14 @@ a_captured_step_stays_within_the_bound(void **state)
 
     (void) state;
 
-    assert_int_equal(card.ops->house->record(card.d), 1);
+    assert_int_equal(card.ops->basic->record(card.d), 1);
     text(&shapes[1], VLM_BF16, 28, 1, 1, 4096);
-    card.ops->house->keep(card.d, 0);
-    assert_int_equal(card.ops->house->sync(card.d, NULL), 0);
+    card.ops->basic->keep(card.d, 0);
+    assert_int_equal(card.ops->basic->sync(card.d, NULL), 0);
 
     begin(&n);
     vlm_emu_count(&before);
-    assert_int_equal(card.ops->house->replay(card.d, 0), 1);
+    assert_int_equal(card.ops->basic->replay(card.d, 0), 1);
     vlm_emu_count(&after);
     check("a step", 1, 4096);
 
@@ -337,16 +337,16 @@ a_step_of_too_many_graphs_is_not_captured(void **state)
 
     (void) state;
 
-    assert_int_equal(card.ops->house->record(card.d), 1);
+    assert_int_equal(card.ops->basic->record(card.d), 1);
     text(&shapes[1], VLM_BF16, 28, 1, 1, 4096);
-    card.ops->house->keep(card.d, 0);
-    assert_int_equal(card.ops->house->sync(card.d, NULL), 0);
-    assert_int_equal(card.ops->house->replay(card.d, 0), 0);
+    card.ops->basic->keep(card.d, 0);
+    assert_int_equal(card.ops->basic->sync(card.d, NULL), 0);
+    assert_int_equal(card.ops->basic->replay(card.d, 0), 0);
     vlm_emu_count(&c);
     assert_int_equal(c.graphs, 0);
-    card.ops->house->describe(card.d, text_of, sizeof(text_of));
+    card.ops->basic->describe(card.d, text_of, sizeof(text_of));
     assert_non_null(strstr(text_of, ", no graphs"));
-    assert_int_equal(card.ops->house->record(card.d), 0);
+    assert_int_equal(card.ops->basic->record(card.d), 0);
 }
 
 

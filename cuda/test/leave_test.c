@@ -25,7 +25,7 @@ typedef struct {
     vlm_quit_fn        quit;           /* the scheduler's */
     void              *data;
     const vlm_ops_t   *ops;            /* the device's */
-    vlm_house_t        house;          /* with the test's ask() */
+    vlm_basic_t        basic;          /* with the test's ask() */
 } leaver_t;
 
 static leaver_t  leaver;
@@ -64,7 +64,7 @@ ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
 {
     leaver.quit = quit;
     leaver.data = data;
-    leaver.ops->house->ask(d, quit == NULL ? NULL : leave, NULL);
+    leaver.ops->basic->ask(d, quit == NULL ? NULL : leave, NULL);
 }
 
 
@@ -88,10 +88,10 @@ open_model(vlm_ops_t *ops)
 
     leaver.v = v;
     leaver.ops = v->ops;
-    leaver.house = *v->ops->house;
-    leaver.house.ask = ask;
+    leaver.basic = *v->ops->basic;
+    leaver.basic.ask = ask;
     *ops = *v->ops;
-    ops->house = &leaver.house;
+    ops->basic = &leaver.basic;
     v->ops = v->sched.model.ops = ops;
 
     return v;

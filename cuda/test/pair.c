@@ -34,16 +34,16 @@ open_memory(side_t *s, const vlm_need_t *need)
     uint64_t   bytes;
     vlm_err_t  err = { VLM_OK, "" };
 
-    s->base = s->ops->house->reserve(s->d, ROOM, &err);
+    s->base = s->ops->basic->reserve(s->d, ROOM, &err);
     s->used = 0;
 
     if (s->base == NULL) {
         fail_msg("%s", err.text);
     }
 
-    bytes = s->ops->house->scratch_bytes(s->d, need);
+    bytes = s->ops->basic->scratch_bytes(s->d, need);
     scratch = take_bytes(s, bytes);
-    s->ops->house->set_scratch(s->d, need, scratch);
+    s->ops->basic->set_scratch(s->d, need, scratch);
 
     kept[s == &card] = s->used;
 }
@@ -80,8 +80,8 @@ pair_close(void **state)
     pair_reset();
     SHOW(card.base, ROOM);
     SHOW(host.base, ROOM);
-    host.ops->house->close(host.d);
-    card.ops->house->close(card.d);
+    host.ops->basic->close(host.d);
+    card.ops->basic->close(card.d);
 
     return 0;
 }
@@ -118,7 +118,7 @@ put_bytes(side_t *s, const void *from, uint64_t bytes)
     void  *p;
 
     p = take_bytes(s, bytes);
-    s->ops->house->put(s->d, p, from, bytes);
+    s->ops->basic->put(s->d, p, from, bytes);
 
     return p;
 }
@@ -155,13 +155,13 @@ get_floats(side_t *s, float *to, const void *from, size_t n, form_t form)
     uint16_t  *b;
 
     if (form == F32 || s->is_host) {
-        s->ops->house->get(s->d, to, from, n * sizeof(float));
+        s->ops->basic->get(s->d, to, from, n * sizeof(float));
         settle(s);
         return;
     }
 
     b = malloc(n * sizeof(uint16_t));
-    s->ops->house->get(s->d, b, from, n * sizeof(uint16_t));
+    s->ops->basic->get(s->d, b, from, n * sizeof(uint16_t));
     settle(s);
 
     for (i = 0; i < n; i++) {
@@ -209,7 +209,7 @@ pack_rows(side_t *s, vlm_linear_t *w, const void *rows, size_t row_bytes)
 
     for (first = (w->N - 1) / VLM_PANEL * VLM_PANEL; /* void */; first -= VLM_PANEL) {
         n = w->N - first < VLM_PANEL ? w->N - first : VLM_PANEL;
-        s->ops->house->pack(s->d, w, first, n, (const uint8_t *) rows + first * row_bytes);
+        s->ops->basic->pack(s->d, w, first, n, (const uint8_t *) rows + first * row_bytes);
 
         if (first == 0) {
             break;
@@ -232,7 +232,7 @@ put_matrix(side_t *s, vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint
     w.epilogue = epilogue;
     w.N = N;
     w.K = K;
-    w.w = take_bytes(s, s->ops->house->packed_bytes(s->d, type, N, K));
+    w.w = take_bytes(s, s->ops->basic->packed_bytes(s->d, type, N, K));
     w.bias = bias == NULL ? NULL : put_bytes(s, bias, N * sizeof(float));
 
     if (type != VLM_INT8) {
@@ -272,7 +272,7 @@ settle(side_t *s)
 {
     vlm_err_t  err = { VLM_OK, "" };
 
-    if (s->ops->house->sync(s->d, &err) != 0) {
+    if (s->ops->basic->sync(s->d, &err) != 0) {
         fail_msg("%s", err.text);
     }
 }

@@ -112,7 +112,7 @@ norm_on(side_t *s, const float *x, const float *gain, uint32_t T, uint32_t n, fl
     void        *y;
     vlm_norm_t   norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
 
-    y = take_bytes(s, s->ops->house->act_bytes((uint64_t) T * n));
+    y = take_bytes(s, s->ops->basic->act_bytes((uint64_t) T * n));
     norm.gain = put_floats(s, gain, n, F32);
     s->ops->norm(s->d, &norm, put_floats(s, x, (size_t) T * n, F32), T, n, y);
     get_floats(s, out, y, (size_t) T * n, ACT);

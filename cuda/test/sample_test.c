@@ -82,9 +82,9 @@ sample_on(side_t *s, picked_t *p)
 
     s->ops->sample(s->d, logits, c.V, c.n_vocab, &b, seen, words, token, logprob);
 
-    s->ops->house->get(s->d, p->token, token, sizeof(p->token));
-    s->ops->house->get(s->d, p->logprob, logprob, sizeof(p->logprob));
-    s->ops->house->get(s->d, p->seen, seen, ROWS * words * sizeof(uint32_t));
+    s->ops->basic->get(s->d, p->token, token, sizeof(p->token));
+    s->ops->basic->get(s->d, p->logprob, logprob, sizeof(p->logprob));
+    s->ops->basic->get(s->d, p->seen, seen, ROWS * words * sizeof(uint32_t));
     settle(s);
 }
 

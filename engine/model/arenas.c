@@ -52,7 +52,7 @@ vlm_arenas_reserve(vlm_arenas_t *a, const vlm_ops_t *ops, vlm_device_t *d, uint6
 
     vlm_arenas_plan(a, 0, &plan);
 
-    block = ops->house->reserve(d, plan.total, err);
+    block = ops->basic->reserve(d, plan.total, err);
     if (block == NULL) {
         return NULL;
     }

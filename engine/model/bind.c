@@ -261,7 +261,7 @@ bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of, ui
     }
 
     if (b->what == LOAD) {
-        b->m->ops->house->put(b->m->device, *to, all, n * sizeof(float));
+        b->m->ops->basic->put(b->m->device, *to, all, n * sizeof(float));
     }
 
     free(all);
@@ -310,7 +310,7 @@ bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w)
 
     for (i = 0; i < dims[0]; i++) {
         vlm_tensor_f32(t, i * dims[1], dims[1], row);
-        b->m->ops->house->put(b->m->device, to->at + i * dims[1], row, dims[1] * sizeof(float));
+        b->m->ops->basic->put(b->m->device, to->at + i * dims[1], row, dims[1] * sizeof(float));
     }
 
     free(row);
@@ -348,7 +348,7 @@ bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
     }
 
     if (b->loader.packed == NULL || !b->loader.packed->stays) {
-        w->w = vlm_place(b->arena, m->ops->house->packed_bytes(m->device, w->type, w->N, w->K), 1);
+        w->w = vlm_place(b->arena, m->ops->basic->packed_bytes(m->device, w->type, w->N, w->K), 1);
         scales = vlm_format_scales(vlm_format_of(w->type), w->N);
         w->scale = scales == 0 ? NULL : vlm_place(b->arena, scales, sizeof(float));
     }
@@ -533,7 +533,7 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
     float                       bias[VLM_PANEL], own[VLM_PANEL] = { 0 }, *from, *rows;
     uint32_t                    e, first, n;
     uint64_t                    dims[5], row;
-    const vlm_house_t          *house = b->m->ops->house;
+    const vlm_basic_t          *basic = b->m->ops->basic;
     const vlm_tensor_t         *t, *t_bias;
     const vlm_vision_config_t  *v = &b->m->config.vision;
 
@@ -548,7 +548,7 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
     w->epilogue = VLM_STORE;
     w->N = v->hidden;
     w->K = v->channels * v->patch * v->patch;
-    w->w = vlm_place(b->arena, house->packed_bytes(b->m->device, w->type, w->N, w->K), 1);
+    w->w = vlm_place(b->arena, basic->packed_bytes(b->m->device, w->type, w->N, w->K), 1);
     w->bias = vlm_place(b->arena, w->N, sizeof(float));
 
     t = find(b, as->name[0], "weight", dims, 5);
@@ -579,8 +579,8 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
             fold_patch_row(&b->m->config, from, rows + (size_t) e * w->K, own[e], &bias[e]);
         }
 
-        house->put(b->m->device, w->bias + first, bias, n * sizeof(float));
-        house->pack(b->m->device, w, first, n, rows);
+        basic->put(b->m->device, w->bias + first, bias, n * sizeof(float));
+        basic->pack(b->m->device, w, first, n, rows);
     }
 
     free(from);

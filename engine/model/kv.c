@@ -26,14 +26,14 @@ vlm_kv_room(const vlm_kv_t *kv)
 static void
 out(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes)
 {
-    m->ops->house->get(m->device, room, cache, bytes);
+    m->ops->basic->get(m->device, room, cache, bytes);
 }
 
 
 static void
 in(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes)
 {
-    m->ops->house->put(m->device, cache, room, bytes);
+    m->ops->basic->put(m->device, cache, room, bytes);
 }
 
 
@@ -69,13 +69,13 @@ vlm_kv_copy(vlm_model_t *m, uint32_t from, uint32_t to, uint32_t first, uint32_t
 
             move_rows(m, layer, from, row, n, room, out);
 
-            if (m->ops->house->sync(m->device, NULL) != 0) {
+            if (m->ops->basic->sync(m->device, NULL) != 0) {
                 return -1;
             }
 
             move_rows(m, layer, to, row, n, room, in);
 
-            if (m->ops->house->sync(m->device, NULL) != 0) {
+            if (m->ops->basic->sync(m->device, NULL) != 0) {
                 return -1;             /* the room is needed again */
             }
         }

@@ -25,7 +25,7 @@ typedef struct {                       /* for the threads */
 uint32_t
 vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d)
 {
-    return ops->house->order == NULL ? VLM_NONE : ops->house->order(d);
+    return ops->basic->order == NULL ? VLM_NONE : ops->basic->order(d);
 }
 
 
@@ -163,10 +163,10 @@ load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
             read_rows(j->s, p * VLM_PANEL, n, rows);
         } else {
             read_quantised(j->s, f, p * VLM_PANEL, n, rows, scale);
-            l->ops->house->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));
+            l->ops->basic->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));
         }
 
-        l->ops->house->pack(l->device, w, p * VLM_PANEL, n, rows);
+        l->ops->basic->pack(l->device, w, p * VLM_PANEL, n, rows);
     }
 }
 
@@ -187,7 +187,7 @@ unpack_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
         n = rows_of(w, p);
         vlm_format_of(w->type)->unpack(rows, vlm_packed_panel(l->packed, p), n, w->K,
                                        l->packed->flip);
-        l->ops->house->pack(l->device, w, p * VLM_PANEL, n, rows);
+        l->ops->basic->pack(l->device, w, p * VLM_PANEL, n, rows);
     }
 }
 
@@ -281,7 +281,7 @@ vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
         w->w = vlm_packed_panels(l->packed);
         w->scale = vlm_packed_scale(l->packed);
     } else {
-        l->ops->house->put(l->device, w->scale, vlm_packed_scale(l->packed), w->N * sizeof(float));
+        l->ops->basic->put(l->device, w->scale, vlm_packed_scale(l->packed), w->N * sizeof(float));
     }
 
     vlm_threads_run(l->threads, panels, 1, stays ? touch_panels : unpack_panels, &j);

@@ -28,7 +28,7 @@ typedef struct {
     uint64_t             rows_room, panels_room, scale_room;     /* bytes */
 } vlm_loader_t;
 
-/* ops->house->order(), or VLM_NONE. */
+/* ops->basic->order(), or VLM_NONE. */
 uint32_t vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d);
 
 /* Sets w and puts its rows where the device wants them: from l->packed, else from the source. */

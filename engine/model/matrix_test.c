@@ -111,7 +111,7 @@ close_model(loaded_t *l)
 {
     vlm_model_free(&l->m);
     vlm_checkpoint_close(l->c);
-    l->ops->house->close(l->device);
+    l->ops->basic->close(l->device);
 }
 
 
@@ -126,8 +126,8 @@ bind(loaded_t *l, vlm_packed_t *packed, vlm_err_t *err)
 
     l->text.size = l->text.used;
     l->vision.size = l->vision.used;
-    l->text.base = l->ops->house->reserve(l->device, l->text.size, err);
-    l->vision.base = l->ops->house->reserve(l->device, l->vision.size, err);
+    l->text.base = l->ops->basic->reserve(l->device, l->text.size, err);
+    l->vision.base = l->ops->basic->reserve(l->device, l->vision.size, err);
     l->text.used = l->vision.used = 0;
 
     return vlm_model_bind(&l->m, l->c, &l->text, &l->vision, &progress, err);
@@ -154,7 +154,7 @@ keep(uint32_t flip)
 static uint64_t
 bytes_of(const loaded_t *l, const vlm_linear_t *w)
 {
-    return l->ops->house->packed_bytes(l->device, w->type, w->N, w->K);
+    return l->ops->basic->packed_bytes(l->device, w->type, w->N, w->K);
 }
 
 

@@ -218,7 +218,7 @@ earlier_values_in_memory_do_not_change_a_result(void **state)
     bytes = vlm_format_row(vlm_format_of(m->kv.type), 1);
     cells = (uint64_t) (1 + m->config.vision.deep) * m->vision.places * m->vision.cells
             * m->config.text.hidden;
-    memset(m->vision.features, 0xff, v->ops->house->act_bytes(cells));
+    memset(m->vision.features, 0xff, v->ops->basic->act_bytes(cells));
     memset(m->kv.k, 0xff, (size_t) m->kv.layers * SLOTS * m->kv.heads * m->kv.context
                           * m->kv.head_dim * bytes);
     memset(m->kv.v, 0xff, (size_t) m->kv.layers * SLOTS * m->kv.heads * m->kv.context
@@ -226,13 +226,13 @@ earlier_values_in_memory_do_not_change_a_result(void **state)
     memset(m->work.x, 0xff, (size_t) VLM_SLICE * m->config.text.hidden * sizeof(float));
     memset(m->vision.x, 0xff, m->vision.cells * 4 * m->config.vision.hidden * sizeof(float));
     memset(m->vision.o, 0xff, m->vision.cells * 4 * m->config.vision.hidden * sizeof(float));
-    memset(m->work.scratch, 0xff, v->ops->house->scratch_bytes(v->device, &m->need));
+    memset(m->work.scratch, 0xff, v->ops->basic->scratch_bytes(v->device, &m->need));
 
     encode(p, 1, 1);
     got = logits_of(p, 1, 50);
     assert_memory_equal(got, want, v->config.text.vocab * sizeof(float));
 
-    memset(m->vision.features, 0, v->ops->house->act_bytes(cells));
+    memset(m->vision.features, 0, v->ops->basic->act_bytes(cells));
     free(want);
     free(got);
     vlm_prompt_free(p);

@@ -124,16 +124,16 @@ static void
 place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
 {
     uint64_t                  heads;
-    const vlm_house_t        *house = m->ops->house;
+    const vlm_basic_t        *basic = m->ops->basic;
     vlm_text_work_t          *w = &m->work;
     const vlm_text_config_t  *t = &m->config.text;
 
     heads = vlm_mul(t->heads, t->head_dim);
 
     w->x = vlm_place(a, vlm_mul(VLM_SLICE, t->hidden), sizeof(float));
-    w->q = vlm_place(a, house->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
-    w->o = vlm_place(a, house->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
-    w->h = vlm_place(a, house->act_bytes(vlm_mul(VLM_SLICE, t->mlp)), 1);
+    w->q = vlm_place(a, basic->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
+    w->o = vlm_place(a, basic->act_bytes(vlm_mul(VLM_SLICE, heads)), 1);
+    w->h = vlm_place(a, basic->act_bytes(vlm_mul(VLM_SLICE, t->mlp)), 1);
     w->logits = vlm_place(a, vlm_mul(slots, t->vocab), sizeof(float));
     w->token = vlm_place(a, slots, sizeof(uint32_t));
     w->logprob = vlm_place(a, slots, sizeof(float));
@@ -143,7 +143,7 @@ place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
     w->inv_freq = vlm_place(a, t->head_dim / 2, sizeof(float));
     w->axis = vlm_place(a, t->head_dim / 2, 1);
     w->inv_freq_2d = vlm_place(a, m->config.vision.head_dim / 4, sizeof(float));
-    w->scratch = vlm_place(a, house->scratch_bytes(m->device, &m->need), 1);
+    w->scratch = vlm_place(a, basic->scratch_bytes(m->device, &m->need), 1);
 }
 
 
@@ -152,7 +152,7 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
                      uint64_t max_pixels, uint32_t places)
 {
     uint64_t                    P, E, tokens;
-    const vlm_house_t          *house = m->ops->house;
+    const vlm_basic_t          *basic = m->ops->basic;
     vlm_vision_work_t          *w = &m->vision;
     const vlm_vision_config_t  *c = &m->config.vision;
 
@@ -168,12 +168,12 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
     w->border = vlm_place(vision, vlm_add(tokens, 1), sizeof(uint32_t));
     w->whole = vlm_place(vision, 2, sizeof(uint32_t));
     w->x = vlm_place(vision, vlm_mul(P, E), sizeof(float));
-    w->q = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
-    w->k = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
-    w->v = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
-    w->o = vlm_place(vision, house->act_bytes(vlm_mul(P, E)), 1);
-    w->h = vlm_place(vision, house->act_bytes(vlm_mul(VLM_VISION_ROWS, c->mlp)), 1);
-    w->features = vlm_place(vision, house->act_bytes(vlm_mul(vlm_mul(1 + c->deep, places),
+    w->q = vlm_place(vision, basic->act_bytes(vlm_mul(P, E)), 1);
+    w->k = vlm_place(vision, basic->act_bytes(vlm_mul(P, E)), 1);
+    w->v = vlm_place(vision, basic->act_bytes(vlm_mul(P, E)), 1);
+    w->o = vlm_place(vision, basic->act_bytes(vlm_mul(P, E)), 1);
+    w->h = vlm_place(vision, basic->act_bytes(vlm_mul(VLM_VISION_ROWS, c->mlp)), 1);
+    w->features = vlm_place(vision, basic->act_bytes(vlm_mul(vlm_mul(1 + c->deep, places),
                                                              vlm_mul(tokens, c->out))), 1);
 
     set_need(m, slots, (uint32_t) P);
@@ -186,13 +186,13 @@ vlm_model_ready(vlm_model_t *m)
 {
     uint32_t            half, quarter;
     vlm_text_work_t    *w = &m->work;
-    const vlm_house_t  *house = m->ops->house;
+    const vlm_basic_t  *basic = m->ops->basic;
 
     half = m->config.text.head_dim / 2;
     quarter = m->config.vision.head_dim / 4;
 
-    house->set_scratch(m->device, &m->need, w->scratch);
-    house->put(m->device, w->inv_freq, m->inv_freq, half * sizeof(float));
-    house->put(m->device, w->axis, m->axis, half);
-    house->put(m->device, w->inv_freq_2d, m->inv_freq_2d, quarter * sizeof(float));
+    basic->set_scratch(m->device, &m->need, w->scratch);
+    basic->put(m->device, w->inv_freq, m->inv_freq, half * sizeof(float));
+    basic->put(m->device, w->axis, m->axis, half);
+    basic->put(m->device, w->inv_freq_2d, m->inv_freq_2d, quarter * sizeof(float));
 }

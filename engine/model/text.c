@@ -56,10 +56,10 @@ vlm_text_head(vlm_model_t *m, const vlm_batch_t *b)
 void
 vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 {
-    if (b->T <= VLM_KEPT && m->ops->house->record(m->device)) {
+    if (b->T <= VLM_KEPT && m->ops->basic->record(m->device)) {
         (void) vlm_text_forward(m, b, NULL, NULL);
         vlm_text_head(m, b);
-        m->ops->house->keep(m->device, b->T - 1);
+        m->ops->basic->keep(m->device, b->T - 1);
     }
 }
 
@@ -67,12 +67,12 @@ vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 int
 vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data)
 {
-    if (m->ops->house->replay != NULL) {
+    if (m->ops->basic->replay != NULL) {
         if (quit != NULL && quit(data)) {
             return -1;
         }
 
-        if (m->ops->house->replay(m->device, b->T - 1)) {
+        if (m->ops->basic->replay(m->device, b->T - 1)) {
             return 0;
         }
     }

@@ -25,7 +25,7 @@ vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p, uint32_t place)
     uint32_t            whole[2];
     vlm_device_t       *d = m->device;
     vlm_vision_work_t  *w = &m->vision;
-    const vlm_house_t  *house = m->ops->house;
+    const vlm_basic_t  *basic = m->ops->basic;
 
     w->place = place;
     w->rows = p->grid_h;
@@ -38,11 +38,11 @@ vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p, uint32_t place)
     whole[0] = 0;
     whole[1] = p->n_patches;
 
-    house->put(d, w->pixels, p->pixels, (uint64_t) p->n_patches * m->patch.K);
-    house->put(d, w->row, p->row, (uint64_t) p->n_patches * sizeof(uint32_t));
-    house->put(d, w->column, p->column, (uint64_t) p->n_patches * sizeof(uint32_t));
-    house->put(d, w->border, p->border, ((uint64_t) p->n_segments + 1) * sizeof(uint32_t));
-    house->put(d, w->whole, whole, sizeof(whole));
+    basic->put(d, w->pixels, p->pixels, (uint64_t) p->n_patches * m->patch.K);
+    basic->put(d, w->row, p->row, (uint64_t) p->n_patches * sizeof(uint32_t));
+    basic->put(d, w->column, p->column, (uint64_t) p->n_patches * sizeof(uint32_t));
+    basic->put(d, w->border, p->border, ((uint64_t) p->n_segments + 1) * sizeof(uint32_t));
+    basic->put(d, w->whole, whole, sizeof(whole));
 
     m->ops->patch_embed(d, &m->patch, w->pixels, p->n_patches, w->x);
 
@@ -159,7 +159,7 @@ vlm_vision_part(const vlm_model_t *m, uint32_t part)
 
     rows = (uint64_t) part * w->places * w->cells;
 
-    return (uint8_t *) w->features + m->ops->house->act_bytes(rows * m->config.vision.out);
+    return (uint8_t *) w->features + m->ops->basic->act_bytes(rows * m->config.vision.out);
 }
 
 
@@ -180,7 +180,7 @@ merge(vlm_model_t *m, const vlm_merger_t *merger, uint32_t part, int joined)
     area = c->merge * c->merge;
     cells = w->n_patches / area;
     to = (uint8_t *) vlm_vision_part(m, part)
-         + ops->house->act_bytes((uint64_t) w->place * w->cells * c->out);
+         + ops->basic->act_bytes((uint64_t) w->place * w->cells * c->out);
 
     ops->norm(d, &merger->norm, w->x, joined ? cells : w->n_patches,
               joined ? area * c->hidden : c->hidden, w->q);

@@ -918,7 +918,7 @@ cpu_order(const vlm_device_t *d)
 }
 
 
-static const vlm_house_t  cpu_house = {
+static const vlm_basic_t  cpu_basic = {
     .describe = cpu_describe,
     .close = cpu_close,
     .reserve = cpu_reserve,
@@ -937,7 +937,7 @@ static const vlm_house_t  cpu_house = {
 
 
 static const vlm_ops_t  cpu_ops = {
-    .house = &cpu_house,
+    .basic = &cpu_basic,
     .embed = cpu_embed,
     .norm = cpu_norm,
     .linear = cpu_linear,

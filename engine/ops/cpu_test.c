@@ -89,7 +89,7 @@ open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
     uint64_t            bytes;
     vlm_err_t           err = { VLM_OK, "" };
     vlm_need_t          need = { type, 256, 512, HEADS, HD, ROOM, V, SLOTS };
-    const vlm_house_t  *house;
+    const vlm_basic_t  *basic;
 
     memset(v, 0, sizeof(*v));
     v->d = vlm_cpu_open(ops, threads, &v->ops, &err);
@@ -109,13 +109,13 @@ open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
     }
 #endif
 
-    house = v->ops->house;
-    house->set_scratch(v->d, &need, house->reserve(v->d, house->scratch_bytes(v->d, &need), &err));
+    basic = v->ops->basic;
+    basic->set_scratch(v->d, &need, basic->reserve(v->d, basic->scratch_bytes(v->d, &need), &err));
 
     v->kv = (vlm_kv_t) { type == VLM_F32 ? VLM_F32 : VLM_BF16, 1, SLOTS, KV, ROOM, HD, NULL, NULL };
     bytes = (uint64_t) SLOTS * KV * ROOM * HD * vlm_type_bytes(v->kv.type);
-    v->kv.k = house->reserve(v->d, bytes, &err);
-    v->kv.v = house->reserve(v->d, bytes, &err);
+    v->kv.k = basic->reserve(v->d, bytes, &err);
+    v->kv.v = basic->reserve(v->d, bytes, &err);
     assert_int_equal(err.code, VLM_OK);
 
     return 0;
@@ -300,7 +300,7 @@ run_all(const char *ops, uint32_t threads, vlm_type_t type, results_t *r)
     run_text(&v, type, r);
     run_vision(&v, type, r);
     run_sample(&v, r);
-    v.ops->house->close(v.d);
+    v.ops->basic->close(v.d);
 
     return 0;
 }
@@ -458,7 +458,7 @@ queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot(void **sta
     }
 
     vlm_packed_close(&w);
-    v.ops->house->close(v.d);
+    v.ops->basic->close(v.d);
     free(rows);
     free(q);
 }
@@ -513,7 +513,7 @@ patches_turn_by_row_and_column(void **state)
     }
 
     vlm_packed_close(&w);
-    v.ops->house->close(v.d);
+    v.ops->basic->close(v.d);
     free(rows);
     free(q);
 }
@@ -547,25 +547,25 @@ memory_comes_zeroed_and_what_cannot_be_had_is_said(void **state)
     (void) state;
 
     d = vlm_cpu_open("plain", 2, &table, &err);
-    table->house->describe(d, text, sizeof(text));
+    table->basic->describe(d, text, sizeof(text));
     assert_string_equal(text, "cpu, plain, 2 threads");
 
-    p = table->house->reserve(d, 5000, &err);
+    p = table->basic->reserve(d, 5000, &err);
     assert_non_null(p);
 
     for (i = 0; i < 5000; i++) {
         assert_int_equal(p[i], 0);
     }
 
-    assert_null(table->house->reserve(d, UINT64_MAX, &err));
+    assert_null(table->basic->reserve(d, UINT64_MAX, &err));
     assert_int_equal(err.code, VLM_EMEMORY);
 
     err.code = VLM_OK;
-    assert_null(table->house->reserve(d, (uint64_t) 1 << 60, &err));
+    assert_null(table->basic->reserve(d, (uint64_t) 1 << 60, &err));
     assert_int_equal(err.code, VLM_EMEMORY);
     assert_non_null(strstr(err.text, "1152921504606846976"));
 
-    table->house->close(d);
+    table->basic->close(d);
 }
 
 

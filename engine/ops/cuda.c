@@ -120,14 +120,14 @@ vlm_device_t *
 vlm_cuda_planner(const vlm_ops_t **table)
 {
     static vlm_device_t       planner;
-    static const vlm_house_t  house = {
+    static const vlm_basic_t  basic = {
         .describe = describe,
         .close = close_planner,
         .act_bytes = vlm_cuda_act_bytes,
         .scratch_bytes = scratch_bytes,
         .packed_bytes = packed_bytes
     };
-    static const vlm_ops_t    ops = { .house = &house };
+    static const vlm_ops_t    ops = { .basic = &basic };
 
     *table = &ops;
 

@@ -19,7 +19,7 @@
 /* The layout of the structures that cross the interface is part of the ABI as well. */
 #define VLM_CUDA_ABI                                                                             \
     ((uint32_t) VLM_CUDA_VERSION << 16                                                           \
-     | (uint32_t) (sizeof(vlm_ops_t) + 17 * sizeof(vlm_house_t) + 3 * sizeof(vlm_batch_t)         \
+     | (uint32_t) (sizeof(vlm_ops_t) + 17 * sizeof(vlm_basic_t) + 3 * sizeof(vlm_batch_t)         \
                    + 5 * sizeof(vlm_linear_t) + 7 * sizeof(vlm_need_t)                           \
                    + 11 * sizeof(vlm_pick_t) + 13 * sizeof(vlm_kv_t) + 19 * sizeof(vlm_norm_t)   \
                    + 23 * sizeof(vlm_qkv_t) + 29 * sizeof(vlm_attend_t)                          \

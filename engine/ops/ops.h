@@ -1,6 +1,6 @@
 /*
  * The interface between a model and a device: two tables of functions, which the device fills in.
- * vlm_ops_t has the arithmetic; vlm_house_t has memory, copies, waiting and the layout of weights.
+ * vlm_ops_t has the arithmetic; vlm_basic_t has memory, copies, waiting and the layout of weights.
  *
  * Model code knows these tables alone.  Each operation has a plain-C twin under ops/plain that is
  * its definition; a device's version computes the same within rounding.
@@ -35,7 +35,7 @@
 
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
 typedef struct vlm_ops_s     vlm_ops_t;
-typedef struct vlm_house_s   vlm_house_t;
+typedef struct vlm_basic_s   vlm_basic_t;
 
 typedef int (*vlm_quit_fn)(void *data);            /* called to ask whether to go on; not 0: stop */
 
@@ -158,8 +158,8 @@ typedef struct {
     uint32_t  rows;                    /* that want logits */
 } vlm_need_t;
 
-struct vlm_house_s {
-    /* A description for people: "avx512, 2 threads". */
+struct vlm_basic_s {
+    /* A description for logs and health: "avx512, 2 threads". */
     void      (*describe)(const vlm_device_t *d, char *text, size_t bytes);
     void      (*close)(vlm_device_t *d);
 
@@ -208,7 +208,7 @@ struct vlm_house_s {
 };
 
 struct vlm_ops_s {
-    const vlm_house_t  *house;         /* of the same device */
+    const vlm_basic_t  *basic;         /* of the same device */
 
     /* -- text -- */
 

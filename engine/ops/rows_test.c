@@ -49,13 +49,13 @@ open_set(const char *set, uint32_t threads, const vlm_ops_t **ops)
     vlm_err_t           err = { VLM_OK, "" };
     vlm_need_t          need = { VLM_F32, 256, 512, 8, 64, 64, 64, 4 };
     vlm_device_t       *d;
-    const vlm_house_t  *house;
+    const vlm_basic_t  *basic;
 
     d = vlm_cpu_open(set, threads, ops, &err);
 
     if (d != NULL) {
-        house = (*ops)->house;
-        house->set_scratch(d, &need, house->reserve(d, house->scratch_bytes(d, &need), &err));
+        basic = (*ops)->basic;
+        basic->set_scratch(d, &need, basic->reserve(d, basic->scratch_bytes(d, &need), &err));
         assert_int_equal(err.code, VLM_OK);
     }
 
@@ -84,7 +84,7 @@ same_in_every_set(run_fn fn, size_t *n)
         }
 
         got = fn(d, ops, n);
-        ops->house->close(d);
+        ops->basic->close(d);
 
         if (want == NULL) {
             want = got;
@@ -269,7 +269,7 @@ run_qkv(vlm_device_t *d, const vlm_ops_t *ops, size_t *n)
     {
         char  name[128];
 
-        ops->house->describe(d, name, sizeof(name));
+        ops->basic->describe(d, name, sizeof(name));
 
         if (strstr(name, "avx512") != NULL || strstr(name, "amx") != NULL) {
             vlm_kernels_avx512(&k);

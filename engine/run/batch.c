@@ -116,8 +116,8 @@ vlm_rows_put(vlm_rows_t *r, const vlm_ops_t *ops, vlm_device_t *d, uint32_t *ids
                 r->T * sizeof(int32_t));
     }
 
-    ops->house->put(d, ids, r->ids, vlm_batch_words(r->max_T, r->max_S) * sizeof(uint32_t));
-    ops->house->put(d, pick, r->pick, r->R * sizeof(vlm_pick_t));
+    ops->basic->put(d, ids, r->ids, vlm_batch_words(r->max_T, r->max_S) * sizeof(uint32_t));
+    ops->basic->put(d, pick, r->pick, r->R * sizeof(vlm_pick_t));
 
     b->T = r->T;
     b->S = r->S;

@@ -99,7 +99,7 @@ the_rows_of_a_batch_are_those_that_were_added(void **state)
     free(ids);
     vlm_rows_close(&r);
     vlm_rows_close(&r);
-    ops->house->close(d);
+    ops->basic->close(d);
 }
 
 
@@ -137,7 +137,7 @@ a_full_batch_fits(void **state)
 
     free(ids);
     vlm_rows_close(&r);
-    ops->house->close(d);
+    ops->basic->close(d);
 }
 
 

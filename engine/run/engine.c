@@ -259,7 +259,7 @@ done:
     vlm_checkpoint_close(c);
 
     if (device != NULL) {
-        ops->house->close(device);
+        ops->basic->close(device);
     }
 
     free(config);
@@ -484,7 +484,7 @@ load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
     m->n_vocab = vlm_vocab_size(v->tokenizer);
     vlm_model_ready(m);
 
-    return v->ops->house->sync(v->device, err);
+    return v->ops->basic->sync(v->device, err);
 }
 
 
@@ -495,7 +495,7 @@ close_device(vlm_t *v)
     vlm_model_free(&v->sched.model);
 
     if (v->device != NULL) {
-        v->ops->house->close(v->device);
+        v->ops->basic->close(v->device);
         v->device = NULL;
     }
 
@@ -551,7 +551,7 @@ measure_taken(const vlm_t *v)
     char      text[160];
     uint64_t  taken;
 
-    taken = v->ops->house->taken == NULL ? 0 : v->ops->house->taken(v->device);
+    taken = v->ops->basic->taken == NULL ? 0 : v->ops->basic->taken(v->device);
 
     if (taken > v->plan.device && v->conf.log != NULL) {
         (void) snprintf(text, sizeof(text), "the device took %" PRIu64 "m for itself, %" PRIu64
@@ -601,7 +601,7 @@ vlm_load(vlm_t *v, vlm_err_t *err)
     v->stat.progress = 100;
     v->stat.plan = v->plan;
     v->stat.taken = taken;
-    v->ops->house->describe(v->device, v->stat.device, sizeof(v->stat.device));
+    v->ops->basic->describe(v->device, v->stat.device, sizeof(v->stat.device));
     memcpy(v->stat.reason, v->reason, sizeof(v->stat.reason));
     pthread_mutex_unlock(&v->mutex);
 

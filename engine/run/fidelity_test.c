@@ -625,7 +625,7 @@ processor_runs(const char *ops)
 
     d = vlm_cpu_open(ops, 1, &table, &err);
     if (d != NULL) {
-        table->house->close(d);
+        table->basic->close(d);
     }
 
     return d != NULL;

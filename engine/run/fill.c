@@ -45,13 +45,13 @@ fill(void *data, uint64_t at, uint64_t n)
         return 0;
     }
 
-    if (v->ops->house->touch == NULL || at >= v->reserved_bytes) {
+    if (v->ops->basic->touch == NULL || at >= v->reserved_bytes) {
         return 0;
     }
 
     n = v->reserved_bytes - at < n ? v->reserved_bytes - at : n;
 
-    if (v->ops->house->touch(v->device, v->reserved + at, n) != 0) {
+    if (v->ops->basic->touch(v->device, v->reserved + at, n) != 0) {
         warn(v, "the system has not the memory that was planned");
         return -1;
     }

@@ -49,7 +49,7 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
 
     *vocab = V;
 
-    if (v->ops->house->sync(v->device, err) != 0) {
+    if (v->ops->basic->sync(v->device, err) != 0) {
         free(*logits);
         *logits = NULL;
         return -1;
@@ -96,11 +96,11 @@ run_slice(vlm_t *v, const vlm_prompt_t *p, uint32_t first, uint32_t end, float *
             rows->logit_row[n] = i + n;
         }
 
-        v->ops->house->put(v->device, (uint32_t *) b.logit_row, rows->logit_row,
+        v->ops->basic->put(v->device, (uint32_t *) b.logit_row, rows->logit_row,
                            R * sizeof(uint32_t));
         b.R = R;
         vlm_text_head(m, &b);
-        v->ops->house->get(v->device, logits + (size_t) i * V, m->work.logits,
+        v->ops->basic->get(v->device, logits + (size_t) i * V, m->work.logits,
                            (uint64_t) R * V * sizeof(float));
     }
 }

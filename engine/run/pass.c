@@ -65,15 +65,15 @@ adjust_rows(vlm_t *v, uint32_t R, vlm_job_t **jobs)
         }
 
         row = m->work.logits + (size_t) r * m->config.text.vocab;
-        v->ops->house->get(v->device, vlm_adjust_raw(a, jobs[r]), row, bytes);
+        v->ops->basic->get(v->device, vlm_adjust_raw(a, jobs[r]), row, bytes);
 
-        if (v->ops->house->sync(v->device, NULL) != 0) {
+        if (v->ops->basic->sync(v->device, NULL) != 0) {
             return;                    /* vlm_pass() handles it, too */
         }
 
         switch (vlm_adjust(a, jobs[r])) {
         case VLM_ADJUST_PUT:
-            v->ops->house->put(v->device, row, a->row, bytes);
+            v->ops->basic->put(v->device, row, a->row, bytes);
             break;
         case VLM_ADJUST_NOTHING_LEFT:
             jobs[r]->no_choice = 1;
@@ -96,8 +96,8 @@ pick_tokens(vlm_t *v, const vlm_batch_t *b, vlm_job_t **jobs)
 
     v->ops->sample(v->device, w->logits, m->config.text.vocab, m->n_vocab, b, w->seen,
                    m->seen_words, w->token, w->logprob);
-    v->ops->house->get(v->device, s->token, w->token, b->R * sizeof(uint32_t));
-    v->ops->house->get(v->device, s->logprob, w->logprob, b->R * sizeof(float));
+    v->ops->basic->get(v->device, s->token, w->token, b->R * sizeof(uint32_t));
+    v->ops->basic->get(v->device, s->logprob, w->logprob, b->R * sizeof(float));
 }
 
 
@@ -111,21 +111,21 @@ vlm_pass(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
 
     vlm_rows_put(&v->sched.rows, v->ops, v->device, m->work.ids, m->work.pick, &b);
 
-    v->ops->house->ask(v->device, vlm_should_quit, &asker);
+    v->ops->basic->ask(v->device, vlm_should_quit, &asker);
     since = 0;
 
     if (only == NULL) {
         (void) vlm_text_step(m, &b, vlm_should_quit, &asker);
 
     } else if (vlm_text_forward(m, &b, vlm_should_quit, &asker) == 0 && b.R > 0) {
-        if (v->ops->house->sync(v->device, NULL) == 0) {
+        if (v->ops->basic->sync(v->device, NULL) == 0) {
             since = vlm_now_us();
         }
 
         vlm_text_head(m, &b);
     }
 
-    v->ops->house->ask(v->device, NULL, NULL);
+    v->ops->basic->ask(v->device, NULL, NULL);
 
     if (asker.quit) {
         return -1;                     /* nothing is picked from results that are undefined */
@@ -137,7 +137,7 @@ vlm_pass(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
 
     vlm_tick(v);
 
-    if (v->ops->house->sync(v->device, NULL) != 0) {
+    if (v->ops->basic->sync(v->device, NULL) != 0) {
         return -1;
     }
 
@@ -159,7 +159,7 @@ vlm_sched_record(vlm_t *v, vlm_err_t *err)
     vlm_model_t    *m = &v->sched.model;
     const int32_t   pos[3] = { 0, 0, 0 };
 
-    for (n = 1; v->ops->house->record != NULL && n <= v->conf.slots && n <= VLM_KEPT; n++) {
+    for (n = 1; v->ops->basic->record != NULL && n <= v->conf.slots && n <= VLM_KEPT; n++) {
         vlm_rows_clear(rows);
 
         for (i = 0; i < n; i++) {
@@ -172,5 +172,5 @@ vlm_sched_record(vlm_t *v, vlm_err_t *err)
         vlm_text_record(m, &b);
     }
 
-    return v->ops->house->sync(v->device, err);
+    return v->ops->basic->sync(v->device, err);
 }

@@ -215,7 +215,7 @@ encode_slice(vlm_t *v, vlm_job_t *j)
                                           of this one does not end the work */
     }
 
-    v->ops->house->ask(v->device, vlm_should_quit, &asker);
+    v->ops->basic->ask(v->device, vlm_should_quit, &asker);
 
     if (s->encoder == VLM_NONE) {
         s->encoder = j->features;
@@ -228,7 +228,7 @@ encode_slice(vlm_t *v, vlm_job_t *j)
         vlm_vision_end(m);
     }
 
-    v->ops->house->ask(v->device, NULL, NULL);
+    v->ops->basic->ask(v->device, NULL, NULL);
     vlm_tick(v);
 
     if (asker.quit) {

@@ -139,7 +139,7 @@ mark_seen(vlm_t *v, const vlm_job_t *j)
         s->seen[id / 32] |= 1u << (id % 32);
     }
 
-    v->ops->house->put(v->device, m->work.seen + (size_t) j->slot * m->seen_words, s->seen,
+    v->ops->basic->put(v->device, m->work.seen + (size_t) j->slot * m->seen_words, s->seen,
                 m->seen_words * sizeof(uint32_t));
 }
 
@@ -236,7 +236,7 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
         vlm_sched_read(v);
         step_all(v);
 
-        if (v->ops->house->sync(v->device, err) != 0) {
+        if (v->ops->basic->sync(v->device, err) != 0) {
             if (err->code != VLM_EMEMORY) {
                 break;
             }
