@@ -264,65 +264,38 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
 }
 
 
-static ngx_int_t
-ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+/* returns the bytes of the child's message, which is shorter than a pipe's
+   buffer; 0: no message, -1: the child took too long and was killed */
+
+static ssize_t
+ngx_http_vlm_check_wait(pid_t pid, int fd, u_char *text, size_t size,
+    int *status)
 {
-    int             fd[2], status;
-    pid_t           pid;
-    u_char          text[NGX_MAX_CONF_ERRSTR];
-    ssize_t         n;
-    sigset_t        all, saved;
-    struct pollfd   pfd;
-
-    if (pipe(fd) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "pipe() failed");
-        return NGX_ERROR;
-    }
-
-    /* the child is waited for here, not by nginx's handler */
-
-    sigfillset(&all);
-    (void) sigprocmask(SIG_BLOCK, &all, &saved);
-
-    pid = fork();
-
-    if (pid == 0) {
-        (void) close(fd[0]);
-        ngx_http_vlm_check_child(eng, fd[1]);
-        _exit(0);
-    }
-
-    (void) close(fd[1]);
+    ssize_t        n;
+    struct pollfd  pfd;
 
     n = -1;
-    status = 0;
 
-    if (pid == -1) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "fork() failed");
+    pfd.fd = fd;
+    pfd.events = POLLIN;
+
+    if (poll(&pfd, 1, NGX_HTTP_VLM_CHECK_TIME) == 1) {
+        n = read(fd, text, size);
 
     } else {
-        pfd.fd = fd[0];
-        pfd.events = POLLIN;
-
-        /* a sentence, which is less than a pipe's buffer, or none */
-
-        if (poll(&pfd, 1, NGX_HTTP_VLM_CHECK_TIME) == 1) {
-            n = read(fd[0], text, sizeof(text));
-
-        } else {
-            (void) kill(pid, SIGKILL);
-        }
-
-        (void) waitpid(pid, &status, 0);
+        (void) kill(pid, SIGKILL);
     }
 
-    (void) close(fd[0]);
-    (void) sigprocmask(SIG_SETMASK, &saved, NULL);
+    (void) waitpid(pid, status, 0);
 
-    if (pid == -1) {
-        return NGX_ERROR;
-    }
+    return n;
+}
 
+
+static ngx_int_t
+ngx_http_vlm_check_report(ngx_http_vlm_engine_t *eng, ngx_log_t *log,
+    u_char *text, ssize_t n, int status)
+{
     if (n == -1) {
         ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "its files were not read "
                          "within %d seconds, and are not checked",
@@ -344,4 +317,51 @@ ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
                      text, eng->conf.file, eng->conf.line);
 
     return NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_check_files(ngx_http_vlm_engine_t *eng, ngx_log_t *log)
+{
+    int       fd[2], status;
+    pid_t     pid;
+    u_char    text[NGX_MAX_CONF_ERRSTR];
+    ssize_t   n;
+    sigset_t  all, saved;
+
+    if (pipe(fd) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "pipe() failed");
+        return NGX_ERROR;
+    }
+
+    /* the child is waited for here, not by nginx's handler */
+
+    sigfillset(&all);
+    (void) sigprocmask(SIG_BLOCK, &all, &saved);
+
+    pid = fork();
+
+    if (pid == 0) {
+        (void) close(fd[0]);
+        ngx_http_vlm_check_child(eng, fd[1]);
+        _exit(0);
+    }
+
+    (void) close(fd[1]);
+
+    n = 0;
+    status = 0;
+
+    if (pid == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "fork() failed");
+
+    } else {
+        n = ngx_http_vlm_check_wait(pid, fd[0], text, sizeof(text), &status);
+    }
+
+    (void) close(fd[0]);
+    (void) sigprocmask(SIG_SETMASK, &saved, NULL);
+
+    return pid == -1 ? NGX_ERROR
+                     : ngx_http_vlm_check_report(eng, log, text, n, status);
 }
