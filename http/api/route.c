@@ -21,6 +21,7 @@ typedef struct {
     ngx_http_vlm_handler_t       *handler;
     ngx_http_vlm_run_t           *run;         /* in a thread: work.c */
     const ngx_http_vlm_dialect_t *dialect;     /* needs the model's worker */
+    ngx_uint_t                    stores;      /* needs eng->store */
 } ngx_http_vlm_route_t;
 
 
@@ -50,13 +51,13 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/api/chat"), NGX_HTTP_POST,
       .dialect = &ngx_http_vlm_chat_dialect },
     { ngx_string("/api/session"), NGX_HTTP_POST,
-      .run = ngx_http_vlm_session_create },
+      .run = ngx_http_vlm_session_create, .stores = 1 },
     { ngx_string("/api/session/*"), NGX_HTTP_DELETE,
-      .run = ngx_http_vlm_session_delete },
+      .run = ngx_http_vlm_session_delete, .stores = 1 },
     { ngx_string("/api/session/*/reset"), NGX_HTTP_POST,
-      .run = ngx_http_vlm_session_reset },
+      .run = ngx_http_vlm_session_reset, .stores = 1 },
     { ngx_string("/api/history/*"), NGX_HTTP_GET,
-      .run = ngx_http_vlm_session_history },
+      .run = ngx_http_vlm_session_history, .stores = 1 },
     { ngx_string("/api/tasks"), NGX_HTTP_GET,
       .handler = ngx_http_vlm_tasks_handler },
     { ngx_string("/api/generate-title"), NGX_HTTP_POST,
@@ -67,7 +68,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     { ngx_string("/api/decompose"), NGX_HTTP_POST,
       .dialect = &ngx_http_vlm_decompose_dialect },
     { ngx_string("/api/upload"), NGX_HTTP_POST,
-      .handler = ngx_http_vlm_upload_handler },
+      .handler = ngx_http_vlm_upload_handler, .stores = 1 },
     { ngx_string("/uploads/*"), NGX_HTTP_GET,
       .handler = ngx_http_vlm_file_handler },
     { ngx_string("/result/*"), NGX_HTTP_GET,
@@ -120,6 +121,10 @@ static ngx_int_t
 ngx_http_vlm_call(const ngx_http_vlm_route_t *route, ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
+    if (route->stores && eng->store == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     if (route->handler) {
         return route->handler(r, eng, piece);
     }

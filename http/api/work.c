@@ -17,7 +17,7 @@ ngx_http_vlm_work(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ctx = ngx_http_vlm_ctx(r);
 
-    if (ctx == NULL || eng->store == NULL) {
+    if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

@@ -257,6 +257,7 @@ for my $how (sort keys %readonly) {
         is($s->health->{status}, 'healthy', 'the server is healthy');
         is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 200,
            'a request without a session is answered');
+        is($s->post('/api/show', { model => 'live' })->{code}, 200, 'so is one about the model');
 
         my $r = $s->post('/api/session');
         is($r->{code}, 500, 'a session is not made');
