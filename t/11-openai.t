@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 549;
+plan tests => repeat_each() * 553;
 
 run_tests();
 
@@ -411,14 +411,14 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 --- request eval
 [map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] }, { response_format => { type => 'json_schema', json_schema => { name => 'x', schema => {} } } },
  { guided_choice => ['a'] }, { guided_json => { type => 'object' } }, { guided_regex => 'a+' }, { guided_grammar => 'root ::= "a"' }, { structured_outputs => { choice => ['a'] } }, { grammar => 'root ::= "a"' }, { json_schema => { type => 'object' } },
- { response_format => { type => 'json_object', schema => { type => 'object' } } }]
+ { response_format => { type => 'json_object', schema => { type => 'object' } } }, { guided_json => {} }, { json_schema => {} }]
 --- error_code eval
-[(400) x 13]
+[(400) x 15]
 --- response_body_filters eval
 \&main::fault
 --- response_body eval
 [map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter', 'response_format.type|unsupported_value',
- map { "$_|unsupported_parameter" } qw(guided_choice guided_json guided_regex guided_grammar structured_outputs grammar json_schema response_format.schema)]
+ map { "$_|unsupported_parameter" } qw(guided_choice guided_json guided_regex guided_grammar structured_outputs grammar json_schema response_format.schema guided_json json_schema)]
 
 
 

@@ -15,6 +15,7 @@
 
 static ngx_http_vlm_reader_t  ngx_http_vlm_openai_one;
 static ngx_http_vlm_reader_t  ngx_http_vlm_openai_absent;
+static ngx_http_vlm_reader_t  ngx_http_vlm_openai_schema;
 static ngx_http_vlm_reader_t  ngx_http_vlm_openai_streams;
 static ngx_http_vlm_reader_t  ngx_http_vlm_openai_biases;
 static ngx_http_vlm_reader_t  ngx_http_vlm_openai_format;
@@ -44,12 +45,12 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_openai_both[] = {
        answer that its client misreads */
 
     { "guided_choice", .read = ngx_http_vlm_openai_absent },
-    { "guided_json", .read = ngx_http_vlm_openai_absent },
+    { "guided_json", .read = ngx_http_vlm_openai_schema },
     { "guided_regex", .read = ngx_http_vlm_openai_absent },
     { "guided_grammar", .read = ngx_http_vlm_openai_absent },
     { "structured_outputs", .read = ngx_http_vlm_openai_absent },
     { "grammar", .read = ngx_http_vlm_openai_absent },
-    { "json_schema", .read = ngx_http_vlm_openai_absent },
+    { "json_schema", .read = ngx_http_vlm_openai_schema },
     { .name = NULL }
 };
 
@@ -141,21 +142,36 @@ ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+static ngx_int_t
+ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx, const char *name)
+{
+    ngx_http_vlm_fail_param(ctx, "%s", name);
+
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "unsupported_parameter",
+                                  "%s is not supported by this server", name);
+}
+
+
 /* an unsupported feature may be sent with a value that disables it */
 
 static ngx_int_t
 ngx_http_vlm_openai_absent(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *value, const char *name)
 {
-    if (!vlm_json_is_true(value)) {
-        return NGX_OK;
-    }
+    return vlm_json_is_true(value) ? ngx_http_vlm_openai_refuse(ctx, name)
+                                   : NGX_OK;
+}
 
-    ngx_http_vlm_fail_param(ctx, "%s", name);
 
-    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "unsupported_parameter",
-                                  "%s is not supported by this server", name);
+/* {} is a schema, too: it demands JSON of any form */
+
+static ngx_int_t
+ngx_http_vlm_openai_schema(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *value, const char *name)
+{
+    return vlm_json_is_object(value) ? ngx_http_vlm_openai_refuse(ctx, name)
+           : ngx_http_vlm_openai_absent(ctx, value, name);
 }
 
 
