@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda_emu.h"
+#include "product.h"
 
 #define WARP  32
 #define ALL   0xffffffffu
@@ -150,13 +151,10 @@ typedef struct {
     const unsigned  *a, *b;
 } mma_t;
 
-typedef struct {
-    unsigned char  a[ROWS][BYTES], b[COLUMNS][BYTES];
-} tiles_t;
 
-
+template <class E>
 static void
-gather(void **lane, tiles_t *tiles)
+gather(void **lane, E (&a)[ROWS][BYTES / sizeof(E)], E (&b)[COLUMNS][BYTES / sizeof(E)])
 {
     int           i, r, g, t;
     const mma_t  *m;
@@ -164,14 +162,14 @@ gather(void **lane, tiles_t *tiles)
     for (i = 0; i < WARP; i++) {
         m = static_cast<const mma_t *>(lane[i]);
         g = i / 4;
-        t = i % 4;
+        t = 4 * (i % 4) / sizeof(E);
 
         for (r = 0; r < 4; r++) {
-            memcpy(&tiles->a[g + 8 * (r % 2)][4 * t + 16 * (r / 2)], &m->a[r], 4);
+            memcpy(&a[g + 8 * (r % 2)][t + 16 / sizeof(E) * (r / 2)], &m->a[r], 4);
         }
 
         for (r = 0; r < 2; r++) {
-            memcpy(&tiles->b[g][4 * t + 16 * r], &m->b[r], 4);
+            memcpy(&b[g][t + 16 / sizeof(E) * r], &m->b[r], 4);
         }
     }
 }
@@ -212,53 +210,29 @@ take_from_lanes(void **lane, T (&sum)[ROWS][COLUMNS])
 }
 
 
-/* sum += A B, in the order of k; the hardware's own order is not told, and differs. */
-template <class T, int K>
-static void
-multiply(const T (&a)[ROWS][K], const T (&b)[K][COLUMNS], T (&sum)[ROWS][COLUMNS])
-{
-    for (int row = 0; row < ROWS; row++) {
-        for (int k = 0; k < K; k++) {
-            for (int column = 0; column < COLUMNS; column++) {
-                sum[row][column] += a[row][k] * b[k][column];
-            }
-        }
-    }
-}
-
-
 static void
 meet_s8(void **lane)
 {
-    int      i, k, a[ROWS][BYTES], b[BYTES][COLUMNS], sum[ROWS][COLUMNS];
-    tiles_t  tiles;
+    int     sum[ROWS][COLUMNS];
+    int8_t  a[ROWS][BYTES], b[COLUMNS][BYTES];
 
-    gather(lane, &tiles);
-
-    for (k = 0; k < BYTES; k++) {
-        for (i = 0; i < ROWS; i++) {
-            a[i][k] = static_cast<int8_t>(tiles.a[i][k]);
-        }
-
-        for (i = 0; i < COLUMNS; i++) {
-            b[k][i] = static_cast<int8_t>(tiles.b[i][k]);
-        }
-    }
-
+    gather(lane, a, b);
     take_from_lanes(lane, sum);
-    multiply(a, b, sum);
+    vlm_emu_product_s8(a, b, sum);
     put_to_lanes(lane, sum);
 }
 
 
-static float
-bf16_at(const unsigned char *bytes, int k)
+static void
+meet_bf16(void **lane)
 {
-    uint16_t  half;
+    float     sum[ROWS][COLUMNS];
+    uint16_t  a[ROWS][BYTES / 2], b[COLUMNS][BYTES / 2];
 
-    memcpy(&half, bytes + 2 * k, sizeof(half));
-
-    return vlm_emu_bits<float>(static_cast<unsigned>(half) << 16);
+    gather(lane, a, b);
+    take_from_lanes(lane, sum);
+    vlm_emu_product_bf16(a, b, sum);
+    put_to_lanes(lane, sum);
 }
 
 
@@ -266,53 +240,32 @@ bf16_at(const unsigned char *bytes, int k)
 static void
 meet_s8_small(void **lane)
 {
-    int           i, r, k, sum;
+    int           i, r, sum[8][8];
     int          *c;
     int8_t        a[8][16], b[8][16];
     const mma_t  *m;
 
     for (i = 0; i < WARP; i++) {
         m = static_cast<const mma_t *>(lane[i]);
+        c = static_cast<int *>(m->c);
+
         memcpy(&a[i / 4][4 * (i % 4)], m->a, 4);
         memcpy(&b[i / 4][4 * (i % 4)], m->b, 4);
+
+        for (r = 0; r < 2; r++) {
+            sum[i / 4][i % 4 * 2 + r] = c[r];
+        }
     }
+
+    vlm_emu_product_s8_small(a, b, sum);
 
     for (i = 0; i < WARP; i++) {
         c = static_cast<int *>(static_cast<mma_t *>(lane[i])->c);
 
         for (r = 0; r < 2; r++) {
-            for (sum = 0, k = 0; k < 16; k++) {
-                sum += a[i / 4][k] * b[i % 4 * 2 + r][k];
-            }
-
-            c[r] += sum;
+            c[r] = sum[i / 4][i % 4 * 2 + r];
         }
     }
-}
-
-
-static void
-meet_bf16(void **lane)
-{
-    int      i, k;
-    float    a[ROWS][BYTES / 2], b[BYTES / 2][COLUMNS], sum[ROWS][COLUMNS];
-    tiles_t  tiles;
-
-    gather(lane, &tiles);
-
-    for (k = 0; k < BYTES / 2; k++) {
-        for (i = 0; i < ROWS; i++) {
-            a[i][k] = bf16_at(tiles.a[i], k);
-        }
-
-        for (i = 0; i < COLUMNS; i++) {
-            b[k][i] = bf16_at(tiles.b[i], k);
-        }
-    }
-
-    take_from_lanes(lane, sum);
-    multiply(a, b, sum);
-    put_to_lanes(lane, sum);
 }
 
 

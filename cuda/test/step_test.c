@@ -32,13 +32,6 @@ static const case_t  cases[] = {
     { "build/fidelity/tiny-f", VLM_BF16 }
 };
 
-/* Under sanitizers, which make the emulator slow, one is enough: the others differ in numbers. */
-#ifdef __SANITIZE_ADDRESS__
-#define N_CASES   1
-#else
-#define N_CASES   COUNT(cases)
-#endif
-
 static const uint32_t  row_counts[] = { 1, 2, SLOTS };
 
 
@@ -188,7 +181,7 @@ a_step_is_5_kernels_a_layer_and_3_and_2_launches_in_all(void **state)
 
     (void) state;
 
-    for (i = 0; i < N_CASES; i++) {
+    for (i = 0; i < COUNT(cases); i++) {
         v = open_model(&cases[i], 1);
         layer = v->config.text.head_dim % 32 == 0 ? 5 : 6;
 
@@ -228,7 +221,7 @@ kept_steps_have_the_bits_of_steps_that_are_launched_kernel_by_kernel(void **stat
 
     (void) state;
 
-    for (i = 0; i < N_CASES; i++) {
+    for (i = 0; i < COUNT(cases); i++) {
         n_counts = COUNT(row_counts) - (i > 0);    /* not kept is not kept, whatever the model */
         v = open_model(&cases[i], 0);
         assert_non_null(strstr(v->stat.device, ", no graphs"));
@@ -333,7 +326,7 @@ work_that_is_cut_into_more_launches_has_the_same_bits(void **state)
 
     arch = VLM_EMU / 10;
 
-    for (i = 0; i < N_CASES; i++) {
+    for (i = 0; i < COUNT(cases); i++) {
         for (slow = 0; slow <= 1; slow++) {
             set(VLM_EMU_ARCH, i == 0 ? 75 : arch);
             v = open_slow(&cases[i], 1, slow == 0 ? 1 : i == 0 ? VERY_SLOW : SLOW);
