@@ -9,37 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
-
-#include "ops/parity.h"
-
-#define EPS       0x1p-24              /* half a unit in the last place of 1 */
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#include "ops/fixture.h"
 
 static const char *const  sets[] = { "plain", "avx2", "avxvnni", "avx512", "amx" };
-
-
-static float *
-floats(size_t n, vlm_kind_t kind, uint64_t seed)
-{
-    float  *x;
-
-    x = vlm_aligned(n * sizeof(float));
-    assert_non_null(x);
-    vlm_parity_fill(x, 1, (uint32_t) n, kind, seed);
-
-    return x;
-}
-
-
-static void
-near(float got, double want, double bound, const char *what, size_t i)
-{
-    if (!(fabs(got - want) <= bound)) {
-        fail_msg("%s: value %zu is %.9g, not %.9g: off by %g, allowed %g", what, i, (double) got,
-                 want, fabs(got - want), bound);
-    }
-}
 
 
 /* A device of a set; NULL: this processor does not run it. */
@@ -162,7 +134,7 @@ a_norm_with_a_mean_is_what_double_says_with_the_same_bits_in_every_set(void **st
 
         for (i = 0; i < WIDTH; i++) {
             want = (x[t * WIDTH + i] - mean) / sqrt(square + 1e-6) * gain[i] + shift[i];
-            near(y[t * WIDTH + i], want, t == 0 ? 1e-3 : 4e-6, "norm", t * WIDTH + i);
+            check_near(y[t * WIDTH + i], want, t == 0 ? 1e-3 : 4e-6, "norm", t * WIDTH + i);
         }
     }
 
@@ -191,7 +163,8 @@ the_gelu_by_tanh_is_what_double_says_from_end_to_end(void **state)
         acc = x;
         vlm_epilogue_plain(&w, 0, 1, &acc, &y);
         u = sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * pow(x, 3));
-        near(y, 0.5 * x * (1 + tanh(u)), 8 * EPS * (0.01 + fabs((double) y)) + 1e-9, "gelu", 0);
+        check_near(y, 0.5 * x * (1 + tanh(u)), 8 * EPS * (0.01 + fabs((double) y)) + 1e-9, "gelu",
+                   0);
     }
 
     acc = -1e30f;                      /* its cube is infinite */
@@ -332,7 +305,7 @@ each_head_of_queries_and_keys_is_normed_before_it_turns_and_values_are_not(void 
 
             for (i = 0; i < HD; i++) {
                 got = y[at + i];
-                near(got, turned[i], 1e-5, "head", h * HD + i);
+                check_near(got, turned[i], 1e-5, "head", h * HD + i);
             }
         }
     }
@@ -413,7 +386,7 @@ places_are_stretched_over_a_picture_of_any_grid_corner_to_corner(void **state)
                        + (1 - part[0]) * part[1] * places[(low[0] * SIDE + high[1]) * E + e]
                        + part[0] * (1 - part[1]) * places[(high[0] * SIDE + low[1]) * E + e]
                        + part[0] * part[1] * places[(high[0] * SIDE + high[1]) * E + e];
-                near(y[i * E + e], want, 1e-6, "place", i * E + e);
+                check_near(y[i * E + e], want, 1e-6, "place", i * E + e);
             }
         }
 

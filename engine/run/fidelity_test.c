@@ -557,7 +557,7 @@ cases_of_checkpoint(uint32_t first)
 /* ---- tests --------------------------------------------------------------- */
 
 /*
- * The plain operations are slow, and ops/parity_test.c compares them with the others by bits: two
+ * The plain operations are slow, and the tests of ops/ compare them with the others by bits: two
  * cases of each checkpoint, a text and a picture, are enough for them.
  */
 static uint32_t

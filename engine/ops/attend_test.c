@@ -1,0 +1,360 @@
+/*
+ * Attention, in a sequence and among patches: every set against the definition, and the definition
+ * against sums in double precision that are written here a second time.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ops/fixture.h"
+
+typedef struct {
+    uint32_t     heads, kv_heads, hd;
+    vlm_type_t   type;
+    uint32_t     S, T, rows[4], n_ctx[4], seq[64], start[5], slot[4];
+    vlm_kv_t     kv;
+    vlm_batch_t  b;
+    float       *q, *k, *v;            /* k, v: [elements] as f32, rounded as the cache has them */
+    size_t       elements;
+} attend_t;
+
+#define CONTEXT  96
+#define LAYERS   2
+#define SLOTS    5
+
+
+static void *
+cache_of(const float *x, size_t n, vlm_type_t type)
+{
+    void    *p;
+    size_t   i;
+
+    p = vlm_aligned(n * sizeof(float));
+
+    if (type == VLM_F32) {
+        memcpy(p, x, n * sizeof(float));
+        return p;
+    }
+
+    for (i = 0; i < n; i++) {
+        ((uint16_t *) p)[i] = vlm_f32_bf16(x[i]);
+    }
+
+    return p;
+}
+
+
+static void
+open_attend(attend_t *a, uint32_t heads, uint32_t kv_heads, uint32_t hd, vlm_type_t type,
+            vlm_kind_t kind)
+{
+    size_t                 i;
+    uint32_t               s, t;
+    static const uint32_t  rows[] = { 1, 17, 1, 3 }, n_ctx[] = { 0, 0, 70, 93 };
+    static const uint32_t  slots[] = { 4, 0, 2, 1 };
+
+    memset(a, 0, sizeof(*a));
+    a->heads = heads;
+    a->kv_heads = kv_heads;
+    a->hd = hd;
+    a->type = type;
+    a->S = 4;
+
+    for (s = 0; s < a->S; s++) {
+        a->slot[s] = slots[s];
+        a->n_ctx[s] = n_ctx[s];
+        a->start[s] = a->T;
+
+        for (t = 0; t < rows[s]; t++) {
+            a->seq[a->T++] = s;
+        }
+
+        a->start[s + 1] = a->T;
+    }
+
+    a->elements = (size_t) LAYERS * SLOTS * kv_heads * CONTEXT * hd;
+    a->q = floats((size_t) a->T * heads * hd, kind, hd);
+    a->k = floats(a->elements, VLM_RANDOM, hd + 1);
+    a->v = floats(a->elements, VLM_RANDOM, hd + 2);
+
+    for (i = 0; i < a->elements && type == VLM_BF16; i++) {
+        a->k[i] = vlm_bf16_f32(vlm_f32_bf16(a->k[i]));
+        a->v[i] = vlm_bf16_f32(vlm_f32_bf16(a->v[i]));
+    }
+
+    a->kv = (vlm_kv_t) { type, LAYERS, SLOTS, kv_heads, CONTEXT, hd,
+                         cache_of(a->k, a->elements, type), cache_of(a->v, a->elements, type) };
+    a->b.T = a->T;
+    a->b.S = a->S;
+    a->b.seq = a->seq;
+    a->b.start = a->start;
+    a->b.slot = a->slot;
+    a->b.n_ctx = a->n_ctx;
+}
+
+
+static void
+close_attend(attend_t *a)
+{
+    free(a->q);
+    free(a->k);
+    free(a->v);
+    free(a->kv.k);
+    free(a->kv.v);
+}
+
+
+static float *
+attend_with(const attend_t *a, const vlm_kernels_t *k, uint32_t piece)
+{
+    float              *o, *scratch;
+    uint32_t            i, h;
+    const vlm_attend_t  attend = { a->heads, a->hd, vlm_head_scale(a->hd) };
+    vlm_attend_args_t   args = { &attend, a->q, &a->b, &a->kv, 1, NULL };
+
+    o = vlm_aligned((size_t) a->T * a->heads * a->hd * sizeof(float));
+    scratch = vlm_aligned(vlm_attend_floats(CONTEXT, a->hd) * sizeof(float));
+    args.o = o;
+
+    for (i = 0; i < a->T; i += piece) {
+        for (h = 0; h < a->kv_heads; h++) {
+            k->attend(&args, i, a->T - i < piece ? a->T : i + piece, h, scratch);
+        }
+    }
+
+    free(scratch);
+
+    return o;
+}
+
+
+/* softmax(q k / sqrt(hd)) v over n keys that lie step floats apart, in double. */
+static void
+exact_attention(const float *q, const float *k, const float *v, uint32_t n, size_t step,
+                uint32_t hd, double *o)
+{
+    double    p[256], max, sum;
+    uint32_t  i, j;
+
+    max = -INFINITY;
+
+    for (j = 0; j < n; j++) {
+        for (p[j] = 0, i = 0; i < hd; i++) {
+            p[j] += (double) q[i] * k[j * step + i];
+        }
+
+        p[j] /= sqrt(hd);
+        max = fmax(max, p[j]);
+    }
+
+    for (sum = 0, j = 0; j < n; j++) {
+        p[j] = exp(p[j] - max);
+        sum += p[j];
+    }
+
+    for (i = 0; i < hd; i++) {
+        for (o[i] = 0, j = 0; j < n; j++) {
+            o[i] += p[j] / sum * v[j * step + i];
+        }
+    }
+}
+
+
+static void
+compare_attend(const attend_t *a, const float *got)
+{
+    double    want[128];
+    size_t    at;
+    uint32_t  t, h, i, s;
+
+    for (t = 0; t < a->T; t++) {
+        for (h = 0; h < a->heads; h++) {
+            s = a->seq[t];
+            at = ((((size_t) SLOTS + a->slot[s]) * a->kv_heads + h / (a->heads / a->kv_heads))
+                  * CONTEXT) * a->hd;
+
+            exact_attention(a->q + ((size_t) t * a->heads + h) * a->hd, a->k + at, a->v + at,
+                            a->n_ctx[s] + t - a->start[s] + 1, a->hd, a->hd, want);
+
+            for (i = 0; i < a->hd; i++) {
+                at = ((size_t) t * a->heads + h) * a->hd + i;
+                check_near(got[at], want[i], 2e-5, "attend", at);
+            }
+        }
+    }
+}
+
+
+static void
+attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
+{
+    float     *want, *got;
+    attend_t   a;
+    uint32_t   i, j;
+    const struct {
+        uint32_t  heads, kv_heads, hd;
+    } shapes[] = { { 1, 1, 2 }, { 4, 2, 16 }, { 6, 2, 18 }, { 8, 1, 64 }, { 4, 4, 80 },
+                   { 7, 1, 128 }, { 3, 3, 31 * 2 }, { 2, 2, 72 }, { 2, 1, 8 } };
+
+    (void) state;
+
+    for (i = 0; i < 2 * COUNT(shapes); i++) {
+        open_attend(&a, shapes[i / 2].heads, shapes[i / 2].kv_heads, shapes[i / 2].hd,
+                    i % 2 == 0 ? VLM_F32 : VLM_BF16, VLM_RANDOM);
+
+        want = attend_with(&a, &plain, UINT32_MAX / 2);
+        compare_attend(&a, want);
+
+        for (j = 0; j < n_faster; j++) {
+            got = attend_with(&a, &faster[j], 5);
+            check_bits(got, want, (size_t) a.T * a.heads * a.hd, faster[j].name);
+            free(got);
+        }
+
+        free(want);
+        close_attend(&a);
+    }
+}
+
+
+static void
+attention_with_huge_or_zero_scores_stays_finite(void **state)
+{
+    float                *o;
+    size_t                k;
+    attend_t              a;
+    uint32_t              i, j;
+    const vlm_kind_t      kinds[] = { VLM_ZEROS, VLM_MAXIMA, VLM_OUTLIER };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
+
+    (void) state;
+
+    for (i = 0; i < 3; i++) {
+        open_attend(&a, 4, 2, 16, VLM_F32, kinds[i]);
+
+        for (j = 0; j < 1 + n_faster; j++) {
+            o = attend_with(&a, sets[j], 3);
+
+            for (k = 0; k < (size_t) a.T * a.heads * a.hd; k++) {
+                assert_true(fabs((double) o[k]) <= 1.0001);
+            }
+
+            free(o);
+        }
+
+        close_attend(&a);
+    }
+}
+
+
+static float *
+segments_with(const vlm_kernels_t *k, const float *qkv[3], const uint32_t *border, uint32_t n,
+              uint32_t heads, uint32_t dv, uint32_t piece)
+{
+    float                *o, *scratch;
+    uint32_t              i, h, all;
+    const vlm_attend_t    attend = { heads, dv, vlm_head_scale(dv) };
+    const vlm_segments_t  segments = { border, n, border[n], border[n] };
+    vlm_segments_args_t   args = { &attend, qkv[0], qkv[1], qkv[2], &segments, NULL };
+
+    all = border[n];
+    o = vlm_aligned((size_t) all * heads * dv * sizeof(float));
+    scratch = vlm_aligned(vlm_attend_floats(all, dv) * sizeof(float));
+    args.o = o;
+
+    for (i = 0; i < all; i += piece) {
+        for (h = 0; h < heads; h++) {
+            k->attend_segments(&args, i, all - i < piece ? all : i + piece, h, scratch);
+        }
+    }
+
+    free(scratch);
+
+    return o;
+}
+
+
+static void
+compare_segments(const float *qkv[3], const uint32_t *border, uint32_t n, uint32_t heads,
+                 uint32_t dv, const float *got)
+{
+    double    want[128];
+    size_t    at, E;
+    uint32_t  s, p, h, i;
+
+    E = (size_t) heads * dv;
+
+    for (s = 0; s < n; s++) {
+        for (p = border[s]; p < border[s + 1]; p++) {
+            for (h = 0; h < heads; h++) {
+                at = border[s] * E + (size_t) h * dv;
+                exact_attention(qkv[0] + p * E + (size_t) h * dv, qkv[1] + at, qkv[2] + at,
+                                border[s + 1] - border[s], E, dv, want);
+
+                for (i = 0; i < dv; i++) {
+                    at = p * E + (size_t) h * dv + i;
+                    check_near(got[at], want[i], 2e-5, "segments", at);
+                }
+            }
+        }
+    }
+}
+
+
+static void
+segments_have_the_same_bits_in_every_set_and_are_what_double_says(void **state)
+{
+    float                 *want, *got;
+    size_t                 n;
+    uint32_t               i, j, k;
+    const float           *qkv[3];
+    static const uint32_t  borders[2][6] = { { 0, 1, 71, 72, 76, 100 }, { 0, 100 } };
+    const struct {
+        uint32_t  heads, dv;
+    } shapes[] = { { 1, 4 }, { 2, 16 }, { 3, 20 }, { 2, 80 }, { 2, 72 }, { 3, 24 } };
+
+    (void) state;
+
+    for (i = 0; i < 2 * COUNT(shapes); i++) {
+        n = (size_t) 100 * shapes[i / 2].heads * shapes[i / 2].dv;
+
+        for (k = 0; k < 3; k++) {
+            qkv[k] = floats(n, VLM_RANDOM, 900 + 3 * i + k);
+        }
+
+        k = i % 2 == 0 ? 5 : 1;
+        want = segments_with(&plain, qkv, borders[i % 2], k, shapes[i / 2].heads,
+                             shapes[i / 2].dv, UINT32_MAX / 2);
+        compare_segments(qkv, borders[i % 2], k, shapes[i / 2].heads, shapes[i / 2].dv, want);
+
+        for (j = 0; j < n_faster; j++) {
+            got = segments_with(&faster[j], qkv, borders[i % 2], k, shapes[i / 2].heads,
+                                shapes[i / 2].dv, 7);
+            check_bits(got, want, n, faster[j].name);
+            free(got);
+        }
+
+        free(want);
+
+        for (k = 0; k < 3; k++) {
+            free((float *) qkv[k]);
+        }
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(attention_has_the_same_bits_in_every_set_and_is_what_double_says),
+        cmocka_unit_test(attention_with_huge_or_zero_scores_stays_finite),
+        cmocka_unit_test(segments_have_the_same_bits_in_every_set_and_are_what_double_says)
+    };
+
+    return cmocka_run_group_tests(tests, find_sets, NULL);
+}

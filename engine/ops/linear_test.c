@@ -1,0 +1,516 @@
+/*
+ * Products with a weight matrix, and its packing: every set against the definition, and the
+ * definition against sums in double precision that are written here a second time.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ops/fixture.h"
+
+#define MAX_T  9
+
+static const char *const  type_names[] = { "f32", "f16", "bf16", "int8" };
+
+typedef struct {
+    vlm_type_t       type;
+    vlm_epilogue_t   epilogue;
+    vlm_kind_t       kind;
+    uint32_t         N, K;
+    float           *rows;             /* [N][K] */
+    uint32_t         T;
+    float           *x;                /* [T][K] */
+    float           *bias;             /* [N] or NULL */
+    char             name[128];
+} shape_t;
+
+
+static void
+open_rows(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N,
+          uint32_t K, uint32_t T)
+{
+    uint64_t  seed;
+
+    seed = ((uint64_t) N << 32) + K * 16 + kind;
+
+    s->type = type;
+    s->epilogue = epilogue;
+    s->kind = kind;
+    s->N = N;
+    s->K = K;
+    s->rows = vlm_aligned((size_t) N * K * sizeof(float));
+    s->T = T;
+    s->x = vlm_aligned((size_t) T * K * sizeof(float));
+    vlm_parity_fill(s->rows, N, K, kind, seed);
+    vlm_parity_fill(s->x, T, K, kind, seed + 1);
+    s->bias = (N + K + epilogue) % 2 == 0 ? floats(N, VLM_RANDOM, seed + 2) : NULL;
+
+    (void) snprintf(s->name, sizeof(s->name), "%s, epilogue %d, kind %d, N %u, K %u%s",
+                    type_names[type], (int) epilogue, (int) kind, N, K,
+                    s->bias == NULL ? "" : ", bias");
+}
+
+
+static void
+open_shape(shape_t *s, vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N,
+           uint32_t K)
+{
+    open_rows(s, type, epilogue, kind, N, K, MAX_T);
+}
+
+
+static void
+close_shape(shape_t *s)
+{
+    free(s->rows);
+    free(s->x);
+    free(s->bias);
+}
+
+
+/* y of rows [first, first + T), which for VLM_ADD begin as something. */
+static float *
+multiply(const shape_t *s, const vlm_kernels_t *k, uint32_t first, uint32_t T)
+{
+    float              *y;
+    size_t              out;
+    vlm_linear_t        w;
+    vlm_activations_t   a;
+
+    vlm_packed_open(&w, k, s->type, s->epilogue, s->N, s->K, s->rows, s->bias);
+    vlm_activations_open(&a, k, s->x, s->T, s->K);
+
+    out = vlm_linear_out(&w);
+    y = floats(s->T * out, VLM_RANDOM, 5);
+    memmove(y, y + first * out, T * out * sizeof(float));
+    vlm_product(k, &w, &a, first, T, y);
+
+    vlm_packed_close(&w);
+    vlm_activations_close(&a);
+
+    return y;
+}
+
+
+static size_t
+outputs(const shape_t *s)
+{
+    return s->epilogue == VLM_SILU_MUL ? s->N / 2 : s->N;
+}
+
+
+/* All rows at once in the definition, then 1, 2, ... rows at once in the faster sets. */
+static void
+compare_sets(const shape_t *s)
+{
+    char      what[256];
+    float    *want, *got;
+    size_t    out;
+    uint32_t  i, T;
+
+    out = outputs(s);
+    want = multiply(s, &plain, 0, MAX_T);
+
+    for (i = 0; i < n_faster; i++) {
+        for (T = 1; T <= MAX_T; T++) {
+            got = multiply(s, &faster[i], 0, T);
+            (void) snprintf(what, sizeof(what), "%s, %s, T %u", faster[i].name, s->name, T);
+            check_bits(got, want, T * out, what);
+            free(got);
+        }
+    }
+
+    free(want);
+}
+
+
+typedef void (*shape_fn)(const shape_t *s);
+
+
+static void
+each_shape(shape_fn fn, vlm_type_t type)
+{
+    shape_t               s;
+    uint32_t              n, k, epilogue, kind;
+    static const uint32_t  N[] = { 1, 2, 63, 64, 65, 127, 130 };
+    static const uint32_t  K[] = { 1, 3, 63, 64, 65, 100, 317, 588 };
+
+    for (n = 0; n < COUNT(N); n++) {
+        for (k = 0; k < COUNT(K); k++) {
+            for (epilogue = VLM_STORE; epilogue <= VLM_GELU_TANH; epilogue++) {
+                for (kind = 0; kind < VLM_KINDS; kind++) {
+                    if (epilogue == VLM_SILU_MUL && N[n] % 2 != 0) {
+                        continue;
+                    }
+
+                    open_shape(&s, type, epilogue, kind, N[n], K[k]);
+                    fn(&s);
+                    close_shape(&s);
+                }
+            }
+        }
+    }
+}
+
+
+static void
+a_product_with_f32_weights_has_the_same_bits_in_every_set(void **state)
+{
+    (void) state;
+    each_shape(compare_sets, VLM_F32);
+}
+
+
+static void
+a_product_with_bf16_weights_has_the_same_bits_in_every_set(void **state)
+{
+    (void) state;
+    each_shape(compare_sets, VLM_BF16);
+}
+
+
+static void
+a_product_with_int8_weights_has_the_same_bits_in_every_set(void **state)
+{
+    (void) state;
+    each_shape(compare_sets, VLM_INT8);
+}
+
+
+/* Rows that fill tiles or do not, blocks that fill a piece of a panel (four) or do not. */
+static void
+many_rows_of_int8_have_the_same_bits_in_every_set(void **state)
+{
+    char                   what[256];
+    float                 *want, *got;
+    shape_t                s;
+    uint32_t               i, n, t, kind, epilogue;
+    static const uint32_t  T[] = { 11, 12, 15, 16, 17, 31, 33, 48, 255, 257, 300 };
+    static const uint32_t  N[] = { 2, 64, 130 };
+    static const uint32_t  K[] = { 3, 64, 65, 192, 256, 317, 320, 448, 1100 };
+
+    (void) state;
+
+    for (n = 0; n < COUNT(N) * COUNT(K) * VLM_KINDS; n++) {
+        kind = n % VLM_KINDS;
+        epilogue = (n / VLM_KINDS + kind) % (VLM_GELU_TANH + 1);
+        open_rows(&s, VLM_INT8, epilogue, kind, N[n / VLM_KINDS / COUNT(K)],
+                  K[n / VLM_KINDS % COUNT(K)], 300);
+        want = multiply(&s, &plain, 0, 300);
+
+        for (i = 0; i < n_faster; i++) {
+            for (t = 0; t < COUNT(T); t++) {
+                got = multiply(&s, &faster[i], 0, T[t]);
+                (void) snprintf(what, sizeof(what), "%s, %s, T %u", faster[i].name, s.name, T[t]);
+                check_bits(got, want, T[t] * outputs(&s), what);
+                free(got);
+            }
+        }
+
+        free(want);
+        close_shape(&s);
+    }
+}
+
+
+/* Row by row, among neighbours of zeros, and as part of all rows. */
+static void
+compare_alone(const shape_t *s)
+{
+    char                  what[256];
+    float                *all, *one, *x;
+    size_t                out;
+    shape_t               other;
+    uint32_t              i, t;
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
+
+    out = outputs(s);
+
+    for (i = 0; i < 1 + n_faster; i++) {
+        all = multiply(s, sets[i], 0, s->T);
+
+        for (t = 0; t < s->T; t++) {
+            (void) snprintf(what, sizeof(what), "%s, %s, row %u alone", sets[i]->name, s->name, t);
+            one = multiply(s, sets[i], t, 1);
+            check_bits(one, all + t * out, out, what);
+            free(one);
+        }
+
+        x = floats((size_t) s->T * s->K, VLM_MAXIMA, 7);
+        memcpy(x + 4 * (size_t) s->K, s->x + 4 * (size_t) s->K, s->K * sizeof(float));
+        other = *s;
+        other.x = x;
+        (void) snprintf(what, sizeof(what), "%s, %s, other neighbours", sets[i]->name, s->name);
+        one = multiply(&other, sets[i], 0, s->T);
+        check_bits(one + 4 * out, all + 4 * out, out, what);
+
+        free(one);
+        free(x);
+        free(all);
+    }
+}
+
+
+static void
+a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which(void **state)
+{
+    shape_t               s;
+    uint32_t              i;
+    const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_epilogue_t  epilogues[] = { VLM_STORE, VLM_ADD, VLM_SILU_MUL, VLM_GELU,
+                                        VLM_GELU_TANH };
+
+    (void) state;
+
+    for (i = 0; i < 15; i++) {
+        open_rows(&s, types[i % 3], epilogues[i / 3], VLM_RANDOM, 130, 317, 33);
+        compare_alone(&s);
+        close_shape(&s);
+    }
+}
+
+
+/* A sum in double, the sum of its terms' sizes, and how far f32 may be off. */
+typedef struct {
+    double  sum, off;
+} exact_t;
+
+
+static double
+weight_of(const shape_t *s, uint32_t n, uint32_t k, const int8_t *q)
+{
+    float  w;
+
+    w = s->rows[(size_t) n * s->K + k];
+
+    return s->type == VLM_INT8 ? q[k] : s->type == VLM_BF16 ? vlm_bf16_f32(vlm_f32_bf16(w)) : w;
+}
+
+
+/* The product of weight row n and activation row t, without its epilogue. */
+static exact_t
+exact_sum(const shape_t *s, const vlm_activations_t *a, uint32_t t, uint32_t n)
+{
+    double    x, w, scale, sizes;
+    int8_t   *q;
+    size_t    blocks;
+    exact_t   e;
+    uint32_t  k;
+
+    blocks = vlm_blocks(s->K);
+    q = malloc(s->K);
+    scale = vlm_quant_row(s->rows + (size_t) n * s->K, s->K, q);
+    scale = s->type == VLM_INT8 ? scale : 1;
+    e.sum = sizes = 0;
+
+    for (k = 0; k < s->K; k++) {
+        x = s->type != VLM_INT8 ? (double) a->x[(size_t) t * s->K + k]
+                                : (double) a->s[t * blocks + k / VLM_BLOCK]
+                                  * a->q[t * blocks * VLM_BLOCK + k];
+        w = weight_of(s, n, k, q) * scale;
+        e.sum += w * x;
+        sizes += fabs(w * x);
+    }
+
+    if (s->bias != NULL) {
+        e.sum += s->bias[n];
+        sizes += fabs((double) s->bias[n]);
+    }
+
+    e.off = (s->K + 4) * EPS * sizes + 1e-30;
+    free(q);
+
+    return e;
+}
+
+
+static exact_t
+exact_output(const shape_t *s, const vlm_activations_t *a, uint32_t t, uint32_t n, double before)
+{
+    double   silu;
+    exact_t  e, up;
+
+    if (s->epilogue == VLM_SILU_MUL) {
+        e = exact_sum(s, a, t, 2 * n);
+        up = exact_sum(s, a, t, 2 * n + 1);
+        silu = e.sum / (1 + exp(-e.sum));
+        up.off = 1.1 * e.off * (fabs(up.sum) + up.off) + up.off * fabs(silu)
+                 + 8 * EPS * fabs(silu * up.sum);
+        up.sum *= silu;
+
+        return up;
+    }
+
+    e = exact_sum(s, a, t, n);
+
+    if (s->epilogue == VLM_ADD) {
+        e.sum += before;
+        e.off += 2 * EPS * (fabs(e.sum) + fabs(before));
+
+    } else if (s->epilogue == VLM_GELU) {
+        e.sum = 0.5 * e.sum * (1 + erf(e.sum / sqrt(2)));
+        e.off = 1.2 * e.off + 8 * EPS * (1 + fabs(e.sum));
+
+    } else if (s->epilogue == VLM_GELU_TANH) {
+        e.sum *= 0.5 * (1 + tanh(sqrt(2 / 3.14159265358979323846)
+                                 * (e.sum + 0.044715 * pow(e.sum, 3))));
+        e.off = 1.2 * e.off + 8 * EPS * (1 + fabs(e.sum));
+    }
+
+    return e;
+}
+
+
+static void
+compare_exact(const shape_t *s)
+{
+    float              *y, *before;
+    size_t              out, i;
+    exact_t             e;
+    vlm_activations_t   a;
+
+    out = outputs(s);
+    y = multiply(s, &plain, 0, MAX_T);
+    before = floats(MAX_T * out, VLM_RANDOM, 5);
+    vlm_activations_open(&a, &plain, s->x, MAX_T, s->K);
+
+    for (i = 0; i < MAX_T * out; i += 1 + i % 3) {
+        e = exact_output(s, &a, (uint32_t) (i / out), (uint32_t) (i % out), before[i]);
+        check_near(y[i], e.sum, e.off, s->name, i);
+    }
+
+    vlm_activations_close(&a);
+    free(before);
+    free(y);
+}
+
+
+static void
+the_definition_of_a_product_is_what_double_precision_says(void **state)
+{
+    shape_t                s;
+    uint32_t               i, kind, epilogue;
+    const vlm_type_t       types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    static const uint32_t  N[] = { 1, 2, 65, 130 }, K[] = { 1, 65, 100, 317 };
+
+    (void) state;
+
+    for (i = 0; i < COUNT(N) * COUNT(types); i++) {
+        for (epilogue = VLM_STORE; epilogue <= VLM_GELU_TANH; epilogue++) {
+            for (kind = 0; kind < VLM_KINDS; kind++) {
+                if (epilogue == VLM_SILU_MUL && N[i / 3] % 2 != 0) {
+                    continue;
+                }
+
+                open_shape(&s, types[i % 3], epilogue, kind, N[i / 3], K[(i + kind) % 4]);
+                compare_exact(&s);
+                close_shape(&s);
+            }
+        }
+    }
+}
+
+
+static void
+a_packed_row_comes_back_as_it_was(void **state)
+{
+    float                *rows, *out, want;
+    int8_t               *q;
+    uint32_t              i, j, n, k;
+    vlm_linear_t          w;
+    const uint32_t        N = 130, K = 101;
+    const vlm_type_t      types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
+
+    (void) state;
+
+    rows = vlm_aligned((size_t) N * K * sizeof(float));
+    out = malloc(K * sizeof(float));
+    q = malloc(K);
+    vlm_parity_fill(rows, N, K, VLM_RANDOM, 11);
+
+    for (i = 0; i < 3 * (1 + n_faster); i++) {
+        vlm_packed_open(&w, sets[i / 3], types[i % 3], VLM_STORE, N, K, rows, NULL);
+
+        for (n = 0; n < N; n++) {
+            sets[i / 3]->unpack_row(&w, n, out);
+            (void) vlm_quant_row(rows + (size_t) n * K, K, q);
+
+            for (k = 0; k < K; k++) {
+                j = n * K + k;
+                want = types[i % 3] == VLM_INT8   ? q[k]
+                       : types[i % 3] == VLM_BF16 ? vlm_bf16_f32(vlm_f32_bf16(rows[j]))
+                                                  : rows[j];
+                assert_true(out[k] == want);
+            }
+        }
+
+        vlm_packed_close(&w);
+    }
+
+    free(rows);
+    free(out);
+    free(q);
+}
+
+
+/* Panels come one by one from several threads: row is a multiple of 64, the last one is short. */
+static void
+a_matrix_packed_panel_by_panel_is_the_same_as_packed_at_once(void **state)
+{
+    float                *rows;
+    void                 *whole;
+    uint32_t              i, j, row;
+    uint64_t              bytes;
+    vlm_linear_t          w;
+    const uint32_t        N = 150, K = 67, order[] = { 128, 0, 64 };
+    const vlm_type_t      types[] = { VLM_F32, VLM_BF16 };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
+
+    (void) state;
+
+    rows = vlm_aligned((size_t) N * K * sizeof(float));
+    vlm_parity_fill(rows, N, K, VLM_RANDOM, 12);
+
+    for (i = 0; i < 2 * (1 + n_faster); i++) {
+        bytes = sets[i / 2]->packed_bytes(types[i % 2], N, K);
+        vlm_packed_open(&w, sets[i / 2], types[i % 2], VLM_STORE, N, K, rows, NULL);
+        whole = w.w;
+        w.w = vlm_aligned(bytes);
+
+        for (j = 0; j < 3; j++) {
+            row = order[j];
+            sets[i / 2]->pack(&w, row, N - row < 64 ? N - row : 64, rows + (size_t) row * K);
+        }
+
+        assert_memory_equal(w.w, whole, bytes);
+        free(whole);
+        vlm_packed_close(&w);
+    }
+
+    free(rows);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_product_with_f32_weights_has_the_same_bits_in_every_set),
+        cmocka_unit_test(a_product_with_bf16_weights_has_the_same_bits_in_every_set),
+        cmocka_unit_test(a_product_with_int8_weights_has_the_same_bits_in_every_set),
+        cmocka_unit_test(many_rows_of_int8_have_the_same_bits_in_every_set),
+        cmocka_unit_test(a_row_does_not_depend_on_how_many_it_stands_among_nor_on_which),
+        cmocka_unit_test(the_definition_of_a_product_is_what_double_precision_says),
+        cmocka_unit_test(a_packed_row_comes_back_as_it_was),
+        cmocka_unit_test(a_matrix_packed_panel_by_panel_is_the_same_as_packed_at_once)
+    };
+
+    return cmocka_run_group_tests(tests, find_sets, NULL);
+}
