@@ -1,6 +1,6 @@
 /*
- * The state machine over a tiny model: slots and lengths, stop strings, events, refused settings and
- * a broken model.
+ * The state machine over a tiny model: slots and lengths, stop strings, events, refused settings
+ * and a broken model.
  */
 
 #include <setjmp.h>
