@@ -4,7 +4,7 @@
   python eval_texts.py --torch          through the training code, without a server
 
 The messages are of a seed that was not trained on; a third of them name things that training never named, and
-HAND are sentences that nobody made from the wordings of training.  A task is right if it is the right word; a
+HAND are sentences that were not made from the wordings of training.  A task is right if it is the right word; a
 title if it has two to four words and names the thing; a plan if it is a JSON array of steps, and "tasks" tells
 how many have the right tasks in the right order as well.  Exit status 1 below the bounds.
 """

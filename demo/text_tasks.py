@@ -118,7 +118,7 @@ def server_words(file=HEADER):
 # -- things and clauses ------------------------------------------------------------------------------
 
 def made_up(rng):
-    """A word that nobody has seen, which can only be copied letter by letter."""
+    """A word that no training message has, which can only be copied letter by letter."""
     return "".join(rng.choice(sounds) for _ in range(rng.randint(1, 2)) for sounds in (STARTS, "aeiou", ENDS))
 
 

@@ -23,8 +23,8 @@ typedef enum {
     VLM_EMU_FAIL_AT,                   /* calls until then: 1 is the next; 0: none fails */
     VLM_EMU_CAPTURES,                  /* 0: the driver refuses to */
     VLM_EMU_FORGET,                    /* reserved memory is freed, as by the end of a process */
-    VLM_EMU_SLOW,                      /* as many times slower than 8 * 10^6 operations in a
-                                          microsecond is a device that is opened then */
+    VLM_EMU_SLOW,                      /* a device that is opened then is this many times slower
+                                          than 8 * 10^6 operations in a microsecond */
     VLM_EMU_SMS,                       /* its processors */
     VLM_EMU_IDLE,                      /* 1: launches are counted and not done */
     VLM_EMU_SETTINGS
@@ -37,7 +37,7 @@ typedef struct {
     uint64_t  launches;                /* asked for: a graph is one */
     uint64_t  kernels;                 /* done */
     uint64_t  waits;                   /* of the host for the device */
-    double    dearest;                 /* launch, in microseconds, since IDLE was set last */
+    double    longest;                 /* launch, in microseconds, since IDLE was set last */
     double    between;                 /* two waits, at most, since then */
     uint64_t  blocks, streams, graphs; /* allocated and not freed */
     uint64_t  bytes;

@@ -84,7 +84,7 @@ vlm_emu_set(vlm_emu_setting_t setting, uint64_t value)
         lost = 0;
         counts.calls_after_loss = 0;
     } else if (setting == VLM_EMU_IDLE) {
-        counts.dearest = counts.between = since = 0;
+        counts.longest = counts.between = since = 0;
     }
 }
 
@@ -510,7 +510,7 @@ count_launch(int code, double cost)
 
     if (code == 0) {
         counts.launches++;
-        counts.dearest = us > counts.dearest ? us : counts.dearest;
+        counts.longest = us > counts.longest ? us : counts.longest;
         since += us;
         counts.between = since > counts.between ? since : counts.between;
     }

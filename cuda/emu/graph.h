@@ -8,7 +8,7 @@
 void *vlm_emu_graph_new(void);
 int vlm_emu_graph_add(void *graph, const vlm_launch_t *l);     /* 0, or CUDA's error */
 const vlm_launch_t *vlm_emu_graph_at(const void *graph, unsigned i);       /* NULL: there is none */
-void vlm_emu_graph_free(void *graph);  /* NULL is fine */
+void vlm_emu_graph_free(void *graph);  /* takes NULL */
 void vlm_emu_graph_free_all(void);
 
 #endif

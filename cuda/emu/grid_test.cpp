@@ -122,7 +122,7 @@ a_missing_barrier_gives_other_bits_under_some_seed(void **)
 
 
 static void
-shared_memory_that_nobody_wrote_differs_between_seeds_and_is_no_number(void **)
+unwritten_shared_memory_differs_between_seeds_and_is_no_number(void **)
 {
     static float  value[2][3];
 
@@ -562,7 +562,7 @@ main(void)
         cmocka_unit_test(every_thread_of_every_block_runs_once_and_knows_its_place),
         cmocka_unit_test(a_kernel_with_its_barriers_gives_the_same_bits_under_every_seed),
         cmocka_unit_test(a_missing_barrier_gives_other_bits_under_some_seed),
-        cmocka_unit_test(shared_memory_that_nobody_wrote_differs_between_seeds_and_is_no_number),
+        cmocka_unit_test(unwritten_shared_memory_differs_between_seeds_and_is_no_number),
         cmocka_unit_test(a_barrier_that_some_threads_miss_is_reported_with_its_line),
         cmocka_unit_test(two_barriers_are_not_one),
         cmocka_unit_test(a_shuffle_that_a_lane_of_its_mask_misses_is_reported),

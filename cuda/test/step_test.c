@@ -160,11 +160,11 @@ us_of_step(const case_t *c)
 
     v = open_model(c, 1);
     answer(v, 1, SHORT, a, &took);
-    set(VLM_EMU_IDLE, 0);              /* the dearest launch from here on, which is a step */
+    set(VLM_EMU_IDLE, 0);              /* the longest launch from here on, which is a step */
     answer(v, 1, SHORT, a, &took);
     vlm_close(v);
 
-    return counts().dearest;
+    return counts().longest;
 }
 
 

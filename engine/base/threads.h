@@ -23,7 +23,7 @@ typedef void (*vlm_range_fn)(void *arg, uint32_t begin, uint32_t end, uint32_t t
  * one of them.
  */
 vlm_threads_t *vlm_threads_open(uint32_t n, vlm_err_t *err);
-void vlm_threads_close(vlm_threads_t *t);          /* NULL is fine */
+void vlm_threads_close(vlm_threads_t *t);          /* takes NULL */
 uint32_t vlm_threads_count(const vlm_threads_t *t);
 
 /*

@@ -17,7 +17,7 @@ typedef struct vlm_json_tokens_s  vlm_json_tokens_t;
  */
 vlm_json_tokens_t *vlm_json_tokens_open(const vlm_tokenizer_t *t, uint32_t n_ids,
                                         const uint32_t *eos, uint32_t n_eos, vlm_err_t *err);
-void vlm_json_tokens_close(vlm_json_tokens_t *t);  /* NULL is fine */
+void vlm_json_tokens_close(vlm_json_tokens_t *t);  /* takes NULL */
 
 /*
  * 0; or -1 and VLM_EINPUT: some byte has no token of its own, so that some objects cannot be ended.

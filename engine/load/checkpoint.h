@@ -22,7 +22,7 @@ vlm_checkpoint_t *vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliase
 int vlm_checkpoint_is_there(const char *dir, vlm_err_t *err);
 /* For a plan: a checkpoint of which every tensor is found, with the shape asked for and no data. */
 vlm_checkpoint_t *vlm_checkpoint_assume(vlm_err_t *err);
-void vlm_checkpoint_close(vlm_checkpoint_t *c);    /* NULL is fine */
+void vlm_checkpoint_close(vlm_checkpoint_t *c);    /* takes NULL */
 
 /*
  * Finds a tensor by its published name and shape (dims[n_dims]; trailing 1s do not count).  NULL

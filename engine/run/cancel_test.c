@@ -166,7 +166,7 @@ a_job_cancelled_while_its_prompt_is_read_frees_its_slot(void **state)
 
 
 static void
-a_job_cancelled_while_it_speaks_frees_its_slot(void **state)
+a_job_cancelled_while_it_decodes_frees_its_slot(void **state)
 {
     (void) state;
     cancel_one(0, VLM_DECODING, 3);
@@ -297,7 +297,7 @@ a_pass_that_was_left_and_is_done_again_changes_nothing(void **state)
 
 
 static void
-jobs_that_nobody_will_run_end_with_the_error_given(void **state)
+jobs_of_an_engine_that_never_runs_end_with_the_error_given(void **state)
 {
     uint32_t        i;
     vlm_err_t       err = { VLM_EMODEL, "it did not load" };
@@ -322,7 +322,7 @@ jobs_that_nobody_will_run_end_with_the_error_given(void **state)
 
 
 static void
-an_engine_may_be_closed_with_jobs_that_wait_and_events_that_nobody_took(void **state)
+an_engine_may_be_closed_with_waiting_jobs_and_unread_events(void **state)
 {
     vlm_t          *other;
     vlm_conf_t      conf;
@@ -349,12 +349,12 @@ main(void)
         TEST(a_job_cancelled_while_its_first_picture_is_encoded_frees_its_slot),
         TEST(a_job_cancelled_between_its_pictures_frees_its_slot),
         TEST(a_job_cancelled_while_its_prompt_is_read_frees_its_slot),
-        TEST(a_job_cancelled_while_it_speaks_frees_its_slot),
+        TEST(a_job_cancelled_while_it_decodes_frees_its_slot),
         TEST(a_job_cancelled_twice_and_after_its_end_ends_once),
         TEST(stop_ends_every_job_wherever_it_is),
         TEST(a_pass_that_was_left_and_is_done_again_changes_nothing),
-        TEST(jobs_that_nobody_will_run_end_with_the_error_given),
-        TEST(an_engine_may_be_closed_with_jobs_that_wait_and_events_that_nobody_took)
+        TEST(jobs_of_an_engine_that_never_runs_end_with_the_error_given),
+        TEST(an_engine_may_be_closed_with_waiting_jobs_and_unread_events)
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

@@ -90,7 +90,7 @@ a_picture_differs_by_its_bytes_its_grid_and_its_salt(void **state)
 
 
 static void
-a_place_that_is_held_is_nobody_elses(void **state)
+a_place_that_is_held_is_given_to_no_other_job(void **state)
 {
     int             known;
     uint32_t        i, held;
@@ -384,7 +384,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_picture_differs_by_its_bytes_its_grid_and_its_salt),
-        cmocka_unit_test(a_place_that_is_held_is_nobody_elses),
+        cmocka_unit_test(a_place_that_is_held_is_given_to_no_other_job),
         cmocka_unit_test(the_picture_that_was_let_go_first_makes_room),
         cmocka_unit_test(features_without_a_holder_before_they_are_made_are_dropped),
         cmocka_unit_test(five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_encoder),

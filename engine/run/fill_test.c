@@ -148,7 +148,7 @@ is_mapped(const char *name)
 
 /* With the cache file's order, with another, and with a cache file written by the first start. */
 static void
-nothing_of_the_file_is_left_when_all_is_had(void **state)
+nothing_of_the_file_is_mapped_once_all_memory_is_taken(void **state)
 {
     int                       i;
     vlm_t                    *v;
@@ -254,7 +254,7 @@ int
 main(void)
 {
     static const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(nothing_of_the_file_is_left_when_all_is_had),
+        cmocka_unit_test(nothing_of_the_file_is_mapped_once_all_memory_is_taken),
         cmocka_unit_test(no_memory_is_taken_for_an_engine_that_is_closed),
         cmocka_unit_test(a_system_without_the_memory_is_named_in_the_log),
         cmocka_unit_test(weights_that_cannot_be_moved_are_used_where_they_are)

@@ -80,6 +80,6 @@ struct vlm_job_s {
 /* Ids are below n_ids, and a token has at most token_bytes. */
 vlm_job_t *vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes,
                         uint32_t n_ids, void *user, vlm_err_t *err);
-void vlm_job_free(vlm_job_t *j);       /* NULL is fine; the prompt too */
+void vlm_job_free(vlm_job_t *j);       /* and its prompt; takes NULL */
 
 #endif

@@ -45,7 +45,7 @@ static const char *const  forms[] = {
 #define N_FORMS     (sizeof(forms) / sizeof(forms[0]))
 
 static char  base[] = "/tmp/vlm-quant-XXXXXX";     /* with a directory for each model */
-static char  notices[4][512];          /* lines of the log that speak of quantised files */
+static char  notices[4][512];          /* lines of the log about quantised files */
 static int   n_notices;
 static FILE *table;
 

@@ -19,7 +19,7 @@
 /* ---- slots, lengths, texts ----------------------------------------------- */
 
 static void
-more_jobs_than_slots_say_what_they_say_alone(void **state)
+more_jobs_than_slots_have_the_answers_that_they_have_alone(void **state)
 {
     uint32_t        i;
     vlm_sampling_t  s;
@@ -165,7 +165,7 @@ a_prompt_may_fill_the_context_but_for_one_token(void **state)
 
 
 static void
-the_same_seed_says_the_same_and_none_says_something_else_each_time(void **state)
+the_same_seed_has_the_same_answer_and_none_has_another_each_time(void **state)
 {
     uint32_t        i;
     vlm_sampling_t  s = vlm_tiny_sampling(77);
@@ -519,12 +519,12 @@ main(void)
 #define TEST(name)  cmocka_unit_test_setup(name, forget_hook)
 
     const struct CMUnitTest  tests[] = {
-        TEST(more_jobs_than_slots_say_what_they_say_alone),
+        TEST(more_jobs_than_slots_have_the_answers_that_they_have_alone),
         TEST(a_text_is_read_and_answered_while_a_picture_is_in_the_encoder),
         TEST(an_answer_has_at_most_max_tokens),
         TEST(max_tokens_of_the_configuration_is_a_ceiling),
         TEST(a_prompt_may_fill_the_context_but_for_one_token),
-        TEST(the_same_seed_says_the_same_and_none_says_something_else_each_time),
+        TEST(the_same_seed_has_the_same_answer_and_none_has_another_each_time),
         TEST(usage_and_counters_add_up),
         TEST(an_answer_ends_before_a_stop_string),
         TEST(the_beginning_of_a_stop_string_is_shown_at_the_end),

@@ -178,7 +178,7 @@ prompts_that_are_read_at_once_take_turns(void **state)
 
 
 static void
-all_who_speak_step_together(void **state)
+all_decoding_jobs_step_together(void **state)
 {
     uint32_t      i;
     vlm_answer_t  a[4];
@@ -327,7 +327,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(between_two_tokens_there_is_one_slice_of_what_the_others_have_read),
         cmocka_unit_test(prompts_that_are_read_at_once_take_turns),
-        cmocka_unit_test(all_who_speak_step_together),
+        cmocka_unit_test(all_decoding_jobs_step_together),
         cmocka_unit_test(an_answer_does_not_depend_on_who_shares_its_steps),
         cmocka_unit_test(an_answer_does_not_depend_on_how_large_the_crowd_is),
         cmocka_unit_test(the_longest_prompts_in_all_slots_need_no_more_than_was_planned)

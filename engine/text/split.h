@@ -14,7 +14,7 @@ typedef struct vlm_split_s  vlm_split_t;
 
 /* VLM_EMODEL with PCRE2's words and the offset in the pattern. */
 vlm_split_t *vlm_split_open(const char *pattern, vlm_err_t *err);
-void vlm_split_close(vlm_split_t *s);  /* NULL is fine */
+void vlm_split_close(vlm_split_t *s);  /* takes NULL */
 
 /* A walk over one text; any number of walks may use one vlm_split_t at the same time. */
 typedef struct {

@@ -29,7 +29,7 @@ typedef struct {
 
 vlm_tokenizer_t *vlm_tokenizer_list(const vlm_token_list_t *l, const char *pattern,
                                     vlm_err_t *err);
-void vlm_tokenizer_close(vlm_tokenizer_t *t);      /* NULL is fine */
+void vlm_tokenizer_close(vlm_tokenizer_t *t);      /* takes NULL */
 
 /* A growing list of ids; zeroed by the caller, ids freed with free(). */
 typedef struct {

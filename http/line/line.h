@@ -1,7 +1,7 @@
 
 /*
  * The queue: from a request's headers to its last event, whatever interface it
- * speaks.  May call wire/ and life/.
+ * uses.  May call wire/ and life/.
  */
 
 

@@ -3,8 +3,8 @@
  * The queue: its length, its deadlines, and how a request leaves it.
  *
  * A full queue refuses before a body is read.  A request takes its place when
- * its body is complete, so a client that sends no body blocks nobody else, and
- * keeps the place until the engine begins.
+ * its body is complete, so that a client that sends no body blocks no other,
+ * and keeps the place until the engine begins.
  *
  * However a request ends, its cleanup removes it from every list and counter;
  * but while a thread works for it, the end is delayed, because the thread uses

@@ -276,7 +276,7 @@ a_file_that_is_no_database_says_so_and_can_be_replaced(void **state)
 /* two connections stand for two workers */
 
 static void
-a_database_that_is_moved_away_is_left_by_everybody(void **state)
+a_database_that_is_moved_away_is_left_by_every_connection(void **state)
 {
     int       i;
     char      id[37], from[128], to[128];
@@ -521,7 +521,7 @@ main(void)
         TEST(a_directory_that_cannot_be_written_says_so),
         TEST(a_full_disk_says_so),
         TEST(a_file_that_is_no_database_says_so_and_can_be_replaced),
-        TEST(a_database_that_is_moved_away_is_left_by_everybody),
+        TEST(a_database_that_is_moved_away_is_left_by_every_connection),
         TEST(a_damaged_database_says_so),
         TEST(a_database_of_a_later_version_is_left_alone),
         TEST(a_database_of_the_first_version_is_brought_up_to_date),

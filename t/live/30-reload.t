@@ -60,7 +60,7 @@ is(scalar(grep { ($_->{json}{turn_number} || 0) == 2 } @answers), $n,
 
 my %texts = map { ($_->{json}{answer} // 'none') => 1 } @answers;
 
-is(scalar keys %texts, 1, 'all say the same') or diag(join "\n", keys %texts);
+is(scalar keys %texts, 1, 'all answers are the same') or diag(join "\n", keys %texts);
 
 $s->ready;
 is($s->get('/api/history/s1')->{code}, 200, 'sessions are still there');

@@ -192,7 +192,7 @@ ok(VLM::wait_for(sub { 4 == (() = $four->workers) }), 'a new worker has started'
 
 my @after = $four->end_all(map { $four->begin_chat("after$_", 'hi', image => $picture) } 1 .. 8);
 
-is(scalar(grep { $_->{code} eq '200' } @after), 8, 'everybody is answered');
+is(scalar(grep { $_->{code} eq '200' } @after), 8, 'all requests are answered');
 
 ok($four->stop, 'the server stops in time');
 $four->check_log(undef, qr/exited on signal 9/);

@@ -220,7 +220,7 @@ for my $workers (1, 2) {
 
     $status = ended(14, @pids);
     is(scalar(grep { defined $_ && $_ == 0 } @$status{@pids}), 14,
-       'a line that is full already: 14 more have their answer');
+       'a queue that is full already: 14 more have their answer');
     is(scalar refused(@late), 14, 'all refusals have 429');
 
     # A browser sends its requests as streams of one connection.

@@ -50,7 +50,7 @@ like($r->{json}{error}{message}, qr/^The request may take 51m of memory, http_me
 is($s->chat('next', 'hi', image => $picture)->{code}, 200, 'the next is answered');
 
 # The tokenizer took 140 MB for one word of three million letters.
-ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
+ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is taken');
 
 my ($calm) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
 $r = $s->post('/v1/chat/completions', { messages => [{ role => 'user', content => [
@@ -63,7 +63,7 @@ cmp_ok($grown - $calm, '<', 60000 * VLM::slower(), 'memory does not grow for thi
 # A small file has a header of 20,000 x 20,000 pixels.
 my $bomb = pack('a2VvvV VVVvvVVVVVV', 'BM', 54, 0, 0, 54, 40, 20000, 20000, 1, 24, 0,
                 0, 2835, 2835, 0, 0);
-ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
+ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is taken');
 
 my ($before) = VLM::slurp('/proc/' . $s->designated . '/status') =~ /VmHWM:\s+(\d+)/;
 $r = $s->begin('POST', '/api/upload', "--b\r\nContent-Disposition: form-data; name=\"file\"; "

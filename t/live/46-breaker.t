@@ -126,7 +126,7 @@ is(ask($s, 5)->{code}, 200, 'a probe that is answered');
 is(breaker($s)->{state}, 'closed', 'the breaker is closed');
 
 my @many = map { begin($s, 5) } 1 .. 6;
-is((grep { $_->{code} == 200 } $s->end_all(@many)), 6, 'everybody is let through');
+is((grep { $_->{code} == 200 } $s->end_all(@many)), 6, 'all requests are let through');
 
 my $metrics = $s->get('/metrics')->{body};
 like($metrics, qr/^vlm_breaker_opened_total 1$/m, 'the breaker was opened once');

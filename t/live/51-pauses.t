@@ -49,7 +49,7 @@ is("@said", '2 1000 3 2000 4 4000', 'the log says each pause, twice the last');
 is($s->health->{heartbeat}{restarts}, 4, 'health has the number of restarts');
 
 # A worker that crashes with a loaded model is replaced at once.
-ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
+ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is taken');
 ok(dies(), 'a worker crashes after the load');
 $s->ready;
 is(scalar(() = $s->log =~ /loads in 5 minutes have ended with their worker/g), 3, 'the next load is not delayed');

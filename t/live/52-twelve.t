@@ -75,7 +75,7 @@ ok($s->busy(0, 0), '1: all of them leave');
 
 my $png = openai('data:image/png;base64,' . encode_base64(bomb(20000), ''));
 my $pid = $s->designated;
-ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
+ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is taken');
 
 my $before = status_of($pid, 'VmHWM');
 

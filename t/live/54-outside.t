@@ -171,7 +171,7 @@ sub interlaced {
             { type => 'text', text => '?' }] }] });
     };
 
-    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is had');
+    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all planned memory is taken');
 
     my $pid = $s->designated;
     my $bomb = png(20, 20, "\x08\x02\0\0\0", "\0" x 180_000_000);
@@ -215,7 +215,7 @@ sub interlaced {
     ok(VLM::wait_for(sub { $s->log =~ /2 loads in 5 minutes have ended with their worker: the next one/ }),
        'a worker that is killed then counts as killed in the load');
     $s->ready;
-    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'then all is had');
+    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'then all memory is taken');
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/exited on signal 9|loads in 5 minutes/);
 }

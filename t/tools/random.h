@@ -1,7 +1,7 @@
 /* Types and functions that the files of random-checkpoint share; see random_checkpoint.c. */
 
-#ifndef VLM_BENCH_RANDOM_H
-#define VLM_BENCH_RANDOM_H
+#ifndef VLM_RANDOM_H
+#define VLM_RANDOM_H
 
 #include <stdio.h>
 
@@ -75,7 +75,8 @@ extern const random_family_t  random_qwen2_5, random_qwen3;
 int random_list_tensors(job_t *job, vlm_err_t *err);
 int random_write_tensors(const job_t *job, vlm_err_t *err);
 
-/* For families: adds [n][k], or [n] if k is 0; finds a tensor of layer i; and small mistakes. */
+/* Functions for families: random_add() adds [n][k], or [n] if k is 0; random_find() finds a tensor
+   of layer i; the others make small mistakes. */
 tensor_t *random_add(job_t *job, kind_t kind, double scale, const char *prefix, const char *name,
                      uint64_t n, uint64_t k);
 tensor_t *random_find(job_t *job, const char *fmt, uint64_t i);
