@@ -78,8 +78,10 @@ typedef struct {
 
 /* ---- GGUF ---------------------------------------------------------------- */
 
+#define VLM_GGUF_VISION  "clip.vision."  /* begins the keys of the vision encoder */
+
 typedef struct {                       /* a setting of config.json, from a key of the files */
-    const char  *from, *to;            /* NULL: the end of a list */
+    const char  *from, *to;            /* NULL: the end of a list; from lacks the key's beginning */
     uint32_t     list;                 /* a list of at most so many numbers */
     const char  *every;                /* layers: each from-th of as many as this key says */
     int          flags;                /* a list of flags: the numbers of those that are set */
@@ -100,13 +102,15 @@ typedef struct {                       /* names; * is a layer's number, and what
 } vlm_gguf_name_t;
 
 typedef struct {
-    const char             *architecture, *projector;  /* of the two files */
+    const char             *architecture, *projector;  /* of the two files; the keys of the text
+                                                          file begin with the first and "." */
     const char             *splitter;              /* name of the tokenizer's pattern */
     const char             *table, *head;          /* tensors: the embedding; one if not tied */
     uint32_t                merge;
-    const vlm_gguf_key_t   *text, *vision, *pixels, *tokens;   /* tokens: by their texts */
+    const vlm_gguf_key_t   *text, *vision[2], *pixels;
+    const vlm_gguf_key_t   *tokens;    /* by their texts */
     const vlm_gguf_key_t   *rows;      /* settings that are a tensor's rows; or NULL */
-    const vlm_gguf_name_t  *names;
+    const vlm_gguf_name_t  *names[2];
 } vlm_gguf_map_t;
 
 

@@ -42,4 +42,18 @@ int vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v,
 /* M-RoPE, for still pictures. */
 void vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge);
 
+/* ---- GGUF: qwen_gguf.c ---------------------------------------------------- */
+
+extern const vlm_gguf_key_t   vlm_qwen_gguf_text[], vlm_qwen_gguf_vision[], vlm_qwen_gguf_pixels[],
+                              vlm_qwen_gguf_tokens[];
+extern const vlm_gguf_name_t  vlm_qwen_gguf_names[];
+
+#define VLM_QWEN_GGUF_COMMON                                                                       \
+    .splitter = "qwen2", .table = "token_embd.weight", .head = "output.weight", .merge = 2,        \
+    .text = vlm_qwen_gguf_text, .pixels = vlm_qwen_gguf_pixels, .tokens = vlm_qwen_gguf_tokens
+
+#define VLM_QWEN_GGUF_NAME(from, to)   { from, to, VLM_GGUF_WHOLE, 0 }
+#define VLM_QWEN_GGUF_LAYER(from, to)  VLM_QWEN_GGUF_NAME("blk.*." from, "model.layers.*." to)
+#define VLM_QWEN_GGUF_BLOCK(from, to)  VLM_QWEN_GGUF_NAME("v.blk.*." from, "visual.blocks.*." to)
+
 #endif

@@ -2,14 +2,21 @@
 
 #include "load/files.h"
 
-#include "load/gguf.h"
+#include "load/gguf_model.h"
 
 
 int
 vlm_files_config(const vlm_conf_t *conf, vlm_config_t *config, vlm_err_t *err)
 {
+    int               rc;
+    vlm_gguf_model_t  m;
+
     if (vlm_gguf_is(conf->model)) {
-        return vlm_gguf_config(config, conf->model, conf->mmproj, err);
+        rc = vlm_gguf_model_open(&m, conf->model, conf->mmproj, err) != 0
+             ? -1 : vlm_gguf_config(&m, config, err);
+        vlm_gguf_model_close(&m);
+
+        return rc;
     }
 
     if (conf->mmproj != NULL) {
@@ -23,8 +30,18 @@ vlm_files_config(const vlm_conf_t *conf, vlm_config_t *config, vlm_err_t *err)
 vlm_tokenizer_t *
 vlm_files_tokenizer(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err)
 {
-    return conf->mmproj != NULL ? vlm_gguf_tokenizer(conf->model, config->family, err)
-                                : vlm_tokenizer_open(conf->model, config->family->split, err);
+    vlm_gguf_model_t  m;
+    vlm_tokenizer_t  *t;
+
+    if (conf->mmproj == NULL) {
+        return vlm_tokenizer_open(conf->model, config->family->split, err);
+    }
+
+    t = vlm_gguf_model_open(&m, conf->model, conf->mmproj, err) != 0
+        ? NULL : vlm_gguf_tokenizer(&m, err);
+    vlm_gguf_model_close(&m);
+
+    return t;
 }
 
 
@@ -32,12 +49,17 @@ vlm_checkpoint_t *
 vlm_files_weights(const vlm_conf_t *conf, const vlm_config_t *config, int *assumed, vlm_err_t *err)
 {
     int                there;
+    vlm_gguf_model_t   m;
     vlm_checkpoint_t  *c;
 
     *assumed = 0;
 
     if (conf->mmproj != NULL) {
-        return vlm_gguf_weights(conf->model, conf->mmproj, config, err);
+        c = vlm_gguf_model_open(&m, conf->model, conf->mmproj, err) != 0
+            ? NULL : vlm_gguf_weights(&m, config, err);
+        vlm_gguf_model_close(&m);
+
+        return c;
     }
 
     there = conf->ahead ? vlm_checkpoint_is_there(conf->model, err) : 1;

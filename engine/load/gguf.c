@@ -85,7 +85,7 @@ take_text(cursor_t *c, vlm_gguf_text_t *t)
 }
 
 
-/* Control characters are none of a name's; gguf_model.c marks the parts of a tensor by one. */
+/* Control characters are none of a name's; gguf_weights.c marks the parts of a tensor by one. */
 static int
 is_name(const vlm_gguf_text_t *t)
 {

@@ -1,15 +1,10 @@
-/*
- * GGUF, version 3: one file with keys, and tensors whose elements lie in blocks.  A model has two,
- * one for the language model and one for the vision encoder ("mmproj").
- */
+/* GGUF, version 3: one file with keys, and tensors whose elements lie in blocks. */
 
 #ifndef VLM_GGUF_H
 #define VLM_GGUF_H
 
 #include "base/file.h"
-#include "load/checkpoint.h"
-#include "load/config.h"
-#include "text/tokenizer.h"
+#include "load/safetensors.h"
 
 #define VLM_GGUF_MAGIC  "GGUF"
 
@@ -53,19 +48,5 @@ vlm_gguf_text_t vlm_gguf_text(const vlm_gguf_value_t *v);
 vlm_gguf_text_t vlm_gguf_next(const uint8_t **at);
 int vlm_gguf_is_texts(const vlm_gguf_value_t *v);  /* an array of texts */
 int vlm_gguf_same(vlm_gguf_text_t t, const char *s);
-
-/* ---- a model of two files ------------------------------------------------ */
-
-int vlm_gguf_is(const char *path);     /* 1: a file that begins as one */
-
-/* config.json's settings, from the keys of both files. */
-int vlm_gguf_config(vlm_config_t *c, const char *model, const char *mmproj, vlm_err_t *err);
-
-/* The text file's tokenizer. */
-vlm_tokenizer_t *vlm_gguf_tokenizer(const char *model, const vlm_family_t *f, vlm_err_t *err);
-
-/* The tensors of both files, by the names that the family has for them. */
-vlm_checkpoint_t *vlm_gguf_weights(const char *model, const char *mmproj,
-                                   const vlm_config_t *config, vlm_err_t *err);
 
 #endif

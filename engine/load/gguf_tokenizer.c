@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "load/files.h"
-#include "load/gguf.h"
+#include "load/gguf_model.h"
 
 #define KEY  "tokenizer.ggml."
 
@@ -51,12 +50,13 @@ kind_of(void *data, uint32_t i)
 }
 
 
-static vlm_tokenizer_t *
-read_lists(const vlm_gguf_t *g, const vlm_family_t *family, vlm_err_t *err)
+vlm_tokenizer_t *
+vlm_gguf_tokenizer(const vlm_gguf_model_t *m, vlm_err_t *err)
 {
     lists_t                  l;
     vlm_gguf_text_t          model, pre;
     vlm_token_list_t         list;
+    const vlm_gguf_t        *g = &m->text;
     const vlm_gguf_value_t  *merges;
 
     model = vlm_gguf_text(vlm_gguf_find(g, KEY "model"));
@@ -65,10 +65,10 @@ read_lists(const vlm_gguf_t *g, const vlm_family_t *family, vlm_err_t *err)
     l.tokens = vlm_gguf_find(g, KEY "tokens");
     l.kinds = vlm_gguf_find(g, KEY "token_type");
 
-    if (!vlm_gguf_same(model, "gpt2") || !vlm_gguf_same(pre, family->gguf->splitter)) {
+    if (!vlm_gguf_same(model, "gpt2") || !vlm_gguf_same(pre, m->family->gguf->splitter)) {
         (void) vlm_fail(err, VLM_EMODEL, "%s: the tokenizer is \"%s\", \"%s\", only \"gpt2\", "
                         "\"%s\" is understood", g->path, vlm_printable_part(model.p, model.n),
-                        vlm_printable_part(pre.p, pre.n), family->gguf->splitter);
+                        vlm_printable_part(pre.p, pre.n), m->family->gguf->splitter);
         return NULL;
     }
 
@@ -90,18 +90,5 @@ read_lists(const vlm_gguf_t *g, const vlm_family_t *family, vlm_err_t *err)
     list.next = next;
     list.kind = kind_of;
 
-    return vlm_tokenizer_list(&list, family->split, err);
-}
-
-
-vlm_tokenizer_t *
-vlm_gguf_tokenizer(const char *model, const vlm_family_t *family, vlm_err_t *err)
-{
-    vlm_gguf_t        g;
-    vlm_tokenizer_t  *t;
-
-    t = vlm_gguf_open(&g, model, err) != 0 ? NULL : read_lists(&g, family, err);
-    vlm_gguf_close(&g);
-
-    return t;
+    return vlm_tokenizer_list(&list, m->family->split, err);
 }

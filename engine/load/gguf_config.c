@@ -1,0 +1,340 @@
+/*
+ * The settings of a model of two GGUF files.  They become the text of a config.json, which the
+ * family then reads as it reads any other, with all its checks.
+ */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/gguf_model.h"
+#include "load/quant.h"
+
+#define MAX_JSON   16384               /* bytes of settings */
+#define MAX_LIST   256                 /* numbers of a setting */
+#define MAX_KEY    160
+
+typedef struct {
+    const vlm_gguf_model_t  *m;
+    size_t                   n;        /* bytes of json */
+    char                     json[MAX_JSON];
+} settings_t;
+
+
+static void __attribute__((format(printf, 2, 3)))
+put(settings_t *s, const char *fmt, ...)
+{
+    int      n;
+    va_list  args;
+
+    va_start(args, fmt);
+    n = vsnprintf(s->json + s->n, sizeof(s->json) - s->n, fmt, args);
+    va_end(args);
+
+    s->n += n > 0 ? (size_t) n : 0;
+    s->n = s->n < sizeof(s->json) ? s->n : sizeof(s->json) - 1;
+}
+
+
+/* ---- settings that are keys ---------------------------------------------- */
+
+/* The value of a key, which begins as all keys of one file do. */
+static const vlm_gguf_value_t *
+find(const settings_t *s, const vlm_gguf_t *g, const char *key)
+{
+    char  name[MAX_KEY];
+
+    if (g == &s->m->text) {
+        (void) snprintf(name, sizeof(name), "%s.%s", s->m->family->gguf->architecture, key);
+    } else {
+        (void) snprintf(name, sizeof(name), VLM_GGUF_VISION "%s", key);
+    }
+
+    return vlm_gguf_find(g, name);
+}
+
+
+static void
+put_list(settings_t *s, const vlm_gguf_value_t *v, uint64_t most)
+{
+    double    x;
+    uint64_t  i;
+
+    put(s, "[");
+
+    for (i = 0; i < most && vlm_gguf_number(v, i, &x) == 0; i++) {
+        put(s, "%s%.9g", i == 0 ? "" : ",", x);
+    }
+
+    put(s, "]");
+}
+
+
+/* The numbers of the flags that are set. */
+static void
+put_flags(settings_t *s, const vlm_gguf_value_t *v)
+{
+    double       x;
+    uint64_t     i;
+    const char  *comma = "";
+
+    put(s, "[");
+
+    for (i = 0; i < MAX_LIST && vlm_gguf_number(v, i, &x) == 0; i++) {
+        if (x != 0) {
+            put(s, "%s%" PRIu64, comma, i);
+            comma = ",";
+        }
+    }
+
+    put(s, "]");
+}
+
+
+/* Every x-th of n layers: x - 1, 2 x - 1, and so on. */
+static void
+put_every(settings_t *s, double x, double n)
+{
+    uint32_t  i;
+
+    put(s, "[");
+
+    for (i = 1; x >= 1 && i <= MAX_LIST && i * x <= n; i++) {
+        put(s, "%s%.9g", i == 1 ? "" : ",", i * x - 1);
+    }
+
+    put(s, "]");
+}
+
+
+/* One setting behind a comma; "a.b" is b in an object a. */
+static void
+put_setting(settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key,
+            const vlm_gguf_value_t *v, double x)
+{
+    double       n;
+    const char  *dot = strchr(key->to, '.');
+
+    if (dot != NULL) {
+        put(s, ",\"%.*s\":{\"%s\":", (int) (dot - key->to), key->to, dot + 1);
+    } else {
+        put(s, ",\"%s\":", key->to);
+    }
+
+    if (key->list != 0) {
+        put_list(s, v, key->list);
+    } else if (key->flags) {
+        put_flags(s, v);
+    } else if (key->every != NULL) {
+        put_every(s, x, vlm_gguf_number(find(s, g, key->every), 0, &n) == 0 ? n : 0);
+    } else {
+        put(s, "%.9g", x);
+    }
+
+    put(s, "%s", dot == NULL ? "" : "}");
+}
+
+
+/* The settings of a list that the file has. */
+static void
+put_settings(settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key)
+{
+    double                   x;
+    const vlm_gguf_value_t  *v;
+
+    for ( /* void */ ; key->from != NULL; key++) {
+        v = find(s, g, key->from);
+
+        if (vlm_gguf_number(v, 0, &x) == 0) {
+            put_setting(s, g, key, v, x);
+        }
+    }
+}
+
+
+/* ---- settings that are tokens and tensors -------------------------------- */
+
+/* The ids of control tokens, which are found by their texts. */
+static void
+put_controls(settings_t *s)
+{
+    uint64_t                 i;
+    const uint8_t           *at;
+    vlm_gguf_text_t          t;
+    const vlm_gguf_key_t    *key;
+    const vlm_gguf_value_t  *v;
+
+    v = vlm_gguf_find(&s->m->text, "tokenizer.ggml.tokens");
+    at = vlm_gguf_is_texts(v) ? v->data : NULL;
+
+    for (i = 0; at != NULL && i < v->n; i++) {
+        t = vlm_gguf_next(&at);
+
+        for (key = s->m->family->gguf->tokens; t.n > 0 && key->from != NULL; key++) {
+            if (vlm_gguf_same(t, key->from)) {
+                put(s, ",\"%s\":%" PRIu64, key->to, i);
+            }
+        }
+    }
+}
+
+
+/* The ids that end an answer. */
+static void
+put_eos(settings_t *s)
+{
+    double             id, pad;
+    const vlm_gguf_t  *g = &s->m->text;
+
+    if (vlm_gguf_number(vlm_gguf_find(g, "tokenizer.ggml.eos_token_id"), 0, &id) != 0) {
+        return;
+    }
+
+    put(s, ",\"eos_token_id\":[%.9g", id);
+
+    if (vlm_gguf_number(vlm_gguf_find(g, "tokenizer.ggml.padding_token_id"), 0, &pad) == 0
+        && pad != id)
+    {
+        put(s, ",%.9g", pad);
+    }
+
+    put(s, "]");
+}
+
+
+static const vlm_tensor_t *
+find_tensor(const vlm_gguf_t *g, const char *name)
+{
+    uint32_t  i;
+
+    for (i = 0; i < g->n_tensors; i++) {
+        if (strcmp(g->tensor[i].name, name) == 0) {
+            return &g->tensor[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+put_rows(settings_t *s, const vlm_gguf_t *g, const char *tensor, const char *to)
+{
+    const vlm_tensor_t  *t = find_tensor(g, tensor);
+
+    put(s, ",\"%s\":%" PRIu64, to, t == NULL ? 0 : t->dims[0]);
+}
+
+
+/* ---- the files of a configuration ---------------------------------------- */
+
+static void
+put_config(settings_t *s)
+{
+    const vlm_gguf_t      *text = &s->m->text, *vision = &s->m->vision;
+    const vlm_gguf_key_t  *key;
+    const vlm_gguf_map_t  *map = s->m->family->gguf;
+
+    put(s, "{\"model_type\":\"%s\"", s->m->family->model_type);
+    put_settings(s, text, map->text);
+    put_controls(s);
+    put_eos(s);
+    put_rows(s, text, map->table, "vocab_size");
+    put(s, ",\"tie_word_embeddings\":%s", find_tensor(text, map->head) ? "false" : "true");
+
+    put(s, ",\"vision_config\":{\"temporal_patch_size\":2");
+    put_settings(s, vision, map->vision[0]);
+    put_settings(s, vision, map->vision[1]);
+
+    for (key = map->rows; key != NULL && key->from != NULL; key++) {
+        put_rows(s, vision, key->from, key->to);
+    }
+
+    put(s, "}}");
+}
+
+
+static void
+put_pixels(settings_t *s)
+{
+    put(s, "{\"merge_size\":%u", s->m->family->gguf->merge);
+    put_settings(s, &s->m->vision, s->m->family->gguf->pixels);
+    put(s, "}");
+}
+
+
+/* Which forms of blocks the tensors have: for the log. */
+static void
+describe(const vlm_gguf_model_t *m, vlm_quant_t *q)
+{
+    size_t               n;
+    uint32_t             i, k;
+    const vlm_gguf_t    *g[2] = { &m->text, &m->vision };
+    const vlm_tensor_t  *t;
+
+    n = (size_t) snprintf(q->text, sizeof(q->text), "GGUF");
+
+    for (k = 0; k < 2; k++) {
+        for (i = 0; i < g[k]->n_tensors; i++) {
+            t = &g[k]->tensor[i];
+
+            if (t->format->block > 1 && strstr(q->text, t->dtype) == NULL
+                && n + sizeof(t->dtype) + 2 < sizeof(q->text))
+            {
+                n += (size_t) snprintf(q->text + n, sizeof(q->text) - n, "%s %s",
+                                       n == 4 ? "" : ",", t->dtype);
+            }
+        }
+    }
+}
+
+
+static int
+parse(settings_t *s, vlm_config_t *c, vlm_err_t *err)
+{
+    size_t             config;
+    vlm_config_file_t  file[VLM_CONFIG_FILES] = { 0 };
+
+    put_config(s);
+    config = s->n;
+    put_pixels(s);
+
+    if (s->n == sizeof(s->json) - 1) {
+        return vlm_fail(err, VLM_EMODEL, "%s: settings of more than %u bytes", s->m->text.path,
+                        MAX_JSON);
+    }
+
+    file[0].path = s->m->text.path;
+    file[0].data = s->json;
+    file[0].bytes = config;
+    file[2].path = s->m->vision.path;
+    file[2].data = s->json + config;
+    file[2].bytes = s->n - config;
+
+    return vlm_config_parse(c, file, err);
+}
+
+
+int
+vlm_gguf_config(const vlm_gguf_model_t *m, vlm_config_t *c, vlm_err_t *err)
+{
+    int          rc;
+    settings_t  *s;
+
+    s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory to read %s", m->text.path);
+    }
+
+    s->m = m;
+    rc = parse(s, c, err);
+    free(s);
+
+    if (rc == 0) {
+        describe(m, &c->quant);
+    }
+
+    return rc;
+}
