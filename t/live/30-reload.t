@@ -6,6 +6,7 @@ use warnings;
 
 use lib 't/lib';
 use IO::Socket::INET;
+use JSON::PP ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use VLM;
@@ -111,7 +112,7 @@ sub refused {
     ok(VLM::wait_for(sub { (() = $s->log =~ /$sentence/g) > $logged }), 'a reload says it, too');
     ok(!$s->ended, 'the master runs');
     is_deeply([$s->workers], \@workers, 'with its workers');
-    is($s->chat("after $name", 'hi', image => $s->upload($PNG))->{code}, 200, 'the workers answer');
+    is($s->chat("after $name", 'hi', text_only => JSON::PP::true)->{code}, 200, 'the workers answer');
 }
 
 sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
@@ -119,12 +120,18 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
 {
     my $s = VLM->new(small(name => 'reload-store'))->start->ready;
 
-    # The name of a directory is that of a file or of a link.
+    # A file or a link has the name of a directory; an ordinary user's links are followed.
+    my %other = ('no directory' => sub { VLM::spew($_[0], 'a file') });
+    $other{'a link'} = sub { symlink $s->dir . '/aside', $_[0] or die } if $> == 0;
+
     rename $s->dir . '/store/uploads', $s->dir . '/aside' or die;
-    VLM::spew($s->dir . '/store/uploads', 'not a directory');
-    my $said = $s->check_conf;
-    like($said, qr/"uploads" is no directory: move it away in \S+:\d+$/m, 'a file named uploads: nginx -t');
-    unlink $s->dir . '/store/uploads' or die;
+
+    for my $what (sort keys %other) {
+        $other{$what}->($s->dir . '/store/uploads');
+        refused($s, "uploads is $what", qr/"uploads" is $what: move it away/, qr/^ *store /);
+        unlink $s->dir . '/store/uploads' or die;
+    }
+
     rename $s->dir . '/aside', $s->dir . '/store/uploads' or die;
 
     VLM::spew($s->dir . '/file', 'not a store');

@@ -1,6 +1,6 @@
 # Tests that waiting threads do not delay others: a free slot is reserved for a request of
-# higher priority whose prompt is almost ready; a locked store delays neither requests
-# without a session nor the work of nginx's own pool.
+# higher priority whose prompt is almost ready; a request times out while it is prepared; a
+# locked store delays neither requests without a session nor the work of nginx's own pool.
 
 use strict;
 use warnings;
@@ -46,6 +46,21 @@ sub makers {
     return @tids;
 }
 
+# Stops these threads; the engine and the loop go on.
+sub halt {
+    for my $tid (@_) {
+        if (syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1) {
+            next if $!{ESRCH};                             # a thread of the load has ended
+            die "ptrace: $!";
+        }
+
+        syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $tid, 0, 0);
+        waitpid $tid, $WALL;
+    }
+}
+
+sub resume { syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @_ }
+
 
 # ---- a slot, and a prompt that is almost ready ---------------------------------------
 
@@ -64,17 +79,7 @@ sub makers {
         $s->busy(1, 1);
         $s->post('/v1/chat/completions', { messages => 1 }) for 1 .. 3;    # parsed behind it
 
-        # The threads that make prompts are stopped; the engine and the loop are not.
-        for my $tid (@threads) {
-            if (syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1) {
-                next if $!{ESRCH};                         # a thread of the load has ended
-                die "ptrace: $!";
-            }
-
-            syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $tid, 0, 0);
-            waitpid $tid, $WALL;
-        }
-
+        halt(@threads);
         $gold = ask($s, 'gold', 60);
         $s->busy(1, 2);
         $first->leave;
@@ -82,7 +87,7 @@ sub makers {
         VLM::wait_for(sub { $s->drain($normal); $normal->done || !$s->health->{queue}{running} });
         $took = time - $gold->{begun};
 
-        syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @threads;
+        resume(@threads);
         $s->end_all($gold, $normal);
 
         last if $took < 0.9;
@@ -92,6 +97,32 @@ sub makers {
     is($normal->response->{code}, 200, 'the earlier request is answered');
     cmp_ok($gold->{ended}, '<', $normal->{ended}, 'a slot is not given away while a higher priority is a moment away')
         or diag("it took $took s");
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- a request in preparation ----------------------------------------------------------
+
+{
+    my $s = server(name => 'threads-clock', engine => 'queue 4 timeout=1s;');
+    my @threads = makers($s->designated);
+
+    halt(@threads);
+
+    my $late = ask($s, '', 1);
+    VLM::wait_for(sub { time - $late->{begun} > 1.5 });
+    $s->health for 1 .. 3;              # the loop has handled its timers since
+    ok(!$late->more(0), 'a request is in a thread that does not return');
+
+    resume(@threads);
+    $s->end_all($late);
+
+    is($late->response->{code}, 503, 'the time in the queue goes on while a request is prepared');
+    is($late->response->{json}{error}{code}, 'queue_timeout', 'and ends it');
+
+    is(ask($s, '', 1)->end->{code}, 200, 'the next is answered');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
