@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "chat/json_mode.h"
-#include "text/norm.h"
 
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -72,7 +72,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
 
     check(vlm_json_mode_done(&m));
-    check(vlm_utf8_check(text, n) == n);
+    check(vlm_utf8_whole(text, n) == n);
 
     j = vlm_json_named(text, n, "answer", &err);
     check(vlm_json_is_object(j));

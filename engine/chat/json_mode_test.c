@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "chat/json_mode.h"
-#include "text/norm.h"
 
 #define ROOM  4096
 
@@ -315,7 +315,7 @@ twenty_thousand_random_objects_parse(void **state)
     for (i = 0; i < 20000; i++) {
         n = random_object(text, random_below(300), 0);
         assert_object(text, n);
-        assert_int_equal(vlm_utf8_check(text, n), n);
+        assert_int_equal(vlm_utf8_whole(text, n), n);
     }
 }
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/detok.h"
-#include "text/norm.h"
 
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -36,7 +36,7 @@ decode(const uint8_t *data, size_t bytes, int in_steps, char *out)
 
         n = vlm_detok_bytes(&d, data + i, step, out + at);
         check(n <= 3 * step + VLM_DETOK_ROOM && d.n_held < 4);
-        check(vlm_utf8_check(out + at, n) == n);
+        check(vlm_utf8_whole(out + at, n) == n);
         at += n;
     }
 
@@ -61,7 +61,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     check(decode(data, bytes, 1, stepped) == n);
     check(memcmp(whole, stepped, n) == 0);
 
-    if (vlm_utf8_check((const char *) data, bytes) == bytes) {
+    if (vlm_utf8_whole((const char *) data, bytes) == bytes) {
         check(n == bytes && (n == 0 || memcmp(whole, data, n) == 0));
     }
 

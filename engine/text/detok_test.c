@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "base/utf8.h"
 #include "text/detok.h"
-#include "text/norm.h"
 #include "text/sample.h"
 
 #define R  "\xef\xbf\xbd"              /* U+FFFD */
@@ -31,7 +31,7 @@ expect(const char *bytes, const char *want)
     for (cut = 0; cut <= n; cut++) {
         memset(&d, 0, sizeof(d));
         at = vlm_detok_bytes(&d, p, cut, out);
-        assert_int_equal(vlm_utf8_check(out, at), at);
+        assert_int_equal(vlm_utf8_whole(out, at), at);
         at += vlm_detok_bytes(&d, p + cut, n - cut, out + at);
         at += vlm_detok_end(&d, out + at);
         out[at] = '\0';
@@ -42,7 +42,7 @@ expect(const char *bytes, const char *want)
 
     for (at = 0, cut = 0; cut < n; cut++) {
         at += vlm_detok_bytes(&d, p + cut, 1, out + at);
-        assert_int_equal(vlm_utf8_check(out, at), at);
+        assert_int_equal(vlm_utf8_whole(out, at), at);
     }
 
     at += vlm_detok_end(&d, out + at);

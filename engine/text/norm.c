@@ -1,5 +1,5 @@
 /*
- * UTF-8 and NFC.  No other file includes utf8proc.
+ * Canonical composition (NFC).  No other file of the engine includes utf8proc.
  *
  * utf8proc knows each character; the ordering of marks is done here, because utf8proc's own sort
  * takes the square of the length of a run of marks, and a client can send runs of any length.
@@ -24,42 +24,6 @@ typedef struct {
     int32_t  *sorted;                  /* [room] only while a long run is put in order */
     size_t    n, room;
 } chars_t;
-
-
-size_t
-vlm_utf8_check(const char *text, size_t bytes)
-{
-    size_t            at;
-    uint64_t          word;
-    const uint8_t    *p;
-    utf8proc_int32_t  cp;
-
-    p = (const uint8_t *) text;
-    at = 0;
-
-    while (at < bytes) {
-        if (bytes - at >= sizeof(word)) {
-            memcpy(&word, p + at, sizeof(word));
-            if ((word & 0x8080808080808080u) == 0) {
-                at += sizeof(word);
-                continue;
-            }
-        }
-
-        if (p[at] < 0x80) {
-            at++;
-            continue;
-        }
-
-        if (utf8proc_iterate(p + at, (utf8proc_ssize_t) (bytes - at), &cp) < 0) {
-            return at;
-        }
-
-        at += p[at] < 0xe0 ? 2 : p[at] < 0xf0 ? 3 : 4;
-    }
-
-    return bytes;
-}
 
 
 /* One character of text that is known to be UTF-8. */

@@ -1,4 +1,4 @@
-/* Unicode before the tokenizer: a check for UTF-8, and canonical composition (NFC). */
+/* Unicode before the tokenizer: canonical composition (NFC). */
 
 #ifndef VLM_NORM_H
 #define VLM_NORM_H
@@ -6,13 +6,7 @@
 #include "vlm.h"
 
 /*
- * The offset of the first byte that is not UTF-8 (surrogates and overlong forms are not); bytes if
- * all is.
- */
-size_t vlm_utf8_check(const char *text, size_t bytes);
-
-/*
- * NFC of a text that vlm_utf8_check() has passed.
+ * NFC of a text that is UTF-8.
  *
  *   *out   malloc()ed, [*out_bytes]; or NULL: the text is in NFC already and was not copied
  *

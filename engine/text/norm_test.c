@@ -1,7 +1,4 @@
-/*
- * UTF-8 and NFC: accepted texts, refused ones with the offset, and no text that takes quadratic
- * time.
- */
+/* NFC: composed and uncomposed texts, and no text that takes quadratic time. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,57 +13,6 @@
 typedef struct {
     const char  *from, *to;
 } pair_t;
-
-
-static void
-utf8_stops_at_the_first_byte_of_what_is_broken(void **state)
-{
-    size_t  i, n;
-
-    static const struct {
-        const char  *text;
-        size_t       at;
-    } broken[] = {
-        { "\x80", 0 }, { "a\xbf", 1 }, { "abcdefgh\xff", 8 }, { "abcdefghij\xfe", 10 },
-        { "\xc0\x80", 0 }, { "\xc1\xbf", 0 }, { "\xe0\x9f\xbf", 0 }, { "\xf0\x8f\xbf\xbf", 0 },
-        { "x\xed\xa0\x80", 1 }, { "\xed\xbf\xbf", 0 }, { "\xf4\x90\x80\x80", 0 },
-        { "\xf5\x80\x80\x80", 0 }, { "\xc3", 0 }, { "\xe2\x82", 0 }, { "ab\xf0\x9f\x98", 2 },
-        { "\xc3\xa4\xc3(", 2 }, { "\xe2(\xac", 0 }, { "\xf0\x9f(\x80", 0 }
-    };
-
-    (void) state;
-
-    for (i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-        n = strlen(broken[i].text);
-        assert_int_equal(vlm_utf8_check(broken[i].text, n), broken[i].at);
-    }
-}
-
-
-static void
-utf8_of_every_length_passes_at_every_place(void **state)
-{
-    char    text[64];
-    size_t  i, n;
-
-    static const char *const  one[] = {
-        "a", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
-        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"
-    };
-
-    (void) state;
-
-    for (i = 0; i < sizeof(one) / sizeof(one[0]); i++) {
-        for (n = 0; n < 20; n++) {
-            memset(text, n % 2 ? 'x' : 0, sizeof(text));
-            memcpy(text + n, one[i], strlen(one[i]));
-            assert_int_equal(vlm_utf8_check(text, sizeof(text)), sizeof(text));
-            assert_int_equal(vlm_utf8_check(text, n + strlen(one[i])), n + strlen(one[i]));
-        }
-    }
-
-    assert_int_equal(vlm_utf8_check(NULL, 0), 0);
-}
 
 
 static void
@@ -219,8 +165,6 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(utf8_stops_at_the_first_byte_of_what_is_broken),
-        cmocka_unit_test(utf8_of_every_length_passes_at_every_place),
         cmocka_unit_test(text_that_is_composed_is_not_copied),
         cmocka_unit_test(composable_characters_are_composed),
         cmocka_unit_test(nul_is_a_character_of_a_text),

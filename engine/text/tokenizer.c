@@ -1,7 +1,7 @@
 /*
  * The tokenizer as the engine uses it: opened from a checkpoint directory, asked for ids.
  *
- * A text goes through norm.c (UTF-8 check, NFC), split.c (pieces), bpe.c (ids of a piece).  Added
+ * A text that is UTF-8 goes through norm.c (NFC), split.c (pieces), bpe.c (ids of a piece).  Added
  * tokens are reached by their name alone, never by a text.
  */
 
@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/norm.h"
 #include "text/read.h"
@@ -184,7 +185,7 @@ vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *
                         MAX_TEXT);
     }
 
-    at = vlm_utf8_check(text, bytes);
+    at = vlm_utf8_whole(text, bytes);
     if (at != bytes) {
         return vlm_fail(err, VLM_EINPUT, "not UTF-8 at byte %zu of %zu", at, bytes);
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/norm.h"
 #include "text/sample.h"
 
@@ -82,7 +83,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
 
     text = (const char *) data;
-    bad = vlm_utf8_check(text, bytes);
+    bad = vlm_utf8_whole(text, bytes);
 
     if (vlm_encode(tokenizer, text, bytes, &ids, &err) != 0) {
         check(bad < bytes && err.code == VLM_EINPUT && ids.n == 0);
@@ -94,7 +95,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     check(vlm_norm_nfc(text, bytes, &composed, &n, &err) == 0);
 
     if (composed != NULL) {
-        check(vlm_utf8_check(composed, n) == n);
+        check(vlm_utf8_whole(composed, n) == n);
         check(vlm_norm_nfc(composed, n, &again, &n_again, &err) == 0);
         check(again == NULL || (n_again == n && memcmp(again, composed, n) == 0));
         free(again);

@@ -15,7 +15,6 @@
 
 #include "base/json.h"
 #include "base/json_out.h"
-#include "base/utf8.h"
 
 
 typedef vlm_json_t      json_t;
@@ -469,19 +468,6 @@ a_writer_past_its_limit_fails_at_the_end(void **state)
 }
 
 
-static void
-whole_characters_are_counted(void **state)
-{
-    (void) state;
-
-    assert_int_equal(vlm_utf8_whole("abc", 3), 3);
-    assert_int_equal(vlm_utf8_whole("", 0), 0);
-    assert_int_equal(vlm_utf8_whole("a\xc3\xa9\xc3", 4), 3);
-    assert_int_equal(vlm_utf8_whole("\xf4\x8f\xbf\xbf", 4), 4);
-    assert_int_equal(vlm_utf8_whole("\xf5\x80\x80\x80", 4), 0);
-}
-
-
 int
 main(void)
 {
@@ -500,7 +486,6 @@ main(void)
         cmocka_unit_test(a_parsed_value_is_written_with_sorted_keys),
         cmocka_unit_test(a_text_of_any_length_is_cut_at_no_character),
         cmocka_unit_test(a_writer_past_its_limit_fails_at_the_end),
-        cmocka_unit_test(whole_characters_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 
 #include "base/utf8.h"
 
+#include <string.h>
+
 
 size_t
 vlm_utf8(const unsigned char *p, size_t len, uint32_t *code)
@@ -63,11 +65,23 @@ vlm_utf8_whole(const char *text, size_t len)
 {
     size_t                i, n;
     uint32_t              code;
+    uint64_t              word;
     const unsigned char  *p;
 
     p = (const unsigned char *) text;
 
     for (i = 0; i < len; i += n) {
+
+        /* eight bytes of ASCII at once */
+
+        if (len - i >= sizeof(word)) {
+            memcpy(&word, p + i, sizeof(word));
+
+            if ((word & 0x8080808080808080u) == 0) {
+                n = sizeof(word);
+                continue;
+            }
+        }
 
         n = vlm_utf8(p + i, len - i, &code);
 
