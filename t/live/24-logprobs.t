@@ -14,7 +14,7 @@ my $MOST = 64;                          # tokens that the loop writes at once
 my $TOKENS = 300;                       # more than fit between server and client
 
 my $s = VLM->new(name => 'logprobs', workers => 1, listen => 'sndbuf=16k',
-                 engine => "thinking off; slots 2; max_tokens $TOKENS;
+                 engine => "thinking off; slots 2; queue 8 timeout=1h; timeout 1h; max_tokens $TOKENS;
                             sampling temperature=0 repetition_penalty=1;");
 
 $s->start->ready;

@@ -145,8 +145,8 @@ for my $slots (1, 2) {
     $_->leave for $running, $waiting;
     ok($s->busy(0, 0), 'all have left');
 
-    # The answer reaches max_tokens, so it is not a title.
-    is(title($s), 'Where is the', 'a truncated answer is no title');
+    # The answer reaches max_tokens, so it is not a title; it takes as long as the machine needs.
+    is(title($s, 1), 'Where is the', 'a truncated answer is no title');
 
     # The check for a free slot comes after the body.
     my @late = map { late_title($s) } 1 .. 4;
@@ -226,14 +226,14 @@ sub answered {
 
 
 sub title {
-    my ($s) = @_;
+    my ($s, $by_model) = @_;
 
     my $start = time;
     my $r = $s->post('/api/generate-title', { message => 'Where is the mug?' });
 
     return "$r->{code}" if $r->{code} ne '200';
     # An answer of the slow model would take minutes.
-    return 'late' if time - $start > 60;
+    return 'late' if !$by_model && time - $start > 60;
     return $r->{json}{title};
 }
 
