@@ -44,6 +44,7 @@ typedef struct {
     int           indexed;             /* named by the index */
     int           part;                /* of another tensor */
     int           spare;               /* 1: it may stay unused */
+    char         *own;                 /* its name in the file, malloc()ed; NULL: t.name */
 } slot_t;
 
 struct vlm_checkpoint_s {
@@ -55,6 +56,7 @@ struct vlm_checkpoint_s {
     uint32_t    *table;                /* [n_table] slot + 1, or 0; open addressing */
     uint32_t     n_table;              /* a power of two, at least 2 n */
     const vlm_alias_t *aliases;
+    const char  *settings;             /* "config.json" */
     vlm_tensor_t       any;            /* of a checkpoint that is not there yet */
     int                assumed;        /* 1: it is not, and has every tensor that is asked for */
 };
@@ -79,6 +81,14 @@ fold(const vlm_checkpoint_t *c, const char *name, char *buf, size_t bytes)
     }
 
     return name;
+}
+
+
+/* Of a tensor, in its file. */
+static const char *
+own_name(const slot_t *s)
+{
+    return s->own != NULL ? s->own : s->t.name;
 }
 
 
@@ -407,7 +417,8 @@ refuse_none(const char *dir, vlm_err_t *err)
 
 
 vlm_checkpoint_t *
-vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
+vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, const char *settings,
+                   vlm_err_t *err)
 {
     vlm_checkpoint_t  *c;
 
@@ -426,6 +437,7 @@ vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
     }
 
     c->aliases = aliases;
+    c->settings = settings;
     strcpy(c->dir, dir);
 
     return c;
@@ -438,7 +450,7 @@ vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err)
     int                rc;
     vlm_checkpoint_t  *c;
 
-    c = vlm_checkpoint_new(dir, aliases, err);
+    c = vlm_checkpoint_new(dir, aliases, "config.json", err);
     if (c == NULL) {
         return NULL;
     }
@@ -482,11 +494,22 @@ vlm_checkpoint_add_file(vlm_checkpoint_t *c, vlm_file_t *f, const char *path, vl
 int
 vlm_checkpoint_add(vlm_checkpoint_t *c, const vlm_tensor_t *t, const char *name, vlm_err_t *err)
 {
-    vlm_tensor_t  named = *t;
+    slot_t        *s;
+    vlm_tensor_t   named = *t;
 
     named.name = name;
 
-    return take(c, &named, err);
+    if (take(c, &named, err) != 0) {
+        return -1;
+    }
+
+    s = &c->slots[c->n - 1];
+
+    if (strcmp(s->t.name, t->name) != 0 && (s->own = strdup(t->name)) == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "%s: no memory for a name", c->dir);
+    }
+
+    return 0;
 }
 
 
@@ -552,6 +575,7 @@ vlm_checkpoint_close(vlm_checkpoint_t *c)
 
     for (i = 0; i < c->n; i++) {
         free((char *) c->slots[i].t.name);
+        free(c->slots[i].own);
         free((void *) c->slots[i].t.made);
     }
 
@@ -622,8 +646,9 @@ vlm_checkpoint_find(vlm_checkpoint_t *c, const char *name, const uint64_t *dims,
     if (!same_shape(&s->t, dims, n_dims)) {
         shape_text(is, sizeof(is), s->t.dims, s->t.n_dims);
         shape_text(should, sizeof(should), dims, n_dims);
-        (void) vlm_fail(err, VLM_EMODEL, "%s: %s is %s, config.json says %s",
-                        c->shards[s->t.file].path, name, is, should);
+        (void) vlm_fail(err, VLM_EMODEL, "%s: %s is %s, %s says %s",
+                        c->shards[s->t.file].path, vlm_printable(own_name(s)), is,
+                        c->settings, should);
         return NULL;
     }
 
@@ -704,8 +729,9 @@ vlm_checkpoint_unused(const vlm_checkpoint_t *c, const char *but, vlm_err_t *err
         return 0;
     }
 
-    return vlm_fail(err, VLM_EMODEL, "%s: %u tensors that config.json has no place for, the first "
-                    "is %s", c->shards[first->t.file].path, n, vlm_printable(first->t.name));
+    return vlm_fail(err, VLM_EMODEL, "%s: %u tensors that %s has no place for, the first is %s",
+                    c->shards[first->t.file].path, n, c->settings,
+                    vlm_printable(own_name(first)));
 }
 
 

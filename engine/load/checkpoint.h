@@ -73,8 +73,12 @@ void vlm_tensor_done(vlm_checkpoint_t *c, const vlm_tensor_t *t);
 
 /* ---- for forms that make a tensor of others ------------------------------ */
 
-/* An empty one; a file, which is taken over; and a tensor of the file that was added last. */
-vlm_checkpoint_t *vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err);
+/*
+ * An empty one; a file, which is taken over; and a tensor of the file that was added last, under
+ * another name.  settings is kept: what says which tensors there are, for messages.
+ */
+vlm_checkpoint_t *vlm_checkpoint_new(const char *dir, const vlm_alias_t *aliases,
+                                     const char *settings, vlm_err_t *err);
 int vlm_checkpoint_add_file(vlm_checkpoint_t *c, vlm_file_t *f, const char *path, vlm_err_t *err);
 int vlm_checkpoint_add(vlm_checkpoint_t *c, const vlm_tensor_t *t, const char *name,
                        vlm_err_t *err);

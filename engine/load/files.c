@@ -2,7 +2,26 @@
 
 #include "load/files.h"
 
+#include <string.h>
+#include <sys/stat.h>
+
 #include "load/gguf_model.h"
+
+
+/* 1: a GGUF file, or what is given as one and may be missing. */
+static int
+is_gguf(const vlm_conf_t *conf)
+{
+    size_t       n = strlen(conf->model);
+    struct stat  st;
+
+    if (stat(conf->model, &st) == 0 && S_ISDIR(st.st_mode)) {
+        return 0;
+    }
+
+    return conf->mmproj != NULL || (n > 5 && strcmp(conf->model + n - 5, ".gguf") == 0)
+           || vlm_gguf_check(conf->model, NULL) == 0;
+}
 
 
 int
@@ -11,7 +30,7 @@ vlm_files_config(const vlm_conf_t *conf, vlm_config_t *config, vlm_err_t *err)
     int               rc;
     vlm_gguf_model_t  m;
 
-    if (vlm_gguf_is(conf->model)) {
+    if (is_gguf(conf)) {
         rc = vlm_gguf_model_open(&m, conf->model, conf->mmproj, err) != 0
              ? -1 : vlm_gguf_config(&m, config, err);
         vlm_gguf_model_close(&m);

@@ -230,7 +230,7 @@ set_bytes(cursor_t *c, vlm_tensor_t *t, uint64_t type)
 
     if (t->format == NULL) {
         return vlm_fail(c->err, VLM_EMODEL, "%s: %s has elements of type %s (%" PRIu64 "); F32, "
-                        "F16, BF16, Q8_0, Q4_0, Q4_K and Q6_K are read", c->path,
+                        "F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K and Q6_K are read", c->path,
                         vlm_printable(t->name), t->dtype, type);
     }
 
@@ -395,6 +395,13 @@ take_tensors(cursor_t *c, vlm_gguf_t *g, const uint8_t *file, uint64_t n)
 }
 
 
+static int
+is_gguf(const uint8_t *file, uint64_t bytes)
+{
+    return bytes >= 4 && memcmp(file, VLM_GGUF_MAGIC, 4) == 0;
+}
+
+
 int
 vlm_gguf_parse(vlm_gguf_t *g, const uint8_t *file, uint64_t bytes, const char *path,
                vlm_err_t *err)
@@ -404,7 +411,7 @@ vlm_gguf_parse(vlm_gguf_t *g, const uint8_t *file, uint64_t bytes, const char *p
 
     g->path = path;
 
-    if (bytes < 4 || memcmp(file, VLM_GGUF_MAGIC, 4) != 0) {
+    if (!is_gguf(file, bytes)) {
         return vlm_fail(err, VLM_EMODEL, "%s: not a GGUF file", path);
     }
 
@@ -415,8 +422,8 @@ vlm_gguf_parse(vlm_gguf_t *g, const uint8_t *file, uint64_t bytes, const char *p
     }
 
     if (version != VERSION) {
-        return vlm_fail(err, VLM_EMODEL, "%s: GGUF of version %" PRIu64 ", only %u is read", path,
-                        version, VERSION);
+        return vlm_fail(err, VLM_EMODEL, "%s: GGUF of version %" PRIu64 ", only %u is read: "
+                        "convert the model anew", path, version, VERSION);
     }
 
     if (n_tensors > MAX_TENSORS || n_values > MAX_KEYS) {
@@ -428,20 +435,56 @@ vlm_gguf_parse(vlm_gguf_t *g, const uint8_t *file, uint64_t bytes, const char *p
 }
 
 
+/* Maps a file that begins as a GGUF file. */
+static int
+map(vlm_file_t *f, const char *path, vlm_err_t *err)
+{
+    uint64_t  bytes;
+
+    if (vlm_file_map(f, path, 0, 0) == 0) {
+        if (is_gguf(f->data, f->bytes)) {
+            return 0;
+        }
+
+        vlm_file_close(f);
+    }
+
+    if (vlm_file_open(f, path, 0, err) != 0) {     /* missing, or one of the common mistakes */
+        return -1;
+    }
+
+    bytes = f->bytes;
+    vlm_file_close(f);
+
+    return bytes == 0
+           ? vlm_fail(err, VLM_EMODEL, "%s: the file is empty: " VLM_DOWNLOAD, path)
+           : vlm_fail(err, VLM_EMODEL, "%s: not a GGUF file, which begins with \"GGUF\"", path);
+}
+
+
 int
 vlm_gguf_open(vlm_gguf_t *g, const char *path, vlm_err_t *err)
 {
-    int  e;
-
     memset(g, 0, sizeof(*g));
-    e = vlm_file_map(&g->file, path, 0, 0);
 
-    if (e != 0) {
-        memset(&g->file, 0, sizeof(g->file));
-        return vlm_fail(err, VLM_EMODEL, "%s: %s", path, strerror(e));
+    return map(&g->file, path, err) != 0
+           ? -1 : vlm_gguf_parse(g, g->file.data, g->file.bytes, path, err);
+}
+
+
+int
+vlm_gguf_check(const char *path, vlm_err_t *err)
+{
+    int         rc;
+    vlm_file_t  f;
+
+    rc = map(&f, path, err);
+
+    if (rc == 0) {
+        vlm_file_close(&f);
     }
 
-    return vlm_gguf_parse(g, g->file.data, g->file.bytes, path, err);
+    return rc;
 }
 
 

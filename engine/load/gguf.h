@@ -37,7 +37,10 @@ typedef struct {
  */
 int vlm_gguf_parse(vlm_gguf_t *g, const uint8_t *file, uint64_t bytes, const char *path,
                    vlm_err_t *err);
+/* The same for a file; VLM_EMODEL says what it is if it is none. */
 int vlm_gguf_open(vlm_gguf_t *g, const char *path, vlm_err_t *err);
+/* 0: the file begins as one; else -1 and such a sentence. */
+int vlm_gguf_check(const char *path, vlm_err_t *err);
 void vlm_gguf_close(vlm_gguf_t *g);    /* a zeroed structure is fine */
 
 const vlm_gguf_value_t *vlm_gguf_find(const vlm_gguf_t *g, const char *key);

@@ -3,7 +3,9 @@
  * family then reads as it reads any other, with all its checks.
  */
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +18,12 @@
 #define MAX_LIST   256                 /* numbers of a setting */
 #define MAX_KEY    160
 
+#define TOKENS     "tokenizer.ggml.tokens"
+#define EOS        "tokenizer.ggml.eos_token_id"
+
 typedef struct {
     const vlm_gguf_model_t  *m;
+    vlm_err_t               *err;
     size_t                   n;        /* bytes of json */
     char                     json[MAX_JSON];
 } settings_t;
@@ -40,19 +46,26 @@ put(settings_t *s, const char *fmt, ...)
 
 /* ---- settings that are keys ---------------------------------------------- */
 
-/* The value of a key, which begins as all keys of one file do. */
+/* A key of one of the files, which all begin alike. */
+static const char *
+key_name(const vlm_gguf_model_t *m, const vlm_gguf_t *g, const char *key, char name[MAX_KEY])
+{
+    if (g == &m->text) {
+        (void) snprintf(name, MAX_KEY, "%s.%s", m->family->gguf->architecture, key);
+    } else {
+        (void) snprintf(name, MAX_KEY, VLM_GGUF_VISION "%s", key);
+    }
+
+    return name;
+}
+
+
 static const vlm_gguf_value_t *
 find(const settings_t *s, const vlm_gguf_t *g, const char *key)
 {
     char  name[MAX_KEY];
 
-    if (g == &s->m->text) {
-        (void) snprintf(name, sizeof(name), "%s.%s", s->m->family->gguf->architecture, key);
-    } else {
-        (void) snprintf(name, sizeof(name), VLM_GGUF_VISION "%s", key);
-    }
-
-    return vlm_gguf_find(g, name);
+    return vlm_gguf_find(g, key_name(s->m, g, key, name));
 }
 
 
@@ -65,7 +78,7 @@ put_list(settings_t *s, const vlm_gguf_value_t *v, uint64_t most)
     put(s, "[");
 
     for (i = 0; i < most && vlm_gguf_number(v, i, &x) == 0; i++) {
-        put(s, "%s%.9g", i == 0 ? "" : ",", x);
+        put(s, "%s%.17g", i == 0 ? "" : ",", x);
     }
 
     put(s, "]");
@@ -130,15 +143,42 @@ put_setting(settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key,
     } else if (key->every != NULL) {
         put_every(s, x, vlm_gguf_number(find(s, g, key->every), 0, &n) == 0 ? n : 0);
     } else {
-        put(s, "%.9g", x);
+        put(s, "%.17g", x);
     }
 
     put(s, "%s", dot == NULL ? "" : "}");
 }
 
 
+/* A setting is one number, or a list of which the numbers that nothing reads are 0. */
+static int
+check_setting(const settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key,
+              const vlm_gguf_value_t *v)
+{
+    char      name[MAX_KEY];
+    double    x;
+    uint64_t  i;
+
+    (void) key_name(s->m, g, key->from, name);
+
+    if (v->array && key->list == 0 && !key->flags) {
+        return vlm_fail(s->err, VLM_EMODEL, "%s: %s is a list of %" PRIu64 " values, one number is "
+                        "understood", g->path, name, v->n);
+    }
+
+    for (i = 0; i < MAX_LIST && vlm_gguf_number(v, i, &x) == 0; i++) {
+        if (!isfinite(x) || (key->list != 0 && i >= key->list && x != 0)) {
+            return vlm_fail(s->err, VLM_EMODEL, "%s: %s is %g as its number %" PRIu64, g->path,
+                            name, x, i + 1);
+        }
+    }
+
+    return 0;
+}
+
+
 /* The settings of a list that the file has. */
-static void
+static int
 put_settings(settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key)
 {
     double                   x;
@@ -147,37 +187,67 @@ put_settings(settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key)
     for ( /* void */ ; key->from != NULL; key++) {
         v = find(s, g, key->from);
 
-        if (vlm_gguf_number(v, 0, &x) == 0) {
-            put_setting(s, g, key, v, x);
+        if (vlm_gguf_number(v, 0, &x) != 0) {
+            continue;
         }
+
+        if (check_setting(s, g, key, v) != 0) {
+            return -1;
+        }
+
+        put_setting(s, g, key, v, x);
     }
+
+    return 0;
 }
 
 
 /* ---- settings that are tokens and tensors -------------------------------- */
 
-/* The ids of control tokens, which are found by their texts. */
-static void
+/* The id of a control token, which is found by its text. */
+static int
+put_control(settings_t *s, const vlm_gguf_key_t *key, const vlm_gguf_value_t *v)
+{
+    int64_t          id;
+    uint64_t         i;
+    const uint8_t   *at = v->data;
+
+    for (id = -1, i = 0; i < v->n; i++) {
+        if (!vlm_gguf_same(vlm_gguf_next(&at), key->from)) {
+            continue;
+        }
+
+        if (id >= 0) {
+            return vlm_fail(s->err, VLM_EMODEL, "%s: tokens %" PRId64 " and %" PRIu64 " of "
+                            TOKENS " are both %s", s->m->text.path, id, i, key->from);
+        }
+
+        id = (int64_t) i;
+    }
+
+    if (id >= 0) {
+        put(s, ",\"%s\":%" PRId64, key->to, id);
+    }
+
+    return 0;
+}
+
+
+static int
 put_controls(settings_t *s)
 {
-    uint64_t                 i;
-    const uint8_t           *at;
-    vlm_gguf_text_t          t;
     const vlm_gguf_key_t    *key;
     const vlm_gguf_value_t  *v;
 
-    v = vlm_gguf_find(&s->m->text, "tokenizer.ggml.tokens");
-    at = vlm_gguf_is_texts(v) ? v->data : NULL;
+    v = vlm_gguf_find(&s->m->text, TOKENS);
 
-    for (i = 0; at != NULL && i < v->n; i++) {
-        t = vlm_gguf_next(&at);
-
-        for (key = s->m->family->gguf->tokens; t.n > 0 && key->from != NULL; key++) {
-            if (vlm_gguf_same(t, key->from)) {
-                put(s, ",\"%s\":%" PRIu64, key->to, i);
-            }
+    for (key = s->m->family->gguf->tokens; vlm_gguf_is_texts(v) && key->from != NULL; key++) {
+        if (put_control(s, key, v) != 0) {
+            return -1;
         }
     }
+
+    return 0;
 }
 
 
@@ -188,16 +258,16 @@ put_eos(settings_t *s)
     double             id, pad;
     const vlm_gguf_t  *g = &s->m->text;
 
-    if (vlm_gguf_number(vlm_gguf_find(g, "tokenizer.ggml.eos_token_id"), 0, &id) != 0) {
+    if (vlm_gguf_number(vlm_gguf_find(g, EOS), 0, &id) != 0) {
         return;
     }
 
-    put(s, ",\"eos_token_id\":[%.9g", id);
+    put(s, ",\"eos_token_id\":[%.17g", id);
 
     if (vlm_gguf_number(vlm_gguf_find(g, "tokenizer.ggml.padding_token_id"), 0, &pad) == 0
         && pad != id)
     {
-        put(s, ",%.9g", pad);
+        put(s, ",%.17g", pad);
     }
 
     put(s, "]");
@@ -230,7 +300,7 @@ put_rows(settings_t *s, const vlm_gguf_t *g, const char *tensor, const char *to)
 
 /* ---- the files of a configuration ---------------------------------------- */
 
-static void
+static int
 put_config(settings_t *s)
 {
     const vlm_gguf_t      *text = &s->m->text, *vision = &s->m->vision;
@@ -238,30 +308,117 @@ put_config(settings_t *s)
     const vlm_gguf_map_t  *map = s->m->family->gguf;
 
     put(s, "{\"model_type\":\"%s\"", s->m->family->model_type);
-    put_settings(s, text, map->text);
-    put_controls(s);
+
+    if (put_settings(s, text, map->text) != 0 || put_controls(s) != 0) {
+        return -1;
+    }
+
     put_eos(s);
     put_rows(s, text, map->table, "vocab_size");
     put(s, ",\"tie_word_embeddings\":%s", find_tensor(text, map->head) ? "false" : "true");
-
     put(s, ",\"vision_config\":{\"temporal_patch_size\":2");
-    put_settings(s, vision, map->vision[0]);
-    put_settings(s, vision, map->vision[1]);
+
+    if (put_settings(s, vision, map->vision[0]) != 0
+        || put_settings(s, vision, map->vision[1]) != 0)
+    {
+        return -1;
+    }
 
     for (key = map->rows; key != NULL && key->from != NULL; key++) {
         put_rows(s, vision, key->from, key->to);
     }
 
     put(s, "}}");
+
+    return 0;
 }
 
 
-static void
+static int
 put_pixels(settings_t *s)
 {
     put(s, "{\"merge_size\":%u", s->m->family->gguf->merge);
-    put_settings(s, &s->m->vision, s->m->family->gguf->pixels);
+
+    if (put_settings(s, &s->m->vision, s->m->family->gguf->pixels) != 0) {
+        return -1;
+    }
+
     put(s, "}");
+
+    return 0;
+}
+
+
+/* ---- sentences ------------------------------------------------------------ */
+
+static int
+is_word(char c)
+{
+    return isalnum((unsigned char) c) || c == '_' || c == '.';
+}
+
+
+/* 1: the sentence had this setting as a word, and has the name in a file of the model now. */
+static int
+rename_one(const settings_t *s, const vlm_gguf_t *g, const char *setting, const char *name)
+{
+    char         text[sizeof(s->err->text)];
+    size_t       n = strlen(setting);
+    const char  *from, *at;
+
+    from = strstr(s->err->text, ": ");     /* behind the path */
+
+    for (at = from; at != NULL && (at = strstr(at, setting)) != NULL; at += n) {
+        if (!is_word(at[-1]) && !is_word(at[n])) {
+            (void) snprintf(text, sizeof(text), "%s%.*s%s%s", g->path, (int) (at - from), from,
+                            name, at + n);
+            memcpy(s->err->text, text, sizeof(text));
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The same for each setting of a list, which a prefix begins. */
+static int
+rename_keys(const settings_t *s, const vlm_gguf_t *g, const vlm_gguf_key_t *key, const char *prefix)
+{
+    char         name[MAX_KEY], setting[MAX_KEY];
+    const char  *last;
+
+    for ( /* void */ ; key->from != NULL; key++) {
+        (void) key_name(s->m, g, key->from, name);
+        (void) snprintf(setting, sizeof(setting), "%s%s", prefix, key->to);
+        last = strrchr(key->to, '.');
+
+        if (rename_one(s, g, setting, name)
+            || (last != NULL && rename_one(s, g, last + 1, name)))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* A sentence about config.json becomes one about the key that the setting is from. */
+static void
+rename_settings(const settings_t *s)
+{
+    const vlm_gguf_t      *text = &s->m->text, *vision = &s->m->vision;
+    const vlm_gguf_map_t  *map = s->m->family->gguf;
+
+    (void) (rename_keys(s, vision, map->vision[0], "vision_config.")
+            || rename_keys(s, vision, map->vision[1], "vision_config.")
+            || rename_keys(s, text, map->text, "")
+            || rename_keys(s, vision, map->vision[0], "")
+            || rename_keys(s, vision, map->vision[1], "")
+            || rename_keys(s, vision, map->pixels, "")
+            || rename_one(s, text, "vocab_size", map->table)
+            || rename_one(s, text, "eos_token_id", EOS));
 }
 
 
@@ -292,17 +449,23 @@ describe(const vlm_gguf_model_t *m, vlm_quant_t *q)
 
 
 static int
-parse(settings_t *s, vlm_config_t *c, vlm_err_t *err)
+parse(settings_t *s, vlm_config_t *c)
 {
     size_t             config;
     vlm_config_file_t  file[VLM_CONFIG_FILES] = { 0 };
 
-    put_config(s);
+    if (put_config(s) != 0) {
+        return -1;
+    }
+
     config = s->n;
-    put_pixels(s);
+
+    if (put_pixels(s) != 0) {
+        return -1;
+    }
 
     if (s->n == sizeof(s->json) - 1) {
-        return vlm_fail(err, VLM_EMODEL, "%s: settings of more than %u bytes", s->m->text.path,
+        return vlm_fail(s->err, VLM_EMODEL, "%s: settings of more than %u bytes", s->m->text.path,
                         MAX_JSON);
     }
 
@@ -313,7 +476,12 @@ parse(settings_t *s, vlm_config_t *c, vlm_err_t *err)
     file[2].data = s->json + config;
     file[2].bytes = s->n - config;
 
-    return vlm_config_parse(c, file, err);
+    if (vlm_config_parse(c, file, s->err) != 0) {
+        rename_settings(s);
+        return -1;
+    }
+
+    return 0;
 }
 
 
@@ -329,7 +497,8 @@ vlm_gguf_config(const vlm_gguf_model_t *m, vlm_config_t *c, vlm_err_t *err)
     }
 
     s->m = m;
-    rc = parse(s, c, err);
+    s->err = err;
+    rc = parse(s, c);
     free(s);
 
     if (rc == 0) {

@@ -5,20 +5,21 @@
 #include <string.h>
 
 
-int
-vlm_gguf_is(const char *path)
+/* A part of a split file has some of the tensors. */
+static int
+check_whole(const vlm_gguf_t *g, vlm_err_t *err)
 {
-    int         is;
-    vlm_file_t  f;
+    double  count, part = 0;
 
-    if (vlm_file_map(&f, path, 0, 0) != 0) {
+    if (vlm_gguf_number(vlm_gguf_find(g, "split.count"), 0, &count) != 0 || count <= 1) {
         return 0;
     }
 
-    is = f.bytes >= 4 && memcmp(f.data, VLM_GGUF_MAGIC, 4) == 0;
-    vlm_file_close(&f);
+    (void) vlm_gguf_number(vlm_gguf_find(g, "split.no"), 0, &part);
 
-    return is;
+    return vlm_fail(err, VLM_EMODEL, "%s: part %g of %g of a GGUF file that was split (split.no, "
+                    "split.count): put the parts together with \"llama-gguf-split --merge "
+                    "FIRST-PART.gguf WHOLE.gguf\"", g->path, part + 1, count);
 }
 
 
@@ -27,6 +28,10 @@ find_family(vlm_gguf_model_t *m, vlm_err_t *err)
 {
     char             known[256];
     vlm_gguf_text_t  architecture, projector;
+
+    if (check_whole(&m->text, err) != 0 || check_whole(&m->vision, err) != 0) {
+        return -1;
+    }
 
     architecture = vlm_gguf_text(vlm_gguf_find(&m->text, "general.architecture"));
     projector = vlm_gguf_text(vlm_gguf_find(&m->vision, "clip.projector_type"));
@@ -54,8 +59,9 @@ vlm_gguf_model_open(vlm_gguf_model_t *m, const char *model, const char *mmproj, 
     memset(m, 0, sizeof(*m));
 
     if (mmproj == NULL) {
-        return vlm_fail(err, VLM_EMODEL, "%s: a GGUF model has its vision encoder in a second "
-                        "file: give it as mmproj=FILE.gguf", model);
+        return vlm_gguf_check(model, err) != 0 ? -1 : vlm_fail(err, VLM_EMODEL, "%s: a GGUF model "
+                        "has its vision encoder in a second file: give it as mmproj=FILE.gguf",
+                        model);
     }
 
     return vlm_gguf_open(&m->text, model, err) != 0 || vlm_gguf_open(&m->vision, mmproj, err) != 0

@@ -17,8 +17,6 @@ typedef struct {
     const vlm_family_t  *family;
 } vlm_gguf_model_t;
 
-int vlm_gguf_is(const char *path);     /* 1: a file that begins as one */
-
 /*
  * Opens both files, whose paths are kept, and finds their family.  -1: VLM_EMODEL, VLM_EMEMORY;
  * vlm_gguf_model_close() is needed either way.

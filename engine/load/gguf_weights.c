@@ -312,7 +312,7 @@ vlm_gguf_weights(vlm_gguf_model_t *m, const vlm_config_t *config, vlm_err_t *err
 {
     vlm_checkpoint_t  *c;
 
-    c = vlm_checkpoint_new(m->text.path, NULL, err);
+    c = vlm_checkpoint_new(m->text.path, NULL, "the metadata", err);
 
     if (c != NULL
         && (add_file(c, &m->text, config, err) != 0 || add_file(c, &m->vision, config, err) != 0

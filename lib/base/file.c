@@ -184,8 +184,10 @@ vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
                         strerror(e));
     }
 
-    return vlm_fail(err, VLM_EMODEL, "%s: %s", path,
-                    e == ENODEV ? "not a regular file" : strerror(e));
+    return vlm_fail(err, VLM_EMODEL, "%s: %s%s", path,
+                    e == ENODEV ? "not a regular file" : strerror(e),
+                    e == ENOENT ? ": correct the path, or download the file"
+                    : e == EACCES ? ": let the user of this process read it" : "");
 }
 
 

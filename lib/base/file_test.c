@@ -388,7 +388,8 @@ a_path_that_is_no_regular_file_is_refused(void **state)
     memset(&err, 0, sizeof(err));
     assert_int_equal(vlm_file_open(&f, "/nowhere/at/all", 0, &err), -1);
     assert_int_equal(err.code, VLM_EMODEL);
-    assert_string_equal(err.text, "/nowhere/at/all: No such file or directory");
+    assert_string_equal(err.text, "/nowhere/at/all: No such file or directory: correct the "
+                        "path, or download the file");
 }
 
 
