@@ -3,10 +3,8 @@
  * of every matrix that is accepted can be read.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "format/format.h"
 #include "load/checkpoint.h"
@@ -15,31 +13,6 @@
 #define MOST  (1u << 16)               /* values of a matrix that are read */
 
 int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static char  dir[] = "/dev/shm/vlm-quant-XXXXXX";
-static char  path[64];
-
-
-static void
-end(void)
-{
-    (void) unlink(path);
-    (void) rmdir(dir);
-}
-
-
-static int
-begin(void)
-{
-    if (mkdtemp(dir) == NULL) {
-        return -1;
-    }
-
-    (void) snprintf(path, sizeof(path), "%s/model.safetensors", dir);
-
-    return atexit(end);
-}
-
 
 static void
 read_matrix(const vlm_tensor_t *t)
@@ -67,17 +40,32 @@ read_matrix(const vlm_tensor_t *t)
 }
 
 
+/* A vlm_tensor_fn. */
+static int
+take(void *data, const vlm_tensor_t *t, vlm_err_t *err)
+{
+    return vlm_checkpoint_add(data, t, t->name, err);
+}
+
+
 static void
-read_file(const vlm_quant_t *q)
+read_file(const vlm_quant_t *q, const uint8_t *data, size_t bytes)
 {
     uint32_t             i;
     vlm_err_t            err = { 0 };
+    vlm_file_t           file = { 0 };
     vlm_checkpoint_t    *c;
     const vlm_tensor_t  *t;
 
-    c = vlm_checkpoint_open(dir, NULL, &err);
+    c = vlm_checkpoint_new("fuzz", NULL, "fuzz", &err);
 
-    if (c != NULL && vlm_quant_fold(c, q, &err) == 0) {
+    if (c == NULL || vlm_checkpoint_add_file(c, &file, "fuzz", &err) != 0) {
+        __builtin_trap();
+    }
+
+    if (vlm_safetensors_parse(data, bytes, "fuzz", take, c, &err) == 0
+        && vlm_quant_fold(c, q, &err) == 0)
+    {
         for (i = 0; i < vlm_checkpoint_count(c); i++) {
             t = vlm_checkpoint_tensor(c, i);
 
@@ -116,24 +104,13 @@ read_settings(const uint8_t *data, size_t bytes, vlm_quant_t *q)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    FILE           *f;
     vlm_quant_t     q;
     const uint8_t  *file;
 
     file = bytes == 0 ? NULL : memchr(data, 0xff, bytes);
 
-    if ((path[0] == '\0' && begin() != 0) || file == NULL
-        || read_settings(data, (size_t) (file - data), &q) != 0)
-    {
-        return 0;
-    }
-
-    f = fopen(path, "wb");
-
-    if (f != NULL) {
-        (void) fwrite(file + 1, 1, bytes - (size_t) (file + 1 - data), f);
-        (void) fclose(f);
-        read_file(&q);
+    if (file != NULL && read_settings(data, (size_t) (file - data), &q) == 0) {
+        read_file(&q, file + 1, bytes - (size_t) (file + 1 - data));
     }
 
     return 0;
