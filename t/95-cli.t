@@ -47,7 +47,7 @@ my %VISION = ('3-2b' => 407_000_000, '3-4b' => 415_000_000, '3-8b' => 576_000_00
               '3-32b' => 595_000_000);
 my $RANDOM = dirname($VLM) . '/random-checkpoint';
 
-# The numbers of parameters are the hub's.
+# Numbers of parameters, computed from each shape's config.json: no published file was counted.
 my %PARAMETERS = ('3b' => 3_754_622_976, '7b' => 8_292_166_656, '32b' => 33_452_718_336,
                   '72b' => 73_410_777_344, '3-2b' => 2_127_532_032, '3-4b' => 4_437_815_808,
                   '3-8b' => 8_767_123_696, '3-32b' => 33_357_390_064);
@@ -80,6 +80,13 @@ is_deeply($ahead, $there, 'a plan from config.json alone has the same numbers');
 is($rc, 0, 'a plan from config.json alone ends well');
 like($out, qr/^The weights are not there yet: the plan assumes the tensors of Qwen2.5-VL /m,
      'the plan says so in a sentence');
+
+VLM::spew("$AHEAD/pytorch_model.bin", 'part');
+($rc, $out) = vlm('plan', $AHEAD);
+is($rc, 1, 'a plan fails if the weights are there as pytorch_model.bin alone');
+like($out, qr{"pytorch_model\.bin" is PyTorch's own form, which is not read: take the model's \.safetensors files, or save},
+     'the message has both remedies');
+unlink "$AHEAD/pytorch_model.bin";
 
 VLM::spew("$AHEAD/model.safetensors.index.json",
           '{"weight_map":{"a":"one.safetensors","b":"two.safetensors"}}');

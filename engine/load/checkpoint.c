@@ -387,9 +387,9 @@ open_index(vlm_checkpoint_t *c, vlm_err_t *err)
 }
 
 
-/* There are no weights, or they are a form of PyTorch's own. */
+/* -1: the directory has weights in a form of PyTorch's own in place of the files that are read. */
 static int
-refuse_none(const char *dir, vlm_err_t *err)
+refuse_foreign(const char *dir, vlm_err_t *err)
 {
     char    found[MAX_FILE_NAME];
     size_t  i;
@@ -412,7 +412,15 @@ refuse_none(const char *dir, vlm_err_t *err)
         }
     }
 
-    return vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX, dir);
+    return 0;
+}
+
+
+static int
+refuse_none(const char *dir, vlm_err_t *err)
+{
+    return refuse_foreign(dir, err) != 0
+           ? -1 : vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX, dir);
 }
 
 
@@ -526,7 +534,7 @@ vlm_checkpoint_is_there(const char *dir, vlm_err_t *err)
     }
 
     if (!vlm_file_exists(dir, INDEX)) {
-        return 0;
+        return refuse_foreign(dir, err);
     }
 
     index = vlm_json_read(dir, INDEX, MAX_INDEX, err);

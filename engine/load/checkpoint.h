@@ -18,7 +18,10 @@ typedef struct vlm_checkpoint_s  vlm_checkpoint_t;
  */
 vlm_checkpoint_t *vlm_checkpoint_open(const char *dir, const vlm_alias_t *aliases, vlm_err_t *err);
 
-/* 1: DIR has every file of weights, 0: it has not.  -1 and VLM_EMODEL: its index is no JSON. */
+/*
+ * 1: DIR has every file of weights, 0: some are missing.  -1 and VLM_EMODEL: its index is no JSON,
+ * or it has PyTorch's own files instead, which are not read.
+ */
 int vlm_checkpoint_is_there(const char *dir, vlm_err_t *err);
 /* For a plan: a checkpoint of which every tensor is found, with the shape asked for and no data. */
 vlm_checkpoint_t *vlm_checkpoint_assume(vlm_err_t *err);
