@@ -78,7 +78,8 @@ typedef struct {
 
 /* ---- GGUF ---------------------------------------------------------------- */
 
-#define VLM_GGUF_VISION  "clip.vision."  /* begins the keys of the vision encoder */
+#define VLM_GGUF_CLIP    "clip."       /* begins the keys of the vision encoder's file */
+#define VLM_GGUF_VISION  VLM_GGUF_CLIP "vision."   /* and those of the encoder itself */
 
 typedef struct {                       /* a setting of config.json, from a key of the files */
     const char  *from, *to;            /* NULL: the end of a list; from lacks the key's beginning */
@@ -86,6 +87,14 @@ typedef struct {                       /* a setting of config.json, from a key o
     const char  *every;                /* layers: each from-th of as many as this key says */
     int          flags;                /* a list of flags: the numbers of those that are set */
 } vlm_gguf_key_t;
+
+/* A key that a file may have with one value alone, since another needs other arithmetic. */
+typedef struct {
+    const char  *key;                  /* NULL: the end of a list; its beginning is left out */
+    const char  *text;                 /* the value, if it is a text; else a number: */
+    double       number;
+    size_t       field;                /* if not 0: that of a uint32_t here in a vlm_config_t */
+} vlm_gguf_must_t;
 
 typedef enum {
     VLM_GGUF_WHOLE,
@@ -110,6 +119,7 @@ typedef struct {
     const vlm_gguf_key_t   *text, *vision[2], *pixels;
     const vlm_gguf_key_t   *tokens;    /* by their texts */
     const vlm_gguf_key_t   *rows;      /* settings that are a tensor's rows; or NULL */
+    const vlm_gguf_must_t  *must, *must_vision[2]; /* behind VLM_GGUF_CLIP */
     const vlm_gguf_name_t  *names[2];
 } vlm_gguf_map_t;
 

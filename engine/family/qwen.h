@@ -46,11 +46,13 @@ void vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge);
 
 extern const vlm_gguf_key_t   vlm_qwen_gguf_text[], vlm_qwen_gguf_vision[], vlm_qwen_gguf_pixels[],
                               vlm_qwen_gguf_tokens[];
+extern const vlm_gguf_must_t  vlm_qwen_gguf_must[], vlm_qwen_gguf_must_vision[];
 extern const vlm_gguf_name_t  vlm_qwen_gguf_names[];
 
 #define VLM_QWEN_GGUF_COMMON                                                                       \
     .splitter = "qwen2", .table = "token_embd.weight", .head = "output.weight", .merge = 2,        \
-    .text = vlm_qwen_gguf_text, .pixels = vlm_qwen_gguf_pixels, .tokens = vlm_qwen_gguf_tokens
+    .text = vlm_qwen_gguf_text, .pixels = vlm_qwen_gguf_pixels, .tokens = vlm_qwen_gguf_tokens,    \
+    .must = vlm_qwen_gguf_must
 
 #define VLM_QWEN_GGUF_NAME(from, to)   { from, to, VLM_GGUF_WHOLE, 0 }
 #define VLM_QWEN_GGUF_LAYER(from, to)  VLM_QWEN_GGUF_NAME("blk.*." from, "model.layers.*." to)

@@ -1,5 +1,7 @@
 /* Qwen's families as GGUF: the settings and tensors that are called the same in all of them. */
 
+#include <stddef.h>
+
 #include "family/qwen.h"
 
 #define LAST  { NULL, NULL, 0, NULL, 0 }
@@ -46,6 +48,43 @@ const vlm_gguf_key_t  vlm_qwen_gguf_tokens[] = {
     { "<|vision_start|>", "vision_start_token_id", 0, NULL, 0 },
     { "<|vision_end|>", "vision_end_token_id", 0, NULL, 0 },
     LAST
+};
+
+
+/* ---- what is not computed ------------------------------------------------- */
+
+#define NUMBER(key, n)     { key, NULL, n, 0 }
+#define FIELD(key, field)  { key, NULL, 0, offsetof(vlm_config_t, field) }
+
+const vlm_gguf_must_t  vlm_qwen_gguf_must[] = {
+    { "rope.scaling.type", "none", 0, 0 },
+    NUMBER("rope.scaling.factor", 1),
+    NUMBER("rope.scaling.attn_factor", 1),
+    NUMBER("rope.scale_linear", 1),
+    FIELD("rope.dimension_count", text.head_dim),
+    FIELD("attention.value_length", text.head_dim),
+    NUMBER("attention.sliding_window", 0),
+    NUMBER("attention.scale", 0),
+    NUMBER("attention.causal", 1),
+    NUMBER("attention.clamp_kqv", 0),
+    NUMBER("attention.max_alibi_bias", 0),
+    NUMBER("attn_logit_softcapping", 0),
+    NUMBER("final_logit_softcapping", 0),
+    NUMBER("logit_scale", 1),
+    NUMBER("residual_scale", 1),
+    NUMBER("embedding_scale", 1),
+    NUMBER("use_parallel_residual", 0),
+    NUMBER("expert_count", 0),
+    NUMBER("expert_used_count", 0),
+    FIELD("n_deepstack_layers", vision.deep),
+    NUMBER(NULL, 0)
+};
+
+const vlm_gguf_must_t  vlm_qwen_gguf_must_vision[] = {
+    NUMBER("vision.attention.layer_norm_epsilon", 1e-6),
+    NUMBER("vision.feature_layer", 0),
+    NUMBER("vision.wa_layer_indexes", 0),
+    NUMBER(NULL, 0)
 };
 
 

@@ -448,6 +448,78 @@ describe(const vlm_gguf_model_t *m, vlm_quant_t *q)
 }
 
 
+/* ---- what is not computed ------------------------------------------------- */
+
+static int
+check_one(const settings_t *s, const vlm_gguf_t *g, const char *key, const vlm_gguf_must_t *must,
+          const vlm_config_t *c)
+{
+    char                     is[VLM_PRINTABLE], only[32];
+    double                   x, want = must->number;
+    uint32_t                 field;
+    vlm_gguf_text_t          text;
+    const vlm_gguf_value_t  *v = vlm_gguf_find(g, key);
+
+    if (v == NULL) {
+        return 0;
+    }
+
+    if (must->field != 0) {
+        memcpy(&field, (const char *) c + must->field, sizeof(field));
+        want = field;
+    }
+
+    text = vlm_gguf_text(v);
+
+    if (must->text != NULL ? vlm_gguf_same(text, must->text)
+        : !v->array && vlm_gguf_number(v, 0, &x) == 0 && (float) x == (float) want)
+    {
+        return 0;
+    }
+
+    if (v->array || vlm_gguf_number(v, 0, &x) != 0) {
+        (void) snprintf(is, sizeof(is), "%s", v->array ? "a list"
+                                              : vlm_printable_part(text.p, text.n));
+    } else {
+        (void) snprintf(is, sizeof(is), "%.9g", x);
+    }
+
+    (void) snprintf(only, sizeof(only), "%.9g", want);
+
+    return vlm_fail(s->err, VLM_EMODEL, "%s: %s is %s, which is not computed: only %s is "
+                    "understood", g->path, key, is, must->text != NULL ? must->text : only);
+}
+
+
+/* Keys that would change answers and are no settings here. */
+static int
+check_keys(const settings_t *s, const vlm_config_t *c)
+{
+    char                    key[MAX_KEY];
+    size_t                  i;
+    const vlm_gguf_map_t   *map = s->m->family->gguf;
+    const vlm_gguf_must_t  *must;
+
+    for (must = map->must; must->key != NULL; must++) {
+        if (check_one(s, &s->m->text, key_name(s->m, &s->m->text, must->key, key), must, c) != 0) {
+            return -1;
+        }
+    }
+
+    for (i = 0; i < 2; i++) {
+        for (must = map->must_vision[i]; must->key != NULL; must++) {
+            (void) snprintf(key, sizeof(key), VLM_GGUF_CLIP "%s", must->key);
+
+            if (check_one(s, &s->m->vision, key, must, c) != 0) {
+                return -1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
 static int
 parse(settings_t *s, vlm_config_t *c)
 {
@@ -481,7 +553,7 @@ parse(settings_t *s, vlm_config_t *c)
         return -1;
     }
 
-    return 0;
+    return check_keys(s, c);
 }
 
 

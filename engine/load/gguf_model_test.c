@@ -16,6 +16,7 @@
 #include "load/gguf_model.h"
 
 #define SEEDS     "t/fixtures/fuzz/gguf_model_fuzz"
+#define DEEP      "v.deepstack.1.norm.weight"
 #define MAX_FILE  16384
 
 enum { U32 = 4, F32 = 6, BOOL = 7, TEXT = 8, ARRAY = 9 };
@@ -206,6 +207,27 @@ rewrite_file(file_t *f, const vlm_gguf_t *g, const edit_t *e, const rename_t *r)
 
 /* ---- models -------------------------------------------------------------- */
 
+/* The tensors that a model asks for: all but mergers of blocks that the list does not name. */
+static void
+use_tensors(vlm_checkpoint_t *c)
+{
+    uint32_t     i;
+    const char  *name;
+
+    for (i = 0; i < vlm_checkpoint_count(c); i++) {
+        if (vlm_checkpoint_tensor(c, i) != NULL) {
+            name = vlm_checkpoint_tensor(c, i)->name;
+
+            if (strstr(name, "deepstack") == NULL
+                || strcmp(name, "visual.deepstack_merger_list.0.norm.weight") == 0)
+            {
+                vlm_checkpoint_spare(c, name);
+            }
+        }
+    }
+}
+
+
 /* Opens a seed's files, of which one is changed, as far as its weights; frees all. */
 static int
 open_model(const char *seed, const edit_t *e, const rename_t *r, vlm_config_t *c, vlm_err_t *err)
@@ -243,8 +265,12 @@ open_model(const char *seed, const edit_t *e, const rename_t *r, vlm_config_t *c
     rc = vlm_gguf_model_parse(&changed, text->data, text->n, vision->data, vision->n, err) != 0
          || vlm_gguf_config(&changed, c, err) != 0
          || (tokenizer = vlm_gguf_tokenizer(&changed, err)) == NULL
-         || (weights = vlm_gguf_weights(&changed, c, err)) == NULL
-         || vlm_checkpoint_unused(weights, "", err) != 0 ? -1 : 0;
+         || (weights = vlm_gguf_weights(&changed, c, err)) == NULL ? -1 : 0;
+
+    if (rc == 0) {
+        use_tensors(weights);
+        rc = vlm_checkpoint_unused(weights, "", err);
+    }
 
     vlm_tokenizer_close(tokenizer);
     vlm_checkpoint_close(weights);
@@ -257,18 +283,15 @@ open_model(const char *seed, const edit_t *e, const rename_t *r, vlm_config_t *c
 }
 
 
-/* No tensor is asked for here, so that a whole model ends with a sentence about those. */
 static void
 takes(const char *seed, edit_t e)
 {
-    vlm_err_t      err;
-    vlm_config_t   c;
+    vlm_err_t     err;
+    vlm_config_t  c;
 
     static const rename_t  none;
 
-    (void) open_model(seed, &e, &none, &c, &err);
-
-    if (strstr(err.text, "tensors that the metadata has no place for") == NULL) {
+    if (open_model(seed, &e, &none, &c, &err) != 0) {
         fail_msg("%s: %s", e.key == NULL ? "" : e.key, err.text);
     }
 }
@@ -343,22 +366,89 @@ a_control_token_is_there_once(void **state)
 
 
 static void
-a_tensor_is_refused_by_the_files_own_name(void **state)
+a_merger_that_the_list_does_not_name_is_refused_by_its_name(void **state)
 {
+    size_t        i;
     vlm_err_t     err;
     vlm_config_t  c;
-    rename_t      deep = { "v.deepstack.1.norm.weight", "v.deepstack.0.norm.weight" };
+    rename_t      r = { DEEP, NULL };
 
-    static const edit_t  nothing;
+    static const edit_t       nothing;
+    static const char *const  names[] = {
+        "v.deepstack.0.norm.weight", "v.deepstack.2.norm.weight", "v.deepstack.norm.weight",
+        "v.blk.1.deepstack.norm.weight", "v.deepstack.18446744073709551617.norm.weight"
+    };
 
     (void) state;
 
-    assert_int_equal(open_model("qwen2_5", &nothing, &(rename_t) { NULL, NULL }, &c, &err), -1);
-    assert_non_null(strstr(err.text, "tensors that the metadata has no place for, the first is "));
-    assert_null(strstr(err.text, "model."));
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        r.to = names[i];
+        assert_int_equal(open_model("qwen3", &nothing, &r, &c, &err), -1);
+        assert_int_equal(c.vision.deep, 1);
 
-    assert_int_equal(open_model("qwen3", &nothing, &deep, &c, &err), -1);
-    assert_int_equal(c.vision.deep, 1);
+        if (strstr(err.text, "mmproj: 1 tensors that the metadata has no place for, the first is ")
+            == NULL || strstr(err.text, names[i]) == NULL)
+        {
+            fail_msg("%s: %s", names[i], err.text);
+        }
+    }
+}
+
+
+static void
+keys_that_need_other_arithmetic_are_refused_by_name(void **state)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *seed;
+        edit_t       e;
+        const char  *says;
+    } wrong[] = {
+        { "qwen2_5", { "qwen2vl.rope.scaling.type", TEXT, "yarn", 0, 0 },
+          "text: qwen2vl.rope.scaling.type is yarn, which is not computed: only none is" },
+        { "qwen2_5", { "qwen2vl.rope.scaling.factor", F32, NULL, 4, 0 },
+          "qwen2vl.rope.scaling.factor is 4, which is not computed: only 1 is understood" },
+        { "qwen3", { "qwen3vl.rope.scale_linear", F32, NULL, 2, 0 }, "rope.scale_linear is 2" },
+        { "qwen3", { "qwen3vl.rope.scaling.attn_factor", F32, NULL, 0.5, 0 },
+          "rope.scaling.attn_factor is 0.5" },
+        { "qwen3", { "qwen3vl.rope.dimension_count", U32, NULL, 2, 0 },
+          "qwen3vl.rope.dimension_count is 2, which is not computed: only 4 is understood" },
+        { "qwen3", { "qwen3vl.attention.value_length", U32, NULL, 8, 0 }, "value_length is 8" },
+        { "qwen2_5", { "qwen2vl.attention.sliding_window", U32, NULL, 4096, 0 },
+          "qwen2vl.attention.sliding_window is 4096" },
+        { "qwen2_5", { "qwen2vl.attention.sliding_window", BOOL, NULL, 0, 2 },
+          "qwen2vl.attention.sliding_window is a list" },
+        { "qwen2_5", { "qwen2vl.attention.scale", F32, NULL, 0.25, 0 }, "attention.scale is 0.25" },
+        { "qwen2_5", { "qwen2vl.attention.causal", BOOL, NULL, 0, 0 }, "attention.causal is 0" },
+        { "qwen3", { "qwen3vl.attn_logit_softcapping", F32, NULL, 30, 0 }, "softcapping is 30" },
+        { "qwen3", { "qwen3vl.final_logit_softcapping", F32, NULL, 30, 0 }, "softcapping is 30" },
+        { "qwen3", { "qwen3vl.logit_scale", F32, NULL, 0.5, 0 }, "qwen3vl.logit_scale is 0.5" },
+        { "qwen3", { "qwen3vl.expert_count", U32, NULL, 128, 0 }, "expert_count is 128" },
+        { "qwen3", { "qwen3vl.n_deepstack_layers", U32, NULL, 3, 0 },
+          "text: qwen3vl.n_deepstack_layers is 3, which is not computed: only 1 is understood" },
+        { "qwen2_5", { "qwen2vl.n_deepstack_layers", U32, NULL, 3, 0 }, "only 0 is understood" },
+        { "qwen2_5", { "clip.use_gelu", BOOL, NULL, 1, 0 }, "mmproj: clip.use_gelu is 1" },
+        { "qwen3", { "clip.use_silu", BOOL, NULL, 1, 0 }, "clip.use_silu is 1" },
+        { "qwen3", { "clip.vision.n_wa_pattern", U32, NULL, 8, 0 }, "n_wa_pattern is 8" },
+        { "qwen3", { "clip.vision.attention.layer_norm_epsilon", F32, NULL, 1e-5, 0 },
+          "layer_norm_epsilon is 9.99999975e-06, which is not computed: only 1e-06 is" },
+        { "qwen2_5", { "clip.vision.wa_layer_indexes", U32, NULL, 7, 4 }, "indexes is a list" },
+        { "qwen2_5", { "clip.vision.feature_layer", U32, NULL, 7, 1 }, "layer is a list" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        refuses(wrong[i].seed, wrong[i].e, wrong[i].says);
+    }
+
+    takes("qwen2_5", (edit_t) { "qwen2vl.rope.scaling.type", TEXT, "none", 0, 0 });
+    takes("qwen2_5", (edit_t) { "qwen2vl.rope.scaling.factor", F32, NULL, 1, 0 });
+    takes("qwen2_5", (edit_t) { "clip.use_silu", BOOL, NULL, 1, 0 });
+    takes("qwen3", (edit_t) { "qwen3vl.attention.value_length", U32, NULL, 4, 0 });
+    takes("qwen3", (edit_t) { "qwen3vl.n_deepstack_layers", U32, NULL, 1, 0 });
+    takes("qwen3", (edit_t) { "clip.vision.attention.layer_norm_epsilon", F32, NULL, 1e-6, 0 });
 }
 
 
@@ -445,7 +535,8 @@ main(void)
         cmocka_unit_test(a_file_that_was_written_again_is_taken),
         cmocka_unit_test(a_setting_is_refused_by_the_files_own_key),
         cmocka_unit_test(a_control_token_is_there_once),
-        cmocka_unit_test(a_tensor_is_refused_by_the_files_own_name),
+        cmocka_unit_test(a_merger_that_the_list_does_not_name_is_refused_by_its_name),
+        cmocka_unit_test(keys_that_need_other_arithmetic_are_refused_by_name),
         cmocka_unit_test(a_split_file_is_refused_with_the_tool_that_merges_its_parts),
         cmocka_unit_test(a_file_that_is_no_gguf_file_is_refused_by_what_it_is)
     };

@@ -11,6 +11,12 @@ static const vlm_gguf_key_t  vision[] = {
     { NULL, NULL, 0, NULL, 0 }
 };
 
+static const vlm_gguf_must_t  must[] = {
+    { "use_silu", NULL, 1, 0 },
+    { "use_gelu", NULL, 0, 0 },
+    { NULL, NULL, 0, 0 }
+};
+
 static const vlm_gguf_name_t  names[] = {
     QKV("attn_q.", 0),
     QKV("attn_k.", 1),
@@ -29,5 +35,6 @@ const vlm_gguf_map_t  vlm_qwen2_5_vl_gguf = {
     .projector = "qwen2.5vl_merger",
     VLM_QWEN_GGUF_COMMON,
     .vision = { vlm_qwen_gguf_vision, vision },
+    .must_vision = { vlm_qwen_gguf_must_vision, must },
     .names = { vlm_qwen_gguf_names, names }
 };

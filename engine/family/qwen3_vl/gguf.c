@@ -16,6 +16,13 @@ static const vlm_gguf_key_t  rows[] = {
     { NULL, NULL, 0, NULL, 0 }
 };
 
+static const vlm_gguf_must_t  must[] = {
+    { "use_silu", NULL, 0, 0 },
+    { "use_gelu", NULL, 1, 0 },
+    { "vision.n_wa_pattern", NULL, 0, 0 },
+    { NULL, NULL, 0, 0 }
+};
+
 static const vlm_gguf_name_t  names[] = {
     VLM_QWEN_GGUF_LAYER("attn_q_norm.", "self_attn.q_norm."),
     VLM_QWEN_GGUF_LAYER("attn_k_norm.", "self_attn.k_norm."),
@@ -39,5 +46,6 @@ const vlm_gguf_map_t  vlm_qwen3_vl_gguf = {
     VLM_QWEN_GGUF_COMMON,
     .vision = { vlm_qwen_gguf_vision, vision },
     .rows = rows,
+    .must_vision = { vlm_qwen_gguf_must_vision, must },
     .names = { vlm_qwen_gguf_names, names }
 };
