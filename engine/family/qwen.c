@@ -95,6 +95,7 @@ static int
 read_rope(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_t *t)
 {
     char        path[96];
+    float       x;
     vlm_item_t  rope, theta, sections;
 
     rope = vlm_item_text(r, "rope_parameters");
@@ -105,7 +106,8 @@ read_rope(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_
     (void) snprintf(path, sizeof(path), "%.60s.", rope.path);
 
     if (vlm_item_is(r, vlm_item(rope.j, path, "type"), "mrope", "default") != 0
-        || vlm_item_is(r, vlm_item(rope.j, path, "rope_type"), "mrope", "default") != 0)
+        || vlm_item_is(r, vlm_item(rope.j, path, "rope_type"), "mrope", "default") != 0
+        || vlm_item_f32_or(r, vlm_item(rope.j, path, "partial_rotary_factor"), 1, 1, 1, &x) != 0)
     {
         return -1;
     }
@@ -169,8 +171,25 @@ read_head_dim(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_con
 static int
 refuse_text(const vlm_reader_t *r)
 {
+    float              x;
+    size_t             i;
     const char        *s;
     const vlm_json_t  *e;
+
+    static const struct {
+        const char  *key;
+        double       only;
+    } numbers[] = {
+        { "partial_rotary_factor", 1 }, { "num_experts", 0 }, { "num_local_experts", 0 }
+    };
+
+    for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (vlm_item_f32_or(r, vlm_item_text(r, numbers[i].key), numbers[i].only, numbers[i].only,
+                            numbers[i].only, &x) != 0)
+        {
+            return -1;
+        }
+    }
 
     if (vlm_json_bool(vlm_item_text(r, "use_sliding_window").j, 0)) {
         return vlm_fail(r->err, VLM_EMODEL, "%s: use_sliding_window is true; sliding windows in "

@@ -375,6 +375,10 @@ settings_that_are_not_read_are_refused_by_name(void **state)
           "with kv_cache_scheme" },
         { "{\"quant_method\":\"compressed-tensors\",\"sparsity_config\":{\"format\":"
           "\"sparse-24-bitmask\"}}", "with sparsity_config" },
+        { "{\"quant_method\":\"compressed-tensors\",\"transform_config\":{\"config_groups\":"
+          "{\"R1\":{\"type\":\"hadamard\"}}}}", "with transform_config" },
+        { "{\"quant_method\":\"gptq\",\"group_size\":32,\"rotation\":\"hadamard\"}",
+          "(gptq) with rotation" },
         { "{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\","
           "\"config_groups\":{\"a\":{\"weights\":{\"num_bits\":4,\"strategy\":\"channel\"}},"
           "\"b\":{\"weights\":{\"num_bits\":8,\"strategy\":\"channel\"}}}}",
@@ -394,6 +398,10 @@ settings_that_are_not_read_are_refused_by_name(void **state)
 
     assert_int_equal(read_quant("null", &q, &err), 0);
     assert_null(q.form);
+
+    assert_int_equal(read_quant("{\"quant_method\":\"compressed-tensors\",\"transform_config\":{},"
+                                "\"format\":\"pack-quantized\",\"config_groups\":{\"a\":{\"weights\":"
+                                "{\"num_bits\":4,\"strategy\":\"channel\"}}}}", &q, &err), 0);
 }
 
 

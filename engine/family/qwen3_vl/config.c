@@ -1,11 +1,50 @@
 /* config.json of Qwen3-VL. */
 
 #include <stddef.h>
+#include <string.h>
 
 #include "family/qwen.h"
 #include "family/qwen3_vl/family.h"
 
 #define FIELD(m)  offsetof(vlm_vision_config_t, m)
+
+
+/* One more block; each is another one of the encoder. */
+static int
+add_deep(const vlm_reader_t *r, const vlm_item_t *list, uint32_t block, vlm_vision_config_t *v)
+{
+    uint32_t  i;
+
+    for (i = 0; i < v->deep && v->deep_block[i] != block; i++) { /* void */ }
+
+    if (i < v->deep) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s has %u as its numbers %u and %u: each should "
+                        "name another block", r->file, list->path, block, i + 1, v->deep + 1);
+    }
+
+    v->deep_block[v->deep++] = block;
+
+    return 0;
+}
+
+
+/* The blocks of the class, where config.json names none. */
+static int
+default_deep(const vlm_reader_t *r, const vlm_item_t *list, vlm_vision_config_t *v)
+{
+    static const uint32_t  published[] = { 8, 16, 24 };
+
+    if (v->depth <= published[2]) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: no %s, and of the blocks 8, 16 and 24 that are "
+                        "taken without it an encoder of %u has not all", r->file, list->path,
+                        v->depth);
+    }
+
+    v->deep = 3;
+    memcpy(v->deep_block, published, sizeof(published));
+
+    return 0;
+}
 
 
 /*
@@ -15,41 +54,32 @@
 static int
 read_deep(const vlm_reader_t *r, vlm_vision_config_t *v)
 {
-    uint32_t           i, n, *to;
+    uint32_t           i, n, block;
     vlm_item_t         it;
     const vlm_json_t  *e;
 
-    static const uint32_t  published[] = { 8, 16, 24 };
-
     it = vlm_item_vision(r, "deepstack_visual_indexes");
 
-    if (it.j != NULL && !vlm_json_is_array(it.j)) {
+    if (it.j == NULL) {
+        return default_deep(r, &it, v);
+    }
+
+    if (!vlm_json_is_array(it.j)) {
         return vlm_fail(r->err, VLM_EMODEL, "%s: %s is no list", r->file, it.path);
     }
 
-    n = it.j == NULL ? 3 : vlm_json_count(it.j);
+    n = vlm_json_count(it.j);
 
     if (n > VLM_MAX_DEEP) {
         return vlm_fail(r->err, VLM_EMODEL, "%s: %s names %u blocks, at most %u are understood",
                         r->file, it.path, n, VLM_MAX_DEEP);
     }
 
-    for (e = vlm_json_first(it.j); v->deep < n; v->deep++, e = vlm_json_next(e)) {
-        to = &v->deep_block[v->deep];
-        *to = published[v->deep % 3];
-
-        if (it.j != NULL
-            && vlm_item_u32(r, vlm_item_element(&it, e, v->deep), 0, v->depth - 1, to) != 0)
+    for (i = 0, e = vlm_json_first(it.j); i < n; i++, e = vlm_json_next(e)) {
+        if (vlm_item_u32(r, vlm_item_element(&it, e, i), 0, v->depth - 1, &block) != 0
+            || add_deep(r, &it, block, v) != 0)
         {
             return -1;
-        }
-
-        for (i = 0; i < v->deep && v->deep_block[i] != *to; i++) { /* void */ }
-
-        if (i < v->deep || *to >= v->depth) {
-            return vlm_fail(r->err, VLM_EMODEL, "%s: %s has %u as its number %u: each should name "
-                            "another block of an encoder of %u", r->file, it.path, *to,
-                            v->deep + 1, v->depth);
         }
     }
 

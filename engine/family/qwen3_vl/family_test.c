@@ -231,6 +231,8 @@ what_needs_other_arithmetic_is_refused_with_the_place_and_the_value(void **state
     refuses("\"mrope_interleaved\":true", "\"mrope_interleaved\":false", "mrope_interleaved");
     refuses("[24,20,20]", "[24,20,21]", "the sum should be half of a head's 128");
     refuses("\"rope_type\":\"default\"", "\"rope_type\":\"yarn\"", "\"yarn\"");
+    refuses("\"rope_type\":\"default\"", "\"partial_rotary_factor\":0.25",
+            "text_config.rope_scaling.partial_rotary_factor is 0.25");
     refuses("\"model_type\":\"qwen3_vl\",\"num_heads\"", "\"model_type\":\"vit\",\"num_heads\"",
             "vision_config.model_type is \"vit\"");
     refuses("\"model_type\":\"qwen3_vl_text\"", "\"model_type\":\"qwen3_vl_moe_text\"",
@@ -253,11 +255,13 @@ blocks_for_the_first_layers_are_bounded_and_different(void **state)
     (void) state;
 
     refuses("[5,11,17]", "[5,11,24]", "deepstack_visual_indexes[2]");
-    refuses("[5,11,17]", "[5,17,5]", "5 as its number 3: each should name another block");
+    refuses("[5,11,17]", "[5,17,5]", "5 as its numbers 1 and 3: each should name another block");
     refuses("[5,11,17]", "[0,1,2,3,4,5,6,7,8]", "names 9 blocks, at most 8");
     refuses("[5,11,17]", "5", "is no list");
     refuses("[5,11,17]", "[-1]", "deepstack_visual_indexes[0]");
-    refuses("\"deepstack_visual_indexes\":[5,11,17],", "", "24 as its number 3");
+    refuses("\"deepstack_visual_indexes\":[5,11,17],", "", "no vision_config."
+            "deepstack_visual_indexes, and of the blocks 8, 16 and 24 that are taken without it an "
+            "encoder of 24 has not all");
 
     reads(&c, "[5,11,17]", "[17,5]");
     assert_int_equal(c.vision.deep, 2);

@@ -124,6 +124,10 @@ read_gptq(const source_t *s, vlm_quant_t *q)
         return refuse(s, "is_marlin_format");
     }
 
+    if (!vlm_json_is_null(vlm_json_get(s->j, "rotation"))) {
+        return refuse(s, "rotation");
+    }
+
     return read_bits(s, "bits", 4, 8, q) != 0
            || expect_text(s, s->j, "checkpoint_format", "gptq", "gptq_v2") != 0
            || read_group(s->r, s->j, s->path, &q->columns) != 0 ? -1 : 0;
@@ -274,16 +278,12 @@ read_weights(const source_t *s, const char *format, const vlm_json_t *weights, v
 }
 
 
+/* Settings of the whole file that change what the weights mean, or how they are multiplied. */
 static int
-read_compressed(const source_t *s, vlm_quant_t *q)
+refuse_others(const source_t *s)
 {
-    uint32_t           n;
-    vlm_quant_t        one;
-    const char        *format, *own;
-    const vlm_json_t  *set, *sparsity;
+    const vlm_json_t  *sparsity;
 
-    format = vlm_json_text(vlm_json_get(s->j, "format"));
-    set = vlm_json_first(vlm_json_get(s->j, "config_groups"));
     sparsity = vlm_json_get(vlm_json_get(s->j, "sparsity_config"), "format");
 
     if (!vlm_json_is_null(vlm_json_get(s->j, "kv_cache_scheme"))) {
@@ -295,6 +295,26 @@ read_compressed(const source_t *s, vlm_quant_t *q)
     {
         return refuse(s, "sparsity_config");
     }
+
+    return vlm_json_first(vlm_json_get(s->j, "transform_config")) != NULL
+           ? refuse(s, "transform_config") : 0;
+}
+
+
+static int
+read_compressed(const source_t *s, vlm_quant_t *q)
+{
+    uint32_t           n;
+    vlm_quant_t        one;
+    const char        *format, *own;
+    const vlm_json_t  *set;
+
+    if (refuse_others(s) != 0) {
+        return -1;
+    }
+
+    format = vlm_json_text(vlm_json_get(s->j, "format"));
+    set = vlm_json_first(vlm_json_get(s->j, "config_groups"));
 
     for (n = 0; set != NULL; set = vlm_json_next(set), n++) {
         own = vlm_json_text(vlm_json_get(set, "format"));
