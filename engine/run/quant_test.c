@@ -383,7 +383,7 @@ take_notice(void *data, vlm_log_level_t level, const char *text)
 {
     (void) data;
 
-    if (level == VLM_LOG_NOTICE && strstr(text, "are quantised") != NULL && n_notices < 4) {
+    if (level == VLM_LOG_NOTICE && strstr(text, "quantised matrices") != NULL && n_notices < 4) {
         snprintf(notices[n_notices++], sizeof(notices[0]), "%s", text);
     }
 }
@@ -617,13 +617,14 @@ one_line_of_the_log_says_what_the_files_had_lost(void **state)
         vlm_type_t   weights;
         const char  *says;
     } lines[] = {
-        { "awq", VLM_INT8, "7 matrices of the model's files are quantised (AWQ, 4 bits in groups "
-          "of 32), and what that lost is lost; weights int8 rounds them again" },
-        { "awq", VLM_BF16, "7 matrices of the model's files are quantised (AWQ, 4 bits in groups "
-          "of 32), and what that lost is lost" },
-        { "int8-rows", VLM_INT8, "7 matrices of the model's files are quantised "
-          "(compressed-tensors, 8 bits with a scale a row), and what that lost is lost; weights "
-          "int8 takes them as they are" }
+        { "awq", VLM_INT8, "the files of the model have 7 quantised matrices (AWQ, 4 bits in "
+          "groups of 32): answers are those of the rounded values, of which weights int8 rounds 7 "
+          "again" },
+        { "awq", VLM_BF16, "the files of the model have 7 quantised matrices (AWQ, 4 bits in "
+          "groups of 32): answers are those of the rounded values" },
+        { "int8-rows", VLM_INT8, "the files of the model have 7 quantised matrices "
+          "(compressed-tensors, 8 bits with a scale a row): answers are those of the rounded "
+          "values, which weights int8 takes as they are" }
     };
 
     (void) state;

@@ -166,6 +166,7 @@ void
 vlm_weights_tell(vlm_t *v, const vlm_checkpoint_t *c)
 {
     char                 line[400];
+    size_t               at;
     uint32_t             n, own;
     const vlm_format_t  *f = vlm_format_of(v->conf.weights);
 
@@ -175,13 +176,16 @@ vlm_weights_tell(vlm_t *v, const vlm_checkpoint_t *c)
         return;
     }
 
-    n = (uint32_t) snprintf(line, sizeof(line), "%u matrices of the model's files are quantised "
-                            "(%s), and what that lost is lost", n, v->config.quant.text);
+    at = (size_t) snprintf(line, sizeof(line), "the files of the model have %u quantised matrices "
+                           "(%s): answers are those of the rounded values", n,
+                           v->config.quant.text);
 
-    if (own > 0) {
-        (void) snprintf(line + n, sizeof(line) - n, "; weights %s takes them as they are", f->name);
+    if (own == n) {
+        (void) snprintf(line + at, sizeof(line) - at, ", which weights %s takes as they are",
+                        f->name);
     } else if (f->quantise != NULL) {
-        (void) snprintf(line + n, sizeof(line) - n, "; weights %s rounds them again", f->name);
+        (void) snprintf(line + at, sizeof(line) - at, ", of which weights %s rounds %u again",
+                        f->name, n - own);
     }
 
     tell(v, "%s", line);
