@@ -118,33 +118,40 @@ half_bits(uint32_t h)
 }
 
 
-static void
-read_f16(const uint8_t *data, uint64_t first, uint64_t n, float *out)
+static inline uint32_t
+brain_bits(uint32_t h)
+{
+    return h << 16;
+}
+
+
+/* Two bytes each, whose bits as f32 the function knows. */
+static inline void
+read_pairs(const uint8_t *data, uint64_t n, float *out, uint32_t (*bits_of)(uint32_t))
 {
     uint16_t  h;
     uint32_t  bits;
     uint64_t  i;
 
-    for (data += 2 * first, i = 0; i < n; i++) {
+    for (i = 0; i < n; i++) {
         memcpy(&h, data + 2 * i, sizeof(h));
-        bits = half_bits(h);
+        bits = bits_of(h);
         memcpy(&out[i], &bits, sizeof(bits));
     }
 }
 
 
 static void
+read_f16(const uint8_t *data, uint64_t first, uint64_t n, float *out)
+{
+    read_pairs(data + 2 * first, n, out, half_bits);
+}
+
+
+static void
 read_bf16(const uint8_t *data, uint64_t first, uint64_t n, float *out)
 {
-    uint16_t  h;
-    uint32_t  bits;
-    uint64_t  i;
-
-    for (data += 2 * first, i = 0; i < n; i++) {
-        memcpy(&h, data + 2 * i, sizeof(h));
-        bits = (uint32_t) h << 16;
-        memcpy(&out[i], &bits, sizeof(bits));
-    }
+    read_pairs(data + 2 * first, n, out, brain_bits);
 }
 
 
