@@ -1,6 +1,6 @@
 /*
- * Forms of GGUF in which elements lie in blocks with scales of their own: Q8_0, Q4_0, Q4_K, Q6_K.
- * They are in files alone.
+ * Forms of GGUF in which elements lie in blocks with scales of their own: Q8_0, Q4_0, Q4_K, Q5_K,
+ * Q6_K.  They are in files alone.
  */
 
 #include <stdio.h>
@@ -13,19 +13,17 @@
 
 typedef void (*vlm_block_fn)(const uint8_t *block, float *out);
 
-static void read_q8_0(const uint8_t *data, uint64_t first, uint64_t n, float *out);
-static void read_q4_0(const uint8_t *data, uint64_t first, uint64_t n, float *out);
-static void read_q4_k(const uint8_t *data, uint64_t first, uint64_t n, float *out);
-static void read_q6_k(const uint8_t *data, uint64_t first, uint64_t n, float *out);
+/* A form, whose blocks are read by block_FORM(). */
+#define FORM(form, elements, of_block)                                                             \
+    static void read_##form(const uint8_t *data, uint64_t first, uint64_t n, float *out);          \
+    static const vlm_format_t  form = { .name = #form, .block = elements, .bytes = of_block,       \
+                                        .read = read_##form }
 
-static const vlm_format_t  q8_0 = { .name = "q8_0", .block = SMALL, .bytes = 34,
-                                    .read = read_q8_0 };
-static const vlm_format_t  q4_0 = { .name = "q4_0", .block = SMALL, .bytes = 18,
-                                    .read = read_q4_0 };
-static const vlm_format_t  q4_k = { .name = "q4_k", .block = LARGE, .bytes = 144,
-                                    .read = read_q4_k };
-static const vlm_format_t  q6_k = { .name = "q6_k", .block = LARGE, .bytes = 210,
-                                    .read = read_q6_k };
+FORM(q8_0, SMALL, 34);
+FORM(q4_0, SMALL, 18);
+FORM(q4_k, LARGE, 144);
+FORM(q5_k, LARGE, 176);
+FORM(q6_k, LARGE, 210);
 
 /* By the format's numbers; those without a form are known by their names alone. */
 static const struct {
@@ -35,7 +33,7 @@ static const struct {
     [0] = { "F32", NULL }, [1] = { "F16", NULL }, [2] = { "Q4_0", &q4_0 }, [3] = { "Q4_1", NULL },
     [6] = { "Q5_0", NULL }, [7] = { "Q5_1", NULL }, [8] = { "Q8_0", &q8_0 },
     [9] = { "Q8_1", NULL }, [10] = { "Q2_K", NULL }, [11] = { "Q3_K", NULL },
-    [12] = { "Q4_K", &q4_k }, [13] = { "Q5_K", NULL }, [14] = { "Q6_K", &q6_k },
+    [12] = { "Q4_K", &q4_k }, [13] = { "Q5_K", &q5_k }, [14] = { "Q6_K", &q6_k },
     [15] = { "Q8_K", NULL }, [16] = { "IQ2_XXS", NULL }, [17] = { "IQ2_XS", NULL },
     [18] = { "IQ3_XXS", NULL }, [19] = { "IQ1_S", NULL }, [20] = { "IQ4_NL", NULL },
     [21] = { "IQ3_S", NULL }, [22] = { "IQ2_S", NULL }, [23] = { "IQ4_XS", NULL },
@@ -125,29 +123,55 @@ block_q4_0(const uint8_t *block, float *out)
 
 /* Eight groups of 32: a scale and a minimum of six bits each, in twelve bytes. */
 static void
+scales_of(const uint8_t *block, uint32_t j, float *scale, float *low)
+{
+    uint32_t        s, m;
+    const uint8_t  *packed = block + 4;
+
+    if (j < 4) {
+        s = packed[j] & 63;
+        m = packed[j + 4] & 63;
+    } else {
+        s = (packed[j + 4] & 15u) | (packed[j - 4] >> 6 << 4);
+        m = (packed[j + 4] >> 4) | (packed[j] >> 6 << 4);
+    }
+
+    *scale = half(block) * (float) s;
+    *low = half(block + 2) * (float) m;
+}
+
+
+static void
 block_q4_k(const uint8_t *block, float *out)
 {
-    float           d, min, scale, low;
-    uint32_t        j, i, s, m;
-    const uint8_t  *packed = block + 4, *q = block + 16;
-
-    d = half(block);
-    min = half(block + 2);
+    float           scale, low;
+    uint32_t        j, i;
+    const uint8_t  *q = block + 16;
 
     for (j = 0; j < 8; j++, out += 32) {
-        if (j < 4) {
-            s = packed[j] & 63;
-            m = packed[j + 4] & 63;
-        } else {
-            s = (packed[j + 4] & 15u) | (packed[j - 4] >> 6 << 4);
-            m = (packed[j + 4] >> 4) | (packed[j] >> 6 << 4);
-        }
-
-        scale = d * (float) s;
-        low = min * (float) m;
+        scales_of(block, j, &scale, &low);
 
         for (i = 0; i < 32; i++) {
             out[i] = scale * (float) (q[j / 2 * 32 + i] >> j % 2 * 4 & 15) - low;
+        }
+    }
+}
+
+
+/* The same with a fifth bit of each value, one byte for the values i of the eight groups. */
+static void
+block_q5_k(const uint8_t *block, float *out)
+{
+    float           scale, low;
+    uint32_t        j, i;
+    const uint8_t  *high = block + 16, *q = block + 48;
+
+    for (j = 0; j < 8; j++, out += 32) {
+        scales_of(block, j, &scale, &low);
+
+        for (i = 0; i < 32; i++) {
+            out[i] = scale * (float) ((q[j / 2 * 32 + i] >> j % 2 * 4 & 15) | (high[i] >> j & 1) << 4)
+                     - low;
         }
     }
 }
@@ -176,29 +200,15 @@ block_q6_k(const uint8_t *block, float *out)
 }
 
 
-static void
-read_q8_0(const uint8_t *data, uint64_t first, uint64_t n, float *out)
-{
-    read_blocks(&q8_0, block_q8_0, data, first, n, out);
-}
+#define READ(form)                                                                                 \
+    static void                                                                                    \
+    read_##form(const uint8_t *data, uint64_t first, uint64_t n, float *out)                       \
+    {                                                                                              \
+        read_blocks(&form, block_##form, data, first, n, out);                                     \
+    }
 
-
-static void
-read_q4_0(const uint8_t *data, uint64_t first, uint64_t n, float *out)
-{
-    read_blocks(&q4_0, block_q4_0, data, first, n, out);
-}
-
-
-static void
-read_q4_k(const uint8_t *data, uint64_t first, uint64_t n, float *out)
-{
-    read_blocks(&q4_k, block_q4_k, data, first, n, out);
-}
-
-
-static void
-read_q6_k(const uint8_t *data, uint64_t first, uint64_t n, float *out)
-{
-    read_blocks(&q6_k, block_q6_k, data, first, n, out);
-}
+READ(q8_0)
+READ(q4_0)
+READ(q4_k)
+READ(q5_k)
+READ(q6_k)
