@@ -162,6 +162,8 @@ typedef struct {
     uint32_t  resized_width, resized_height;       /* pixels that the model sees */
     uint32_t  scaled;                  /* 1: shrunk or enlarged by a bound on pixels, not only
                                           rounded to whole cells */
+    uint32_t  pictures;                /* 1; of a video, the groups of frames that are encoded
+                                          together, and cached so: pairs */
     uint32_t  tokens;                  /* that the picture takes in a prompt */
     uint32_t  decode_us, resize_us;    /* time taken; 0 if the patches came from the cache */
     uint64_t  memory;                  /* bytes that decoding holds at most; set by
@@ -205,7 +207,40 @@ vlm_picture_t *vlm_picture_read_salted(const vlm_t *v, const void *data, size_t 
                                        const vlm_pixels_t *pixels, const vlm_stop_t *stop,
                                        vlm_err_t *err);
 
-/* Copies what is known of a picture to *info. */
+typedef struct {
+    const void  *data;                 /* [bytes] a whole file */
+    size_t       bytes;
+} vlm_bytes_t;
+
+#define VLM_MAX_FRAMES  512            /* of a video */
+#define VLM_MIN_FPS     0.01
+#define VLM_MAX_FPS     1000.0
+
+typedef struct {
+    const vlm_bytes_t  *frame;         /* [n] pictures of one size */
+    uint32_t            n;             /* 1 to VLM_MAX_FRAMES */
+    double              fps;           /* frames in a second, VLM_MIN_FPS to VLM_MAX_FPS */
+} vlm_video_t;
+
+/*
+ * any: vlm_picture_read_salted() for the frames of a video, which become one picture of vlm_part_t.
+ * The family's processor of video decides their size; pixels are bounds of a frame.  The last frame
+ * is repeated where the encoder takes more frames together than are left.  VLM_EINPUT, too: frames
+ * of different sizes, or numbers out of their bounds.
+ */
+vlm_picture_t *vlm_video_read(const vlm_t *v, const vlm_video_t *video, const void *salt,
+                              size_t salt_bytes, const vlm_pixels_t *pixels,
+                              const vlm_stop_t *stop, vlm_err_t *err);
+
+/*
+ * The size and the tokens of a video of n frames, of which one has the width and height in *info:
+ * sets resized_width, resized_height, pictures and tokens.  0; or -1: VLM_EINPUT n or fps out of
+ * its bounds, VLM_ELIMIT the sides, or less than a cell.
+ */
+int vlm_video_measure(const vlm_t *v, uint32_t n, double fps, const vlm_pixels_t *pixels,
+                      vlm_picture_info_t *info, vlm_err_t *err);
+
+/* Copies what is known of a picture or of a whole video to *info. */
 void vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info);
 
 /* Frees a picture that no prompt has taken over.  p may be NULL. */
@@ -261,7 +296,7 @@ typedef enum { VLM_SYSTEM, VLM_USER, VLM_ASSISTANT } vlm_role_t;
 
 /* A part of a message: a picture, or UTF-8 text, which never becomes control tokens. */
 typedef struct {
-    vlm_picture_t  *picture;           /* NULL: text */
+    vlm_picture_t  *picture;           /* or a video; NULL: text */
     const char     *text;
     size_t          bytes;
 } vlm_part_t;
@@ -396,7 +431,8 @@ typedef enum { VLM_FINISH_NONE, VLM_FINISH_STOP, VLM_FINISH_LENGTH, VLM_FINISH_C
 typedef struct {
     uint32_t  prompt_tokens, completion_tokens;
     uint32_t  cached_tokens;           /* of the prompt: computed before, or for another job */
-    uint32_t  pictures, cached_pictures;           /* of the prompt; not encoded for this job */
+    uint32_t  pictures, cached_pictures;           /* of the prompt; not encoded for this job; a
+                                          video has as many as vlm_picture_info_t says */
     uint32_t  wait_ms;                 /* vlm_submit() to a slot */
     uint32_t  encode_ms, prefill_ms, decode_ms;    /* of this job, waiting for others included */
     uint32_t  pick_ms;                 /* part of prefill_ms: logits and pick of the first token */

@@ -10,7 +10,7 @@
 #include "text/tokenizer.h"
 #include "vlm.h"
 
-#define VLM_MAX_PICTURES  256          /* of one prompt */
+#define VLM_MAX_PICTURES  256          /* of one prompt; a pair of frames is one */
 
 struct vlm_prompt_s {
     uint32_t        n;
@@ -21,6 +21,7 @@ struct vlm_prompt_s {
     uint32_t        n_pictures;
     vlm_picture_t **picture;           /* [n_pictures] owned */
     uint32_t       *picture_at;        /* [n_pictures] its first row */
+    uint32_t       *time;              /* [n_pictures] positions of time after its video's first */
     uint8_t         salt[32];          /* see vlm_prompt_salt() */
 };
 
@@ -29,7 +30,9 @@ typedef struct {
     const vlm_tokenizer_t  *tokenizer;
     const vlm_family_t     *family;
     uint32_t                turn, end, picture, cell, picture_end;         /* control tokens */
+    uint32_t                frame_cell;            /* VLM_NONE: the tokenizer has no such token */
     uint32_t                merge;     /* patches on a side of a merged cell */
+    uint32_t                per_second;            /* positions of time in a second of video */
     uint32_t                limit;     /* most tokens */
 } vlm_template_t;
 

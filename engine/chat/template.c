@@ -6,6 +6,7 @@
  * client's text never becomes one.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ typedef struct {                       /* a prompt being written */
     char                  *text;       /* the stretch since the last control token */
     size_t                 bytes, room;
     vlm_picture_t         *picture[VLM_MAX_PICTURES];
-    uint32_t               picture_at[VLM_MAX_PICTURES];
+    uint32_t               picture_at[VLM_MAX_PICTURES], time[VLM_MAX_PICTURES];
     uint32_t               n_pictures;
     vlm_err_t             *err;
 } vlm_writer_t;
@@ -30,6 +31,7 @@ static int write_text(vlm_writer_t *w, const char *text, size_t bytes);
 static int write_words(vlm_writer_t *w, const char *text);
 static int write_control(vlm_writer_t *w, uint32_t id);
 static int write_picture(vlm_writer_t *w, vlm_picture_t *p);
+static int write_cells(vlm_writer_t *w, vlm_picture_t *p);
 static int flush_text(vlm_writer_t *w);
 static vlm_prompt_t *finish(vlm_writer_t *w);
 
@@ -59,6 +61,7 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
     t->tokenizer = tokenizer;
     t->family = c->family;
     t->merge = c->vision.merge;
+    t->per_second = c->vision.per_second;
     t->limit = limit;
 
     if (find_control(tokenizer, words->turn, &t->turn, err) != 0
@@ -68,6 +71,10 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
         || find_control(tokenizer, words->cell, &t->cell, err) != 0)
     {
         return -1;
+    }
+
+    if (find_control(tokenizer, words->frame_cell, &t->frame_cell, NULL) != 0) {
+        t->frame_cell = VLM_NONE;
     }
 
     if (t->cell != c->generation.image_token) {
@@ -251,14 +258,65 @@ write_control(vlm_writer_t *w, uint32_t id)
 }
 
 
+/* The middle of the time of frames, as the family tells it in words. */
+static int
+write_seconds(vlm_writer_t *w, const vlm_picture_t *p)
+{
+    char                text[32];
+    const vlm_words_t  *words = &w->t->family->words;
+
+    (void) snprintf(text, sizeof(text), "%.1f", (p->first / p->fps + p->last / p->fps) / 2);
+
+    return write_words(w, words->seconds[0]) != 0 || write_words(w, text) != 0
+           ? -1 : write_words(w, words->seconds[1]);
+}
+
+
+/* A picture between its tokens; or the pictures of a video. */
 static int
 write_picture(vlm_writer_t *w, vlm_picture_t *p)
 {
-    uint32_t  i;
+    int  first, apart;
+
+    apart = p->fps > 0 && w->t->family->words.seconds[0] != NULL;
+
+    for (first = 1; p != NULL; p = p->next, first = 0) {
+        if (apart && write_seconds(w, p) != 0) {
+            return -1;
+        }
+
+        if ((first || apart) && write_control(w, w->t->picture) != 0) {
+            return -1;
+        }
+
+        if (write_cells(w, p) != 0) {
+            return -1;
+        }
+
+        if ((p->next == NULL || apart) && write_control(w, w->t->picture_end) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+write_cells(vlm_writer_t *w, vlm_picture_t *p)
+{
+    uint32_t  i, token;
 
     if (w->n_pictures == VLM_MAX_PICTURES) {
-        return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures",
-                        VLM_MAX_PICTURES);
+        return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures, as which frames "
+                        "that are encoded together count", VLM_MAX_PICTURES);
+    }
+
+    token = p->fps > 0 ? w->t->frame_cell : w->t->cell;
+
+    if (token == VLM_NONE) {
+        return vlm_fail(w->err, VLM_EINPUT, "the tokenizer of this model has no token %s: it takes "
+                        "no video", w->t->family->words.frame_cell);
     }
 
     for (i = 0; i < w->n_pictures; i++) {
@@ -267,20 +325,17 @@ write_picture(vlm_writer_t *w, vlm_picture_t *p)
         }
     }
 
-    if (write_control(w, w->t->picture) != 0) {
-        return -1;
-    }
-
     w->picture[w->n_pictures] = p;
+    w->time[w->n_pictures] = p->fps > 0 ? (uint32_t) (p->first * w->t->per_second / p->fps) : 0;
     w->picture_at[w->n_pictures++] = (uint32_t) w->ids.n;
 
     for (i = 0; i < p->n_cells; i++) {
-        if (vlm_ids_add(&w->ids, w->t->cell, w->err) != 0) {
+        if (vlm_ids_add(&w->ids, token, w->err) != 0) {
             return -1;
         }
     }
 
-    return write_control(w, w->t->picture_end);
+    return 0;
 }
 
 
@@ -305,6 +360,7 @@ set_source(vlm_prompt_t *p)
 static vlm_prompt_t *
 finish(vlm_writer_t *w)
 {
+    uint32_t       i;
     vlm_prompt_t  *p;
 
     p = NULL;
@@ -336,13 +392,21 @@ finish(vlm_writer_t *w)
     p->pos = malloc(p->n * 3 * sizeof(*p->pos));
     p->picture = malloc((p->n_pictures + 1) * sizeof(*p->picture));
     p->picture_at = malloc((p->n_pictures + 1) * sizeof(*p->picture_at));
+    p->time = malloc((p->n_pictures + 1) * sizeof(*p->time));
 
-    if (p->source == NULL || p->pos == NULL || p->picture == NULL || p->picture_at == NULL) {
+    if (p->source == NULL || p->pos == NULL || p->picture == NULL || p->picture_at == NULL
+        || p->time == NULL)
+    {
         goto no_memory;
     }
 
     memcpy(p->picture, w->picture, p->n_pictures * sizeof(*p->picture));
     memcpy(p->picture_at, w->picture_at, p->n_pictures * sizeof(*p->picture_at));
+    memcpy(p->time, w->time, p->n_pictures * sizeof(*p->time));
+
+    for (i = 0; i < p->n_pictures; i++) {
+        p->picture[i]->next = NULL;    /* each is the prompt's own now */
+    }
 
     p->token = w->ids.ids;
     free(w->text);
@@ -419,5 +483,6 @@ vlm_prompt_free(vlm_prompt_t *p)
     free(p->pos);
     free(p->picture);
     free(p->picture_at);
+    free(p->time);
     free(p);
 }

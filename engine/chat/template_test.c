@@ -298,6 +298,124 @@ positions_are_those_of_the_merged_grid(void **state)
 }
 
 
+/* A video of n frames, h x w merged cells each, in pairs. */
+static vlm_picture_t *
+video(uint32_t n, double fps, uint32_t h, uint32_t w)
+{
+    uint32_t        i;
+    vlm_picture_t  *all, **end;
+
+    end = &all;
+
+    for (i = 0; i < n; i += 2) {
+        *end = picture(h, w);
+        (*end)->first = i;
+        (*end)->last = i + 1 < n ? i + 1 : i;
+        (*end)->fps = fps;
+        end = &(*end)->next;
+    }
+
+    return all;
+}
+
+
+/*
+ * Frames start where the first ones do, each pair a step of time later: 2 positions a second, rounded
+ * down; the text after them starts past the last time, or the larger side.
+ */
+static void
+pairs_of_frames_follow_each_other_in_time(void **state)
+{
+    uint32_t       i, k, first;
+    vlm_part_t     parts[2];
+    vlm_prompt_t  *p;
+    vlm_message_t  m = { VLM_USER, parts, 2 };
+
+    static const struct {
+        double    fps;
+        uint32_t  frames, pairs;
+        int32_t   time[4], next;       /* of each pair, and of the text after them */
+    } cases[] = {
+        { 1, 7, 4, { 0, 4, 8, 12 }, 13 },
+        { 2, 4, 2, { 0, 2, 0, 0 }, 5 },            /* five columns are more */
+        { 3, 8, 4, { 0, 1, 2, 4 }, 5 },
+        { 8, 8, 4, { 0, 0, 1, 1 }, 5 },
+        { 0.5, 3, 2, { 0, 8, 0, 0 }, 9 },
+        { 0.7, 5, 3, { 0, 5, 11, 0 }, 12 },
+        { 0.6, 8, 4, { 0, 6, 13, 20 }, 21 },
+        { 30, 1, 1, { 0, 0, 0, 0 }, 5 }
+    };
+
+    (void) state;
+
+    template.per_second = 2;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        parts[0] = part_of(video(cases[i].frames, cases[i].fps, 3, 5));
+        parts[1] = text("x");
+        p = apply(&m, 1, NULL);
+        first = p->picture_at[0];
+
+        assert_int_equal(p->n_pictures, cases[i].pairs);
+        assert_int_equal(count_id(p, template.picture), 1);
+        assert_int_equal(count_id(p, template.picture_end), 1);
+        assert_int_equal(count_id(p, template.cell), 0);
+        assert_int_equal(count_id(p, template.frame_cell), 15 * cases[i].pairs);
+
+        for (k = 0; k < 15 * cases[i].pairs; k++) {
+            assert_int_equal(p->picture_at[k / 15], first + k / 15 * 15);
+            assert_int_equal(p->source[first + k], 14 - k % 15);
+            assert_int_equal(p->pos[3 * (first + k)], (int32_t) first + cases[i].time[k / 15]);
+            assert_int_equal(p->pos[3 * (first + k) + 1], first + k % 15 / 5);
+            assert_int_equal(p->pos[3 * (first + k) + 2], first + k % 5);
+        }
+
+        assert_int_equal(p->pos[3 * (first + k)], (int32_t) first + cases[i].next);
+        assert_int_equal(p->pos[3 * (first + k) + 2], (int32_t) first + cases[i].next);
+        vlm_prompt_free(p);
+    }
+
+    template.per_second = 0;
+}
+
+
+/* Python's f"{:.1f}" of the middle of each pair. */
+static void
+a_family_may_tell_the_time_of_frames_in_words(void **state)
+{
+    vlm_part_t           parts[2];
+    vlm_prompt_t        *p;
+    vlm_message_t        m = { VLM_USER, parts, 2 };
+    const vlm_family_t  *was = template.family;
+
+    (void) state;
+
+    template.family = vlm_family_find("qwen3_vl");
+    parts[0] = text("a");
+    parts[1] = part_of(video(5, 2, 1, 1));
+    p = apply(&m, 1, NULL);
+    check_words(p, "<|im_start|>user\na<0.2 seconds><|vision_start|><|video_pad|><|vision_end|>"
+                   "<1.2 seconds><|vision_start|><|video_pad|><|vision_end|>"
+                   "<2.0 seconds><|vision_start|><|video_pad|><|vision_end|><|im_end|>\n"
+                   "<|im_start|>assistant\n");
+    assert_int_equal(p->n_pictures, 3);
+    vlm_prompt_free(p);
+
+    parts[1] = part_of(video(1, 0.01, 1, 1));
+    p = apply(&m, 1, NULL);
+    check_words(p, "<|im_start|>user\na<0.0 seconds><|vision_start|><|video_pad|><|vision_end|>"
+                   "<|im_end|>\n<|im_start|>assistant\n");
+    vlm_prompt_free(p);
+
+    parts[1] = part_of(video(2, 0.01, 1, 1));
+    p = apply(&m, 1, NULL);
+    check_words(p, "<|im_start|>user\na<50.0 seconds><|vision_start|><|video_pad|><|vision_end|>"
+                   "<|im_end|>\n<|im_start|>assistant\n");
+    vlm_prompt_free(p);
+    template.family = was;
+}
+
+
 static void
 a_raw_prompt_has_nothing_but_its_parts(void **state)
 {
@@ -454,6 +572,8 @@ main(void)
         cmocka_unit_test(a_message_may_have_no_parts_or_empty_ones),
         cmocka_unit_test(control_words_in_what_a_user_writes_stay_plain_text),
         cmocka_unit_test(positions_are_those_of_the_merged_grid),
+        cmocka_unit_test(pairs_of_frames_follow_each_other_in_time),
+        cmocka_unit_test(a_family_may_tell_the_time_of_frames_in_words),
         cmocka_unit_test(a_raw_prompt_has_nothing_but_its_parts),
         cmocka_unit_test(a_prompt_that_is_too_long_is_refused_with_both_numbers),
         cmocka_unit_test(pictures_stay_with_the_caller_when_it_fails),

@@ -119,6 +119,7 @@ typedef struct {
     const vlm_gguf_key_t   *text, *vision[2], *pixels;
     const vlm_gguf_key_t   *tokens;    /* by their texts */
     const vlm_gguf_key_t   *rows;      /* settings that are a tensor's rows; or NULL */
+    const char             *constant;  /* settings of vision that no key has, as JSON; or NULL */
     const vlm_gguf_must_t  *must, *must_vision[2]; /* behind VLM_GGUF_CLIP */
     const vlm_gguf_name_t  *names[2];
 } vlm_gguf_map_t;
@@ -129,6 +130,10 @@ typedef struct {
 typedef struct {
     const char  *turn, *end;           /* control tokens around a turn */
     const char  *picture, *cell, *picture_end;     /* around a picture, and for each of its cells */
+    const char  *frame_cell;           /* the same of a video's frames */
+    const char  *seconds[2];           /* text around the time of frames, which stands before them;
+                                          each time's frames are then between tokens of their own.
+                                          NULL: one pair of tokens around all */
     const char  *role[3];              /* text after the turn's token, by vlm_role_t */
     const char  *after;                /* text after the end's token */
     const char  *system;               /* the system message of a conversation without one, or
@@ -146,7 +151,7 @@ struct vlm_family_s {
     int                (*read)(const vlm_reader_t *r, vlm_config_t *c);
     int                  vocab_of_table;           /* 1: config.json may say a vocab_size that is
                                                       not the embedding's */
-    vlm_pixel_config_t   pixel;        /* where no file says how pictures are resized */
+    vlm_pixel_config_t   pixel, video; /* where no file says how pictures and frames are resized */
     uint32_t             eos[2], n_eos;            /* where no file says what ends an answer */
     const char          *split;        /* of text, where the tokenizer's files have no pattern */
 

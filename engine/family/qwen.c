@@ -292,19 +292,29 @@ vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_t
 
 /* ---- prompts ------------------------------------------------------------- */
 
+static int32_t
+larger(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+
 /*
  * Text has its running index on all three axes.  A picture that starts at p has time p, row p + row
  * and column p + column of the merged grid; the text after it starts one past the largest of those.
+ * Frames of a video that follow others without a token between start where the first do, and their
+ * time is later.
  */
 void
 vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge)
 {
-    int32_t               at, rows, columns;
-    uint32_t              i, cell, picture;
+    int32_t               at, start, rows, columns, time;
+    uint32_t              i, cell, picture, end;
     const vlm_picture_t  *pic;
 
-    at = 0;
+    at = start = 0;
     picture = 0;
+    end = VLM_NONE;                    /* of the picture before */
 
     for (i = 0; i < p->n; /* void */ ) {
         if (picture == p->n_pictures || i != p->picture_at[picture]) {
@@ -313,17 +323,20 @@ vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge)
             continue;
         }
 
+        start = i == end ? start : at;
+        time = (int32_t) p->time[picture];
         pic = p->picture[picture++];
         rows = (int32_t) (pic->grid_h / merge);
         columns = (int32_t) (pic->grid_w / merge);
 
         for (cell = 0; cell < pic->n_cells; cell++, i++) {
-            p->pos[3 * i] = at;
-            p->pos[3 * i + 1] = at + (int32_t) cell / columns;
-            p->pos[3 * i + 2] = at + (int32_t) cell % columns;
+            p->pos[3 * i] = start + time;
+            p->pos[3 * i + 1] = start + (int32_t) cell / columns;
+            p->pos[3 * i + 2] = start + (int32_t) cell % columns;
         }
 
-        at += rows > columns ? rows : columns;
+        at = larger(at, start + larger(time + 1, larger(rows, columns)));
+        end = i;
     }
 
     p->next_pos = at;

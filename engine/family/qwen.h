@@ -39,7 +39,7 @@ int vlm_qwen_read_tokens(const vlm_reader_t *r, uint32_t vocab, vlm_generation_c
 int vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v,
                           const vlm_text_config_t *t);
 
-/* M-RoPE, for still pictures. */
+/* M-RoPE. */
 void vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge);
 
 /* ---- GGUF: qwen_gguf.c ---------------------------------------------------- */

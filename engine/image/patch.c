@@ -105,7 +105,8 @@ cut_one(uint8_t *out, const uint8_t *rgb, size_t stride, uint32_t patch)
 
 
 int
-vlm_patch_cut(vlm_picture_t *p, const uint8_t *rgb, const vlm_vision_config_t *vc, vlm_err_t *err)
+vlm_patch_cut(vlm_picture_t *p, const uint8_t *rgb, uint32_t slice, const vlm_vision_config_t *vc,
+              vlm_err_t *err)
 {
     size_t    bytes, stride;
     uint32_t  n;
@@ -113,7 +114,9 @@ vlm_patch_cut(vlm_picture_t *p, const uint8_t *rgb, const vlm_vision_config_t *v
     bytes = (size_t) 3 * vc->patch * vc->patch;
     stride = (size_t) p->grid_w * vc->patch * 3;
 
-    p->pixels = malloc(bytes * p->n_patches);
+    if (p->pixels == NULL) {
+        p->pixels = malloc(bytes * p->slices * p->n_patches);
+    }
 
     if (p->pixels == NULL) {
         return vlm_fail(err, VLM_EMEMORY, "no memory for the %u patches of a picture",
@@ -121,7 +124,7 @@ vlm_patch_cut(vlm_picture_t *p, const uint8_t *rgb, const vlm_vision_config_t *v
     }
 
     for (n = 0; n < p->n_patches; n++) {
-        cut_one(p->pixels + n * bytes,
+        cut_one(p->pixels + ((size_t) n * p->slices + slice) * bytes,
                 rgb + p->row[n] * vc->patch * stride + (size_t) p->column[n] * vc->patch * 3,
                 stride, vc->patch);
     }

@@ -26,8 +26,11 @@ void vlm_layout_cell(vlm_layout_t *l, uint32_t cy, uint32_t cx);   /* the next *
 int vlm_patch_layout(vlm_picture_t *p, uint32_t width, uint32_t height,
                      const vlm_vision_config_t *vc, vlm_err_t *err);
 
-/* Fills p->pixels from rgb, u8 [height][width][3], after vlm_patch_layout(). */
-int vlm_patch_cut(vlm_picture_t *p, const uint8_t *rgb, const vlm_vision_config_t *vc,
-                  vlm_err_t *err);
+/*
+ * Fills one of p->slices in p->pixels from rgb, u8 [height][width][3], after vlm_patch_layout().
+ * The first one allocates the memory of all.
+ */
+int vlm_patch_cut(vlm_picture_t *p, const uint8_t *rgb, uint32_t slice,
+                  const vlm_vision_config_t *vc, vlm_err_t *err);
 
 #endif

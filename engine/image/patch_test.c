@@ -46,7 +46,8 @@ patches_and_ids_equal_transformers_for_any_grid_patch_merge_and_window(void **st
         rgb = fixture_noise(w, h, seed);
         p = calloc(1, sizeof(*p));
         assert_int_equal(vlm_patch_layout(p, w, h, &vc, &err), 0);
-        assert_int_equal(vlm_patch_cut(p, rgb, &vc, &err), 0);
+        p->slices = 1;
+        assert_int_equal(vlm_patch_cut(p, rgb, 0, &vc, &err), 0);
 
         assert_int_equal(p->grid_w, w / vc.patch);
         assert_int_equal(p->grid_h, h / vc.patch);

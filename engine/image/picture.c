@@ -162,10 +162,10 @@ vlm_picture_decode(const void *data, size_t bytes, uint32_t *width, uint32_t *he
 }
 
 
-/* The picture upright, at the size of its info, and in patches. */
+/* A frame, or the picture: upright, at the size of the picture's info, and in patches. */
 static int
-render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, const void *data,
-       size_t bytes, const vlm_stop_t *stop, vlm_err_t *err)
+render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h,
+       const vlm_bytes_t *frame, uint32_t slice, const vlm_stop_t *stop, vlm_err_t *err)
 {
     int        rc;
     uint8_t   *rgb, *small;
@@ -173,7 +173,7 @@ render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, c
     uint64_t   start, decoded;
 
     start = vlm_now_us();
-    rgb = vlm_picture_pixels(h, data, bytes, &width, &height, stop, err);
+    rgb = vlm_picture_pixels(h, frame->data, frame->bytes, &width, &height, stop, err);
     if (rgb == NULL) {
         return -1;
     }
@@ -190,13 +190,22 @@ render(vlm_picture_t *p, const vlm_vision_config_t *vc, const vlm_header_t *h, c
         return -1;
     }
 
-    rc = vlm_stopped(stop, err) ? -1 : vlm_patch_cut(p, small, vc, err);
+    rc = vlm_stopped(stop, err) ? -1 : vlm_patch_cut(p, small, slice, vc, err);
     free(small);
 
-    p->info.decode_us = (uint32_t) (decoded - start);
-    p->info.resize_us = (uint32_t) (vlm_now_us() - decoded);
+    p->info.decode_us += (uint32_t) (decoded - start);
+    p->info.resize_us += (uint32_t) (vlm_now_us() - decoded);
 
     return rc;
+}
+
+
+static int
+check_channels(const vlm_vision_config_t *vc, vlm_err_t *err)
+{
+    return vc->channels == 3 ? 0
+           : vlm_fail(err, VLM_EMODEL, "the model takes pictures of %u channels, only 3 are made",
+                      vc->channels);
 }
 
 
@@ -217,12 +226,33 @@ vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_vision_config_t 
                         uint64_t max_pixels, const void *data, size_t bytes,
                         const uint8_t sha256[32], const vlm_stop_t *stop, vlm_err_t *err)
 {
+    vlm_header_t        h;
+    const vlm_bytes_t   file = { data, bytes };
+    vlm_picture_info_t  info;
+
+    memset(&info, 0, sizeof(info));
+
+    if (check_channels(vc, err) != 0
+        || vlm_header_read(&h, data, bytes, err) != 0
+        || measure(&info, &h, pc, vc, max_pixels, err) != 0)
+    {
+        return NULL;
+    }
+
+    return vlm_picture_make_frames(&info, vc, &file, 1, sha256, stop, err);
+}
+
+
+vlm_picture_t *
+vlm_picture_make_frames(const vlm_picture_info_t *info, const vlm_vision_config_t *vc,
+                        const vlm_bytes_t *frame, uint32_t n, const uint8_t sha256[32],
+                        const vlm_stop_t *stop, vlm_err_t *err)
+{
+    uint32_t        i;
     vlm_header_t    h;
     vlm_picture_t  *p;
 
-    if (vc->channels != 3) {
-        (void) vlm_fail(err, VLM_EMODEL, "the model takes pictures of %u channels, only 3 are made",
-                        vc->channels);
+    if (check_channels(vc, err) != 0) {
         return NULL;
     }
 
@@ -233,19 +263,32 @@ vlm_picture_make_hashed(const vlm_pixel_config_t *pc, const vlm_vision_config_t 
         return NULL;
     }
 
-    if (vlm_header_read(&h, data, bytes, err) != 0
-        || measure(&p->info, &h, pc, vc, max_pixels, err) != 0
-        || vlm_patch_layout(p, p->info.resized_width, p->info.resized_height, vc, err) != 0
-        || render(p, vc, &h, data, bytes, stop, err) != 0)
-    {
-        vlm_picture_free(p);
-        return NULL;
+    p->info = *info;
+    p->slices = n;
+
+    if (vlm_patch_layout(p, info->resized_width, info->resized_height, vc, err) != 0) {
+        goto failed;
     }
 
+    for (i = 0; i < n; i++) {
+        if (vlm_header_read(&h, frame[i].data, frame[i].bytes, err) != 0
+            || render(p, vc, &h, &frame[i], i, stop, err) != 0)
+        {
+            goto failed;
+        }
+    }
+
+    p->info.pictures = 1;
     p->info.tokens = p->n_cells;
     memcpy(p->sha256, sha256, sizeof(p->sha256));
 
     return p;
+
+failed:
+
+    vlm_picture_free(p);
+
+    return NULL;
 }
 
 
@@ -274,6 +317,13 @@ void
 vlm_picture_info(const vlm_picture_t *p, vlm_picture_info_t *info)
 {
     *info = p->info;
+
+    for (p = p->next; p != NULL; p = p->next) {
+        info->pictures += p->info.pictures;
+        info->tokens += p->info.tokens;
+        info->decode_us += p->info.decode_us;
+        info->resize_us += p->info.resize_us;
+    }
 }
 
 
@@ -309,20 +359,17 @@ vlm_picture_look(const vlm_pixel_config_t *pc, const vlm_vision_config_t *vc, ui
         return -1;
     }
 
+    info->pictures = 1;
     info->tokens = (info->resized_width / cell) * (info->resized_height / cell);
 
     return 0;
 }
 
 
-void
-vlm_picture_free(vlm_picture_t *p)
+static void
+free_one(vlm_picture_t *p)
 {
     vlm_picture_t  *whole;
-
-    if (p == NULL) {
-        return;
-    }
 
     if (p->whole != NULL) {
         whole = p->whole;
@@ -342,4 +389,16 @@ vlm_picture_free(vlm_picture_t *p)
     free(p->border);
     free(p->cell);
     free(p);
+}
+
+
+void
+vlm_picture_free(vlm_picture_t *p)
+{
+    vlm_picture_t  *next;
+
+    for ( /* void */ ; p != NULL; p = next) {
+        next = p->next;
+        free_one(p);
+    }
 }

@@ -53,9 +53,14 @@ multiple(double cells, uint32_t factor)
 }
 
 
-int
-vlm_smart_resize(uint32_t width, uint32_t height, uint32_t factor, uint64_t min_pixels,
-                 uint64_t max_pixels, uint32_t *out_width, uint32_t *out_height, vlm_err_t *err)
+/*
+ * smart_resize of n frames.  The bounds are of `counted` of them, which is n rounded, but sides that
+ * are too long or too short are corrected by n, as in the family's formula.
+ */
+static int
+resize(double n, uint32_t counted, uint32_t width, uint32_t height, uint32_t factor,
+       uint64_t min_pixels, uint64_t max_pixels, uint32_t *out_width, uint32_t *out_height,
+       vlm_err_t *err)
 {
     double    beta, area;
     uint32_t  w, h;
@@ -64,27 +69,29 @@ vlm_smart_resize(uint32_t width, uint32_t height, uint32_t factor, uint64_t min_
         return -1;
     }
 
-    if (max_pixels < vlm_mul(factor, factor)) {
+    if (max_pixels < vlm_mul(counted, vlm_mul(factor, factor))) {
         return vlm_fail(err, VLM_ELIMIT, "max_pixels %" PRIu64 ", one cell of the model has %ux%u",
-                        max_pixels, factor, factor);
+                        max_pixels / counted, factor, factor);
     }
 
-    area = (double) width * height;
+    area = n * width * height;
     w = multiple(rint((double) width / factor), factor);
     h = multiple(rint((double) height / factor), factor);
 
-    if (vlm_mul(w, h) > max_pixels) {
+    if (vlm_mul(counted, vlm_mul(w, h)) > max_pixels) {
         beta = sqrt(area / (double) max_pixels);
         w = multiple(floor(width / beta / factor), factor);
         h = multiple(floor(height / beta / factor), factor);
 
-    } else if (vlm_mul(w, h) < min_pixels) {
+    } else if (vlm_mul(counted, vlm_mul(w, h)) < min_pixels) {
         beta = sqrt((double) min_pixels / area);
         w = multiple(ceil(width * beta / factor), factor);
         h = multiple(ceil(height * beta / factor), factor);
     }
 
-    while (vlm_mul(w, h) > max_pixels) {           /* a sliver one cell wide, or min near max */
+    /* A sliver one cell wide, or min near max. */
+
+    while (vlm_mul(n < counted ? (uint64_t) n : counted, vlm_mul(w, h)) > max_pixels) {
         if (w > h) {
             w -= factor;
         } else {
@@ -96,6 +103,49 @@ vlm_smart_resize(uint32_t width, uint32_t height, uint32_t factor, uint64_t min_
     *out_height = h;
 
     return 0;
+}
+
+
+int
+vlm_smart_resize(uint32_t width, uint32_t height, uint32_t factor, uint64_t min_pixels,
+                 uint64_t max_pixels, uint32_t *out_width, uint32_t *out_height, vlm_err_t *err)
+{
+    return resize(1, 1, width, height, factor, min_pixels, max_pixels, out_width, out_height, err);
+}
+
+
+int
+vlm_video_resize(uint32_t n, uint32_t temporal, int whole, const vlm_pixels_t *video,
+                 const vlm_pixels_t *frame, uint32_t width, uint32_t height, uint32_t factor,
+                 uint32_t *out_width, uint32_t *out_height, vlm_err_t *err)
+{
+    uint32_t  counted;
+    uint64_t  pixels, most;
+
+    if (!whole) {
+        n = counted = 1;
+    } else {
+        n = n > temporal ? n : temporal;
+        counted = (uint32_t) rint((double) n / temporal) * temporal;
+    }
+
+    most = vlm_mul(counted, vlm_mul(factor, factor));          /* of a cell a frame */
+    most = most > video->max ? most : video->max;
+
+    if (resize(n, counted, width, height, factor, video->min, most, out_width, out_height, err)
+        != 0)
+    {
+        return -1;
+    }
+
+    pixels = vlm_mul(*out_width, *out_height);
+
+    if (pixels >= frame->min && pixels <= frame->max) {
+        return 0;
+    }
+
+    return vlm_smart_resize(width, height, factor, frame->min, frame->max, out_width, out_height,
+                            err);
 }
 
 

@@ -28,6 +28,15 @@ int vlm_smart_resize(uint32_t width, uint32_t height, uint32_t factor, uint64_t 
                      vlm_err_t *err);
 
 /*
+ * The size of each of n frames of a video: as above, by the bounds of video; or, if whole, with
+ * these as bounds on the pixels of all frames, which are counted as a multiple of temporal, half to
+ * even.  A size that is not within the bounds of frame is that of a still picture within them.
+ */
+int vlm_video_resize(uint32_t n, uint32_t temporal, int whole, const vlm_pixels_t *video,
+                     const vlm_pixels_t *frame, uint32_t width, uint32_t height, uint32_t factor,
+                     uint32_t *out_width, uint32_t *out_height, vlm_err_t *err);
+
+/*
  * Pillow's Image.resize(BICUBIC) of RGB, byte for byte.
  *
  *   rgb       u8 [height][width][3]

@@ -102,6 +102,87 @@ no_size_exceeds_max_pixels_however_thin_the_picture(void **state)
 }
 
 
+/* Numbers of Qwen3-VL's smart_resize, of transformers 4.57.6. */
+static void
+bounds_of_a_whole_video_give_the_frames_of_the_family_s_formula(void **state)
+{
+    uint32_t            i, w, h;
+    vlm_err_t           err = { VLM_OK, "" };
+    const vlm_pixels_t  any = { 0, UINT64_MAX };
+
+    static const struct {
+        uint32_t  n, width, height, low, high, out_width, out_height;
+    } cases[] = {
+        { 2, 640, 480, 4096, 25165824, 640, 480 },
+        { 3, 640, 480, 4096, 600000, 512, 384 },
+        { 5, 640, 480, 4096, 600000, 384, 288 },
+        { 6, 640, 480, 4096, 600000, 352, 256 },
+        { 5, 640, 480, 4096, 1300000, 640, 480 },
+        { 3, 640, 480, 4096, 1200000, 704, 544 },
+        { 3, 70, 50, 131072, 786432, 256, 192 },
+        { 5, 70, 50, 131072, 786432, 192, 160 },
+        { 7, 70, 50, 131072, 786432, 192, 128 },
+        { 32, 1920, 1080, 4096, 25165824, 1152, 640 },
+        { 200, 640, 480, 131072, 786432, 64, 32 },
+        { 768, 1920, 1080, 131072, 786432, 32, 32 },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const vlm_pixels_t  video = { cases[i].low, cases[i].high };
+
+        assert_int_equal(vlm_video_resize(cases[i].n, 2, 1, &video, &any, cases[i].width,
+                                          cases[i].height, 32, &w, &h, &err), 0);
+
+        if (w != cases[i].out_width || h != cases[i].out_height) {
+            fail_msg("%u frames of %ux%u in %u..%u: %ux%u, not %ux%u", cases[i].n, cases[i].width,
+                     cases[i].height, cases[i].low, cases[i].high, w, h, cases[i].out_width,
+                     cases[i].out_height);
+        }
+    }
+}
+
+
+static void
+a_frame_stays_within_its_own_bounds_and_has_a_cell(void **state)
+{
+    uint32_t      n, w, h;
+    vlm_err_t     err = { VLM_OK, "" };
+    vlm_pixels_t  video = { 4096, 25165824 }, frame = { 0, 100000 };
+
+    (void) state;
+
+    for (n = 1; n <= 512; n++) {       /* a whole video's bound is the stricter one in the end */
+        assert_int_equal(vlm_video_resize(n, 2, 1, &video, &frame, 640, 480, 32, &w, &h, &err), 0);
+        assert_true(w * h <= 100000 && w * h * n <= 25165824 && w * h >= 1024);
+
+        if (n <= 200) {
+            assert_int_equal(w, 352);
+            assert_int_equal(h, 256);
+        }
+    }
+
+    video = (vlm_pixels_t) { 1, 5000 };            /* less than a cell a frame */
+    assert_int_equal(vlm_video_resize(9, 2, 1, &video, &frame, 640, 480, 32, &w, &h, &err), 0);
+    assert_int_equal(w * h, 1024);
+
+    frame.min = 50000;
+    assert_int_equal(vlm_video_resize(9, 2, 1, &video, &frame, 640, 480, 32, &w, &h, &err), 0);
+    assert_true(w * h >= 50000 && w * h <= 100000);
+
+    video = (vlm_pixels_t) { 100352, 602112 };     /* each frame for itself */
+    frame = (vlm_pixels_t) { 0, UINT64_MAX };
+    assert_int_equal(vlm_video_resize(64, 2, 0, &video, &frame, 1920, 1080, 28, &w, &h, &err), 0);
+    assert_int_equal(w, 1008);
+    assert_int_equal(h, 560);
+
+    frame.max = 500;
+    assert_int_equal(vlm_video_resize(2, 2, 1, &video, &frame, 64, 64, 32, &w, &h, &err), -1);
+    assert_string_equal(err.text, "max_pixels 500, one cell of the model has 32x32");
+}
+
+
 static void
 an_aspect_beyond_200_is_refused_with_its_numbers(void **state)
 {
@@ -140,6 +221,8 @@ main(void)
         cmocka_unit_test(every_size_is_resized_byte_for_byte_as_by_pillow),
         cmocka_unit_test(smart_resize_equals_the_family_s_formula),
         cmocka_unit_test(no_size_exceeds_max_pixels_however_thin_the_picture),
+        cmocka_unit_test(bounds_of_a_whole_video_give_the_frames_of_the_family_s_formula),
+        cmocka_unit_test(a_frame_stays_within_its_own_bounds_and_has_a_cell),
         cmocka_unit_test(an_aspect_beyond_200_is_refused_with_its_numbers),
         cmocka_unit_test(a_limit_below_one_cell_is_refused)
     };

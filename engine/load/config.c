@@ -138,7 +138,7 @@ read_generation(const vlm_reader_t *r, uint32_t vocab, vlm_generation_config_t *
 }
 
 
-/* ---- processor_config.json, preprocessor_config.json --------------------- */
+/* ---- the processors' files ----------------------------------------------- */
 
 static int
 read_triple(const vlm_reader_t *r, const char *key, double low, double high, float out[3])
@@ -204,7 +204,7 @@ check_steps(const vlm_reader_t *r, const vlm_vision_config_t *v)
 
 
 static int
-read_pixels(const vlm_reader_t *r, vlm_pixel_config_t *p, const vlm_vision_config_t *v)
+read_bounds(const vlm_reader_t *r, vlm_pixel_config_t *p)
 {
     char        path[80];
     uint32_t    low, high;
@@ -225,21 +225,33 @@ read_pixels(const vlm_reader_t *r, vlm_pixel_config_t *p, const vlm_vision_confi
     }
 
     if (vlm_item_u32_or(r, min, 1, MAX_PIXELS, (uint32_t) p->min_pixels, &low) != 0
-        || vlm_item_u32_or(r, max, 1, MAX_PIXELS, (uint32_t) p->max_pixels, &high) != 0
+        || vlm_item_u32_or(r, max, 1, MAX_PIXELS, (uint32_t) p->max_pixels, &high) != 0)
+    {
+        return -1;
+    }
+
+    if (low > high && min.j != NULL) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %smin_pixels %u is more than max_pixels %u",
+                        r->file, r->prefix, low, high);
+    }
+
+    p->min_pixels = low < high ? low : high;
+    p->max_pixels = high;
+    p->said = 1;
+
+    return 0;
+}
+
+
+static int
+read_pixels(const vlm_reader_t *r, vlm_pixel_config_t *p, const vlm_vision_config_t *v)
+{
+    if (read_bounds(r, p) != 0
         || read_triple(r, "image_mean", -10.0, 10.0, p->mean) != 0
         || read_triple(r, "image_std", 1e-3, 10.0, p->std) != 0)
     {
         return -1;
     }
-
-    if (low > high) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: %smin_pixels %u is more than max_pixels %u",
-                        r->file, r->prefix, low, high);
-    }
-
-    p->min_pixels = low;
-    p->max_pixels = high;
-    p->said = 1;
 
     return check_steps(r, v);
 }
@@ -272,6 +284,7 @@ read_config(vlm_config_t *c, const vlm_reader_t *r)
 
     c->vision.order = c->family->order;
     c->pixel = c->family->pixel;
+    c->video = c->family->video;
 
     return c->family->read(r, c) != 0 ? -1 : vlm_quant_read(r, &c->quant);
 }
@@ -361,6 +374,69 @@ read_processor(vlm_config_t *c, vlm_reader_t *r, const vlm_config_file_t file[2]
 }
 
 
+/*
+ * A processor of video's own settings.  Frames go through the patch embedding of pictures, so that
+ * they must be normalised as these are.
+ */
+static int
+read_frames(const vlm_reader_t *r, vlm_config_t *c)
+{
+    vlm_pixel_config_t  like = c->pixel;
+
+    if (read_pixels(r, &like, &c->vision) != 0) {
+        return -1;
+    }
+
+    if (memcmp(like.mean, c->pixel.mean, sizeof(like.mean)) != 0
+        || memcmp(like.std, c->pixel.std, sizeof(like.std)) != 0)
+    {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %simage_mean or image_std is not that of pictures, "
+                        "which is not supported", r->file, r->prefix);
+    }
+
+    return 0;
+}
+
+
+/*
+ * The bounds of a video's frames are in the first of three files that there is, as for transformers:
+ * the video's own, the older one of pictures, and that of version 5.
+ */
+static int
+read_video(vlm_config_t *c, vlm_reader_t *r, const vlm_config_file_t file[3])
+{
+    int                rc;
+    const vlm_json_t  *document, *nested;
+
+    if (open_file(r, file[2].data != NULL ? &file[2] : &file[file[0].data == NULL]) != 0) {
+        return -1;
+    }
+
+    if (r->top == NULL) {
+        return 0;
+    }
+
+    document = r->top;
+    nested = vlm_json_get(document, "video_processor");
+
+    if (vlm_json_is_object(nested)) {
+        r->top = nested;
+        r->prefix = "video_processor.";
+    }
+
+    rc = read_bounds(r, &c->video);
+
+    if (rc == 0 && (file[2].data != NULL || r->top == nested)) {
+        rc = read_frames(r, c);
+    }
+
+    r->top = document;
+    close_file(r);
+
+    return rc;
+}
+
+
 int
 vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[VLM_CONFIG_FILES], vlm_err_t *err)
 {
@@ -395,7 +471,7 @@ vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[VLM_CONFIG_FILES]
         default_eos(c);
     }
 
-    return rc != 0 ? -1 : read_processor(c, &r, &file[2]);
+    return rc != 0 || read_processor(c, &r, &file[2]) != 0 ? -1 : read_video(c, &r, &file[2]);
 }
 
 
@@ -409,7 +485,7 @@ vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err)
 
     static const char  *names[VLM_CONFIG_FILES] = {
         "config.json", "generation_config.json", "preprocessor_config.json",
-        "processor_config.json"
+        "processor_config.json", "video_preprocessor_config.json"
     };
 
     memset(f, 0, sizeof(f));

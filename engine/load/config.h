@@ -1,6 +1,7 @@
 /*
- * Every number of a model: config.json, generation_config.json, and the processor's settings for
- * pictures, from preprocessor_config.json or processor_config.json (transformers 5).
+ * Every number of a model: config.json, generation_config.json, and the processors' settings for
+ * pictures, from preprocessor_config.json or processor_config.json (transformers 5), and for video,
+ * from video_preprocessor_config.json, or else from those.
  *
  * config.json is read by the family that it names (family/family.h).  Its text settings stand at
  * the top (published checkpoints) or under "text_config" (re-saved by newer transformers).  Each
@@ -61,7 +62,10 @@ struct vlm_vision_config_s {           /* vision encoder */
     uint32_t  out;                     /* D */
     uint32_t  channels;                /* 3 */
     uint32_t  patch;                   /* pixels on a side, 14 */
-    uint32_t  temporal;                /* 2: a still picture is repeated */
+    uint32_t  temporal;                /* 2: frames of a video that are encoded together; a still
+                                          picture is repeated */
+    uint32_t  per_second;              /* positions of time in a second of video; 0: the family
+                                          tells the time in words */
     uint32_t  merge;                   /* patches on a side of a merged cell, 2 */
     uint32_t  window;                  /* merged cells on a side of a window, if the family has
                                           windows */
@@ -80,6 +84,7 @@ typedef struct {
     uint64_t  min_pixels, max_pixels;  /* of a resized picture */
     float     mean[3], std[3];         /* of pixels / 255, RGB */
     int       said;                    /* 1: read from a file; 0: the family's defaults */
+    int       whole;                   /* 1: the bounds are of all frames of a video together */
 } vlm_pixel_config_t;
 
 typedef struct {
@@ -93,13 +98,14 @@ typedef struct {
     vlm_text_config_t        text;
     vlm_vision_config_t      vision;
     vlm_pixel_config_t       pixel;
+    vlm_pixel_config_t       video;
     vlm_generation_config_t  generation;
     vlm_quant_t              quant;
     const vlm_family_t      *family;
 } vlm_config_t;
 
 /*
- * Reads DIR/config.json (required) and the other three if they exist.  Without a file, sampling has
+ * Reads DIR/config.json (required) and the other four if they exist.  Without a file, sampling has
  * the defaults of vlm.h and pictures have the family's.  VLM_EMODEL names file, path and value.
  */
 int vlm_config_read(vlm_config_t *c, const char *dir, vlm_err_t *err);
@@ -110,8 +116,8 @@ typedef struct {
     size_t       bytes;
 } vlm_config_file_t;
 
-#define VLM_CONFIG_FILES  4            /* config, generation_config, preprocessor_config, */
-                                       /* processor_config */
+#define VLM_CONFIG_FILES  5            /* config, generation_config, preprocessor_config, */
+                                       /* processor_config, video_preprocessor_config */
 
 /* The same without files, for the fuzzer. */
 int vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[VLM_CONFIG_FILES],

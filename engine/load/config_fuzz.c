@@ -57,6 +57,8 @@ check(const vlm_config_t *c)
                 && (i == 0 || v->deep_block[i] != v->deep_block[i - 1]));
     }
 
+    require(c->video.min_pixels <= c->video.max_pixels && v->per_second <= 100);
+
     for (i = v->depth; i < VLM_MAX_LAYERS; i++) {
         require(v->full[i] == 0);
     }

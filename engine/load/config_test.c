@@ -463,6 +463,42 @@ pixel_settings_in_the_processors_own_file_come_first(void **state)
 }
 
 
+static void
+bounds_of_video_are_in_the_first_file_that_transformers_reads(void **state)
+{
+    vlm_config_t  c;
+
+    (void) state;
+
+    fixture_text(dir, "config.json", GOOD);
+    reads(&c);
+    assert_int_equal(c.vision.per_second, 4);      /* the class's own */
+    assert_int_equal(c.video.min_pixels, 100352);
+    assert_int_equal(c.video.max_pixels, 602112);
+    assert_int_equal(c.video.whole, 0);
+
+    fixture_text(dir, "processor_config.json",
+                 "{\"image_processor\":{\"size\":{\"shortest_edge\":784,\"longest_edge\":9000}},"
+                 "\"video_processor\":{\"size\":{\"shortest_edge\":1568,\"longest_edge\":8000}}}");
+    reads(&c);
+    assert_int_equal(c.video.min_pixels, 1568);
+    assert_int_equal(c.video.max_pixels, 8000);
+
+    fixture_text(dir, "preprocessor_config.json", "{\"min_pixels\":900,\"max_pixels\":7000}");
+    reads(&c);
+    assert_int_equal(c.pixel.max_pixels, 9000);
+    assert_int_equal(c.video.min_pixels, 900);
+    assert_int_equal(c.video.max_pixels, 7000);
+
+    fixture_text(dir, "video_preprocessor_config.json",
+                 "{\"size\":{\"shortest_edge\":4096,\"longest_edge\":25165824},\"fps\":2}");
+    reads(&c);
+    assert_int_equal(c.pixel.max_pixels, 9000);
+    assert_int_equal(c.video.min_pixels, 4096);
+    assert_int_equal(c.video.max_pixels, 25165824);
+}
+
+
 /* ---- refused values ------------------------------------------------------ */
 
 typedef struct {
@@ -589,6 +625,13 @@ the_other_files_are_held_to_the_same(void **state)
         { "preprocessor_config.json", "{\"do_rescale\":false}", "do_rescale is false" },
         { "preprocessor_config.json", "{\"rescale_factor\":1}", "rescale_factor is 1" },
         { "preprocessor_config.json", "{\"resample\":2}", "resample is 2" },
+        { "video_preprocessor_config.json", "{\"temporal_patch_size\":4}",
+          "temporal_patch_size is 4" },
+        { "video_preprocessor_config.json", "{\"image_mean\":[0.5,0.5,0.5]}",
+          "image_mean or image_std is not that of pictures" },
+        { "video_preprocessor_config.json", "{\"size\":{\"longest_edge\":1e10}}",
+          "size.longest_edge" },
+        { "video_preprocessor_config.json", "[]", "not a JSON object" },
         { "processor_config.json", "{\"image_processor\":{\"patch_size\":16}}",
           "image_processor.patch_size is 16" },
         { "processor_config.json", "{\"image_processor\":{\"size\":{\"longest_edge\":0}}}",
@@ -606,6 +649,7 @@ the_other_files_are_held_to_the_same(void **state)
         fixture_text(dir, "generation_config.json", "{}");
         fixture_text(dir, "preprocessor_config.json", "{}");
         fixture_text(dir, "processor_config.json", "{}");
+        fixture_text(dir, "video_preprocessor_config.json", "{}");
         fixture_text(dir, cases[i].file, cases[i].text);
         fails(cases[i].says);
         fails(cases[i].file);
@@ -659,6 +703,8 @@ main(void)
         cmocka_unit_test_setup_teardown(
             pixel_settings_come_from_the_preprocessor_or_are_the_familys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pixel_settings_in_the_processors_own_file_come_first,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_of_video_are_in_the_first_file_that_transformers_reads,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_wrong_value_is_named_with_its_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_other_files_are_held_to_the_same, set_up, tear_down),

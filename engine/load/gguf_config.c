@@ -316,7 +316,8 @@ put_config(settings_t *s)
     put_eos(s);
     put_rows(s, text, map->table, "vocab_size");
     put(s, ",\"tie_word_embeddings\":%s", find_tensor(text, map->head) ? "false" : "true");
-    put(s, ",\"vision_config\":{\"temporal_patch_size\":2");
+    put(s, ",\"vision_config\":{\"temporal_patch_size\":2%s",
+        map->constant == NULL ? "" : map->constant);
 
     if (put_settings(s, vision, map->vision[0]) != 0
         || put_settings(s, vision, map->vision[1]) != 0)

@@ -498,12 +498,14 @@ bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, size_t bytes, uint
 
 /*
  * The patch embedding takes bytes: y = W ((p / 255 - mean) / std) + b becomes y = W' p + b'.  A
- * still picture is the same in all time slices, so their weights are summed.
+ * still picture is the same in all time slices, so their weights are summed; frames of a video have
+ * a row of each slice's.  b' is the same for both.
  */
 static void
-fold_patch_row(const vlm_config_t *c, const float *from, float *row, float own, float *bias)
+fold_patch_row(const vlm_config_t *c, const float *from, float own, float *still, float *frames,
+               float *bias)
 {
-    double                      sum, offset;
+    double                      sum, offset, w, scale;
     uint32_t                    ch, t, i, area;
     const vlm_vision_config_t  *v = &c->vision;
 
@@ -511,14 +513,18 @@ fold_patch_row(const vlm_config_t *c, const float *from, float *row, float own, 
     offset = own;
 
     for (ch = 0; ch < v->channels; ch++) {
+        scale = 255 * (double) c->pixel.std[ch];
+
         for (i = 0; i < area; i++) {
             sum = 0;
 
             for (t = 0; t < v->temporal; t++) {
-                sum += from[((size_t) ch * v->temporal + t) * area + i];
+                w = from[((size_t) ch * v->temporal + t) * area + i];
+                frames[((size_t) t * v->channels + ch) * area + i] = (float) (w / scale);
+                sum += w;
             }
 
-            row[(size_t) ch * area + i] = (float) (sum / (255 * (double) c->pixel.std[ch]));
+            still[(size_t) ch * area + i] = (float) (sum / scale);
             offset -= sum * c->pixel.mean[ch] / c->pixel.std[ch];
         }
     }
@@ -527,11 +533,27 @@ fold_patch_row(const vlm_config_t *c, const float *from, float *row, float own, 
 }
 
 
+/* One of the two matrices, with K columns. */
+static void
+place_patch(vlm_bind_t *b, vlm_linear_t *w, uint32_t K)
+{
+    memset(w, 0, sizeof(*w));
+    w->type = VLM_PATCH_TYPE;
+    w->epilogue = VLM_STORE;
+    w->N = b->m->config.vision.hidden;
+    w->K = K;
+    w->w = vlm_place(b->arena, b->m->ops->basic->packed_bytes(b->m->device, w->type, w->N, w->K),
+                     1);
+    w->bias = vlm_place(b->arena, w->N, sizeof(float));
+}
+
+
+/* w has two matrices: for still pictures and for frames. */
 static int
 bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
 {
-    float                       bias[VLM_PANEL], own[VLM_PANEL] = { 0 }, *from, *rows;
-    uint32_t                    e, first, n;
+    float                       bias[VLM_PANEL], own[VLM_PANEL] = { 0 }, *from, *rows[2];
+    uint32_t                    e, first, n, K, i;
     uint64_t                    dims[5], row;
     const vlm_basic_t          *basic = b->m->ops->basic;
     const vlm_tensor_t         *t, *t_bias;
@@ -541,15 +563,11 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
     dims[1] = v->channels;
     dims[2] = v->temporal;
     dims[3] = dims[4] = v->patch;
-    row = vlm_mul(vlm_mul(dims[1], dims[2]), vlm_mul(dims[3], dims[4]));
+    K = v->channels * v->patch * v->patch;
+    row = vlm_mul(K, v->temporal);
 
-    memset(w, 0, sizeof(*w));
-    w->type = VLM_PATCH_TYPE;
-    w->epilogue = VLM_STORE;
-    w->N = v->hidden;
-    w->K = v->channels * v->patch * v->patch;
-    w->w = vlm_place(b->arena, basic->packed_bytes(b->m->device, w->type, w->N, w->K), 1);
-    w->bias = vlm_place(b->arena, w->N, sizeof(float));
+    place_patch(b, &w[0], K);
+    place_patch(b, &w[1], (uint32_t) row);
 
     t = find(b, as->name[0], "weight", dims, 5);
     t_bias = as->bias ? find(b, as->name[0], "bias", dims, 1) : NULL;
@@ -558,14 +576,14 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
         return t == NULL || (as->bias && t_bias == NULL) ? -1 : 0;
     }
 
-    from = malloc(row * sizeof(float));
-    rows = malloc((size_t) VLM_PANEL * w->K * sizeof(float));
+    from = malloc((1 + 2 * (size_t) VLM_PANEL) * row * sizeof(float));
 
-    if (from == NULL || rows == NULL) {
-        free(from);
-        free(rows);
+    if (from == NULL) {
         return vlm_fail(b->err, VLM_EMEMORY, "no memory for the patch embedding");
     }
+
+    rows[0] = from + row;
+    rows[1] = rows[0] + VLM_PANEL * (size_t) K;
 
     for (first = 0; first < w->N; first += VLM_PANEL) {
         n = w->N - first < VLM_PANEL ? w->N - first : VLM_PANEL;
@@ -576,15 +594,17 @@ bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
 
         for (e = 0; e < n; e++) {
             vlm_tensor_f32(t, (first + e) * row, row, from);
-            fold_patch_row(&b->m->config, from, rows + (size_t) e * w->K, own[e], &bias[e]);
+            fold_patch_row(&b->m->config, from, own[e], rows[0] + (size_t) e * K,
+                           rows[1] + (size_t) e * row, &bias[e]);
         }
 
-        basic->put(b->m->device, w->bias + first, bias, n * sizeof(float));
-        basic->pack(b->m->device, w, first, n, rows);
+        for (i = 0; i < 2; i++) {
+            basic->put(b->m->device, w[i].bias + first, bias, n * sizeof(float));
+            basic->pack(b->m->device, &w[i], first, n, rows[i]);
+        }
     }
 
     free(from);
-    free(rows);
 
     return 0;
 }

@@ -53,7 +53,8 @@ typedef struct {                       /* memory of one step; T up to VLM_SLICE,
 } vlm_text_work_t;
 
 typedef struct {                       /* the vision encoder's work on one picture */
-    uint8_t     *pixels;               /* [P][channels patch^2] */
+    uint8_t     *pixels;               /* [P][temporal channels patch^2], or of a still picture
+                                          [P][channels patch^2] */
     uint32_t    *row, *column;         /* [P] */
     uint32_t    *border;               /* [P / merge^2 + 1] segments of a cell at least */
     uint32_t    *whole;                /* [2] 0, P */
@@ -83,7 +84,8 @@ typedef struct {
     float               *inv_freq;     /* [hd / 2] */
     uint8_t             *axis;         /* [hd / 2] */
 
-    vlm_linear_t         patch;        /* [E][channels patch^2], f32 */
+    vlm_linear_t         patch[2];     /* f32: of a still picture [E][channels patch^2]; of
+                                          frames [E][temporal channels patch^2] */
     vlm_layer_t         *block;        /* [depth] */
     vlm_places_t         places;       /* if the encoder has them */
     vlm_merger_t         merger;       /* of the last block */

@@ -98,6 +98,14 @@ larger(uint32_t a, uint32_t b)
 }
 
 
+/* Bytes of a patch with all of its time slices. */
+static uint32_t
+slices_of(const vlm_vision_config_t *v)
+{
+    return v->temporal * v->channels * v->patch * v->patch;
+}
+
+
 /* Sets the largest shape of each kind, which sizes the operations' own memory. */
 static void
 set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
@@ -112,7 +120,7 @@ set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
     m->need.heads = t->heads;
     m->need.head_dim = larger(t->head_dim, v->head_dim);
     m->need.K = larger(larger(t->hidden, t->mlp), larger(t->heads * t->head_dim, cell));
-    m->need.K = larger(m->need.K, larger(v->mlp, v->channels * v->patch * v->patch));
+    m->need.K = larger(m->need.K, larger(v->mlp, slices_of(v)));
     m->need.qkv = larger((t->heads + 2 * t->kv_heads) * t->head_dim, 3 * v->hidden);
     m->need.keys = larger(m->kv.context, patches);
     m->need.vocab = t->vocab;
@@ -162,7 +170,7 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
     w->places = places;
     w->cells = (uint32_t) tokens;
 
-    w->pixels = vlm_place(vision, vlm_mul(P, (uint64_t) c->channels * c->patch * c->patch), 1);
+    w->pixels = vlm_place(vision, vlm_mul(P, slices_of(c)), 1);
     w->row = vlm_place(vision, P, sizeof(uint32_t));
     w->column = vlm_place(vision, P, sizeof(uint32_t));
     w->border = vlm_place(vision, vlm_add(tokens, 1), sizeof(uint32_t));

@@ -22,10 +22,11 @@ static void merge_deep(vlm_model_t *m, uint32_t block);
 void
 vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p, uint32_t place)
 {
-    uint32_t            whole[2];
-    vlm_device_t       *d = m->device;
-    vlm_vision_work_t  *w = &m->vision;
-    const vlm_basic_t  *basic = m->ops->basic;
+    uint32_t             whole[2];
+    vlm_device_t        *d = m->device;
+    vlm_vision_work_t   *w = &m->vision;
+    const vlm_basic_t   *basic = m->ops->basic;
+    const vlm_linear_t  *patch = &m->patch[p->slices > 1];
 
     w->place = place;
     w->rows = p->grid_h;
@@ -38,13 +39,13 @@ vlm_vision_begin(vlm_model_t *m, const vlm_picture_t *p, uint32_t place)
     whole[0] = 0;
     whole[1] = p->n_patches;
 
-    basic->put(d, w->pixels, p->pixels, (uint64_t) p->n_patches * m->patch.K);
+    basic->put(d, w->pixels, p->pixels, (uint64_t) p->n_patches * patch->K);
     basic->put(d, w->row, p->row, (uint64_t) p->n_patches * sizeof(uint32_t));
     basic->put(d, w->column, p->column, (uint64_t) p->n_patches * sizeof(uint32_t));
     basic->put(d, w->border, p->border, ((uint64_t) p->n_segments + 1) * sizeof(uint32_t));
     basic->put(d, w->whole, whole, sizeof(whole));
 
-    m->ops->patch_embed(d, &m->patch, w->pixels, p->n_patches, w->x);
+    m->ops->patch_embed(d, patch, w->pixels, p->n_patches, w->x);
 
     if (m->places.side > 0) {
         const vlm_patches_t  patches = { p->n_patches, w->row, w->column, w->rows, w->columns };

@@ -29,8 +29,9 @@ vlm_prefix_open(vlm_prefix_t *x, uint32_t slots, uint32_t context, vlm_err_t *er
         k->token = calloc(context, sizeof(*k->token));
         k->picture = calloc(VLM_MAX_PICTURES, sizeof(*k->picture));
         k->picture_at = calloc(VLM_MAX_PICTURES, sizeof(*k->picture_at));
+        k->time = calloc(VLM_MAX_PICTURES, sizeof(*k->time));
 
-        if (k->token == NULL || k->picture == NULL || k->picture_at == NULL) {
+        if (k->token == NULL || k->picture == NULL || k->picture_at == NULL || k->time == NULL) {
             break;
         }
     }
@@ -52,6 +53,7 @@ vlm_prefix_close(vlm_prefix_t *x)
         free(x->slot[i].token);
         free(x->slot[i].picture);
         free(x->slot[i].picture_at);
+        free(x->slot[i].time);
     }
 
     free(x->slot);
@@ -95,7 +97,7 @@ vlm_prefix_common(const vlm_prefix_t *x, uint32_t slot, const vlm_prompt_t *p)
     for (i = 0; i < p->n_pictures && p->picture_at[i] < n; i++) {
         vlm_picture_key(p, i, &key);
 
-        if (i >= k->n_pictures || k->picture_at[i] != p->picture_at[i]
+        if (i >= k->n_pictures || k->picture_at[i] != p->picture_at[i] || k->time[i] != p->time[i]
             || memcmp(&k->picture[i], &key, sizeof(key)) != 0)
         {
             return p->picture_at[i];
@@ -174,6 +176,7 @@ vlm_prefix_begin(vlm_prefix_t *x, uint32_t slot, const vlm_prompt_t *p)
     for (i = 0; i < p->n_pictures; i++) {
         vlm_picture_key(p, i, &k->picture[i]);
         k->picture_at[i] = p->picture_at[i];
+        k->time[i] = p->time[i];
     }
 
     return k->n;

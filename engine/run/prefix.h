@@ -4,8 +4,8 @@
  * read in another slot.
  *
  * A slot keeps its rows when its job ends, until another job takes it.  Two beginnings are equal if
- * their token ids, the content of their pictures and their salts are; names given by clients do not
- * count, and positions follow from the rest.  A beginning ends before a picture or after it, never
+ * their token ids, the content and the times of their pictures and their salts are; names given by
+ * clients do not count, and positions follow from the rest.  A beginning ends before a picture or after it, never
  * within, and leaves at least the prompt's last row to be read, which gives the first logits.  Only
  * the engine thread uses it.
  */
@@ -22,6 +22,7 @@ typedef struct {
     uint32_t           *token;         /* [context] */
     vlm_picture_key_t  *picture;       /* [n_pictures] of the tokens */
     uint32_t           *picture_at;    /* [n_pictures] its first row */
+    uint32_t           *time;          /* [n_pictures] as in the prompt */
     uint32_t            n_pictures;
     uint8_t             salt[32];
     uint64_t            let_go;        /* when its last job ended, by the clock below */

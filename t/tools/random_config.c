@@ -322,9 +322,15 @@ write_processor(const job_t *job, vlm_err_t *err)
             min, a->max_pixels);
     fprintf(f, ",\n  \"patch_size\": %" PRIu64 ",\n  \"temporal_patch_size\": %" PRIu64 ",\n"
             "  \"merge_size\": %" PRIu64 ",\n  \"image_mean\": %s,\n  \"image_std\": %s,\n"
-            "  \"image_processor_type\": \"Qwen2VLImageProcessor\"%s,\n"
-            "  \"processor_class\": \"%s\"\n}\n", job->s.patch, job->s.temporal, job->s.merge,
-            a->mean, a->std, newer ? "}" : "", a->processor);
+            "  \"image_processor_type\": \"Qwen2VLImageProcessor\"%s,\n", job->s.patch,
+            job->s.temporal, job->s.merge, a->mean, a->std, newer ? "}" : "");
+
+    if (newer) {
+        fprintf(f, "  \"video_processor\": {\"size\": {\"shortest_edge\": %" PRIu64
+                ", \"longest_edge\": %" PRIu64 "}},\n", min, a->max_pixels);
+    }
+
+    fprintf(f, "  \"processor_class\": \"%s\"\n}\n", a->processor);
 
     return random_finish(job, f, name, err);
 }

@@ -7,6 +7,7 @@
 #include "family/qwen2_5_vl/family.h"
 
 #define MAX_WINDOW  (1u << 16)         /* pixels */
+#define MAX_PER_SECOND  100            /* positions of time */
 #define FIELD(m)    offsetof(vlm_vision_config_t, m)
 
 
@@ -95,6 +96,7 @@ read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config
         { "patch_size", FIELD(patch), 1, VLM_MAX_PATCH, 14 },
         { "temporal_patch_size", FIELD(temporal), 1, VLM_MAX_TEMPORAL, 2 },
         { "spatial_merge_size", FIELD(merge), 1, VLM_MAX_MERGE, 2 },
+        { "tokens_per_second", FIELD(per_second), 1, MAX_PER_SECOND, 4 },
         { NULL, 0, 0, 0, 0 }
     };
 

@@ -115,6 +115,7 @@ const vlm_family_t  vlm_qwen2_5_vl = {
         .mean = { 0.48145466f, 0.4578275f, 0.40821073f },
         .std = { 0.26862954f, 0.26130258f, 0.27577711f }
     },
+    .video = { .min_pixels = 128 * 28 * 28, .max_pixels = 768 * 28 * 28 },
     .eos = { VLM_QWEN_IM_END, VLM_QWEN_END_OF_TEXT },
     .n_eos = 2,
     .split = vlm_qwen_split,
@@ -130,6 +131,7 @@ const vlm_family_t  vlm_qwen2_5_vl = {
         .picture = "<|vision_start|>",
         .cell = "<|image_pad|>",
         .picture_end = "<|vision_end|>",
+        .frame_cell = "<|video_pad|>",
         .role = { "system\n", "user\n", "assistant\n" },
         .after = "\n",
         .system = "You are a helpful assistant."

@@ -34,6 +34,7 @@ const vlm_gguf_map_t  vlm_qwen2_5_vl_gguf = {
     .architecture = "qwen2vl",
     .projector = "qwen2.5vl_merger",
     VLM_QWEN_GGUF_COMMON,
+    .constant = ",\"tokens_per_second\":2",
     .vision = { vlm_qwen_gguf_vision, vision },
     .must_vision = { vlm_qwen_gguf_must_vision, must },
     .names = { vlm_qwen_gguf_names, names }

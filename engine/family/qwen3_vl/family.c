@@ -120,6 +120,7 @@ const vlm_family_t  vlm_qwen3_vl = {
         .mean = { 0.5f, 0.5f, 0.5f },
         .std = { 0.5f, 0.5f, 0.5f }
     },
+    .video = { .min_pixels = 128 * 32 * 32, .max_pixels = 768 * 32 * 32, .whole = 1 },
     .eos = { VLM_QWEN_IM_END, VLM_QWEN_END_OF_TEXT },
     .n_eos = 2,
     .split = vlm_qwen_split,
@@ -136,6 +137,8 @@ const vlm_family_t  vlm_qwen3_vl = {
         .picture = "<|vision_start|>",
         .cell = "<|image_pad|>",
         .picture_end = "<|vision_end|>",
+        .frame_cell = "<|video_pad|>",
+        .seconds = { "<", " seconds>" },
         .role = { "system\n", "user\n", "assistant\n" },
         .after = "\n",
         .system = NULL
