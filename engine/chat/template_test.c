@@ -320,8 +320,8 @@ video(uint32_t n, double fps, uint32_t h, uint32_t w)
 
 
 /*
- * Frames start where the first ones do, each pair a step of time later: 2 positions a second, rounded
- * down; the text after them starts past the last time, or the larger side.
+ * Frames start where the first ones do, each pair a step of time later: 2 positions a second,
+ * rounded down; the text after them starts past the last time, or the larger side.
  */
 static void
 pairs_of_frames_follow_each_other_in_time(void **state)

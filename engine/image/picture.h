@@ -25,7 +25,7 @@ struct vlm_picture_s {
     uint32_t            grid_h, grid_w;            /* patches; merged cells are grid / merge */
     uint32_t            n_patches, n_cells;        /* P and P / merge^2 */
     uint32_t            n_segments, longest;       /* and the patches of the longest */
-    uint32_t            slices;        /* 1; or the encoder's `temporal`: as many different frames */
+    uint32_t            slices;        /* 1; or the encoder's `temporal` of different frames */
     uint8_t            *pixels;        /* [P][slices][channels][patch][patch] in that order */
     uint32_t           *row, *column;  /* [P] patch coordinates, for the 2-D rotary positions */
     uint32_t           *border;        /* [n_segments + 1] first patch of each segment; last is P */

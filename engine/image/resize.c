@@ -54,8 +54,8 @@ multiple(double cells, uint32_t factor)
 
 
 /*
- * smart_resize of n frames.  The bounds are of `counted` of them, which is n rounded, but sides that
- * are too long or too short are corrected by n, as in the family's formula.
+ * smart_resize of n frames.  The bounds are of `counted` of them, which is n rounded, but sides
+ * that are too long or too short are corrected by n, as in the family's formula.
  */
 static int
 resize(double n, uint32_t counted, uint32_t width, uint32_t height, uint32_t factor,

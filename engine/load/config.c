@@ -390,8 +390,8 @@ read_frames(const vlm_reader_t *r, vlm_config_t *c)
     if (memcmp(like.mean, c->pixel.mean, sizeof(like.mean)) != 0
         || memcmp(like.std, c->pixel.std, sizeof(like.std)) != 0)
     {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: %simage_mean or image_std is not that of pictures, "
-                        "which is not supported", r->file, r->prefix);
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %simage_mean or image_std is not that of "
+                        "pictures, which is not supported", r->file, r->prefix);
     }
 
     return 0;
@@ -399,8 +399,8 @@ read_frames(const vlm_reader_t *r, vlm_config_t *c)
 
 
 /*
- * The bounds of a video's frames are in the first of three files that there is, as for transformers:
- * the video's own, the older one of pictures, and that of version 5.
+ * The bounds of a video's frames are in the first of three files that there is, as for
+ * transformers: the video's own, the older one of pictures, and that of version 5.
  */
 static int
 read_video(vlm_config_t *c, vlm_reader_t *r, const vlm_config_file_t file[3])

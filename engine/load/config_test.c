@@ -464,7 +464,7 @@ pixel_settings_in_the_processors_own_file_come_first(void **state)
 
 
 static void
-bounds_of_video_are_in_the_first_file_that_transformers_reads(void **state)
+bounds_of_video_are_in_the_file_that_transformers_reads(void **state)
 {
     vlm_config_t  c;
 
@@ -704,7 +704,7 @@ main(void)
             pixel_settings_come_from_the_preprocessor_or_are_the_familys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pixel_settings_in_the_processors_own_file_come_first,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(bounds_of_video_are_in_the_first_file_that_transformers_reads,
+        cmocka_unit_test_setup_teardown(bounds_of_video_are_in_the_file_that_transformers_reads,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_wrong_value_is_named_with_its_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_other_files_are_held_to_the_same, set_up, tear_down),

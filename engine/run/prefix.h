@@ -4,8 +4,8 @@
  * read in another slot.
  *
  * A slot keeps its rows when its job ends, until another job takes it.  Two beginnings are equal if
- * their token ids, the content and the times of their pictures and their salts are; names given by
- * clients do not count, and positions follow from the rest.  A beginning ends before a picture or after it, never
+ * their token ids, the content and times of their pictures and their salts are; names given by
+ * clients do not count, and positions follow.  A beginning ends before a picture or after it, never
  * within, and leaves at least the prompt's last row to be read, which gives the first logits.  Only
  * the engine thread uses it.
  */

@@ -19,6 +19,9 @@ PICTURES = [("61x117", 61, 117, 7, "RGB"), ("200x150", 200, 150, 10, "RGB"),
             ("168x168", 168, 168, 14, "RGB"), ("427x331", 427, 331, 19, "RGB"),
             ("838x131", 838, 131, 37, "RGB")]
 
+# Frames of two videos: each is another picture of the same size.
+FRAMES = [("frame", 5, 70, 50, 8), ("tall", 3, 40, 330, 13)]
+
 # A photograph's form: baseline, a quarter of the colour (4:2:0), blocks that the picture cuts.
 JPEGS = [("151x109", 151, 109, 17)]
 
@@ -40,6 +43,10 @@ def main():
         a = pixels(w, h, block, salt)
         image = Image.fromarray(a) if mode == "RGB" else Image.fromarray(a[:, :, 0], "L")
         image.save(os.path.join(HERE, "pictures", name + ".png"), optimize=True)
+    for name, n, w, h, block in FRAMES:
+        for i in range(n):
+            image = Image.fromarray(pixels(w, h, block, 200 + w + i))
+            image.save(os.path.join(HERE, "pictures", f"{name}-{i + 1}.png"), optimize=True)
     for salt, (name, w, h, block) in enumerate(JPEGS):
         image = Image.fromarray(pixels(w, h, block, 100 + salt))
         image.save(os.path.join(HERE, "pictures", name + ".jpg"), quality=80, subsampling=2,

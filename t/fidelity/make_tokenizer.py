@@ -43,6 +43,7 @@ TEMPLATE_QWEN3 = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% if message['content'] is "
     "string %}{{ message['content'] }}{% else %}{% for content in message['content'] %}"
     "{% if content['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
+    "{% elif content['type'] == 'video' %}<|vision_start|><|video_pad|><|vision_end|>"
     "{% elif 'text' in content %}{{ content['text'] }}{% endif %}{% endfor %}{% endif %}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 

@@ -8,6 +8,8 @@
     reference.py weights PROGRAM       compare random-checkpoint's files with numpy's, mutated too
     reference.py load PROGRAM          let transformers read those files, as other users do
 
+A video's pictures are what is encoded together: its pairs of frames.
+
 weights.py makes the weights in numpy; the model is transformers' own class in f32, with its own
 image processor, tokenizer and chat template.  An expected/*.ref file has this format, in little
 endian:
@@ -23,12 +25,14 @@ endian:
     ids        u32 [T]          the prompt, picture tokens repeated
     pos        i32 [3][T]       M-RoPE: time, row, column
     grid       u32 [n][2]       patch rows and columns of each picture
+    patches    u32 [n]          of pictures of a prompt with a video: the CRC-32 of their pixels
     features   f32 [cells][D]   output of the vision encoder, row-major cells, a picture after another
     deepstack  f32 [n][cells][D]    its further lists, in the order of the layers that they are for
-    top_ids    u32 [T][32]      largest logits of each prompt position, largest first
-    top        f32 [T][32]
+    top_ids    u32 [T][32]      largest logits of each prompt position, largest first; of a short
+    top        f32 [T][32]      case these are 8
     logits     f32 [T][V]       all of them, where cases.txt says "logits"
-    answer     u32 [64]         greedy, eos not obeyed, ids past the tokenizer's last never picked
+    answer     u32 [64]         greedy, eos not obeyed, ids past the tokenizer's last never picked; of
+                                a short case 16
     gap        f32 [64]         of the two largest logits when answer[i] was picked
     step_ids   u32 [64][32]     largest logits when answer[i] was picked
     step       f32 [64][32]
@@ -43,6 +47,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import numpy as np
 import torch
@@ -52,7 +57,10 @@ from transformers import (AutoTokenizer, LogitsProcessor, LogitsProcessorList, Q
                           Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor,
                           Qwen2VLImageProcessor, Qwen2VLVideoProcessor, Qwen3VLConfig,
                           Qwen3VLForConditionalGeneration, Qwen3VLProcessor, Qwen3VLVideoProcessor)
+from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
+from transformers.models.qwen3_vl.video_processing_qwen3_vl import smart_resize as smart_resize_3
 from transformers.utils import logging
+from transformers.video_utils import VideoMetadata
 
 import slips
 import weights
@@ -83,6 +91,7 @@ class Case:
     def __init__(self, checkpoint, words):
         self.checkpoint, self.name = checkpoint, words[0]
         self.logits = "logits" in words[1:]
+        self.top, self.steps = (8, 16) if "short" in words[1:] else (TOP, STEPS)
         self.messages = []
 
 
@@ -107,6 +116,10 @@ def read_case_file(lines, checkpoints):
             value = rest.replace("\\n", "\n") if word == "text" else rest
             kind = "text" if word == "text" else "image"
             checkpoints[-1].cases[-1].messages[-1]["content"].append({"type": kind, kind: value})
+        elif word == "video":
+            fps, *files = rest.split()
+            checkpoints[-1].cases[-1].messages[-1]["content"].append(
+                {"type": word, word: files, "fps": float(fps)})
 
 
 # ---- model ------------------------------------------------------------------------------------
@@ -171,22 +184,71 @@ def make_processor(cp, shape):
              "temporal_patch_size": v["temporal_patch_size"]}
     if shape["model_type"] == "qwen2_5_vl":
         images = Qwen2VLImageProcessor(min_pixels=3136, max_pixels=12845056, **sizes)
-        return Qwen2_5_VLProcessor(images, tokenizer, Qwen2VLVideoProcessor(),
+        videos = Qwen2VLVideoProcessor(min_pixels=3136, max_pixels=12845056, **sizes)
+        return Qwen2_5_VLProcessor(images, tokenizer, videos,
                                    chat_template=tokenizer.chat_template)
     # This version ignores the argument "size".
     images = Qwen2VLImageProcessor(min_pixels=int(cp.flags.get("min-pixels", 65536)),
                                    max_pixels=16777216, image_mean=[0.5] * 3, image_std=[0.5] * 3,
                                    **sizes)
+    videos = Qwen3VLVideoProcessor(size={"shortest_edge": images.min_pixels,
+                                         "longest_edge": images.max_pixels}, **sizes)
     with open(os.path.join(HERE, "tokenizer", "qwen3.jinja"), encoding="utf-8") as f:
-        return Qwen3VLProcessor(images, tokenizer, Qwen3VLVideoProcessor(), chat_template=f.read())
+        return Qwen3VLProcessor(images, tokenizer, videos, chat_template=f.read())
+
+
+def open_picture(name):
+    return Image.open(os.path.join(HERE, "pictures", name)).convert("RGB")
+
+
+def make_frames(processor, names):
+    """The frames of a video, at the size of the family's processor.
+
+    Pillow resizes them as it does pictures: torchvision, which would, rounds some pixels otherwise.
+    Qwen3-VL's processor refuses a single frame, which is then given twice.
+    """
+    v = processor.video_processor
+    frames = [open_picture(name) for name in names]
+    width, height = frames[0].size
+    factor = v.patch_size * v.merge_size
+    bounds = v.size["shortest_edge"], v.size["longest_edge"]
+    if isinstance(processor, Qwen3VLProcessor):
+        frames *= 1 + (len(frames) == 1)
+        h, w = smart_resize_3(len(frames), height, width, v.temporal_patch_size, factor, *bounds)
+    else:
+        h, w = smart_resize(height, width, factor, *bounds)
+    frames = [f.resize((w, h), Image.Resampling.BICUBIC) for f in frames]
+    return torch.stack([torch.from_numpy(np.array(f)).permute(2, 0, 1) for f in frames])
+
+
+def parts_of(case, kind):
+    return [p for message in case.messages for p in message["content"] if p["type"] in kind]
+
+
+def video_arguments(processor, videos):
+    """What the processor is given for videos, beside their frames."""
+    out = {"do_resize": False, "do_sample_frames": False}
+    if not isinstance(processor, Qwen3VLProcessor):
+        return out | {"fps": [v["fps"] for v in videos]}
+    out["video_metadata"] = []
+    for v in videos:
+        indices = list(range(len(v["video"])))
+        out["video_metadata"].append(VideoMetadata(total_num_frames=len(indices), fps=v["fps"],
+                                                   frames_indices=indices if indices[1:] else [0, 0]))
+    return out
 
 
 def make_inputs(processor, case):
-    pictures = [Image.open(os.path.join(HERE, "pictures", part["image"]))
-                for message in case.messages for part in message["content"]
-                if part["type"] == "image"]
+    pictures = [open_picture(part["image"]) for part in parts_of(case, ["image"])]
+    videos = parts_of(case, ["video"])
     text = processor.apply_chat_template(case.messages, tokenize=False, add_generation_prompt=True)
-    return processor(text=[text], images=pictures or None, return_tensors="pt")
+    more = {}
+    if videos:
+        more = {"videos": [make_frames(processor, v["video"]) for v in videos],
+                "videos_kwargs": video_arguments(processor, videos)}
+    inputs = processor(text=[text], images=pictures or None, return_tensors="pt", **more)
+    inputs.kinds = [part["type"] for part in parts_of(case, ["image", "video"])]
+    return inputs
 
 
 # ---- one case ---------------------------------------------------------------------------------
@@ -200,12 +262,12 @@ class PaddingNever(LogitsProcessor):
         return scores
 
 
-def greedy(model, inputs, n_ids):
-    out = model.generate(**inputs, max_new_tokens=STEPS, min_new_tokens=STEPS, do_sample=False,
+def greedy(model, inputs, n_ids, steps):
+    out = model.generate(**inputs, max_new_tokens=steps, min_new_tokens=steps, do_sample=False,
                          repetition_penalty=1.0, eos_token_id=None, pad_token_id=0,
                          logits_processor=LogitsProcessorList([PaddingNever(n_ids)]),
                          output_logits=True, return_dict_in_generate=True)
-    return (out.sequences[0, -STEPS:].numpy().astype(np.uint32),
+    return (out.sequences[0, -steps:].numpy().astype(np.uint32),
             torch.cat(out.logits).numpy().astype(np.float32))
 
 
@@ -214,8 +276,8 @@ def gaps(logits, n_ids):
     return two[:, 1] - two[:, 0]
 
 
-def top(logits):
-    order = np.argsort(-logits, axis=1, kind="stable")[:, :TOP].astype(np.uint32)
+def top(logits, n):
+    order = np.argsort(-logits, axis=1, kind="stable")[:, :n].astype(np.uint32)
     return order, np.take_along_axis(logits, order.astype(np.int64), axis=1)
 
 
@@ -224,36 +286,72 @@ def prompt_logits(model, inputs):
         return model(**inputs, use_cache=False).logits[0].numpy()
 
 
+def seen(inputs):
+    """Each picture and each video of a prompt in its order: patches, and rows of its grid."""
+    at = {"image": [0, 0], "video": [0, 0]}
+    for kind in inputs.kinds:
+        values = inputs["pixel_values" + ("_videos" if kind == "video" else "")]
+        grid = inputs[kind + "_grid_thw"]
+        n, first = at[kind]
+        size = int(grid[n].prod())
+        at[kind] = [n + 1, first + size]
+        yield values[first:first + size], grid[n:n + 1]
+
+
 def features(model, inputs):
-    """The vision encoder's output, and DeepStack's lists."""
-    with torch.no_grad():
-        out = model.model.visual(inputs["pixel_values"], inputs["image_grid_thw"])
-    if isinstance(out, tuple):
+    """The vision encoder's output, and DeepStack's lists, each in the order of the prompt."""
+    first, lists = [], []
+    for patches, grid in seen(inputs):
+        with torch.no_grad():
+            out = model.model.visual(patches, grid)
+        first.append(out[0] if isinstance(out, tuple) else out)
         # The language model leaves lists out that have no layer.
-        return out[0].numpy(), [x.numpy() for x in out[1]][:len(model.model.language_model.layers)]
-    return out.numpy(), []
+        lists.append(out[1][:len(model.model.language_model.layers)]
+                     if isinstance(out, tuple) else [])
+    return torch.cat(first).numpy(), [torch.cat(x).numpy() for x in zip(*lists)]
+
+
+def checksums(model, processor, inputs):
+    """The CRC-32 of the pixels of each picture, before they were normalised."""
+    v = model.config.vision_config
+    out = []
+    for patches, grid in seen(inputs):
+        a = patches.view(-1, 3, v.temporal_patch_size, v.patch_size, v.patch_size)
+        mean = torch.tensor(processor.image_processor.image_mean).view(3, 1, 1, 1)
+        std = torch.tensor(processor.image_processor.image_std).view(3, 1, 1, 1)
+        a = ((a * std + mean) * 255).round().to(torch.uint8)
+        out += [zlib.crc32(part.numpy().tobytes()) for part in a.chunk(int(grid[0, 0]))]
+    return np.array(out, np.uint32)
+
+
+def positions(model, inputs):
+    more = [inputs.get("second_per_grid_ts")] if model.config.model_type == "qwen2_5_vl" else []
+    pos, _ = model.model.get_rope_index(
+        inputs["input_ids"], inputs.get("image_grid_thw"), inputs.get("video_grid_thw"), *more,
+        attention_mask=inputs["attention_mask"])
+    return pos[:, 0].numpy().astype(np.int32)
 
 
 def run_case(model, processor, case):
     inputs = make_inputs(processor, case)
-    ids = inputs["input_ids"]
-    grid = inputs.get("image_grid_thw")
     n_ids = len(processor.tokenizer)
-    out = {"ids": ids[0].numpy().astype(np.uint32)}
-    pos, _ = model.model.get_rope_index(ids, grid, attention_mask=inputs["attention_mask"])
-    out["pos"] = pos[:, 0].numpy().astype(np.int32)
-    if grid is not None:
-        out["grid"] = grid[:, 1:].numpy().astype(np.uint32)
+    out = {"ids": inputs["input_ids"][0].numpy().astype(np.uint32)}
+    out["pos"] = positions(model, inputs)
+    if inputs.kinds:
+        out["grid"] = np.concatenate([np.repeat(grid[:, 1:].numpy(), int(grid[0, 0]), axis=0)
+                                      for _, grid in seen(inputs)]).astype(np.uint32)
+        if "video" in inputs.kinds:
+            out["patches"] = checksums(model, processor, inputs)
         out["features"], lists = features(model, inputs)
         if lists:
             out["deepstack"] = np.stack(lists)
     logits = prompt_logits(model, inputs)
-    out["top_ids"], out["top"] = top(logits)
+    out["top_ids"], out["top"] = top(logits, case.top)
     if case.logits:
         out["logits"] = logits
-    out["answer"], steps = greedy(model, inputs, n_ids)
+    out["answer"], steps = greedy(model, inputs, n_ids, case.steps)
     out["gap"] = gaps(steps, n_ids)
-    out["step_ids"], out["step"] = top(steps)
+    out["step_ids"], out["step"] = top(steps, case.top)
     return out
 
 
@@ -375,7 +473,7 @@ def excess(x, y):
 
 def results(model, inputs):
     out = [prompt_logits(model, inputs)]
-    if "image_grid_thw" in inputs:
+    if inputs.kinds:
         first, lists = features(model, inputs)
         out.append(np.stack([first] + lists))
     return out
