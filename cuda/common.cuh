@@ -375,6 +375,14 @@ vlm_gelu(float x)
 }
 
 
+/* See ops/plain/softmax.h. */
+static __device__ __forceinline__ float
+vlm_gelu_tanh(float x)
+{
+    return x / (1 + expf(-1.5957691216f * (x + 0.044715f * x * x * x)));
+}
+
+
 /*
  * sin and cos of |x| up to 2^21, within 2 units in the last place of 1: the nearest multiple of pi
  * / 2 is subtracted in three parts, and the rest, within pi / 4, goes through two polynomials.

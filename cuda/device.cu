@@ -120,10 +120,11 @@ load_kernels(vlm_device_t *d, vlm_err_t *err)
     vlm_load_attend(d);
     vlm_load_embed(d);
     vlm_load_linear(d);
+    vlm_load_norm(d);
     vlm_load_patch_embed(d);
+    vlm_load_places(d);
     vlm_load_qkv(d);
     vlm_load_ready(d);
-    vlm_load_rmsnorm(d);
     vlm_load_sample(d);
     vlm_load_segments(d);
 
@@ -475,9 +476,11 @@ operations(void)
     ops.linear = vlm_cuda_linear;
     ops.qkv = vlm_cuda_qkv;
     ops.attend = vlm_cuda_attend;
+    ops.add_features = vlm_cuda_add_features;
     ops.head = vlm_cuda_head;
     ops.sample = vlm_cuda_sample;
     ops.patch_embed = vlm_cuda_patch_embed;
+    ops.add_places = vlm_cuda_add_places;
     ops.qkv_2d = vlm_cuda_qkv_2d;
     ops.attend_segments = vlm_cuda_attend_segments;
 

@@ -185,10 +185,11 @@ vlm_divide_up(uint64_t n, uint64_t by)
 void vlm_load_attend(vlm_device_t *d);
 void vlm_load_embed(vlm_device_t *d);
 void vlm_load_linear(vlm_device_t *d);
+void vlm_load_norm(vlm_device_t *d);
 void vlm_load_patch_embed(vlm_device_t *d);
+void vlm_load_places(vlm_device_t *d);
 void vlm_load_qkv(vlm_device_t *d);
 void vlm_load_ready(vlm_device_t *d);
-void vlm_load_rmsnorm(vlm_device_t *d);
 void vlm_load_sample(vlm_device_t *d);
 void vlm_load_segments(vlm_device_t *d);
 
@@ -208,8 +209,10 @@ void vlm_device_drop_kept(vlm_device_t *d);
 /* embed.cu */
 void vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features,
                     const vlm_batch_t *b, float *x);
+void vlm_cuda_add_features(vlm_device_t *d, const void *features, const vlm_batch_t *b, uint32_t D,
+                           float *x);
 
-/* rmsnorm.cu */
+/* norm.cu */
 void vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n,
                    void *y);
 
@@ -240,5 +243,9 @@ void vlm_cuda_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_voca
 /* patch_embed.cu */
 void vlm_cuda_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels,
                           uint32_t P, float *x);
+
+/* places.cu */
+void vlm_cuda_add_places(vlm_device_t *d, const vlm_places_t *places,
+                         const vlm_patches_t *patches, uint32_t E, float *x);
 
 #endif

@@ -1,4 +1,7 @@
-/* embed: rows of the embedding table, or of picture features, become the residual stream. */
+/*
+ * embed: rows of the embedding table, or of picture features, become the residual stream.
+ * add_features: further features are added to the rows of pictures, between layers.
+ */
 
 #include "device.h"
 
@@ -68,11 +71,33 @@ embed(const unsigned *table, const float *scale, const vlm_bf16_t *features, con
 }
 
 
+__global__ void __launch_bounds__(THREADS)
+add_features(const vlm_bf16_t *features, const uint32_t *source, uint32_t D, float *x)
+{
+    uint32_t           i, from;
+    const vlm_bf16_t  *row;
+
+    from = source[blockIdx.x];
+
+    if (from == VLM_NONE) {
+        return;                        /* the whole block: its row is a token's */
+    }
+
+    x += static_cast<size_t>(blockIdx.x) * D;
+    row = features + static_cast<size_t>(from) * D;
+
+    for (i = threadIdx.x; i < D; i += THREADS) {
+        x[i] += vlm_from_bf16(row[i]);
+    }
+}
+
+
 void
 vlm_load_embed(vlm_device_t *d)
 {
     VLM_LOAD(d, embed<true>, 0);
     VLM_LOAD(d, embed<false>, 0);
+    VLM_LOAD(d, add_features, 0);
 }
 
 
@@ -91,4 +116,13 @@ vlm_cuda_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features,
         VLM_LAUNCH(d, cost, embed<false>, b->T, THREADS, 0, w, nullptr, f, b->token, b->source,
                    table->K, x);
     }
+}
+
+
+void
+vlm_cuda_add_features(vlm_device_t *d, const void *features, const vlm_batch_t *b, uint32_t D,
+                      float *x)
+{
+    VLM_LAUNCH(d, vlm_cost(10.0 * b->T * D, 0), add_features, b->T, THREADS, 0,
+               static_cast<const vlm_bf16_t *>(features), b->source, D, x);
 }

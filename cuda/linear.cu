@@ -11,7 +11,7 @@
 
 /* ---- epilogues ---------------------------------------------------------------------------- */
 
-enum { STORE_ACT, STORE_F32, ADD, SILU_MUL, GELU };
+enum { STORE_ACT, STORE_F32, ADD, SILU_MUL, GELU, GELU_TANH };
 
 
 /* v is of weight row n; for SILU_MUL it is the gate, and up is of row n + 1. */
@@ -36,8 +36,11 @@ put_out(const vlm_product_t &a, uint32_t t, uint32_t n, float v, float up)
     case SILU_MUL:
         b[n / 2] = vlm_to_bf16(vlm_silu(v) * up);
         break;
-    default:
+    case GELU:
         b[n] = vlm_to_bf16(vlm_gelu(v));
+        break;
+    default:
+        b[n] = vlm_to_bf16(vlm_gelu_tanh(v));
         break;
     }
 }
@@ -407,7 +410,8 @@ launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_form_t store, const vlm_
     case VLM_GELU:
         launch<INT8, GELU>(d, a);
         break;
-    case VLM_GELU_TANH:                /* vlm_cuda_takes() refuses such models */
+    case VLM_GELU_TANH:
+        launch<INT8, GELU_TANH>(d, a);
         break;
     }
 }
@@ -431,6 +435,7 @@ load_type(vlm_device_t *d)
     load<INT8, ADD>(d);
     load<INT8, SILU_MUL>(d);
     load<INT8, GELU>(d);
+    load<INT8, GELU_TANH>(d);
 }
 
 

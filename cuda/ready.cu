@@ -11,7 +11,7 @@ template <bool INT8>
 __global__ void __launch_bounds__(VLM_READY_THREADS)
 ready(vlm_ready_t a)
 {
-    VLM_SHARED(float, sums, VLM_READY_WARPS);
+    VLM_SHARED(float, sums, 2 * VLM_READY_WARPS);
 
     vlm_ready_rows<INT8>(a, blockIdx.x, 1, sums);
 }

@@ -71,20 +71,63 @@ vlm_row_of(const vlm_ready_t &a, uint32_t t)
 }
 
 
-/* Sums of squares of rows first to first + n, a warp's share each: sums [n][VLM_READY_WARPS]. */
-static __device__ __forceinline__ void
-vlm_square_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
+/* The warps' shares of a row's sum, added in their order. */
+static __device__ __forceinline__ float
+vlm_add_warps(const float *sums)
 {
-    float         sum;
+    float  sum = sums[0];
+
+    for (int i = 1; i < VLM_READY_WARPS; i++) {
+        sum += sums[i];
+    }
+
+    return sum;
+}
+
+
+/* The mean that the norm takes off, of the row with these sums: an RMS norm takes off none. */
+static __device__ __forceinline__ float
+vlm_mean_of(const vlm_ready_t &a, const float *sums)
+{
+    return a.norm.kind == VLM_NORM_LAYER ? vlm_add_warps(sums) / static_cast<float>(a.K) : 0;
+}
+
+
+/* Four values less the mean; those beyond the row's end, of which `left` are before, stay 0. */
+static __device__ __forceinline__ float4
+vlm_less(float4 v, float mean, uint32_t left)
+{
+    return make_float4(v.x - mean, left > 1 ? v.y - mean : 0, left > 2 ? v.z - mean : 0,
+                       left > 3 ? v.w - mean : 0);
+}
+
+
+/*
+ * Sums of rows first to first + n, or of the squares of values less the mean, a warp's share each:
+ * means and sums [n][VLM_READY_WARPS], and means are such sums.
+ */
+template <bool SQUARES>
+static __device__ __forceinline__ void
+vlm_sum_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, const float *means, float *sums)
+{
+    float         sum, mean;
     float4        v;
     uint32_t      i, t;
     const float  *x;
 
     for (t = 0; t < n; t++) {
         x = vlm_row_of<float>(a, first + t);
+        mean = SQUARES ? vlm_mean_of(a, means + t * VLM_READY_WARPS) : 0;
 
         for (sum = 0, i = threadIdx.x; 4 * i < a.K; i += VLM_READY_THREADS) {
             v = vlm_load_four(x, i, a.K);
+
+            if (!SQUARES) {
+                sum += v.x + v.y + (v.z + v.w);
+                continue;
+            }
+
+            v = vlm_less(v, mean, a.K - 4 * i);
             sum = fmaf(v.x, v.x, sum);
             sum = fmaf(v.y, v.y, sum);
             sum = fmaf(v.z, v.z, sum);
@@ -102,17 +145,30 @@ vlm_square_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
 }
 
 
-/* 1 / rms of the row with these sums, in the order of warps. */
+/* 1 / rms, or 1 / deviation, of the row with these sums of squares. */
 static __device__ __forceinline__ float
 vlm_norm_of(const vlm_ready_t &a, const float *sums)
 {
-    float  sum = sums[0];
+    return 1 / sqrtf(vlm_add_warps(sums) / static_cast<float>(a.K) + a.norm.eps);
+}
 
-    for (int i = 1; i < VLM_READY_WARPS; i++) {
-        sum += sums[i];
+
+/* Values 4 i to 4 i + 3 of a normed row. */
+static __device__ __forceinline__ float4
+vlm_norm_four(const vlm_ready_t &a, const float *x, uint32_t i, float mean, float r)
+{
+    float4  v = vlm_load_four(x, i, a.K), g = vlm_load_four(a.norm.gain, i, a.K), s;
+
+    v = make_float4((v.x - mean) * r * g.x, (v.y - mean) * r * g.y, (v.z - mean) * r * g.z,
+                    (v.w - mean) * r * g.w);
+
+    if (a.norm.kind == VLM_NORM_RMS) {
+        return v;
     }
 
-    return 1 / sqrtf(sum / static_cast<float>(a.K) + a.norm.eps);
+    s = vlm_load_four(a.norm.shift, i, a.K);
+
+    return make_float4(v.x + s.x, v.y + s.y, v.z + s.z, v.w + s.w);
 }
 
 
@@ -142,24 +198,34 @@ vlm_put_four(const vlm_ready_t &a, uint32_t i, float4 v, unsigned *q, float *s)
 }
 
 
-/* Rows first to first + n: f32 with a norm, or bf16.  sums is shared, [n][VLM_READY_WARPS]. */
+/* Rows first to first + n: f32 with a norm, or bf16.  sums is shared, [2 n][VLM_READY_WARPS]. */
 template <bool INT8>
 static __device__ __forceinline__ void
 vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
 {
-    float      r;
-    float4     v, g;
+    float      mean, r, *squares = sums + n * VLM_READY_WARPS;
+    float4     v;
     uint32_t   i, t, quads;
     unsigned  *q;
 
     quads = a.row_words / (INT8 ? 1 : 2);
 
     if (a.norm.gain != nullptr) {
-        vlm_square_rows(a, first, n, sums);
+        if (a.norm.kind == VLM_NORM_LAYER) {
+            vlm_sum_rows<false>(a, first, n, nullptr, sums);
+        }
+
+        vlm_sum_rows<true>(a, first, n, sums, squares);
     }
 
     for (t = 0; t < n; t++) {
-        r = a.norm.gain == nullptr ? 1 : vlm_norm_of(a, sums + t * VLM_READY_WARPS);
+        mean = r = 0;
+
+        if (a.norm.gain != nullptr) {
+            mean = vlm_mean_of(a, sums + t * VLM_READY_WARPS);
+            r = vlm_norm_of(a, squares + t * VLM_READY_WARPS);
+        }
+
         q = a.q + static_cast<size_t>(first + t) * a.q_stride;
 
         /* As many rounds for all threads of a warp. */
@@ -168,9 +234,7 @@ vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
             if (a.norm.gain == nullptr) {
                 v = vlm_load_four(vlm_row_of<vlm_bf16_t>(a, first + t), i, a.K);
             } else {
-                v = vlm_load_four(vlm_row_of<float>(a, first + t), i, a.K);
-                g = vlm_load_four(a.norm.gain, i, a.K);
-                v = make_float4(v.x * r * g.x, v.y * r * g.y, v.z * r * g.z, v.w * r * g.w);
+                v = vlm_norm_four(a, vlm_row_of<float>(a, first + t), i, mean, r);
             }
 
             vlm_put_four<INT8>(a, i, v, q, a.s + first + t);

@@ -20,18 +20,21 @@
 #define LONG   7300                    /* inputs: 8 such rows are more than a block has room for */
 #define FLIPS  3                       /* values of a row that may be off by one in int8 */
 
+typedef enum { NO_NORM, RMS, LAYER } normed_t;
+
 typedef struct {
     vlm_type_t       type;
     vlm_epilogue_t   epilogue;
     vlm_kind_t       kind;
     uint32_t         N, K, T, out;     /* out: outputs of a row */
-    int              norm;             /* x is f32 with a gain */
-    float           *rows, *bias, *x, *gain, *before;
+    normed_t         norm;             /* x is f32 with a gain, and a shift */
+    float           *rows, *bias, *x, *gain, *shift, *before;
     float           *bound;            /* [T][out] */
     char             name[128];
 } case_t;
 
-static const char *const  epilogues[] = { "store", "add", "silu_mul", "gelu" };
+static const char *const  epilogues[] = { "store", "add", "silu_mul", "gelu", "gelu_tanh" };
+static const char *const  norms[] = { "", ", norm", ", norm with a mean" };
 
 
 static int
@@ -49,16 +52,21 @@ open_pair(void **state)
 static void
 normed_row(const case_t *c, uint32_t t, double *to)
 {
-    double        sum;
+    double        mean, sum;
     uint32_t      k;
     const float  *x = c->x + (size_t) t * c->K;
 
+    for (mean = 0, k = 0; c->norm == LAYER && k < c->K; k++) {
+        mean += (double) x[k] / c->K;
+    }
+
     for (sum = 0, k = 0; k < c->K; k++) {
-        sum += (double) x[k] * x[k];
+        sum += (x[k] - mean) * (x[k] - mean);
     }
 
     for (k = 0; k < c->K; k++) {
-        to[k] = c->norm ? x[k] / sqrt(sum / c->K + 1e-6) * c->gain[k] : x[k];
+        to[k] = c->norm ? (x[k] - mean) / sqrt(sum / c->K + 1e-6) * c->gain[k] : x[k];
+        to[k] += c->norm == LAYER ? c->shift[k] : 0;
     }
 }
 
@@ -107,7 +115,7 @@ make_bounds(case_t *c)
             if (c->epilogue == VLM_SILU_MUL) {
                 up_off = sum_bound(c, n + 1, v, &up);
                 off = 1.1 * off * (up + up_off) + up_off * (sum + off) + 0x1p-20 * sum * up;
-            } else if (c->epilogue == VLM_GELU) {
+            } else if (c->epilogue == VLM_GELU || c->epilogue == VLM_GELU_TANH) {
                 off = 1.2 * off + 0x1p-20 * (1 + sum);
             } else if (c->epilogue == VLM_ADD) {
                 off += 0x1p-22 * (1 + sum);
@@ -121,9 +129,10 @@ make_bounds(case_t *c)
 
 static case_t
 open_case(vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N, uint32_t K,
-          uint32_t T, int norm)
+          uint32_t T, normed_t norm)
 {
     case_t    c;
+    uint32_t  i;
     uint64_t  seed;
 
     memset(&c, 0, sizeof(c));
@@ -140,12 +149,18 @@ open_case(vlm_type_t type, vlm_epilogue_t epilogue, vlm_kind_t kind, uint32_t N,
     c.bias = (N + K + epilogue) % 2 == 0 ? f32_values(1, N, VLM_RANDOM, seed + 1) : NULL;
     c.x = norm ? f32_values(T, K, kind, seed + 2) : bf16_values(T, K, kind, seed + 2);
     c.gain = f32_values(1, K, VLM_RANDOM, seed + 3);
+    c.shift = f32_values(1, K, VLM_RANDOM, seed + 5);
     c.before = f32_values(T, c.out, VLM_RANDOM, seed + 4);
     c.bound = malloc((size_t) T * c.out * sizeof(float));
 
     (void) snprintf(c.name, sizeof(c.name), "%s %s, kind %d, N %u, K %u, T %u%s%s",
                     vlm_weights_name(type), epilogues[epilogue], (int) kind, N, K, T,
-                    c.bias == NULL ? "" : ", bias", norm ? ", norm" : "");
+                    c.bias == NULL ? "" : ", bias", norms[norm]);
+
+    for (i = 0; norm == LAYER && i < T * K; i++) {
+        c.x[i] += 3;
+    }
+
     make_bounds(&c);
 
     return c;
@@ -159,6 +174,7 @@ close_case(case_t *c)
     free(c->bias);
     free(c->x);
     free(c->gain);
+    free(c->shift);
     free(c->before);
     free(c->bound);
 }
@@ -180,6 +196,12 @@ run_on(side_t *s, const case_t *c, uint32_t first, uint32_t T, float *out)
     y = put_floats(s, c->before + (size_t) first * c->out, (size_t) T * c->out, form);
 
     norm.gain = c->norm ? put_floats(s, c->gain, c->K, F32) : NULL;
+
+    if (c->norm == LAYER) {
+        norm.kind = VLM_NORM_LAYER;
+        norm.shift = put_floats(s, c->shift, c->K, F32);
+    }
+
     s->ops->linear(s->d, &w, c->norm ? &norm : NULL, x, T, y);
     get_floats(s, out, y, (size_t) T * c->out, form);
 }
@@ -238,12 +260,12 @@ each_shape(vlm_type_t type)
     };
 
     for (i = 0; i < COUNT(shapes) * COUNT(T); i++) {
-        for (epilogue = VLM_STORE; epilogue <= VLM_GELU; epilogue++) {
+        for (epilogue = VLM_STORE; epilogue <= VLM_GELU_TANH; epilogue++) {
             kind = (i + epilogue) % VLM_KINDS;
             N = shapes[i / COUNT(T)][0];
             N += epilogue == VLM_SILU_MUL ? N % 2 : 0;
             c = open_case(type, epilogue, kind, N, shapes[i / COUNT(T)][1], T[i % COUNT(T)],
-                          (i + epilogue / 2) % 2);
+                          (i + epilogue) % 3);
             compare(&c);
             close_case(&c);
         }
@@ -275,9 +297,9 @@ every_kind_of_number_comes_through_every_epilogue(void **state)
 
     (void) state;
 
-    for (i = 0; i < VLM_KINDS * 4 * 4; i++) {
-        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, i / 4 % 4, i / 16, 66, 131, i % 4 < 2 ? 3 : 11,
-                      i % 2 != i / 8 % 2);
+    for (i = 0; i < VLM_KINDS * 5 * 4; i++) {
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, i / 4 % 5, i / 20, 66, 131, i % 4 < 2 ? 3 : 11,
+                      i / 4 % 3);
         compare(&c);
         close_case(&c);
     }
@@ -295,7 +317,7 @@ a_row_has_the_same_bits_alone_among_few_and_among_many(void **state)
 
     for (i = 0; i < 4; i++) {
         c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, i / 2 ? VLM_SILU_MUL : VLM_ADD, VLM_RANDOM, 130,
-                      1100, MAX_T, i % 2);
+                      1100, MAX_T, i % 2 + i / 2);
         run_on(&card, &c, 0, MAX_T, all);
 
         for (t = 0; t < MAX_T; t += 13) {
@@ -321,7 +343,8 @@ long_rows_have_the_same_bits_wherever_they_were_prepared(void **state)
     (void) state;
 
     for (i = 0; i < 4; i++) {
-        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, VLM_ADD, VLM_RANDOM, 150, LONG, 9, i / 2);
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, VLM_ADD, VLM_RANDOM, 150, LONG, 9,
+                      i / 2 + i % 2);
         run_on(&card, &c, 0, 9, all);
 
         for (n = 1; n <= 8; n += n == 1 ? 1 : 6) {
@@ -346,7 +369,7 @@ more_rows_than_a_pass_takes_are_processed_in_parts(void **state)
     (void) state;
 
     T = VLM_CUDA_ROWS + 5;
-    c = open_case(VLM_INT8, VLM_STORE, VLM_RANDOM, 3, 10, T, 1);
+    c = open_case(VLM_INT8, VLM_STORE, VLM_RANDOM, 3, 10, T, RMS);
     all = malloc((size_t) T * c.out * sizeof(float));
 
     run_on(&card, &c, 0, T, all);
@@ -376,7 +399,7 @@ logits_are_of_the_rows_that_were_asked_for(void **state)
         side_t  *s = (side_t *) sides[i % 2];
         float   *y;
 
-        c = open_case(i / 2 ? VLM_INT8 : VLM_BF16, VLM_STORE, VLM_RANDOM, 97, 150, 9, 1);
+        c = open_case(i / 2 ? VLM_INT8 : VLM_BF16, VLM_STORE, VLM_RANDOM, 97, 150, 9, RMS);
         pair_reset();
         memset(&b, 0, sizeof(b));
         b.R = 5;
@@ -407,10 +430,10 @@ a_value_that_is_no_number_is_seen_in_every_output_of_its_row(void **state)
 
     (void) state;
 
-    for (i = 0; i < 4; i++) {
-        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, VLM_STORE, VLM_RANDOM, 33, 70, i / 2 ? 12 : 2,
-                      1);
-        c.x[70 + 69] = i < 2 ? NAN : INFINITY;
+    for (i = 0; i < 8; i++) {
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, VLM_STORE, VLM_RANDOM, 33, 70,
+                      i / 2 % 2 ? 12 : 2, i < 4 ? RMS : LAYER);
+        c.x[70 + 69] = i % 4 < 2 ? NAN : INFINITY;
         run_on(&card, &c, 0, c.T, got);
 
         for (t = 0; t < c.T * 33; t++) {

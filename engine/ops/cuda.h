@@ -14,7 +14,7 @@
 #include "vlm.h"
 
 #define VLM_CUDA_LIBRARY   "libvlm_cuda.so"
-#define VLM_CUDA_VERSION   6           /* goes up when an operation's meaning changes */
+#define VLM_CUDA_VERSION   7           /* goes up when an operation's meaning changes */
 
 /* The layout of the structures that cross the interface is part of the ABI as well. */
 #define VLM_CUDA_ABI                                                                             \
