@@ -181,24 +181,6 @@ store_run(const args_t &a, const tile_t &t, uint32_t run, const uint32_t (&limit
 }
 
 
-/* Whether this block is the last of n to come here; it then sees the stores of the others. */
-static __device__ __forceinline__ bool
-come_last(unsigned *ticket, uint32_t n, unsigned *number)
-{
-    __threadfence();
-    __syncthreads();
-
-    if (threadIdx.x == 0) {
-        *number = atomicInc(ticket, n - 1);
-    }
-
-    __syncthreads();
-    __threadfence();
-
-    return *number == n - 1;
-}
-
-
 /*
  * Adds the runs of a tile's vectors in the order of vlm_attend_fold(): a thread has one value of
  * each.
@@ -285,7 +267,7 @@ attend_split(args_t a)
     vlm_attend_run<D, FEW>(sh[0], k, first, min(end, first + VLM_CUDA_SPLIT), limit, sums);
     store_run<D>(a, t, run, limit, sums);
 
-    if (come_last(a.ticket + t.row * a.heads + t.kv_head * a.group + t.first, n, number)) {
+    if (vlm_come_last(a.ticket + t.row * a.heads + t.kv_head * a.group + t.first, n, number)) {
         merge_runs(a, t, n);
     }
 }

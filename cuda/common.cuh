@@ -139,6 +139,29 @@ vlm_block_sum(float v, float *warps)
 }
 
 
+/* ---- between blocks ----------------------------------------------------------------------- */
+
+/*
+ * Whether this block is the last of n to come here: it then sees the stores of the others.  ticket
+ * is 0 before and after; number is shared.
+ */
+static __device__ __forceinline__ bool
+vlm_come_last(unsigned *ticket, uint32_t n, unsigned *number)
+{
+    __threadfence();
+    __syncthreads();
+
+    if (threadIdx.x == 0) {
+        *number = atomicInc(ticket, n - 1);
+    }
+
+    __syncthreads();
+    __threadfence();
+
+    return *number == n - 1;
+}
+
+
 /* ---- int8, as ops/ops.h defines it -------------------------------------------------------- */
 
 #define VLM_QUAD_LANES  (VLM_BLOCK / 4)            /* lanes of a block, 4 values each */

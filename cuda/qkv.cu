@@ -1,19 +1,22 @@
 /*
- * qkv and qkv_2d: the product, then the rotation of a row's heads by its position, and the copy of
- * each head to its place; keys and values of text go into the cache.
+ * qkv and qkv_2d: the product, then the norm of a row's heads, if they have one, their rotation by
+ * the row's position, and the copy of each head to its place; keys and values of text go into the
+ * cache.
  *
  * Up to 8 rows, a block has the two tiles of weight rows that are rotated together, value i of a
- * head and value i + half, and one launch does all.  Otherwise the product goes to memory, and a
- * block of threads has one row, with the sines and cosines that its heads share in shared memory.
+ * head and value i + half, and one launch does all: heads without a norm are rotated by that block,
+ * heads with a norm go to memory, and the block that finishes a head last norms and rotates it.
+ * Otherwise the product goes to memory, and a block of threads has one row, a warp a head.
  */
 
 #include "product.cuh"
 
 #define THREADS   128
 #define MAX_HALF  64                   /* pairs of a head */
+#define PAIRS     (MAX_HALF / VLM_WARP)            /* of a lane */
 
 typedef struct {
-    const float     *rows;             /* [n][(heads + 2 kv.heads) hd] of this part */
+    float           *rows;             /* [n][(heads + 2 kv.heads) hd] of this part */
     const float     *inv_freq;
     const uint8_t   *axis;
     const int32_t   *pos;              /* [3][T] */
@@ -21,7 +24,13 @@ typedef struct {
     vlm_kv_t         kv;
     uint32_t         layer, heads, first, T;       /* first: row of this part */
     vlm_bf16_t      *q;                /* [T][heads hd] */
+    vlm_norm_t       q_norm, k_norm;   /* gain NULL: none */
+    unsigned        *ticket;           /* [heads + kv.heads], 0 before and after */
 } text_t;
+
+typedef struct {                       /* of a lane's pairs: lane, lane + VLM_WARP */
+    float  sine[PAIRS], cosine[PAIRS];
+} angles_t;
 
 typedef struct {
     const float     *rows;             /* [n][3][heads dv] */
@@ -77,6 +86,99 @@ place_of(const text_t &a, uint32_t t, uint32_t h)
 }
 
 
+/* The gain of head h, or NULL: it has no norm. */
+static __device__ __forceinline__ const float *
+gain_of(const text_t &a, uint32_t h)
+{
+    return h < a.heads ? a.q_norm.gain : h < a.heads + a.kv.heads ? a.k_norm.gain : nullptr;
+}
+
+
+/* ---- a head in memory, by a warp ---------------------------------------------------------- */
+
+static __device__ __forceinline__ angles_t
+angles_of(const text_t &a, uint32_t t)
+{
+    angles_t        v;
+    uint32_t        i;
+    const uint32_t  lane = threadIdx.x % VLM_WARP, half = a.kv.head_dim / 2;
+
+#pragma unroll
+    for (int j = 0; j < PAIRS; j++) {
+        i = lane + VLM_WARP * j;
+        v.sine[j] = v.cosine[j] = 0;
+
+        if (i < half) {
+            angle_of(a, t, i, &v.sine[j], &v.cosine[j]);
+        }
+    }
+
+    return v;
+}
+
+
+/* The lane's values of a head, normed. */
+static __device__ __forceinline__ void
+norm_head(const float *gain, float eps, uint32_t half, float2 (&v)[PAIRS])
+{
+    float           sum, r;
+    uint32_t        i;
+    const uint32_t  lane = threadIdx.x % VLM_WARP;
+
+    sum = 0;
+
+#pragma unroll
+    for (int j = 0; j < PAIRS; j++) {
+        sum = fmaf(v[j].x, v[j].x, sum);
+        sum = fmaf(v[j].y, v[j].y, sum);
+    }
+
+    r = 1 / sqrtf(vlm_warp_sum(sum) / static_cast<float>(2 * half) + eps);
+
+#pragma unroll
+    for (int j = 0; j < PAIRS; j++) {
+        i = lane + VLM_WARP * j;
+
+        if (i < half) {
+            v[j] = make_float2(v[j].x * r * gain[i], v[j].y * r * gain[i + half]);
+        }
+    }
+}
+
+
+/* Head h of row t, whose values begin at from, to its place. */
+static __device__ __forceinline__ void
+put_head(const text_t &a, uint32_t t, uint32_t h, const float *from, const angles_t &by)
+{
+    float2          v[PAIRS];
+    uint32_t        i;
+    const float    *gain = gain_of(a, h);
+    const uint32_t  lane = threadIdx.x % VLM_WARP, half = a.kv.head_dim / 2;
+
+#pragma unroll
+    for (int j = 0; j < PAIRS; j++) {
+        i = lane + VLM_WARP * j;
+        v[j] = i < half ? make_float2(vlm_load_fresh(from + i), vlm_load_fresh(from + i + half))
+                        : make_float2(0, 0);
+    }
+
+    if (gain != nullptr) {
+        norm_head(gain, h < a.heads ? a.q_norm.eps : a.k_norm.eps, half, v);
+    }
+
+#pragma unroll
+    for (int j = 0; j < PAIRS; j++) {
+        i = lane + VLM_WARP * j;
+
+        if (i < half) {
+            put_pair(place_of(a, t, h), i, half,
+                     h < a.heads + a.kv.heads ? turn(v[j].x, v[j].y, by.cosine[j], by.sine[j])
+                                              : v[j]);
+        }
+    }
+}
+
+
 /* ---- few rows of text --------------------------------------------------------------------- */
 
 /* Of a unit, the head and the tile of its first half; the tile of the second is half a head on. */
@@ -91,9 +193,12 @@ tile_of(const text_t &a, uint32_t unit, uint32_t *head)
 }
 
 
-/* Each thread has a pair of values and a row; parts are those of both tiles. */
+/*
+ * Each thread has a pair of values and a row; parts are those of both tiles.  A head with a norm
+ * goes to a.rows, any other to its place.
+ */
 static __device__ __forceinline__ void
-put_turned(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile,
+put_unit(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile,
            const float *parts)
 {
     float     v, w, sine, cosine;
@@ -112,6 +217,12 @@ put_turned(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile
     v = vlm_finish(p, n, vlm_add_parts(parts, row, t));
     w = vlm_finish(p, n + half, vlm_add_parts(parts + VLM_FEW_PARTS, row, t));
 
+    if (gain_of(a, head) != nullptr) {
+        a.rows[static_cast<size_t>(t) * p.N + n] = v;
+        a.rows[static_cast<size_t>(t) * p.N + n + half] = w;
+        return;
+    }
+
     if (head >= a.heads + a.kv.heads) {
         put_pair(place_of(a, t, head), i, half, make_float2(v, w));
         return;
@@ -119,6 +230,19 @@ put_turned(const vlm_product_t &p, const text_t &a, uint32_t head, uint32_t tile
 
     angle_of(a, t, i, &sine, &cosine);
     put_pair(place_of(a, t, head), i, half, turn(v, w, cosine, sine));
+}
+
+
+/* A head with a norm, once all of it lies in a.rows: a warp has a row. */
+static __device__ __forceinline__ void
+put_normed(const vlm_product_t &p, const text_t &a, uint32_t head)
+{
+    uint32_t  t = threadIdx.x / VLM_WARP;
+
+    if (t < p.T) {
+        put_head(a, t, head, a.rows + static_cast<size_t>(t) * p.N + head * a.kv.head_dim,
+                 angles_of(a, t));
+    }
 }
 
 
@@ -130,6 +254,7 @@ qkv_few(vlm_product_t p, text_t a)
     uint32_t  unit, end, tile, head, i;
 
     VLM_SHARED(float, parts, 2 * VLM_FEW_PARTS);
+    VLM_SHARED(unsigned, number, 1);
     VLM_SHARED_DYNAMIC(room);
 
     unit = blockIdx.x * p.tiles;
@@ -148,7 +273,13 @@ qkv_few(vlm_product_t p, text_t a)
 
         __syncthreads();
 
-        put_turned(p, a, head, tile, parts);
+        put_unit(p, a, head, tile, parts);
+
+        if (gain_of(a, head) != nullptr
+            && vlm_come_last(a.ticket + head, a.kv.head_dim / (2 * VLM_CUDA_TILE), number))
+        {
+            put_normed(p, a, head);
+        }
 
         __syncthreads();               /* parts were used */
     }
@@ -160,30 +291,15 @@ qkv_few(vlm_product_t p, text_t a)
 __global__ void __launch_bounds__(THREADS)
 append(text_t a)
 {
-    uint32_t     i, j, h, t, half;
-    const float *row;
+    uint32_t        h;
+    const float    *row;
+    const uint32_t  heads = a.heads + 2 * a.kv.heads, t = a.first + blockIdx.x;
+    const angles_t  by = angles_of(a, t);
 
-    VLM_SHARED(float, cosine, MAX_HALF);
-    VLM_SHARED(float, sine, MAX_HALF);
+    row = a.rows + static_cast<size_t>(blockIdx.x) * heads * a.kv.head_dim;
 
-    half = a.kv.head_dim / 2;
-    t = a.first + blockIdx.x;
-    row = a.rows + static_cast<size_t>(blockIdx.x) * (a.heads + 2 * a.kv.heads) * a.kv.head_dim;
-
-    if (threadIdx.x < half) {
-        angle_of(a, t, threadIdx.x, &sine[threadIdx.x], &cosine[threadIdx.x]);
-    }
-
-    __syncthreads();
-
-    for (i = threadIdx.x; i < (a.heads + 2 * a.kv.heads) * half; i += THREADS) {
-        h = i / half;
-        j = i % half + h * a.kv.head_dim;
-
-        put_pair(place_of(a, t, h), i % half, half,
-                 h < a.heads + a.kv.heads
-                 ? turn(row[j], row[j + half], cosine[i % half], sine[i % half])
-                 : make_float2(row[j], row[j + half]));
+    for (h = threadIdx.x / VLM_WARP; h < heads; h += THREADS / VLM_WARP) {
+        put_head(a, t, h, row + h * a.kv.head_dim, by);
     }
 }
 
@@ -268,9 +384,13 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm_ba
 {
     text_t               a;
     uint32_t             n;
+    const vlm_norm_t     none = { VLM_NORM_RMS, nullptr, 0, nullptr };
     const vlm_linear_t  *w = how->w;
 
     a.rows = d->scratch.qkv;
+    a.q_norm = how->q_norm == nullptr ? none : *how->q_norm;
+    a.k_norm = how->k_norm == nullptr ? none : *how->k_norm;
+    a.ticket = d->scratch.head_ticket;
     a.inv_freq = how->rope->inv_freq;
     a.axis = how->rope->axis;
     a.pos = b->pos;

@@ -146,7 +146,9 @@ attention_to_the_cache_is_its_definition(void **state)
         { 1, 2, 2, 80, { 9 }, { 0 } },
         { 2, 16, 2, 128, { 1, 37 }, { 300, 0 } },
         { 3, 6, 3, 64, { 65, 1, 3 }, { 190, 5, 254 } },
-        { 4, 3, 1, 20, { 7, 64, 11, 1 }, { 0, 193, 256, 600 } }
+        { 4, 3, 1, 20, { 7, 64, 11, 1 }, { 0, 193, 256, 600 } },
+        { 2, 3, 1, 72, { 1, 1 }, { 130, 5 } },
+        { 2, 2, 2, 72, { 9, 3 }, { 60, 0 } }
     };
 
     (void) state;
@@ -222,8 +224,25 @@ typedef struct {
 } qkv_t;
 
 
+/* Norms of heads, with constants that differ by more than a rounding. */
+enum { NO_NORMS, Q_NORM, K_NORM, BOTH };
+
 static void
-qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
+put_norms(side_t *s, int norms, uint32_t hd, vlm_norm_t norm[2], vlm_qkv_t *qkv)
+{
+    float  *gain;
+
+    gain = f32_values(2, hd, VLM_RANDOM, hd + 8);
+    norm[0] = (vlm_norm_t) { VLM_NORM_RMS, put_floats(s, gain, hd, F32), 1e-6f, NULL };
+    norm[1] = (vlm_norm_t) { VLM_NORM_RMS, put_floats(s, gain + hd, hd, F32), 4, NULL };
+    qkv->q_norm = norms & Q_NORM ? &norm[0] : NULL;
+    qkv->k_norm = norms & K_NORM ? &norm[1] : NULL;
+    free(gain);
+}
+
+
+static void
+qkv_on(side_t *s, const case_t *c, int norms, vlm_type_t type, uint32_t D, qkv_t *out)
 {
     float         *rows, *bias, *x, *gain, inv_freq[64];
     void          *q;
@@ -233,7 +252,7 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
     uint32_t       i, N;
     vlm_kv_t       kv;
     vlm_rope_t     rope;
-    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL };
+    vlm_norm_t     norm = { VLM_NORM_RMS, NULL, 1e-6f, NULL }, of_heads[2];
     vlm_batch_t    b;
     vlm_linear_t   w;
     vlm_qkv_t      qkv = { &w, &norm, &rope, c->heads, NULL, NULL };
@@ -266,6 +285,7 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
     q = take_bytes(s, s->ops->basic->act_bytes(n));
 
     norm.gain = put_floats(s, gain, D, F32);
+    put_norms(s, norms, c->hd, of_heads, &qkv);
     s->ops->qkv(s->d, &qkv, put_floats(s, x, (size_t) b.T * D, F32), &b, &kv, 1, q);
 
     out->q = malloc((n + 2 * m) * sizeof(float));
@@ -296,23 +316,36 @@ qkv_on(side_t *s, const case_t *c, vlm_type_t type, uint32_t D, qkv_t *out)
 static void
 queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state)
 {
-    qkv_t                want, got;
-    size_t               n, m;
-    uint32_t             i, j, T;
-    const case_t        *c;
-    static const case_t  cases[] = {
-        { 1, 2, 1, 12, { 1 }, { 0 } },
-        { 3, 4, 2, 24, { 1, 1, 1 }, { 9, 0, 799 } },
-        { 2, 3, 3, 32, { 1, 7 }, { 799, 64 } },
-        { 3, 16, 2, 128, { 1, 1, 1 }, { 255, 0, 700 } },
-        { 2, 7, 1, 128, { 3, 20 }, { 70, 0 } },
-        { 2, 16, 2, 80, { 66, 1 }, { 700, 3 } }
+    int              norms;
+    qkv_t            want, got;
+    size_t           n, m;
+    uint32_t         i, j, T;
+    const case_t    *c;
+    static const struct {
+        int     norms;
+        case_t  c;
+    } cases[] = {
+        { NO_NORMS, { 1, 2, 1, 12, { 1 }, { 0 } } },
+        { NO_NORMS, { 3, 4, 2, 24, { 1, 1, 1 }, { 9, 0, 799 } } },
+        { NO_NORMS, { 2, 3, 3, 32, { 1, 7 }, { 799, 64 } } },
+        { NO_NORMS, { 3, 16, 2, 128, { 1, 1, 1 }, { 255, 0, 700 } } },
+        { NO_NORMS, { 2, 7, 1, 128, { 3, 20 }, { 70, 0 } } },
+        { NO_NORMS, { 2, 16, 2, 80, { 66, 1 }, { 700, 3 } } },
+        { BOTH, { 1, 2, 1, 12, { 1 }, { 0 } } },
+        { BOTH, { 2, 3, 1, 32, { 1, 7 }, { 799, 64 } } },
+        { BOTH, { 3, 5, 1, 128, { 1, 1, 1 }, { 255, 0, 700 } } },
+        { Q_NORM, { 1, 3, 1, 96, { 2 }, { 4 } } },
+        { K_NORM, { 1, 3, 1, 64, { 8 }, { 500 } } },
+        { BOTH, { 2, 2, 1, 128, { 3, 20 }, { 70, 0 } } },
+        { Q_NORM, { 1, 2, 1, 80, { 11 }, { 700 } } },
+        { K_NORM, { 1, 2, 1, 72, { 10 }, { 1 } } }
     };
 
     (void) state;
 
     for (i = 0; i < COUNT(cases) * 2; i++) {
-        c = &cases[i / 2];
+        c = &cases[i / 2].c;
+        norms = cases[i / 2].norms;
 
         for (T = 0, j = 0; j < c->S; j++) {
             T += c->rows[j];
@@ -320,11 +353,11 @@ queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state
 
         n = (size_t) T * c->heads * c->hd;
         m = (size_t) LAYERS * SLOTS * c->kv_heads * CONTEXT * c->hd;
-        qkv_on(&host, c, i % 2 ? VLM_INT8 : VLM_BF16, 70, &want);
+        qkv_on(&host, c, norms, i % 2 ? VLM_INT8 : VLM_BF16, 70, &want);
 
         for (j = 0; j < SEEDS; j++) {
             use_seed(j);
-            qkv_on(&card, c, i % 2 ? VLM_INT8 : VLM_BF16, 70, &got);
+            qkv_on(&card, c, norms, i % 2 ? VLM_INT8 : VLM_BF16, 70, &got);
             check_near(got.q, want.q, NULL, 0.05f, 0x1p-7f, n, "q");
             check_near(got.k, want.k, NULL, 0.05f, 0x1p-7f, 2 * m, "cache");
             free(got.q);
@@ -335,13 +368,17 @@ queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state
 }
 
 
-/* 1 and 8 rows are rotated where they are multiplied, 9 by a launch of their own. */
+/*
+ * 1 and 8 rows are rotated where they are multiplied, 9 by a launch of their own.  A head of few
+ * rows has two units, which belong to one block or to two: the device has two processors.
+ */
 static void
 a_row_turns_to_the_same_bits_among_few_and_among_many(void **state)
 {
     qkv_t          many, few;
     size_t         head;
     uint32_t       i, rows, h;
+    vlm_type_t     type;
     const case_t   all = { 1, 4, 2, 64, { 9 }, { 600 } };
     case_t         some;
 
@@ -349,13 +386,14 @@ a_row_turns_to_the_same_bits_among_few_and_among_many(void **state)
 
     some = all;
 
-    for (i = 0; i < 2; i++) {
-        qkv_on(&card, &all, i ? VLM_INT8 : VLM_BF16, 200, &many);
+    for (i = 0; i < 4; i++) {
+        type = i % 2 ? VLM_INT8 : VLM_BF16;
+        qkv_on(&card, &all, i / 2 ? BOTH : NO_NORMS, type, 200, &many);
 
         for (rows = 1; rows <= 8; rows += 7) {
             some.rows[0] = rows;
             use_seed(rows);
-            qkv_on(&card, &some, i ? VLM_INT8 : VLM_BF16, 200, &few);
+            qkv_on(&card, &some, i / 2 ? BOTH : NO_NORMS, type, 200, &few);
             check_same_bits(few.q, many.q, (size_t) rows * 4 * 64, "q");
 
             for (h = 0; h < 2; h++) {
@@ -436,7 +474,7 @@ patches_turn_by_row_and_column(void **state)
     uint32_t               i, j;
     const uint32_t        *c;
     static const uint32_t  cases[][3] = {
-        { 1, 1, 4 }, { 16, 2, 12 }, { 67, 3, 80 }, { VLM_CUDA_ROWS + 3, 1, 8 }
+        { 1, 1, 4 }, { 16, 2, 12 }, { 67, 3, 80 }, { 9, 2, 72 }, { VLM_CUDA_ROWS + 3, 1, 8 }
     };
 
     (void) state;
@@ -513,7 +551,7 @@ patches_attend_to_their_segment_and_to_nothing_else(void **state)
     } cases[] = {
         { 1, 1, 12, { 0, 1 } }, { 1, 2, 16, { 0, 64 } }, { 4, 2, 80, { 0, 64, 65, 97, 130 } },
         { 1, 1, 80, { 0, 301 } }, { 5, 3, 64, { 0, 33, 65, 128, 192, 200 } },
-        { 2, 1, 128, { 0, 7, 71 } }
+        { 2, 1, 128, { 0, 7, 71 } }, { 3, 2, 72, { 0, 16, 97, 130 } }
     };
 
     (void) state;

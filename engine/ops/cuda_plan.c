@@ -49,4 +49,5 @@ vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *
     s->split = vlm_place(a, vlm_mul(vlm_mul(heads, vlm_cuda_splits(need)),
                                     vlm_add(need->head_dim, 2)), sizeof(float));
     s->ticket = vlm_place(a, heads, sizeof(uint32_t));
+    s->head_ticket = vlm_place(a, need->qkv / (2 * VLM_CUDA_TILE), sizeof(uint32_t));
 }

@@ -21,6 +21,7 @@ typedef struct {
     float     *qkv;                    /* [ROWS][qkv] before rotation */
     float     *split;                  /* [rows][heads][splits][head_dim + 2] of attention */
     uint32_t  *ticket;                 /* [rows][heads] blocks that have finished */
+    uint32_t  *head_ticket;            /* the same of the heads of qkv: of 2 tiles at least */
 } vlm_cuda_scratch_t;
 
 uint64_t vlm_cuda_act_bytes(uint64_t n);
