@@ -337,7 +337,6 @@ queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state
         { Q_NORM, { 1, 3, 1, 96, { 2 }, { 4 } } },
         { K_NORM, { 1, 3, 1, 64, { 8 }, { 500 } } },
         { BOTH, { 2, 2, 1, 128, { 3, 20 }, { 70, 0 } } },
-        { Q_NORM, { 1, 2, 1, 80, { 11 }, { 700 } } },
         { K_NORM, { 1, 2, 1, 72, { 10 }, { 1 } } }
     };
 

@@ -9,21 +9,32 @@
 #include "cost.h"
 #include "emu/control.h"
 
-#define MEBI_PIXELS(n)  ((uint32_t) (((uint64_t) (n) << 20) / 196))     /* as patches of 14 by 14 */
+#define MEBI_PIXELS(n, patch)  ((uint32_t) (((uint64_t) (n) << 20) / ((patch) * (patch))))
 
 typedef struct {
     uint32_t  D, heads, kv_heads, hd, F, V;
+    int       deep;                    /* Qwen3-VL: heads have norms, layers add features */
 } shape_t;
 
 static const shape_t  shapes[] = {
-    { 2048, 16, 2, 128, 11008, 151936 },           /* 3B */
-    { 3584, 28, 4, 128, 18944, 152064 }            /* 7B */
+    { 2048, 16, 2, 128, 11008, 151936, 0 },        /* 3B */
+    { 3584, 28, 4, 128, 18944, 152064, 0 },        /* 7B */
+    { 4096, 32, 8, 128, 12288, 151936, 1 }         /* 3-8B */
 };
 
 static const vlm_type_t  types[] = { VLM_INT8, VLM_BF16 };
 
-/* The vision encoder of both models. */
-enum { E = 1280, VISION_HEADS = 16, VISION_HD = 80, VISION_F = 3420, CELL = 4 * E, PIXELS = 1176 };
+/* The vision encoders of the first two models, and of the third. */
+typedef struct {
+    uint32_t         patch, E, heads, hd, F, places;
+    vlm_epilogue_t   up;
+    vlm_norm_kind_t  norm;
+} encoder_t;
+
+static const encoder_t  encoders[] = {
+    { 14, 1280, 16, 80, 3420, 0, VLM_SILU_MUL, VLM_NORM_RMS },
+    { 16, 1152, 16, 72, 4304, 48, VLM_GELU_TANH, VLM_NORM_LAYER }
+};
 
 
 static int
@@ -121,7 +132,8 @@ text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t ro
     vlm_rope_t    rope = { x, card.base };
     vlm_norm_t    norm = { VLM_NORM_RMS, x, 0, NULL };
     vlm_linear_t  w = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);
-    vlm_qkv_t     qkv = { &w, &norm, &rope, m->heads, NULL, NULL };
+    vlm_qkv_t     qkv = { &w, &norm, &rope, m->heads, m->deep ? &norm : NULL,
+                          m->deep ? &norm : NULL };
     vlm_attend_t  attend = { m->heads, m->hd, vlm_head_scale(m->hd) };
     vlm_linear_t  head = matrix(type, VLM_STORE, m->V, m->D);
 
@@ -131,6 +143,10 @@ text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t ro
         product(type, VLM_ADD, m->D, m->heads * m->hd, b.T);
         product(type, VLM_SILU_MUL, 2 * m->F, m->D, b.T);
         product(type, VLM_ADD, m->D, m->F, b.T);
+
+        if (m->deep && rows > 1) {
+            card.ops->add_features(card.d, x, &b, m->D, x);
+        }
     }
 
     card.ops->head(card.d, &head, &norm, x, &b, x);
@@ -168,37 +184,41 @@ a_prompt_and_a_step_of_any_context_stay_within_the_bound(void **state)
 
 /* All operations on a picture, with one block of each kind of attention. */
 static void
-picture(vlm_type_t type, uint32_t P)
+picture(const encoder_t *e, vlm_type_t type, uint32_t P)
 {
-    uint32_t        i, p, n;
     float          *x = (float *) card.base;
-    uint32_t       *ids = (uint32_t *) card.base;
-    vlm_linear_t    patch = matrix(VLM_F32, VLM_STORE, E, PIXELS);
-    vlm_linear_t    w = matrix(type, VLM_STORE, 3 * E, E);
-    vlm_norm_t      norm = { VLM_NORM_RMS, x, 0, NULL };
+    uint32_t        i, p, n, cell = 4 * e->E, *ids = (uint32_t *) card.base;
+    vlm_linear_t    patch = matrix(VLM_F32, VLM_STORE, e->E, 3 * e->patch * e->patch);
+    vlm_linear_t    w = matrix(type, VLM_STORE, 3 * e->E, e->E);
+    vlm_norm_t      norm = { e->norm, x, 0, e->norm == VLM_NORM_LAYER ? x : NULL };
     vlm_rope_t      rope = { x, NULL };
-    vlm_qkv_t       qkv = { &w, &norm, &rope, VISION_HEADS, NULL, NULL };
-    vlm_attend_t    attend = { VISION_HEADS, VISION_HD, vlm_head_scale(VISION_HD) };
+    vlm_qkv_t       qkv = { &w, &norm, &rope, e->heads, NULL, NULL };
+    vlm_attend_t    attend = { e->heads, e->hd, vlm_head_scale(e->hd) };
+    vlm_places_t    places = { x, e->places };
     vlm_patches_t   patches = { P, ids, ids, 0, 0 };
     vlm_segments_t  segments[] = { { ids, P / 64 + 1, P, 64 }, { ids, 1, P, P } };
 
     card.ops->patch_embed(card.d, &patch, card.base, P, x);
 
+    if (e->places > 0) {
+        card.ops->add_places(card.d, &places, &patches, e->E, x);
+    }
+
     for (i = 0; i < 2; i++) {
         card.ops->qkv_2d(card.d, &qkv, x, &patches, x, x, x);
         card.ops->attend_segments(card.d, &attend, x, x, x, &segments[i], x);
-        product(type, VLM_ADD, E, E, P);
+        product(type, VLM_ADD, e->E, e->E, P);
 
         for (p = 0; p < P; p += n) {
             n = P - p < 1024 ? P - p : 1024;
-            product(type, VLM_SILU_MUL, 2 * VISION_F, E, n);
-            product(type, VLM_ADD, E, VISION_F, n);
+            product(type, e->up, e->up == VLM_SILU_MUL ? 2 * e->F : e->F, e->E, n);
+            product(type, VLM_ADD, e->E, e->F, n);
         }
     }
 
-    card.ops->norm(card.d, &norm, x, P, E, x);
-    product(type, VLM_GELU, CELL, CELL, P / 4);
-    product(type, VLM_STORE, shapes[1].D, CELL, P / 4);
+    card.ops->norm(card.d, &norm, x, P, e->E, x);
+    product(type, VLM_GELU, cell, cell, P / 4);
+    product(type, VLM_STORE, shapes[1].D, cell, P / 4);
 }
 
 
@@ -206,20 +226,23 @@ picture(vlm_type_t type, uint32_t P)
 static void
 a_picture_of_any_size_stays_within_the_bound(void **state)
 {
-    uint32_t  i, j, n;
+    uint32_t          i, j, n, P;
+    const encoder_t  *e;
 
-    static const uint32_t  patches[] = {
-        16, 256, 5120, MEBI_PIXELS(4), MEBI_PIXELS(12), MEBI_PIXELS(64)
-    };
+    static const uint32_t  patches[] = { 16, 256, 5120 }, mebipixels[] = { 4, 12, 64 };
 
     (void) state;
 
-    for (i = 0; i < COUNT(types); i++) {
-        for (j = 0; j < COUNT(patches); j++) {
+    for (i = 0; i < COUNT(types) * COUNT(encoders); i++) {
+        e = &encoders[i / 2];
+
+        for (j = 0; j < COUNT(patches) + COUNT(mebipixels); j++) {
+            P = j < COUNT(patches) ? patches[j]
+                                   : MEBI_PIXELS(mebipixels[j - COUNT(patches)], e->patch);
             begin(&n);
-            picture(types[i], patches[j]);
-            check("a picture", patches[j], types[i]);
-            assert_true(j < 3 || n > 20);
+            picture(e, types[i % 2], P);
+            check("a picture", P, types[i % 2]);
+            assert_true(j < COUNT(patches) || n > 10);
         }
     }
 }
@@ -234,8 +257,8 @@ a_picture_on_sm_75_stays_within_the_bound(void **state)
     (void) state;
 
     begin(&n);
-    picture(VLM_INT8, MEBI_PIXELS(12));
-    check("a picture", MEBI_PIXELS(12), 75);
+    picture(&encoders[0], VLM_INT8, MEBI_PIXELS(12, 14));
+    check("a picture", MEBI_PIXELS(12, 14), 75);
     assert_true(n > 50);
 }
 
@@ -252,8 +275,8 @@ checks_of(uint32_t slow)
     vlm_emu_set(VLM_EMU_SLOW, 1);
 
     begin(&n);
-    picture(VLM_INT8, MEBI_PIXELS(4));
-    check("a picture", MEBI_PIXELS(4), slow);
+    picture(&encoders[0], VLM_INT8, MEBI_PIXELS(4, 14));
+    check("a picture", MEBI_PIXELS(4, 14), slow);
     (void) pair_close(&state);
 
     return n;
@@ -282,7 +305,7 @@ processors_without_a_block_count(void **state)
     int               i;
     void             *none = NULL;
     uint32_t          n;
-    vlm_attend_t      attend = { 2, VISION_HD, vlm_head_scale(VISION_HD) };
+    vlm_attend_t      attend = { 2, 80, vlm_head_scale(80) };
     vlm_segments_t    segments = { NULL, 1, 64, 64 };
     vlm_emu_counts_t  c[2];
 

@@ -248,11 +248,19 @@ compare(case_t *c)
 }
 
 
+/* Number i of 4 epilogues, the last of which is one form of GELU or the other. */
+static vlm_epilogue_t
+epilogue_of(uint32_t i, int tanh)
+{
+    return i == VLM_GELU && tanh ? VLM_GELU_TANH : (vlm_epilogue_t) i;
+}
+
+
 static void
 each_shape(vlm_type_t type)
 {
     case_t                 c;
-    uint32_t               i, epilogue, kind, N;
+    uint32_t               i, e, kind, N;
     static const uint32_t  T[] = { 1, 2, 8, 9, 65 };
     static const uint32_t  shapes[][2] = {
         { 1, 1 }, { 2, 63 }, { 17, 64 }, { 63, 65 }, { 65, 130 }, { 34, 577 }, { 130, 317 },
@@ -260,12 +268,12 @@ each_shape(vlm_type_t type)
     };
 
     for (i = 0; i < COUNT(shapes) * COUNT(T); i++) {
-        for (epilogue = VLM_STORE; epilogue <= VLM_GELU_TANH; epilogue++) {
-            kind = (i + epilogue) % VLM_KINDS;
+        for (e = 0; e < 4; e++) {
+            kind = (i + e) % VLM_KINDS;
             N = shapes[i / COUNT(T)][0];
-            N += epilogue == VLM_SILU_MUL ? N % 2 : 0;
-            c = open_case(type, epilogue, kind, N, shapes[i / COUNT(T)][1], T[i % COUNT(T)],
-                          (i + epilogue) % 3);
+            N += e == VLM_SILU_MUL ? N % 2 : 0;
+            c = open_case(type, epilogue_of(e, i % 2), kind, N, shapes[i / COUNT(T)][1],
+                          T[i % COUNT(T)], (i + e) % 3);
             compare(&c);
             close_case(&c);
         }
@@ -297,9 +305,9 @@ every_kind_of_number_comes_through_every_epilogue(void **state)
 
     (void) state;
 
-    for (i = 0; i < VLM_KINDS * 5 * 4; i++) {
-        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, i / 4 % 5, i / 20, 66, 131, i % 4 < 2 ? 3 : 11,
-                      i / 4 % 3);
+    for (i = 0; i < VLM_KINDS * 4 * 4; i++) {
+        c = open_case(i % 2 ? VLM_INT8 : VLM_BF16, epilogue_of(i / 4 % 4, i % 4 / 2), i / 16, 66,
+                      131, i % 4 < 2 ? 3 : 11, i / 2 % 3);
         compare(&c);
         close_case(&c);
     }

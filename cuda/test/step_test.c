@@ -29,7 +29,7 @@ typedef struct {
 static const case_t  cases[] = {
     { "build/fidelity/tiny-a", VLM_INT8 },
     { "build/fidelity/tiny-f", VLM_INT8 },
-    { "build/fidelity/tiny-f", VLM_BF16 }
+    { "build/fidelity/tiny-m", VLM_BF16 }          /* Qwen3-VL: norms of heads of two units */
 };
 
 static const uint32_t  row_counts[] = { 1, 2, SLOTS };

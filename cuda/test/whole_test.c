@@ -20,20 +20,33 @@
 #define ANSWER   32                    /* tokens */
 #define NEAR     0.15
 #define PIXELS   3136                  /* 16 patches of 14 by 14 */
+#define DEEP_PIXELS  8192              /* 32 of 16 by 16 */
 #define QUESTION "How many cups are on the table?"
 
 typedef struct {
     const char  *model;
     vlm_type_t   weights;
-    uint32_t     n_pictures;
+    uint32_t     n_pictures, pixels;
 } case_t;
 
+/* The last two are of Qwen3-VL: vision heads of 72, DeepStack's mergers in and out of order. */
 static const case_t  cases[] = {
-    { "build/fidelity/tiny-a", VLM_INT8, 1 },
-    { "build/fidelity/tiny-a", VLM_BF16, 1 },
-    { "build/fidelity/tiny-b", VLM_INT8, 2 },
-    { "build/fidelity/tiny-g", VLM_INT8, 1 }
+    { "build/fidelity/tiny-a", VLM_INT8, 1, PIXELS },
+    { "build/fidelity/tiny-a", VLM_BF16, 1, PIXELS },
+    { "build/fidelity/tiny-b", VLM_INT8, 2, PIXELS },
+    { "build/fidelity/tiny-g", VLM_INT8, 1, PIXELS },
+    { "build/fidelity/tiny-m", VLM_BF16, 1, DEEP_PIXELS },
+    { "build/fidelity/tiny-i", VLM_INT8, 2, DEEP_PIXELS }
 };
+
+enum { TINY_A, TINY_A_BF16, TINY_B, TINY_G, TINY_M, TINY_I, ALL };
+
+/* Under sanitizers, which make the emulator slow, the last one has a test of its own alone. */
+#ifdef __SANITIZE_ADDRESS__
+#define N_CASES  TINY_I
+#else
+#define N_CASES  ALL
+#endif
 
 
 static vlm_t *
@@ -45,7 +58,7 @@ open_on(const case_t *c, const char *device)
     conf.model = c->model;
     conf.weights = c->weights;
     conf.device = device;
-    conf.max_pixels = PIXELS;
+    conf.max_pixels = c->pixels;
     conf.context = 400;
 
     return vlm_tiny_open(&conf);
@@ -163,7 +176,7 @@ an_answer_of_32_tokens_is_the_definitions_but_for_near_ties(void **state)
 
     (void) state;
 
-    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (i = 0; i < N_CASES; i++) {
         host = open_on(&cases[i], "cpu");
         card = open_on(&cases[i], "cuda");
         generate(card, &cases[i], &a);
@@ -256,7 +269,7 @@ logits_are_about_as_near_to_f32_as_the_hosts_own_of_the_same_weights(void **stat
 
     (void) state;
 
-    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (i = 0; i < N_CASES; i++) {
         f32 = logits_on(&cases[i], VLM_F32, "cpu", &rows, &V);
         host = logits_on(&cases[i], cases[i].weights, "cpu", &rows, &V);
         card = logits_on(&cases[i], cases[i].weights, "cuda", &rows, &V);
@@ -286,7 +299,7 @@ answers_do_not_depend_on_who_shares_the_step(void **state)
 
     (void) state;
 
-    v = open_on(&cases[0], "cuda:0");
+    v = open_on(&cases[TINY_A], "cuda:0");
     s = greedy(v, bias);
 
     for (i = 0; i < 2; i++) {
@@ -311,6 +324,102 @@ answers_do_not_depend_on_who_shares_the_step(void **state)
 }
 
 
+/* A question about pictures of different sizes. */
+static vlm_prompt_t *
+ask(const vlm_t *v, const char *text, uint32_t n)
+{
+    uint32_t        i;
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_file_t      f;
+    vlm_part_t      parts[3];
+    vlm_prompt_t   *p;
+    vlm_message_t   message = { VLM_USER, parts, n + 1 };
+
+    static const char *const  files[] = { PICTURE, "t/fidelity/pictures/61x117.png" };
+
+    memset(parts, 0, sizeof(parts));
+
+    for (i = 0; i < n; i++) {
+        assert_int_equal(vlm_file_open(&f, files[i], 0, &err), 0);
+        parts[i].picture = vlm_picture_read(v, f.data, f.bytes, &err);
+        assert_non_null(parts[i].picture);
+        vlm_file_close(&f);
+    }
+
+    parts[n].text = text;
+    parts[n].bytes = strlen(text);
+    p = vlm_prompt_make(v, &message, 1, NULL, &err);
+    assert_non_null(p);
+
+    return p;
+}
+
+
+static void
+forget(vlm_t *v, int features)
+{
+    uint32_t  i;
+
+    for (i = 0; i < v->conf.slots; i++) {
+        vlm_prefix_forget(&v->sched.prefix, i);
+    }
+
+    for (i = 0; features && i < v->sched.features.n; i++) {
+        vlm_features_forget(&v->sched.features, i);
+    }
+}
+
+
+/*
+ * Of Qwen3-VL, whose layers add features: two pictures in a prompt, beside another request with
+ * one of them; then the pictures were encoded before, and then their rows were read before, too.
+ */
+static void
+features_of_several_pictures_have_the_same_bits_wherever_they_come_from(void **state)
+{
+    uint32_t         i;
+    vlm_t           *v;
+    vlm_bias_t       bias[16];
+    vlm_answer_t     alone[2], got[2];
+    vlm_sampling_t   s;
+
+    (void) state;
+
+    v = open_on(&cases[TINY_I], "cuda");
+    assert_int_equal(v->config.vision.deep, 3);
+    s = greedy(v, bias);
+    s.max_tokens = 4;
+
+    for (i = 0; i < 2; i++) {
+        forget(v, 1);
+        vlm_tiny_alone(v, ask(v, i ? "x y z" : QUESTION, 2 - i), &s, &alone[i]);
+        assert_int_equal(alone[i].usage.cached_pictures + alone[i].usage.cached_tokens, 0);
+    }
+
+    forget(v, 1);
+
+    for (i = 0; i < 2; i++) {
+        (void) vlm_tiny_submit(v, ask(v, i ? "x y z" : QUESTION, 2 - i), &s, &got[i]);
+    }
+
+    vlm_tiny_run(v);
+    vlm_tiny_drain(v, NULL);
+    check_same(&got[0], &alone[0]);
+    check_same(&got[1], &alone[1]);
+
+    forget(v, 0);
+    vlm_tiny_alone(v, ask(v, QUESTION, 2), &s, &got[0]);
+    assert_int_equal(got[0].usage.cached_pictures, 2);
+    check_same(&got[0], &alone[0]);
+
+    vlm_tiny_alone(v, ask(v, QUESTION, 2), &s, &got[0]);
+    assert_int_equal(got[0].usage.cached_tokens, got[0].usage.prompt_tokens - 1);
+    check_same(&got[0], &alone[0]);
+
+    vlm_close(v);
+}
+
+
 /* The default settings: sampled, with a penalty. */
 static void
 a_sampled_answer_is_the_same_each_time(void **state)
@@ -322,7 +431,7 @@ a_sampled_answer_is_the_same_each_time(void **state)
 
     (void) state;
 
-    v = open_on(&cases[3], "cuda");
+    v = open_on(&cases[TINY_G], "cuda");
     s = vlm_tiny_sampling(77);
     s.top_k = 50;
     s.top_p = 0.95f;
@@ -347,6 +456,7 @@ main(void)
         cmocka_unit_test(an_answer_of_32_tokens_is_the_definitions_but_for_near_ties),
         cmocka_unit_test(logits_are_about_as_near_to_f32_as_the_hosts_own_of_the_same_weights),
         cmocka_unit_test(answers_do_not_depend_on_who_shares_the_step),
+        cmocka_unit_test(features_of_several_pictures_have_the_same_bits_wherever_they_come_from),
         cmocka_unit_test(a_sampled_answer_is_the_same_each_time)
     };
 

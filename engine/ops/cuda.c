@@ -27,17 +27,11 @@ struct vlm_device_s {                  /* the planner; a real one is the library
 
 
 int
-vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, int places,
-               vlm_err_t *err)
+vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, vlm_err_t *err)
 {
     if (weights != VLM_INT8 && weights != VLM_BF16) {
         return vlm_fail(err, VLM_EDEVICE, "weights f32 are for device cpu, cuda takes int8 and "
                         "bf16");
-    }
-
-    if (places) {
-        return vlm_fail(err, VLM_EDEVICE, "this family of models runs on device cpu: cuda has no "
-                        "operation for the learned positions of its vision encoder");
     }
 
     if (head_dim > MAX_HEAD_DIM || vision_head_dim > MAX_HEAD_DIM) {

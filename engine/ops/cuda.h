@@ -49,12 +49,8 @@ typedef vlm_device_t *vlm_cuda_open_fn(vlm_cuda_request_t *r, const vlm_ops_t **
 
 /* ---- the engine's side, cuda.c ------------------------------------------- */
 
-/*
- * Checks that kernels exist for a model: VLM_EDEVICE names what is beyond them.  places: its vision
- * encoder has learned positions.
- */
-int vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, int places,
-                   vlm_err_t *err);
+/* Checks that kernels exist for a model: VLM_EDEVICE names what is beyond them. */
+int vlm_cuda_takes(vlm_type_t weights, uint32_t head_dim, uint32_t vision_head_dim, vlm_err_t *err);
 
 /* "cuda" is 0, "cuda:N" is N.  -1: neither. */
 int vlm_cuda_index(const char *device, uint32_t *index);

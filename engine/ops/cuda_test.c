@@ -12,6 +12,7 @@
 #include "ops/cuda.h"
 
 #define SHAPE_3B  "build/fidelity/shape-3b"
+#define DEEP      "build/fidelity/deep"
 
 
 static void
@@ -43,20 +44,15 @@ an_unsupported_shape_is_refused_with_its_numbers(void **state)
 
     (void) state;
 
-    assert_int_equal(vlm_cuda_takes(VLM_INT8, 128, 80, 0, &err), 0);
-    assert_int_equal(vlm_cuda_takes(VLM_BF16, 12, 128, 0, &err), 0);
+    assert_int_equal(vlm_cuda_takes(VLM_INT8, 128, 80, &err), 0);
+    assert_int_equal(vlm_cuda_takes(VLM_BF16, 12, 128, &err), 0);
 
-    assert_int_equal(vlm_cuda_takes(VLM_F32, 128, 80, 0, &err), -1);
+    assert_int_equal(vlm_cuda_takes(VLM_F32, 128, 80, &err), -1);
     assert_int_equal(err.code, VLM_EDEVICE);
     assert_non_null(strstr(err.text, "weights f32"));
 
-    err.code = VLM_OK;
-    assert_int_equal(vlm_cuda_takes(VLM_INT8, 128, 80, 1, &err), -1);
-    assert_int_equal(err.code, VLM_EDEVICE);
-    assert_non_null(strstr(err.text, "runs on device cpu"));
     memset(&err, 0, sizeof(err));
-
-    assert_int_equal(vlm_cuda_takes(VLM_INT8, 130, 80, 0, &err), -1);
+    assert_int_equal(vlm_cuda_takes(VLM_INT8, 130, 80, &err), -1);
     assert_non_null(strstr(err.text, "130"));
     assert_non_null(strstr(err.text, "128"));
 }
@@ -105,6 +101,35 @@ a_3b_model_at_4k_with_its_vision_encoder_is_planned_below_4100_million_bytes(voi
 }
 
 
+/* Qwen3-VL: a cell's features have a part more for each of three layers, 80 values of bf16. */
+static void
+a_model_whose_layers_add_features_is_planned_with_each_part_of_them(void **state)
+{
+    uint32_t    i;
+    vlm_err_t   err = { VLM_OK, "" };
+    vlm_conf_t  conf;
+    vlm_plan_t  plan[2];
+
+    (void) state;
+
+    vlm_conf_default(&conf);
+    conf.model = DEEP;
+    conf.device = "cuda";
+    conf.context = 1024;
+    conf.max_pixels = 1 << 16;
+
+    for (i = 0; i < 2; i++) {
+        conf.features = 4 + 8 * i;
+
+        if (vlm_plan(&conf, &plan[i], &err) != 0) {
+            fail_msg("%s", err.text);
+        }
+    }
+
+    assert_int_equal(plan[1].vision - plan[0].vision, 8 * (1 << 16) / 1024 * (1 + 3) * 80 * 2);
+}
+
+
 static void
 a_plan_that_does_not_fit_says_what_the_device_takes_for_itself(void **state)
 {
@@ -139,6 +164,7 @@ main(void)
         cmocka_unit_test(an_unsupported_shape_is_refused_with_its_numbers),
         cmocka_unit_test(a_library_that_is_not_there_is_named_with_its_place),
         cmocka_unit_test(a_3b_model_at_4k_with_its_vision_encoder_is_planned_below_4100_million_bytes),
+        cmocka_unit_test(a_model_whose_layers_add_features_is_planned_with_each_part_of_them),
         cmocka_unit_test(a_plan_that_does_not_fit_says_what_the_device_takes_for_itself)
     };
 

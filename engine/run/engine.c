@@ -158,7 +158,7 @@ choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uin
     }
 
     if (vlm_cuda_takes(conf->weights, config->text.head_dim, config->vision.head_dim,
-                       config->vision.places > 0, automatic ? &cause : err) != 0)
+                       automatic ? &cause : err) != 0)
     {
         (void) snprintf(reason, bytes, "device auto took the cpu: %.90s", cause.text);
         return automatic ? 0 : -1;

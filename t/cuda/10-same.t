@@ -54,7 +54,7 @@ sub told {
     return $same ? $same->{logprob} : -1e9;
 }
 
-for my $name (qw(tiny-a tiny-b tiny-g)) {
+for my $name (qw(tiny-a tiny-b tiny-g tiny-i)) {
     my $model = "$ROOT/build/fidelity/$name";
     my $bias = bias($model);
     my ($cpu, $gpu) = map {

@@ -61,7 +61,7 @@ my $told = JSON::PP->new->utf8->decode(VLM::slurp("$DIR/gpu.json"));
 is_deeply([sort keys %{ $told->{parts} }],
           [qw(build demo fidelity memory parity sanitizer speed)], 'the rehearsal has all parts');
 is_deeply([grep { $told->{parts}{$_}{failed} } keys %{ $told->{parts} }], [], 'no part failed');
-is(scalar(keys %{ $told->{parts}{sanitizer}{of} }), 8, 'the sanitizer has its programs, by name');
+is(scalar(keys %{ $told->{parts}{sanitizer}{of} }), 10, 'the sanitizer has its programs, by name');
 ok($told->{parts}{parity}{of}{rows_test}{passed}, 'operations were compared');
 is($told->{parts}{demo}{of}{same}, $told->{parts}{demo}{of}{scenes}, 'the answers are the CPU\'s');
 is($told->{parts}{speed}{of}{'tiny-4'}{at_once}, 5, 'five were asked at once');
