@@ -194,6 +194,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     ctx->request = &r;
     ctx->engine = &engine;
+    ctx->opened = 1;
     ctx->body.from = &body;
     ctx->dialect = dialects[data[0] % DIALECTS];
 

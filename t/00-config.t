@@ -652,13 +652,13 @@ thread_pool vlm threads=1;
         model $TEST_NGINX_MODEL;
         store logs/vlm;
         device cpu;
-        memory 58m;
+        memory 62m;
     }
 --- config
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr/memory is 58m: context 2k needs 5\dm, slots 2 needs 5\dm, max_pixels 501760 needs \d\dm in /]
+[qr/memory is 62m: context 2k needs 6\dm, slots 2 needs 6\dm, max_pixels 501760 needs \d\dm in /]
 
 
 

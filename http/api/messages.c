@@ -18,6 +18,9 @@ typedef struct {
     size_t                        len;         /* of text, or of the file */
     off_t                         offset;      /* of the picture's file */
     uint32_t                      tokens;      /* of it, if that is known */
+    uint32_t                      n;           /* 1; or frames of the video that
+                                                  begins here; 0: a later one */
+    double                        fps;         /* of a video, else 0 */
     vlm_pixels_t                  pixels;      /* bounds of it */
     vlm_picture_t                *picture;     /* once it was read */
 } ngx_http_vlm_messages_part_t;
@@ -36,7 +39,8 @@ struct ngx_http_vlm_messages_s {
     size_t                        n_messages;
     ngx_http_vlm_messages_part_t *parts;
     size_t                        n_parts;
-    size_t                        n_pictures;
+    size_t                        n_pictures;  /* with frames of videos */
+    size_t                        n_frames;
     size_t                        text;        /* bytes, of all */
     int                           fd;          /* of all pictures, or -1 */
     off_t                         size;
@@ -45,8 +49,16 @@ struct ngx_http_vlm_messages_s {
 };
 
 
+static ngx_int_t ngx_http_vlm_messages_pixels(ngx_http_vlm_messages_t *m,
+    const vlm_json_t *fields, vlm_pixels_t *pixels);
+static ngx_int_t ngx_http_vlm_messages_frame(ngx_http_vlm_messages_t *m,
+    const ngx_str_t *text, size_t i, vlm_picture_info_t *first);
+static ngx_int_t ngx_http_vlm_messages_length(ngx_http_vlm_messages_t *m,
+    size_t n, double fps, const vlm_pixels_t *pixels, vlm_picture_info_t *info);
 static ngx_int_t ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m,
     u_char *data, size_t len, uint32_t tokens);
+static vlm_picture_t *ngx_http_vlm_messages_open(ngx_http_vlm_messages_t *m,
+    size_t i);
 static ngx_int_t ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m);
 static ngx_int_t ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m);
 
@@ -223,26 +235,21 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
     size_t               n;
     u_char              *data;
     ngx_int_t            rc;
-    vlm_err_t           *err, refused;
+    vlm_err_t           *err;
     vlm_pixels_t         pixels;
     vlm_picture_info_t   info;
 
-    if (m->n_pictures == NGX_HTTP_VLM_PICTURES) {
+    if (m->n_pictures - m->n_frames >= NGX_HTTP_VLM_PICTURES) {
         return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
                                       "too_many_images", "There are more than "
                                       "%d images", NGX_HTTP_VLM_PICTURES);
     }
 
-    ngx_memzero(&refused, sizeof(vlm_err_t));
-
-    if (vlm_pixels_read(&pixels, fields, m->ctx->engine->conf.vlm.max_pixels,
-                        &refused)
-        != 0)
-    {
-        return ngx_http_vlm_fail_input(m->ctx, "%s", refused.text);
+    if (ngx_http_vlm_messages_pixels(m, fields, &pixels) != NGX_OK) {
+        return NGX_ERROR;
     }
 
-    data = ngx_http_vlm_messages_bytes(m->ctx, text, &n);
+    data = ngx_http_vlm_messages_bytes(m->ctx, text, ngx_strlen(text), &n);
 
     if (data == NULL) {
         return NGX_ERROR;
@@ -263,6 +270,7 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
 
     if (rc == NGX_OK) {
         m->parts[m->n_parts - 1].pixels = pixels;
+        m->parts[m->n_parts - 1].n = 1;
     }
 
     free(data);
@@ -271,16 +279,172 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
 }
 
 
+static ngx_int_t
+ngx_http_vlm_messages_pixels(ngx_http_vlm_messages_t *m,
+    const vlm_json_t *fields, vlm_pixels_t *pixels)
+{
+    vlm_err_t  err;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (vlm_pixels_read(pixels, fields, m->ctx->engine->conf.vlm.max_pixels,
+                        &err)
+        != 0)
+    {
+        return ngx_http_vlm_fail_input(m->ctx, "%s", err.text);
+    }
+
+    return NGX_OK;
+}
+
+
+/* each frame is a part; the first has what is known of all */
+
+ngx_int_t
+ngx_http_vlm_messages_video(ngx_http_vlm_messages_t *m,
+    const ngx_str_t *frames, size_t n, double fps, const vlm_json_t *fields)
+{
+    size_t                         i, at;
+    vlm_pixels_t                   pixels;
+    vlm_picture_info_t             info;
+    ngx_http_vlm_messages_part_t  *part;
+
+    if (n == 0 || n > NGX_HTTP_VLM_FRAMES - m->n_frames) {
+        return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                      "too_many_frames", "The request has %uz "
+                                      "frames, it may have 1 to %d",
+                                      m->n_frames + n, NGX_HTTP_VLM_FRAMES);
+    }
+
+    if (!(fps >= VLM_MIN_FPS && fps <= VLM_MAX_FPS)) {
+        return ngx_http_vlm_fail_input(m->ctx, "fps is no number from 0.01 to "
+                                       "1000");
+    }
+
+    if (ngx_http_vlm_messages_pixels(m, fields, &pixels) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    at = m->n_parts;
+
+    for (i = 0; i < n; i++) {
+
+        if (ngx_http_vlm_messages_frame(m, &frames[i], i, &info) != NGX_OK
+            || (i == 0
+                && ngx_http_vlm_messages_length(m, n, fps, &pixels, &info)
+                   != NGX_OK))
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    part = &m->parts[at];
+
+    part->n = n;
+    part->fps = fps;
+    part->pixels = pixels;
+    part->tokens = info.tokens;
+
+    m->n_frames += n;
+
+    return NGX_OK;
+}
+
+
+/* its header is checked here, and that it has the size of the first */
+
+static ngx_int_t
+ngx_http_vlm_messages_frame(ngx_http_vlm_messages_t *m, const ngx_str_t *text,
+    size_t i, vlm_picture_info_t *first)
+{
+    size_t               n;
+    u_char              *data;
+    ngx_int_t            rc;
+    vlm_err_t            err;
+    vlm_picture_info_t   info;
+
+    data = ngx_http_vlm_messages_bytes(m->ctx, (char *) text->data, text->len,
+                                       &n);
+
+    if (data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (vlm_picture_check(data, n, &info, &err) != 0) {
+        rc = ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                    err.code == VLM_ELIMIT
+                                    ? "image_too_large"
+                                    : "unsupported_image_format",
+                                    "Frame %uz: %s", i + 1, err.text);
+
+    } else if (i && (info.width != first->width
+                     || info.height != first->height))
+    {
+        rc = ngx_http_vlm_fail_input(m->ctx, "Frame %uz has %uDx%uD pixels, "
+                                     "the first one %uDx%uD: the frames of a "
+                                     "video have one size", i + 1, info.width,
+                                     info.height, first->width, first->height);
+
+    } else {
+        rc = ngx_http_vlm_messages_keep(m, data, n, 0);
+    }
+
+    if (i == 0) {
+        *first = info;
+    }
+
+    free(data);
+
+    return rc;
+}
+
+
+/* a video that is too long is refused after its first frame */
+
+static ngx_int_t
+ngx_http_vlm_messages_length(ngx_http_vlm_messages_t *m, size_t n, double fps,
+    const vlm_pixels_t *pixels, vlm_picture_info_t *info)
+{
+    uint32_t  context;
+
+    if (!m->ctx->opened) {
+        return NGX_OK;
+    }
+
+    ngx_memzero(&m->ctx->error.err, sizeof(vlm_err_t));
+
+    if (vlm_video_measure(m->ctx->engine->life.vlm, n, fps, pixels, info,
+                          &m->ctx->error.err)
+        != 0)
+    {
+        return ngx_http_vlm_fail_engine(m->ctx, NULL, "image_too_large");
+    }
+
+    context = m->ctx->engine->conf.vlm.context;
+
+    if (info->tokens < context) {
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                  "context_length_exceeded", "This model's "
+                                  "maximum context length is %uD tokens. "
+                                  "%uz frames need %uD, at %uDx%uD pixels: "
+                                  "send fewer, or a lower max_pixels.",
+                                  context, n, info->tokens,
+                                  info->resized_width, info->resized_height);
+}
+
+
 u_char *
 ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
-    size_t *n)
+    size_t len, size_t *n)
 {
-    size_t   len;
     u_char  *data;
 
-    len = ngx_strlen(text);
-
-    if (ngx_strncasecmp((u_char *) text, (u_char *) "data:", 5) == 0) {
+    if (len >= 5 && strncasecmp(text, "data:", 5) == 0) {
         text = vlm_base64_url(text, len, &len);
 
         if (text == NULL) {
@@ -439,6 +603,7 @@ ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m)
     m->n_messages = 0;
     m->n_parts = 0;
     m->n_pictures = 0;
+    m->n_frames = 0;
     m->text = 0;
     m->size = 0;
 }
@@ -532,7 +697,6 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 {
     size_t                         i;
     uint64_t                       n_tokens;
-    const u_char                  *data;
     ngx_http_vlm_ctx_t            *ctx;
     vlm_picture_info_t             info;
     ngx_http_vlm_messages_part_t  *part;
@@ -543,7 +707,7 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
     for (i = 0; i < m->n_parts; i++) {
         part = &m->parts[i];
 
-        if (part->text) {
+        if (part->text || part->n == 0) {
             continue;
         }
 
@@ -559,9 +723,7 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 
         if (part->picture == NULL) {
 
-            data = m->file.data + part->offset;
-            part->picture = ngx_http_vlm_input_picture(ctx, data, part->len,
-                                                       &part->pixels);
+            part->picture = ngx_http_vlm_messages_open(m, i);
 
             if (part->picture == NULL) {
                 return ctx->error.status ? NGX_ERROR
@@ -576,6 +738,31 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
     }
 
     return NGX_OK;
+}
+
+
+/* part i, or the video of which it is the first frame */
+
+static vlm_picture_t *
+ngx_http_vlm_messages_open(ngx_http_vlm_messages_t *m, size_t i)
+{
+    uint32_t                       k;
+    vlm_video_t                    video;
+    vlm_bytes_t                    frames[NGX_HTTP_VLM_FRAMES];
+    ngx_http_vlm_messages_part_t  *part;
+
+    part = &m->parts[i];
+
+    for (k = 0; k < part->n; k++) {
+        frames[k].data = m->file.data + part[k].offset;
+        frames[k].bytes = part[k].len;
+    }
+
+    video.frame = frames;
+    video.n = part->n;
+    video.fps = part->fps;
+
+    return ngx_http_vlm_input_picture(m->ctx, &video, &part->pixels);
 }
 
 

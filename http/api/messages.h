@@ -19,6 +19,7 @@
 #define NGX_HTTP_VLM_MESSAGES       4096
 #define NGX_HTTP_VLM_PARTS          8192       /* of all messages */
 #define NGX_HTTP_VLM_PICTURES       64
+#define NGX_HTTP_VLM_FRAMES         VLM_MAX_FRAMES     /* of all videos */
 #define NGX_HTTP_VLM_MESSAGES_TEXT  (4 * 1024 * 1024)      /* bytes, in all */
 
 
@@ -46,10 +47,16 @@ ngx_int_t ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m,
 ngx_int_t ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m,
     const char *text, const vlm_json_t *fields);
 
+/* such pictures, which are not read if n is more than there may be; fields has
+   the bounds of a frame */
+
+ngx_int_t ngx_http_vlm_messages_video(ngx_http_vlm_messages_t *m,
+    const ngx_str_t *frames, size_t n, double fps, const vlm_json_t *fields);
+
 /* the bytes of such a picture, malloc()ed, or NULL */
 
 u_char *ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
-    size_t *n);
+    size_t len, size_t *n);
 
 /*
  * After the last part was added: can the parts that every prompt will have fit

@@ -73,7 +73,8 @@ void
 ngx_http_vlm_metrics_picture(ngx_http_vlm_engine_t *eng,
     vlm_picture_info_t *info)
 {
-    ngx_http_vlm_metrics_count(&eng->zone->metrics.pictures, 1);
+    ngx_http_vlm_metrics_count(&eng->zone->metrics.pictures,
+                               info->pictures);
     ngx_http_vlm_metrics_count(&eng->zone->metrics.picture_tokens,
                                info->tokens);
 }

@@ -110,14 +110,54 @@ ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 }
 
 
-/* a header that cannot be read is refused by the decoder, whose message is
-   better */
+/*
+ * What decoding holds at most: one frame after the other is decoded, and a
+ * video's frames stay at the size that the model sees.  A header that cannot
+ * be read is refused by the decoder, whose message is better.
+ */
+
+static uint64_t
+ngx_http_vlm_input_bytes(ngx_http_vlm_ctx_t *ctx, const vlm_video_t *video,
+    const vlm_pixels_t *pixels)
+{
+    uint32_t             i;
+    uint64_t             most;
+    vlm_picture_info_t   info;
+
+    most = 0;
+
+    for (i = 0; i < video->n; i++) {
+
+        if (vlm_picture_check(video->frame[i].data, video->frame[i].bytes,
+                              &info, NULL)
+            != 0)
+        {
+            return most;
+        }
+
+        most = ngx_max(most, info.memory);
+    }
+
+    if (video->fps > 0
+        && vlm_video_measure(ctx->engine->life.vlm, video->n, video->fps,
+                             pixels, &info, NULL)
+           == 0)
+    {
+        most += (uint64_t) 3 * info.resized_width * info.resized_height
+                * video->n;
+    }
+
+    return most;
+}
+
 
 vlm_picture_t *
-ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
-    size_t len, const vlm_pixels_t *pixels)
+ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const vlm_video_t *video,
+    const vlm_pixels_t *pixels)
 {
+    size_t                  len;
     uint64_t                bytes;
+    vlm_err_t              *err;
     vlm_stop_t              stop;
     vlm_picture_t          *picture;
     vlm_picture_info_t      info;
@@ -126,23 +166,28 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const void *data,
 
     eng = ctx->engine;
     rank = &ctx->place.rank;
-    bytes = 0;
+    err = &ctx->error.err;
 
     stop.stop = ngx_http_vlm_input_stop;
     stop.data = ctx;
 
-    if (vlm_picture_check(data, len, &info, NULL) == 0) {
+    bytes = ngx_http_vlm_input_bytes(ctx, video, pixels);
 
-        bytes = info.memory;
-
-        if (ngx_http_vlm_input_memory(ctx, bytes, "The picture") != NGX_OK) {
-            return NULL;
-        }
+    if (ngx_http_vlm_input_memory(ctx, bytes, video->fps > 0 ? "The video"
+                                                             : "The picture")
+        != NGX_OK)
+    {
+        return NULL;
     }
 
-    picture = vlm_picture_read_salted(eng->life.vlm, data, len, rank->salt,
-                                      rank->salted ? sizeof(rank->salt) : 0,
-                                      pixels, &stop, &ctx->error.err);
+    len = rank->salted ? sizeof(rank->salt) : 0;
+
+    picture = video->fps > 0
+              ? vlm_video_read(eng->life.vlm, video, rank->salt, len, pixels,
+                               &stop, err)
+              : vlm_picture_read_salted(eng->life.vlm, video->frame->data,
+                                        video->frame->bytes, rank->salt, len,
+                                        pixels, &stop, err);
 
     vlm_budget_give(&eng->budget, bytes);
 

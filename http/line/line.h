@@ -41,12 +41,12 @@ void ngx_http_vlm_input_parse(void *data);
 ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     const char *what);
 
-/* thread: a picture, decoded by vlm_picture_read() within that memory; NULL:
-   the request has ended, or, without ctx->error.status, ctx->error.err has the
-   reason */
+/* thread: a video, or the picture of one without fps, decoded within that
+   memory; NULL: the request has ended, or, without ctx->error.status,
+   ctx->error.err has the reason */
 
 vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
-    const void *data, size_t len, const vlm_pixels_t *pixels);
+    const vlm_video_t *video, const vlm_pixels_t *pixels);
 
 
 /* ---- fit.c: a request that can never fit the context --------------------- */

@@ -80,6 +80,22 @@ def usage_adds_up_and_pictures_are_tokens_of_the_prompt():
 
 
 @test
+def a_video_is_a_list_of_frames():
+    frame = data_url(SMALL).split(',')[1]
+
+    def ask(n, kind='jpeg', **fields):
+        return chat([{'role': 'user', 'content': [
+            {'type': 'video_url', 'video_url': {'url': f'data:video/{kind};base64,' + ','.join([frame] * n)}, **fields},
+            {'type': 'text', 'text': 'What happens?'}]}])
+
+    two, three, four = (ask(n).usage.prompt_tokens for n in (2, 3, 4))
+    assert three == four and four > two + 20, (two, three, four)
+    assert ask(4, fps=1).usage.prompt_tokens == four
+    with raises(openai.BadRequestError, code='unsupported_video_format', param='messages.0.content.0', message='decodes no video files'):
+        ask(1, kind='mp4')
+
+
+@test
 def cached_tokens_are_reported():
     ask = [{'role': 'user', 'content': 'Is there something that nobody has asked for yet, on this table?'}]
     first, second = chat(ask).usage, chat(ask).usage

@@ -1,13 +1,19 @@
 
 /*
- * OpenAI's "messages" and "prompt": roles, texts and pictures.
+ * OpenAI's "messages" and "prompt": roles, texts, pictures, and videos as
+ * lists of frames.
  *
  * A picture must be within the request.  A URL of one is refused, because this
- * server opens no connections on behalf of a client.
+ * server opens no connections on behalf of a client; so is the file of a
+ * video, because it has no decoder for one.
  */
 
 
 #include "openai.h"
+#include "base/base64.h"
+
+
+#define NGX_HTTP_VLM_OPENAI_FPS  2.0               /* as transformers assumes */
 
 
 static ngx_int_t ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
@@ -187,6 +193,130 @@ ngx_http_vlm_openai_picture(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *image)
 }
 
 
+/* "data:video/jpeg;base64,FRAME,FRAME,..."; frames beyond the most are only
+   counted */
+
+static ngx_int_t
+ngx_http_vlm_openai_frames_of_url(ngx_http_vlm_ctx_t *ctx, const char *url,
+    ngx_str_t *frames, size_t *n)
+{
+    size_t       len;
+    const char  *p, *end;
+
+    if (url == NULL) {
+        return ngx_http_vlm_fail_input(ctx, "%s has no video_url with a url",
+                                       ctx->error.param);
+    }
+
+    p = ngx_strncasecmp((u_char *) url, (u_char *) "data:video/jpeg;", 16) == 0
+        ? vlm_base64_url(url, ngx_strlen(url), &len) : NULL;
+
+    if (p == NULL) {
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "unsupported_video_format", "%s is not a "
+                                      "data URL of frames: this server fetches "
+                                      "nothing and decodes no video files, "
+                                      "send the frames as \"data:video/jpeg;"
+                                      "base64,FRAME,FRAME,...\"",
+                                      ctx->error.param);
+    }
+
+    end = p + len;
+
+    for (*n = 0; /* void */ ; p += len + 1) {
+        len = strcspn(p, ",");
+
+        if (*n < NGX_HTTP_VLM_FRAMES) {
+            frames[*n].data = (u_char *) p;
+            frames[*n].len = len;
+        }
+
+        (*n)++;
+
+        if (p + len == end) {
+            return NGX_OK;
+        }
+    }
+}
+
+
+/* an array of such pictures as image_url has */
+
+static ngx_int_t
+ngx_http_vlm_openai_frames_of_list(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *list, ngx_str_t *frames, size_t *n)
+{
+    const char        *url;
+    const vlm_json_t  *one;
+
+    *n = 0;
+
+    for (one = vlm_json_first(list); one; one = vlm_json_next(one)) {
+        url = vlm_json_text(one);
+
+        if (url == NULL
+            || ngx_strncasecmp((u_char *) url, (u_char *) "data:", 5) != 0)
+        {
+            return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "image_url_not_supported",
+                                          "Frame %uz of %s is not a data URL: "
+                                          "this server fetches nothing, send "
+                                          "it as \"data:image/jpeg;base64,"
+                                          "...\"", *n + 1, ctx->error.param);
+        }
+
+        if (*n < NGX_HTTP_VLM_FRAMES) {
+            frames[*n].data = (u_char *) url;
+            frames[*n].len = ngx_strlen(url);
+        }
+
+        (*n)++;
+    }
+
+    return NGX_OK;
+}
+
+
+/* {"video_url": {"url": ...}}, or {"video": [...]}; fps stands in either
+   object */
+
+static ngx_int_t
+ngx_http_vlm_openai_video(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *part,
+    const vlm_json_t *video)
+{
+    size_t             n;
+    ngx_int_t          rc;
+    ngx_str_t          frames[NGX_HTTP_VLM_FRAMES];
+    const char        *url;
+    const vlm_json_t  *fields, *fps;
+
+    n = 0;
+    url = vlm_json_text(video);
+    fields = vlm_json_is_object(video) ? video : part;
+
+    fps = vlm_json_get(fields, "fps");
+
+    if (vlm_json_is_null(fps)) {
+        fps = vlm_json_get(part, "fps");
+    }
+
+    rc = vlm_json_is_array(video)
+         ? ngx_http_vlm_openai_frames_of_list(ctx, video, frames, &n)
+         : ngx_http_vlm_openai_frames_of_url(ctx, url ? url
+                                 : vlm_json_text(vlm_json_get(video, "url")),
+                                 frames, &n);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_vlm_messages_video(ngx_http_vlm_asked(ctx), frames, n,
+                                       vlm_json_is_null(fps)
+                                       ? NGX_HTTP_VLM_OPENAI_FPS
+                                       : vlm_json_number(fps, 0),
+                                       fields);
+}
+
+
 static ngx_int_t
 ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *part,
     ngx_uint_t i, ngx_uint_t k)
@@ -206,12 +336,17 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *part,
         return ngx_http_vlm_openai_picture(ctx, vlm_json_get(part, type));
     }
 
+    if (ngx_strcmp(type, "video_url") == 0 || ngx_strcmp(type, "video") == 0) {
+        return ngx_http_vlm_openai_video(ctx, part, vlm_json_get(part, type));
+    }
+
     /* an earlier answer that was a refusal has a part of that type */
 
     if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
         return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
                                       "unsupported_value", "%s has a type that "
-                                      "is neither text nor image_url",
+                                      "is none of text, image_url, video_url "
+                                      "and video",
                                       ctx->error.param);
     }
 

@@ -292,7 +292,7 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     vlm_store_err_t      stored;
     vlm_picture_info_t   info;
 
-    data = ngx_http_vlm_messages_bytes(ctx, url, &n);
+    data = ngx_http_vlm_messages_bytes(ctx, url, ngx_strlen(url), &n);
 
     if (data == NULL) {
         return NGX_ERROR;

@@ -327,6 +327,8 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
 {
     int                   e;
     vlm_file_t            file;
+    vlm_bytes_t           bytes;
+    vlm_video_t           still;
     vlm_picture_t        *picture;
     ngx_http_vlm_chat_t  *chat;
 
@@ -338,8 +340,14 @@ ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
         return NULL;
     }
 
-    picture = ngx_http_vlm_input_picture(ctx, file.data, file.bytes,
-                                         &chat->pixels);
+    bytes.data = file.data;
+    bytes.bytes = file.bytes;
+
+    still.frame = &bytes;
+    still.n = 1;
+    still.fps = 0;
+
+    picture = ngx_http_vlm_input_picture(ctx, &still, &chat->pixels);
 
     vlm_file_close(&file);
 
