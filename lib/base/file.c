@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -344,41 +345,57 @@ vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err)
 }
 
 
+/* Some file systems have another device in stat() than among the locks: then an inode that is there
+   once is enough. */
+long
+vlm_file_locker_in(FILE *locks, uint64_t device, uint64_t inode)
+{
+    char                line[256];
+    long                pid, other;
+    uint32_t            n;
+    unsigned            high, low;
+    unsigned long long  node;
+
+    for (other = 0, n = 0; fgets(line, sizeof(line), locks); /* void */ ) {
+
+        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %x:%x:%llu", &pid, &high, &low, &node) != 4
+            || node != inode || pid <= 0)
+        {
+            continue;
+        }
+
+        if (makedev(high, low) == device) {
+            return pid;
+        }
+
+        other = pid;
+        n++;
+    }
+
+    return n == 1 ? other : 0;
+}
+
+
 long
 vlm_file_locker(const char *path, long *parent)
 {
-    FILE                *f;
-    char                 line[256];
-    long                 pid, owner;
-    struct stat          st;
-    unsigned long long   inode;
+    FILE         *f;
+    char          name[64];
+    long          owner;
+    struct stat   st;
 
     *parent = 0;
-    owner = 0;
 
     f = stat(path, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
     if (f == NULL) {
         return 0;
     }
 
-    while (owner == 0 && fgets(line, sizeof(line), f)) {
-
-        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %*x:%*x:%llu", &pid, &inode) == 2
-            && inode == st.st_ino)
-        {
-            owner = pid;
-        }
-    }
-
+    owner = vlm_file_locker_in(f, st.st_dev, st.st_ino);
     (void) fclose(f);
+    (void) snprintf(name, sizeof(name), "/proc/%ld/stat", owner);
 
-    if (owner <= 0) {
-        return 0;
-    }
-
-    (void) snprintf(line, sizeof(line), "/proc/%ld/stat", owner);
-
-    f = fopen(line, "re");
+    f = owner > 0 ? fopen(name, "re") : NULL;
 
     if (f) {
         if (fscanf(f, "%*d (%*[^)]) %*c %ld", parent) != 1) {

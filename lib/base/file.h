@@ -3,6 +3,8 @@
 #ifndef VLM_FILE_H
 #define VLM_FILE_H
 
+#include <stdio.h>
+
 #include "base/err.h"
 
 typedef struct {
@@ -56,6 +58,8 @@ void vlm_file_close(vlm_file_t *f);    /* idempotent, and allowed on a zeroed st
 /* The process that has a flock() on a file, and that process's parent; 0: none is known, or it is
    in another namespace. */
 long vlm_file_locker(const char *path, long *parent);
+/* That process by the lines of /proc/locks, for a file's device and inode. */
+long vlm_file_locker_in(FILE *locks, uint64_t device, uint64_t inode);
 
 /* Is there a regular file DIR/NAME?  1 or 0. */
 int vlm_file_exists(const char *dir, const char *name);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -533,6 +534,42 @@ the_process_that_locked_a_file_is_known(void **state)
 }
 
 
+static void
+a_lock_belongs_to_a_file_by_device_and_inode(void **state)
+{
+    size_t  i;
+    FILE   *f;
+    char    text[512];
+
+    static const struct {
+        const char  *locks;
+        long         owner;
+    } cases[] = {
+        { "1: FLOCK  ADVISORY  WRITE 11 08:02:77 0 EOF\n"
+          "2: FLOCK  ADVISORY  WRITE 12 fe:01:77 0 EOF\n", 12 },
+        { "1: FLOCK  ADVISORY  WRITE 12 fe:01:77 0 EOF\n"
+          "2: FLOCK  ADVISORY  WRITE 11 08:02:77 0 EOF\n", 12 },
+        { "1: POSIX  ADVISORY  WRITE 11 fe:01:77 0 EOF\n"
+          "2: FLOCK  ADVISORY  READ 11 fe:01:77 0 EOF\n"
+          "3: -> FLOCK  ADVISORY  WRITE 11 fe:01:77 0 EOF\n", 0 },
+        { "1: FLOCK  ADVISORY  WRITE 12 00:2d:77 0 EOF\n", 12 },
+        { "1: FLOCK  ADVISORY  WRITE 11 00:2d:77 0 EOF\n"
+          "2: FLOCK  ADVISORY  WRITE 12 00:2e:77 0 EOF\n", 0 },
+        { "1: FLOCK  ADVISORY  WRITE 12 fe:01:770 0 EOF\n", 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        strcpy(text, cases[i].locks);
+        f = fmemopen(text, strlen(text), "r");
+        assert_non_null(f);
+        assert_int_equal(vlm_file_locker_in(f, makedev(0xfe, 1), 77), cases[i].owner);
+        fclose(f);
+    }
+}
+
+
 int
 main(void)
 {
@@ -552,7 +589,8 @@ main(void)
         cmocka_unit_test(the_process_that_locked_a_file_is_known),
         cmocka_unit_test(existence_is_asked_of_regular_files_only),
         cmocka_unit_test(the_error_names_a_git_lfs_pointer_and_other_common_mistakes),
-        cmocka_unit_test(a_path_that_does_not_fit_is_an_error)
+        cmocka_unit_test(a_path_that_does_not_fit_is_an_error),
+        cmocka_unit_test(a_lock_belongs_to_a_file_by_device_and_inode)
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
