@@ -1,8 +1,10 @@
 #!/bin/sh
 #
 # `make run` calls this script.  It runs Debian's nginx in the foreground with
-# the module of this build, and writes all files below run/.  PORT and MODEL come
-# from the environment; the default model is the demo's.  Ctrl-C stops the server.
+# the module of this build, and writes all files below run/.  PORT, MODEL and
+# MMPROJ come from the environment; the default model is the demo's.  A model of
+# two GGUF files is MODEL=FILE.gguf MMPROJ=FILE.gguf, or both in MODEL as the
+# directive has them: MODEL="FILE.gguf mmproj=FILE.gguf".  Ctrl-C stops the server.
 
 set -eu
 
@@ -11,6 +13,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 port=${PORT:-5001}
 model=${MODEL:-}
+mmproj=${MMPROJ:-}
 thinking=auto
 user=
 url=http://127.0.0.1:$port
@@ -20,7 +23,24 @@ if [ -z "$model" ]; then
     thinking=off
 fi
 
-[ -f "$model/config.json" ] || {
+case $model in *" mmproj="*)
+    mmproj=${model#* mmproj=}
+    model=${model%% mmproj=*}
+esac
+
+[ ! -f "$model" ] || [ -n "$mmproj" ] || {
+    echo "make run: $model is a file: the one of its vision encoder is MMPROJ=FILE.gguf" >&2
+    exit 1
+}
+
+for file in ${mmproj:+"$model" "$mmproj"}; do
+    [ -f "$file" ] || {
+        echo "make run: there is no file $file" >&2
+        exit 1
+    }
+done
+
+[ -n "$mmproj" ] || [ -f "$model/config.json" ] || {
     echo "make run: no checkpoint at $model: there is no config.json" >&2
     exit 1
 }
@@ -36,6 +56,7 @@ curl -s -m 2 -o /dev/null "$url/" || rc=$?
 }
 
 case $model in /*) ;; *) model=$root/$model ;; esac
+case $mmproj in /*|'') ;; *) mmproj=$root/$mmproj ;; esac
 
 # If root starts nginx, its workers run by default as a user that may be unable
 # to read this checkout.  This configuration runs them as the checkout's owner.
@@ -46,7 +67,7 @@ fi
 mkdir -p run/store run/tmp
 [ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run run/store run/tmp
 
-sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model|" \
+sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model${mmproj:+ mmproj=$mmproj}|" \
     -e "s|@THINKING@|$thinking|" -e "s|@USER@|$user|" \
     conf/run.conf.in > run/nginx.conf
 

@@ -1,11 +1,13 @@
-# Tests the output of make: its targets, and its message about a port in use.
+# Tests the output of make: its targets, and what make run says and runs.
 
 use strict;
 use warnings;
 
 use File::Path qw(remove_tree);
 use IO::Socket::INET;
+use POSIX qw(WNOHANG);
 use Test::More;
+use Time::HiRes qw(sleep);
 
 # The variables of the make that runs these tests are removed.
 delete @ENV{qw(MAKEFLAGS MFLAGS SAN ENGINE_BUILD)};
@@ -27,6 +29,45 @@ my $said = `PORT=$port MODEL= conf/run.sh 2>&1`;
 is($? >> 8, 1, 'make run on a port in use fails');
 is($said, "make run: port $port is in use; \"make run PORT=$next\" takes another\n", 'with one line');
 
+# Models of two GGUF files.
+my @GGUF = map { "t/fixtures/gguf/$_" } 'q8_0.gguf', 'mmproj-q8_0.gguf';
+
+for ([$GGUF[0], '', "$GGUF[0] is a file: the one of its vision encoder is MMPROJ=FILE.gguf"],
+     [$GGUF[0], 'none.gguf', 'there is no file none.gguf'],
+     ["none.gguf mmproj=$GGUF[1]", '', 'there is no file none.gguf'],
+     ['t/fixtures', '', 'no checkpoint at t/fixtures: there is no config.json'])
+{
+    my ($model, $mmproj, $says) = @$_;
+
+    is(`PORT=$port MODEL='$model' MMPROJ='$mmproj' conf/run.sh 2>&1`, "make run: $says\n", "make run: $says");
+}
+
+for my $set ([$GGUF[0], $GGUF[1]], ["$GGUF[0] mmproj=$GGUF[1]", '']) {
+    my $free = free_port();
+    my $pid = fork // die "fork: $!\n";
+
+    if (!$pid) {
+        @ENV{qw(PORT MODEL MMPROJ)} = ($free, @$set);
+        open STDERR, '>', "build/run-$$.log" and open STDOUT, '>&', \*STDERR and exec 'conf/run.sh';
+        die "exec: $!\n";
+    }
+
+    my $health = '';
+    my $ended = 0;
+
+    for (1 .. 3000) {
+        $health = `curl -s -m 5 http://127.0.0.1:$free/api/health`;
+        last if $health =~ /"model_loaded": *true/ || ($ended = waitpid($pid, WNOHANG) == $pid);
+        sleep 0.02;
+    }
+
+    like($health, qr/"model_loaded": *true/, "make run MODEL='$set->[0]' MMPROJ='$set->[1]' loads the files")
+        or diag(`cat build/run-$pid.log`);
+    like(`curl -s http://127.0.0.1:$free/api/tags`, qr/"format":"gguf"/, 'which are GGUF');
+    $ended or kill 'QUIT', $pid and waitpid $pid, 0;
+    unlink "build/run-$pid.log";
+}
+
 my $there = "build/install-$$";
 
 is(system('make -s bench-programs >/dev/null 2>&1'), 0, 'the programs of make bench compile');
@@ -37,3 +78,11 @@ ok(-s "$there/usr/$_", "make install has $_")
 remove_tree($there);
 
 done_testing();
+
+
+sub free_port {
+    my $socket = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1', LocalPort => 0)
+        or die "listen: $!";
+
+    return $socket->sockport;
+}
