@@ -163,15 +163,15 @@ static void
 block_q5_k(const uint8_t *block, float *out)
 {
     float           scale, low;
-    uint32_t        j, i;
+    uint32_t        j, i, v;
     const uint8_t  *high = block + 16, *q = block + 48;
 
     for (j = 0; j < 8; j++, out += 32) {
         scales_of(block, j, &scale, &low);
 
         for (i = 0; i < 32; i++) {
-            out[i] = scale * (float) ((q[j / 2 * 32 + i] >> j % 2 * 4 & 15) | (high[i] >> j & 1) << 4)
-                     - low;
+            v = (q[j / 2 * 32 + i] >> j % 2 * 4 & 15) | (high[i] >> j & 1u) << 4;
+            out[i] = scale * (float) v - low;
         }
     }
 }

@@ -400,8 +400,9 @@ settings_that_are_not_read_are_refused_by_name(void **state)
     assert_null(q.form);
 
     assert_int_equal(read_quant("{\"quant_method\":\"compressed-tensors\",\"transform_config\":{},"
-                                "\"format\":\"pack-quantized\",\"config_groups\":{\"a\":{\"weights\":"
-                                "{\"num_bits\":4,\"strategy\":\"channel\"}}}}", &q, &err), 0);
+                                "\"config_groups\":{\"a\":{\"format\":\"pack-quantized\","
+                                "\"weights\":{\"num_bits\":4,\"strategy\":\"channel\"}}}}",
+                                &q, &err), 0);
 }
 
 
