@@ -100,6 +100,58 @@ like($s->health->{device}, qr/^cuda:0/, 'a restart does not count the losses aga
 ok($s->stop, 'the server stops in time');
 $s->check_log;
 
+# ---- a reload while the CPU has a request, before the return to the GPU -------------
+
+{
+    local $Emulated::ENGINE = $Emulated::ENGINE =~ s/context 1k/context 64k/r =~ s/(?<=max_tokens )32/60000/r;
+
+    my $s = Emulated::server(name => 'away-reload', device => 'auto retry=4s',
+                             model => VLM::slow_model(),
+                             engine => 'reload overlap; weights bf16;')->start->ready;
+
+    lose($s) for 1 .. 3;
+    like($s->health->{device}, qr/^cpu, /, 'the CPU answers');
+
+    my $long = Emulated::ask($s, 'Tell a long story', max_tokens => 60_000);
+
+    ok(VLM::wait_for(30, sub { Emulated::metric($s, 'vlm_device_away_seconds') == 0 }),
+       'the return is due');
+    ok(!$s->drain($long) && !$long->done, 'while the CPU makes an answer');
+
+    # From then on no request is started, though a slot is free.
+    my ($short, $polls);
+
+    ok(VLM::wait_for(60, sub {
+        ($short, $polls) = (Emulated::ask($s, 'What is it?'), 0) if !$short || $short->done;
+        $s->drain($short);
+        return ++$polls > 50;
+    }), 'the model is to be closed when the answer ends');
+
+    # The driver of the next worker hangs, so that it does not take over.
+    my ($old, $main) = ($s->designated, $s->{main});
+
+    $s->{main} =~ s/VLM_EMULATOR=[^"]*/$& fail=hang\@4/ or die;
+    $s->write_conf;
+    $s->signal('HUP');
+    ok($s->log_has(qr/ $old#.*gracefully shutting down/), 'a reload');
+    like($s->health->{device} // 'none', qr/^cpu, /, 'it is still on the CPU');
+
+    $short->leave;
+    $long->leave;
+    ok(VLM::wait_for(60, sub { !kill 0, $old }), 'it ends with its last request');
+    ok($s->log !~ /$old exited on signal/, 'without a signal');
+    ok($s->log !~ / $old#.*answers until the next worker/, 'it did not say that it answers');
+
+    $s->{main} = $main;
+    $s->write_conf;
+    $s->signal('HUP');
+    kill 'KILL', grep { $_ != $old } $s->workers;
+    $s->ready;
+    is(ask($s), 200, 'a worker that opens the GPU answers');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log(undef, qr/exited on signal 9/);
+}
+
 # ---- cuda ------------------------------------------------------------------------
 
 $s = Emulated::server(name => 'cuda', device => 'cuda')->start->ready;
