@@ -615,7 +615,8 @@ patches_become_rows_with_the_definitions_bits(void **state)
     uint32_t               i, j;
     const uint32_t        *c;
     static const uint32_t  cases[][3] = {
-        { 1, 1, 1 }, { 16, 24, 192 }, { 63, 65, 100 }, { 65, 63, 588 }, { 130, 129, 17 }
+        { 1, 1, 1 }, { 16, 24, 192 }, { 63, 65, 100 }, { 65, 63, 588 }, { 130, 129, 17 },
+        { 33, 40, 1176 }               /* a pair of frames */
     };
 
     (void) state;
