@@ -88,14 +88,26 @@ my $tiny = encode_base64(VLM::slurp(VLM::bmp(2, 2)), '');
         is($r->{json}{error}{param}, 'messages.0.content.0', 'and its place');
     }
 
-    {
-        my $large = encode_base64(VLM::slurp(VLM::bmp(1000, 800)), '');
-        my $r = ask($s, url($large, $large), { type => 'text', text => 'and' });
-
-        is($r->{code}, 200, 'frames are decoded one after the other, within http_memory') or diag($r->{body});
-    }
-
     like($s->get('/metrics')->{body}, qr/^vlm_prompt_images_total \d+$/m, 'the server still answers');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- memory: one frame as decoded, and all as the model sees them ----------------------
+
+{
+    my $s = server('video-memory', Script::model('video-memory', '' => ['I see it']),
+                   'slots 1; context 16k; max_pixels 401408; http_memory 48m;');
+    my $photo = jpeg(1500, 1000);
+
+    cmp_ok(tokens($s, url(($photo) x 12)), '>', 6 * 480, 'twelve photos, of which one is decoded at a time');
+
+    my $r = ask($s, url(($photo) x 40));
+
+    is($r->{code}, 400, 'more frames than http_memory has room for are refused');
+    like($r->{json}{error}{message}, qr/^The video may take \d+m of memory, http_memory is 48m$/, 'with both numbers');
+
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }
@@ -156,6 +168,12 @@ sub tokens {
     is($r->{code}, 200, 'a question about frames is answered') or diag($r->{body});
 
     return $r->{json}{usage}{prompt_tokens};
+}
+
+sub jpeg {
+    my $file = VLM::bmp(@_);
+
+    return encode_base64(scalar `cjpeg $file`, '');
 }
 
 # The tokens of a text that stands before a control token.
