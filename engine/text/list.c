@@ -1,5 +1,7 @@
 /* A tokenizer from lists of its tokens and merges, for files that have one among other things. */
 
+#define _GNU_SOURCE                    /* qsort_r() */
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +64,55 @@ add_tokens(vlm_tokenizer_t *t, const vlm_token_list_t *l, int named, char *text,
 
 
 static int
+by_name(const void *a, const void *b, void *data)
+{
+    int           rc;
+    size_t        n, m;
+    const char   *x, *y;
+
+    x = vlm_token_bytes(data, *(const uint32_t *) a, &n);
+    y = vlm_token_bytes(data, *(const uint32_t *) b, &m);
+    rc = memcmp(x, y, n < m ? n : m);
+
+    return rc != 0 ? rc : (n > m) - (n < m);
+}
+
+
+/* A name is one token's: its ids are found by it. */
+static int
+check_names(vlm_tokenizer_t *t, vlm_err_t *err)
+{
+    size_t       n, bytes;
+    uint32_t    *ids;
+    const char  *name;
+
+    ids = malloc((t->n_added + 1) * sizeof(uint32_t));
+    if (ids == NULL) {
+        return vlm_fail(err, VLM_EMEMORY, "no memory for %u added tokens", t->n_added);
+    }
+
+    memcpy(ids, t->added, t->n_added * sizeof(uint32_t));
+    qsort_r(ids, t->n_added, sizeof(uint32_t), by_name, t);
+
+    for (n = 1; n < t->n_added && by_name(&ids[n - 1], &ids[n], t) != 0; n++) { /* void */ }
+
+    if (n < t->n_added) {
+        name = vlm_token_bytes(t, ids[n], &bytes);
+        (void) vlm_fail(err, VLM_EMODEL, "ids %u and %u are both the token \"%s\"",
+                        ids[n - 1] < ids[n] ? ids[n - 1] : ids[n],
+                        ids[n - 1] < ids[n] ? ids[n] : ids[n - 1],
+                        vlm_printable_part(name, bytes));
+        free(ids);
+        return -1;
+    }
+
+    free(ids);
+
+    return 0;
+}
+
+
+static int
 fill(vlm_tokenizer_t *t, const vlm_token_list_t *l, char *text, vlm_err_t *err)
 {
     uint32_t  i;
@@ -80,7 +131,8 @@ fill(vlm_tokenizer_t *t, const vlm_token_list_t *l, char *text, vlm_err_t *err)
         }
     }
 
-    return add_tokens(t, l, 1, text, err) != 0 ? -1 : vlm_fill_check(t, err);
+    return add_tokens(t, l, 1, text, err) != 0 || check_names(t, err) != 0
+           ? -1 : vlm_fill_check(t, err);
 }
 
 
