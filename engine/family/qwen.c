@@ -13,6 +13,8 @@
 #define VISION_START   151652
 #define VISION_END     151653
 
+#define VISION(m)      offsetof(vlm_vision_config_t, m)
+
 const char  vlm_qwen_split[] =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}"
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
@@ -266,8 +268,25 @@ vlm_qwen_read_tokens(const vlm_reader_t *r, uint32_t vocab, vlm_generation_confi
 }
 
 
-int
-vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
+/* The base of the two-dimensional angles; older files lack it, and newer ones call them axial. */
+static int
+read_vision_rope(const vlm_reader_t *r, vlm_vision_config_t *v)
+{
+    vlm_item_t  rope;
+
+    static const char  prefix[] = "vision_config.rope_parameters.";
+
+    rope = vlm_item_vision(r, "rope_parameters");
+
+    return vlm_item_is(r, vlm_item(rope.j, prefix, "rope_type"), "axial", "default") != 0
+           || vlm_item_f32_or(r, vlm_item(rope.j, prefix, "rope_theta"), 1.0, 1e12, 10000.0,
+                              &v->rope_theta) != 0 ? -1 : 0;
+}
+
+
+/* Sizes that depend on each other, after all of them were read. */
+static int
+check_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
 {
     if (v->hidden % v->heads != 0 || v->hidden / v->heads % 4 != 0) {
         return vlm_fail(r->err, VLM_EMODEL, "%s: vision_config.hidden_size %u in %u heads: a "
@@ -287,6 +306,42 @@ vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_t
     }
 
     return 0;
+}
+
+
+int
+vlm_qwen_read_vision(const vlm_reader_t *r, const vlm_qwen_vision_t *family,
+                     vlm_vision_config_t *v, const vlm_text_config_t *t)
+{
+    vlm_item_t  channels;
+
+    const vlm_field_t  fields[] = {
+        { "hidden_size", VISION(hidden), 1, VLM_MAX_HIDDEN, family->hidden },
+        { "depth", VISION(depth), 1, VLM_MAX_LAYERS, family->depth },
+        { "num_heads", VISION(heads), 1, VLM_MAX_HEADS, family->heads },
+        { "intermediate_size", VISION(mlp), 1, VLM_MAX_MLP, family->mlp },
+        { "out_hidden_size", VISION(out), 1, VLM_MAX_HIDDEN, family->out },
+        { "patch_size", VISION(patch), 1, VLM_MAX_PATCH, family->patch },
+        { "temporal_patch_size", VISION(temporal), 1, VLM_MAX_TEMPORAL, 2 },
+        { "spatial_merge_size", VISION(merge), 1, VLM_MAX_MERGE, 2 },
+        { NULL, 0, 0, 0, 0 }
+    };
+
+    if (!vlm_json_is_object(r->vision)) {
+        return vlm_fail(r->err, VLM_EMODEL, "%s: no vision_config", r->file);
+    }
+
+    channels = vlm_item_vision(r, "in_channels");
+    if (channels.j == NULL) {
+        channels = vlm_item_vision(r, "in_chans");
+    }
+
+    v->norm_eps = 1e-6f;               /* the classes' own, no setting */
+
+    return vlm_item_is(r, vlm_item_vision(r, "hidden_act"), family->act, family->act) != 0
+           || vlm_item_u32_or(r, channels, 3, 3, 3, &v->channels) != 0
+           || vlm_fields_read(r, vlm_item_vision, fields, v) != 0
+           || read_vision_rope(r, v) != 0 ? -1 : check_vision(r, v, t);
 }
 
 

@@ -35,9 +35,15 @@ typedef struct {
 int vlm_qwen_read_text(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_t *t);
 int vlm_qwen_read_tokens(const vlm_reader_t *r, uint32_t vocab, vlm_generation_config_t *g);
 
-/* Sizes of the vision encoder that depend on each other, after all of them were read. */
-int vlm_qwen_check_vision(const vlm_reader_t *r, vlm_vision_config_t *v,
-                          const vlm_text_config_t *t);
+/* The same of the vision encoder: 0 is a size that has to be there. */
+typedef struct {
+    uint32_t     hidden, depth, heads, mlp, out, patch;
+    const char  *act;                  /* the only hidden_act */
+} vlm_qwen_vision_t;
+
+/* The vision settings that the families share, and what depends on them. */
+int vlm_qwen_read_vision(const vlm_reader_t *r, const vlm_qwen_vision_t *family,
+                         vlm_vision_config_t *v, const vlm_text_config_t *t);
 
 /* M-RoPE. */
 void vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge);

@@ -1,12 +1,9 @@
 /* config.json of Qwen3-VL. */
 
-#include <stddef.h>
 #include <string.h>
 
 #include "family/qwen.h"
 #include "family/qwen3_vl/family.h"
-
-#define FIELD(m)  offsetof(vlm_vision_config_t, m)
 
 
 /* One more block; each is another one of the encoder. */
@@ -111,51 +108,18 @@ read_places(const vlm_reader_t *r, vlm_vision_config_t *v)
 }
 
 
-/* The base of the two-dimensional angles: written by transformers 5, else the class's own. */
-static int
-read_rope(const vlm_reader_t *r, vlm_vision_config_t *v)
-{
-    vlm_item_t  rope;
-
-    static const char  prefix[] = "vision_config.rope_parameters.";
-
-    rope = vlm_item_vision(r, "rope_parameters");
-
-    return vlm_item_is(r, vlm_item(rope.j, prefix, "rope_type"), "default", "axial") != 0
-           || vlm_item_f32_or(r, vlm_item(rope.j, prefix, "rope_theta"), 1.0, 1e12, 10000.0,
-                              &v->rope_theta) != 0 ? -1 : 0;
-}
-
-
 static int
 read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config_t *t)
 {
     uint32_t  i;
 
-    static const vlm_field_t  fields[] = {
-        { "hidden_size", FIELD(hidden), 1, VLM_MAX_HIDDEN, 1152 },
-        { "depth", FIELD(depth), 1, VLM_MAX_LAYERS, 27 },
-        { "num_heads", FIELD(heads), 1, VLM_MAX_HEADS, 16 },
-        { "intermediate_size", FIELD(mlp), 1, VLM_MAX_MLP, 4304 },
-        { "out_hidden_size", FIELD(out), 1, VLM_MAX_HIDDEN, 3584 },
-        { "in_channels", FIELD(channels), 3, 3, 3 },
-        { "patch_size", FIELD(patch), 1, VLM_MAX_PATCH, 16 },
-        { "temporal_patch_size", FIELD(temporal), 1, VLM_MAX_TEMPORAL, 2 },
-        { "spatial_merge_size", FIELD(merge), 1, VLM_MAX_MERGE, 2 },
-        { NULL, 0, 0, 0, 0 }
+    static const vlm_qwen_vision_t  family = {
+        .hidden = 1152, .depth = 27, .heads = 16, .mlp = 4304, .out = 3584, .patch = 16,
+        .act = "gelu_pytorch_tanh"
     };
 
-    if (!vlm_json_is_object(r->vision)) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: no vision_config", r->file);
-    }
-
-    v->norm_eps = 1e-6f;               /* the class's own, no setting */
-
     if (vlm_item_is(r, vlm_item_vision(r, "model_type"), "qwen3_vl_vision", "qwen3_vl") != 0
-        || vlm_item_is(r, vlm_item_vision(r, "hidden_act"), "gelu_pytorch_tanh",
-                       "gelu_pytorch_tanh") != 0
-        || vlm_fields_read(r, vlm_item_vision, fields, v) != 0
-        || read_rope(r, v) != 0
+        || vlm_qwen_read_vision(r, &family, v, t) != 0
         || read_places(r, v) != 0
         || read_deep(r, v) != 0)
     {
@@ -166,7 +130,7 @@ read_vision(const vlm_reader_t *r, vlm_vision_config_t *v, const vlm_text_config
         v->full[i] = 1;
     }
 
-    return vlm_qwen_check_vision(r, v, t);
+    return 0;
 }
 
 
