@@ -86,7 +86,11 @@ check_names(vlm_tokenizer_t *t, vlm_err_t *err)
     uint32_t    *ids;
     const char  *name;
 
-    ids = malloc((t->n_added + 1) * sizeof(uint32_t));
+    if (t->n_added == 0) {
+        return 0;
+    }
+
+    ids = malloc(t->n_added * sizeof(uint32_t));
     if (ids == NULL) {
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u added tokens", t->n_added);
     }

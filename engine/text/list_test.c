@@ -92,6 +92,10 @@ a_token_that_is_there_twice_is_refused_with_both_ids(void **state)
     (void) state;
 
     add_bytes(&t);
+    made = make(&t, &err);             /* no token has a name */
+    assert_non_null(made);
+    vlm_tokenizer_close(made);
+
     add(&t, "<end>", VLM_TOKEN_SPECIAL);
     add(&t, "<call>", VLM_TOKEN_ADDED);
     add(&t, "<end", VLM_TOKEN_SPECIAL);
