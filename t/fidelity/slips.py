@@ -1,4 +1,4 @@
-"""Mistakes in Qwen3-VL's arithmetic that no change of the weights or of config.json can make.
+"""Mistakes in the models' arithmetic that no change of the weights or of config.json can make.
 
 Each function makes one in a model of transformers.  `reference.py mutations` measures how far it
 moves the results.
@@ -66,10 +66,10 @@ def corners(model):
     def sample(grid):
         out = []
         table = v.pos_embed.weight.t().view(1, -1, side, side)
-        for _, h, w in grid.tolist():
+        for n, h, w in grid.tolist():
             p = nn.functional.interpolate(table, (h, w), mode="bilinear", align_corners=False)
             p = p[0].permute(1, 2, 0).view(h // merge, merge, w // merge, merge, -1)
-            out.append(p.transpose(1, 2).flatten(0, 3))
+            out += [p.transpose(1, 2).flatten(0, 3)] * n
         return torch.cat(out)
 
     v.fast_pos_embed_interpolate = sample
@@ -143,9 +143,20 @@ def lists_listed(model):
     move_lists(model, change)
 
 
+def frames_swapped(model):
+    """The two frames of a pair have each other's weights."""
+    proj = model.model.visual.patch_embed.proj
+    proj.weight.data = proj.weight.data.flip(2)
+
+
+def time_step(model):
+    """The time of frames moves on half as fast."""
+    model.model.config.vision_config.tokens_per_second /= 2
+
+
 SLIPS = {
-    "qwen2_5_vl": {},
+    "qwen2_5_vl": {f.__name__.replace("_", "-"): f for f in (frames_swapped, time_step)},
     "qwen3_vl": {f.__name__.replace("_", "-"): f for f in (
-        corners, no_positions, merger_joined, lists_apart, lists_late, lists_early, lists_listed,
-        sections_apart, no_q_norm, no_k_norm, gelu_blocks, gelu_mergers, no_shift)},
+        frames_swapped, corners, no_positions, merger_joined, lists_apart, lists_late, lists_early,
+        lists_listed, sections_apart, no_q_norm, no_k_norm, gelu_blocks, gelu_mergers, no_shift)},
 }
