@@ -7,6 +7,7 @@
  */
 
 #include "ops/kernels.h"
+#include "ops/plain/fused.h"
 #include "ops/plain/softmax.h"
 
 
@@ -19,7 +20,7 @@ value_of(const void *base, vlm_type_t type, size_t at)
 
 
 /* One query over n keys; keys and values lie `step` elements apart, from element `at` on. */
-static void
+VLM_FUSED static void
 attend_one(const vlm_attend_t *a, const float *q, const void *k, const void *v, vlm_type_t type,
            size_t at, size_t step, uint32_t n, float *o, float *scores)
 {

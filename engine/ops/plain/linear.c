@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 #include "ops/kernels.h"
+#include "ops/plain/fused.h"
 
 
 static uint64_t
@@ -80,7 +81,7 @@ vlm_unpack_row_plain(const vlm_linear_t *w, uint32_t row, float *out)
 }
 
 
-static float
+VLM_FUSED static float
 dot_f32(const float *w, const float *x, uint32_t K)
 {
     float     sum;
@@ -96,7 +97,7 @@ dot_f32(const float *w, const float *x, uint32_t K)
 }
 
 
-static float
+VLM_FUSED static float
 dot_bf16(const uint16_t *w, const float *x, uint32_t K)
 {
     float     sum;
