@@ -254,7 +254,7 @@ ngx_http_vlm_check_child(ngx_http_vlm_engine_t *eng, int fd)
     p = ngx_snprintf(text, sizeof(text), "%s", err.text);
 
     if (other == NGX_OK && strstr(err.text, strerror(EACCES))) {
-        p = ngx_slprintf(p, text + sizeof(text), " for the workers' user "
+        p = ngx_slprintf(p, text + sizeof(text), ": the workers' user is "
                          "\"%s\"", ccf->username);
     }
 

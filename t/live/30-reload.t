@@ -201,7 +201,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
         VLM::spew("$model/tokenizer.json", VLM::slurp("$good/tokenizer.json"));
         chmod 0600, "$model/tokenizer.json" or die;
         $s->{user} = 'nobody nogroup';
-        refused($s, 'a model that is not for the workers', qr/Permission denied for the workers' user "nobody"/,
+        refused($s, 'a model that is not for the workers', qr/Permission denied: .*: the workers' user is "nobody"/,
                 qr/^ *vlm_engine /);
     }
 
