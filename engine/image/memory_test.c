@@ -18,12 +18,11 @@
 
 #include "image/fixture.h"
 
-#define WIDTH   1203                   /* not of whole blocks */
-#define HEIGHT  901
-
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #define COUNTED  1
+#define WIDTH    1203                  /* not of whole blocks */
+#define HEIGHT   901
 
 #pragma GCC visibility push(default)             /* the libraries shall take these, too */
 
@@ -80,6 +79,8 @@ free(void *p)
 #else
 
 #define COUNTED  0
+#define WIDTH    803                   /* decoded for the sanitizer alone */
+#define HEIGHT   601
 
 static size_t  used, peak, most;
 
