@@ -111,7 +111,7 @@ ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
 
 
 /*
- * What decoding holds at most: one frame after the other is decoded, and a
+ * Decoding holds at most this: one frame after the other is decoded, and a
  * video's frames stay at the size that the model sees.  A header that cannot
  * be read is refused by the decoder, whose message is better.
  */
