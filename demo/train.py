@@ -3,8 +3,8 @@
   torchrun --standalone --nproc-per-node 2 train.py --vision 40 --all 120
   torchrun --standalone --nproc-per-node 2 train.py --family qwen3_vl --state ../build/demo-train-3 --vision 40 --all 120
 
-For `--vision` minutes the vision encoder learns alone, through the helper heads, then for `--all` minutes everything
-together; the rate falls to zero at the end of both.  There is one process for each core, with one thread: on a
+For `--vision` minutes of processor time the vision encoder learns alone, through the helper heads, then for `--all`
+minutes everything together; the rate falls to zero at the end of both.  There is one process for each core, with one thread: on a
 busy machine threads that wait for each other at every matrix lose nearly all their time.  A step is 6 pictures of each
 process with 15 questions each.
 
@@ -54,7 +54,7 @@ def arguments():
     p.add_argument("--family", choices=FAMILIES, default="qwen2_5_vl")
     p.add_argument("--state", default=os.path.join(HERE, "..", "build", "demo-train"),
                    help="directory of the state; each family needs its own (default: build/demo-train)")
-    p.add_argument("--vision", type=float, default=40, help="minutes of the vision encoder alone")
+    p.add_argument("--vision", type=float, default=40, help="minutes of processor time for the vision encoder alone")
     p.add_argument("--all", type=float, default=120, help="minutes of everything together, after these")
     p.add_argument("--resume", action="store_true", help="begin with the checkpoint directory's weights")
     p.add_argument("--export", action="store_true", help="write the checkpoint directory at every save")
@@ -225,8 +225,8 @@ class Trainer:
             optimizer.load_state_dict(saved)
         pictures = args.batch if phase == "all" else args.seen
         data = loader(self.family, state["seed"] + state["pictures"], pictures, phase == "all", self.rank, self.ranks)
-        began, before, shown, losses, tally = time.time(), state["minutes"], time.time(), [], {}
-        self.worked = time.process_time()
+        began, before, shown, losses, tally = time.process_time(), state["minutes"], time.time(), [], {}
+        self.worked = began
         count, kept, stop, over = 0, time.time(), False, False
         while not stop:
             answers, helper, seen = self.backward(next(data), phase, tally)
@@ -239,7 +239,7 @@ class Trainer:
             count += 1
             state["step"] += 1
             state["pictures"] += pictures * self.ranks
-            state["minutes"] = before + (time.time() - began) / 60
+            state["minutes"] = before + (time.process_time() - began) / 60
             if self.rank:
                 continue
             if stop or time.time() - shown > 60:
