@@ -219,7 +219,7 @@ SANITIZED      = CFLAGS="-O1 -g" $(MAKE) -k --no-print-directory SAN="$(ASAN)"
 
 suites-asan:
 	@$(TEST_ENV) VLM_REPORTS=$(CURDIR)/build/asan/reports TEST_NGINX_BINARY=$(CURDIR)/t/asan-nginx \
-	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o $(O)/results -n asan unit replay fidelity http live
+	    UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=2700 t/suite -o $(O)/results -n asan unit replay fidelity http live
 
 # These programs test the engine's threads, threads that call the engine, and the store's threads.
 TSAN          := -fsanitize=thread
@@ -327,11 +327,11 @@ test-cuda: checkpoints tools | deps-test
 
 # These suites run beside each other, since servers that lose their device mostly wait.
 suite-cuda:
-	@UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=1500 t/suite -o build/results-cuda -n cuda cuda
+	@UBSAN_OPTIONS=print_stacktrace=1 VLM_TEST_LIMIT=2700 t/suite -o build/results-cuda -n cuda cuda
 suite-cuda-server:
-	@$(EMULATED) VLM_TEST_LIMIT=1500 t/suite -o build/results-cuda-server -n cuda-server gpu
+	@$(EMULATED) VLM_TEST_LIMIT=2700 t/suite -o build/results-cuda-server -n cuda-server gpu
 suite-cuda-asan:
-	@$(EMULATED_ASAN) VLM_TEST_LIMIT=1500 t/suite -o build/results-cuda-asan -n cuda-asan lost
+	@$(EMULATED_ASAN) VLM_TEST_LIMIT=2700 t/suite -o build/results-cuda-asan -n cuda-asan lost
 
 EMULATED       = TEST_NGINX_TIMEOUT=120 HTTP_BUILD=build/cuda \
                  TEST_NGINX_LOAD_MODULES=$(CURDIR)/build/cuda/ngx_http_vlm_module.so

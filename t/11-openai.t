@@ -209,6 +209,8 @@ Content-Type: text/event-stream; charset=utf-8
 Cache-Control: no-cache
 X-Accel-Buffering: no
 Transfer-Encoding: chunked
+--- response_body_filters eval
+\&main::unplaced
 --- response_body_like eval
 my $head = qr/data: \{"id":"chatcmpl-\w{24}","object":"chat\.completion\.chunk","created":\d{10},"model":"demo","choices":\[\{"index":0,/;
 my $tail = qr/"system_fingerprint":"vlm-[0-9a-f]{8}"\}\n\n/;
@@ -223,7 +225,7 @@ qr/^$head"delta":\{"role":"assistant","content":""\},"logprobs":null,"finish_rea
 [main::chat_with(), main::chat_with(stream => main::yes(), stream_options => { include_usage => main::yes() }),
  main::text_of(max_tokens => 20), main::text_of(max_tokens => 20, stream => main::yes(), stream_options => { include_usage => main::yes() })]
 --- response_body_filters eval
-sub { my $text = shift; our $turn; $turn++; $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $said; $said = $text if $turn % 2; $text eq $said ? "same\n" : "$said$text" }
+sub { my $text = main::unplaced(shift); our $turn; $turn++; $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $said; $said = $text if $turn % 2; $text eq $said ? "same\n" : "$said$text" }
 --- response_body eval
 [("same\n") x 4]
 --- error_code eval
@@ -457,7 +459,7 @@ invalid_request_error|-|-
 --- request eval
 [main::chat_with(), main::chat_with(stop => ' pic'), main::chat_with(stop => ['zzz', ' pic']), main::chat_with(stop => ' pic', stream => main::yes(), stream_options => { include_usage => main::yes() }), main::text_of(stop => 'a')]
 --- response_body_filters eval
-sub { my $text = shift; $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $uncut; if (!defined $uncut) { $uncut = $text; return $uncut =~ /. pic/ ? "said\n" : $uncut } my ($cut) = $uncut =~ /^(.*?) pic/; $text =~ /^\|stop\|/ ? "none\n" : $text =~ /^\Q$cut\E\|stop\|/ ? "cut\n" : "$cut, not $text" }
+sub { my $text = main::unplaced(shift); $text = $text =~ /^data/ ? main::joined($text) : main::whole($text); our $uncut; if (!defined $uncut) { $uncut = $text; return $uncut =~ /. pic/ ? "said\n" : $uncut } my ($cut) = $uncut =~ /^(.*?) pic/; $text =~ /^\|stop\|/ ? "none\n" : $text =~ /^\Q$cut\E\|stop\|/ ? "cut\n" : "$cut, not $text" }
 --- response_body eval
 ["said\n", "cut\n", "cut\n", "cut\n", "none\n"]
 --- error_code eval
@@ -472,7 +474,7 @@ sub { my $text = shift; $text = $text =~ /^data/ ? main::joined($text) : main::w
 --- error_code eval
 [(200) x 4]
 --- response_body_filters eval
-sub { my $text = shift; our $asked; my $top = (0, 3, 20, 2)[$asked++]; $text =~ /^data/ ? main::tokens_of_stream($top, $text) : main::tokens_of_whole($top, $text) }
+sub { my $text = main::unplaced(shift); our $asked; my $top = (0, 3, 20, 2)[$asked++]; $text =~ /^data/ ? main::tokens_of_stream($top, $text) : main::tokens_of_whole($top, $text) }
 --- response_body eval
 [("5 tokens\n") x 4]
 

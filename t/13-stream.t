@@ -52,15 +52,6 @@ sub post {
     return "POST $path\n" . $JSON->encode({ session_id => 's', stream => yes(), %fields });
 }
 
-# On a busy machine a request may wait, and comments say its place in the queue.
-sub unplaced {
-    my ($body) = @_;
-
-    $body =~ s/^: place \d+\n\n//mg;
-
-    return $body;
-}
-
 # Returns the events in order, with pieces of one kind joined, and whether the pieces
 # are equal to the answer.
 sub told {

@@ -140,6 +140,8 @@ $::Log
 [["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
 --- request eval
 main::chat(image => 'cup.png', message => 'Go', task => 'auto', stream => JSON::PP::true())
+--- response_body_filters eval
+\&main::unplaced
 --- response_body_like eval
 qr/\A(?:event: token\ndata: \{"text":"[\[\]\\\d, ]+"\}\n\n)+event: answer\ndata: \{"answer":"\[\[5, 6\], \[70, 40\]\]",[^\n]*"task":"trajectory","task_source":"auto"[^\n]*\}\n\n\z/
 

@@ -110,5 +110,13 @@ sub defaults {
     return $block;
 }
 
+# On a busy machine a request may wait, and comments say its place in the queue.
+sub unplaced {
+    my ($body) = @_;
+
+    $body =~ s/^: place \d+\n\n//mg;
+
+    return $body;
+}
 
 1;

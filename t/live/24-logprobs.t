@@ -60,7 +60,7 @@ sub text {
 }
 
 sub events {
-    return map { s/^data: //r } grep { /\S/ && !/\[DONE\]/ } split /\n+/, $_[0];
+    return map { s/^data: //r } grep { /\S/ && !/\[DONE\]|^:/ } split /\n+/, $_[0];
 }
 
 for my $name (sort keys %ask) {

@@ -72,7 +72,7 @@ for my $i (1 .. 5) {
 
     is($two->{answer}, $one->{answer}, 'a stream that is repeated is a stream');
     is($two->{turn_number}, 4, 'the stream has the stored turn');
-    like($again->{body}, qr/^event: token\ndata: \{"text":"/, 'the text comes as an event');
+    like($again->{body}, qr/^event: token\ndata: \{"text":"/m, 'the text comes as an event');
     is(entries('flight'), 4, 'there are two turns');
 }
 
