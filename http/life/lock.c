@@ -141,21 +141,30 @@ ngx_http_vlm_lock_try(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 
 /*
  * At a reload the owner is a child of our own master, and will end; an owner
- * of another server ends only when an administrator stops it.
+ * of another server ends only when an administrator stops it.  The owner cannot
+ * be named if it runs in another container, or has left the open file to a
+ * child.
  */
 
 static void
 ngx_http_vlm_lock_log(ngx_http_vlm_engine_t *eng)
 {
-    char        text[480];
+    char        text[480], owner[64];
     long        pid, parent;
-    ngx_uint_t  ours, level;
+    ngx_uint_t  i, ours, level;
 
-    pid = vlm_file_locker((char *) eng->conf.locks[0].data, &parent);
-    ours = parent == getppid();
+    /* with "reload wait" the first file may be ours already */
 
-    (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which process "
-                    "%ld has locked: %s", eng->conf.locks[0].data, pid,
+    i = eng->life.lock_fds[0] == -1 ? 0 : 1;
+
+    pid = vlm_file_locker((char *) eng->conf.locks[i].data, &parent);
+    ours = pid && parent == getppid();
+
+    (void) snprintf(owner, sizeof(owner), pid ? "process %ld"
+                    : "a process that is not visible from here", pid);
+
+    (void) snprintf(text, sizeof(text), "waits for \"%.200s\", which %s has "
+                    "locked: %s", eng->conf.locks[i].data, owner,
                     ours ? "an older worker of this server, which has the "
                            "model until it ends"
                          : "another server with this store and this name has "

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -393,6 +394,11 @@ vlm_file_locker(const char *path, long *parent)
 
     owner = vlm_file_locker_in(f, st.st_dev, st.st_ino);
     (void) fclose(f);
+
+    if (owner > 0 && kill((pid_t) owner, 0) != 0 && errno == ESRCH) {
+        return 0;                          /* a child of it has the open file */
+    }
+
     (void) snprintf(name, sizeof(name), "/proc/%ld/stat", owner);
 
     f = owner > 0 ? fopen(name, "re") : NULL;

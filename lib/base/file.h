@@ -55,8 +55,8 @@ void vlm_file_done(const vlm_file_t *f, uint64_t offset, uint64_t bytes);
 
 void vlm_file_close(vlm_file_t *f);    /* idempotent, and allowed on a zeroed structure */
 
-/* The process that has a flock() on a file, and that process's parent; 0: none is known, or it is
-   in another namespace. */
+/* The process that has a flock() on a file, and that process's parent; 0: none is known, it is in
+   another namespace, or it has ended and a child of it has the open file. */
 long vlm_file_locker(const char *path, long *parent);
 /* That process by the lines of /proc/locks, for a file's device and inode. */
 long vlm_file_locker_in(FILE *locks, uint64_t device, uint64_t inode);

@@ -184,4 +184,44 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     $two->check_log;
 }
 
+
+# ---- an owner that cannot be named ---------------------------------------------------------
+
+# A process that took the lock has ended, and its child has the open file.
+{
+    my $s = VLM->new(name => 'overlap-unseen', engine => 'thinking off; max_tokens 4;');
+    my $lock = $s->dir . '/store/live.lock';
+
+    VLM::spew($lock, '');
+    pipe my $ended, my $open or die "pipe: $!";
+
+    my $pid = fork // die "fork: $!";
+
+    if ($pid == 0) {
+        open my $file, '+<', $lock or POSIX::_exit(1);
+        flock $file, LOCK_EX or POSIX::_exit(1);
+
+        if (fork == 0) {
+            close $open;
+            readline $ended;
+        }
+
+        POSIX::_exit(0);
+    }
+
+    waitpid $pid, 0;
+    is($?, 0, 'a process locks the file and ends');
+    $s->start;
+
+    ok(VLM::wait_for(sub { $s->health->{reason} }), 'a server waits for the lock');
+    like($s->health->{reason}, qr/live\.lock", which a process that is not visible from here has locked: another server/,
+         'its health names no process');
+    ok($s->log_has(qr/which a process that is not visible from here has locked/), 'its log names none either');
+
+    close $open;
+    $s->ready;
+    ok($s->stop, 'the server loads the model when the lock is free, and stops in time');
+    $s->check_log;
+}
+
 done_testing();
