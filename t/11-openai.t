@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 553;
+plan tests => repeat_each() * 559;
 
 run_tests();
 
@@ -383,7 +383,7 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 === TEST 15: valid numbers and other fields are accepted
 --- request eval
-[map { main::chat_with(max_tokens => 2, %$_) } { temperature => 0 }, { temperature => 2 }, { temperature => 0.5, top_p => 0, top_k => -1, seed => 0 }, { top_p => 1, top_k => 40, seed => -1 }, { seed => 9007199254740993 }, { seed => 9223372036854775807 }, { seed => -9223372036854775807 }, { n => 1 }, { n => 1.0, frequency_penalty => -2, presence_penalty => 2 },
+[map { main::chat_with(max_tokens => 2, %$_) } { temperature => 0 }, { temperature => 2 }, { temperature => 0.5, top_p => 0, top_k => -1, seed => 0 }, { top_p => 1, top_k => 40, seed => -1 }, { seed => 9007199254740993 }, { seed => 9223372036854775807 }, { seed => -9223372036854775807 - 1 }, { n => 1 }, { n => 1.0, frequency_penalty => -2, presence_penalty => 2 },
  { repetition_penalty => 1.3 }, { stop => undef }, { stop => '' }, { stop => [] }, { stop => ['a', 'b', 'c', 'd'] }, { logit_bias => {} }, { logit_bias => { 5 => -100, 6 => 100 } }, { tools => [], functions => [], tool_choice => 'auto' }, { tools => undef },
  { response_format => { type => 'text' } }, { response_format => undef }, { stream => main::no() }, { logprobs => main::no(), top_logprobs => 0 }, { user => 'u', metadata => {}, store => main::no(), nonsense => [[7]], service_tier => 'auto', parallel_tool_calls => main::yes() }]
 --- error_code eval
@@ -395,16 +395,16 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 === TEST 16: invalid fields are refused by name
 --- request eval
-[map { main::chat_with(%$_) } { temperature => 'hot' }, { temperature => -0.1 }, { temperature => 2.1 }, { temperature => main::yes() }, { top_p => 1.1 }, { top_p => [] }, { top_k => 2.5 }, { top_k => -2 }, { seed => 'x' }, { seed => 1.5 }, { seed => 1e300 },
+[map { main::chat_with(%$_) } { temperature => 'hot' }, { temperature => -0.1 }, { temperature => 2.1 }, { temperature => main::yes() }, { top_p => 1.1 }, { top_p => [] }, { top_k => 2.5 }, { top_k => -2 }, { seed => 'x' }, { seed => 1.5 }, { seed => 1e300 }, { seed => 9223372036854775808 },
  { max_tokens => 0 }, { max_tokens => -2 }, { max_tokens => '5' }, { max_completion_tokens => 1.5 }, { frequency_penalty => 2.1 }, { presence_penalty => '1' }, { repetition_penalty => 0 }, { stream => 'yes' }, { stream => 1 }, { stop => 7 }, { stop => [7] }, { stop => {} }, { stop => [map { "x$_" } 1 .. 17] }, { stop => 'x' x 1025 },
  { logit_bias => [] }, { logit_bias => { x => 1 } }, { logit_bias => { 99999999 => 1 } }, { logit_bias => { 5 => 101 } }, { logit_bias => { 5 => '1' } }, { logit_bias => { map { $_ => 1 } 1 .. 1025 } }, { logprobs => 5 }, { logprobs => main::yes(), top_logprobs => 21 }, { top_logprobs => 2 },
  { stream_options => { include_usage => main::yes() } }, { stream => main::yes(), stream_options => 7 }, { stream => main::yes(), stream_options => { include_usage => 'yes' } }, { response_format => 'json' }, { response_format => {} }, { response_format => { type => 'xml' } }, { model => 7 }]
 --- error_code eval
-[(400) x 41]
+[(400) x 42]
 --- response_body_filters eval
 \&main::fault
 --- response_body eval
-[map { "invalid_request_error|$_|-\n" } ('temperature') x 4, ('top_p') x 2, ('top_k') x 2, ('seed') x 3, ('max_tokens') x 3, 'max_completion_tokens', 'frequency_penalty', 'presence_penalty', 'repetition_penalty', ('stream') x 2, ('stop') x 5,
+[map { "invalid_request_error|$_|-\n" } ('temperature') x 4, ('top_p') x 2, ('top_k') x 2, ('seed') x 4, ('max_tokens') x 3, 'max_completion_tokens', 'frequency_penalty', 'presence_penalty', 'repetition_penalty', ('stream') x 2, ('stop') x 5,
  'logit_bias', 'logit_bias.x', 'logit_bias.99999999', ('logit_bias.5') x 2, 'logit_bias', 'logprobs', ('top_logprobs') x 2, ('stream_options') x 2, 'stream_options.include_usage', 'response_format', ('response_format.type') x 2, 'model']
 
 
@@ -547,15 +547,15 @@ sub { my $text = main::whole(shift); our @seeded; push @seeded, $text; @seeded %
 
 
 
-=== TEST 29: without a seed endless answers differ
+=== TEST 29: without a seed endless answers differ, and of neighbouring large seeds, too
 --- request eval
-[map { main::chat_with(temperature => 2, max_tokens => 40, logit_bias => { 746 => -100, 748 => -100 }) } 1, 2]
+[map { main::chat_with(temperature => 2, max_tokens => 40, logit_bias => { 746 => -100, 748 => -100 }, @$_) } [], [], [seed => 9223372036854775806], [seed => 9223372036854775807]]
 --- response_body_filters eval
-sub { my $text = main::whole(shift); our @unseeded; push @unseeded, $text; @unseeded == 1 ? "said\n" : $unseeded[0] ne $unseeded[1] ? "another\n" : "the same: $text" }
+sub { my $text = main::whole(shift); our @unseeded; push @unseeded, $text; @unseeded % 2 ? "said\n" : $unseeded[-2] ne $text ? "another\n" : "the same: $text" }
 --- response_body eval
-["said\n", "another\n"]
+[("said\n", "another\n") x 2]
 --- error_code eval
-[200, 200]
+[(200) x 4]
 
 
 

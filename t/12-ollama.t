@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 349;
+plan tests => repeat_each() * 351;
 
 run_tests();
 
@@ -214,12 +214,12 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 === TEST 12: invalid options are refused
 --- request eval
 [map { main::chat_with('hi', options => $_) }
- 'x', [], { temperature => 'hot' }, { temperature => -1 }, { temperature => 101 }, { top_p => 1.5 }, { top_k => 2.5 }, { top_k => '40' }, { seed => 'x' }, { seed => 1e300 }, { num_predict => -3 }, { num_predict => [] },
+ 'x', [], { temperature => 'hot' }, { temperature => -1 }, { temperature => 101 }, { top_p => 1.5 }, { top_k => 2.5 }, { top_k => '40' }, { seed => 'x' }, { seed => 1e300 }, { seed => 9223372036854775808 }, { num_predict => -3 }, { num_predict => [] },
  { repeat_penalty => 0 }, { frequency_penalty => 3 }, { presence_penalty => JSON::PP::true }, { stop => 7 }, { stop => [7] }, { stop => [('x') x 17] }, { stop => 'x' x 1025 }, { num_ctx => 'many' }]
 --- error_code eval
-[(400) x 20]
+[(400) x 21]
 --- response_body_like eval
-[(qr/options is not an object/) x 2, (qr/temperature is not a number from 0 to 100/) x 3, qr/top_p/, (qr/top_k is not a whole number from -1 to/) x 2, (qr/seed is not a whole number from -9223372036854775808 to 9223372036854775807/) x 2, (qr/num_predict/) x 2,
+[(qr/options is not an object/) x 2, (qr/temperature is not a number from 0 to 100/) x 3, qr/top_p/, (qr/top_k is not a whole number from -1 to/) x 2, (qr/seed is not a whole number from -9223372036854775808 to 9223372036854775807/) x 3, (qr/num_predict/) x 2,
  qr/repeat_penalty/, qr/frequency_penalty/, qr/presence_penalty/, (qr/stop is neither a string nor an array of strings/) x 2, qr/stop has more than 16 strings/, qr/1025 bytes, it may have 1024/, qr/num_ctx/]
 
 

@@ -142,13 +142,6 @@ ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 }
 
 
-static int64_t
-ngx_http_vlm_fields_int(double x)
-{
-    return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t) x;
-}
-
-
 static ngx_int_t
 ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_field_t *row, double x)
@@ -170,8 +163,7 @@ ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
 
     if (whole) {
         (void) snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64,
-                        ngx_http_vlm_fields_int(row->low),
-                        ngx_http_vlm_fields_int(row->high));
+                        (int64_t) row->low, (int64_t) row->high);
 
     } else {
         (void) snprintf(range, sizeof(range), "%g to %g", row->low, row->high);
@@ -246,6 +238,29 @@ ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
             return NGX_ERROR;
         }
     }
+
+    return NGX_OK;
+}
+
+
+/* -1 asks for a fresh seed, as 0 does in the engine, so these two change
+   places: 0 is a seed like any other */
+
+ngx_int_t
+ngx_http_vlm_fields_seed(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    int64_t                n;
+    ngx_http_vlm_asked_t  *in;
+
+    if (vlm_json_int(value, INT64_MIN, INT64_MAX, &n) != 0) {
+        return ngx_http_vlm_fail_input(ctx, "%s is not a whole number from "
+                                       "-9223372036854775808 to "
+                                       "9223372036854775807", name);
+    }
+
+    in = ctx->data;
+    in->f.seed = n == -1 ? 0 : n == 0 ? UINT64_MAX : (uint64_t) n;
 
     return NGX_OK;
 }
@@ -345,15 +360,7 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s)
         s->top_k = (uint32_t) ngx_max(n[NGX_HTTP_VLM_TOP_K], 0);
     }
 
-    /* -1 asks for a fresh seed, and 0 is a seed like any other; the engine's 0
-       asks for a fresh one */
-
-    x = n[NGX_HTTP_VLM_SEED];
-
-    if (!isnan(x)) {
-        s->seed = x == -1 ? 0 : x == 0 ? (uint64_t) 1 << 63
-                                       : (uint64_t) ngx_http_vlm_fields_int(x);
-    }
+    s->seed = f->seed;
 
     x = fmin(ngx_http_vlm_fields_max(n[NGX_HTTP_VLM_MAX_TOKENS]),
              ngx_http_vlm_fields_max(n[NGX_HTTP_VLM_MAX_COMPLETION]));

@@ -17,10 +17,6 @@
 #define NGX_HTTP_VLM_STOPS      16
 #define NGX_HTTP_VLM_STOP       1024           /* bytes, of one of them */
 
-/* the range of a seed: the JSON number next to 2^63-1 is 2^63 */
-
-#define NGX_HTTP_VLM_SEEDS      -9223372036854775808.0, 9223372036854775808.0
-
 
 /* numbers and booleans; an absent one is NAN */
 
@@ -32,7 +28,6 @@ typedef enum {
     NGX_HTTP_VLM_FREQUENCY,
     NGX_HTTP_VLM_PRESENCE,
     NGX_HTTP_VLM_REPETITION,
-    NGX_HTTP_VLM_SEED,                         /* -1: a fresh seed */
     NGX_HTTP_VLM_MAX_TOKENS,                   /* 0 and less: no limit */
     NGX_HTTP_VLM_MAX_COMPLETION,               /* the smaller of the two */
     NGX_HTTP_VLM_TOP_LOGPROBS,
@@ -79,6 +74,7 @@ typedef struct {
     size_t                        n_stop;
     vlm_bias_t                   *bias;
     size_t                        n_bias;
+    uint64_t                      seed;        /* 0: a fresh one */
     ngx_uint_t                    json;
 } ngx_http_vlm_fields_t;
 
@@ -119,6 +115,10 @@ ngx_int_t ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx,
 /* "read" of "stop": a string, or an array of them */
 
 ngx_http_vlm_reader_t  ngx_http_vlm_fields_stops;
+
+/* "read" of "seed", any whole number of 64 bits */
+
+ngx_http_vlm_reader_t  ngx_http_vlm_fields_seed;
 
 /* the text of a member, or "" */
 

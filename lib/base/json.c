@@ -10,16 +10,20 @@
 #include "base/json.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/utf8.h"
 
 #define EXACT   9007199254740992.0         /* 2^53: doubles are whole to here */
+#define DIGITS  16                         /* of 2^53 */
 
 typedef struct {
     const unsigned char      *data;
@@ -27,10 +31,13 @@ typedef struct {
     size_t                    i;
     size_t                    depth;
     size_t                    values;
+    int                       large;       /* a number may be beyond 2^53 */
 } scan_t;
 
 static int scan(scan_t *s, vlm_err_t *err);
 static int scan_string(scan_t *s, vlm_err_t *err);
+static size_t scan_number(scan_t *s);
+static void keep_numbers(cJSON *j, scan_t *s);
 static int fail(vlm_err_t *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -48,6 +55,7 @@ vlm_json_parse(const void *data, size_t bytes,
     s.i = 0;
     s.depth = 0;
     s.values = 1;
+    s.large = 0;
 
     if (bytes >= 2 && s.data[0] == 0x1f && s.data[1] == 0x8b) {
         (void) fail(err, "The body is compressed with gzip: send it as it is");
@@ -83,6 +91,11 @@ vlm_json_parse(const void *data, size_t bytes,
                     bytes);
         cJSON_Delete(j);
         return NULL;
+    }
+
+    if (s.large) {
+        s.i = 0;
+        keep_numbers(j, &s);
     }
 
     return j;
@@ -143,6 +156,16 @@ scan(scan_t *s, vlm_err_t *err)
 
             break;
 
+        case '-':
+        case '0': case '1': case '2': case '3': case '4':
+        case '5': case '6': case '7': case '8': case '9':
+
+            if (scan_number(s) >= DIGITS) {
+                s->large = 1;
+            }
+
+            break;
+
         default:
 
             if (c < 0x20 && c != '\t' && c != '\r' && c != '\n') {
@@ -199,6 +222,64 @@ scan_string(scan_t *s, vlm_err_t *err)
     }
 
     return fail(err, "Not JSON: the text ends within a string");
+}
+
+
+/* returns the bytes of a number; s->i stays on its last one, for the loop's step */
+
+static size_t
+scan_number(scan_t *s)
+{
+    size_t  n;
+
+    for (n = 1; s->i + 1 < s->bytes; n++, s->i++) {
+        if (memchr("0123456789+-.eE", s->data[s->i + 1], 15) == NULL) {
+            break;
+        }
+    }
+
+    return n;
+}
+
+
+/*
+ * cJSON has a number as a double.  The text of a large one becomes the value's string, in the
+ * order of the document, which is valid; cJSON frees it, and vlm_json_int() reads it.
+ */
+
+static void
+keep_numbers(cJSON *j, scan_t *s)
+{
+    size_t       n;
+    const char  *text;
+
+    for ( /* void */ ; j != NULL; j = j->next) {
+
+        if (!cJSON_IsNumber(j)) {
+            keep_numbers(j->child, s);
+            continue;
+        }
+
+        for ( /* void */ ; s->i < s->bytes && s->data[s->i] != '-' && !isdigit(s->data[s->i]);
+              s->i++)
+        {
+            if (s->data[s->i] == '"') {
+                (void) scan_string(s, NULL);
+            }
+        }
+
+        if (s->i >= s->bytes) {
+            return;
+        }
+
+        text = (const char *) s->data + s->i;
+        n = scan_number(s);
+        s->i++;
+
+        if (n >= DIGITS) {
+            j->valuestring = strndup(text, n);
+        }
+    }
 }
 
 
@@ -426,7 +507,9 @@ int
 vlm_json_int(const vlm_json_t *j, int64_t low, int64_t high,
     int64_t *out)
 {
-    double  x;
+    char     *end;
+    double    x;
+    int64_t   n;
 
     if (!cJSON_IsNumber(j)) {
         return -1;
@@ -434,15 +517,32 @@ vlm_json_int(const vlm_json_t *j, int64_t low, int64_t high,
 
     x = j->valuedouble;
 
-    if (!(x >= -EXACT && x <= EXACT) || x != floor(x)) {
+    if (x > -EXACT && x < EXACT) {
+        n = (int64_t) x;
+
+        if (x != (double) n) {
+            return -1;
+        }
+
+    } else {
+
+        if (j->valuestring == NULL) {
+            return -1;
+        }
+
+        errno = 0;
+        n = strtoll(j->valuestring, &end, 10);
+
+        if (errno != 0 || *end != '\0') {
+            return -1;
+        }
+    }
+
+    if (n < low || n > high) {
         return -1;
     }
 
-    if ((int64_t) x < low || (int64_t) x > high) {
-        return -1;
-    }
-
-    *out = (int64_t) x;
+    *out = n;
 
     return 0;
 }

@@ -65,7 +65,8 @@ double vlm_json_number(const vlm_json_t *j,
     double otherwise);
 int vlm_json_bool(const vlm_json_t *j, int otherwise);
 
-/* 0, and a whole number between low and high, both within 2^53; or -1 */
+/* 0, and a whole number from low to high, to the last digit; or -1.  From 2^53 on it is exact in a
+   document of vlm_json_parse() and if it is written in digits alone, else -1. */
 
 int vlm_json_int(const vlm_json_t *j, int64_t low,
     int64_t high, int64_t *out);

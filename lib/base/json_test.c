@@ -110,6 +110,51 @@ a_body_is_read_by_its_members(void **state)
 
 
 static void
+a_whole_number_of_64_bits_is_read_to_its_last_digit(void **state)
+{
+    size_t             i;
+    json_t            *j;
+    int64_t            n;
+    const vlm_json_t  *m;
+
+    static const int64_t  values[] = {
+        9007199254740991, 9007199254740992, 9007199254740993, -9007199254740993, INT64_MAX,
+        INT64_MIN, 1234567890123456789, 12
+    };
+
+    (void) state;
+
+    j = parse("[\"9007199254740995\\\"7\", {\"9007199254740995\": [-3e1, true]},"
+              " 9007199254740991,9007199254740992, 9007199254740993,-9007199254740993 ,"
+              " 9223372036854775807,-9223372036854775808,1234567890123456789, 12.0000000000000000]",
+              NULL);
+    assert_non_null(j);
+
+    m = vlm_json_next(vlm_json_next(vlm_json_first(j)));
+
+    for (i = 0; i < sizeof(values) / sizeof(values[0]); i++, m = vlm_json_next(m)) {
+        assert_int_equal(vlm_json_int(m, INT64_MIN, INT64_MAX, &n), 0);
+        assert_true(n == values[i]);
+        assert_null(vlm_json_text(m));
+    }
+
+    assert_null(m);
+    vlm_json_free(j);
+
+    j = parse("[9223372036854775808, -9223372036854775809, 1e16, 9007199254740993.0, "
+              "1000000000000000000000000000000]", NULL);
+    assert_non_null(j);
+
+    for (i = 0, m = vlm_json_first(j); m != NULL; m = vlm_json_next(m), i++) {
+        assert_int_equal(vlm_json_int(m, INT64_MIN, INT64_MAX, &n), -1);
+    }
+
+    assert_int_equal(i, 5);
+    vlm_json_free(j);
+}
+
+
+static void
 of_equal_keys_the_last_counts(void **state)
 {
     json_t  *j;
@@ -405,7 +450,7 @@ a_parsed_value_is_written_with_sorted_keys(void **state)
 
     vlm_json_init(&w, 4096);
     vlm_json_put_value(&w, j);
-    written(&w, "{\"A\":9007199254740992,\"a\":\"last\",\"b\":[1,2.5,"
+    written(&w, "{\"A\":9007199254740993,\"a\":\"last\",\"b\":[1,2.5,"
                 "{\"y\":\"\",\"z\":null}],\"b2\":-1000}\n");
 
     vlm_json_free(j);
@@ -473,6 +518,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_body_is_read_by_its_members),
+        cmocka_unit_test(a_whole_number_of_64_bits_is_read_to_its_last_digit),
         cmocka_unit_test(of_equal_keys_the_last_counts),
         cmocka_unit_test(truth_is_as_in_python),
         cmocka_unit_test(text_that_is_not_json_is_refused_with_the_byte),

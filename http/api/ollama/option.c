@@ -41,7 +41,7 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_options[] = {
     { "presence_penalty", NGX_HTTP_VLM_REAL,
       NGX_HTTP_VLM_PRESENCE, -2, 2, NULL },
     { "top_k", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_TOP_K, -1, 2147483647, NULL },
-    { "seed", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_SEED, NGX_HTTP_VLM_SEEDS, NULL },
+    { "seed", .read = ngx_http_vlm_fields_seed },
     { "num_predict", NGX_HTTP_VLM_WHOLE,
       NGX_HTTP_VLM_MAX_TOKENS, -2, 2147483647, NULL },
     { "num_ctx", NGX_HTTP_VLM_WHOLE,

@@ -31,7 +31,7 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_openai_both[] = {
       NGX_HTTP_VLM_PRESENCE, -2, 2, NULL },
     { "repetition_penalty", NGX_HTTP_VLM_REAL,
       NGX_HTTP_VLM_REPETITION, 0.1, 10, NULL },
-    { "seed", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_SEED, NGX_HTTP_VLM_SEEDS, NULL },
+    { "seed", .read = ngx_http_vlm_fields_seed },
     { "max_tokens", NGX_HTTP_VLM_ENDLESS,
       NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647, NULL },
     { "n", .read = ngx_http_vlm_openai_one },
