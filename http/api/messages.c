@@ -2,14 +2,15 @@
 /*
  * The messages of a request on their way from JSON to a prompt.
  *
- * Many requests may wait, and for long.  So their pictures wait in one unnamed
- * file on the store's disk, and only texts wait in memory.  Pictures are
- * decoded when the prompt is made, which is for few requests at a time, and
- * only as far as the context has room for them.
+ * Many requests may wait, and for long.  So their pictures wait in a file, and
+ * only texts wait in memory.  Pictures are decoded when the prompt is made,
+ * which is for few requests at a time, and only as far as the context has room
+ * for them.
  */
 
 
 #include "messages.h"
+#include "picture_file.h"
 #include "base/base64.h"
 
 
@@ -42,10 +43,7 @@ struct ngx_http_vlm_messages_s {
     size_t                        n_pictures;  /* with frames of videos */
     size_t                        n_frames;
     size_t                        text;        /* bytes, of all */
-    int                           fd;          /* of all pictures, or -1 */
-    off_t                         size;
-    vlm_file_t                    file;        /* mapped while a prompt is
-                                                  made */
+    ngx_http_vlm_picture_file_t   file;        /* of all pictures */
 };
 
 
@@ -76,7 +74,7 @@ ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx)
     }
 
     m->ctx = ctx;
-    m->fd = -1;
+    ngx_http_vlm_picture_file_init(&m->file);
 
     return m;
 }
@@ -472,71 +470,24 @@ ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
 
 
 static ngx_int_t
-ngx_http_vlm_messages_file(ngx_http_vlm_messages_t *m)
-{
-    char  *path;
-
-    if (m->fd != -1) {
-        return NGX_OK;
-    }
-
-    if (asprintf(&path, "%s/waiting-XXXXXX",
-                 m->ctx->engine->conf.store_dir.data)
-        == -1)
-    {
-        return ngx_http_vlm_messages_memory(m);
-    }
-
-    m->fd = mkostemp(path, O_CLOEXEC);
-
-    if (m->fd != -1) {
-        (void) unlink(path);
-    }
-
-    free(path);
-
-    if (m->fd == -1) {
-        return ngx_http_vlm_fail(m->ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "No file for the images could be made");
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
 ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
     size_t len, uint32_t tokens)
 {
-    size_t                         done;
-    ssize_t                        n;
     ngx_http_vlm_messages_part_t  *part;
 
     part = ngx_http_vlm_messages_part(m);
 
-    if (part == NULL || ngx_http_vlm_messages_file(m) != NGX_OK) {
+    if (part == NULL
+        || ngx_http_vlm_picture_file_add(m->ctx, &m->file, data, len,
+                                         &part->offset)
+           != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    for (done = 0; done < len; done += n) {
-
-        n = pwrite(m->fd, data + done, len - done, m->size + done);
-
-        if (n <= 0) {
-            return ngx_http_vlm_fail(m->ctx,
-                                     n == 0 || ngx_errno == NGX_ENOSPC
-                                     ? NGX_HTTP_INSUFFICIENT_STORAGE
-                                     : NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                     "The image cannot be kept while it "
-                                     "waits");
-        }
-    }
-
-    part->offset = m->size;
     part->len = len;
     part->tokens = tokens;
 
-    m->size += len;
     m->n_pictures++;
     m->ctx->heavy = 1;
 
@@ -595,17 +546,13 @@ ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m)
         free(m->parts[i].text);
     }
 
-    if (m->fd != -1) {
-        (void) close(m->fd);
-        m->fd = -1;
-    }
+    ngx_http_vlm_picture_file_close(&m->file);
 
     m->n_messages = 0;
     m->n_parts = 0;
     m->n_pictures = 0;
     m->n_frames = 0;
     m->text = 0;
-    m->size = 0;
 }
 
 
@@ -622,13 +569,13 @@ ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
         return NGX_OK;
     }
 
-    if (vlm_file_map_fd(&m->file, m->fd, m->size) != 0) {
-        return ngx_http_vlm_messages_memory(m);
+    if (ngx_http_vlm_picture_file_map(m->ctx, &m->file) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     rc = ngx_http_vlm_messages_decode(m);
 
-    vlm_file_close(&m->file);
+    ngx_http_vlm_picture_file_unmap(&m->file);
 
     return rc;
 }
@@ -754,7 +701,7 @@ ngx_http_vlm_messages_open(ngx_http_vlm_messages_t *m, size_t i)
     part = &m->parts[i];
 
     for (k = 0; k < part->n; k++) {
-        frames[k].data = m->file.data + part[k].offset;
+        frames[k].data = m->file.map.data + part[k].offset;
         frames[k].bytes = part[k].len;
     }
 
