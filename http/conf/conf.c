@@ -371,16 +371,47 @@ ngx_http_vlm_body_size_set(ngx_conf_t *cf)
 }
 
 
+/* what the generated location passes requests to */
+
+static char *
+ngx_http_vlm_pass_hop(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    ngx_url_t                      u;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    /* only the generated text can define the name: it is not resolved */
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url.data = ngx_pnalloc(cf->pool, sizeof("vlm_") - 1 + eng->name.len);
+    if (u.url.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    u.url.len = ngx_sprintf(u.url.data, "vlm_%V", &eng->name) - u.url.data;
+    u.default_port = 80;
+    u.no_resolve = 1;
+
+    us = ngx_http_upstream_add(cf, &u, 0);
+    if (us == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    us->peer.init_upstream = ngx_http_vlm_init_upstream;
+
+    return ngx_http_vlm_text(cf, "(vlm_pass)", ngx_http_vlm_location_text,
+                             &eng->name);
+}
+
+
 char *
 ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_vlm_loc_conf_t *lcf = conf;
 
-    ngx_url_t                      u;
-    ngx_str_t                     *value;
-    ngx_http_vlm_engine_t         *eng;
-    ngx_http_core_loc_conf_t      *clcf;
-    ngx_http_upstream_srv_conf_t  *us;
+    ngx_str_t                 *value;
+    ngx_http_vlm_engine_t     *eng;
+    ngx_http_core_loc_conf_t  *clcf;
 
     if (lcf->engine) {
         return "is duplicate";
@@ -407,30 +438,7 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                "like out";
     }
 
-    /* only the generated text can define the name: it is not resolved */
-
-    ngx_memzero(&u, sizeof(ngx_url_t));
-
-    u.url.data = ngx_pnalloc(cf->pool, sizeof("vlm_") - 1 + eng->name.len);
-    if (u.url.data == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    u.url.len = ngx_sprintf(u.url.data, "vlm_%V", &eng->name) - u.url.data;
-    u.default_port = 80;
-    u.no_resolve = 1;
-
-    us = ngx_http_upstream_add(cf, &u, 0);
-    if (us == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    us->peer.init_upstream = ngx_http_vlm_init_upstream;
-
-    if (ngx_http_vlm_text(cf, "(vlm_pass)", ngx_http_vlm_location_text,
-                          &eng->name)
-        != NGX_CONF_OK)
-    {
+    if (ngx_http_vlm_pass_hop(cf, eng) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 

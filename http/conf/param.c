@@ -646,25 +646,19 @@ typedef struct {
 } ngx_http_vlm_param_ctx_t;
 
 
-/* the handler of the block: one parameter with its values */
+/* NULL, and the reason is logged */
 
-static char *
-ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
+static const ngx_http_vlm_param_t *
+ngx_http_vlm_param_find(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx,
+    ngx_str_t *name, ngx_uint_t n)
 {
-    ngx_http_vlm_param_ctx_t *ctx = conf;
-
     u_char                      *seen;
-    ngx_str_t                   *value, text;
-    ngx_uint_t                   i, n;
-    const ngx_http_vlm_param_t  *param, *p;
-
-    value = cf->args->elts;
-    n = cf->args->nelts - 1;
+    const ngx_http_vlm_param_t  *param;
 
     for (param = ngx_http_vlm_params; param->name.data || param->set; param++)
     {
-        if (param->max && param->name.len == value[0].len
-            && ngx_strncmp(param->name.data, value[0].data, value[0].len) == 0)
+        if (param->max && param->name.len == name->len
+            && ngx_strncmp(param->name.data, name->data, name->len) == 0)
         {
             break;
         }
@@ -673,8 +667,8 @@ ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
     if (param->max == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "unknown parameter \"%V\" in vlm_engine \"%V\"",
-                           &value[0], &ctx->engine->name);
-        return NGX_CONF_ERROR;
+                           name, &ctx->engine->name);
+        return NULL;
     }
 
     seen = &ctx->seen[param - ngx_http_vlm_params];
@@ -682,16 +676,74 @@ ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
     if (*seen) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "duplicate parameter \"%V\" in vlm_engine \"%V\"",
-                           &value[0], &ctx->engine->name);
-        return NGX_CONF_ERROR;
+                           name, &ctx->engine->name);
+        return NULL;
     }
 
     *seen = 1;
 
     if (n < 1 || n > param->max) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" has %ui values, it takes %s%ui", &value[0],
+                           "\"%V\" has %ui values, it takes %s%ui", name,
                            n, param->max == 1 ? "" : "1 to ", param->max);
+        return NULL;
+    }
+
+    return param;
+}
+
+
+/* the row of a value with a name of its own, which is cut off the text; NULL,
+   and the reason is logged */
+
+static const ngx_http_vlm_param_t *
+ngx_http_vlm_param_value(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx,
+    const ngx_http_vlm_param_t *param, ngx_str_t *text)
+{
+    u_char                      *seen;
+    const ngx_http_vlm_param_t  *p;
+
+    p = param;
+
+    do {
+        p++;
+    } while (p->name.len
+             && ngx_strncmp(text->data, p->name.data, p->name.len) != 0);
+
+    seen = &ctx->seen[p - ngx_http_vlm_params];
+
+    if (*seen && p->name.len) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "duplicate value \"%V\" in %V", text,
+                           &param->name);
+        return NULL;
+    }
+
+    *seen = 1;
+
+    text->data += p->name.len;
+    text->len -= p->name.len;
+
+    return p;
+}
+
+
+/* the handler of the block: one parameter with its values */
+
+static char *
+ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
+{
+    ngx_http_vlm_param_ctx_t *ctx = conf;
+
+    ngx_str_t                   *value, text;
+    ngx_uint_t                   i, n;
+    const ngx_http_vlm_param_t  *param, *p;
+
+    value = cf->args->elts;
+    n = cf->args->nelts - 1;
+
+    param = ngx_http_vlm_param_find(cf, ctx, &value[0], n);
+    if (param == NULL) {
         return NGX_CONF_ERROR;
     }
 
@@ -702,32 +754,10 @@ ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
     for (i = 1; i <= n; i++) {
 
         text = value[i];
-        p = param;
+        p = i > 1 || param->set == NULL
+            ? ngx_http_vlm_param_value(cf, ctx, param, &text) : param;
 
-        if (i > 1 || param->set == NULL) {
-
-            do {
-                p++;
-            } while (p->name.len
-                     && ngx_strncmp(text.data, p->name.data, p->name.len)
-                        != 0);
-
-            text.data += p->name.len;
-            text.len -= p->name.len;
-
-            seen = &ctx->seen[p - ngx_http_vlm_params];
-
-            if (*seen && p->name.len) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "duplicate value \"%V\" in %V", &value[i],
-                                   &value[0]);
-                return NGX_CONF_ERROR;
-            }
-
-            *seen = 1;
-        }
-
-        if (p->set(cf, ctx->engine, p, &text) != NGX_CONF_OK) {
+        if (p == NULL || p->set(cf, ctx->engine, p, &text) != NGX_CONF_OK) {
             return NGX_CONF_ERROR;
         }
     }

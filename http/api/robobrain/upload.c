@@ -18,6 +18,8 @@ static ngx_int_t ngx_http_vlm_file_open(ngx_http_request_t *r,
     ngx_str_t *path, size_t name, ngx_open_file_info_t *of);
 static ngx_int_t ngx_http_vlm_file_headers(ngx_http_request_t *r,
     ngx_open_file_info_t *of);
+static ngx_int_t ngx_http_vlm_file_send(ngx_http_request_t *r,
+    ngx_str_t *path, ngx_open_file_info_t *of);
 
 
 /* ---- in ------------------------------------------------------------------ */
@@ -147,8 +149,6 @@ ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 {
     ngx_int_t                   rc;
     ngx_str_t                   path;
-    ngx_buf_t                  *b;
-    ngx_chain_t                 out;
     ngx_open_file_info_t        of;
     vlm_store_text_t            name;
     vlm_store_folder_t          folder;
@@ -192,39 +192,7 @@ ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    b = ngx_calloc_buf(r->pool);
-    if (b == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    b->file = ngx_pcalloc(r->pool, sizeof(ngx_file_t));
-    if (b->file == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    rc = ngx_http_send_header(r);
-
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        return rc;
-    }
-
-    b->file_pos = 0;
-    b->file_last = of.size;
-
-    b->in_file = b->file_last ? 1 : 0;
-    b->last_buf = (r == r->main) ? 1 : 0;
-    b->last_in_chain = 1;
-    b->sync = (b->last_buf || b->in_file) ? 0 : 1;
-
-    b->file->fd = of.fd;
-    b->file->name = path;
-    b->file->log = r->connection->log;
-    b->file->directio = of.is_directio;
-
-    out.buf = b;
-    out.next = NULL;
-
-    return ngx_http_output_filter(r, &out);
+    return ngx_http_vlm_file_send(r, &path, &of);
 }
 
 
@@ -372,4 +340,48 @@ ngx_http_vlm_file_headers(ngx_http_request_t *r, ngx_open_file_info_t *of)
     }
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_file_send(ngx_http_request_t *r, ngx_str_t *path,
+    ngx_open_file_info_t *of)
+{
+    ngx_buf_t    *b;
+    ngx_int_t     rc;
+    ngx_chain_t   out;
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    b->file = ngx_pcalloc(r->pool, sizeof(ngx_file_t));
+    if (b->file == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    b->file_pos = 0;
+    b->file_last = of->size;
+
+    b->in_file = b->file_last ? 1 : 0;
+    b->last_buf = (r == r->main) ? 1 : 0;
+    b->last_in_chain = 1;
+    b->sync = (b->last_buf || b->in_file) ? 0 : 1;
+
+    b->file->fd = of->fd;
+    b->file->name = *path;
+    b->file->log = r->connection->log;
+    b->file->directio = of->is_directio;
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_output_filter(r, &out);
 }
