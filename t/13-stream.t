@@ -4,7 +4,7 @@
 
 use Test::Nginx::Socket;
 
-require './t/lib/Script.pm';
+BEGIN { require './t/lib/Script.pm' }
 
 $ENV{TEST_NGINX_MODEL} = Script::model('stream',
     emoji    => ["\xf0\x9f", "\x98\x80 \xc3", "\xa9t\xc3\xa9"],
