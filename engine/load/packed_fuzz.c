@@ -3,7 +3,7 @@
  * accepted matrix must lie in the file, to the last row.
  */
 
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,12 +22,14 @@ int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static char           dir[] = "/dev/shm/vlm-packed-XXXXXX";
 static char           path[4096];
+static int            fd = -1;         /* one file, whose bytes are written anew for each input */
 static const uint8_t  id[VLM_PACKED_ID];
 
 
 static void
 end(void)
 {
+    (void) close(fd);
     (void) unlink(path);
     (void) rmdir(dir);
 }
@@ -44,8 +46,9 @@ begin(void)
 
     strcpy(path, p.path);
     vlm_packed_close(&p);
+    fd = open(path, O_RDWR|O_CREAT|O_CLOEXEC, 0600);
 
-    return atexit(end);
+    return fd == -1 ? -1 : atexit(end);
 }
 
 
@@ -112,11 +115,10 @@ read_all(vlm_packed_t *p)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    FILE          *f;
     uint8_t       *file;
     vlm_packed_t   p;
 
-    if (path[0] == '\0' && begin() != 0) {
+    if (fd == -1 && begin() != 0) {
         return 0;
     }
 
@@ -131,16 +133,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         mend(file, bytes);
     }
 
-    f = fopen(path, "wb");
-
-    if (f != NULL) {
-        (void) fwrite(file, 1, bytes, f);
-        (void) fclose(f);
-
-        if (vlm_packed_open(&p, dir, dir, id, NULL) == 0) {
-            read_all(&p);
-            vlm_packed_close(&p);
-        }
+    if (pwrite(fd, file, bytes, 0) == (ssize_t) bytes && ftruncate(fd, (off_t) bytes) == 0
+        && vlm_packed_open(&p, dir, dir, id, NULL) == 0)
+    {
+        read_all(&p);
+        vlm_packed_close(&p);
     }
 
     free(file);
