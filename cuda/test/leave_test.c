@@ -70,14 +70,15 @@ ask(vlm_device_t *d, vlm_quit_fn quit, void *data)
 
 /* A model on a device whose questions come to leave(). */
 static vlm_t *
-open_model(vlm_ops_t *ops)
+open_model(vlm_ops_t *ops, const char *model)
 {
     vlm_t       *v;
     vlm_conf_t   conf;
 
     vlm_tiny_conf(&conf);
+    conf.model = model;
     conf.device = "cuda";
-    conf.max_pixels = 3136;
+    conf.max_pixels = 4096;
     conf.context = 200;
     conf.stop = stop;
 
@@ -123,16 +124,14 @@ submit(vlm_t *v, uint32_t n_pictures, vlm_answer_t *a)
 
 /* Cancelled at one question after another; nothing is launched after it, and others are served. */
 static void
-a_cancel_within_a_picture_or_a_prompt_is_heard(void **state)
+check_cancels(const char *model)
 {
     vlm_t         *v;
     uint32_t       n_pictures, at;
     vlm_ops_t      ops;
     vlm_answer_t   want, a, orphan;
 
-    (void) state;
-
-    v = open_model(&ops);
+    v = open_model(&ops, model);
 
     for (n_pictures = 0; n_pictures <= 1; n_pictures++) {
         leaver.at = 0;
@@ -169,6 +168,25 @@ a_cancel_within_a_picture_or_a_prompt_is_heard(void **state)
 }
 
 
+static void
+a_cancel_within_a_picture_or_a_prompt_is_heard(void **state)
+{
+    (void) state;
+
+    check_cancels(CHECKPOINT);
+}
+
+
+/* Its vision encoder has mergers between its layers, whose features the text's layers add. */
+static void
+a_cancel_is_heard_by_a_model_whose_layers_add_features(void **state)
+{
+    (void) state;
+
+    check_cancels("build/fidelity/tiny-i");
+}
+
+
 /* All jobs share a step: only the process can stop within it. */
 static void
 a_stop_within_a_step_is_heard(void **state)
@@ -182,7 +200,7 @@ a_stop_within_a_step_is_heard(void **state)
     (void) state;
 
     set(VLM_EMU_CAPTURES, 0);
-    v = open_model(&ops);
+    v = open_model(&ops, CHECKPOINT);
     set(VLM_EMU_CAPTURES, 1);
     (void) submit(v, 0, &a);
     vlm_tiny_run(v);
@@ -208,6 +226,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_cancel_within_a_picture_or_a_prompt_is_heard),
+        cmocka_unit_test(a_cancel_is_heard_by_a_model_whose_layers_add_features),
         cmocka_unit_test(a_stop_within_a_step_is_heard)
     };
 
