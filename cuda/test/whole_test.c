@@ -27,19 +27,22 @@ typedef struct {
     const char  *model;
     vlm_type_t   weights;
     uint32_t     n_pictures, pixels;
+    const char  *frames;               /* of a video, in place of pictures */
 } case_t;
 
-/* The last two are of Qwen3-VL: vision heads of 72, DeepStack's mergers in and out of order. */
+/* The last three are of Qwen3-VL: vision heads of 72, DeepStack's mergers in and out of order; the
+   frames of the video are two pictures of two slices each. */
 static const case_t  cases[] = {
-    { "build/fidelity/tiny-a", VLM_INT8, 1, PIXELS },
-    { "build/fidelity/tiny-a", VLM_BF16, 1, PIXELS },
-    { "build/fidelity/tiny-b", VLM_INT8, 2, PIXELS },
-    { "build/fidelity/tiny-g", VLM_INT8, 1, PIXELS },
-    { "build/fidelity/tiny-m", VLM_BF16, 1, DEEP_PIXELS },
-    { "build/fidelity/tiny-i", VLM_INT8, 2, DEEP_PIXELS }
+    { "build/fidelity/tiny-a", VLM_INT8, 1, PIXELS, NULL },
+    { "build/fidelity/tiny-a", VLM_BF16, 1, PIXELS, NULL },
+    { "build/fidelity/tiny-b", VLM_INT8, 2, PIXELS, NULL },
+    { "build/fidelity/tiny-g", VLM_INT8, 1, PIXELS, NULL },
+    { "build/fidelity/tiny-m", VLM_BF16, 1, DEEP_PIXELS, NULL },
+    { "build/fidelity/tiny-m", VLM_INT8, 0, DEEP_PIXELS, "123" },
+    { "build/fidelity/tiny-i", VLM_INT8, 2, DEEP_PIXELS, NULL }
 };
 
-enum { TINY_A, TINY_A_BF16, TINY_B, TINY_G, TINY_M, TINY_I, ALL };
+enum { TINY_A, TINY_A_BF16, TINY_B, TINY_G, TINY_M, TINY_M_VIDEO, TINY_I, ALL };
 
 /* Under sanitizers, which make the emulator slow, the last one has a test of its own alone. */
 #ifdef __SANITIZE_ADDRESS__
@@ -62,6 +65,32 @@ open_on(const case_t *c, const char *device)
     conf.context = 400;
 
     return vlm_tiny_open(&conf);
+}
+
+
+static vlm_prompt_t *
+question(const vlm_t *v, const case_t *c)
+{
+    vlm_err_t      err = { VLM_OK, "" };
+    vlm_part_t     parts[2] = { { 0 }, { .text = QUESTION, .bytes = sizeof(QUESTION) - 1 } };
+    vlm_prompt_t  *p;
+    vlm_message_t  m = { VLM_USER, parts, 2 };
+
+    if (c->frames == NULL) {
+        return vlm_tiny_prompt(v, QUESTION, c->n_pictures);
+    }
+
+    parts[0].picture = vlm_tiny_video(v, c->frames, 2, NULL, NULL, &err);
+
+    p = parts[0].picture == NULL ? NULL : vlm_prompt_make(v, &m, 1, NULL, &err);
+    if (p == NULL) {
+        fail_msg("%s", err.text);
+    }
+
+    assert_int_equal(p->n_pictures, 2);
+    assert_int_equal(p->picture[0]->slices, 2);
+
+    return p;
 }
 
 
@@ -94,7 +123,7 @@ generate(vlm_t *v, const case_t *c, vlm_answer_t *a)
     vlm_sampling_t   s;
 
     s = greedy(v, bias);
-    vlm_tiny_alone(v, vlm_tiny_prompt(v, QUESTION, c->n_pictures), &s, a);
+    vlm_tiny_alone(v, question(v, c), &s, a);
 
     if (a->err.code != VLM_OK) {
         fail_msg("%s", a->err.text);
@@ -111,7 +140,7 @@ prompt_and_answer(const vlm_t *v, const case_t *c, const vlm_answer_t *a)
     uint32_t        i, n;
     vlm_prompt_t   *p;
 
-    p = vlm_tiny_prompt(v, QUESTION, c->n_pictures);
+    p = question(v, c);
     n = p->n + (uint32_t) a->n_tokens;
     p->token = realloc(p->token, n * sizeof(uint32_t));
     p->source = realloc(p->source, n * sizeof(uint32_t));
@@ -243,7 +272,7 @@ logits_on(const case_t *c, vlm_type_t weights, const char *device, uint32_t *row
 
     as.weights = weights;
     v = open_on(&as, device);
-    p = vlm_tiny_prompt(v, QUESTION, c->n_pictures);
+    p = question(v, c);
     *rows = p->n;
 
     if (vlm_logits(v, p, &logits, V, &err) != 0) {
@@ -328,30 +357,9 @@ answers_do_not_depend_on_who_shares_the_step(void **state)
 static vlm_prompt_t *
 ask(const vlm_t *v, const char *text, uint32_t n)
 {
-    uint32_t        i;
-    vlm_err_t       err = { VLM_OK, "" };
-    vlm_file_t      f;
-    vlm_part_t      parts[3];
-    vlm_prompt_t   *p;
-    vlm_message_t   message = { VLM_USER, parts, n + 1 };
-
     static const char *const  files[] = { PICTURE, "t/fidelity/pictures/61x117.png" };
 
-    memset(parts, 0, sizeof(parts));
-
-    for (i = 0; i < n; i++) {
-        assert_int_equal(vlm_file_open(&f, files[i], 0, &err), 0);
-        parts[i].picture = vlm_picture_read(v, f.data, f.bytes, &err);
-        assert_non_null(parts[i].picture);
-        vlm_file_close(&f);
-    }
-
-    parts[n].text = text;
-    parts[n].bytes = strlen(text);
-    p = vlm_prompt_make(v, &message, 1, NULL, &err);
-    assert_non_null(p);
-
-    return p;
+    return vlm_tiny_prompt_of(v, text, n, files, 2);
 }
 
 

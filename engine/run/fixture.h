@@ -20,6 +20,7 @@
 #define CHECKPOINT  "build/fidelity/tiny-a"
 #define DEEP        "build/fidelity/deep"           /* a model whose layers add features, too */
 #define PICTURE     "t/fidelity/pictures/200x150.png"
+#define FRAME       "t/fidelity/pictures/frame-%c.png"
 #define TOKENS      128                /* that a test asks log-probabilities for */
 
 typedef struct {                       /* the events of a job */
@@ -63,9 +64,10 @@ vlm_tiny_open(const vlm_conf_t *conf)
 }
 
 
-/* A user's message: n pictures and a text. */
+/* A user's message: n pictures, of the files in turn, and a text. */
 static inline vlm_prompt_t *
-vlm_tiny_prompt(const vlm_t *v, const char *text, uint32_t n)
+vlm_tiny_prompt_of(const vlm_t *v, const char *text, uint32_t n, const char *const *files,
+                   uint32_t n_files)
 {
     uint32_t        i;
     vlm_err_t       err = { VLM_OK, "" };
@@ -77,7 +79,7 @@ vlm_tiny_prompt(const vlm_t *v, const char *text, uint32_t n)
     memset(parts, 0, sizeof(parts));
 
     for (i = 0; i < n; i++) {
-        assert_int_equal(vlm_file_open(&f, PICTURE, 0, &err), 0);
+        assert_int_equal(vlm_file_open(&f, files[i % n_files], 0, &err), 0);
         parts[i].picture = vlm_picture_read(v, f.data, f.bytes, &err);
         assert_non_null(parts[i].picture);
         vlm_file_close(&f);
@@ -89,6 +91,47 @@ vlm_tiny_prompt(const vlm_t *v, const char *text, uint32_t n)
     p = vlm_prompt_make(v, &message, 1, NULL, &err);
     if (p == NULL) {
         fail_msg("%s", err.text);
+    }
+
+    return p;
+}
+
+
+static inline vlm_prompt_t *
+vlm_tiny_prompt(const vlm_t *v, const char *text, uint32_t n)
+{
+    static const char *const  file = PICTURE;
+
+    return vlm_tiny_prompt_of(v, text, n, &file, 1);
+}
+
+
+/* A video of "frame-N.png", N by the digits; of another picture for 0. */
+static inline vlm_picture_t *
+vlm_tiny_video(const vlm_t *v, const char *digits, double fps, const vlm_pixels_t *pixels,
+               const vlm_stop_t *stop, vlm_err_t *err)
+{
+    char            path[128];
+    size_t          i, n;
+    vlm_file_t      f[16];
+    vlm_bytes_t     frame[16];
+    vlm_video_t     video = { frame, 0, fps };
+    vlm_picture_t  *p;
+
+    n = strlen(digits);
+    assert_true(n <= 16);
+
+    for (i = 0; i < n; i++) {
+        (void) snprintf(path, sizeof(path), FRAME, digits[i]);
+        assert_int_equal(vlm_file_open(&f[i], digits[i] == '0' ? PICTURE : path, 0, err), 0);
+        frame[i] = (vlm_bytes_t) { f[i].data, f[i].bytes };
+    }
+
+    video.n = (uint32_t) n;
+    p = vlm_video_read(v, &video, NULL, 0, pixels, stop, err);
+
+    for (i = 0; i < n; i++) {
+        vlm_file_close(&f[i]);
     }
 
     return p;

@@ -10,7 +10,6 @@
 
 #include "run/fixture.h"
 
-#define PICTURES  "t/fidelity/pictures/"
 
 static vlm_t  *v;
 
@@ -28,42 +27,11 @@ open_model(const char *model)
 }
 
 
-/* A video of "frame-N.png", N by the digits; of another picture for 0. */
-static vlm_picture_t *
-read_video(const char *digits, double fps, const vlm_pixels_t *pixels, const vlm_stop_t *stop,
-           vlm_err_t *err)
-{
-    char            path[128];
-    size_t          i, n;
-    vlm_file_t      f[16];
-    vlm_bytes_t     frame[16];
-    vlm_video_t     video = { frame, 0, fps };
-    vlm_picture_t  *p;
-
-    n = strlen(digits);
-
-    for (i = 0; i < n; i++) {
-        (void) snprintf(path, sizeof(path), PICTURES "frame-%c.png", digits[i]);
-        assert_int_equal(vlm_file_open(&f[i], digits[i] == '0' ? PICTURE : path, 0, err), 0);
-        frame[i] = (vlm_bytes_t) { f[i].data, f[i].bytes };
-    }
-
-    video.n = (uint32_t) n;
-    p = vlm_video_read(v, &video, NULL, 0, pixels, stop, err);
-
-    for (i = 0; i < n; i++) {
-        vlm_file_close(&f[i]);
-    }
-
-    return p;
-}
-
-
 static vlm_prompt_t *
 question(const char *digits, double fps, const char *words)
 {
     vlm_err_t      err = { VLM_OK, "" };
-    vlm_part_t     parts[2] = { { .picture = read_video(digits, fps, NULL, NULL, &err) },
+    vlm_part_t     parts[2] = { { .picture = vlm_tiny_video(v, digits, fps, NULL, NULL, &err) },
                                 { .text = words, .bytes = strlen(words) } };
     vlm_prompt_t  *p;
     vlm_message_t  m = { VLM_USER, parts, 2 };
@@ -95,21 +63,21 @@ frames_of_different_sizes_and_numbers_out_of_bounds_are_refused(void **state)
     (void) state;
     open_model(CHECKPOINT);
 
-    assert_null(read_video("120", 2, NULL, NULL, &err));
+    assert_null(vlm_tiny_video(v, "120", 2, NULL, NULL, &err));
     assert_int_equal(err.code, VLM_EINPUT);
     assert_string_equal(err.text, "frame 3 has 200x150 pixels, the first one 70x50: the frames of "
                                   "a video have one size");
 
     memset(&err, 0, sizeof(err));
-    assert_null(read_video("", 2, NULL, NULL, &err));
+    assert_null(vlm_tiny_video(v, "", 2, NULL, NULL, &err));
     assert_string_equal(err.text, "a video of 0 frames, it may have 1 to 512");
 
     memset(&err, 0, sizeof(err));
-    assert_null(read_video("1", 0.001, NULL, NULL, &err));
+    assert_null(vlm_tiny_video(v, "1", 0.001, NULL, NULL, &err));
     assert_string_equal(err.text, "a video of 0.001 frames a second, it may have 0.01 to 1000");
 
     memset(&err, 0, sizeof(err));
-    assert_null(read_video("1", (double) NAN, NULL, NULL, &err));
+    assert_null(vlm_tiny_video(v, "1", (double) NAN, NULL, NULL, &err));
     assert_int_equal(err.code, VLM_EINPUT);
 
     vlm_close(v);
@@ -127,13 +95,13 @@ frames_have_the_pixels_that_the_request_allows(void **state)
     (void) state;
     open_model(CHECKPOINT);
 
-    p = read_video("12345", 2, NULL, NULL, &err);
+    p = vlm_tiny_video(v, "12345", 2, NULL, NULL, &err);
     vlm_picture_info(p, &info);
     assert_int_equal(info.pictures, 3);
     assert_int_equal(info.tokens, 3 * 4);          /* 56 x 56, by cells of 28 */
     vlm_picture_free(p);
 
-    p = read_video("123", 2, &pixels, NULL, &err);
+    p = vlm_tiny_video(v, "123", 2, &pixels, NULL, &err);
     vlm_picture_info(p, &info);
     assert_true(info.resized_width * info.resized_height >= 20000);
     assert_true(info.resized_width * info.resized_height <= 30000);
@@ -144,7 +112,7 @@ frames_have_the_pixels_that_the_request_allows(void **state)
     vlm_picture_free(p);
 
     pixels.max = 500;
-    assert_null(read_video("1", 2, &pixels, NULL, &err));
+    assert_null(vlm_tiny_video(v, "1", 2, &pixels, NULL, &err));
     assert_int_equal(err.code, VLM_ELIMIT);
 
     vlm_close(v);
@@ -161,9 +129,9 @@ a_pair_has_a_slice_of_each_frame_and_the_last_frame_is_repeated(void **state)
     (void) state;
     open_model(CHECKPOINT);
 
-    p = read_video("123", 2, NULL, NULL, &err);
-    one = read_video("1", 2, NULL, NULL, &err);
-    other = read_video("2", 2, NULL, NULL, &err);
+    p = vlm_tiny_video(v, "123", 2, NULL, NULL, &err);
+    one = vlm_tiny_video(v, "1", 2, NULL, NULL, &err);
+    other = vlm_tiny_video(v, "2", 2, NULL, NULL, &err);
     area = 3 * 14 * 14;
 
     assert_int_equal(p->slices, 2);
@@ -200,7 +168,7 @@ a_client_that_leaves_ends_the_reading_between_frames(void **state)
 
     (void) state;
     open_model(CHECKPOINT);
-    assert_null(read_video("12345", 2, NULL, &stop, &err));
+    assert_null(vlm_tiny_video(v, "12345", 2, NULL, &stop, &err));
     assert_int_equal(err.code, VLM_ECANCELLED);
     assert_int_equal(n, 4);
     vlm_close(v);
@@ -272,7 +240,7 @@ a_model_without_the_token_for_frames_takes_no_video(void **state)
     (void) state;
     open_model(DEEP);
     v->template.frame_cell = VLM_NONE;
-    part.picture = read_video("123", 2, NULL, NULL, &err);
+    part.picture = vlm_tiny_video(v, "123", 2, NULL, NULL, &err);
     assert_null(vlm_prompt_make(v, &m, 1, NULL, &err));
     assert_int_equal(err.code, VLM_EINPUT);
     assert_string_equal(err.text, "the tokenizer of this model has no token <|video_pad|>: it "
