@@ -14,14 +14,30 @@
 
 
 static void
-tell(const vlm_t *v, const char *fmt, const char *text)
+tell_at(const vlm_t *v, int level, const char *fmt, const char *text)
 {
     char  line[5000];
 
     if (v->conf.log != NULL) {
         (void) snprintf(line, sizeof(line), fmt, text);
-        v->conf.log(v->conf.data, VLM_LOG_NOTICE, line);
+        v->conf.log(v->conf.data, level, line);
     }
+}
+
+
+static void
+tell(const vlm_t *v, const char *fmt, const char *text)
+{
+    tell_at(v, VLM_LOG_NOTICE, fmt, text);
+}
+
+
+/* The model is loaded from the checkpoint, and each start takes the time of a first one. */
+static void
+not_written(const vlm_t *v, const char *why)
+{
+    tell_at(v, VLM_LOG_WARN, "the quantised cache cannot be used, so that this start quantises the "
+            "weights itself: %s", why);
 }
 
 
@@ -60,7 +76,7 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
                           order == VLM_NONE ? VLM_FLIP : order, vlm_model_matrices(&v->config),
                           v->plan.weights + v->plan.vision, &why) != 0)
     {
-        tell(v, "the int8 form is not kept: %s", why.text);
+        not_written(v, why.text);
         return 0;
     }
 
@@ -70,12 +86,12 @@ make_packed(vlm_t *v, vlm_checkpoint_t *c, const uint8_t *id, const vlm_progress
     v->making = 0;
 
     if (rc == 0 && vlm_packed_finish(&made, &why) != 0) {
-        tell(v, "the int8 form is not kept: %s", why.text);
+        not_written(v, why.text);
         return 0;
     }
 
     if (rc != 0 && made.failed) {      /* the bytes written, not those read */
-        tell(v, "the int8 form is not kept: %s", err->text);
+        not_written(v, err->text);
         memset(err, 0, sizeof(*err));
         vlm_packed_close(&made);
         return 0;
@@ -125,7 +141,7 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
     }
 
     if (vlm_checkpoint_id(c, id, &why) != 0) {
-        tell(v, "the int8 form is not kept: %s", why.text);
+        not_written(v, why.text);
         return 0;
     }
 
@@ -133,7 +149,7 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
         || vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, id, &why) != 0)
     {
         if (why.text[0] != '\0') {
-            tell(v, "the int8 form is made: %s", why.text);
+            tell(v, "the quantised cache is written: %s", why.text);
             memset(&why, 0, sizeof(why));
         }
 
@@ -145,7 +161,7 @@ vlm_weights_open(vlm_t *v, vlm_checkpoint_t *c, vlm_progress_t *progress, vlm_er
         v->remake = 0;
 
         if (vlm_packed_open(&v->packed, v->conf.cache, v->conf.model, id, &why) != 0) {
-            tell(v, "the int8 form is not kept: %s", why.text);
+            not_written(v, why.text);
             return 0;
         }
     }
@@ -195,7 +211,7 @@ vlm_weights_tell(vlm_t *v, const vlm_checkpoint_t *c)
 void
 vlm_weights_remake(vlm_t *v, vlm_err_t *err)
 {
-    tell(v, "the int8 form is made: %s", err->text);
+    tell(v, "the quantised cache is written: %s", err->text);
     memset(err, 0, sizeof(*err));
     v->remake = 1;
 }

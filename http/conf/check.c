@@ -18,7 +18,8 @@
 
 
 #define NGX_HTTP_VLM_KEEP        (64 << 20)    /* bytes of weights, from which
-                                                  on their int8 form is kept */
+                                                  on they have a quantised
+                                                  cache */
 #define NGX_HTTP_VLM_CHECK_TIME  60000         /* ms, for all the files */
 
 

@@ -44,7 +44,7 @@ my @kept = kept();
 
 is(scalar @kept, 1, 'the first start makes one file');
 like($kept[0], qr{/vlm-int8-[0-9a-f]{16}\.bin$}, 'of its name');
-like(news(), qr/the int8 form is made: .*No such file/, 'the log has the making of the cache');
+like(news(), qr/the quantised cache is written: .*No such file/, 'the log has the making of the cache');
 
 my $made = (stat $kept[0])[9];
 
@@ -71,14 +71,14 @@ close $file;
 
 ok($s->reload, 'another reload');
 $s->ready;
-like(news(), qr/the int8 form is made: \Q$kept[0]\E is damaged in matrix \d+ of \d+/,
+like(news(), qr/the quantised cache is written: \Q$kept[0]\E is damaged in matrix \d+ of \d+/,
      'notices a byte that was changed');
 is(answer(), $first, 'the answer is the same');
 
 truncate $kept[0], $size - 1;
 ok($s->reload, 'another reload');
 $s->ready;
-like(news(), qr/the int8 form is made: \Q$kept[0]\E has \d+ bytes of \d+/, 'a truncated cache is made again');
+like(news(), qr/the quantised cache is written: \Q$kept[0]\E has \d+ bytes of \d+/, 'a truncated cache is made again');
 
 ok($s->reload, 'another reload');
 $s->ready;
@@ -96,7 +96,7 @@ $s = VLM->new(name => 'cache-none', engine => "thinking off; sampling temperatur
 $s->start->ready;
 is(answer(), $first, 'a directory that is none: the answer is the same');
 $seen = 0;
-like(news(), qr/the int8 form is not kept: .*No such file/, 'the log has the reason');
+like(news(), qr/\[warn\] .*the quantised cache cannot be used, so that this start quantises the weights itself: .*No such file/, 'the log has the reason');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;

@@ -1,0 +1,85 @@
+# Tests a start on a file system that is full or as good as full: a server whose quantised
+# cache or store does not fit says so in its log, answers, and leaves nothing behind.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use File::Path ();
+use Test::More;
+use VLM;
+
+# A file system of this size, which the server alone sees: its mount namespace ends with it.  A user
+# other than root has one in a user namespace of its own.
+sub small_disk {
+    my ($dir, $size) = @_;
+
+    return ('unshare', '--mount', $> == 0 ? () : '--map-root-user', 'sh', '-ec',
+            "mount -t tmpfs -o size=$size none $dir; chmod 1777 $dir; exec \"\$@\"", 'sh');
+}
+
+# The same directory as the server sees it.
+sub within {
+    my ($s, $dir) = @_;
+
+    return '/proc/' . $s->pid . "/root$dir";
+}
+
+sub hello { $_[0]->chat('s' . rand, 'hello') }
+
+
+# ---- the quantised cache -------------------------------------------------------------------
+
+{
+    my $cache = "$VLM::LIVE/small-cache";
+
+    File::Path::make_path($cache);
+
+    my $s = VLM->new(name => 'full-cache', under => [small_disk($cache, '1m')],
+                     engine => "thinking off; max_tokens 4; cache $cache;")->start->ready;
+
+    ok($s->log_has(qr/\[warn\] .*the quantised cache cannot be used, so that this start quantises the weights itself: \S+vlm-int8-\S+: No space left on device, \d+ bytes are needed/),
+       'the log says that the cache does not fit, and its size') or diag($s->log);
+    is(hello($s)->{code}, 200, 'the server answers');
+    is(join(' ', glob within($s, $cache) . '/*'), '', 'no part of the cache is left');
+    ok(-e "/proc/" . $s->pid . '/root' . $cache, 'of the disk that the server sees');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+
+# ---- the store -----------------------------------------------------------------------------
+
+{
+    my $store = "$VLM::LIVE/small-store";
+
+    File::Path::make_path($store);
+
+    my $fill = "dd if=/dev/zero of=$store/other bs=4k 2>/dev/null || :";
+    my @under = small_disk($store, '4m');
+
+    $under[-2] =~ s/exec/$fill; exec/;
+
+    my $s = VLM->new(name => 'full-store', under => \@under, store_dir => $store,
+                     engine => 'thinking off; max_tokens 4;')->start->ready;
+
+    my $r = $s->begin('POST', '/v1/chat/completions',
+                      { max_tokens => 2, messages => [{ role => 'user', content => 'hi' }] })->end;
+
+    is($r->{code}, 200, 'a request without a session is answered') or diag($s->log);
+
+    $r = hello($s);
+    is($r->{code}, 507, 'a session is not') or diag($r->{body});
+    is($r->{json}{error}, 'The store is full', 'and the answer has the reason');
+    ok($s->log_has(qr/\[warn\] .*store \Q$store\E: the disk is full: sessions and uploads are refused, other chats are answered/),
+       'the log says at the start what is refused and what is not');
+
+    unlink within($s, $store) . '/other' or die "other: $!";
+    ok(VLM::wait_for(sub { hello($s)->{code} == 200 }), 'with room again, sessions are answered');
+
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
+}
+
+done_testing();
