@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The times that docs/reliability.md promises, at a model's shape: `make bench PARTS=promises`.
+"""The times that docs/dev/reliability.md promises, at a model's shape: `make bench PARTS=promises`.
 
     bench/promises.py DIR [--rounds N]
 

@@ -9,7 +9,7 @@ the tokens in a second, the tokens in a second of processor time of the engine's
 time of a health check.  "load" is the share of the machine that clients and event loops take.
 
 The script prints a line for each turn and then the ratios.  It exits with 1 if a limit of
-docs/reliability.md is exceeded: health under 5 ms (p99), tokens within 3 % beyond the processor time
+docs/dev/reliability.md is exceeded: health under 5 ms (p99), tokens within 3 % beyond the processor time
 of the load.
 """
 

@@ -299,7 +299,7 @@ sub snippets {
 
 my ($n, $maps) = (0, '');
 
-for my $file ('README.md', sort glob 'docs/*.md') {
+for my $file ('README.md', sort glob 'docs/*.md docs/dev/*.md') {
     for my $snippet (snippets($file)) {
         my ($first) = $snippet =~ /^\s*(.*)/;
         my %at = (main => 'thread_pool vlm threads=1;', http => '', engine => '', server => '');

@@ -2,7 +2,7 @@
  * The engine against Hugging Face transformers: see t/fidelity/README.md.
  *
  * Every case, every form of the weights, every set of operations that this processor runs.  With
- * --table it prints the table of docs/fidelity.md in place of the tests' results.
+ * --table it prints the table of docs/dev/fidelity.md in place of the tests' results.
  */
 
 #include <setjmp.h>
@@ -24,8 +24,8 @@
 
 /*
  * The families, with the bounds of the forms that round their weights, over all cases: measured
- * (docs/fidelity.md), then kept with some room.  The models are random and far from smooth, a hard
- * case for int8.
+ * (docs/dev/fidelity.md), then kept with some room.  The models are random and far from smooth, a
+ * hard case for int8.
  */
 static const struct {
     const char  *title, *cases;

@@ -1,4 +1,4 @@
-# Tests requirements of docs/reliability.md from outside, by their numbers there; the
+# Tests requirements of docs/dev/reliability.md from outside, by their numbers there; the
 # page names the tests of the others.  bench/promises.py measures the times.
 
 use strict;
