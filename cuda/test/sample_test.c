@@ -188,7 +188,7 @@ of_equal_logits_the_same_ones_stay(void **state)
 
 /* Logits of a broken model end the answer. */
 static void
-logits_that_are_no_numbers_are_told_and_mark_nothing(void **state)
+logits_that_are_no_numbers_are_reported_and_mark_nothing(void **state)
 {
     uint32_t     i;
     picked_t     p;
@@ -246,7 +246,7 @@ main(void)
         cmocka_unit_test(greedy_and_drawn_tokens_are_those_of_the_definition),
         cmocka_unit_test(top_k_and_top_p_leave_what_the_definition_leaves),
         cmocka_unit_test(of_equal_logits_the_same_ones_stay),
-        cmocka_unit_test(logits_that_are_no_numbers_are_told_and_mark_nothing),
+        cmocka_unit_test(logits_that_are_no_numbers_are_reported_and_mark_nothing),
         cmocka_unit_test(extreme_settings_are_those_of_the_definition)
     };
 

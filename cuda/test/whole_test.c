@@ -318,7 +318,7 @@ logits_are_about_as_near_to_f32_as_the_hosts_own_of_the_same_weights(void **stat
 
 /* Two requests at once, one of them with a picture: each gets the answer that it gets alone. */
 static void
-answers_do_not_depend_on_who_shares_the_step(void **state)
+answers_do_not_depend_on_other_requests_of_the_step(void **state)
 {
     uint32_t         i;
     vlm_t           *v;
@@ -463,7 +463,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(an_answer_of_32_tokens_is_the_definitions_but_for_near_ties),
         cmocka_unit_test(logits_are_about_as_near_to_f32_as_the_hosts_own_of_the_same_weights),
-        cmocka_unit_test(answers_do_not_depend_on_who_shares_the_step),
+        cmocka_unit_test(answers_do_not_depend_on_other_requests_of_the_step),
         cmocka_unit_test(features_of_several_pictures_have_the_same_bits_wherever_they_come_from),
         cmocka_unit_test(a_sampled_answer_is_the_same_each_time)
     };

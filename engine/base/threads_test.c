@@ -197,7 +197,7 @@ count_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 
 /* The caller's pieces end the range; the others finish at most the pieces that they had taken. */
 static void
-a_range_is_left_when_the_caller_is_told_to_quit(void **state)
+a_range_is_left_when_the_callers_question_says_quit(void **state)
 {
     quit_t          q;
     uint32_t        i, threads;
@@ -336,7 +336,7 @@ main(void)
         cmocka_unit_test(thousands_of_rounds_lose_nothing),
         cmocka_unit_test(workers_that_sleep_are_woken),
         cmocka_unit_test(threads_that_never_worked_are_closed_awake_or_asleep),
-        cmocka_unit_test(a_range_is_left_when_the_caller_is_told_to_quit),
+        cmocka_unit_test(a_range_is_left_when_the_callers_question_says_quit),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(no_threads_and_too_many_are_refused),
         cmocka_unit_test(a_worker_keeps_a_processor_where_each_thread_has_one)

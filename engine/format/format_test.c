@@ -44,7 +44,7 @@ a_form_is_found_by_its_name_and_by_its_spelling(void **state)
 
 
 static void
-an_unknown_form_of_weights_is_told_those_there_are(void **state)
+the_refusal_of_an_unknown_form_of_weights_lists_the_known(void **state)
 {
     vlm_type_t  type;
     vlm_err_t   err = { VLM_OK, "" };
@@ -113,7 +113,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_form_is_found_by_its_name_and_by_its_spelling),
-        cmocka_unit_test(an_unknown_form_of_weights_is_told_those_there_are),
+        cmocka_unit_test(the_refusal_of_an_unknown_form_of_weights_lists_the_known),
         cmocka_unit_test(rows_and_scales_have_their_sizes),
         cmocka_unit_test(each_element_of_16_bits_is_read_exactly)
     };

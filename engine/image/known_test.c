@@ -159,7 +159,7 @@ a_picture_in_use_outlives_its_place_and_the_list(void **state)
 
 
 static void
-of_two_who_read_one_file_at_once_the_first_one_is_kept(void **state)
+of_two_threads_that_read_one_file_the_first_result_is_cached(void **state)
 {
     uint32_t        i, kept;
     vlm_known_t     k;
@@ -250,7 +250,7 @@ main(void)
         cmocka_unit_test(a_file_is_found_with_the_salt_that_it_was_read_with),
         cmocka_unit_test(the_least_recently_used_picture_is_evicted_first),
         cmocka_unit_test(a_picture_in_use_outlives_its_place_and_the_list),
-        cmocka_unit_test(of_two_who_read_one_file_at_once_the_first_one_is_kept),
+        cmocka_unit_test(of_two_threads_that_read_one_file_the_first_result_is_cached),
         cmocka_unit_test(threads_share_and_free_without_a_word_to_each_other)
     };
 

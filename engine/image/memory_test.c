@@ -374,7 +374,7 @@ a_bmp_takes_no_more_than_its_header_says(void **state)
 
 /* The file is good: the error is not the client's, and no memory leaks. */
 static void
-a_lack_of_memory_is_told_as_such(void **state)
+a_lack_of_memory_is_an_error_of_its_own(void **state)
 {
     size_t           i, n, before, needed, bytes;
     uint8_t         *data, sha256[32] = { 0 };
@@ -508,7 +508,7 @@ main(void)
         cmocka_unit_test(a_png_takes_no_more_than_its_header_says),
         cmocka_unit_test(a_webp_takes_no_more_than_its_header_says),
         cmocka_unit_test(a_bmp_takes_no_more_than_its_header_says),
-        cmocka_unit_test(a_lack_of_memory_is_told_as_such),
+        cmocka_unit_test(a_lack_of_memory_is_an_error_of_its_own),
         cmocka_unit_test(a_decode_whose_client_has_left_ends_at_the_next_question)
     };
 

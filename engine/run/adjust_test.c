@@ -127,7 +127,7 @@ a_job_without_wishes_is_left_alone(void **state)
 
 
 static void
-the_likeliest_are_told_in_order_and_the_first_of_equal_ones_first(void **state)
+the_likeliest_come_in_order_and_the_first_of_equal_ones_first(void **state)
 {
     uint32_t   i, k, better, room;
     vlm_job_t  j;
@@ -161,7 +161,7 @@ the_likeliest_are_told_in_order_and_the_first_of_equal_ones_first(void **state)
 
 
 static void
-fewer_than_asked_for_are_told_if_there_are_fewer(void **state)
+fewer_than_requested_come_if_there_are_fewer(void **state)
 {
     uint32_t   i;
     vlm_job_t  j = make_job();
@@ -301,7 +301,7 @@ json_leaves_what_may_come_and_fits(void **state)
 
 
 static void
-the_raw_logits_stay_for_who_wants_them_told(void **state)
+log_probabilities_are_those_of_the_raw_logits(void **state)
 {
     vlm_job_t         j = make_job();
     const vlm_bias_t  bias[] = { { 5, 50 } };
@@ -342,14 +342,14 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup(a_job_without_wishes_is_left_alone, fill_row),
-        cmocka_unit_test_setup(the_likeliest_are_told_in_order_and_the_first_of_equal_ones_first,
+        cmocka_unit_test_setup(the_likeliest_come_in_order_and_the_first_of_equal_ones_first,
                                fill_row),
-        cmocka_unit_test_setup(fewer_than_asked_for_are_told_if_there_are_fewer, fill_row),
+        cmocka_unit_test_setup(fewer_than_requested_come_if_there_are_fewer, fill_row),
         cmocka_unit_test_setup(penalties_count_the_answers_own_tokens, fill_row),
         cmocka_unit_test_setup(a_bias_is_added_and_one_of_minus_100_forbids, fill_row),
         cmocka_unit_test_setup(a_bias_that_forbids_all_leaves_nothing, fill_row),
         cmocka_unit_test_setup(json_leaves_what_may_come_and_fits, fill_row),
-        cmocka_unit_test_setup(the_raw_logits_stay_for_who_wants_them_told, fill_row),
+        cmocka_unit_test_setup(log_probabilities_are_those_of_the_raw_logits, fill_row),
         cmocka_unit_test_setup(a_row_that_is_not_finite_is_left_for_the_sampler_to_report, fill_row)
     };
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "chat/stop.h"
-#include "run/told.h"
+#include "run/logprobs.h"
 
 
 static int
@@ -31,7 +31,7 @@ show_text(vlm_t *v, vlm_job_t *j, int last)
     int  hit;
 
     j->clear = vlm_stop_scan(j->text, j->bytes, j->clear, j->stop, j->sampling.n_stop, last, &hit);
-    vlm_tell_text(v, j, j->clear, vlm_told_clear(j));
+    vlm_tell_text(v, j, j->clear, vlm_logprobs_clear(j));
 
     return hit;
 }
@@ -54,8 +54,8 @@ append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
             (void) vlm_token_bytes(v->tokenizer, token, &bytes);
         }
 
-        vlm_told_add(j, token);
-        vlm_told_place(j, j->detok.n_held, bytes);
+        vlm_logprobs_add(j, token);
+        vlm_logprobs_place(j, j->detok.n_held, bytes);
     }
 
     if (vlm_json_mode_done(&j->json)) {
@@ -106,7 +106,7 @@ vlm_take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob)
 
     if (finish != VLM_FINISH_NONE) {
         j->bytes += vlm_detok_end(&j->detok, j->text + j->bytes);
-        vlm_told_place(j, 0, 0);
+        vlm_logprobs_place(j, 0, 0);
     }
 
     if (show_text(v, j, finish != VLM_FINISH_NONE)) {

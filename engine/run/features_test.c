@@ -251,7 +251,7 @@ expect_same(const vlm_answer_t *a, const vlm_answer_t *b)
 
 
 static void
-five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_encoder(void **state)
+five_requests_with_one_picture_encode_it_once(void **state)
 {
     uint32_t        i, cached;
     vlm_answer_t    alone[5], got[5];
@@ -387,7 +387,7 @@ main(void)
         cmocka_unit_test(a_place_that_is_held_is_given_to_no_other_job),
         cmocka_unit_test(the_picture_that_was_let_go_first_makes_room),
         cmocka_unit_test(features_without_a_holder_before_they_are_made_are_dropped),
-        cmocka_unit_test(five_who_ask_about_one_picture_at_once_cost_one_pass_through_the_encoder),
+        cmocka_unit_test(five_requests_with_one_picture_encode_it_once),
         cmocka_unit_test(a_request_that_leaves_hands_its_picture_to_those_that_wait_for_it),
         cmocka_unit_test(as_many_pictures_are_kept_as_was_said_and_no_more),
         cmocka_unit_test(a_prompt_with_another_salt_knows_of_no_picture)

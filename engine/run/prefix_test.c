@@ -663,7 +663,7 @@ questions_about_one_picture_leave_the_other_sessions_alone(void **state)
 
 
 static void
-five_who_ask_about_one_picture_at_once_read_it_once(void **state)
+five_requests_with_one_picture_read_it_once(void **state)
 {
     char            text[64];
     uint32_t        i, read;
@@ -833,7 +833,7 @@ main(void)
         cmocka_unit_test(two_sessions_that_take_turns_keep_a_slot_each),
         cmocka_unit_test(a_stranger_takes_the_slot_that_was_left_first),
         cmocka_unit_test(questions_about_one_picture_leave_the_other_sessions_alone),
-        cmocka_unit_test(five_who_ask_about_one_picture_at_once_read_it_once),
+        cmocka_unit_test(five_requests_with_one_picture_read_it_once),
         cmocka_unit_test(a_request_that_waits_for_one_that_leaves_goes_on_alone),
         cmocka_unit_test(a_prompt_with_another_salt_is_read_from_its_first_token_on),
         cmocka_unit_test(reused_tokens_are_counted_since_the_start),

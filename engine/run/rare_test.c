@@ -458,7 +458,7 @@ log_probabilities_are_the_models_own_whatever_else_is_asked(void **state)
 
 
 static void
-every_token_is_told_once_with_its_text_and_not_before(void **state)
+every_token_is_sent_once_with_its_text_and_not_before(void **state)
 {
     size_t          n, bytes, said;
     uint32_t        i;
@@ -492,7 +492,7 @@ every_token_is_told_once_with_its_text_and_not_before(void **state)
 
 
 static void
-tokens_of_a_stop_string_are_not_told(void **state)
+tokens_of_a_stop_string_are_not_sent(void **state)
 {
     vlm_bias_t       bias;
     const char      *stop[] = { "aaaa", "aab" };
@@ -527,7 +527,7 @@ tokens_of_a_stop_string_are_not_told(void **state)
 /* ---- the others ---------------------------------------------------------- */
 
 static void
-an_answer_is_the_same_beside_those_who_ask_for_more(void **state)
+an_answer_is_the_same_beside_requests_with_other_options(void **state)
 {
     uint32_t        i, k;
     vlm_bias_t      bias = { 5, 50 };
@@ -612,9 +612,9 @@ main(void)
         cmocka_unit_test(the_repetition_penalty_counts_the_tokens_of_the_prompt),
         cmocka_unit_test(a_value_out_of_range_is_refused_with_the_range),
         cmocka_unit_test(log_probabilities_are_the_models_own_whatever_else_is_asked),
-        cmocka_unit_test(every_token_is_told_once_with_its_text_and_not_before),
-        cmocka_unit_test(tokens_of_a_stop_string_are_not_told),
-        cmocka_unit_test(an_answer_is_the_same_beside_those_who_ask_for_more),
+        cmocka_unit_test(every_token_is_sent_once_with_its_text_and_not_before),
+        cmocka_unit_test(tokens_of_a_stop_string_are_not_sent),
+        cmocka_unit_test(an_answer_is_the_same_beside_requests_with_other_options),
         cmocka_unit_test(options_without_an_effect_leave_the_answer_the_same)
     };
 

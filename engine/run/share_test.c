@@ -218,7 +218,7 @@ assert_same_answer(const vlm_answer_t *got, const vlm_answer_t *want)
 
 /* Every crowd of a few: the one in question gives the same answer as alone, with the same bits. */
 static void
-an_answer_does_not_depend_on_who_shares_its_steps(void **state)
+an_answer_does_not_depend_on_other_requests_of_a_step(void **state)
 {
     uint32_t         crowd, i, n;
     vlm_answer_t     alone, got, others[4];
@@ -253,7 +253,7 @@ an_answer_does_not_depend_on_who_shares_its_steps(void **state)
 
 /* Products of one row, of a few and of many are of different make: a crowd of up to 16. */
 static void
-an_answer_does_not_depend_on_how_large_the_crowd_is(void **state)
+an_answer_does_not_depend_on_the_number_of_requests(void **state)
 {
     uint32_t         i;
     vlm_answer_t     alone, got, others[15];
@@ -328,8 +328,8 @@ main(void)
         cmocka_unit_test(between_two_tokens_there_is_one_slice_of_what_the_others_have_read),
         cmocka_unit_test(prompts_that_are_read_at_once_take_turns),
         cmocka_unit_test(all_decoding_jobs_step_together),
-        cmocka_unit_test(an_answer_does_not_depend_on_who_shares_its_steps),
-        cmocka_unit_test(an_answer_does_not_depend_on_how_large_the_crowd_is),
+        cmocka_unit_test(an_answer_does_not_depend_on_other_requests_of_a_step),
+        cmocka_unit_test(an_answer_does_not_depend_on_the_number_of_requests),
         cmocka_unit_test(the_longest_prompts_in_all_slots_need_no_more_than_was_planned)
     };
 

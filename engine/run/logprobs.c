@@ -1,10 +1,10 @@
 /* Log-probabilities of tokens, sent with the text that the tokens became. */
 
-#include "run/told.h"
+#include "run/logprobs.h"
 
 
 void
-vlm_told_add(vlm_job_t *j, uint32_t id)
+vlm_logprobs_add(vlm_job_t *j, uint32_t id)
 {
     vlm_token_t  *t = &j->tokens[j->n_tokens++];
 
@@ -14,7 +14,7 @@ vlm_told_add(vlm_job_t *j, uint32_t id)
 
 
 void
-vlm_told_place(vlm_job_t *j, size_t held, size_t fed)
+vlm_logprobs_place(vlm_job_t *j, size_t held, size_t fed)
 {
     uint32_t  whole;
 
@@ -29,7 +29,7 @@ vlm_told_place(vlm_job_t *j, size_t held, size_t fed)
 
 
 uint32_t
-vlm_told_clear(vlm_job_t *j)
+vlm_logprobs_clear(vlm_job_t *j)
 {
     while (j->n_clear < j->n_placed && j->token_end[j->n_clear] <= j->clear) {
         j->n_clear++;

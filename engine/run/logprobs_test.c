@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "run/told.h"
+#include "run/logprobs.h"
 
 #define ROOM  16
 
@@ -40,8 +40,8 @@ static void
 add(vlm_job_t *j, size_t fed, size_t appended, size_t held)
 {
     j->bytes += appended;
-    vlm_told_add(j, 1);
-    vlm_told_place(j, held, fed);
+    vlm_logprobs_add(j, 1);
+    vlm_logprobs_place(j, held, fed);
 }
 
 
@@ -50,12 +50,12 @@ clear_to(vlm_job_t *j, size_t clear)
 {
     j->clear = clear;
 
-    return vlm_told_clear(j);
+    return vlm_logprobs_clear(j);
 }
 
 
 static void
-a_token_is_told_once_all_of_its_text_is_clear(void **state)
+a_token_is_sent_once_all_of_its_text_is_clear(void **state)
 {
     vlm_job_t  j = make_job();
 
@@ -78,14 +78,14 @@ its_log_probability_is_of_the_logits_as_they_were(void **state)
 
     (void) state;
 
-    vlm_told_add(&j, 3);
+    vlm_logprobs_add(&j, 3);
     assert_int_equal(tokens[0].picked.id, 3);
     assert_true(tokens[0].picked.logprob == -1);
 }
 
 
 static void
-half_a_character_is_told_with_the_other_half(void **state)
+half_a_character_is_sent_with_the_other_half(void **state)
 {
     vlm_job_t  j = make_job();
 
@@ -116,14 +116,14 @@ a_character_in_three_tokens_holds_all_three(void **state)
     add(&j, 0, 0, 1);                  /* a control token has no text */
     assert_int_equal(clear_to(&j, 5), 2);
     j.bytes += 3;                      /* the end: held bytes become U+FFFD */
-    vlm_told_place(&j, 0, 0);
+    vlm_logprobs_place(&j, 0, 0);
     assert_int_equal(clear_to(&j, 7), 2);
     assert_int_equal(clear_to(&j, 8), 4);
 }
 
 
 static void
-a_token_without_text_is_told_with_the_one_before(void **state)
+a_token_without_text_is_sent_with_the_one_before(void **state)
 {
     vlm_job_t  j = make_job();
 
@@ -140,11 +140,11 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(a_token_is_told_once_all_of_its_text_is_clear),
+        cmocka_unit_test(a_token_is_sent_once_all_of_its_text_is_clear),
         cmocka_unit_test(its_log_probability_is_of_the_logits_as_they_were),
-        cmocka_unit_test(half_a_character_is_told_with_the_other_half),
+        cmocka_unit_test(half_a_character_is_sent_with_the_other_half),
         cmocka_unit_test(a_character_in_three_tokens_holds_all_three),
-        cmocka_unit_test(a_token_without_text_is_told_with_the_one_before)
+        cmocka_unit_test(a_token_without_text_is_sent_with_the_one_before)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
