@@ -386,8 +386,9 @@ typedef struct {
 } vlm_token_t;
 
 /*
- * Sampling of one token, in this order: logprobs are reported; frequency and presence penalty, bias
- * and the JSON mask are applied; then repetition penalty, temperature, top k, top p, and one draw.
+ * Sampling of one token, in this order: logprobs are reported; frequency and presence penalty,
+ * bias, no_repeat_ngram_size, min_tokens and the JSON mask are applied; then repetition penalty,
+ * temperature, top k, top p, and one draw.
  *
  * With json, only tokens are picked that can lead to one whole JSON object within max_tokens.  The
  * answer begins with the opening brace and ends with VLM_FINISH_STOP at the closing one, so
@@ -401,6 +402,9 @@ typedef struct {
     float               frequency_penalty;         /* -2 to 2, 0: off; times a token's count in */
     float               presence_penalty;          /* the answer; -2 to 2, 0: off; once */
     uint32_t            top_k;         /* 0: off */
+    uint32_t            no_repeat_ngram_size;      /* 0: off; no token ends as many tokens which the
+                                          prompt and answer have already; not with json */
+    uint32_t            min_tokens;    /* the answer does not end by itself before it has so many */
     uint32_t            max_tokens;    /* 0: conf->max_tokens */
     uint64_t            seed;          /* 0: a random one */
     const char *const  *stop;          /* [n_stop] copied; text before a match is kept */

@@ -17,6 +17,8 @@ static int largest(const float *row, uint32_t n, float *max);
 static void tell_logprobs(const float *raw, uint32_t n, float max, vlm_job_t *j);
 static void penalize(float *row, const vlm_job_t *j);
 static void add_bias(float *row, const vlm_job_t *j);
+static void forbid_repeated(float *row, uint32_t n_ids, const vlm_job_t *j);
+static void forbid_end(const vlm_adjust_t *a, const vlm_job_t *j);
 static void hold_to_json(const vlm_adjust_t *a, const vlm_job_t *j);
 
 
@@ -51,7 +53,8 @@ changes_logits(const vlm_job_t *j)
 {
     const vlm_sampling_t  *s = &j->sampling;
 
-    return s->frequency_penalty != 0 || s->presence_penalty != 0 || s->n_bias != 0 || s->json;
+    return s->frequency_penalty != 0 || s->presence_penalty != 0 || s->n_bias != 0 || s->json
+           || s->no_repeat_ngram_size > 0 || j->usage.completion_tokens < s->min_tokens;
 }
 
 
@@ -94,6 +97,8 @@ vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j)
 
     penalize(a->row, j);
     add_bias(a->row, j);
+    forbid_repeated(a->row, a->n_ids, j);
+    forbid_end(a, j);
 
     if (j->sampling.json) {
         hold_to_json(a, j);
@@ -198,6 +203,52 @@ add_bias(float *row, const vlm_job_t *j)
 }
 
 
+/* Token i of the prompt and of the answer behind it. */
+static uint32_t
+token_at(const vlm_job_t *j, uint32_t i)
+{
+    return i < j->prompt->n ? j->prompt->token[i] : j->picked[i - j->prompt->n];
+}
+
+
+/* A token that would end an n-gram that stands earlier is never picked, except in JSON. */
+static void
+forbid_repeated(float *row, uint32_t n_ids, const vlm_job_t *j)
+{
+    uint32_t        i, k, id, all;
+    const uint32_t  n = j->sampling.no_repeat_ngram_size;
+
+    if (n == 0 || j->sampling.json) {
+        return;
+    }
+
+    all = j->prompt->n + j->n_picked;
+
+    for (i = n - 1; i < all; i++) {    /* the end of an n-gram, whose beginning is compared */
+        for (k = 1; k < n && token_at(j, i - k) == token_at(j, all - k); k++) { /* void */ }
+
+        id = token_at(j, i);
+
+        if (k == n && id < n_ids) {
+            row[id] = -INFINITY;
+        }
+    }
+}
+
+
+static void
+forbid_end(const vlm_adjust_t *a, const vlm_job_t *j)
+{
+    uint32_t  i;
+
+    for (i = 0; j->usage.completion_tokens < j->sampling.min_tokens && i < a->n_eos; i++) {
+        if (a->eos[i] < a->n_ids) {
+            a->row[a->eos[i]] = -INFINITY;
+        }
+    }
+}
+
+
 static void
 hold_to_json(const vlm_adjust_t *a, const vlm_job_t *j)
 {
@@ -243,6 +294,10 @@ vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
 
     if (j->counts != NULL) {
         count(j, id);
+    }
+
+    if (j->picked != NULL) {
+        j->picked[j->n_picked++] = id;
     }
 
     if (!j->sampling.json) {

@@ -1,7 +1,7 @@
 /*
  * Rarely used adjustments of a pick, made on a host copy of one row of logits: log-probabilities,
- * frequency and presence penalty, bias, JSON.  The table of operations knows none of them, and rows
- * of jobs without them stay on the device, bit for bit.
+ * frequency and presence penalty, bias, repeated n-grams, the least length, JSON.  The table of
+ * operations knows none of them, and rows of jobs without them stay on the device, bit for bit.
  */
 
 #ifndef VLM_ADJUST_H
@@ -16,12 +16,14 @@ typedef struct {                       /* the engine thread's, for one row at a 
     float                    *row;     /* [n_ids] */
     uint32_t                 *allowed; /* [(n_ids + 31) / 32] bit per id */
     const vlm_json_tokens_t  *json;
+    const uint32_t           *eos;     /* [n_eos] ids that end an answer; set after open */
+    uint32_t                  n_eos;
 } vlm_adjust_t;
 
 typedef enum {
     VLM_ADJUST_KEEP,                   /* the row needs no change */
     VLM_ADJUST_PUT,                    /* a->row has to replace the row */
-    VLM_ADJUST_NOTHING_LEFT            /* the bias forbids every id */
+    VLM_ADJUST_NOTHING_LEFT            /* every id is forbidden */
 } vlm_adjusted_t;
 
 int vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_json_tokens_t *json,
@@ -38,7 +40,7 @@ float *vlm_adjust_raw(const vlm_adjust_t *a, const vlm_job_t *j);
  */
 vlm_adjusted_t vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j);
 
-/* Counts an id that has become part of the answer.  -1: the JSON cannot go on with it. */
+/* Notes an id that has become part of the answer.  -1: the JSON cannot go on with it. */
 int vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id);
 
 #endif

@@ -337,6 +337,94 @@ a_row_that_is_not_finite_is_left_for_the_sampler_to_report(void **state)
 }
 
 
+/* The job of a prompt, whose answer is empty yet. */
+static vlm_job_t
+make_continued(vlm_prompt_t *p, uint32_t *token, uint32_t n, uint32_t *picked)
+{
+    vlm_job_t  j = make_job();
+
+    memset(p, 0, sizeof(*p));
+    p->token = token;
+    p->n = n;
+    j.prompt = p;
+    j.picked = picked;
+
+    return j;
+}
+
+
+static void
+assert_forbidden(const uint32_t *ids, uint32_t n)
+{
+    uint32_t  i, k;
+
+    for (i = 0; i < N_IDS; i++) {
+        for (k = 0; k < n && ids[k] != i; k++) { /* void */ }
+
+        assert_true(k < n ? a.row[i] == -INFINITY : a.row[i] == row[i]);
+    }
+}
+
+
+/* As transformers does: after 5 6 7 5 the pair 5 6 is there already; after one more 6, 6 7 is. */
+static void
+no_ngram_of_prompt_and_answer_stands_twice(void **state)
+{
+    uint32_t      token[] = { 5, 6, 7, 5 }, picked[ROOM], after[] = { 6 }, later[] = { 7 };
+    uint32_t      all[] = { 5, 6, 7 };
+    vlm_job_t     j;
+    vlm_prompt_t  p;
+
+    (void) state;
+
+    j = make_continued(&p, token, 4, picked);
+    j.sampling.no_repeat_ngram_size = 2;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_forbidden(after, 1);
+
+    assert_int_equal(vlm_adjust_picked(&j, tokenizer, 6), 0);
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_forbidden(later, 1);
+
+    j.sampling.no_repeat_ngram_size = 3;           /* 7 would end 5 6 7 */
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_forbidden(later, 1);
+
+    j.sampling.no_repeat_ngram_size = 4;           /* nothing stands before 7 5 6 twice */
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_forbidden(NULL, 0);
+
+    j.sampling.no_repeat_ngram_size = 60;          /* more than there are tokens */
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_forbidden(NULL, 0);
+
+    j.sampling.no_repeat_ngram_size = 1;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_forbidden(all, 3);
+}
+
+
+static void
+an_answer_does_not_end_before_it_has_min_tokens(void **state)
+{
+    uint32_t   eos[] = { 3, 250 };
+    vlm_job_t  j = make_job();
+
+    (void) state;
+
+    a.eos = eos;
+    a.n_eos = 2;
+    j.sampling.min_tokens = 2;
+    j.usage.completion_tokens = 1;
+    assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
+    assert_forbidden(eos, 2);
+
+    j.usage.completion_tokens = 2;
+    assert_false(vlm_adjust_wanted(&j));
+    a.n_eos = 0;
+}
+
+
 int
 main(void)
 {
@@ -348,6 +436,8 @@ main(void)
         cmocka_unit_test_setup(penalties_count_the_answers_own_tokens, fill_row),
         cmocka_unit_test_setup(a_bias_is_added_and_one_of_minus_100_forbids, fill_row),
         cmocka_unit_test_setup(a_bias_that_forbids_all_leaves_nothing, fill_row),
+        cmocka_unit_test_setup(no_ngram_of_prompt_and_answer_stands_twice, fill_row),
+        cmocka_unit_test_setup(an_answer_does_not_end_before_it_has_min_tokens, fill_row),
         cmocka_unit_test_setup(json_leaves_what_may_come_and_fits, fill_row),
         cmocka_unit_test_setup(log_probabilities_are_those_of_the_raw_logits, fill_row),
         cmocka_unit_test_setup(a_row_that_is_not_finite_is_left_for_the_sampler_to_report, fill_row)

@@ -74,8 +74,8 @@ static int
 check_token(const vlm_t *v, vlm_job_t *j, uint32_t token, float logprob, vlm_err_t *err)
 {
     if (j->no_choice) {
-        return vlm_fail(err, VLM_EINPUT, "the bias leaves no token to pick after %u tokens",
-                        j->n_ctx);
+        return vlm_fail(err, VLM_EINPUT, "the bias leaves no token to pick, or n-grams may not "
+                        "repeat, after %u tokens", j->n_ctx);
     }
 
     if (isnan(logprob)) {

@@ -13,6 +13,7 @@
 
 #define MAX_STOPS       16
 #define MAX_STOP_BYTES  1024
+#define MAX_NGRAM       64
 
 static int check(const vlm_sampling_t *s, vlm_err_t *err);
 static int check_rare(const vlm_sampling_t *s, uint32_t n_ids, vlm_err_t *err);
@@ -138,6 +139,11 @@ check_rare(const vlm_sampling_t *s, uint32_t n_ids, vlm_err_t *err)
                         VLM_MAX_BIAS);
     }
 
+    if (s->no_repeat_ngram_size > MAX_NGRAM) {
+        return vlm_fail(err, VLM_EINPUT, "no_repeat_ngram_size is %u, expected 0 to %d",
+                        s->no_repeat_ngram_size, MAX_NGRAM);
+    }
+
     for (i = 0; i < s->n_bias; i++) {
         if (s->bias[i].id >= n_ids) {
             return vlm_fail(err, VLM_EINPUT, "a bias for token %u, the model's are 0 to %u",
@@ -177,6 +183,13 @@ make_rare(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids)
         }
     }
 
+    if (s->no_repeat_ngram_size > 0) {
+        j->picked = malloc(vlm_mul(s->max_tokens, sizeof(*j->picked)));
+        if (j->picked == NULL) {
+            return -1;
+        }
+    }
+
     if (s->logprobs) {
         j->raw = malloc(vlm_mul(n_ids, sizeof(*j->raw)));
         j->tokens = malloc(vlm_mul(s->max_tokens, sizeof(*j->tokens)));
@@ -208,6 +221,7 @@ vlm_job_free(vlm_job_t *j)
     free(j->stop);
     free(j->bias);
     free(j->counts);
+    free(j->picked);
     free(j->raw);
     free(j->tokens);
     free(j->token_end);

@@ -46,9 +46,12 @@ struct vlm_job_s {
     size_t            clear;           /* bytes of it in which no stop string can begin */
 
     vlm_json_mode_t   json;            /* after the answer so far, if it is JSON */
-    int               no_choice;       /* the bias forbids every id */
+    int               no_choice;       /* every id is forbidden */
     vlm_count_t      *counts;          /* [n_counts] ids of the answer, with a penalty; or NULL */
     uint32_t          n_counts;
+    uint32_t         *picked;          /* [n_picked] the answer's ids, if n-grams may not repeat; or
+                                          NULL */
+    uint32_t          n_picked;
 
     float            *raw;             /* [n_ids] logits as they were, with logprobs; or NULL */
     double            log_sum;         /* of their exponentials */

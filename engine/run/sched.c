@@ -42,6 +42,9 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
         return -1;
     }
 
+    s->adjust.eos = v->config.generation.eos;
+    s->adjust.n_eos = v->config.generation.n_eos;
+
     return vlm_rows_open(&s->rows, VLM_SLICE, v->conf.slots, err);
 }
 

@@ -369,6 +369,14 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s)
         s->max_tokens = isinf(x) ? 0 : (uint32_t) x;
     }
 
+    if (n[NGX_HTTP_VLM_MIN_TOKENS] > 0) {
+        s->min_tokens = (uint32_t) n[NGX_HTTP_VLM_MIN_TOKENS];
+    }
+
+    if (n[NGX_HTTP_VLM_NGRAM] > 0) {
+        s->no_repeat_ngram_size = (uint32_t) n[NGX_HTTP_VLM_NGRAM];
+    }
+
     s->logprobs = n[NGX_HTTP_VLM_LOGPROBS] == 1;
 
     if (s->logprobs && !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS])) {

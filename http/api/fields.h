@@ -30,6 +30,8 @@ typedef enum {
     NGX_HTTP_VLM_REPETITION,
     NGX_HTTP_VLM_MAX_TOKENS,                   /* 0 and less: no limit */
     NGX_HTTP_VLM_MAX_COMPLETION,               /* the smaller of the two */
+    NGX_HTTP_VLM_MIN_TOKENS,
+    NGX_HTTP_VLM_NGRAM,
     NGX_HTTP_VLM_TOP_LOGPROBS,
     NGX_HTTP_VLM_STREAM,
     NGX_HTTP_VLM_INCLUDE,                      /* OpenAI's include_usage */
