@@ -27,21 +27,18 @@ struct vlm_split_s {
 /*
  * PCRE2's \s has U+180E, which is no longer white space in Unicode and not in Oniguruma.  So \s is
  * replaced by a list.  Inside brackets that is possible for \s only: \S there stays as it is.
+ *
+ * A bracket within a class begins one more class, all of which belongs to the outer one: its
+ * brackets are left out.
  */
 #define SPACES  "\\t-\\r\\x{85}\\p{Z}"
 
 
-/* The length of the start of a class, or of a [:name:] in one, which is copied unchanged. */
+/* The length of the start of a class, which is copied unchanged. */
 static size_t
-bracket_bytes(const char *p, int inside)
+bracket_bytes(const char *p)
 {
-    size_t       n;
-    const char  *end;
-
-    if (inside) {
-        end = p[1] == ':' ? strstr(p + 2, ":]") : NULL;
-        return end == NULL ? 1 : (size_t) (end - p) + 2;
-    }
+    size_t  n;
 
     n = p[1] == '^' ? 2 : 1;
 
@@ -49,25 +46,46 @@ bracket_bytes(const char *p, int inside)
 }
 
 
-/* Copies the pattern to out, which has room for it. */
-static void
-spell_spaces(const char *p, char *out)
+/* The length of a [:name:] within a class; 0: the bracket begins one more class. */
+static size_t
+name_bytes(const char *p)
 {
-    int     inside;
-    size_t  n;
+    const char  *end;
+
+    end = p[1] == ':' ? strstr(p + 2, ":]") : NULL;
+
+    return end == NULL ? 0 : (size_t) (end - p) + 2;
+}
+
+
+/* Copies the pattern to out, which has room for it. */
+static int
+spell(const char *p, char *out, vlm_err_t *err)
+{
+    size_t       n;
+    uint32_t     inside;               /* so many classes, one in the other */
+    const char  *pattern = p;
 
     inside = 0;
 
     while (*p != '\0') {
         n = 1;
 
+        if (inside > 0 && ((p[0] == '&' && p[1] == '&')
+                           || (p[0] == '[' && (p[1] == '^' || p[1] == ']'))))
+        {
+            return vlm_fail(err, VLM_EMODEL, "split pattern \"%s\": \"%.2s\" within a class, at "
+                            "byte %zu, is not supported", vlm_printable(pattern), p,
+                            (size_t) (p - pattern));
+        }
+
         if (p[0] == '\\' && p[1] == 's') {
-            out += sprintf(out, inside ? "%s" : "[%s]", SPACES);
+            out += sprintf(out, inside > 0 ? "%s" : "[%s]", SPACES);
             p += 2;
             continue;
         }
 
-        if (p[0] == '\\' && p[1] == 'S' && !inside) {
+        if (p[0] == '\\' && p[1] == 'S' && inside == 0) {
             out += sprintf(out, "[^%s]", SPACES);
             p += 2;
             continue;
@@ -76,12 +94,22 @@ spell_spaces(const char *p, char *out)
         if (p[0] == '\\' && p[1] != '\0') {
             n = 2;
 
-        } else if (*p == '[') {
-            n = bracket_bytes(p, inside);
+        } else if (*p == '[' && inside == 0) {
+            n = bracket_bytes(p);
             inside = 1;
 
-        } else if (*p == ']') {
-            inside = 0;
+        } else if (*p == '[') {
+            n = name_bytes(p);
+
+            if (n == 0) {
+                inside++;
+                p++;
+                continue;
+            }
+
+        } else if (*p == ']' && inside > 0 && --inside > 0) {
+            p++;
+            continue;
         }
 
         memcpy(out, p, n);
@@ -90,6 +118,8 @@ spell_spaces(const char *p, char *out)
     }
 
     *out = '\0';
+
+    return 0;
 }
 
 
@@ -106,7 +136,10 @@ compile(vlm_split_t *s, const char *pattern, vlm_err_t *err)
         return vlm_fail(err, VLM_EMEMORY, "no memory for the split pattern");
     }
 
-    spell_spaces(pattern, spelled);
+    if (spell(pattern, spelled, err) != 0) {
+        free(spelled);
+        return -1;
+    }
 
     s->code = pcre2_compile((PCRE2_SPTR) spelled, PCRE2_ZERO_TERMINATED,
                             PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &offset, NULL);

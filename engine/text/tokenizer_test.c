@@ -235,6 +235,45 @@ the_demo_s_tokenizer_gives_the_reference_s_ids(void **state)
 }
 
 
+/* Of each text the file has a hash of the ids, which are mostly single bytes there. */
+static void
+bloom_s_tokenizer_gives_the_reference_s_ids_for_5000_texts(void **state)
+{
+    size_t            k, n;
+    uint32_t          i, sum, wrong;
+    reader_t          strings, sums;
+    vlm_ids_t         have = { 0 };
+    vlm_err_t         err = { 0 };
+    const char       *text;
+    vlm_tokenizer_t  *t;
+
+    (void) state;
+
+    t = open_tokenizer("t/fidelity/tokenizer-bloom");
+    strings = open_fixture("strings");
+    sums = open_fixture("bloom.sums");
+
+    for (wrong = i = 0; i < N_STRINGS; i++) {
+        text = read_text(&strings, &n);
+        have.n = 0;
+        assert_int_equal(vlm_encode(t, text, n, &have, &err), 0);
+
+        for (sum = 2166136261u, k = 0; k < have.n; k++) {
+            sum = (sum ^ have.ids[k]) * 16777619u;
+        }
+
+        wrong += sum != read_number(&sums);
+    }
+
+    free(have.ids);
+    vlm_file_close(&strings.file);
+    vlm_file_close(&sums.file);
+    vlm_tokenizer_close(t);
+
+    assert_int_equal(wrong, 0);
+}
+
+
 static void
 four_threads_share_one_tokenizer(void **state)
 {
@@ -542,6 +581,7 @@ main(void)
         cmocka_unit_test(tokenizer_json_gives_the_reference_s_ids_for_5000_texts),
         cmocka_unit_test(vocab_and_merges_give_the_same_ids),
         cmocka_unit_test(the_demo_s_tokenizer_gives_the_reference_s_ids),
+        cmocka_unit_test(bloom_s_tokenizer_gives_the_reference_s_ids_for_5000_texts),
         cmocka_unit_test(four_threads_share_one_tokenizer),
         cmocka_unit_test(broken_sequences_of_ids_decode_as_the_reference_s_do),
         cmocka_unit_test(encoded_text_decodes_to_its_composed_form),
