@@ -22,6 +22,7 @@ typedef struct {
     uint32_t           tile, sequence; /* the first of this launch */
     uint32_t           runs;           /* of the longest sequence, for which the grid has blocks */
     float              scale;
+    const float       *slope;          /* [kv.heads] or NULL */
     float             *split;          /* [T][heads][splits][hd + 2] */
     uint32_t           splits;
     unsigned          *ticket;         /* [T][heads], 0 before and after */
@@ -99,6 +100,7 @@ keys_of(const args_t &a, uint32_t sequence, uint32_t kv_head)
     k.stride = a.kv.head_dim;
     k.hd = a.kv.head_dim;
     k.scale = a.scale;
+    k.slope = a.slope == nullptr ? 0 : a.slope[kv_head];
 
     return k;
 }
@@ -368,6 +370,7 @@ vlm_cuda_attend(vlm_device_t *d, const vlm_attend_t *how, const void *q, const v
     a.tile = a.sequence = 0;
     a.runs = vlm_divide_up(b->max_ctx, VLM_CUDA_SPLIT);
     a.scale = how->scale;
+    a.slope = how->slope;
     a.split = d->scratch.split;
     a.splits = vlm_cuda_splits(&d->need);
     a.ticket = d->scratch.ticket;

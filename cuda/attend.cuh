@@ -242,7 +242,7 @@ typedef struct {
     const vlm_bf16_t  *k, *v;          /* row 0 of the keys and values */
     size_t             stride;         /* from row to row */
     uint32_t           hd;
-    float              scale;
+    float              scale, slope;   /* slope of ALiBi; 0: none */
 } vlm_attend_keys_t;
 
 
@@ -279,6 +279,15 @@ vlm_attend_run(vlm_attend_shared_t<D, Q> &sh, const vlm_attend_keys_t &a, uint32
         for (int i = 0; i < Q * 4; i++) {
             s[i / 4][i % 4] = key + lane + VLM_LANES * (i % 4) < limit[i / 4]
                               ? s[i / 4][i % 4] * a.scale : VLM_NEVER;
+        }
+
+        if (a.slope != 0) {
+
+#pragma unroll
+            for (int i = 0; i < Q * 4; i++) {
+                s[i / 4][i % 4] = fmaf(a.slope, __int2float_rn(static_cast<int>(
+                    key + lane + VLM_LANES * (i % 4) - (limit[i / 4] - 1))), s[i / 4][i % 4]);
+            }
         }
 
         vlm_attend_weigh<D, Q>(st, s);

@@ -473,6 +473,7 @@ operations(void)
     ops.basic = &basic;
     ops.embed = vlm_cuda_embed;
     ops.norm = vlm_cuda_norm;
+    ops.norm_stream = vlm_cuda_norm_stream;
     ops.linear = vlm_cuda_linear;
     ops.qkv = vlm_cuda_qkv;
     ops.attend = vlm_cuda_attend;

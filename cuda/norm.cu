@@ -1,12 +1,31 @@
-/* norm: a row a block, its mean taken off or not.  Only the mergers'; other norms are fused. */
+/*
+ * norm, norm_stream: a row a block, its mean taken off or not.  Only those of mergers and of an
+ * embedding; other norms are fused.
+ */
 
 #include "device.h"
 
 #define THREADS  256
 
 
+static __device__ __forceinline__ void
+put(vlm_bf16_t *to, float v)
+{
+    *to = vlm_to_bf16(v);
+}
+
+
+static __device__ __forceinline__ void
+put(float *to, float v)
+{
+    *to = v;
+}
+
+
+/* y may be x: each thread reads a value that it writes, after all have been summed. */
+template <typename T>
 __global__ void __launch_bounds__(THREADS)
-norm_rows(const float *x, vlm_norm_t norm, uint32_t n, vlm_bf16_t *y)
+norm_rows(const float *x, vlm_norm_t norm, uint32_t n, T *y)
 {
     float     sum, mean, r, v;
     uint32_t  i;
@@ -34,7 +53,7 @@ norm_rows(const float *x, vlm_norm_t norm, uint32_t n, vlm_bf16_t *y)
 
     for (i = threadIdx.x; i < n; i += THREADS) {
         v = (x[i] - mean) * r * norm.gain[i];
-        y[i] = vlm_to_bf16(norm.shift == nullptr ? v : v + norm.shift[i]);
+        put(&y[i], norm.shift == nullptr ? v : v + norm.shift[i]);
     }
 }
 
@@ -42,13 +61,14 @@ norm_rows(const float *x, vlm_norm_t norm, uint32_t n, vlm_bf16_t *y)
 void
 vlm_load_norm(vlm_device_t *d)
 {
-    VLM_LOAD(d, norm_rows, 0);
+    VLM_LOAD(d, norm_rows<vlm_bf16_t>, 0);
+    VLM_LOAD(d, norm_rows<float>, 0);
 }
 
 
-void
-vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n,
-              void *y)
+template <typename Y>
+static void
+launch(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n, Y *y)
 {
     size_t        at;
     uint32_t      t, rows;
@@ -57,7 +77,21 @@ vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t 
     for (t = 0; t < T; t += rows) {
         rows = vlm_fit(d, cost, T - t);
         at = static_cast<size_t>(t) * n;
-        VLM_LAUNCH(d, cost * rows, norm_rows, rows, THREADS, 0, x + at, *norm, n,
-                   static_cast<vlm_bf16_t *>(y) + at);
+        VLM_LAUNCH(d, cost * rows, norm_rows<Y>, rows, THREADS, 0, x + at, *norm, n, y + at);
     }
+}
+
+
+void
+vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n,
+              void *y)
+{
+    launch(d, norm, x, T, n, static_cast<vlm_bf16_t *>(y));
+}
+
+
+void
+vlm_cuda_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, float *x, uint32_t T, uint32_t n)
+{
+    launch(d, norm, x, T, n, x);
 }

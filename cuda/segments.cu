@@ -85,6 +85,7 @@ attend_segment(args_t a)
     k.stride = s.stride;
     k.hd = a.hd;
     k.scale = a.scale;
+    k.slope = 0;
     vlm_attend_clear(all);
     vlm_attend_run<D, Q>(sh[0], k, 0, s.n, limit, all);
 

@@ -11,6 +11,7 @@
 typedef struct {                       /* sequences of a batch, and the heads of a model */
     uint32_t  S, heads, kv_heads, hd;
     uint32_t  rows[4], n_ctx[4];
+    int       alibi;                   /* heads have slopes, and keys of their own */
 } case_t;
 
 
@@ -94,10 +95,18 @@ attend_on(side_t *s, const case_t *c, const float *q, float *out)
     size_t               n;
     vlm_kv_t             kv;
     vlm_batch_t          b;
-    const vlm_attend_t   a = { c->heads, c->hd, vlm_head_scale(c->hd) };
+    uint32_t             h;
+    float                slope[16];
+    vlm_attend_t         a = { c->heads, c->hd, vlm_head_scale(c->hd), NULL };
 
     pair_reset();
     b = put_batch(s, c);
+
+    for (h = 0; h < c->heads; h++) {
+        slope[h] = 1 / (float) (1u << h);
+    }
+
+    a.slope = c->alibi ? put_bytes(s, slope, c->heads * sizeof(float)) : NULL;
     kv = put_cache(s, c, 1);
     n = (size_t) b.T * c->heads * c->hd;
     o = take_bytes(s, s->ops->basic->act_bytes(n));
@@ -138,17 +147,20 @@ attention_to_the_cache_is_its_definition(void **state)
     uint32_t             i, j;
     const case_t        *c;
     static const case_t  cases[] = {
-        { 1, 1, 1, 12, { 1 }, { 0 } },
-        { 1, 4, 2, 24, { 1 }, { 63 } },
-        { 3, 14, 2, 32, { 1, 1, 1 }, { 64, 255, 0 } },
-        { 2, 16, 2, 128, { 1, 1 }, { 256, 700 } },
-        { 1, 16, 1, 64, { 1 }, { 511 } },
-        { 1, 2, 2, 80, { 9 }, { 0 } },
-        { 2, 16, 2, 128, { 1, 37 }, { 300, 0 } },
-        { 3, 6, 3, 64, { 65, 1, 3 }, { 190, 5, 254 } },
-        { 4, 3, 1, 20, { 7, 64, 11, 1 }, { 0, 193, 256, 600 } },
-        { 2, 3, 1, 72, { 1, 1 }, { 130, 5 } },
-        { 2, 2, 2, 72, { 9, 3 }, { 60, 0 } }
+        { 1, 1, 1, 12, { 1 }, { 0 }, 0 },
+        { 1, 6, 6, 10, { 1 }, { 300 }, 1 },
+        { 2, 5, 5, 64, { 7, 70 }, { 300, 0 }, 1 },
+        { 2, 12, 12, 128, { 1, 1 }, { 511, 40 }, 1 },
+        { 1, 4, 2, 24, { 1 }, { 63 }, 0 },
+        { 3, 14, 2, 32, { 1, 1, 1 }, { 64, 255, 0 }, 0 },
+        { 2, 16, 2, 128, { 1, 1 }, { 256, 700 }, 0 },
+        { 1, 16, 1, 64, { 1 }, { 511 }, 0 },
+        { 1, 2, 2, 80, { 9 }, { 0 }, 0 },
+        { 2, 16, 2, 128, { 1, 37 }, { 300, 0 }, 0 },
+        { 3, 6, 3, 64, { 65, 1, 3 }, { 190, 5, 254 }, 0 },
+        { 4, 3, 1, 20, { 7, 64, 11, 1 }, { 0, 193, 256, 600 }, 0 },
+        { 2, 3, 1, 72, { 1, 1 }, { 130, 5 }, 0 },
+        { 2, 2, 2, 72, { 9, 3 }, { 60, 0 }, 0 }
     };
 
     (void) state;
@@ -193,9 +205,9 @@ a_row_has_the_same_bits_as_the_last_of_many_and_beside_others(void **state)
     (void) state;
 
     for (i = 0; i < COUNT(rows); i++) {
-        case_t  all = { 1, 8, 2, 128, { rows[i] }, { 260 } };
-        case_t  last = { 1, 8, 2, 128, { 1 }, { 260 + rows[i] - 1 } };
-        case_t  beside = { 2, 8, 2, 128, { 1, 3 }, { 260 + rows[i] - 1, 100 } };
+        case_t  all = { 1, 8, 2, 128, { rows[i] }, { 260 }, 0 };
+        case_t  last = { 1, 8, 2, 128, { 1 }, { 260 + rows[i] - 1 }, 0 };
+        case_t  beside = { 2, 8, 2, 128, { 1, 3 }, { 260 + rows[i] - 1, 100 }, 0 };
 
         row = 8 * 128;
         q = queries(&all, 4, &n);
@@ -325,19 +337,19 @@ queries_turn_and_keys_and_values_land_where_the_definition_has_them(void **state
         int     norms;
         case_t  c;
     } cases[] = {
-        { NO_NORMS, { 1, 2, 1, 12, { 1 }, { 0 } } },
-        { NO_NORMS, { 3, 4, 2, 24, { 1, 1, 1 }, { 9, 0, 799 } } },
-        { NO_NORMS, { 2, 3, 3, 32, { 1, 7 }, { 799, 64 } } },
-        { NO_NORMS, { 3, 16, 2, 128, { 1, 1, 1 }, { 255, 0, 700 } } },
-        { NO_NORMS, { 2, 7, 1, 128, { 3, 20 }, { 70, 0 } } },
-        { NO_NORMS, { 2, 16, 2, 80, { 66, 1 }, { 700, 3 } } },
-        { BOTH, { 1, 2, 1, 12, { 1 }, { 0 } } },
-        { BOTH, { 2, 3, 1, 32, { 1, 7 }, { 799, 64 } } },
-        { BOTH, { 3, 5, 1, 128, { 1, 1, 1 }, { 255, 0, 700 } } },
-        { Q_NORM, { 1, 3, 1, 96, { 2 }, { 4 } } },
-        { K_NORM, { 1, 3, 1, 64, { 8 }, { 500 } } },
-        { BOTH, { 2, 2, 1, 128, { 3, 20 }, { 70, 0 } } },
-        { K_NORM, { 1, 2, 1, 72, { 10 }, { 1 } } }
+        { NO_NORMS, { 1, 2, 1, 12, { 1 }, { 0 }, 0 } },
+        { NO_NORMS, { 3, 4, 2, 24, { 1, 1, 1 }, { 9, 0, 799 }, 0 } },
+        { NO_NORMS, { 2, 3, 3, 32, { 1, 7 }, { 799, 64 }, 0 } },
+        { NO_NORMS, { 3, 16, 2, 128, { 1, 1, 1 }, { 255, 0, 700 }, 0 } },
+        { NO_NORMS, { 2, 7, 1, 128, { 3, 20 }, { 70, 0 }, 0 } },
+        { NO_NORMS, { 2, 16, 2, 80, { 66, 1 }, { 700, 3 }, 0 } },
+        { BOTH, { 1, 2, 1, 12, { 1 }, { 0 }, 0 } },
+        { BOTH, { 2, 3, 1, 32, { 1, 7 }, { 799, 64 }, 0 } },
+        { BOTH, { 3, 5, 1, 128, { 1, 1, 1 }, { 255, 0, 700 }, 0 } },
+        { Q_NORM, { 1, 3, 1, 96, { 2 }, { 4 }, 0 } },
+        { K_NORM, { 1, 3, 1, 64, { 8 }, { 500 }, 0 } },
+        { BOTH, { 2, 2, 1, 128, { 3, 20 }, { 70, 0 }, 0 } },
+        { K_NORM, { 1, 2, 1, 72, { 10 }, { 1 }, 0 } }
     };
 
     (void) state;
@@ -378,7 +390,7 @@ a_row_turns_to_the_same_bits_among_few_and_among_many(void **state)
     size_t         head;
     uint32_t       i, rows, h;
     vlm_type_t     type;
-    const case_t   all = { 1, 4, 2, 64, { 9 }, { 600 } };
+    const case_t   all = { 1, 4, 2, 64, { 9 }, { 600 }, 0 };
     case_t         some;
 
     (void) state;
@@ -511,7 +523,7 @@ segments_on(side_t *s, const uint32_t *border, uint32_t n_segments, uint32_t hea
     float               *x;
     size_t               n;
     uint32_t             i, P, longest;
-    const vlm_attend_t   a = { heads, dv, vlm_head_scale(dv) };
+    const vlm_attend_t   a = { heads, dv, vlm_head_scale(dv), NULL };
 
     pair_reset();
     P = border[n_segments];

@@ -134,7 +134,7 @@ text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t ro
     vlm_linear_t  w = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);
     vlm_qkv_t     qkv = { &w, &norm, &rope, m->heads, m->deep ? &norm : NULL,
                           m->deep ? &norm : NULL };
-    vlm_attend_t  attend = { m->heads, m->hd, vlm_head_scale(m->hd) };
+    vlm_attend_t  attend = { m->heads, m->hd, vlm_head_scale(m->hd), NULL };
     vlm_linear_t  head = matrix(type, VLM_STORE, m->V, m->D);
 
     for (i = 0; i < layers; i++) {
@@ -193,7 +193,7 @@ picture(const encoder_t *e, vlm_type_t type, uint32_t P)
     vlm_norm_t      norm = { e->norm, x, 0, e->norm == VLM_NORM_LAYER ? x : NULL };
     vlm_rope_t      rope = { x, NULL };
     vlm_qkv_t       qkv = { &w, &norm, &rope, e->heads, NULL, NULL };
-    vlm_attend_t    attend = { e->heads, e->hd, vlm_head_scale(e->hd) };
+    vlm_attend_t    attend = { e->heads, e->hd, vlm_head_scale(e->hd), NULL };
     vlm_places_t    places = { x, e->places };
     vlm_patches_t   patches = { P, ids, ids, 0, 0 };
     vlm_segments_t  segments[] = { { ids, P / 64 + 1, P, 64 }, { ids, 1, P, P } };
@@ -305,7 +305,7 @@ processors_without_a_block_count(void **state)
     int               i;
     void             *none = NULL;
     uint32_t          n;
-    vlm_attend_t      attend = { 2, 80, vlm_head_scale(80) };
+    vlm_attend_t      attend = { 2, 80, vlm_head_scale(80), NULL };
     vlm_segments_t    segments = { NULL, 1, 64, 64 };
     vlm_emu_counts_t  c[2];
 

@@ -64,6 +64,16 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
     t->per_second = c->vision.per_second;
     t->limit = limit;
 
+    if (vlm_vocab_size(tokenizer) > c->text.vocab) {
+        return vlm_fail(err, VLM_EMODEL,
+                        "the tokenizer has ids up to %u, config.json: vocab_size is %u",
+                        vlm_vocab_size(tokenizer) - 1, c->text.vocab);
+    }
+
+    if (words->turn == NULL) {
+        return 0;
+    }
+
     if (find_control(tokenizer, words->turn, &t->turn, err) != 0
         || find_control(tokenizer, words->end, &t->end, err) != 0
         || find_control(tokenizer, words->picture, &t->picture, err) != 0
@@ -81,12 +91,6 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
         return vlm_fail(err, VLM_EMODEL,
                         "config.json: image_token_id is %u, the tokenizer's %s is %u",
                         c->generation.image_token, words->cell, t->cell);
-    }
-
-    if (vlm_vocab_size(tokenizer) > c->text.vocab) {
-        return vlm_fail(err, VLM_EMODEL,
-                        "the tokenizer has ids up to %u, config.json: vocab_size is %u",
-                        vlm_vocab_size(tokenizer) - 1, c->text.vocab);
     }
 
     return 0;
@@ -107,6 +111,12 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
 
     if (n == 0) {
         (void) vlm_fail(err, VLM_EINPUT, "a prompt needs one message at least");
+        return NULL;
+    }
+
+    if (words->turn == NULL) {
+        (void) vlm_fail(err, VLM_EINPUT, "%s has no chat template: this model continues the text "
+                        "of a prompt, and takes no messages", t->family->title);
         return NULL;
     }
 

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "family/bloom/family.h"
 #include "family/qwen2_5_vl/family.h"
 #include "family/qwen3_vl/family.h"
 
-static const vlm_family_t *const  families[] = { &vlm_qwen2_5_vl, &vlm_qwen3_vl };
+static const vlm_family_t *const  families[] = { &vlm_qwen2_5_vl, &vlm_qwen3_vl, &vlm_bloom };
 
 #define N_FAMILIES  (sizeof(families) / sizeof(families[0]))
 

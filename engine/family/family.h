@@ -26,6 +26,7 @@ typedef enum {                         /* a size, by the letters of ops/ops.h */
     VLM_DIM_NONE,
     VLM_DIM_D, VLM_DIM_V, VLM_DIM_F,   /* of the language model: hidden, vocabulary, mlp */
     VLM_DIM_Q, VLM_DIM_KV, VLM_DIM_HEAD,           /* Hq hd, Hkv hd, hd */
+    VLM_DIM_QKV,                       /* (Hq + 2 Hkv) hd */
     VLM_DIM_E, VLM_DIM_3E,             /* of the encoder: hidden, and three times that */
     VLM_DIM_ENCODER_F,                 /* its mlp */
     VLM_DIM_CELL,                      /* merge^2 E */
@@ -33,8 +34,12 @@ typedef enum {                         /* a size, by the letters of ops/ops.h */
     VLM_DIMS
 } vlm_dim_t;
 
-typedef enum { VLM_STACKED, VLM_IN_TURN } vlm_order_t;     /* one part behind the other; or row 0 of
-                                                              each, row 1 of each, ... */
+typedef enum {
+    VLM_STACKED,                       /* one part behind the other */
+    VLM_IN_TURN,                       /* row 0 of each, row 1 of each, ... */
+    VLM_BY_HEAD                        /* one part, which has rows of q, k and v of a head, then of
+                                          the next: q of all heads is put before k and v */
+} vlm_order_t;
 
 typedef enum {
     VLM_WEIGHT_END,                    /* of a list */
@@ -128,7 +133,8 @@ typedef struct {
 /* ---- the template of a conversation -------------------------------------- */
 
 typedef struct {
-    const char  *turn, *end;           /* control tokens around a turn */
+    const char  *turn, *end;           /* control tokens around a turn; NULL: the family has no
+                                          template, and takes raw prompts alone */
     const char  *picture, *cell, *picture_end;     /* around a picture, and for each of its cells */
     const char  *frame_cell;           /* the same of a video's frames */
     const char  *seconds[2];           /* text around the time of frames, which stands before them;
@@ -156,7 +162,8 @@ struct vlm_family_s {
     const char          *split;        /* of text, where the tokenizer's files have no pattern */
 
     const vlm_alias_t   *aliases;      /* spellings of tensors' names other than those below */
-    vlm_stack_t          text, encoder, deep;
+    vlm_stack_t          text, encoder, deep;      /* lists of an encoder that the family lacks are
+                                                      NULL */
     const vlm_gguf_map_t  *gguf;       /* or NULL: such files of the family are not read */
 
     vlm_order_fn         order;        /* of patches, and the segments in which they attend */

@@ -471,7 +471,11 @@ vlm_config_parse(vlm_config_t *c, const vlm_config_file_t file[VLM_CONFIG_FILES]
         default_eos(c);
     }
 
-    return rc != 0 || read_processor(c, &r, &file[2]) != 0 ? -1 : read_video(c, &r, &file[2]);
+    if (rc != 0 || c->vision.depth == 0) {
+        return rc;
+    }
+
+    return read_processor(c, &r, &file[2]) != 0 ? -1 : read_video(c, &r, &file[2]);
 }
 
 

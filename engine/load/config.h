@@ -51,10 +51,12 @@ typedef struct {                       /* language model; letters as in ops/ops.
     uint8_t   axis[VLM_MAX_HEAD_DIM / 2];          /* [head_dim / 2] with what a pair turns: 0 time,
                                                       1 row, 2 column */
     float     rope_theta, norm_eps;
+    int       alibi;                   /* 1: scores fall with the distance of keys, and heads do not
+                                          turn */
     int       tied;                    /* the head is the embedding */
 } vlm_text_config_t;
 
-struct vlm_vision_config_s {           /* vision encoder */
+struct vlm_vision_config_s {           /* vision encoder; all 0: the model has none */
     uint32_t  hidden;                  /* E */
     uint32_t  depth, heads;
     uint32_t  head_dim;                /* hidden / heads, a multiple of 4 */

@@ -21,35 +21,17 @@ require(int holds)
 }
 
 
+/* What later code relies on of an encoder. */
 static void
-check(const vlm_config_t *c)
+check_vision(const vlm_config_t *c)
 {
     uint32_t                    i;
-    const vlm_text_config_t    *t;
-    const vlm_vision_config_t  *v;
-
-    t = &c->text;
-    v = &c->vision;
-
-    require(t->heads % t->kv_heads == 0 && t->head_dim % 2 == 0 && t->head_dim > 0);
-    require(t->layers > 0 && t->layers <= VLM_MAX_LAYERS && t->vocab > 0 && t->mlp > 0);
-
-    for (i = 0; i < t->head_dim / 2; i++) {
-        require(t->axis[i] < 3);
-    }
+    const vlm_vision_config_t  *v = &c->vision;
 
     require(v->head_dim * v->heads == v->hidden && v->head_dim % 4 == 0 && v->head_dim > 0);
-    require(v->out == t->hidden && v->depth > 0 && v->depth <= VLM_MAX_LAYERS);
+    require(v->out == c->text.hidden && v->rope_theta >= 1);
     require((v->window > 0 || v->full[0]) && v->patch > 0 && v->merge > 0 && v->channels == 3);
     require(c->pixel.min_pixels > 0 && c->pixel.min_pixels <= c->pixel.max_pixels);
-    require(c->generation.temperature >= 0 && c->generation.top_k <= 1u << 20);
-    require(v->rope_theta >= 1);
-    require(c->generation.image_token < t->vocab && c->generation.n_eos <= VLM_MAX_EOS);
-
-    for (i = 0; i < c->generation.n_eos; i++) {
-        require(c->generation.eos[i] < t->vocab);
-    }
-
     require(v->places <= VLM_MAX_PLACES && v->deep <= VLM_MAX_DEEP);
 
     for (i = 0; i < v->deep; i++) {
@@ -61,6 +43,36 @@ check(const vlm_config_t *c)
 
     for (i = v->depth; i < VLM_MAX_LAYERS; i++) {
         require(v->full[i] == 0);
+    }
+}
+
+
+static void
+check(const vlm_config_t *c)
+{
+    uint32_t                  i;
+    const vlm_text_config_t  *t;
+
+    t = &c->text;
+
+    require(t->heads % t->kv_heads == 0 && t->head_dim % 2 == 0 && t->head_dim > 0);
+    require(t->layers > 0 && t->layers <= VLM_MAX_LAYERS && t->vocab > 0 && t->mlp > 0);
+
+    for (i = 0; i < t->head_dim / 2; i++) {
+        require(t->axis[i] < 3);
+    }
+
+    require(c->generation.temperature >= 0 && c->generation.top_k <= 1u << 20);
+    require(c->generation.image_token < t->vocab && c->generation.n_eos <= VLM_MAX_EOS);
+
+    for (i = 0; i < c->generation.n_eos; i++) {
+        require(c->generation.eos[i] < t->vocab);
+    }
+
+    require(c->vision.depth <= VLM_MAX_LAYERS);
+
+    if (c->vision.depth > 0) {
+        check_vision(c);
     }
 }
 

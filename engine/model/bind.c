@@ -80,6 +80,7 @@ set_dims(uint32_t dim[VLM_DIMS], const vlm_config_t *c)
     dim[VLM_DIM_Q] = t->heads * t->head_dim;
     dim[VLM_DIM_KV] = t->kv_heads * t->head_dim;
     dim[VLM_DIM_HEAD] = t->head_dim;
+    dim[VLM_DIM_QKV] = (t->heads + 2 * t->kv_heads) * t->head_dim;
     dim[VLM_DIM_E] = v->hidden;
     dim[VLM_DIM_3E] = 3 * v->hidden;
     dim[VLM_DIM_ENCODER_F] = v->mlp;
@@ -214,7 +215,25 @@ find(vlm_bind_t *b, const char *name, const char *of, const uint64_t *dims, uint
 }
 
 
-/* A vector [n] as f32; parts stacked or in turn, as its matrix. */
+/* Where value j of part i goes, `at` values being before the part. */
+static uint32_t
+place_in_vector(const vlm_bind_t *b, const vlm_weight_t *w, uint32_t parts, uint32_t i, uint32_t at,
+                uint32_t j)
+{
+    uint32_t  hd, which, heads = b->m->config.text.heads;
+
+    if (w->order == VLM_BY_HEAD) {
+        hd = b->m->config.text.head_dim;
+        which = j / hd % 3;
+
+        return (which * heads + j / (3 * hd)) * hd + j % hd;
+    }
+
+    return w->order == VLM_IN_TURN ? j * parts + i : at + j;
+}
+
+
+/* A vector [n] as f32; parts in the order of its matrix. */
 static int
 bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of, uint32_t parts,
             const vlm_dim_t *sizes)
@@ -254,7 +273,7 @@ bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of, ui
         vlm_tensor_f32(t, 0, dims[0], part);
 
         for (j = 0; j < dims[0]; j++) {
-            all[w->order == VLM_IN_TURN ? j * parts + i : at + j] = part[j];
+            all[place_in_vector(b, w, parts, i, at, j)] = part[j];
         }
 
         at += (uint32_t) dims[0];
@@ -330,6 +349,7 @@ bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
     s.w = w;
     s.order = from->order;
     s.n_parts = n_parts(from);
+    s.heads = m->config.text.heads;
 
     memset(w, 0, sizeof(*w));
     w->type = m->type;

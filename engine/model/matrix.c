@@ -31,38 +31,59 @@ vlm_matrix_order(const vlm_ops_t *ops, const vlm_device_t *d)
 
 /* Rows of one part in a piece of a matrix. */
 typedef struct {
+    const vlm_tensor_t  *part;
     uint64_t  row;                     /* of the part */
     uint32_t  n, at, step;             /* their number, the place of the first, to the next */
 } vlm_run_t;
 
 
-/* Row n of the matrix is row n of one part, or of the parts in turn. */
+/* How many runs of rows a matrix is made of; each may have rows in a piece, or none. */
+static uint32_t
+n_runs(const vlm_source_t *s)
+{
+    return s->order == VLM_BY_HEAD ? 3 * s->heads : s->n_parts;
+}
+
+
+/* Run k's share of the rows [first, first + n) of the matrix. */
 static vlm_run_t
-find_run(const vlm_source_t *s, uint32_t part, uint32_t first, uint32_t n)
+find_run(const vlm_source_t *s, uint32_t k, uint32_t first, uint32_t n)
 {
     uint32_t   i;
-    uint64_t   begin, end;
-    vlm_run_t  r = { 0, 0, 0, 1 };
+    uint64_t   begin, end, from;
+    vlm_run_t  r = { s->part[0], 0, 0, 0, 1 };
 
     if (s->order == VLM_IN_TURN) {
+        r.part = s->part[k];
         r.step = s->n_parts;
-        r.at = (part + r.step - first % r.step) % r.step;
+        r.at = (k + r.step - first % r.step) % r.step;
         r.row = (first + r.at) / r.step;
         r.n = r.at < n ? (n - r.at + r.step - 1) / r.step : 0;
 
         return r;
     }
 
-    for (begin = 0, i = 0; i < part; i++) {
-        begin += s->part[i]->dims[0];
-    }
+    if (s->order == VLM_BY_HEAD) {
+        end = s->part[0]->dims[0] / (3 * s->heads);
+        from = vlm_head_run(s->heads, end, k);
+        begin = k * end;
+        end += begin;
 
-    end = begin + s->part[part]->dims[0];
+    } else {
+        for (begin = 0, i = 0; i < k; i++) {
+            begin += s->part[i]->dims[0];
+        }
+
+        r.part = s->part[k];
+        from = 0;
+        end = begin + r.part->dims[0];
+    }
 
     if (begin < first + n && end > first) {
         r.row = begin < first ? first - begin : 0;
         r.at = begin < first ? 0 : (uint32_t) (begin - first);
         r.n = (uint32_t) ((end < first + n ? end : first + n) - (begin + r.row));
+        r.row += from;
     }
 
     return r;
@@ -72,14 +93,17 @@ find_run(const vlm_source_t *s, uint32_t part, uint32_t first, uint32_t n)
 static void
 read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 {
-    uint32_t   part, K;
+    uint32_t   k, K;
     vlm_run_t  r;
 
     K = s->w->K;
 
-    for (part = 0; part < s->n_parts; part++) {
-        r = find_run(s, part, first, n);
-        vlm_tensor_rows(s->part[part], r.row, r.n, rows + (size_t) r.at * K, (size_t) r.step * K);
+    for (k = 0; k < n_runs(s); k++) {
+        r = find_run(s, k, first, n);
+
+        if (r.n > 0) {
+            vlm_tensor_rows(r.part, r.row, r.n, rows + (size_t) r.at * K, (size_t) r.step * K);
+        }
     }
 }
 
@@ -94,24 +118,28 @@ read_quantised(const vlm_source_t *s, const vlm_format_t *f, uint32_t first, uin
 {
     float      *row;
     uint8_t     taken[VLM_PANEL] = { 0 };
-    uint32_t    i, k, part, K;
+    uint32_t    i, k, run, K;
     vlm_run_t   r;
 
     K = s->w->K;
 
-    for (part = 0; part < s->n_parts; part++) {
-        r = find_run(s, part, first, n);
+    for (run = 0; run < n_runs(s); run++) {
+        r = find_run(s, run, first, n);
         row = (float *) rows + (size_t) r.at * K;
 
-        if (vlm_tensor_own(s->part[part]) != f) {
-            vlm_tensor_rows(s->part[part], r.row, r.n, row, (size_t) r.step * K);
+        if (r.n == 0) {
+            continue;
+        }
+
+        if (vlm_tensor_own(r.part) != f) {
+            vlm_tensor_rows(r.part, r.row, r.n, row, (size_t) r.step * K);
             continue;
         }
 
         for (k = 0; k < r.n; k++) {
             i = r.at + k * r.step;
             taken[i] = 1;
-            vlm_tensor_take(s->part[part], r.row + k, (float *) rows + (size_t) i * K,
+            vlm_tensor_take(r.part, r.row + k, (float *) rows + (size_t) i * K,
                             scale + vlm_format_scales(f, i));
         }
     }

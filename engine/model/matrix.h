@@ -14,6 +14,7 @@ typedef struct {                       /* tensors [rows of each][K] that become 
     vlm_linear_t        *w;
     vlm_order_t          order;
     uint32_t             n_parts;
+    uint32_t             heads;        /* of VLM_BY_HEAD */
     const vlm_tensor_t  *part[VLM_PARTS];
 } vlm_source_t;
 
@@ -37,5 +38,15 @@ int vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 int vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 
 void vlm_loader_free(vlm_loader_t *l);             /* frees the grown buffers */
+
+/*
+ * Of a part that is put by heads, [3 heads hd] rows: the first row of run i's hd rows, which become
+ * rows i hd, i hd + 1, ... of the matrix.
+ */
+static inline uint64_t
+vlm_head_run(uint32_t heads, uint64_t hd, uint32_t i)
+{
+    return (3 * (uint64_t) (i % heads) + i / heads) * hd;
+}
 
 #endif

@@ -49,6 +49,7 @@ typedef struct {                       /* memory of one step; T up to VLM_SLICE,
     float       *inv_freq;             /* [hd / 2]; these three as in vlm_model_t */
     uint8_t     *axis;                 /* [hd / 2] */
     float       *inv_freq_2d;          /* [dv / 4] */
+    float       *slope;                /* [Hq] of ALiBi, or NULL */
     void        *scratch;              /* the operations' own */
 } vlm_text_work_t;
 
@@ -80,6 +81,7 @@ typedef struct {
 
     vlm_linear_t         embed, head;  /* [V][D]; the same if tied */
     vlm_norm_t           norm;         /* [D] */
+    vlm_norm_t           embed_norm;   /* [D] of the embedding; without a gain: none */
     vlm_layer_t         *layer;        /* [L] */
     float               *inv_freq;     /* [hd / 2] */
     uint8_t             *axis;         /* [hd / 2] */
@@ -112,6 +114,9 @@ void vlm_model_head_name(const vlm_family_t *f, char *name, size_t bytes);
 
 /* Sets what the tensors say better than config.json: the rows of the embedding table. */
 void vlm_model_settle(vlm_config_t *config, const vlm_checkpoint_t *c);
+
+/* The slopes of ALiBi of so many heads: f32 [heads]. */
+void vlm_alibi_slopes(uint32_t heads, float *slope);
 
 /* Host structures; config and device are kept.  Freed with vlm_model_free(). */
 int vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,

@@ -31,10 +31,10 @@ vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
     m->seen_words = (t->vocab + 31) / 32;
 
     m->layer = calloc(t->layers, sizeof(*m->layer));
-    m->block = calloc(v->depth, sizeof(*m->block));
+    m->block = calloc(v->depth + 1, sizeof(*m->block));    /* there may be no encoder */
     m->inv_freq = calloc(t->head_dim / 2, sizeof(float));
     m->axis = calloc(t->head_dim / 2, 1);
-    m->inv_freq_2d = calloc(v->head_dim / 4, sizeof(float));
+    m->inv_freq_2d = calloc(v->head_dim / 4 + 1, sizeof(float));
 
     if (m->layer == NULL || m->block == NULL || m->inv_freq == NULL || m->axis == NULL
         || m->inv_freq_2d == NULL)
@@ -43,9 +43,9 @@ vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
         return vlm_fail(err, VLM_EMEMORY, "no memory for the model's tables");
     }
 
-    /* theta^(-2s / hd) for pair s of a head. */
+    /* theta^(-2s / hd) for pair s of a head; with ALiBi no pair turns, which changes no bit. */
 
-    for (s = 0; s < t->head_dim / 2; s++) {
+    for (s = 0; s < t->head_dim / 2 && !t->alibi; s++) {
         m->inv_freq[s] = 1 / powf(t->rope_theta, (float) (2 * s) / (float) t->head_dim);
     }
 
@@ -56,6 +56,25 @@ vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
     }
 
     return 0;
+}
+
+
+/*
+ * c heads, the largest power of two that is not more, have base^1, base^2, ..., base^c with
+ * base = 2^(-8 / c); the others have base'^1, base'^3, ... of twice as many heads.
+ */
+void
+vlm_alibi_slopes(uint32_t heads, float *slope)
+{
+    double    exponent;
+    uint32_t  c, h;
+
+    for (c = 1; 2 * c <= heads; c *= 2) { /* void */ }
+
+    for (h = 0; h < heads; h++) {
+        exponent = h < c ? 8.0 * (h + 1) / c : 4.0 * (2 * (h - c) + 1) / c;
+        slope[h] = (float) pow(2, -exponent);
+    }
 }
 
 
@@ -151,6 +170,7 @@ place_text(vlm_model_t *m, vlm_arena_t *a, uint32_t slots)
     w->inv_freq = vlm_place(a, t->head_dim / 2, sizeof(float));
     w->axis = vlm_place(a, t->head_dim / 2, 1);
     w->inv_freq_2d = vlm_place(a, m->config.vision.head_dim / 4, sizeof(float));
+    w->slope = t->alibi ? vlm_place(a, t->heads, sizeof(float)) : NULL;
     w->scratch = vlm_place(a, basic->scratch_bytes(m->device, &m->need), 1);
 }
 
@@ -163,6 +183,12 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
     const vlm_basic_t          *basic = m->ops->basic;
     vlm_vision_work_t          *w = &m->vision;
     const vlm_vision_config_t  *c = &m->config.vision;
+
+    if (c->depth == 0) {
+        set_need(m, slots, 0);
+        place_text(m, text, slots);
+        return;
+    }
 
     P = max_pixels / ((uint64_t) c->patch * c->patch);
     E = c->hidden;
@@ -192,6 +218,7 @@ vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uin
 void
 vlm_model_ready(vlm_model_t *m)
 {
+    float               slope[VLM_MAX_HEADS];
     uint32_t            half, quarter;
     vlm_text_work_t    *w = &m->work;
     const vlm_basic_t  *basic = m->ops->basic;
@@ -203,4 +230,9 @@ vlm_model_ready(vlm_model_t *m)
     basic->put(m->device, w->inv_freq, m->inv_freq, half * sizeof(float));
     basic->put(m->device, w->axis, m->axis, half);
     basic->put(m->device, w->inv_freq_2d, m->inv_freq_2d, quarter * sizeof(float));
+
+    if (w->slope != NULL) {
+        vlm_alibi_slopes(m->config.text.heads, slope);
+        basic->put(m->device, w->slope, slope, m->config.text.heads * sizeof(float));
+    }
 }

@@ -14,9 +14,14 @@ vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *d
     const vlm_ops_t          *ops = m->ops;
     const vlm_text_config_t  *c = &m->config.text;
     const vlm_rope_t          rope = { w->inv_freq, w->axis };
-    const vlm_attend_t        attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim) };
+    const vlm_attend_t        attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim),
+                                    w->slope };
 
     ops->embed(d, &m->embed, vlm_vision_part(m, 0), b, w->x);
+
+    if (m->embed_norm.gain != NULL) {
+        ops->norm_stream(d, &m->embed_norm, w->x, T, c->hidden);
+    }
 
     for (i = 0; i < c->layers; i++) {
         if (quit != NULL && quit(data)) {

@@ -66,7 +66,8 @@ vlm_vision_blocks(vlm_model_t *m, uint32_t n)
     const vlm_vision_config_t  *c = &m->config.vision;
     const uint32_t              P = w->n_patches;
     const vlm_rope_t            rope = { m->work.inv_freq_2d, NULL };
-    const vlm_attend_t          attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim) };
+    const vlm_attend_t          attend = { c->heads, c->head_dim, vlm_head_scale(c->head_dim),
+                                           NULL };
     const vlm_patches_t         patches = { P, w->row, w->column, w->rows, w->columns };
     const vlm_segments_t        whole = { w->whole, 1, P, P };
     const vlm_segments_t        parts = { w->border, w->n_segments, P, w->longest };
@@ -157,6 +158,10 @@ vlm_vision_part(const vlm_model_t *m, uint32_t part)
 {
     uint64_t                  rows;
     const vlm_vision_work_t  *w = &m->vision;
+
+    if (w->features == NULL) {
+        return NULL;                   /* the plan, or a model without an encoder */
+    }
 
     rows = (uint64_t) part * w->places * w->cells;
 

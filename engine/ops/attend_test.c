@@ -17,6 +17,7 @@ typedef struct {
     uint32_t     S, T, rows[4], n_ctx[4], seq[64], start[5], slot[4];
     vlm_kv_t     kv;
     vlm_batch_t  b;
+    const float *slope;                /* [heads] of ALiBi, or NULL */
     float       *q, *k, *v;            /* k, v: [elements] as f32, rounded as the cache has them */
     size_t       elements;
 } attend_t;
@@ -112,7 +113,7 @@ attend_with(const attend_t *a, const vlm_kernels_t *k, uint32_t piece)
 {
     float              *o, *scratch;
     uint32_t            i, h;
-    const vlm_attend_t  attend = { a->heads, a->hd, vlm_head_scale(a->hd) };
+    const vlm_attend_t  attend = { a->heads, a->hd, vlm_head_scale(a->hd), a->slope };
     vlm_attend_args_t   args = { &attend, a->q, &a->b, &a->kv, 1, NULL };
 
     o = vlm_aligned((size_t) a->T * a->heads * a->hd * sizeof(float));
@@ -131,10 +132,12 @@ attend_with(const attend_t *a, const vlm_kernels_t *k, uint32_t piece)
 }
 
 
-/* softmax(q k / sqrt(hd)) v over n keys that lie step floats apart, in double. */
+/*
+ * softmax(q k / sqrt(hd) - slope distance) v over n keys that lie step floats apart, in double.
+ */
 static void
 exact_attention(const float *q, const float *k, const float *v, uint32_t n, size_t step,
-                uint32_t hd, double *o)
+                uint32_t hd, double slope, double *o)
 {
     double    p[256], max, sum;
     uint32_t  i, j;
@@ -146,7 +149,7 @@ exact_attention(const float *q, const float *k, const float *v, uint32_t n, size
             p[j] += (double) q[i] * k[j * step + i];
         }
 
-        p[j] /= sqrt(hd);
+        p[j] = p[j] / sqrt(hd) - slope * (n - 1 - j);
         max = fmax(max, p[j]);
     }
 
@@ -177,7 +180,8 @@ compare_attend(const attend_t *a, const float *got)
                   * CONTEXT) * a->hd;
 
             exact_attention(a->q + ((size_t) t * a->heads + h) * a->hd, a->k + at, a->v + at,
-                            a->n_ctx[s] + t - a->start[s] + 1, a->hd, a->hd, want);
+                            a->n_ctx[s] + t - a->start[s] + 1, a->hd, a->hd,
+                            a->slope == NULL ? 0 : (double) a->slope[h], want);
 
             for (i = 0; i < a->hd; i++) {
                 at = ((size_t) t * a->heads + h) * a->hd + i;
@@ -204,6 +208,38 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
     for (i = 0; i < 2 * COUNT(shapes); i++) {
         open_attend(&a, shapes[i / 2].heads, shapes[i / 2].kv_heads, shapes[i / 2].hd,
                     i % 2 == 0 ? VLM_F32 : VLM_BF16, VLM_RANDOM);
+
+        want = attend_with(&a, &plain, UINT32_MAX / 2);
+        compare_attend(&a, want);
+
+        for (j = 0; j < n_faster; j++) {
+            got = attend_with(&a, &faster[j], 5);
+            check_bits(got, want, (size_t) a.T * a.heads * a.hd, faster[j].name);
+            free(got);
+        }
+
+        free(want);
+        close_attend(&a);
+    }
+}
+
+
+/* Slopes of 1 to 1/256, heads that vectors divide and one that they do not. */
+static void
+alibi_takes_off_the_distance_of_a_key_with_the_same_bits_in_every_set(void **state)
+{
+    float                 *want, *got;
+    attend_t               a;
+    uint32_t               i, j;
+    static const float     slope[] = { 1, 0.5f, 0x1p-4f, 0x1p-8f, 0.7071067f, 0 };
+    static const uint32_t  hd[] = { 8, 10, 64, 72 };
+
+    (void) state;
+
+    for (i = 0; i < 2 * COUNT(hd); i++) {
+        open_attend(&a, COUNT(slope), COUNT(slope), hd[i / 2], i % 2 == 0 ? VLM_F32 : VLM_BF16,
+                    VLM_RANDOM);
+        a.slope = slope;
 
         want = attend_with(&a, &plain, UINT32_MAX / 2);
         compare_attend(&a, want);
@@ -257,7 +293,7 @@ segments_with(const vlm_kernels_t *k, const float *qkv[3], const uint32_t *borde
 {
     float                *o, *scratch;
     uint32_t              i, h, all;
-    const vlm_attend_t    attend = { heads, dv, vlm_head_scale(dv) };
+    const vlm_attend_t    attend = { heads, dv, vlm_head_scale(dv), NULL };
     const vlm_segments_t  segments = { border, n, border[n], border[n] };
     vlm_segments_args_t   args = { &attend, qkv[0], qkv[1], qkv[2], &segments, NULL };
 
@@ -293,7 +329,7 @@ compare_segments(const float *qkv[3], const uint32_t *border, uint32_t n, uint32
             for (h = 0; h < heads; h++) {
                 at = border[s] * E + (size_t) h * dv;
                 exact_attention(qkv[0] + p * E + (size_t) h * dv, qkv[1] + at, qkv[2] + at,
-                                border[s + 1] - border[s], E, dv, want);
+                                border[s + 1] - border[s], E, dv, 0, want);
 
                 for (i = 0; i < dv; i++) {
                     at = p * E + (size_t) h * dv + i;
@@ -352,6 +388,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(attention_has_the_same_bits_in_every_set_and_is_what_double_says),
+        cmocka_unit_test(alibi_takes_off_the_distance_of_a_key_with_the_same_bits_in_every_set),
         cmocka_unit_test(attention_with_huge_or_zero_scores_stays_finite),
         cmocka_unit_test(segments_have_the_same_bits_in_every_set_and_are_what_double_says)
     };

@@ -468,6 +468,13 @@ cpu_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, ui
 }
 
 
+static void
+cpu_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, float *x, uint32_t T, uint32_t n)
+{
+    cpu_norm(d, norm, x, T, n, x);     /* a row is read before it is written */
+}
+
+
 typedef struct {
     vlm_device_t       *d;
     const vlm_qkv_t    *a;
@@ -940,6 +947,7 @@ static const vlm_ops_t  cpu_ops = {
     .basic = &cpu_basic,
     .embed = cpu_embed,
     .norm = cpu_norm,
+    .norm_stream = cpu_norm_stream,
     .linear = cpu_linear,
     .qkv = cpu_qkv,
     .attend = cpu_attend,

@@ -194,7 +194,7 @@ run_text(const device_t *v, vlm_type_t type, results_t *r)
     vlm_batch_t    b = batch();
     vlm_linear_t   table, w, o, up, down;
     vlm_qkv_t      qkv = { &w, &norm, &rope, HEADS, NULL, NULL };
-    vlm_attend_t   attend = { HEADS, HD, vlm_head_scale(HD) };
+    vlm_attend_t   attend = { HEADS, HD, vlm_head_scale(HD), NULL };
 
     for (i = 0; i < HD / 2; i++) {
         axis[i] = (uint8_t) (i / 4);
@@ -239,7 +239,7 @@ run_vision(const device_t *v, vlm_type_t type, results_t *r)
     const vlm_norm_t      norm = { VLM_NORM_RMS, ones, 1e-6f, NULL };
     const vlm_rope_t      rope = { inv_freq, NULL };
     const vlm_qkv_t       qkv = { &w, &norm, &rope, E / DV, NULL, NULL };
-    const vlm_attend_t    attend = { E / DV, DV, vlm_head_scale(DV) };
+    const vlm_attend_t    attend = { E / DV, DV, vlm_head_scale(DV), NULL };
     const vlm_patches_t   patches = { P, row, column, P / 20, 20 };
     const vlm_segments_t  segments = { border, 4, P, P };
 

@@ -114,6 +114,17 @@ void vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uin
                                uint32_t head, float *scratch);
 uint32_t vlm_segment_of(const uint32_t *border, uint32_t n, uint32_t patch);
 
+/* ALiBi: adds to the score of each of n keys its distance from the last one, which is the row's. */
+static inline void
+vlm_alibi(float *scores, uint32_t n, float slope)
+{
+    uint32_t  j;
+
+    for (j = 0; j < n; j++) {
+        scores[j] = fmaf(slope, (float) (int32_t) (j - (n - 1)), scores[j]);
+    }
+}
+
 /* Output values of one row: N, or half of it. */
 static inline size_t
 vlm_linear_out(const vlm_linear_t *w)

@@ -117,8 +117,10 @@ typedef struct {
 } vlm_qkv_t;
 
 typedef struct {
-    uint32_t  heads, head_dim;         /* of queries */
-    float     scale;                   /* of scores */
+    uint32_t      heads, head_dim;     /* of queries */
+    float         scale;               /* of scores */
+    const float  *slope;               /* [heads], if each has keys of its own: ALiBi adds slope
+                                          (j - i) to the score of row i and key j; or NULL */
 } vlm_attend_t;
 
 /* The usual one, of heads of so many values. */
@@ -218,6 +220,9 @@ struct vlm_ops_s {
     /* y act [T][n] = norm of x */
     void      (*norm)(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T,
                       uint32_t n, void *y);
+    /* x f32 [T][n] = norm of x, in place */
+    void      (*norm_stream)(vlm_device_t *d, const vlm_norm_t *norm, float *x, uint32_t T,
+                             uint32_t n);
     /* x: f32 [T][K] with a norm, which comes first; or act [T][K] and norm NULL.  y: see above */
     void      (*linear)(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
                         const void *x, uint32_t T, void *y);

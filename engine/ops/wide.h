@@ -25,7 +25,7 @@ typedef struct {                       /* rows that attend to the first keys of 
     vlm_type_t       type;
     size_t           step;             /* elements from key to key */
     uint32_t         hd;               /* a multiple of HALF */
-    float            scale;
+    float            scale, slope;     /* slope 0: no ALiBi */
     float           *scores;           /* [n][width], a whole number of blocks each */
     size_t           width;
     float           *block;            /* [BLOCK][hd] */
@@ -283,6 +283,11 @@ attend_rows(vlm_rows_job_t *j, float *scratch)
 
     for (r = 0; r < j->n; r++) {
         scores = j->scores + r * j->width;
+
+        if (j->slope != 0) {
+            vlm_alibi(scores, j->keys[r], j->slope);
+        }
+
         sum[r] = vlm_softmax(scores, j->keys[r]);
         memset(scores + j->keys[r], 0, (j->most - j->keys[r]) * sizeof(float));
         memset(j->o[r], 0, j->hd * sizeof(float));
@@ -336,6 +341,7 @@ VLM_ISA(vlm_attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, ui
     j.type = kv->type;
     j.step = j.hd = kv->head_dim;
     j.scale = a->a->scale;
+    j.slope = a->a->slope == NULL ? 0 : a->a->slope[kv_head];
     group = a->a->heads / kv->heads;
     bytes = kv->type == VLM_F32 ? sizeof(float) : sizeof(uint16_t);
 

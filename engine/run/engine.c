@@ -709,6 +709,16 @@ vlm_sampling_default(const vlm_t *v, vlm_sampling_t *s)
 }
 
 
+/* Refuses pictures and videos, if the model has no vision encoder. */
+int
+vlm_takes_pictures(const vlm_t *v, vlm_err_t *err)
+{
+    return v->config.vision.depth > 0 ? 0
+           : vlm_fail(err, VLM_EINPUT, "%s has no vision encoder: this model takes text alone",
+                      v->config.family->title);
+}
+
+
 vlm_picture_t *
 vlm_picture_read(const vlm_t *v, const void *data, size_t bytes, vlm_err_t *err)
 {
@@ -726,6 +736,10 @@ vlm_picture_read_salted(const vlm_t *v, const void *data, size_t bytes, const vo
     vlm_known_t        *known = (vlm_known_t *) &v->known;     /* as in vlm_stat() */
     vlm_picture_t      *p;
     vlm_pixel_config_t  c;
+
+    if (vlm_takes_pictures(v, err) != 0) {
+        return NULL;
+    }
 
     max = bound_pixels(v, pixels, &c);
     vlm_sha256(data, bytes, file);
@@ -815,6 +829,10 @@ vlm_picture_measure(const vlm_t *v, const void *data, size_t bytes, const vlm_pi
 {
     uint64_t            max;
     vlm_pixel_config_t  c;
+
+    if (vlm_takes_pictures(v, err) != 0) {
+        return -1;
+    }
 
     max = bound_pixels(v, pixels, &c);
 

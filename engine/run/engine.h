@@ -63,6 +63,7 @@ struct vlm_s {
 
 int vlm_host_stopped(const vlm_t *v);       /* 1: the host's stop() returned true */
 uint32_t vlm_n_ids(const vlm_t *v);    /* ids below it can be picked */
+int vlm_takes_pictures(const vlm_t *v, vlm_err_t *err);        /* 0, or -1 and VLM_EINPUT */
 
 /*
  * Opens the int8 cache file, or writes it first, into progress, which stays empty if there can be

@@ -19,6 +19,7 @@
 #define MAX_WORDS    512
 #define MAX_FRAMES   8
 #define STEPS        64
+#define SHORT        16                /* of a short case */
 
 typedef struct {
     double      fps;                   /* words are files' names: of a video's frames, */
@@ -31,6 +32,7 @@ typedef struct {
 typedef struct {
     char      checkpoint[64], shape[128], flags[192], name[64];
     uint32_t  family;
+    uint32_t  steps;                   /* tokens of the answer */
     uint32_t  n_parts;
     part_t    part[MAX_PARTS];
 } case_t;
@@ -124,6 +126,7 @@ read_family(const char *path, uint32_t family)
             c = &cases[n_cases++];
             *c = at;
             assert_int_equal(sscanf(rest, "%63s", c->name), 1);
+            c->steps = strstr(rest, " short") != NULL ? SHORT : STEPS;
 
         } else if (strcmp(line, "message") == 0) {
             role = rest[0] == 's' ? VLM_SYSTEM : rest[0] == 'u' ? VLM_USER : VLM_ASSISTANT;

@@ -48,7 +48,7 @@ vlm_video_measure(const vlm_t *v, uint32_t n, double fps, const vlm_pixels_t *pi
     const vlm_pixel_config_t   *pc = &v->config.video;
     const vlm_vision_config_t  *vc = &v->config.vision;
 
-    if (check_numbers(n, fps, err) != 0) {
+    if (vlm_takes_pictures(v, err) != 0 || check_numbers(n, fps, err) != 0) {
         return -1;
     }
 
@@ -80,7 +80,9 @@ check_frames(vlm_reel_t *r, const vlm_pixels_t *pixels)
     vlm_picture_info_t   info;
     const vlm_bytes_t   *f = r->video->frame;
 
-    if (check_numbers(r->video->n, r->video->fps, r->err) != 0) {
+    if (vlm_takes_pictures(r->v, r->err) != 0
+        || check_numbers(r->video->n, r->video->fps, r->err) != 0)
+    {
         return -1;
     }
 

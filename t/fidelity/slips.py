@@ -4,6 +4,8 @@ Each function makes one in a model of transformers.  `reference.py mutations` me
 moves the results.
 """
 
+import math
+
 import torch
 from torch import nn
 
@@ -154,7 +156,84 @@ def time_step(model):
     model.model.config.vision_config.tokens_per_second /= 2
 
 
+def bloom_layers(model):
+    return model.transformer.h
+
+
+def move_alibi(model, slopes):
+    """ALiBi has other slopes: a function of their number."""
+    def build(mask, heads, dtype):
+        at = (mask.cumsum(-1) - 1) * mask
+        bias = torch.tensor(slopes(heads)).view(1, heads, 1) * at[:, None, :]
+        return bias.view(-1, 1, mask.shape[-1]).to(dtype)
+
+    model.transformer.build_alibi_tensor = build
+
+
+def usual_slopes(heads):
+    c = 2 ** int(math.log2(heads))
+    return ([2 ** (-8 * (i + 1) / c) for i in range(c)]
+            + [2 ** (-4 * (2 * i + 1) / c) for i in range(heads - c)])
+
+
+def no_alibi(model):
+    move_alibi(model, lambda heads: [0.0] * heads)
+
+
+def slopes_sorted(model):
+    """Heads beyond a power of two have their slopes between the others'."""
+    move_alibi(model, lambda heads: sorted(usual_slopes(heads), reverse=True))
+
+
+def slopes_even(model):
+    """Slopes fall evenly, whatever the number of heads is."""
+    move_alibi(model, lambda heads: [2 ** (-8 * (i + 1) / heads) for i in range(heads)])
+
+
+def no_embed_norm(model):
+    model.transformer.word_embeddings_layernorm = nn.Identity()
+
+
+def no_mean(model):
+    """Norms do not take the mean off."""
+    class Rms(nn.Module):
+        def __init__(self, norm):
+            super().__init__()
+            self.norm = norm
+
+        def forward(self, x):
+            n = self.norm
+            return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + n.eps) * n.weight + n.bias
+
+    for layer in bloom_layers(model):
+        layer.input_layernorm = Rms(layer.input_layernorm)
+        layer.post_attention_layernorm = Rms(layer.post_attention_layernorm)
+
+
+def residual_normed(model):
+    for layer in bloom_layers(model):
+        layer.apply_residual_connection_post_layernorm = True
+
+
+def gelu_exact(model):
+    """The exact GELU in place of the tanh form."""
+    for layer in bloom_layers(model):
+        layer.mlp.gelu_impl = nn.GELU()
+
+
+def qkv_stacked(model):
+    """The rows of all heads' queries stand before those of keys and values."""
+    for layer in bloom_layers(model):
+        a = layer.self_attention
+        a._reshape = lambda fused, a=a: tuple(
+            part.unflatten(-1, (a.num_heads, a.head_dim)).transpose(1, 2)
+            for part in fused.chunk(3, -1))
+
+
 SLIPS = {
+    "bloom": {f.__name__.replace("_", "-"): f for f in (
+        no_alibi, slopes_sorted, slopes_even, no_embed_norm, no_mean, residual_normed, gelu_exact,
+        qkv_stacked)},
     "qwen2_5_vl": {f.__name__.replace("_", "-"): f for f in (frames_swapped, time_step)},
     "qwen3_vl": {f.__name__.replace("_", "-"): f for f in (
         frames_swapped, corners, no_positions, merger_joined, lists_apart, lists_late, lists_early,

@@ -16,6 +16,8 @@ MUTATIONS = {
                    "mrope", "window"),
     "qwen3_vl": ("q-heads", "q-gain", "k-gain", "vision-heads", "vision-bias", "patch-bias",
                  "shift", "gate-up", "merger-gain", "mrope", "lists", "block"),
+    "bloom": ("k-heads", "qkv-bias", "dense-bias", "up-bias", "down-bias", "embed-gain",
+              "embed-shift", "last-shift"),
 }
 
 
@@ -39,6 +41,8 @@ def hashes(name, seed, n):
 
 
 def tied(c):
+    if c["model_type"] == "bloom":
+        return c.get("tie_word_embeddings", True)
     return c.get("tie_word_embeddings", False) or text_of(c).get("tie_word_embeddings", False)
 
 
@@ -63,7 +67,14 @@ def norm(name, n, scale=1.0):
 
 def tensors(c):
     """Returns (name, dims, kind, scale) of every tensor of a config.json, in the file's order."""
-    return tensors_qwen3(c) if c["model_type"] == "qwen3_vl" else tensors_qwen2_5(c)
+    kinds = {"qwen2_5_vl": tensors_qwen2_5, "qwen3_vl": tensors_qwen3, "bloom": tensors_bloom}
+    return kinds[c["model_type"]](c)
+
+
+def bloom_sizes(c):
+    """Returns the sizes of a BLOOM, by any of their names: hidden, layers, heads."""
+    return (c.get("n_embed", c.get("hidden_size")), c.get("n_layer", c.get("num_hidden_layers")),
+            c.get("n_head", c.get("num_attention_heads")))
 
 
 def patch_dims(v):
@@ -179,6 +190,32 @@ def tensors_qwen3(c):
         yield matrix("lm_head.weight", [t["vocab_size"], D], 4.0)
 
 
+def tensors_bloom(c):
+    D, layers, _ = bloom_sizes(c)
+
+    def linear(name, dims, gain, shift):
+        yield matrix(name + ".weight", dims, gain)
+        yield bias(name + ".bias", dims[0], shift)
+
+    def layer_norm(name):
+        yield norm(name + ".weight", D)
+        yield bias(name + ".bias", D, 0.5)
+
+    yield matrix("word_embeddings.weight", [c["vocab_size"], D], 4.0)
+    yield from layer_norm("word_embeddings_layernorm")
+    for i in range(layers):
+        b = f"h.{i}."
+        yield from layer_norm(b + "input_layernorm")
+        yield from linear(b + "self_attention.query_key_value", [3 * D, D], 1.25, 1.0)
+        yield from linear(b + "self_attention.dense", [D, D], 2.5, 0.5)
+        yield from layer_norm(b + "post_attention_layernorm")
+        yield from linear(b + "mlp.dense_h_to_4h", [4 * D, D], 1.5, 0.5)
+        yield from linear(b + "mlp.dense_4h_to_h", [D, 4 * D], 2.0, 0.5)
+    yield from layer_norm("ln_f")
+    if not tied(c):
+        yield matrix("lm_head.weight", [c["vocab_size"], D], 4.0)
+
+
 def rounded(x, kind):
     """Converts f32 to the file's element type and back, rounding halves to even."""
     if kind == "f16":
@@ -215,7 +252,25 @@ def mutate(w, c, name):
     """Changes weights (a dict) or config (a dict) as `random-checkpoint --mutate NAME` does."""
     if name not in MUTATIONS[c["model_type"]]:
         raise SystemExit(f"no mutation is called {name}")
-    (mutate_qwen3 if c["model_type"] == "qwen3_vl" else mutate_qwen2_5)(w, c, name)
+    kinds = {"qwen2_5_vl": mutate_qwen2_5, "qwen3_vl": mutate_qwen3, "bloom": mutate_bloom}
+    kinds[c["model_type"]](w, c, name)
+
+
+def mutate_bloom(w, c, name):
+    D, layers, heads = bloom_sizes(c)
+    key = {"qkv-bias": f"h.{layers - 1}.self_attention.query_key_value.bias",
+           "dense-bias": "h.0.self_attention.dense.bias",
+           "up-bias": f"h.{layers - 1}.mlp.dense_h_to_4h.bias",
+           "down-bias": "h.0.mlp.dense_4h_to_h.bias",
+           "embed-gain": "word_embeddings_layernorm.weight",
+           "embed-shift": "word_embeddings_layernorm.bias",
+           "last-shift": "ln_f.bias"}
+    if name == "k-heads":              # exchanges the first and the last head's keys in layer 0
+        for t in ("weight", "bias"):
+            k = "h.0.self_attention.query_key_value." + t
+            w[k] = swap_heads(w[k], D // heads, D // heads, 0, 3 * (heads - 1))
+    else:                              # gains are all ones, biases are removed
+        w[key[name]] = np.full_like(w[key[name]], name == "embed-gain")
 
 
 def mutate_qwen2_5(w, c, name):

@@ -49,7 +49,8 @@ typedef struct {
 } options_t;
 
 typedef struct {
-    const char  *model_type, *processor;
+    const char  *model_type;
+    const char  *processor;            /* NULL: the family takes no pictures */
     uint64_t     min_pixels, max_pixels;
     const char  *mean, *std;           /* of pixels, as in JSON */
     const char  *sampling;             /* lines of generation_config.json */
@@ -69,7 +70,7 @@ struct job_s {
     uint64_t     bytes;                /* of all tensors */
 };
 
-extern const random_family_t  random_qwen2_5, random_qwen3;
+extern const random_family_t  random_qwen2_5, random_qwen3, random_bloom;
 
 /* random_tensors.c: lists the tensors, with a mutation if asked for, and writes the files. */
 int random_list_tensors(job_t *job, vlm_err_t *err);

@@ -6,7 +6,8 @@
  *                       [--values random|none] [--min-pixels N]
  *
  * SHAPE.json is a config.json (bench/shapes/).  A shape of Qwen2.5-VL is flat, and --names new
- * writes it as newer versions of transformers do; one of Qwen3-VL is written as it is.
+ * writes it as newer versions of transformers do; one of Qwen3-VL is written as it is, and one of
+ * BLOOM, whose tensors have the names of re-saved files with --names new.
  *
  * Weights are computed from integers only, so that t/fidelity/weights.py, which documents the rule,
  * makes the same ones.  The program makes and writes them a piece at a time: the 3B's 7.5 GB need a
@@ -68,6 +69,40 @@ read_family(job_t *job, vlm_err_t *err)
 }
 
 
+/* A size of BLOOM, by either of its names. */
+static int
+either(const job_t *job, const char *name, const char *other, uint64_t *out, vlm_err_t *err)
+{
+    return number(job->text, job->opt.shape, vlm_json_get(job->text, name) ? name : other, out,
+                  err);
+}
+
+
+static int
+read_bloom(job_t *job, vlm_err_t *err)
+{
+    shape_t  *s = &job->s;
+
+    if (either(job, "n_embed", "hidden_size", &s->hidden, err) != 0
+        || either(job, "n_layer", "num_hidden_layers", &s->layers, err) != 0
+        || either(job, "n_head", "num_attention_heads", &s->heads, err) != 0
+        || number(job->text, job->opt.shape, "vocab_size", &s->vocab, err) != 0)
+    {
+        return -1;
+    }
+
+    s->tied = vlm_json_bool(vlm_json_get(job->text, "tie_word_embeddings"), 1);
+    s->head_dim = s->hidden / s->heads;
+
+    if (s->hidden % s->heads != 0 || 16 * (s->layers + 1) > MAX_TENSORS) {
+        return vlm_fail(err, VLM_EMODEL, "%s: heads do not divide the hidden size, or more than %u "
+                        "layers", job->opt.shape, MAX_TENSORS / 16);
+    }
+
+    return 0;
+}
+
+
 static int
 read_shape(job_t *job, vlm_err_t *err)
 {
@@ -75,6 +110,10 @@ read_shape(job_t *job, vlm_err_t *err)
     shape_t           *s;
     const char        *f;
     const vlm_json_t  *c, *v, *rope, *theta;
+
+    if (job->family == &random_bloom) {
+        return read_bloom(job, err);
+    }
 
     s = &job->s;
     f = job->opt.shape;
@@ -227,6 +266,12 @@ find_family(job_t *job, vlm_err_t *err)
         return 0;
     }
 
+    if (strcmp(type, random_bloom.model_type) == 0) {
+        job->family = &random_bloom;
+        job->text = job->config;
+        return 0;
+    }
+
     if (strcmp(type, random_qwen3.model_type) == 0 && !job->opt.new_names) {
         job->family = &random_qwen3;
         job->text = vlm_json_get(job->config, "text_config");
@@ -294,7 +339,9 @@ main(int argc, char **argv)
               "    [--names old|new] [--shards N] [--gain wild|trivial] [--tokenizer DIR]\n"
               "    [--values random|none] [--min-pixels N]\n"
               "    [--mutate q-heads|k-bias|vision-heads|vision-bias|gate-up|merger-gain|mrope|"
-              "window|\n        q-gain|k-gain|patch-bias|shift|lists|block]\n", stderr);
+              "window|\n        q-gain|k-gain|patch-bias|shift|lists|block|k-heads|qkv-bias|"
+              "dense-bias|up-bias|\n        down-bias|embed-gain|embed-shift|last-shift]\n",
+              stderr);
         return 2;
     }
 

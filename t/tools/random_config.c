@@ -281,12 +281,12 @@ random_write_config(const job_t *job, vlm_err_t *err)
     fputc('{', f);
 
     for (e = vlm_json_first(job->config); e != NULL; e = vlm_json_next(e)) {
-        if (!job->opt.new_names || is_top(vlm_json_key(e))) {
+        if (!job->opt.new_names || job->family == &random_bloom || is_top(vlm_json_key(e))) {
             write_member(job, f, e, 2, &n);
         }
     }
 
-    if (job->opt.new_names) {
+    if (job->opt.new_names && job->family != &random_bloom) {
         write_text_config(job, f);
     }
 
@@ -356,6 +356,13 @@ random_write_small_files(const job_t *job, vlm_err_t *err)
     f = random_create(job, "generation_config.json", err);
     if (f == NULL) {
         return -1;
+    }
+
+    if (job->family->processor == NULL) {
+        fprintf(f, "{\n  \"_from_model_config\": true,\n  \"bos_token_id\": %" PRId64 ",\n"
+                "  \"eos_token_id\": %" PRId64 "\n}\n", bos, eos);
+
+        return random_finish(job, f, "generation_config.json", err);
     }
 
     fprintf(f, "{\n  \"bos_token_id\": %" PRId64 ",\n  \"do_sample\": true,\n"

@@ -275,7 +275,10 @@ shard_name(const job_t *job, uint32_t shard, char *buf, size_t bytes)
 static void
 file_name(const job_t *job, const tensor_t *t, char *buf, size_t bytes)
 {
-    if (job->opt.new_names && strncmp(t->name, "visual.", 7) == 0) {
+    if (job->family == &random_bloom) {
+        snprintf(buf, bytes, "%s%s", job->opt.new_names && strncmp(t->name, "lm_head.", 8) != 0
+                                     ? "transformer." : "", t->name);
+    } else if (job->opt.new_names && strncmp(t->name, "visual.", 7) == 0) {
         snprintf(buf, bytes, "model.%s", t->name);
     } else if (job->opt.new_names && strncmp(t->name, "model.", 6) == 0) {
         snprintf(buf, bytes, "model.language_model.%s", t->name + 6);

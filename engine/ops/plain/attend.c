@@ -22,7 +22,7 @@ value_of(const void *base, vlm_type_t type, size_t at)
 /* One query over n keys; keys and values lie `step` elements apart, from element `at` on. */
 VLM_FUSED static void
 attend_one(const vlm_attend_t *a, const float *q, const void *k, const void *v, vlm_type_t type,
-           size_t at, size_t step, uint32_t n, float *o, float *scores)
+           size_t at, size_t step, uint32_t n, float slope, float *o, float *scores)
 {
     float     sum, dot;
     uint32_t  i, j, hd = a->head_dim;
@@ -35,6 +35,10 @@ attend_one(const vlm_attend_t *a, const float *q, const void *k, const void *v, 
         }
 
         scores[j] = a->scale * dot;
+    }
+
+    if (slope != 0) {
+        vlm_alibi(scores, n, slope);
     }
 
     sum = vlm_softmax(scores, n);
@@ -70,7 +74,8 @@ vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint3
         for (h = kv_head * group; h < (kv_head + 1) * group; h++) {
             at = ((size_t) t * a->a->heads + h) * kv->head_dim;
             attend_one(a->a, a->q + at, kv->k, kv->v, kv->type, head * kv->context * kv->head_dim,
-                       kv->head_dim, n, a->o + at, scores);
+                       kv->head_dim, n, a->a->slope == NULL ? 0 : a->a->slope[h], a->o + at,
+                       scores);
         }
     }
 }
@@ -113,6 +118,6 @@ vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uint32_t
         s = vlm_segment_of(border, a->segments->n, p);
 
         attend_one(a->a, a->q + p * E + at, a->k, a->v, VLM_F32, border[s] * E + at, E,
-                   border[s + 1] - border[s], a->o + p * E + at, scores);
+                   border[s + 1] - border[s], 0, a->o + p * E + at, scores);
     }
 }

@@ -303,19 +303,27 @@ ngx_http_vlm_ollama_show(ngx_http_vlm_ctx_t *ctx)
                         "num_ctx                        %u\n"
                         "num_predict                    %u",
                         eng->conf.vlm.context, eng->conf.vlm.max_tokens);
-    vlm_json_add_format(w, "template",
-                        "{{- range .Messages }}%s{{ .Role }}\n"
-                        "{{ .Content }}%s\n"
-                        "{{ end }}%sassistant\n",
-                        eng->conf.facts.turn, eng->conf.facts.turn_end,
-                        eng->conf.facts.turn);
+    if (eng->conf.facts.turn == NULL) {
+        vlm_json_add_string(w, "template", "{{ .Prompt }}");
+
+    } else {
+        vlm_json_add_format(w, "template",
+                            "{{- range .Messages }}%s{{ .Role }}\n"
+                            "{{ .Content }}%s\n"
+                            "{{ end }}%sassistant\n",
+                            eng->conf.facts.turn, eng->conf.facts.turn_end,
+                            eng->conf.facts.turn);
+    }
 
     ngx_http_vlm_ollama_put_details(w, eng);
     ngx_http_vlm_ollama_put_info(w, eng);
 
     vlm_json_add_open(w, "capabilities", '[');
     vlm_json_put_text(w, "completion", sizeof("completion") - 1);
-    vlm_json_put_text(w, "vision", sizeof("vision") - 1);
+
+    if (eng->conf.facts.vision_layers > 0) {
+        vlm_json_put_text(w, "vision", sizeof("vision") - 1);
+    }
 
     if (eng->conf.thinking) {
         vlm_json_put_text(w, "thinking", sizeof("thinking") - 1);

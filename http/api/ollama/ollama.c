@@ -183,6 +183,12 @@ ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
                                        o->in.model);
     }
 
+    /* a model without a template continues each prompt as it stands */
+
+    if (ctx->engine->conf.facts.turn == NULL && !system) {
+        o->raw = 1;
+    }
+
     if (o->raw) {
         ctx->out.plain = 1;
         ctx->out.thinks = 0;

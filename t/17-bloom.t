@@ -1,0 +1,81 @@
+# Tests a model without a vision encoder and without a chat template.
+
+use Cwd ();
+use Test::Nginx::Socket;
+
+require './t/lib/vlm.pl';
+
+our $Http;
+our $Dir = Cwd::getcwd() . '/build/fidelity/tiny-p';
+our $Bloom = $Http =~ s/\$TEST_NGINX_MODEL/$Dir/r;
+
+add_block_preprocessor(sub {
+    my ($block) = @_;
+
+    $block->set_value('http_config', $main::Bloom) unless defined $block->http_config;
+
+    defaults($block);
+});
+log_level('info');
+no_shuffle();
+
+plan tests => repeat_each() * 18;
+
+run_tests();
+
+__DATA__
+
+=== TEST 1: a text goes on
+--- request
+POST /v1/completions
+{ "prompt": "A quick brown fox", "max_tokens": 4 }
+--- error_code: 200
+--- response_body_like: "completion_tokens":4,
+=== TEST 2: messages are refused with the reason
+--- request
+POST /v1/chat/completions
+{ "messages": [ { "role": "user", "content": "hi" } ] }
+--- error_code: 400
+--- response_body_like: BLOOM has no chat template
+=== TEST 3: so are those of RoboBrain's interface
+--- request
+POST /api/chat
+{ "session_id": "s", "message": "hi", "text_only": true }
+--- error_code: 400
+--- response_body_like: BLOOM has no chat template
+=== TEST 4: and those of Ollama's
+--- request
+POST /api/chat
+{ "messages": [ { "role": "user", "content": "hi" } ], "stream": false }
+--- error_code: 400
+--- response_body_like: BLOOM has no chat template
+=== TEST 5: a prompt of Ollama's is continued, with "raw" and without
+--- request
+POST /api/generate
+{ "prompt": "A quick brown fox", "stream": false, "options": { "num_predict": 4 } }
+--- error_code: 200
+--- response_body_like: "eval_count":4,.*"prompt_eval_count":15
+=== TEST 6: the same prompt
+--- request
+POST /api/generate
+{ "prompt": "A quick brown fox", "raw": true, "stream": false, "options": { "num_predict": 4 } }
+--- error_code: 200
+--- response_body_like: "eval_count":4,.*"prompt_eval_count":15
+=== TEST 7: a picture is refused with the reason
+--- request eval
+"POST /api/generate\n"
+. '{ "prompt": "hi", "stream": false, "images": [ "' . main::base64(main::picture('40x30.png')) . '" ] }'
+--- error_code: 400
+--- response_body_like: BLOOM has no vision encoder: this model takes text alone
+=== TEST 8: Ollama's description has neither vision nor a template of messages
+--- request
+POST /api/show
+{ "model": "demo" }
+--- error_code: 200
+--- response_body_like: "capabilities":\["completion"\].*"template":"\{\{ .Prompt \}\}"
+=== TEST 9: an n-gram of one token is a token that stands once
+--- request
+POST /v1/completions
+{ "prompt": "A quick brown fox", "max_tokens": 4, "no_repeat_ngram_size": 65 }
+--- error_code: 400
+--- response_body_like: no_repeat_ngram_size
