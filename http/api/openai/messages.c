@@ -201,7 +201,7 @@ ngx_http_vlm_openai_frames_of_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     ngx_str_t *frames, size_t *n)
 {
     size_t       len;
-    const char  *p, *end;
+    const char  *p, *end, *comma;
 
     if (url == NULL) {
         return ngx_http_vlm_fail_input(ctx, "%s has no video_url with a url",
@@ -224,7 +224,8 @@ ngx_http_vlm_openai_frames_of_url(ngx_http_vlm_ctx_t *ctx, const char *url,
     end = p + len;
 
     for (*n = 0; /* void */ ; p += len + 1) {
-        len = strcspn(p, ",");
+        comma = memchr(p, ',', end - p);
+        len = (comma ? comma : end) - p;
 
         if (*n < NGX_HTTP_VLM_FRAMES) {
             frames[*n].data = (u_char *) p;
