@@ -172,7 +172,7 @@ time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
     double        start;
     uint32_t      t, *seq, *few;
     vlm_batch_t   batch;
-    vlm_attend_t  attend = { HEADS, HEAD_DIM, vlm_head_scale(HEAD_DIM) };
+    vlm_attend_t  attend = { HEADS, HEAD_DIM, vlm_head_scale(HEAD_DIM), NULL };
 
     memset(&batch, 0, sizeof(batch));
     seq = b->ids;
@@ -209,7 +209,7 @@ time_segments(bench_t *b, uint32_t segment)
     double          start;
     float          *q, *k, *v;
     uint32_t        i, n;
-    vlm_attend_t    attend = { HEADS, VISION_DIM, vlm_head_scale(VISION_DIM) };
+    vlm_attend_t    attend = { HEADS, VISION_DIM, vlm_head_scale(VISION_DIM), NULL };
     vlm_segments_t  s = { b->ids, 0, PATCHES, segment };
 
     for (n = 0, i = 0; i <= PATCHES; i += segment) {

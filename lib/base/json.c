@@ -250,6 +250,7 @@ scan_number(scan_t *s)
 static void
 keep_numbers(cJSON *j, scan_t *s)
 {
+    char        *kept;
     size_t       n;
     const char  *text;
 
@@ -276,8 +277,13 @@ keep_numbers(cJSON *j, scan_t *s)
         n = scan_number(s);
         s->i++;
 
-        if (n >= DIGITS) {
-            j->valuestring = strndup(text, n);
+        /* the body has no zero at its end, so that strndup() is left alone */
+        kept = n >= DIGITS ? malloc(n + 1) : NULL;
+
+        if (kept != NULL) {
+            memcpy(kept, text, n);
+            kept[n] = '\0';
+            j->valuestring = kept;
         }
     }
 }
