@@ -19,7 +19,7 @@ add_block_preprocessor(sub {
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 18;
+plan tests => repeat_each() * 24;
 
 run_tests();
 
@@ -73,9 +73,25 @@ POST /api/show
 { "model": "demo" }
 --- error_code: 200
 --- response_body_like: "capabilities":\["completion"\].*"template":"\{\{ .Prompt \}\}"
-=== TEST 9: an n-gram of one token is a token that stands once
+=== TEST 9: an n-gram of more than 64 tokens is refused
 --- request
 POST /v1/completions
 { "prompt": "A quick brown fox", "max_tokens": 4, "no_repeat_ngram_size": 65 }
 --- error_code: 400
 --- response_body_like: no_repeat_ngram_size
+=== TEST 10: with n-grams of one token no token of the answer stands twice, as some do without
+--- request eval
+[map { "POST /v1/completions\n{ \"prompt\": \"A quick brown fox\", \"max_tokens\": 12, \"temperature\": 0, \"logprobs\": 0$_ }" }
+ '', ', "no_repeat_ngram_size": 1']
+--- error_code eval
+[200, 200]
+--- response_body_filters eval
+sub { my $t = JSON::PP->new->utf8->decode($_[0])->{choices}[0]{logprobs}{tokens}; my %seen; $seen{$_}++ for @$t; @$t . ' tokens, ' . (grep({ $_ > 1 } values %seen) ? 'some' : 'none') . " twice\n" }
+--- response_body eval
+["12 tokens, some twice\n", "12 tokens, none twice\n"]
+=== TEST 11: an answer cannot have more tokens than it may have
+--- request
+POST /v1/completions
+{ "prompt": "A quick brown fox", "max_tokens": 4, "min_tokens": 5 }
+--- error_code: 400
+--- response_body_like: min_tokens is 5, more than max_tokens, 4

@@ -139,6 +139,11 @@ check_rare(const vlm_sampling_t *s, uint32_t n_ids, vlm_err_t *err)
                         VLM_MAX_BIAS);
     }
 
+    if (s->min_tokens > s->max_tokens) {
+        return vlm_fail(err, VLM_EINPUT, "min_tokens is %u, more than max_tokens, %u",
+                        s->min_tokens, s->max_tokens);
+    }
+
     if (s->no_repeat_ngram_size > MAX_NGRAM) {
         return vlm_fail(err, VLM_EINPUT, "no_repeat_ngram_size is %u, expected 0 to %d",
                         s->no_repeat_ngram_size, MAX_NGRAM);
