@@ -21,7 +21,7 @@ require(int holds)
 }
 
 
-/* What later code relies on of an encoder. */
+/* Later code relies on these sizes of an encoder. */
 static void
 check_vision(const vlm_config_t *c)
 {

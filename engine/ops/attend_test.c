@@ -192,12 +192,31 @@ compare_attend(const attend_t *a, const float *got)
 }
 
 
+/* Each set's attention has the bits of the plain one, which double confirms. */
+static void
+compare_sets(const attend_t *a)
+{
+    float     *want, *got;
+    uint32_t   j;
+
+    want = attend_with(a, &plain, UINT32_MAX / 2);
+    compare_attend(a, want);
+
+    for (j = 0; j < n_faster; j++) {
+        got = attend_with(a, &faster[j], 5);
+        check_bits(got, want, (size_t) a->T * a->heads * a->hd, faster[j].name);
+        free(got);
+    }
+
+    free(want);
+}
+
+
 static void
 attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
 {
-    float     *want, *got;
-    attend_t   a;
-    uint32_t   i, j;
+    attend_t  a;
+    uint32_t  i;
     const struct {
         uint32_t  heads, kv_heads, hd;
     } shapes[] = { { 1, 1, 2 }, { 4, 2, 16 }, { 6, 2, 18 }, { 8, 1, 64 }, { 4, 4, 80 },
@@ -209,16 +228,7 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
         open_attend(&a, shapes[i / 2].heads, shapes[i / 2].kv_heads, shapes[i / 2].hd,
                     i % 2 == 0 ? VLM_F32 : VLM_BF16, VLM_RANDOM);
 
-        want = attend_with(&a, &plain, UINT32_MAX / 2);
-        compare_attend(&a, want);
-
-        for (j = 0; j < n_faster; j++) {
-            got = attend_with(&a, &faster[j], 5);
-            check_bits(got, want, (size_t) a.T * a.heads * a.hd, faster[j].name);
-            free(got);
-        }
-
-        free(want);
+        compare_sets(&a);
         close_attend(&a);
     }
 }
@@ -228,9 +238,8 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
 static void
 alibi_takes_off_the_distance_of_a_key_with_the_same_bits_in_every_set(void **state)
 {
-    float                 *want, *got;
     attend_t               a;
-    uint32_t               i, j;
+    uint32_t               i;
     static const float     slope[] = { 1, 0.5f, 0x1p-4f, 0x1p-8f, 0.7071067f, 0 };
     static const uint32_t  hd[] = { 8, 10, 64, 72 };
 
@@ -241,16 +250,7 @@ alibi_takes_off_the_distance_of_a_key_with_the_same_bits_in_every_set(void **sta
                     VLM_RANDOM);
         a.slope = slope;
 
-        want = attend_with(&a, &plain, UINT32_MAX / 2);
-        compare_attend(&a, want);
-
-        for (j = 0; j < n_faster; j++) {
-            got = attend_with(&a, &faster[j], 5);
-            check_bits(got, want, (size_t) a.T * a.heads * a.hd, faster[j].name);
-            free(got);
-        }
-
-        free(want);
+        compare_sets(&a);
         close_attend(&a);
     }
 }

@@ -277,7 +277,7 @@ keep_numbers(cJSON *j, scan_t *s)
         n = scan_number(s);
         s->i++;
 
-        /* the body has no zero at its end, so that strndup() is left alone */
+        /* no strndup(): sanitizers want a zero at the end of its source, which a body lacks */
         kept = n >= DIGITS ? malloc(n + 1) : NULL;
 
         if (kept != NULL) {

@@ -76,10 +76,14 @@ extern const random_family_t  random_qwen2_5, random_qwen3, random_bloom;
 int random_list_tensors(job_t *job, vlm_err_t *err);
 int random_write_tensors(const job_t *job, vlm_err_t *err);
 
-/* Functions for families: random_add() adds [n][k], or [n] if k is 0; random_find() finds a tensor
-   of layer i; the others make small mistakes. */
+/* Functions for families: random_add() adds [n][k], or [n] if k is 0; random_add_linear() a matrix
+   and its bias, random_add_norm() a LayerNorm's gain and shift; random_find() finds a tensor of
+   layer i; the others make small mistakes. */
 tensor_t *random_add(job_t *job, kind_t kind, double scale, const char *prefix, const char *name,
                      uint64_t n, uint64_t k);
+void random_add_linear(job_t *job, double scale, double bias, const char *prefix, const char *name,
+                       uint64_t n, uint64_t k);
+void random_add_norm(job_t *job, const char *prefix, const char *name, uint64_t n);
 tensor_t *random_find(job_t *job, const char *fmt, uint64_t i);
 void random_fix(tensor_t *t, float value);
 void random_swap_heads(tensor_t *t, uint64_t first, uint64_t head_dim, uint64_t n);

@@ -12,33 +12,6 @@
 #define LAYER  "h.%" PRIu64 "."
 
 
-/* A matrix and its bias. */
-static void
-add_linear(job_t *job, double scale, double bias, const char *prefix, const char *name, uint64_t n,
-           uint64_t k)
-{
-    char  full[64];
-
-    snprintf(full, sizeof(full), "%s.weight", name);
-    random_add(job, MATRIX, scale, prefix, full, n, k);
-    snprintf(full, sizeof(full), "%s.bias", name);
-    random_add(job, PLAIN, bias, prefix, full, n, 0);
-}
-
-
-/* LayerNorm: a gain and a shift. */
-static void
-add_norm(job_t *job, const char *prefix, const char *name, uint64_t n)
-{
-    char  full[64];
-
-    snprintf(full, sizeof(full), "%s.weight", name);
-    random_add(job, GAIN, 1, prefix, full, n, 0);
-    snprintf(full, sizeof(full), "%s.bias", name);
-    random_add(job, PLAIN, 0.5, prefix, full, n, 0);
-}
-
-
 static void
 list(job_t *job)
 {
@@ -48,19 +21,19 @@ list(job_t *job)
     const uint64_t  D = s->hidden;
 
     random_add(job, PLAIN, 4.0 * sqrt(3.0 / (double) D), "", "word_embeddings.weight", s->vocab, D);
-    add_norm(job, "", "word_embeddings_layernorm", D);
+    random_add_norm(job, "", "word_embeddings_layernorm", D);
 
     for (i = 0; i < s->layers; i++) {
         snprintf(b, sizeof(b), LAYER, i);
-        add_norm(job, b, "input_layernorm", D);
-        add_linear(job, 1.25, 1.0, b, "self_attention.query_key_value", 3 * D, D);
-        add_linear(job, 2.5, 0.5, b, "self_attention.dense", D, D);
-        add_norm(job, b, "post_attention_layernorm", D);
-        add_linear(job, 1.5, 0.5, b, "mlp.dense_h_to_4h", 4 * D, D);
-        add_linear(job, 2.0, 0.5, b, "mlp.dense_4h_to_h", D, 4 * D);
+        random_add_norm(job, b, "input_layernorm", D);
+        random_add_linear(job, 1.25, 1.0, b, "self_attention.query_key_value", 3 * D, D);
+        random_add_linear(job, 2.5, 0.5, b, "self_attention.dense", D, D);
+        random_add_norm(job, b, "post_attention_layernorm", D);
+        random_add_linear(job, 1.5, 0.5, b, "mlp.dense_h_to_4h", 4 * D, D);
+        random_add_linear(job, 2.0, 0.5, b, "mlp.dense_4h_to_h", D, 4 * D);
     }
 
-    add_norm(job, "", "ln_f", D);
+    random_add_norm(job, "", "ln_f", D);
 
     if (!s->tied) {
         random_add(job, MATRIX, 4.0, "", "lm_head.weight", s->vocab, D);

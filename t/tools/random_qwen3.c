@@ -24,33 +24,6 @@ spread(const shape_t *s)
 }
 
 
-/* A matrix and its bias. */
-static void
-add_linear(job_t *job, double scale, double bias, const char *prefix, const char *name, uint64_t n,
-           uint64_t k)
-{
-    char  full[64];
-
-    snprintf(full, sizeof(full), "%s.weight", name);
-    random_add(job, MATRIX, scale, prefix, full, n, k);
-    snprintf(full, sizeof(full), "%s.bias", name);
-    random_add(job, PLAIN, bias, prefix, full, n, 0);
-}
-
-
-/* LayerNorm: a gain and a shift. */
-static void
-add_norm(job_t *job, const char *prefix, const char *name, uint64_t n)
-{
-    char  full[64];
-
-    snprintf(full, sizeof(full), "%s.weight", name);
-    random_add(job, GAIN, 1, prefix, full, n, 0);
-    snprintf(full, sizeof(full), "%s.bias", name);
-    random_add(job, PLAIN, 0.5, prefix, full, n, 0);
-}
-
-
 static void
 add_merger(job_t *job, const char *prefix, uint64_t normed)
 {
@@ -60,9 +33,9 @@ add_merger(job_t *job, const char *prefix, uint64_t normed)
 
     cell = s->v_hidden * s->merge * s->merge;
 
-    add_norm(job, prefix, "norm", normed);
-    add_linear(job, 1.5, 0.5, prefix, "linear_fc1", cell, cell);
-    add_linear(job, 1.5 * out, 0.5 * out, prefix, "linear_fc2", s->hidden, cell);
+    random_add_norm(job, prefix, "norm", normed);
+    random_add_linear(job, 1.5, 0.5, prefix, "linear_fc1", cell, cell);
+    random_add_linear(job, 1.5 * out, 0.5 * out, prefix, "linear_fc2", s->hidden, cell);
 }
 
 
@@ -76,8 +49,8 @@ add_vision(job_t *job)
 
     E = s->v_hidden;
 
-    add_linear(job, 1.0, 0.5, VISION, "patch_embed.proj", E,
-               s->channels * s->temporal * s->patch * s->patch);
+    random_add_linear(job, 1.0, 0.5, VISION, "patch_embed.proj", E,
+                      s->channels * s->temporal * s->patch * s->patch);
     t = random_find(job, VISION "patch_embed.proj.weight", 0);
     t->n_dims = 5;
     t->dims[1] = s->channels;
@@ -88,12 +61,12 @@ add_vision(job_t *job)
 
     for (i = 0; i < s->v_depth; i++) {
         snprintf(b, sizeof(b), BLOCK, i);
-        add_norm(job, b, "norm1", E);
-        add_norm(job, b, "norm2", E);
-        add_linear(job, 1.25, 1.0, b, "attn.qkv", 3 * E, E);
-        add_linear(job, 1.0, 0.25, b, "attn.proj", E, E);
-        add_linear(job, 1.5, 0.5, b, "mlp.linear_fc1", s->v_mlp, E);
-        add_linear(job, 1.0, 0.5, b, "mlp.linear_fc2", E, s->v_mlp);
+        random_add_norm(job, b, "norm1", E);
+        random_add_norm(job, b, "norm2", E);
+        random_add_linear(job, 1.25, 1.0, b, "attn.qkv", 3 * E, E);
+        random_add_linear(job, 1.0, 0.25, b, "attn.proj", E, E);
+        random_add_linear(job, 1.5, 0.5, b, "mlp.linear_fc1", s->v_mlp, E);
+        random_add_linear(job, 1.0, 0.5, b, "mlp.linear_fc2", E, s->v_mlp);
     }
 
     add_merger(job, VISION "merger.", E);

@@ -186,6 +186,31 @@ place(job_t *job)
 }
 
 
+void
+random_add_linear(job_t *job, double scale, double bias, const char *prefix, const char *name,
+                  uint64_t n, uint64_t k)
+{
+    char  full[64];
+
+    snprintf(full, sizeof(full), "%s.weight", name);
+    random_add(job, MATRIX, scale, prefix, full, n, k);
+    snprintf(full, sizeof(full), "%s.bias", name);
+    random_add(job, PLAIN, bias, prefix, full, n, 0);
+}
+
+
+void
+random_add_norm(job_t *job, const char *prefix, const char *name, uint64_t n)
+{
+    char  full[64];
+
+    snprintf(full, sizeof(full), "%s.weight", name);
+    random_add(job, GAIN, 1, prefix, full, n, 0);
+    snprintf(full, sizeof(full), "%s.bias", name);
+    random_add(job, PLAIN, 0.5, prefix, full, n, 0);
+}
+
+
 /* ---- mutations ---------------------------------------------------------------------------- */
 
 tensor_t *
