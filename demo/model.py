@@ -74,7 +74,7 @@ class VisionBlock(nn.Module):
         q, k, v = self.qkv(x).view(B, N, 3, self.heads, HEAD).unbind(2)
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
         q, k, v = (t.reshape(B * groups, N // groups, self.heads, HEAD).transpose(1, 2) for t in (q, k, v))
-        out = (q @ k.transpose(-1, -2) * SCALE).softmax(-1) @ v
+        out = F.scaled_dot_product_attention(q, k, v)
         return self.proj(out.transpose(1, 2).reshape(B, N, D))
 
     def forward(self, x, cos, sin):
@@ -127,36 +127,36 @@ class Layer(nn.Module):
     def attend(self, x, cos, sin, shape):
         """x [N, D] is the prefix [B, P] followed by the branches [B, Q, T] of each bucket."""
         B, P, buckets, masks = shape
-        q = rotate(self.q_norm(self.q(x).view(-1, self.heads, HEAD)), cos, sin)
+        q = rotate(self.q_norm(self.q(x).view(-1, self.heads, HEAD)), cos, sin) * SCALE
         k = rotate(self.k_norm(self.k(x).view(-1, self.kv, HEAD)), cos, sin)
         v = self.v(x).view(-1, self.kv, HEAD)
         rep = self.heads // self.kv                         # query heads which share a key head
+        # A gradient of split is one copy; that of a slice would be a tensor of zeros as large as the whole.
+        sizes = [B * P] + [B * Q * T for Q, T in buckets]
+        parts = zip(*(t.split(sizes) for t in (q, k, v)))
 
-        def grouped(t, at, rows, T):
+        def grouped(t, rows, T):
             """[rows*T, kv*n, HEAD] -> [rows, kv, n*T, HEAD]"""
             n = t.shape[1] // self.kv
-            return t[at:at + rows * T].view(rows, T, self.kv, n, HEAD).permute(0, 2, 3, 1, 4) \
-                    .reshape(rows, self.kv, n * T, HEAD)
+            return t.view(rows, T, self.kv, n, HEAD).permute(0, 2, 3, 1, 4).reshape(rows, self.kv, n * T, HEAD)
 
         def flat(t, rows, T):
             return t.view(rows, self.kv, rep, T, HEAD).permute(0, 3, 1, 2, 4).reshape(rows * T, -1)
 
-        kp, vp = grouped(k, 0, B, P), grouped(v, 0, B, P)
-        scores = (grouped(q, 0, B, P) @ kp.transpose(-1, -2)).view(B, self.kv, rep, P, P) * SCALE + masks[0]
+        qp, kp, vp = (grouped(t, B, P) for t in next(parts))
+        scores = (qp @ kp.transpose(-1, -2)).view(B, self.kv, rep, P, P) + masks[0]
         outs = [flat(scores.softmax(-1).view(B, self.kv, rep * P, P) @ vp, B, P)]
-        at = B * P
-        for (Q, T), mask in zip(buckets, masks[1:]):
+        for (Q, T), mask, part in zip(buckets, masks[1:], parts):
             rows, n = B * Q, rep * T
-            qs, ks, vs = (grouped(t, at, rows, T) for t in (q, k, v))
+            qs, ks, vs = (grouped(t, rows, T) for t in part)
             across = qs.view(B, Q, self.kv, n, HEAD).transpose(1, 2).reshape(B, self.kv, Q * n, HEAD)
             seen = (across @ kp.transpose(-1, -2)).view(B, self.kv, Q, n, P).transpose(1, 2)
-            own = (qs @ ks.transpose(-1, -2)).view(B, Q, self.kv, rep, T, T) * SCALE + mask
-            both = torch.cat((seen * SCALE, own.view(B, Q, self.kv, n, T)), dim=-1).softmax(-1)
-            seen = both[..., :P].transpose(1, 2).reshape(B, self.kv, Q * n, P) @ vp
-            own = both[..., P:].reshape(rows, self.kv, n, T) @ vs
+            own = (qs @ ks.transpose(-1, -2)).view(B, Q, self.kv, rep, T, T) + mask
+            seen, own = torch.cat((seen, own.view(B, Q, self.kv, n, T)), dim=-1).softmax(-1).split((P, T), dim=-1)
+            seen = seen.transpose(1, 2).reshape(B, self.kv, Q * n, P) @ vp
+            own = own.reshape(rows, self.kv, n, T) @ vs
             seen = seen.view(B, self.kv, Q, n, HEAD).transpose(1, 2).reshape(rows, self.kv, n, HEAD)
             outs.append(flat(seen + own, rows, T))
-            at += rows * T
         return self.o(torch.cat(outs))
 
     def forward(self, x, cos, sin, shape):
@@ -239,7 +239,8 @@ class Model(nn.Module):
     def deepened(self, x, deep, P):
         """x [N, D], whose first rows are prefixes [B, P], and `deep` [B, 81, D] added to the pictures' rows."""
         rows = F.pad(deep, (0, 0, len(self.before), P - len(self.before) - deep.shape[1])).flatten(0, 1)
-        return x + F.pad(rows, (0, 0, 0, x.shape[0] - rows.shape[0]))
+        prefix, rest = x.split((len(rows), len(x) - len(rows)))
+        return torch.cat((prefix + rows, rest))
 
     def read(self, prefix, places, branches, dtype, deep=()):
         B, P = prefix.shape[:2]
@@ -255,11 +256,8 @@ class Model(nn.Module):
             states.append(x)
 
         def parts(t):
-            at, found = B * P, []
-            for b in branches:
-                found.append(t[at:at + b.numel()].view(*b.shape, -1))
-                at += b.numel()
-            return found
+            _, *found = t.split([B * P] + [b.numel() for b in branches])
+            return [f.view(*b.shape, -1) for f, b in zip(found, branches)]
 
         return parts(self.norm(x)), [parts(s) for s in states]
 

@@ -62,7 +62,7 @@ class Block(nn.Module):
         B, N, E = x.shape
         q, k, v = self.qkv(x).view(B, N, 3, self.heads, -1).unbind(2)
         q, k, v = (t.transpose(1, 2) for t in (rotate(q, cos, sin), rotate(k, cos, sin), v))
-        out = (q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5).softmax(-1) @ v
+        out = F.scaled_dot_product_attention(q, k, v)
         return self.proj(out.transpose(1, 2).reshape(B, N, E))
 
     def forward(self, x, cos, sin):
