@@ -28,7 +28,7 @@ $Thinking =~ s/thinking off;/thinking on;/;
 
 our $Short = $::Http;
 $Short =~ s/TEST_NGINX_MODEL/TEST_NGINX_SLOW/;
-$Short =~ s/max_tokens 48;/max_tokens 3500; context 6k; timeout 1s; threads 1; weights f32;/;
+$Short =~ s/max_tokens 48;/max_tokens 15000; context 16k; timeout 5s; threads 1; weights f32;/;
 
 our $Small = $::Http;
 $Small =~ s/(thinking off;)/$1\n        context 256;/;
@@ -260,7 +260,7 @@ $::Short
 --- error_code eval
 [200, 200]
 --- response_body eval
-["text|error|{\"error\":\"The answer took longer than 1 seconds\",\"status\":504}\n", "[]\n"]
+["text|error|{\"error\":\"The answer took longer than 5 seconds\",\"status\":504}\n", "[]\n"]
 --- no_error_log
 [error]
 
@@ -326,6 +326,6 @@ POST /v1/chat/completions
 {"messages":[{"role":"user","content":"an endless one"}]}
 --- error_code: 504
 --- response_body
-{"error":{"code":"timeout","message":"The answer took longer than 1 seconds","param":null,"type":"server_error"}}
+{"error":{"code":"timeout","message":"The answer took longer than 5 seconds","param":null,"type":"server_error"}}
 --- no_error_log
 [error]
