@@ -41,7 +41,7 @@ sub server {
                     http => "send_timeout ${SEND}s; " . ($conf{http} || ''),
                     engine => 'thinking off; weights f32; threads 1; '
                               . 'max_tokens ' . ($conf{max} || 6000) . '; '
-                              . "context 8k; timeout 280s; $conf{engine}")->start->ready;
+                              . "context 8k; timeout 1h; $conf{engine}")->start->ready;
 }
 
 
