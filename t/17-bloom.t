@@ -19,7 +19,7 @@ add_block_preprocessor(sub {
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 24;
+plan tests => repeat_each() * 30;
 
 run_tests();
 
@@ -95,3 +95,20 @@ POST /v1/completions
 { "prompt": "A quick brown fox", "max_tokens": 4, "min_tokens": 5 }
 --- error_code: 400
 --- response_body_like: min_tokens is 5, more than max_tokens, 4
+=== TEST 12: RoboBrain's interface says so without "text_only", too
+--- request
+POST /api/chat
+{ "session_id": "s", "message": "hi" }
+--- error_code: 400
+--- response_body_like: BLOOM has no chat template
+=== TEST 13: an upload is refused with the reason
+--- request eval
+"POST /api/upload\n" . main::multipart(['file', 'cup.png', main::picture('40x30.png')])
+--- more_headers: Content-Type: multipart/form-data; boundary=xxxx
+--- error_code: 400
+--- response_body_like: ^\{"error":"BLOOM has no vision encoder: this model takes text alone"\}$
+=== TEST 14: health says that the model sees no pictures
+--- request
+GET /api/health
+--- error_code: 200
+--- response_body_like: "vision":false

@@ -201,6 +201,8 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     vlm_json_add_string(&w, "version", VLM_VERSION);
 
+    vlm_json_add_bool(&w, "vision", eng->conf.facts.vision_layers > 0);
+
     vlm_json_shut(&w, '}');
 
     return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);

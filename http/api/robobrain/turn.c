@@ -74,6 +74,12 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
         chat->image = strdup(loaded.image);
     }
 
+    /* a model without a vision encoder cannot be helped by a picture */
+
+    if (chat->image == NULL && ctx->engine->conf.facts.vision_layers == 0) {
+        chat->text_only = 1;
+    }
+
     if (chat->image == NULL && !chat->text_only) {
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "No image set. Use "
                                  "set_image() or provide image_path.");

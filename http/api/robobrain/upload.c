@@ -92,6 +92,13 @@ ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
     vlm_multipart_t       mp;
     vlm_multipart_part_t  part, file;
 
+    if (ctx->engine->conf.facts.vision_layers == 0) {
+        (void) ngx_http_vlm_fail_input(ctx, "%s has no vision encoder: this "
+                                       "model takes text alone",
+                                       ctx->engine->conf.facts.family);
+        return;
+    }
+
     if (ngx_http_vlm_body_get(&ctx->body) != 0) {
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
                                  "The body could not be read back");
