@@ -1,4 +1,4 @@
-"""Goes on from the committed weights, on a processor that has little time: what is there is kept, and more is learnt.
+"""Trains the committed weights further in little processor time: the model keeps its abilities and learns more.
 
   python adapt.py eyes --until 17:20        the vision encoder: dark tables, haze, a camera held askew
   python adapt.py words --until 17:20       the language model: questions late in a session, several points
@@ -8,8 +8,8 @@ Each is one process with one thread and changes its own half alone, so they run 
 for each other.  They write ../build/demo-eyes and ../build/demo-words every few minutes and go on from there.
 
 The vision encoder learns from its former self: on a dark or hazy picture its cells are to be what the old encoder's
-are on the plain picture of the same scene, whose camera is as much askew.  That needs no answers, tells each of 81
-cells 256 numbers, and leaves the language model's half as it is.  The language model learns several questions of
+are on the plain picture of the same scene, whose camera is as much askew.  That needs no answers, gives each of 81
+cells 256 target numbers, and leaves the language model's half as it is.  The language model learns several questions of
 a scene behind the same earlier turns, which are read once for all of them; it keeps to its former self where a
 message has no picture.  The weights that are written are the mean of those of the last hundred steps.
 """
@@ -27,7 +27,7 @@ from safetensors.torch import load_file, save_file
 
 import export
 from ask_torch import FOLDER, load
-from batches import (CODES, GENERAL_MIX, TEXTS, cell_targets, crowd, draw_look, draw_question, pack_texts,
+from batches import (CODES, GENERAL_MIX, TEXTS, cell_targets, crowded, draw_look, draw_question, pack_texts,
                      patches_of)
 from model import text_places
 from questions import GENERAL, ask_any, in_context, in_turns, wrap
@@ -55,7 +55,7 @@ def is_vision(name):
     return name.startswith("vision.")
 
 
-# -- what is learnt from -----------------------------------------------------------------------------
+# -- training data -----------------------------------------------------------------------------------
 
 def tensor_of(scene):
     return torch.from_numpy(patches_of(render(scene)))
@@ -79,22 +79,22 @@ def earlier_of(scene, rng):
     return "", [(t, s["answer"]) for _, t, s in turns]
 
 
-def split(encoder, turns, told, task, text):
+def split(encoder, turns, earlier, task, text):
     """The ids of a question in two: what all questions of its kind share, and its own."""
-    whole = wrap(task, in_context(told, text) if told else text)
-    shared = whole.index(QUERY) + len(QUERY) if told else 0
+    whole = wrap(task, in_context(earlier, text) if earlier else text)
+    shared = whole.index(QUERY) + len(QUERY) if earlier else 0
     return encoder.ids(turns + whole[:shared]), encoder.ids(whole[shared:])
 
 
 def weights_of(encoder, task, answer):
-    """Of several points the last is what the model forgets, so whether another one follows counts most."""
+    """The model tends to forget the last of several points, so whether another one follows counts most."""
     weights = encoder.weights(task, answer)
     if task == "pointing":
         weights = [5 * w if token in encoder.ends else w for token, w in zip(answer, weights)] + weights[-1:]
     return weights
 
 
-def session_of(scene, encoder, rng, tasks, turns="", told=()):
+def session_of(scene, encoder, rng, tasks, turns="", earlier=()):
     """Questions of some tasks behind the same earlier turns: shared ids, and ids, weights, codes [1, Q(, T)]."""
     rows, shared, seen = [], [], set()
     for _ in range(4 * QUESTIONS):
@@ -103,7 +103,7 @@ def session_of(scene, encoder, rng, tasks, turns="", told=()):
             continue
         seen.add(asked[1])
         task, answer = asked[0]["task"], encoder.ids(asked[2]["answer"])
-        shared, own = split(encoder, turns, told, task, asked[1])
+        shared, own = split(encoder, turns, earlier, task, asked[1])
         row = encoder.filled(own + encoder.tail, answer, weights_of(encoder, task, answer), LONGEST)
         if row:
             rows.append(row + (CODES[task],))
@@ -119,7 +119,7 @@ def session_of(scene, encoder, rng, tasks, turns="", told=()):
 
 # -- the two halves ----------------------------------------------------------------------------------
 
-def told_loss(model, picture, shared, bucket, tally):
+def prefix_loss(model, picture, shared, bucket, tally):
     """picture [1, 81, D] -> the answers' loss behind it and the shared ids."""
     pieces = [model.embedded(model.before, 1, picture.dtype), picture, model.embedded(model.after, 1, picture.dtype)]
     places = model.places()
@@ -142,7 +142,7 @@ def eyes_step(job, seed, rng, tally):
 
 
 def text_step(job, rng, tally):
-    """Messages without a picture, which the model is to answer as its former self does, and rightly."""
+    """Messages without a picture: the teacher is the former self, and the right answers count as well."""
     at = rng.choices(range(len(TEXTS)), [often for _, often, _ in TEXT_MIX])[0]
     bucket = [part[:, :TEXT_MIX[at][2]] for part in pack_texts(job.encoder, rng)[at]]
     hidden = job.model.without_picture(job.prefixes[at], bucket[:1], torch.float32)
@@ -160,13 +160,13 @@ def words_step(job, seed, rng, tally):
     """Some scenes, each with one kind of question after other turns; and messages without a picture."""
     for i in range(SCENES):
         tasks = rng.choices([t for t, _ in LATER], [w for _, w in LATER])[0]
-        like = crowd(rng) if tasks == ("pointing",) and rng.random() < 0.6 else None
+        like = crowded(rng) if tasks == ("pointing",) and rng.random() < 0.6 else None
         scene = make_scene(seed + i, like=like, look=draw_look(rng) if rng.random() < 0.8 else ())
         asked = session_of(scene, job.encoder, rng, tasks, *earlier_of(scene, rng))
         if asked:
             with torch.no_grad():
                 picture = job.model.vision(tensor_of(scene)[None], torch.float32)[0]
-            (told_loss(job.model, picture, *asked, tally) / SCENES).backward()
+            (prefix_loss(job.model, picture, *asked, tally) / SCENES).backward()
     if rng.random() < 0.4:
         text_step(job, rng, tally)
     return SCENES
@@ -242,7 +242,7 @@ def main():
     p.add_argument("part", choices=PARTS + ("join",))
     p.add_argument("--until", help="HH:MM of today, where the learning rate reaches its end")
     p.add_argument("--lr", type=float, default=3e-4)
-    p.add_argument("--both", action="store_true", help="go on with what the other has learnt, too")
+    p.add_argument("--both", action="store_true", help="also start from the other half's new weights")
     p.add_argument("--to", default=FOLDER, help="of join: the checkpoint directory to write")
     args = p.parse_args()
     torch.set_num_threads(1)

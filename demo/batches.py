@@ -21,11 +21,11 @@ BUCKETS = ((GENERAL, 6, 24), (("grounding",), 3, 48), (("affordance",), 2, 60), 
            (("trajectory",), 1, 130), ("context", 1, 320))
 BUCKETS_25 = ((GENERAL, 6, 24), (("grounding",), 3, 54), (("affordance",), 2, 80), (("pointing",), 2, 104),
               (("trajectory",), 1, 190), ("context", 1, 352))
-# (what is asked without a picture, how many of it in a batch, tokens of each)
+# (kind of message without a picture, messages of a batch, tokens of each)
 TEXTS = (("TASK", 8, 36), ("TITLE", 16, 44), ("STEPS", 12, 272), ("BLIND", 8, 60))
-TEXTS_FEW = (("TASK", 4, 36), ("TITLE", 4, 44), ("STEPS", 2, 272), ("BLIND", 4, 60))     # for who knows it already
+TEXTS_FEW = (("TASK", 4, 36), ("TITLE", 4, 44), ("STEPS", 2, 272), ("BLIND", 4, 60))     # for a model that has learnt them
 NUMBERS = 12                            # coordinates of an object: two boxes, two points
-LATE = ("pointing", "affordance", "trajectory", "trajectory")      # what suffers most from a long history
+LATE = ("pointing", "affordance", "trajectory", "trajectory")      # the tasks that suffer most from a long history
 GENERAL_MIX = tuple((t, w) for t, w in MIX if t in GENERAL)
 
 
@@ -51,7 +51,7 @@ def draw_look(rng):
     return rng.choice((("dark", "turned"), ("contrast", "turned")))
 
 
-def crowd(rng):
+def crowded(rng):
     """Kinds and colours of a scene in which two or three objects often share a name."""
     kinds, colours = rng.sample(KINDS, 2), rng.sample(sorted(COLOURS), 3)
     return [(rng.choice(kinds), rng.choice(colours)) for _ in range(rng.randint(3, 6))]
@@ -60,12 +60,12 @@ def crowd(rng):
 def any_scene(seed):
     """A scene of any look, sometimes crowded."""
     rng = random.Random(seed ^ 0x100C)
-    return make_scene(seed, like=crowd(rng) if rng.random() < 0.2 else None,
+    return make_scene(seed, like=crowded(rng) if rng.random() < 0.2 else None,
                       look=draw_look(rng) if rng.random() < 0.85 else ())
 
 
 def coordinates(obj, release):
-    """As the model writes them."""
+    """The coordinates of an object as the model writes them."""
     values = [*obj["box"], *obj["grasp"], *obj["point"], *obj["hold"]]
     return release.scaled(np.clip(values, 0, SIZE - 1).tolist())
 
@@ -121,8 +121,8 @@ class Encoder:
     @staticmethod
     def start(system):
         """The text before the user's first words."""
-        told = "<|im_start|>system\n%s<|im_end|>\n" % system if system else ""
-        return told + "<|im_start|>user\n"
+        header = "<|im_start|>system\n%s<|im_end|>\n" % system if system else ""
+        return header + "<|im_start|>user\n"
 
     def text_prefixes(self):
         """The ids before a message without a picture, for each of TEXTS."""
@@ -158,7 +158,7 @@ class Encoder:
         return ids + [self.pad] * fill, [0.0] * len(question) + weights + [0.0] * fill
 
     def text_row(self, kind, text, answer, size):
-        """The same for a message without a picture; of a plan what is decided counts, not its punctuation."""
+        """The same for a message without a picture; of a plan the decisions count, not the punctuation."""
         found = self.tok.encode(answer, add_special_tokens=False)
         weights = [2.0 if kind == "TASK" else 1.0] * len(found.ids)
         if kind == "STEPS":
@@ -184,15 +184,15 @@ def context_question(scene, rng, release=FIRST):
     task = rng.choice(LATE) if rng.random() < 0.6 else None
     new = task and draw_question((task,), scene, rng) or ask_any(scene, rng)
     earlier = [ask_any(scene, rng) for _ in range(rng.choice((1, 1, 2, 3, 4, 5, 5)))]
-    text, told = new[1], [(t, release.answer(q, s)) for q, t, s in earlier]
+    text, turns = new[1], [(t, release.answer(q, s)) for q, t, s in earlier]
     if new[0]["task"] in ("affordance", "trajectory") and rng.random() < 0.3:      # a step of a pipeline
         box = release.box(new[2]["about"][0]["box"])
-        told[-1] = ref_text(new[0]["ref"], rng), box
+        turns[-1] = ref_text(new[0]["ref"], rng), box
         text += "\nPrevious result: " + box
     if rng.random() < 0.3:
         return new[0], text, new[2], in_turns([(release.wrap(q["task"], t), a)
-                                               for (q, _, _), (t, a) in zip(earlier, told)])
-    return new[0], in_context(told, text), new[2], ""
+                                               for (q, _, _), (t, a) in zip(earlier, turns)])
+    return new[0], in_context(turns, text), new[2], ""
 
 
 def pack(scene, encoder, rng, buckets=BUCKETS):
@@ -271,7 +271,7 @@ class Batches(torch.utils.data.IterableDataset):
 
 
 def loader(family, seed, size, words, rank=0, ranks=1):
-    """Batches of pictures, the same pictures for the family's former self where it teaches, and with `words` what is
-    asked."""
+    """Batches of pictures, the same pictures for the family's former self where it teaches, and with `words` the
+    questions."""
     return iter(torch.utils.data.DataLoader(Batches(family, seed, size, words, rank, ranks), batch_size=None,
                                             num_workers=1, prefetch_factor=4))

@@ -1,4 +1,4 @@
-"""Asks 300 held-out scenes every task and says how often the answers are right.
+"""Asks 300 held-out scenes every task and reports how often the answers are right.
 
   python eval.py                        through the server at http://127.0.0.1:5001
   python eval.py --torch                through the training code, without a server
@@ -29,9 +29,12 @@ SEED = 900_000_000                      # training counts upwards from 1,000,000
 NEAR = 4                                # pixels
 # Of every set. Each is a few percent below the lowest figure measured, so that another processor may round differently.
 BOUNDS = {"all": 0.90, "general": 0.90, "grounding": 0.85, "pointing": 0.80, "affordance": 0.90, "trajectory": 0.90}
+# The second demo has learned for a shorter time, and answers about an affordance with a point on a part that is often
+# a few pixels thin.
+BOUNDS_25 = dict(BOUNDS, all=0.85, grounding=0.74, pointing=0.78, affordance=0.70)
 
 
-# -- what is right -----------------------------------------------------------------------------------
+# -- right answers -----------------------------------------------------------------------------------
 
 def iou(a, b):
     wide = min(a[2], b[2]) - max(a[0], b[0])
@@ -91,7 +94,7 @@ def is_right(q, solution, answer, release=FIRST):
     return in_box(points[0], objects[0]["box"]) and in_box(points[-1], objects[-1]["box"])
 
 
-# -- what is asked -----------------------------------------------------------------------------------
+# -- questions ---------------------------------------------------------------------------------------
 
 def differ(q, a, b):
     if q["task"] in GENERAL:
@@ -156,7 +159,7 @@ def items_of_set(name, scenes, seed):
     return session_items(pairs, seed) if name == "session" else items_of(pairs)
 
 
-# -- who is asked ------------------------------------------------------------------------------------
+# -- clients -----------------------------------------------------------------------------------------
 
 def post(url, body, kind):
     request = urllib.request.Request(url, data=body, headers={"Content-Type": kind})
@@ -248,7 +251,8 @@ def main():
                   "expected": release.answer(i["q"], i["solution"])} for i in items if not i["right"]]
         with open(args.json, "w") as f:
             json.dump({"set": args.set, "scenes": args.scenes, "seed": args.seed, "figures": figures, "wrong": wrong}, f, indent=1)
-    short = [n for n, bound in BOUNDS.items() if figures[n]["accuracy"] < bound]
+    bounds = BOUNDS_25 if release is SECOND else BOUNDS
+    short = [n for n, bound in bounds.items() if figures[n]["accuracy"] < bound]
     if short:
         print("below the bound: " + ", ".join(short))
     return 1 if short else 0

@@ -56,10 +56,10 @@ def make_items(count, seed=SEED):
     return items + [{"kind": "TASK", "text": t, "expected": task, "hand": True} for task in NAMES for t in HAND[task]]
 
 
-# -- what is right -----------------------------------------------------------------------------------
+# -- right answers -----------------------------------------------------------------------------------
 
 def steps_of(text):
-    """The steps of a plan's text; None where it is none."""
+    """The steps of a plan's text; None if the text is no plan."""
     try:
         steps = json.loads(text)
     except ValueError:
@@ -85,7 +85,7 @@ def judge(item):
         item["right"] = answer.lower().rstrip(".") == expected
 
 
-# -- who is asked ------------------------------------------------------------------------------------
+# -- clients -----------------------------------------------------------------------------------------
 
 def ask(server, picture, item):
     def call(path, **body):
@@ -130,7 +130,7 @@ def main():
     p.add_argument("--torch", action="store_true", help="ask the training code instead of a server")
     p.add_argument("--model", help="with --torch: another checkpoint directory")
     p.add_argument("--count", type=int, default=300)
-    p.add_argument("--wrong", action="store_true", help="also print what is wrong")
+    p.add_argument("--wrong", action="store_true", help="also print the wrong answers")
     args = p.parse_args()
     items = make_items(args.count)
     if args.torch:

@@ -15,7 +15,7 @@ def names(conf):
 
 
 def both(names):
-    """Of a matrix or norm with a bias."""
+    """Both names of a matrix or norm with a bias, for its weight and its bias."""
     return {"%s.%s" % (ours, kind): "%s.%s" % (theirs, kind) for ours, theirs in names for kind in ("weight", "bias")}
 
 
@@ -165,7 +165,7 @@ def write_qwen2_5(conf, folder, token):
 
 
 def write(model, folder, token, tokenizer_file=None):
-    """Weights under a temporary name first: a reader never sees half a file."""
+    """The weights have a temporary name first: a reader never sees half a file."""
     os.makedirs(folder, exist_ok=True)
     if model.conf["family"] == "qwen3_vl":
         write_qwen3(model.conf, folder, token)

@@ -32,6 +32,6 @@ FAMILIES = {family.name: family for family in (QWEN2_5_VL, QWEN3_VL)}
 
 
 def family_of(folder):
-    """Of a checkpoint directory."""
+    """The family of a checkpoint directory."""
     with open(os.path.join(folder, "config.json")) as f:
         return FAMILIES[json.load(f)["model_type"]]

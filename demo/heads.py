@@ -11,14 +11,14 @@ from torch import nn
 from batches import NUMBERS
 from scenes import COLOURS, KINDS, SIZE
 
-UNIT = SIZE / 9                         # pixels; what distances are told in
+UNIT = SIZE / 9                         # pixels; the unit of distances
 
 
 class Heads(nn.Module):
     def __init__(self, width, release):
         super().__init__()
         self.whole, self.coarse = release.shares or SIZE, release.coarse
-        self.steps = self.whole // self.coarse + 1          # what "tens" tells apart
+        self.steps = self.whole // self.coarse + 1          # classes of "tens"
         self.parts = (len(KINDS) + 1, len(COLOURS) + 1, 2, NUMBERS * self.steps, NUMBERS * 10, NUMBERS)
         self.query, self.key = nn.Linear(width, 2 * 64), nn.Linear(width, 64)
         self.which = nn.Linear(width, 65)
@@ -87,10 +87,10 @@ class Heads(nn.Module):
         middle[..., 1] = wanted[..., 3].float()                         # down counts where they stand
         apart = ((middle[:, :, 0] - middle[:, :, 1]) * 9 / self.whole)[both]
         for which, layer in ((0, 2), (1, 3)):
-            told = self.apart[which](rows(states[layer], which)).float()[both]
-            far = F.smooth_l1_loss(told, apart, reduction="sum")
-            order = F.binary_cross_entropy_with_logits(told * 2, (apart > 0).float(), reduction="sum")
-            loss = loss + (far + 0.5 * order) / max(1, told.numel())     # a batch may have no two objects
+            guess = self.apart[which](rows(states[layer], which)).float()[both]
+            far = F.smooth_l1_loss(guess, apart, reduction="sum")
+            order = F.binary_cross_entropy_with_logits(guess * 2, (apart > 0).float(), reduction="sum")
+            loss = loss + (far + 0.5 * order) / max(1, guess.numel())     # a batch may have no two objects
         counted = torch.cat([b[5] for b in buckets], dim=1)             # [B, Q, 81]
         which = self.which(rows(states[1], 0)).float()
         scores_of = torch.einsum("bqk,bck->bqc", which[..., :64], keys.float()) / 8 + which[..., 64:]
@@ -99,6 +99,6 @@ class Heads(nn.Module):
                                                              pos_weight=torch.tensor(4.0))
         with torch.no_grad():
             hit = (out.argmax(-1) == wanted[known] // self.coarse).float().mean().item()
-            side = ((told > 0) == (apart > 0)).float().mean().item()
+            side = ((guess > 0) == (apart > 0)).float().mean().item()
             found = cells.gather(-1, scores.argmax(-1, keepdim=True))[..., 0][known].float().mean().item()
         return loss, hit, found, side

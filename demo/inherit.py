@@ -9,17 +9,16 @@ without a picture need not be learnt again.  The two differ in four things:
 - There are ten heads.  The two new ones begin with nothing in the output matrix.
 - The MLP is smaller.  It keeps the neurons that added most.
 
-The vision encoder has another width and begins with random weights; it learns the first one's features of each cell,
-and its patches after some blocks through a matrix that is not part of the model.
+The vision encoder has the first one's width and heads.  Attention and the merger are the first one's, and three things
+are fitted to what it computes of some pictures: the matrix of the patches, which are 16 pixels wide instead of 14,
+and the MLPs, which have no gate.  Half of the first one's blocks look at a window alone and these look at everything,
+so the start is far off; training pulls the patches after each block, and the cells, towards the first one's.
 """
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from model import HEAD
-
-HINTS = (1, 3, 5)                       # the blocks whose patches are learnt from
 
 
 # -- the language model ------------------------------------------------------------------------------
@@ -83,35 +82,86 @@ def take_language(ours, theirs, patches, branches):
 
 # -- the vision encoder ------------------------------------------------------------------------------
 
-class Hints(nn.Module):
-    """The way from patches of the new encoder to the old one's; not part of the model."""
+def cells_in_rows(former, x):
+    """[B, 324, n] in the order of windows -> the patches of each cell, row by row."""
+    return x.unflatten(1, (-1, 4))[:, former.raster].flatten(1, 2)
 
-    def __init__(self, conf, former):
-        super().__init__()
-        self.maps = nn.ModuleList(nn.Linear(conf["hidden_size"], former["hidden_size"]) for _ in HINTS)
 
-    def loss(self, vision, patches, former, shown):
-        """Returns the loss, how far the cells are from the former's, and the cells with the deep features."""
-        states = vision.states(patches, torch.float32)
-        with torch.no_grad():
-            wanted, theirs = former_states(former, shown)
-        cells, deep = vision.merged(states)
-        far = distance(cells, wanted)
-        between = sum(distance(m(states[i]), theirs[i]) for m, i in zip(self.maps, HINTS))
-        return 3 * far + 0.3 * between, far.item(), sum(deep, cells)
+def solve(rows, wanted):
+    """The matrix and the bias that give `wanted` [N, n] for `rows` [N, m], by least squares."""
+    rows = torch.cat((rows, torch.ones(len(rows), 1)), 1).double()
+    square = rows.T @ rows
+    square += 1e-6 * square.diagonal().mean() * torch.eye(len(square))
+    found = torch.linalg.solve(square, rows.T @ wanted.double()).float().T
+    return found[:, :-1], found[:, -1]
+
+
+def take_linear(ours, weight, bias):
+    ours.weight.copy_(weight)
+    ours.bias.copy_(bias)
+
+
+def fit_mlp(block, rows, wanted, steps=400, batch=4096):
+    """Fits the MLP to [N, E] -> [N, E]: by gradients, its last matrix in the end by least squares."""
+    parameters = [block.up.weight, block.up.bias, block.down.weight, block.down.bias]
+    optimizer = torch.optim.Adam(parameters, lr=4e-3)
+    for step in range(steps):
+        some = torch.randint(len(rows), (batch,))
+        optimizer.param_groups[0]["lr"] = 4e-3 * (1 - step / steps)
+        optimizer.zero_grad()
+        with torch.enable_grad():
+            distance(block.mlp(rows[some]), wanted[some]).backward()
+        optimizer.step()
+    optimizer.zero_grad()
+    take_linear(block.down, *solve(block.inner(rows), wanted))
+
+
+@torch.no_grad()
+def take_vision(ours, theirs, patches, shown):
+    """patches and shown: the same pictures, as each of the two takes them."""
+    found = {}
+    for name, module in theirs.named_modules():
+        module.register_forward_hook(lambda _, args, out, name=name: found.update({name: (args[0], out)}))
+    theirs(shown, torch.float32)
+    for module in theirs.modules():
+        module._forward_hooks.clear()
+    take_linear(ours.patch, *solve((patches.float() / 127.5 - 1).flatten(0, 1),
+                                   cells_in_rows(theirs, found["patch"][1]).flatten(0, 1)))
+    for i, (block, former) in enumerate(zip(ours.blocks, theirs.blocks)):
+        for name in ("qkv", "proj"):
+            take_linear(getattr(block, name), getattr(former, name).weight, getattr(former, name).bias)
+        for name in ("norm1", "norm2"):
+            getattr(block, name).weight.copy_(getattr(former, name).weight)
+        rows, wanted = found["blocks.%d.norm2" % i][0], found["blocks.%d.down" % i][1]
+        fit_mlp(block, block.norm2(rows).flatten(0, 1), wanted.flatten(0, 1))
+    ours.merger.norm.weight.copy_(theirs.ln_q.weight)
+    for name in ("merge1", "merge2"):
+        take_linear(getattr(ours.merger, name), getattr(theirs, name).weight, getattr(theirs, name).bias)
+    for nothing in [ours.pos_embed] + [deep.merge2 for deep in ours.deep]:
+        nothing.weight.zero_()
+
+
+def follow(vision, patches, former, shown, dtype):
+    """Returns the loss, how far the cells are from the former's, and the cells with the deep features."""
+    states = vision.states(patches, dtype)
+    with torch.no_grad():
+        wanted, theirs = former_states(former, shown, dtype)
+    cells, deep = vision.merged(states)
+    far = distance(cells, wanted)
+    between = sum(distance(mine, his) for mine, his in zip(states, theirs))
+    return 3 * far + 0.3 * between, far.item(), sum(deep, cells)
 
 
 def distance(mine, wanted):
-    return (mine - wanted).pow(2).mean() / wanted.var()
+    return (mine.float() - wanted.float()).pow(2).mean() / wanted.float().var()
 
 
-def former_states(former, shown):
+def former_states(former, shown, dtype):
     """The former encoder's cells, and its patches after every block, in the order of cells row by row."""
     found = []
     hooks = [block.register_forward_hook(
-        lambda module, args, out: found.append(out.unflatten(1, (-1, 4))[:, former.raster].flatten(1, 2)))
-        for block in former.blocks]
-    cells, _ = former(shown, torch.float32)
+        lambda module, args, out: found.append(cells_in_rows(former, out))) for block in former.blocks]
+    cells, _ = former(shown, dtype)
     for hook in hooks:
         hook.remove()
     return cells, found

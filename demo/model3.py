@@ -2,8 +2,8 @@
 
 A 288x288 picture is 18x18 patches and 9x9 merged cells, as many as the first demo's picture has, so that the first
 demo's features of a cell can be learnt from.  Cells come row by row, each as 2x2 patches.  The learned positions
-are of a grid of 12x12 and are interpolated.  Of two blocks the output goes to a merger of its own, whose features
-are added to the picture's rows after the language model's first layers.
+are of a grid of 12x12 and are interpolated.  One block's output goes to a merger of its own, too, whose features are
+added to the picture's rows after the language model's first layer.
 
 Letters: B pictures, N patches, E the encoder's width, D the language model's.
 """
@@ -16,10 +16,10 @@ from model import CELLS, GRID, rotate
 
 CONFIG = {
     "family": "qwen3_vl", "qk_norm": True, "interleaved": True, "vocab_size": 768, "hidden_size": 256,
-    "intermediate_size": 448, "num_hidden_layers": 5, "num_attention_heads": 10, "num_key_value_heads": 2,
+    "intermediate_size": 320, "num_hidden_layers": 5, "num_attention_heads": 10, "num_key_value_heads": 2,
     "rope_theta": 10000.0, "mrope_section": [6, 5, 5], "rms_norm_eps": 1e-6,
-    "vision": {"depth": 6, "hidden_size": 144, "intermediate_size": 480, "num_heads": 6, "patch_size": 16,
-               "places": 12, "deepstack_visual_indexes": [2, 4]},
+    "vision": {"depth": 6, "hidden_size": 192, "intermediate_size": 320, "num_heads": 6, "patch_size": 16,
+               "places": 12, "deepstack_visual_indexes": [3]},
 }
 SIDE = 288
 
@@ -65,9 +65,15 @@ class Block(nn.Module):
         out = F.scaled_dot_product_attention(q, k, v)
         return self.proj(out.transpose(1, 2).reshape(B, N, E))
 
+    def inner(self, x):
+        return F.gelu(self.up(x), approximate="tanh")
+
+    def mlp(self, x):
+        return self.down(self.inner(x))
+
     def forward(self, x, cos, sin):
         x = x + self.attend(self.norm1(x), cos, sin)
-        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+        return x + self.mlp(self.norm2(x))
 
 
 class Merger(nn.Module):

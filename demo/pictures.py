@@ -1,8 +1,8 @@
-"""Writes the sample pictures and what right answers to a question about each are.
+"""Writes the sample pictures, with questions about each and their right answers.
 
   python pictures.py          chooses scenes which the checkpoint directory answers rightly
 
-The pictures that are there stay if they still are among these, for the tests name some of them.
+Existing pictures stay if they are still among these, because the tests name some of them.
 """
 
 import io
@@ -66,7 +66,7 @@ def earlier():
 
 
 def named(best, before):
-    """A file name for each picture that is taken; who was one before and is answered as well keeps its name."""
+    """A file name for each chosen picture. A picture that was in the set and is answered as well keeps its name."""
     files = ["table-%02d.png" % n for n in range(1, COUNT + 1)]
     seeds = {before[f]["seed"]: f for f in files if f in before}
     kept = {}

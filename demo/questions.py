@@ -114,7 +114,7 @@ def solve_relation(q, scene):
 
 def solve(q, scene):
     """The answer as a dict with "answer", the one or two objects it is "about" (for training), and what a
-    checker needs; None: not to be asked here."""
+    checker needs; None: the scene has no such question."""
     task = q["task"]
     if task == "count":
         return {"answer": str(len(matches(q["ref"], scene)))}
@@ -158,7 +158,7 @@ def solve(q, scene):
 
 
 def motion(start, foot, goal, objects):
-    """A solution: the path, and how far down the places are above which it starts and ends."""
+    """A solution: the path, and the rows of the picture above which it starts and ends."""
     points = path(start, goal["point"])
     return {"answer": points_text(points), "path": points, "feet": (foot[1], goal["foot"][1]), "objects": objects,
             "about": objects}
@@ -252,7 +252,7 @@ def phrase(q, rng):
 
 
 def restyle(text, rng):
-    """People leave out capitals and question marks."""
+    """The text as people write it: capitals and question marks may be missing."""
     chance = rng.random()
     if chance < 0.25:
         text = text.lower()
@@ -281,7 +281,7 @@ def in_turns(earlier):
     return "".join("%s<|im_end|>\n<|im_start|>assistant\n%s<|im_end|>\n<|im_start|>user\n" % e for e in earlier)
 
 
-# -- choosing what to ask ----------------------------------------------------------------------------
+# -- choosing questions ------------------------------------------------------------------------------
 
 def refs_of(obj, scene, rng):
     """A ref that names this object alone: often colour and kind, sometimes less."""

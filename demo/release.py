@@ -28,7 +28,7 @@ def depth(y):
 
 
 class Release:
-    shares, coarse = 0, 10              # 0: pixels; what the first one or two digits of a number tell apart
+    shares, coarse = 0, 10              # 0: pixels; the step of a number without its last digits
     system, wrappers = SYSTEM, WRAPPERS  # the system message of a conversation without one
 
     def wrap(self, task, text):
@@ -89,7 +89,7 @@ class Release25(Release):
 
 
 def numbers(text, size):
-    """The integers of "[(1, 2), (3, 4)]" in groups of `size`; empty where that is not what the text is."""
+    """The integers of "[(1, 2), (3, 4)]" in groups of `size`; empty if the text has another form."""
     body = text.strip()
     shape = "".join(c for c in body if not c.isdigit() and c != "-").replace(" ", "")
     values = [int(w) for w in "".join(c if c.isdigit() else " " for c in body).split()]

@@ -174,7 +174,7 @@ def turn_object(obj, degrees):
 
 
 def turn_scene(scene, rng):
-    """The camera of a scene is turned as far as leaves something to be seen."""
+    """The camera of a scene is turned as far as its objects stay in the picture."""
     for reach in (ASKEW, ASKEW, ASKEW / 2, ASKEW / 4):
         degrees = rng.uniform(0.3, 1) * reach * rng.choice((-1, 1))
         objects = [turn_object(o, degrees) for o in scene["objects"]]
@@ -326,7 +326,7 @@ def draw_ground(rng, dark, degrees):
 
 
 def fade(image, rng):
-    """Haze: what is left of the contrast lies about some grey."""
+    """Haze: the rest of the contrast lies about some grey."""
     left, grey = rng.uniform(0.3, 0.6), rng.uniform(60, 190)
     return image.point([int(grey + left * (v - grey)) for v in range(256)] * 3)
 

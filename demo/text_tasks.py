@@ -1,6 +1,6 @@
-"""The server's questions to the model about a message, without a picture: which task it is, what the conversation is
-called, which steps it has.  The asking words are the server's own, read from its source; here are messages and
-right answers.
+"""The server's questions to the model about a message, without a picture: its task, the title of the
+conversation, and its steps.  The words of these questions are read from the server's source; this file has the
+messages and right answers.
 
 A message is made of clauses.  A clause knows its text, its task, its title and the step that it becomes.
 """
@@ -142,7 +142,7 @@ def thing(rng, others=OTHER):
 
 
 def clause(task, rng, about=None, others=OTHER):
-    """One wish: its text, task, title, the prompt of its step, and the thing it is about."""
+    """One clause: its text, task, title, the prompt of its step, and the thing it is about."""
     r = about or thing(rng, others)
     g = thing(rng, others)
     while g[2] == r[2]:
@@ -153,15 +153,15 @@ def clause(task, rng, about=None, others=OTHER):
               "b": r[0], "a": article(r[1]),
               "rel": rng.choice(RELATIONS[rng.choice(sorted(RELATIONS))]), "x": rng.randrange(10, 245),
               "y": rng.randrange(10, 245), "x1": rng.randrange(1, 6)}
-    told = text.format(**fields)
+    worded = text.format(**fields)
     title = title.format(**fields)
-    return {"text": told, "task": task, "title": title[0].upper() + title[1:], "about": r,
-            "prompt": prompt.format(t=told, **fields), "many": "{r}" not in text,
+    return {"text": worded, "task": task, "title": title[0].upper() + title[1:], "about": r,
+            "prompt": prompt.format(t=worded, **fields), "many": "{r}" not in text,
             "blank": "{r}" not in text and "{N}" not in text and "{a}" not in text}
 
 
 def dressed(text, rng, polite=True):
-    """As people write: polite or not, with capitals and marks or without."""
+    """The text as people write it: polite or not, with or without capitals and marks."""
     if polite and rng.random() < 0.25 and not text.endswith((".", "?", "!")) and not text.startswith(("the ", "all ")):
         text = rng.choice(POLITE).format(t=text)
     elif rng.random() < 0.15 and len(text.split()) > 3 and not text.endswith(tuple(PLACES)):
@@ -183,7 +183,7 @@ def dressed(text, rng, polite=True):
 ORDER = ("general", "grounding", "pointing", "trajectory", "affordance")
 DESCRIPTIONS = {"general": "Answer the question", "grounding": "Find the object", "pointing": "Point to it",
                 "trajectory": "Plan the motion", "affordance": "Find where to hold it"}
-WISHES = ("general", "grounding", "grounding", "pointing", "affordance", "trajectory", "trajectory")
+CLAUSES = ("general", "grounding", "grounding", "pointing", "affordance", "trajectory", "trajectory")
 LINKS = (", ", " and ", ", then ", " and then ", " then ", ", and ", ". ", ". Then ", ". After that ")
 
 
@@ -201,11 +201,11 @@ def plan(clauses):
             for i, (task, prompt, _) in enumerate(wanted)]
 
 
-def wishes(rng, others):
-    """One to three clauses, mostly about the same thing, whose steps are not more than three; None where they clash."""
+def some_clauses(rng, others):
+    """One to three clauses, mostly about the same thing, with at most three steps; None if they conflict."""
     count = rng.choice((1, 1, 2, 2, 3))
     r = thing(rng, others)
-    found = [clause(rng.choice(WISHES), rng, r if rng.random() < 0.75 else None, others) for _ in range(count)]
+    found = [clause(rng.choice(CLAUSES), rng, r if rng.random() < 0.75 else None, others) for _ in range(count)]
     tasks = [c["task"] for c in found]
     if len(set((c["task"], c["about"]) for c in found)) < count or max(map(tasks.count, tasks)) > 2:
         return None
@@ -214,7 +214,7 @@ def wishes(rng, others):
     return found if len(plan(found)) <= 3 else None
 
 
-def told(clauses, rng):
+def message_of(clauses, rng):
     """The clauses as one message; a thing is "it" where it is named for the second time."""
     message, named = "", None
     for i, c in enumerate(clauses):
@@ -231,20 +231,20 @@ def told(clauses, rng):
 
 
 def request(rng, others=OTHER):
-    """(message, steps): one to three wishes, told one after the other."""
+    """(message, steps): one to three clauses, one after the other."""
     clauses = None
     while not clauses:
-        clauses = wishes(rng, others)
-    message, steps, chance = told(clauses, rng), plan(clauses), rng.random()
+        clauses = some_clauses(rng, others)
+    message, steps, chance = message_of(clauses, rng), plan(clauses), rng.random()
     if chance < 0.3:
         return message.lower(), [dict(s, prompt=s["prompt"].lower()) for s in steps]
     return message[0].upper() + message[1:] if chance < 0.8 else message, steps
 
 
-# -- what is asked -----------------------------------------------------------------------------------
+# -- questions ---------------------------------------------------------------------------------------
 
 def repeated(rng, others):
-    """Words to be said again: what teaches to copy, which titles and steps are made of."""
+    """Words to repeat: they teach the model to copy, and titles and steps are copied words."""
     words = [rng.choice(thing(rng, others)[:3]) for _ in range(rng.randint(1, 5))]
     text = rng.choice((" ", " and ", ", ")).join(words)
     return rng.choice(("Say: %s", "Repeat: %s", "Say %s", "Repeat after me: %s", "repeat %s")) % text, text

@@ -1,15 +1,15 @@
 """Trains a demo model on the CPU.
 
   torchrun --standalone --nproc-per-node 2 train.py --vision 40 --all 120
-  torchrun --standalone --nproc-per-node 2 train.py --family qwen3_vl --state ../build/demo-train-3 --vision 40 --all 120
+  torchrun --standalone --nproc-per-node 2 train.py --family qwen3_vl --state ../build/demo-train-3 --vision 10 --all 70
 
 For `--vision` minutes of processor time the vision encoder learns alone, through the helper heads, then for `--all`
 minutes everything together; the rate falls to zero at the end of both.  There is one process for each core, with one thread: on a
 busy machine threads that wait for each other at every matrix lose nearly all their time.  A step is 6 pictures of each
 process with 15 questions each.
 
-The second family starts from the first one's weights (inherit.py): its vision encoder learns the features that the
-first demo has of each cell, and its language model is the first demo's as far as it fits.
+The second family starts from the first one's weights, as far as they fit (inherit.py), and its vision encoder learns
+the features that the first demo has of each cell.
 
 Every few minutes, and on SIGTERM or SIGINT, the state is written to the directory `--state`: weights, helper heads,
 the optimizers' state, the time, and the curve.  The same command goes on from there, so nothing but these minutes is
@@ -63,7 +63,7 @@ def arguments():
     p.add_argument("--batch", type=int, default=6, help="pictures of each process in a step with questions")
     p.add_argument("--seen", type=int, default=12, help="pictures of each process in a step without")
     p.add_argument("--helper", type=float, default=0.5, help="weight of the helper heads' loss")
-    p.add_argument("--seeing", type=float, default=0.5, help="the vision encoder's share of the rate, with questions")
+    p.add_argument("--seeing", type=float, default=0.5, help="the vision encoder's share of the rate, once it can see")
     p.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16" if has_bf16() else "float32")
     p.add_argument("--compile", type=int, default=1)
     p.add_argument("--save-minutes", type=float, default=4)
@@ -126,14 +126,12 @@ class Trainer:
                 part.forward = torch.compile(part.forward, dynamic=False)
 
     def former_model(self):
-        conf = self.family.former.conf
-        self.helpers["hints"] = inherit.Hints(self.family.conf["vision"], conf["vision"])
         former = self.family.former.model().requires_grad_(False)
         export.from_family(former, os.path.join(self.family.former.folder, "model.safetensors"))
         return former
 
     def begin(self):
-        """From the state, else from the checkpoint directory, else from the former family's language model."""
+        """Loads the state, else the checkpoint directory, else the former family's weights."""
         if os.path.exists(self.file):
             full = torch.load(self.file, weights_only=True)
             self.model.load_state_dict(full["model"])
@@ -144,9 +142,13 @@ class Trainer:
         elif self.former:
             patches, _, _, buckets, _ = next(loader(self.family.former, 3_000_000, 4, True))
             inherit.take_language(self.model, self.former, patches, [b[0] for b in buckets])
+            patches, shown, *_ = next(loader(self.family, 3_000_000, 64, False))
+            inherit.take_vision(self.model.vision, self.former.vision, patches, shown)
+        for p in [*self.model.parameters(), *self.helpers.parameters()]:    # the same in all processes
+            dist.broadcast(p.data, 0)
 
     def save(self, phase):
-        """Under a temporary name first: whoever is killed leaves the state of before."""
+        """The state has a temporary name first: a process that is killed leaves the previous state."""
         os.makedirs(self.args.state, exist_ok=True)
         torch.save({"model": self.model.state_dict(), "helpers": self.helpers.state_dict(), "state": self.state,
                     "optimizers": {phase: [o.state_dict() for o in self.optimizers]}}, self.file + ".new")
@@ -167,8 +169,8 @@ class Trainer:
                     hidden += self.model.without_picture(ids, [branch], self.dtype)
                 answers = answer_loss(self.model, hidden, list(buckets) + list(texts), tally)
             elif self.former:
-                extra, seen["far"], picture = self.helpers["hints"].loss(self.model.vision, patches,
-                                                                         self.former.vision, shown)
+                extra, seen["far"], picture = inherit.follow(self.model.vision, patches, self.former.vision, shown,
+                                                             self.dtype)
             else:
                 cells, deep = self.model.vision(patches, self.dtype)
                 picture = sum(deep, cells)
@@ -183,7 +185,7 @@ class Trainer:
         return answers.item(), helper.item(), seen
 
     def share(self, rate, stop):
-        """Averages the gradients of all processes; the first one's rate and anyone's wish to stop go along."""
+        """Averages the gradients of all processes; the first process's rate and every stop flag go along."""
         grads = [p.grad for p in self.parameters if p.grad is not None]
         mine = torch.tensor([rate if self.rank == 0 else 0.0, float(stop)])
         flat = torch.cat([g.flatten() for g in grads] + [mine])
@@ -216,10 +218,10 @@ class Trainer:
             self.export()
 
     def run_phase(self, phase, start, end, asked):
-        """From minute `start` of the whole to `end`; returns whether it was stopped before."""
+        """Trains from minute `start` of the whole to `end`; returns whether it was stopped before."""
         args, state = self.args, self.state
         self.parameters = list(self.model.parameters()) + list(self.helpers.parameters())
-        self.optimizers = optimizers(self.model, self.helpers, args.lr, args.seeing if phase == "all" else 1.0,
+        self.optimizers = optimizers(self.model, self.helpers, args.lr, args.seeing if phase == "all" or self.former else 1.0,
                                      self.dtype)
         for optimizer, saved in zip(self.optimizers, self.saved.pop(phase, ())):
             optimizer.load_state_dict(saved)
