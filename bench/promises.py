@@ -77,9 +77,9 @@ def leave(s, *socks):
 
 
 def refusals(s, rounds):
-    crowd = [begin(s, message("count"))]
+    held = [begin(s, message("count"))]
     until(lambda: queue(s, 1, 0))
-    crowd += [begin(s, message(f"count {i}")) for i in range(1, 17)]
+    held += [begin(s, message(f"count {i}")) for i in range(1, 17)]
     until(lambda: queue(s, 1, 16))
 
     times = []
@@ -87,7 +87,7 @@ def refusals(s, rounds):
         with begin(s, None, 5_000_000) as sock:
             times.append(answered(sock, 429))
 
-    leave(s, *crowd)
+    leave(s, *held)
     figure("promise_refused_queue_full", median(times), "ms", 5, is_time=True)
 
 

@@ -156,7 +156,7 @@ def engine_and_loops(master):
 
 # ---- clients, each in a process of its own -------------------------------------------------------
 
-def crowd(port, n, share, open_now, stop):
+def keep_waiting(port, n, share, open_now, stop):
     """Keeps n requests waiting or running: a client that is answered asks again."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, resource.getrlimit(
         resource.RLIMIT_NOFILE)[1]),) * 2)
@@ -216,8 +216,8 @@ def turn(port, master, waiting, rate, share, seconds):
     counts = multiprocessing.Array("i", 2)
     with multiprocessing.Manager() as manager:
         times = manager.list()
-        clients = [multiprocessing.Process(target=crowd, args=(port, waiting + 4, share, open_now,
-                                                              stop))]
+        clients = [multiprocessing.Process(target=keep_waiting, args=(port, waiting + 4, share,
+                                                              open_now, stop))]
         clients[0].start()
         if not wait_for(lambda: metrics(port)["vlm_queue_depth"] >= waiting - 4, 300):
             sys.exit(f"the queue has {metrics(port)['vlm_queue_depth']} requests instead of {waiting}")

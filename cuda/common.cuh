@@ -1,10 +1,10 @@
 /*
- * Device functions shared by the kernels: bf16 as storage, sums in a fixed order, quantisation to
+ * Device functions that the kernels share: bf16 as storage, sums in a fixed order, quantisation to
  * int8, wide loads, and tensor cores behind functions that document their fragments.
  *
- * The file is compiled by nvcc, and by a host compiler with VLM_EMU defined for the emulator under
- * emu/.  Device code says fmaf() where it means a fused product: nvcc is told not to fuse by
- * itself, so that a sum has the same bits in every kernel and in the emulator.
+ * nvcc compiles the file, and for the emulator under emu/ a host compiler does, with VLM_EMU
+ * defined.  Device code calls fmaf() where a product is to be fused: the Makefile turns nvcc's own
+ * fusing off, so that a sum has the same bits in every kernel and in the emulator.
  *
  * No kernel may use a stack: sinf() and cosf() would need one, vlm_sincos() does not.
  */

@@ -108,8 +108,9 @@ typedef struct {
 /* any: reads the files that vlm_plan() reads; of conf the model is used.  0, or -1: VLM_EMODEL. */
 int vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err);
 
-/* 1: a model of this family and name thinks before it answers, if it is not told otherwise. */
-int vlm_thinks(const vlm_facts_t *f, const char *name);
+/* 1: a model of this family at this path, whose last part is its name, thinks before it answers,
+   unless configured otherwise. */
+int vlm_thinks(const vlm_facts_t *f, const char *path);
 
 
 /* ---- life ---------------------------------------------------------------- */

@@ -169,7 +169,7 @@ check_cancels(const char *model)
 
 
 static void
-a_cancel_within_a_picture_or_a_prompt_is_heard(void **state)
+a_cancel_within_a_picture_or_a_prompt_takes_effect(void **state)
 {
     (void) state;
 
@@ -179,7 +179,7 @@ a_cancel_within_a_picture_or_a_prompt_is_heard(void **state)
 
 /* Its vision encoder has mergers between its layers, whose features the text's layers add. */
 static void
-a_cancel_is_heard_by_a_model_whose_layers_add_features(void **state)
+a_cancel_takes_effect_in_a_model_whose_layers_add_features(void **state)
 {
     (void) state;
 
@@ -189,7 +189,7 @@ a_cancel_is_heard_by_a_model_whose_layers_add_features(void **state)
 
 /* All jobs share a step: only the process can stop within it. */
 static void
-a_stop_within_a_step_is_heard(void **state)
+a_stop_within_a_step_takes_effect(void **state)
 {
     vlm_t         *v;
     uint32_t       last;
@@ -225,9 +225,9 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(a_cancel_within_a_picture_or_a_prompt_is_heard),
-        cmocka_unit_test(a_cancel_is_heard_by_a_model_whose_layers_add_features),
-        cmocka_unit_test(a_stop_within_a_step_is_heard)
+        cmocka_unit_test(a_cancel_within_a_picture_or_a_prompt_takes_effect),
+        cmocka_unit_test(a_cancel_takes_effect_in_a_model_whose_layers_add_features),
+        cmocka_unit_test(a_stop_within_a_step_takes_effect)
     };
 
     return cmocka_run_group_tests(tests, find_library, NULL);

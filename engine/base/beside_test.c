@@ -115,7 +115,7 @@ all_of_a_range_is_taken_in_pieces(void **state)
 
 
 static void
-it_ends_early_if_a_piece_says_so(void **state)
+a_run_ends_early_if_a_piece_returns_an_end(void **state)
 {
     taken_t       t;
     vlm_beside_t  b;
@@ -242,7 +242,7 @@ main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(all_of_a_range_is_taken_in_pieces),
-        cmocka_unit_test(it_ends_early_if_a_piece_says_so),
+        cmocka_unit_test(a_run_ends_early_if_a_piece_returns_an_end),
         cmocka_unit_test(stopping_waits_for_the_piece_at_hand),
         cmocka_unit_test(it_rests_between_pieces_where_its_processor_is_wanted),
         cmocka_unit_test(it_runs_until_the_last_piece_has_ended),

@@ -104,13 +104,13 @@ static const vlm_option_t  options[] = {
     { PLANS, "--context", "TOKENS", COUNT, AT(conf.context), "of a prompt and its answer" },
     { PLAN, "--slots", "N", COUNT, AT(conf.slots), "requests that are answered together" },
     { PLANS, "--max-pixels", "PIXELS", SIZE, AT(conf.max_pixels), "of a picture after its resize" },
-    { PLAN, "--features", "N", COUNT, AT(conf.features), "pictures whose features are kept" },
+    { PLAN, "--features", "N", COUNT, AT(conf.features), "pictures whose features are cached" },
     { PLANS, "--memory", "BYTES", SIZE, AT(conf.memory), "a plan above it fails; "
       "default: no bound" },
     { PLANS, "--threads", "N", COUNT, AT(conf.threads), "of the CPU; default: all cores allowed" },
     { PLANS | TOKENIZE, "--mmproj", "FILE", TEXT, AT(conf.mmproj), "the vision encoder, if DIR is "
       "a GGUF file" },
-    { RUNS, "--cache", "PATH", TEXT, AT(conf.cache), "a directory that keeps the int8 form" },
+    { RUNS, "--cache", "PATH", TEXT, AT(conf.cache), "directory of the quantised cache" },
     { PLANS | TOKENIZE, "--json", NULL, FLAG, AT(json), "prints JSON" }
 };
 

@@ -62,6 +62,35 @@ vlm_family_gguf(const char *architecture, size_t n_architecture, const char *pro
 }
 
 
+int
+vlm_family_thinks(const vlm_family_t *f, const char *path)
+{
+    char         name[256];
+    const char  *p, *from, *hub, *to;
+
+    for (to = path + strlen(path); to > path && to[-1] == '/'; to--) { /* void */ }
+    for (from = to; from > path && from[-1] != '/'; from--) { /* void */ }
+
+    /* a snapshot is called by a hash */
+
+    p = strstr(path, "/snapshots/");
+
+    if (p != NULL) {
+        for (hub = p; hub > path && hub[-1] != '/'; hub--) { /* void */ }
+
+        if (strncmp(hub, "models--", 8) == 0) {
+            to = p;
+            for (from = p; strncmp(from, "--", 2) != 0; from--) { /* void */ }
+            from += 2;
+        }
+    }
+
+    snprintf(name, sizeof(name), "%.*s", (int) (to - from), from);
+
+    return f->thinks(name);
+}
+
+
 void
 vlm_family_list(char *text, size_t bytes)
 {

@@ -174,7 +174,8 @@ struct vlm_family_s {
     uint32_t             coordinates;
     /* Release of the words that ask for visual tasks, as in vlm_facts_t. */
     uint32_t             tasks;
-    /* Whether a model of this name thinks before it answers, if it is not told otherwise. */
+    /* Whether a model of this name, which has no path, thinks before it answers, unless configured
+       otherwise. */
     int                (*thinks)(const char *name);
 };
 
@@ -184,6 +185,9 @@ const vlm_family_t *vlm_family_find(const char *model_type);
 const vlm_family_t *vlm_family_gguf(const char *architecture, size_t n_architecture,
                                     const char *projector, size_t n_projector, char *known,
                                     size_t bytes);
+/* Whether a model of this family in this place thinks: its name is the last part of the path, or
+   NAME of models--ORG--NAME/snapshots/HASH in a cache of the hub. */
+int vlm_family_thinks(const vlm_family_t *f, const char *path);
 /* The model_types that there are, for messages. */
 void vlm_family_list(char *text, size_t bytes);
 

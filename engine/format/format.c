@@ -88,7 +88,7 @@ vlm_weights_find(const char *name, vlm_type_t *type, vlm_err_t *err)
                                formats[i - 1].name);
     }
 
-    return vlm_fail(err, VLM_EINPUT, "weights \"%.80s\" is none of %s", name, known);
+    return vlm_fail(err, VLM_EINPUT, "weights \"%.80s\" is not one of %s", name, known);
 }
 
 

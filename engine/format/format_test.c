@@ -53,7 +53,7 @@ the_refusal_of_an_unknown_form_of_weights_lists_the_known(void **state)
 
     assert_int_equal(vlm_weights_find("int4", &type, &err), -1);
     assert_int_equal(err.code, VLM_EINPUT);
-    assert_string_equal(err.text, "weights \"int4\" is none of int8, bf16, f32");
+    assert_string_equal(err.text, "weights \"int4\" is not one of int8, bf16, f32");
 }
 
 

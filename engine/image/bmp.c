@@ -75,7 +75,8 @@ read_head(bmp_t *b, vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_
     size = vlm_u32le(data + FILE_HEAD);
 
     if (size != 40 && size != 108 && size != 124) {
-        return vlm_fail(err, VLM_EINPUT, "BMP: header of %u bytes, 40, 108 and 124 are read", size);
+        return vlm_fail(err, VLM_EINPUT, "BMP: header of %u bytes, 40, 108 and 124 are supported",
+                        size);
     }
 
     if (bytes < FILE_HEAD + size) {
@@ -91,7 +92,7 @@ read_head(bmp_t *b, vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_
 
     if (packing != 0 && packing != 3) {
         return vlm_fail(err, VLM_EINPUT, "BMP: compression %u, only 0 and 3 (none, bit fields) "
-                        "are read", packing);
+                        "are supported", packing);
     }
 
     if (b->bits != 1 && b->bits != 4 && b->bits != 8 && b->bits != 16 && b->bits != 24

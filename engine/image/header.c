@@ -160,8 +160,8 @@ vlm_header_read(vlm_header_t *h, const void *data, size_t bytes, vlm_err_t *err)
     h->orientation = 1;
 
     if (bytes > VLM_MAX_PICTURE_FILE) {
-        return vlm_fail(err, VLM_ELIMIT, "picture file of %zu bytes, at most %u are read", bytes,
-                        VLM_MAX_PICTURE_FILE);
+        return vlm_fail(err, VLM_ELIMIT, "picture file of %zu bytes, at most %u are supported",
+                        bytes, VLM_MAX_PICTURE_FILE);
     }
 
     reader = find_reader(data, bytes, &h->kind);

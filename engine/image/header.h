@@ -28,10 +28,10 @@ typedef struct {
     int                 alpha;                     /* 1: pixels may be transparent */
     uint64_t            memory;                    /* most bytes held by decoding, then turning
                                                       and resizing */
-    uint32_t            frame_x, frame_y;          /* GIF, WebP: where the first frame lies; */
-    uint32_t            frame_width, frame_height; /* of the other kinds, the whole picture */
-    size_t              data_at, data_bytes;       /* WebP: the byte range for its decoder, and */
-    size_t              pixels_at;                 /* where in it the chunk of pixels begins */
+    uint32_t            frame_x, frame_y;          /* GIF, WebP: of the first frame; else 0 */
+    uint32_t            frame_width, frame_height; /* of the first frame, or the whole picture */
+    size_t              data_at, data_bytes;       /* WebP: the byte range for its decoder */
+    size_t              pixels_at;                 /* WebP: the chunk of pixels, in this range */
 } vlm_header_t;
 
 /*

@@ -123,7 +123,7 @@ sizes_beyond_a_limit_are_refused_with_both_numbers(void **state)
     memset(&err, 0, sizeof(err));
     assert_int_equal(vlm_header_read(&h, "", VLM_MAX_PICTURE_FILE + 1, &err), -1);
     assert_int_equal(err.code, VLM_ELIMIT);
-    assert_string_equal(err.text, "picture file of 67108865 bytes, at most 67108864 are read");
+    assert_string_equal(err.text, "picture file of 67108865 bytes, at most 67108864 are supported");
 
     REFUSE(PNG("\0\0\x80\x01", "\0\0\0\1", "\x08", "\x02"), VLM_ELIMIT,
            "PNG of 32769x1 pixels, a side may have at most 32768");
@@ -172,11 +172,11 @@ a_jpeg_that_cannot_be_is_refused(void **state)
            "JPEG: the file ends after 7 bytes, inside its segments");
     REFUSE(SOI "\xff\xc9\0\x0b\x08\0\1\0\1\1\1\x11\0", VLM_EINPUT,
            "JPEG: coding process C9, only C0, C1 and C2 (baseline, extended, progressive) are "
-           "read");
+           "supported");
     REFUSE(SOI "\xff\xc1\0\x0b\x0c\0\1\0\1\1\1\x11\0", VLM_EINPUT,
-           "JPEG: 12 bits a sample, only 8 are read");
+           "JPEG: 12 bits a sample, only 8 are supported");
     REFUSE(SOI "\xff\xc0\0\x0b\x08\0\1\0\1\2\1\x11\0", VLM_EINPUT,
-           "JPEG: 2 components, only 1, 3 and 4 are read");
+           "JPEG: 2 components, only 1, 3 and 4 are supported");
     REFUSE(SOI "\xff\xc0\0\x04\x08\0", VLM_EINPUT,
            "JPEG: frame header of 2 bytes, at least 6 are needed");
     REFUSE(SOI "\xff\xc0\0\x0b\x08\0\1\0\1\3\1\x11\0", VLM_EINPUT,
@@ -277,7 +277,7 @@ no_scan_hides_behind_a_marker_without_a_segment(void **state)
 
 
 static void
-a_critical_chunk_that_nobody_knows_is_refused_in_letters(void **state)
+an_unknown_critical_chunk_is_named_in_ascii(void **state)
 {
     uint8_t  png[12 + 33 + 12];
 
@@ -286,7 +286,7 @@ a_critical_chunk_that_nobody_knows_is_refused_in_letters(void **state)
     memcpy(png, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0crc!", 33);
     memcpy(png + 33, "\0\0\0\0De\xd9Qcrc!\0\0\0\0IENDcrc!", 24);
     refuse(png, sizeof(png), VLM_EINPUT,
-           "PNG: a chunk De?Q is said to be critical, and not known");
+           "PNG: unknown critical chunk De?Q");
 
     memcpy(png + 37, "deBG", 4);
     assert_int_equal(vlm_header_read(&(vlm_header_t) { 0 }, png, sizeof(png), NULL), 0);
@@ -330,9 +330,10 @@ a_bmp_whose_rows_are_not_in_the_file_is_refused(void **state)
     put_u32(bmp + 26, 1 | 16 << 16);
     refuse(bmp, 66, VLM_EINPUT, "BMP: pixels at byte 54, its bit fields end at 66");
     put_u32(bmp + 30, 1);
-    refuse(bmp, 66, VLM_EINPUT, "BMP: compression 1, only 0 and 3 (none, bit fields) are read");
+    refuse(bmp, 66, VLM_EINPUT,
+           "BMP: compression 1, only 0 and 3 (none, bit fields) are supported");
     put_u32(bmp + 14, 12);
-    refuse(bmp, 66, VLM_EINPUT, "BMP: header of 12 bytes, 40, 108 and 124 are read");
+    refuse(bmp, 66, VLM_EINPUT, "BMP: header of 12 bytes, 40, 108 and 124 are supported");
 }
 
 
@@ -344,7 +345,7 @@ a_webp_that_cannot_be_is_refused(void **state)
     REFUSE("RIFF\x20\0\0\0WEBPVP8 ----", VLM_EINPUT,
            "WebP: the file ends after 20 bytes, inside its chunks");
     REFUSE("RIFF\x0c\0\0\0WEBPVP8A----", VLM_EINPUT,
-           "WebP: the first chunk is none of VP8, VP8L, VP8X");
+           "WebP: the first chunk is not VP8, VP8L or VP8X");
     REFUSE("RIFF\0\0\0\0WEBPVP8 --------", VLM_EINPUT,
            "WebP: the file ends after 8 bytes, inside its header");
     REFUSE("RIFF\x11\0\0\0WEBPVP8L\5\0\0\0\x2e----", VLM_EINPUT,
@@ -371,7 +372,7 @@ main(void)
         cmocka_unit_test(bytes_between_the_segments_of_a_jpeg_are_passed_over),
         cmocka_unit_test(a_jpeg_of_many_scans_is_refused),
         cmocka_unit_test(no_scan_hides_behind_a_marker_without_a_segment),
-        cmocka_unit_test(a_critical_chunk_that_nobody_knows_is_refused_in_letters),
+        cmocka_unit_test(an_unknown_critical_chunk_is_named_in_ascii),
         cmocka_unit_test(a_bmp_whose_rows_are_not_in_the_file_is_refused),
         cmocka_unit_test(a_webp_that_cannot_be_is_refused)
     };

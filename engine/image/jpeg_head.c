@@ -52,11 +52,12 @@ read_frame(walk_t *w, const uint8_t *p, size_t bytes, vlm_err_t *err)
     }
 
     if (p[0] != 8) {
-        return vlm_fail(err, VLM_EINPUT, "JPEG: %u bits a sample, only 8 are read", p[0]);
+        return vlm_fail(err, VLM_EINPUT, "JPEG: %u bits a sample, only 8 are supported", p[0]);
     }
 
     if (p[5] != 1 && p[5] != 3 && p[5] != 4) {
-        return vlm_fail(err, VLM_EINPUT, "JPEG: %u components, only 1, 3 and 4 are read", p[5]);
+        return vlm_fail(err, VLM_EINPUT, "JPEG: %u components, only 1, 3 and 4 are supported",
+                        p[5]);
     }
 
     if (bytes < 6 + 3 * (size_t) p[5]) {
@@ -196,7 +197,7 @@ read_segment(walk_t *w, int marker, const uint8_t *p, size_t bytes, vlm_err_t *e
     if (is_frame(marker)) {
         if (marker > 0xc2) {
             return vlm_fail(err, VLM_EINPUT, "JPEG: coding process %02X, only C0, C1 and C2 "
-                            "(baseline, extended, progressive) are read", marker);
+                            "(baseline, extended, progressive) are supported", marker);
         }
 
         if (w->n != 0) {

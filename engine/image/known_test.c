@@ -217,7 +217,7 @@ read_many(void *arg)
 
 
 static void
-threads_share_and_free_without_a_word_to_each_other(void **state)
+threads_share_and_free_without_synchronisation(void **state)
 {
     void         *wrong;
     uint32_t      i;
@@ -251,7 +251,7 @@ main(void)
         cmocka_unit_test(the_least_recently_used_picture_is_evicted_first),
         cmocka_unit_test(a_picture_in_use_outlives_its_place_and_the_list),
         cmocka_unit_test(of_two_threads_that_read_one_file_the_first_result_is_cached),
-        cmocka_unit_test(threads_share_and_free_without_a_word_to_each_other)
+        cmocka_unit_test(threads_share_and_free_without_synchronisation)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,7 @@ refuse_chunk(const uint8_t *type, vlm_err_t *err)
 
     name[4] = '\0';
 
-    return vlm_fail(err, VLM_EINPUT, "PNG: a chunk %s is said to be critical, and not known", name);
+    return vlm_fail(err, VLM_EINPUT, "PNG: unknown critical chunk %s", name);
 }
 
 

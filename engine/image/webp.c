@@ -188,7 +188,7 @@ read_chunks(vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_t *err)
     }
 
     if (memcmp(data + 12, "VP8 ", 4) != 0 && memcmp(data + 12, "VP8L", 4) != 0) {
-        return vlm_fail(err, VLM_EINPUT, "WebP: the first chunk is none of VP8, VP8L, VP8X");
+        return vlm_fail(err, VLM_EINPUT, "WebP: the first chunk is not VP8, VP8L or VP8X");
     }
 
     return read_stream(h, data + 12, bytes - 20, err);
@@ -263,7 +263,7 @@ check_features(const vlm_header_t *h, const uint8_t *p, size_t bytes, vlm_err_t 
 
 /*
  * Decodes p[bytes] in pieces, so that the work can be stopped between two of them.  libwebp begins
- * with the chunk of pixels, and up to the first row it reads its tables anew with each piece: so
+ * with the chunk of pixels, and up to the first row it reads its tables again with each piece: so
  * there each piece is as long as all pixels' bytes before.
  */
 static VP8StatusCode

@@ -406,9 +406,9 @@ refuse_foreign(const char *dir, vlm_err_t *err)
     for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
         if (vlm_file_find(dir, foreign[i].prefix, foreign[i].suffix, found, sizeof(found))) {
             return vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX "; \"%s\" is "
-                            "PyTorch's own form, which is not read: take the model's .safetensors "
-                            "files, or save it anew with transformers' save_pretrained()", dir,
-                            vlm_printable(found));
+                            "PyTorch's own form, which is not supported: take the model's "
+                            ".safetensors files, or save it again with transformers' "
+                            "save_pretrained()", dir, vlm_printable(found));
         }
     }
 

@@ -422,7 +422,7 @@ a_directory_without_tensors_says_what_it_looked_for(void **state)
 
 
 static void
-weights_in_pytorchs_own_form_are_refused_by_name(void **state)
+weights_in_pytorchs_own_form_are_refused_and_named(void **state)
 {
     char    dir[64];
     size_t  i;
@@ -437,7 +437,7 @@ weights_in_pytorchs_own_form_are_refused_by_name(void **state)
         assert_int_equal(fixture_dir(dir), 0);
         fixture_text(dir, "training_args.bin", "x");
         fixture_text(dir, names[i], "x");
-        fails(dir, names[i], "is PyTorch's own form, which is not read: take the model's "
+        fails(dir, names[i], "is PyTorch's own form, which is not supported: take the model's "
               ".safetensors files");
         fixture_remove(dir);
     }
@@ -568,7 +568,7 @@ main(void)
         cmocka_unit_test(a_shard_that_was_not_downloaded_is_a_git_lfs_pointer),
         cmocka_unit_test(five_thousand_tensors_are_found_again),
         cmocka_unit_test(a_directory_without_tensors_says_what_it_looked_for),
-        cmocka_unit_test(weights_in_pytorchs_own_form_are_refused_by_name),
+        cmocka_unit_test(weights_in_pytorchs_own_form_are_refused_and_named),
         cmocka_unit_test(a_checkpoint_is_there_when_every_shard_of_its_index_is),
         cmocka_unit_test(index_and_shards_must_agree_both_ways),
         cmocka_unit_test(a_shards_name_never_leaves_the_directory),

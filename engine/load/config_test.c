@@ -518,7 +518,7 @@ static const case_t  wrong[] = {
     { "\"use_sliding_window\":false", "\"layer_types\":[\"full_attention\",\"sliding_attention\"]",
       "sliding_attention" },
     { "\"use_sliding_window\":false", "\"quantization_config\":{\"quant_method\":\"hqq\"}",
-      "quantised (hqq), which is not read" },
+      "quantised (hqq), which is not supported" },
     { "\"hidden_size\":64,", "", "hidden_size is missing" },
     { "\"hidden_size\":64,", "\"hidden_size\":2048.5,", "hidden_size is 2048.5" },
     { "\"hidden_size\":64,", "\"hidden_size\":\"64\",", "hidden_size is not a number" },
@@ -672,7 +672,7 @@ a_config_cut_at_any_byte_is_refused(void **state)
 
 
 static void
-no_config_is_said_so(void **state)
+a_missing_config_is_reported(void **state)
 {
     (void) state;
 
@@ -709,7 +709,7 @@ main(void)
         cmocka_unit_test_setup_teardown(one_wrong_value_is_named_with_its_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_other_files_are_held_to_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_config_cut_at_any_byte_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_config_is_said_so, set_up, tear_down)
+        cmocka_unit_test_setup_teardown(a_missing_config_is_reported, set_up, tear_down)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

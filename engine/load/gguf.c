@@ -230,7 +230,7 @@ set_bytes(cursor_t *c, vlm_tensor_t *t, uint64_t type)
 
     if (t->format == NULL) {
         return vlm_fail(c->err, VLM_EMODEL, "%s: %s has elements of type %s (%" PRIu64 "); F32, "
-                        "F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K and Q6_K are read", c->path,
+                        "F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K and Q6_K are supported", c->path,
                         vlm_printable(t->name), t->dtype, type);
     }
 
@@ -422,13 +422,13 @@ vlm_gguf_parse(vlm_gguf_t *g, const uint8_t *file, uint64_t bytes, const char *p
     }
 
     if (version != VERSION) {
-        return vlm_fail(err, VLM_EMODEL, "%s: GGUF of version %" PRIu64 ", only %u is read: "
-                        "convert the model anew", path, version, VERSION);
+        return vlm_fail(err, VLM_EMODEL, "%s: GGUF of version %" PRIu64 ", only %u is supported: "
+                        "convert the model again", path, version, VERSION);
     }
 
     if (n_tensors > MAX_TENSORS || n_values > MAX_KEYS) {
         return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " tensors and %" PRIu64 " keys, at most %u "
-                        "and %u are read", path, n_tensors, n_values, MAX_TENSORS, MAX_KEYS);
+                        "and %u are supported", path, n_tensors, n_values, MAX_TENSORS, MAX_KEYS);
     }
 
     return take_values(&c, g, n_values) != 0 || take_tensors(&c, g, file, n_tensors) != 0 ? -1 : 0;

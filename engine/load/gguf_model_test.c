@@ -396,7 +396,7 @@ a_merger_that_the_list_does_not_name_is_refused_by_its_name(void **state)
 
 
 static void
-keys_that_need_other_arithmetic_are_refused_by_name(void **state)
+keys_that_need_other_arithmetic_are_refused_and_named(void **state)
 {
     size_t  i;
 
@@ -536,7 +536,7 @@ main(void)
         cmocka_unit_test(a_setting_is_refused_by_the_files_own_key),
         cmocka_unit_test(a_control_token_is_there_once),
         cmocka_unit_test(a_merger_that_the_list_does_not_name_is_refused_by_its_name),
-        cmocka_unit_test(keys_that_need_other_arithmetic_are_refused_by_name),
+        cmocka_unit_test(keys_that_need_other_arithmetic_are_refused_and_named),
         cmocka_unit_test(a_split_file_is_refused_with_the_tool_that_merges_its_parts),
         cmocka_unit_test(a_file_that_is_no_gguf_file_is_refused_by_what_it_is)
     };

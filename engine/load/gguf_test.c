@@ -277,7 +277,7 @@ every_field_that_lies_is_refused_with_a_sentence(void **state)
     refuses(&f, "x: not a GGUF file");
     put_head(&f, 0, 0);
     f.data[4] = 2;
-    refuses(&f, "GGUF of version 2, only 3 is read");
+    refuses(&f, "GGUF of version 2, only 3 is supported");
     put_head(&f, 65537, 0);
     refuses(&f, "65537 tensors and 0 keys, at most 65536 and 4096");
     put_head(&f, 0, UINT64_MAX);

@@ -30,12 +30,12 @@ typedef struct {
     vlm_file_t           file;         /* reading: the mapped file */
     int                  stays;        /* reading: the model uses the mapping; set by the model */
     int                  fd;           /* writing: the temporary file; else -1 */
-    uint8_t             *window;       /* writing: bytes gathered for the file, */
-    uint64_t             window_at;    /* for this place in the file */
+    uint8_t             *window;       /* writing: bytes gathered for the file */
+    uint64_t             window_at;    /* writing: their place in the file */
     vlm_packed_entry_t  *entry;        /* [room], of which n are known */
     uint32_t             n, room, next;
     uint64_t             end;          /* where the next matrix goes */
-    _Atomic uint64_t     sum;          /* of the matrix at hand */
+    _Atomic uint64_t     sum;          /* of the current matrix */
     int                  failed;       /* an errno of writing, or -1: other bytes were written */
 } vlm_packed_t;
 

@@ -22,7 +22,7 @@ int  LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static char           dir[] = "/dev/shm/vlm-packed-XXXXXX";
 static char           path[4096];
-static int            fd = -1;         /* one file, whose bytes are written anew for each input */
+static int            fd = -1;         /* one file, whose bytes are written again for each input */
 static const uint8_t  id[VLM_PACKED_ID];
 
 

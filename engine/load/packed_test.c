@@ -175,7 +175,7 @@ a_written_cache_is_read_bit_for_bit(void **state)
 
 
 static void
-nothing_there_is_said_with_the_path(void **state)
+a_missing_file_is_reported_with_its_path(void **state)
 {
     vlm_err_t  err;
 
@@ -325,7 +325,7 @@ a_file_that_a_killed_process_began_is_removed_by_the_next(void **state)
 
 
 static void
-a_directory_that_cannot_be_written_is_said(void **state)
+a_directory_that_cannot_be_written_is_reported(void **state)
 {
     vlm_err_t     err = { 0 };
     vlm_packed_t  p;
@@ -339,7 +339,7 @@ a_directory_that_cannot_be_written_is_said(void **state)
 
 
 static void
-a_disk_without_the_room_is_said_at_once(void **state)
+a_disk_without_the_room_is_reported_at_once(void **state)
 {
     vlm_err_t     err = { 0 };
     vlm_packed_t  p;
@@ -374,14 +374,14 @@ main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_written_cache_is_read_bit_for_bit),
-        cmocka_unit_test(nothing_there_is_said_with_the_path),
+        cmocka_unit_test(a_missing_file_is_reported_with_its_path),
         cmocka_unit_test(weights_of_another_checkpoint_are_not_taken),
         cmocka_unit_test(a_file_cut_off_anywhere_is_noticed),
         cmocka_unit_test(every_byte_that_is_changed_is_noticed),
         cmocka_unit_test(two_that_make_it_at_once_do_not_hurt_each_other),
         cmocka_unit_test(a_file_that_a_killed_process_began_is_removed_by_the_next),
-        cmocka_unit_test(a_directory_that_cannot_be_written_is_said),
-        cmocka_unit_test(a_disk_without_the_room_is_said_at_once),
+        cmocka_unit_test(a_directory_that_cannot_be_written_is_reported),
+        cmocka_unit_test(a_disk_without_the_room_is_reported_at_once),
         cmocka_unit_test(another_model_is_not_read_as_this_one)
     };
 

@@ -323,7 +323,7 @@ fp8_has_all_its_values_and_two_that_are_none(void **state)
                     "\"config_groups\":{\"group_0\":{\"weights\":{" w "}}}}"
 
 static void
-settings_that_are_not_read_are_refused_by_name(void **state)
+unsupported_settings_are_refused_and_named(void **state)
 {
     size_t       i;
     vlm_err_t    err;
@@ -332,10 +332,10 @@ settings_that_are_not_read_are_refused_by_name(void **state)
     static const struct {
         const char  *json, *says;
     } wrong[] = {
-        { "{}", "quantised (?), which is not read; int8, int4 and FP8 of compressed-tensors" },
-        { "7", "quantised (?), which is not read" },
-        { "{\"quant_method\":\"hqq\"}", "quantised (hqq), which is not read" },
-        { "{\"quant_method\":\"a\\nb\"}", "quantised (a\\x0ab), which is not read" },
+        { "{}", "quantised (?), which is not supported; int8, int4 and FP8 of compressed-tensors" },
+        { "7", "quantised (?), which is not supported" },
+        { "{\"quant_method\":\"hqq\"}", "quantised (hqq), which is not supported" },
+        { "{\"quant_method\":\"a\\nb\"}", "quantised (a\\x0ab), which is not supported" },
         { "{\"quant_method\":\"awq\",\"bits\":3,\"group_size\":32}", "(awq) with 3 bits" },
         { "{\"quant_method\":\"awq\",\"bits\":\"4\",\"group_size\":32}", "bits is not a number" },
         { "{\"quant_method\":\"awq\",\"version\":\"gemv\",\"group_size\":32}",
@@ -524,7 +524,7 @@ files_that_do_not_fit_their_form_are_refused(void **state)
 
     assert_null(open_changed("gptq", NULL, NULL, LAYER "mlp.down_proj.g_idx", &err));
     assert_non_null(strstr(err.text, LAYER "mlp.down_proj.weight has its columns in another order "
-                           "(g_idx), by GPTQ's act-order, which is not read"));
+                           "(g_idx), by GPTQ's act-order, which is not supported"));
 
     assert_null(open_changed("bnb", NULL, NULL, LAYER "mlp.up_proj.weight_format", &err));
     assert_non_null(strstr(err.text, "a weight_format other than rows"));
@@ -552,7 +552,7 @@ main(void)
         cmocka_unit_test(every_form_has_the_values_that_numpy_has),
         cmocka_unit_test(rows_in_the_engines_own_form_keep_their_bits),
         cmocka_unit_test(fp8_has_all_its_values_and_two_that_are_none),
-        cmocka_unit_test(settings_that_are_not_read_are_refused_by_name),
+        cmocka_unit_test(unsupported_settings_are_refused_and_named),
         cmocka_unit_test(tensors_of_another_shape_than_the_settings_say_are_refused),
         cmocka_unit_test(files_that_do_not_fit_their_form_are_refused)
     };

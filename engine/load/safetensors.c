@@ -287,7 +287,7 @@ read_entries(parser_t *p, const vlm_json_t *header)
 }
 
 
-/* Where the last tensor ends, as far as the header says so in numbers that can be offsets. */
+/* Where the last tensor ends, if the header has this in numbers that can be offsets. */
 static uint64_t
 data_end(const vlm_json_t *header)
 {
@@ -363,7 +363,7 @@ vlm_safetensors_parse(const uint8_t *file, uint64_t bytes, const char *path, vlm
 
     if (n > MAX_HEADER) {
         return vlm_fail(err, VLM_EMODEL, "%s: header of %" PRIu64 " bytes in a file of %" PRIu64
-                        ", at most %u are read", path, n, bytes, MAX_HEADER);
+                        ", at most %u are supported", path, n, bytes, MAX_HEADER);
     }
 
     if (n > bytes - 8) {

@@ -284,7 +284,7 @@ a_file_cut_at_any_byte_is_refused(void **state)
 
 /* The data alone is cut: the header says how much there should be. */
 static void
-a_file_that_was_downloaded_in_part_says_so_with_both_sizes(void **state)
+a_partial_download_is_reported_with_both_sizes(void **state)
 {
     char       says[96];
     size_t     bytes;
@@ -368,7 +368,7 @@ main(void)
         cmocka_unit_test(a_header_longer_than_the_file_is_refused_with_both_lengths),
         cmocka_unit_test(a_name_of_any_length_is_no_trouble),
         cmocka_unit_test(a_file_cut_at_any_byte_is_refused),
-        cmocka_unit_test(a_file_that_was_downloaded_in_part_says_so_with_both_sizes),
+        cmocka_unit_test(a_partial_download_is_reported_with_both_sizes),
         cmocka_unit_test(any_one_byte_changed_in_a_header_is_survived),
         cmocka_unit_test(the_callbacks_error_ends_the_parse)
     };

@@ -520,7 +520,7 @@ patches_turn_by_row_and_column(void **state)
 
 
 static void
-a_set_that_nobody_knows_is_refused_with_those_there_are(void **state)
+an_unknown_set_is_refused_with_the_known_ones(void **state)
 {
     vlm_err_t         err = { VLM_OK, "" };
     const vlm_ops_t  *table;
@@ -535,7 +535,7 @@ a_set_that_nobody_knows_is_refused_with_those_there_are(void **state)
 
 
 static void
-memory_comes_zeroed_and_what_cannot_be_had_is_said(void **state)
+memory_is_zeroed_and_a_lack_of_it_is_reported(void **state)
 {
     char              text[64];
     uint8_t          *p;
@@ -578,8 +578,8 @@ main(void)
         cmocka_unit_test(int8_has_the_same_bits_with_every_set_and_any_number_of_threads),
         cmocka_unit_test(queries_and_keys_turn_with_time_row_and_column_and_land_in_their_slot),
         cmocka_unit_test(patches_turn_by_row_and_column),
-        cmocka_unit_test(a_set_that_nobody_knows_is_refused_with_those_there_are),
-        cmocka_unit_test(memory_comes_zeroed_and_what_cannot_be_had_is_said)
+        cmocka_unit_test(an_unknown_set_is_refused_with_the_known_ones),
+        cmocka_unit_test(memory_is_zeroed_and_a_lack_of_it_is_reported)
     };
 
     return cmocka_run_group_tests(tests, make_inputs, NULL);

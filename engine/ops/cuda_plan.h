@@ -16,8 +16,8 @@
 
 /* The operations' own memory: activation rows as a product takes them, and partial sums. */
 typedef struct {
-    void      *q;                      /* [ROWS][blocks 64] int8 or bf16, as the weights are, */
-    float     *s;                      /* [blocks][ROWS] and the scales of int8 */
+    void      *q;                      /* [ROWS][blocks 64] int8 or bf16, as the weights are */
+    float     *s;                      /* [blocks][ROWS] scales of int8 */
     float     *qkv;                    /* [ROWS][qkv] before rotation */
     float     *split;                  /* [rows][heads][splits][head_dim + 2] of attention */
     uint32_t  *ticket;                 /* [rows][heads] blocks that have finished */

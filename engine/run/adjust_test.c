@@ -112,7 +112,7 @@ log_sum(void)
 
 
 static void
-a_job_without_wishes_is_left_alone(void **state)
+a_job_without_options_is_left_alone(void **state)
 {
     vlm_job_t  j = make_job();
 
@@ -429,7 +429,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test_setup(a_job_without_wishes_is_left_alone, fill_row),
+        cmocka_unit_test_setup(a_job_without_options_is_left_alone, fill_row),
         cmocka_unit_test_setup(the_likeliest_come_in_order_and_the_first_of_equal_ones_first,
                                fill_row),
         cmocka_unit_test_setup(fewer_than_requested_come_if_there_are_fewer, fill_row),

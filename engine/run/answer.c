@@ -74,8 +74,8 @@ static int
 check_token(const vlm_t *v, vlm_job_t *j, uint32_t token, float logprob, vlm_err_t *err)
 {
     if (j->no_choice) {
-        return vlm_fail(err, VLM_EINPUT, "the bias leaves no token to pick, or n-grams may not "
-                        "repeat, after %u tokens", j->n_ctx);
+        return vlm_fail(err, VLM_EINPUT, "logit_bias or no_repeat_ngram_size forbids every "
+                        "token, after %u tokens", j->n_ctx);
     }
 
     if (isnan(logprob)) {
@@ -124,7 +124,7 @@ vlm_end_job(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
 {
     vlm_sched_t  *s = &v->sched;
 
-    vlm_let_go_picture(v, j);
+    vlm_release_picture(v, j);
     vlm_prefix_end(&s->prefix, j->slot);
     s->slot[j->slot] = NULL;
 

@@ -121,8 +121,8 @@ check_cell(const vlm_conf_t *conf, const vlm_config_t *config, vlm_err_t *err)
     side = (uint64_t) v->patch * v->merge;
 
     if (conf->max_pixels < side * side) {
-        return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", a cell of this model has %"
-                        PRIu64, conf->max_pixels, side * side);
+        return vlm_fail(err, VLM_EINPUT, "max_pixels is %" PRIu64 ", less than one cell of this "
+                        "model: %" PRIu64, conf->max_pixels, side * side);
     }
 
     return 0;

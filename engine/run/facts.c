@@ -50,9 +50,9 @@ vlm_facts(const vlm_conf_t *conf, vlm_facts_t *f, vlm_err_t *err)
 
 
 int
-vlm_thinks(const vlm_facts_t *f, const char *name)
+vlm_thinks(const vlm_facts_t *f, const char *path)
 {
-    return vlm_family_find(f->architecture)->thinks(name);
+    return vlm_family_thinks(vlm_family_find(f->architecture), path);
 }
 
 

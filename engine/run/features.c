@@ -1,4 +1,4 @@
-/* The cache of pictures' features: which place has which picture. */
+/* The cache of pictures' features: which entry has which picture. */
 
 #include "run/features.h"
 
@@ -15,8 +15,8 @@ vlm_features_open(vlm_features_t *f, uint32_t n, vlm_err_t *err)
     f->clock = 0;
     f->entry = calloc(n, sizeof(*f->entry));
 
-    return f->entry == NULL ? vlm_fail(err, VLM_EMEMORY, "no memory to tell %u pictures apart", n)
-                            : 0;
+    return f->entry == NULL
+           ? vlm_fail(err, VLM_EMEMORY, "no memory for the entries of %u pictures", n) : 0;
 }
 
 
@@ -40,9 +40,9 @@ vlm_picture_key(const vlm_prompt_t *p, uint32_t i, vlm_picture_key_t *key)
 }
 
 
-/* A place without holders: an empty one, or the one released first. */
+/* An entry without holders: an empty one, or the one released first. */
 static uint32_t
-find_place(const vlm_features_t *f)
+find_entry(const vlm_features_t *f)
 {
     uint32_t                     i, found;
     const vlm_features_entry_t  *e;
@@ -60,7 +60,7 @@ find_place(const vlm_features_t *f)
             return i;
         }
 
-        if (found == VLM_NONE || e->let_go < f->entry[found].let_go) {
+        if (found == VLM_NONE || e->released < f->entry[found].released) {
             found = i;
         }
     }
@@ -70,7 +70,7 @@ find_place(const vlm_features_t *f)
 
 
 uint32_t
-vlm_features_hold(vlm_features_t *f, const vlm_picture_key_t *key, int *known)
+vlm_features_hold(vlm_features_t *f, const vlm_picture_key_t *key, int *hit)
 {
     uint32_t               i;
     vlm_features_entry_t  *e;
@@ -80,30 +80,30 @@ vlm_features_hold(vlm_features_t *f, const vlm_picture_key_t *key, int *known)
 
         if (e->used && memcmp(&e->key, key, sizeof(*key)) == 0) {
             e->holders++;
-            *known = 1;
+            *hit = 1;
             return i;
         }
     }
 
-    i = find_place(f);
+    i = find_entry(f);
     e = &f->entry[i];
     e->key = *key;
     e->used = 1;
     e->ready = 0;
     e->holders = 1;
-    *known = 0;
+    *hit = 0;
 
     return i;
 }
 
 
 void
-vlm_features_let_go(vlm_features_t *f, uint32_t i)
+vlm_features_release(vlm_features_t *f, uint32_t i)
 {
     vlm_features_entry_t  *e = &f->entry[i];
 
     e->holders--;
-    e->let_go = ++f->clock;
+    e->released = ++f->clock;
 
     if (e->holders == 0 && !e->ready) {
         e->used = 0;                   /* no job waits for it any more */

@@ -2,9 +2,9 @@
  * A cache of the features of pictures, found by the picture's content.
  *
  * A job holds the entry of the picture whose rows it reads.  The first holder has the picture
- * encoded, and later ones wait for it.  An entry without holders stays until its place is needed;
+ * encoded, and later ones wait for it.  An entry without holders stays until the cache needs it;
  * the one released first is evicted first.  A job holds one entry at a time and there are at least
- * as many entries as slots, so that a place is always free.  Only the engine thread uses the cache;
+ * as many entries as slots, so an entry is always free.  Only the engine thread uses the cache;
  * entry i is place i of vlm_vision_work_t.features.
  */
 
@@ -25,7 +25,7 @@ typedef struct {
     int                used;           /* key is set */
     int                ready;          /* the features are computed */
     uint32_t           holders;
-    uint64_t           let_go;         /* time of the last release, by the clock below */
+    uint64_t           released;       /* time of the last release, by the clock below */
 } vlm_features_entry_t;
 
 typedef struct {
@@ -40,11 +40,11 @@ void vlm_features_close(vlm_features_t *f);        /* safe on a zeroed structure
 /* Picture i of a prompt. */
 void vlm_picture_key(const vlm_prompt_t *p, uint32_t i, vlm_picture_key_t *key);
 
-/* The entry for a picture; *known: it was encoded, or is being encoded, for another job. */
-uint32_t vlm_features_hold(vlm_features_t *f, const vlm_picture_key_t *key, int *known);
-void vlm_features_let_go(vlm_features_t *f, uint32_t i);
+/* The entry for a picture; *hit: it was encoded, or is being encoded, for another job. */
+uint32_t vlm_features_hold(vlm_features_t *f, const vlm_picture_key_t *key, int *hit);
+void vlm_features_release(vlm_features_t *f, uint32_t i);
 
-/* Marks a place as overwritten, which has no holder. */
+/* Marks an entry without a holder as overwritten. */
 void vlm_features_forget(vlm_features_t *f, uint32_t i);
 
 #endif

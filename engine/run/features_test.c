@@ -1,4 +1,4 @@
-/* Pictures that are encoded once: the places of the cache, and the work saved over a tiny model. */
+/* Pictures that are encoded once: the cache's entries, and the work saved over a tiny model. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "run/fixture.h"
 
-#define PLACES  4
+#define ENTRIES  4
 
 static vlm_picture_key_t
 key_of(uint32_t n)
@@ -25,54 +25,54 @@ key_of(uint32_t n)
 
 
 static uint32_t
-hold(vlm_features_t *f, uint32_t n, int *known)
+hold(vlm_features_t *f, uint32_t n, int *hit)
 {
     vlm_picture_key_t  key = key_of(n);
 
-    return vlm_features_hold(f, &key, known);
+    return vlm_features_hold(f, &key, hit);
 }
 
 
-/* Holds a picture, has it encoded if it was not, and releases it; returns whether it was known. */
+/* Holds a picture, has it encoded if it was not, and releases it; returns whether it was a hit. */
 static int
 look_at(vlm_features_t *f, uint32_t n)
 {
-    int       known;
+    int       hit;
     uint32_t  i;
 
-    i = hold(f, n, &known);
-    assert_int_equal(f->entry[i].ready, known);
+    i = hold(f, n, &hit);
+    assert_int_equal(f->entry[i].ready, hit);
     f->entry[i].ready = 1;
-    vlm_features_let_go(f, i);
+    vlm_features_release(f, i);
 
-    return known;
+    return hit;
 }
 
 
 static void
-open_places(vlm_features_t *f)
+open_cache(vlm_features_t *f)
 {
     vlm_err_t  err = { VLM_OK, "" };
 
-    assert_int_equal(vlm_features_open(f, PLACES, &err), 0);
+    assert_int_equal(vlm_features_open(f, ENTRIES, &err), 0);
 }
 
 
 static void
 a_picture_differs_by_its_bytes_its_grid_and_its_salt(void **state)
 {
-    int                known;
+    int                hit;
     uint32_t           i, at;
     vlm_features_t     f;
     vlm_picture_key_t  key;
 
     (void) state;
-    open_places(&f);
+    open_cache(&f);
 
-    at = hold(&f, 7, &known);
-    assert_int_equal(known, 0);
-    assert_int_equal(hold(&f, 7, &known), at);
-    assert_int_equal(known, 1);
+    at = hold(&f, 7, &hit);
+    assert_int_equal(hit, 0);
+    assert_int_equal(hold(&f, 7, &hit), at);
+    assert_int_equal(hit, 1);
 
     for (i = 0; i < 3; i++) {
         key = key_of(7);
@@ -81,8 +81,8 @@ a_picture_differs_by_its_bytes_its_grid_and_its_salt(void **state)
         key.grid_h = i == 2 ? 6 : 4;
         key.grid_w = i == 2 ? 4 : 6;
 
-        assert_int_not_equal(vlm_features_hold(&f, &key, &known), at);
-        assert_int_equal(known, 0);
+        assert_int_not_equal(vlm_features_hold(&f, &key, &hit), at);
+        assert_int_equal(hit, 0);
     }
 
     vlm_features_close(&f);
@@ -90,37 +90,37 @@ a_picture_differs_by_its_bytes_its_grid_and_its_salt(void **state)
 
 
 static void
-a_place_that_is_held_is_given_to_no_other_job(void **state)
+an_entry_with_a_holder_is_given_to_no_other_job(void **state)
 {
-    int             known;
+    int             hit;
     uint32_t        i, held;
     vlm_features_t  f;
 
     (void) state;
-    open_places(&f);
-    held = hold(&f, 1000, &known);
+    open_cache(&f);
+    held = hold(&f, 1000, &hit);
     f.entry[held].ready = 1;
 
     for (i = 0; i < 50; i++) {
         assert_int_equal(look_at(&f, i), 0);
     }
 
-    assert_int_equal(hold(&f, 1000, &known), held);
-    assert_true(known);
+    assert_int_equal(hold(&f, 1000, &hit), held);
+    assert_true(hit);
     vlm_features_close(&f);
 }
 
 
 static void
-the_picture_that_was_let_go_first_makes_room(void **state)
+the_picture_released_first_is_evicted(void **state)
 {
     uint32_t        i;
     vlm_features_t  f;
 
     (void) state;
-    open_places(&f);
+    open_cache(&f);
 
-    for (i = 0; i < PLACES; i++) {
+    for (i = 0; i < ENTRIES; i++) {
         assert_int_equal(look_at(&f, i), 0);
     }
 
@@ -138,23 +138,23 @@ the_picture_that_was_let_go_first_makes_room(void **state)
 static void
 features_without_a_holder_before_they_are_made_are_dropped(void **state)
 {
-    int             known;
+    int             hit;
     uint32_t        at;
     vlm_features_t  f;
 
     (void) state;
-    open_places(&f);
+    open_cache(&f);
 
-    at = hold(&f, 1, &known);
-    (void) hold(&f, 1, &known);
-    vlm_features_let_go(&f, at);
-    (void) hold(&f, 1, &known);
-    assert_int_equal(known, 1);        /* one holder is left */
+    at = hold(&f, 1, &hit);
+    (void) hold(&f, 1, &hit);
+    vlm_features_release(&f, at);
+    (void) hold(&f, 1, &hit);
+    assert_int_equal(hit, 1);          /* one holder is left */
 
-    vlm_features_let_go(&f, at);
-    vlm_features_let_go(&f, at);
-    (void) hold(&f, 1, &known);
-    assert_int_equal(known, 0);
+    vlm_features_release(&f, at);
+    vlm_features_release(&f, at);
+    (void) hold(&f, 1, &hit);
+    assert_int_equal(hit, 0);
 
     vlm_features_close(&f);
 }
@@ -384,8 +384,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_picture_differs_by_its_bytes_its_grid_and_its_salt),
-        cmocka_unit_test(a_place_that_is_held_is_given_to_no_other_job),
-        cmocka_unit_test(the_picture_that_was_let_go_first_makes_room),
+        cmocka_unit_test(an_entry_with_a_holder_is_given_to_no_other_job),
+        cmocka_unit_test(the_picture_released_first_is_evicted),
         cmocka_unit_test(features_without_a_holder_before_they_are_made_are_dropped),
         cmocka_unit_test(five_requests_with_one_picture_encode_it_once),
         cmocka_unit_test(a_request_that_leaves_hands_its_picture_to_those_that_wait_for_it),

@@ -22,8 +22,8 @@
 #define SHORT        16                /* of a short case */
 
 typedef struct {
-    double      fps;                   /* words are files' names: of a video's frames, */
-    int         picture;               /* or of a picture */
+    double      fps;                   /* not 0: words has the files of a video's frames */
+    int         picture;               /* 1: words has a picture's file */
     vlm_role_t  role;                  /* of its message */
     int         first;                 /* a message begins */
     char        words[MAX_WORDS];

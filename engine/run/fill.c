@@ -37,8 +37,7 @@ fill(void *data, uint64_t at, uint64_t n)
 
     if (at >= reserved) {
         if (vlm_file_own(&v->packed.file, n) != 0) {
-            warn(v, "the system has no memory of its own for the weights: they are used where "
-                    "they are mapped");
+            warn(v, "no memory for a copy of the weights: they stay in the mapped file");
             return -1;
         }
 
@@ -52,7 +51,7 @@ fill(void *data, uint64_t at, uint64_t n)
     n = v->reserved_bytes - at < n ? v->reserved_bytes - at : n;
 
     if (v->ops->basic->touch(v->device, v->reserved + at, n) != 0) {
-        warn(v, "the system has not the memory that was planned");
+        warn(v, "the system does not have the planned memory");
         return -1;
     }
 

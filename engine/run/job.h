@@ -31,12 +31,12 @@ struct vlm_job_s {
     vlm_job_state_t   state;
     uint32_t          slot;
     uint64_t          order;           /* sequence number among the jobs that had a slot; from 1 */
-    uint64_t          led_by;          /* number of the job that reads rows for this one, or 0; */
-    uint32_t          led_slot, led_to;            /* its slot, and the row where they differ */
+    uint64_t          led_by;          /* number of the job that reads rows for this one, or 0 */
+    uint32_t          led_slot, led_to;            /* that job's slot; the row where they differ */
     uint32_t          n_ctx;           /* rows in the slot's cache */
     uint32_t          picture;         /* the next to encode */
     uint32_t          features;        /* place of the one that is encoded or read, or VLM_NONE */
-    int               known;           /* 1: encoded for another job */
+    int               hit;             /* 1: features encoded for another job */
     uint32_t          token;           /* picked last, not yet in the cache */
     int32_t           pos;             /* of that token */
     vlm_detok_t       detok;

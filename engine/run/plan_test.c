@@ -305,7 +305,7 @@ settings_out_of_range_are_said_with_the_range(void **state)
         "max_pixels is 783", "max_pixels is 67108865", "weights", "model", "device is \"gpu\"",
         "device is \"cuda:x\"", "ops=sse", "threads is 257", "device", "features is 1025",
         "min_pixels is 65537, more than max_pixels 65536",
-        "max_pixels is 1023, a cell of this model has 1024"
+        "max_pixels is 1023, less than one cell of this model: 1024"
     };
 
     (void) state;

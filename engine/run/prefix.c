@@ -151,7 +151,7 @@ vlm_prefix_choose(const vlm_prefix_t *x, const vlm_prompt_t *p, vlm_job_t *const
             most = n;
         }
 
-        if (oldest == VLM_NONE || k->let_go < x->slot[oldest].let_go) {
+        if (oldest == VLM_NONE || k->released < x->slot[oldest].released) {
             oldest = i;
         }
     }
@@ -207,7 +207,7 @@ vlm_prefix_end(vlm_prefix_t *x, uint32_t slot)
     vlm_kept_t  *k = &x->slot[slot];
 
     k->n_tokens = k->n;
-    k->let_go = ++x->clock;
+    k->released = ++x->clock;
 }
 
 

@@ -25,7 +25,7 @@ typedef struct {
     uint32_t           *time;          /* [n_pictures] as in the prompt */
     uint32_t            n_pictures;
     uint8_t             salt[32];
-    uint64_t            let_go;        /* when its last job ended, by the clock below */
+    uint64_t            released;      /* when its last job ended, by the clock below */
 } vlm_kept_t;
 
 typedef struct {

@@ -617,7 +617,7 @@ two_sessions_that_take_turns_keep_a_slot_each(void **state)
 
 
 static void
-a_stranger_takes_the_slot_that_was_left_first(void **state)
+a_new_prompt_takes_the_slot_released_first(void **state)
 {
     (void) state;
     v = open_engine(VLM_INT8, 2);
@@ -831,7 +831,7 @@ main(void)
         cmocka_unit_test(a_beginning_ends_before_a_picture_or_after_it),
         cmocka_unit_test(an_answer_that_says_the_pictures_token_is_no_picture),
         cmocka_unit_test(two_sessions_that_take_turns_keep_a_slot_each),
-        cmocka_unit_test(a_stranger_takes_the_slot_that_was_left_first),
+        cmocka_unit_test(a_new_prompt_takes_the_slot_released_first),
         cmocka_unit_test(questions_about_one_picture_leave_the_other_sessions_alone),
         cmocka_unit_test(five_requests_with_one_picture_read_it_once),
         cmocka_unit_test(a_request_that_waits_for_one_that_leaves_goes_on_alone),

@@ -211,7 +211,8 @@ a_bias_against_every_id_cannot_keep_json_from_its_end(void **state)
     s.json = 0;
     vlm_tiny_alone(v, vlm_tiny_prompt(v, "x", 0), &s, &got[0]);
     assert_int_equal(got[0].err.code, VLM_EINPUT);
-    assert_non_null(strstr(got[0].err.text, "the bias leaves no token to pick"));
+    assert_non_null(strstr(got[0].err.text,
+                           "logit_bias or no_repeat_ngram_size forbids every token"));
 }
 
 
@@ -278,7 +279,7 @@ a_bias_of_100_is_the_answer_and_one_of_minus_100_never_in_it(void **state)
 
 /* Three letters of nearly equal probability, and no other: a penalty makes used letters rarer. */
 static void
-penalties_spread_an_answer_over_what_was_not_said(void **state)
+penalties_spread_an_answer_over_unused_tokens(void **state)
 {
     uint32_t        i, n[128] = { 0 };
     vlm_bias_t      bias[3];
@@ -608,7 +609,7 @@ main(void)
         cmocka_unit_test(a_bias_against_every_id_cannot_keep_json_from_its_end),
         cmocka_unit_test(a_stop_string_cuts_json_too),
         cmocka_unit_test(a_bias_of_100_is_the_answer_and_one_of_minus_100_never_in_it),
-        cmocka_unit_test(penalties_spread_an_answer_over_what_was_not_said),
+        cmocka_unit_test(penalties_spread_an_answer_over_unused_tokens),
         cmocka_unit_test(the_repetition_penalty_counts_the_tokens_of_the_prompt),
         cmocka_unit_test(a_value_out_of_range_is_refused_with_the_range),
         cmocka_unit_test(log_probabilities_are_the_models_own_whatever_else_is_asked),

@@ -104,11 +104,11 @@ take_rows(vlm_t *v, vlm_job_t *j, uint32_t from, uint32_t n)
     }
 
     if (j->state == VLM_ENCODING) {
-        j->usage.cached_pictures -= (uint32_t) j->known;
+        j->usage.cached_pictures -= (uint32_t) j->hit;
         vlm_enter(j, VLM_PREFILLING);
     }
 
-    vlm_let_go_picture(v, j);
+    vlm_release_picture(v, j);
     vlm_skip_rows(j, n);
     vlm_prefix_read(&s->prefix, j->slot, n);
 }
@@ -130,17 +130,17 @@ want_picture(vlm_t *v, vlm_job_t *j)
 {
     vlm_picture_key_t  key;
 
-    vlm_let_go_picture(v, j);
+    vlm_release_picture(v, j);
 
     vlm_picture_key(j->prompt, j->picture, &key);
-    j->features = vlm_features_hold(&v->sched.features, &key, &j->known);
-    j->usage.cached_pictures += (uint32_t) j->known;
+    j->features = vlm_features_hold(&v->sched.features, &key, &j->hit);
+    j->usage.cached_pictures += (uint32_t) j->hit;
     vlm_enter(j, VLM_ENCODING);
 }
 
 
 void
-vlm_let_go_picture(vlm_t *v, vlm_job_t *j)
+vlm_release_picture(vlm_t *v, vlm_job_t *j)
 {
     vlm_sched_t  *s = &v->sched;
 
@@ -148,7 +148,7 @@ vlm_let_go_picture(vlm_t *v, vlm_job_t *j)
         return;
     }
 
-    vlm_features_let_go(&s->features, j->features);
+    vlm_features_release(&s->features, j->features);
 
     if (s->encoder == j->features && s->features.entry[j->features].holders == 0) {
         s->encoder = VLM_NONE;
@@ -284,7 +284,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
     vlm_prefix_read(&v->sched.prefix, j->slot, end);
 
     if (end == p->n) {
-        vlm_let_go_picture(v, j);
+        vlm_release_picture(v, j);
         j->pos = p->next_pos;
         vlm_enter(j, VLM_DECODING);
         j->first_us = j->state_us;

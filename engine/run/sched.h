@@ -19,7 +19,7 @@ void vlm_sched_read(vlm_t *v);
 /* Marks rows below n of the slot, whole pictures among them, as present. */
 void vlm_skip_rows(vlm_job_t *j, uint32_t n);
 /* Releases the job's picture, if any; the vision encoder is free if no other job waits for it. */
-void vlm_let_go_picture(vlm_t *v, vlm_job_t *j);
+void vlm_release_picture(vlm_t *v, vlm_job_t *j);
 
 /* ---- pass.c -------------------------------------------------------------- */
 

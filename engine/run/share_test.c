@@ -216,11 +216,11 @@ assert_same_answer(const vlm_answer_t *got, const vlm_answer_t *want)
 }
 
 
-/* Every crowd of a few: the one in question gives the same answer as alone, with the same bits. */
+/* Each subset of four requests beside this one: its answer has the same bits as alone. */
 static void
 an_answer_does_not_depend_on_other_requests_of_a_step(void **state)
 {
-    uint32_t         crowd, i, n;
+    uint32_t         subset, i, n;
     vlm_answer_t     alone, got, others[4];
     vlm_sampling_t   s = vlm_tiny_sampling(11);
 
@@ -230,13 +230,13 @@ an_answer_does_not_depend_on_other_requests_of_a_step(void **state)
     s.logprobs = 1;
     vlm_tiny_alone(v, prompt(1, 1, 50), &s, &alone);
 
-    for (crowd = 1; crowd < 16; crowd++) {
+    for (subset = 1; subset < 16; subset++) {
         for (n = 0, i = 0; i < 4; i++) {
-            if (i == crowd % 3) {
+            if (i == subset % 3) {
                 (void) vlm_tiny_submit(v, prompt(1, 1, 50), &s, &got);
             }
 
-            if ((crowd >> i & 1) != 0) {
+            if ((subset >> i & 1) != 0) {
                 submit(prompt(i + 5, i % 2, i == 2 ? LONG_TEXT : 20 * i), 5 * i + 2, i + 1,
                        &others[n++]);
             }
@@ -251,7 +251,7 @@ an_answer_does_not_depend_on_other_requests_of_a_step(void **state)
 }
 
 
-/* Products of one row, of a few and of many are of different make: a crowd of up to 16. */
+/* Products of one row, of a few rows and of many use different kernels: up to 16 requests. */
 static void
 an_answer_does_not_depend_on_the_number_of_requests(void **state)
 {

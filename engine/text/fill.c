@@ -78,7 +78,7 @@ vlm_fill_token(vlm_tokenizer_t *t, const char *text, double number, vlm_err_t *e
     n = strlen(text);
     if (n > sizeof(raw)) {
         return vlm_fail(err, VLM_EMODEL, "the token \"%s\" is %zu bytes long, at most %zu "
-                        "are read", vlm_printable(text), n, sizeof(raw));
+                        "are supported", vlm_printable(text), n, sizeof(raw));
     }
 
     bytes = spell_bytes(text, n, raw);

@@ -123,7 +123,7 @@ merges_may_be_texts_or_pairs(void **state)
 
 
 static void
-texts_are_composed_only_if_the_file_says_so(void **state)
+texts_are_composed_only_if_the_file_asks_for_it(void **state)
 {
     vlm_tokenizer_t  *t;
 
@@ -225,7 +225,7 @@ tokens_outside_the_alphabet_decode_to_themselves_and_are_not_spelled(void **stat
 
 
 static void
-lies_about_the_vocabulary_are_refused(void **state)
+an_inconsistent_vocabulary_is_refused(void **state)
 {
     size_t  i;
 
@@ -250,7 +250,7 @@ lies_about_the_vocabulary_are_refused(void **state)
 
 
 static void
-lies_about_merges_are_refused(void **state)
+inconsistent_merges_are_refused(void **state)
 {
     size_t  i;
 
@@ -280,7 +280,7 @@ lies_about_merges_are_refused(void **state)
 
 
 static void
-lies_about_added_tokens_are_refused(void **state)
+inconsistent_added_tokens_are_refused(void **state)
 {
     size_t  i;
 
@@ -312,7 +312,7 @@ lies_about_added_tokens_are_refused(void **state)
 
 
 static void
-a_tokenizer_that_is_not_byte_level_bpe_is_refused_by_name(void **state)
+a_tokenizer_that_is_not_byte_level_bpe_is_refused_and_named(void **state)
 {
     size_t  i;
 
@@ -354,7 +354,7 @@ a_tokenizer_that_is_not_byte_level_bpe_is_refused_by_name(void **state)
 
 
 static void
-a_model_of_another_kind_is_refused_by_name(void **state)
+a_model_of_another_kind_is_refused_and_named(void **state)
 {
     size_t     i;
     vlm_err_t  err;
@@ -618,15 +618,15 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(every_byte_is_spelled_by_the_byte_level_alphabet),
         cmocka_unit_test(merges_may_be_texts_or_pairs),
-        cmocka_unit_test(texts_are_composed_only_if_the_file_says_so),
+        cmocka_unit_test(texts_are_composed_only_if_the_file_asks_for_it),
         cmocka_unit_test(the_file_s_pattern_decides_where_tokens_end),
         cmocka_unit_test(added_tokens_may_lie_inside_or_beyond_the_vocabulary),
         cmocka_unit_test(tokens_outside_the_alphabet_decode_to_themselves_and_are_not_spelled),
-        cmocka_unit_test(lies_about_the_vocabulary_are_refused),
-        cmocka_unit_test(lies_about_merges_are_refused),
-        cmocka_unit_test(lies_about_added_tokens_are_refused),
-        cmocka_unit_test(a_tokenizer_that_is_not_byte_level_bpe_is_refused_by_name),
-        cmocka_unit_test(a_model_of_another_kind_is_refused_by_name),
+        cmocka_unit_test(an_inconsistent_vocabulary_is_refused),
+        cmocka_unit_test(inconsistent_merges_are_refused),
+        cmocka_unit_test(inconsistent_added_tokens_are_refused),
+        cmocka_unit_test(a_tokenizer_that_is_not_byte_level_bpe_is_refused_and_named),
+        cmocka_unit_test(a_model_of_another_kind_is_refused_and_named),
         cmocka_unit_test(a_file_that_ends_early_is_refused_at_every_length),
         cmocka_unit_test(a_file_with_one_wrong_byte_is_refused_or_usable),
         cmocka_unit_test(tokens_longer_than_the_limit_are_refused_with_the_length),

@@ -165,7 +165,7 @@ vlm_split_open(const char *pattern, vlm_err_t *err)
     vlm_split_t  *s;
 
     if (strlen(pattern) > VLM_MAX_PATTERN) {
-        (void) vlm_fail(err, VLM_EMODEL, "split pattern of %zu bytes, at most %u are read",
+        (void) vlm_fail(err, VLM_EMODEL, "split pattern of %zu bytes, at most %u are supported",
                         strlen(pattern), VLM_MAX_PATTERN);
         return NULL;
     }

@@ -174,7 +174,7 @@ a_pattern_that_is_none_is_refused_with_its_offset(void **state)
     text[sizeof(text) - 1] = '\0';
     memset(&err, 0, sizeof(err));
     assert_null(vlm_split_open(text, &err));
-    assert_string_equal(err.text, "split pattern of 4097 bytes, at most 4096 are read");
+    assert_string_equal(err.text, "split pattern of 4097 bytes, at most 4096 are supported");
 }
 
 

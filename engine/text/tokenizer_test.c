@@ -532,7 +532,7 @@ a_megabyte_of_one_character_is_one_piece_and_no_trouble(void **state)
 
 
 static void
-a_directory_without_a_tokenizer_is_said_to_be_one(void **state)
+a_directory_without_a_tokenizer_is_reported(void **state)
 {
     vlm_err_t  err = { 0 };
 
@@ -591,7 +591,7 @@ main(void)
         cmocka_unit_test(nul_bytes_are_characters_and_no_bytes_are_no_ids),
         cmocka_unit_test(a_text_past_the_limit_is_refused_with_both_numbers),
         cmocka_unit_test(a_megabyte_of_one_character_is_one_piece_and_no_trouble),
-        cmocka_unit_test(a_directory_without_a_tokenizer_is_said_to_be_one),
+        cmocka_unit_test(a_directory_without_a_tokenizer_is_reported),
     };
 
     return cmocka_run_group_tests(tests, open_qwen, close_qwen);

@@ -74,7 +74,7 @@ vlm_vocab_open(vlm_vocab_t *v, uint64_t n_tokens, uint64_t n_pairs, vlm_err_t *e
 
     if (n_tokens > VLM_MAX_ID || n_pairs > VLM_MAX_ID) {
         return vlm_fail(err, VLM_EMODEL, "a vocabulary of %" PRIu64 " tokens and %" PRIu64
-                        " merges, at most %u of each are read", n_tokens, n_pairs, VLM_MAX_ID);
+                        " merges, at most %u of each are supported", n_tokens, n_pairs, VLM_MAX_ID);
     }
 
     v->slot_mask = table_size(n_tokens) - 1;
@@ -156,7 +156,7 @@ grow_pool(vlm_vocab_t *v, size_t n, vlm_err_t *err)
 
     if (n > VLM_MAX_TOKEN_BYTES || vlm_add(v->pool_bytes, n) > MAX_POOL) {
         return vlm_fail(err, VLM_EMODEL, "a token of %zu bytes after %" PRIu64
-                        " bytes of others, at most %u and %u are read", n, v->pool_bytes,
+                        " bytes of others, at most %u and %u are supported", n, v->pool_bytes,
                         VLM_MAX_TOKEN_BYTES, MAX_POOL);
     }
 

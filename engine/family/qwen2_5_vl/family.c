@@ -82,8 +82,8 @@ find(const char *text, const char *word)
 
 
 /*
- * RoboBrain 2.0 is trained from Qwen2.5-VL: its models think, except the 3B.  "3b" within "13b", or
- * within the digits of a snapshot's name, does not count.
+ * RoboBrain 2.0 is trained from Qwen2.5-VL: its models think, except the 3B.  "3b" within "13b"
+ * does not count.
  */
 static int
 thinks(const char *name)

@@ -315,9 +315,10 @@ models_called_thinking_think(void **state)
 
     (void) state;
 
-    assert_int_equal(f->thinks("/models/Qwen3-VL-4B-Thinking"), 1);
-    assert_int_equal(f->thinks("/models/Qwen3-VL-4B-Instruct"), 0);
-    assert_int_equal(f->thinks("/models/RoboBrain2.5-8B"), 0);
+    assert_int_equal(vlm_family_thinks(f, "/models/Qwen3-VL-4B-Thinking"), 1);
+    assert_int_equal(vlm_family_thinks(f, "/models/Qwen3-VL-4B-Instruct"), 0);
+    assert_int_equal(vlm_family_thinks(f, "/models/thinking/Qwen3-VL-4B-Instruct"), 0);
+    assert_int_equal(vlm_family_thinks(f, "/models/RoboBrain2.5-8B"), 0);
     assert_null(f->words.system);
 }
 

@@ -28,7 +28,7 @@ static int
 refuse(const source_t *s, const char *what)
 {
     return vlm_fail(s->r->err, VLM_EMODEL, "%s: the weights are quantised (%s)%s%s, which is not "
-                    "read; int8, int4 and FP8 of compressed-tensors, FP8, AWQ, GPTQ and "
+                    "supported; int8, int4 and FP8 of compressed-tensors, FP8, AWQ, GPTQ and "
                     "bitsandbytes int8 are, and bf16, f16 and f32", s->r->file,
                     vlm_printable(s->method), what[0] == '\0' ? "" : " with ", what);
 }

@@ -78,7 +78,7 @@ check_order(const vlm_made_t *m, const char *name, vlm_err_t *err)
     for (k = 0; k < m->K; k++) {
         if (vlm_made_word(t, k) != k / m->columns) {
             return vlm_fail(err, VLM_EMODEL, "%s has its columns in another order (g_idx), by "
-                            "GPTQ's act-order, which is not read", name);
+                            "GPTQ's act-order, which is not supported", name);
         }
     }
 

@@ -21,28 +21,28 @@
 #define CLIENTS   48                   /* of one engine */
 #define TOGETHER  6                    /* jobs that the loop hands over before others have ended */
 #define KINDS     6                    /* of requests, by number */
-#define COOKS     2                    /* threads that make prompts */
+#define MAKERS    2                    /* threads that make prompts */
 #define RELOADS   3
 
-typedef enum { WAITS, COOKING, COOKED, RUNS, LEFT, ENDED } client_state_t;
+typedef enum { WAITS, MAKING, MADE, RUNS, LEFT, ENDED } client_state_t;
 
 typedef struct {
     uint32_t        kind;
     uint32_t        patience;          /* turns of the loop until it leaves; 0: it stays */
     atomic_int      state;             /* a client_state_t */
-    vlm_prompt_t   *prompt;            /* the cook's until COOKED */
+    vlm_prompt_t   *prompt;            /* owned by the maker until MADE */
     vlm_job_t      *job;
     vlm_answer_t    answer;
 } client_t;
 
 typedef struct {
     vlm_t           *v;
-    pthread_t        engine, cook[COOKS], asker;
+    pthread_t        engine, maker[MAKERS], asker;
     pthread_mutex_t  mutex;            /* of the next line */
     int              run, close, loaded;           /* run: times to be run */
     pthread_cond_t   posted;
     atomic_int       stop;
-    int              cooked;           /* eventfd */
+    int              made;             /* eventfd */
     client_t         clients[CLIENTS];
     uint32_t         n_running;
 } server_t;
@@ -127,7 +127,7 @@ next_order(server_t *s)
     for (i = 0; i < CLIENTS; i++) {
         waits = WAITS;
 
-        if (atomic_compare_exchange_strong(&s->clients[i].state, &waits, COOKING)) {
+        if (atomic_compare_exchange_strong(&s->clients[i].state, &waits, MAKING)) {
             return &s->clients[i];
         }
     }
@@ -137,7 +137,7 @@ next_order(server_t *s)
 
 
 static void *
-cook_thread(void *data)
+maker_thread(void *data)
 {
     client_t  *c;
     server_t  *s = data;
@@ -145,9 +145,9 @@ cook_thread(void *data)
 
     while ((c = next_order(s)) != NULL) {
         c->prompt = make_prompt(s->v, c->kind);
-        c->state = COOKED;
+        c->state = MADE;
 
-        if (write(s->cooked, &one, sizeof(one)) != sizeof(one)) {
+        if (write(s->made, &one, sizeof(one)) != sizeof(one)) {
             break;
         }
     }
@@ -224,7 +224,7 @@ hand_over(server_t *s, client_t *c)
 
 
 /*
- * A client whose time is over cancels in any state, but a cook thread keeps the prompt that it
+ * A client whose time is over cancels in any state, but a maker thread keeps the prompt that it
  * makes.
  */
 static void
@@ -238,12 +238,12 @@ tend(server_t *s, client_t *c)
         c->patience--;
     }
 
-    if (state == COOKED && c->patience == 1) {
+    if (state == MADE && c->patience == 1) {
         vlm_prompt_free(c->prompt);
         c->prompt = NULL;
         c->state = ENDED;
 
-    } else if (state == COOKED && s->n_running < TOGETHER && is_loaded(s)) {
+    } else if (state == MADE && s->n_running < TOGETHER && is_loaded(s)) {
         hand_over(s, c);
 
     } else if (state == RUNS && c->answer.n_ends > 0) {
@@ -264,7 +264,7 @@ turn(server_t *s, vlm_answer_t *orphan)
 {
     uint32_t       i, n;
     uint64_t       counter;
-    struct pollfd  fds[2] = { { vlm_fd(s->v), POLLIN, 0 }, { s->cooked, POLLIN, 0 } };
+    struct pollfd  fds[2] = { { vlm_fd(s->v), POLLIN, 0 }, { s->made, POLLIN, 0 } };
 
     (void) poll(fds, 2, 5);
 
@@ -305,9 +305,9 @@ start(uint32_t seed)
     conf.data = s;
 
     s->v = vlm_open(&conf, &err);
-    s->cooked = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    s->made = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     assert_non_null(s->v);
-    assert_true(s->cooked != -1);
+    assert_true(s->made != -1);
 
     for (i = 0; i < CLIENTS; i++) {
         s->clients[i].kind = (i * 5 + seed) % KINDS;
@@ -319,8 +319,8 @@ start(uint32_t seed)
     assert_int_equal(pthread_create(&s->engine, NULL, engine_thread, s), 0);
     assert_int_equal(pthread_create(&s->asker, NULL, asker_thread, s), 0);
 
-    for (i = 0; i < COOKS; i++) {
-        assert_int_equal(pthread_create(&s->cook[i], NULL, cook_thread, s), 0);
+    for (i = 0; i < MAKERS; i++) {
+        assert_int_equal(pthread_create(&s->maker[i], NULL, maker_thread, s), 0);
     }
 
     return s;
@@ -337,8 +337,8 @@ end(server_t *s)
     memset(&orphan, 0, sizeof(orphan));
     atomic_store(&s->stop, 1);
 
-    for (i = 0; i < COOKS; i++) {
-        (void) pthread_join(s->cook[i], NULL);
+    for (i = 0; i < MAKERS; i++) {
+        (void) pthread_join(s->maker[i], NULL);
     }
 
     pthread_mutex_lock(&s->mutex);
@@ -356,7 +356,7 @@ end(server_t *s)
     }
 
     vlm_close(s->v);
-    (void) close(s->cooked);
+    (void) close(s->made);
     (void) pthread_mutex_destroy(&s->mutex);
     (void) pthread_cond_destroy(&s->posted);
 }
@@ -416,7 +416,7 @@ ask_alone(void **state)
 
 
 static void
-a_request_has_its_answer_alone_beside_others_that_come_and_leave(void **state)
+a_request_beside_others_that_come_and_leave_has_the_answer_it_has_alone(void **state)
 {
     server_t      *s;
     vlm_answer_t   orphan;
@@ -435,7 +435,7 @@ a_request_has_its_answer_alone_beside_others_that_come_and_leave(void **state)
 
 
 static void
-an_engine_that_is_loaded_while_another_still_answers_takes_nothing_from_it(void **state)
+loading_an_engine_leaves_the_answers_of_another_as_they_are(void **state)
 {
     uint32_t       i, n, left;
     server_t      *old, *s;
@@ -477,8 +477,8 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(a_request_has_its_answer_alone_beside_others_that_come_and_leave),
-        cmocka_unit_test(an_engine_that_is_loaded_while_another_still_answers_takes_nothing_from_it),
+        cmocka_unit_test(a_request_beside_others_that_come_and_leave_has_the_answer_it_has_alone),
+        cmocka_unit_test(loading_an_engine_leaves_the_answers_of_another_as_they_are),
     };
 
     return cmocka_run_group_tests(tests, ask_alone, NULL);
