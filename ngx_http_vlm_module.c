@@ -200,7 +200,7 @@ ngx_http_vlm_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->hop && !clcf->noname && clcf->handler != ngx_http_vlm_handler) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "location \"%V\" has \"vlm_pass %V\" and another handler "
-                      "behind it: leave the \"fastcgi_pass\" or the like out",
+                      "behind it: remove \"fastcgi_pass\" or the other handler",
                       &clcf->name, &conf->engine->name);
         return NGX_CONF_ERROR;
     }

@@ -98,8 +98,8 @@ typedef struct {
     ngx_atomic_t                  prompt_tokens;
     ngx_atomic_t                  completion_tokens;
     ngx_atomic_t                  cached_tokens;       /* of prompts */
-    ngx_atomic_t                  prompt_pictures;     /* of prompts, and */
-    ngx_atomic_t                  cached_pictures;     /* not encoded */
+    ngx_atomic_t                  prompt_pictures;     /* of prompts */
+    ngx_atomic_t                  cached_pictures;     /* not encoded again */
     ngx_atomic_t                  pictures;
     ngx_atomic_t                  picture_tokens;
     ngx_atomic_t                  service;     /* ms in a slot: running mean */
@@ -186,8 +186,9 @@ typedef struct {
     u_char                        salt[NGX_HTTP_VLM_SALT];
     ngx_uint_t                    salted;
 
-    int64_t                       start;       /* on the queue's clock, and */
-    int64_t                       value;       /* less its priority's worth */
+    int64_t                       start;       /* on the queue's clock */
+    int64_t                       value;       /* start, less the priority's
+                                                  worth */
     ngx_http_vlm_client_t        *client;
     ngx_rbtree_node_t             node;
     ngx_uint_t                    in_order;    /* in the tree */
@@ -211,9 +212,10 @@ typedef struct {
     ngx_atomic_t                  pid;         /* of the designated worker */
     ngx_atomic_t                  state;       /* ngx_http_vlm_state_e */
     ngx_atomic_t                  progress;    /* percent of the load */
-    ngx_atomic_t                  heartbeat;   /* of the loop, and the last */
-    ngx_atomic_t                  ticked;      /* tick of the engine thread, as
+    ngx_atomic_t                  heartbeat;   /* the loop's last tick, as
                                                   ngx_current_msec */
+    ngx_atomic_t                  ticked;      /* the engine thread's last
+                                                  tick, the same */
     ngx_atomic_t                  waiting;
     ngx_atomic_t                  running;
     ngx_atomic_t                  kv_rows;     /* in the slots' caches */
@@ -221,9 +223,11 @@ typedef struct {
     ngx_atomic_t                  lost;        /* a worker lost the model */
     ngx_atomic_t                  filling;     /* as in vlm_stat_t */
     ngx_atomic_t                  lock_beside; /* the socket: see lock.c */
-    ngx_atomic_t                  generation;  /* of configurations, */
-    ngx_atomic_t                  overlap;     /* "reload" of the newest one */
-    ngx_atomic_t                  draining;    /* of the one shut down last */
+    ngx_atomic_t                  generation;  /* of configurations */
+    ngx_atomic_t                  overlap;     /* "reload" of the newest
+                                                  configuration */
+    ngx_atomic_t                  draining;    /* generation of the worker
+                                                  shut down last */
     ngx_atomic_t                  owner_stays; /* at a reload */
     vlm_losses_t                  deaths;      /* of workers with a model */
     vlm_losses_t                  losses;      /* the same, with a GPU */
@@ -234,9 +238,10 @@ typedef struct {
     ngx_atomic_t                  in_flight[NGX_HTTP_VLM_WORKS];
     ngx_http_vlm_suspect_t        suspects[NGX_HTTP_VLM_SUSPECTS];
 
-    ngx_atomic_t                  http_used;   /* of http_memory, by the */
-    ngx_atomic_t                  http_peak;   /* designated worker */
-    ngx_atomic_t                  http_waits;
+    ngx_atomic_t                  http_used;   /* of http_memory, in the
+                                                  designated worker */
+    ngx_atomic_t                  http_peak;   /* most of it so far */
+    ngx_atomic_t                  http_waits;  /* threads that waited */
 
     /* written and read under the mutex of the zone's slab pool */
     vlm_plan_t                    plan;
@@ -269,8 +274,9 @@ typedef enum {
 
 typedef struct {
     vlm_conf_t                    vlm;
-    u_char                       *file;        /* of the definition, or */
-    ngx_uint_t                    line;        /* of the first use */
+    u_char                       *file;        /* of the definition, else of
+                                                  the first use */
+    ngx_uint_t                    line;        /* in this file */
     ngx_uint_t                    generation;  /* of the configuration */
     ngx_uint_t                    worker;      /* the designated one */
 
@@ -343,8 +349,9 @@ typedef struct {
     char                          device_note[128];
 
     /* the watchdogs: watch.c */
-    uint64_t                      ticks;       /* of the engine thread, and */
-    ngx_msec_t                    ticked;      /* the last, or last idle */
+    uint64_t                      ticks;       /* of the engine thread */
+    ngx_msec_t                    ticked;      /* its last tick, or when it
+                                                  was last idle */
     ngx_atomic_t                  polls;       /* of the loop; read by */
     pthread_t                     watch;       /* the watchdog */
     ngx_msec_t                    watch_stall;
@@ -372,9 +379,9 @@ typedef struct {
 
 typedef struct {
     ngx_queue_t                   requests;    /* ctx->place.all */
-    ngx_queue_t                   arrivals;    /* ctx->place.queue: new, */
-    ngx_queue_t                   preparing;   /* in threads, */
-    ngx_queue_t                   ready;       /* to be submitted next */
+    ngx_queue_t                   arrivals;    /* ctx->place.queue: new */
+    ngx_queue_t                   preparing;   /* the same: in threads */
+    ngx_queue_t                   ready;       /* the same: submitted next */
     ngx_http_vlm_order_t          order;
     ngx_rbtree_t                  chains;      /* by session */
     ngx_rbtree_node_t             chains_sentinel;
@@ -383,7 +390,7 @@ typedef struct {
     ngx_uint_t                    last_seq;    /* of the last arrival */
     ngx_uint_t                    n_parses;    /* of arrivals, not yet begun */
     ngx_uint_t                    n_tasks;     /* of prepare, in threads */
-    ngx_uint_t                    n_heavy;     /* of them, see ctx->heavy */
+    ngx_uint_t                    n_heavy;     /* tasks with ctx->heavy */
     ngx_uint_t                    n_threads;   /* of any kind, ctx->in_task */
     ngx_uint_t                    n_prompts;   /* being made or waiting */
     ngx_uint_t                    n_jobs;      /* submitted to the engine */
@@ -419,6 +426,18 @@ struct ngx_http_vlm_engine_s {
 #define ngx_http_vlm_log(level, log, err, eng, fmt, ...)                      \
     ngx_log_error(level, log, err, "vlm_engine \"%V\": " fmt,                 \
                   &(eng)->name, ##__VA_ARGS__)
+
+
+/* copies a string into an array of char, cut where that ends */
+
+#define ngx_http_vlm_copy(array, text)                                        \
+    (void) ngx_cpystrn((u_char *) (array), (u_char *) (text), sizeof(array))
+
+
+/* deletes a timer that may be set */
+
+#define ngx_http_vlm_timer_off(ev)                                            \
+    do { if ((ev)->timer_set) { ngx_del_timer(ev); } } while (0)
 
 
 /* does this process answer chats? */

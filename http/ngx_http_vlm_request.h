@@ -122,7 +122,7 @@ typedef struct {
     ngx_http_vlm_chain_t         *chain;
     ngx_uint_t                    in_flight;   /* its index of the zone's
                                                   in_flight */
-    unsigned                      counted:1;   /* in line.pending, or */
+    unsigned                      counted:1;   /* in line.pending */
     unsigned                      receiving:1; /* in line.receiving */
     unsigned                      in_waiting:1;    /* in line.waiting */
     unsigned                      in_prompts:1;    /* in line.n_prompts */
@@ -150,9 +150,9 @@ typedef struct {
     /* of a stream: wire/stream.c */
     ngx_event_t                   position;    /* sends that of the queue */
     ngx_chain_t                  *free, *busy;
-    size_t                        sent;        /* bytes of the answer, */
-    size_t                        sent_thinking;   /* of the thinking, and */
-    size_t                        sent_tokens; /* tokens */
+    size_t                        sent;        /* bytes of the answer */
+    size_t                        sent_thinking;   /* bytes of the thinking */
+    size_t                        sent_tokens; /* tokens of both */
 
     unsigned                      begun:1;     /* the header was sent */
     unsigned                      answered:1;  /* with a result */

@@ -146,7 +146,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-device "tpu" is none of auto, cpu, cuda, cuda:N
+device "tpu" is not auto, cpu, cuda or cuda:N
 
 
 
@@ -163,7 +163,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-device "cuda:x" is none of auto, cpu, cuda, cuda:N
+device "cuda:x" is not auto, cpu, cuda or cuda:N
 
 
 
@@ -180,7 +180,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-"ops=sse" is none of ops=plain, ops=avx2, ops=avxvnni, ops=avx512, ops=amx
+"ops=sse" is not ops=plain, ops=avx2, ops=avxvnni, ops=avx512 or ops=amx
 
 
 
@@ -214,7 +214,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-weights "int4" is none of int8, bf16, f32
+weights "int4" is not one of int8, bf16, f32
 
 
 
@@ -487,7 +487,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-thinking "maybe" is none of on, off, auto
+thinking "maybe" is not on, off or auto
 
 
 
@@ -525,7 +525,7 @@ thread_pool "default" is for files and pictures: the engine needs one of its own
 
 
 
-=== TEST 28: a parameter that is gone says so, and what to do
+=== TEST 28: a removed parameter is refused with a remedy
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -538,7 +538,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr{the parameter "prepare" is gone, because its number follows from the processors at hand: remove it in .*:\d+}]
+[qr{the parameter "prepare" was removed: the number is computed from the processors; delete this line in .*:\d+}]
 
 
 
@@ -559,7 +559,7 @@ queue "0" is not a number from 1 to 100000
 
 
 
-=== TEST 30: queue knows its values
+=== TEST 30: queue refuses unknown values
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -916,7 +916,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-invalid store expires "10s", a time from 1m on is possible
+store expires "10s" is not a time of at least 1m
 
 
 
@@ -932,7 +932,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-invalid store max "1k", a size from 1m on, such as 6g, or "off" is possible
+store max "1k" is not "off" or a size of at least 1m, such as 6g
 
 
 
@@ -1073,7 +1073,7 @@ unknown vlm_engine "nobody" in
 
 
 
-=== TEST 59: vlm_status knows the values of from
+=== TEST 59: vlm_status refuses unknown values
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1086,7 +1086,7 @@ thread_pool vlm threads=1;
     location /metrics { vlm_status demo to=all; }
 --- must_die
 --- error_log
-"to=all" is none of from=loopback, from=any
+"to=all" is not from=loopback or from=any
 
 
 
@@ -1120,7 +1120,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-"after=1s" is not age=time
+unknown value "after=1s" in priority, which takes age=time
 
 
 
@@ -1158,7 +1158,7 @@ breaker failures=0 is not a number from 1 to 1000
 
 
 
-=== TEST 64: breaker knows its values
+=== TEST 64: breaker refuses unknown values
 --- main_config
 thread_pool vlm threads=1;
 --- http_config
@@ -1222,7 +1222,7 @@ thread_pool vlm threads=1;
     location /api/ { vlm_pass demo; }
 --- must_die
 --- error_log
-reload "twice" is none of wait, overlap
+reload "twice" is not wait or overlap
 
 
 
@@ -1328,7 +1328,7 @@ thread_pool vlm threads=1;
     location /api/ { proxy_pass http://127.0.0.1:1; vlm_pass demo; }
 --- must_die
 --- error_log eval
-[qr{"vlm_pass" directive stands beside another handler of this location: .*"proxy_pass".* in .*:\d+}]
+[qr{"vlm_pass" directive is refused: this location already has a handler; remove "proxy_pass", .* in .*:\d+}]
 
 
 
@@ -1512,7 +1512,7 @@ thread_pool vlm threads=1;
 --- request
 GET /api/tasks
 --- error_log eval
-[qr{\[warn\] .*priority "urgent" is no variable, and none of low, normal, high, -10 to 10: every request has 0 in .*:\d+}]
+[qr{\[warn\] .*priority "urgent" is not a variable, low, normal, high or a number from -10 to 10: every request has 0 in .*:\d+}]
 
 
 
@@ -1734,7 +1734,7 @@ thread_pool vlm threads=1;
 --- request
 GET /api/tasks
 --- error_log eval
-[qr{\[notice\] .*neither preprocessor_config.json nor processor_config.json says how pictures are resized}]
+[qr{\[notice\] .*neither preprocessor_config.json nor processor_config.json has the settings of pictures: the defaults of Qwen2.5-VL are used}]
 
 
 

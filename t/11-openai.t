@@ -393,7 +393,7 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 
 
-=== TEST 16: invalid fields are refused by name
+=== TEST 16: invalid fields are refused, and the error names them
 --- request eval
 [map { main::chat_with(%$_) } { temperature => 'hot' }, { temperature => -0.1 }, { temperature => 2.1 }, { temperature => main::yes() }, { top_p => 1.1 }, { top_p => [] }, { top_k => 2.5 }, { top_k => -2 }, { seed => 'x' }, { seed => 1.5 }, { seed => 1e300 }, { seed => 9223372036854775808 },
  { max_tokens => 0 }, { max_tokens => -2 }, { max_tokens => '5' }, { max_completion_tokens => 1.5 }, { frequency_penalty => 2.1 }, { presence_penalty => '1' }, { repetition_penalty => 0 }, { stream => 'yes' }, { stream => 1 }, { stop => 7 }, { stop => [7] }, { stop => {} }, { stop => [map { "x$_" } 1 .. 17] }, { stop => 'x' x 1025 },
@@ -724,7 +724,7 @@ Content-Type: application/json
 --- response_headers eval
 [("Accept-Encoding: identity") x 3]
 --- response_body_like eval
-[qr/"code":"unsupported_content_encoding","message":"A body with Content-Encoding gzip is not read here: send it as it is","param":null/, (qr/^\{"error":"A body with Content-Encoding gzip is not read here/) x 2]
+[qr/"code":"unsupported_content_encoding","message":"A body with Content-Encoding gzip is not supported: send it uncompressed","param":null/, (qr/^\{"error":"A body with Content-Encoding gzip is not supported/) x 2]
 
 
 
@@ -734,7 +734,7 @@ Content-Type: application/json
 --- error_code eval
 [400, 400]
 --- response_body_like eval
-[(qr/The body is compressed with gzip: send it as it is/) x 2]
+[(qr/The body is compressed with gzip: send it uncompressed/) x 2]
 
 
 

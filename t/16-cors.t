@@ -8,6 +8,30 @@ require './t/lib/vlm.pl';
 our $Http;
 our $LIST = $Http . 'vlm_cors https://robots.example http://localhost:3000;';
 
+# Pairs [Host, Origin] of a server's own pages: a port of the scheme is left out or not, a proxy in
+# front ends TLS, and the case of letters differs.
+our @OWN = (['192.168.1.5:5001', 'http://192.168.1.5:5001'], ['robots.example', 'http://robots.example'],
+            ['robots.example', 'https://robots.example'], ['robots.example:443', 'https://robots.example'],
+            ['robots.example:80', 'http://robots.example'], ['robots.example', 'http://robots.example:80'],
+            ['robots.example:5001', 'https://robots.example:5001'], ['Robots.Example', 'HTTP://robots.example'],
+            ['[fd00::5]:5001', 'http://[fd00::5]:5001'], ['[fd00::A]', 'http://[fd00::a]'],
+            ['[fd00::5]', 'https://[fd00::5]'], ['robots.example:', 'http://robots.example']);
+
+# The same of pages of another origin.
+our @OTHER = (['192.168.1.5:5001', 'http://evil.example'], ['192.168.1.5:5001', 'http://192.168.1.5:3000'],
+              ['192.168.1.5:5001', 'http://192.168.1.5'], ['192.168.1.5:5001', 'http://192.168.1.5:50011'],
+              ['192.168.1.5:5001', 'null'], ['192.168.1.5:5001', '192.168.1.5:5001'],
+              ['192.168.1.5', 'https://192.168.1.5:80'], ['192.168.1.5:443', 'http://192.168.1.5'],
+              ['192.168.1.5', 'http://192.168.1.5.evil.example'], ['192.168.1.5', 'http://evil.example/192.168.1.5'],
+              ['192.168.1.5:5001', 'file://192.168.1.5:5001'], ['192.168.1.5', 'http://'], ['192.168.1.5', ''],
+              ['[fd00::5]:5001', 'http://[fd00::5]:5002'], ['[fd00::5]', 'http://[fd00::6]'],
+              ['[fd00::5]', 'http://[fd00::]:5'], ['localhost', 'http://127.0.0.1']);
+
+# Returns the headers of these pairs, as a browser sends them to an address that it does not trust.
+sub plain {
+    return [map { "Host: $_->[0]\nOrigin: $_->[1]\nContent-Type: text/plain" } @_];
+}
+
 # Returns the headers of a request by a page of another origin.
 sub page {
     my ($origin, $site, $mode, %more) = @_;
@@ -23,13 +47,13 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 123;
+plan tests => repeat_each() * 172;
 
 run_tests();
 
 __DATA__
 
-=== TEST 1: by default pages of other origins may not read
+=== TEST 1: by default pages of other origins may neither ask nor read
 --- request eval
 ["GET /api/tasks", "GET /api/history/nobody", "POST /api/chat\n{}", "OPTIONS /api/chat"]
 --- more_headers
@@ -37,13 +61,13 @@ Origin: https://robots.example
 Content-Type: application/json
 Access-Control-Request-Method: POST
 --- error_code eval
-[200, 404, 400, 200]
+[403, 403, 403, 403]
 --- response_headers eval
 [("!Access-Control-Allow-Origin\n!Access-Control-Allow-Methods\n!Vary") x 4]
 
 
 
-=== TEST 2: pages of other origins may not ask, if the browser names the origin
+=== TEST 2: pages of other origins may not ask, if the browser marks them
 --- request eval
 ["GET /api/tasks", "POST /api/chat\n{}", "OPTIONS /api/chat", "GET /api/nothing"]
 --- more_headers eval
@@ -134,12 +158,13 @@ Access-Control-Allow-Origin: http://localhost:3000
 
 
 
-=== TEST 10: other origins may not read
+=== TEST 10: other origins may neither ask nor read, without headers that only some browsers send
 --- http_config eval: $main::LIST
 --- request
 GET /api/tasks
 --- more_headers
 Origin: https://robots.example.net
+--- error_code: 403
 --- response_headers
 !Access-Control-Allow-Origin
 Vary: Origin
@@ -295,7 +320,7 @@ main::page('https://robots.example', 'cross-site', 'cors')
 --- http_config eval: $main::Http . 'vlm_cors https://robots.example/;'
 --- must_die
 --- error_log
-vlm_cors "https://robots.example/" is none of off, same, *, and no origin such as https://robots.example:8443
+vlm_cors "https://robots.example/" is not off, same, * or an origin such as https://robots.example:8443
 
 
 
@@ -303,7 +328,7 @@ vlm_cors "https://robots.example/" is none of off, same, *, and no origin such a
 --- http_config eval: $main::Http . 'vlm_cors robots.example;'
 --- must_die
 --- error_log
-vlm_cors "robots.example" is none of off, same, *, and no origin such as https://robots.example:8443
+vlm_cors "robots.example" is not off, same, * or an origin such as https://robots.example:8443
 
 
 
@@ -311,4 +336,48 @@ vlm_cors "robots.example" is none of off, same, *, and no origin such as https:/
 --- http_config eval: $main::Http . 'vlm_cors same https://robots.example;'
 --- must_die
 --- error_log
-vlm_cors "same" is none of off, same, *, and no origin such as https://robots.example:8443
+vlm_cors "same" is not off, same, * or an origin such as https://robots.example:8443
+
+
+
+=== TEST 24: pages of the server's own address may ask over plain HTTP
+--- request eval
+[("POST /api/chat\n{}") x @main::OWN]
+--- more_headers eval
+main::plain(@main::OWN)
+--- error_code eval
+[(400) x @main::OWN]
+
+
+
+=== TEST 25: a page of another origin may not ask over plain HTTP, where the browser names only its origin
+--- request eval
+[("POST /api/chat\n{}") x @main::OTHER]
+--- more_headers eval
+main::plain(@main::OTHER)
+--- error_code eval
+[(403) x @main::OTHER]
+--- response_body_like eval
+[('^\{"error":".*vlm_cors.*"\}\n$') x @main::OTHER]
+
+
+
+=== TEST 26: the log names an origin that is not the server's address
+--- request
+POST /api/session
+--- more_headers
+Host: 192.168.1.5:5001
+Origin: null
+--- error_code: 403
+--- error_log
+vlm_cors refuses a request of a page of another origin, "null"
+
+
+
+=== TEST 27: programs that send no Origin are not restricted
+--- request
+POST /api/chat
+{}
+--- more_headers
+Host: 192.168.1.5:5001
+--- error_code: 400

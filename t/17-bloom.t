@@ -19,7 +19,7 @@ add_block_preprocessor(sub {
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 30;
+plan tests => repeat_each() * 33;
 
 run_tests();
 
@@ -37,13 +37,13 @@ POST /v1/chat/completions
 { "messages": [ { "role": "user", "content": "hi" } ] }
 --- error_code: 400
 --- response_body_like: BLOOM has no chat template
-=== TEST 3: so are those of RoboBrain's interface
+=== TEST 3: messages of RoboBrain's interface are refused, too
 --- request
 POST /api/chat
 { "session_id": "s", "message": "hi", "text_only": true }
 --- error_code: 400
 --- response_body_like: BLOOM has no chat template
-=== TEST 4: and those of Ollama's
+=== TEST 4: messages of Ollama's interface are refused, too
 --- request
 POST /api/chat
 { "messages": [ { "role": "user", "content": "hi" } ], "stream": false }
@@ -95,7 +95,7 @@ POST /v1/completions
 { "prompt": "A quick brown fox", "max_tokens": 4, "min_tokens": 5 }
 --- error_code: 400
 --- response_body_like: min_tokens is 5, more than max_tokens, 4
-=== TEST 12: RoboBrain's interface says so without "text_only", too
+=== TEST 12: RoboBrain's interface refuses messages without "text_only", too
 --- request
 POST /api/chat
 { "session_id": "s", "message": "hi" }
@@ -112,3 +112,11 @@ POST /api/chat
 GET /api/health
 --- error_code: 200
 --- response_body_like: "vision":false
+=== TEST 15: no notice is about settings of pictures
+--- request
+GET /api/health
+--- error_code: 200
+--- error_log eval
+qr{vlm_engine "demo": \d+m planned}
+--- no_error_log
+preprocessor_config.json

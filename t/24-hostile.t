@@ -127,7 +127,7 @@ symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
 [(400) x 6]
 --- response_body_like eval
 [qr/"error":"JPEG: no end in 20 bytes: cut off"/, qr/"error":"GIF: block 3b at byte 13, before any frame"/,
- qr/"error":"BMP: header of 4294967295 bytes, 40, 108 and 124 are read"/,
+ qr/"error":"BMP: header of 4294967295 bytes, 40, 108 and 124 are supported"/,
  qr/"error":"WebP: the file ends after 20 bytes, inside its chunks"/,
  qr/"error":"not a picture we read \(.+\): first bytes 3c 73 76 67 /, qr/"error":"not a picture we read \(.+\): first bytes 38 42 50 53 /]
 

@@ -105,11 +105,18 @@ my %code = map { $_ => code($_) } @PRODUCT;
         or diag(join "\n", map { "@$_" } @circles);
 
     cmp_ok(lines('http/ngx_http_vlm.h'), '<=', 250, 'http/ngx_http_vlm.h has handles only');
+
+    my $sum = 0;
+    $sum += lines($_) for grep { m{^http/} } @PRODUCT;
+
+    cmp_ok($sum, '<=', 21_000, 'http/ has at most 21,000 lines, tests left out');
 }
 
 none('lib/ knows neither nginx nor the engine',
      qr{\bngx_|^\s*#\s*include\s*"(?!base/|store/|robobrain/)}, @LIB);
 
+
+none('http/ and lib/ call no realpath()', qr/\brealpath\s*\(/, @HTTP, @LIB);
 
 # ---- a library is called from one file of a layer --------------------------
 

@@ -79,12 +79,12 @@ is_deeply($ahead, $there, 'a plan from config.json alone has the same numbers');
 ($rc, $out) = vlm('plan', $AHEAD);
 is($rc, 0, 'a plan from config.json alone ends well');
 like($out, qr/^The weights are not there yet: the plan assumes the tensors of Qwen2.5-VL /m,
-     'the plan says so in a sentence');
+     'the plan has a sentence about this');
 
 VLM::spew("$AHEAD/pytorch_model.bin", 'part');
 ($rc, $out) = vlm('plan', $AHEAD);
 is($rc, 1, 'a plan fails if the weights are there as pytorch_model.bin alone');
-like($out, qr{"pytorch_model\.bin" is PyTorch's own form, which is not read: take the model's \.safetensors files, or save},
+like($out, qr{"pytorch_model\.bin" is PyTorch's own form, which is not supported: take the model's \.safetensors files, or save},
      'the message has both remedies');
 unlink "$AHEAD/pytorch_model.bin";
 

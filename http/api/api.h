@@ -87,6 +87,12 @@ void ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
 #define NGX_HTTP_VLM_NO_THINKING  "<think></think><answer>"
 
+/* the beginning for this request, behind its prompt; or NULL */
+
+#define ngx_http_vlm_thinking_tail(ctx)                                       \
+    ((ctx)->out.plain || !(ctx)->engine->conf.thinking ? NULL                 \
+     : (ctx)->out.thinks ? "<think>" : NGX_HTTP_VLM_NO_THINKING)
+
 
 #define ngx_http_vlm_finish_reason(ctx)                                       \
     ((ctx)->finish == VLM_FINISH_LENGTH ? "length" : "stop")

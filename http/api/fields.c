@@ -10,10 +10,6 @@
 #include <math.h>
 
 
-static ngx_int_t ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_field_t *row, double x);
-
-
 void *
 ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     size_t size, const char *missing)
@@ -56,9 +52,8 @@ ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 void
 ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_asked_t  *in;
+    ngx_http_vlm_asked_t *in = ctx->data;
 
-    in = ctx->data;
     ctx->data = NULL;
 
     if (in == NULL) {
@@ -77,11 +72,41 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
 
 
 static ngx_int_t
+ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
+    const ngx_http_vlm_field_t *row, double x)
+{
+    char        range[64];
+    ngx_uint_t  whole, limit;
+
+    whole = row->type != NGX_HTTP_VLM_REAL;
+    limit = row->type == NGX_HTTP_VLM_ENDLESS;
+
+    if ((x >= row->low && x <= row->high && (!whole || x == floor(x)))
+        || (limit && x == -1))
+    {
+        ngx_http_vlm_fields(ctx)->number[row->which] = x;
+        return NGX_OK;
+    }
+
+    if (whole) {
+        (void) snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64,
+                        (int64_t) row->low, (int64_t) row->high);
+
+    } else {
+        (void) snprintf(range, sizeof(range), "%g to %g", row->low, row->high);
+    }
+
+    return ngx_http_vlm_fail_input(ctx, "%s is not a %snumber from %s%s",
+                                   row->name, whole ? "whole " : "", range,
+                                   limit ? ", or -1 for no limit" : "");
+}
+
+
+static ngx_int_t
 ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
     const ngx_http_vlm_field_t *row, const vlm_json_t *value)
 {
-    ngx_uint_t             i;
-    ngx_http_vlm_asked_t  *in;
+    ngx_uint_t  i;
 
     static const struct {
         int        (*is)(const vlm_json_t *json);
@@ -109,8 +134,7 @@ ngx_http_vlm_fields_one(ngx_http_vlm_ctx_t *ctx,
                                        types[i].name);
     }
 
-    in = ctx->data;
-    in->f.number[row->which] = vlm_json_is_true(value);
+    ngx_http_vlm_fields(ctx)->number[row->which] = vlm_json_is_true(value);
 
     return NGX_OK;
 }
@@ -139,39 +163,6 @@ ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     }
 
     return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_fields_number(ngx_http_vlm_ctx_t *ctx,
-    const ngx_http_vlm_field_t *row, double x)
-{
-    char                   range[64];
-    ngx_uint_t             whole, limit;
-    ngx_http_vlm_asked_t  *in;
-
-    in = ctx->data;
-    whole = row->type != NGX_HTTP_VLM_REAL;
-    limit = row->type == NGX_HTTP_VLM_ENDLESS;
-
-    if ((x >= row->low && x <= row->high && (!whole || x == floor(x)))
-        || (limit && x == -1))
-    {
-        in->f.number[row->which] = x;
-        return NGX_OK;
-    }
-
-    if (whole) {
-        (void) snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64,
-                        (int64_t) row->low, (int64_t) row->high);
-
-    } else {
-        (void) snprintf(range, sizeof(range), "%g to %g", row->low, row->high);
-    }
-
-    return ngx_http_vlm_fail_input(ctx, "%s is not a %snumber from %s%s",
-                                   row->name, whole ? "whole " : "", range,
-                                   limit ? ", or -1 for no limit" : "");
 }
 
 
@@ -224,10 +215,9 @@ ngx_int_t
 ngx_http_vlm_fields_stops(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
     const char *name)
 {
-    const vlm_json_t      *item;
-    ngx_http_vlm_asked_t  *in;
+    ngx_http_vlm_asked_t *in = ctx->data;
 
-    in = ctx->data;
+    const vlm_json_t  *item;
 
     if (!vlm_json_is_array(value)) {
         return ngx_http_vlm_fields_stop(ctx, &in->f, value);

@@ -69,6 +69,11 @@ typedef struct {
     ngx_http_vlm_reader_t        *read;        /* or NULL */
 } ngx_http_vlm_field_t;
 
+#define ngx_http_vlm_real(name, which, low, high)                             \
+    { name, NGX_HTTP_VLM_REAL, which, low, high, NULL }
+#define ngx_http_vlm_whole(name, which, low, high)                            \
+    { name, NGX_HTTP_VLM_WHOLE, which, low, high, NULL }
+
 
 typedef struct {
     double                        number[NGX_HTTP_VLM_NUMBERS];
@@ -90,10 +95,12 @@ typedef struct {
 } ngx_http_vlm_asked_t;
 
 
-/* its messages */
+/* its messages, and its fields */
 
 #define ngx_http_vlm_asked(ctx)                                               \
     ((ngx_http_vlm_asked_t *) (ctx)->data)->messages
+#define ngx_http_vlm_fields(ctx)                                              \
+    (&((ngx_http_vlm_asked_t *) (ctx)->data)->f)
 
 
 /* thread: makes ctx->data, of this size, for the object json, or fails with the

@@ -10,7 +10,6 @@
 
 
 #include "messages.h"
-#include "picture_file.h"
 #include "base/base64.h"
 
 
@@ -43,22 +42,11 @@ struct ngx_http_vlm_messages_s {
     size_t                        n_pictures;  /* with frames of videos */
     size_t                        n_frames;
     size_t                        text;        /* bytes, of all */
-    ngx_http_vlm_picture_file_t   file;        /* of all pictures */
+    int                           fd;          /* of the file of all pictures,
+                                                  or -1 */
+    off_t                         size;        /* its bytes */
+    vlm_file_t                    map;         /* while they are decoded */
 };
-
-
-static ngx_int_t ngx_http_vlm_messages_pixels(ngx_http_vlm_messages_t *m,
-    const vlm_json_t *fields, vlm_pixels_t *pixels);
-static ngx_int_t ngx_http_vlm_messages_frame(ngx_http_vlm_messages_t *m,
-    const ngx_str_t *text, size_t i, vlm_picture_info_t *first);
-static ngx_int_t ngx_http_vlm_messages_length(ngx_http_vlm_messages_t *m,
-    size_t n, double fps, const vlm_pixels_t *pixels, vlm_picture_info_t *info);
-static ngx_int_t ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m,
-    u_char *data, size_t len, uint32_t tokens);
-static vlm_picture_t *ngx_http_vlm_messages_open(ngx_http_vlm_messages_t *m,
-    size_t i);
-static ngx_int_t ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m);
-static ngx_int_t ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m);
 
 
 ngx_http_vlm_messages_t *
@@ -74,7 +62,7 @@ ngx_http_vlm_messages_create(ngx_http_vlm_ctx_t *ctx)
     }
 
     m->ctx = ctx;
-    ngx_http_vlm_picture_file_init(&m->file);
+    m->fd = -1;
 
     return m;
 }
@@ -85,19 +73,16 @@ ngx_http_vlm_messages_role(const char *text, vlm_role_t *role)
 {
     ngx_uint_t  i;
 
-    static const struct {
-        const char  *name;
-        vlm_role_t   role;
-    } roles[] = {
-        { "system", VLM_SYSTEM },
-        { "user", VLM_USER },
-        { "assistant", VLM_ASSISTANT }
+    static const char *const  names[] = {
+        [VLM_SYSTEM] = "system",
+        [VLM_USER] = "user",
+        [VLM_ASSISTANT] = "assistant"
     };
 
-    for (i = 0; text && i < sizeof(roles) / sizeof(roles[0]); i++) {
+    for (i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
 
-        if (ngx_strcmp(text, roles[i].name) == 0) {
-            *role = roles[i].role;
+        if (ngx_strcmp(text, names[i]) == 0) {
+            *role = (vlm_role_t) i;
             return NGX_OK;
         }
     }
@@ -120,13 +105,6 @@ ngx_http_vlm_messages_grow(void *array, size_t n, size_t size)
 }
 
 
-static ngx_int_t
-ngx_http_vlm_messages_memory(ngx_http_vlm_messages_t *m)
-{
-    return ngx_http_vlm_fail_memory(m->ctx, "the messages");
-}
-
-
 ngx_int_t
 ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m, vlm_role_t role)
 {
@@ -141,7 +119,7 @@ ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m, vlm_role_t role)
     array = ngx_http_vlm_messages_grow(m->messages, m->n_messages,
                                        sizeof(ngx_http_vlm_messages_one_t));
     if (array == NULL) {
-        return ngx_http_vlm_messages_memory(m);
+        return ngx_http_vlm_fail_memory(m->ctx, "the messages");
     }
 
     m->messages = array;
@@ -173,7 +151,7 @@ ngx_http_vlm_messages_part(ngx_http_vlm_messages_t *m)
     array = ngx_http_vlm_messages_grow(m->parts, m->n_parts,
                                        sizeof(ngx_http_vlm_messages_part_t));
     if (array == NULL) {
-        (void) ngx_http_vlm_messages_memory(m);
+        (void) ngx_http_vlm_fail_memory(m->ctx, "the messages");
         return NULL;
     }
 
@@ -213,7 +191,7 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text)
 
     part->text = malloc(len + 1);
     if (part->text == NULL) {
-        return ngx_http_vlm_messages_memory(m);
+        return ngx_http_vlm_fail_memory(m->ctx, "the messages");
     }
 
     ngx_memcpy(part->text, text, len);
@@ -222,6 +200,59 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text)
     m->text += len;
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
+    size_t len, uint32_t tokens)
+{
+    int                            e;
+    ngx_http_vlm_messages_part_t  *part;
+
+    part = ngx_http_vlm_messages_part(m);
+    if (part == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (m->fd == -1) {
+        m->fd = vlm_file_unnamed((char *) m->ctx->engine->conf.store_dir.data);
+    }
+
+    e = m->fd == -1 ? ngx_errno : vlm_file_write(m->fd, data, len, m->size);
+
+    if (e) {
+        return ngx_http_vlm_fail(m->ctx, e == ENOSPC || e == EDQUOT
+                                         ? NGX_HTTP_INSUFFICIENT_STORAGE
+                                         : NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "The image cannot be kept while it waits: %s",
+                                 strerror(e));
+    }
+
+    part->offset = m->size;
+    m->size += len;
+
+    part->len = len;
+    part->tokens = tokens;
+
+    m->n_pictures++;
+    m->ctx->heavy = 1;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_pixels(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *fields,
+    vlm_pixels_t *pixels)
+{
+    vlm_err_t  err;
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    return vlm_pixels_read(pixels, fields, ctx->engine->conf.vlm.max_pixels,
+                           &err)
+           == 0 ? NGX_OK : ngx_http_vlm_fail_input(ctx, "%s", err.text);
 }
 
 
@@ -243,7 +274,7 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
                                       "%d images", NGX_HTTP_VLM_PICTURES);
     }
 
-    if (ngx_http_vlm_messages_pixels(m, fields, &pixels) != NGX_OK) {
+    if (ngx_http_vlm_messages_pixels(m->ctx, fields, &pixels) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -274,78 +305,6 @@ ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m, const char *text,
     free(data);
 
     return rc;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_messages_pixels(ngx_http_vlm_messages_t *m,
-    const vlm_json_t *fields, vlm_pixels_t *pixels)
-{
-    vlm_err_t  err;
-
-    ngx_memzero(&err, sizeof(vlm_err_t));
-
-    if (vlm_pixels_read(pixels, fields, m->ctx->engine->conf.vlm.max_pixels,
-                        &err)
-        != 0)
-    {
-        return ngx_http_vlm_fail_input(m->ctx, "%s", err.text);
-    }
-
-    return NGX_OK;
-}
-
-
-/* each frame is a part; the first has what is known of all */
-
-ngx_int_t
-ngx_http_vlm_messages_video(ngx_http_vlm_messages_t *m,
-    const ngx_str_t *frames, size_t n, double fps, const vlm_json_t *fields)
-{
-    size_t                         i, at;
-    vlm_pixels_t                   pixels;
-    vlm_picture_info_t             info;
-    ngx_http_vlm_messages_part_t  *part;
-
-    if (n == 0 || n > NGX_HTTP_VLM_FRAMES - m->n_frames) {
-        return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
-                                      "too_many_frames", "The request has %uz "
-                                      "frames, it may have 1 to %d",
-                                      m->n_frames + n, NGX_HTTP_VLM_FRAMES);
-    }
-
-    if (!(fps >= VLM_MIN_FPS && fps <= VLM_MAX_FPS)) {
-        return ngx_http_vlm_fail_input(m->ctx, "fps is no number from 0.01 to "
-                                       "1000");
-    }
-
-    if (ngx_http_vlm_messages_pixels(m, fields, &pixels) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    at = m->n_parts;
-
-    for (i = 0; i < n; i++) {
-
-        if (ngx_http_vlm_messages_frame(m, &frames[i], i, &info) != NGX_OK
-            || (i == 0
-                && ngx_http_vlm_messages_length(m, n, fps, &pixels, &info)
-                   != NGX_OK))
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    part = &m->parts[at];
-
-    part->n = n;
-    part->fps = fps;
-    part->pixels = pixels;
-    part->tokens = info.tokens;
-
-    m->n_frames += n;
-
-    return NGX_OK;
 }
 
 
@@ -436,6 +395,59 @@ ngx_http_vlm_messages_length(ngx_http_vlm_messages_t *m, size_t n, double fps,
 }
 
 
+/* each frame is a part; the first has what is known of all */
+
+ngx_int_t
+ngx_http_vlm_messages_video(ngx_http_vlm_messages_t *m,
+    const ngx_str_t *frames, size_t n, double fps, const vlm_json_t *fields)
+{
+    size_t                         i, at;
+    vlm_pixels_t                   pixels;
+    vlm_picture_info_t             info;
+    ngx_http_vlm_messages_part_t  *part;
+
+    if (n == 0 || n > NGX_HTTP_VLM_FRAMES - m->n_frames) {
+        return ngx_http_vlm_fail_code(m->ctx, NGX_HTTP_BAD_REQUEST,
+                                      "too_many_frames", "The request has %uz "
+                                      "frames, it may have 1 to %d",
+                                      m->n_frames + n, NGX_HTTP_VLM_FRAMES);
+    }
+
+    if (!(fps >= VLM_MIN_FPS && fps <= VLM_MAX_FPS)) {
+        return ngx_http_vlm_fail_input(m->ctx, "fps is no number from 0.01 to "
+                                       "1000");
+    }
+
+    if (ngx_http_vlm_messages_pixels(m->ctx, fields, &pixels) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    at = m->n_parts;
+
+    for (i = 0; i < n; i++) {
+
+        if (ngx_http_vlm_messages_frame(m, &frames[i], i, &info) != NGX_OK
+            || (i == 0
+                && ngx_http_vlm_messages_length(m, n, fps, &pixels, &info)
+                   != NGX_OK))
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    part = &m->parts[at];
+
+    part->n = n;
+    part->fps = fps;
+    part->pixels = pixels;
+    part->tokens = info.tokens;
+
+    m->n_frames += n;
+
+    return NGX_OK;
+}
+
+
 u_char *
 ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
     size_t len, size_t *n)
@@ -469,32 +481,6 @@ ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,
 }
 
 
-static ngx_int_t
-ngx_http_vlm_messages_keep(ngx_http_vlm_messages_t *m, u_char *data,
-    size_t len, uint32_t tokens)
-{
-    ngx_http_vlm_messages_part_t  *part;
-
-    part = ngx_http_vlm_messages_part(m);
-
-    if (part == NULL
-        || ngx_http_vlm_picture_file_add(m->ctx, &m->file, data, len,
-                                         &part->offset)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    part->len = len;
-    part->tokens = tokens;
-
-    m->n_pictures++;
-    m->ctx->heavy = 1;
-
-    return NGX_OK;
-}
-
-
 ngx_int_t
 ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
 {
@@ -507,7 +493,7 @@ ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
     parts = calloc(m->n_parts + 1, sizeof(ngx_http_vlm_fit_t));
 
     if (parts == NULL) {
-        return ngx_http_vlm_messages_memory(m);
+        return ngx_http_vlm_fail_memory(m->ctx, "the messages");
     }
 
     n = 0;
@@ -546,13 +532,89 @@ ngx_http_vlm_messages_empty(ngx_http_vlm_messages_t *m)
         free(m->parts[i].text);
     }
 
-    ngx_http_vlm_picture_file_close(&m->file);
+    if (m->fd != -1) {
+        (void) close(m->fd);
+    }
+
+    m->fd = -1;
+    m->size = 0;
 
     m->n_messages = 0;
     m->n_parts = 0;
     m->n_pictures = 0;
     m->n_frames = 0;
     m->text = 0;
+}
+
+
+/* part i, or the video of which it is the first frame */
+
+static vlm_picture_t *
+ngx_http_vlm_messages_open(ngx_http_vlm_messages_t *m, size_t i)
+{
+    uint32_t                       k;
+    vlm_video_t                    video;
+    vlm_bytes_t                    frames[NGX_HTTP_VLM_FRAMES];
+    ngx_http_vlm_messages_part_t  *part;
+
+    part = &m->parts[i];
+
+    for (k = 0; k < part->n; k++) {
+        frames[k].data = m->map.data + part[k].offset;
+        frames[k].bytes = part[k].len;
+    }
+
+    video.frame = frames;
+    video.n = part->n;
+    video.fps = part->fps;
+
+    return ngx_http_vlm_input_picture(m->ctx, &video, &part->pixels);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
+{
+    size_t                         i;
+    uint64_t                       n_tokens;
+    ngx_http_vlm_ctx_t            *ctx;
+    vlm_picture_info_t             info;
+    ngx_http_vlm_messages_part_t  *part;
+
+    ctx = m->ctx;
+    n_tokens = 0;
+
+    for (i = 0; i < m->n_parts; i++) {
+        part = &m->parts[i];
+
+        if (part->text || part->n == 0) {
+            continue;
+        }
+
+        if (n_tokens > ctx->engine->conf.vlm.context) {
+            return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                          "context_length_exceeded",
+                                          "This model's maximum context length "
+                                          "is %uD tokens. The first images "
+                                          "alone have %uL.",
+                                          ctx->engine->conf.vlm.context,
+                                          n_tokens);
+        }
+
+        if (part->picture == NULL) {
+
+            part->picture = ngx_http_vlm_messages_open(m, i);
+
+            if (part->picture == NULL) {
+                return NGX_ERROR;
+            }
+        }
+
+        vlm_picture_info(part->picture, &info);
+        n_tokens += info.tokens;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -569,13 +631,13 @@ ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
         return NGX_OK;
     }
 
-    if (ngx_http_vlm_picture_file_map(m->ctx, &m->file) != NGX_OK) {
-        return NGX_ERROR;
+    if (vlm_file_map_fd(&m->map, m->fd, m->size) != 0) {
+        return ngx_http_vlm_fail_memory(m->ctx, "the messages");
     }
 
     rc = ngx_http_vlm_messages_decode(m);
 
-    ngx_http_vlm_picture_file_unmap(&m->file);
+    vlm_file_close(&m->map);
 
     return rc;
 }
@@ -600,7 +662,7 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
     if (parts == NULL || messages == NULL) {
         free(parts);
         free(messages);
-        return ngx_http_vlm_messages_memory(m);
+        return ngx_http_vlm_fail_memory(m->ctx, "the messages");
     }
 
     for (i = 0; i < m->n_parts; i++) {
@@ -640,99 +702,6 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
 
 
 static ngx_int_t
-ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
-{
-    size_t                         i;
-    uint64_t                       n_tokens;
-    ngx_http_vlm_ctx_t            *ctx;
-    vlm_picture_info_t             info;
-    ngx_http_vlm_messages_part_t  *part;
-
-    ctx = m->ctx;
-    n_tokens = 0;
-
-    for (i = 0; i < m->n_parts; i++) {
-        part = &m->parts[i];
-
-        if (part->text || part->n == 0) {
-            continue;
-        }
-
-        if (n_tokens > ctx->engine->conf.vlm.context) {
-            return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                          "context_length_exceeded",
-                                          "This model's maximum context length "
-                                          "is %uD tokens. The first images "
-                                          "alone have %uL.",
-                                          ctx->engine->conf.vlm.context,
-                                          n_tokens);
-        }
-
-        if (part->picture == NULL) {
-
-            part->picture = ngx_http_vlm_messages_open(m, i);
-
-            if (part->picture == NULL) {
-                return ctx->error.status ? NGX_ERROR
-                       : ngx_http_vlm_fail_engine(ctx,
-                                                  "unsupported_image_format",
-                                                  "image_too_large");
-            }
-        }
-
-        vlm_picture_info(part->picture, &info);
-        n_tokens += info.tokens;
-    }
-
-    return NGX_OK;
-}
-
-
-/* part i, or the video of which it is the first frame */
-
-static vlm_picture_t *
-ngx_http_vlm_messages_open(ngx_http_vlm_messages_t *m, size_t i)
-{
-    uint32_t                       k;
-    vlm_video_t                    video;
-    vlm_bytes_t                    frames[NGX_HTTP_VLM_FRAMES];
-    ngx_http_vlm_messages_part_t  *part;
-
-    part = &m->parts[i];
-
-    for (k = 0; k < part->n; k++) {
-        frames[k].data = m->file.map.data + part[k].offset;
-        frames[k].bytes = part[k].len;
-    }
-
-    video.frame = frames;
-    video.n = part->n;
-    video.fps = part->fps;
-
-    return ngx_http_vlm_input_picture(m->ctx, &video, &part->pixels);
-}
-
-
-/* an eighth at a time: the prompts made in vain are no more than eight */
-
-ngx_int_t
-ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
-{
-    size_t     n;
-    ngx_int_t  rc;
-
-    n = m->n_messages / 8;
-    rc = ngx_http_vlm_messages_drop_one(m);
-
-    for ( /* void */ ; n && rc == NGX_OK; n--) {
-        (void) ngx_http_vlm_messages_drop_one(m);
-    }
-
-    return rc;
-}
-
-
-static ngx_int_t
 ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m)
 {
     size_t                         i, k;
@@ -763,7 +732,7 @@ ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m)
             part->text = calloc(1, 1);
 
             if (part->text == NULL) {
-                return ngx_http_vlm_messages_memory(m);
+                return ngx_http_vlm_fail_memory(m->ctx, "the messages");
             }
 
             m->n_pictures--;
@@ -780,6 +749,25 @@ ngx_http_vlm_messages_drop_one(ngx_http_vlm_messages_t *m)
     ngx_http_vlm_fail_clear(m->ctx);
 
     return NGX_OK;
+}
+
+
+/* drops an eighth at a time, so at most eight prompts are discarded */
+
+ngx_int_t
+ngx_http_vlm_messages_drop(ngx_http_vlm_messages_t *m)
+{
+    size_t     n;
+    ngx_int_t  rc;
+
+    n = m->n_messages / 8;
+    rc = ngx_http_vlm_messages_drop_one(m);
+
+    for ( /* void */ ; n && rc == NGX_OK; n--) {
+        (void) ngx_http_vlm_messages_drop_one(m);
+    }
+
+    return rc;
 }
 
 

@@ -53,6 +53,11 @@ ngx_int_t ngx_http_vlm_messages_picture(ngx_http_vlm_messages_t *m,
 ngx_int_t ngx_http_vlm_messages_video(ngx_http_vlm_messages_t *m,
     const ngx_str_t *frames, size_t n, double fps, const vlm_json_t *fields);
 
+/* the bounds that fields have; NGX_ERROR: the request has failed */
+
+ngx_int_t ngx_http_vlm_messages_pixels(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *fields, vlm_pixels_t *pixels);
+
 /* the bytes of such a picture, malloc()ed, or NULL */
 
 u_char *ngx_http_vlm_messages_bytes(ngx_http_vlm_ctx_t *ctx, const char *text,

@@ -25,94 +25,68 @@ typedef struct {
 } ngx_http_vlm_route_t;
 
 
-static const ngx_http_vlm_route_t *ngx_http_vlm_find(ngx_http_request_t *r,
-    ngx_str_t *piece, ngx_uint_t *allow);
+/* by what a route answers; the last of a thread's: does it need eng->store? */
+
+#define HANDLER(text, verb, name)                                             \
+    { ngx_string(text), NGX_HTTP_##verb, .handler = name }
+#define DIALECT(text, verb, name)                                             \
+    { ngx_string(text), NGX_HTTP_##verb, .dialect = name }
+#define THREAD(text, verb, name, store)                                       \
+    { ngx_string(text), NGX_HTTP_##verb, .run = name, .stores = store }
 
 
 static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
-    { ngx_string("/api/health"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_health_handler },
-    { ngx_string("/api/health/live"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_health_live_handler },
-    { ngx_string("/api/health/ready"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_health_ready_handler },
+    HANDLER("/api/health", GET, ngx_http_vlm_health_handler),
+    HANDLER("/api/health/live", GET, ngx_http_vlm_health_live_handler),
+    HANDLER("/api/health/ready", GET, ngx_http_vlm_health_ready_handler),
 
     /* paths of llama-server, where a location passes them on */
 
-    { ngx_string("/health"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_health_ready_handler },
-    { ngx_string("/health/live"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_health_live_handler },
-    { ngx_string("/health/ready"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_health_ready_handler },
+    HANDLER("/health", GET, ngx_http_vlm_health_ready_handler),
+    HANDLER("/health/live", GET, ngx_http_vlm_health_live_handler),
+    HANDLER("/health/ready", GET, ngx_http_vlm_health_ready_handler),
 
     /* RoboBrain's; a body decides whether /api/chat is Ollama's */
 
-    { ngx_string("/api/chat"), NGX_HTTP_POST,
-      .dialect = &ngx_http_vlm_chat_dialect },
-    { ngx_string("/api/session"), NGX_HTTP_POST,
-      .run = ngx_http_vlm_session_create, .stores = 1 },
-    { ngx_string("/api/session/*"), NGX_HTTP_DELETE,
-      .run = ngx_http_vlm_session_delete, .stores = 1 },
-    { ngx_string("/api/session/*/reset"), NGX_HTTP_POST,
-      .run = ngx_http_vlm_session_reset, .stores = 1 },
-    { ngx_string("/api/history/*"), NGX_HTTP_GET,
-      .run = ngx_http_vlm_session_history, .stores = 1 },
-    { ngx_string("/api/tasks"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_tasks_handler },
+    DIALECT("/api/chat", POST, &ngx_http_vlm_chat_dialect),
+    THREAD("/api/session", POST, ngx_http_vlm_session_create, 1),
+    THREAD("/api/session/*", DELETE, ngx_http_vlm_session_delete, 1),
+    THREAD("/api/session/*/reset", POST, ngx_http_vlm_session_reset, 1),
+    THREAD("/api/history/*", GET, ngx_http_vlm_session_history, 1),
+    HANDLER("/api/tasks", GET, ngx_http_vlm_tasks_handler),
     { ngx_string("/api/generate-title"), NGX_HTTP_POST,
       .handler = ngx_http_vlm_title_handler,
       .dialect = &ngx_http_vlm_title_dialect },
-    { ngx_string("/api/pipeline"), NGX_HTTP_POST,
-      .dialect = &ngx_http_vlm_pipeline_dialect },
-    { ngx_string("/api/decompose"), NGX_HTTP_POST,
-      .dialect = &ngx_http_vlm_decompose_dialect },
+    DIALECT("/api/pipeline", POST, &ngx_http_vlm_pipeline_dialect),
+    DIALECT("/api/decompose", POST, &ngx_http_vlm_decompose_dialect),
     { ngx_string("/api/upload"), NGX_HTTP_POST,
       .handler = ngx_http_vlm_upload_handler, .stores = 1 },
-    { ngx_string("/uploads/*"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_file_handler },
-    { ngx_string("/result/*"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_file_handler },
+    HANDLER("/uploads/*", GET, ngx_http_vlm_file_handler),
+    HANDLER("/result/*", GET, ngx_http_vlm_file_handler),
 
     /* Ollama's */
 
-    { ngx_string("/api/generate"), NGX_HTTP_POST,
-      .dialect = &ngx_http_vlm_ollama_generate },
-    { ngx_string("/api/tags"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_ollama_tags_handler },
-    { ngx_string("/api/ps"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_ollama_ps_handler },
-    { ngx_string("/api/version"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_ollama_version_handler },
-    { ngx_string("/api/show"), NGX_HTTP_POST,
-      .run = ngx_http_vlm_ollama_show },
-    { ngx_string("/api/pull"), NGX_HTTP_POST,
-      .run = ngx_http_vlm_ollama_pull },
-    { ngx_string("/api/push"), NGX_HTTP_POST,
-      .handler = ngx_http_vlm_ollama_fixed_handler },
-    { ngx_string("/api/create"), NGX_HTTP_POST,
-      .handler = ngx_http_vlm_ollama_fixed_handler },
-    { ngx_string("/api/copy"), NGX_HTTP_POST,
-      .handler = ngx_http_vlm_ollama_fixed_handler },
-    { ngx_string("/api/delete"), NGX_HTTP_DELETE,
-      .handler = ngx_http_vlm_ollama_fixed_handler },
+    DIALECT("/api/generate", POST, &ngx_http_vlm_ollama_generate),
+    HANDLER("/api/tags", GET, ngx_http_vlm_ollama_tags_handler),
+    HANDLER("/api/ps", GET, ngx_http_vlm_ollama_ps_handler),
+    HANDLER("/api/version", GET, ngx_http_vlm_ollama_version_handler),
+    THREAD("/api/show", POST, ngx_http_vlm_ollama_show, 0),
+    THREAD("/api/pull", POST, ngx_http_vlm_ollama_pull, 0),
+    HANDLER("/api/push", POST, ngx_http_vlm_ollama_fixed_handler),
+    HANDLER("/api/create", POST, ngx_http_vlm_ollama_fixed_handler),
+    HANDLER("/api/copy", POST, ngx_http_vlm_ollama_fixed_handler),
+    HANDLER("/api/delete", DELETE, ngx_http_vlm_ollama_fixed_handler),
     { ngx_string("/api/blobs/*"), NGX_HTTP_HEAD|NGX_HTTP_POST,
       .handler = ngx_http_vlm_ollama_fixed_handler },
-    { ngx_string("/api/embed"), NGX_HTTP_POST,
-      .handler = ngx_http_vlm_ollama_embed_handler },
-    { ngx_string("/api/embeddings"), NGX_HTTP_POST,
-      .handler = ngx_http_vlm_ollama_embed_handler },
+    HANDLER("/api/embed", POST, ngx_http_vlm_ollama_embed_handler),
+    HANDLER("/api/embeddings", POST, ngx_http_vlm_ollama_embed_handler),
 
     /* OpenAI's */
 
-    { ngx_string("/v1/chat/completions"), NGX_HTTP_POST,
-      .dialect = &ngx_http_vlm_openai_chat },
-    { ngx_string("/v1/completions"), NGX_HTTP_POST,
-      .dialect = &ngx_http_vlm_openai_completion },
-    { ngx_string("/v1/models"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_models_handler },
-    { ngx_string("/v1/models/**"), NGX_HTTP_GET,
-      .handler = ngx_http_vlm_models_handler },
+    DIALECT("/v1/chat/completions", POST, &ngx_http_vlm_openai_chat),
+    DIALECT("/v1/completions", POST, &ngx_http_vlm_openai_completion),
+    HANDLER("/v1/models", GET, ngx_http_vlm_models_handler),
+    HANDLER("/v1/models/**", GET, ngx_http_vlm_models_handler),
     { .methods = 0 }
 };
 
@@ -226,8 +200,9 @@ ngx_http_vlm_encoding(ngx_http_request_t *r)
     }
 
     p = ngx_snprintf(text, sizeof(text) - 1,
-                     "A body with Content-Encoding %*s is not read here: send "
-                     "it as it is", ngx_min(h->value.len, 64), h->value.data);
+                     "A body with Content-Encoding %*s is not supported: send "
+                     "it uncompressed",
+                     ngx_min(h->value.len, 64), h->value.data);
     *p = '\0';
 
     return ngx_http_vlm_send_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
@@ -286,6 +261,71 @@ ngx_http_vlm_options(ngx_http_request_t *r, ngx_uint_t allow)
     ngx_str_set(&none, "");
 
     return ngx_http_vlm_send(r, NGX_HTTP_OK, &none);
+}
+
+
+static ngx_int_t
+ngx_http_vlm_match(const ngx_str_t *path, ngx_str_t *uri, ngx_str_t *piece)
+{
+    size_t  before, stars, after;
+
+    before = strcspn((char *) path->data, "*");
+    stars = strspn((char *) path->data + before, "*");
+    after = path->len - before - stars;
+
+    if (uri->len < before + after
+        || ngx_strncmp(uri->data, path->data, before) != 0
+        || ngx_strncmp(uri->data + uri->len - after,
+                       path->data + path->len - after, after)
+           != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    piece->data = uri->data + before;
+    piece->len = uri->len - before - after;
+
+    if ((stars == 0) != (piece->len == 0)) {
+        return NGX_DECLINED;
+    }
+
+    return stars == 1
+           && ngx_strlchr(piece->data, piece->data + piece->len, '/') != NULL
+           ? NGX_DECLINED : NGX_OK;
+}
+
+
+/* the route, or NULL and the methods that the path has otherwise */
+
+static const ngx_http_vlm_route_t *
+ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
+{
+    ngx_uint_t                   methods;
+    const ngx_http_vlm_route_t  *route;
+
+    *allow = 0;
+    ngx_str_null(piece);
+
+    for (route = ngx_http_vlm_routes; route->methods; route++) {
+
+        if (ngx_http_vlm_match(&route->path, &r->uri, piece) != NGX_OK) {
+            continue;
+        }
+
+        methods = route->methods;
+
+        if (methods & NGX_HTTP_GET) {
+            methods |= NGX_HTTP_HEAD;
+        }
+
+        *allow |= methods | NGX_HTTP_OPTIONS;
+
+        if (r->method & methods) {
+            return route;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -389,69 +429,4 @@ ngx_http_vlm_inner_handler(ngx_http_request_t *r)
     ngx_http_finalize_request(r, rc);
 
     return NGX_DONE;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_match(const ngx_str_t *path, ngx_str_t *uri, ngx_str_t *piece)
-{
-    size_t  before, stars, after;
-
-    before = strcspn((char *) path->data, "*");
-    stars = strspn((char *) path->data + before, "*");
-    after = path->len - before - stars;
-
-    if (uri->len < before + after
-        || ngx_strncmp(uri->data, path->data, before) != 0
-        || ngx_strncmp(uri->data + uri->len - after,
-                       path->data + path->len - after, after)
-           != 0)
-    {
-        return NGX_DECLINED;
-    }
-
-    piece->data = uri->data + before;
-    piece->len = uri->len - before - after;
-
-    if ((stars == 0) != (piece->len == 0)) {
-        return NGX_DECLINED;
-    }
-
-    return stars == 1
-           && ngx_strlchr(piece->data, piece->data + piece->len, '/') != NULL
-           ? NGX_DECLINED : NGX_OK;
-}
-
-
-/* the route, or NULL and the methods that the path has otherwise */
-
-static const ngx_http_vlm_route_t *
-ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)
-{
-    ngx_uint_t                   methods;
-    const ngx_http_vlm_route_t  *route;
-
-    *allow = 0;
-    ngx_str_null(piece);
-
-    for (route = ngx_http_vlm_routes; route->methods; route++) {
-
-        if (ngx_http_vlm_match(&route->path, &r->uri, piece) != NGX_OK) {
-            continue;
-        }
-
-        methods = route->methods;
-
-        if (methods & NGX_HTTP_GET) {
-            methods |= NGX_HTTP_HEAD;
-        }
-
-        *allow |= methods | NGX_HTTP_OPTIONS;
-
-        if (r->method & methods) {
-            return route;
-        }
-    }
-
-    return NULL;
 }

@@ -107,10 +107,11 @@ ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
                                 vlm_mib(2 * plan->total));
     }
 
-    if (!eng->conf.facts.processor) {
+    if (eng->conf.facts.vision_layers && !eng->conf.facts.processor) {
         ngx_http_vlm_check_show(cf, eng, "neither preprocessor_config.json nor "
-                                "processor_config.json says how pictures are "
-                                "resized: as %s does", eng->conf.facts.family);
+                                "processor_config.json has the settings of "
+                                "pictures: the defaults of %s are used",
+                                eng->conf.facts.family);
     }
 }
 
@@ -194,7 +195,7 @@ ngx_http_vlm_check(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "vlm_engine \"%V\": cache \"%s\" is not a "
-                           "directory: each start makes the int8 form anew",
+                           "directory: each start quantises the weights again",
                            &eng->name, eng->conf.vlm.cache);
     }
 
@@ -298,15 +299,21 @@ ngx_http_vlm_check_report(ngx_http_vlm_engine_t *eng, ngx_log_t *log,
     u_char *text, ssize_t n, int status)
 {
     if (n == -1) {
-        ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "its files were not read "
-                         "within %d seconds, and are not checked",
-                         NGX_HTTP_VLM_CHECK_TIME / 1000);
+        ngx_http_vlm_log(NGX_LOG_WARN, log, 0, eng, "reading the model's "
+                         "files took longer than %d seconds: they were not "
+                         "checked", NGX_HTTP_VLM_CHECK_TIME / 1000);
         return NGX_OK;
     }
 
-    if (n == 0 && status != 0) {
-        n = ngx_sprintf(text, "a process that read its files ended with "
-                        "status %Xd", status)
+    if (n == 0 && WIFSIGNALED(status)) {
+        n = ngx_sprintf(text, "the process that checks the model's files was "
+                        "killed by signal %d (out of memory?)",
+                        WTERMSIG(status))
+            - text;
+
+    } else if (n == 0 && status != 0) {
+        n = ngx_sprintf(text, "the process that checks the model's files "
+                        "exited with code %d", WEXITSTATUS(status))
             - text;
     }
 

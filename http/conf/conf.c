@@ -19,11 +19,6 @@
 #define NGX_HTTP_VLM_PREPARE  8            /* requests in threads, at most */
 
 
-static char *ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt,
-    ...);
-static char *ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
-
-
 /* the text of vlm_engine, in http{}: name, socket, socket, name */
 
 static char  ngx_http_vlm_server_text[] =
@@ -82,6 +77,130 @@ static char  ngx_http_vlm_location_text[] =
     "}";
 
 
+/* parses directives from memory, as if they stood where cf stands */
+
+static char *
+ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt, ...)
+{
+    char             *rv;
+    u_char           *text;
+    va_list           args;
+    ngx_buf_t         b;
+    ngx_array_t      *saved_args;
+    ngx_conf_file_t  *saved, file;
+
+    text = ngx_pnalloc(cf->pool, NGX_HTTP_VLM_TEXT);
+    if (text == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&b, sizeof(ngx_buf_t));
+
+    b.start = text;
+    b.pos = text;
+
+    va_start(args, fmt);
+    b.last = ngx_vslprintf(text, text + NGX_HTTP_VLM_TEXT, fmt, args);
+    va_end(args);
+
+    b.end = b.last;
+
+    ngx_log_error(NGX_LOG_DEBUG, cf->log, 0, "%s: %*s", name,
+                  (size_t) (b.last - b.pos - 1), b.pos);
+
+    saved = cf->conf_file;
+    saved_args = cf->args;
+
+    /* its open file selects the parsing of a block, which a "}" ends */
+
+    file = *saved;
+    file.buffer = &b;
+    file.file.offset = ngx_file_size(&file.file.info);
+    file.file.name.data = (u_char *) name;
+    file.file.name.len = ngx_strlen(name);
+    file.line = 1;
+    file.dump = NULL;
+
+    cf->conf_file = &file;
+    cf->args = ngx_array_create(cf->pool, 10, sizeof(ngx_str_t));
+
+    rv = cf->args ? ngx_conf_parse(cf, NULL) : NGX_CONF_ERROR;
+
+    cf->conf_file = saved;
+    cf->args = saved_args;
+
+    return rv;
+}
+
+
+/*
+ * The requests that are prepared at once: as many as the processors that the
+ * engine leaves idle, and two on a machine that it fills.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
+{
+    ngx_uint_t  all, engine;
+
+    all = vlm_processors();
+
+    engine = eng->conf.plan.device ? 1
+             : eng->conf.vlm.threads ? eng->conf.vlm.threads : all;
+
+    return all <= engine + 2 ? 2 : ngx_min(all - engine, NGX_HTTP_VLM_PREPARE);
+}
+
+
+/*
+ * nginx's "default" pool, and one of our own, which runs no other module's
+ * tasks.  It has a thread for every request that is prepared, and for every
+ * slot, whose turn is stored.
+ */
+
+static char *
+ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    char        *rv;
+    ngx_str_t    pool;
+    ngx_conf_t   saved;
+
+    ngx_str_set(&pool, "default");
+
+    eng->threads = ngx_thread_pool_add(cf, &pool);
+    if (eng->threads == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    eng->conf.prepare = ngx_http_vlm_prepares(eng);
+
+    saved = *cf;
+
+    cf->ctx = cf->cycle->conf_ctx;
+    cf->module_type = NGX_CORE_MODULE;
+    cf->cmd_type = NGX_MAIN_CONF;
+
+    rv = ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_pool_text,
+                           &eng->name,
+                           eng->conf.prepare + 1 + eng->conf.vlm.slots);
+    *cf = saved;
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    if (ngx_http_vlm_format(cf->pool, &pool, "vlm_prepare %V", &eng->name)
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    eng->prepares = ngx_thread_pool_add(cf, &pool);
+
+    return eng->prepares ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
 static char *
 ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
@@ -117,59 +236,21 @@ ngx_http_vlm_finish(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 }
 
 
-static ngx_int_t
+static ngx_uint_t
 ngx_http_vlm_name_ok(ngx_str_t *name)
 {
     static const char  allowed[] = "abcdefghijklmnopqrstuvwxyz"
                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 
     return name->len && name->len <= NGX_HTTP_VLM_NAME
-           && strspn((char *) name->data, allowed) == name->len
-           ? NGX_OK : NGX_ERROR;
+           && strspn((char *) name->data, allowed) == name->len;
 }
 
 
-char *
-ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    char                   *rv;
-    ngx_str_t              *value;
-    ngx_http_vlm_engine_t  *eng;
+/* the engine of that name, which vlm_engine may define later; NULL: no
+   memory */
 
-    value = cf->args->elts;
-
-    if (ngx_http_vlm_name_ok(&value[1]) != NGX_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "vlm_engine name \"%V\" is not 1 to %d letters, "
-                           "digits, \"-\" or \"_\"",
-                           &value[1], NGX_HTTP_VLM_NAME);
-        return NGX_CONF_ERROR;
-    }
-
-    eng = ngx_http_vlm_named(cf, &value[1]);
-    if (eng == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (eng->conf.defined) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "duplicate vlm_engine \"%V\"", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    eng->name = value[1];
-    eng->cycle = cf->cycle;
-    eng->conf.file = cf->conf_file->file.name.data;
-    eng->conf.line = cf->conf_file->line;
-    eng->conf.defined = 1;
-
-    rv = ngx_http_vlm_param_block(cf, eng);
-
-    return rv != NGX_CONF_OK ? rv : ngx_http_vlm_finish(cf, eng);
-}
-
-
-ngx_http_vlm_engine_t *
+static ngx_http_vlm_engine_t *
 ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 {
     ngx_uint_t                  i;
@@ -192,11 +273,7 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
     }
 
     eng = ngx_pcalloc(cf->pool, sizeof(ngx_http_vlm_engine_t));
-    if (eng == NULL) {
-        return NULL;
-    }
-
-    p = ngx_array_push(&mcf->engines);
+    p = eng ? ngx_array_push(&mcf->engines) : NULL;
     if (p == NULL) {
         return NULL;
     }
@@ -212,74 +289,40 @@ ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-/*
- * The requests that are prepared at once: as many as the processors that the
- * engine leaves idle, and two on a machine that it fills.
- */
-
-static ngx_uint_t
-ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
+char *
+ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_uint_t  all, engine;
+    char                   *rv;
+    ngx_str_t              *value;
+    ngx_http_vlm_engine_t  *eng;
 
-    all = vlm_processors();
+    value = cf->args->elts;
 
-    engine = eng->conf.plan.device ? 1
-             : eng->conf.vlm.threads ? eng->conf.vlm.threads : all;
+    if (!ngx_http_vlm_name_ok(&value[1])) {
+        return ngx_http_vlm_conf_error(cf, "vlm_engine name \"%V\" is not 1 to "
+                                       "%d letters, digits, \"-\" or \"_\"",
+                                       &value[1], NGX_HTTP_VLM_NAME);
+    }
 
-    return all <= engine + 2 ? 2 : ngx_min(all - engine, NGX_HTTP_VLM_PREPARE);
-}
-
-
-/*
- * nginx's "default" pool, and one of our own, which runs no other module's
- * tasks.  It has a thread for every request that is prepared, and for every
- * slot, whose turn is stored.
- */
-
-static char *
-ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    char        *rv;
-    u_char      *p;
-    ngx_str_t    pool;
-    ngx_conf_t   saved;
-
-    ngx_str_set(&pool, "default");
-
-    eng->threads = ngx_thread_pool_add(cf, &pool);
-    if (eng->threads == NULL) {
+    eng = ngx_http_vlm_named(cf, &value[1]);
+    if (eng == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    eng->conf.prepare = ngx_http_vlm_prepares(eng);
-
-    saved = *cf;
-
-    cf->ctx = cf->cycle->conf_ctx;
-    cf->module_type = NGX_CORE_MODULE;
-    cf->cmd_type = NGX_MAIN_CONF;
-
-    rv = ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_pool_text,
-                           &eng->name,
-                           eng->conf.prepare + 1 + eng->conf.vlm.slots);
-    *cf = saved;
-
-    if (rv != NGX_CONF_OK) {
-        return rv;
+    if (eng->conf.defined) {
+        return ngx_http_vlm_conf_error(cf, "duplicate vlm_engine \"%V\"",
+                                       &value[1]);
     }
 
-    p = ngx_pnalloc(cf->pool, sizeof("vlm_prepare ") + eng->name.len);
-    if (p == NULL) {
-        return NGX_CONF_ERROR;
-    }
+    eng->name = value[1];
+    eng->cycle = cf->cycle;
+    eng->conf.file = cf->conf_file->file.name.data;
+    eng->conf.line = cf->conf_file->line;
+    eng->conf.defined = 1;
 
-    pool.data = p;
-    pool.len = ngx_sprintf(p, "vlm_prepare %V", &eng->name) - p;
+    rv = ngx_http_vlm_param_block(cf, eng);
 
-    eng->prepares = ngx_thread_pool_add(cf, &pool);
-
-    return eng->prepares ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return rv != NGX_CONF_OK ? rv : ngx_http_vlm_finish(cf, eng);
 }
 
 
@@ -383,16 +426,11 @@ ngx_http_vlm_pass_hop(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     ngx_memzero(&u, sizeof(ngx_url_t));
 
-    u.url.data = ngx_pnalloc(cf->pool, sizeof("vlm_") - 1 + eng->name.len);
-    if (u.url.data == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    u.url.len = ngx_sprintf(u.url.data, "vlm_%V", &eng->name) - u.url.data;
     u.default_port = 80;
     u.no_resolve = 1;
 
-    us = ngx_http_upstream_add(cf, &u, 0);
+    us = ngx_http_vlm_format(cf->pool, &u.url, "vlm_%V", &eng->name) == NGX_OK
+         ? ngx_http_upstream_add(cf, &u, 0) : NULL;
     if (us == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -419,10 +457,9 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_http_vlm_name_ok(&value[1]) != NGX_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown vlm_engine \"%V\"", &value[1]);
-        return NGX_CONF_ERROR;
+    if (!ngx_http_vlm_name_ok(&value[1])) {
+        return ngx_http_vlm_conf_error(cf, "unknown vlm_engine \"%V\"",
+                                       &value[1]);
     }
 
     eng = ngx_http_vlm_named(cf, &value[1]);
@@ -433,9 +470,8 @@ ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     if (clcf->handler) {
-        return "stands beside another handler of this location: it is one "
-               "itself, so leave the \"proxy_pass\", \"fastcgi_pass\" or the "
-               "like out";
+        return "is refused: this location already has a handler; remove "
+               "\"proxy_pass\", \"fastcgi_pass\" or another handler";
     }
 
     if (ngx_http_vlm_pass_hop(cf, eng) != NGX_CONF_OK) {
@@ -485,7 +521,8 @@ ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf)
         if (!eng[i]->conf.passed) {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "vlm_engine \"%V\" in %s:%ui: no location has "
-                          "\"vlm_pass %V\", and its memory is taken in vain",
+                          "\"vlm_pass %V\": the engine takes its memory, but "
+                          "answers no request",
                           &eng[i]->name, eng[i]->conf.file, eng[i]->conf.line,
                           &eng[i]->name);
         }
@@ -521,62 +558,6 @@ ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* parses directives from memory, as if they stood where cf stands */
-
-static char *
-ngx_http_vlm_text(ngx_conf_t *cf, char *name, const char *fmt, ...)
-{
-    char             *rv;
-    u_char           *text;
-    va_list           args;
-    ngx_buf_t         b;
-    ngx_array_t      *saved_args;
-    ngx_conf_file_t  *saved, file;
-
-    text = ngx_pnalloc(cf->pool, NGX_HTTP_VLM_TEXT);
-    if (text == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(&b, sizeof(ngx_buf_t));
-
-    b.start = text;
-    b.pos = text;
-
-    va_start(args, fmt);
-    b.last = ngx_vslprintf(text, text + NGX_HTTP_VLM_TEXT, fmt, args);
-    va_end(args);
-
-    b.end = b.last;
-
-    ngx_log_error(NGX_LOG_DEBUG, cf->log, 0, "%s: %*s", name,
-                  (size_t) (b.last - b.pos - 1), b.pos);
-
-    saved = cf->conf_file;
-    saved_args = cf->args;
-
-    /* its open file selects the parsing of a block, which a "}" ends */
-
-    file = *saved;
-    file.buffer = &b;
-    file.file.offset = ngx_file_size(&file.file.info);
-    file.file.name.data = (u_char *) name;
-    file.file.name.len = ngx_strlen(name);
-    file.line = 1;
-    file.dump = NULL;
-
-    cf->conf_file = &file;
-    cf->args = ngx_array_create(cf->pool, 10, sizeof(ngx_str_t));
-
-    rv = cf->args ? ngx_conf_parse(cf, NULL) : NGX_CONF_ERROR;
-
-    cf->conf_file = saved;
-    cf->args = saved_args;
-
-    return rv;
-}
-
-
 char *
 ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -597,10 +578,9 @@ ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             lcf->status_any = 1;
 
         } else if (ngx_strcmp(value[2].data, "from=loopback") != 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\" is none of from=loopback, from=any",
-                               &value[2]);
-            return NGX_CONF_ERROR;
+            return ngx_http_vlm_conf_error(cf, "\"%V\" is not from=loopback or "
+                                           "from=any",
+                                           &value[2]);
         }
     }
 

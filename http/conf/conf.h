@@ -11,22 +11,21 @@
 #include "../api/api.h"
 
 
+/* logs an error with the file and the line that is read; NGX_CONF_ERROR */
+
+#define ngx_http_vlm_conf_error(cf, ...)                                      \
+    (ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, __VA_ARGS__), NGX_CONF_ERROR)
+
+
 /* ---- conf.c: directives, generated text, nginx -t ------------------------ */
 
-char *ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+char *ngx_http_vlm_engine_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_vlm_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_vlm_inner(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* the engine of that name, which vlm_engine may define later; NULL: the error
-   was logged */
-
-ngx_http_vlm_engine_t *ngx_http_vlm_named(ngx_conf_t *cf, ngx_str_t *name);
-
 /* at the end of http { }: engines that are not defined, or not used */
 
-char *ngx_http_vlm_engines_check(ngx_conf_t *cf,
-    ngx_http_vlm_main_conf_t *mcf);
+char *ngx_http_vlm_engines_check(ngx_conf_t *cf, ngx_http_vlm_main_conf_t *mcf);
 
 char *ngx_http_vlm_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 

@@ -13,10 +13,18 @@
 #define NGX_HTTP_VLM_ANY  NGX_MAX_OFF_T_VALUE      /* no upper bound */
 
 
+/* the block that is read */
+
 typedef struct ngx_http_vlm_param_s  ngx_http_vlm_param_t;
 
-typedef char *ngx_http_vlm_param_set_t(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng, const ngx_http_vlm_param_t *param,
+typedef struct {
+    ngx_conf_t                   *cf;
+    ngx_http_vlm_engine_t        *engine;
+    const ngx_http_vlm_param_t   *row;         /* of the value at hand */
+    u_char                       *seen;        /* [rows] */
+} ngx_http_vlm_param_ctx_t;
+
+typedef char *ngx_http_vlm_param_set_t(ngx_http_vlm_param_ctx_t *ctx,
     ngx_str_t *value);
 
 
@@ -36,13 +44,16 @@ struct ngx_http_vlm_param_s {
 };
 
 
-static char *
-ngx_http_vlm_param_refuse(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, param->error, value);
+/* the member of eng->conf that a row is for */
 
-    return NGX_CONF_ERROR;
+#define ngx_http_vlm_param_at(ctx, type)                                      \
+    (*(type *) ((u_char *) &(ctx)->engine->conf + (ctx)->row->offset))
+
+
+static char *
+ngx_http_vlm_param_refuse(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
+{
+    return ngx_http_vlm_conf_error(ctx->cf, ctx->row->error, value);
 }
 
 
@@ -50,24 +61,20 @@ ngx_http_vlm_param_refuse(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
    kept */
 
 static char *
-ngx_http_vlm_param_keep(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value, off_t n)
+ngx_http_vlm_param_keep(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value,
+    off_t n)
 {
-    u_char  *p;
-
-    if (n == NGX_ERROR || n < param->low || n > param->high) {
-        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+    if (n == NGX_ERROR || n < ctx->row->low || n > ctx->row->high) {
+        return ngx_http_vlm_param_refuse(ctx, value);
     }
 
     /* the members of an engine have 32 or 64 bits */
 
-    p = (u_char *) &eng->conf + param->offset;
-
-    if (param->size == sizeof(uint32_t)) {
-        *(uint32_t *) p = (uint32_t) n;
+    if (ctx->row->size == sizeof(uint32_t)) {
+        ngx_http_vlm_param_at(ctx, uint32_t) = (uint32_t) n;
 
     } else {
-        *(uint64_t *) p = (uint64_t) n;
+        ngx_http_vlm_param_at(ctx, uint64_t) = (uint64_t) n;
     }
 
     return NGX_CONF_OK;
@@ -75,37 +82,33 @@ ngx_http_vlm_param_keep(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
 
 static char *
-ngx_http_vlm_param_num(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_num(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
+    return ngx_http_vlm_param_keep(ctx, value,
                                    ngx_atoi(value->data, value->len));
 }
 
 
 static char *
-ngx_http_vlm_param_size(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_size(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
+    return ngx_http_vlm_param_keep(ctx, value,
                                    ngx_parse_offset(value));
 }
 
 
 static char *
-ngx_http_vlm_param_msec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_msec(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
+    return ngx_http_vlm_param_keep(ctx, value,
                                    ngx_parse_time(value, 0));
 }
 
 
 static char *
-ngx_http_vlm_param_sec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_sec(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    return ngx_http_vlm_param_keep(cf, eng, param, value,
+    return ngx_http_vlm_param_keep(ctx, value,
                                    ngx_parse_time(value, 1));
 }
 
@@ -113,60 +116,56 @@ ngx_http_vlm_param_sec(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 /* a fraction: its bounds are in millionths */
 
 static char *
-ngx_http_vlm_param_float(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_float(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     char       *rv;
     ngx_int_t   n;
 
     n = ngx_atofp(value->data, value->len, 6);
 
-    rv = ngx_http_vlm_param_keep(cf, eng, param, value, n);
+    rv = ngx_http_vlm_param_keep(ctx, value, n);
 
-    *(float *) ((u_char *) &eng->conf + param->offset) = (float) (n / 1e6);
+    ngx_http_vlm_param_at(ctx, float) = (float) (n / 1e6);
 
     return rv;
 }
 
 
-/* one of the words in param->post */
+/* one of the words in the row's post */
 
 static char *
-ngx_http_vlm_param_word(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_word(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     ngx_conf_enum_t  *e;
 
-    for (e = param->post; e->name.len; e++) {
+    for (e = ctx->row->post; e->name.len; e++) {
 
-        if (ngx_strcmp(e->name.data, value->data) != 0) {
-            continue;
+        if (ngx_strcmp(e->name.data, value->data) == 0) {
+
+            if (ctx->row->size) {
+                ngx_http_vlm_param_at(ctx, ngx_uint_t) = e->value;
+            }
+
+            return NGX_CONF_OK;
         }
-
-        if (param->size) {
-            *(ngx_uint_t *) ((u_char *) &eng->conf + param->offset) = e->value;
-        }
-
-        return NGX_CONF_OK;
     }
 
-    return ngx_http_vlm_param_refuse(cf, eng, param, value);
+    return ngx_http_vlm_param_refuse(ctx, value);
 }
 
 
 static char *
-ngx_http_vlm_param_path(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_path(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     ngx_str_t  path;
 
     path = *value;
 
-    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
+    if (ngx_conf_full_name(ctx->cf->cycle, &path, 0) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
-    *(char **) ((u_char *) &eng->conf + param->offset) = (char *) path.data;
+    ngx_http_vlm_param_at(ctx, char *) = (char *) path.data;
 
     return NGX_CONF_OK;
 }
@@ -175,15 +174,14 @@ ngx_http_vlm_param_path(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 /* text with variables; only for the first value of a parameter */
 
 static char *
-ngx_http_vlm_param_text(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_text(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     ngx_command_t  cmd;
 
     ngx_memzero(&cmd, sizeof(ngx_command_t));
-    cmd.offset = param->offset;
+    cmd.offset = ctx->row->offset;
 
-    return ngx_http_set_complex_value_slot(cf, &cmd, &eng->conf);
+    return ngx_http_set_complex_value_slot(ctx->cf, &cmd, &ctx->engine->conf);
 }
 
 
@@ -194,67 +192,60 @@ ngx_http_vlm_param_text(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
  */
 
 static char *
-ngx_http_vlm_param_pool(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_pool(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    ngx_str_t         text;
+    ngx_conf_t       *cf;
     ngx_conf_file_t  *saved, file;
 
     if (ngx_strcmp(value->data, "default") == 0) {
-        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+        return ngx_http_vlm_param_refuse(ctx, value);
     }
 
+    cf = ctx->cf;
     saved = cf->conf_file;
+    file = *saved;
 
-    text.len = sizeof("vlm_engine \"\", add \"thread_pool  threads=1;\" in "
-                      "front of http { }:") + eng->name.len + value->len
-               + saved->file.name.len;
-
-    text.data = ngx_pnalloc(cf->pool, text.len + 1);
-    if (text.data == NULL) {
+    if (ngx_http_vlm_format(cf->pool, &file.file.name, "vlm_engine \"%V\", add "
+                            "\"thread_pool %V threads=1;\" in front of http "
+                            "{ }: %V", &ctx->engine->name, value,
+                            &saved->file.name)
+        != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
-    text.len = ngx_snprintf(text.data, text.len,
-                            "vlm_engine \"%V\", add \"thread_pool %V "
-                            "threads=1;\" in front of http { }: %V%Z",
-                            &eng->name, value, &saved->file.name)
-               - text.data - 1;
-
-    file = *saved;
-    file.file.name = text;
-
     cf->conf_file = &file;
-    eng->pool = ngx_thread_pool_add(cf, value);
+    ctx->engine->pool = ngx_thread_pool_add(cf, value);
     cf->conf_file = saved;
 
-    return eng->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return ctx->engine->pool ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 
 static char *
-ngx_http_vlm_param_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_alias(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    ngx_str_t  *name;
+    ngx_str_t                   *name;
+    ngx_http_vlm_engine_conf_t  *conf;
+
+    conf = &ctx->engine->conf;
 
     if (value->len == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "alias \"\" in vlm_engine \"%V\": no model is "
-                           "asked for by an empty name", &eng->name);
-        return NGX_CONF_ERROR;
+        return ngx_http_vlm_conf_error(ctx->cf, "alias \"\" in vlm_engine "
+                                       "\"%V\": a name has 1 character or "
+                                       "more", &ctx->engine->name);
     }
 
     if (value->len == 1 && value->data[0] == '*') {
-        eng->conf.any_name = 1;
+        conf->any_name = 1;
         return NGX_CONF_OK;
     }
 
-    if (eng->conf.aliases == NULL) {
-        eng->conf.aliases = ngx_array_create(cf->pool, 4, sizeof(ngx_str_t));
+    if (conf->aliases == NULL) {
+        conf->aliases = ngx_array_create(ctx->cf->pool, 4, sizeof(ngx_str_t));
     }
 
-    name = eng->conf.aliases ? ngx_array_push(eng->conf.aliases) : NULL;
+    name = conf->aliases ? ngx_array_push(conf->aliases) : NULL;
     if (name == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -266,27 +257,21 @@ ngx_http_vlm_param_alias(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
 
 static char *
-ngx_http_vlm_param_weights(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_weights(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     vlm_err_t  err;
 
     ngx_memzero(&err, sizeof(vlm_err_t));
 
-    if (vlm_weights_find((char *) value->data, &eng->conf.vlm.weights, &err)
-        != 0)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", err.text);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
+    return vlm_weights_find((char *) value->data,
+                            &ctx->engine->conf.vlm.weights, &err)
+           == 0 ? NGX_CONF_OK
+                : ngx_http_vlm_conf_error(ctx->cf, "%s", err.text);
 }
 
 
 static char *
-ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_device(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     if (ngx_strcmp(value->data, "cpu") != 0
         && ngx_strcmp(value->data, "auto") != 0
@@ -294,10 +279,10 @@ ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
         && (ngx_strncmp(value->data, "cuda:", 5) != 0
             || ngx_atoi(value->data + 5, value->len - 5) == NGX_ERROR))
     {
-        return ngx_http_vlm_param_refuse(cf, eng, param, value);
+        return ngx_http_vlm_param_refuse(ctx, value);
     }
 
-    eng->conf.vlm.device = (char *) value->data;
+    ctx->engine->conf.vlm.device = (char *) value->data;
 
     return NGX_CONF_OK;
 }
@@ -306,53 +291,48 @@ ngx_http_vlm_param_device(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 /* the second value: "retry=" or "ops=", each for one device */
 
 static char *
-ngx_http_vlm_param_device_value(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_device_value(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     char        *rv;
     ngx_str_t   *values;
     const char  *device;
 
-    if (param->name.len) {
-        rv = ngx_http_vlm_param_msec(cf, eng, param, value);
+    if (ctx->row->name.len) {
+        rv = ngx_http_vlm_param_msec(ctx, value);
         device = "auto";
 
     } else {
-        rv = ngx_http_vlm_param_word(cf, eng, param, value);
+        rv = ngx_http_vlm_param_word(ctx, value);
         device = "cpu";
-        eng->conf.vlm.ops = (char *) value->data + sizeof("ops=") - 1;
+        ctx->engine->conf.vlm.ops = (char *) value->data + sizeof("ops=") - 1;
     }
 
-    values = cf->args->elts;
+    values = ctx->cf->args->elts;
 
-    if (rv == NGX_CONF_OK && ngx_strcmp(values[1].data, device) != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" is for device %s, not \"%V\"",
-                           &values[2], device, &values[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    return rv;
+    return rv != NGX_CONF_OK || ngx_strcmp(values[1].data, device) == 0
+           ? rv : ngx_http_vlm_conf_error(ctx->cf, "\"%V\" is for device %s, "
+                                          "not \"%V\"", &values[2], device,
+                                          &values[1]);
 }
 
 
 static char *
-ngx_http_vlm_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_priority(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     ngx_http_complex_value_t  *cv;
 
-    if (ngx_http_vlm_param_text(cf, eng, param, value) != NGX_CONF_OK) {
+    if (ngx_http_vlm_param_text(ctx, value) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
-    cv = eng->conf.rank.priority;
+    cv = ctx->engine->conf.rank.priority;
 
     if (cv->lengths == NULL && ngx_strcmp(value->data, "0") != 0
         && ngx_strcmp(value->data, "normal") != 0
         && ngx_http_vlm_order_priority(&cv->value) == 0)
     {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0, param->error, &cv->value);
+        ngx_conf_log_error(NGX_LOG_WARN, ctx->cf, 0, ctx->row->error,
+                           &cv->value);
     }
 
     return NGX_CONF_OK;
@@ -360,63 +340,62 @@ ngx_http_vlm_param_priority(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 
 
 static char *
-ngx_http_vlm_param_breaker_off(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_breaker_off(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    return cf->args->nelts > 2
-           ? ngx_http_vlm_param_refuse(cf, eng, param, value)
-           : ngx_http_vlm_param_word(cf, eng, param, value);
+    return ctx->cf->args->nelts > 2
+           ? ngx_http_vlm_param_refuse(ctx, value)
+           : ngx_http_vlm_param_word(ctx, value);
 }
 
 
 static char *
-ngx_http_vlm_param_cache(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_cache(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    eng->conf.cache_set = 1;
+    ctx->engine->conf.cache_set = 1;
 
     return ngx_strcmp(value->data, "off") == 0
-           ? NGX_CONF_OK : ngx_http_vlm_param_path(cf, eng, param, value);
+           ? NGX_CONF_OK : ngx_http_vlm_param_path(ctx, value);
 }
 
 
 static char *
-ngx_http_vlm_param_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_store(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    eng->conf.store_dir = *value;
+    ctx->engine->conf.store_dir = *value;
 
-    return ngx_http_vlm_paths_store(cf, eng);
+    return ngx_http_vlm_paths_store(ctx->cf, ctx->engine);
 }
 
 
 static char *
-ngx_http_vlm_param_store_max(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_store_max(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     if (ngx_strcmp(value->data, "off") != 0) {
-        return ngx_http_vlm_param_size(cf, eng, param, value);
+        return ngx_http_vlm_param_size(ctx, value);
     }
 
-    eng->conf.store_max = 0;
+    ctx->engine->conf.store_max = 0;
 
     return NGX_CONF_OK;
 }
 
 
 static char *
-ngx_http_vlm_param_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
-    const ngx_http_vlm_param_t *param, ngx_str_t *value)
+ngx_http_vlm_param_socket(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
-    eng->conf.socket = *value;
-    eng->conf.socket_line = cf->conf_file->line;
+    ngx_str_t  *path;
 
-    if (ngx_strncmp(eng->conf.socket.data, "unix:", 5) == 0) {
-        eng->conf.socket.data += 5;
-        eng->conf.socket.len -= 5;
+    path = &ctx->engine->conf.socket;
+
+    *path = *value;
+    ctx->engine->conf.socket_line = ctx->cf->conf_file->line;
+
+    if (ngx_strncmp(path->data, "unix:", 5) == 0) {
+        path->data += 5;
+        path->len -= 5;
     }
 
-    return ngx_conf_full_name(cf->cycle, &eng->conf.socket, 0) == NGX_OK
+    return ngx_conf_full_name(ctx->cf->cycle, path, 0) == NGX_OK
            ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
@@ -460,8 +439,13 @@ static ngx_conf_enum_t  ngx_http_vlm_off[] = {
 
 
 #define ngx_http_vlm_at(member)                                               \
-    offsetof(ngx_http_vlm_engine_conf_t, member),                             \
-    sizeof(((ngx_http_vlm_engine_conf_t *) NULL)->member)
+    .offset = offsetof(ngx_http_vlm_engine_conf_t, member),                   \
+    .size = sizeof(((ngx_http_vlm_engine_conf_t *) NULL)->member)
+
+#define ngx_http_vlm_number(text, member, from, to)                           \
+    { ngx_string(text), 1, ngx_http_vlm_param_num, from, to,                  \
+      ngx_http_vlm_at(member),                                                \
+      .error = text " \"%V\" is not a number from " #from " to " #to }
 
 
 /*
@@ -473,186 +457,164 @@ static ngx_conf_enum_t  ngx_http_vlm_off[] = {
 
 static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
-    { ngx_string("model"), 2, ngx_http_vlm_param_path, 0, 0,
-      ngx_http_vlm_at(vlm.model), NULL, NULL },
-    { ngx_string("mmproj="), 0, ngx_http_vlm_param_path, 0, 0,
-      ngx_http_vlm_at(vlm.mmproj), NULL, NULL },
-    { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
-      "unknown value \"%V\" in model, which takes mmproj=" },
+    { ngx_string("model"), 2, .set = ngx_http_vlm_param_path,
+      ngx_http_vlm_at(vlm.model) },
+    { ngx_string("mmproj="), 0, .set = ngx_http_vlm_param_path,
+      ngx_http_vlm_at(vlm.mmproj) },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in model, which takes mmproj=" },
 
     { ngx_string("alias"), 32, .set = ngx_http_vlm_param_alias },
     { ngx_null_string, 0, .set = ngx_http_vlm_param_alias },
 
-    { ngx_string("device"), 2, ngx_http_vlm_param_device, 0, 0, 0, 0, NULL,
-      "device \"%V\" is none of auto, cpu, cuda, cuda:N" },
+    { ngx_string("device"), 2, .set = ngx_http_vlm_param_device,
+      .error = "device \"%V\" is not auto, cpu, cuda or cuda:N" },
     { ngx_string("retry="), 0, ngx_http_vlm_param_device_value, 1,
-      NGX_HTTP_VLM_DAY, ngx_http_vlm_at(retry), NULL,
-      "device auto retry \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, ngx_http_vlm_param_device_value, 0, 0, 0, 0,
-      ngx_http_vlm_ops,
-      "\"%V\" is none of ops=plain, ops=avx2, ops=avxvnni, ops=avx512, "
-      "ops=amx" },
+      NGX_HTTP_VLM_DAY, ngx_http_vlm_at(retry),
+      .error = "device auto retry \"%V\" is not a time from 1ms to 1d" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_device_value,
+      .post = ngx_http_vlm_ops,
+      .error = "\"%V\" is not ops=plain, ops=avx2, ops=avxvnni, ops=avx512 or "
+               "ops=amx" },
 
     { ngx_string("weights"), 1, .set = ngx_http_vlm_param_weights },
 
     { ngx_string("memory"), 1, ngx_http_vlm_param_size, 1024 * 1024,
-      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(vlm.memory), NULL,
-      "memory \"%V\" is not a size of at least 1m, such as 600m or 6g" },
+      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(vlm.memory),
+      .error = "memory \"%V\" is not a size of at least 1m, such as 600m or "
+               "6g" },
 
     { ngx_string("context"), 1, ngx_http_vlm_param_size, 64, 1024 * 1024,
-      ngx_http_vlm_at(vlm.context), NULL,
-      "context \"%V\" is not a number of tokens from 64 to 1m" },
+      ngx_http_vlm_at(vlm.context),
+      .error = "context \"%V\" is not a number of tokens from 64 to 1m" },
 
-    { ngx_string("slots"), 1, ngx_http_vlm_param_num, 1, 256,
-      ngx_http_vlm_at(vlm.slots), NULL,
-      "slots \"%V\" is not a number from 1 to 256" },
-
-    { ngx_string("max_pixels"), 1, ngx_http_vlm_param_num, 784, 67108864,
-      ngx_http_vlm_at(vlm.max_pixels), NULL,
-      "max_pixels \"%V\" is not a number from 784 to 67108864" },
-
-    { ngx_string("min_pixels"), 1, ngx_http_vlm_param_num, 0, 67108864,
-      ngx_http_vlm_at(vlm.min_pixels), NULL,
-      "min_pixels \"%V\" is not a number from 0 to 67108864" },
-
-    { ngx_string("features"), 1, ngx_http_vlm_param_num, 1, 1024,
-      ngx_http_vlm_at(vlm.features), NULL,
-      "features \"%V\" is not a number from 1 to 1024" },
-
-    { ngx_string("max_tokens"), 1, ngx_http_vlm_param_num, 1, 1048575,
-      ngx_http_vlm_at(vlm.max_tokens), NULL,
-      "max_tokens \"%V\" is not a number from 1 to 1048575" },
+    ngx_http_vlm_number("slots", vlm.slots, 1, 256),
+    ngx_http_vlm_number("max_pixels", vlm.max_pixels, 784, 67108864),
+    ngx_http_vlm_number("min_pixels", vlm.min_pixels, 0, 67108864),
+    ngx_http_vlm_number("features", vlm.features, 1, 1024),
+    ngx_http_vlm_number("max_tokens", vlm.max_tokens, 1, 1048575),
 
     { ngx_string("sampling"), 4, .set = NULL },
     { ngx_string("temperature="), 0, ngx_http_vlm_param_float, 0, 5000000,
-      ngx_http_vlm_at(sampling.temperature), NULL,
-      "sampling temperature=%V is not from 0 to 5" },
+      ngx_http_vlm_at(sampling.temperature),
+      .error = "sampling temperature=%V is not from 0 to 5" },
     { ngx_string("top_k="), 0, ngx_http_vlm_param_num, 0, 1000,
-      ngx_http_vlm_at(sampling.top_k), NULL,
-      "sampling top_k=%V is not a whole number from 0 to 1000" },
+      ngx_http_vlm_at(sampling.top_k),
+      .error = "sampling top_k=%V is not a whole number from 0 to 1000" },
     { ngx_string("top_p="), 0, ngx_http_vlm_param_float, 10000, 1000000,
-      ngx_http_vlm_at(sampling.top_p), NULL,
-      "sampling top_p=%V is not from 0.01 to 1" },
+      ngx_http_vlm_at(sampling.top_p),
+      .error = "sampling top_p=%V is not from 0.01 to 1" },
     { ngx_string("repetition_penalty="), 0, ngx_http_vlm_param_float, 100000,
-      10000000, ngx_http_vlm_at(sampling.repetition_penalty), NULL,
-      "sampling repetition_penalty=%V is not from 0.1 to 10" },
-    { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
-      "unknown value \"%V\" in sampling, which takes temperature=, top_k=, "
-      "top_p= and repetition_penalty=, each with a number" },
+      10000000, ngx_http_vlm_at(sampling.repetition_penalty),
+      .error = "sampling repetition_penalty=%V is not from 0.1 to 10" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in sampling, which takes temperature=, "
+               "top_k=, top_p= and repetition_penalty=, each with a number" },
 
-    { ngx_string("thinking"), 1, ngx_http_vlm_param_word, 0, 0,
-      ngx_http_vlm_at(thinking), ngx_http_vlm_thinking,
-      "thinking \"%V\" is none of on, off, auto" },
+    { ngx_string("thinking"), 1, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(thinking), .post = ngx_http_vlm_thinking,
+      .error = "thinking \"%V\" is not on, off or auto" },
 
-    { ngx_string("tools"), 1, ngx_http_vlm_param_word, 0, 0,
-      ngx_http_vlm_at(tools), ngx_http_vlm_tools,
-      "tools \"%V\" is none of ignore, refuse" },
+    { ngx_string("tools"), 1, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(tools), .post = ngx_http_vlm_tools,
+      .error = "tools \"%V\" is not ignore or refuse" },
 
-    { ngx_string("threads"), 1, ngx_http_vlm_param_num, 1, 256,
-      ngx_http_vlm_at(vlm.threads), NULL,
-      "threads \"%V\" is not a number from 1 to 256" },
+    ngx_http_vlm_number("threads", vlm.threads, 1, 256),
 
     { ngx_string("thread_pool"), 1, .set = ngx_http_vlm_param_pool,
-      .error = "thread_pool \"%V\" is for files and pictures: the engine "
-               "needs one of its own" },
+      .error = "thread_pool \"%V\" is for files and pictures: the engine needs "
+               "one of its own" },
 
     { ngx_string("queue"), 2, ngx_http_vlm_param_num, 1, 100000,
-      ngx_http_vlm_at(queue_size), NULL,
-      "queue \"%V\" is not a number from 1 to 100000" },
+      ngx_http_vlm_at(queue_size),
+      .error = "queue \"%V\" is not a number from 1 to 100000" },
     { ngx_string("timeout="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(queue_timeout), NULL,
-      "queue timeout \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
-      "unknown value \"%V\" in queue, which takes a number and timeout=time" },
+      ngx_http_vlm_at(queue_timeout),
+      .error = "queue timeout \"%V\" is not a time from 1ms to 1d" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in queue, which takes a number and "
+               "timeout=time" },
 
-    { ngx_string("priority"), 2, ngx_http_vlm_param_priority, 0, 0,
-      ngx_http_vlm_at(rank.priority), NULL,
-      "priority \"%V\" is no variable, and none of low, normal, high, -10 to "
-      "10: every request has 0" },
+    { ngx_string("priority"), 2, .set = ngx_http_vlm_param_priority,
+      ngx_http_vlm_at(rank.priority),
+      .error = "priority \"%V\" is not a variable, low, normal, high or a "
+               "number from -10 to 10: every request has 0" },
     { ngx_string("age="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(rank.priority_age), NULL,
-      "age \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
-      "\"%V\" is not age=time" },
+      ngx_http_vlm_at(rank.priority_age),
+      .error = "priority age \"%V\" is not a time from 1ms to 1d" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in priority, which takes age=time" },
 
-    { ngx_string("fair"), 2, ngx_http_vlm_param_text, 0, 0,
-      ngx_http_vlm_at(rank.fair), NULL, NULL },
+    { ngx_string("fair"), 2, .set = ngx_http_vlm_param_text,
+      ngx_http_vlm_at(rank.fair) },
     { ngx_string("age="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(rank.fair_age), NULL,
-      "age \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
-      "\"%V\" is not age=time" },
+      ngx_http_vlm_at(rank.fair_age),
+      .error = "fair age \"%V\" is not a time from 1ms to 1d" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in fair, which takes age=time" },
 
-    { ngx_string("cache_salt"), 1, ngx_http_vlm_param_text, 0, 0,
-      ngx_http_vlm_at(rank.salt), NULL, NULL },
+    { ngx_string("cache_salt"), 1, .set = ngx_http_vlm_param_text,
+      ngx_http_vlm_at(rank.salt) },
 
     { ngx_string("timeout"), 1, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(timeout), NULL,
-      "timeout \"%V\" is not a time from 1ms to 1d" },
+      ngx_http_vlm_at(timeout),
+      .error = "timeout \"%V\" is not a time from 1ms to 1d" },
 
     { ngx_string("stall"), 1, ngx_http_vlm_param_msec, 2000, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(stall), NULL,
-      "stall \"%V\" is not a time from 2s to 1d" },
+      ngx_http_vlm_at(stall),
+      .error = "stall \"%V\" is not a time from 2s to 1d" },
 
-    { ngx_string("reload"), 1, ngx_http_vlm_param_word, 0, 0,
-      ngx_http_vlm_at(overlap), ngx_http_vlm_reload,
-      "reload \"%V\" is none of wait, overlap" },
+    { ngx_string("reload"), 1, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(overlap), .post = ngx_http_vlm_reload,
+      .error = "reload \"%V\" is not wait or overlap" },
 
     { ngx_string("breaker"), 2, .set = NULL },
     { ngx_string("failures="), 0, ngx_http_vlm_param_num, 1, 1000,
-      ngx_http_vlm_at(failures), NULL,
-      "breaker failures=%V is not a number from 1 to 1000" },
+      ngx_http_vlm_at(failures),
+      .error = "breaker failures=%V is not a number from 1 to 1000" },
     { ngx_string("pause="), 0, ngx_http_vlm_param_msec, 1, NGX_HTTP_VLM_DAY,
-      ngx_http_vlm_at(pause), NULL,
-      "breaker pause \"%V\" is not a time from 1ms to 1d" },
-    { ngx_null_string, 0, ngx_http_vlm_param_breaker_off, 0, 0,
-      ngx_http_vlm_at(failures), ngx_http_vlm_off,
-      "unknown value \"%V\" in breaker, which is off or takes "
-      "failures=number and pause=time" },
+      ngx_http_vlm_at(pause),
+      .error = "breaker pause \"%V\" is not a time from 1ms to 1d" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_breaker_off,
+      ngx_http_vlm_at(failures), .post = ngx_http_vlm_off,
+      .error = "unknown value \"%V\" in breaker, which is off or takes "
+               "failures=number and pause=time" },
 
     { ngx_string("http_memory"), 1, ngx_http_vlm_param_size, 16 * 1024 * 1024,
-      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(http_memory), NULL,
-      "http_memory \"%V\" is not a size of at least 16m, such as 600m or 6g" },
+      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(http_memory),
+      .error = "http_memory \"%V\" is not a size of at least 16m, such as 600m "
+               "or 6g" },
 
-    { ngx_string("cache"), 1, ngx_http_vlm_param_cache, 0, 0,
-      ngx_http_vlm_at(vlm.cache), NULL, NULL },
+    { ngx_string("cache"), 1, .set = ngx_http_vlm_param_cache,
+      ngx_http_vlm_at(vlm.cache) },
 
     { ngx_string("store"), 3, .set = ngx_http_vlm_param_store },
     { ngx_string("expires="), 0, ngx_http_vlm_param_sec, 60, NGX_HTTP_VLM_ANY,
-      ngx_http_vlm_at(store_expires), NULL,
-      "invalid store expires \"%V\", a time from 1m on is possible" },
+      ngx_http_vlm_at(store_expires),
+      .error = "store expires \"%V\" is not a time of at least 1m" },
     { ngx_string("max="), 0, ngx_http_vlm_param_store_max, 1024 * 1024,
-      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(store_max), NULL,
-      "invalid store max \"%V\", a size from 1m on, such as 6g, or \"off\" "
-      "is possible" },
-    { ngx_null_string, 0, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
-      "unknown value \"%V\" in store, which takes a directory, expires=time "
-      "and max=size" },
+      NGX_HTTP_VLM_ANY, ngx_http_vlm_at(store_max),
+      .error = "store max \"%V\" is not \"off\" or a size of at least 1m, such "
+               "as 6g" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in store, which takes a directory, "
+               "expires=time and max=size" },
 
     { ngx_string("socket"), 1, .set = ngx_http_vlm_param_socket },
 
-    { ngx_string("prepare"), 1, ngx_http_vlm_param_refuse, 0, 0, 0, 0, NULL,
-      "the parameter \"prepare\" is gone, because its number follows from "
-      "the processors at hand: remove it" },
+    { ngx_string("prepare"), 1, .set = ngx_http_vlm_param_refuse,
+      .error = "the parameter \"prepare\" was removed: the number is computed "
+               "from the processors; delete this line" },
 
     { ngx_null_string, 0, .set = NULL }
 };
 
 
-typedef struct {
-    ngx_http_vlm_engine_t        *engine;
-    u_char                        seen[sizeof(ngx_http_vlm_params)
-                                       / sizeof(ngx_http_vlm_param_t)];
-} ngx_http_vlm_param_ctx_t;
-
-
-/* NULL, and the reason is logged */
+/* NULL: there is no such parameter */
 
 static const ngx_http_vlm_param_t *
-ngx_http_vlm_param_find(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx,
-    ngx_str_t *name, ngx_uint_t n)
+ngx_http_vlm_param_find(ngx_str_t *name)
 {
-    u_char                      *seen;
     const ngx_http_vlm_param_t  *param;
 
     for (param = ngx_http_vlm_params; param->name.data || param->set; param++)
@@ -660,47 +622,30 @@ ngx_http_vlm_param_find(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx,
         if (param->max && param->name.len == name->len
             && ngx_strncmp(param->name.data, name->data, name->len) == 0)
         {
-            break;
+            return param;
         }
     }
 
-    if (param->max == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown parameter \"%V\" in vlm_engine \"%V\"",
-                           name, &ctx->engine->name);
-        return NULL;
-    }
-
-    seen = &ctx->seen[param - ngx_http_vlm_params];
-
-    if (*seen) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "duplicate parameter \"%V\" in vlm_engine \"%V\"",
-                           name, &ctx->engine->name);
-        return NULL;
-    }
-
-    *seen = 1;
-
-    if (n < 1 || n > param->max) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" has %ui values, it takes %s%ui", name,
-                           n, param->max == 1 ? "" : "1 to ", param->max);
-        return NULL;
-    }
-
-    return param;
+    return NULL;
 }
 
 
-/* the row of a value with a name of its own, which is cut off the text; NULL,
-   and the reason is logged */
+/* was a row's value seen before? */
 
-static const ngx_http_vlm_param_t *
-ngx_http_vlm_param_value(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx,
-    const ngx_http_vlm_param_t *param, ngx_str_t *text)
+static ngx_uint_t
+ngx_http_vlm_param_again(ngx_http_vlm_param_ctx_t *ctx)
 {
-    u_char                      *seen;
+    return ctx->seen[ctx->row - ngx_http_vlm_params]++;
+}
+
+
+/* a value behind the first, by the row with its name, which is cut off the
+   text */
+
+static char *
+ngx_http_vlm_param_value(ngx_http_vlm_param_ctx_t *ctx,
+    const ngx_http_vlm_param_t *param, ngx_str_t text)
+{
     const ngx_http_vlm_param_t  *p;
 
     p = param;
@@ -708,23 +653,19 @@ ngx_http_vlm_param_value(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx,
     do {
         p++;
     } while (p->name.len
-             && ngx_strncmp(text->data, p->name.data, p->name.len) != 0);
+             && ngx_strncmp(text.data, p->name.data, p->name.len) != 0);
 
-    seen = &ctx->seen[p - ngx_http_vlm_params];
+    ctx->row = p;
 
-    if (*seen && p->name.len) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "duplicate value \"%V\" in %V", text,
-                           &param->name);
-        return NULL;
+    if (p->name.len && ngx_http_vlm_param_again(ctx)) {
+        return ngx_http_vlm_conf_error(ctx->cf, "duplicate value \"%V\" in %V",
+                                       &text, &param->name);
     }
 
-    *seen = 1;
+    text.data += p->name.len;
+    text.len -= p->name.len;
 
-    text->data += p->name.len;
-    text->len -= p->name.len;
-
-    return p;
+    return p->set(ctx, &text);
 }
 
 
@@ -735,66 +676,77 @@ ngx_http_vlm_param_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 {
     ngx_http_vlm_param_ctx_t *ctx = conf;
 
-    ngx_str_t                   *value, text;
+    char                        *rv;
+    ngx_str_t                   *value;
     ngx_uint_t                   i, n;
-    const ngx_http_vlm_param_t  *param, *p;
+    const ngx_http_vlm_param_t  *param;
 
     value = cf->args->elts;
     n = cf->args->nelts - 1;
 
-    param = ngx_http_vlm_param_find(cf, ctx, &value[0], n);
+    param = ngx_http_vlm_param_find(&value[0]);
+    ctx->row = param;
+
     if (param == NULL) {
-        return NGX_CONF_ERROR;
+        return ngx_http_vlm_conf_error(cf, "unknown parameter \"%V\" in "
+                                       "vlm_engine \"%V\"", &value[0],
+                                       &ctx->engine->name);
+    }
+
+    if (ngx_http_vlm_param_again(ctx)) {
+        return ngx_http_vlm_conf_error(cf, "duplicate parameter \"%V\" in "
+                                       "vlm_engine \"%V\"", &value[0],
+                                       &ctx->engine->name);
+    }
+
+    if (n < 1 || n > param->max) {
+        return ngx_http_vlm_conf_error(cf, "\"%V\" has %ui values, it takes "
+                                       "%s%ui", &value[0], n,
+                                       param->max == 1 ? "" : "1 to ",
+                                       param->max);
     }
 
     if (param == ngx_http_vlm_params) {
         ctx->engine->conf.model = (char *) value[1].data;
     }
 
-    for (i = 1; i <= n; i++) {
+    rv = NGX_CONF_OK;
 
-        text = value[i];
-        p = i > 1 || param->set == NULL
-            ? ngx_http_vlm_param_value(cf, ctx, param, &text) : param;
-
-        if (p == NULL || p->set(cf, ctx->engine, p, &text) != NGX_CONF_OK) {
-            return NGX_CONF_ERROR;
-        }
+    for (i = 1; i <= n && rv == NGX_CONF_OK; i++) {
+        rv = i == 1 && param->set
+             ? param->set(ctx, &value[1])
+             : ngx_http_vlm_param_value(ctx, param, value[i]);
     }
 
-    return NGX_CONF_OK;
+    return rv;
 }
 
 
 /* checks that need several parameters */
 
 static char *
-ngx_http_vlm_param_finish(ngx_conf_t *cf, ngx_http_vlm_param_ctx_t *ctx)
+ngx_http_vlm_param_finish(ngx_http_vlm_param_ctx_t *ctx)
 {
-    ngx_str_t               name;
     ngx_http_vlm_engine_t  *eng;
+
+    static ngx_str_t  pool = ngx_string("vlm");
 
     eng = ctx->engine;
 
     if (eng->conf.vlm.model == NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "no \"model\" in vlm_engine \"%V\"", &eng->name);
-        return NGX_CONF_ERROR;
+        return ngx_http_vlm_conf_error(ctx->cf, "no \"model\" in vlm_engine "
+                                       "\"%V\"", &eng->name);
     }
 
     if (eng->conf.vlm.max_tokens >= eng->conf.vlm.context) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "vlm_engine \"%V\": max_tokens %uD leaves no room "
-                           "for a prompt in context %uD",
-                           &eng->name, eng->conf.vlm.max_tokens,
-                           eng->conf.vlm.context);
-        return NGX_CONF_ERROR;
+        return ngx_http_vlm_conf_error(ctx->cf, "vlm_engine \"%V\": max_tokens "
+                                       "%uD leaves no room for a prompt in "
+                                       "context %uD", &eng->name,
+                                       eng->conf.vlm.max_tokens,
+                                       eng->conf.vlm.context);
     }
 
-    ngx_str_set(&name, "vlm");
-
-    return eng->pool ? NGX_CONF_OK
-                     : ngx_http_vlm_param_pool(cf, eng, NULL, &name);
+    return eng->pool ? NGX_CONF_OK : ngx_http_vlm_param_pool(ctx, &pool);
 }
 
 
@@ -802,12 +754,16 @@ char *
 ngx_http_vlm_param_block(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     char                      *rv;
+    u_char                     seen[sizeof(ngx_http_vlm_params)
+                                    / sizeof(ngx_http_vlm_param_t)];
     ngx_conf_t                 save;
     ngx_http_vlm_param_ctx_t   ctx;
 
-    ngx_memzero(&ctx, sizeof(ngx_http_vlm_param_ctx_t));
+    ngx_memzero(seen, sizeof(seen));
 
+    ctx.cf = cf;
     ctx.engine = eng;
+    ctx.seen = seen;
 
     vlm_conf_default(&eng->conf.vlm);
 
@@ -837,5 +793,5 @@ ngx_http_vlm_param_block(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     *cf = save;
 
-    return rv == NGX_CONF_OK ? ngx_http_vlm_param_finish(cf, &ctx) : rv;
+    return rv == NGX_CONF_OK ? ngx_http_vlm_param_finish(&ctx) : rv;
 }

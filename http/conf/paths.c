@@ -12,10 +12,6 @@
 #define NGX_HTTP_VLM_SUN_PATH 107          /* sizeof(sun_path) less a zero */
 
 
-static char *ngx_http_vlm_paths_socket(ngx_conf_t *cf,
-    ngx_http_vlm_engine_t *eng);
-
-
 char *
 ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
@@ -35,8 +31,56 @@ ngx_http_vlm_paths_store(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     if (ngx_process != NGX_PROCESS_SIGNALLER
         && vlm_store_check((char *) dir->data, &err) != VLM_STORE_OK)
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "vlm_engine \"%V\": %s",
-                           &eng->name, err.text);
+        return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": %s",
+                                       &eng->name, err.text);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
+{
+    u_char           *slash;
+    ngx_str_t         dir;
+    ngx_file_info_t   fi;
+
+    if (eng->conf.socket.len > NGX_HTTP_VLM_SUN_PATH) {
+        return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": socket \"%V\" "
+                                       "has %uz bytes, a unix socket's path "
+                                       "may have %d: set \"socket\"",
+                                       &eng->name, &eng->conf.socket,
+                                       eng->conf.socket.len,
+                                       NGX_HTTP_VLM_SUN_PATH);
+    }
+
+    if (lstat((char *) eng->conf.socket.data, &fi) == 0) {
+        return S_ISSOCK(fi.st_mode) ? NGX_CONF_OK
+               : ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": \"%V\" is no "
+                                         "socket: move it away", &eng->name,
+                                         &eng->conf.socket);
+    }
+
+    slash = (u_char *) strrchr((char *) eng->conf.socket.data, '/');
+
+    dir.len = ngx_max(slash - eng->conf.socket.data, 1);
+
+    if (ngx_http_vlm_format(cf->pool, &dir, "%*s", dir.len,
+                            eng->conf.socket.data)
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    /* a missing store is created, other directories are not */
+
+    if (ngx_strcmp(dir.data, eng->conf.store_dir.data) != 0
+        && access((char *) dir.data, W_OK|X_OK) == -1)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "vlm_engine \"%V\": socket \"%V\" cannot be made "
+                           "in \"%V\"", &eng->name, &eng->conf.socket, &dir);
         return NGX_CONF_ERROR;
     }
 
@@ -51,7 +95,7 @@ char *
 ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     char             *rv;
-    u_char           *p;
+    ngx_str_t        *lock;
     ngx_uint_t        i, line;
     ngx_file_info_t   fi;
 
@@ -63,36 +107,30 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
         }
     }
 
-    p = ngx_pnalloc(cf->pool, 3 * (eng->conf.store_dir.len + eng->name.len
-                                   + sizeof("/.lock.2")));
-    if (p == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
-        eng->conf.locks[i].data = p;
+        lock = &eng->conf.locks[i];
 
-        p = ngx_sprintf(p, i ? "%V/%V.lock.2%Z" : "%V/%V.lock%Z",
-                        &eng->conf.store_dir, &eng->name);
-
-        eng->conf.locks[i].len = p - eng->conf.locks[i].data - 1;
-
-        if (lstat((char *) eng->conf.locks[i].data, &fi) == 0
-            && !S_ISREG(fi.st_mode))
+        if (ngx_http_vlm_format(cf->pool, lock, i ? "%V/%V.lock.2"
+                                                  : "%V/%V.lock",
+                                &eng->conf.store_dir, &eng->name)
+            != NGX_OK)
         {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "vlm_engine \"%V\": \"%V\" is no plain file: "
-                               "move it away", &eng->name,
-                               &eng->conf.locks[i]);
             return NGX_CONF_ERROR;
+        }
+
+        if (lstat((char *) lock->data, &fi) == 0 && !S_ISREG(fi.st_mode)) {
+            return ngx_http_vlm_conf_error(cf, "vlm_engine \"%V\": \"%V\" is "
+                                           "no plain file: move it away",
+                                           &eng->name, lock);
         }
     }
 
-    if (eng->conf.socket.data == NULL) {
-        eng->conf.socket.data = p;
-        eng->conf.socket.len = ngx_sprintf(p, "%V/%V.sock%Z",
-                                           &eng->conf.store_dir, &eng->name)
-                               - p - 1;
+    if (eng->conf.socket.data == NULL
+        && ngx_http_vlm_format(cf->pool, &eng->conf.socket, "%V/%V.sock",
+                               &eng->conf.store_dir, &eng->name)
+           != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     line = cf->conf_file->line;
@@ -106,57 +144,4 @@ ngx_http_vlm_paths(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     cf->conf_file->line = line;
 
     return rv;
-}
-
-
-static char *
-ngx_http_vlm_paths_socket(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
-{
-    u_char           *slash;
-    ngx_str_t         dir;
-    ngx_file_info_t   fi;
-
-    if (eng->conf.socket.len > NGX_HTTP_VLM_SUN_PATH) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "vlm_engine \"%V\": socket \"%V\" has %uz bytes, "
-                           "a unix socket's path may have %d: set \"socket\"",
-                           &eng->name, &eng->conf.socket, eng->conf.socket.len,
-                           NGX_HTTP_VLM_SUN_PATH);
-        return NGX_CONF_ERROR;
-    }
-
-    if (lstat((char *) eng->conf.socket.data, &fi) == 0) {
-
-        if (S_ISSOCK(fi.st_mode)) {
-            return NGX_CONF_OK;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "vlm_engine \"%V\": \"%V\" is no socket: move it "
-                           "away", &eng->name, &eng->conf.socket);
-        return NGX_CONF_ERROR;
-    }
-
-    slash = (u_char *) strrchr((char *) eng->conf.socket.data, '/');
-
-    dir.len = ngx_max(slash - eng->conf.socket.data, 1);
-    dir.data = ngx_pnalloc(cf->pool, dir.len + 1);
-    if (dir.data == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    (void) ngx_cpystrn(dir.data, eng->conf.socket.data, dir.len + 1);
-
-    /* a missing store is created, other directories are not */
-
-    if (ngx_strcmp(dir.data, eng->conf.store_dir.data) != 0
-        && access((char *) dir.data, W_OK|X_OK) == -1)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "vlm_engine \"%V\": socket \"%V\" cannot be made "
-                           "in \"%V\"", &eng->name, &eng->conf.socket, &dir);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
 }

@@ -149,7 +149,7 @@ ngx_http_vlm_device_due(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* the model was released: the next load chooses the device anew */
+/* the model was released: the next load chooses the device again */
 
 void
 ngx_http_vlm_device_return(ngx_http_vlm_engine_t *eng)

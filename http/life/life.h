@@ -82,6 +82,12 @@ void ngx_http_vlm_device_last(void);
 
 /* ---- zone.c: state that all workers can read ----------------------------- */
 
+/* of names and paths: a text as ngx_sprintf() writes it, in the pool and with a
+   zero */
+
+ngx_int_t ngx_http_vlm_format(ngx_pool_t *pool, ngx_str_t *text,
+    const char *fmt, ...);
+
 ngx_int_t ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng);
 
@@ -104,8 +110,8 @@ void ngx_http_vlm_zone_queue(ngx_http_vlm_engine_t *eng);
 
 /* the texts of the zone are written and read under its lock: a copy of all */
 
-void ngx_http_vlm_zone_lock(ngx_http_vlm_engine_t *eng);
-void ngx_http_vlm_zone_unlock(ngx_http_vlm_engine_t *eng);
+#define ngx_http_vlm_zone_mutex(eng)                                          \
+    (&((ngx_slab_pool_t *) (eng)->shm_zone->shm.addr)->mutex)
 
 void ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng,
     ngx_http_vlm_shm_t *copy);
@@ -121,8 +127,6 @@ ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
 
 
 /* ---- watch.c: the watchdog of the event loop ----------------------------- */
-
-ngx_msec_t ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng);
 
 void ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng);
 void ngx_http_vlm_watch_stop(ngx_http_vlm_engine_t *eng);  /* idempotent */

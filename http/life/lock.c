@@ -28,10 +28,6 @@
                                               deleted file again */
 
 
-static int ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
-    vlm_err_t *err);
-
-
 static ngx_int_t
 ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     vlm_err_t *err)
@@ -77,8 +73,7 @@ ngx_int_t
 ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     ngx_cycle_t *cycle, vlm_err_t *err)
 {
-    u_char      *p;
-    ngx_uint_t   i;
+    ngx_uint_t  i;
 
     if (!eng->zone->lock_beside) {
 
@@ -94,19 +89,68 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
 
     eng->zone->lock_beside = 1;
 
-    p = ngx_pnalloc(cycle->pool, NGX_HTTP_VLM_LOCKS
-                                 * (eng->conf.socket.len + sizeof(".lock.2")));
-    if (p == NULL) {
-        return vlm_fail(err, VLM_EMEMORY, "no memory for the lock's name");
-    }
-
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
-        eng->conf.locks[i].data = p;
-        p = ngx_sprintf(p, i ? "%V.lock.2%Z" : "%V.lock%Z", &eng->conf.socket);
-        eng->conf.locks[i].len = p - eng->conf.locks[i].data - 1;
+
+        if (ngx_http_vlm_format(cycle->pool, &eng->conf.locks[i],
+                                i ? "%V.lock.2" : "%V.lock", &eng->conf.socket)
+            != NGX_OK)
+        {
+            return vlm_fail(err, VLM_EMEMORY, "no memory for the lock's name");
+        }
     }
 
     return ngx_http_vlm_lock_files(eng, uid, gid, err);
+}
+
+
+static int
+ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
+    vlm_err_t *err)
+{
+    int        fd;
+    char      *path;
+    ngx_err_t  e;
+
+    if (eng->life.lock_fds[i] != -1) {
+        return 1;
+    }
+
+    path = (char *) eng->conf.locks[i].data;
+
+    fd = open(path, O_RDWR|O_CLOEXEC);
+
+    if (fd == -1 && ngx_errno == EROFS) {
+        fd = open(path, O_RDONLY|O_CLOEXEC);
+    }
+
+    if (fd == -1 && ngx_errno == ENOENT) {
+
+        if (eng->life.lock_gone < NGX_HTTP_VLM_LOCK_GONE) {
+            eng->life.lock_gone += NGX_HTTP_VLM_LOCK_WAIT;
+            return 0;
+        }
+
+        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+    }
+
+    if (fd == -1) {
+        return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
+                        "opened: %s", path, strerror(ngx_errno));
+    }
+
+    e = flock(fd, LOCK_EX|LOCK_NB) == -1 ? ngx_errno
+        : vlm_file_moved(fd, path) ? EWOULDBLOCK : 0;
+
+    if (e == 0) {
+        eng->life.lock_fds[i] = fd;
+        return 1;
+    }
+
+    (void) close(fd);
+
+    return e == EWOULDBLOCK || e == EINTR ? 0
+           : vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
+                      "locked: %s", path, strerror(e));
 }
 
 
@@ -229,92 +273,24 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 }
 
 
-/* returns 1 if the path no longer leads to the open file */
-
-static ngx_uint_t
-ngx_http_vlm_lock_deleted(ngx_http_vlm_engine_t *eng, ngx_uint_t i, int fd)
-{
-    ngx_file_info_t  file, path;
-
-    if (ngx_fd_info(fd, &file) == NGX_FILE_ERROR) {
-        return 0;
-    }
-
-    if (ngx_file_info(eng->conf.locks[i].data, &path) == NGX_FILE_ERROR) {
-        return ngx_errno == ENOENT;
-    }
-
-    return file.st_ino != path.st_ino || file.st_dev != path.st_dev;
-}
-
-
-static int
-ngx_http_vlm_lock_one(ngx_http_vlm_engine_t *eng, ngx_uint_t i,
-    vlm_err_t *err)
-{
-    int        fd;
-    char      *path;
-    ngx_err_t  e;
-
-    if (eng->life.lock_fds[i] != -1) {
-        return 1;
-    }
-
-    path = (char *) eng->conf.locks[i].data;
-
-    fd = open(path, O_RDWR|O_CLOEXEC);
-
-    if (fd == -1 && ngx_errno == EROFS) {
-        fd = open(path, O_RDONLY|O_CLOEXEC);
-    }
-
-    if (fd == -1 && ngx_errno == ENOENT) {
-
-        if (eng->life.lock_gone < NGX_HTTP_VLM_LOCK_GONE) {
-            eng->life.lock_gone += NGX_HTTP_VLM_LOCK_WAIT;
-            return 0;
-        }
-
-        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
-    }
-
-    if (fd == -1) {
-        return vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
-                        "opened: %s", path, strerror(ngx_errno));
-    }
-
-    e = flock(fd, LOCK_EX|LOCK_NB) == -1 ? ngx_errno
-        : ngx_http_vlm_lock_deleted(eng, i, fd) ? EWOULDBLOCK : 0;
-
-    if (e == 0) {
-        eng->life.lock_fds[i] = fd;
-        return 1;
-    }
-
-    (void) close(fd);
-
-    return e == EWOULDBLOCK || e == EINTR ? 0
-           : vlm_fail(err, VLM_EDEVICE, "the lock file \"%s\" cannot be "
-                      "locked: %s", path, strerror(e));
-}
-
-
 void
 ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
 {
-    int         fd, *held;
-    ngx_uint_t  i;
+    int          fd, *held;
+    char        *path;
+    ngx_uint_t   i;
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
 
         held = &eng->life.lock_fds[i];
 
-        if (*held == -1 || !ngx_http_vlm_lock_deleted(eng, i, *held)) {
+        path = (char *) eng->conf.locks[i].data;
+
+        if (*held == -1 || !vlm_file_moved(*held, path)) {
             continue;
         }
 
-        fd = open((char *) eng->conf.locks[i].data,
-                  O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+        fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
 
         if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
             ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "the lock file "

@@ -15,9 +15,6 @@
 #include "store/disk.h"
 
 
-static void ngx_http_vlm_socket_event(ngx_event_t *rev);
-
-
 static ngx_listening_t *
 ngx_http_vlm_socket_find(volatile ngx_cycle_t *cycle,
     ngx_http_vlm_engine_t *eng)
@@ -231,6 +228,50 @@ ngx_http_vlm_socket_own(ngx_http_vlm_engine_t *eng, ngx_cycle_t *cycle,
 }
 
 
+static void
+ngx_http_vlm_socket_event(ngx_event_t *rev)
+{
+    ngx_connection_t       *c;
+    ngx_http_vlm_engine_t  *eng;
+
+    c = rev->data;
+    eng = c->data;
+
+    if (c->close) {
+        c->close = 0;
+        c->idle = 0;
+
+        if (!ngx_http_vlm_engine_exit(eng)) {
+            ngx_http_vlm_socket_open(eng, 0);
+        }
+
+        return;
+    }
+
+    if (rev->timedout) {
+        rev->timedout = 0;
+        ngx_http_vlm_socket_open(eng, 1);
+        return;
+    }
+
+    /* the next worker has loaded its model: the connection is left to it */
+
+    if (eng->life.draining && !ngx_http_vlm_zone_owned(eng)) {
+        ngx_http_vlm_socket_open(eng, 0);
+        return;
+    }
+
+    ngx_event_accept(rev);
+
+    /* no descriptors left: nginx has set a timer, and pauses its own sockets,
+       too */
+
+    if (rev->timer_set && rev->active) {
+        (void) ngx_del_event(rev, NGX_READ_EVENT, 0);
+    }
+}
+
+
 /*
  * With "reload overlap" the socket passes from one worker to the next when the
  * next has loaded its model, but nginx closes listening sockets at the
@@ -305,9 +346,7 @@ ngx_http_vlm_idle(int fd, ngx_log_t *log, ngx_event_handler_pt handler,
 void
 ngx_http_vlm_idle_free(ngx_connection_t *c)
 {
-    if (c->read->timer_set) {
-        ngx_del_timer(c->read);
-    }
+    ngx_http_vlm_timer_off(c->read);
 
     if (c->read->posted) {
         ngx_delete_posted_event(c->read);
@@ -333,9 +372,7 @@ ngx_http_vlm_socket_open(ngx_http_vlm_engine_t *eng, ngx_uint_t open)
 
     rev = eng->life.listener->read;
 
-    if (rev->timer_set) {
-        ngx_del_timer(rev);
-    }
+    ngx_http_vlm_timer_off(rev);
 
     if (open && !rev->active) {
 
@@ -362,49 +399,5 @@ ngx_http_vlm_socket_close(ngx_http_vlm_engine_t *eng)
         (void) close(fd);
 
         eng->life.listener = NULL;
-    }
-}
-
-
-static void
-ngx_http_vlm_socket_event(ngx_event_t *rev)
-{
-    ngx_connection_t       *c;
-    ngx_http_vlm_engine_t  *eng;
-
-    c = rev->data;
-    eng = c->data;
-
-    if (c->close) {
-        c->close = 0;
-        c->idle = 0;
-
-        if (!ngx_http_vlm_engine_exit(eng)) {
-            ngx_http_vlm_socket_open(eng, 0);
-        }
-
-        return;
-    }
-
-    if (rev->timedout) {
-        rev->timedout = 0;
-        ngx_http_vlm_socket_open(eng, 1);
-        return;
-    }
-
-    /* the next worker has loaded its model: the connection is left to it */
-
-    if (eng->life.draining && !ngx_http_vlm_zone_owned(eng)) {
-        ngx_http_vlm_socket_open(eng, 0);
-        return;
-    }
-
-    ngx_event_accept(rev);
-
-    /* no descriptors left: nginx has set a timer, and pauses its own sockets,
-       too */
-
-    if (rev->timer_set && rev->active) {
-        (void) ngx_del_event(rev, NGX_READ_EVENT, 0);
     }
 }

@@ -41,8 +41,7 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
     eng->life.loaded = 0;
 
     if (reason != eng->life.reason.text) {
-        ngx_cpystrn((u_char *) eng->life.reason.text, (u_char *) reason,
-                    sizeof(eng->life.reason.text));
+        ngx_http_vlm_copy(eng->life.reason.text, reason);
     }
 
     if (eng->life.standby) {
@@ -57,8 +56,7 @@ ngx_http_vlm_engine_fail(ngx_http_vlm_engine_t *eng, const char *reason)
 
         if (err.code == VLM_OK) {
             err.code = VLM_EDEVICE;
-            ngx_cpystrn((u_char *) err.text, (u_char *) reason,
-                        sizeof(err.text));
+            ngx_http_vlm_copy(err.text, reason);
         }
 
         vlm_fail_jobs(eng->life.vlm, &err);
@@ -611,13 +609,9 @@ ngx_http_vlm_engine_stop(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_engine_unwatch(eng);
     ngx_http_vlm_socket_close(eng);
 
-    if (eng->life.heartbeat.timer_set) {
-        ngx_del_timer(&eng->life.heartbeat);
-    }
+    ngx_http_vlm_timer_off(&eng->life.heartbeat);
 
-    if (eng->line.next.timer_set) {
-        ngx_del_timer(&eng->line.next);
-    }
+    ngx_http_vlm_timer_off(&eng->line.next);
 
     vlm_close(eng->life.new_vlm);
     ngx_http_vlm_lock_give(eng);

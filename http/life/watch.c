@@ -74,6 +74,18 @@ ngx_http_vlm_watch_thread(void *data)
 }
 
 
+static ngx_msec_t
+ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng)
+{
+    if (eng->conf.stall) {
+        return eng->conf.stall;
+    }
+
+    return eng->conf.plan.device && !eng->life.on_cpu
+           ? NGX_HTTP_VLM_STALL_DEVICE : NGX_HTTP_VLM_STALL_CPU;
+}
+
+
 void
 ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng)
 {
@@ -160,16 +172,4 @@ ngx_http_vlm_watch_silent(ngx_http_vlm_engine_t *eng)
     }
 
     return ms >= most ? ms : 0;
-}
-
-
-ngx_msec_t
-ngx_http_vlm_watch_time(ngx_http_vlm_engine_t *eng)
-{
-    if (eng->conf.stall) {
-        return eng->conf.stall;
-    }
-
-    return eng->conf.plan.device && !eng->life.on_cpu
-           ? NGX_HTTP_VLM_STALL_DEVICE : NGX_HTTP_VLM_STALL_CPU;
 }

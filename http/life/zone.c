@@ -59,16 +59,34 @@ ngx_http_vlm_zone_init(ngx_shm_zone_t *zone, void *data)
 
 
 ngx_int_t
+ngx_http_vlm_format(ngx_pool_t *pool, ngx_str_t *text, const char *fmt, ...)
+{
+    u_char    buf[2 * NGX_MAX_PATH];
+    va_list   args;
+
+    va_start(args, fmt);
+    text->len = ngx_vslprintf(buf, buf + sizeof(buf), fmt, args) - buf;
+    va_end(args);
+
+    text->data = ngx_pnalloc(pool, text->len + 1);
+    if (text->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ngx_cpymem(text->data, buf, text->len) = '\0';
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
 ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
     ngx_str_t  name;
 
-    name.data = ngx_pnalloc(cf->pool, sizeof("vlm_") + eng->name.len);
-    if (name.data == NULL) {
+    if (ngx_http_vlm_format(cf->pool, &name, "vlm_%V", &eng->name) != NGX_OK) {
         return NGX_ERROR;
     }
-
-    name.len = ngx_sprintf(name.data, "vlm_%V%Z", &eng->name) - name.data - 1;
 
     eng->shm_zone = ngx_shared_memory_add(cf, &name, NGX_HTTP_VLM_ZONE_SIZE,
                                           &ngx_http_vlm_module);
@@ -80,20 +98,6 @@ ngx_http_vlm_zone_add(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     eng->shm_zone->data = eng;
 
     return NGX_OK;
-}
-
-
-void
-ngx_http_vlm_zone_lock(ngx_http_vlm_engine_t *eng)
-{
-    ngx_shmtx_lock(&((ngx_slab_pool_t *) eng->shm_zone->shm.addr)->mutex);
-}
-
-
-void
-ngx_http_vlm_zone_unlock(ngx_http_vlm_engine_t *eng)
-{
-    ngx_shmtx_unlock(&((ngx_slab_pool_t *) eng->shm_zone->shm.addr)->mutex);
 }
 
 
@@ -128,7 +132,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
 
     shm = eng->zone;
 
-    ngx_http_vlm_zone_lock(eng);
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
     shm->pid = ngx_pid;
     shm->owner_stays = eng->conf.overlap;
@@ -143,7 +147,7 @@ ngx_http_vlm_zone_take(ngx_http_vlm_engine_t *eng)
     shm->taken = 0;
     shm->reload_reason[0] = '\0';
 
-    ngx_http_vlm_zone_unlock(eng);
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 
     ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, "");
 }
@@ -175,11 +179,11 @@ static void
 ngx_http_vlm_zone_text(ngx_http_vlm_engine_t *eng, char *dst, size_t size,
     const char *text)
 {
-    ngx_http_vlm_zone_lock(eng);
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
     ngx_cpystrn((u_char *) dst, (u_char *) text, size);
 
-    ngx_http_vlm_zone_unlock(eng);
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 }
 
 
@@ -208,7 +212,7 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
         vlm_stat(eng->life.vlm, &st);
     }
 
-    ngx_http_vlm_zone_lock(eng);
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
     if (st.plan.total) {
         shm->plan = st.plan;
@@ -219,13 +223,13 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     ngx_memcpy(shm->device_reason,
                st.reason[0] ? st.reason : eng->life.device_note,
                sizeof(shm->device_reason));
-    ngx_cpystrn((u_char *) shm->reason, (u_char *) reason, sizeof(shm->reason));
+    ngx_http_vlm_copy(shm->reason, reason);
 
     shm->progress = state == NGX_HTTP_VLM_READY ? 100 : st.progress;
     shm->filling = st.filling;
     shm->state = state;
 
-    ngx_http_vlm_zone_unlock(eng);
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 }
 
 
@@ -287,11 +291,11 @@ ngx_http_vlm_zone_queue(ngx_http_vlm_engine_t *eng)
 void
 ngx_http_vlm_zone_texts(ngx_http_vlm_engine_t *eng, ngx_http_vlm_shm_t *copy)
 {
-    ngx_http_vlm_zone_lock(eng);
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(eng));
 
     *copy = *eng->zone;
 
-    ngx_http_vlm_zone_unlock(eng);
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 }
 
 

@@ -9,9 +9,6 @@
 #include "line.h"
 
 
-static void ngx_http_vlm_ask_body(ngx_http_request_t *r);
-
-
 static ngx_int_t
 ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     const ngx_http_vlm_dialect_t *dialect)
@@ -38,6 +35,47 @@ ngx_http_vlm_ask_admit(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ctx->times.wall = (int64_t) tp->sec * 1000000 + tp->msec * 1000;
 
     return NGX_OK;
+}
+
+
+static void
+ngx_http_vlm_ask_body(ngx_http_request_t *r)
+{
+    ngx_int_t                 rc;
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
+
+    if (ctx->engine->life.failed) {
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
+                                  "Model not initialized");
+        return;
+    }
+
+    if (ctx->engine->life.released) {
+
+        /* the body took longer to arrive than this worker had the model */
+
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+        ngx_http_vlm_queue_leave(ctx);
+        ngx_http_finalize_request(r, lcf->inner ? ngx_http_vlm_refuse_moved(r)
+                                                : lcf->hop(r));
+        return;
+    }
+
+    ctx->body.from = r->request_body;
+
+    if (ngx_http_vlm_queue_wait(ctx) != NGX_OK) {
+        rc = ngx_http_vlm_refuse_full(r, ctx->engine);
+
+        ngx_http_vlm_queue_leave(ctx);
+        ngx_http_finalize_request(r, rc);
+        return;
+    }
+
+    ngx_http_vlm_prepare_add(ctx);
 }
 
 
@@ -80,45 +118,4 @@ ngx_http_vlm_ask_read(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     }
 
     return rc;
-}
-
-
-static void
-ngx_http_vlm_ask_body(ngx_http_request_t *r)
-{
-    ngx_int_t                 rc;
-    ngx_http_vlm_ctx_t       *ctx;
-    ngx_http_vlm_loc_conf_t  *lcf;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
-
-    if (ctx->engine->life.failed) {
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
-                                  "Model not initialized");
-        return;
-    }
-
-    if (ctx->engine->life.released) {
-
-        /* the body took longer to arrive than this worker had the model */
-
-        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
-
-        ngx_http_vlm_queue_leave(ctx);
-        ngx_http_finalize_request(r, lcf->inner ? ngx_http_vlm_refuse_moved(r)
-                                                : lcf->hop(r));
-        return;
-    }
-
-    ctx->body.from = r->request_body;
-
-    if (ngx_http_vlm_queue_wait(ctx) != NGX_OK) {
-        rc = ngx_http_vlm_refuse_full(r, ctx->engine);
-
-        ngx_http_vlm_queue_leave(ctx);
-        ngx_http_finalize_request(r, rc);
-        return;
-    }
-
-    ngx_http_vlm_prepare_add(ctx);
 }

@@ -7,19 +7,6 @@
 #include "line.h"
 
 
-static void ngx_http_vlm_calls_init(ngx_http_vlm_engine_t *eng);
-
-
-const ngx_http_vlm_queue_calls_t  ngx_http_vlm_queue_calls = {
-    .init = ngx_http_vlm_calls_init,
-    .event = ngx_http_vlm_deliver,
-    .next = ngx_http_vlm_prepare_next,
-    .failed = ngx_http_vlm_queue_fail,
-    .place = ngx_http_vlm_queue_place,
-    .end = ngx_http_vlm_queue_end
-};
-
-
 static void
 ngx_http_vlm_calls_init(ngx_http_vlm_engine_t *eng)
 {
@@ -31,3 +18,13 @@ ngx_http_vlm_calls_init(ngx_http_vlm_engine_t *eng)
     ngx_http_vlm_order_init(eng);
     ngx_http_vlm_chain_init(eng);
 }
+
+
+const ngx_http_vlm_queue_calls_t  ngx_http_vlm_queue_calls = {
+    .init = ngx_http_vlm_calls_init,
+    .event = ngx_http_vlm_deliver,
+    .next = ngx_http_vlm_prepare_next,
+    .failed = ngx_http_vlm_queue_fail,
+    .place = ngx_http_vlm_queue_place,
+    .end = ngx_http_vlm_queue_end
+};

@@ -13,10 +13,6 @@
                                               up to the store's limit */
 
 
-static void ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
-static void ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e);
-
-
 /* all the jobs of a request count */
 
 static void
@@ -51,83 +47,6 @@ ngx_http_vlm_used(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     ctx->job = NULL;
     ctx->times.text = 0;
     ctx->times.ended = ngx_current_msec;
-}
-
-
-void
-ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
-{
-    ngx_connection_t    *c;
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = e->user;
-
-    if (e->kind == VLM_STARTED) {
-        eng->line.running++;
-
-    } else if (e->kind == VLM_DONE || e->kind == VLM_FAILED) {
-        eng->line.n_jobs--;
-
-        if (e->started) {
-            eng->line.running--;
-        }
-
-        ngx_http_vlm_metrics_job(eng, &e->usage);
-
-        /* the loss of a device counts once, when its worker has exited */
-
-        if (e->kind == VLM_DONE && e->finish != VLM_FINISH_CANCELLED) {
-            ngx_http_vlm_breaker_worked(eng);
-
-        } else if (e->kind == VLM_FAILED
-                   && (e->err.code == VLM_EMEMORY
-                       || e->err.code == VLM_EMODEL))
-        {
-            ngx_http_vlm_breaker_failed(eng);
-        }
-    }
-
-    if (ctx == NULL) {
-
-        /* the job was cancelled: its request has been freed */
-
-        return;
-    }
-
-    c = ctx->request->connection;
-
-    ngx_http_set_log_request(c->log, ctx->request);
-
-    switch (e->kind) {
-
-    case VLM_STARTED:
-        ngx_http_vlm_queue_started(ctx);
-        break;
-
-    case VLM_TEXT:
-        ngx_http_vlm_text(ctx, e);
-        break;
-
-    case VLM_DONE:
-        ctx->finish = e->finish;
-
-        ngx_http_vlm_used(ctx, e);
-
-        if (e->finish != VLM_FINISH_CANCELLED) {
-            ngx_http_vlm_finish_job(ctx);
-            break;
-        }
-
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
-                                  "The model is shutting down");
-        break;
-
-    case VLM_FAILED:
-        ngx_http_vlm_failed(ctx, e);
-        break;
-    }
-
-    ngx_http_run_posted_requests(c);
 }
 
 
@@ -249,6 +168,8 @@ ngx_http_vlm_text(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 static void
 ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
 {
+    const char  *text;
+
     ctx->error.err = e->err;
 
     ngx_http_vlm_used(ctx, e);
@@ -256,8 +177,7 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
     switch (e->err.code) {
 
     case VLM_ECANCELLED:
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
-                                  "The model is shutting down");
+        text = "The model is shutting down";
         break;
 
     case VLM_EDEVICE:
@@ -268,24 +188,102 @@ ngx_http_vlm_failed(ngx_http_vlm_ctx_t *ctx, vlm_event_t *e)
             ngx_http_vlm_poison_death(ctx->engine);
         }
 
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
-                                  "The model's device is lost, try again");
+        text = "The model's device is lost, try again";
         break;
 
     case VLM_EMEMORY:
         ngx_http_vlm_log(NGX_LOG_ERR, ctx->engine->log, 0, ctx->engine, "%s",
                          e->err.text);
-        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
-                                  "The model's memory is short, try again");
+        text = "The model's memory is short, try again";
         break;
 
     default:
 
         if (ctx->asking) {
             ngx_http_vlm_finish_job(ctx);
-            break;
+            return;
         }
 
         ngx_http_vlm_queue_end(ctx, ngx_http_vlm_fail_answer(ctx));
+        return;
     }
+
+    ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL, text);
+}
+
+
+void
+ngx_http_vlm_deliver(ngx_http_vlm_engine_t *eng, vlm_event_t *e)
+{
+    ngx_connection_t    *c;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    ctx = e->user;
+
+    if (e->kind == VLM_STARTED) {
+        eng->line.running++;
+
+    } else if (e->kind == VLM_DONE || e->kind == VLM_FAILED) {
+        eng->line.n_jobs--;
+
+        if (e->started) {
+            eng->line.running--;
+        }
+
+        ngx_http_vlm_metrics_job(eng, &e->usage);
+
+        /* the loss of a device counts once, when its worker has exited */
+
+        if (e->kind == VLM_DONE && e->finish != VLM_FINISH_CANCELLED) {
+            ngx_http_vlm_breaker_worked(eng);
+
+        } else if (e->kind == VLM_FAILED
+                   && (e->err.code == VLM_EMEMORY
+                       || e->err.code == VLM_EMODEL))
+        {
+            ngx_http_vlm_breaker_failed(eng);
+        }
+    }
+
+    if (ctx == NULL) {
+
+        /* the job was cancelled: its request has been freed */
+
+        return;
+    }
+
+    c = ctx->request->connection;
+
+    ngx_http_set_log_request(c->log, ctx->request);
+
+    switch (e->kind) {
+
+    case VLM_STARTED:
+        ngx_http_vlm_queue_started(ctx);
+        break;
+
+    case VLM_TEXT:
+        ngx_http_vlm_text(ctx, e);
+        break;
+
+    case VLM_DONE:
+        ctx->finish = e->finish;
+
+        ngx_http_vlm_used(ctx, e);
+
+        if (e->finish != VLM_FINISH_CANCELLED) {
+            ngx_http_vlm_finish_job(ctx);
+            break;
+        }
+
+        ngx_http_vlm_queue_refuse(ctx, NGX_HTTP_SERVICE_UNAVAILABLE, NULL,
+                                  "The model is shutting down");
+        break;
+
+    case VLM_FAILED:
+        ngx_http_vlm_failed(ctx, e);
+        break;
+    }
+
+    ngx_http_run_posted_requests(c);
 }

@@ -28,6 +28,15 @@ ngx_http_vlm_finish_long(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+static void
+ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)
+{
+    ctx->out.answered = 1;
+
+    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_send_answer(ctx));
+}
+
+
 void
 ngx_http_vlm_finish_job(ngx_http_vlm_ctx_t *ctx)
 {
@@ -176,13 +185,4 @@ ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end)
     ngx_http_vlm_zone_queue(ctx->engine);
     ngx_http_vlm_order_insert(ctx);
     ngx_http_vlm_engine_wake(ctx->engine);
-}
-
-
-void
-ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx)
-{
-    ctx->out.answered = 1;
-
-    ngx_http_vlm_queue_end(ctx, ngx_http_vlm_send_answer(ctx));
 }

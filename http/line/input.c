@@ -19,9 +19,7 @@ ngx_http_vlm_input_parse(void *data)
 
     ctx->heavy = 0;
 
-    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "The request body cannot be read");
+    if (ngx_http_vlm_body_get(ctx) != NGX_OK) {
         return;
     }
 
@@ -191,13 +189,17 @@ ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx, const vlm_video_t *video,
 
     vlm_budget_give(&eng->budget, bytes);
 
-    if (picture) {
-        vlm_picture_info(picture, &info);
-        ngx_http_vlm_metrics_picture(eng, &info);
-
-        ctx->times.decode_us += info.decode_us;
-        ctx->times.resize_us += info.resize_us;
+    if (picture == NULL) {
+        (void) ngx_http_vlm_fail_engine(ctx, "unsupported_image_format",
+                                        "image_too_large");
+        return NULL;
     }
+
+    vlm_picture_info(picture, &info);
+    ngx_http_vlm_metrics_picture(eng, &info);
+
+    ctx->times.decode_us += info.decode_us;
+    ctx->times.resize_us += info.resize_us;
 
     return picture;
 }

@@ -1,7 +1,7 @@
 
 /*
  * The queue: from a request's headers to its last event, whatever interface it
- * uses.  May call wire/ and life/.
+ * uses.  Its files may call wire/ and life/.
  */
 
 
@@ -42,8 +42,7 @@ ngx_int_t ngx_http_vlm_input_memory(ngx_http_vlm_ctx_t *ctx, uint64_t bytes,
     const char *what);
 
 /* thread: a video, or the picture of one without fps, decoded within that
-   memory; NULL: the request has ended, or, without ctx->error.status,
-   ctx->error.err has the reason */
+   memory; NULL: the request has ended */
 
 vlm_picture_t *ngx_http_vlm_input_picture(ngx_http_vlm_ctx_t *ctx,
     const vlm_video_t *video, const vlm_pixels_t *pixels);
@@ -202,10 +201,6 @@ void ngx_http_vlm_finish_store(ngx_http_vlm_ctx_t *ctx);
    of the queue */
 
 void ngx_http_vlm_finish_again(ngx_http_vlm_ctx_t *ctx, ngx_uint_t at_end);
-
-/* ends ctx with its answer, whole or as the end of a stream */
-
-void ngx_http_vlm_finish_answer(ngx_http_vlm_ctx_t *ctx);
 
 /* the model's answer is complete, or ctx->error.err says why there is none, or
    there was nothing to ask; the request may have been freed afterwards */

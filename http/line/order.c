@@ -203,7 +203,7 @@ ngx_http_vlm_order_variable(ngx_http_request_t *r,
 }
 
 
-/* an empty value has no client: 0 */
+/* returns 0 for an empty value, which names no client */
 
 static ngx_uint_t
 ngx_http_vlm_order_hash(ngx_str_t *value, u_char *hash)
@@ -282,6 +282,7 @@ ngx_http_vlm_order_salt(ngx_http_vlm_rank_t *rank)
 ngx_int_t
 ngx_http_vlm_order_priority(ngx_str_t *value)
 {
+    size_t      i;
     ngx_int_t   n;
     ngx_uint_t  minus;
 
@@ -295,13 +296,21 @@ ngx_http_vlm_order_priority(ngx_str_t *value)
 
     minus = value->len && value->data[0] == '-';
 
-    n = ngx_atoi(value->data + minus, value->len - minus);
+    for (i = minus; i < value->len; i++) {
+        if (value->data[i] < '0' || value->data[i] > '9') {
+            return 0;
+        }
+    }
 
-    if (n == NGX_ERROR) {
+    if (i == minus) {
         return 0;
     }
 
-    n = ngx_min(n, NGX_HTTP_VLM_PRIORITY);
+    n = ngx_atoi(value->data + minus, value->len - minus);
+
+    if (n == NGX_ERROR || n > NGX_HTTP_VLM_PRIORITY) {
+        n = NGX_HTTP_VLM_PRIORITY;
+    }
 
     return minus ? -n : n;
 }

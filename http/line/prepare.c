@@ -40,12 +40,6 @@
     (ngx_current_msec - (ctx)->times.arrived < NGX_HTTP_VLM_SOON)
 
 
-static void ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng);
-static ngx_uint_t ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
-    ngx_http_vlm_ctx_t *ctx);
-
-
 /* a request whose prompt was made quickly does not overtake; arrivals have no
    rank yet, and are ordered by their numbers */
 
@@ -69,6 +63,14 @@ ngx_http_vlm_prepare_insert(ngx_queue_t *queue, ngx_http_vlm_ctx_t *ctx)
     ngx_queue_insert_after(q, &ctx->place.queue);
 
     ctx->place.queued = 1;
+}
+
+
+static void
+ngx_http_vlm_prepare_take(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_queue_remove(&ctx->place.queue);
+    ctx->place.queued = 0;
 }
 
 
@@ -139,8 +141,7 @@ ngx_http_vlm_prepare_always(void *data)
     ctx->place.in_heavy = 0;
 
     if (ctx->place.in_prompts) {
-        ngx_queue_remove(&ctx->place.queue);
-        ctx->place.queued = 0;
+        ngx_http_vlm_prepare_take(ctx);
     }
 
     ngx_http_vlm_finish_task(ctx);
@@ -396,18 +397,6 @@ ngx_http_vlm_prepare_prompt(ngx_http_vlm_engine_t *eng)
 }
 
 
-/* called by the handler of line.next only, when no caller holds a request */
-
-void
-ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
-{
-    ngx_http_vlm_prepare_release(eng);
-    ngx_http_vlm_prepare_parse(eng);
-    ngx_http_vlm_prepare_submit(eng);
-    ngx_http_vlm_prepare_prompt(eng);
-}
-
-
 /* does the body arrive fast enough to end soon? */
 
 static ngx_uint_t
@@ -469,8 +458,7 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
                 receiving = 1;
 
             } else {
-                ngx_queue_remove(q);
-                ctx->place.queued = 0;
+                ngx_http_vlm_prepare_take(ctx);
             }
 
             continue;
@@ -487,8 +475,7 @@ ngx_http_vlm_prepare_release(ngx_http_vlm_engine_t *eng)
             return;
         }
 
-        ngx_queue_remove(q);
-        ctx->place.queued = 0;
+        ngx_http_vlm_prepare_take(ctx);
 
         if (ngx_http_vlm_order_rank(ctx) != NGX_OK
             || ngx_http_vlm_chain_enter(ctx) != NGX_OK)
@@ -517,65 +504,6 @@ ngx_http_vlm_prepare_refused(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_run_posted_requests(c);
-}
-
-
-/*
- * One more than the slots, so that a free slot finds work at once.  But a
- * request that the engine has is out of the queue and cannot be passed any
- * more, so the extra one is not submitted while another request's prompt is
- * being made.
- */
-
-static void
-ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
-{
-    int                  idle;
-    ngx_uint_t           jobs;
-    ngx_queue_t         *q;
-    ngx_http_vlm_ctx_t  *ctx;
-
-    jobs = eng->conf.vlm.slots;
-
-    if (ngx_queue_empty(&eng->line.preparing) && !ngx_http_vlm_order_set(eng)) {
-        jobs++;
-    }
-
-    while (eng->life.loaded
-           && eng->line.n_jobs < jobs
-           && !ngx_queue_empty(&eng->line.ready))
-    {
-        q = ngx_queue_head(&eng->line.ready);
-        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
-
-        if (ngx_http_vlm_prepare_reserved(eng, ctx)) {
-            ngx_http_vlm_prepare_check(eng);
-            break;
-        }
-
-        ngx_queue_remove(q);
-        ctx->place.queued = 0;
-
-        ctx->place.in_prompts = 0;
-        eng->line.n_prompts--;
-
-        ctx->job = vlm_submit(eng->life.vlm, ctx->prompt, &ctx->sampling, ctx,
-                              &idle, &ctx->error.err);
-
-        if (ctx->job == NULL) {
-            ngx_http_vlm_prepare_refused(ctx);
-            continue;
-        }
-
-        ctx->prompt = NULL;
-        ctx->step = NGX_HTTP_VLM_SUBMITTED;
-
-        eng->line.n_jobs++;
-
-        ngx_http_vlm_order_begun(ctx);
-
-        ngx_http_vlm_engine_kick(eng);
-    }
 }
 
 
@@ -636,4 +564,74 @@ ngx_http_vlm_prepare_reserved(ngx_http_vlm_engine_t *eng,
     }
 
     return 0;
+}
+
+
+/*
+ * One more than the slots, so that a free slot finds work at once.  But a
+ * request that the engine has is out of the queue and cannot be passed any
+ * more, so the extra one is not submitted while another request's prompt is
+ * being made.
+ */
+
+static void
+ngx_http_vlm_prepare_submit(ngx_http_vlm_engine_t *eng)
+{
+    int                  idle;
+    ngx_uint_t           jobs;
+    ngx_queue_t         *q;
+    ngx_http_vlm_ctx_t  *ctx;
+
+    jobs = eng->conf.vlm.slots;
+
+    if (ngx_queue_empty(&eng->line.preparing) && !ngx_http_vlm_order_set(eng)) {
+        jobs++;
+    }
+
+    while (eng->life.loaded
+           && eng->line.n_jobs < jobs
+           && !ngx_queue_empty(&eng->line.ready))
+    {
+        q = ngx_queue_head(&eng->line.ready);
+        ctx = ngx_queue_data(q, ngx_http_vlm_ctx_t, place.queue);
+
+        if (ngx_http_vlm_prepare_reserved(eng, ctx)) {
+            ngx_http_vlm_prepare_check(eng);
+            break;
+        }
+
+        ngx_http_vlm_prepare_take(ctx);
+
+        ctx->place.in_prompts = 0;
+        eng->line.n_prompts--;
+
+        ctx->job = vlm_submit(eng->life.vlm, ctx->prompt, &ctx->sampling, ctx,
+                              &idle, &ctx->error.err);
+
+        if (ctx->job == NULL) {
+            ngx_http_vlm_prepare_refused(ctx);
+            continue;
+        }
+
+        ctx->prompt = NULL;
+        ctx->step = NGX_HTTP_VLM_SUBMITTED;
+
+        eng->line.n_jobs++;
+
+        ngx_http_vlm_order_begun(ctx);
+
+        ngx_http_vlm_engine_kick(eng);
+    }
+}
+
+
+/* called by the handler of line.next only, when no caller holds a request */
+
+void
+ngx_http_vlm_prepare_next(ngx_http_vlm_engine_t *eng)
+{
+    ngx_http_vlm_prepare_release(eng);
+    ngx_http_vlm_prepare_parse(eng);
+    ngx_http_vlm_prepare_submit(eng);
+    ngx_http_vlm_prepare_prompt(eng);
 }

@@ -165,9 +165,7 @@ ngx_http_vlm_queue_started(ngx_http_vlm_ctx_t *ctx)
         ctx->times.started = ngx_current_msec;
         ngx_http_vlm_timings_started(ctx);
 
-        if (ctx->timer.timer_set) {
-            ngx_del_timer(&ctx->timer);
-        }
+        ngx_http_vlm_timer_off(&ctx->timer);
 
         ngx_add_timer(&ctx->timer, eng->conf.timeout);
     }
@@ -240,8 +238,7 @@ ngx_http_vlm_queue_refuse(ngx_http_vlm_ctx_t *ctx, ngx_uint_t status,
         if (ctx->late.status == 0) {
             ctx->late.status = status;
             ctx->late.code = code;
-            ngx_cpystrn((u_char *) ctx->late.err.text, (u_char *) text,
-                        sizeof(ctx->late.err.text));
+            ngx_http_vlm_copy(ctx->late.err.text, text);
         }
 
         if (!ctx->timer.timer_set) {
@@ -299,13 +296,9 @@ ngx_http_vlm_queue_leave(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_zone_queue(eng);
 
-    if (ctx->timer.timer_set) {
-        ngx_del_timer(&ctx->timer);
-    }
+    ngx_http_vlm_timer_off(&ctx->timer);
 
-    if (ctx->out.position.timer_set) {
-        ngx_del_timer(&ctx->out.position);
-    }
+    ngx_http_vlm_timer_off(&ctx->out.position);
 
     if (ctx->job) {
         vlm_cancel(eng->life.vlm, ctx->job);

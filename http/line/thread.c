@@ -60,9 +60,7 @@ ngx_http_vlm_thread_done(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, r);
 
-    if (t->hold.timer_set) {
-        ngx_del_timer(&t->hold);
-    }
+    ngx_http_vlm_timer_off(&t->hold);
 
     r->main->blocked--;
 

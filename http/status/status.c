@@ -41,12 +41,6 @@ typedef struct {
 } ngx_http_vlm_status_t;
 
 
-static void ngx_http_vlm_status_info(ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_state(ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st);
-static void ngx_http_vlm_status_times(ngx_http_vlm_status_t *st);
-
-
 static ngx_uint_t
 ngx_http_vlm_status_allowed(ngx_http_request_t *r)
 {
@@ -191,74 +185,6 @@ ngx_http_vlm_status_refused(ngx_http_vlm_status_t *st)
         ngx_http_vlm_status_value(st, ngx_http_vlm_stage_names[i],
                                   m->cancelled[i]);
     }
-}
-
-
-ngx_int_t
-ngx_http_vlm_status_handler(ngx_http_request_t *r)
-{
-    ngx_int_t                  rc;
-    ngx_http_vlm_status_t      st;
-    ngx_http_vlm_loc_conf_t   *lcf;
-    ngx_http_complex_value_t   cv;
-
-    static ngx_str_t  types[] = {
-        ngx_string("text/plain; version=0.0.4; charset=utf-8"),
-        ngx_string("application/json")
-    };
-
-    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
-        return NGX_HTTP_NOT_ALLOWED;
-    }
-
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
-
-    if (!lcf->status_any && !ngx_http_vlm_status_allowed(r)) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "vlm_status \"%V\" answers this machine only: "
-                      "see from=any", &lcf->status->name);
-        return NGX_HTTP_FORBIDDEN;
-    }
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    ngx_memzero(&st, sizeof(ngx_http_vlm_status_t));
-
-    st.engine = lcf->status;
-    st.json = ngx_http_vlm_status_json(r);
-
-    ngx_http_vlm_zone_texts(st.engine, &st.shm);
-    st.state = ngx_http_vlm_health_state(st.engine, &st.shm);
-
-    vlm_json_init(&st.w, NGX_HTTP_VLM_STATUS_SIZE);
-
-    if (st.json) {
-        vlm_json_open(&st.w, '{');
-    }
-
-    ngx_http_vlm_status_info(&st);
-    ngx_http_vlm_status_state(&st);
-    ngx_http_vlm_status_refused(&st);
-    ngx_http_vlm_status_tokens(&st);
-    ngx_http_vlm_status_times(&st);
-
-    if (st.json) {
-
-        /* closes the last metric's object, and then the whole */
-
-        vlm_json_shut(&st.w, '}');
-        vlm_json_shut(&st.w, '}');
-        vlm_json_put_raw(&st.w, "\n", 1);
-    }
-
-    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
-
-    return ngx_http_vlm_keep_json(r, &st.w, &cv.value) == NGX_OK
-           ? ngx_http_send_response(r, NGX_HTTP_OK, &types[st.json], &cv)
-           : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
@@ -545,4 +471,72 @@ ngx_http_vlm_status_times(ngx_http_vlm_status_t *st)
         ngx_http_vlm_status_histogram(st,
                                       &st->shm.metrics.times[times[i].what]);
     }
+}
+
+
+ngx_int_t
+ngx_http_vlm_status_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                  rc;
+    ngx_http_vlm_status_t      st;
+    ngx_http_vlm_loc_conf_t   *lcf;
+    ngx_http_complex_value_t   cv;
+
+    static ngx_str_t  types[] = {
+        ngx_string("text/plain; version=0.0.4; charset=utf-8"),
+        ngx_string("application/json")
+    };
+
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
+        return NGX_HTTP_NOT_ALLOWED;
+    }
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+    if (!lcf->status_any && !ngx_http_vlm_status_allowed(r)) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "vlm_status \"%V\" answers this machine only: "
+                      "see from=any", &lcf->status->name);
+        return NGX_HTTP_FORBIDDEN;
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_memzero(&st, sizeof(ngx_http_vlm_status_t));
+
+    st.engine = lcf->status;
+    st.json = ngx_http_vlm_status_json(r);
+
+    ngx_http_vlm_zone_texts(st.engine, &st.shm);
+    st.state = ngx_http_vlm_health_state(st.engine, &st.shm);
+
+    vlm_json_init(&st.w, NGX_HTTP_VLM_STATUS_SIZE);
+
+    if (st.json) {
+        vlm_json_open(&st.w, '{');
+    }
+
+    ngx_http_vlm_status_info(&st);
+    ngx_http_vlm_status_state(&st);
+    ngx_http_vlm_status_refused(&st);
+    ngx_http_vlm_status_tokens(&st);
+    ngx_http_vlm_status_times(&st);
+
+    if (st.json) {
+
+        /* closes the last metric's object, and then the whole */
+
+        vlm_json_shut(&st.w, '}');
+        vlm_json_shut(&st.w, '}');
+        vlm_json_put_raw(&st.w, "\n", 1);
+    }
+
+    ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
+
+    return ngx_http_vlm_keep_json(r, &st.w, &cv.value) == NGX_OK
+           ? ngx_http_send_response(r, NGX_HTTP_OK, &types[st.json], &cv)
+           : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }

@@ -14,10 +14,6 @@
 #define NGX_HTTP_VLM_USAGE_SESSION  6      /* the last field */
 
 
-static ngx_int_t ngx_http_vlm_variable(ngx_http_request_t *r,
-    ngx_http_variable_value_t *v, uintptr_t data);
-
-
 /* the fields of the header; the session may have spaces, and is last; and a
    variable that is only in the text that vlm_pass generates */
 
@@ -31,39 +27,6 @@ static ngx_str_t  ngx_http_vlm_vars[] = {
     ngx_string("vlm_session"),
     ngx_string("vlm_line")
 };
-
-
-ngx_int_t
-ngx_http_vlm_add_variables(ngx_conf_t *cf)
-{
-    ngx_uint_t                 i;
-    ngx_http_variable_t       *var;
-    ngx_http_vlm_main_conf_t  *mcf;
-
-    static ngx_str_t  request_id = ngx_string("request_id");
-
-    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
-
-    mcf->request_id = ngx_http_get_variable_index(cf, &request_id);
-    if (mcf->request_id == NGX_ERROR) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i <= NGX_HTTP_VLM_USAGE_SESSION + 1; i++) {
-        var = ngx_http_add_variable(cf, &ngx_http_vlm_vars[i],
-                                    NGX_HTTP_VAR_NOCACHEABLE);
-        if (var == NULL) {
-            return NGX_ERROR;
-        }
-
-        var->get_handler = i <= NGX_HTTP_VLM_USAGE_SESSION
-                           ? ngx_http_vlm_variable
-                           : ngx_http_vlm_order_variable;
-        var->data = i;
-    }
-
-    return NGX_OK;
-}
 
 
 static ngx_int_t
@@ -113,6 +76,39 @@ ngx_http_vlm_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     v->not_found = 0;
     v->data = p;
     v->len = end - p;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_add_variables(ngx_conf_t *cf)
+{
+    ngx_uint_t                 i;
+    ngx_http_variable_t       *var;
+    ngx_http_vlm_main_conf_t  *mcf;
+
+    static ngx_str_t  request_id = ngx_string("request_id");
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_vlm_module);
+
+    mcf->request_id = ngx_http_get_variable_index(cf, &request_id);
+    if (mcf->request_id == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i <= NGX_HTTP_VLM_USAGE_SESSION + 1; i++) {
+        var = ngx_http_add_variable(cf, &ngx_http_vlm_vars[i],
+                                    NGX_HTTP_VAR_NOCACHEABLE);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = i <= NGX_HTTP_VLM_USAGE_SESSION
+                           ? ngx_http_vlm_variable
+                           : ngx_http_vlm_order_variable;
+        var->data = i;
+    }
 
     return NGX_OK;
 }

@@ -10,9 +10,6 @@
 #include "wire.h"
 
 
-static int ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body);
-
-
 ngx_int_t
 ngx_http_vlm_body_read(ngx_http_request_t *r,
     ngx_http_client_body_handler_pt post)
@@ -29,48 +26,6 @@ ngx_http_vlm_body_read(ngx_http_request_t *r,
     rc = ngx_http_read_client_request_body(r, post);
 
     return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
-}
-
-
-int
-ngx_http_vlm_body_get(ngx_http_vlm_body_t *body)
-{
-    ngx_buf_t    *b;
-    ngx_chain_t  *cl;
-
-    body->data = (u_char *) "";
-    body->len = 0;
-
-    if (body->from == NULL || body->from->bufs == NULL) {
-        return 0;
-    }
-
-    cl = body->from->bufs;
-    b = cl->buf;
-
-    /* nginx writes a file of a body from its start */
-
-    if (cl->next || (b->in_file && b->file_pos != 0)) {
-        return ngx_http_vlm_body_copy(body);
-    }
-
-    if (!b->in_file) {
-        body->data = b->pos;
-        body->len = b->last - b->pos;
-
-    } else if (b->file_last) {
-
-        if (vlm_file_map_fd(&body->file, b->file->fd, (size_t) b->file_last)
-            != 0)
-        {
-            return -1;
-        }
-
-        body->data = body->file.data;
-        body->len = (size_t) b->file_last;
-    }
-
-    return 0;
 }
 
 
@@ -130,6 +85,59 @@ ngx_http_vlm_body_copy(ngx_http_vlm_body_t *body)
     body->len = len;
 
     return 0;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_body_fail(ngx_http_vlm_ctx_t *ctx)
+{
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                             "The request body cannot be read");
+}
+
+
+ngx_int_t
+ngx_http_vlm_body_get(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_buf_t            *b;
+    ngx_chain_t          *cl;
+    ngx_http_vlm_body_t  *body;
+
+    body = &ctx->body;
+    body->data = (u_char *) "";
+    body->len = 0;
+
+    if (body->from == NULL || body->from->bufs == NULL) {
+        return NGX_OK;
+    }
+
+    cl = body->from->bufs;
+    b = cl->buf;
+
+    /* nginx writes a file of a body from its start */
+
+    if (cl->next || (b->in_file && b->file_pos != 0)) {
+        return ngx_http_vlm_body_copy(body) == 0
+               ? NGX_OK : ngx_http_vlm_body_fail(ctx);
+    }
+
+    if (!b->in_file) {
+        body->data = b->pos;
+        body->len = b->last - b->pos;
+
+    } else if (b->file_last) {
+
+        if (vlm_file_map_fd(&body->file, b->file->fd, (size_t) b->file_last)
+            != 0)
+        {
+            return ngx_http_vlm_body_fail(ctx);
+        }
+
+        body->data = body->file.data;
+        body->len = (size_t) b->file_last;
+    }
+
+    return NGX_OK;
 }
 
 

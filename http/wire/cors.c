@@ -6,8 +6,9 @@
  * A browser hides an answer from a page of another origin unless the answer
  * has headers that allow it.  It still sends a request that needs no
  * preflight, so any page could use a visitor's browser to ask a server on the
- * visitor's own machine: a request that the browser marks as from another
- * origin (Sec-Fetch-Site) is refused.
+ * visitor's own machine or network.  A request that the browser marks as from
+ * another origin (Sec-Fetch-Site) is refused.  Browsers mark only requests to
+ * https and localhost; without the mark, Origin is compared with Host.
  */
 
 
@@ -63,8 +64,8 @@ ngx_http_vlm_cors_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (host == NULL || host[3] == '\0' || ngx_strchr(host + 3, '/')) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "vlm_cors \"%V\" is none of off, same, *, and "
-                               "no origin such as https://robots.example:8443",
+                               "vlm_cors \"%V\" is not off, same, * or "
+                               "an origin such as https://robots.example:8443",
                                &value[i]);
             return NGX_CONF_ERROR;
         }
@@ -117,18 +118,94 @@ ngx_http_vlm_cors_equal(ngx_table_elt_t *h, const char *text)
 }
 
 
+/* cuts "host:port" into the two; a text without a port has the scheme's */
+
+static void
+ngx_http_vlm_cors_split(ngx_str_t *text, ngx_str_t *port, ngx_uint_t https)
+{
+    u_char  *p, *last;
+
+    last = text->data + text->len;
+
+    for (p = last; p > text->data && p[-1] >= '0' && p[-1] <= '9'; p--) {
+        /* void */
+    }
+
+    if (p > text->data && p[-1] == ':') {
+        port->len = last - p;
+        port->data = p;
+
+        text->len = p - 1 - text->data;
+
+        if (port->len) {
+            return;
+        }
+    }
+
+    if (https) {
+        ngx_str_set(port, "443");
+
+    } else {
+        ngx_str_set(port, "80");
+    }
+}
+
+
 /*
- * Does the browser say that a page of another origin sends the request?  A link
- * that a person follows does not count as such, nor a typed address; programs
- * other than browsers do not send these headers.
+ * Is this the origin of the server itself, as the client has addressed it?  The
+ * scheme is the client's, since a proxy in front may end TLS.
  */
 
 static ngx_uint_t
-ngx_http_vlm_cors_foreign(ngx_http_request_t *r)
+ngx_http_vlm_cors_own(ngx_http_request_t *r, ngx_str_t *origin)
+{
+    ngx_str_t   host, port, own, own_port;
+    ngx_uint_t  https;
+
+    https = origin->len > 8
+            && ngx_strncasecmp(origin->data, (u_char *) "https://", 8) == 0;
+
+    if (!https
+        && (origin->len <= 7
+            || ngx_strncasecmp(origin->data, (u_char *) "http://", 7) != 0))
+    {
+        return 0;
+    }
+
+    host.len = origin->len - 7 - https;
+    host.data = origin->data + 7 + https;
+
+    /* HTTP/3 may leave the header out, and then gives the name alone */
+
+    own = r->headers_in.host ? r->headers_in.host->value
+                             : r->headers_in.server;
+
+    ngx_http_vlm_cors_split(&host, &port, https);
+    ngx_http_vlm_cors_split(&own, &own_port, https);
+
+    return host.len == own.len
+           && ngx_strncasecmp(host.data, own.data, own.len) == 0
+           && port.len == own_port.len
+           && ngx_strncmp(port.data, own_port.data, port.len) == 0;
+}
+
+
+/*
+ * Does a page of another origin send the request, as far as the browser says?
+ * A link that a person follows does not count as such, nor a typed address;
+ * programs other than browsers do not send these headers.
+ */
+
+static ngx_uint_t
+ngx_http_vlm_cors_foreign(ngx_http_request_t *r, ngx_table_elt_t *origin)
 {
     ngx_table_elt_t  *site, *mode;
 
     site = ngx_http_vlm_header(r, "sec-fetch-site");
+
+    if (site == NULL) {
+        return origin && !ngx_http_vlm_cors_own(r, &origin->value);
+    }
 
     if (!ngx_http_vlm_cors_equal(site, "cross-site")
         && !ngx_http_vlm_cors_equal(site, "same-site"))
@@ -152,15 +229,18 @@ ngx_http_vlm_cors_refused(ngx_http_request_t *r)
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
     if (lcf->cors == NGX_HTTP_VLM_CORS_OFF
-        || lcf->cors == NGX_HTTP_VLM_CORS_ANY
-        || !ngx_http_vlm_cors_foreign(r))
+        || lcf->cors == NGX_HTTP_VLM_CORS_ANY)
     {
         return 0;
     }
 
-    /* a browser loads a picture of a page without an Origin header */
-
     origin = ngx_http_vlm_header(r, "origin");
+
+    if (!ngx_http_vlm_cors_foreign(r, origin)) {
+        return 0;
+    }
+
+    /* a browser loads a picture of a page without an Origin header */
 
     if (origin == NULL) {
         origin = r->headers_in.referer;

@@ -12,57 +12,61 @@
 #include "wire.h"
 
 
-static ngx_int_t ngx_http_vlm_body_filter(ngx_http_request_t *r,
-    ngx_chain_t *in);
-static ngx_int_t ngx_http_vlm_page(ngx_http_request_t *r);
-static const char *ngx_http_vlm_page_text(ngx_http_request_t *r,
-    u_char *buf, size_t size);
-
-
 static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
 static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
 
 
-static ngx_int_t
-ngx_http_vlm_header_filter(ngx_http_request_t *r)
+static const char *
+ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
 {
-    ngx_http_vlm_loc_conf_t  *lcf;
+    ngx_uint_t                 i;
+    ngx_http_core_loc_conf_t  *clcf;
 
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+    static const struct {
+        ngx_uint_t   status;
+        const char  *text;
+    } texts[] = {
+        { 400, "Bad request" },
+        { 401, "Unauthorized" },
+        { 403, "Forbidden" },
+        { 404, "Not found" },
+        { 405, "Method not allowed" },
+        { 408, "The request did not arrive in time" },
+        { 411, "The request has no Content-Length" },
+        { 412, "The file does not meet the conditions of the request" },
+        { 414, "The request's URI is too long" },
+        { 416, "The range is beyond the end of the file" },
+        { 429, "Too many requests" },
+        { 500, "Internal server error" },
+        { 501, "The method or the encoding of the body is not supported" },
+        { 502, "The upstream server sent an invalid response" },
+        { 504, "The model did not answer in time" },
+        { 507, "The disk of this server is full" }
+    };
 
-    if (lcf->engine == NULL || r != r->main) {
-        return ngx_http_next_header_filter(r);
+    if (r->err_status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) {
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        (void) ngx_snprintf(buf, size - 1,
+                            "The request body is larger than %O bytes%Z",
+                            clcf->client_max_body_size);
+        return (char *) buf;
     }
 
-    /* the inner server's headers are sent by the outer one with its own */
-
-    if ((lcf->inner ? ngx_http_vlm_add_usage(r)
-                    : ngx_http_vlm_cors_headers(r))
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+    if (r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE) {
+        return r->upstream ? "The model's worker has ended, try again"
+                           : "Service unavailable";
     }
 
-    if (r->err_status >= NGX_HTTP_BAD_REQUEST
-        && ngx_http_vlm_page(r) != NGX_OK)
-    {
-        return NGX_ERROR;
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].status == r->err_status) {
+            return texts[i].text;
+        }
     }
 
-    return ngx_http_next_header_filter(r);
-}
+    (void) ngx_snprintf(buf, size - 1, "HTTP status %ui%Z", r->err_status);
 
-
-ngx_int_t
-ngx_http_vlm_filter_init(ngx_conf_t *cf)
-{
-    ngx_http_next_header_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = ngx_http_vlm_header_filter;
-
-    ngx_http_next_body_filter = ngx_http_top_body_filter;
-    ngx_http_top_body_filter = ngx_http_vlm_body_filter;
-
-    return NGX_OK;
+    return (char *) buf;
 }
 
 
@@ -125,57 +129,33 @@ ngx_http_vlm_page(ngx_http_request_t *r)
 }
 
 
-static const char *
-ngx_http_vlm_page_text(ngx_http_request_t *r, u_char *buf, size_t size)
+static ngx_int_t
+ngx_http_vlm_header_filter(ngx_http_request_t *r)
 {
-    ngx_uint_t                 i;
-    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_vlm_loc_conf_t  *lcf;
 
-    static const struct {
-        ngx_uint_t   status;
-        const char  *text;
-    } texts[] = {
-        { 400, "Bad request" },
-        { 401, "Unauthorized" },
-        { 403, "Forbidden" },
-        { 404, "Not found" },
-        { 405, "Method not allowed" },
-        { 408, "The request did not arrive in time" },
-        { 411, "The request has no Content-Length" },
-        { 412, "The file does not meet the conditions of the request" },
-        { 414, "The request's URI is too long" },
-        { 416, "The range is beyond the end of the file" },
-        { 429, "Too many requests" },
-        { 500, "Internal server error" },
-        { 501, "The method or the encoding of the body is not supported" },
-        { 502, "The upstream server sent an invalid response" },
-        { 504, "The model did not answer in time" },
-        { 507, "The disk of this server is full" }
-    };
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
 
-    if (r->err_status == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE) {
-        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-        (void) ngx_snprintf(buf, size - 1,
-                            "The request body is larger than %O bytes%Z",
-                            clcf->client_max_body_size);
-        return (char *) buf;
+    if (lcf->engine == NULL || r != r->main) {
+        return ngx_http_next_header_filter(r);
     }
 
-    if (r->err_status == NGX_HTTP_SERVICE_UNAVAILABLE) {
-        return r->upstream ? "The model's worker has ended, try again"
-                           : "Service unavailable";
+    /* the inner server's headers are sent by the outer one with its own */
+
+    if ((lcf->inner ? ngx_http_vlm_add_usage(r)
+                    : ngx_http_vlm_cors_headers(r))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (texts[i].status == r->err_status) {
-            return texts[i].text;
-        }
+    if (r->err_status >= NGX_HTTP_BAD_REQUEST
+        && ngx_http_vlm_page(r) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    (void) ngx_snprintf(buf, size - 1, "HTTP status %ui%Z", r->err_status);
-
-    return (char *) buf;
+    return ngx_http_next_header_filter(r);
 }
 
 
@@ -218,4 +198,17 @@ ngx_http_vlm_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     out.next = NULL;
 
     return ngx_http_next_body_filter(r, &out);
+}
+
+
+ngx_int_t
+ngx_http_vlm_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_vlm_header_filter;
+
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_vlm_body_filter;
+
+    return NGX_OK;
 }

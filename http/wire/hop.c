@@ -34,7 +34,7 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
         return;
     }
 
-    ngx_http_vlm_zone_lock(lcf->engine);
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(lcf->engine));
 
     hops = lcf->engine->zone->hops;
     i = hops->next++ % NGX_HTTP_VLM_HOPS;
@@ -44,7 +44,7 @@ ngx_http_vlm_hop_keep(ngx_http_request_t *r)
     ngx_memcpy(hops->last[i].id, id->value.data, NGX_HTTP_VLM_HOP);
     ngx_memcpy(hops->last[i].usage, usage.data, hops->last[i].len);
 
-    ngx_http_vlm_zone_unlock(lcf->engine);
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(lcf->engine));
 }
 
 
@@ -72,7 +72,7 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
         return NGX_ERROR;
     }
 
-    ngx_http_vlm_zone_lock(lcf->engine);
+    ngx_shmtx_lock(ngx_http_vlm_zone_mutex(lcf->engine));
 
     hops = lcf->engine->zone->hops;
 
@@ -84,7 +84,7 @@ ngx_http_vlm_hop_find(ngx_http_request_t *r, ngx_str_t *usage)
         }
     }
 
-    ngx_http_vlm_zone_unlock(lcf->engine);
+    ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(lcf->engine));
 
     return usage->len ? NGX_OK : NGX_DECLINED;
 }

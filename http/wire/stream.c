@@ -101,9 +101,7 @@ ngx_http_vlm_stream_update(ngx_http_vlm_ctx_t *ctx)
         return NGX_OK;
     }
 
-    if (ctx->out.position.timer_set) {
-        ngx_del_timer(&ctx->out.position);
-    }
+    ngx_http_vlm_timer_off(&ctx->out.position);
 
     vlm_json_init(&w, NGX_HTTP_VLM_CHUNK);
 
@@ -299,9 +297,7 @@ ngx_http_vlm_stream_output(ngx_http_vlm_ctx_t *ctx, ngx_chain_t *out)
 
     if (ctx->out.busy == NULL) {
 
-        if (wev->timer_set) {
-            ngx_del_timer(wev);
-        }
+        ngx_http_vlm_timer_off(wev);
 
         r->write_event_handler = ngx_http_request_empty_handler;
 

@@ -1,6 +1,7 @@
 
 /*
- * HTTP: bodies, headers, whole answers, streams, refusals.  May call life/.
+ * HTTP: bodies, headers, whole answers, streams, refusals.  Its files may call
+ * life/.
  */
 
 
@@ -21,10 +22,10 @@
 ngx_int_t ngx_http_vlm_body_read(ngx_http_request_t *r,
     ngx_http_client_body_handler_pt post);
 
-/* in a thread, for nginx keeps large bodies in files: data and len, of
-   body->from; or -1 */
+/* in a thread, for nginx keeps large bodies in files: data and len of
+   ctx->body, from its "from"; NGX_ERROR: the request has failed */
 
-int ngx_http_vlm_body_get(ngx_http_vlm_body_t *body);
+ngx_int_t ngx_http_vlm_body_get(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_body_free(ngx_http_vlm_body_t *body);    /* idempotent */
 
 

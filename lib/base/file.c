@@ -177,7 +177,7 @@ vlm_file_open(vlm_file_t *f, const char *path, uint64_t limit, vlm_err_t *err)
     memset(f, 0, sizeof(*f));
 
     if (e == EFBIG) {
-        return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes, at most %" PRIu64 " are read",
+        return vlm_fail(err, VLM_EMODEL, "%s: %" PRIu64 " bytes, at most %" PRIu64 " are supported",
                         path, bytes, limit);
     }
 
@@ -338,7 +338,7 @@ vlm_file_check_dir(const char *dir, const char *name, vlm_err_t *err)
 
     if (vlm_file_find(dir, "", ".gguf", found, sizeof(found))) {
         return vlm_fail(err, VLM_EMODEL, "%s: no %s; \"%s\" is a GGUF file: give the file "
-                        "itself, and the one of the vision encoder as mmproj=FILE.gguf", dir, name,
+                        "itself, and its vision encoder's file as mmproj=FILE.gguf", dir, name,
                         vlm_printable(found));
     }
 
@@ -412,6 +412,63 @@ vlm_file_locker(const char *path, long *parent)
     }
 
     return owner;
+}
+
+
+int
+vlm_file_unnamed(const char *dir)
+{
+    int   fd;
+    char  path[4096];
+
+    if (vlm_file_path(path, sizeof(path), dir, "unnamed-XXXXXX", NULL) != 0) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+
+    fd = mkostemp(path, O_CLOEXEC);
+
+    if (fd != -1) {
+        (void) unlink(path);
+    }
+
+    return fd;
+}
+
+
+int
+vlm_file_write(int fd, const void *data, uint64_t bytes, uint64_t offset)
+{
+    ssize_t   n;
+    uint64_t  done;
+
+    for (done = 0; done < bytes; done += (uint64_t) n) {
+        n = pwrite(fd, (const char *) data + done, (size_t) (bytes - done),
+                   (off_t) (offset + done));
+
+        if (n <= 0) {
+            return n ? errno : ENOSPC;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+vlm_file_moved(int fd, const char *path)
+{
+    struct stat  file, now;
+
+    if (fstat(fd, &file) == -1) {
+        return 0;
+    }
+
+    if (stat(path, &now) == -1) {
+        return errno == ENOENT;
+    }
+
+    return file.st_ino != now.st_ino || file.st_dev != now.st_dev;
 }
 
 

@@ -61,6 +61,14 @@ long vlm_file_locker(const char *path, long *parent);
 /* That process by the lines of /proc/locks, for a file's device and inode. */
 long vlm_file_locker_in(FILE *locks, uint64_t device, uint64_t inode);
 
+/* A new file of a directory, open and without a name; -1 and errno. */
+int vlm_file_unnamed(const char *dir);
+/* Writes all of the bytes at an offset.  0, or the system's error. */
+int vlm_file_write(int fd, const void *data, uint64_t bytes, uint64_t offset);
+
+/* 1: the path no longer leads to the open file.  Else 0. */
+int vlm_file_moved(int fd, const char *path);
+
 /* Is there a regular file DIR/NAME?  1 or 0. */
 int vlm_file_exists(const char *dir, const char *name);
 

@@ -570,10 +570,75 @@ a_lock_belongs_to_a_file_by_device_and_inode(void **state)
 }
 
 
+static void
+a_file_without_a_name_has_the_bytes_that_are_written(void **state)
+{
+    int          fd;
+    vlm_file_t   f;
+    struct stat  st;
+
+    (void) state;
+
+    fd = vlm_file_unnamed(dir);
+    assert_true(fd >= 0);
+    assert_int_equal(vlm_file_write(fd, "world", 5, 6), 0);
+    assert_int_equal(vlm_file_write(fd, "hello ", 6, 0), 0);
+
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_nlink, 0);
+
+    assert_int_equal(vlm_file_map_fd(&f, fd, 11), 0);
+    assert_memory_equal(f.data, "hello world", 11);
+    vlm_file_close(&f);
+    close(fd);
+}
+
+
+static void
+the_system_s_error_says_why_a_file_was_not_written(void **state)
+{
+    int  fd;
+
+    (void) state;
+
+    assert_int_equal(vlm_file_unnamed("/nowhere/at/all"), -1);
+    assert_int_equal(errno, ENOENT);
+
+    fd = open("/dev/full", O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(vlm_file_write(fd, "x", 1, 0), ENOSPC);
+    close(fd);
+}
+
+
+static void
+a_path_that_leads_elsewhere_is_noticed(void **state)
+{
+    int  fd;
+
+    (void) state;
+
+    write_file("x", 1);
+    fd = open(path, O_RDONLY);
+    assert_int_equal(vlm_file_moved(fd, path), 0);
+
+    unlink(path);
+    assert_int_equal(vlm_file_moved(fd, path), 1);
+
+    write_file("x", 1);
+    assert_int_equal(vlm_file_moved(fd, path), 1);
+    assert_int_equal(vlm_file_moved(-1, path), 0);
+    close(fd);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(a_file_without_a_name_has_the_bytes_that_are_written),
+        cmocka_unit_test(the_system_s_error_says_why_a_file_was_not_written),
+        cmocka_unit_test(a_path_that_leads_elsewhere_is_noticed),
         cmocka_unit_test(a_file_is_its_bytes),
         cmocka_unit_test(an_empty_file_has_no_address),
         cmocka_unit_test(a_file_of_the_limit_is_taken_and_one_byte_more_is_not),

@@ -58,7 +58,7 @@ vlm_json_parse(const void *data, size_t bytes,
     s.large = 0;
 
     if (bytes >= 2 && s.data[0] == 0x1f && s.data[1] == 0x8b) {
-        (void) fail(err, "The body is compressed with gzip: send it as it is");
+        (void) fail(err, "The body is compressed with gzip: send it uncompressed");
         return NULL;
     }
 

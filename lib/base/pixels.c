@@ -59,7 +59,7 @@ vlm_pixels_read(vlm_pixels_t *p, const vlm_json_t *fields, uint64_t limit, vlm_e
     } else if (!vlm_json_is_null(detail)
                && (text == NULL || (strcmp(text, "high") != 0 && strcmp(text, "auto") != 0)))
     {
-        return vlm_fail(err, VLM_EINPUT, "detail is none of low, high and auto");
+        return vlm_fail(err, VLM_EINPUT, "detail is not low, high or auto");
     }
 
     if (p->max != 0 && p->min > p->max) {

@@ -86,8 +86,8 @@ what_is_no_bound_is_refused_with_the_numbers(void **state)
         { "{\"min_pixels\":9,\"max_pixels\":8}", "min_pixels is 9, more than max_pixels 8" },
         { "{\"min_pixels\":262145,\"detail\":\"low\"}",
           "min_pixels is 262145, more than max_pixels 262144" },
-        { "{\"detail\":\"Low\"}", "detail is none of low, high and auto" },
-        { "{\"detail\":1}", "detail is none of low, high and auto" }
+        { "{\"detail\":\"Low\"}", "detail is not low, high or auto" },
+        { "{\"detail\":1}", "detail is not low, high or auto" }
     };
 
     (void) state;

@@ -358,3 +358,26 @@ vlm_words_plan_free(vlm_words_step_t *steps, int n)
         steps[i].description = NULL;
     }
 }
+
+
+void
+vlm_words_put_plan(vlm_json_out_t *w, const vlm_words_step_t *steps, size_t n)
+{
+    size_t  i;
+
+    vlm_json_add_open(w, "pipeline", '[');
+
+    for (i = 0; i < n; i++) {
+        vlm_json_open(w, '{');
+
+        vlm_json_add_string(w, "description", steps[i].description);
+        vlm_json_add_string(w, "prompt", steps[i].prompt);
+        vlm_json_add_int(w, "step", steps[i].number);
+        vlm_json_add_string(w, "task", steps[i].task);
+        vlm_json_add_bool(w, "use_previous", steps[i].use_previous);
+
+        vlm_json_shut(w, '}');
+    }
+
+    vlm_json_shut(w, ']');
+}

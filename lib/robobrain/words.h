@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json_out.h"
+
 
 #define VLM_WORDS_TASK     16         /* bytes, with a zero */
 #define VLM_WORDS_TITLE    256        /* bytes; characters: 50 */
@@ -62,6 +64,10 @@ typedef struct {
 int vlm_words_plan(const char *text, size_t len,
     vlm_words_step_t steps[VLM_WORDS_STEPS]);
 void vlm_words_plan_free(vlm_words_step_t *steps, int n);
+
+/* "pipeline": the n steps, as a member of an object */
+
+void vlm_words_put_plan(vlm_json_out_t *w, const vlm_words_step_t *steps, size_t n);
 
 
 #endif /* _NGX_HTTP_VLM_WORDS_H_INCLUDED_ */

@@ -232,7 +232,7 @@ vlm_db_enter(db_t *db, stmt_t how, err_t *err)
     int              rc;
     struct timespec  until;
 
-    /* after a wait in vain no other thread waits for a while */
+    /* after a failed wait no other thread waits for a while */
 
     if (now_ms() < atomic_load(&db->busy_until[how])) {
         return fail_busy(db, err);

@@ -23,8 +23,8 @@
 /*
  * werkzeug's secure_filename(): compatibility decomposition, ASCII only,
  * slashes and white space to "_", then letters, digits, "_", "." and "-",
- * without "." and "_" at the ends.  May be empty.  A longer name loses its
- * beginning, so that the extension stays.  Returns the length.
+ * without "." and "_" at the ends.  The result may be empty.  A longer name
+ * loses its beginning, so that the extension stays.  Returns the length.
  */
 
 size_t vlm_disk_secure(char dst[VLM_DISK_SECURE + 1],

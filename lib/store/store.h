@@ -301,7 +301,7 @@ int vlm_store_sweep(vlm_store_t *st, int64_t age,
 
 /*
  * Any thread, never waits: the path that /uploads/NAME or /result/NAME would have, if NAME is a
- * single segment that cannot lead elsewhere.  Does not look whether the file exists.
+ * single segment that cannot lead elsewhere.  The call does not check that the file exists.
  */
 
 typedef enum {

@@ -87,7 +87,7 @@ upload_one(err_t *err)
 
 
 static void
-a_directory_that_cannot_be_written_says_so(void **state)
+a_directory_that_cannot_be_written_is_reported(void **state)
 {
     int    i;
     char   path[128];
@@ -215,7 +215,7 @@ fill_up(err_t *err)
 
 
 static void
-a_full_disk_says_so(void **state)
+a_full_disk_is_reported(void **state)
 {
     int    rc, fd[2];
     err_t  err;
@@ -251,7 +251,7 @@ a_full_disk_says_so(void **state)
 
 
 static void
-a_file_that_is_no_database_says_so_and_can_be_replaced(void **state)
+a_file_that_is_no_database_is_reported_and_can_be_replaced(void **state)
 {
     char      id[37], path[128];
     err_t     err;
@@ -313,7 +313,7 @@ a_database_that_is_moved_away_is_left_by_every_connection(void **state)
 
 
 static void
-a_damaged_database_says_so(void **state)
+a_damaged_database_is_reported(void **state)
 {
     int       i, used, rc;
     char      id[37];
@@ -405,7 +405,7 @@ a_database_of_the_first_version_is_brought_up_to_date(void **state)
 
 
 static void
-a_store_without_its_directory_says_so(void **state)
+a_store_without_its_directory_is_reported(void **state)
 {
     char      id[37];
     err_t     err;
@@ -518,14 +518,14 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        TEST(a_directory_that_cannot_be_written_says_so),
-        TEST(a_full_disk_says_so),
-        TEST(a_file_that_is_no_database_says_so_and_can_be_replaced),
+        TEST(a_directory_that_cannot_be_written_is_reported),
+        TEST(a_full_disk_is_reported),
+        TEST(a_file_that_is_no_database_is_reported_and_can_be_replaced),
         TEST(a_database_that_is_moved_away_is_left_by_every_connection),
-        TEST(a_damaged_database_says_so),
+        TEST(a_damaged_database_is_reported),
         TEST(a_database_of_a_later_version_is_left_alone),
         TEST(a_database_of_the_first_version_is_brought_up_to_date),
-        TEST(a_store_without_its_directory_says_so),
+        TEST(a_store_without_its_directory_is_reported),
         TEST(prepare_gives_the_store_to_a_user_but_follows_no_link),
         TEST(the_error_names_the_file_that_prevents_a_store),
     };

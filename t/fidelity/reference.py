@@ -258,7 +258,7 @@ def parts_of(case, kind):
 
 
 def video_arguments(processor, videos):
-    """What the processor is given for videos, beside their frames."""
+    """The processor's arguments for videos, beside their frames."""
     out = {"do_resize": False, "do_sample_frames": False}
     if not isinstance(processor, Qwen3VLProcessor):
         return out | {"fps": [v["fps"] for v in videos]}

@@ -54,7 +54,7 @@ sub new {
     my $self = bless {
         name    => 'live',
         engine  => '',
-        model   => "$ROOT/demo/model",
+        model   => 'demo/model',
         workers => 1,
         listen  => '',
         store   => '',
@@ -69,6 +69,7 @@ sub new {
 
     $self->{dir} = "$LIVE/$self->{name}";
     $self->{store_dir} ||= "$self->{dir}/store";
+    $self->{model} = "$ROOT/$self->{model}" if $self->{model} =~ m{^demo/};
 
     File::Path::remove_tree($self->{dir});
     File::Path::make_path("$self->{dir}/logs");

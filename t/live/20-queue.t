@@ -30,7 +30,7 @@ for my $i (1 .. 4) {
     is($r->{code}, 429, "the queue is full ($i)");
     like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After');
     like($r->{json}{error} || '', qr/\b2 requests\b/, 'the message has the number of waiting requests');
-    is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
+    is($r->{headers}{'access-control-allow-origin'}, '*', 'any page may read the refusal');
 }
 
 # The body is announced and not sent: the server refuses without waiting for it.
@@ -53,16 +53,16 @@ for my $w ($s->end_all(@waiting)) {
     is($w->{code}, 503, 'a request waits no longer than the timeout');
     like($w->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After');
     like($w->{json}{error} || '', qr/\b5 seconds\b/, 'the message has the time');
-    cmp_ok($w->{seconds}, '>', 4.5, 'not before');
+    cmp_ok($w->{seconds}, '>', 4.5, 'the refusal does not come before the timeout');
 }
 
 ok($s->busy(1, 0), 'the queue is empty again');
 
 # A client that leaves frees its place at once.
-my @crowd = map { $s->begin_chat("e$_", 'count', image => $picture) } 1, 2;
+my @held = map { $s->begin_chat("e$_", 'count', image => $picture) } 1, 2;
 
 ok($s->busy(1, 2), 'full again');
-$crowd[0]->leave;
+$held[0]->leave;
 ok($s->busy(1, 1), 'one request leaves the queue');
 
 my $late = $s->begin_chat('f', 'count', image => $picture);
@@ -72,7 +72,7 @@ ok($s->busy(1, 2), 'another takes its place');
 $running->leave;
 ok($s->busy(1, 1), 'the running one leaves, the next in the queue runs');
 
-$_->leave for $crowd[1], $late;
+$_->leave for $held[1], $late;
 ok($s->busy(0, 0), 'no request is left');
 
 ok($s->stop, 'the server stops in time');

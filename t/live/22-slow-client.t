@@ -61,7 +61,7 @@ sub server {
 
     my $plain = $s->begin_chat('plain', 'be brief', image => $picture);
 
-    cmp_ok(first_byte($next), '>', 1.8, 'two seconds nothing is said');
+    cmp_ok(first_byte($next), '>', 1.8, 'no byte comes for two seconds');
     like($next->{raw}, qr{^HTTP/1\.1 200 .*\ncontent-type: text/event-stream}is, 'a header');
     like($next->response->{body}, qr/\A: place 1\n\n\z/, 'the event has the place in the queue');
     first_byte($last);
@@ -82,7 +82,7 @@ sub server {
     is(scalar @events, 1, 'no slot became free in time');
     is($events[0][0], 'error', 'the last event is an error');
     is_deeply($events[0][1], { error => 'No slot became free within 8 seconds', status => 503 },
-              'with its status');
+              'the error has its status');
 
     is($plain->end->{code}, 503, 'a client without events has that status');
 
@@ -173,7 +173,7 @@ for my $workers (1, 4) {
     my ($name, $answer) = @{ pop @events };
 
     ok($r->{whole}, 'a client that reads slowly receives the whole answer');
-    is($name, 'answer', 'to the answer');
+    is($name, 'answer', 'the last event is the answer');
     ok($answer->{answer} eq join('', map { $_->[1]{text} } @events), 'its pieces form the answer');
     cmp_ok(length $answer->{answer}, '>', 600_000, 'the answer is long');
     cmp_ok(scalar @events, '<', $answer->{usage}{completion_tokens}, 'some pieces have several tokens');
@@ -182,7 +182,7 @@ for my $workers (1, 4) {
     for my $i (1 .. 3) {
         my $gone = endless($s, "gone$i", $picture);
 
-        ok($gone->more && $gone->more, 'in the middle of an answer');
+        ok($gone->more && $gone->more, 'the client has a part of the answer');
         $gone->leave;
 
         ok($s->busy(0, 0), 'its client leaves, and the slot is free');
@@ -247,7 +247,7 @@ for my $workers (1, 4) {
         my @events = events($body);
 
         is($events[-1][0], 'answer', 'HTTP/2: an answer');
-        is(join('', map { $_->[1]{text} } @events[0 .. $#events - 1]), 'short and good', 'in pieces');
+        is(join('', map { $_->[1]{text} } @events[0 .. $#events - 1]), 'short and good', 'HTTP/2: the text comes in pieces');
     }
 
     my $pid = curl_begin($s, $port, $picture, 'goes', 'x');
@@ -265,7 +265,7 @@ for my $workers (1, 4) {
                                                           stream => JSON::PP::true))));
     ok($s->busy(1, 0), 'a stream without room runs');
     ok($s->busy(0, 0), 'its client is dropped');
-    cmp_ok(time - $start, '>', $SEND, 'not at once');
+    cmp_ok(time - $start, '>', $SEND, 'the client is not dropped at once');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -282,7 +282,7 @@ sub endless {
     return $s->begin_chat($session, 'x', image => $picture, stream => JSON::PP::true);
 }
 
-# Makes a client with a tiny receive buffer, which reads only when it is told to;
+# Makes a client with a tiny receive buffer, which reads only on request;
 # with several workers its request takes the hop.
 sub lazy {
     my ($s, $workers, $session, $picture) = @_;

@@ -32,12 +32,12 @@ $s->start;
 my $load = $s->begin('POST', '/api/chat', { model => 'live', messages => [] });
 my $tags = $s->get('/api/tags');
 is($tags->{code}, 200, 'the model is listed while it loads');
-is($tags->{json}{models}[0]{name}, 'live:latest', 'by its name');
+is($tags->{json}{models}[0]{name}, 'live:latest', 'the list has the name of the model');
 
 my $r = $load->end;
 is($r->{code}, 200, 'a request to load during the load succeeds');
 is($r->{json}{done_reason}, 'load', 'done_reason is load');
-ok($s->health->{model_loaded}, 'after that answer the model is loaded');
+ok($s->health->{model_loaded}, 'the model is loaded after that answer');
 is(scalar @{ $s->get('/api/ps')->{json}{models} }, 1, '/api/ps lists the model');
 
 # A waiting client receives the header, and an error after it is the last line.
@@ -47,7 +47,7 @@ ok($s->busy(1), 'a request runs');
 my $start = time;
 my $second = generate(prompt => 'hello', raw => JSON::PP::true());
 ok($second->more, 'the next receives its header');
-cmp_ok(time - $start, '>', 1.5, 'after two seconds');
+cmp_ok(time - $start, '>', 1.5, 'the header comes after two seconds');
 like($second->{raw}, qr/^HTTP\/1\.1 200 .*application\/x-ndjson.*\r\n\r\n$/s,
      'the header comes without a line');
 
@@ -64,7 +64,7 @@ like((lines($r))[-1]{error}, qr/took longer than $LIMIT seconds/, 'the other str
 
 # An answer without a stream has the status of its error.
 $r = generate(prompt => 'hello', stream => JSON::PP::false())->end($LIMIT + 30);
-is($r->{code}, 504, 'without a stream the error is a status');
+is($r->{code}, 504, 'an answer without a stream has the error as its status');
 like($r->{json}{error}, qr/took longer/, 'the body has the error');
 
 # A client that leaves during a stream frees the slot.

@@ -83,7 +83,7 @@ for my $name (sort keys %ask) {
     my @counts = map { my @t = tokens($_); scalar @t } @events;
     my @tokens = map { tokens($_) } @events;
 
-    is($JSON->encode(\@tokens), $JSON->encode(\@whole), 'then all its tokens are read');
+    is($JSON->encode(\@tokens), $JSON->encode(\@whole), 'the stream has all tokens of the answer');
     is(join('', map { text($_) } @events), text($r->{json}), 'the pieces have all its text');
 
     my ($last) = grep { $counts[$_] } reverse 0 .. $#counts;
@@ -97,7 +97,7 @@ for my $name (sort keys %ask) {
     $s->busy(0);
     $goes->leave;
 
-    is($s->post($path, { %$fields, max_tokens => 2 })->{code}, 200, 'after a client that left the server answers');
+    is($s->post($path, { %$fields, max_tokens => 2 })->{code}, 200, 'the server answers after a client has left');
 }
 
 $s->check_log;

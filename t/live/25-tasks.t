@@ -66,7 +66,7 @@ for my $slots (1, 2) {
     cmp_ok((answered($s, 'q'))[0], 'lt', $times[1],
            'the request that came in between is before the second step');
     like($a->{json}{answer}, qr/^Step 1 2 /, 'the same session has the steps in mind');
-    is($a->{json}{turn_number}, 8, 'after the last step');
+    is($a->{json}{turn_number}, 8, 'the turn number is that after the last step');
 
     $_->leave for @occupied;
 

@@ -23,15 +23,15 @@ my $n = 0;
     my $plain = seen($s, $large);
     my $less = seen($s, $large, max_pixels => 50176);
 
-    cmp_ok(area($plain), '>', 180_000, 'without bounds a picture is as large as max_pixels lets it be');
-    cmp_ok(area($less), '<=', 50176, 'with a bound of its own it is smaller');
-    cmp_ok(area($less), '>', 40_000, 'but not more than that');
+    cmp_ok(area($plain), '>', 180_000, 'a picture without bounds is as large as max_pixels lets it be');
+    cmp_ok(area($less), '<=', 50176, 'a picture with a bound of its own is smaller');
+    cmp_ok(area($less), '>', 40_000, 'the picture is not smaller than the bound needs');
     is($plain->{tokens} - $less->{tokens}, (area($plain) - area($less)) / 784, 'its cells are tokens');
 
     my $again = seen($s, $large);
 
     is_deeply([@$again{qw(size tokens)}], [@$plain{qw(size tokens)}], 'the next request is not bound by it');
-    is($again->{cached}, 1, 'and has the features of its own size');
+    is($again->{cached}, 1, 'a repeated picture has the cached features of its own size');
 
     is(seen($s, $small)->{size}, undef, 'a small picture is not resized');
     cmp_ok(area(seen($s, $small, min_pixels => 100_000)), '>=', 100_000, 'a bound enlarges it');
@@ -44,7 +44,7 @@ my $n = 0;
 for ([{ max_pixels => 200705 }, 'max_pixels is 200705, it may be a whole number from 1 to 200704'],
      [{ min_pixels => 0 }, 'min_pixels is 0, it may be a whole number from 1 to 200704'],
      [{ min_pixels => 9000, max_pixels => 8000 }, 'min_pixels is 9000, more than max_pixels 8000'],
-     [{ detail => 'full' }, 'detail is none of low, high and auto'])
+     [{ detail => 'full' }, 'detail is not low, high or auto'])
 {
     my ($bounds, $error) = @$_;
     my $r = $s->chat('refused', 'it', image => $s->upload($small), %$bounds);
@@ -56,7 +56,7 @@ for ([{ max_pixels => 200705 }, 'max_pixels is 200705, it may be a whole number 
     my $r = $s->chat('one cell', 'it', image => $s->upload($small), max_pixels => 783);
 
     is($r->{code}, 400, 'less than a cell of the model is refused');
-    like($r->{json}{error}, qr/max_pixels 783, one cell of the model has 28x28/, 'with both numbers');
+    like($r->{json}{error}, qr/max_pixels 783, one cell of the model has 28x28/, 'the message has both numbers');
 
     $r = $s->post('/api/pipeline', { session_id => 'p', message => 'it', image => $s->upload($large),
                                      max_pixels => 50176 });
@@ -70,15 +70,15 @@ for ([{ max_pixels => 200705 }, 'max_pixels is 200705, it may be a whole number 
     my $plain = openai($large);
 
     cmp_ok(openai($large, max_pixels => 50176), '<', $plain - 150, 'a bound of an image_url');
-    cmp_ok(openai($small, min_pixels => 100_000), '>', openai($small) + 100, 'and one that enlarges');
+    cmp_ok(openai($small, min_pixels => 100_000), '>', openai($small) + 100, 'min_pixels of an image_url enlarges the picture');
     is(openai($large, detail => 'auto'), $plain, 'detail auto is as large as without it');
 
     my $r = completion($large, max_pixels => 1e9);
 
     is($r->{code}, 400, 'a bound beyond the configured one is refused');
     is($r->{json}{error}{message}, 'max_pixels is 1000000000, it may be a whole number from 1 to 200704',
-       'with both numbers');
-    is($r->{json}{error}{param}, 'messages.0.content.0', 'and its place');
+       'the message has both numbers');
+    is($r->{json}{error}{param}, 'messages.0.content.0', 'the error names the place of the picture');
 }
 
 {
@@ -88,7 +88,7 @@ for ([{ max_pixels => 200705 }, 'max_pixels is 200705, it may be a whole number 
     cmp_ok(area(seen($more, $large, detail => 'low')), '<=', 512 * 512, 'detail low has 512 x 512 pixels at most');
     cmp_ok(area(seen($more, $small)), '>=', 150_000, 'min_pixels enlarges a small picture');
     is(seen($more, $small, min_pixels => 1)->{size}, undef, 'a request may ask for less');
-    cmp_ok(area(seen($more, $small, max_pixels => 50176)), '<=', 50176, 'and its own max_pixels is kept');
+    cmp_ok(area(seen($more, $small, max_pixels => 50176)), '<=', 50176, 'a picture is within its own max_pixels');
 
     ok($more->stop, 'the server stops in time');
     $more->check_log;

@@ -101,7 +101,7 @@ for my $task (qw(grounding pointing)) {
         red($p{pointing}, $at->([500, 250]));
         red($p{affordance}, $at->([500, 250]));
         ok(bright($p{trajectory}, $w / 2, $h / 2), 'a path goes through the middle');
-        ok(dark($p{trajectory}, 0.25 * $w, 0.25 * $h), 'and not through the rest');
+        ok(dark($p{trajectory}, 0.25 * $w, 0.25 * $h), 'the path leaves the rest of the picture as it was');
 
         is_deeply($p{grounding}{shapes}, [{ kind => 'box', at => [$w / 4, $h / 2, $w * 3 / 4, $h] }],
                   'the box in pixels of the picture that was sent');
@@ -110,7 +110,7 @@ for my $task (qw(grounding pointing)) {
                   [{ kind => 'path', at => [$w / 10, $h * 4 / 5], depth => 1.25 },
                    { kind => 'path', at => [$w * 9 / 10, $h / 5], depth => 0.5 }],
                   'the path with its depths');
-        is($p{affordance}{task}, 'pointing', 'affordance is done by pointing, and says so');
+        is($p{affordance}{task}, 'pointing', 'affordance is done by pointing, and the answer has this task');
 
         my $steps = $other->post('/api/pipeline', { session_id => "errand $w", message => 'an errand',
                                                     image => $other->upload($file) })->{json}{steps};
@@ -161,9 +161,9 @@ my $whole = $s->get($names[0], undef, { Origin => 'http://localhost:3000' });
 my $h = $whole->{headers};
 
 is($whole->{code}, 200, 'a picture');
-is($h->{'content-type'}, 'image/jpeg', 'of its type');
-is($h->{'access-control-allow-origin'}, 'http://localhost:3000', 'for the page to read');
-is($h->{'cache-control'}, 'no-cache', 'is asked for again');
+is($h->{'content-type'}, 'image/jpeg', 'the picture is a JPEG');
+is($h->{'access-control-allow-origin'}, 'http://localhost:3000', 'the page may read the picture');
+is($h->{'cache-control'}, 'no-cache', 'a browser asks for the picture again');
 is($s->get($names[0], undef, { 'If-None-Match' => $h->{etag} })->{code}, 304,
    'the picture is not sent again, by its ETag');
 is($s->get($names[0], undef, { 'If-Modified-Since' => $h->{'last-modified'} })->{code}, 304,

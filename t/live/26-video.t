@@ -25,13 +25,13 @@ my $tiny = encode_base64(VLM::slurp(VLM::bmp(2, 2)), '');
 
     cmp_ok($pair, '>', 60, 'two more frames are tokens of the prompt');
     is(tokens($s, url(@frames[0 .. 2])), $two + $pair, 'three frames have as many as four');
-    is(tokens($s, url($frames[0])), $two, 'and one as many as two');
+    is(tokens($s, url($frames[0])), $two, 'one frame is as many tokens as two');
     is(tokens($s, list(2, @frames[0 .. 3])), $two + $pair, 'a list of pictures is the same');
-    is(tokens($s, list(0.5, @frames[0 .. 3])), $two + $pair, 'at any number of frames a second');
+    is(tokens($s, list(0.5, @frames[0 .. 3])), $two + $pair, 'the number of frames a second does not change the tokens');
     is(tokens($s, url(($file{'151x109.jpg'}) x 2)), tokens($s, url($file{'151x109.jpg'})),
        'a frame may be a JPEG, and occur twice');
     cmp_ok(tokens($s, url(@frames[0, 1]), picture()), '>', $two + 20, 'a picture may stand beside a video');
-    cmp_ok(tokens($s, url(@frames[0, 1]), list(1, @frames[2, 3])), '>', $two + $pair, 'or another video');
+    cmp_ok(tokens($s, url(@frames[0, 1]), list(1, @frames[2, 3])), '>', $two + $pair, 'another video adds its own tokens');
     cmp_ok(tokens($s, bounded(max_pixels => 20000)), '<', $two - 40, 'max_pixels bounds a frame');
     cmp_ok(tokens($s, bounded(detail => 'low')), '>=', $two, 'detail low is larger than this model takes');
 
@@ -43,13 +43,13 @@ my $tiny = encode_base64(VLM::slurp(VLM::bmp(2, 2)), '');
 
     cmp_ok($before, '<', 30, 'only what stands before the video is cached');
     is($again->{timings}{cache_n}, $again->{usage}{prompt_tokens} - 1, 'rows of the same video are used again');
-    is($again->{timings}{image_cache_n}, 2, 'and no pair is encoded twice');
-    is($again->{choices}[0]{message}{content}, $first->{choices}[0]{message}{content}, 'for the same answer');
+    is($again->{timings}{image_cache_n}, 2, 'no pair is encoded twice');
+    is($again->{choices}[0]{message}{content}, $first->{choices}[0]{message}{content}, 'the answer is the same');
 
     my $slower = ask($s, list(0.5, @frames[4, 3, 2, 1]))->{json};
 
     is($slower->{timings}{cache_n}, $before + $pair, 'rows of frames at another time are not');
-    is($slower->{timings}{image_cache_n}, 2, 'but their features are');
+    is($slower->{timings}{image_cache_n}, 2, 'the features of the pairs are cached');
 
     my @refused = (
         ['an address', video_url('http://127.0.0.1/a.mp4'), 'unsupported_video_format',
@@ -83,9 +83,9 @@ my $tiny = encode_base64(VLM::slurp(VLM::bmp(2, 2)), '');
         my $r = ask($s, $part, 400);
 
         is($r->{code}, 400, "$name is refused");
-        is($r->{json}{error}{code}, $code, 'with its code');
-        like($r->{json}{error}{message}, $message, 'and in words');
-        is($r->{json}{error}{param}, 'messages.0.content.0', 'and its place');
+        is($r->{json}{error}{code}, $code, 'the error has its code');
+        like($r->{json}{error}{message}, $message, 'the error has a message');
+        is($r->{json}{error}{param}, 'messages.0.content.0', 'the error names the place of the video');
     }
 
     like($s->get('/metrics')->{body}, qr/^vlm_prompt_images_total \d+$/m, 'the server still answers');
@@ -106,7 +106,7 @@ my $tiny = encode_base64(VLM::slurp(VLM::bmp(2, 2)), '');
     my $r = ask($s, url(($photo) x 40));
 
     is($r->{code}, 400, 'more frames than http_memory has room for are refused');
-    like($r->{json}{error}{message}, qr/^The video may take \d+m of memory, http_memory is 48m$/, 'with both numbers');
+    like($r->{json}{error}{message}, qr/^The video may take \d+m of memory, http_memory is 48m$/, 'the message has both numbers');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -124,7 +124,7 @@ my $tiny = encode_base64(VLM::slurp(VLM::bmp(2, 2)), '');
 
     is($four - $two, 4 + 2 + tokens_of($s, '<1.2 seconds>'), 'a pair is its cells, two tokens, and its time in words');
     is(tokens($s, url(@frames[0 .. 2])), $four - tokens_of($s, '<1.2 seconds>') + tokens_of($s, '<1.0 seconds>'),
-       'of an odd number of frames the last is repeated');
+       'the last of an odd number of frames is repeated');
     is(tokens($s, list(0.05, @frames[0, 1])), $two - tokens_of($s, '<0.2 seconds>') + tokens_of($s, '<10.0 seconds>'),
        'the time is by fps');
 

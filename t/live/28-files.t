@@ -21,7 +21,7 @@ my $s = server('rounded', 'q8_0', 'int8');
 
 like($s->log, qr/\[notice\] .*the files of the model have \d+ quantised matrices \(GGUF Q8_0\): answers are those of the rounded values, of which weights int8 rounds \d+ again$/m,
      'the log has what quantised files mean for answers, and that int8 rounds again');
-is(scalar(() = $s->log =~ /quantised matrices/g), 1, 'in one line');
+is(scalar(() = $s->log =~ /quantised matrices/g), 1, 'the log has this once');
 is($s->chat('a', 'What is it?', text_only => JSON::PP::true)->{code}, 200, 'the model answers');
 ok($s->stop, 'the server stops in time');
 $s->check_log;

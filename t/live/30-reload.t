@@ -111,7 +111,7 @@ sub refused {
     $s->signal('HUP');
     ok(VLM::wait_for(sub { (() = $s->log =~ /$sentence/g) > $logged }), 'a reload says it, too');
     ok(!$s->ended, 'the master runs');
-    is_deeply([$s->workers], \@workers, 'with its workers');
+    is_deeply([$s->workers], \@workers, 'the workers are the same');
     is($s->chat("after $name", 'hi', text_only => JSON::PP::true)->{code}, 200, 'the workers answer');
 }
 
@@ -172,7 +172,7 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
 
     close $busy;
     ok($s->reload, 'when the port is free a reload is taken');
-    ok($s->log_has(qr/removes "\Q$late\E\S+", on which no process listens/), 'with a new socket');
+    ok($s->log_has(qr/removes "\Q$late\E\S+", on which no process listens/), 'the new worker makes a new socket');
     $s->ready;
 
     $s->{http} = $s->{main} = $s->{server} = '';
@@ -264,7 +264,7 @@ for my $how (sort keys %readonly) {
         is($s->health->{status}, 'healthy', 'the server is healthy');
         is($s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 })->{code}, 200,
            'a request without a session is answered');
-        is($s->post('/api/show', { model => 'live' })->{code}, 200, 'so is one about the model');
+        is($s->post('/api/show', { model => 'live' })->{code}, 200, 'a request about the model is answered');
 
         my $r = $s->post('/api/session');
         is($r->{code}, 500, 'a session is not made');

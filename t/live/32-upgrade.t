@@ -56,7 +56,7 @@ sub stops {
     my @all = map { $s->begin_chat("s$_", 'count', image => $picture) } 1 .. 12;
 
     ok($s->busy(2, 10), 'two run and ten wait');
-    stops($s, 'of a crowd');
+    stops($s, 'of a busy server');
 }
 
 
@@ -78,12 +78,12 @@ for my $workers (1, 3) {
     ok($s->busy(2, 0), "quit, $workers workers: two run");
 
     my @all = map { $ask->(3) } 1 .. 12;
-    ok($s->busy(2, 12), 'and twelve wait');
+    ok($s->busy(2, 12), "quit, $workers workers: twelve wait");
 
     my @old = $s->workers;
     $s->signal('QUIT');
     ok(VLM::wait_for(sub { !grep { VLM::slurp("/proc/$_/cmdline") =~ /worker process(?! is shutting down)/ } @old }),
-       'all workers are told');
+       'all workers have the signal');
     $_->leave for @occupied;
 
     my @answers = $s->end_all(@all);
@@ -91,7 +91,7 @@ for my $workers (1, 3) {
     is(scalar(grep { $_->{code} eq '200' && $text->($_) eq $right } @answers), 12,
        'each is answered')
         or diag(join "\n", map { "$_->{code} $_->{body}" } @answers);
-    ok(VLM::wait_for(sub { $s->ended }), 'then all processes end');
+    ok(VLM::wait_for(sub { $s->ended }), 'all processes end');
     $s->check_log;
 }
 
@@ -158,7 +158,7 @@ my $picture = $s->upload($PICTURE);
 my ($old, @done, @open) = ($s->pid);
 
 # Sends four requests at a time until a condition is true, or until some are answered.
-sub crowd {
+sub round_of_requests {
     my ($until) = @_;
 
     my $end = time + $VLM::PATIENCE;
@@ -182,28 +182,28 @@ sub crowd {
     return 0;
 }
 
-crowd();
+round_of_requests();
 my $model = $s->designated;
 my @workers = $s->workers;
 ok($model, 'one worker has the model');
 
 $s->signal('USR2');
-ok(crowd(sub { $s->master($old) }), 'USR2 starts a new master');
+ok(round_of_requests(sub { $s->master($old) }), 'USR2 starts a new master');
 
 my $new = $s->master($old);
 
 # Requests to the new binary wait while it waits for the model.
-ok(crowd(sub { $s->log =~ /waits for \S+, which process $model has locked/ }), 'the new master\'s worker waits for the old one');
+ok(round_of_requests(sub { $s->log =~ /waits for \S+, which process $model has locked/ }), 'the new master\'s worker waits for the old one');
 is($s->designated, $model, 'the old worker still owns the model');
 
 kill 'QUIT', $old;
-ok(crowd(sub { $s->ended }), 'QUIT: the old master and its workers go');
+ok(round_of_requests(sub { $s->ended }), 'QUIT: the old master and its workers go');
 
 $s->{pid} = $new;
-ok(crowd(sub { $s->designated }), 'a worker of the new one has the model');
+ok(round_of_requests(sub { $s->designated }), 'a worker of the new one has the model');
 is(scalar(grep { kill 0, $_ } @workers), 0, 'no old process is left');
 
-crowd();
+round_of_requests();
 my @answers = ((map { $_->response } @done), $s->end_all(@open));
 
 cmp_ok(scalar @answers, '>', 20, 'many have asked all the time');

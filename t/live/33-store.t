@@ -143,7 +143,7 @@ $off->start->ready;
 $ten->start->ready;
 
 ok($ten->log_has(qr/removed from the store: 0 sessions, 1 files of 11811160064 bytes/),
-   'without max= the store has ten gigabytes');
+   'a store without max= has ten gigabytes');
 ok(!-e $goes, 'files beyond the limits are evicted');
 ok(-e $stays, 'max=off keeps all');
 

@@ -27,7 +27,7 @@ for my $i (1 .. 10) {
 
     is(join(' ', map { $_->{code} } @r), '200 200', "two at once, round $i");
     is($r[1]{json}{error}, undef, 'the second has the first one\'s picture');
-    is(join(' ', map { $_->{json}{turn_number} // '-' } @r), '2 4', 'in order');
+    is(join(' ', map { $_->{json}{turn_number} // '-' } @r), '2 4', 'the two turns are in order');
     ok(!$r[0]{json}{context_used} && $r[1]{json}{context_used},
        'the second sees the first one\'s turn');
 }

@@ -63,12 +63,12 @@ for my $round (1 .. 3) {
     my @odd = grep { $_->{code} !~ /^(?:0|200|502|503)$/
                      || $_->{code} eq '200' && !$_->{whole} } @answers;
 
-    is(scalar @odd, 0, 'each is whole, told to come again, or cut off')
+    is(scalar @odd, 0, 'each answer is whole, has Retry-After, or is cut off')
         or diag(join "\n", map { "$_->{code} $_->{body}" } @odd);
 
     for my $r (grep { $_->{code} =~ /^50/ } @answers) {
         like($r->{headers}{'content-type'} || '', qr{^application/json},
-             'in JSON');
+             'the refusal is JSON');
         ok($r->{json} && $r->{json}{error}, 'the refusal has a message');
     }
 

@@ -204,8 +204,8 @@ for my $workers (1, 2) {
     my $s = http2(VLM::slow(name => "http2-line-$workers", workers => $workers,
                             engine => 'slots 1; queue 2 timeout=1h;'));
     my $picture = $s->upload('t/fidelity/pictures/40x30.png');
-    my @crowd = map { "crowd$_" } 1 .. 14;
-    my %pid = map { $_ => curl(words($s, $_, body($_, $picture, $BODY))) } @crowd;
+    my @many = map { "many$_" } 1 .. 14;
+    my %pid = map { $_ => curl(words($s, $_, body($_, $picture, $BODY))) } @many;
 
     my $status = ended(11, values %pid);
 
@@ -213,7 +213,7 @@ for my $workers (1, 2) {
     is((grep { !defined $status->{$_} && waitpid($_, POSIX::WNOHANG()) } values %pid), 0,
        'the others have their answer, these none');
     is(scalar(grep { $_ == 0 } values %$status), 11, 'no request ends with an error');
-    is(scalar refused(@crowd), 11, '429, when to retry, and why');
+    is(scalar refused(@many), 11, '429, when to retry, and why');
 
     my @late = map { "late$_" } 1 .. 14;
     my @pids = map { curl(words($s, $_, body($_, $picture, $BODY))) } @late;
@@ -234,7 +234,7 @@ for my $workers (1, 2) {
     is(scalar refused(@streams), 14, 'all refusals have 429');
 
     # A client that is killed frees its place, running or waiting.
-    my @stay = grep { !-s "$dir/$_.head" } @crowd;
+    my @stay = grep { !-s "$dir/$_.head" } @many;
 
     is(scalar @stay, 3, 'three are without an answer yet');
 

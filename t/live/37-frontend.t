@@ -52,7 +52,7 @@ ok(!$r->{json}{model_loaded}, 'the server still loads');
 $r = ask('GET', '/api/tasks');
 is(join(' ', map { $_->{id} } @{ $r->{json}{tasks} }),
    'auto general grounding affordance trajectory pointing', 'the page lists the tasks');
-is(scalar(grep { length $_->{name} } @{ $r->{json}{tasks} }), 6, 'by name');
+is(scalar(grep { length $_->{name} } @{ $r->{json}{tasks} }), 6, 'each task has a name');
 
 # In a development build each effect runs twice.
 my ($session, $unused) = map { ask('POST', '/api/session') } 1, 2;
@@ -69,7 +69,7 @@ close $lock;
 
 $r = answered($early, 30);
 is($r->{code}, 200, 'the question is answered once the model is loaded');
-like($r->{json}{answer}, qr/\S/, 'with words');
+like($r->{json}{answer}, qr/\S/, 'the answer has words');
 ok($s->health->{model_loaded}, 'the model is loaded');
 
 
@@ -118,7 +118,7 @@ ok($r->{json}{context_used}, 'the session has its picture and its turns in mind'
 
 $r = ask('POST', '/api/chat', question('general', 'hi', 'never-uploaded.jpg'));
 is($r->{code}, 400, 'a picture that was never uploaded');
-is($r->{json}{error}, 'Image not found: never-uploaded.jpg', 'is named');
+is($r->{json}{error}, 'Image not found: never-uploaded.jpg', 'the error names the picture');
 
 {
     my $file = upload('t/README.md', 'holiday.jpg');
@@ -136,7 +136,7 @@ is($r->{code}, 200, 'a new chat');
                 session_id => $r->{json}{session_id} };
 
     $r = ask('POST', '/api/chat', $new);
-    is($r->{code}, 200, 'has no picture yet');
+    is($r->{code}, 200, 'the session has no picture yet');
     like($r->{json}{answer}, qr/^No image set\./, 'the error is in the member that the page shows');
 
     # The browser's storage has a session that is unknown to the server.
@@ -187,7 +187,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
                                            image => $file });
 
     is($r->{code}, 200, 'complex mode');
-    is_deeply($r->{json}{pipeline}, \@plan, 'has a plan');
+    is_deeply($r->{json}{pipeline}, \@plan, 'the answer has a plan');
     is(join(' ', map { $_->{success} ? "$_->{step}" : 'no' } @{ $r->{json}{steps} }),
        '1 2', 'the steps were run');
     is($r->{json}{final_answer},
@@ -202,7 +202,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
                 Accept => '*/*');
 
     is($r->{code}, 200, 'the other complex mode');
-    is_deeply($r->{json}, { pipeline => \@plan, success => JSON::PP::true }, 'has a plan alone');
+    is_deeply($r->{json}, { pipeline => \@plan, success => JSON::PP::true }, 'the answer has a plan alone');
 
     my $image = upload($PICTURE);
     my $before = '';
@@ -373,8 +373,8 @@ sub check_answer {
 
     is($r->{code}, 200, "$task: an answer");
     ok(defined $json->{answer} && !ref $json->{answer}
-       && defined $json->{thinking} && !ref $json->{thinking}, 'in texts');
-    is($json->{turn_number}, $turn, 'of this turn');
+       && defined $json->{thinking} && !ref $json->{thinking}, "$task: the answer and the thinking are texts");
+    is($json->{turn_number}, $turn, "$task: the answer has its turn number");
     is($json->{task_source}, $auto ? 'auto' : undef, 'the answer has its task');
 
     if ($auto) {
@@ -386,7 +386,7 @@ sub check_answer {
     }
 
     if ($task eq 'general') {
-        is($json->{output_image}, undef, 'without a picture');
+        is($json->{output_image}, undef, 'a general answer has no picture');
 
     } else {
         check_picture($json->{output_image});
@@ -397,7 +397,7 @@ sub check_answer {
 sub check_picture {
     my ($url) = @_;
 
-    like($url, qr{^/result/[^/]+$}, 'with a picture');
+    like($url, qr{^/result/[^/]+$}, 'a visual answer has a picture');
 
     my $r = answered($s->begin('GET', $url, undef,
                                { Connection => 'keep-alive',

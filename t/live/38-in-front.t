@@ -81,8 +81,8 @@ for my $workers (1, 3) {
     my @cut = $s->end_all(@half);
     my @took = sort { $a <=> $b } map { $_->{seconds} } @cut;
 
-    is(scalar(grep { $_->done } @half), 6, "$how: client_body_timeout: who stops in a body is cut off");
-    cmp_ok($took[0], '>', $PATIENCE - 0.5, 'not before its time');
+    is(scalar(grep { $_->done } @half), 6, "$how: client_body_timeout: a client that stops within its body is disconnected");
+    cmp_ok($took[0], '>', $PATIENCE - 0.5, "$how: the client is not disconnected before its time");
     ok(VLM::wait_for(sub {
         6 == (() = VLM::slurp($s->dir . '/logs/access.log') =~ m{ 408 /api/chat }g);
     }), 'the log says 408 of each');
@@ -97,7 +97,7 @@ for my $workers (1, 3) {
     is($r->{code}, 429, 'the third is refused');
     is($r->{headers}{'retry-after'}, 1, 'the refusal has Retry-After');
     ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
-    is($r->{headers}{'access-control-allow-origin'}, '*', 'to any page');
+    is($r->{headers}{'access-control-allow-origin'}, '*', 'any page may read the refusal');
     is($s->get('/api/tasks')->{code}, 200, 'other servers do not count it');
 
     $two[0]->leave;
@@ -125,7 +125,7 @@ for my $workers (1, 3) {
     $r = $r->response;
     is($r->{code}, 503, 'a chat is refused before its body is sent, with the status of limit_req');
     is($r->{headers}{'retry-after'}, 1, 'the refusal has Retry-After');
-    like($r->{headers}{'content-type'} || '', qr{^application/json}, 'in JSON');
+    like($r->{headers}{'content-type'} || '', qr{^application/json}, 'the refusal is JSON');
     $chat->leave;
     ok($s->busy(0, 0), 'no request is left');
 
@@ -134,7 +134,7 @@ for my $workers (1, 3) {
     for my $token (undef, 'Bearer wrong') {
         $r = begin($s, 'guarded', 'guarded', $picture,
                    $token ? (Authorization => $token) : ())->end;
-        is($r->{code}, 401, "$how: auth_request: " . ($token || 'nobody') . ' may not');
+        is($r->{code}, 401, "$how: auth_request: a request " . ($token ? 'with a wrong token' : 'without a token') . ' is refused');
         ok($r->{json}{error}, 'in JSON') or diag($r->{raw});
     }
 

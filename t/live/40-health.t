@@ -33,16 +33,16 @@ flock $lock, LOCK_EX or die;
 $s->start;
 
 my $r = $s->get('/api/health');
-is($r->{json}{state}, 'loading', 'without the lock it loads');
+is($r->{json}{state}, 'loading', 'a worker without the lock is loading');
 is($r->{json}{status}, 'healthy', 'a loading server is healthy');
 ok(!$r->{json}{model_loaded}, 'the model is not loaded');
 
 is($s->get('/api/health/live')->{code}, 200, 'the liveness probe succeeds');
 $r = $s->get('/api/health/ready');
 is($r->{code}, 503, 'the readiness probe has a 503');
-is($r->{json}{error}{message}, 'Loading model', 'in the words of llama-server');
+is($r->{json}{error}{message}, 'Loading model', 'the message is that of llama-server');
 is($r->{json}{error}{type}, 'unavailable_error', 'the error has its type');
-like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'with a time to come again');
+like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the answer has Retry-After');
 
 close $lock;
 $s->ready;
@@ -111,10 +111,10 @@ my $state = sub {
 $r = $state->('stalled');
 ok($r, 'another worker reports a stopped worker as stalled');
 is($r && $r->{json}{status}, 'unhealthy', 'a stalled server is unhealthy');
-like($r && $r->{json}{reason} || '', qr/event loop/, 'with a reason');
+like($r && $r->{json}{reason} || '', qr/event loop/, 'health has the reason');
 
 kill 'CONT', $pid;
-ok($state->('ready'), 'after it resumes the server is ready');
+ok($state->('ready'), 'the server is ready after the worker resumes');
 
 # ---- an engine that hangs ----------------------------------------------------
 
@@ -154,7 +154,7 @@ is($a->{code}, 503, 'the running request has a 503');
 like($a->{json}{error} || '', qr/stalled/, 'its message says that the engine has stalled');
 is($b->{code}, 503, 'the waiting request has a 503');
 like($_->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After') for $a, $b;
-cmp_ok($took, '>', $STALL - 1, 'not before "stall"');
+cmp_ok($took, '>', $STALL - 1, 'the refusal does not come before "stall"');
 
 my $next = VLM::wait_for(sub {
     $reap->();

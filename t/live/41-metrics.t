@@ -108,7 +108,7 @@ is($s->post('/metrics')->{code}, 405, 'nothing can be posted there');
 # ---- access ------------------------------------------------------------------
 
 my $far = { 'X-Real-IP' => '192.0.2.7' };
-is($s->begin('GET', '/metrics', undef, $far)->end->{code}, 403, 'not from elsewhere');
+is($s->begin('GET', '/metrics', undef, $far)->end->{code}, 403, 'a client from elsewhere is refused');
 is($s->begin('GET', '/open', undef, $far)->end->{code}, 200, 'from=any allows other machines');
 is($s->begin('GET', '/metrics', undef, { 'X-Real-IP' => '127.9.9.9' })->end->{code}, 200,
    'loopback has more than one address');

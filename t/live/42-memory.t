@@ -39,13 +39,13 @@ cmp_ok($m->{vlm_http_memory_bytes}{peak}, '>=', 2600 * 2000 * 9, 'the peak inclu
 my $r = $s->chat('big', 'hi', image => $s->upload(VLM::bmp(3000, 2500)));
 is($r->{code}, 400, 'a picture that never fits');
 like($r->{json}{error}, qr/^The picture may take 65m of memory, http_memory is 48m$/,
-     'is told so, with the numbers');
+     'the refusal has both numbers');
 
 $r = $s->post('/v1/chat/completions', { messages => [{ role => 'user', content => [
     { type => 'text', text => 'x' x 15_000_000 }] }] });
 is($r->{code}, 400, 'a body that never fits');
 like($r->{json}{error}{message}, qr/^The request may take 51m of memory, http_memory is 48m$/,
-     'is told so, too');
+     'the refusal has both numbers');
 
 is($s->chat('next', 'hi', image => $picture)->{code}, 200, 'the next is answered');
 
@@ -95,8 +95,8 @@ $r = VLM::wait_for(sub {
 });
 
 is($r && $r->{code}, 500, 'a picture that cannot be opened is a server error');
-like($r && $r->{json}{error}, qr/^The image cannot be read/, 'with its reason');
-is($s->chat('descriptors', 'hi', image => $picture)->{code}, 200, 'with descriptors it is answered');
+like($r && $r->{json}{error}, qr/^The image cannot be read/, 'the error has its reason');
+is($s->chat('descriptors', 'hi', image => $picture)->{code}, 200, 'the picture is answered once there are descriptors');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/24: Too many open files/);

@@ -66,7 +66,7 @@ my $r = ask(@{ $asked[0] })->end;
 
 is($r->{code}, 400, 'the other one is not run a third time');
 like($r->{json}{error}{message}, qr/died twice while it worked on this request/, 'the refusal has the reason');
-is($r->{json}{error}{code}, 'request_not_repeated', 'with a code');
+is($r->{json}{error}{code}, 'request_not_repeated', 'the refusal has a code');
 ok(VLM::wait_for(sub { $s->get('/metrics')->{body} =~ /^vlm_requests_rejected_total\{reason="poison"\} 1$/m }),
    'the refusal is counted');
 

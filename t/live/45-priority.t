@@ -115,7 +115,7 @@ for my $workers (1, 3) {
 
 for my $workers (1, 3) {
     my $s = server(name => "priority-$workers", workers => $workers,
-                   http => 'map $http_x_key $how { default normal; gold high; lead low; iron -99; x rubbish; }',
+                   http => 'map $http_x_key $how { default normal; peak 99999999999999999999; gold high; lead low; iron -99; x rubbish; }',
                    engine => 'priority $how age=1h;');
 
     # The order of arrival differs from the expected order of service.
@@ -128,11 +128,11 @@ for my $workers (1, 3) {
         $key{$r->{n}} = $_;
         $s->busy(1, scalar keys %key);
         $r;
-    } qw(iron lead none x gold);
+    } qw(iron lead none x gold peak);
 
     $first->leave;
 
-    is(join(' ', map { $key{$_->{n}} } in_turn($s, @r)), 'gold none x lead iron',
+    is(join(' ', map { $key{$_->{n}} } in_turn($s, @r)), 'peak gold none x lead iron',
        "$workers: the highest first, then by arrival; what is no priority is the usual one");
 
     ok($s->stop, 'the server stops in time');

@@ -65,7 +65,7 @@ is(breaker($s)->{failures}, 0, 'an answer resets the count');
 # ---- open --------------------------------------------------------------------------
 
 ok(dies($s), 'the engine crashes');
-is(breaker($s)->{failures}, 1, 'is counted');
+is(breaker($s)->{failures}, 1, 'the failure is counted');
 ok(dies($s), 'the engine crashes again, without an answer in between');
 ok(opened($s), 'the breaker is open');
 
@@ -78,7 +78,7 @@ for (1 .. 40) {
     next if $workers{$r->{worker}} > 1;
 
     like($r->{json}{error}{message}, qr/^The engine has failed 2 times in a row, it is tried again in \d{4} seconds$/,
-         'with the reason');
+         'the refusal has the reason');
     is($r->{json}{error}{code}, 'engine_failing', 'the error has its code');
     like($r->{headers}{'retry-after'}, qr/^[1-9]\d*$/, 'the refusal has Retry-After');
 }
@@ -86,7 +86,7 @@ for (1 .. 40) {
 is(scalar keys %workers, 3, 'by whichever worker') or diag(join ' ', keys %workers);
 
 my $r = $s->get('/api/health/ready');
-is($r->{code}, 503, 'not ready');
+is($r->{code}, 503, 'the server is not ready');
 like($r->{body}, qr/failed repeatedly/, 'the refusal has the reason');
 like(breaker($s)->{reason}, qr/failed 2 times in a row/, 'health has the reason');
 like($s->get('/metrics')->{body}, qr/^vlm_breaker\{state="open"\} 1$/m, 'the metrics have the state');
@@ -102,7 +102,7 @@ ok(dies($s), 'the engine crashes');
 my $start = time;
 ok(dies($s), 'the engine crashes again');
 ok(VLM::wait_for(sub { !opened($s) }), 'the pause ends');
-cmp_ok(time - $start, '>', $PAUSE - 0.5, 'not before its time');
+cmp_ok(time - $start, '>', $PAUSE - 0.5, 'the pause does not end before its time');
 is($s->get('/api/health/ready')->{code}, 200, 'ready to be tried');
 
 my $probe = begin($s, 3000);
@@ -143,7 +143,7 @@ $s->check_log(undef, qr/exited on signal 9/);
 $s = server(name => 'no-breaker', engine => 'breaker off;');
 
 ok(dies($s), 'the engine crashes') for 1 .. 6;
-is(ask($s, 5)->{code}, 200, 'without a breaker no request is refused');
+is(ask($s, 5)->{code}, 200, 'a server without a breaker refuses no request');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log(undef, qr/exited on signal 9/);

@@ -67,7 +67,7 @@ for my $workers (1, 3) {
         my ($what, $r) = ($_->[0], $_->[1]->response);
 
         is($r->{code}, 400, "$workers: $what");
-        like($r->{body}, $NUMBERS, 'with both numbers');
+        like($r->{body}, $NUMBERS, "$workers: $what: the message has both numbers");
     }
 
     is($never[2][1]->response->{json}{error}{code}, 'context_length_exceeded', "$workers: OpenAI's code");

@@ -68,7 +68,7 @@ ok(VLM::wait_for(sub { state_on($health) eq 'stalled' }), 'another worker report
 my $r = chat();
 
 is($r->{code}, 503, 'other workers refuse requests for it');
-is($r->{json}{error}{message}, q(The model's worker does not answer), 'with the reason');
+is($r->{json}{error}{message}, q(The model's worker does not answer), 'the refusal has the reason');
 like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the refusal has Retry-After');
 is(ask_on($health, 'GET', '/api/tasks')->{code}, 200, 'another worker answers requests without the engine');
 like(ask_on($health, 'GET', '/metrics')->{body}, qr/^vlm_state\{state="stalled"\} 1$/m, 'the metrics have the same');
@@ -100,7 +100,7 @@ my $next = VLM::wait_for(sub {
 });
 
 ok($next, 'its worker is replaced');
-cmp_ok(time - $start, '>', $STALL - 1, 'not before "stall"');
+cmp_ok(time - $start, '>', $STALL - 1, 'the worker is not ended before "stall"');
 
 $s->ready;
 is($s->health->{heartbeat}{restarts}, 1, 'health has counted it');

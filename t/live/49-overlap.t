@@ -52,7 +52,7 @@ sub reload {
 
     my $new = VLM::wait_for(sub { my $pid = pid($s); $pid && $pid != $old ? $pid : 0 });
 
-    # The old workers accept, too, until they are told to exit.
+    # The old workers accept, too, until they have the signal to exit.
     VLM::wait_for(sub { !grep { VLM::slurp("/proc/$_/cmdline") =~ /worker process(?! is shutting down)/ } @workers });
 
     return $new;
@@ -85,7 +85,7 @@ sub owned_by {
     ok(!$waits->done, 'its requests wait');
 
     $long->leave;
-    is($waits->end->{code}, 200, 'until the last answer has ended');
+    is($waits->end->{code}, 200, 'the waiting request is answered when the last answer has ended');
     ok(owned_by($s, $new), 'the new worker loads the model');
     unlike($s->log, qr/while a reload lasts/, 'the memory of one model was planned');
 
@@ -129,7 +129,7 @@ sub owned_by {
     ok(owned_by($s, $new, $third), 'two workers have the model again');
 
     $second->leave;
-    ok(owned_by($s, $third), 'in the end the third worker has the model');
+    ok(owned_by($s, $third), 'the third worker has the model in the end');
 
     my ($plan) = $s->log =~ /: (\d+)m planned/;
     my ($twice) = $s->log =~ /: (\d+)m while a reload lasts: two workers have the model/;

@@ -52,9 +52,9 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
 
     is($t->{cache_n}, 0, 'the first request finds no cached rows');
     is($t->{image_n}, 1, 'its picture');
-    is(encoded($first), 1, 'was encoded');
+    is(encoded($first), 1, 'the picture was encoded');
     is($t->{prompt_n}, $first->{usage}{prompt_tokens}, 'all its tokens are read');
-    is($t->{predicted_n}, $first->{usage}{completion_tokens}, 'with an answer');
+    is($t->{predicted_n}, $first->{usage}{completion_tokens}, 'the answer has as many tokens as usage says');
     cmp_ok($t->{image_decode_ms}, '>', 0, 'a decoded picture took its time');
     ok(defined $t->{$_} && $t->{$_} >= 0, "$_ has a value") for @parts;
     cmp_ok($t->{image_decode_ms} + $t->{image_resize_ms}, '<=', $t->{prepare_ms} + 2, 'parts of prepare');
@@ -65,7 +65,7 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     cmp_ok($t->{cache_n}, '>', 10, 'the second request finds cached rows');
     is($t->{cache_n}, $again->{usage}{prompt_tokens_details}{cached_tokens}, 'usage has their number');
     is($t->{prompt_n} + $t->{cache_n}, $again->{usage}{prompt_tokens}, 'only the other tokens are read');
-    cmp_ok($t->{image_decode_ms}, '==', 0, 'not decoded again');
+    cmp_ok($t->{image_decode_ms}, '==', 0, 'the picture is not decoded again');
     is($again->{choices}[0]{message}{content}, $first->{choices}[0]{message}{content}, 'the answer is the same');
 
     is(metric($s, 'vlm_prompt_tokens_cached_total'), $t->{cache_n}, 'the metrics count it');
@@ -76,10 +76,10 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
 
     my $read = $first->{usage}{prompt_tokens};
     ok(VLM::wait_for(sub { (metric($s, 'vlm_kv_tokens{part="used"}') || 0) >= $read }), 'the rows of the prompt are cached');
-    is(metric($s, 'vlm_kv_tokens{part="size"}'), 4096, 'of a context');
+    is(metric($s, 'vlm_kv_tokens{part="size"}'), 4096, 'the size is that of a context');
     like($s->get('/metrics')->{body}, qr/^vlm_info\{engine="live",device="[^"]+",model="model",weights="int8",version="[\d.]+"\} 1$/m,
          'the metrics say what it is');
-    is($s->get('/metrics?format=json')->{json}{vlm_info}{model}, 'model', 'in both forms');
+    is($s->get('/metrics?format=json')->{json}{vlm_info}{model}, 'model', 'the JSON form has the model, too');
 
     my $picture = $s->upload('t/fidelity/pictures/40x30.png');
     my $r = $s->chat('s', 'hi', image => $picture)->{json};
@@ -135,7 +135,7 @@ for my $workers (1, 3) {
     $s = server('cache-more-features', 'slots 1; features 200;');
     @encoded = map { encoded(ask($s, $_)) } qw(118x62 118x62 61x117 40x30 118x62);
 
-    is("@encoded", '1 0 1 1 0', 'of two hundred each is kept');
+    is("@encoded", '1 0 1 1 0', 'a cache of two hundred keeps each picture');
     my ($many) = $s->log =~ /vision (\d+)m/;
     cmp_ok($many, '>', $few, 'the plan grows with the number of features');
     ok($s->stop, 'the server stops in time');

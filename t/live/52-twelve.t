@@ -227,7 +227,7 @@ my $plan = $s->health->{plan}{total};
 my $most = 0;
 my (@open, @done, $n);
 
-sub crowd {
+sub round_of_requests {
     while (@open < 4) {
         push @open, $s->begin_chat('r' . ++$n, 'How many objects are on the table?',
                                    image => $picture);
@@ -240,7 +240,7 @@ sub crowd {
     $most = max($most, memory_of($s->pid, $s->workers));
 }
 
-crowd() while @done < 20;
+round_of_requests() while @done < 20;
 my $one = $most;
 
 for (1 .. 4) {
@@ -249,7 +249,7 @@ for (1 .. 4) {
     $s->signal('HUP');
 
     my $end = time + $VLM::PATIENCE;
-    crowd() until time > $end || !grep { $old{$_} } $s->workers;
+    round_of_requests() until time > $end || !grep { $old{$_} } $s->workers;
     ok(time < $end, '5: a reload under load');
 }
 
@@ -258,7 +258,7 @@ my @odd = grep { $_->{code} ne '200'
                  && !($_->{code} eq '503' && $_->{headers}{'retry-after'}) } @answers;
 
 cmp_ok(scalar @answers, '>', 20, '5: many ask all the time');
-is(scalar @odd, 0, '5: each is answered, or told when to come again')
+is(scalar @odd, 0, '5: each is answered, or has Retry-After')
     or diag(join "\n", map { "$_->{code} $_->{body}" } @odd);
 cmp_ok($most, '<', $one + $plan / 2 * VLM::slower(), '5: a second model is never in memory');
 

@@ -75,8 +75,8 @@ for my $workers (1, 3) {
     is($s->chat('secret', 'hi')->{code}, 200, 'a turn is stored');
 
     my @open = grep { (stat $_)[2] & 077 && !-S } glob $s->dir . '/store/{vlm*,uploads,results}';
-    is("@open", '', 'in a directory that is open to all, nothing is');
-    cmp_ok(scalar(() = glob $s->dir . '/store/vlm.db*'), '>', 1, 'of what SQLite makes, too');
+    is("@open", '', 'no file is open to others in a directory that is open to all');
+    cmp_ok(scalar(() = glob $s->dir . '/store/vlm.db*'), '>', 1, 'SQLite has made files, too');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -215,7 +215,7 @@ sub interlaced {
     ok(VLM::wait_for(sub { $s->log =~ /2 loads in 5 minutes have ended with their worker: the next one/ }),
        'a worker that is killed then counts as killed in the load');
     $s->ready;
-    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'then all memory is taken');
+    ok(VLM::wait_for(sub { !$s->health->{filling} }), 'all memory is taken in the end');
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/exited on signal 9|loads in 5 minutes/);
 }

@@ -36,9 +36,9 @@ sub entries { scalar @{ $s->get("/api/history/$_[0]")->{json} } }
     my @r = $s->end_all($first, $second);
 
     is(join(' ', map { $_->{code} } @r), '200 200', 'two equal requests at once are both answered');
-    ok(length $r[0]{json}{answer}, 'with an answer');
+    ok(length $r[0]{json}{answer}, 'the first answer has text');
     is($r[1]{json}{answer}, $r[0]{json}{answer}, 'both answers are the same');
-    is($r[1]{json}{turn_number}, 2, 'of the same turn');
+    is($r[1]{json}{turn_number}, 2, 'both answers have the same turn number');
     is($r[0]{headers}{'idempotent-replayed'}, undef, 'the first was made');
     is($r[1]{headers}{'idempotent-replayed'}, 'true', 'the second answer is marked as replayed');
     is(entries('flight'), 2, 'there is one turn');

@@ -77,14 +77,14 @@ if ($starts == 0) {
 }
 
 ok(VLM::wait_for(sub { $s->log =~ /bind\(\) to \S+ failed/ }), 'a start that waits for its port');
-is(sprintf('%o', mode()), '600', 'has a socket that is closed to others');
+is(sprintf('%o', mode()), '600', 'the socket is closed to others');
 
 close $busy;
 $s->{pid} = $starts;
 
 ok(VLM::wait_for(sub { $s->listening }), 'the start completes');
 $s->ready;
-is(sprintf('%o', mode()), '600', 'with the same mode');
+is(sprintf('%o', mode()), '600', 'the socket has the same mode');
 
 
 # ---- later ----------------------------------------------------------------------------

@@ -52,9 +52,9 @@ my %page = VLM::slurp('docs/metrics.md') =~ /^\| `(\w+)` \| \d.*? \| `(warn|info
 my ($names) = VLM::slurp('http/life/metrics.c') =~ /ngx_http_vlm_refusal_names\[\] = \{\s*"none",(.*?)\};/s;
 my ($info) = VLM::slurp('http/life/metrics.c') =~ /level = \((.*?)\)\s*\? NGX_LOG_INFO : NGX_LOG_WARN/s;
 
-is(join(' ', sort keys %page), join(' ', sort $names =~ /"(\w+)"/g), 'has each reason');
+is(join(' ', sort keys %page), join(' ', sort $names =~ /"(\w+)"/g), 'the page has each reason');
 is(join(' ', grep { $page{$_} eq 'info' } sort keys %page),
-   join(' ', sort map { lc } $info =~ /NGX_HTTP_VLM_(\w+)/g), 'with the level of the code');
+   join(' ', sort map { lc } $info =~ /NGX_HTTP_VLM_(\w+)/g), 'each reason of level info has that level in the code');
 
 $s->check_log;
 $s->stop;

@@ -120,7 +120,7 @@ sub resume { syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @_ }
     $s->end_all($late);
 
     is($late->response->{code}, 503, 'the time in the queue goes on while a request is prepared');
-    is($late->response->{json}{error}{code}, 'queue_timeout', 'and ends it');
+    is($late->response->{json}{error}{code}, 'queue_timeout', 'the timeout ends the request');
 
     is(ask($s, '', 1)->end->{code}, 200, 'the next is answered');
 
@@ -153,13 +153,13 @@ sub resume { syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @_ }
     my ($last) = sort { $b <=> $a } map { $_->{ended} } $text, $show;
     my ($refused) = sort { $a <=> $b } map { $_->{ended} } @chats;
 
-    cmp_ok($last, '<', $refused, 'while turns of sessions wait for the store');
+    cmp_ok($last, '<', $refused, 'requests without a session are answered while turns of sessions wait for the store');
     is(join(' ', map { $_->response->{code} } @chats), join(' ', (503) x 10), 'the store is busy');
 
     close $hold;
     waitpid $pid, 0;
 
-    ok(VLM::wait_for(sub { $s->chat('last', 'hi')->{code} == 200 }), 'until it is unlocked');
+    ok(VLM::wait_for(sub { $s->chat('last', 'hi')->{code} == 200 }), 'the store is used again once it is unlocked');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;

@@ -60,7 +60,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     };
 
     $s->signal('HUP');
-    ok($turned->(), 'after a reload the old worker keeps the model');
+    ok($turned->(), 'the old worker keeps the model after a reload');
     $answers->('while the new one waits');
     is(pid($s), $old, 'the old worker answers');
 
@@ -72,13 +72,13 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     is($s->health->{status}, 'healthy', 'the model is loaded');
     ok($s->log_has(qr/the worker before this one goes on with its model/), 'the log has the reason');
     $answers->('after it');
-    is(pid($s), $old, 'by the old worker');
+    is(pid($s), $old, 'the old worker answers');
 
     # The model is restored.
     symlink "$good/model.safetensors", "$model/model.safetensors" or die;
     $s->signal('HUP');
     ok(VLM::wait_for(sub { pid($s) != $old }), 'the next reload has a worker that loads');
-    ok(VLM::wait_for(sub { !kill 0, $old }), 'then the old one leaves');
+    ok(VLM::wait_for(sub { !kill 0, $old }), 'the old worker leaves');
     is($s->health->{reload_reason}, undef, 'health has no reason any more');
     $answers->('by the new one');
 
@@ -139,7 +139,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
         is($asked[-1]->end->{code}, 200, "reload $_ of many: a request is answered");
     }
 
-    ok(VLM::wait_for(sub { 2 == (() = $s->workers) }), 'then two workers are left');
+    ok(VLM::wait_for(sub { 2 == (() = $s->workers) }), 'two workers are left');
     ok(VLM::wait_for(sub { my $pid = pid($s); grep { $_ == $pid } $s->workers }), 'one of the workers answers');
     isnt(pid($s), $old, 'a new worker answers');
     ok($s->stop, 'the server stops in time');
@@ -160,7 +160,7 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     my $owner = pid($one);
     like($two->health->{reason}, qr/live\.lock", which process $owner has locked: another server with this store/,
          'its health names the other server');
-    is($two->health->{state}, 'loading', 'while it loads');
+    is($two->health->{state}, 'loading', 'the second server is loading');
     ok($two->log_has(qr/\[warn\] .*which process $owner has locked: another server/), 'its log names the other server');
 
     # The lock file goes, and what waits does not take that for the end of its owner.
@@ -173,14 +173,14 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
 
         ok(VLM::wait_for(sub { my $n = () = $one->log =~ /was deleted, and is made again/g; $n > $before }),
            'a lock file that was deleted is made again by its owner') or diag($one->log);
-        ok(-e $lock, 'at its place');
-        is($two->health->{state}, 'loading', 'and the second server waits as before');
+        ok(-e $lock, 'the lock file is at its place');
+        is($two->health->{state}, 'loading', 'the second server waits as before');
     }
 
     ok($one->stop, 'the first one stops');
     $two->ready;
     is($two->health->{reason}, undef, 'the second server loads the model');
-    ok($two->stop, 'until it stops');
+    ok($two->stop, 'the second server stops');
     $two->check_log;
 }
 

@@ -1,5 +1,5 @@
 # Tests a start on a file system that is full or as good as full: a server whose quantised
-# cache or store does not fit says so in its log, answers, and leaves nothing behind.
+# cache or store does not fit has this in its log, answers, and leaves nothing behind.
 
 use strict;
 use warnings;
@@ -42,7 +42,7 @@ sub hello { $_[0]->chat('s' . rand, 'hello') }
        'the log says that the cache does not fit, and its size') or diag($s->log);
     is(hello($s)->{code}, 200, 'the server answers');
     is(join(' ', glob within($s, $cache) . '/*'), '', 'no part of the cache is left');
-    ok(-e "/proc/" . $s->pid . '/root' . $cache, 'of the disk that the server sees');
+    ok(-e "/proc/" . $s->pid . '/root' . $cache, 'the directory is on the disk that the server sees');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
@@ -71,12 +71,12 @@ sub hello { $_[0]->chat('s' . rand, 'hello') }
 
     $r = hello($s);
     is($r->{code}, 507, 'a session is not') or diag($r->{body});
-    is($r->{json}{error}, 'The store is full', 'and the answer has the reason');
+    is($r->{json}{error}, 'The store is full', 'the answer has the reason');
     ok($s->log_has(qr/\[warn\] .*store \Q$store\E: the disk is full: sessions and uploads are refused, other chats are answered/),
        'the log says at the start what is refused and what is not');
 
     unlink within($s, $store) . '/other' or die "other: $!";
-    ok(VLM::wait_for(sub { hello($s)->{code} == 200 }), 'with room again, sessions are answered');
+    ok(VLM::wait_for(sub { hello($s)->{code} == 200 }), 'sessions are answered when there is room again');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;

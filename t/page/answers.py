@@ -234,7 +234,7 @@ def a_conversation_can_be_deleted_on_the_server(fixtures):
     page.p.click('#status')
     page.p.click('#delete')
     wait_for('the conversation is gone', lambda: server.request(path) == {}, 10)
-    check(page.shown('#welcome'), 'the page begins anew')
+    check(page.shown('#welcome'), 'the page begins again')
 
 
 @test
@@ -324,7 +324,7 @@ def earlier_conversations_are_listed_opened_and_deleted(fixtures):
     page.p.locator('#talks .link').nth(1).click()
     wait_for('the conversation is gone on the server', lambda: server.request('/api/history/' + old) == {}, 10)
     wait_for('one after the other was deleted', lambda: page.p.locator('#talks .talk').count() == 1)
-    check(page.shown('#welcome'), 'the page begins anew')
+    check(page.shown('#welcome'), 'the page begins again')
 
 
 @test

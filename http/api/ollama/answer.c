@@ -10,11 +10,97 @@
 
 #include "ollama.h"
 
-static void ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_str_t *thinking, ngx_str_t *text,
-    size_t n_tokens, const char *reason);
-static void ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, const char *reason);
+
+static void
+ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key, uint64_t ms)
+{
+    vlm_json_add_int(w, key, (int64_t) ngx_max(ms, 1) * 1000000);
+}
+
+
+/* a load without a prompt has no durations */
+
+static void
+ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, const char *reason)
+{
+    ngx_http_vlm_ollama_t *o = ctx->data;
+
+    vlm_usage_t  *u;
+
+    u = &ctx->usage;
+
+    vlm_json_add_string(w, "done_reason", reason);
+
+    if (o->what != NGX_HTTP_VLM_OLLAMA_ASK) {
+        return;
+    }
+
+    ngx_http_vlm_ollama_put_ms(w, "total_duration",
+                               ctx->times.ended - ctx->times.arrived);
+    ngx_http_vlm_ollama_put_ms(w, "load_duration",
+                               ctx->times.started - ctx->times.arrived);
+
+    vlm_json_add_int(w, "prompt_eval_count", u->prompt_tokens);
+
+    ngx_http_vlm_ollama_put_ms(w, "prompt_eval_duration",
+                               (uint64_t) u->encode_ms + u->prefill_ms);
+
+    vlm_json_add_int(w, "eval_count", u->completion_tokens);
+
+    ngx_http_vlm_ollama_put_ms(w, "eval_duration", u->decode_ms);
+}
+
+
+/* without a reason it is not the last object */
+
+static void
+ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_str_t *thinking, ngx_str_t *text, size_t n_tokens, const char *reason)
+{
+    ngx_http_vlm_ollama_t *o = ctx->data;
+
+    ngx_time_t  *tp;
+
+    tp = ngx_timeofday();
+
+    vlm_json_open(w, '{');
+    vlm_json_add_string(w, "model", o->in.model);
+    ngx_http_vlm_ollama_put_time(w, "created_at", tp->sec, tp->msec);
+
+    if (!o->generate) {
+        vlm_json_add_open(w, "message", '{');
+        vlm_json_add_string(w, "role", "assistant");
+    }
+
+    vlm_json_add_text(w, o->generate ? "response" : "content",
+                      text->len ? (char *) text->data : "", text->len);
+
+    if (thinking->len) {
+        vlm_json_add_text(w, "thinking", (char *) thinking->data,
+                          thinking->len);
+    }
+
+    if (!o->generate) {
+        vlm_json_shut(w, '}');
+    }
+
+    if (n_tokens) {
+        ngx_http_vlm_tokens_put(ctx, w, "logprobs", n_tokens, 0);
+    }
+
+    vlm_json_add_bool(w, "done", reason != NULL);
+
+    if (reason) {
+        ngx_http_vlm_ollama_put_end(ctx, w, reason);
+    }
+
+    vlm_json_shut(w, '}');
+
+    if (ctx->streaming) {
+        vlm_json_put_raw(w, "\n", 1);
+    }
+}
 
 
 /* also that of a load or an unload, which has no text */
@@ -22,10 +108,10 @@ static void ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
 void
 ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    const char             *reason;
-    ngx_http_vlm_ollama_t  *o;
+    ngx_http_vlm_ollama_t *o = ctx->data;
 
-    o = ctx->data;
+    const char  *reason;
+
     reason = ngx_http_vlm_finish_reason(ctx);
 
     if (o->what != NGX_HTTP_VLM_OLLAMA_ASK) {
@@ -69,98 +155,6 @@ ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     vlm_json_shut(w, '}');
 
     vlm_json_put_raw(w, "\n", 1);
-}
-
-
-/* without a reason it is not the last object */
-
-static void
-ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_str_t *thinking, ngx_str_t *text, size_t n_tokens, const char *reason)
-{
-    ngx_time_t             *tp;
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-    tp = ngx_timeofday();
-
-    vlm_json_open(w, '{');
-    vlm_json_add_string(w, "model", o->in.model);
-    ngx_http_vlm_ollama_put_time(w, "created_at", tp->sec, tp->msec);
-
-    if (!o->generate) {
-        vlm_json_add_open(w, "message", '{');
-        vlm_json_add_string(w, "role", "assistant");
-    }
-
-    vlm_json_add_text(w, o->generate ? "response" : "content",
-                      text->len ? (char *) text->data : "", text->len);
-
-    if (thinking->len) {
-        vlm_json_add_text(w, "thinking", (char *) thinking->data,
-                          thinking->len);
-    }
-
-    if (!o->generate) {
-        vlm_json_shut(w, '}');
-    }
-
-    if (n_tokens) {
-        ngx_http_vlm_tokens_put(ctx, w, "logprobs", n_tokens, 0);
-    }
-
-    vlm_json_add_bool(w, "done", reason != NULL);
-
-    if (reason) {
-        ngx_http_vlm_ollama_put_end(ctx, w, reason);
-    }
-
-    vlm_json_shut(w, '}');
-
-    if (ctx->streaming) {
-        vlm_json_put_raw(w, "\n", 1);
-    }
-}
-
-
-static void
-ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key, uint64_t ms)
-{
-    vlm_json_add_int(w, key, (int64_t) ngx_max(ms, 1) * 1000000);
-}
-
-
-/* a load without a prompt has no durations */
-
-static void
-ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, const char *reason)
-{
-    vlm_usage_t            *u;
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-    u = &ctx->usage;
-
-    vlm_json_add_string(w, "done_reason", reason);
-
-    if (o->what != NGX_HTTP_VLM_OLLAMA_ASK) {
-        return;
-    }
-
-    ngx_http_vlm_ollama_put_ms(w, "total_duration",
-                               ctx->times.ended - ctx->times.arrived);
-    ngx_http_vlm_ollama_put_ms(w, "load_duration",
-                               ctx->times.started - ctx->times.arrived);
-
-    vlm_json_add_int(w, "prompt_eval_count", u->prompt_tokens);
-
-    ngx_http_vlm_ollama_put_ms(w, "prompt_eval_duration",
-                               (uint64_t) u->encode_ms + u->prefill_ms);
-
-    vlm_json_add_int(w, "eval_count", u->completion_tokens);
-
-    ngx_http_vlm_ollama_put_ms(w, "eval_duration", u->decode_ms);
 }
 
 

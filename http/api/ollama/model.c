@@ -21,11 +21,6 @@
     "pulled, pushed, created, copied or deleted"
 
 
-static void ngx_http_vlm_ollama_put_details(vlm_json_out_t *w,
-    ngx_http_vlm_engine_t *eng);
-static void ngx_http_vlm_ollama_find(ngx_http_vlm_ctx_t *ctx);
-
-
 /* ---- lists --------------------------------------------------------------- */
 
 
@@ -84,6 +79,70 @@ ngx_http_vlm_ollama_put_names(vlm_json_out_t *w, ngx_str_t *name)
 
     vlm_json_add_format(w, "name", "%.*s%s", (int) name->len, name->data, tag);
     vlm_json_add_format(w, "model", "%.*s%s", (int) name->len, name->data, tag);
+}
+
+
+/* as Ollama writes it: without underscores */
+
+static void
+ngx_http_vlm_ollama_family(ngx_http_vlm_engine_t *eng, u_char family[32])
+{
+    u_char      *p;
+    const char  *s;
+
+    p = family;
+
+    for (s = eng->conf.facts.architecture; *s && p < family + 31; s++) {
+
+        if (*s != '_') {
+            *p++ = *s;
+        }
+    }
+
+    *p = '\0';
+}
+
+
+static void
+ngx_http_vlm_ollama_put_details(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
+{
+    size_t       i;
+    u_char       family[32], form[32];
+    uint64_t     n;
+    const char  *name;
+
+    n = eng->conf.facts.parameters;
+    name = vlm_weights_name(eng->conf.vlm.weights);
+
+    ngx_http_vlm_ollama_family(eng, family);
+
+    vlm_json_add_open(w, "details", '{');
+
+    vlm_json_add_string(w, "parent_model", "");
+    vlm_json_add_string(w, "format",
+                        eng->conf.vlm.mmproj ? "gguf" : "safetensors");
+    vlm_json_add_string(w, "family", (char *) family);
+
+    vlm_json_add_open(w, "families", '[');
+    vlm_json_put_text(w, (char *) family, ngx_strlen(family));
+    vlm_json_shut(w, ']');
+
+    if (n >= 1000000000) {
+        vlm_json_add_format(w, "parameter_size", "%.1fB", n / 1e9);
+
+    } else {
+        vlm_json_add_format(w, "parameter_size", "%.2fM", n / 1e6);
+    }
+
+    for (i = 0; name[i] && i < sizeof(form) - 1; i++) {
+        form[i] = ngx_toupper(name[i]);
+    }
+
+    form[i] = '\0';
+
+    vlm_json_add_string(w, "quantization_level", (char *) form);
+
+    vlm_json_shut(w, '}');
 }
 
 
@@ -163,70 +222,70 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
 }
 
 
-/* ---- facts --------------------------------------------------------------- */
+/* ---- one model: /api/show, and /api/pull, which finds it here ------------ */
 
 
-/* as Ollama writes it: without underscores */
+/* "name" is an older spelling of "model" */
 
 static void
-ngx_http_vlm_ollama_family(ngx_http_vlm_engine_t *eng, u_char family[32])
+ngx_http_vlm_ollama_find_model(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    u_char      *p;
-    const char  *s;
+    ngx_str_t          name;
+    const vlm_json_t  *field;
 
-    p = family;
+    field = vlm_json_get(json, "model");
 
-    for (s = eng->conf.facts.architecture; *s && p < family + 31; s++) {
-
-        if (*s != '_') {
-            *p++ = *s;
-        }
+    if (!vlm_json_is_true(field)) {
+        field = vlm_json_get(json, "name");
     }
 
-    *p = '\0';
+    name.data = (u_char *) vlm_json_text(field);
+
+    if (name.data == NULL || name.data[0] == '\0') {
+        (void) ngx_http_vlm_fail_input(ctx, "model is required");
+        return;
+    }
+
+    name.len = ngx_strlen(name.data);
+
+    ctx->streaming = vlm_json_bool(vlm_json_get(json, "stream"), 1);
+
+    if (ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK) {
+        (void) ngx_http_vlm_model_missing(ctx, &name);
+    }
 }
 
 
+/* a thread: the model that the body names, or ctx->error */
+
 static void
-ngx_http_vlm_ollama_put_details(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_ollama_find(ngx_http_vlm_ctx_t *ctx)
 {
-    size_t       i;
-    u_char       family[32], form[32];
-    uint64_t     n;
-    const char  *name;
+    vlm_err_t    err;
+    vlm_json_t  *json;
 
-    n = eng->conf.facts.parameters;
-    name = vlm_weights_name(eng->conf.vlm.weights);
-
-    ngx_http_vlm_ollama_family(eng, family);
-
-    vlm_json_add_open(w, "details", '{');
-
-    vlm_json_add_string(w, "parent_model", "");
-    vlm_json_add_string(w, "format",
-                        eng->conf.vlm.mmproj ? "gguf" : "safetensors");
-    vlm_json_add_string(w, "family", (char *) family);
-
-    vlm_json_add_open(w, "families", '[');
-    vlm_json_put_text(w, (char *) family, ngx_strlen(family));
-    vlm_json_shut(w, ']');
-
-    if (n >= 1000000000) {
-        vlm_json_add_format(w, "parameter_size", "%.1fB", n / 1e9);
-
-    } else {
-        vlm_json_add_format(w, "parameter_size", "%.2fM", n / 1e6);
+    if (ngx_http_vlm_body_get(ctx) != NGX_OK) {
+        return;
     }
 
-    for (i = 0; name[i] && i < sizeof(form) - 1; i++) {
-        form[i] = ngx_toupper(name[i]);
+    if (ctx->body.len > NGX_HTTP_VLM_OLLAMA_SHOW) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                                 "The request body has %uz bytes, it may "
+                                 "have %d", ctx->body.len,
+                                 NGX_HTTP_VLM_OLLAMA_SHOW);
+        return;
     }
 
-    form[i] = '\0';
+    json = vlm_json_parse(ctx->body.data, ctx->body.len, &err);
 
-    vlm_json_add_string(w, "quantization_level", (char *) form);
+    if (json == NULL) {
+        (void) ngx_http_vlm_fail_input(ctx, "%s", err.text);
+        return;
+    }
 
-    vlm_json_shut(w, '}');
+    ngx_http_vlm_ollama_find_model(ctx, json);
+
+    vlm_json_free(json);
 }
 
 
@@ -273,9 +332,6 @@ ngx_http_vlm_ollama_put_info(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
 
     vlm_json_shut(w, '}');
 }
-
-
-/* ---- one model: /api/show, and /api/pull, which finds it here ------------ */
 
 
 void
@@ -334,72 +390,6 @@ ngx_http_vlm_ollama_show(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_ollama_put_time(w, "modified_at", eng->conf.created, 0);
 
     vlm_json_shut(w, '}');
-}
-
-
-/* "name" is an older spelling of "model" */
-
-static void
-ngx_http_vlm_ollama_find_model(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
-{
-    ngx_str_t          name;
-    const vlm_json_t  *field;
-
-    field = vlm_json_get(json, "model");
-
-    if (!vlm_json_is_true(field)) {
-        field = vlm_json_get(json, "name");
-    }
-
-    name.data = (u_char *) vlm_json_text(field);
-
-    if (name.data == NULL || name.data[0] == '\0') {
-        (void) ngx_http_vlm_fail_input(ctx, "model is required");
-        return;
-    }
-
-    name.len = ngx_strlen(name.data);
-
-    ctx->streaming = vlm_json_bool(vlm_json_get(json, "stream"), 1);
-
-    if (ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK) {
-        (void) ngx_http_vlm_model_missing(ctx, &name);
-    }
-}
-
-
-/* a thread: the model that the body names, or ctx->error */
-
-static void
-ngx_http_vlm_ollama_find(ngx_http_vlm_ctx_t *ctx)
-{
-    vlm_err_t    err;
-    vlm_json_t  *json;
-
-    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "The request body cannot be read");
-        return;
-    }
-
-    if (ctx->body.len > NGX_HTTP_VLM_OLLAMA_SHOW) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                                 "The request body has %uz bytes, it may "
-                                 "have %d", ctx->body.len,
-                                 NGX_HTTP_VLM_OLLAMA_SHOW);
-        return;
-    }
-
-    json = vlm_json_parse(ctx->body.data, ctx->body.len, &err);
-
-    if (json == NULL) {
-        (void) ngx_http_vlm_fail_input(ctx, "%s", err.text);
-        return;
-    }
-
-    ngx_http_vlm_ollama_find_model(ctx, json);
-
-    vlm_json_free(json);
 }
 
 

@@ -11,50 +11,6 @@
 #include "ollama.h"
 
 
-static void ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static void ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_messages;
-static void ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx);
-
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat = {
-    .fields = ngx_http_vlm_ollama_chat_fields,
-    .prompt = ngx_http_vlm_ollama_prompt,
-    .ended = ngx_http_vlm_thinking_ended,
-    .answer = ngx_http_vlm_ollama_answer,
-    .stream_type = "application/x-ndjson",
-    .chunk = ngx_http_vlm_ollama_chunk,
-    .error = ngx_http_vlm_ollama_error,
-    .free = ngx_http_vlm_asked_free
-};
-
-
-/* becomes the other one when its fields are read */
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate = {
-    .fields = ngx_http_vlm_ollama_generate_fields
-};
-
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_of_chat[] = {
-    { "messages", NGX_HTTP_VLM_ARRAY, .read = ngx_http_vlm_ollama_messages },
-    { .name = NULL }
-};
-
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_of_generate[] = {
-    { "suffix", .type = NGX_HTTP_VLM_STRING },
-    { "template", .type = NGX_HTTP_VLM_STRING },
-    { "system", .type = NGX_HTTP_VLM_STRING },
-    { "raw", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_RAW },
-    { "context", .type = NGX_HTTP_VLM_ARRAY },
-    { "prompt", .type = NGX_HTTP_VLM_STRING },
-    { .name = NULL }
-};
-
-
 /* a load may come without messages; a RoboBrain message has no "model" */
 
 ngx_uint_t
@@ -72,50 +28,6 @@ ngx_http_vlm_ollama_speaks(const vlm_json_t *json)
 
 
 /* ---- the request --------------------------------------------------------- */
-
-
-/* the model stays loaded in any case; a request without a prompt is answered
-   as a load or an unload */
-
-static void
-ngx_http_vlm_ollama_empty(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-
-    ctx->streaming = 0;
-    ctx->out.plain = 1;
-
-    o->what = o->unloads ? NGX_HTTP_VLM_OLLAMA_UNLOAD
-                         : NGX_HTTP_VLM_OLLAMA_LOAD;
-
-    if (o->unloads || ctx->engine->zone->state == NGX_HTTP_VLM_READY) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "nothing to ask");
-    }
-}
-
-
-static void
-ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
-{
-    ngx_http_vlm_ollama_t  *o;
-
-    if (ngx_http_vlm_ollama_fields(ctx, json, ngx_http_vlm_ollama_of_chat)
-        != NGX_OK
-        || ngx_http_vlm_fields_tools(ctx, json, "tools", NULL) != NGX_OK)
-    {
-        return;
-    }
-
-    o = ctx->data;
-
-    if (ngx_http_vlm_messages_fit(o->in.messages, o->whole) == NGX_OK
-        && vlm_json_count(vlm_json_get(json, "messages")) == 0)
-    {
-        ngx_http_vlm_ollama_empty(ctx);
-    }
-}
 
 
 /* of a message, or of /api/generate */
@@ -151,15 +63,135 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 }
 
 
+/* pictures precede the text, as in the model family's own prompts */
+
+static ngx_int_t
+ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *message, ngx_uint_t n)
+{
+    vlm_role_t              role;
+    const char             *text;
+    const vlm_json_t       *content;
+
+    if (!vlm_json_is_object(message)) {
+        return ngx_http_vlm_fail_input(ctx, "messages[%ui] is not an object",
+                                       n);
+    }
+
+    text = vlm_json_text(vlm_json_get(message, "role"));
+
+    if (ngx_http_vlm_messages_role(text, &role) != NGX_OK) {
+        return ngx_http_vlm_fail_input(ctx, "messages[%ui].role is not "
+                                       "\"system\", \"user\" or \"assistant\"",
+                                       n);
+    }
+
+    content = vlm_json_get(message, "content");
+
+    if (!vlm_json_is_null(content) && !vlm_json_is_string(content)) {
+        return ngx_http_vlm_fail_input(ctx, "messages[%ui].content is not a "
+                                       "string", n);
+    }
+
+    if (ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), role) != NGX_OK
+        || ngx_http_vlm_ollama_images(ctx, message) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx),
+                                      ngx_http_vlm_fields_text(message,
+                                                               "content"));
+}
+
+
+static ngx_int_t
+ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *messages, const char *name)
+{
+    ngx_uint_t         n;
+    const vlm_json_t  *one;
+
+    n = 0;
+
+    for (one = vlm_json_first(messages); one; one = vlm_json_next(one)) {
+        if (ngx_http_vlm_ollama_message(ctx, one, n++) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_of_chat[] = {
+    { "messages", NGX_HTTP_VLM_ARRAY, .read = ngx_http_vlm_ollama_messages },
+    { .name = NULL }
+};
+
+
+static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_of_generate[] = {
+    { "suffix", .type = NGX_HTTP_VLM_STRING },
+    { "template", .type = NGX_HTTP_VLM_STRING },
+    { "system", .type = NGX_HTTP_VLM_STRING },
+    { "raw", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_RAW },
+    { "context", .type = NGX_HTTP_VLM_ARRAY },
+    { "prompt", .type = NGX_HTTP_VLM_STRING },
+    { .name = NULL }
+};
+
+
+/* the model stays loaded in any case; a request without a prompt is answered
+   as a load or an unload */
+
+static void
+ngx_http_vlm_ollama_empty(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_ollama_t *o = ctx->data;
+
+    ctx->streaming = 0;
+    ctx->out.plain = 1;
+
+    o->what = o->unloads ? NGX_HTTP_VLM_OLLAMA_UNLOAD
+                         : NGX_HTTP_VLM_OLLAMA_LOAD;
+
+    if (o->unloads || ctx->engine->zone->state == NGX_HTTP_VLM_READY) {
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_OK, "nothing to ask");
+    }
+}
+
+
+static void
+ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    ngx_http_vlm_ollama_t  *o;
+
+    if (ngx_http_vlm_ollama_fields(ctx, json, ngx_http_vlm_ollama_of_chat)
+        != NGX_OK
+        || ngx_http_vlm_fields_tools(ctx, json, "tools", NULL) != NGX_OK)
+    {
+        return;
+    }
+
+    o = ctx->data;
+
+    if (ngx_http_vlm_messages_fit(o->in.messages, o->whole) == NGX_OK
+        && vlm_json_count(vlm_json_get(json, "messages")) == 0)
+    {
+        ngx_http_vlm_ollama_empty(ctx);
+    }
+}
+
+
 /* fields of /api/generate that this model does not support */
 
 static ngx_int_t
 ngx_http_vlm_ollama_unsupported(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    ngx_uint_t              template, system;
-    ngx_http_vlm_ollama_t  *o;
+    ngx_http_vlm_ollama_t *o = ctx->data;
 
-    o = ctx->data;
+    ngx_uint_t  template, system;
+
     o->raw = o->in.f.number[NGX_HTTP_VLM_RAW] == 1;
 
     template = vlm_json_is_true(vlm_json_get(json, "template"));
@@ -240,67 +272,6 @@ ngx_http_vlm_ollama_generate_fields(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-/* pictures precede the text, as in the model family's own prompts */
-
-static ngx_int_t
-ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *message, ngx_uint_t n)
-{
-    vlm_role_t              role;
-    const char             *text;
-    const vlm_json_t       *content;
-
-    if (!vlm_json_is_object(message)) {
-        return ngx_http_vlm_fail_input(ctx, "messages[%ui] is not an object",
-                                       n);
-    }
-
-    text = vlm_json_text(vlm_json_get(message, "role"));
-
-    if (ngx_http_vlm_messages_role(text, &role) != NGX_OK) {
-        return ngx_http_vlm_fail_input(ctx, "messages[%ui].role is not "
-                                       "\"system\", \"user\" or \"assistant\"",
-                                       n);
-    }
-
-    content = vlm_json_get(message, "content");
-
-    if (!vlm_json_is_null(content) && !vlm_json_is_string(content)) {
-        return ngx_http_vlm_fail_input(ctx, "messages[%ui].content is not a "
-                                       "string", n);
-    }
-
-    if (ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), role) != NGX_OK
-        || ngx_http_vlm_ollama_images(ctx, message) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx),
-                                      ngx_http_vlm_fields_text(message,
-                                                               "content"));
-}
-
-
-static ngx_int_t
-ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *messages, const char *name)
-{
-    ngx_uint_t         n;
-    const vlm_json_t  *one;
-
-    n = 0;
-
-    for (one = vlm_json_first(messages); one; one = vlm_json_next(one)) {
-        if (ngx_http_vlm_ollama_message(ctx, one, n++) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
 /* ---- the prompt ---------------------------------------------------------- */
 
 
@@ -309,12 +280,7 @@ ngx_http_vlm_ollama_messages(ngx_http_vlm_ctx_t *ctx,
 static void
 ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_part_t  part;
-
-    ngx_memzero(&part, sizeof(vlm_part_t));
-
-    part.text = " ";
-    part.bytes = 1;
+    vlm_part_t  part = { .text = " ", .bytes = 1 };
 
     ctx->sampling.max_tokens = 1;
 
@@ -332,10 +298,7 @@ ngx_http_vlm_ollama_prompt_load(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    const char             *tail;
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
+    ngx_http_vlm_ollama_t *o = ctx->data;
 
     if (o->what == NGX_HTTP_VLM_OLLAMA_LOAD) {
         ngx_http_vlm_ollama_prompt_load(ctx);
@@ -344,13 +307,8 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
 
     ngx_http_vlm_fields_sampling(&o->in.f, &ctx->sampling);
 
-    tail = NULL;
-
-    if (!ctx->out.plain) {
-        tail = ctx->out.thinks ? "<think>" : NGX_HTTP_VLM_NO_THINKING;
-    }
-
-    while (ngx_http_vlm_messages_prompt(o->in.messages, o->raw, tail)
+    while (ngx_http_vlm_messages_prompt(o->in.messages, o->raw,
+                                        ngx_http_vlm_thinking_tail(ctx))
            != NGX_OK)
     {
         if (o->raw || o->whole || ctx->error.code == NULL
@@ -361,3 +319,22 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
         }
     }
 }
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat = {
+    .fields = ngx_http_vlm_ollama_chat_fields,
+    .prompt = ngx_http_vlm_ollama_prompt,
+    .ended = ngx_http_vlm_thinking_ended,
+    .answer = ngx_http_vlm_ollama_answer,
+    .stream_type = "application/x-ndjson",
+    .chunk = ngx_http_vlm_ollama_chunk,
+    .error = ngx_http_vlm_ollama_error,
+    .free = ngx_http_vlm_asked_free
+};
+
+
+/* becomes the other one when its fields are read */
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate = {
+    .fields = ngx_http_vlm_ollama_generate_fields
+};

@@ -10,10 +10,110 @@
 #include "ollama.h"
 
 
-static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_option;
-static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_format;
-static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_think;
-static ngx_http_vlm_reader_t  ngx_http_vlm_ollama_keep;
+static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_options[] = {
+    ngx_http_vlm_real("temperature", NGX_HTTP_VLM_TEMPERATURE, 0, 100),
+    ngx_http_vlm_real("top_p", NGX_HTTP_VLM_TOP_P, 0, 1),
+    ngx_http_vlm_real("repeat_penalty", NGX_HTTP_VLM_REPETITION, 0.01, 10),
+    ngx_http_vlm_real("frequency_penalty", NGX_HTTP_VLM_FREQUENCY, -2, 2),
+    ngx_http_vlm_real("presence_penalty", NGX_HTTP_VLM_PRESENCE, -2, 2),
+    ngx_http_vlm_whole("top_k", NGX_HTTP_VLM_TOP_K, -1, 2147483647),
+    { "seed", .read = ngx_http_vlm_fields_seed },
+    ngx_http_vlm_whole("num_predict", NGX_HTTP_VLM_MAX_TOKENS, -2, 2147483647),
+    ngx_http_vlm_whole("num_ctx", NGX_HTTP_VLM_IGNORED, 0, 2147483647),
+    { "stop", .read = ngx_http_vlm_fields_stops },
+    { .name = NULL }
+};
+
+
+static ngx_int_t
+ngx_http_vlm_ollama_option(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    return ngx_http_vlm_fields_read(ctx, value, ngx_http_vlm_ollama_options);
+}
+
+
+/* "json"; a schema is refused, because it would not be obeyed */
+
+static ngx_int_t
+ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    const char  *text;
+
+    if (vlm_json_is_object(value)) {
+        return ngx_http_vlm_fail_input(ctx, "format as a JSON schema is not "
+                                       "supported yet, \"json\" is");
+    }
+
+    text = vlm_json_text(value);
+
+    if (text && text[0] == '\0') {
+        return NGX_OK;
+    }
+
+    if (text == NULL || ngx_strcmp(text, "json") != 0) {
+        return ngx_http_vlm_fail_input(ctx, "invalid format, expected "
+                                       "\"json\"");
+    }
+
+    if (ngx_http_vlm_fields(ctx)->number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
+        return ngx_http_vlm_fail_input(ctx, "a JSON object takes 2 tokens at "
+                                       "least, option \"num_predict\" is 1");
+    }
+
+    ngx_http_vlm_fields(ctx)->json = 1;
+
+    return NGX_OK;
+}
+
+
+/* a boolean or a level */
+
+static ngx_int_t
+ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    ngx_http_vlm_asked_t *in = ctx->data;
+
+    if (!vlm_json_is_bool(value) && !vlm_json_is_string(value)) {
+        return ngx_http_vlm_fail_input(ctx, "think is neither a boolean nor a "
+                                       "string");
+    }
+
+    if (vlm_json_is_true(value) && !ctx->engine->conf.thinking) {
+        return ngx_http_vlm_fail_input(ctx, "\"%s\" does not support thinking",
+                                       in->model);
+    }
+
+    in->f.number[NGX_HTTP_VLM_THINK] = vlm_json_is_true(value);
+
+    return NGX_OK;
+}
+
+
+/* 0 or "0s", "0m", ... unloads; not -1, which means for ever */
+
+static ngx_int_t
+ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    ngx_http_vlm_ollama_t *o = ctx->data;
+
+    const char  *text;
+
+    text = vlm_json_text(value);
+
+    if (text == NULL && !vlm_json_is_number(value)) {
+        return ngx_http_vlm_fail_input(ctx, "keep_alive is neither a number "
+                                       "nor a string");
+    }
+
+    o->unloads = text ? strchr(text, '0') && !strpbrk(text, "123456789")
+                      : vlm_json_number(value, 1) == 0;
+
+    return NGX_OK;
+}
 
 
 static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_both[] = {
@@ -21,32 +121,11 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_both[] = {
     { "truncate", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_TRUNCATE },
     { "options", NGX_HTTP_VLM_OBJECT, .read = ngx_http_vlm_ollama_option },
     { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
-    { "top_logprobs", NGX_HTTP_VLM_WHOLE,
-      NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS, NULL },
+    ngx_http_vlm_whole("top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS,
+                       0, VLM_TOP_LOGPROBS),
     { "format", .read = ngx_http_vlm_ollama_format },
     { "think", .read = ngx_http_vlm_ollama_think },
     { "keep_alive", .read = ngx_http_vlm_ollama_keep },
-    { .name = NULL }
-};
-
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_options[] = {
-    { "temperature", NGX_HTTP_VLM_REAL,
-      NGX_HTTP_VLM_TEMPERATURE, 0, 100, NULL },
-    { "top_p", NGX_HTTP_VLM_REAL, NGX_HTTP_VLM_TOP_P, 0, 1, NULL },
-    { "repeat_penalty", NGX_HTTP_VLM_REAL,
-      NGX_HTTP_VLM_REPETITION, 0.01, 10, NULL },
-    { "frequency_penalty", NGX_HTTP_VLM_REAL,
-      NGX_HTTP_VLM_FREQUENCY, -2, 2, NULL },
-    { "presence_penalty", NGX_HTTP_VLM_REAL,
-      NGX_HTTP_VLM_PRESENCE, -2, 2, NULL },
-    { "top_k", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_TOP_K, -1, 2147483647, NULL },
-    { "seed", .read = ngx_http_vlm_fields_seed },
-    { "num_predict", NGX_HTTP_VLM_WHOLE,
-      NGX_HTTP_VLM_MAX_TOKENS, -2, 2147483647, NULL },
-    { "num_ctx", NGX_HTTP_VLM_WHOLE,
-      NGX_HTTP_VLM_IGNORED, 0, 2147483647, NULL },
-    { "stop", .read = ngx_http_vlm_fields_stops },
     { .name = NULL }
 };
 
@@ -78,102 +157,6 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     ctx->streaming = n[NGX_HTTP_VLM_STREAM] != 0;
     ctx->out.plain = o->in.f.json || !ctx->engine->conf.thinking;
     ctx->out.thinks = !ctx->out.plain && n[NGX_HTTP_VLM_THINK] != 0;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_ollama_option(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    return ngx_http_vlm_fields_read(ctx, value, ngx_http_vlm_ollama_options);
-}
-
-
-/* "json"; a schema is refused, because it would not be obeyed */
-
-static ngx_int_t
-ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    const char            *text;
-    ngx_http_vlm_asked_t  *in;
-
-    in = ctx->data;
-
-    if (vlm_json_is_object(value)) {
-        return ngx_http_vlm_fail_input(ctx, "format as a JSON schema is not "
-                                       "supported yet, \"json\" is");
-    }
-
-    text = vlm_json_text(value);
-
-    if (text && text[0] == '\0') {
-        return NGX_OK;
-    }
-
-    if (text == NULL || ngx_strcmp(text, "json") != 0) {
-        return ngx_http_vlm_fail_input(ctx, "invalid format, expected "
-                                       "\"json\"");
-    }
-
-    if (in->f.number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
-        return ngx_http_vlm_fail_input(ctx, "a JSON object takes 2 tokens at "
-                                       "least, option \"num_predict\" is 1");
-    }
-
-    in->f.json = 1;
-
-    return NGX_OK;
-}
-
-
-/* a boolean or a level */
-
-static ngx_int_t
-ngx_http_vlm_ollama_think(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    ngx_http_vlm_asked_t  *in;
-
-    in = ctx->data;
-
-    if (!vlm_json_is_bool(value) && !vlm_json_is_string(value)) {
-        return ngx_http_vlm_fail_input(ctx, "think is neither a boolean nor a "
-                                       "string");
-    }
-
-    if (vlm_json_is_true(value) && !ctx->engine->conf.thinking) {
-        return ngx_http_vlm_fail_input(ctx, "\"%s\" does not support thinking",
-                                       in->model);
-    }
-
-    in->f.number[NGX_HTTP_VLM_THINK] = vlm_json_is_true(value);
-
-    return NGX_OK;
-}
-
-
-/* 0 or "0s", "0m", ... unloads; not -1, which means for ever */
-
-static ngx_int_t
-ngx_http_vlm_ollama_keep(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    const char             *text;
-    ngx_http_vlm_ollama_t  *o;
-
-    o = ctx->data;
-    text = vlm_json_text(value);
-
-    if (text == NULL && !vlm_json_is_number(value)) {
-        return ngx_http_vlm_fail_input(ctx, "keep_alive is neither a number "
-                                       "nor a string");
-    }
-
-    o->unloads = text ? strchr(text, '0') && !strpbrk(text, "123456789")
-                      : vlm_json_number(value, 1) == 0;
 
     return NGX_OK;
 }

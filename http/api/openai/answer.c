@@ -7,26 +7,10 @@
 #include "openai.h"
 
 
-static void ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, const char *role, ngx_str_t *text,
-    size_t n_tokens, const char *finish);
-
-
-void
-ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    ngx_http_vlm_openai_event(ctx, w, "assistant", &ctx->out.answer,
-                              ngx_http_vlm_unsent_tokens(ctx),
-                              ngx_http_vlm_finish_reason(ctx));
-}
-
-
 static void
 ngx_http_vlm_openai_head(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_http_vlm_openai_t  *o;
-
-    o = ctx->data;
+    ngx_http_vlm_openai_t *o = ctx->data;
 
     if (ctx->streaming) {
         ngx_http_vlm_stream_event(w, "");
@@ -69,9 +53,7 @@ ngx_http_vlm_openai_usage(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 static void
 ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_http_vlm_openai_t  *o;
-
-    o = ctx->data;
+    ngx_http_vlm_openai_t *o = ctx->data;
 
     vlm_json_add_string(w, "system_fingerprint", o->fingerprint);
     vlm_json_shut(w, '}');
@@ -82,56 +64,13 @@ ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
-void
-ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_uint_t last)
-{
-    ngx_http_vlm_openai_t  *o;
-    ngx_http_vlm_unsent_t   u;
-
-    static ngx_str_t  none = ngx_string("");
-
-    o = ctx->data;
-
-    ngx_http_vlm_unsent(ctx, w, last, &u);
-
-    if (o->chat && !o->begun) {
-        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL);
-    }
-
-    o->begun = 1;
-
-    if (u.answer.len || u.n_tokens) {
-        ngx_http_vlm_openai_event(ctx, w, NULL, &u.answer, u.n_tokens, NULL);
-    }
-
-    if (!last) {
-        return;
-    }
-
-    ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none, 0,
-                              ngx_http_vlm_finish_reason(ctx));
-
-    if (o->include_usage) {
-        ngx_http_vlm_openai_head(ctx, w);
-        vlm_json_shut(w, ']');
-        ngx_http_vlm_openai_usage(ctx, w);
-        ngx_http_vlm_openai_tail(ctx, w);
-    }
-
-    vlm_json_put_raw(w, "data: [DONE]\n\n", sizeof("data: [DONE]\n\n") - 1);
-}
-
-
 /* an event of a stream, or a whole answer */
 
 static void
 ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     const char *role, ngx_str_t *text, size_t n_tokens, const char *finish)
 {
-    ngx_http_vlm_openai_t  *o;
-
-    o = ctx->data;
+    ngx_http_vlm_openai_t *o = ctx->data;
 
     ngx_http_vlm_openai_head(ctx, w);
     vlm_json_open(w, '{');
@@ -178,4 +117,54 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     }
 
     ngx_http_vlm_openai_tail(ctx, w);
+}
+
+
+void
+ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    ngx_http_vlm_openai_event(ctx, w, "assistant", &ctx->out.answer,
+                              ngx_http_vlm_unsent_tokens(ctx),
+                              ngx_http_vlm_finish_reason(ctx));
+}
+
+
+void
+ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last)
+{
+    ngx_http_vlm_openai_t  *o;
+    ngx_http_vlm_unsent_t   u;
+
+    static ngx_str_t  none = ngx_string("");
+
+    o = ctx->data;
+
+    ngx_http_vlm_unsent(ctx, w, last, &u);
+
+    if (o->chat && !o->begun) {
+        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL);
+    }
+
+    o->begun = 1;
+
+    if (u.answer.len || u.n_tokens) {
+        ngx_http_vlm_openai_event(ctx, w, NULL, &u.answer, u.n_tokens, NULL);
+    }
+
+    if (!last) {
+        return;
+    }
+
+    ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none, 0,
+                              ngx_http_vlm_finish_reason(ctx));
+
+    if (o->include_usage) {
+        ngx_http_vlm_openai_head(ctx, w);
+        vlm_json_shut(w, ']');
+        ngx_http_vlm_openai_usage(ctx, w);
+        ngx_http_vlm_openai_tail(ctx, w);
+    }
+
+    vlm_json_put_raw(w, "data: [DONE]\n\n", sizeof("data: [DONE]\n\n") - 1);
 }

@@ -13,121 +13,6 @@
 #define NGX_HTTP_VLM_LEGACY  16                /* /v1/completions: max_tokens */
 
 
-static ngx_http_vlm_reader_t  ngx_http_vlm_openai_one;
-static ngx_http_vlm_reader_t  ngx_http_vlm_openai_absent;
-static ngx_http_vlm_reader_t  ngx_http_vlm_openai_schema;
-static ngx_http_vlm_reader_t  ngx_http_vlm_openai_streams;
-static ngx_http_vlm_reader_t  ngx_http_vlm_openai_biases;
-static ngx_http_vlm_reader_t  ngx_http_vlm_openai_format;
-
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_openai_both[] = {
-    { "temperature", NGX_HTTP_VLM_REAL, NGX_HTTP_VLM_TEMPERATURE, 0, 2, NULL },
-    { "top_p", NGX_HTTP_VLM_REAL, NGX_HTTP_VLM_TOP_P, 0, 1, NULL },
-    { "top_k", NGX_HTTP_VLM_WHOLE, NGX_HTTP_VLM_TOP_K, -1, 1000, NULL },
-    { "frequency_penalty", NGX_HTTP_VLM_REAL,
-      NGX_HTTP_VLM_FREQUENCY, -2, 2, NULL },
-    { "presence_penalty", NGX_HTTP_VLM_REAL,
-      NGX_HTTP_VLM_PRESENCE, -2, 2, NULL },
-    { "repetition_penalty", NGX_HTTP_VLM_REAL,
-      NGX_HTTP_VLM_REPETITION, 0.1, 10, NULL },
-    { "seed", .read = ngx_http_vlm_fields_seed },
-    { "max_tokens", NGX_HTTP_VLM_ENDLESS,
-      NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647, NULL },
-    { "min_tokens", NGX_HTTP_VLM_WHOLE,
-      NGX_HTTP_VLM_MIN_TOKENS, 0, 2147483647, NULL },
-    { "no_repeat_ngram_size", NGX_HTTP_VLM_WHOLE,
-      NGX_HTTP_VLM_NGRAM, 0, 64, NULL },
-    { "n", .read = ngx_http_vlm_openai_one },
-    { "stream", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_STREAM },
-    { "stream_options", NGX_HTTP_VLM_OBJECT,
-      .read = ngx_http_vlm_openai_streams },
-    { "stop", .read = ngx_http_vlm_fields_stops },
-    { "logit_bias", NGX_HTTP_VLM_OBJECT, .read = ngx_http_vlm_openai_biases },
-
-    /* by these other servers constrain an answer: to ignore one would give an
-       answer that its client misreads */
-
-    { "guided_choice", .read = ngx_http_vlm_openai_absent },
-    { "guided_json", .read = ngx_http_vlm_openai_schema },
-    { "guided_regex", .read = ngx_http_vlm_openai_absent },
-    { "guided_grammar", .read = ngx_http_vlm_openai_absent },
-    { "structured_outputs", .read = ngx_http_vlm_openai_absent },
-    { "grammar", .read = ngx_http_vlm_openai_absent },
-    { "json_schema", .read = ngx_http_vlm_openai_schema },
-    { .name = NULL }
-};
-
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_chat[] = {
-    { "max_completion_tokens", NGX_HTTP_VLM_ENDLESS,
-      NGX_HTTP_VLM_MAX_COMPLETION, 1, 2147483647, NULL },
-    { "top_logprobs", NGX_HTTP_VLM_WHOLE,
-      NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS, NULL },
-    { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
-    { "response_format", NGX_HTTP_VLM_OBJECT,
-      .read = ngx_http_vlm_openai_format },
-    { .name = NULL }
-};
-
-
-static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_text[] = {
-    { "logprobs", NGX_HTTP_VLM_WHOLE,
-      NGX_HTTP_VLM_TOP_LOGPROBS, 0, VLM_TOP_LOGPROBS, NULL },
-    { "best_of", .read = ngx_http_vlm_openai_one },
-    { "echo", .read = ngx_http_vlm_openai_absent },
-    { "suffix", .read = ngx_http_vlm_openai_absent },
-    { .name = NULL }
-};
-
-
-ngx_int_t
-ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
-    const vlm_json_t *json)
-{
-    double  *n;
-
-    n = o->in.f.number;
-
-    if (ngx_http_vlm_fields_read(ctx, json, ngx_http_vlm_openai_both) != NGX_OK
-        || ngx_http_vlm_fields_read(ctx, json, o->chat
-                                    ? ngx_http_vlm_openai_of_chat
-                                    : ngx_http_vlm_openai_of_text)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    ctx->streaming = n[NGX_HTTP_VLM_STREAM] == 1;
-    o->include_usage = n[NGX_HTTP_VLM_INCLUDE] == 1;
-
-    if (!o->chat) {
-        n[NGX_HTTP_VLM_LOGPROBS] = !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS]);
-
-        if (isnan(n[NGX_HTTP_VLM_MAX_TOKENS])) {
-            n[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
-        }
-
-        return NGX_OK;
-    }
-
-    if (n[NGX_HTTP_VLM_LOGPROBS] != 1 && n[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
-        ngx_http_vlm_fail_param(ctx, "top_logprobs");
-
-        return ngx_http_vlm_fail_input(ctx, "top_logprobs is for requests with "
-                                       "\"logprobs\": true");
-    }
-
-    if (ngx_http_vlm_fields_tools(ctx, json, "tools", "tool_choice")
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_vlm_fields_tools(ctx, json, "functions", "function_call");
-}
-
-
 /* fields that count answers, of which only one is supported */
 
 static ngx_int_t
@@ -183,10 +68,9 @@ static ngx_int_t
 ngx_http_vlm_openai_streams(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *value, const char *name)
 {
-    const vlm_json_t      *usage;
-    ngx_http_vlm_asked_t  *in;
+    ngx_http_vlm_asked_t *in = ctx->data;
 
-    in = ctx->data;
+    const vlm_json_t  *usage;
 
     if (in->f.number[NGX_HTTP_VLM_STREAM] != 1) {
         return ngx_http_vlm_fail_input(ctx, "stream_options is for requests "
@@ -258,11 +142,10 @@ static ngx_int_t
 ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *value, const char *name)
 {
-    size_t                 n;
-    const vlm_json_t      *one;
-    ngx_http_vlm_asked_t  *in;
+    ngx_http_vlm_asked_t *in = ctx->data;
 
-    in = ctx->data;
+    size_t             n;
+    const vlm_json_t  *one;
 
     n = vlm_json_count(value);
 
@@ -287,14 +170,44 @@ ngx_http_vlm_openai_biases(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+static const ngx_http_vlm_field_t  ngx_http_vlm_openai_both[] = {
+    ngx_http_vlm_real("temperature", NGX_HTTP_VLM_TEMPERATURE, 0, 2),
+    ngx_http_vlm_real("top_p", NGX_HTTP_VLM_TOP_P, 0, 1),
+    ngx_http_vlm_whole("top_k", NGX_HTTP_VLM_TOP_K, -1, 1000),
+    ngx_http_vlm_real("frequency_penalty", NGX_HTTP_VLM_FREQUENCY, -2, 2),
+    ngx_http_vlm_real("presence_penalty", NGX_HTTP_VLM_PRESENCE, -2, 2),
+    ngx_http_vlm_real("repetition_penalty", NGX_HTTP_VLM_REPETITION, 0.1, 10),
+    { "seed", .read = ngx_http_vlm_fields_seed },
+    { "max_tokens", NGX_HTTP_VLM_ENDLESS,
+      NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647, NULL },
+    ngx_http_vlm_whole("min_tokens", NGX_HTTP_VLM_MIN_TOKENS, 0, 2147483647),
+    ngx_http_vlm_whole("no_repeat_ngram_size", NGX_HTTP_VLM_NGRAM, 0, 64),
+    { "n", .read = ngx_http_vlm_openai_one },
+    { "stream", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_STREAM },
+    { "stream_options", NGX_HTTP_VLM_OBJECT,
+      .read = ngx_http_vlm_openai_streams },
+    { "stop", .read = ngx_http_vlm_fields_stops },
+    { "logit_bias", NGX_HTTP_VLM_OBJECT, .read = ngx_http_vlm_openai_biases },
+
+    /* by these other servers constrain an answer: to ignore one would give an
+       answer that its client misreads */
+
+    { "guided_choice", .read = ngx_http_vlm_openai_absent },
+    { "guided_json", .read = ngx_http_vlm_openai_schema },
+    { "guided_regex", .read = ngx_http_vlm_openai_absent },
+    { "guided_grammar", .read = ngx_http_vlm_openai_absent },
+    { "structured_outputs", .read = ngx_http_vlm_openai_absent },
+    { "grammar", .read = ngx_http_vlm_openai_absent },
+    { "json_schema", .read = ngx_http_vlm_openai_schema },
+    { .name = NULL }
+};
+
+
 static ngx_int_t
 ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *value, const char *name)
 {
-    const char            *type;
-    ngx_http_vlm_asked_t  *in;
-
-    in = ctx->data;
+    const char  *type;
 
     ngx_http_vlm_fail_param(ctx, "response_format.type");
 
@@ -305,7 +218,7 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx,
     }
 
     if (ngx_strcmp(type, "json_object") == 0) {
-        in->f.json = 1;
+        ngx_http_vlm_fields(ctx)->json = 1;
 
         return ngx_http_vlm_openai_absent(ctx, vlm_json_get(value, "schema"),
                                           "response_format.schema");
@@ -320,4 +233,73 @@ ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx,
 
     return ngx_http_vlm_fail_input(ctx, "response_format.type is neither text "
                                    "nor json_object");
+}
+
+
+static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_chat[] = {
+    { "max_completion_tokens", NGX_HTTP_VLM_ENDLESS,
+      NGX_HTTP_VLM_MAX_COMPLETION, 1, 2147483647, NULL },
+    ngx_http_vlm_whole("top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS,
+                       0, VLM_TOP_LOGPROBS),
+    { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
+    { "response_format", NGX_HTTP_VLM_OBJECT,
+      .read = ngx_http_vlm_openai_format },
+    { .name = NULL }
+};
+
+
+static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_text[] = {
+    ngx_http_vlm_whole("logprobs", NGX_HTTP_VLM_TOP_LOGPROBS,
+                       0, VLM_TOP_LOGPROBS),
+    { "best_of", .read = ngx_http_vlm_openai_one },
+    { "echo", .read = ngx_http_vlm_openai_absent },
+    { "suffix", .read = ngx_http_vlm_openai_absent },
+    { .name = NULL }
+};
+
+
+ngx_int_t
+ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
+    const vlm_json_t *json)
+{
+    double  *n;
+
+    n = o->in.f.number;
+
+    if (ngx_http_vlm_fields_read(ctx, json, ngx_http_vlm_openai_both) != NGX_OK
+        || ngx_http_vlm_fields_read(ctx, json, o->chat
+                                    ? ngx_http_vlm_openai_of_chat
+                                    : ngx_http_vlm_openai_of_text)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->streaming = n[NGX_HTTP_VLM_STREAM] == 1;
+    o->include_usage = n[NGX_HTTP_VLM_INCLUDE] == 1;
+
+    if (!o->chat) {
+        n[NGX_HTTP_VLM_LOGPROBS] = !isnan(n[NGX_HTTP_VLM_TOP_LOGPROBS]);
+
+        if (isnan(n[NGX_HTTP_VLM_MAX_TOKENS])) {
+            n[NGX_HTTP_VLM_MAX_TOKENS] = NGX_HTTP_VLM_LEGACY;
+        }
+
+        return NGX_OK;
+    }
+
+    if (n[NGX_HTTP_VLM_LOGPROBS] != 1 && n[NGX_HTTP_VLM_TOP_LOGPROBS] > 0) {
+        ngx_http_vlm_fail_param(ctx, "top_logprobs");
+
+        return ngx_http_vlm_fail_input(ctx, "top_logprobs is for requests with "
+                                       "\"logprobs\": true");
+    }
+
+    if (ngx_http_vlm_fields_tools(ctx, json, "tools", "tool_choice")
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_vlm_fields_tools(ctx, json, "functions", "function_call");
 }

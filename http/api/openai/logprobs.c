@@ -17,32 +17,6 @@
                                               characters for each */
 
 
-static void ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, vlm_token_t *t, size_t n);
-
-
-void
-ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, size_t n)
-{
-    ngx_http_vlm_openai_t  *o;
-
-    o = ctx->data;
-
-    vlm_json_add_open(w, "logprobs", '{');
-
-    if (o->chat) {
-        ngx_http_vlm_tokens_put(ctx, w, "content", n, 1);
-        vlm_json_add_string(w, "refusal", NULL);
-
-    } else {
-        ngx_http_vlm_openai_arrays(ctx, w, ngx_http_vlm_tokens_take(ctx, n), n);
-    }
-
-    vlm_json_shut(w, '}');
-}
-
-
 /* the offset of each token, in characters of the answer: every byte but a
    continuation byte begins a character */
 
@@ -50,11 +24,10 @@ static void
 ngx_http_vlm_openai_offsets(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, vlm_token_t *t, size_t n)
 {
-    size_t                  i, k, len;
-    const char             *piece;
-    ngx_http_vlm_openai_t  *o;
+    ngx_http_vlm_openai_t *o = ctx->data;
 
-    o = ctx->data;
+    size_t       i, k, len;
+    const char  *piece;
 
     vlm_json_add_open(w, "text_offset", '[');
 
@@ -157,4 +130,24 @@ ngx_http_vlm_openai_arrays(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     ngx_http_vlm_openai_tops(ctx, w, t, n);
     ngx_http_vlm_openai_offsets(ctx, w, t, n);
+}
+
+
+void
+ngx_http_vlm_openai_logprobs(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, size_t n)
+{
+    ngx_http_vlm_openai_t *o = ctx->data;
+
+    vlm_json_add_open(w, "logprobs", '{');
+
+    if (o->chat) {
+        ngx_http_vlm_tokens_put(ctx, w, "content", n, 1);
+        vlm_json_add_string(w, "refusal", NULL);
+
+    } else {
+        ngx_http_vlm_openai_arrays(ctx, w, ngx_http_vlm_tokens_take(ctx, n), n);
+    }
+
+    vlm_json_shut(w, '}');
 }

@@ -16,49 +16,6 @@
 #define NGX_HTTP_VLM_OPENAI_FPS  2.0               /* as transformers assumes */
 
 
-static ngx_int_t ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, ngx_uint_t i);
-static ngx_int_t ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *part, ngx_uint_t i, ngx_uint_t k);
-
-
-ngx_int_t
-ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
-{
-    ngx_uint_t                  i;
-    const vlm_json_t           *messages, *one;
-
-    messages = vlm_json_get(json, "messages");
-
-    ngx_http_vlm_fail_param(ctx, "messages");
-
-    if (vlm_json_is_null(messages)) {
-        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "missing_required_parameter",
-                                      "messages are missing");
-    }
-
-    if (!vlm_json_is_array(messages)) {
-        return ngx_http_vlm_fail_input(ctx, "messages are not an array");
-    }
-
-    if (vlm_json_count(messages) == 0) {
-        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST, "empty_array",
-                                      "messages are an empty array");
-    }
-
-    i = 0;
-
-    for (one = vlm_json_first(messages); one; one = vlm_json_next(one)) {
-        if (ngx_http_vlm_openai_message(ctx, one, i++) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
 static ngx_int_t
 ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, ngx_uint_t i, vlm_role_t *role)
@@ -89,76 +46,8 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
                                       i);
     }
 
-    return ngx_http_vlm_fail_input(ctx, "messages.%ui has a role that is none "
-                                   "of system, developer, user, assistant", i);
-}
-
-
-/* a string, or an array of parts */
-
-static ngx_int_t
-ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *content,
-    ngx_uint_t i)
-{
-    ngx_uint_t                  k;
-    const char                 *text;
-    const vlm_json_t           *part;
-
-    ngx_http_vlm_fail_param(ctx, "messages.%ui.content", i);
-
-    text = vlm_json_text(content);
-
-    if (text) {
-        return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx), text);
-    }
-
-    if (!vlm_json_is_array(content)) {
-        return ngx_http_vlm_fail_input(ctx, "messages.%ui.content is neither a "
-                                       "string nor an array of parts", i);
-    }
-
-    k = 0;
-
-    for (part = vlm_json_first(content); part; part = vlm_json_next(part)) {
-        if (ngx_http_vlm_openai_part(ctx, part, i, k++) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
-    ngx_uint_t i)
-{
-    vlm_role_t                  role;
-    const vlm_json_t  *content;
-
-    role = VLM_USER;
-
-    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
-
-    if (!vlm_json_is_object(json)) {
-        return ngx_http_vlm_fail_input(ctx, "messages.%ui is not an object", i);
-    }
-
-    if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
-        || ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), role) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    content = vlm_json_get(json, "content");
-
-    /* clients send an earlier answer back, which may have had no content */
-
-    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
-        return NGX_OK;
-    }
-
-    return ngx_http_vlm_openai_content(ctx, content, i);
+    return ngx_http_vlm_fail_input(ctx, "messages.%ui has a role that is not "
+                                   "system, developer, user or assistant", i);
 }
 
 
@@ -346,8 +235,8 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *part,
     if (ngx_strcmp(type, "text") != 0 && ngx_strcmp(type, "refusal") != 0) {
         return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
                                       "unsupported_value", "%s has a type that "
-                                      "is none of text, image_url, video_url "
-                                      "and video",
+                                      "is not text, image_url, video_url "
+                                      "or video",
                                       ctx->error.param);
     }
 
@@ -359,6 +248,111 @@ ngx_http_vlm_openai_part(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *part,
     }
 
     return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx), text);
+}
+
+
+/* a string, or an array of parts */
+
+static ngx_int_t
+ngx_http_vlm_openai_content(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *content,
+    ngx_uint_t i)
+{
+    ngx_uint_t                  k;
+    const char                 *text;
+    const vlm_json_t           *part;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui.content", i);
+
+    text = vlm_json_text(content);
+
+    if (text) {
+        return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx), text);
+    }
+
+    if (!vlm_json_is_array(content)) {
+        return ngx_http_vlm_fail_input(ctx, "messages.%ui.content is neither a "
+                                       "string nor an array of parts", i);
+    }
+
+    k = 0;
+
+    for (part = vlm_json_first(content); part; part = vlm_json_next(part)) {
+        if (ngx_http_vlm_openai_part(ctx, part, i, k++) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    ngx_uint_t i)
+{
+    vlm_role_t                  role;
+    const vlm_json_t  *content;
+
+    role = VLM_USER;
+
+    ngx_http_vlm_fail_param(ctx, "messages.%ui", i);
+
+    if (!vlm_json_is_object(json)) {
+        return ngx_http_vlm_fail_input(ctx, "messages.%ui is not an object", i);
+    }
+
+    if (ngx_http_vlm_openai_role(ctx, json, i, &role) != NGX_OK
+        || ngx_http_vlm_messages_begin(ngx_http_vlm_asked(ctx), role) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    content = vlm_json_get(json, "content");
+
+    /* clients send an earlier answer back, which may have had no content */
+
+    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_openai_content(ctx, content, i);
+}
+
+
+ngx_int_t
+ngx_http_vlm_openai_messages(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    ngx_uint_t                  i;
+    const vlm_json_t           *messages, *one;
+
+    messages = vlm_json_get(json, "messages");
+
+    ngx_http_vlm_fail_param(ctx, "messages");
+
+    if (vlm_json_is_null(messages)) {
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "missing_required_parameter",
+                                      "messages are missing");
+    }
+
+    if (!vlm_json_is_array(messages)) {
+        return ngx_http_vlm_fail_input(ctx, "messages are not an array");
+    }
+
+    if (vlm_json_count(messages) == 0) {
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST, "empty_array",
+                                      "messages are an empty array");
+    }
+
+    i = 0;
+
+    for (one = vlm_json_first(messages); one; one = vlm_json_next(one)) {
+        if (ngx_http_vlm_openai_message(ctx, one, i++) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }
 
 

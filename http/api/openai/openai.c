@@ -9,33 +9,6 @@
 #include "openai.h"
 
 
-static void ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static void ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_openai_error(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w, ngx_uint_t status, const char *text);
-
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_chat = {
-    .fields = ngx_http_vlm_openai_parse,
-    .prompt = ngx_http_vlm_openai_prompt,
-    .ended = ngx_http_vlm_thinking_ended,
-    .answer = ngx_http_vlm_openai_answer,
-    .stream_type = "text/event-stream; charset=utf-8",
-    .chunk = ngx_http_vlm_openai_chunk,
-    .error = ngx_http_vlm_openai_error,
-    .waits = ngx_http_vlm_stream_waits,
-    .free = ngx_http_vlm_asked_free
-};
-
-
-/* becomes the other one when its fields are read */
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion = {
-    .fields = ngx_http_vlm_openai_parse
-};
-
-
 /* equal seeds give equal answers while the fingerprint is equal */
 
 static ngx_int_t
@@ -117,9 +90,7 @@ ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 static void
 ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_openai_t  *o;
-
-    o = ctx->data;
+    ngx_http_vlm_openai_t *o = ctx->data;
 
     ngx_http_vlm_fields_sampling(&o->in.f, &ctx->sampling);
 
@@ -140,3 +111,23 @@ ngx_http_vlm_openai_error(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_put_error(w, ctx, status, text);
     ngx_http_vlm_stream_end(w);
 }
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_chat = {
+    .fields = ngx_http_vlm_openai_parse,
+    .prompt = ngx_http_vlm_openai_prompt,
+    .ended = ngx_http_vlm_thinking_ended,
+    .answer = ngx_http_vlm_openai_answer,
+    .stream_type = "text/event-stream; charset=utf-8",
+    .chunk = ngx_http_vlm_openai_chunk,
+    .error = ngx_http_vlm_openai_error,
+    .waits = ngx_http_vlm_stream_waits,
+    .free = ngx_http_vlm_asked_free
+};
+
+
+/* becomes the other one when its fields are read */
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion = {
+    .fields = ngx_http_vlm_openai_parse
+};

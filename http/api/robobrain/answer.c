@@ -27,9 +27,7 @@ ngx_http_vlm_answer_put_usage(vlm_json_out_t *w, vlm_usage_t *usage)
 static void
 ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
     vlm_json_add_string(w, "task", chat->task_name);
 
@@ -42,10 +40,10 @@ ngx_http_vlm_answer_put_task(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 static void
 ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    const char           *kind, *text;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    const char  *kind, *text;
+
     kind = chat->inference ? "Inference error: " : "";
     text = ctx->error.err.text;
 
@@ -72,20 +70,15 @@ ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 vlm_view_t
 ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_view_t            view;
-    vlm_picture_info_t   *seen;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
-    seen = &chat->picture;
-
-    view.width = seen->width;
-    view.height = seen->height;
-    view.seen_width = seen->resized_width;
-    view.seen_height = seen->resized_height;
-    view.shares = ctx->engine->conf.facts.coordinates;
-
-    return view;
+    return (vlm_view_t) {
+        .width = chat->picture.width,
+        .height = chat->picture.height,
+        .seen_width = chat->picture.resized_width,
+        .seen_height = chat->picture.resized_height,
+        .shares = ctx->engine->conf.facts.coordinates
+    };
 }
 
 
@@ -94,12 +87,12 @@ ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    int                   task;
-    ngx_str_t            *text;
-    vlm_view_t            view;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    int         task;
+    ngx_str_t  *text;
+    vlm_view_t  view;
+
     task = vlm_task_find(chat->task_name, ngx_strlen(chat->task_name));
 
     if (task == VLM_GENERAL || chat->picture.width == 0) {
@@ -118,9 +111,7 @@ ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 void
 ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
     if (ctx->error.status == NGX_HTTP_OK) {
         ngx_http_vlm_answer_put_failed(ctx, w);
@@ -168,9 +159,7 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 void
 ngx_http_vlm_answer_put_resized(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
     if (!chat->picture.scaled || ctx->engine->conf.facts.coordinates) {
         return;

@@ -17,26 +17,16 @@ void
 ngx_http_vlm_aside_ask(ngx_http_vlm_ctx_t *ctx, const char *system, size_t len,
     float temperature, ngx_uint_t max_tokens)
 {
-    vlm_part_t            parts[2];
-    vlm_message_t         messages[2];
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
-
-    ngx_memzero(parts, sizeof(parts));
-
-    parts[0].text = system;
-    parts[0].bytes = ngx_strlen(system);
-    parts[1].text = chat->message.data;
-    parts[1].bytes = len;
-
-    messages[0].role = VLM_SYSTEM;
-    messages[0].parts = &parts[0];
-    messages[0].n_parts = 1;
-
-    messages[1].role = VLM_USER;
-    messages[1].parts = &parts[1];
-    messages[1].n_parts = 1;
+    vlm_part_t  parts[] = {
+        { .text = system, .bytes = ngx_strlen(system) },
+        { .text = chat->message.data, .bytes = len }
+    };
+    vlm_message_t  messages[] = {
+        { VLM_SYSTEM, &parts[0], 1 },
+        { VLM_USER, &parts[1], 1 }
+    };
 
     ctx->prompt = vlm_prompt_make(ctx->engine->life.vlm, messages, 2,
                                   ctx->engine->conf.thinking

@@ -16,37 +16,16 @@
                                               about */
 
 
-static void ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static void ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx);
-
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect = {
-    .fields = ngx_http_vlm_chat_fields,
-    .prompt = ngx_http_vlm_chat_prompt,
-    .ended = ngx_http_vlm_chat_ended,
-    .store = ngx_http_vlm_turn_store,
-    .answer = ngx_http_vlm_answer_put,
-    .failed = ngx_http_vlm_answer_failed,
-    .stream_type = "text/event-stream; charset=utf-8",
-    .chunk = ngx_http_vlm_answer_chunk,
-    .error = ngx_http_vlm_answer_error,
-    .waits = ngx_http_vlm_stream_waits,
-    .free = ngx_http_vlm_chat_free
-};
-
-
 /* the client's key of this request: a repeated request gets the stored turn */
 
 static ngx_int_t
 ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
 {
-    size_t                i;
-    ngx_table_elt_t      *h;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    size_t            i;
+    ngx_table_elt_t  *h;
+
     h = ngx_http_vlm_header(ctx->request, "idempotency-key");
 
     if (h == NULL || h->value.len == 0) {
@@ -77,9 +56,7 @@ ngx_http_vlm_chat_key(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_chat_text_only(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
     if (!vlm_json_is_true(vlm_json_get(json, "text_only"))) {
         return NGX_OK;
@@ -122,12 +99,12 @@ ngx_http_vlm_chat_streams(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 static ngx_int_t
 ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    size_t                len;
-    const char           *text;
-    const vlm_json_t     *task;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    size_t             len;
+    const char        *text;
+    const vlm_json_t  *task;
+
     task = vlm_json_get(json, "task");
     text = vlm_json_is_null(task) ? "general" : vlm_json_text(task);
 
@@ -152,8 +129,7 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         return NGX_OK;
     }
 
-    ngx_cpystrn((u_char *) chat->task_name, (u_char *) text,
-                sizeof(chat->task_name));
+    ngx_http_vlm_copy(chat->task_name, text);
     ngx_http_vlm_turn_task(ctx, vlm_task_find(text, len));
 
     return NGX_OK;
@@ -256,10 +232,10 @@ ngx_int_t
 ngx_http_vlm_chat_message(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *field, const char *missing)
 {
-    const char           *text;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    const char  *text;
+
     text = vlm_json_text(field);
 
     if (text == NULL || text[0] == '\0') {
@@ -323,24 +299,18 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
 ngx_int_t
 ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    int                   rc;
-    vlm_err_t             refused;
-    const char           *text;
-    vlm_store_err_t       err;
-    vlm_store_file_t      file;
-    const vlm_json_t     *image;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    int                rc;
+    const char        *text;
+    vlm_store_err_t    err;
+    vlm_store_file_t   file;
+    const vlm_json_t  *image;
+
     image = vlm_json_get(json, "image");
 
-    ngx_memzero(&refused, sizeof(vlm_err_t));
-
-    if (vlm_pixels_read(&chat->pixels, json, ctx->engine->conf.vlm.max_pixels,
-                        &refused)
-        != 0)
-    {
-        return ngx_http_vlm_fail_input(ctx, "%s", refused.text);
+    if (ngx_http_vlm_messages_pixels(ctx, json, &chat->pixels) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     if (!vlm_json_is_true(image)) {
@@ -381,10 +351,9 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 static void
 ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_err_t             err;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    vlm_err_t  err;
 
     if (chat->key && !chat->task_asked
         && ngx_http_vlm_turn_repeated(ctx) != NGX_DECLINED)
@@ -439,9 +408,7 @@ ngx_http_vlm_chat_auto(ngx_http_vlm_ctx_t *ctx)
 static ngx_int_t
 ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
     if (chat->repeated) {
         ctx->out.answer.data = (u_char *) chat->repeated->content.data;
@@ -471,9 +438,8 @@ ngx_http_vlm_chat_ended(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
     ctx->data = NULL;
 
     if (chat == NULL) {
@@ -490,3 +456,18 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
     vlm_store_loaded_free(&chat->session_of);
     free(chat);
 }
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_chat_dialect = {
+    .fields = ngx_http_vlm_chat_fields,
+    .prompt = ngx_http_vlm_chat_prompt,
+    .ended = ngx_http_vlm_chat_ended,
+    .store = ngx_http_vlm_turn_store,
+    .answer = ngx_http_vlm_answer_put,
+    .failed = ngx_http_vlm_answer_failed,
+    .stream_type = "text/event-stream; charset=utf-8",
+    .chunk = ngx_http_vlm_answer_chunk,
+    .error = ngx_http_vlm_answer_error,
+    .waits = ngx_http_vlm_stream_waits,
+    .free = ngx_http_vlm_chat_free
+};

@@ -9,6 +9,7 @@
 
 
 #include "../api.h"
+#include "robobrain/history.h"
 #include "robobrain/shapes_json.h"
 #include "robobrain/task.h"
 #include "robobrain/words.h"
@@ -32,8 +33,8 @@ typedef struct {
     int                           task;        /* vlm_task_t, or -1 */
     int64_t                       epoch;       /* of the session, as loaded */
     char                         *key;         /* Idempotency-Key, or NULL */
-    vlm_store_loaded_t            session_of;  /* the repeated turn, and */
-    vlm_store_entry_t            *repeated;    /* its answer, or NULL */
+    vlm_store_loaded_t            session_of;  /* the repeated turn */
+    vlm_store_entry_t            *repeated;    /* that turn's answer, or NULL */
     vlm_store_file_t             *result;      /* the drawn picture, or NULL */
     ngx_uint_t                    n_entries;   /* in the session before */
     ngx_uint_t                    n_dropped;   /* of the history's entries */

@@ -13,15 +13,15 @@ static int
 ngx_http_vlm_draw_jpeg(ngx_http_vlm_ctx_t *ctx, const vlm_file_t *image,
     ngx_str_t *text, void **jpeg, size_t *bytes)
 {
-    int                   rc;
-    size_t                n;
-    vlm_err_t            *err;
-    vlm_view_t            view;
-    vlm_shape_t          *shapes;
-    vlm_canvas_t          c;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    int           rc;
+    size_t        n;
+    vlm_err_t    *err;
+    vlm_view_t    view;
+    vlm_shape_t  *shapes;
+    vlm_canvas_t  c;
+
     err = &ctx->error.err;
 
     shapes = malloc(VLM_MAX_SHAPES * sizeof(vlm_shape_t));
@@ -55,11 +55,10 @@ ngx_http_vlm_draw_jpeg(ngx_http_vlm_ctx_t *ctx, const vlm_file_t *image,
 static vlm_store_file_t *
 ngx_http_vlm_draw_keep(ngx_http_vlm_ctx_t *ctx, const void *jpeg, size_t bytes)
 {
-    vlm_store_err_t       stored;
-    vlm_store_file_t     *file;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    vlm_store_err_t    stored;
+    vlm_store_file_t  *file;
 
     file = malloc(sizeof(vlm_store_file_t));
     if (file == NULL) {
@@ -85,15 +84,15 @@ ngx_http_vlm_draw_keep(ngx_http_vlm_ctx_t *ctx, const void *jpeg, size_t bytes)
 vlm_store_file_t *
 ngx_http_vlm_draw(ngx_http_vlm_ctx_t *ctx, ngx_str_t *text)
 {
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
     void                   *jpeg;
     size_t                  bytes;
     vlm_err_t              *err;
     vlm_file_t              map;
     vlm_store_file_t       *file;
-    ngx_http_vlm_chat_t    *chat;
     ngx_http_vlm_engine_t  *eng;
 
-    chat = ctx->data;
     eng = ctx->engine;
     err = &ctx->error.err;
 

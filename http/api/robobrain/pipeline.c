@@ -12,42 +12,119 @@
 #include "ask_text.h"
 
 
-static void ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static void ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx);
-
-static void ngx_http_vlm_decompose_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static ngx_int_t ngx_http_vlm_decompose_ended(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
-
-static void ngx_http_vlm_pipeline_ask(ngx_http_vlm_ctx_t *ctx);
-static int ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p,
-    const char *description);
-static void ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx);
+/* ---- the plan, for both -------------------------------------------------- */
 
 
-const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
-    .fields = ngx_http_vlm_pipeline_fields,
-    .prompt = ngx_http_vlm_pipeline_prompt,
-    .ended = ngx_http_vlm_pipeline_ended,
-    .store = ngx_http_vlm_steps_store,
-    .answer = ngx_http_vlm_steps_answer,
-    .free = ngx_http_vlm_pipeline_free
-};
+static void
+ngx_http_vlm_pipeline_ask(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
+    ngx_http_vlm_aside_ask(ctx, NGX_HTTP_VLM_ASK_STEPS, chat->message.len, 0.2,
+                           1500);
+}
 
 
-const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect = {
-    .fields = ngx_http_vlm_decompose_fields,
-    .prompt = ngx_http_vlm_pipeline_ask,
-    .ended = ngx_http_vlm_decompose_ended,
-    .store = ngx_http_vlm_decompose_store,
-    .answer = ngx_http_vlm_decompose_answer,
-    .free = ngx_http_vlm_pipeline_free
-};
+/* loop: keeps the model's plan, as text, in p->words */
+
+static void
+ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_t *p = ctx->data;
+
+    size_t     len;
+    ngx_str_t  words;
+
+    if (ctx->error.err.code != VLM_OK) {
+        ngx_http_vlm_copy(p->why, ctx->error.err.text);
+        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
+        return;
+    }
+
+    ngx_http_vlm_aside_said(ctx, &words);
+
+    /* a plan without its end is no plan, so an answer cut here loses nothing;
+       strndup() would do, but the sanitizers require a terminated string */
+
+    len = ngx_min(words.len, VLM_WORDS_PLAN);
+
+    p->words = malloc(len + 1);
+
+    if (p->words) {
+        ngx_memcpy(p->words, words.data, len);
+        p->words[len] = '\0';
+    }
+}
+
+
+/* whatever the step's type, it gets a task and a question */
+
+static int
+ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p)
+{
+    int                         task;
+    ngx_uint_t                  i;
+    vlm_words_step_t           *plan;
+
+    for (i = 0; i < p->n; i++) {
+        plan = &p->plan[i];
+
+        if (plan->prompt && plan->prompt[0] == '\0') {
+            free(plan->prompt);
+            plan->prompt = strdup(p->chat.message.data);
+        }
+
+        if (plan->prompt == NULL || plan->description == NULL) {
+            p->n = 0;
+            return -1;
+        }
+
+        task = vlm_task_find(plan->task, ngx_strlen(plan->task));
+
+        p->steps[i].task = task < 0 ? VLM_GENERAL : task;
+
+        ngx_http_vlm_copy(plan->task, vlm_task_name(p->steps[i].task));
+    }
+
+    return 0;
+}
+
+
+static int
+ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p, const char *description)
+{
+    int     n;
+    size_t  len;
+    u_char  *last;
+
+    p->planned = 1;
+
+    len = p->words ? ngx_strlen(p->words) : 0;
+    n = vlm_words_plan(p->words, len, p->plan);
+
+    if (n < 0) {
+        return -1;
+    }
+
+    if (n == 0) {
+        if (p->why[0] == '\0') {
+            last = ngx_snprintf((u_char *) p->why, sizeof(p->why) - 1,
+                                "Could not parse JSON from response: %*s",
+                                vlm_words_cut(p->words, len, 200),
+                                p->words ? p->words : "");
+            p->why[vlm_utf8_whole(p->why, (char *) last - p->why)] = '\0';
+        }
+
+        p->plan[0].number = 1;
+        p->plan[0].prompt = strdup(p->chat.message.data);
+        p->plan[0].description = strdup(description);
+        n = 1;
+    }
+
+    p->n = n;
+
+    return ngx_http_vlm_pipeline_complete(p);
+}
 
 
 /* ---- /api/pipeline ------------------------------------------------------- */
@@ -91,12 +168,11 @@ ngx_http_vlm_pipeline_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 static void
 ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_int_t                 rc;
-    vlm_err_t                 err;
-    const char               *description;
-    ngx_http_vlm_pipeline_t  *p;
+    ngx_http_vlm_pipeline_t *p = ctx->data;
 
-    p = ctx->data;
+    ngx_int_t    rc;
+    vlm_err_t    err;
+    const char  *description;
 
     if (!p->asked) {
         p->asked = 1;
@@ -135,46 +211,10 @@ ngx_http_vlm_pipeline_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* loop: keeps the model's plan, as text, in p->words */
-
-static void
-ngx_http_vlm_pipeline_text(ngx_http_vlm_ctx_t *ctx)
-{
-    size_t                    len;
-    ngx_str_t                 words;
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
-
-    if (ctx->error.err.code != VLM_OK) {
-        ngx_cpystrn((u_char *) p->why, (u_char *) ctx->error.err.text,
-                    sizeof(p->why));
-        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
-        return;
-    }
-
-    ngx_http_vlm_aside_said(ctx, &words);
-
-    /* a plan without its end is no plan, so an answer cut here loses nothing;
-       strndup() would do, but the sanitizers require a terminated string */
-
-    len = ngx_min(words.len, VLM_WORDS_PLAN);
-
-    p->words = malloc(len + 1);
-
-    if (p->words) {
-        ngx_memcpy(p->words, words.data, len);
-        p->words[len] = '\0';
-    }
-}
-
-
 static ngx_int_t
 ngx_http_vlm_pipeline_ended(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
+    ngx_http_vlm_pipeline_t *p = ctx->data;
 
     if (p->planned) {
         return ngx_http_vlm_steps_ended(ctx);
@@ -238,9 +278,7 @@ ngx_http_vlm_decompose_store(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
+    ngx_http_vlm_pipeline_t *p = ctx->data;
 
     vlm_json_open(w, '{');
 
@@ -251,7 +289,7 @@ ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
                             p->why);
     }
 
-    ngx_http_vlm_steps_put_plan(w, p);
+    vlm_words_put_plan(w, p->plan, p->n);
     vlm_json_add_bool(w, "success", 1);
 
     vlm_json_shut(w, '}');
@@ -262,24 +300,11 @@ ngx_http_vlm_decompose_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
 
 static void
-ngx_http_vlm_pipeline_ask(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-
-    ngx_http_vlm_aside_ask(ctx, NGX_HTTP_VLM_ASK_STEPS, chat->message.len, 0.2,
-                           1500);
-}
-
-
-static void
 ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_uint_t                i;
-    ngx_http_vlm_pipeline_t  *p;
+    ngx_http_vlm_pipeline_t *p = ctx->data;
 
-    p = ctx->data;
+    ngx_uint_t  i;
 
     if (p == NULL) {
         return;
@@ -299,73 +324,21 @@ ngx_http_vlm_pipeline_free(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* whatever the step's type, it gets a task and a question */
-
-static int
-ngx_http_vlm_pipeline_complete(ngx_http_vlm_pipeline_t *p)
-{
-    int                         task;
-    ngx_uint_t                  i;
-    vlm_words_step_t           *plan;
-
-    for (i = 0; i < p->n; i++) {
-        plan = &p->plan[i];
-
-        if (plan->prompt && plan->prompt[0] == '\0') {
-            free(plan->prompt);
-            plan->prompt = strdup(p->chat.message.data);
-        }
-
-        if (plan->prompt == NULL || plan->description == NULL) {
-            p->n = 0;
-            return -1;
-        }
-
-        task = vlm_task_find(plan->task, ngx_strlen(plan->task));
-
-        p->steps[i].task = task < 0 ? VLM_GENERAL : task;
-
-        ngx_cpystrn((u_char *) plan->task,
-                    (u_char *) vlm_task_name(p->steps[i].task),
-                    sizeof(plan->task));
-    }
-
-    return 0;
-}
+const ngx_http_vlm_dialect_t  ngx_http_vlm_pipeline_dialect = {
+    .fields = ngx_http_vlm_pipeline_fields,
+    .prompt = ngx_http_vlm_pipeline_prompt,
+    .ended = ngx_http_vlm_pipeline_ended,
+    .store = ngx_http_vlm_steps_store,
+    .answer = ngx_http_vlm_steps_answer,
+    .free = ngx_http_vlm_pipeline_free
+};
 
 
-static int
-ngx_http_vlm_pipeline_plan(ngx_http_vlm_pipeline_t *p, const char *description)
-{
-    int     n;
-    size_t  len;
-    u_char  *last;
-
-    p->planned = 1;
-
-    len = p->words ? ngx_strlen(p->words) : 0;
-    n = vlm_words_plan(p->words, len, p->plan);
-
-    if (n < 0) {
-        return -1;
-    }
-
-    if (n == 0) {
-        if (p->why[0] == '\0') {
-            last = ngx_snprintf((u_char *) p->why, sizeof(p->why) - 1,
-                                "Could not parse JSON from response: %*s",
-                                vlm_words_cut(p->words, len, 200),
-                                p->words ? p->words : "");
-            p->why[vlm_utf8_whole(p->why, (char *) last - p->why)] = '\0';
-        }
-
-        p->plan[0].number = 1;
-        p->plan[0].prompt = strdup(p->chat.message.data);
-        p->plan[0].description = strdup(description);
-        n = 1;
-    }
-
-    p->n = n;
-
-    return ngx_http_vlm_pipeline_complete(p);
-}
+const ngx_http_vlm_dialect_t  ngx_http_vlm_decompose_dialect = {
+    .fields = ngx_http_vlm_decompose_fields,
+    .prompt = ngx_http_vlm_pipeline_ask,
+    .ended = ngx_http_vlm_decompose_ended,
+    .store = ngx_http_vlm_decompose_store,
+    .answer = ngx_http_vlm_decompose_answer,
+    .free = ngx_http_vlm_pipeline_free
+};

@@ -56,9 +56,5 @@ ngx_int_t ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx);
 void ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 
-/* "pipeline": the plan */
-
-void ngx_http_vlm_steps_put_plan(vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p);
-
 
 #endif /* _NGX_HTTP_VLM_PIPELINE_H_INCLUDED_ */

@@ -6,6 +6,7 @@
 
 
 #include "../api.h"
+#include "robobrain/history.h"
 
 
 #define NGX_HTTP_VLM_HISTORY  (32u << 20)      /* bytes of an answer */
@@ -46,8 +47,7 @@ ngx_http_vlm_session_count(ngx_http_vlm_ctx_t *ctx)
     vlm_store_err_t  err;
 
     if (ngx_http_vlm_zone_sessions(ctx->engine, &err) != VLM_STORE_OK) {
-        ngx_cpystrn((u_char *) ctx->error.err.text, (u_char *) err.text,
-                    sizeof(ctx->error.err.text));
+        ngx_http_vlm_copy(ctx->error.err.text, err.text);
         return;
     }
 
@@ -128,47 +128,6 @@ ngx_http_vlm_session_reset(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* an assistant's entry has its task among the metadata */
-
-static void
-ngx_http_vlm_session_entry(vlm_json_out_t *w, vlm_store_entry_t *e)
-{
-    ngx_uint_t  user;
-
-    user = (e->role == VLM_STORE_USER);
-
-    vlm_json_open(w, '{');
-
-    vlm_json_add_text(w, "content", e->content.data, e->content.len);
-    vlm_json_add_text(w, "image_path", e->image.data, e->image.len);
-
-    vlm_json_add_open(w, "metadata", '{');
-
-    if (!user) {
-
-        if (e->output.data) {
-            vlm_json_add_format(w, "output_image", "result/%.*s",
-                                (int) e->output.len, e->output.data);
-        } else {
-            vlm_json_add_string(w, "output_image", NULL);
-        }
-
-        vlm_json_add_text(w, "task", e->task.data, e->task.len);
-        vlm_json_add_text(w, "thinking", e->thinking.data, e->thinking.len);
-    }
-
-    vlm_json_shut(w, '}');
-
-    vlm_json_add_string(w, "role", user ? "user" : "assistant");
-
-    vlm_json_add_text(w, "task", user ? e->task.data : NULL, e->task.len);
-
-    vlm_json_add_string(w, "timestamp", e->time);
-
-    vlm_json_shut(w, '}');
-}
-
-
 void
 ngx_http_vlm_session_history(ngx_http_vlm_ctx_t *ctx)
 {
@@ -191,7 +150,7 @@ ngx_http_vlm_session_history(ngx_http_vlm_ctx_t *ctx)
     vlm_json_open(w, '[');
 
     for (i = 0; i < loaded.n; i++) {
-        ngx_http_vlm_session_entry(w, &loaded.entries[i]);
+        vlm_history_put(w, &loaded.entries[i]);
     }
 
     vlm_json_shut(w, ']');

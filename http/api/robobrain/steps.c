@@ -16,32 +16,6 @@
 #define NGX_HTTP_VLM_STEPS_FINAL  200          /* characters of each answer */
 
 
-static ngx_int_t ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_pipeline_t *p);
-static void ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
-    ngx_http_vlm_pipeline_step_t *step);
-
-static void ngx_http_vlm_steps_put_final(vlm_json_out_t *w,
-    ngx_http_vlm_pipeline_t *p);
-
-
-void
-ngx_http_vlm_steps_prompt(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_pipeline_t  *p;
-
-    for (p = ctx->data; p->at < p->n; p->at++) {
-
-        if (ngx_http_vlm_steps_start(ctx, p) == NGX_OK) {
-            p->running = 1;
-            return;
-        }
-
-        ngx_http_vlm_steps_failed(ctx, &p->steps[p->at]);
-    }
-}
-
-
 /* the step's text, and if the plan refers to it, the previous answer */
 
 static char *
@@ -76,11 +50,11 @@ ngx_http_vlm_steps_text(ngx_http_vlm_pipeline_t *p)
 static ngx_int_t
 ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
 {
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
     struct timeval                 tv;
-    ngx_http_vlm_chat_t           *chat;
     ngx_http_vlm_pipeline_step_t  *step;
 
-    chat = ctx->data;
     step = &p->steps[p->at];
 
     step->prompt = ngx_http_vlm_steps_text(p);
@@ -97,8 +71,7 @@ ngx_http_vlm_steps_start(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_pipeline_t *p)
     ngx_http_vlm_turn_task(ctx, step->task);
 
     step->task = chat->task;
-    ngx_cpystrn((u_char *) p->plan[p->at].task, (u_char *) chat->task_name,
-                sizeof(p->plan[p->at].task));
+    ngx_http_vlm_copy(p->plan[p->at].task, chat->task_name);
 
     ngx_gettimeofday(&tv);
 
@@ -164,8 +137,7 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
             text = vlm_store_text(ctx->stored.code);
         }
 
-        ngx_cpystrn((u_char *) step->error, (u_char *) text,
-                    sizeof(step->error));
+        ngx_http_vlm_copy(step->error, text);
     }
 
     ctx->stored.code = VLM_STORE_OK;
@@ -174,16 +146,32 @@ ngx_http_vlm_steps_failed(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+void
+ngx_http_vlm_steps_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_pipeline_t  *p;
+
+    for (p = ctx->data; p->at < p->n; p->at++) {
+
+        if (ngx_http_vlm_steps_start(ctx, p) == NGX_OK) {
+            p->running = 1;
+            return;
+        }
+
+        ngx_http_vlm_steps_failed(ctx, &p->steps[p->at]);
+    }
+}
+
+
 /* loop: the model has answered a step, or no step was left */
 
 ngx_int_t
 ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_int_t                      rc;
-    ngx_http_vlm_pipeline_t       *p;
-    ngx_http_vlm_pipeline_step_t  *step;
+    ngx_http_vlm_pipeline_t *p = ctx->data;
 
-    p = ctx->data;
+    ngx_int_t                      rc;
+    ngx_http_vlm_pipeline_step_t  *step;
 
     p->unsaved = 0;
 
@@ -235,10 +223,9 @@ ngx_http_vlm_steps_ended(ngx_http_vlm_ctx_t *ctx)
 void
 ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_pipeline_t       *p;
-    ngx_http_vlm_pipeline_step_t  *step;
+    ngx_http_vlm_pipeline_t *p = ctx->data;
 
-    p = ctx->data;
+    ngx_http_vlm_pipeline_step_t  *step;
 
     if (!p->unsaved) {
         return;
@@ -255,9 +242,7 @@ ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
     if (ctx->stored.code != VLM_STORE_OK
         && ctx->stored.code != VLM_STORE_GONE)
     {
-        ngx_cpystrn((u_char *) step->error,
-                    (u_char *) "This turn was not stored",
-                    sizeof(step->error));
+        ngx_http_vlm_copy(step->error, "This turn was not stored");
     }
 }
 
@@ -268,12 +253,12 @@ ngx_http_vlm_steps_store(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, ngx_uint_t n)
 {
+    ngx_http_vlm_pipeline_t *p = ctx->data;
+
     vlm_view_t                     view;
     vlm_words_step_t              *plan;
-    ngx_http_vlm_pipeline_t       *p;
     ngx_http_vlm_pipeline_step_t  *step;
 
-    p = ctx->data;
     plan = &p->plan[n];
     step = &p->steps[n];
 
@@ -303,71 +288,6 @@ ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, ngx_uint_t n)
     vlm_json_add_string(w, "task", plan->task);
 
     vlm_json_shut(w, '}');
-}
-
-
-void
-ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    ngx_uint_t                i, success;
-    vlm_store_file_t         *result;
-    ngx_http_vlm_pipeline_t  *p;
-
-    p = ctx->data;
-    result = NULL;
-    success = 1;
-
-    for (i = 0; i < p->n; i++) {
-        success &= p->steps[i].answer ? 1 : 0;
-        result = p->steps[i].result ? p->steps[i].result : result;
-    }
-
-    vlm_json_open(w, '{');
-
-    ngx_http_vlm_steps_put_final(w, p);
-    ngx_http_vlm_answer_put_result(w, "final_image", result);
-
-    ngx_http_vlm_answer_put_resized(ctx, w);
-
-    ngx_http_vlm_steps_put_plan(w, p);
-
-    vlm_json_add_open(w, "steps", '[');
-
-    for (i = 0; i < p->n; i++) {
-        ngx_http_vlm_steps_put(ctx, w, i);
-    }
-
-    vlm_json_shut(w, ']');
-
-    vlm_json_add_bool(w, "success", success);
-
-    vlm_json_shut(w, '}');
-}
-
-
-void
-ngx_http_vlm_steps_put_plan(vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p)
-{
-    ngx_uint_t                  i;
-    vlm_words_step_t           *plan;
-
-    vlm_json_add_open(w, "pipeline", '[');
-
-    for (i = 0; i < p->n; i++) {
-        plan = &p->plan[i];
-
-        vlm_json_open(w, '{');
-
-        vlm_json_add_string(w, "description", plan->description);
-        vlm_json_add_string(w, "prompt", plan->prompt);
-        vlm_json_add_int(w, "step", plan->number);
-        vlm_json_add_string(w, "task", plan->task);
-        vlm_json_add_bool(w, "use_previous", plan->use_previous);
-
-        vlm_json_shut(w, '}');
-    }
-
-    vlm_json_shut(w, ']');
 }
 
 
@@ -418,4 +338,43 @@ ngx_http_vlm_steps_put_final(vlm_json_out_t *w, ngx_http_vlm_pipeline_t *p)
     vlm_json_add_text(w, "final_answer", (char *) text, last - text);
 
     free(text);
+}
+
+
+void
+ngx_http_vlm_steps_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    ngx_http_vlm_pipeline_t *p = ctx->data;
+
+    ngx_uint_t         i, success;
+    vlm_store_file_t  *result;
+
+    result = NULL;
+    success = 1;
+
+    for (i = 0; i < p->n; i++) {
+        success &= p->steps[i].answer ? 1 : 0;
+        result = p->steps[i].result ? p->steps[i].result : result;
+    }
+
+    vlm_json_open(w, '{');
+
+    ngx_http_vlm_steps_put_final(w, p);
+    ngx_http_vlm_answer_put_result(w, "final_image", result);
+
+    ngx_http_vlm_answer_put_resized(ctx, w);
+
+    vlm_words_put_plan(w, p->plan, p->n);
+
+    vlm_json_add_open(w, "steps", '[');
+
+    for (i = 0; i < p->n; i++) {
+        ngx_http_vlm_steps_put(ctx, w, i);
+    }
+
+    vlm_json_shut(w, ']');
+
+    vlm_json_add_bool(w, "success", success);
+
+    vlm_json_shut(w, '}');
 }

@@ -16,56 +16,6 @@
                                               read */
 
 
-static void ngx_http_vlm_title_body(ngx_http_request_t *r);
-static void ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json);
-static void ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx);
-static void ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx,
-    vlm_json_out_t *w);
-static ngx_int_t ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx);
-
-
-const ngx_http_vlm_dialect_t  ngx_http_vlm_title_dialect = {
-    .fields = ngx_http_vlm_title_fields,
-    .prompt = ngx_http_vlm_title_prompt,
-    .ended = ngx_http_vlm_title_ended,
-    .answer = ngx_http_vlm_title_answer,
-    .failed = ngx_http_vlm_title_failed,
-    .free = ngx_http_vlm_chat_free
-};
-
-
-ngx_int_t
-ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *piece)
-{
-    ngx_http_vlm_ctx_t       *ctx;
-    ngx_http_vlm_shm_t       *shm;
-    ngx_http_vlm_loc_conf_t  *lcf;
-
-    shm = eng->zone;
-
-    if (!ngx_http_vlm_answers(eng)
-        && shm->state == NGX_HTTP_VLM_READY
-        && shm->waiting == 0 && shm->running < eng->conf.vlm.slots)
-    {
-        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
-
-        return lcf->hop(r);
-    }
-
-    ctx = ngx_http_vlm_ctx(r);
-    if (ctx == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ctx->engine = eng;
-
-    return ngx_http_vlm_body_read(r, ngx_http_vlm_title_body);
-}
-
-
 /* a thread, without the model: bypasses the queue, in any worker */
 
 static void
@@ -113,6 +63,36 @@ ngx_http_vlm_title_body(ngx_http_request_t *r)
 }
 
 
+ngx_int_t
+ngx_http_vlm_title_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    ngx_http_vlm_ctx_t       *ctx;
+    ngx_http_vlm_shm_t       *shm;
+    ngx_http_vlm_loc_conf_t  *lcf;
+
+    shm = eng->zone;
+
+    if (!ngx_http_vlm_answers(eng)
+        && shm->state == NGX_HTTP_VLM_READY
+        && shm->waiting == 0 && shm->running < eng->conf.vlm.slots)
+    {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_vlm_module);
+
+        return lcf->hop(r);
+    }
+
+    ctx = ngx_http_vlm_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->engine = eng;
+
+    return ngx_http_vlm_body_read(r, ngx_http_vlm_title_body);
+}
+
+
 /* ---- the dialect --------------------------------------------------------- */
 
 
@@ -156,9 +136,7 @@ ngx_http_vlm_title_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 static void
 ngx_http_vlm_title_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
     ngx_http_vlm_aside_ask(ctx, NGX_HTTP_VLM_ASK_TITLE,
                            vlm_words_cut(chat->message.data, chat->message.len,
@@ -185,11 +163,11 @@ ngx_http_vlm_title_ended(ngx_http_vlm_ctx_t *ctx)
 static void
 ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
-    char                  title[VLM_WORDS_TITLE];
-    size_t                len;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    char    title[VLM_WORDS_TITLE];
+    size_t  len;
+
     len = vlm_words_title((char *) ctx->out.answer.data, ctx->out.answer.len,
                           title);
 
@@ -208,9 +186,7 @@ ngx_http_vlm_title_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 static ngx_int_t
 ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
     if (chat == NULL || chat->message.data == NULL) {
         return NGX_DECLINED;
@@ -220,3 +196,13 @@ ngx_http_vlm_title_failed(ngx_http_vlm_ctx_t *ctx)
 
     return NGX_OK;
 }
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_title_dialect = {
+    .fields = ngx_http_vlm_title_fields,
+    .prompt = ngx_http_vlm_title_prompt,
+    .ended = ngx_http_vlm_title_ended,
+    .answer = ngx_http_vlm_title_answer,
+    .failed = ngx_http_vlm_title_failed,
+    .free = ngx_http_vlm_chat_free
+};

@@ -14,41 +14,230 @@
 #define NGX_HTTP_UNPROCESSABLE  422
 
 
-static ngx_int_t ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx,
-    vlm_store_entry_t *e);
-static ngx_int_t ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx,
-    vlm_store_loaded_t *loaded);
-static vlm_picture_t *ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx);
-static ngx_int_t ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
-    vlm_store_loaded_t *loaded, vlm_picture_t *picture);
-static char *ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
-    vlm_store_loaded_t *loaded, size_t first, size_t *len);
-
-
 void
 ngx_http_vlm_turn_task(ngx_http_vlm_ctx_t *ctx, int task)
 {
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
     chat->task = vlm_task_of(ctx->engine->conf.facts.tasks, task);
 
     if (chat->task >= 0) {
-        ngx_cpystrn((u_char *) chat->task_name,
-                    (u_char *) vlm_task_name(chat->task),
-                    sizeof(chat->task_name));
+        ngx_http_vlm_copy(chat->task_name, vlm_task_name(chat->task));
     }
+}
+
+
+/*
+ * The session as it is now, with the picture of this request as its current
+ * one.  If it is reset or deleted meanwhile, the session is loaded again.
+ */
+
+static ngx_int_t
+ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx, vlm_store_loaded_t *loaded)
+{
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
+    int              rc;
+    ngx_uint_t       i;
+    vlm_store_t     *store;
+    vlm_store_err_t  err;
+
+    store = ctx->engine->store;
+
+    for (i = 0; i < NGX_HTTP_VLM_TRIES; i++) {
+
+        rc = vlm_store_session_ensure(store, ctx->place.session, &err);
+
+        if (rc == VLM_STORE_OK) {
+            rc = vlm_store_session_load(store, ctx->place.session,
+                                        VLM_STORE_CONTEXT, loaded, &err);
+        }
+
+        if (rc == VLM_STORE_NOTFOUND) {
+            continue;
+        }
+
+        if (rc != VLM_STORE_OK) {
+            break;
+        }
+
+        if (loaded->total == 0) {
+            (void) ngx_http_vlm_zone_sessions(ctx->engine, NULL);
+        }
+
+        if (chat->image == NULL) {
+            return NGX_OK;
+        }
+
+        rc = vlm_store_session_image(store, ctx->place.session, loaded->epoch,
+                                     vlm_store_string(chat->image), &err);
+
+        if (rc == VLM_STORE_OK) {
+            return NGX_OK;
+        }
+
+        vlm_store_loaded_free(loaded);
+
+        if (rc != VLM_STORE_GONE && rc != VLM_STORE_NOTFOUND) {
+            break;
+        }
+    }
+
+    return ngx_http_vlm_fail_store(ctx, &err);
+}
+
+
+/* a sentence for a file that could not be mapped, with its name */
+
+static void
+ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e, uint64_t size)
+{
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
+    const char  *name;
+
+    name = strrchr(chat->image, '/');
+    name = name ? name + 1 : chat->image;
+
+    switch (e) {
+
+    case ENODATA:
+        (void) ngx_http_vlm_fail_input(ctx, "The image is empty: %s has 0 "
+                                       "bytes", name);
+        return;
+
+    case EFBIG:
+        (void) ngx_http_vlm_fail_input(ctx, "The image has %uL bytes, it may "
+                                       "have %d", size, NGX_HTTP_VLM_MAP_MAX);
+        return;
+
+    case ENOENT:
+    case ENOTDIR:
+    case ENODEV:
+    case ELOOP:
+        (void) ngx_http_vlm_fail_input(ctx, "Image not found: %s", name);
+        return;
+
+    default:
+        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                 "The image cannot be read");
+    }
+}
+
+
+static vlm_picture_t *
+ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
+    int             e;
+    vlm_file_t      file;
+    vlm_bytes_t     bytes;
+    vlm_video_t     still;
+    vlm_picture_t  *picture;
+
+    e = ngx_http_vlm_map(&file, chat->image);
+
+    if (e != 0) {
+        ngx_http_vlm_turn_map_error(ctx, e, file.bytes);
+        return NULL;
+    }
+
+    bytes.data = file.data;
+    bytes.bytes = file.bytes;
+
+    still.frame = &bytes;
+    still.n = 1;
+    still.fps = 0;
+
+    picture = ngx_http_vlm_input_picture(ctx, &still, &chat->pixels);
+
+    vlm_file_close(&file);
+
+    if (picture) {
+        vlm_picture_info(picture, &chat->picture);
+    }
+
+    return picture;
+}
+
+
+/*
+ * The prompt.  A history that does not fit loses its oldest pair, repeatedly;
+ * a request that does not fit without history is refused as the client's
+ * error.
+ */
+
+static ngx_int_t
+ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
+    vlm_store_loaded_t *loaded, vlm_picture_t *picture)
+{
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
+    char          *text, *wrapped;
+    size_t         len, first;
+    vlm_part_t     parts[2];
+    vlm_message_t  message;
+
+    ngx_memzero(parts, sizeof(parts));
+    parts[0].picture = picture;
+
+    message.role = VLM_USER;
+    message.parts = picture ? &parts[0] : &parts[1];
+    message.n_parts = picture ? 2 : 1;
+
+    for (first = 0; /* void */ ; first += 2) {
+
+        if (first > loaded->n) {
+            first = loaded->n;
+        }
+
+        wrapped = NULL;
+        text = vlm_history_text(&loaded->entries[first], loaded->n - first,
+                                chat->message, &len);
+
+        if (text) {
+            wrapped = vlm_task_prompt(ctx->engine->conf.facts.tasks,
+                                      chat->task, text, len);
+            free(text);
+        }
+
+        if (wrapped == NULL) {
+            return ngx_http_vlm_fail_memory(ctx, "the prompt");
+        }
+
+        parts[1].text = wrapped;
+        parts[1].bytes = ngx_strlen(wrapped);
+
+        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
+
+        ctx->prompt = vlm_prompt_make(ctx->engine->life.vlm, &message, 1,
+                                      ngx_http_vlm_thinking_tail(ctx),
+                                      &ctx->error.err);
+        free(wrapped);
+
+        if (ctx->prompt) {
+            chat->n_dropped = first;
+            return NGX_OK;
+        }
+
+        if (ctx->error.err.code != VLM_ELIMIT || first == loaded->n) {
+            break;
+        }
+    }
+
+    return ngx_http_vlm_fail_engine(ctx, NULL, NULL);
 }
 
 
 void
 ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_picture_t        *picture;
-    vlm_store_loaded_t    loaded;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    vlm_picture_t      *picture;
+    vlm_store_loaded_t  loaded;
+
     picture = NULL;
 
     /* checked before it becomes the session's picture: a broken one must not
@@ -109,6 +298,62 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 }
 
 
+/* the size of a stored picture, as the model sees it; as ..._turn_check() */
+
+static ngx_int_t
+ngx_http_vlm_turn_measure(ngx_http_vlm_ctx_t *ctx, const char *path,
+    vlm_picture_info_t *info, vlm_err_t *err)
+{
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
+    int         rc;
+    vlm_file_t  file;
+
+    if (ngx_http_vlm_map(&file, path) != 0) {
+        return NGX_DECLINED;
+    }
+
+    rc = vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes,
+                             &chat->pixels, info, err);
+
+    vlm_file_close(&file);
+
+    return rc == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
+{
+    ngx_http_vlm_chat_t *chat = ctx->data;
+
+    chat->repeated = e;
+    chat->turn_number = e->number;
+    chat->context_used = e->number > 2;
+
+    ngx_http_vlm_copy(chat->task_name, e->task.data ? e->task.data : "");
+
+    if (e->output.data) {
+        chat->result = calloc(1, sizeof(vlm_store_file_t));
+
+        if (chat->result == NULL) {
+            return ngx_http_vlm_fail_memory(ctx, "the answer");
+        }
+
+        ngx_http_vlm_copy(chat->result->name, e->output.data);
+    }
+
+    /* the size that the answer's coordinates belong to */
+
+    if (e->image.data) {
+        (void) ngx_http_vlm_turn_measure(ctx, e->image.data, &chat->picture,
+                                         NULL);
+    }
+
+    return NGX_OK;
+}
+
+
 /*
  * A client that repeats a request, because its connection was cut, gets the
  * stored turn.  The first request precedes this one in the session's chain, so
@@ -118,20 +363,18 @@ ngx_http_vlm_turn_prompt(ngx_http_vlm_ctx_t *ctx)
 ngx_int_t
 ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 {
-    int                   rc;
-    size_t                i;
-    vlm_store_err_t       err;
-    vlm_store_entry_t    *e;
-    vlm_store_loaded_t   *loaded;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    int                  rc;
+    size_t               i;
+    vlm_store_err_t      err;
+    vlm_store_entry_t   *e;
+    vlm_store_loaded_t  *loaded;
+
     loaded = &chat->session_of;
 
-    rc = vlm_store_session_load(ctx->engine->store,
-                                ctx->place.session,
-                                VLM_STORE_ENTRIES, loaded,
-                                &err);
+    rc = vlm_store_session_load(ctx->engine->store, ctx->place.session,
+                                VLM_STORE_ENTRIES, loaded, &err);
 
     if (rc == VLM_STORE_NOTFOUND) {
         return NGX_DECLINED;
@@ -166,222 +409,15 @@ ngx_http_vlm_turn_repeated(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* the size of a stored picture, as the model sees it; as ..._turn_check() */
-
-static ngx_int_t
-ngx_http_vlm_turn_measure(ngx_http_vlm_ctx_t *ctx, const char *path,
-    vlm_picture_info_t *info, vlm_err_t *err)
-{
-    int                   rc;
-    vlm_file_t            file;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-
-    if (ngx_http_vlm_map(&file, path) != 0) {
-        return NGX_DECLINED;
-    }
-
-    rc = vlm_picture_measure(ctx->engine->life.vlm, file.data, file.bytes,
-                             &chat->pixels, info, err);
-
-    vlm_file_close(&file);
-
-    return rc == 0 ? NGX_OK : NGX_ERROR;
-}
-
-
-static ngx_int_t
-ngx_http_vlm_turn_again(ngx_http_vlm_ctx_t *ctx, vlm_store_entry_t *e)
-{
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-
-    chat->repeated = e;
-    chat->turn_number = e->number;
-    chat->context_used = e->number > 2;
-
-    ngx_cpystrn((u_char *) chat->task_name,
-                (u_char *) (e->task.data ? e->task.data : ""),
-                sizeof(chat->task_name));
-
-    if (e->output.data) {
-        chat->result = calloc(1, sizeof(vlm_store_file_t));
-
-        if (chat->result == NULL) {
-            return ngx_http_vlm_fail_memory(ctx, "the answer");
-        }
-
-        ngx_cpystrn((u_char *) chat->result->name,
-                    (u_char *) e->output.data,
-                    sizeof(chat->result->name));
-    }
-
-    /* the size that the answer's coordinates belong to */
-
-    if (e->image.data) {
-        (void) ngx_http_vlm_turn_measure(ctx, e->image.data, &chat->picture,
-                                         NULL);
-    }
-
-    return NGX_OK;
-}
-
-
-/*
- * The session as it is now, with the picture of this request as its current
- * one.  If it is reset or deleted meanwhile, the session is loaded again.
- */
-
-static ngx_int_t
-ngx_http_vlm_turn_load(ngx_http_vlm_ctx_t *ctx, vlm_store_loaded_t *loaded)
-{
-    int                   rc;
-    ngx_uint_t            i;
-    vlm_store_t          *store;
-    vlm_store_err_t       err;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-    store = ctx->engine->store;
-
-    for (i = 0; i < NGX_HTTP_VLM_TRIES; i++) {
-
-        rc = vlm_store_session_ensure(store, ctx->place.session, &err);
-
-        if (rc == VLM_STORE_OK) {
-            rc = vlm_store_session_load(store, ctx->place.session,
-                                        VLM_STORE_CONTEXT,
-                                        loaded, &err);
-        }
-
-        if (rc == VLM_STORE_NOTFOUND) {
-            continue;
-        }
-
-        if (rc != VLM_STORE_OK) {
-            break;
-        }
-
-        if (loaded->total == 0) {
-            (void) ngx_http_vlm_zone_sessions(ctx->engine, NULL);
-        }
-
-        if (chat->image == NULL) {
-            return NGX_OK;
-        }
-
-        rc = vlm_store_session_image(store, ctx->place.session, loaded->epoch,
-                                     vlm_store_string(chat->image), &err);
-
-        if (rc == VLM_STORE_OK) {
-            return NGX_OK;
-        }
-
-        vlm_store_loaded_free(loaded);
-
-        if (rc != VLM_STORE_GONE && rc != VLM_STORE_NOTFOUND) {
-            break;
-        }
-    }
-
-    return ngx_http_vlm_fail_store(ctx, &err);
-}
-
-
-/* a sentence for a file that could not be mapped, with its name */
-
-static void
-ngx_http_vlm_turn_map_error(ngx_http_vlm_ctx_t *ctx, int e, uint64_t size)
-{
-    const char           *name;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-    name = strrchr(chat->image, '/');
-    name = name ? name + 1 : chat->image;
-
-    switch (e) {
-
-    case ENODATA:
-        (void) ngx_http_vlm_fail_input(ctx, "The image is empty: %s has 0 "
-                                       "bytes", name);
-        return;
-
-    case EFBIG:
-        (void) ngx_http_vlm_fail_input(ctx, "The image has %uL bytes, it may "
-                                       "have %d", size, NGX_HTTP_VLM_MAP_MAX);
-        return;
-
-    case ENOENT:
-    case ENOTDIR:
-    case ENODEV:
-    case ELOOP:
-        (void) ngx_http_vlm_fail_input(ctx, "Image not found: %s", name);
-        return;
-
-    default:
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "The image cannot be read");
-    }
-}
-
-
-static vlm_picture_t *
-ngx_http_vlm_turn_picture(ngx_http_vlm_ctx_t *ctx)
-{
-    int                   e;
-    vlm_file_t            file;
-    vlm_bytes_t           bytes;
-    vlm_video_t           still;
-    vlm_picture_t        *picture;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-    e = ngx_http_vlm_map(&file, chat->image);
-
-    if (e != 0) {
-        ngx_http_vlm_turn_map_error(ctx, e, file.bytes);
-        return NULL;
-    }
-
-    bytes.data = file.data;
-    bytes.bytes = file.bytes;
-
-    still.frame = &bytes;
-    still.n = 1;
-    still.fps = 0;
-
-    picture = ngx_http_vlm_input_picture(ctx, &still, &chat->pixels);
-
-    vlm_file_close(&file);
-
-    if (picture == NULL) {
-
-        if (ctx->error.status == 0) {
-            (void) ngx_http_vlm_fail_engine(ctx, NULL, NULL);
-        }
-
-        return NULL;
-    }
-
-    vlm_picture_info(picture, &chat->picture);
-
-    return picture;
-}
-
-
 ngx_int_t
 ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 {
-    ngx_int_t             rc;
-    const char           *path;
-    vlm_picture_info_t    info;
-    vlm_store_loaded_t    loaded;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    ngx_int_t           rc;
+    const char         *path;
+    vlm_picture_info_t  info;
+    vlm_store_loaded_t  loaded;
 
     ngx_memzero(err, sizeof(vlm_err_t));
     ngx_memzero(&loaded, sizeof(vlm_store_loaded_t));
@@ -412,11 +448,10 @@ ngx_http_vlm_turn_check(ngx_http_vlm_ctx_t *ctx, vlm_err_t *err)
 ngx_int_t
 ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 {
-    vlm_picture_info_t    info;
-    ngx_http_vlm_fit_t    parts[2];
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    vlm_picture_info_t  info;
+    ngx_http_vlm_fit_t  parts[2];
 
     ngx_memzero(parts, sizeof(parts));
 
@@ -441,146 +476,13 @@ ngx_http_vlm_turn_fit(ngx_http_vlm_ctx_t *ctx, ngx_uint_t apart)
 }
 
 
-/*
- * The prompt.  A history that does not fit loses its oldest pair, repeatedly;
- * a request that does not fit without history is refused as the client's
- * error.
- */
-
-static ngx_int_t
-ngx_http_vlm_turn_make(ngx_http_vlm_ctx_t *ctx,
-    vlm_store_loaded_t *loaded, vlm_picture_t *picture)
-{
-    char                 *text, *wrapped;
-    size_t                len, first;
-    vlm_part_t            parts[2];
-    const char           *tail;
-    vlm_message_t         message;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-
-    ngx_memzero(parts, sizeof(parts));
-    parts[0].picture = picture;
-
-    message.role = VLM_USER;
-    message.parts = picture ? &parts[0] : &parts[1];
-    message.n_parts = picture ? 2 : 1;
-
-    tail = NULL;
-
-    if (ctx->engine->conf.thinking) {
-        tail = ctx->out.thinks ? "<think>" : NGX_HTTP_VLM_NO_THINKING;
-    }
-
-    for (first = 0; /* void */ ; first += 2) {
-
-        if (first > loaded->n) {
-            first = loaded->n;
-        }
-
-        wrapped = NULL;
-        text = ngx_http_vlm_turn_context(ctx, loaded, first, &len);
-
-        if (text) {
-            wrapped = vlm_task_prompt(ctx->engine->conf.facts.tasks,
-                                      chat->task, text, len);
-            free(text);
-        }
-
-        if (wrapped == NULL) {
-            return ngx_http_vlm_fail_memory(ctx, "the prompt");
-        }
-
-        parts[1].text = wrapped;
-        parts[1].bytes = ngx_strlen(wrapped);
-
-        ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
-
-        ctx->prompt = vlm_prompt_make(ctx->engine->life.vlm, &message, 1, tail,
-                                      &ctx->error.err);
-        free(wrapped);
-
-        if (ctx->prompt) {
-            chat->n_dropped = first;
-            return NGX_OK;
-        }
-
-        if (ctx->error.err.code != VLM_ELIMIT || first == loaded->n) {
-            break;
-        }
-    }
-
-    return ngx_http_vlm_fail_engine(ctx, NULL, NULL);
-}
-
-
-/* the entries from first on, and the question; malloc()ed */
-
-static char *
-ngx_http_vlm_turn_context(ngx_http_vlm_ctx_t *ctx,
-    vlm_store_loaded_t *loaded, size_t first, size_t *len)
-{
-    int                   bad;
-    char                 *text;
-    FILE                 *f;
-    size_t                i;
-    const char           *who;
-    vlm_store_entry_t    *entry;
-    ngx_http_vlm_chat_t  *chat;
-
-    chat = ctx->data;
-    f = open_memstream(&text, len);
-    if (f == NULL) {
-        return NULL;
-    }
-
-    if (first < loaded->n) {
-        (void) fputs("[Previous conversation context]\n", f);
-
-        for (i = first; i < loaded->n; i++) {
-            entry = &loaded->entries[i];
-
-            if (entry->role == VLM_STORE_ASSISTANT) {
-                who = "Assistant: ";
-
-            } else {
-                who = entry->image.data ? "User (with image): " : "User: ";
-            }
-
-            (void) fputs(who, f);
-
-            if (entry->content.len) {
-                (void) fwrite(entry->content.data, entry->content.len, 1, f);
-            }
-
-            (void) fputc('\n', f);
-        }
-
-        (void) fputs("[Current query]\n", f);
-    }
-
-    (void) fwrite(chat->message.data, chat->message.len, 1, f);
-
-    bad = ferror(f);
-
-    if (fclose(f) != 0 || bad) {
-        free(text);
-        return NULL;
-    }
-
-    return text;
-}
-
-
 void
 ngx_http_vlm_turn_store(ngx_http_vlm_ctx_t *ctx)
 {
-    vlm_store_turn_t      turn;
-    vlm_store_loaded_t    loaded;
-    ngx_http_vlm_chat_t  *chat;
+    ngx_http_vlm_chat_t *chat = ctx->data;
 
-    chat = ctx->data;
+    vlm_store_turn_t    turn;
+    vlm_store_loaded_t  loaded;
 
     if (chat->repeated) {
         return;

@@ -12,37 +12,7 @@
 #include "base/multipart.h"
 
 
-static void ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx);
-
-static ngx_int_t ngx_http_vlm_file_open(ngx_http_request_t *r,
-    ngx_str_t *path, size_t name, ngx_open_file_info_t *of);
-static ngx_int_t ngx_http_vlm_file_headers(ngx_http_request_t *r,
-    ngx_open_file_info_t *of);
-static ngx_int_t ngx_http_vlm_file_send(ngx_http_request_t *r,
-    ngx_str_t *path, ngx_open_file_info_t *of);
-
-
 /* ---- in ------------------------------------------------------------------ */
-
-
-ngx_int_t
-ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
-    ngx_str_t *piece)
-{
-    ngx_http_vlm_ctx_t  *ctx;
-
-    ctx = ngx_http_vlm_ctx(r);
-
-    /* its salt */
-
-    if (ctx == NULL
-        || ngx_http_vlm_order_value(r, eng, &ctx->place.rank) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_vlm_work(r, eng, piece, ngx_http_vlm_upload);
-}
 
 
 static void
@@ -86,7 +56,6 @@ static void
 ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
 {
     int                   rc;
-    ngx_str_t             type;
     ngx_uint_t            found;
     ngx_table_elt_t      *h;
     vlm_multipart_t       mp;
@@ -99,22 +68,15 @@ ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    if (ngx_http_vlm_body_get(&ctx->body) != 0) {
-        (void) ngx_http_vlm_fail(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                 "The body could not be read back");
+    if (ngx_http_vlm_body_get(ctx) != NGX_OK) {
         return;
     }
 
     found = 0;
-    ngx_str_null(&type);
-
     h = ctx->request->headers_in.content_type;
 
-    if (h) {
-        type = h->value;
-    }
-
-    rc = vlm_multipart_init(&mp, (char *) type.data, type.len, ctx->body.data,
+    rc = vlm_multipart_init(&mp, h ? (char *) h->value.data : NULL,
+                            h ? h->value.len : 0, ctx->body.data,
                             ctx->body.len);
 
     while (rc == 0) {
@@ -147,60 +109,27 @@ ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
 }
 
 
-/* ---- out ----------------------------------------------------------------- */
-
-
 ngx_int_t
-ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+ngx_http_vlm_upload_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
-    ngx_int_t                   rc;
-    ngx_str_t                   path;
-    ngx_open_file_info_t        of;
-    vlm_store_text_t            name;
-    vlm_store_folder_t          folder;
+    ngx_http_vlm_ctx_t  *ctx;
 
-    name.data = (char *) piece->data;
-    name.len = piece->len;
+    ctx = ngx_http_vlm_ctx(r);
 
-    folder = ngx_strncmp(r->uri.data, "/uploads/", 9) == 0 ? VLM_STORE_UPLOADS
-                                                           : VLM_STORE_RESULTS;
+    /* its salt */
 
-    path.data = ngx_pnalloc(r->pool, VLM_STORE_PATH);
-    if (path.data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (vlm_store_path((char *) eng->conf.store_dir.data, folder, name,
-                       (char *) path.data)
-        != VLM_STORE_OK)
+    if (ctx == NULL
+        || ngx_http_vlm_order_value(r, eng, &ctx->place.rank) != NGX_OK)
     {
-        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
-    }
-
-    path.len = ngx_strlen(path.data);
-
-    rc = ngx_http_vlm_file_open(r, &path, name.len, &of);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
-    }
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    if (ngx_http_vlm_file_headers(r, &of) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_vlm_file_send(r, &path, &of);
+    return ngx_http_vlm_work(r, eng, piece, ngx_http_vlm_upload);
 }
+
+
+/* ---- out ----------------------------------------------------------------- */
 
 
 /* NGX_DECLINED: there is no such file, or it is not a regular one */
@@ -374,13 +303,10 @@ ngx_http_vlm_file_send(ngx_http_request_t *r, ngx_str_t *path,
         return rc;
     }
 
-    b->file_pos = 0;
     b->file_last = of->size;
-
     b->in_file = b->file_last ? 1 : 0;
-    b->last_buf = (r == r->main) ? 1 : 0;
+    b->last_buf = 1;
     b->last_in_chain = 1;
-    b->sync = (b->last_buf || b->in_file) ? 0 : 1;
 
     b->file->fd = of->fd;
     b->file->name = *path;
@@ -391,4 +317,57 @@ ngx_http_vlm_file_send(ngx_http_request_t *r, ngx_str_t *path,
     out.next = NULL;
 
     return ngx_http_output_filter(r, &out);
+}
+
+
+ngx_int_t
+ngx_http_vlm_file_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *piece)
+{
+    ngx_int_t                   rc;
+    ngx_str_t                   path;
+    ngx_open_file_info_t        of;
+    vlm_store_text_t            name;
+    vlm_store_folder_t          folder;
+
+    name.data = (char *) piece->data;
+    name.len = piece->len;
+
+    folder = ngx_strncmp(r->uri.data, "/uploads/", 9) == 0 ? VLM_STORE_UPLOADS
+                                                           : VLM_STORE_RESULTS;
+
+    path.data = ngx_pnalloc(r->pool, VLM_STORE_PATH);
+    if (path.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (vlm_store_path((char *) eng->conf.store_dir.data, folder, name,
+                       (char *) path.data)
+        != VLM_STORE_OK)
+    {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
+    }
+
+    path.len = ngx_strlen(path.data);
+
+    rc = ngx_http_vlm_file_open(r, &path, name.len, &of);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_FOUND, "Not found");
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_vlm_file_headers(r, &of) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_vlm_file_send(r, &path, &of);
 }

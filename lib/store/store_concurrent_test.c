@@ -234,7 +234,7 @@ wait_for_it(void *data)
 
 
 static void
-a_locked_database_is_waited_for_but_not_by_one_after_another(void **state)
+calls_wait_together_for_a_locked_database(void **state)
 {
     int             i;
     char            path[128], id[37];
@@ -292,7 +292,7 @@ main(void)
         TEST(kill_9_while_writing_loses_no_acknowledged_turn),
         TEST(four_processes_write_at_once),
         TEST(eight_threads_share_one_store),
-        TEST(a_locked_database_is_waited_for_but_not_by_one_after_another),
+        TEST(calls_wait_together_for_a_locked_database),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
