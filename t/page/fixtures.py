@@ -370,8 +370,9 @@ class Page:
     def take(self, path):
         """Chooses a picture with the file picker; returns when the server has it."""
 
+        self.p.evaluate('globalThis.former = stage.picture')
         self.p.set_input_files('#file', path)
-        self.wait('stage.picture && stage.picture.name')
+        self.wait('stage.picture && stage.picture !== former && stage.picture.name')
 
     def begin(self, question, task='auto'):
         self.p.locator(f'input[value={task}]').check(force=True)
