@@ -6,6 +6,7 @@ use warnings;
 
 use lib 't/lib';
 use File::Path ();
+use MIME::Base64 qw(encode_base64);
 use Test::More;
 use VLM;
 
@@ -26,6 +27,19 @@ sub within {
 }
 
 sub hello { $_[0]->chat('s' . rand, 'hello') }
+
+# Asks about a picture that comes with the request.
+sub seen {
+    my ($s) = @_;
+
+    my $url = 'data:image/png;base64,' . encode_base64(VLM::slurp('demo/pictures/table-01.png'), '');
+
+    return $s->begin('POST', '/v1/chat/completions',
+                     { max_tokens => 2,
+                       messages => [{ role => 'user',
+                                      content => [{ type => 'image_url', image_url => { url => $url } },
+                                                  { type => 'text', text => 'hi' }] }] })->end;
+}
 
 
 # ---- the quantised cache -------------------------------------------------------------------
@@ -69,6 +83,12 @@ sub hello { $_[0]->chat('s' . rand, 'hello') }
 
     is($r->{code}, 200, 'a request without a session is answered') or diag($s->log);
 
+    $r = seen($s);
+    is($r->{code}, 507, 'a request whose picture has to wait on the disk is not') or diag($r->{body});
+    is($r->{json}{error}{code}, 'storage_full', 'the error has its code');
+    is($r->{json}{error}{message}, 'The image cannot be kept while it waits: No space left on device',
+       'the sentence has the reason');
+
     $r = hello($s);
     is($r->{code}, 507, 'a session is not') or diag($r->{body});
     is($r->{json}{error}, 'The store is full', 'the answer has the reason');
@@ -77,6 +97,7 @@ sub hello { $_[0]->chat('s' . rand, 'hello') }
 
     unlink within($s, $store) . '/other' or die "other: $!";
     ok(VLM::wait_for(sub { hello($s)->{code} == 200 }), 'sessions are answered when there is room again');
+    is(seen($s)->{code}, 200, 'pictures, too');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;
