@@ -269,6 +269,9 @@ typedef enum {
 
 
 #define NGX_HTTP_VLM_LOCKS  2                  /* workers with a model */
+#define NGX_HTTP_VLM_LOCK_FDS                                                 \
+    (2 * NGX_HTTP_VLM_LOCKS)                   /* those, then the store's,
+                                                  if those are elsewhere */
 
 /* as configured; constant once the configuration has been read */
 
@@ -298,7 +301,7 @@ typedef struct {
     off_t                         store_max;   /* bytes of files, 0: off */
     ngx_str_t                     socket;
     ngx_uint_t                    socket_line; /* 0: not configured */
-    ngx_str_t                     locks[NGX_HTTP_VLM_LOCKS];
+    ngx_str_t                     locks[NGX_HTTP_VLM_LOCK_FDS];
 
     /* limits */
     ngx_uint_t                    prepare;     /* requests in threads */
@@ -338,7 +341,8 @@ typedef struct {
     ngx_event_t                   heartbeat;
     ngx_event_t                   exit_event;  /* ends the process: task.c */
 
-    int                           lock_fds[NGX_HTTP_VLM_LOCKS];    /* or -1 */
+    ngx_thread_task_t            *lock_task;   /* looks at the files */
+    int                           lock_fds[NGX_HTTP_VLM_LOCK_FDS]; /* or -1 */
     ngx_msec_t                    lock_gone;   /* ms, waited for its file */
     ngx_msec_t                    backoff;     /* ms, before the lock */
     ngx_msec_t                    opened_at;   /* ms, start of the load */

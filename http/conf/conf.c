@@ -154,8 +154,8 @@ ngx_http_vlm_prepares(ngx_http_vlm_engine_t *eng)
 
 /*
  * nginx's "default" pool, and one of our own, which runs no other module's
- * tasks.  It has a thread for every request that is prepared, and for every
- * slot, whose turn is stored.
+ * tasks.  It has a thread for every request that is prepared, for every slot,
+ * whose turn is stored, and for the lock's files.
  */
 
 static char *
@@ -182,7 +182,7 @@ ngx_http_vlm_pools(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 
     rv = ngx_http_vlm_text(cf, "(vlm_engine)", ngx_http_vlm_pool_text,
                            &eng->name,
-                           eng->conf.prepare + 1 + eng->conf.vlm.slots);
+                           eng->conf.prepare + 2 + eng->conf.vlm.slots);
     *cf = saved;
 
     if (rv != NGX_CONF_OK) {

@@ -45,8 +45,8 @@ ngx_int_t ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid,
 int ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err);
 void ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng);   /* idempotent */
 
-/* loop, at each heartbeat while the lock is held: makes a deleted file again,
-   and locks it */
+/* loop, at each heartbeat while the lock is held: has a thread make a deleted
+   file again and lock it; the loop then installs its descriptor */
 
 void ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng);
 

@@ -12,7 +12,8 @@
  * A lock belongs to a file, not to its path: if the file was deleted, another
  * server would make and lock a new one.  So the owner checks for the file at
  * each heartbeat and makes it again, and a worker that waits for the lock gives
- * the owner the time for that.
+ * the owner the time for that.  A thread of the engine's own pool does this: a
+ * disk that hangs must not stop the event loop.
  */
 
 
@@ -26,6 +27,17 @@
                                               logged */
 #define NGX_HTTP_VLM_LOCK_GONE  2000       /* ms, for the owner to make a
                                               deleted file again */
+
+
+/* a thread's look at the files of the locks that the loop's engine holds */
+
+typedef struct {
+    ngx_http_vlm_engine_t        *engine;
+    ngx_msec_t                    opened_at;   /* of the load with these: */
+    int                           held[NGX_HTTP_VLM_LOCK_FDS];
+    int                           fds[NGX_HTTP_VLM_LOCK_FDS];  /* new or -1 */
+    ngx_err_t                     errs[NGX_HTTP_VLM_LOCK_FDS];
+} ngx_http_vlm_lock_look_t;
 
 
 static ngx_int_t
@@ -65,8 +77,8 @@ ngx_http_vlm_lock_files(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
 
 /*
  * The lock files are in the store.  Where the store cannot be written they are
- * beside the socket, and stay there until nginx is restarted: two places would
- * be two locks.
+ * beside the socket.  Two places would be two locks, so they stay there until
+ * the owner has locked the store's files, too: see ngx_http_vlm_lock_look().
  */
 
 ngx_int_t
@@ -90,6 +102,8 @@ ngx_http_vlm_lock_make(ngx_http_vlm_engine_t *eng, uid_t uid, gid_t gid,
     eng->zone->lock_beside = 1;
 
     for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+
+        eng->conf.locks[NGX_HTTP_VLM_LOCKS + i] = eng->conf.locks[i];
 
         if (ngx_http_vlm_format(cycle->pool, &eng->conf.locks[i],
                                 i ? "%V.lock.2" : "%V.lock", &eng->conf.socket)
@@ -263,6 +277,13 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
     } while (rc == 0 && ngx_http_vlm_lock_pause(eng, err) == 0);
 
     if (rc == 1) {
+
+        /* also in a worker after a crash, when the zone has another value */
+
+        if (eng->conf.locks[NGX_HTTP_VLM_LOCKS].len) {
+            eng->zone->lock_beside = 1;
+        }
+
         ngx_http_vlm_zone_state(eng, NGX_HTTP_VLM_LOADING, "");
         return 0;
     }
@@ -273,42 +294,43 @@ ngx_http_vlm_lock_take(ngx_http_vlm_engine_t *eng, vlm_err_t *err)
 }
 
 
-void
-ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
+/*
+ * In a thread: opens and locks again each file that was deleted, and the
+ * store's, while the locks are beside the socket.  The loop owns the
+ * descriptors that are held; one that it has closed meanwhile counts as held
+ * here, or the loop drops the new one.
+ */
+
+static void
+ngx_http_vlm_lock_look(void *data, ngx_log_t *log)
 {
-    int          fd, *held;
-    char        *path;
-    ngx_uint_t   i;
+    ngx_http_vlm_lock_look_t *look = data;
 
-    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+    int         fd;
+    char       *path;
+    ngx_uint_t  i;
 
-        held = &eng->life.lock_fds[i];
+    for (i = 0; i < NGX_HTTP_VLM_LOCK_FDS; i++) {
 
-        path = (char *) eng->conf.locks[i].data;
+        look->fds[i] = -1;
+        look->errs[i] = 0;
 
-        if (*held == -1 || !vlm_file_moved(*held, path)) {
+        path = (char *) look->engine->conf.locks[i].data;
+
+        if (look->held[i % NGX_HTTP_VLM_LOCKS] == -1 || path == NULL
+            || (look->held[i] != -1 && !vlm_file_moved(look->held[i], path)))
+        {
             continue;
         }
 
         fd = open(path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
 
         if (fd != -1 && flock(fd, LOCK_EX|LOCK_NB) == 0) {
-            ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "the lock file "
-                             "\"%V\" was deleted, and is made again",
-                             &eng->conf.locks[i]);
-
-            (void) close(*held);
-            *held = fd;
+            look->fds[i] = fd;
             continue;
         }
 
-        if (!eng->life.lock_lost) {
-            ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, ngx_errno, eng,
-                             "the lock file \"%V\" was deleted, and cannot be "
-                             "locked again: another server may load the model, "
-                             "too", &eng->conf.locks[i]);
-            eng->life.lock_lost = 1;
-        }
+        look->errs[i] = ngx_errno;
 
         if (fd != -1) {
             (void) close(fd);
@@ -317,12 +339,114 @@ ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
 }
 
 
+static void
+ngx_http_vlm_lock_install(ngx_http_vlm_engine_t *eng, ngx_uint_t i, int fd)
+{
+    int  *held;
+
+    held = &eng->life.lock_fds[i];
+
+    if (*held != -1) {
+        ngx_http_vlm_log(NGX_LOG_WARN, eng->log, 0, eng, "the lock file \"%V\" "
+                         "was deleted, and is made again",
+                         &eng->conf.locks[i]);
+        (void) close(*held);
+
+    } else {
+        ngx_http_vlm_log(NGX_LOG_NOTICE, eng->log, 0, eng, "the lock file "
+                         "\"%V\" can be made: it is locked, too, and from the "
+                         "next reload on it is the lock", &eng->conf.locks[i]);
+        eng->zone->lock_beside = 0;
+    }
+
+    *held = fd;
+}
+
+
+static void
+ngx_http_vlm_lock_looked(ngx_event_t *ev)
+{
+    ngx_http_vlm_lock_look_t *look = ev->data;
+
+    ngx_uint_t              i, same;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = look->engine;
+
+    /* otherwise the engine thread gives the locks back, or has done so */
+
+    same = eng->life.opened && !eng->life.closed
+           && eng->life.opened_at == look->opened_at;
+
+    for (i = 0; i < NGX_HTTP_VLM_LOCK_FDS; i++) {
+
+        if (look->fds[i] != -1) {
+
+            if (same) {
+                ngx_http_vlm_lock_install(eng, i, look->fds[i]);
+
+            } else {
+                (void) close(look->fds[i]);
+            }
+
+        } else if (same && look->errs[i] && i < NGX_HTTP_VLM_LOCKS
+                   && !eng->life.lock_lost)
+        {
+            ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, look->errs[i], eng,
+                             "the lock file \"%V\" was deleted, and cannot be "
+                             "locked again: another server may load the model, "
+                             "too", &eng->conf.locks[i]);
+            eng->life.lock_lost = 1;
+        }
+    }
+}
+
+
+void
+ngx_http_vlm_lock_keep(ngx_http_vlm_engine_t *eng)
+{
+    ngx_thread_task_t         *task;
+    ngx_http_vlm_lock_look_t  *look;
+
+    task = eng->life.lock_task;
+
+    if (task == NULL) {
+
+        task = ngx_thread_task_alloc(eng->cycle->pool,
+                                     sizeof(ngx_http_vlm_lock_look_t));
+        if (task == NULL) {
+            return;
+        }
+
+        look = task->ctx;
+        look->engine = eng;
+
+        task->handler = ngx_http_vlm_lock_look;
+        task->event.handler = ngx_http_vlm_lock_looked;
+        task->event.data = look;
+        task->event.log = eng->log;
+
+        eng->life.lock_task = task;
+    }
+
+    if (task->event.active) {
+        return;
+    }
+
+    look = task->ctx;
+    look->opened_at = eng->life.opened_at;
+    ngx_memcpy(look->held, eng->life.lock_fds, sizeof(look->held));
+
+    (void) ngx_thread_task_post(eng->prepares, task);
+}
+
+
 void
 ngx_http_vlm_lock_give(ngx_http_vlm_engine_t *eng)
 {
     ngx_uint_t  i;
 
-    for (i = 0; i < NGX_HTTP_VLM_LOCKS; i++) {
+    for (i = 0; i < NGX_HTTP_VLM_LOCK_FDS; i++) {
 
         if (eng->life.lock_fds[i] != -1) {
             (void) close(eng->life.lock_fds[i]);

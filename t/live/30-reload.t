@@ -5,6 +5,8 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use Fcntl qw(:flock);
+use File::Path ();
 use IO::Socket::INET;
 use JSON::PP ();
 use Test::More;
@@ -242,14 +244,23 @@ my $dir = "$VLM::LIVE/readonly-store";
 my @mounted = ('unshare', '-m', 'sh', '-c', "mount --bind $dir $dir && mount -o remount,ro,bind $dir && exec \"\$@\"", 'sh');
 my %readonly = ('a directory of the system' => { store_dir => '/sys/kernel' });
 
+File::Path::remove_tree($dir);                   # an existing lock file would be enough
 mkdir $dir;
 
 if ($> != 0) {
     chmod 0500, $dir;
-    $readonly{'a read-only directory'} = { store_dir => $dir };
+    $readonly{'a read-only directory'} = { store_dir => $dir, mend => sub { chmod 0700, $dir } };
 
 } elsif (system("unshare -m mount --bind $dir $dir 2>/dev/null") == 0) {
-    $readonly{'a read-only disk'} = { store_dir => $dir, under => \@mounted };
+    $readonly{'a read-only disk'} = { store_dir => $dir, under => \@mounted, mend => sub {
+        system('nsenter', '-m', '-t', $_[0]->pid, 'mount', '-o', 'remount,rw,bind', $dir) == 0;
+    } };
+}
+
+# Returns true if no process has locked this file.
+sub unlocked {
+    open my $file, '<', $_[0] or return 0;
+    return flock $file, LOCK_EX|LOCK_NB;
 }
 
 for my $how (sort keys %readonly) {
@@ -274,6 +285,24 @@ for my $how (sort keys %readonly) {
     }
 
     ok($s->log_has(qr/\[warn\] .*: sessions and uploads are refused, other chats are answered/), 'the log has the reason');
+
+    if ($s->{mend}) {
+        my ($beside, $lock) = ($s->dir . '/live.sock.lock', "$dir/live.lock");
+
+        ok(!unlocked($beside), 'the lock is beside the socket');
+        ok($s->{mend}->($s), "$how: it is repaired");
+        ok(VLM::wait_for(sub { -e $lock && !unlocked($lock) }), "the owner locks the store's file, too");
+        ok(!unlocked($beside), 'the owner has both locks');
+
+        for my $round (1, 2) {
+            ok($s->reload, 'a reload');
+            $s->ready;
+            ok(!unlocked($lock), 'the lock is in the store');
+            ok(unlocked($beside), 'the lock is not beside the socket');
+            is($s->post('/api/session')->{code}, 200, 'a session is made');
+        }
+    }
+
     ok($s->stop, 'the server stops in time');
     $s->check_log;
 }

@@ -1,13 +1,17 @@
 # Tests "reload overlap": the old worker answers until the new one has loaded its model,
-# also if that fails.  A worker that waits for the lock of another server names it.
+# also if that fails.  A worker that waits for the lock of another server names it, and a disk that
+# hangs at the lock file does not stop the event loop.
 
 use strict;
 use warnings;
 
 use lib 't/lib';
-use Fcntl qw(:flock);
+use Fcntl qw(:DEFAULT :flock);
 use Test::More;
 use VLM;
+
+my $F_SETLEASE = 1024;                  # Linux's
+my $SYS_OPENAT = 257;                   # x86-64's
 
 sub ask {
     my ($s, $tokens) = @_;
@@ -182,6 +186,47 @@ sub pid { $_[0]->health->{heartbeat}{pid} || 0 }
     is($two->health->{reason}, undef, 'the second server loads the model');
     ok($two->stop, 'the second server stops');
     $two->check_log;
+}
+
+
+# ---- a disk that hangs ---------------------------------------------------------------------
+
+# A write lease has another process's open() of the file wait, until it is given back or for 45 s.
+{
+    my $s = VLM->new(name => 'overlap-hangs', engine => 'thinking off; max_tokens 4;')->start->ready;
+    my $lock = $s->dir . '/store/live.lock';
+    my $pid = $s->designated;
+
+    my $openers = sub { grep { VLM::slurp("/proc/$pid/task/$_/syscall") =~ /^$SYS_OPENAT / }
+                        map { m{(\d+)$} } glob "/proc/$pid/task/*" };
+    local $SIG{IO} = 'IGNORE';
+
+    open my $file, '>', "$lock.new" or die "$lock.new: $!";
+    defined fcntl($file, $F_SETLEASE, F_WRLCK) or die "a lease: $!";
+    rename "$lock.new", $lock or die "$lock: $!";
+
+    my $opener;
+    ok(VLM::wait_for(sub { ($opener) = $openers->() }), 'the worker opens the new lock file, and waits');
+    isnt($opener, $pid, 'the event loop does not wait for it');
+
+    is($s->get('/api/health')->{code}, 200, 'health is answered meanwhile');
+    is(ask($s, 2)->end->{code}, 200, 'a question is answered meanwhile');
+
+    my ($beats, $age) = (0, 0);
+
+    VLM::wait_for(sub {
+        my $last = $age;
+        $age = $s->health->{heartbeat}{loop_ms};
+        return ($beats += $age < $last) >= 3;
+    });
+
+    is(join(' ', $openers->()), $opener, 'one thread waits for it, whatever the number of heartbeats');
+
+    fcntl $file, $F_SETLEASE, F_UNLCK;
+    ok($s->log_has(qr/was deleted, and is made again/), 'the worker takes the lock once the disk answers');
+    is($s->designated, $pid, 'the worker has the lock');
+    ok($s->stop, 'the server stops in time');
+    $s->check_log;
 }
 
 
