@@ -78,6 +78,41 @@ program('pkg-config', 'test "$1" = --modversion && echo 99.1 || exec /usr/bin/pk
 }
 
 
+# ---- conditions for nginx's configure ----------------------------------------
+
+# The tree of another nginx, whose configure counts its runs.
+make_path("$dir/src/src/core", "$dir/e");
+VLM::spew("$dir/e/built-with", "cc\n");
+VLM::spew("$dir/src/conf_flags", "NGX_CONF_FLAGS=()\n");
+VLM::spew("$dir/src/configure", "mkdir objs && touch objs/Makefile && echo >>$dir/runs\n");
+VLM::spew("$dir/src/src/core/nginx.h", "#define NGINX_VERSION \"1.22.1\"\n");
+
+sub configured {
+    my $said = `make --no-print-directory ENGINE=true O=$dir/o E=$dir/e NGINX_SRC=$dir/src $dir/o/nginx/objs/Makefile 2>&1`;
+
+    return $? == 0 ? length VLM::slurp("$dir/runs") : $said;
+}
+
+is(configured(), 1, 'nginx is configured');
+is(configured(), 1, 'once');
+
+VLM::spew("$dir/src/src/core/nginx.h", "#define NGINX_VERSION \"1.26.3\"\n");
+utime 1e9, 1e9, "$dir/src/src/core/nginx.h";     # as a package has it: older than the build
+is(configured(), 2, 'another version of nginx configures again');
+
+VLM::spew("$dir/e/built-with", "clang\n");
+is(configured(), 3, "another compiler, as the engine's file tells it, too");
+
+program('pkg-config', 'test "$*" = "--modversion sqlite3" && echo 99.1 || exec /usr/bin/pkg-config "$@"');
+
+{
+    local $ENV{PATH} = "$dir/bin:$ENV{PATH}";
+
+    is(configured(), 4, 'another version of a library of the nginx side, too');
+    is(configured(), 4, 'once');
+}
+
+
 # ---- inside another nginx --------------------------------------------------
 
 VLM::spew("$dir/nginx/auto/module", 'echo "type $ngx_module_type; libs $ngx_module_libs"');
@@ -89,5 +124,25 @@ like($said{$_}, qr/^type HTTP_AUX_FILTER;/, "$_: the filters stand among nginx's
     for qw(ADDON DYNAMIC);
 like($said{DYNAMIC}, qr/--version-script=/, 'a module exports only the symbols that nginx looks up');
 unlike($said{ADDON}, qr/--version-script=/, 'an nginx exports the symbols for its modules');
+
+# nginx calls the header filters from the last module of its list to the first, and the same for bodies: a
+# module in front of the write filter, as one of the type HTTP is, has filters that never run.
+my $modules = <<'_EOC_';
+    . auto/options && . auto/init && . auto/sources && mkdir -p $NGX_OBJS && : >$NGX_AUTO_CONFIG_H
+    NGX_PLATFORM=Linux
+    . auto/modules
+_EOC_
+
+VLM::spew("$dir/modules.sh", $modules);
+system("cp -rL /usr/share/nginx/src $dir/static") == 0 or die 'nginx-dev';
+my $out = `cd $dir/static && bash $dir/modules.sh --with-threads --add-module=$root 2>&1`;
+my @order = VLM::slurp("$dir/static/objs/ngx_modules.c") =~ /^\s+"(\w+_filter_module|ngx_http_vlm_module)",$/mg;
+my ($vlm) = grep { $order[$_] eq 'ngx_http_vlm_module' } 0 .. $#order;
+
+ok($vlm, 'an nginx with the module inside calls its filters before the one that writes') or diag($out);
+is(join(' ', @order[$vlm - 1 .. $vlm + 1]),
+   'ngx_http_headers_filter_module ngx_http_vlm_module ngx_http_copy_filter_module',
+   'its filters run, between those of headers and copy') if $vlm;
+is($order[0], 'ngx_http_write_filter_module', 'the last filter is the one that writes');
 
 done_testing();

@@ -68,6 +68,26 @@ for my $set ([$GGUF[0], $GGUF[1]], ["$GGUF[0] mmproj=$GGUF[1]", '']) {
     unlink "build/run-$pid.log";
 }
 
+# The writer of large GGUF files, without the libraries that it needs for their contents.
+my $gguf = "build/gguf-$$";
+my $python = <<'_EOC_';
+import runpy, sys
+from unittest.mock import MagicMock
+
+class Writer(MagicMock):
+    def __init__(self, path=None, *_, **more):
+        super().__init__(**more)
+        path and open(path, "wb").close()
+
+sys.modules.update(numpy=MagicMock(), gguf=MagicMock(GGUFWriter=Writer))
+sys.argv[1:] = ["bench/shapes/3b.json", sys.argv[1] + "/new/place"]
+runpy.run_path("t/tools/random_gguf.py", run_name="__main__")
+_EOC_
+
+is(system('python3', '-c', $python, $gguf), 0, 'random_gguf.py runs');
+ok(-e "$gguf/new/place/$_", "it makes its directory, with $_") for qw(text-q8_0.gguf mmproj-f16.gguf);
+remove_tree($gguf);
+
 my $there = "build/install-$$";
 
 is(system('make -s bench-programs >/dev/null 2>&1'), 0, 'the programs of make bench compile');
