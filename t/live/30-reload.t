@@ -13,6 +13,10 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use VLM;
 
+my $WALL = 0x40000000;                  # Linux's
+my ($SYS_POLL, $SYS_PTRACE) = (7, 101); # x86-64's
+my ($PTRACE_SEIZE, $PTRACE_INTERRUPT, $PTRACE_POKEUSER, $PTRACE_DETACH) = (0x4206, 0x4207, 6, 17);
+my ($RAX, $ORIG_RAX) = (10, 15);
 my $PNG = 't/fidelity/pictures/118x62.png';
 
 my $s = VLM->new(name => 'reload', workers => 2,
@@ -209,6 +213,70 @@ sub small { (workers => 2, engine => 'thinking off; max_tokens 4;', @_) }
 
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/\[emerg\] .* in \S+:\d+$/);
+}
+
+# Runs nginx -t and stops the child process that reads the model's files; returns both, and the output.
+sub stopped_check {
+    my ($s) = @_;
+    my ($pid, $child, $out);
+    my $state = sub { (VLM::slurp("/proc/$_[0]/stat") =~ /^\d+ \(.*\) (\w)/)[0] || 'gone' };
+
+    # A child process that ends before the signal comes is one try.
+    ok(VLM::wait_for(sub {
+        $pid = open($out, '-|') // die "fork: $!";
+
+        if ($pid == 0) {
+            open STDERR, '>&', \*STDOUT;
+            { exec $s->command('-t'); }
+            POSIX::_exit(127);
+        }
+
+        do {
+            ($child) = grep { VLM::slurp("/proc/$_/comm") eq "nginx\n" } VLM::workers({ pid => $pid });
+        } until $child || $state->($pid) eq 'Z';
+
+        kill 'STOP', $child if $child;
+        return 1 if $child && VLM::wait_for(sub { $state->($child) =~ /^(?:[tTZ]|gone)$/ })
+                    && $state->($child) =~ /^[tT]$/;
+
+        close $out;
+        return 0;
+    }), "the child process that reads the model's files is stopped");
+
+    ok(VLM::wait_for(sub { VLM::slurp("/proc/$pid/syscall") =~ /^$SYS_POLL 0x\w+ 0x1 0xea60 / }),
+       'nginx -t waits for it for a minute');
+
+    return ($pid, $child, $out);
+}
+
+{
+    my $s = VLM->new(small(name => 'reload-hangs', model => VLM::slow_model()));
+
+    $s->write_conf;
+
+    my ($pid, $child, $out) = stopped_check($s);
+
+    # The minute is over: ptrace has poll() return 0 and not begin again.
+    syscall($SYS_PTRACE, $PTRACE_SEIZE, $pid, 0, 0) == -1 and die "ptrace: $!";
+    syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $pid, 0, 0);
+    waitpid $pid, $WALL;
+    syscall($SYS_PTRACE, $PTRACE_POKEUSER, $pid, 8 * $ORIG_RAX, -1);
+    syscall($SYS_PTRACE, $PTRACE_POKEUSER, $pid, 8 * $RAX, 0);
+    syscall($SYS_PTRACE, $PTRACE_DETACH, $pid, 0, 0);
+
+    my $said = join '', <$out>;
+    like($said, qr/\[warn\] .* reading the model's files took longer than 60 seconds: they were not checked/,
+         'then it says that the files were not checked');
+    like($said, qr/test is successful/, 'and takes the configuration');
+    ok(!-e "/proc/$child", 'the child process has ended');
+
+    (undef, $child, $out) = stopped_check($s);
+    kill 'KILL', $child;
+
+    $said = join '', <$out>;
+    like($said, qr/\[emerg\] .* the process that checks the model's files was killed by signal 9 \(out of memory\?\) in \S+:\d+$/m,
+         'a child process that was killed is named, with its signal');
+    like($said, qr/test failed/, 'nginx -t fails');
 }
 
 # An obstacle that appears after nginx -t fails the engine, not the master.
