@@ -537,6 +537,10 @@ function imageFailed() {
 }
 
 function takeFirst(files, types) {
+    if ($('stage').hidden) {            // the model does not take part in conversations
+        return;
+    }
+
     const file = [...files].find((f) => f.type.startsWith('image/')) || files[0];
 
     if (file) {

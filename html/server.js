@@ -22,7 +22,7 @@ const REFUSALS = {                      // replace the server's messages for the
     413: 'The picture is larger than the server takes',
 };
 
-const DEMO_PARAMETERS = 6914240;        // of demo/model, and of no other
+const TOYS = [6914240, 5945472];        // parameters of demo/model and demo/model-3, and of no others
 
 // The message of an error, and the advice for its status.
 class Failure extends Error {
@@ -214,6 +214,10 @@ function showNotice() {
     } else if (server.state === 'failed') {
         text = sentence(`The model could not be loaded: ${server.data.reason || 'no reason given'}`)
                + ' The error log of the server says more.';
+
+    } else if (server.data.chat === false) {
+        text = `${server.data.model} continues a text and has no chat template, so this page cannot ask it. `
+               + 'Send texts to /v1/completions.';
     }
 
     $('notice').textContent = text;
@@ -221,12 +225,13 @@ function showNotice() {
 }
 
 function showModel() {
-    const { model, parameters, thinking } = server.data;
-    const toy = parameters === DEMO_PARAMETERS;
+    const { model, parameters, thinking, chat } = server.data;
+    const toy = TOYS.includes(parameters);
 
     $('model').textContent = model ? model + (toy ? ', a toy' : '') : '';
     $('toy').hidden = !toy;
     $('think-row').hidden = !thinking;
+    $('stage').hidden = $('ask').hidden = $('welcome-words').hidden = chat === false;
     showSamples(toy);
 }
 

@@ -111,7 +111,7 @@ POST /api/chat
 --- request
 GET /api/health
 --- error_code: 200
---- response_body_like: "vision":false
+--- response_body_like: "chat":false.*"vision":false
 === TEST 15: no notice is about settings of pictures
 --- request
 GET /api/health

@@ -147,6 +147,7 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     vlm_json_add_int(&w, "active_sessions", shm.sessions);
 
     ngx_http_vlm_health_breaker(&w, eng);
+    vlm_json_add_bool(&w, "chat", eng->conf.facts.turn != NULL);
     vlm_json_add_int(&w, "coordinates", eng->conf.facts.coordinates);
     vlm_json_add_string(&w, "device", shm.device);
 

@@ -5,7 +5,7 @@ import os
 
 from PIL import Image
 
-from fixtures import BUILD, PICTURES, SLOW, picture, slow_model
+from fixtures import BUILD, PICTURES, ROOT, SLOW, picture, slow_model, text_model
 from tap import check, same, test, wait_for
 
 with open(os.path.join(PICTURES, 'expected.json')) as file:
@@ -339,6 +339,33 @@ def the_demo_model_is_called_a_toy_and_has_sample_pictures(fixtures):
     page.p.locator('#samples button').first.click()
     page.wait('stage.picture && stage.picture.name')
     same(page.ask('How many objects are on the table?', 'general'), '4', 'the answer about the first')
+
+
+@test
+def the_second_demo_model_is_a_toy_too(fixtures):
+    model = os.path.join(ROOT, 'demo', 'model-3')
+    page = fixtures.open(fixtures.server('second', model=model).start())
+    page.ready()
+    page.has('#toy', 'This model is a toy.')
+
+    page.p.locator('#samples button').first.click()
+    page.wait('stage.picture && stage.picture.name')
+    same(page.ask('How many objects are on the table?', 'general'), '4', 'the answer about the first')
+
+
+@test
+def a_model_without_a_chat_template_is_not_asked(fixtures):
+    page = fixtures.open(fixtures.server('texts', model=text_model()).start())
+    page.ready()
+    page.has('#notice', 'demo continues a text and has no chat template, so this page cannot ask it. '
+             'Send texts to /v1/completions.')
+    check(not page.shown('#ask') and not page.shown('#stage') and not page.shown('#welcome-words'),
+          'there is nothing to type or to choose')
+
+    check(page.p.evaluate("""() => {
+        takeFirst([new File(['x'], 'x.png', { type: 'image/png' })]);
+        return stage.picture === null;
+    }"""), 'a dropped picture is not sent')
 
 
 @test

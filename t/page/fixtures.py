@@ -73,17 +73,13 @@ def free_port():
         return s.getsockname()[1]
 
 
-def slow_model():
-    """A model of random weights; its end-of-text token is one that is never sampled."""
+def random_model(name, shape, tokenizer, ends):
+    """A model of random weights, whose end-of-text tokens are the given ones."""
 
-    path = os.path.join(BUILD, 'slow-model')
+    path = os.path.join(BUILD, name)
     generation = os.path.join(path, 'generation_config.json')
 
     if not os.path.exists(generation):
-        with open(os.path.join(ROOT, 'bench/shapes/tiny-f.json')) as file:
-            shape = json.load(file)
-
-        shape['num_hidden_layers'] = 12
         os.makedirs(BUILD, exist_ok=True)
 
         with open(path + '.json', 'w') as file:
@@ -91,13 +87,33 @@ def slow_model():
 
         program = os.path.join(os.path.dirname(MODULE), 'random-checkpoint')
         subprocess.run([program, path + '.json', path, '--seed', '1', '--type', 'bf16',
-                        '--tokenizer', os.path.join(ROOT, 't/fidelity/tokenizer')],
+                        '--tokenizer', os.path.join(ROOT, 't/fidelity', tokenizer)],
                        check=True, stdout=subprocess.DEVNULL)
 
         with open(generation, 'w') as file:
-            json.dump({'eos_token_id': [shape['vocab_size'] - 1]}, file)
+            json.dump({'eos_token_id': ends}, file)
 
     return path
+
+
+def shape_of(name):
+    with open(os.path.join(ROOT, 'bench/shapes', name + '.json')) as file:
+        return json.load(file)
+
+
+def slow_model():
+    """A model that does not end: its end-of-text token is one that is never sampled."""
+
+    shape = shape_of('tiny-f')
+    shape['num_hidden_layers'] = 12
+
+    return random_model('slow-model', shape, 'tokenizer', [shape['vocab_size'] - 1])
+
+
+def text_model():
+    """A model without a vision encoder and without a chat template."""
+
+    return random_model('text-model', shape_of('tiny-p'), 'tokenizer-bloom', [2])
 
 
 class Server:
