@@ -732,6 +732,67 @@ sub wait_for {
 }
 
 
+# ---- threads that are stopped ------------------------------------------------
+
+# A stopped thread must have no lock that others wait for, such as malloc's: the event loop would hang with
+# it.  So ptrace stops threads, then each is looked at, and all run on and are stopped again if one may
+# have a lock.
+
+my ($SYS_PTRACE, $SYS_FUTEX, $SYS_POLL) = (101, 202, 7);       # x86-64's
+my ($PTRACE_SEIZE, $PTRACE_INTERRUPT, $PTRACE_DETACH) = (0x4206, 0x4207, 17);
+my $WALL = 0x40000000;
+
+# A thread that waits for work, or until it looks at the loop again.
+sub waits { slurp("/proc/$_[0]/syscall") =~ /^(?:$SYS_FUTEX|$SYS_POLL) / }
+
+# A stopped thread in the engine's arithmetic: plain C that calls nothing.
+sub computes { source_of($_[0]) =~ m{/engine/ops/plain/} }
+
+# Returns the source file of a stopped thread's next instruction, if it is in a shared library.
+sub source_of {
+    my ($tid) = @_;
+    my ($pc) = slurp("/proc/$tid/syscall") =~ /^-1 \w+ 0x(\w+)/ or return '';
+
+    no warnings 'portable';
+
+    for (split /\n/, slurp("/proc/$tid/maps")) {
+        my ($from, $to, $offset, $file) = /^(\w+)-(\w+) r-xp (\w+) \S+ \d+ +(\S+\.so)$/ or next;
+
+        return scalar `addr2line -e '$file' @{[sprintf '0x%x', hex($pc) - hex($from) + hex $offset]}`
+            if hex $pc >= hex $from && hex $pc < hex $to;
+    }
+
+    return '';
+}
+
+# Stops these threads where $safe of all of them is true; they are this process's to wait for until resume().
+sub halt {
+    my ($safe, @tids) = @_;
+
+    return wait_for(sub {
+        my @seized;
+
+        for my $tid (@tids) {
+            if (syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1) {
+                next if $!{ESRCH};                         # a thread of the load has ended
+                die "ptrace: $!";
+            }
+
+            push @seized, $tid;
+            syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $tid, 0, 0);
+            waitpid $tid, $WALL;
+        }
+
+        return 1 if $safe->(@seized);
+
+        resume(@seized);
+        return 0;
+    });
+}
+
+sub resume { syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @_ }
+
+
 # ---- one request -----------------------------------------------------------
 
 package VLM::Request;

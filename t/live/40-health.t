@@ -10,14 +10,8 @@ use Test::More;
 use Time::HiRes qw(time);
 use VLM;
 
-my $SYS_PTRACE = 101;                   # x86-64's
-my ($PTRACE_SEIZE, $PTRACE_INTERRUPT) = (0x4206, 0x4207);
 my $WALL = 0x40000000;
 my $STALL = 8;                          # s
-
-# A thread that waits for work, or until it looks at the loop again.
-my ($SYS_FUTEX, $SYS_POLL) = (202, 7);
-my $WAITS = qr/^(?:$SYS_FUTEX|$SYS_POLL) /;
 
 # ---- during the load ---------------------------------------------------------
 
@@ -134,16 +128,15 @@ ok(VLM::wait_for(sub { $prepared->() >= $before + 2 }), 'both prompts are made')
 
 my @threads = grep { $_ != $pid } map { m{(\d+)$} } glob "/proc/$pid/task/*";
 
-ok(VLM::wait_for(sub { 1 >= grep { VLM::slurp("/proc/$pid/task/$_/syscall") !~ $WAITS } @threads }),
-   'only the engine computes');
+# Every thread except the event loop's is stopped, the engine's in its arithmetic.
+my $only_engine = sub {
+    my @busy = grep { !VLM::waits($_) } @_;
+    return @busy == 1 && VLM::computes($busy[0]);
+};
 
-# Every thread except the event loop's is stopped.
+ok(VLM::halt($only_engine, @threads), 'only the engine computes, and it is stopped with all threads but the loop\'s');
+
 my $start = time;
-
-for my $thread (@threads) {
-    syscall($SYS_PTRACE, $PTRACE_SEIZE, $thread, 0, 0) == -1 and die "ptrace: $!";
-    syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $thread, 0, 0);
-}
 
 my $reap = sub { waitpid($_, $WALL | POSIX::WNOHANG()) for @threads };
 

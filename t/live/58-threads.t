@@ -12,10 +12,6 @@ use Test::More;
 use Time::HiRes qw(time);
 use VLM;
 
-my $SYS_PTRACE = 101;                   # x86-64's
-my ($PTRACE_SEIZE, $PTRACE_INTERRUPT, $PTRACE_DETACH) = (0x4206, 0x4207, 17);
-my $WALL = 0x40000000;
-
 # A token takes some milliseconds.
 $Script::MLP = 16384;
 
@@ -46,21 +42,8 @@ sub makers {
     return @tids;
 }
 
-# Stops these threads; the engine and the loop go on.
-sub halt {
-    for my $tid (@_) {
-        if (syscall($SYS_PTRACE, $PTRACE_SEIZE, $tid, 0, 0) == -1) {
-            next if $!{ESRCH};                             # a thread of the load has ended
-            die "ptrace: $!";
-        }
-
-        syscall($SYS_PTRACE, $PTRACE_INTERRUPT, $tid, 0, 0);
-        waitpid $tid, $WALL;
-    }
-}
-
-sub resume { syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @_ }
-
+# Stops these threads, which have nothing to do; the engine and the loop go on.
+sub halt { VLM::halt(sub { !grep { !VLM::waits($_) } @_ }, @_) or die 'the threads do not rest' }
 
 # ---- a slot, and a prompt that is almost ready ---------------------------------------
 
@@ -87,7 +70,7 @@ sub resume { syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @_ }
         VLM::wait_for(sub { $s->drain($normal); $normal->done || !$s->health->{queue}{running} });
         $took = time - $gold->{begun};
 
-        resume(@threads);
+        VLM::resume(@threads);
         $s->end_all($gold, $normal);
 
         last if $took < 0.9;
@@ -116,7 +99,7 @@ sub resume { syscall($SYS_PTRACE, $PTRACE_DETACH, $_, 0, 0) for @_ }
     $s->health for 1 .. 3;              # the loop has handled its timers since
     ok(!$late->more(0), 'a request is in a thread that does not return');
 
-    resume(@threads);
+    VLM::resume(@threads);
     $s->end_all($late);
 
     is($late->response->{code}, 503, 'the time in the queue goes on while a request is prepared');
