@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use JSON::PP ();
 use MIME::Base64 qw(encode_base64);
 use Script;
 use Test::More;
@@ -81,6 +82,26 @@ for ([{ max_pixels => 200705 }, 'max_pixels is 200705, it may be a whole number 
     is($r->{json}{error}{param}, 'messages.0.content.0', 'the error names the place of the picture');
 }
 
+
+# ---- beside Ollama's images ------------------------------------------------------
+
+for my $endpoint (qw(chat generate)) {
+    my $plain = ollama($endpoint, $large);
+
+    cmp_ok(ollama($endpoint, $large, max_pixels => 50176), '<', $plain - 150, "$endpoint: a bound beside images");
+    cmp_ok(ollama($endpoint, $small, min_pixels => 100_000), '>', ollama($endpoint, $small) + 100,
+           "$endpoint: min_pixels enlarges the picture");
+    is(ollama($endpoint, $large, detail => 'high'), $plain, "$endpoint: detail high is as large as without it");
+
+    my $r = asked($endpoint, $large, max_pixels => 200_705);
+
+    is("$r->{code} $r->{json}{error}", '400 max_pixels is 200705, it may be a whole number from 1 to 200704',
+       "$endpoint: a bound beyond the configured one is refused");
+}
+
+
+# ---- of the engine ---------------------------------------------------------------
+
 {
     my $more = VLM->new(name => 'pixels-more', model => $model,
                         engine => 'thinking off; max_pixels 401408; min_pixels 150000;')->start->ready;
@@ -129,4 +150,21 @@ sub openai {
     is($r->{code}, 200, 'a completion') or diag($r->{body});
 
     return $r->{json}{usage}{prompt_tokens};
+}
+
+sub asked {
+    my ($endpoint, $file, %bounds) = @_;
+
+    my %images = (images => [encode_base64(VLM::slurp($file), '')], %bounds);
+
+    return $s->post("/api/$endpoint", { stream => JSON::PP::false, $endpoint eq 'generate'
+        ? (prompt => 'it', %images) : (messages => [{ role => 'user', content => 'it', %images }]) });
+}
+
+sub ollama {
+    my $r = asked(@_);
+
+    is($r->{code}, 200, 'an answer in Ollama\'s form') or diag($r->{body});
+
+    return $r->{json}{prompt_eval_count};
 }

@@ -30,7 +30,7 @@ ngx_http_vlm_ollama_speaks(const vlm_json_t *json)
 /* ---- the request --------------------------------------------------------- */
 
 
-/* of a message, or of /api/generate */
+/* of a message, or of /api/generate, which may bound their pixels, too */
 
 static ngx_int_t
 ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
@@ -52,7 +52,7 @@ ngx_http_vlm_ollama_images(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
                                            "base64");
         }
 
-        if (ngx_http_vlm_messages_picture(ngx_http_vlm_asked(ctx), text, NULL)
+        if (ngx_http_vlm_messages_picture(ngx_http_vlm_asked(ctx), text, json)
             != NGX_OK)
         {
             return NGX_ERROR;
