@@ -318,6 +318,9 @@ for my $file ('README.md', sort glob 'docs/*.md docs/dev/*.md') {
                      . "thread_pool other threads=1;\nevents { }\n$snippet";
         }
 
+        # nginx's default is a file of root's.
+        $snippet =~ s/^http \{\K/ access_log off;/m unless $snippet =~ /^ *access_log /m;
+
         VLM::spew("$dir/nginx.conf", Shipped::placed($snippet, $dir, VLM::free_port()));
 
         my $binary = $ENV{TEST_NGINX_BINARY} || 'nginx';

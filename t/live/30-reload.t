@@ -307,7 +307,7 @@ sub stopped_check {
 # ---- a store that cannot be written -------------------------------------------------
 
 # The store is in a directory in which no process can make a file, and on a
-# read-only disk, or for an ordinary user in a read-only directory.
+# read-only disk, which an ordinary user cannot mount.
 my $dir = "$VLM::LIVE/readonly-store";
 my @mounted = ('unshare', '-m', 'sh', '-c', "mount --bind $dir $dir && mount -o remount,ro,bind $dir && exec \"\$@\"", 'sh');
 my %readonly = ('a directory of the system' => { store_dir => '/sys/kernel' });
@@ -315,11 +315,7 @@ my %readonly = ('a directory of the system' => { store_dir => '/sys/kernel' });
 File::Path::remove_tree($dir);                   # an existing lock file would be enough
 mkdir $dir;
 
-if ($> != 0) {
-    chmod 0500, $dir;
-    $readonly{'a read-only directory'} = { store_dir => $dir, mend => sub { chmod 0700, $dir } };
-
-} elsif (system("unshare -m mount --bind $dir $dir 2>/dev/null") == 0) {
+if ($> == 0 && system("unshare -m mount --bind $dir $dir 2>/dev/null") == 0) {
     $readonly{'a read-only disk'} = { store_dir => $dir, under => \@mounted, mend => sub {
         system('nsenter', '-m', '-t', $_[0]->pid, 'mount', '-o', 'remount,rw,bind', $dir) == 0;
     } };

@@ -11,12 +11,15 @@ use Test::More;
 use VLM;
 
 # A file system of this size, which the server alone sees: its mount namespace ends with it.  A user
-# other than root has one in a user namespace of its own.
+# other than root mounts it as root of a user namespace, and is itself again in one within that.
 sub small_disk {
     my ($dir, $size) = @_;
 
-    return ('unshare', '--mount', $> == 0 ? () : '--map-root-user', 'sh', '-ec',
-            "mount -t tmpfs -o size=$size none $dir; chmod 1777 $dir; exec \"\$@\"", 'sh');
+    my @root = $> == 0 ? () : '--map-root-user';
+    my $self = $> == 0 ? '' : "unshare --map-user=$> --map-group=" . (split ' ', $))[0];
+
+    return ('unshare', '--mount', @root, 'sh', '-ec',
+            "mount -t tmpfs -o size=$size none $dir; chmod 1777 $dir; exec $self \"\$@\"", 'sh');
 }
 
 # The same directory as the server sees it.
