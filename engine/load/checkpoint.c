@@ -420,7 +420,8 @@ static int
 refuse_none(const char *dir, vlm_err_t *err)
 {
     return refuse_foreign(dir, err) != 0
-           ? -1 : vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX, dir);
+           ? -1 : vlm_fail(err, VLM_EMODEL, "%s: neither " SINGLE " nor " INDEX ": download the "
+                           "model's weights", dir);
 }
 
 

@@ -412,7 +412,8 @@ a_directory_without_tensors_says_what_it_looked_for(void **state)
     (void) state;
 
     assert_int_equal(fixture_dir(dir), 0);
-    fails(dir, "neither model.safetensors nor model.safetensors.index.json", dir);
+    fails(dir, "neither model.safetensors nor model.safetensors.index.json: download the model's "
+          "weights", dir);
     fails("/nowhere/at/all", "/nowhere/at/all", "neither");
 
     fixture_text(dir, "model.safetensors", "");

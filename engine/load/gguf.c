@@ -340,7 +340,9 @@ place_tensors(cursor_t *c, vlm_gguf_t *g, const uint8_t *file, const uint64_t *o
         align = ALIGNMENT;
     }
 
-    if (!(align >= 1 && align <= MAX_ALIGN) || ((uint32_t) align & ((uint32_t) align - 1)) != 0) {
+    if (!(align >= 1 && align <= MAX_ALIGN) || align != (uint32_t) align
+        || ((uint32_t) align & ((uint32_t) align - 1)) != 0)
+    {
         return vlm_fail(c->err, VLM_EMODEL, "%s: general.alignment is %g, expected a power of two "
                         "up to %u", c->path, align, MAX_ALIGN);
     }

@@ -343,6 +343,12 @@ every_field_that_lies_is_refused_with_a_sentence(void **state)
     put_head(&f, 0, 1);
     put_text(&f, "general.alignment"), put(&f, 4, 4), put(&f, 48, 4);
     refuses(&f, "general.alignment is 48");
+    put_head(&f, 0, 1);
+    put_text(&f, "general.alignment"), put(&f, 6, 4), put(&f, 0x3FC00000, 4);
+    refuses(&f, "general.alignment is 1.5");
+    put_head(&f, 0, 1);
+    put_text(&f, "general.alignment"), put(&f, 6, 4), put(&f, 0x7FC00000, 4);
+    refuses(&f, "general.alignment is nan");
 }
 
 

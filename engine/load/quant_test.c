@@ -350,6 +350,8 @@ unsupported_settings_are_refused_and_named(void **state)
         { "{\"quant_method\":\"gptq\",\"group_size\":32,\"bits\":2}", "(gptq) with 2 bits" },
         { "{\"quant_method\":\"gptq\",\"group_size\":32,\"checkpoint_format\":\"marlin\"}",
           "(gptq) with checkpoint_format marlin" },
+        { "{\"quant_method\":\"gptq\",\"group_size\":32,\"is_marlin_format\":true}",
+          "(gptq) with is_marlin_format" },
         { "{\"quant_method\":\"fp8\",\"fmt\":\"e5m2\"}", "(fp8) with fmt e5m2" },
         { "{\"quant_method\":\"fp8\",\"weight_block_size\":128}", "is no list of 2 numbers" },
         { "{\"quant_method\":\"fp8\",\"weight_block_size\":[128,0]}", "weight_block_size[1] is 0" },
