@@ -43,6 +43,7 @@ static const char *const  systems[] = {
     "it without pushing over what stands beside it.  You never take what is hot, sharp or alive."
 };
 
+static const char      *model = CHECKPOINT;
 static uint64_t         random_state;
 static vlm_t           *v;
 static vlm_answer_t     got[BATCH], want[BATCH], orphan;
@@ -63,6 +64,7 @@ open_engine(vlm_type_t form, uint32_t slots)
     vlm_conf_t  conf;
 
     vlm_tiny_conf(&conf);
+    conf.model = model;
     conf.weights = form;
     conf.slots = slots;
     conf.features = 2;
@@ -354,6 +356,7 @@ answers_have_the_same_bits_whatever_was_reused(vlm_type_t form, uint32_t slots, 
     plain = open_engine(form, 1);
 
     vlm_tiny_conf(&conf);
+    conf.model = model;
     conf.weights = form;
     conf.slots = slots;
     conf.stop = cancel_later;
@@ -410,6 +413,25 @@ f32_answers_have_the_same_bits_with_three_slots(void **state)
 {
     (void) state;
     answers_have_the_same_bits_whatever_was_reused(VLM_F32, 3, 30);
+}
+
+
+static void
+answers_of_a_model_whose_layers_add_features_have_the_same_bits(void **state)
+{
+    (void) state;
+    model = DEEP;
+    answers_have_the_same_bits_whatever_was_reused(VLM_INT8, 2, 20);
+}
+
+
+static int
+take_first_model(void **state)
+{
+    (void) state;
+    model = CHECKPOINT;
+
+    return 0;
 }
 
 
@@ -825,6 +847,8 @@ main(void)
         cmocka_unit_test(bf16_answers_have_the_same_bits_with_one_slot),
         cmocka_unit_test(bf16_answers_have_the_same_bits_with_four_slots),
         cmocka_unit_test(f32_answers_have_the_same_bits_with_three_slots),
+        cmocka_unit_test_teardown(answers_of_a_model_whose_layers_add_features_have_the_same_bits,
+                                  take_first_model),
         cmocka_unit_test(a_prompt_that_was_read_is_read_again_for_its_last_token_alone),
         cmocka_unit_test(a_sessions_next_turn_reads_only_what_is_new),
         cmocka_unit_test(another_picture_of_the_same_size_is_another_beginning),
