@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/pixels.h"
 
 #define VLM_VERSION "0.2.0"            /* version of the project: engine, module, tools */
@@ -365,6 +366,33 @@ uint64_t vlm_tokens_least(const vlm_t *v, size_t bytes);
 uint64_t vlm_tokenize_memory(size_t bytes);
 
 
+/* ---- grammars ------------------------------------------------------------ */
+
+typedef struct vlm_grammar_s  vlm_grammar_t;
+
+/*
+ * any: compiles a JSON schema, so that an answer is a value that the schema describes.  The keys of
+ * an object come in the order of "properties".  Takes milliseconds; at most some tenths of a second
+ * and 16 MiB.
+ *
+ *   form      the schema; with choice a list of texts, of which the answer is one; not kept
+ *   returns   a grammar, freed with vlm_grammar_free(); or NULL: VLM_EINPUT with the place of a
+ *             keyword that is not supported, or of a contradiction; VLM_ELIMIT more than 64 KiB,
+ *             or another bound, which the sentence names
+ */
+vlm_grammar_t *vlm_grammar_make(const vlm_t *v, const vlm_json_t *form, int choice,
+                                vlm_err_t *err);
+
+/* The answer is any JSON object.  VLM_EINPUT: the vocabulary lacks a byte, as for the others. */
+vlm_grammar_t *vlm_grammar_object(const vlm_t *v, vlm_err_t *err);
+
+/* Jobs that were submitted with it keep it.  g may be NULL. */
+void vlm_grammar_free(vlm_grammar_t *g);
+
+/* Tokens of the shortest answer. */
+uint32_t vlm_grammar_least(const vlm_grammar_t *g);
+
+
 /* ---- jobs ---------------------------------------------------------------- */
 
 #define VLM_TOP_LOGPROBS  20
@@ -388,13 +416,13 @@ typedef struct {
 
 /*
  * Sampling of one token, in this order: logprobs are reported; frequency and presence penalty,
- * bias, no_repeat_ngram_size, min_tokens and the JSON mask are applied; then repetition penalty,
- * temperature, top k, top p, and one draw.
+ * bias, no_repeat_ngram_size, min_tokens and the grammar's mask are applied; then repetition
+ * penalty, temperature, top k, top p, and one draw.
  *
- * With json, only tokens are picked that can lead to one whole JSON object within max_tokens.  The
- * answer begins with the opening brace and ends with VLM_FINISH_STOP at the closing one, so
- * max_tokens must be 2 at least and the prompt must have no tail.  A bias of -100 then only makes a
- * token unlikely.  Stop strings apply as always; one that occurs in the object cuts it.
+ * With a grammar, only tokens are picked that can lead to a whole answer within max_tokens, which
+ * must have room for the shortest, and the prompt must have no tail.  The answer ends with
+ * VLM_FINISH_STOP once nothing may follow, whatever min_tokens says; and a bias of -100 then only
+ * makes a token unlikely.  Stop strings apply as always; one that occurs in the answer cuts it.
  */
 typedef struct {
     float               temperature;   /* 0: greedy */
@@ -404,7 +432,8 @@ typedef struct {
     float               presence_penalty;          /* the answer; -2 to 2, 0: off; once */
     uint32_t            top_k;         /* 0: off */
     uint32_t            no_repeat_ngram_size;      /* 0: off; no token ends as many tokens which the
-                                          prompt and answer have already; not with json */
+                                          prompt and answer have already; not with a
+                                          grammar */
     uint32_t            min_tokens;    /* the answer does not end by itself before it has so many */
     uint32_t            max_tokens;    /* 0: conf->max_tokens */
     uint64_t            seed;          /* 0: a random one */
@@ -414,7 +443,7 @@ typedef struct {
     size_t              n_bias;        /* at most VLM_MAX_BIAS */
     int                 logprobs;      /* events carry vlm_token_t's */
     uint32_t            top_logprobs;  /* with logprobs: 0 to VLM_TOP_LOGPROBS */
-    int                 json;          /* the answer is one JSON object, whole within max_tokens */
+    vlm_grammar_t      *grammar;       /* of the answer, whole within max_tokens; or NULL */
 } vlm_sampling_t;
 
 /*
@@ -467,7 +496,7 @@ typedef struct {
  *   idle     set to 1 if no vlm_run() is in progress that would see the job: the host starts one
  *   returns  a job, which lives until the call of vlm_next_event() after its last event; or NULL:
  *            VLM_EINPUT a sampling value out of its range, VLM_ELIMIT no room for an answer, or for
- *            a JSON object
+ *            the shortest of the grammar's
  */
 vlm_job_t *vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *idle,
                       vlm_err_t *err);

@@ -11,6 +11,7 @@
 
 #include "ngx_http_vlm.h"
 #include "base/budget.h"
+#include "base/constraint.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/losses.h"

@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 559;
+plan tests => repeat_each() * 587;
 
 run_tests();
 
@@ -411,24 +411,65 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 === TEST 17: unsupported features are refused, not ignored
 --- request eval
-[map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] }, { response_format => { type => 'json_schema', json_schema => { name => 'x', schema => {} } } },
- { guided_choice => ['a'] }, { guided_json => { type => 'object' } }, { guided_regex => 'a+' }, { guided_grammar => 'root ::= "a"' }, { structured_outputs => { choice => ['a'] } }, { grammar => 'root ::= "a"' }, { json_schema => { type => 'object' } },
- { response_format => { type => 'json_object', schema => { type => 'object' } } }, { guided_json => {} }, { json_schema => {} }]
+[map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] },
+ { guided_regex => 'a+' }, { guided_grammar => 'root ::= "a"' }, { grammar => 'root ::= "a"' }, { structured_outputs => { regex => 'a+' } }]
 --- error_code eval
-[(400) x 15]
+[(400) x 8]
 --- response_body_filters eval
 \&main::fault
 --- response_body eval
-[map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter', 'response_format.type|unsupported_value',
- map { "$_|unsupported_parameter" } qw(guided_choice guided_json guided_regex guided_grammar structured_outputs grammar json_schema response_format.schema guided_json json_schema)]
+[map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter',
+ map { "$_|unsupported_parameter" } qw(guided_regex guided_grammar grammar structured_outputs.regex)]
 
 
 
-=== TEST 18: json_schema is refused as not supported yet
+=== TEST 18: an answer follows its schema, by each of the fields that have one
 --- request eval
-main::chat_with(response_format => { type => 'json_schema' })
+our $schema = { type => 'object', properties => { n => { type => 'integer' } }, required => ['n'] };
+[(map { main::chat_with(%$_, temperature => 1.5, max_tokens => 48) } { response_format => { type => 'json_schema', json_schema => { name => 'x', schema => $schema } } },
+ { response_format => { type => 'json_schema', schema => $schema } }, { response_format => { type => 'json_object', schema => $schema } }, { guided_json => $schema }, { guided_json => JSON::PP->new->encode($schema) },
+ { structured_outputs => { json => $schema } }, { json_schema => $schema }), main::text_of(guided_json => $schema, max_tokens => 48)]
+--- error_code eval
+[(200) x 8]
+--- response_body_filters eval
+sub { my $c = main::choice(shift); my $v = eval { JSON::PP->new->decode($c->{message}{content} // $c->{text}) } // {}; $c->{finish_reason} eq 'stop' && join(',', keys %$v) eq 'n' && $v->{n} =~ /^-?\d+(?:\.?\d*e.*)?$/ ? "n\n" : JSON::PP->new->encode($c) }
+--- response_body eval
+[("n\n") x 8]
+
+
+
+=== TEST 18.1: a schema that is not obeyed is refused with the place
+--- request eval
+[(map { main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x', schema => $_ } }) } { properties => { a => { pattern => 'x' } } }, { type => 'thing' }, { '$ref' => '#' }, 7),
+ main::chat_with(response_format => { type => 'json_schema' }), main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x' } }), main::chat_with(guided_json => '{'),
+ main::chat_with(guided_json => {}, guided_choice => ['a']), main::chat_with(structured_outputs => 7), main::chat_with(guided_choice => [7])]
+--- error_code eval
+[(400) x 10]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+["invalid_request_error|response_format.json_schema.schema|invalid_json_schema\n", "invalid_request_error|response_format.json_schema.schema|invalid_json_schema\n", "invalid_request_error|response_format.json_schema.schema|invalid_json_schema\n",
+ "invalid_request_error|response_format.json_schema.schema|invalid_json_schema\n", ("invalid_request_error|response_format.json_schema.schema|-\n") x 2, "invalid_request_error|guided_json|-\n", "invalid_request_error|guided_choice|-\n", "invalid_request_error|structured_outputs|-\n", "invalid_request_error|guided_choice|invalid_json_schema\n"]
+
+
+
+=== TEST 18.2: the sentence names the keyword
+--- request eval
+main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x', schema => { properties => { a => { pattern => 'x' } } } } })
 --- error_code: 400
---- response_body_like: "message":"response_format json_schema is not supported yet; json_object is"
+--- response_body_like: "message":"the schema's #/properties/a/pattern is a keyword that is not supported"
+
+
+
+=== TEST 18.3: a choice is one of its texts
+--- request eval
+[(map { main::chat_with(%$_, temperature => 1.5, max_tokens => 5) } { guided_choice => ['yes', 'no'] }, { structured_outputs => { choice => ['yes', 'no'] } }), main::text_of(guided_choice => ['yes', 'no'], max_tokens => 5)]
+--- error_code eval
+[(200) x 3]
+--- response_body_filters eval
+sub { my $c = main::choice(shift); ($c->{message}{content} // $c->{text}) =~ /^(?:yes|no)$/ && $c->{finish_reason} eq 'stop' ? "one\n" : JSON::PP->new->encode($c) }
+--- response_body eval
+[("one\n") x 3]
 
 
 

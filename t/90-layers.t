@@ -17,7 +17,7 @@ my @ENGINE = grep { m{^engine/} } @C;
 my @CUDA   = grep { m{^cuda/} } @C;
 my @LIB    = grep { m{^lib/} && !/_(?:test|fuzz)\.c$|fixture\.h$/ } @C;
 my @HTTP   = grep { m{^http/|^[^/]+$} } @C;
-my $TOPICS = 'text|chat|image|format|family|load|model|run|ops';
+my $TOPICS = 'text|chat|grammar|image|format|family|load|model|run|ops';
 my @SERVER = grep { !/_(?:test|fuzz)\.c$|fixture\.h$/ } @ENGINE, @HTTP, @LIB;
 
 cmp_ok(scalar @ENGINE, '>', 10, 'the engine has sources');
@@ -65,7 +65,7 @@ none('only engine/format/ and the kernels tell forms of weights apart',
      grep { !m{^engine/(?:format|ops)/|^engine/vlm\.h$} } @SERVER);
 
 none('a family knows no engine that runs', qr{^\s*#\s*include\s*"run/},
-     grep { m{^engine/(?:family|format|load|image|chat|text|ops)/} && !/_(?:test|fuzz)\.c$/ } @ENGINE);
+     grep { m{^engine/(?:family|format|load|image|chat|grammar|text|ops)/} && !/_(?:test|fuzz)\.c$/ } @ENGINE);
 
 
 # ---- the floors of the nginx side ------------------------------------------

@@ -728,9 +728,11 @@ chat(const vlm_args_t *a, vlm_err_t *err)
     int              rc, idle;
     vlm_t           *v;
     vlm_prompt_t    *p;
+    vlm_grammar_t   *grammar;
     vlm_sampling_t   s;
 
     rc = -1;
+    grammar = NULL;
     v = vlm_open(&a->conf, err);
     p = v == NULL ? NULL : make_prompt(v, a, err);
 
@@ -740,13 +742,13 @@ chat(const vlm_args_t *a, vlm_err_t *err)
 
     vlm_sampling_default(v, &s);
     s.seed = a->seed;
-    s.json = a->json_mode;
+    s.grammar = grammar = a->json_mode ? vlm_grammar_object(v, err) : NULL;
 
     if (a->temperature >= 0) {
         s.temperature = a->temperature;
     }
 
-    if (vlm_submit(v, p, &s, NULL, &idle, err) == NULL) {
+    if ((a->json_mode && grammar == NULL) || vlm_submit(v, p, &s, NULL, &idle, err) == NULL) {
         goto done;
     }
 
@@ -755,6 +757,7 @@ chat(const vlm_args_t *a, vlm_err_t *err)
 
 done:
 
+    vlm_grammar_free(grammar);
     vlm_prompt_free(p);
     vlm_close(v);
 

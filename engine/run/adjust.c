@@ -19,18 +19,19 @@ static void penalize(float *row, const vlm_job_t *j);
 static void add_bias(float *row, const vlm_job_t *j);
 static void forbid_repeated(float *row, uint32_t n_ids, const vlm_job_t *j);
 static void forbid_end(const vlm_adjust_t *a, const vlm_job_t *j);
-static void hold_to_json(const vlm_adjust_t *a, const vlm_job_t *j);
+static void hold_to_grammar(const vlm_adjust_t *a, const vlm_job_t *j);
 
 
 int
-vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_json_tokens_t *json, vlm_err_t *err)
+vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokens_t *pieces, vlm_err_t *err)
 {
     a->n_ids = n_ids;
-    a->json = json;
+    a->pieces = pieces;
+    a->walk = vlm_walk_open();
     a->row = malloc(vlm_mul(n_ids, sizeof(float)));
     a->allowed = malloc(vlm_mul(((uint64_t) n_ids + 31) / 32, sizeof(uint32_t)));
 
-    if (a->row == NULL || a->allowed == NULL) {
+    if (a->row == NULL || a->allowed == NULL || a->walk == NULL) {
         vlm_adjust_close(a);
         return vlm_fail(err, VLM_EMEMORY, "no memory for a row of %u logits", n_ids);
     }
@@ -44,6 +45,7 @@ vlm_adjust_close(vlm_adjust_t *a)
 {
     free(a->row);
     free(a->allowed);
+    vlm_walk_close(a->walk);
     memset(a, 0, sizeof(*a));
 }
 
@@ -53,8 +55,9 @@ changes_logits(const vlm_job_t *j)
 {
     const vlm_sampling_t  *s = &j->sampling;
 
-    return s->frequency_penalty != 0 || s->presence_penalty != 0 || s->n_bias != 0 || s->json
-           || s->no_repeat_ngram_size > 0 || j->usage.completion_tokens < s->min_tokens;
+    return s->frequency_penalty != 0 || s->presence_penalty != 0 || s->n_bias != 0
+           || s->grammar != NULL || s->no_repeat_ngram_size > 0
+           || j->usage.completion_tokens < s->min_tokens;
 }
 
 
@@ -100,8 +103,8 @@ vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j)
     forbid_repeated(a->row, a->n_ids, j);
     forbid_end(a, j);
 
-    if (j->sampling.json) {
-        hold_to_json(a, j);
+    if (j->match != NULL) {
+        hold_to_grammar(a, j);
     }
 
     return largest(a->row, a->n_ids, &max) == 0 ? VLM_ADJUST_PUT : VLM_ADJUST_NOTHING_LEFT;
@@ -189,7 +192,7 @@ penalize(float *row, const vlm_job_t *j)
 }
 
 
-/* JSON can always be ended, so no bias may forbid an id there. */
+/* An answer can always be ended by its grammar, so no bias may forbid an id there. */
 static void
 add_bias(float *row, const vlm_job_t *j)
 {
@@ -198,7 +201,7 @@ add_bias(float *row, const vlm_job_t *j)
 
     for (i = 0; i < j->sampling.n_bias; i++) {
         b = &j->sampling.bias[i];
-        row[b->id] = b->bias <= BANNED && !j->sampling.json ? -INFINITY : row[b->id] + b->bias;
+        row[b->id] = b->bias <= BANNED && j->match == NULL ? -INFINITY : row[b->id] + b->bias;
     }
 }
 
@@ -211,14 +214,14 @@ token_at(const vlm_job_t *j, uint32_t i)
 }
 
 
-/* A token that would end an n-gram that stands earlier is never picked, except in JSON. */
+/* A token that would end an n-gram that stands earlier is never picked, except with a grammar. */
 static void
 forbid_repeated(float *row, uint32_t n_ids, const vlm_job_t *j)
 {
     uint32_t        i, k, id, all;
     const uint32_t  n = j->sampling.no_repeat_ngram_size;
 
-    if (n == 0 || j->sampling.json) {
+    if (n == 0 || j->match != NULL) {
         return;
     }
 
@@ -241,6 +244,10 @@ forbid_end(const vlm_adjust_t *a, const vlm_job_t *j)
 {
     uint32_t  i;
 
+    if (j->match != NULL) {
+        return;                        /* the grammar says where an end may be */
+    }
+
     for (i = 0; j->usage.completion_tokens < j->sampling.min_tokens && i < a->n_eos; i++) {
         if (a->eos[i] < a->n_ids) {
             a->row[a->eos[i]] = -INFINITY;
@@ -250,12 +257,12 @@ forbid_end(const vlm_adjust_t *a, const vlm_job_t *j)
 
 
 static void
-hold_to_json(const vlm_adjust_t *a, const vlm_job_t *j)
+hold_to_grammar(const vlm_adjust_t *a, const vlm_job_t *j)
 {
     uint32_t  i, bits;
 
-    vlm_json_tokens_allow(a->json, &j->json,
-                          j->sampling.max_tokens - j->usage.completion_tokens - 1, a->allowed);
+    vlm_mask(a->pieces, j->match, a->walk,
+             j->sampling.max_tokens - j->usage.completion_tokens - 1, a->allowed);
 
     for (i = 0, bits = 0; i < a->n_ids; i++, bits >>= 1) {
         if (i % 32 == 0) {
@@ -287,9 +294,9 @@ count(vlm_job_t *j, uint32_t id)
 
 
 int
-vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
+vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
 {
-    size_t       i, bytes;
+    size_t       bytes;
     const char  *p;
 
     if (j->counts != NULL) {
@@ -300,17 +307,15 @@ vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
         j->picked[j->n_picked++] = id;
     }
 
-    if (!j->sampling.json) {
+    if (j->match == NULL) {
         return 0;
+    }
+
+    if (vlm_tokens_ends(a->pieces, id)) {
+        return vlm_match_may_end(j->match) ? 0 : -1;
     }
 
     p = vlm_token_bytes(t, id, &bytes);
 
-    for (i = 0; i < bytes; i++) {
-        if (!vlm_json_mode_next(&j->json, (uint8_t) p[i])) {
-            return -1;
-        }
-    }
-
-    return 0;
+    return p == NULL ? -1 : vlm_match_read(j->match, a->walk, p, bytes);
 }

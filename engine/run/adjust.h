@@ -1,13 +1,13 @@
 /*
  * Rarely used adjustments of a pick, made on a host copy of one row of logits: log-probabilities,
- * frequency and presence penalty, bias, repeated n-grams, the least length, JSON.  The table of
- * operations knows none of them, and rows of jobs without them stay on the device, bit for bit.
+ * frequency and presence penalty, bias, repeated n-grams, the least length, a grammar.  The table
+ * of operations knows none of them, and rows of jobs without them stay on the device, bit for bit.
  */
 
 #ifndef VLM_ADJUST_H
 #define VLM_ADJUST_H
 
-#include "chat/json_tokens.h"
+#include "grammar/mask.h"
 #include "run/job.h"
 #include "vlm.h"
 
@@ -15,7 +15,8 @@ typedef struct {                       /* the engine thread's, for one row at a 
     uint32_t                  n_ids;   /* that can be picked */
     float                    *row;     /* [n_ids] */
     uint32_t                 *allowed; /* [(n_ids + 31) / 32] bit per id */
-    const vlm_json_tokens_t  *json;
+    const vlm_tokens_t       *pieces;
+    vlm_walk_t               *walk;
     const uint32_t           *eos;     /* [n_eos] ids that end an answer; set after open */
     uint32_t                  n_eos;
 } vlm_adjust_t;
@@ -26,8 +27,7 @@ typedef enum {
     VLM_ADJUST_NOTHING_LEFT            /* every id is forbidden */
 } vlm_adjusted_t;
 
-int vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_json_tokens_t *json,
-                    vlm_err_t *err);
+int vlm_adjust_open(vlm_adjust_t *a, uint32_t n_ids, const vlm_tokens_t *pieces, vlm_err_t *err);
 void vlm_adjust_close(vlm_adjust_t *a);            /* safe on a zeroed structure */
 
 int vlm_adjust_wanted(const vlm_job_t *j);
@@ -40,7 +40,7 @@ float *vlm_adjust_raw(const vlm_adjust_t *a, const vlm_job_t *j);
  */
 vlm_adjusted_t vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j);
 
-/* Notes an id that has become part of the answer.  -1: the JSON cannot go on with it. */
-int vlm_adjust_picked(vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id);
+/* Notes an id that has become part of the answer.  -1: the grammar cannot go on with it. */
+int vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/grammar.h"
 #include "run/adjust.h"
 #include "text/sample.h"
 
@@ -17,7 +18,9 @@
 #define ROOM   32                      /* tokens of an answer */
 
 static vlm_tokenizer_t    *tokenizer;
-static vlm_json_tokens_t  *json;
+static vlm_tokens_t       *pieces;
+static vlm_grammar_t      *object;
+static vlm_match_t         match;
 static vlm_adjust_t        a;
 static float               row[N_IDS], raw[N_IDS];
 static vlm_token_t         tokens[ROOM];
@@ -38,10 +41,12 @@ open_all(void **state)
     assert_non_null(tokenizer);
     assert_int_equal(vlm_vocab_size(tokenizer), N_IDS);
 
-    json = vlm_json_tokens_open(tokenizer, N_IDS, NULL, 0, &err);
-    assert_non_null(json);
+    pieces = vlm_tokens_open(tokenizer, N_IDS, NULL, 0, &err);
+    assert_non_null(pieces);
+    object = vlm_object_make(pieces, &err);
+    assert_non_null(object);
 
-    return vlm_adjust_open(&a, N_IDS, json, &err);
+    return vlm_adjust_open(&a, N_IDS, pieces, &err);
 }
 
 
@@ -51,7 +56,8 @@ close_all(void **state)
     (void) state;
 
     vlm_adjust_close(&a);
-    vlm_json_tokens_close(json);
+    vlm_grammar_free(object);
+    vlm_tokens_close(pieces);
     vlm_tokenizer_close(tokenizer);
 
     return 0;
@@ -84,6 +90,15 @@ make_job(void)
     j.sampling.max_tokens = ROOM;
 
     return j;
+}
+
+
+static void
+hold_to_object(vlm_job_t *j)
+{
+    j->sampling.grammar = object;
+    j->match = &match;
+    vlm_match_start(&match, object);
 }
 
 
@@ -200,10 +215,10 @@ penalties_count_the_answers_own_tokens(void **state)
     j.counts = counts;
 
     for (i = 0; i < 6; i++) {
-        assert_int_equal(vlm_adjust_picked(&j, tokenizer, 10), 0);
+        assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 10), 0);
     }
 
-    assert_int_equal(vlm_adjust_picked(&j, tokenizer, 200), 0);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 200), 0);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
 
     for (i = 0; i < N_IDS; i++) {
@@ -262,7 +277,7 @@ a_bias_that_forbids_all_leaves_nothing(void **state)
     /* An object can be ended whatever the bias says. */
 
     j.sampling.n_bias = N_IDS;
-    j.sampling.json = 1;
+    hold_to_object(&j);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_true(isfinite(a.row['{']));
 }
@@ -276,14 +291,14 @@ json_leaves_what_may_come_and_fits(void **state)
 
     (void) state;
 
-    j.sampling.json = 1;
+    hold_to_object(&j);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
 
     for (i = 0; i < N_IDS; i++) {
         assert_true(i == '{' ? a.row[i] == row[i] : a.row[i] == -INFINITY);
     }
 
-    assert_int_equal(vlm_adjust_picked(&j, tokenizer, '{'), 0);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, '{'), 0);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_true(a.row['"'] == row['"'] && a.row['}'] == row['}'] && a.row[' '] == row[' ']);
     assert_true(a.row['a'] == -INFINITY && a.row[300] == -INFINITY);
@@ -294,9 +309,9 @@ json_leaves_what_may_come_and_fits(void **state)
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_true(a.row['}'] == row['}'] && a.row['"'] == -INFINITY && a.row[' '] == -INFINITY);
 
-    assert_int_equal(vlm_adjust_picked(&j, tokenizer, 'x'), -1);
-    assert_int_equal(vlm_adjust_picked(&j, tokenizer, '}'), 0);
-    assert_true(vlm_json_mode_done(&j.json));
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 'x'), -1);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, '}'), 0);
+    assert_true(vlm_match_done(&match));
 }
 
 
@@ -327,7 +342,7 @@ a_row_that_is_not_finite_is_left_for_the_sampler_to_report(void **state)
 
     (void) state;
 
-    j.sampling.json = 1;
+    hold_to_object(&j);
     row[17] = NAN;
     assert_int_equal(adjust(&j), VLM_ADJUST_KEEP);
     row[17] = INFINITY;
@@ -382,7 +397,7 @@ no_ngram_of_prompt_and_answer_stands_twice(void **state)
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_forbidden(after, 1);
 
-    assert_int_equal(vlm_adjust_picked(&j, tokenizer, 6), 0);
+    assert_int_equal(vlm_adjust_picked(&a, &j, tokenizer, 6), 0);
     assert_int_equal(adjust(&j), VLM_ADJUST_PUT);
     assert_forbidden(later, 1);
 

@@ -58,14 +58,17 @@ append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
         vlm_logprobs_place(j, j->detok.n_held, bytes);
     }
 
-    if (vlm_json_mode_done(&j->json)) {
+    if (j->match != NULL && vlm_match_done(j->match)) {
         return VLM_FINISH_STOP;        /* no other token may follow: the end need not be picked */
     }
 
     /* max_tokens was bounded by the context when the job was submitted. */
 
-    return j->usage.completion_tokens >= j->sampling.max_tokens ? VLM_FINISH_LENGTH
-                                                                : VLM_FINISH_NONE;
+    if (j->usage.completion_tokens < j->sampling.max_tokens) {
+        return VLM_FINISH_NONE;
+    }
+
+    return j->match != NULL && vlm_match_may_end(j->match) ? VLM_FINISH_STOP : VLM_FINISH_LENGTH;
 }
 
 
@@ -83,8 +86,9 @@ check_token(const vlm_t *v, vlm_job_t *j, uint32_t token, float logprob, vlm_err
                         j->n_ctx);
     }
 
-    if (vlm_adjust_picked(j, v->tokenizer, token) != 0) {
-        return vlm_fail(err, VLM_EMODEL, "token %u was picked, JSON does not go on with it", token);
+    if (vlm_adjust_picked(&v->sched.adjust, j, v->tokenizer, token) != 0) {
+        return vlm_fail(err, VLM_EMODEL, "token %u was picked, the grammar does not go on with it",
+                        token);
     }
 
     return 0;

@@ -374,9 +374,9 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
         goto failed;
     }
 
-    v->json = vlm_json_tokens_open(v->tokenizer, vlm_n_ids(v), v->config.generation.eos,
-                                   v->config.generation.n_eos, err);
-    if (v->json == NULL) {
+    v->pieces = vlm_tokens_open(v->tokenizer, vlm_n_ids(v), v->config.generation.eos,
+                                v->config.generation.n_eos, err);
+    if (v->pieces == NULL) {
         goto failed;
     }
 
@@ -653,7 +653,7 @@ vlm_close(vlm_t *v)
     close_device(v);
 
     vlm_known_close(&v->known);
-    vlm_json_tokens_close(v->json);
+    vlm_tokens_close(v->pieces);
     vlm_tokenizer_close(v->tokenizer);
 
     if (v->fd != -1) {

@@ -35,7 +35,7 @@ struct vlm_s {
     vlm_config_t      config;
     vlm_tokenizer_t  *tokenizer;
     vlm_template_t    template;
-    vlm_json_tokens_t *json;
+    vlm_tokens_t     *pieces;          /* of the vocabulary, for grammars */
     vlm_known_t       known;           /* pictures */
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto chose its device */

@@ -12,8 +12,6 @@
 
 #include "run/engine.h"
 
-#define LEAST_JSON  2                  /* bytes of {}, a token each */
-
 
 /* Under the mutex. */
 static void
@@ -145,14 +143,14 @@ vlm_take_cancelled(vlm_t *v)
 
 
 static int
-check_json(const vlm_t *v, const vlm_sampling_t *s, vlm_err_t *err)
+check_grammar(const vlm_sampling_t *s, vlm_err_t *err)
 {
-    if (s->max_tokens < LEAST_JSON) {
-        return vlm_fail(err, VLM_ELIMIT, "a JSON object takes %d tokens at least, there is room "
-                        "for %u", LEAST_JSON, s->max_tokens);
+    if (s->max_tokens < vlm_grammar_least(s->grammar)) {
+        return vlm_fail(err, VLM_ELIMIT, "the shortest answer takes %u tokens, there is room for "
+                        "%u", vlm_grammar_least(s->grammar), s->max_tokens);
     }
 
-    return vlm_json_tokens_check(v->json, err);
+    return 0;
 }
 
 
@@ -189,7 +187,7 @@ vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *
         sampling.n_bias = 0;
     }
 
-    if (sampling.json && check_json(v, &sampling, err) != 0) {
+    if (sampling.grammar != NULL && check_grammar(&sampling, err) != 0) {
         return NULL;
     }
 

@@ -33,7 +33,8 @@ typedef struct {
     vlm_answer_t   answer;
 } place_t;
 
-static vlm_answer_t  alone[KINDS];
+static vlm_answer_t   alone[KINDS];
+static vlm_grammar_t *object;
 
 
 static void *
@@ -114,7 +115,7 @@ sampling(uint32_t kind)
     vlm_sampling_t  s = vlm_tiny_sampling(kind + 1);
 
     s.max_tokens = 1 + 3 * kind;
-    s.json = kind == 5;
+    s.grammar = kind == 5 ? object : NULL;
     s.logprobs = kind >= 4;
     s.top_logprobs = 3;
     s.frequency_penalty = kind == 3 ? 1 : 0;
@@ -444,6 +445,31 @@ stop_at_any_moment_leaves_no_job_without_an_end(void **state)
 }
 
 
+static int
+make_object(void **state)
+{
+    vlm_t  *v;
+
+    (void) state;
+
+    v = open_engine(1);
+    object = vlm_grammar_object(v, NULL);
+    vlm_close(v);
+
+    return object == NULL;
+}
+
+
+static int
+free_object(void **state)
+{
+    (void) state;
+    vlm_grammar_free(object);
+
+    return 0;
+}
+
+
 int
 main(void)
 {
@@ -454,5 +480,5 @@ main(void)
         cmocka_unit_test(stop_at_any_moment_leaves_no_job_without_an_end)
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_object, free_object);
 }

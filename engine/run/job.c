@@ -43,6 +43,7 @@ vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, uint3
 
     j->sampling = *s;
     j->sampling.stop = NULL;
+    j->sampling.grammar = NULL;
     j->user = user;
     j->room = (size_t) room;
     j->text = malloc(j->room);         /* pages that are never written take no memory */
@@ -170,6 +171,16 @@ static int
 make_rare(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids)
 {
     j->sampling.bias = NULL;
+    j->sampling.grammar = vlm_grammar_share(s->grammar);
+
+    if (s->grammar != NULL) {
+        j->match = malloc(sizeof(*j->match));
+        if (j->match == NULL) {
+            return -1;
+        }
+
+        vlm_match_start(j->match, s->grammar);
+    }
 
     if (s->n_bias > 0) {
         j->bias = malloc(s->n_bias * sizeof(*j->bias));
@@ -224,6 +235,8 @@ vlm_job_free(vlm_job_t *j)
 
     vlm_prompt_free(j->prompt);
     free(j->stop);
+    vlm_grammar_free(j->sampling.grammar);
+    free(j->match);
     free(j->bias);
     free(j->counts);
     free(j->picked);

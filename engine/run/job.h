@@ -12,8 +12,8 @@
 
 #include <stdatomic.h>
 
-#include "chat/json_mode.h"
 #include "chat/prompt.h"
+#include "grammar/match.h"
 #include "vlm.h"
 
 typedef struct {
@@ -45,7 +45,7 @@ struct vlm_job_s {
     size_t            bytes, room;
     size_t            clear;           /* bytes of it in which no stop string can begin */
 
-    vlm_json_mode_t   json;            /* after the answer so far, if it is JSON */
+    vlm_match_t      *match;           /* the answer so far, by its grammar; or NULL */
     int               no_choice;       /* every id is forbidden */
     vlm_count_t      *counts;          /* [n_counts] ids of the answer, with a penalty; or NULL */
     uint32_t          n_counts;

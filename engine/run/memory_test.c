@@ -74,6 +74,7 @@ a_run_calls_no_allocator_whatever_the_jobs_want(void **state)
     const char     *stop[] = { "never", "said", "by", "anybody" };
     vlm_bias_t      bias[] = { { 7, 3 }, { 70, -100 } };
     vlm_answer_t    a[6];
+    vlm_grammar_t  *object;
     vlm_sampling_t  s;
 
     (void) state;
@@ -83,6 +84,8 @@ a_run_calls_no_allocator_whatever_the_jobs_want(void **state)
         conf.weights = form == 0 ? VLM_F32 : form == 1 ? VLM_BF16 : VLM_INT8;
         conf.threads = form + 1;
         v = vlm_tiny_open(&conf);
+        object = vlm_grammar_object(v, &err);
+        assert_non_null(object);
 
         for (i = 0; i < 6; i++) {
             s = vlm_tiny_sampling(i + 1);
@@ -97,7 +100,7 @@ a_run_calls_no_allocator_whatever_the_jobs_want(void **state)
             s.n_bias = i % 3;
             s.logprobs = i >= 3;
             s.top_logprobs = 20;
-            s.json = i % 4 == 3;
+            s.grammar = i % 4 == 3 ? object : NULL;
 
             (void) vlm_tiny_submit(v, vlm_tiny_prompt(v, "Where is the cup?", i % 3), &s, &a[i]);
         }
@@ -115,6 +118,7 @@ a_run_calls_no_allocator_whatever_the_jobs_want(void **state)
             assert_int_equal(a[i].err.code, VLM_OK);
         }
 
+        vlm_grammar_free(object);
         vlm_close(v);
     }
 }

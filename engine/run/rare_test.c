@@ -24,6 +24,7 @@
 #endif
 
 static vlm_t         *v;               /* two slots, f32 */
+static vlm_grammar_t *object;
 static vlm_answer_t   got[4];
 
 
@@ -38,6 +39,8 @@ open_engine(void **state)
     conf.model = DEMO;
     conf.weights = VLM_F32;
     v = vlm_tiny_open(&conf);
+    object = vlm_grammar_object(v, NULL);
+    assert_non_null(object);
 
     return 0;
 }
@@ -47,6 +50,7 @@ static int
 close_engine(void **state)
 {
     (void) state;
+    vlm_grammar_free(object);
     vlm_close(v);
 
     return 0;
@@ -131,7 +135,7 @@ json_answers_at_temperature_1_5_parse(void **state)
             s.top_p = k < 2 ? 1 : 0.8f;
             s.repetition_penalty = k == 0 ? 1 : 1.05f;
             s.max_tokens = 2 + (i + k) % 59;
-            s.json = 1;
+            s.grammar = object;
 
             (void) vlm_tiny_submit(v, vlm_tiny_prompt(v, "List it.", k == 3), &s, &got[k]);
         }
@@ -161,7 +165,7 @@ a_greedy_json_answer_parses_whatever_its_budget(void **state)
         s = vlm_tiny_sampling(1);
         s.temperature = 0;
         s.max_tokens = budget;
-        s.json = 1;
+        s.grammar = object;
 
         ask(&s, &got[0]);
         assert_int_equal(got[0].finish, VLM_FINISH_STOP);
@@ -177,9 +181,9 @@ json_wants_room_for_two_tokens(void **state)
 
     (void) state;
 
-    s.json = 1;
+    s.grammar = object;
     s.max_tokens = 1;
-    assert_refused(&s, VLM_ELIMIT, "takes 2 tokens at least, there is room for 1");
+    assert_refused(&s, VLM_ELIMIT, "the shortest answer takes 2 tokens, there is room for 1");
 }
 
 
@@ -202,13 +206,13 @@ a_bias_against_every_id_cannot_keep_json_from_its_end(void **state)
 
     s.bias = bias;
     s.n_bias = n;
-    s.json = 1;
+    s.grammar = object;
     ask(&s, &got[0]);
     assert_object(&got[0]);
 
     /* Without JSON no id is left, and the error says so. */
 
-    s.json = 0;
+    s.grammar = NULL;
     vlm_tiny_alone(v, vlm_tiny_prompt(v, "x", 0), &s, &got[0]);
     assert_int_equal(got[0].err.code, VLM_EINPUT);
     assert_non_null(strstr(got[0].err.text,
@@ -224,7 +228,7 @@ a_stop_string_cuts_json_too(void **state)
 
     (void) state;
 
-    s.json = 1;
+    s.grammar = object;
     s.stop = stop;
     s.n_stop = 1;
     ask(&s, &got[0]);
@@ -544,7 +548,7 @@ an_answer_is_the_same_beside_requests_with_other_options(void **state)
 
         rare = vlm_tiny_sampling(i + 100);
         rare.max_tokens = 60;
-        rare.json = i % 2 == 0;
+        rare.grammar = i % 2 == 0 ? object : NULL;
         rare.logprobs = i % 3 == 0;
         rare.presence_penalty = 1;
         rare.bias = &bias;

@@ -37,7 +37,7 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
 
     if (vlm_features_open(&s->features, v->conf.features, err) != 0
         || vlm_prefix_open(&s->prefix, v->conf.slots, v->conf.context, err) != 0
-        || vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->json, err) != 0)
+        || vlm_adjust_open(&s->adjust, vlm_n_ids(v), v->pieces, err) != 0)
     {
         return -1;
     }

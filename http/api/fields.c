@@ -65,6 +65,8 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
     }
 
     ngx_http_vlm_messages_free(in->messages);
+    vlm_constraint_free(&in->f.constraint);
+    vlm_grammar_free(in->f.grammar);
     free(in->f.bias);
     free(in->model);
     free(in);
@@ -256,6 +258,32 @@ ngx_http_vlm_fields_seed(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
 }
 
 
+/* in the first moments of a load there is no vocabulary yet */
+
+ngx_int_t
+ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
+{
+    ngx_http_vlm_fields_t *f = ngx_http_vlm_fields(ctx);
+
+    vlm_constraint_t *c = &f->constraint;
+
+    if (rc == 0 && c->form && f->grammar == NULL && ctx->opened) {
+        f->grammar = vlm_grammar_make(ctx->engine->life.vlm, c->form, c->choice,
+                                      &ctx->error.err);
+        rc = f->grammar ? 0 : -1;
+        c->code = "invalid_json_schema";
+    }
+
+    if (rc == 0) {
+        return NGX_OK;
+    }
+
+    ngx_http_vlm_fail_param(ctx, "%s", c->name);
+
+    return ngx_http_vlm_fail_engine(ctx, c->code, c->code);
+}
+
+
 const char *
 ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name)
 {
@@ -328,9 +356,12 @@ ngx_http_vlm_fields_max(double x)
 }
 
 
-void
-ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s)
+ngx_int_t
+ngx_http_vlm_fields_sampling(ngx_http_vlm_ctx_t *ctx)
 {
+    vlm_sampling_t        *s = &ctx->sampling;
+    ngx_http_vlm_fields_t *f = ngx_http_vlm_fields(ctx);
+
     double  *n, x;
 
     n = f->number;
@@ -373,9 +404,18 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s)
         s->top_logprobs = (uint32_t) n[NGX_HTTP_VLM_TOP_LOGPROBS];
     }
 
-    s->json = f->json;
     s->stop = (const char *const *) f->stop;
     s->n_stop = f->n_stop;
     s->bias = f->bias;
     s->n_bias = f->n_bias;
+
+    ctx->opened = 1;
+
+    if (ngx_http_vlm_fields_constrain(ctx, 0) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    s->grammar = f->grammar;
+
+    return NGX_OK;
 }

@@ -82,7 +82,8 @@ typedef struct {
     vlm_bias_t                   *bias;
     size_t                        n_bias;
     uint64_t                      seed;        /* 0: a fresh one */
-    ngx_uint_t                    json;
+    vlm_constraint_t              constraint;
+    vlm_grammar_t                *grammar;     /* of it, once it is compiled */
 } ngx_http_vlm_fields_t;
 
 
@@ -129,6 +130,10 @@ ngx_http_vlm_reader_t  ngx_http_vlm_fields_stops;
 
 ngx_http_vlm_reader_t  ngx_http_vlm_fields_seed;
 
+/* compiles the constraint, which was read with this result */
+
+ngx_int_t ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc);
+
 /* the text of a member, or "" */
 
 const char *ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name);
@@ -138,10 +143,10 @@ const char *ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name);
 ngx_int_t ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *name, const char *choice);
 
-/* overrides the engine's defaults in ctx->sampling; f must live as long as
-   that */
+/* overrides the engine's defaults in ctx->sampling, which then refers to
+   ctx->data */
 
-void ngx_http_vlm_fields_sampling(ngx_http_vlm_fields_t *f, vlm_sampling_t *s);
+ngx_int_t ngx_http_vlm_fields_sampling(ngx_http_vlm_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_VLM_FIELDS_H_INCLUDED_ */

@@ -315,6 +315,13 @@ vlm_json_free(vlm_json_t *j)
 
 
 vlm_json_t *
+vlm_json_copy(const vlm_json_t *j)
+{
+    return cJSON_Duplicate(j, 1);
+}
+
+
+vlm_json_t *
 vlm_json_named(const void *data, size_t bytes, const char *name, vlm_err_t *err)
 {
     cJSON       *j;

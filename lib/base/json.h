@@ -28,6 +28,7 @@ typedef struct cJSON  vlm_json_t;
 vlm_json_t *vlm_json_parse(const void *data, size_t bytes,
     vlm_err_t *err);
 void vlm_json_free(vlm_json_t *j);       /* takes NULL */
+vlm_json_t *vlm_json_copy(const vlm_json_t *j);    /* of its own; NULL: no memory */
 
 
 /* All that follow accept NULL for j, which is like null there. */

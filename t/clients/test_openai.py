@@ -232,24 +232,6 @@ def json_mode():
 
 
 @test
-def a_schema_is_refused_as_not_supported_yet():
-    schema = {'type': 'json_schema', 'json_schema': {'name': 'box', 'schema': {'type': 'object'}}}
-    with raises(openai.BadRequestError, code='unsupported_value', param='response_format.type', message='not supported yet'):
-        chat(response_format=schema)
-
-
-@test
-def the_package_s_own_way_to_ask_for_a_type():
-    from pydantic import BaseModel
-
-    class Box(BaseModel):
-        x: int
-
-    with raises(openai.BadRequestError, code='unsupported_value', param='response_format.type'):
-        c.chat.completions.parse(model=MODEL, messages=ASK, response_format=Box)
-
-
-@test
 def tools_are_refused():
     tool = {'type': 'function', 'function': {'name': 'add', 'parameters': {'type': 'object', 'properties': {}}}}
     with raises(openai.BadRequestError, code='unsupported_parameter', param='tools'):

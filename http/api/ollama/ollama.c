@@ -305,7 +305,9 @@ ngx_http_vlm_ollama_prompt(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    ngx_http_vlm_fields_sampling(&o->in.f, &ctx->sampling);
+    if (ngx_http_vlm_fields_sampling(ctx) != NGX_OK) {
+        return;
+    }
 
     while (ngx_http_vlm_messages_prompt(o->in.messages, o->raw,
                                         ngx_http_vlm_thinking_tail(ctx))

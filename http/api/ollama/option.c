@@ -33,18 +33,14 @@ ngx_http_vlm_ollama_option(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
 }
 
 
-/* "json"; a schema is refused, because it would not be obeyed */
+/* "json", or a schema */
 
 static ngx_int_t
 ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
     const char *name)
 {
-    const char  *text;
-
-    if (vlm_json_is_object(value)) {
-        return ngx_http_vlm_fail_input(ctx, "format as a JSON schema is not "
-                                       "supported yet, \"json\" is");
-    }
+    const char        *text;
+    vlm_constraint_t  *c;
 
     text = vlm_json_text(value);
 
@@ -52,19 +48,17 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
         return NGX_OK;
     }
 
-    if (text == NULL || ngx_strcmp(text, "json") != 0) {
+    if (!vlm_json_is_object(value)
+        && (text == NULL || ngx_strcmp(text, "json") != 0))
+    {
         return ngx_http_vlm_fail_input(ctx, "invalid format, expected "
-                                       "\"json\"");
+                                       "\"json\" or a JSON schema");
     }
 
-    if (ngx_http_vlm_fields(ctx)->number[NGX_HTTP_VLM_MAX_TOKENS] == 1) {
-        return ngx_http_vlm_fail_input(ctx, "a JSON object takes 2 tokens at "
-                                       "least, option \"num_predict\" is 1");
-    }
+    c = &ngx_http_vlm_fields(ctx)->constraint;
 
-    ngx_http_vlm_fields(ctx)->json = 1;
-
-    return NGX_OK;
+    return ngx_http_vlm_fields_constrain(ctx,
+        vlm_constraint_set(c, text ? NULL : value, name, 0, &ctx->error.err));
 }
 
 
@@ -155,7 +149,7 @@ ngx_http_vlm_ollama_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     o->whole = n[NGX_HTTP_VLM_TRUNCATE] == 0;
 
     ctx->streaming = n[NGX_HTTP_VLM_STREAM] != 0;
-    ctx->out.plain = o->in.f.json || !ctx->engine->conf.thinking;
+    ctx->out.plain = o->in.f.constraint.form || !ctx->engine->conf.thinking;
     ctx->out.thinks = !ctx->out.plain && n[NGX_HTTP_VLM_THINK] != 0;
 
     return NGX_OK;

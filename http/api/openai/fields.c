@@ -31,36 +31,16 @@ ngx_http_vlm_openai_one(ngx_http_vlm_ctx_t *ctx,
 }
 
 
-static ngx_int_t
-ngx_http_vlm_openai_refuse(ngx_http_vlm_ctx_t *ctx, const char *name)
-{
-    ngx_http_vlm_fail_param(ctx, "%s", name);
-
-    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "unsupported_parameter",
-                                  "%s is not supported by this server", name);
-}
-
-
 /* an unsupported feature may be sent with a value that disables it */
 
 static ngx_int_t
 ngx_http_vlm_openai_absent(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *value, const char *name)
 {
-    return vlm_json_is_true(value) ? ngx_http_vlm_openai_refuse(ctx, name)
-                                   : NGX_OK;
-}
-
-
-/* {} is a schema, too: it demands JSON of any form */
-
-static ngx_int_t
-ngx_http_vlm_openai_schema(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *value, const char *name)
-{
-    return vlm_json_is_object(value) ? ngx_http_vlm_openai_refuse(ctx, name)
-           : ngx_http_vlm_openai_absent(ctx, value, name);
+    return !vlm_json_is_true(value) ? NGX_OK
+           : ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                    "unsupported_parameter",
+                                    "%s is not supported by this server", name);
 }
 
 
@@ -188,52 +168,8 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_openai_both[] = {
       .read = ngx_http_vlm_openai_streams },
     { "stop", .read = ngx_http_vlm_fields_stops },
     { "logit_bias", NGX_HTTP_VLM_OBJECT, .read = ngx_http_vlm_openai_biases },
-
-    /* by these other servers constrain an answer: to ignore one would give an
-       answer that its client misreads */
-
-    { "guided_choice", .read = ngx_http_vlm_openai_absent },
-    { "guided_json", .read = ngx_http_vlm_openai_schema },
-    { "guided_regex", .read = ngx_http_vlm_openai_absent },
-    { "guided_grammar", .read = ngx_http_vlm_openai_absent },
-    { "structured_outputs", .read = ngx_http_vlm_openai_absent },
-    { "grammar", .read = ngx_http_vlm_openai_absent },
-    { "json_schema", .read = ngx_http_vlm_openai_schema },
     { .name = NULL }
 };
-
-
-static ngx_int_t
-ngx_http_vlm_openai_format(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *value, const char *name)
-{
-    const char  *type;
-
-    ngx_http_vlm_fail_param(ctx, "response_format.type");
-
-    type = ngx_http_vlm_fields_text(value, "type");
-
-    if (ngx_strcmp(type, "text") == 0) {
-        return NGX_OK;
-    }
-
-    if (ngx_strcmp(type, "json_object") == 0) {
-        ngx_http_vlm_fields(ctx)->json = 1;
-
-        return ngx_http_vlm_openai_absent(ctx, vlm_json_get(value, "schema"),
-                                          "response_format.schema");
-    }
-
-    if (ngx_strcmp(type, "json_schema") == 0) {
-        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                      "unsupported_value", "response_format "
-                                      "json_schema is not supported yet; "
-                                      "json_object is");
-    }
-
-    return ngx_http_vlm_fail_input(ctx, "response_format.type is neither text "
-                                   "nor json_object");
-}
 
 
 static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_chat[] = {
@@ -242,8 +178,6 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_chat[] = {
     ngx_http_vlm_whole("top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS,
                        0, VLM_TOP_LOGPROBS),
     { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
-    { "response_format", NGX_HTTP_VLM_OBJECT,
-      .read = ngx_http_vlm_openai_format },
     { .name = NULL }
 };
 
@@ -270,6 +204,10 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
         || ngx_http_vlm_fields_read(ctx, json, o->chat
                                     ? ngx_http_vlm_openai_of_chat
                                     : ngx_http_vlm_openai_of_text)
+           != NGX_OK
+        || ngx_http_vlm_fields_constrain(ctx,
+               vlm_constraint_read(&o->in.f.constraint, json, o->chat,
+                                   &ctx->error.err))
            != NGX_OK)
     {
         return NGX_ERROR;

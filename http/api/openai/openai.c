@@ -92,7 +92,9 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_openai_t *o = ctx->data;
 
-    ngx_http_vlm_fields_sampling(&o->in.f, &ctx->sampling);
+    if (ngx_http_vlm_fields_sampling(ctx) != NGX_OK) {
+        return;
+    }
 
     ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
 

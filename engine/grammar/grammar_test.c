@@ -1,0 +1,716 @@
+/*
+ * Grammars of schemas over real vocabularies: the mask is the set that a check of each token gives,
+ * any choice of allowed tokens ends in time, and what is accepted is what the schema describes.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "grammar/mask.h"
+#include "text/sample.h"
+
+#define QWEN    "build/qwen-tokenizer/json"
+#define DEMO    "demo/model"
+#define WORDS   5000
+#define BUDGET  200                    /* tokens */
+
+typedef struct {                       /* a vocabulary */
+    vlm_tokenizer_t  *tokenizer;
+    vlm_tokens_t     *pieces;
+    uint32_t          n_ids;
+} vocab_t;
+
+static uint64_t      seed = 1;
+static uint32_t      allowed[WORDS];
+static vocab_t       qwen, demo;
+static vlm_walk_t   *walker;
+static vlm_match_t   match, other;
+
+static const char  *const schemas[] = {
+    "{\"type\":\"object\"}",
+    "{}",
+    "{\"type\":\"string\",\"minLength\":3,\"maxLength\":7}",
+    "{\"type\":[\"integer\",\"null\"]}",
+    "{\"enum\":[\"red\",\"green\",12,1,{\"a\":[1.5,null]},\"r\\u00e9d\"]}",
+    "{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"minItems\":2,\"maxItems\":4}",
+    "{\"properties\":{\"name\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},"
+        "\"nick\":{\"type\":\"string\",\"maxLength\":4},\"x\":{\"type\":\"number\"}},"
+        "\"required\":[\"n\"]}",
+    "{\"properties\":{\"a\":{\"const\":1},\"ab\":{\"const\":2},\"\":{\"const\":3},"
+        "\"\\\"q\":{\"type\":\"null\"},\"\\u00e9\":{\"type\":\"null\"}},"
+        "\"additionalProperties\":{\"type\":\"string\"}}",
+    "{\"anyOf\":[{\"properties\":{\"t\":{\"const\":\"a\"},\"v\":{\"type\":\"integer\"}},"
+        "\"required\":[\"t\",\"v\"]},{\"properties\":{\"t\":{\"const\":\"b\"},\"v\":{\"type\":"
+        "\"string\"}},\"required\":[\"t\"]},{\"type\":\"string\",\"maxLength\":5},"
+        "{\"type\":\"string\",\"minLength\":2},{\"enum\":[\"yes\",\"no\"]}]}",
+    "{\"$ref\":\"#/$defs/tree\",\"$defs\":{\"tree\":{\"properties\":{\"v\":{\"type\":\"integer\"},"
+        "\"kids\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/tree\"}}},"
+        "\"required\":[\"kids\"]}}}",
+    "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"integer\"}],"
+        "\"items\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"type\":\"integer\"},"
+        "\"minItems\":1},{\"type\":\"array\",\"items\":{\"type\":[\"integer\",\"string\"]}}]},"
+        "\"minItems\":3}",
+    "{\"properties\":{\"l\":{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]},"
+        "\"r\":{\"oneOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]}},\"required\":[\"l\",\"r\"]}"
+};
+
+#define N_SCHEMAS  (sizeof(schemas) / sizeof(schemas[0]))
+
+
+static uint32_t
+random_below(uint32_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+
+    return (uint32_t) ((seed >> 33) % n);
+}
+
+
+static void
+open_vocab(vocab_t *v, const char *dir)
+{
+    vlm_err_t  err = { VLM_OK, "" };
+
+    v->tokenizer = vlm_tokenizer_open(dir, vlm_qwen_split, &err);
+
+    if (v->tokenizer == NULL) {
+        fail_msg("%s", err.text);
+    }
+
+    v->n_ids = vlm_vocab_size(v->tokenizer);
+    v->pieces = vlm_tokens_open(v->tokenizer, v->n_ids, NULL, 0, &err);
+    assert_non_null(v->pieces);
+}
+
+
+static int
+open_all(void **state)
+{
+    (void) state;
+
+    open_vocab(&qwen, QWEN);
+    open_vocab(&demo, DEMO);
+    walker = vlm_walk_open();
+
+    return walker == NULL;
+}
+
+
+static int
+close_all(void **state)
+{
+    (void) state;
+
+    vlm_walk_close(walker);
+    vlm_tokens_close(qwen.pieces);
+    vlm_tokens_close(demo.pieces);
+    vlm_tokenizer_close(qwen.tokenizer);
+    vlm_tokenizer_close(demo.tokenizer);
+
+    return 0;
+}
+
+
+static vlm_grammar_t *
+compile(const vocab_t *v, const char *text, vlm_err_t *err)
+{
+    vlm_json_t     *j;
+    vlm_grammar_t  *g;
+
+    memset(err, 0, sizeof(*err));
+    j = vlm_json_parse(text, strlen(text), err);
+
+    if (j == NULL) {
+        fail_msg("%s: %s", err->text, text);
+    }
+
+    g = vlm_schema_make(v->pieces, j, err);
+    vlm_json_free(j);
+
+    return g;
+}
+
+
+static vlm_grammar_t *
+must_compile(const vocab_t *v, const char *text)
+{
+    vlm_err_t       err;
+    vlm_grammar_t  *g;
+
+    g = compile(v, text, &err);
+
+    if (g == NULL) {
+        fail_msg("%s: %s", err.text, text);
+    }
+
+    return g;
+}
+
+
+static int
+is_allowed(uint32_t id)
+{
+    return (int) (allowed[id / 32] >> (id % 32) & 1);
+}
+
+
+/* The definition. */
+static int
+may_come(const vocab_t *v, uint32_t id, uint32_t n_after)
+{
+    size_t       bytes;
+    const char  *p;
+
+    p = vlm_token_bytes(v->tokenizer, id, &bytes);
+
+    if (p == NULL || !vlm_token_is_text(v->tokenizer, id)) {
+        return 0;
+    }
+
+    other.g = match.g;
+    other.n_threads = match.n_threads;
+    other.n_cells = match.n_cells;
+    memcpy(other.thread, match.thread, match.n_threads * sizeof(*match.thread));
+    memcpy(other.cell, match.cell, match.n_cells * sizeof(*match.cell));
+
+    return vlm_match_read(&other, walker, p, bytes) == 0 && vlm_match_left(&other) <= n_after;
+}
+
+
+static void
+compare(const vocab_t *v, uint32_t n_after, const char *text, size_t n)
+{
+    uint32_t  id;
+
+    for (id = 0; id < v->n_ids; id++) {
+        if (is_allowed(id) != may_come(v, id, n_after)) {
+            fail_msg("token %u after %.*s, %u to come: mask %d", id, (int) n, text, n_after,
+                     is_allowed(id));
+        }
+    }
+}
+
+
+/* Any of those that are allowed, each as likely. */
+static uint32_t
+pick_any(const vocab_t *v, const char *text, size_t bytes)
+{
+    uint32_t  w, n, words = (v->n_ids + 31) / 32;
+
+    for (n = 0, w = 0; w < words; w++) {
+        n += (uint32_t) __builtin_popcount(allowed[w]);
+    }
+
+    if (n == 0) {
+        fail_msg("nothing may follow %.*s", (int) bytes, text);
+    }
+
+    n = random_below(n);
+
+    for (w = 0; n >= (uint32_t) __builtin_popcount(allowed[w]); w++) {
+        n -= (uint32_t) __builtin_popcount(allowed[w]);
+    }
+
+    for (w *= 32; n > 0 || !is_allowed(w); w++) {
+        n -= (uint32_t) is_allowed(w);
+    }
+
+    return w;
+}
+
+
+/* Tokens to the end; returns how many bytes they are.  each: every so many states are compared. */
+static size_t
+walk(const vocab_t *v, const vlm_grammar_t *g, uint32_t budget, char *text, uint32_t each)
+{
+    size_t       n, bytes;
+    uint32_t     id, k;
+    const char  *p;
+
+    vlm_match_start(&match, g);
+
+    for (n = 0, k = 0; !vlm_match_done(&match); budget--, k++) {
+        if (budget == 0 && vlm_match_may_end(&match)) {
+            break;
+        }
+
+        if (budget == 0) {
+            fail_msg("no end: %.*s", (int) n, text);
+        }
+
+        vlm_mask(v->pieces, &match, walker, budget - 1, allowed);
+
+        if (each > 0 && k % each == 0) {
+            compare(v, budget - 1, text, n);
+        }
+
+        if (vlm_match_may_end(&match) && random_below(2) == 0) {
+            break;
+        }
+
+        for (id = 0; id < (v->n_ids + 31) / 32 && allowed[id] == 0; id++) { /* void */ }
+
+        if (id == (v->n_ids + 31) / 32 && vlm_match_may_end(&match)) {
+            break;
+        }
+
+        id = pick_any(v, text, n);
+        p = vlm_token_bytes(v->tokenizer, id, &bytes);
+        assert_int_equal(vlm_match_read(&match, walker, p, bytes), 0);
+        memcpy(text + n, p, bytes);
+        n += bytes;
+    }
+
+    return n;
+}
+
+
+static void
+walk_often(const vocab_t *v, uint32_t times, uint32_t each)
+{
+    char            text[BUDGET * 256];
+    size_t          i, bytes;
+    uint32_t        k;
+    vlm_err_t       err;
+    vlm_json_t     *j;
+    vlm_grammar_t  *g;
+
+    for (i = 0; i < N_SCHEMAS; i++) {
+        g = must_compile(v, schemas[i]);
+
+        for (k = 0; k < times; k++) {
+            bytes = walk(v, g, vlm_grammar_least(g) + k % (BUDGET - vlm_grammar_least(g)), text,
+                         each);
+            assert_int_equal(vlm_utf8_whole(text, bytes), bytes);
+            memset(&err, 0, sizeof(err));
+            j = vlm_json_named(text, bytes, "answer", &err);
+
+            if (j == NULL) {
+                fail_msg("%s: %.*s", err.text, (int) bytes, text);
+            }
+
+            vlm_json_free(j);
+        }
+
+        vlm_grammar_free(g);
+    }
+}
+
+
+static void
+random_walks_within_any_budget_end_and_parse(void **state)
+{
+    (void) state;
+    walk_often(&demo, 300, 0);
+    walk_often(&qwen, 30, 0);
+}
+
+
+static void
+the_mask_is_what_a_check_of_each_token_says(void **state)
+{
+    (void) state;
+    walk_often(&demo, 40, 1);
+    walk_often(&qwen, 2, 6);
+}
+
+
+/* 1: the grammar accepts all of a text, and it may end there. */
+static int
+accepts(const vlm_grammar_t *g, const char *text)
+{
+    vlm_match_start(&match, g);
+
+    return vlm_match_read(&match, walker, text, strlen(text)) == 0 && vlm_match_may_end(&match);
+}
+
+
+static void
+what_a_schema_describes_is_accepted_and_nothing_else(void **state)
+{
+    size_t          i, k;
+    vlm_grammar_t  *g;
+    static const struct {
+        const char  *schema, *yes[6], *no[8];
+    } cases[] = {
+        { "{\"type\":\"object\"}", { "{}", "{ \"a\" : [1, {}] }", "{\"a\\u0041\":\"\\n\"}" },
+          { "[]", " {}", "{\"a\":1,}", "{\"a\"}", "{\"a\":01}", "{\"a\":1e100}",
+            "{\"\\ud800\":1}" } },
+        { "{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
+          { "\"ab\"", "\"\xc3\xa9\xf0\x9f\x98\x80\"", "\"\\u0041\\n\\\"\"" },
+          { "\"a\"", "\"abcd\"", "\"a\\n\\nb\"", "ab" } },
+        { "{\"type\":\"integer\"}", { "0", "-7", "120" }, { "1.0", "1e3", "01", "-", "+1", " 1" } },
+        { "{\"type\":\"number\"}", { "0", "-7.25", "1e+9" }, { "1.", ".5", "1e", "NaN" } },
+        { "{\"enum\":[1,1.0,12,\"a\",null]}", { "1", "12", "\"a\"", "null" },
+          { "2", "123", "\"b\"", "1.0", "nul" } },
+        { "{\"enum\":[1,\"a\",true],\"type\":[\"string\",\"boolean\"]}", { "\"a\"", "true" },
+          { "1", "false" } },
+        { "{\"const\":{\"b\":[1,{}],\"a\":\"x\"}}", { "{\"b\":[1,{}],\"a\":\"x\"}" },
+          { "{\"a\":\"x\",\"b\":[1,{}]}", "{}" } },
+        { "{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"null\"}},"
+          "\"required\":[\"b\"]}",
+          { "{\"a\":1,\"b\":null}", "{\"b\":null}", "{ \"b\" :\n null }" },
+          { "{}", "{\"a\":1}", "{\"b\":null,\"a\":1}", "{\"b\":null,\"c\":1}", "{\"a\":\"\",",
+            "{\"b\":null,}", "{\"b\":null,\"b\":null}" } },
+        { "{\"properties\":{\"a\":{\"type\":\"integer\"}},\"additionalProperties\":true}",
+          { "{}", "{\"a\":1}", "{\"b\":\"\"}", "{\"a\":1,\"aa\":[]}", "{\"\":1}" },
+          { "{\"a\":\"\"}", "{\"b\":1,\"a\":1}", "{\"\\u0061\":\"\"}", "{\"b\":1,\"a\":\"\"}" } },
+        { "{\"type\":\"object\",\"required\":[\"z\"]}", { "{\"z\":1}", "{\"z\":{},\"y\":1}" },
+          { "{}", "{\"y\":1}", "{\"y\":1,\"z\":1}" } },
+        { "{\"items\":{\"type\":\"boolean\"},\"minItems\":1,\"maxItems\":2}",
+          { "[true]", "[ true , false ]" }, { "[]", "[true,true,true]", "[1]", "[true,]" } },
+        { "{\"items\":false,\"prefixItems\":[true,{\"type\":\"null\"}]}",
+          { "[]", "[1]", "[{},null]" }, { "[1,2]", "[1,null,3]" } },
+        { "{\"type\":\"array\",\"maxItems\":0}", { "[]" }, { "[1]" } },
+        { "{\"type\":\"string\",\"nullable\":true}", { "\"\"", "null" }, { "1" } },
+        { "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":1},{\"const\":\"abc\"},"
+          "{\"type\":\"integer\"}]}", { "\"a\"", "\"abc\"", "\"\"", "5" }, { "\"ab\"", "1.5" } },
+        { "{\"allOf\":[{\"$ref\":\"#/definitions/x~1y\"}],\"definitions\":{\"x/y\":true}}",
+          { "1", "\"\"", "[{}]" }, { "x" } },
+        { "{\"oneOf\":[{\"properties\":{\"k\":{\"const\":1},\"v\":true},\"required\":[\"k\"]},"
+          "{\"properties\":{\"k\":{\"const\":2}},\"required\":[\"k\"]}]}",
+          { "{\"k\":1,\"v\":7}", "{\"k\":2}" }, { "{\"k\":2,\"v\":7}", "{}" } },
+        { "{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"properties\":{\"n\":{\"$ref\":"
+          "\"#/$defs/n\"}}}}}", { "{}", "{\"n\":{\"n\":{}}}" }, { "{\"n\":1}", "{\"n\":{}" } }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        g = must_compile(&demo, cases[i].schema);
+
+        for (k = 0; k < 6 && cases[i].yes[k] != NULL; k++) {
+            if (!accepts(g, cases[i].yes[k])) {
+                fail_msg("refused: %s by %s", cases[i].yes[k], cases[i].schema);
+            }
+        }
+
+        for (k = 0; k < 8 && cases[i].no[k] != NULL; k++) {
+            if (accepts(g, cases[i].no[k])) {
+                fail_msg("accepted: %s by %s", cases[i].no[k], cases[i].schema);
+            }
+        }
+
+        vlm_grammar_free(g);
+    }
+}
+
+
+static void
+what_is_not_supported_is_refused_with_its_place(void **state)
+{
+    size_t          i;
+    vlm_err_t       err;
+    vlm_grammar_t  *g;
+    static const char  *const cases[][2] = {
+        { "{\"pattern\":\"a\"}", "the schema's #/pattern is a keyword that is not supported" },
+        { "{\"properties\":{\"a/b\":{\"items\":{\"if\":true}}}}", "/items/if is a" },
+        { "{\"anyOf\":[{},{\"not\":{}}]}", "#/anyOf/1/not is a keyword" },
+        { "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"multipleOf\":2}}}", "#/$defs/a/multipleOf" },
+        { "{\"type\":\"text\"}", "#/type is none of null" },
+        { "{\"type\":[]}", "#/type is an empty list" },
+        { "{\"minLength\":-1}", "#/minLength is not a whole number" },
+        { "{\"minItems\":3,\"maxItems\":2}", "#/minItems is more than" },
+        { "{\"properties\":[]}", "#/properties is not an object" },
+        { "{\"properties\":{},\"required\":[\"a\"]}", "#/required names a member" },
+        { "{\"required\":\"a\"}", "#/required is not an array" },
+        { "{\"required\":[1]}", "#/required is not an array" },
+        { "{\"enum\":[]}", "#/enum has no value" },
+        { "{\"enum\":[1],\"type\":\"string\"}", "#/enum has no value of the schema's type" },
+        { "{\"enum\":[1e30]}", "#/enum has a number beyond 2^53" },
+        { "{\"enum\":[\"a\"],\"maxLength\":3}", "#/maxLength is not supported beside" },
+        { "{\"$ref\":\"#\",\"type\":\"object\"}", "#/type is not supported beside" },
+        { "{\"anyOf\":[{}],\"oneOf\":[{}]}", "is not supported beside" },
+        { "{\"anyOf\":[]}", "#/anyOf is not an array of schemas" },
+        { "{\"allOf\":[{},{}]}", "#/allOf has more than one schema" },
+        { "{\"$ref\":\"other.json\"}", "#/$ref leads to no place" },
+        { "{\"$ref\":\"#/a/b\"}", "#/$ref leads to no place" },
+        { "{\"items\":7}", "#/items is neither an object nor true" },
+        { "{\"properties\":{\"a\":false}}", "#/properties/a is neither" },
+        { "{\"$ref\":\"#\"}", "no value that comes to an end" },
+        { "{\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "no value that comes" },
+        { "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}",
+          "#/oneOf has numbers 0 and 1, which may have a value in common" },
+        { "{\"oneOf\":[{\"enum\":[1,\"a\"]},{\"enum\":[\"b\",1.0]}]}", "a value in common" },
+        { "{\"oneOf\":[{\"type\":\"object\"},{\"properties\":{\"a\":{}},\"required\":[\"a\"]}]}",
+          "may have a value in common" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        g = compile(&demo, cases[i][0], &err);
+
+        if (g != NULL || err.code != VLM_EINPUT || strstr(err.text, cases[i][1]) == NULL) {
+            fail_msg("%s: %s", cases[i][0], g != NULL ? "accepted" : err.text);
+        }
+    }
+}
+
+
+/* Schemas that are large, or that would take long. */
+
+static char *
+repeat(const char *head, const char *part, uint32_t n, const char *tail)
+{
+    char      *text, *p;
+    uint32_t   i;
+
+    text = malloc(strlen(head) + n * (strlen(part) + 16) + strlen(tail) + 1);
+    assert_non_null(text);
+    p = text + sprintf(text, "%s", head);
+
+    for (i = 0; i < n; i++) {
+        p += sprintf(p, i == 0 ? "" : ",");
+        p += sprintf(p, part, i);
+    }
+
+    (void) strcpy(p, tail);
+
+    return text;
+}
+
+
+static void
+assert_limit(char *text, const char *says)
+{
+    vlm_err_t       err;
+    uint64_t        since;
+    vlm_grammar_t  *g;
+
+    since = vlm_now_us();
+    g = compile(&demo, text, &err);
+
+    if (g != NULL || err.code != VLM_ELIMIT || strstr(err.text, says) == NULL) {
+        fail_msg("%.80s: %s", text, g != NULL ? "accepted" : err.text);
+    }
+
+    assert_true(vlm_now_us() - since < 5000000);
+    free(text);
+}
+
+
+static void
+schemas_beyond_a_bound_are_refused_with_it(void **state)
+{
+    (void) state;
+
+    assert_limit(repeat("{\"enum\":[", "\"some text of some length %u\"", 3000, "]}"),
+                 "more than 65536 bytes");
+    assert_limit(repeat("{\"anyOf\":[", "{\"type\":\"string\",\"maxLength\":%u}", 65, "]}"),
+                 "one of 65 kinds of value may stand, the limit is 64");
+    assert_limit(repeat("{\"$defs\":{\"e\":{\"enum\":[", "\"%u some longer text\"", 2000,
+                        "]},\"a\":{\"anyOf\":[{\"const\":1},{\"$ref\":\"#/$defs/e\"}]},"
+                        "\"b\":{\"anyOf\":[{\"const\":2},{\"$ref\":\"#/$defs/a\"}]},"
+                        "\"c\":{\"anyOf\":[{\"const\":3},{\"$ref\":\"#/$defs/b\"}]},"
+                        "\"d\":{\"anyOf\":[{\"const\":4},{\"$ref\":\"#/$defs/c\"}]},"
+                        "\"f\":{\"anyOf\":[{\"const\":5},{\"$ref\":\"#/$defs/d\"}]},"
+                        "\"g\":{\"anyOf\":[{\"const\":6},{\"$ref\":\"#/$defs/f\"}]},"
+                        "\"h\":{\"anyOf\":[{\"const\":7},{\"$ref\":\"#/$defs/g\"}]},"
+                        "\"i\":{\"anyOf\":[{\"const\":8},{\"$ref\":\"#/$defs/h\"}]}},"
+                        "\"$ref\":\"#/$defs/i\"}"), "more than 16777216 bytes of memory");
+}
+
+
+static void
+large_schemas_compile_and_their_masks_are_quick(void **state)
+{
+    size_t          i, k, n, bytes;
+    char            text[BUDGET * 256], *schema[3];
+    uint64_t        since, took, slow, masks;
+    const char     *p;
+    vlm_grammar_t  *g;
+
+    (void) state;
+
+    schema[0] = repeat("{\"properties\":{", "\"member number %u\":{\"type\":\"string\"}", 1200,
+                       "}}");
+    schema[1] = repeat("{\"enum\":[", "\"a text of some length %u\"", 2000, "]}");
+    schema[2] = repeat("{\"items\":{\"anyOf\":[", "{\"properties\":{\"k\":{\"const\":%u},\"v\":"
+                       "{\"type\":\"string\"}},\"required\":[\"k\",\"v\"]}", 64, "]}}");
+
+    for (slow = masks = 0, i = 0; i < 3; i++) {
+        since = vlm_now_us();
+        g = must_compile(&qwen, schema[i]);
+        took = vlm_now_us() - since;
+        print_message("%zu bytes: compiled in %llu us\n", strlen(schema[i]),
+                      (unsigned long long) took);
+        assert_true(took < 2000000);
+        vlm_match_start(&match, g);
+
+        for (n = k = 0; k < 100 && !vlm_match_done(&match); k++, masks++) {
+            since = vlm_now_us();
+            vlm_mask(qwen.pieces, &match, walker, 150, allowed);
+            slow += vlm_now_us() - since > 1000;
+            p = vlm_token_bytes(qwen.tokenizer, pick_any(&qwen, text, n), &bytes);
+            assert_int_equal(vlm_match_read(&match, walker, p, bytes), 0);
+            memcpy(text + n, p, bytes);
+            n += bytes;
+        }
+
+        vlm_grammar_free(g);
+        free(schema[i]);
+    }
+
+    print_message("%llu of %llu masks took more than 1 ms\n", (unsigned long long) slow,
+                  (unsigned long long) masks);
+}
+
+
+static void
+control_tokens_are_never_allowed_and_ends_only_where_one_may_be(void **state)
+{
+    char             *text;
+    vlm_err_t         err = { VLM_OK, "" };
+    vlm_walk_t       *w = walker;
+    vlm_tokens_t     *pieces;
+    vlm_grammar_t    *g;
+    vlm_tokenizer_t  *t;
+    const uint32_t    eos[] = { 256, 300 };
+    const vocab_t     v = { NULL, NULL, 0 };
+    vocab_t           sample;
+
+    (void) state;
+    (void) v;
+
+    /* 300 and 301 are added tokens whose names a string may spell; 256 and 257 are texts. */
+
+    text = vlm_sample(", \"ab\": 256, \"abc\": 257", "", VLM_SAMPLE_REST);
+    t = vlm_sample_read(text, &err);
+    free(text);
+    assert_non_null(t);
+    pieces = vlm_tokens_open(t, vlm_vocab_size(t), eos, 2, &err);
+    sample = (vocab_t) { t, pieces, vlm_vocab_size(t) };
+
+    g = must_compile(&sample, "{\"type\":[\"string\",\"integer\"]}");
+    vlm_match_start(&match, g);
+    assert_int_equal(vlm_match_read(&match, w, "\"", 1), 0);
+    vlm_mask(pieces, &match, w, 100, allowed);
+    assert_true(is_allowed(257));
+    assert_false(is_allowed(256) || is_allowed(300) || is_allowed(301));
+
+    /* A number may go on, or be whole. */
+
+    vlm_match_start(&match, g);
+    assert_int_equal(vlm_match_read(&match, w, "17", 2), 0);
+    vlm_mask(pieces, &match, w, 0, allowed);
+    assert_true(is_allowed(256) && is_allowed(300) && is_allowed('3'));
+    assert_false(is_allowed('.') || is_allowed(' ') || is_allowed(301));
+    vlm_grammar_free(g);
+
+    vlm_tokens_close(pieces);
+    pieces = vlm_tokens_open(t, 200, NULL, 0, &err);   /* fewer logits than ids */
+    assert_int_equal(vlm_tokens_check(pieces, &err), -1);
+    assert_non_null(strstr(err.text, "no token for the byte 0xc8 alone"));
+    vlm_tokens_close(pieces);
+    vlm_tokenizer_close(t);
+}
+
+
+static void
+fixed_texts_are_counted_in_tokens_of_the_vocabulary(void **state)
+{
+    vlm_grammar_t  *g;
+
+    (void) state;
+
+    g = must_compile(&qwen, "{\"properties\":{\"description\":{\"const\":\"a picture\"}},"
+                     "\"required\":[\"description\"]}");
+    assert_true(vlm_grammar_least(g) < 12);        /* of 29 bytes */
+    vlm_grammar_free(g);
+
+    g = must_compile(&qwen, "{\"minLength\":5,\"type\":\"string\"}");
+    assert_int_equal(vlm_grammar_least(g), 7);
+    vlm_grammar_free(g);
+}
+
+
+static void
+a_choice_is_one_of_its_texts_without_quotes(void **state)
+{
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_json_t     *j;
+    vlm_grammar_t  *g;
+    const char      text[] = "[\"yes\", \"no\", \"not sure\", \"\\u00e9\\n\"]";
+
+    (void) state;
+
+    j = vlm_json_parse(text, strlen(text), &err);
+    g = vlm_choice_make(demo.pieces, j, &err);
+    vlm_json_free(j);
+    assert_non_null(g);
+
+    assert_true(accepts(g, "yes") && accepts(g, "no") && accepts(g, "not sure"));
+    assert_true(accepts(g, "\xc3\xa9\n"));
+    assert_false(accepts(g, "ye") || accepts(g, " yes") || accepts(g, "yes ") || accepts(g, "\""));
+    vlm_grammar_free(g);
+
+    g = vlm_choice_make(demo.pieces, NULL, &err);
+    assert_null(g);
+    assert_non_null(strstr(err.text, "is not an array of strings"));
+}
+
+
+/* Threads that a grammar cannot tell apart do not multiply, and the end stays in reach. */
+static void
+ambiguity_without_end_stays_bounded(void **state)
+{
+    char            text[BUDGET * 256], *p, *schema;
+    uint32_t        i;
+    vlm_grammar_t  *g;
+
+    (void) state;
+
+    /* Each level of nesting doubles the ways to read what stands there. */
+
+    schema = malloc(100000);
+    p = schema + sprintf(schema, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{");
+
+    for (i = 0; i < 40; i++) {
+        p += sprintf(p, "\"a%u\":{\"anyOf\":[{\"items\":{\"$ref\":\"#/$defs/a%u\"}},"
+                     "{\"minItems\":1,\"items\":{\"$ref\":\"#/$defs/a%u\"}}]},", i, i + 1, i + 1);
+    }
+
+    (void) sprintf(p, "\"a40\":{\"type\":\"string\"}}}");
+    g = must_compile(&demo, schema);
+
+    for (i = 0; i < 100; i++) {
+        (void) walk(&demo, g, vlm_grammar_least(g) + i, text, 0);
+    }
+
+    vlm_match_start(&match, g);
+    assert_int_equal(vlm_match_read(&match, walker, "[[[[[[[[[[[[[[[[[[[[", 20), 0);
+    assert_int_equal(match.n_threads, VLM_GRAMMAR_CHOICES);
+    vlm_grammar_free(g);
+    free(schema);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(what_a_schema_describes_is_accepted_and_nothing_else),
+        cmocka_unit_test(what_is_not_supported_is_refused_with_its_place),
+        cmocka_unit_test(random_walks_within_any_budget_end_and_parse),
+        cmocka_unit_test(the_mask_is_what_a_check_of_each_token_says),
+        cmocka_unit_test(schemas_beyond_a_bound_are_refused_with_it),
+        cmocka_unit_test(large_schemas_compile_and_their_masks_are_quick),
+        cmocka_unit_test(control_tokens_are_never_allowed_and_ends_only_where_one_may_be),
+        cmocka_unit_test(fixed_texts_are_counted_in_tokens_of_the_vocabulary),
+        cmocka_unit_test(a_choice_is_one_of_its_texts_without_quotes),
+        cmocka_unit_test(ambiguity_without_end_stays_bounded)
+    };
+
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}

@@ -1,0 +1,137 @@
+/*
+ * Walks the vocabulary's tries by the grammar: a byte that is refused skips all tokens behind it.
+ *
+ * Most tokens are plain, and between the characters of a string without a bound all of them may
+ * come, so their bits are copied.  A bound on characters is held against the tokens' own.
+ */
+
+#include "grammar/mask.h"
+
+#include <string.h>
+
+
+static void
+set_all(const vlm_trie_t *t, uint32_t n_words, uint32_t *allowed)
+{
+    uint32_t  i;
+
+    for (i = 0; i < n_words; i++) {
+        allowed[i] |= t->bits[i];
+    }
+}
+
+
+static void
+set(const vlm_trie_t *t, uint32_t first, uint32_t end, uint32_t *allowed)
+{
+    for ( /* void */ ; first < end; first++) {
+        allowed[t->id[first] / 32] |= 1u << (t->id[first] % 32);
+    }
+}
+
+
+static void
+walk(const vlm_trie_t *t, int plain, vlm_walk_t *w, uint32_t n_after, uint32_t *allowed)
+{
+    uint32_t            i, d;
+    const vlm_piece_t  *node;
+
+    for (i = 0; i < t->n; ) {
+        node = &t->node[i];
+        d = node->depth;
+
+        if (!vlm_walk_byte(w, d - 1, node->byte)) {
+            i = node->skip;
+            continue;
+        }
+
+        if (plain && vlm_walk_roomy(w, d, n_after)) {
+            set(t, node->first, t->node[node->skip].first, allowed);
+            i = node->skip;
+            continue;
+        }
+
+        if (plain && vlm_walk_hopeless(w, d, n_after)) {
+            i = node->skip;
+            continue;
+        }
+
+        if (node->first < node[1].first && vlm_walk_fits(w, d, n_after)) {
+            set(t, node->first, node[1].first, allowed);
+        }
+
+        i++;
+    }
+}
+
+
+/* Plain tokens within a string, by their number of characters. */
+static void
+by_length(const vlm_trie_t *t, const vlm_string_t *s, uint32_t n_after, uint32_t *allowed)
+{
+    uint32_t  i, chars, fewer;
+
+    for (i = 0; i < t->n_ids; i++) {
+        chars = t->chars[i];
+        fewer = chars < s->least ? chars : s->least;
+
+        if (chars <= s->most && s->left - fewer <= n_after) {
+            allowed[t->id[i] / 32] |= 1u << (t->id[i] % 32);
+        }
+    }
+}
+
+
+static void
+plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
+      uint32_t *allowed)
+{
+    uint32_t           i, n;
+    vlm_string_t       string[VLM_GRAMMAR_CHOICES];
+    const vlm_trie_t  *t = &p->trie[VLM_PLAIN];
+
+    if (vlm_walk_roomy(w, 0, n_after)) {
+        set_all(t, p->n_words, allowed);
+        return;
+    }
+
+    n = vlm_walk_strings(w, string);
+
+    for (i = 0; i < n; i++) {
+        if (string[i].most > 0 && string[i].left - string[i].least <= n_after) {
+            by_length(t, &string[i], n_after, allowed);
+        }
+    }
+
+    if (!vlm_walk_hopeless(w, 0, n_after)) {
+        walk(t, 1, w, n_after, allowed);
+    }
+
+    if (n > 0) {
+        vlm_walk_begin(w, m);
+    }
+}
+
+
+void
+vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
+         uint32_t *allowed)
+{
+    uint32_t  i;
+
+    memset(allowed, 0, p->n_words * sizeof(uint32_t));
+    vlm_walk_begin(w, m);
+    plain(p, m, w, n_after, allowed);
+
+    if (vlm_walk_free(w, n_after)) {
+        set_all(&p->trie[VLM_INSIDE], p->n_words, allowed);
+    } else {
+        walk(&p->trie[VLM_INSIDE], 0, w, n_after, allowed);
+    }
+
+    walk(&p->trie[VLM_CLOSING], 0, w, n_after, allowed);
+
+    for (i = 0; i < p->n_eos && vlm_match_may_end(m); i++) {
+        allowed[p->eos[i] / 32] |= 1u << (p->eos[i] % 32);
+    }
+}

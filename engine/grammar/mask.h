@@ -1,0 +1,16 @@
+/* A mask of the vocabulary's tokens that may come next in an answer with a grammar. */
+
+#ifndef VLM_MASK_H
+#define VLM_MASK_H
+
+#include "grammar/match.h"
+
+/*
+ * Sets a bit for each id, in [p->n_words] words: the token may come after m, and the answer can
+ * then be completed with n_after more tokens.  At least one bit is set if m can be completed with
+ * n_after + 1.  Where m may be whole, the ids that end an answer are set, too.
+ */
+void vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
+              uint32_t *allowed);
+
+#endif

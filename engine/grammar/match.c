@@ -1,0 +1,295 @@
+/* An answer so far, and the states behind it that bytes lead to. */
+
+#include "grammar/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define add      vlm_cost_add
+#define ESCAPED  5                     /* tokens that the rest of an escape or a character takes */
+
+
+vlm_walk_t *
+vlm_walk_open(void)
+{
+    return calloc(1, sizeof(vlm_walk_t));
+}
+
+
+void
+vlm_walk_close(vlm_walk_t *w)
+{
+    free(w);
+}
+
+
+void
+vlm_match_start(vlm_match_t *m, const vlm_grammar_t *g)
+{
+    m->g = g;
+    m->n_threads = 1;
+    m->n_cells = 0;
+
+    memset(&m->thread[0], 0, sizeof(m->thread[0]));
+    m->thread[0].at = VALUE;
+    m->thread[0].node = g->root;
+    m->thread[0].cell = VLM_NO_CELL;
+}
+
+
+uint32_t
+vlm_match_left(const vlm_match_t *m)
+{
+    uint32_t  i, n, least;
+
+    for (least = VLM_GRAMMAR_NEVER, i = 0; i < m->n_threads; i++) {
+        n = vlm_thread_left(&m->thread[i]);
+        least = n < least ? n : least;
+    }
+
+    return least;
+}
+
+
+int
+vlm_match_done(const vlm_match_t *m)
+{
+    return m->n_threads == 1 && m->thread[0].at == DONE;
+}
+
+
+int
+vlm_match_may_end(const vlm_match_t *m)
+{
+    uint32_t             i;
+    const vlm_thread_t  *t;
+
+    for (i = 0; i < m->n_threads; i++) {
+        t = &m->thread[i];
+
+        if (t->at == DONE
+            || (t->container == NULL && (t->at >= ZERO || (t->at == IN_FIXED && t->trie->ends))))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The thread with the shortest end is kept, whatever the bytes of a token do. */
+void
+vlm_walk_begin(vlm_walk_t *w, const vlm_match_t *m)
+{
+    uint32_t  i, n, best, least;
+
+    memcpy(w->thread, m->thread, m->n_threads * sizeof(*m->thread));
+    memcpy(w->cell, m->cell, m->n_cells * sizeof(*m->cell));
+
+    w->blanks = m->g->blanks;
+    w->n_threads[0] = m->n_threads;
+    w->n_cells[0] = m->n_cells;
+
+    for (least = UINT32_MAX, best = 0, i = 0; i < m->n_threads; i++) {
+        w->thread[i].kept = 0;
+        n = m->n_threads == 1 ? 0 : vlm_thread_left(&w->thread[i]);
+
+        if (n < least) {
+            least = n;
+            best = i;
+        }
+    }
+
+    w->thread[best].kept = 1;
+}
+
+
+static const vlm_thread_t *
+state(const vlm_walk_t *w, uint32_t d)
+{
+    return &w->thread[(size_t) d * VLM_GRAMMAR_CHOICES];
+}
+
+
+int
+vlm_walk_byte(vlm_walk_t *w, uint32_t d, uint8_t byte)
+{
+    uint32_t             i;
+    const vlm_thread_t  *from;
+
+    from = state(w, d);
+    w->to = (vlm_thread_t *) state(w, d + 1);
+    w->n = 0;
+    w->cells = w->n_cells[d];
+
+    for (i = 0; i < w->n_threads[d]; i++) {
+        vlm_thread_step(w, &from[i], byte);
+    }
+
+    w->n_threads[d + 1] = w->n;
+    w->n_cells[d + 1] = w->cells;
+
+    return w->n > 0;
+}
+
+
+int
+vlm_walk_fits(const vlm_walk_t *w, uint32_t d, uint32_t tokens)
+{
+    uint32_t  i;
+
+    for (i = 0; i < w->n_threads[d] && vlm_thread_left(&state(w, d)[i]) > tokens; i++) {
+        /* void */
+    }
+
+    return i < w->n_threads[d];
+}
+
+
+int
+vlm_walk_roomy(const vlm_walk_t *w, uint32_t d, uint32_t tokens)
+{
+    uint32_t             i;
+    const vlm_thread_t  *t;
+
+    for (i = 0; i < w->n_threads[d]; i++) {
+        t = &state(w, d)[i];
+
+        if (t->at == TEXT && (t->key || t->node->high == UINT32_MAX)
+            && add(vlm_thread_left(t), t->key && t->trie != NULL ? t->container->far : 0) <= tokens)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+vlm_walk_hopeless(const vlm_walk_t *w, uint32_t d, uint32_t tokens)
+{
+    uint32_t             i, fewer;
+    const vlm_thread_t  *t;
+
+    for (i = 0; i < w->n_threads[d]; i++) {
+        t = &state(w, d)[i];
+
+        if (t->at != TEXT) {
+            return 0;
+        }
+
+        fewer = t->key ? (t->trie == NULL ? 0 : t->trie->tokens - 1)
+                : t->count < t->node->low ? t->node->low - t->count : 0;
+
+        if (vlm_thread_left(t) - fewer <= tokens) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+int
+vlm_walk_free(const vlm_walk_t *w, uint32_t tokens)
+{
+    uint32_t             i;
+    const vlm_thread_t  *t;
+
+    for (i = 0; i < w->n_threads[0]; i++) {
+        t = &w->thread[i];
+
+        if (t->at == TEXT && (t->key ? t->container->trie == NULL : t->node->high == UINT32_MAX)
+            && add(vlm_thread_left(t), ESCAPED) <= tokens)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+uint32_t
+vlm_walk_strings(vlm_walk_t *w, vlm_string_t *string)
+{
+    uint32_t       i, n, others;
+    vlm_thread_t  *t;
+
+    for (n = others = i = 0; i < w->n_threads[0]; i++) {
+        t = &w->thread[i];
+
+        if (t->at != TEXT || t->key) {
+            w->thread[others++] = *t;
+            continue;
+        }
+
+        string[n].most = t->node->high == UINT32_MAX ? UINT32_MAX : t->node->high - t->count;
+        string[n].least = t->count < t->node->low ? t->node->low - t->count : 0;
+        string[n++].left = vlm_thread_left(t);
+    }
+
+    w->n_threads[0] = others;
+
+    return n;
+}
+
+
+/* Copies the cells that the threads still use, and those below them. */
+static void
+copy_cells(vlm_match_t *m, vlm_walk_t *w)
+{
+    uint32_t   i;
+    uint16_t   c, around, *to = w->moved;
+
+    memset(to, 0, w->cells * sizeof(*to));
+
+    for (i = 0; i < m->n_threads; i++) {
+        for (c = m->thread[i].cell; c != VLM_NO_CELL && !to[c]; c = w->cell[c].cell) {
+            to[c] = 1;
+        }
+    }
+
+    /* Every cell was made behind the one around it. */
+
+    for (m->n_cells = 0, c = 0; c < w->cells; c++) {
+        if (to[c]) {
+            to[c] = (uint16_t) m->n_cells;
+            m->cell[m->n_cells] = w->cell[c];
+            around = w->cell[c].cell;
+            m->cell[m->n_cells++].cell = around == VLM_NO_CELL ? VLM_NO_CELL : to[around];
+        }
+    }
+
+    for (i = 0; i < m->n_threads; i++) {
+        c = m->thread[i].cell;
+        m->thread[i].cell = c == VLM_NO_CELL ? VLM_NO_CELL : to[c];
+    }
+}
+
+
+int
+vlm_match_read(vlm_match_t *m, vlm_walk_t *w, const char *bytes, size_t n)
+{
+    size_t  i;
+
+    if (n == 0 || n > VLM_PIECE_BYTES) {
+        return -1;
+    }
+
+    vlm_walk_begin(w, m);
+
+    for (i = 0; i < n; i++) {
+        if (!vlm_walk_byte(w, (uint32_t) i, (uint8_t) bytes[i])) {
+            return -1;
+        }
+    }
+
+    m->n_threads = w->n_threads[n];
+    memcpy(m->thread, state(w, (uint32_t) n), m->n_threads * sizeof(*m->thread));
+    copy_cells(m, w);
+
+    return 0;
+}

@@ -1,0 +1,490 @@
+/*
+ * A JSON schema becomes nodes of a grammar.
+ *
+ * The grammar may be narrower than the schema (keys come in the schema's order, numbers have a
+ * bounded length), but has no value that the schema refuses.  So every keyword is either obeyed, or
+ * known to say nothing about values, or refused with its place.
+ */
+
+#include "grammar/schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NESTED  64                     /* schemas within each other */
+
+static const struct {
+    const char  *name;
+    unsigned     group;
+} words[] = {
+    { "$schema", NOTE }, { "$comment", NOTE }, { "$defs", NOTE }, { "definitions", NOTE },
+    { "title", NOTE }, { "description", NOTE }, { "default", NOTE }, { "examples", NOTE },
+    { "example", NOTE }, { "deprecated", NOTE }, { "readOnly", NOTE }, { "writeOnly", NOTE },
+    { "discriminator", NOTE }, { "$id", ROOT },
+    { "type", TYPE }, { "nullable", NULLABLE }, { "$ref", REF },
+    { "enum", FIXED }, { "const", FIXED },
+    { "anyOf", UNION }, { "oneOf", UNION }, { "allOf", UNION },
+    { "properties", OBJECT }, { "required", OBJECT }, { "additionalProperties", OBJECT },
+    { "items", ARRAY }, { "prefixItems", ARRAY }, { "minItems", ARRAY }, { "maxItems", ARRAY },
+    { "minLength", STRING }, { "maxLength", STRING }
+};
+
+static const struct {
+    const char  *name;
+    unsigned     bit;
+} types[] = {
+    { "null", T_NULL }, { "boolean", T_BOOLEAN }, { "integer", T_INTEGER },
+    { "number", T_NUMBER }, { "string", T_STRING }, { "array", T_ARRAY }, { "object", T_OBJECT }
+};
+
+#define count_of(array)  (sizeof(array) / sizeof((array)[0]))
+
+
+/* ---- places and failures ------------------------------------------------- */
+
+
+static size_t
+put_place(const at_t *at, char *out, size_t room)
+{
+    int     n;
+    size_t  used;
+
+    used = at->up == NULL ? 0 : put_place(at->up, out, room);
+
+    n = at->up == NULL ? snprintf(out, room, "%s", vlm_printable(at->key))
+        : at->key != NULL ? snprintf(out + used, room - used, "/%s", vlm_printable(at->key))
+        : snprintf(out + used, room - used, "/%u", at->number);
+
+    return n < 0 || (size_t) n >= room - used ? room - 1 : used + (size_t) n;
+}
+
+
+vlm_node_t *
+vlm_schema_refuse(schema_t *s, const at_t *at, const char *key, const char *what)
+{
+    char  place[256];
+    at_t  last = { at, key, 0, 0 };
+
+    (void) put_place(key == NULL ? at : &last, place, sizeof(place));
+    (void) vlm_fail(s->k.err, VLM_EINPUT, "the schema's %s %s", place, what);
+
+    return NULL;
+}
+
+
+/* ---- one schema ---------------------------------------------------------- */
+
+
+/* Which groups of keywords there are; 0 with an error: one is not supported. */
+static unsigned
+groups_of(schema_t *s, const vlm_json_t *j, const at_t *at)
+{
+    size_t             i;
+    unsigned           groups;
+    const vlm_json_t  *m;
+
+    groups = NOTE;
+
+    for (m = vlm_json_first(j); m != NULL; m = vlm_json_next(m)) {
+        for (i = 0; i < count_of(words) && strcmp(words[i].name, vlm_json_key(m)) != 0; i++) {
+            /* void */
+        }
+
+        if (i == count_of(words) || (words[i].group == ROOT && j != s->root)) {
+            (void) vlm_schema_refuse(s, at, vlm_json_key(m), "is a keyword that is not supported");
+            return 0;
+        }
+
+        groups |= words[i].group;
+    }
+
+    return groups;
+}
+
+
+/* Bits of "type"; where it is absent those that the other keywords speak of, or all. */
+static unsigned
+types_of(schema_t *s, const vlm_json_t *j, unsigned groups, const at_t *at)
+{
+    size_t             i;
+    unsigned           mask;
+    const char        *name;
+    const vlm_json_t  *type, *one;
+
+    type = vlm_json_get(j, "type");
+    one = vlm_json_is_array(type) ? vlm_json_first(type) : type;
+    mask = 0;
+
+    if (type == NULL) {
+        mask = (groups & OBJECT ? T_OBJECT : 0) | (groups & ARRAY ? T_ARRAY : 0)
+               | (groups & STRING ? T_STRING : 0);
+
+        return mask != 0 ? mask : T_ALL;
+    }
+
+    for ( /* void */ ; one != NULL; one = one == type ? NULL : vlm_json_next(one)) {
+        name = vlm_json_text(one);
+
+        for (i = 0; i < count_of(types); i++) {
+            if (name != NULL && strcmp(types[i].name, name) == 0) {
+                break;
+            }
+        }
+
+        if (i == count_of(types)) {
+            (void) vlm_schema_refuse(s, at, "type", "is none of null, boolean, integer, number, "
+                                     "string, array and object, nor a list of them");
+            return 0;
+        }
+
+        mask |= types[i].bit;
+    }
+
+    if (mask == 0) {
+        (void) vlm_schema_refuse(s, at, "type", "is an empty list");
+    }
+
+    return mask | (mask != 0 && vlm_json_is_true(vlm_json_get(j, "nullable")) ? T_NULL : 0);
+}
+
+
+/* The schema at a pointer from the root, "#/a/0", or NULL. */
+static const vlm_json_t *
+find(const vlm_json_t *root, const char *pointer)
+{
+    char               key[256], *end;
+    size_t             n;
+    unsigned long      i;
+    const vlm_json_t  *j;
+
+    if (*pointer++ != '#') {
+        return NULL;
+    }
+
+    for (j = root; j != NULL && *pointer == '/'; ) {
+        for (n = 0, pointer++; *pointer != '\0' && *pointer != '/' && n < sizeof(key) - 1; n++) {
+            if (*pointer == '%') {
+                return NULL;           /* no key of ours needs an escape of addresses */
+            }
+
+            key[n] = *pointer++;
+
+            if (key[n] == '~') {
+                if (*pointer != '0' && *pointer != '1') {
+                    return NULL;
+                }
+
+                key[n] = *pointer++ == '0' ? '~' : '/';
+            }
+        }
+
+        key[n] = '\0';
+
+        if (!vlm_json_is_array(j)) {
+            j = vlm_json_get(j, key);
+            continue;
+        }
+
+        i = strtoul(key, &end, 10);
+
+        j = key[0] < '0' || key[0] > '9' || *end != '\0' ? NULL : vlm_json_first(j);
+
+        for ( /* void */ ; j != NULL && i > 0; i--) {
+            j = vlm_json_next(j);
+        }
+    }
+
+    return *pointer == '\0' ? j : NULL;
+}
+
+
+/* What is referred to is compiled later, once, so that it may refer to itself. */
+static vlm_node_t *
+refer(schema_t *s, const vlm_json_t *target, const char *pointer)
+{
+    later_t  *l;
+
+    for (l = s->later; l != NULL && l->schema != target; l = l->next) { /* void */ }
+
+    if (l != NULL) {
+        return l->node;
+    }
+
+    l = vlm_grammar_take(&s->k, sizeof(*l));
+
+    if (l == NULL) {
+        return NULL;
+    }
+
+    l->schema = target;
+    l->pointer = pointer;
+    l->node = vlm_grammar_node(&s->k, VLM_NODE_ANY);
+    *s->last = l;
+    s->last = &l->next;
+
+    return l->node;
+}
+
+
+static vlm_node_t *
+reference(schema_t *s, const vlm_json_t *j, const at_t *at)
+{
+    const char        *pointer;
+    const vlm_json_t  *target;
+
+    pointer = vlm_json_text(vlm_json_get(j, "$ref"));
+    target = pointer == NULL ? NULL : find(s->root, pointer);
+
+    if (target == NULL) {
+        return vlm_schema_refuse(s, at, "$ref", "leads to no place in the schema; it has the form "
+                      "\"#/$defs/name\"");
+    }
+
+    return vlm_grammar_step(&s->k, 64) != 0 ? NULL : refer(s, target, pointer);
+}
+
+
+/* The schemas of an array, *n of them; NULL: it is none, or one of them is refused. */
+vlm_node_t **
+vlm_schema_list(schema_t *s, const vlm_json_t *list, const char *key, uint32_t *n, const at_t *at)
+{
+    vlm_node_t       **part;
+    const vlm_json_t  *j;
+
+    if (!vlm_json_is_array(list) || vlm_json_count(list) == 0) {
+        (void) vlm_schema_refuse(s, at, key, "is not an array of schemas");
+        return NULL;
+    }
+
+    part = vlm_grammar_take(&s->k, vlm_json_count(list) * sizeof(*part));
+    *n = 0;
+
+    for (j = vlm_json_first(list); part != NULL && j != NULL; j = vlm_json_next(j)) {
+        part[*n] = vlm_schema_compile(s, j, &(at_t) { &(at_t) { at, key, 0, 0 }, NULL, *n,
+                                                      at->depth + 1 });
+
+        if (part[(*n)++] == NULL) {
+            return NULL;
+        }
+    }
+
+    return part;
+}
+
+
+static vlm_node_t *
+combine(schema_t *s, const vlm_json_t *j, const at_t *at)
+{
+    char               place[256];
+    uint32_t           n;
+    one_of_t          *one;
+    vlm_node_t       **part;
+    const char        *key;
+
+    key = vlm_json_get(j, "anyOf") != NULL ? "anyOf"
+          : vlm_json_get(j, "oneOf") != NULL ? "oneOf" : "allOf";
+    part = vlm_schema_list(s, vlm_json_get(j, key), key, &n, at);
+
+    if (part == NULL) {
+        return NULL;
+    }
+
+    if (key[0] == 'a' && key[1] == 'l' && n > 1) {
+        return vlm_schema_refuse(s, at, key, "has more than one schema, which is not supported");
+    }
+
+    if (key[0] == 'o') {
+        one = vlm_grammar_take(&s->k, sizeof(*one));
+
+        if (one == NULL) {
+            return NULL;
+        }
+
+        (void) put_place(&(at_t) { at, key, 0, 0 }, place, sizeof(place));
+        one->place = vlm_grammar_take(&s->k, strlen(place) + 1);
+
+        if (one->place == NULL) {
+            return NULL;
+        }
+
+        memcpy(one->place, place, strlen(place) + 1);
+        one->part = part;
+        one->n = n;
+        one->next = s->one_of;
+        s->one_of = one;
+    }
+
+    return vlm_schema_union(s, part, n);
+}
+
+
+/* Keywords that cannot stand beside each other here; NULL: there are none. */
+static const char *
+beside(const vlm_json_t *j, unsigned groups)
+{
+    size_t     i;
+    unsigned   head, others;
+
+    head = groups & (REF | UNION) ? groups & (REF | UNION) : groups & FIXED;
+    others = head == 0 ? 0 : head & FIXED ? NULLABLE | OBJECT | ARRAY | STRING
+             : TYPE | NULLABLE | OBJECT | ARRAY | STRING | FIXED | (head & REF ? UNION : 0);
+
+    for (i = 0; i < count_of(words); i++) {
+        if ((words[i].group & others) != 0 && vlm_json_get(j, words[i].name) != NULL) {
+            return words[i].name;
+        }
+    }
+
+    return (vlm_json_get(j, "anyOf") != NULL) + (vlm_json_get(j, "oneOf") != NULL)
+           + (vlm_json_get(j, "allOf") != NULL) > 1 ? "allOf" : NULL;
+}
+
+
+vlm_node_t *
+vlm_schema_compile(schema_t *s, const vlm_json_t *j, const at_t *at)
+{
+    unsigned     groups, mask;
+    const char  *other;
+
+    if (vlm_json_is_bool(j) && vlm_json_bool(j, 0)) {
+        return vlm_schema_any(s);
+    }
+
+    if (!vlm_json_is_object(j)) {
+        return vlm_schema_refuse(s, at, NULL, "is neither an object nor true");
+    }
+
+    if (at->depth > NESTED) {
+        return vlm_schema_refuse(s, at, NULL, "lies too deep: 64 schemas may stand within each "
+                                 "other");
+    }
+
+    groups = groups_of(s, j, at);
+
+    if (groups == 0) {
+        return NULL;
+    }
+
+    other = beside(j, groups);
+
+    if (other != NULL) {
+        return vlm_schema_refuse(s, at, other, "is not supported beside \"$ref\", \"anyOf\", "
+                                 "\"oneOf\", \"allOf\", \"enum\" or \"const\"");
+    }
+
+    if (groups & REF) {
+        return reference(s, j, at);
+    }
+
+    if (groups & UNION) {
+        return combine(s, j, at);
+    }
+
+    mask = types_of(s, j, groups, at);
+
+    if (mask == 0) {
+        return NULL;
+    }
+
+    return groups & FIXED ? vlm_schema_fixed(s, j, mask, at)
+                          : vlm_schema_typed(s, j, groups, mask, at);
+}
+
+
+/* ---- the whole ----------------------------------------------------------- */
+
+
+static int
+check_one_of(schema_t *s)
+{
+    uint32_t         i, j;
+    const one_of_t  *o;
+
+    for (o = s->one_of; o != NULL; o = o->next) {
+        for (i = 0; i < o->n; i++) {
+            for (j = 0; j < i; j++) {
+                if (!vlm_union_apart(&s->k, o->part[j], o->part[i], 0)) {
+                    return vlm_fail(s->k.err, VLM_EINPUT, "the schema's %s has numbers %u and %u, "
+                                    "which may have a value in common: use \"anyOf\"", o->place,
+                                    j, i);
+                }
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+check_size(const vlm_json_t *schema, vlm_err_t *err)
+{
+    int              rc;
+    vlm_json_out_t   w;
+
+    vlm_json_init(&w, VLM_GRAMMAR_BYTES);
+    vlm_json_put_value(&w, schema);
+    rc = vlm_json_done(&w);
+    vlm_json_release(&w);
+
+    return rc == 0 ? 0 : vlm_fail(err, VLM_ELIMIT, "the schema has more than %u bytes",
+                                  VLM_GRAMMAR_BYTES);
+}
+
+
+vlm_grammar_t *
+vlm_schema_make(const vlm_tokens_t *pieces, const vlm_json_t *schema, vlm_err_t *err)
+{
+    later_t     *l;
+    schema_t     s = { .root = schema };
+    vlm_node_t  *root, *node;
+
+    if (check_size(schema, err) != 0 || vlm_grammar_begin(&s.k, pieces, err) == NULL) {
+        return NULL;
+    }
+
+    s.k.g->blanks = 1;
+    s.last = &s.later;
+    root = refer(&s, schema, "#");
+
+    for (l = s.later; root != NULL && l != NULL; l = l->next) {
+        node = vlm_schema_compile(&s, l->schema, &(at_t) { NULL, l->pointer, 0, 0 });
+        l->node->part = node == NULL ? NULL : vlm_grammar_take(&s.k, sizeof(node));
+
+        if (l->node->part == NULL) {
+            root = NULL;
+            break;
+        }
+
+        l->node->part[0] = node;
+        l->node->n = 1;
+    }
+
+    if (root == NULL || vlm_grammar_end(&s.k, root) != 0 || check_one_of(&s) != 0) {
+        vlm_grammar_free(s.k.g);
+        return NULL;
+    }
+
+    return s.k.g;
+}
+
+
+vlm_grammar_t *
+vlm_object_make(const vlm_tokens_t *pieces, vlm_err_t *err)
+{
+    schema_t  s = { 0 };
+
+    if (vlm_grammar_begin(&s.k, pieces, err) == NULL) {
+        return NULL;
+    }
+
+    s.k.g->blanks = 1;
+
+    if (vlm_schema_any(&s) == NULL || vlm_grammar_end(&s.k, s.object) != 0) {
+        vlm_grammar_free(s.k.g);
+        return NULL;
+    }
+
+    return s.k.g;
+}

@@ -1,0 +1,76 @@
+/* A schema while it is compiled: for the files that do so. */
+
+#ifndef VLM_SCHEMA_H
+#define VLM_SCHEMA_H
+
+#include "grammar/grammar.h"
+
+/* Groups of keywords. */
+#define NOTE      0x001                /* says nothing about values */
+#define TYPE      0x002
+#define NULLABLE  0x004
+#define REF       0x008
+#define FIXED     0x010
+#define UNION     0x020
+#define OBJECT    0x040
+#define ARRAY     0x080
+#define STRING    0x100
+#define ROOT      0x200                /* a note at the root alone */
+
+/* Bits of types. */
+enum { T_NULL = 1, T_BOOLEAN = 2, T_INTEGER = 4, T_NUMBER = 8, T_STRING = 16, T_ARRAY = 32,
+       T_OBJECT = 64, T_ALL = 127 };
+
+typedef struct at_s  at_t;
+
+struct at_s {                          /* the place of a schema, for messages */
+    const at_t  *up;                   /* NULL: key is a pointer from the root */
+    const char  *key;                  /* NULL: the number */
+    uint32_t     number, depth;
+};
+
+typedef struct later_s  later_t;
+
+struct later_s {                       /* a schema that was referred to */
+    later_t            *next;
+    const vlm_json_t   *schema;
+    const char         *pointer;
+    vlm_node_t         *node;
+};
+
+typedef struct one_of_s  one_of_t;
+
+struct one_of_s {                      /* to be told apart once all is known */
+    one_of_t    *next;
+    char        *place;
+    vlm_node_t **part;                 /* [n] */
+    uint32_t     n;
+};
+
+typedef struct {
+    vlm_maker_t        k;
+    const vlm_json_t  *root;
+    later_t           *later, **last;
+    one_of_t          *one_of;
+    vlm_node_t        *string, *number, *integer, *boolean, *null, *object, *array, *any;
+} schema_t;
+
+/* All return NULL with an error that was set. */
+
+/* Fails: "the schema's PLACE/key what".  key NULL: the place itself. */
+vlm_node_t *vlm_schema_refuse(schema_t *s, const at_t *at, const char *key, const char *what);
+
+vlm_node_t *vlm_schema_compile(schema_t *s, const vlm_json_t *j, const at_t *at);
+/* The schemas of an array, *n of them; NULL: it is none, or one of them is refused. */
+vlm_node_t **vlm_schema_list(schema_t *s, const vlm_json_t *list, const char *key, uint32_t *n,
+                             const at_t *at);
+
+vlm_node_t *vlm_schema_any(schema_t *s);           /* any value */
+vlm_node_t *vlm_schema_union(schema_t *s, vlm_node_t *const *part, uint32_t n);
+/* The values of "enum" or "const" that are of these types. */
+vlm_node_t *vlm_schema_fixed(schema_t *s, const vlm_json_t *j, unsigned types, const at_t *at);
+/* Values of these types, with the bounds of these groups of keywords. */
+vlm_node_t *vlm_schema_typed(schema_t *s, const vlm_json_t *j, unsigned groups, unsigned types,
+                             const at_t *at);
+
+#endif

@@ -1,0 +1,64 @@
+/* The inside of match.h, for the files that read bytes by it. */
+
+#ifndef VLM_WALK_H
+#define VLM_WALK_H
+
+#include "grammar/match.h"
+
+#define VLM_WALK_CELLS    (VLM_MATCH_CELLS + (VLM_PIECE_BYTES + 1) * VLM_GRAMMAR_CHOICES * 2)
+#define VLM_WALK_THREADS  ((VLM_PIECE_BYTES + 1) * VLM_GRAMMAR_CHOICES)
+#define VLM_NO_CELL       UINT16_MAX
+
+enum {                                 /* places */
+    VALUE,                             /* before a value */
+    FIRST_KEY,                         /* behind "{" */
+    KEY,                               /* behind "," in an object */
+    COLON,                             /* behind a name */
+    FIRST_ITEM,                        /* behind "[" */
+    AFTER,                             /* behind a value */
+    DONE,
+
+    IN_FIXED,
+    IN_KEY,                            /* one of the object's */
+
+    TEXT,                              /* in a string */
+    ESCAPE,                            /* behind "\" */
+    HEX_FIRST,                         /* behind "\u" */
+    HEX_D,                             /* behind "\ud": above 7 begins a surrogate */
+    HEX,
+    CHARACTER,                         /* any continuation byte; below, its first is bounded */
+    CHARACTER_E0, CHARACTER_ED, CHARACTER_F0, CHARACTER_F4,
+
+    MINUS,                             /* from here on: a number */
+    POINT, E, E_SIGN,                  /* a digit must follow */
+    ZERO, INTEGER, FRACTION,           /* from here on: it may end here */
+    EXPONENT, EXPONENT_END,
+
+    NOWHERE
+};
+
+struct vlm_walk_s {
+    int            blanks;             /* of the grammar */
+    uint32_t       n_threads[VLM_PIECE_BYTES + 1], n_cells[VLM_PIECE_BYTES + 1];  /* by state */
+    vlm_thread_t  *to;                 /* [n] threads of the state that is made */
+    uint32_t       n, cells;           /* cells: of that state */
+    vlm_thread_t   thread[VLM_WALK_THREADS];    /* VLM_GRAMMAR_CHOICES for each state */
+    vlm_cell_t     cell[VLM_WALK_CELLS];
+    uint16_t       moved[VLM_WALK_CELLS];          /* where cells go when an answer is kept */
+};
+
+int vlm_thread_deep(const vlm_thread_t *t, const vlm_node_t *n);   /* 1: too many brackets */
+uint32_t vlm_thread_tail(const vlm_thread_t *t);       /* tokens to the end, behind the value */
+uint32_t vlm_thread_left(const vlm_thread_t *t);       /* the same, from its place */
+
+/*
+ * The first way from a branch to a member that may come, or the first behind another way; NULL:
+ * there is none.
+ */
+const vlm_way_t *vlm_thread_way(const vlm_thread_t *t, const vlm_branch_t *b,
+                                const vlm_way_t *behind);
+
+/* Adds the threads behind a byte to the state that is made. */
+void vlm_thread_step(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c);
+
+#endif
