@@ -22,6 +22,7 @@
 
 extern "C" {
 #include "ops/cuda.h"
+#include "format/turn.h"
 }
 
 #define VLM_WARP  32

@@ -125,6 +125,7 @@ load_kernels(vlm_device_t *d, vlm_err_t *err)
     vlm_load_places(d);
     vlm_load_qkv(d);
     vlm_load_ready(d);
+    vlm_load_turn(d);
     vlm_load_sample(d);
     vlm_load_segments(d);
 

@@ -192,6 +192,7 @@ void vlm_load_qkv(vlm_device_t *d);
 void vlm_load_ready(vlm_device_t *d);
 void vlm_load_sample(vlm_device_t *d);
 void vlm_load_segments(vlm_device_t *d);
+void vlm_load_turn(vlm_device_t *d);
 
 
 /* ---- operations, see engine/ops/ops.h ------------------------------------------------------ */
@@ -215,8 +216,8 @@ void vlm_cuda_add_features(vlm_device_t *d, const void *features, const vlm_batc
 /* norm.cu */
 void vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n,
                    void *y);
-void vlm_cuda_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, float *x, uint32_t T,
-                          uint32_t n);
+void vlm_cuda_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *turn, float *x,
+                          uint32_t T, uint32_t n);
 
 /* linear.cu */
 void vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,

@@ -293,6 +293,7 @@ vlm_product_of(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, c
     a.in.x = x;
     a.in.rows = rows;
     a.in.norm = norm == nullptr ? none : *norm;
+    a.in.blocks = w->type == VLM_INT8 && w->blocks;
     a.in.K = w->K;
     a.in.row_words = vlm_cuda_padded(w->K) / (w->type == VLM_INT8 ? 4 : 2);
     a.in.q = static_cast<unsigned *>(d->scratch.q);
@@ -487,11 +488,20 @@ void
 vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
               const vlm_batch_t *b, float *logits)
 {
-    uint32_t  r, n;
+    float     *to;
+    uint32_t   r, n;
 
     for (r = 0; r < b->R; r += n) {
         n = min(b->R - r, vlm_product_rows(d, w));
-        vlm_product(d, w, norm, x, b->logit_row + r, n, VLM_FORM_F32,
-                    logits + static_cast<size_t>(r) * w->N);
+        n = w->turn == nullptr ? n : min(n, VLM_CUDA_TURNED);
+        to = logits + static_cast<size_t>(r) * w->N;
+
+        if (w->turn == nullptr) {
+            vlm_product(d, w, norm, x, b->logit_row + r, n, VLM_FORM_F32, to);
+        } else {
+            vlm_norm_turned(d, norm, w->turn, x, b->logit_row + r, n, VLM_FORM_ACT,
+                            d->scratch.normed);
+            vlm_product(d, w, nullptr, d->scratch.normed, nullptr, n, VLM_FORM_F32, to);
+        }
     }
 }

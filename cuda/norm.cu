@@ -3,7 +3,7 @@
  * embedding; other norms are fused.
  */
 
-#include "device.h"
+#include "product.h"
 
 #define THREADS  256
 
@@ -91,7 +91,19 @@ vlm_cuda_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t 
 
 
 void
-vlm_cuda_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, float *x, uint32_t T, uint32_t n)
+vlm_cuda_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *turn, float *x,
+                     uint32_t T, uint32_t n)
 {
-    launch(d, norm, x, T, n, x);
+    uint32_t  t, rows;
+
+    if (turn == nullptr) {
+        launch(d, norm, x, T, n, x);
+        return;
+    }
+
+    for (t = 0; t < T; t += rows) {
+        rows = min(T - t, VLM_CUDA_TURNED);
+        vlm_norm_turned(d, norm, turn, x + static_cast<size_t>(t) * n, nullptr, rows, VLM_FORM_F32,
+                        x + static_cast<size_t>(t) * n);
+    }
 }

@@ -26,6 +26,7 @@ typedef struct {
     const void      *x;                /* [rows][K], f32 with a norm, bf16 without */
     const uint32_t  *rows;             /* [T] which rows of x; NULL: the first T */
     vlm_norm_t       norm;             /* gain NULL: none */
+    uint32_t         blocks;           /* 1, of int8: they are turned */
     uint32_t         K;
     uint32_t         row_words;        /* of q: 4 bytes each, whole blocks of values */
     uint32_t         q_stride, s_stride;
@@ -47,6 +48,13 @@ typedef struct {
 
 /* ready.cu: at most VLM_CUDA_ROWS rows. */
 void vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, uint32_t T);
+
+/*
+ * turn.cu: y [T][n] = the norm of turned rows of x, with gain and shift of what was turned; rows as
+ * above, T at most VLM_CUDA_TURNED.  y is f32, and then may be x, or act.
+ */
+void vlm_norm_turned(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *turn,
+                     const float *x, const uint32_t *rows, uint32_t T, vlm_form_t form, void *y);
 
 /*
  * linear.cu: prepares a kernel's arguments for a product of at most VLM_CUDA_ROWS rows; x is f32

@@ -172,6 +172,51 @@ vlm_norm_four(const vlm_ready_t &a, const float *x, uint32_t i, float mean, floa
 }
 
 
+/*
+ * The turn of blocks (format/turn.h), of values 4 i to 4 i + 3 in each lane: 16 neighbouring lanes
+ * have a block of the row, whose rest may be less, and all of them take part.
+ */
+static __device__ __forceinline__ float4
+vlm_turn_four(float4 v, uint32_t i, uint32_t K)
+{
+    float     f;
+    float4    u;
+    uint32_t  k, h, p, rest, left, size;
+
+    p = 4 * i % VLM_BLOCK;
+    k = 4 * i - p;
+    rest = K > k ? K - k : 0;
+    left = rest > p ? rest - p : 0;
+    size = left < 4 ? left : vlm_turn_size(rest, p);
+
+    if (left >= 2) {
+        v = left >= 4 ? make_float4(v.x + v.y, v.x - v.y, v.z + v.w, v.z - v.w)
+                      : make_float4(v.x + v.y, v.x - v.y, v.z, v.w);
+    }
+
+    if (left >= 4) {
+        v = make_float4(v.x + v.z, v.y + v.w, v.x - v.z, v.y - v.w);
+    }
+
+#pragma unroll
+    for (h = 1; h < VLM_QUAD_LANES; h *= 2) {
+        u.x = __shfl_xor_sync(VLM_ALL, v.x, h);
+        u.y = __shfl_xor_sync(VLM_ALL, v.y, h);
+        u.z = __shfl_xor_sync(VLM_ALL, v.z, h);
+        u.w = __shfl_xor_sync(VLM_ALL, v.w, h);
+
+        if (4 * h < size) {
+            v = (i & h) == 0 ? make_float4(v.x + u.x, v.y + u.y, v.z + u.z, v.w + u.w)
+                             : make_float4(u.x - v.x, u.y - v.y, u.z - v.z, u.w - v.w);
+        }
+    }
+
+    f = left < 2 ? 1 : vlm_turn_factor(left < 4 ? 2 : size);
+
+    return make_float4(v.x * f, v.y * f, left == 3 ? v.z : v.z * f, v.w * f);
+}
+
+
 /* All lanes call this, also those beyond the padded row: 16 lanes quantise a block. */
 template <bool INT8>
 static __device__ __forceinline__ void
@@ -235,6 +280,10 @@ vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
                 v = vlm_load_four(vlm_row_of<vlm_bf16_t>(a, first + t), i, a.K);
             } else {
                 v = vlm_norm_four(a, vlm_row_of<float>(a, first + t), i, mean, r);
+            }
+
+            if (INT8 && a.blocks) {
+                v = vlm_turn_four(v, i, a.K);
             }
 
             vlm_put_four<INT8>(a, i, v, q, a.s + first + t);

@@ -28,6 +28,7 @@ typedef struct {
 
 static const case_t  cases[] = {
     { "build/fidelity/tiny-a", VLM_INT8 },
+    { "build/fidelity/tiny-e", VLM_INT8 },         /* a tied head */
     { "build/fidelity/tiny-f", VLM_INT8 },
     { "build/fidelity/tiny-m", VLM_BF16 }          /* Qwen3-VL: norms of heads of two units */
 };
@@ -170,7 +171,7 @@ us_of_step(const case_t *c)
 
 /*
  * A layer is qkv, attend, o, gate_up and down; around them are embed, head and sample.  Heads that
- * are no multiple of 32 values turn in a launch of their own.
+ * are no multiple of 32 values turn in a launch of their own, and so does the row of a tied head.
  */
 static void
 a_step_is_5_kernels_a_layer_and_3_and_2_launches_in_all(void **state)
@@ -187,7 +188,8 @@ a_step_is_5_kernels_a_layer_and_3_and_2_launches_in_all(void **state)
 
         for (n = 1; n <= 2; n++) {
             took = step(v, n);
-            assert_int_equal(took.kernels, layer * v->config.text.layers + 3);
+            assert_int_equal(took.kernels, layer * v->config.text.layers + 3
+                                           + (v->sched.model.head.turn != NULL));
             assert_int_equal(took.launches, 2);
         }
 

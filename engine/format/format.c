@@ -22,6 +22,8 @@ static const vlm_format_t  formats[] = {
                    .read = read_bf16, .block = 1, .bytes = 2, .resident = 1, .kv = VLM_BF16 },
     [VLM_INT8] = { .type = VLM_INT8, .name = "int8", .bits = 8, .read = read_i8, .resident = 1,
                    .kv = VLM_BF16, .cached = 1, .quantise = vlm_int8_quantise,
+                   .largest = vlm_int8_largest, .scale = vlm_int8_scale,
+                   .round = vlm_int8_round,
                    .panel_bytes = vlm_int8_panel_bytes, .pack = vlm_int8_pack,
                    .unpack = vlm_int8_unpack }
 };

@@ -37,6 +37,11 @@ typedef struct {
     int          cached;               /* 1: a cache file keeps it, since it is slow to make */
     /* One row and its scales; row may be x's own memory. */
     void       (*quantise)(const float *x, uint32_t K, void *row, float *scale);
+    /* The same of a row that comes in pieces: the largest of a piece and of those before; then of
+       all of them the scale, and the rounded values of a piece. */
+    float      (*largest)(const float *x, uint32_t n, float before);
+    float      (*scale)(float largest);
+    void       (*round)(const float *x, uint32_t n, float largest, void *q);
     /* Up to VLM_PANEL quantised rows as a panel (panel.h), and back. */
     uint64_t   (*panel_bytes)(uint32_t K);
     void       (*pack)(void *panel, const void *rows, uint32_t n, uint32_t K, uint32_t flip);

@@ -11,33 +11,62 @@
 #define TINY     0x1p-120f             /* 127 over less is infinite: such a row is zeros */
 
 
+/* INFINITY: a value is not finite, of these or of those before. */
 float
-vlm_quant_row(const float *x, uint32_t n, int8_t *q)
+vlm_int8_largest(const float *x, uint32_t n, float before)
 {
     int       finite;
-    float     max, inverse;
     uint32_t  i;
 
-    max = 0;
     finite = 1;
 
     for (i = 0; i < n; i++) {
-        max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+        before = fabsf(x[i]) > before ? fabsf(x[i]) : before;
         finite &= isfinite(x[i]) != 0;
     }
 
-    if (!finite) {
+    return finite ? before : INFINITY;
+}
+
+
+float
+vlm_int8_scale(float largest)
+{
+    /* Not a number is reported by the sampler; a zero would hide it. */
+
+    return isinf(largest) ? NAN : largest / 127;
+}
+
+
+void
+vlm_int8_round(const float *x, uint32_t n, float largest, void *row)
+{
+    float     inverse;
+    int8_t   *q = row;
+    uint32_t  i;
+
+    if (isinf(largest)) {
         memset(q, 0, n);
-        return NAN;                    /* the sampler reports it; a zero would hide it */
+        return;
     }
 
-    inverse = max >= TINY ? 127 / max : 0;
+    inverse = largest >= TINY ? 127 / largest : 0;
 
     for (i = 0; i < n; i++) {
         q[i] = (int8_t) (int32_t) (x[i] * inverse + ROUNDER - ROUNDER);
     }
+}
 
-    return max / 127;
+
+float
+vlm_quant_row(const float *x, uint32_t n, int8_t *q)
+{
+    float  largest;
+
+    largest = vlm_int8_largest(x, n, 0);
+    vlm_int8_round(x, n, largest, q);
+
+    return vlm_int8_scale(largest);
 }
 
 

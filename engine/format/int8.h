@@ -12,6 +12,9 @@
 float vlm_quant_row(const float *x, uint32_t n, int8_t *q);
 
 /* Of vlm_format_t. */
+float vlm_int8_largest(const float *x, uint32_t n, float before);
+float vlm_int8_scale(float largest);
+void vlm_int8_round(const float *x, uint32_t n, float largest, void *q);
 void vlm_int8_quantise(const float *x, uint32_t K, void *row, float *scale);
 uint64_t vlm_int8_panel_bytes(uint32_t K);
 void vlm_int8_pack(void *panel, const void *rows, uint32_t n, uint32_t K, uint32_t flip);

@@ -21,7 +21,7 @@
 #include "format/panel.h"
 
 #define MAGIC      "vlm-int8"
-#define VERSION    2                   /* of the file, and of what vlm_quant_row() computes */
+#define VERSION    3                   /* of the file, of the turns, and of vlm_quant_row() */
 #define MAX_ROOM   100000              /* matrices: a model of thousands of layers */
 #define ALIGN      64
 #define WINDOW     (16u << 20)         /* bytes of a write: see write_part() */
@@ -89,11 +89,19 @@ panels_bytes(uint32_t N, uint32_t K)
 }
 
 
-/* Bytes of a matrix, from its panels to the end of its scales. */
+/* Bytes of the scales, or of what is added to the bias. */
+static uint64_t
+vector_bytes(uint32_t N)
+{
+    return vlm_round(vlm_mul(N, sizeof(float)), ALIGN);
+}
+
+
+/* Bytes of a matrix, from its panels to the end of the additions to its bias. */
 static uint64_t
 matrix_bytes(uint32_t N, uint32_t K)
 {
-    return vlm_add(panels_bytes(N, K), vlm_round(vlm_mul(N, sizeof(float)), ALIGN));
+    return vlm_add(panels_bytes(N, K), vlm_mul(2, vector_bytes(N)));
 }
 
 
@@ -355,6 +363,13 @@ vlm_packed_scale(const vlm_packed_t *p)
 }
 
 
+const float *
+vlm_packed_offset(const vlm_packed_t *p)
+{
+    return vlm_packed_scale(p) + vector_bytes(p->entry[p->next].N) / sizeof(float);
+}
+
+
 const void *
 vlm_packed_panel(vlm_packed_t *p, uint32_t i)
 {
@@ -373,9 +388,10 @@ vlm_packed_panel(vlm_packed_t *p, uint32_t i)
 
 
 static uint64_t
-sum_scale(const vlm_packed_entry_t *e, const float *scale)
+sum_scale(const vlm_packed_entry_t *e, const float *scale, const float *offset)
 {
-    return sum_bytes(scale, e->N * sizeof(float), ~(uint64_t) 0);
+    return sum_bytes(scale, e->N * sizeof(float), ~(uint64_t) 0)
+           + sum_bytes(offset, e->N * sizeof(float), ~(uint64_t) 1);
 }
 
 
@@ -460,12 +476,15 @@ vlm_packed_add(vlm_packed_t *p, uint32_t first, uint32_t n, const void *panels)
 
 
 void
-vlm_packed_add_scale(vlm_packed_t *p, const float *scale)
+vlm_packed_add_scale(vlm_packed_t *p, const float *scale, const float *offset)
 {
+    uint64_t                   at;
     const vlm_packed_entry_t  *e = &p->entry[p->next];
 
-    write_part(p, scale, e->N * sizeof(float), e->at + panels_bytes(e->N, e->K));
-    p->sum += sum_scale(e, scale);
+    at = e->at + panels_bytes(e->N, e->K);
+    write_part(p, scale, e->N * sizeof(float), at);
+    write_part(p, offset, e->N * sizeof(float), at + vector_bytes(e->N));
+    p->sum += sum_scale(e, scale, offset);
 }
 
 
@@ -480,7 +499,7 @@ vlm_packed_end(vlm_packed_t *p, vlm_err_t *err)
         return 0;
     }
 
-    if (e->sum != p->sum + sum_scale(e, vlm_packed_scale(p))) {
+    if (e->sum != p->sum + sum_scale(e, vlm_packed_scale(p), vlm_packed_offset(p))) {
         p->failed = -1;
         return vlm_fail(err, VLM_EMODEL, "%s is damaged in matrix %u of %u", p->path, p->next,
                         p->n);

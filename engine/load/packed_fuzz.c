@@ -94,7 +94,7 @@ read_all(vlm_packed_t *p)
             __builtin_trap();
         }
 
-        if ((const uint8_t *) (vlm_packed_scale(p) + e.N) > p->file.data + p->file.bytes) {
+        if ((const uint8_t *) (vlm_packed_offset(p) + e.N) > p->file.data + p->file.bytes) {
             __builtin_trap();
         }
 

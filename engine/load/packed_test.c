@@ -24,7 +24,7 @@
 static char     dir[] = "/tmp/vlm-packed-XXXXXX";
 static char     path[4096];
 static uint8_t  panels[M][P][64 * 64];
-static float    scale[M][N];
+static float    scale[M][N], offset[M][N];
 static uint8_t  id[VLM_PACKED_ID] = { 1, 2, 3 };
 
 
@@ -42,6 +42,7 @@ set_up(void **state)
 
         for (i = 0; i < N; i++) {
             scale[m][i] = (float) (i + 1) / (float) (m + 2);
+            offset[m][i] = (float) i - (float) m;
         }
     }
 
@@ -88,7 +89,7 @@ fill(vlm_packed_t *p, int n)
         assert_int_equal(vlm_packed_begin(p, N, K, &err), 0);
         vlm_packed_add(p, 0, 1, panels[m][0]);
         vlm_packed_add(p, 1, P - 1, panels[m][1]);
-        vlm_packed_add_scale(p, scale[m]);
+        vlm_packed_add_scale(p, scale[m], offset[m]);
         assert_int_equal(vlm_packed_end(p, &err), 0);
     }
 }
@@ -145,6 +146,7 @@ read_all(vlm_err_t *err)
         if (path[0] == '\0') {
             assert_int_equal(p.flip, VLM_FLIP);
             assert_memory_equal(vlm_packed_scale(&p), scale[m], sizeof(scale[m]));
+            assert_memory_equal(vlm_packed_offset(&p), offset[m], sizeof(offset[m]));
         }
 
         if (vlm_packed_end(&p, err) != 0) {
@@ -224,14 +226,14 @@ a_file_cut_off_anywhere_is_noticed(void **state)
 }
 
 
-/* The alignment behind scales, and the room for entries, belong to no matrix. */
+/* The alignment behind vectors, and the room for entries, belong to no matrix. */
 static int
 is_gap(long at, long size)
 {
     long  m, from;
     long  head = 96, entry = 24;
     long  first = (head + (M + 2) * entry + 63) / 64 * 64;
-    long  s = (N * 4 + 63) / 64 * 64, all = (long) sizeof(panels[0]) + s;
+    long  s = (N * 4 + 63) / 64 * 64, all = (long) sizeof(panels[0]) + 2 * s;
 
     assert_int_equal(first + M * all, size);
 
@@ -240,9 +242,9 @@ is_gap(long at, long size)
     }
 
     m = (at - first) / all;
-    from = at - first - m * all;
+    from = at - first - m * all - (long) sizeof(panels[0]);
 
-    return from >= (long) sizeof(panels[0]) + N * 4;
+    return from >= 0 && from % s >= N * 4;
 }
 
 

@@ -6,35 +6,19 @@
  */
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "format/format.h"
-#include "format/panel.h"
-#include "model/matrix.h"
+#include "model/bind.h"
 
 #define MAX_NAME   160
 
-typedef enum { PLACE, LOAD, KEEP } vlm_bind_what_t;        /* each checks names and shapes */
-
-typedef struct {
-    vlm_model_t           *m;
-    vlm_checkpoint_t      *c;
-    vlm_arena_t           *arena;      /* where the next weight goes */
-    const vlm_progress_t  *progress;
-    vlm_bind_what_t        what;
-    vlm_loader_t           loader;
-    uint32_t               dim[VLM_DIMS];
-    char                   layer[48];  /* what names of the layer begin with, or "" */
-    float                  eps;        /* of the norms */
-    uint32_t               n_done, n_all;          /* matrices */
-    vlm_err_t             *err;
-} vlm_bind_t;
-
-static int bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, size_t bytes, uint32_t n);
-static int bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as);
+static int bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, vlm_scope_t scope,
+                      uint32_t n);
 
 
 static uint32_t
@@ -89,11 +73,87 @@ set_dims(uint32_t dim[VLM_DIMS], const vlm_config_t *c)
 }
 
 
+/*
+ * The turns of the streams, on the host; and that of the language model's on the device.  A plan
+ * has room for it whatever the files, which it may not know yet.
+ */
+static int
+open_turns(vlm_bind_t *b, vlm_arena_t *text)
+{
+    uint32_t             small;
+    vlm_turn_t          *to = &b->m->turn;
+    const vlm_turn_t    *t = &b->text_turn;
+    const vlm_basic_t   *basic = b->m->ops->basic;
+    const vlm_config_t  *c = &b->m->config;
+
+    memset(to, 0, sizeof(*to));
+    b->m->turned = vlm_turn_pays(c, b->m->type, b->c);
+
+    if (!vlm_turn_fits(c, b->m->type)) {
+        return 0;
+    }
+
+    if (vlm_turn_open(&b->text_turn, c->text.hidden, vlm_turn_has_means(&c->family->text),
+                      b->err) != 0
+        || (c->vision.depth > 0
+            && vlm_turn_open(&b->encoder_turn, c->vision.hidden,
+                             vlm_turn_has_means(&c->family->encoder), b->err) != 0))
+    {
+        return -1;
+    }
+
+    *to = *t;
+    small = t->odd * t->odd;
+    to->sign = vlm_place(text, t->n, sizeof(float));
+    to->small = vlm_place(text, small, sizeof(float));
+    to->mirror = t->mirror == NULL ? NULL : vlm_place(text, t->n, sizeof(float));
+
+    if (b->what == VLM_BIND_LOAD) {
+        basic->put(b->m->device, to->sign, t->sign, t->n * sizeof(float));
+        basic->put(b->m->device, to->small, t->small, small * sizeof(float));
+    }
+
+    if (b->what == VLM_BIND_LOAD && t->mirror != NULL) {
+        basic->put(b->m->device, to->mirror, t->mirror, t->n * sizeof(float));
+    }
+
+    return 0;
+}
+
+
+static int
+bind_stacks(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
+{
+    char                 head[MAX_NAME];
+    vlm_model_t         *m = b->m;
+    const vlm_config_t  *c = &m->config;
+
+    b->arena = text;
+    b->eps = c->text.norm_eps;
+
+    if (bind_stack(b, &c->family->text, m->layer, VLM_IN_LAYER, c->text.layers) != 0) {
+        return -1;
+    }
+
+    b->arena = vision;
+    b->eps = c->vision.norm_eps;
+
+    if (bind_stack(b, &c->family->encoder, m->block, VLM_IN_LAYER, c->vision.depth) != 0
+        || bind_stack(b, &c->family->deep, m->deep, VLM_IN_MERGER, c->vision.deep) != 0)
+    {
+        return -1;
+    }
+
+    vlm_model_head_name(c->family, head, sizeof(head));
+
+    return vlm_checkpoint_unused(b->c, head, b->err);
+}
+
+
 static int
 bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
 {
     int                  rc;
-    char                 head[MAX_NAME];
     vlm_model_t         *m = b->m;
     const vlm_config_t  *c = &m->config;
 
@@ -106,7 +166,7 @@ bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
         b->loader.packed = b->progress->packed;
     }
 
-    if (b->what != PLACE) {
+    if (b->what != VLM_BIND_PLACE) {
         b->loader.threads = vlm_threads_open(b->progress == NULL ? 1 : b->progress->threads,
                                              b->err);
         if (b->loader.threads == NULL) {
@@ -114,27 +174,12 @@ bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
         }
     }
 
-    b->arena = text;
-    b->eps = c->text.norm_eps;
-    rc = bind_stack(b, &c->family->text, m->layer, sizeof(vlm_layer_t), c->text.layers);
-
-    if (rc == 0) {
-        b->arena = vision;
-        b->eps = c->vision.norm_eps;
-        rc = bind_stack(b, &c->family->encoder, m->block, sizeof(vlm_layer_t), c->vision.depth);
-    }
-
-    if (rc == 0) {
-        rc = bind_stack(b, &c->family->deep, m->deep, sizeof(vlm_merger_t), c->vision.deep);
-    }
-
-    if (rc == 0) {
-        vlm_model_head_name(c->family, head, sizeof(head));
-        rc = vlm_checkpoint_unused(b->c, head, b->err);
-    }
+    rc = open_turns(b, text) != 0 ? -1 : bind_stacks(b, text, vision);
 
     vlm_threads_close(b->loader.threads);
     vlm_loader_free(&b->loader);
+    vlm_turn_close(&b->text_turn);
+    vlm_turn_close(&b->encoder_turn);
 
     return rc;
 }
@@ -146,7 +191,7 @@ vlm_model_bind(vlm_model_t *m, vlm_checkpoint_t *c, vlm_arena_t *text, vlm_arena
 {
     vlm_bind_t  b = { .m = m, .c = c, .progress = progress, .err = err };
 
-    b.what = text->base != NULL ? LOAD : PLACE;
+    b.what = text->base != NULL ? VLM_BIND_LOAD : VLM_BIND_PLACE;
 
     return bind_all(&b, text, vision);
 }
@@ -158,7 +203,7 @@ vlm_model_keep(vlm_model_t *m, vlm_checkpoint_t *c, const vlm_progress_t *progre
     vlm_bind_t   b = { .m = m, .c = c, .progress = progress, .err = err };
     vlm_arena_t  nowhere = { NULL, 0, 0 };
 
-    b.what = KEEP;
+    b.what = VLM_BIND_KEEP;
 
     return bind_all(&b, &nowhere, &nowhere);
 }
@@ -170,7 +215,7 @@ load_linear(vlm_bind_t *b, const vlm_source_t *s)
     int       rc;
     uint32_t  i;
 
-    rc = b->what == KEEP ? vlm_matrix_keep(&b->loader, s, b->err)
+    rc = b->what == VLM_BIND_KEEP ? vlm_matrix_keep(&b->loader, s, b->err)
                          : vlm_matrix_load(&b->loader, s, b->err);
     if (rc != 0) {
         return -1;
@@ -203,9 +248,9 @@ n_parts(const vlm_weight_t *w)
 }
 
 
-/* A tensor of a weight, with the shape that config.json says. */
-static const vlm_tensor_t *
-find(vlm_bind_t *b, const char *name, const char *of, const uint64_t *dims, uint32_t n_dims)
+const vlm_tensor_t *
+vlm_bind_find(vlm_bind_t *b, const char *name, const char *of, const uint64_t *dims,
+              uint32_t n_dims)
 {
     char  whole[MAX_NAME];
 
@@ -215,124 +260,22 @@ find(vlm_bind_t *b, const char *name, const char *of, const uint64_t *dims, uint
 }
 
 
-/* Where value j of part i goes, `at` values being before the part. */
-static uint32_t
-place_in_vector(const vlm_bind_t *b, const vlm_weight_t *w, uint32_t parts, uint32_t i, uint32_t at,
-                uint32_t j)
-{
-    uint32_t  hd, which, heads = b->m->config.text.heads;
-
-    if (w->order == VLM_BY_HEAD) {
-        hd = b->m->config.text.head_dim;
-        which = j / hd % 3;
-
-        return (which * heads + j / (3 * hd)) * hd + j % hd;
-    }
-
-    return w->order == VLM_IN_TURN ? j * parts + i : at + j;
-}
-
-
-/* A vector [n] as f32; parts in the order of its matrix. */
 static int
-bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of, uint32_t parts,
-            const vlm_dim_t *sizes)
+find_parts(vlm_bind_t *b, vlm_source_t *s, const vlm_weight_t *from)
 {
-    float               *part, *all;
-    uint32_t             i, j, n, at;
-    uint64_t             dims[1];
-    const vlm_tensor_t  *t;
+    uint32_t  i;
+    uint64_t  dims[2];
 
-    n = 0;
+    for (i = 0; i < s->n_parts; i++) {
+        dims[0] = b->dim[from->rows[i]];
+        dims[1] = s->w->K;
+        s->w->N += (uint32_t) dims[0];
 
-    for (i = 0; i < parts; i++) {
-        n += b->dim[sizes[i]];
-    }
-
-    *to = vlm_place(b->arena, n, sizeof(float));
-    all = b->what != LOAD ? NULL : malloc((size_t) n * 2 * sizeof(float));
-
-    if (b->what == LOAD && all == NULL) {
-        return vlm_fail(b->err, VLM_EMEMORY, "no memory for %u floats", n);
-    }
-
-    part = all == NULL ? NULL : all + n;
-
-    for (at = 0, i = 0; i < parts; i++) {
-        dims[0] = b->dim[sizes[i]];
-        t = find(b, w->name[i], of, dims, 1);
-        if (t == NULL) {
-            free(all);
+        s->part[i] = vlm_bind_find(b, from->name[i], "weight", dims, 2);
+        if (s->part[i] == NULL) {
             return -1;
         }
-
-        if (b->what != LOAD) {
-            continue;
-        }
-
-        vlm_tensor_f32(t, 0, dims[0], part);
-
-        for (j = 0; j < dims[0]; j++) {
-            all[place_in_vector(b, w, parts, i, at, j)] = part[j];
-        }
-
-        at += (uint32_t) dims[0];
     }
-
-    if (b->what == LOAD) {
-        b->m->ops->basic->put(b->m->device, *to, all, n * sizeof(float));
-    }
-
-    free(all);
-
-    return 0;
-}
-
-
-static int
-bind_norm(vlm_bind_t *b, vlm_norm_t *to, const vlm_weight_t *w)
-{
-    to->kind = w->kind == VLM_WEIGHT_LAYER ? VLM_NORM_LAYER : VLM_NORM_RMS;
-    to->eps = b->eps;
-    to->shift = NULL;
-
-    if (bind_vector(b, &to->gain, w, "weight", 1, &w->columns) != 0) {
-        return -1;
-    }
-
-    return w->kind == VLM_WEIGHT_RMS ? 0
-                                     : bind_vector(b, &to->shift, w, "bias", 1, &w->columns);
-}
-
-
-static int
-bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w)
-{
-    float               *row;
-    uint64_t             i, dims[2];
-    const vlm_tensor_t  *t;
-
-    dims[0] = b->dim[w->rows[0]];
-    dims[1] = b->dim[w->columns];
-    to->side = b->m->config.vision.places;
-    to->at = vlm_place(b->arena, vlm_mul(dims[0], dims[1]), sizeof(float));
-
-    t = find(b, w->name[0], "weight", dims, 2);
-    if (t == NULL || b->what != LOAD) {
-        return t == NULL ? -1 : 0;
-    }
-
-    row = malloc(dims[1] * sizeof(float));
-    if (row == NULL) {
-        return vlm_fail(b->err, VLM_EMEMORY, "no memory for %" PRIu64 " floats", dims[1]);
-    }
-
-    for (i = 0; i < dims[0]; i++) {
-        vlm_tensor_f32(t, i * dims[1], dims[1], row);
-        b->m->ops->basic->put(b->m->device, to->at + i * dims[1], row, dims[1] * sizeof(float));
-    }
-
-    free(row);
 
     return 0;
 }
@@ -341,8 +284,9 @@ bind_places(vlm_bind_t *b, vlm_places_t *to, const vlm_weight_t *w)
 static int
 bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
 {
-    uint32_t       i;
-    uint64_t       dims[2], scales;
+    int            rc;
+    float         *vector[3] = { NULL, NULL, NULL };       /* gain and shift of a norm; bias */
+    uint64_t       scales;
     vlm_source_t   s;
     vlm_model_t   *m = b->m;
 
@@ -356,28 +300,32 @@ bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
     w->epilogue = from->epilogue;
     w->K = b->dim[from->columns];
 
-    for (i = 0; i < s.n_parts; i++) {
-        dims[0] = b->dim[from->rows[i]];
-        dims[1] = w->K;
-        w->N += (uint32_t) dims[0];
+    rc = find_parts(b, &s, from) != 0 || vlm_bind_turned(b, &s.turned, from, vector) != 0 ? -1 : 0;
+    w->blocks = s.turned.blocks;
 
-        s.part[i] = find(b, from->name[i], "weight", dims, 2);
-        if (s.part[i] == NULL) {
-            return -1;
-        }
-    }
-
-    if (b->loader.packed == NULL || !b->loader.packed->stays) {
+    if (rc == 0 && (b->loader.packed == NULL || !b->loader.packed->stays)) {
         w->w = vlm_place(b->arena, m->ops->basic->packed_bytes(m->device, w->type, w->N, w->K), 1);
         scales = vlm_format_scales(vlm_format_of(w->type), w->N);
         w->scale = scales == 0 ? NULL : vlm_place(b->arena, scales, sizeof(float));
     }
 
-    if (from->bias && bind_vector(b, &w->bias, from, "bias", s.n_parts, from->rows) != 0) {
-        return -1;
+    if (rc == 0 && (from->bias || s.turned.shifts)) {
+        w->bias = vlm_place(b->arena, w->N, sizeof(float));
     }
 
-    return b->what == PLACE ? 0 : load_linear(b, &s);
+    if (rc == 0 && from->bias) {
+        rc = vlm_bind_vector(b, &vector[2], from, "bias", s.n_parts, from->rows);
+    }
+
+    if (rc == 0 && b->what != VLM_BIND_PLACE) {
+        rc = load_linear(b, &s) != 0 || vlm_bind_bias(b, w, &s.turned, vector[2]) != 0 ? -1 : 0;
+    }
+
+    free(vector[0]);
+    free(vector[1]);
+    free(vector[2]);
+
+    return rc;
 }
 
 
@@ -400,8 +348,8 @@ check_tied(vlm_bind_t *b, const vlm_weight_t *w)
 
     dims[0] = b->dim[w->rows[0]];
     dims[1] = b->dim[w->columns];
-    head = find(b, w->name[0], "weight", dims, 2);
-    table = find(b, w->name[1], "weight", dims, 2);
+    head = vlm_bind_find(b, w->name[0], "weight", dims, 2);
+    table = vlm_bind_find(b, w->name[1], "weight", dims, 2);
 
     if (head == NULL || table == NULL) {
         return -1;
@@ -421,14 +369,21 @@ static int
 bind_head(vlm_bind_t *b, vlm_linear_t *head, const vlm_weight_t *w)
 {
     if (!b->m->config.text.tied) {
-        return bind_matrix(b, head, w);
+        if (bind_matrix(b, head, w) != 0) {
+            return -1;
+        }
+
+    } else {
+        if (b->what == VLM_BIND_PLACE && check_tied(b, w) != 0) {
+            return -1;
+        }
+
+        *head = b->m->embed;
     }
 
-    if (b->what == PLACE && check_tied(b, w) != 0) {
-        return -1;
+    if (b->m->turned && !vlm_bind_folds(b, vlm_bind_find_norm(b, offsetof(vlm_model_t, norm)))) {
+        head->turn = &b->m->turn;
     }
-
-    *head = b->m->embed;
 
     return 0;
 }
@@ -476,16 +431,16 @@ bind_list(vlm_bind_t *b, const vlm_weight_t *w, void *to)
         switch (w->kind) {
         case VLM_WEIGHT_RMS:
         case VLM_WEIGHT_LAYER:
-            rc = bind_norm(b, at, w);
+            rc = vlm_bind_norm(b, at, w);
             break;
         case VLM_WEIGHT_PLACES:
-            rc = bind_places(b, at, w);
+            rc = vlm_bind_places(b, at, w);
             break;
         case VLM_WEIGHT_HEAD:
             rc = bind_head(b, at, w);
             break;
         case VLM_WEIGHT_PATCH:
-            rc = bind_patch(b, at, w);
+            rc = vlm_bind_patch(b, at, w);
             break;
         default:
             rc = bind_matrix(b, at, w);
@@ -496,135 +451,29 @@ bind_list(vlm_bind_t *b, const vlm_weight_t *w, void *to)
 }
 
 
+/* layers has the structures of that scope. */
 static int
-bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, size_t bytes, uint32_t n)
+bind_stack(vlm_bind_t *b, const vlm_stack_t *s, void *layers, vlm_scope_t scope, uint32_t n)
 {
     int       rc;
+    size_t    bytes;
     uint32_t  i;
 
+    b->stack = s;
+    b->scope = VLM_IN_MODEL;
     b->layer[0] = '\0';
     rc = bind_list(b, s->before, b->m);
+
+    b->scope = scope;
+    bytes = scope == VLM_IN_LAYER ? sizeof(vlm_layer_t) : sizeof(vlm_merger_t);
 
     for (i = 0; rc == 0 && i < n; i++) {
         (void) snprintf(b->layer, sizeof(b->layer), "%s%u.", s->layers, i);
         rc = bind_list(b, s->layer, (char *) layers + i * bytes);
     }
 
+    b->scope = VLM_IN_MODEL;
     b->layer[0] = '\0';
 
     return rc != 0 ? -1 : bind_list(b, s->after, b->m);
-}
-
-
-/*
- * The patch embedding takes bytes: y = W ((p / 255 - mean) / std) + b becomes y = W' p + b'.  A
- * still picture is the same in all time slices, so their weights are summed; frames of a video have
- * a row of each slice's.  b' is the same for both.
- */
-static void
-fold_patch_row(const vlm_config_t *c, const float *from, float own, float *still, float *frames,
-               float *bias)
-{
-    double                      sum, offset, w, scale;
-    uint32_t                    ch, t, i, area;
-    const vlm_vision_config_t  *v = &c->vision;
-
-    area = v->patch * v->patch;
-    offset = own;
-
-    for (ch = 0; ch < v->channels; ch++) {
-        scale = 255 * (double) c->pixel.std[ch];
-
-        for (i = 0; i < area; i++) {
-            sum = 0;
-
-            for (t = 0; t < v->temporal; t++) {
-                w = from[((size_t) ch * v->temporal + t) * area + i];
-                frames[((size_t) t * v->channels + ch) * area + i] = (float) (w / scale);
-                sum += w;
-            }
-
-            still[(size_t) ch * area + i] = (float) (sum / scale);
-            offset -= sum * c->pixel.mean[ch] / c->pixel.std[ch];
-        }
-    }
-
-    *bias = (float) offset;
-}
-
-
-/* One of the two matrices, with K columns. */
-static void
-place_patch(vlm_bind_t *b, vlm_linear_t *w, uint32_t K)
-{
-    memset(w, 0, sizeof(*w));
-    w->type = VLM_PATCH_TYPE;
-    w->epilogue = VLM_STORE;
-    w->N = b->m->config.vision.hidden;
-    w->K = K;
-    w->w = vlm_place(b->arena, b->m->ops->basic->packed_bytes(b->m->device, w->type, w->N, w->K),
-                     1);
-    w->bias = vlm_place(b->arena, w->N, sizeof(float));
-}
-
-
-/* w has two matrices: for still pictures and for frames. */
-static int
-bind_patch(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *as)
-{
-    float                       bias[VLM_PANEL], own[VLM_PANEL] = { 0 }, *from, *rows[2];
-    uint32_t                    e, first, n, K, i;
-    uint64_t                    dims[5], row;
-    const vlm_basic_t          *basic = b->m->ops->basic;
-    const vlm_tensor_t         *t, *t_bias;
-    const vlm_vision_config_t  *v = &b->m->config.vision;
-
-    dims[0] = v->hidden;
-    dims[1] = v->channels;
-    dims[2] = v->temporal;
-    dims[3] = dims[4] = v->patch;
-    K = v->channels * v->patch * v->patch;
-    row = vlm_mul(K, v->temporal);
-
-    place_patch(b, &w[0], K);
-    place_patch(b, &w[1], (uint32_t) row);
-
-    t = find(b, as->name[0], "weight", dims, 5);
-    t_bias = as->bias ? find(b, as->name[0], "bias", dims, 1) : NULL;
-
-    if (t == NULL || (as->bias && t_bias == NULL) || b->what != LOAD) {
-        return t == NULL || (as->bias && t_bias == NULL) ? -1 : 0;
-    }
-
-    from = malloc((1 + 2 * (size_t) VLM_PANEL) * row * sizeof(float));
-
-    if (from == NULL) {
-        return vlm_fail(b->err, VLM_EMEMORY, "no memory for the patch embedding");
-    }
-
-    rows[0] = from + row;
-    rows[1] = rows[0] + VLM_PANEL * (size_t) K;
-
-    for (first = 0; first < w->N; first += VLM_PANEL) {
-        n = w->N - first < VLM_PANEL ? w->N - first : VLM_PANEL;
-
-        if (t_bias != NULL) {
-            vlm_tensor_f32(t_bias, first, n, own);
-        }
-
-        for (e = 0; e < n; e++) {
-            vlm_tensor_f32(t, (first + e) * row, row, from);
-            fold_patch_row(&b->m->config, from, own[e], rows[0] + (size_t) e * K,
-                           rows[1] + (size_t) e * row, &bias[e]);
-        }
-
-        for (i = 0; i < 2; i++) {
-            basic->put(b->m->device, w[i].bias + first, bias, n * sizeof(float));
-            basic->pack(b->m->device, &w[i], first, n, rows[i]);
-        }
-    }
-
-    free(from);
-
-    return 0;
 }

@@ -1,8 +1,12 @@
 /*
  * Loads one weight matrix: see the header.
  *
- * Threads share panels of 64 rows: each is read as f32, quantised if the form of the weights is
- * quantised and the file has another, and put into the device's order.
+ * Threads share panels of 64 rows: each is read as f32, turned and quantised if the form of the
+ * weights is quantised and the file has another, and put into the device's order.
+ *
+ * A matrix whose rows are turned needs all rows of a column at once: threads share slabs of
+ * columns, first for the largest value of each row, then again for the rounded values of a group of
+ * panels.  So no more than GROUP bytes of it and a slab of each thread are in memory.
  */
 
 #include <inttypes.h>
@@ -11,14 +15,18 @@
 
 #include "format/format.h"
 #include "format/panel.h"
+#include "format/turn.h"
 #include "model/matrix.h"
 
-#define CHUNK  (8u << 20)              /* bytes of the cache file that are quantised together */
+#define CHUNK    (8u << 20)            /* bytes of the cache file that are quantised together */
+#define GROUP    (16u << 20)           /* the same of a matrix whose rows are turned */
+#define COLUMNS  128                   /* of a matrix whose rows are turned, in a thread's hand */
 
 typedef struct {                       /* for the threads */
     const vlm_loader_t  *l;
     const vlm_source_t  *s;
-    uint32_t             first;        /* panel in l->panels */
+    uint32_t             first;        /* panel in l->panels, or of l->group */
+    uint32_t             n;            /* panels of l->group */
 } vlm_panels_job_t;
 
 
@@ -108,13 +116,38 @@ read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 }
 
 
+/* Turns the columns of one row, and sets what its bias lacks. */
+static void
+turn_row(const vlm_turned_t *t, uint32_t K, float *row, float *work, float *offset)
+{
+    double    sum;
+    uint32_t  k;
+
+    if (t->shift != NULL) {
+        for (sum = 0, k = 0; k < K; k++) {
+            sum += (double) row[k] * t->shift[k % t->period];
+        }
+
+        *offset = (float) sum;
+    }
+
+    for (k = 0; t->gain != NULL && k < K; k++) {
+        row[k] *= t->gain[k % t->period];
+    }
+
+    for (k = 0; t->reads != NULL && k < K; k += t->reads->n) {
+        vlm_turn_row(t->reads, row + k, work);
+    }
+}
+
+
 /*
  * Reads rows and quantises them, in place: a quantised row lies before the f32 that is read next.
  * Rows that a file has in this form already keep their bits.
  */
 static void
 read_quantised(const vlm_source_t *s, const vlm_format_t *f, uint32_t first, uint32_t n, void *rows,
-               float *scale)
+               float *scale, float *offset)
 {
     float      *row;
     uint8_t     taken[VLM_PANEL] = { 0 };
@@ -150,6 +183,7 @@ read_quantised(const vlm_source_t *s, const vlm_format_t *f, uint32_t first, uin
         if (taken[i]) {
             memmove((uint8_t *) rows + i * vlm_format_row(f, K), row, vlm_format_row(f, K));
         } else {
+            turn_row(&s->turned, K, row, (float *) rows + (size_t) VLM_PANEL * K, offset + i);
             f->quantise(row, K, (uint8_t *) rows + i * vlm_format_row(f, K),
                         scale + vlm_format_scales(f, i));
         }
@@ -167,30 +201,179 @@ rows_of(const vlm_linear_t *w, uint32_t panel)
 static void *
 thread_rows(const vlm_loader_t *l, uint32_t thread, uint32_t K)
 {
-    return (float *) l->rows + (size_t) thread * VLM_PANEL * K;
+    return (float *) l->rows + (size_t) thread * (VLM_PANEL + 1) * K;
 }
+
+
+/* ---- rows that are turned ------------------------------------------------ */
+
+/* Columns [first, first + n) of all rows, turned, in the thread's slab. */
+static float *
+turn_slab(const vlm_loader_t *l, const vlm_source_t *s, uint32_t first, uint32_t n, uint32_t thread)
+{
+    float               *slab, *row, *whole;
+    uint32_t             i, K;
+    const vlm_turn_t    *t = s->turned.writes;
+    const vlm_tensor_t  *from = s->part[0];
+
+    K = s->w->K;
+    slab = l->slab + (size_t) thread * (t->n + t->odd) * COLUMNS;
+    whole = thread_rows(l, thread, K);
+
+    for (i = 0; i < t->n; i++) {
+        row = slab + (size_t) i * n;
+
+        if (from->made == NULL) {
+            vlm_tensor_f32(from, (uint64_t) i * K + first, n, row);
+        } else {
+            vlm_tensor_rows(from, i, 1, whole, K);
+            memcpy(row, whole + first, n * sizeof(float));
+        }
+
+        if (s->turned.blocks) {
+            vlm_turn_blocks(row, n, row);
+        }
+    }
+
+    vlm_turn_columns(t, slab, n, slab + (size_t) t->n * n);
+
+    return slab;
+}
+
+
+static uint32_t
+slabs_of(uint32_t K)
+{
+    return (K + COLUMNS - 1) / COLUMNS;
+}
+
+
+static uint32_t
+columns_of(uint32_t K, uint32_t slab)
+{
+    return K - slab * COLUMNS < COLUMNS ? K - slab * COLUMNS : COLUMNS;
+}
+
+
+static void
+measure_slabs(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    float                   *slab, *largest;
+    uint32_t                 i, c, n;
+    const vlm_panels_job_t  *j = arg;
+    const vlm_linear_t      *w = j->s->w;
+    const vlm_format_t      *f = vlm_format_of(w->type);
+
+    largest = j->l->largest + (size_t) thread * w->N;
+
+    for (c = begin; c < end; c++) {
+        n = columns_of(w->K, c);
+        slab = turn_slab(j->l, j->s, c * COLUMNS, n, thread);
+
+        for (i = 0; i < w->N; i++) {
+            largest[i] = f->largest(slab + (size_t) i * n, n, largest[i]);
+        }
+    }
+}
+
+
+/* Quantises the rows of j->n panels from j->first on, into l->group. */
+static void
+round_slabs(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    float                   *slab;
+    uint32_t                 i, c, n, first, last;
+    const vlm_panels_job_t  *j = arg;
+    const vlm_loader_t      *l = j->l;
+    const vlm_linear_t      *w = j->s->w;
+    const vlm_format_t      *f = vlm_format_of(w->type);
+
+    first = j->first * VLM_PANEL;
+    last = first + j->n * VLM_PANEL < w->N ? first + j->n * VLM_PANEL : w->N;
+
+    for (c = begin; c < end; c++) {
+        n = columns_of(w->K, c);
+        slab = turn_slab(l, j->s, c * COLUMNS, n, thread);
+
+        for (i = first; i < last; i++) {
+            f->round(slab + (size_t) i * n, n, l->largest[i],
+                     l->group + (i - first) * vlm_format_row(f, w->K)
+                     + vlm_format_row(f, c * COLUMNS));
+        }
+    }
+}
+
+
+/* The scales of all rows, from the largest values of each thread's columns. */
+static void
+measure(const vlm_loader_t *l, const vlm_source_t *s)
+{
+    float              *other;
+    uint32_t            i, k, n, N;
+    vlm_panels_job_t    j = { l, s, 0, 0 };
+    const vlm_format_t *f = vlm_format_of(s->w->type);
+
+    N = s->w->N;
+    n = vlm_threads_count(l->threads);
+    memset(l->largest, 0, (size_t) n * N * sizeof(float));
+    vlm_threads_run(l->threads, slabs_of(s->w->K), 1, measure_slabs, &j);
+
+    for (i = 0; i < N; i++) {
+        for (k = 1; k < n; k++) {
+            other = l->largest + (size_t) k * N;
+            l->largest[i] = other[i] > l->largest[i] ? other[i] : l->largest[i];
+        }
+
+        l->scale[i] = f->scale(l->largest[i]);
+    }
+}
+
+
+/* The rows of a panel, quantised; *scale is set to theirs. */
+static void *
+quantised_panel(const vlm_panels_job_t *j, uint32_t p, uint32_t thread, const float **scale)
+{
+    void                *rows;
+    const vlm_loader_t  *l = j->l;
+    const vlm_linear_t  *w = j->s->w;
+    const vlm_format_t  *f = vlm_format_of(w->type);
+
+    *scale = l->scale + p * VLM_PANEL;
+
+    if (j->s->turned.writes != NULL) {
+        return l->group + (p - j->first) * VLM_PANEL * vlm_format_row(f, w->K);
+    }
+
+    rows = thread_rows(l, thread, w->K);
+    read_quantised(j->s, f, p * VLM_PANEL, rows_of(w, p), rows, l->scale + p * VLM_PANEL,
+                   l->offset + p * VLM_PANEL);
+
+    return rows;
+}
+
+
+/* ---- panels -------------------------------------------------------------- */
 
 
 static void
 load_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
     void                    *rows;
-    float                    scale[VLM_PANEL];
-    uint32_t                 p, n;
+    uint32_t                 i, p, n;
+    const float             *scale;
     const vlm_panels_job_t  *j = arg;
     const vlm_loader_t      *l = j->l;
     vlm_linear_t            *w = j->s->w;
-    const vlm_format_t      *f = vlm_format_of(w->type);
 
-    rows = thread_rows(l, thread, w->K);
-
-    for (p = begin; p < end; p++) {
+    for (i = begin; i < end; i++) {
+        p = j->first + i;
         n = rows_of(w, p);
 
-        if (f->quantise == NULL) {
+        if (vlm_format_of(w->type)->quantise == NULL) {
+            rows = thread_rows(l, thread, w->K);
             read_rows(j->s, p * VLM_PANEL, n, rows);
         } else {
-            read_quantised(j->s, f, p * VLM_PANEL, n, rows, scale);
+            rows = quantised_panel(j, p, thread, &scale);
             l->ops->basic->put(l->device, w->scale + p * VLM_PANEL, scale, n * sizeof(float));
         }
 
@@ -240,19 +423,18 @@ static void
 make_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
     void                    *rows;
-    uint32_t                 i, p, n, K;
+    uint32_t                 i, p, K;
+    const float             *scale;
     const vlm_panels_job_t  *j = arg;
     const vlm_loader_t      *l = j->l;
     const vlm_format_t      *f = vlm_format_of(j->s->w->type);
 
     K = j->s->w->K;
-    rows = thread_rows(l, thread, K);
 
     for (i = begin; i < end; i++) {
         p = j->first + i;
-        n = rows_of(j->s->w, p);
-        read_quantised(j->s, f, p * VLM_PANEL, n, rows, l->scale + p * VLM_PANEL);
-        f->pack(l->panels + i * f->panel_bytes(K), rows, n, K, l->packed->flip);
+        rows = quantised_panel(j, p, thread, &scale);
+        f->pack(l->panels + i * f->panel_bytes(K), rows, rows_of(j->s->w, p), K, l->packed->flip);
     }
 }
 
@@ -273,11 +455,85 @@ grow(void **p, uint64_t *room, uint64_t bytes, vlm_err_t *err)
 }
 
 
+/* Buffers for a matrix of which `most` panels are made together; 0: they are made already. */
 static int
-grow_rows(vlm_loader_t *l, uint32_t K, vlm_err_t *err)
+grow_all(vlm_loader_t *l, const vlm_source_t *s, uint32_t most, vlm_err_t *err)
 {
-    return grow(&l->rows, &l->rows_room, vlm_mul(vlm_mul(vlm_threads_count(l->threads), VLM_PANEL),
-                                                 vlm_mul(K, sizeof(float))), err);
+    uint64_t             threads, row, vector;
+    const vlm_turn_t    *t = most == 0 ? NULL : s->turned.writes;
+    const vlm_linear_t  *w = s->w;
+    const vlm_format_t  *f = vlm_format_of(w->type);
+
+    threads = vlm_threads_count(l->threads);
+    row = vlm_mul(w->K, sizeof(float));
+    vector = vlm_mul(w->N, sizeof(float));
+
+    if (grow(&l->rows, &l->rows_room, vlm_mul(vlm_mul(threads, VLM_PANEL + 1), row), err) != 0
+        || grow((void **) &l->scale, &l->scale_room, vector, err) != 0
+        || grow((void **) &l->offset, &l->offset_room, vector, err) != 0)
+    {
+        return -1;
+    }
+
+    memset(l->offset, 0, vector);
+
+    if (t == NULL) {
+        return 0;
+    }
+
+    return grow((void **) &l->largest, &l->largest_room, vlm_mul(threads, vector), err) != 0
+           || grow((void **) &l->slab, &l->slab_room,
+                   vlm_mul(vlm_mul(threads, vlm_add(t->n, t->odd)), COLUMNS * sizeof(float)),
+                   err) != 0
+           || grow((void **) &l->group, &l->group_room,
+                   vlm_mul(vlm_mul(most, VLM_PANEL), vlm_format_row(f, w->K)), err) != 0 ? -1 : 0;
+}
+
+
+/* Panels of a matrix that are made together. */
+static uint32_t
+most_panels(const vlm_source_t *s)
+{
+    uint32_t             all;
+    uint64_t             bytes, most;
+    const vlm_format_t  *f = vlm_format_of(s->w->type);
+
+    all = (s->w->N + VLM_PANEL - 1) / VLM_PANEL;
+    bytes = vlm_mul(VLM_PANEL, vlm_format_row(f, s->w->K));
+    most = (s->turned.writes == NULL ? CHUNK : GROUP) / bytes + 1;
+
+    return most < all ? (uint32_t) most : all;
+}
+
+
+/* From the checkpoint to the device. */
+static int
+load_all(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
+{
+    uint32_t          panels, most;
+    vlm_panels_job_t  j = { l, s, 0, 0 };
+
+    panels = (s->w->N + VLM_PANEL - 1) / VLM_PANEL;
+    most = most_panels(s);
+
+    if (grow_all(l, s, most, err) != 0) {
+        return -1;
+    }
+
+    if (s->turned.writes == NULL) {
+        vlm_threads_run(l->threads, panels, 1, load_panels, &j);
+        return 0;
+    }
+
+    measure(l, s);
+
+    for (j.first = 0; j.first < panels; j.first += j.n) {
+        j.n = panels - j.first < most ? panels - j.first : most;
+        vlm_threads_run(l->threads, slabs_of(s->w->K), 1, round_slabs, &j);
+        vlm_threads_run(l->threads, j.n, 1, load_panels, &j);
+    }
+
+    return 0;
 }
 
 
@@ -287,21 +543,16 @@ vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
     int               stays;
     uint32_t          panels;
     vlm_linear_t     *w = s->w;
-    vlm_panels_job_t  j = { l, s, 0 };
-
-    panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
-    stays = l->packed != NULL && l->packed->stays;
-
-    if (!stays && grow_rows(l, w->K, err) != 0) {
-        return -1;
-    }
+    vlm_panels_job_t  j = { l, s, 0, 0 };
 
     if (l->packed == NULL) {
-        vlm_threads_run(l->threads, panels, 1, load_panels, &j);
-        return 0;
+        return load_all(l, s, err);
     }
 
-    if (vlm_packed_begin(l->packed, w->N, w->K, err) != 0) {
+    panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
+    stays = l->packed->stays;
+
+    if (grow_all(l, s, 0, err) != 0 || vlm_packed_begin(l->packed, w->N, w->K, err) != 0) {
         return -1;
     }
 
@@ -312,6 +563,7 @@ vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
         l->ops->basic->put(l->device, w->scale, vlm_packed_scale(l->packed), w->N * sizeof(float));
     }
 
+    memcpy(l->offset, vlm_packed_offset(l->packed), w->N * sizeof(float));
     vlm_threads_run(l->threads, panels, 1, stays ? touch_panels : unpack_panels, &j);
 
     if (vlm_packed_end(l->packed, err) != 0) {
@@ -329,27 +581,35 @@ vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
 int
 vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
 {
-    uint32_t             n, panels, most;
+    uint32_t             panels, most;
     uint64_t             bytes;
     const vlm_linear_t  *w = s->w;
-    vlm_panels_job_t     j = { l, s, 0 };
+    vlm_panels_job_t     j = { l, s, 0, 0 };
 
     panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
     bytes = vlm_format_of(w->type)->panel_bytes(w->K);
-    most = (uint32_t) (CHUNK / bytes) + 1;
+    most = most_panels(s);
 
-    if (grow_rows(l, w->K, err) != 0
+    if (grow_all(l, s, most, err) != 0
         || grow((void **) &l->panels, &l->panels_room, vlm_mul(most, bytes), err) != 0
-        || grow((void **) &l->scale, &l->scale_room, vlm_mul(w->N, sizeof(float)), err) != 0
         || vlm_packed_begin(l->packed, w->N, w->K, err) != 0)
     {
         return -1;
     }
 
-    for (j.first = 0; j.first < panels; j.first += n) {
-        n = panels - j.first < most ? panels - j.first : most;
-        vlm_threads_run(l->threads, n, 1, make_panels, &j);
-        vlm_packed_add(l->packed, j.first, n, l->panels);
+    if (s->turned.writes != NULL) {
+        measure(l, s);
+    }
+
+    for (j.first = 0; j.first < panels; j.first += j.n) {
+        j.n = panels - j.first < most ? panels - j.first : most;
+
+        if (s->turned.writes != NULL) {
+            vlm_threads_run(l->threads, slabs_of(w->K), 1, round_slabs, &j);
+        }
+
+        vlm_threads_run(l->threads, j.n, 1, make_panels, &j);
+        vlm_packed_add(l->packed, j.first, j.n, l->panels);
 
         if (l->packed->failed) {
             return vlm_fail(err, VLM_EMODEL, "%s: %s", l->packed->temporary,
@@ -357,7 +617,7 @@ vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err)
         }
     }
 
-    vlm_packed_add_scale(l->packed, l->scale);
+    vlm_packed_add_scale(l->packed, l->scale, l->offset);
 
     return vlm_packed_end(l->packed, err);
 }
@@ -369,4 +629,8 @@ vlm_loader_free(vlm_loader_t *l)
     free(l->rows);
     free(l->panels);
     free(l->scale);
+    free(l->offset);
+    free(l->largest);
+    free(l->slab);
+    free(l->group);
 }

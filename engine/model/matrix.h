@@ -10,12 +10,23 @@
 #include "family/family.h"
 #include "model/model.h"
 
+typedef struct {                       /* what is multiplied into a matrix; zeros: nothing */
+    const vlm_turn_t    *reads;        /* each reads->n columns are turned by this; or NULL */
+    const float         *gain;         /* [period] of the columns, which come first; or NULL */
+    const float         *shift;        /* [period] of the columns' inputs; or NULL */
+    int                  shifts;       /* 1: there is a shift, whether or not it has been read */
+    uint32_t             period;
+    int                  blocks;       /* 1: blocks of columns are turned */
+    const vlm_turn_t    *writes;       /* rows are turned by this; or NULL */
+} vlm_turned_t;
+
 typedef struct {                       /* tensors [rows of each][K] that become w's rows */
     vlm_linear_t        *w;
     vlm_order_t          order;
     uint32_t             n_parts;
     uint32_t             heads;        /* of VLM_BY_HEAD */
     const vlm_tensor_t  *part[VLM_PARTS];
+    vlm_turned_t         turned;       /* of a quantised form */
 } vlm_source_t;
 
 typedef struct {
@@ -23,10 +34,15 @@ typedef struct {
     vlm_device_t        *device;
     vlm_packed_t        *packed;       /* the int8 cache file, or NULL */
     vlm_threads_t       *threads;
-    void                *rows;         /* f32 [threads][VLM_PANEL][K]; these three grow as needed */
+    void                *rows;         /* f32 [threads][VLM_PANEL + 1][K]; these grow as needed */
     uint8_t             *panels;       /* some that are written together */
     float               *scale;        /* [N] of them */
-    uint64_t             rows_room, panels_room, scale_room;     /* bytes */
+    float               *offset;       /* [N]: after a load, what is to be added to the bias */
+    float               *largest;      /* [threads][N] of rows that are turned */
+    float               *slab;         /* f32 [threads][N and work][COLUMNS] of those */
+    uint8_t             *group;        /* quantised rows of those */
+    uint64_t             rows_room, panels_room, scale_room, offset_room;        /* bytes */
+    uint64_t             largest_room, slab_room, group_room;
 } vlm_loader_t;
 
 /* ops->basic->order(), or VLM_NONE. */

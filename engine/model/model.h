@@ -76,12 +76,14 @@ typedef struct {
     const vlm_ops_t     *ops;
     vlm_device_t        *device;
     vlm_type_t           type;         /* of the linears */
+    int                  turned;       /* 1: they and the streams are: see turn.c */
     uint32_t             n_vocab;      /* ids that mean something: the tokenizer's */
     uint32_t             seen_words;   /* V / 32, up */
 
     vlm_linear_t         embed, head;  /* [V][D]; the same if tied */
     vlm_norm_t           norm;         /* [D] */
     vlm_norm_t           embed_norm;   /* [D] of the embedding; without a gain: none */
+    vlm_turn_t           turn;         /* of the stream, around norms that keep their gain */
     vlm_layer_t         *layer;        /* [L] */
     float               *inv_freq;     /* [hd / 2] */
     uint8_t             *axis;         /* [hd / 2] */

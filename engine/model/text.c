@@ -20,7 +20,7 @@ vlm_text_forward(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *d
     ops->embed(d, &m->embed, vlm_vision_part(m, 0), b, w->x);
 
     if (m->embed_norm.gain != NULL) {
-        ops->norm_stream(d, &m->embed_norm, w->x, T, c->hidden);
+        ops->norm_stream(d, &m->embed_norm, m->turned ? &m->turn : NULL, w->x, T, c->hidden);
     }
 
     for (i = 0; i < c->layers; i++) {

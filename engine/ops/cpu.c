@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/threads.h"
+#include "format/turn.h"
 #include "ops/kernels.h"
 
 #define PAIR            2              /* panels that are read together */
@@ -35,6 +36,7 @@ typedef struct {                       /* the operations' own memory */
     float            *qkv;             /* [CHUNK][qkv] */
     float            *attend;          /* [threads][vlm_attend_floats()] */
     float            *rows;            /* [rows][K], gathered for the head */
+    float            *turn;            /* [threads][K], of int8 */
     vlm_candidate_t  *candidates;      /* [threads][vocab] */
 } vlm_scratch_t;
 
@@ -255,6 +257,7 @@ place_scratch(vlm_arena_t *a, vlm_scratch_t *s, uint32_t threads, const vlm_need
     s->attend = vlm_place(a, vlm_mul(threads, vlm_attend_floats(need->keys, need->head_dim)),
                           sizeof(float));
     s->rows = vlm_place(a, vlm_mul(need->rows, need->K), sizeof(float));
+    s->turn = vlm_place(a, need->type == VLM_INT8 ? vlm_mul(threads, need->K) : 0, sizeof(float));
     s->candidates = vlm_place(a, vlm_mul(threads, need->vocab), sizeof(vlm_candidate_t));
 }
 
@@ -298,6 +301,13 @@ typedef struct {
 } vlm_linear_job_t;
 
 
+static float *
+turn_scratch(const vlm_device_t *d, uint32_t thread)
+{
+    return d->scratch.turn + (size_t) thread * d->need.K;
+}
+
+
 /* Rows of a chunk in the form for the weights: normalised, then in int8. */
 static void
 ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
@@ -308,8 +318,6 @@ ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     vlm_linear_job_t  *j = arg;
     vlm_scratch_t     *s = &j->d->scratch;
 
-    (void) thread;
-
     K = j->args.w->K;
     blocks = vlm_blocks(K);
 
@@ -317,7 +325,18 @@ ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
         row = j->x + (size_t) t * K;
 
         if (j->norm != NULL) {
-            j->d->k.norm(j->norm, row, K, s->normed + (size_t) t * K);
+            if (j->args.w->turn != NULL) {
+                vlm_norm_turned(&j->d->k, j->norm, j->args.w->turn, row,
+                                s->normed + (size_t) t * K, turn_scratch(j->d, thread));
+            } else {
+                j->d->k.norm(j->norm, row, K, s->normed + (size_t) t * K);
+            }
+
+            row = s->normed + (size_t) t * K;
+        }
+
+        if (j->args.w->blocks) {
+            vlm_turn_blocks(row, K, s->normed + (size_t) t * K);
             row = s->normed + (size_t) t * K;
         }
 
@@ -439,6 +458,7 @@ cpu_add_features(vlm_device_t *d, const void *features, const vlm_batch_t *b, ui
 typedef struct {
     vlm_device_t      *d;
     const vlm_norm_t  *norm;
+    const vlm_turn_t  *turn;
     const float       *x;
     float             *y;
     uint32_t           n;
@@ -448,13 +468,19 @@ typedef struct {
 static void
 norm_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
+    size_t           at;
     uint32_t         t;
     vlm_norm_job_t  *j = arg;
 
-    (void) thread;
-
     for (t = begin; t < end; t++) {
-        j->d->k.norm(j->norm, j->x + (size_t) t * j->n, j->n, j->y + (size_t) t * j->n);
+        at = (size_t) t * j->n;
+
+        if (j->turn != NULL) {
+            vlm_norm_turned(&j->d->k, j->norm, j->turn, j->x + at, j->y + at,
+                            turn_scratch(j->d, thread));
+        } else {
+            j->d->k.norm(j->norm, j->x + at, j->n, j->y + at);
+        }
     }
 }
 
@@ -462,16 +488,19 @@ norm_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 static void
 cpu_norm(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T, uint32_t n, void *y)
 {
-    vlm_norm_job_t  j = { d, norm, x, y, n };
+    vlm_norm_job_t  j = { d, norm, NULL, x, y, n };
 
     vlm_threads_run(d->threads, T, 8, norm_rows, &j);
 }
 
 
 static void
-cpu_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, float *x, uint32_t T, uint32_t n)
+cpu_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *turn, float *x,
+                uint32_t T, uint32_t n)
 {
-    cpu_norm(d, norm, x, T, n, x);     /* a row is read before it is written */
+    vlm_norm_job_t  j = { d, norm, turn, x, x, n };        /* a row is read before it is written */
+
+    vlm_threads_run(d->threads, T, 8, norm_rows, &j);
 }
 
 

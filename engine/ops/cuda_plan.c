@@ -34,7 +34,7 @@ vlm_cuda_packed_bytes(vlm_type_t type, uint32_t N, uint32_t K)
 void
 vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *need)
 {
-    uint64_t  blocks, values, heads;
+    uint64_t  blocks, values, heads, turned;
 
     memset(s, 0, sizeof(*s));
 
@@ -44,6 +44,10 @@ vlm_cuda_place_scratch(vlm_arena_t *a, vlm_cuda_scratch_t *s, const vlm_need_t *
     s->q = vlm_place(a, values, need->type == VLM_INT8 ? 1 : 2);
     s->s = vlm_place(a, need->type == VLM_INT8 ? blocks : 0, sizeof(float));
     s->qkv = vlm_place(a, vlm_mul(VLM_CUDA_ROWS, need->qkv), sizeof(float));
+
+    turned = need->type == VLM_INT8 ? vlm_mul(VLM_CUDA_TURNED, need->K) : 0;
+    s->turn = vlm_place(a, vlm_mul(2, turned), sizeof(float));
+    s->normed = vlm_place(a, vlm_cuda_act_bytes(turned), 1);
 
     heads = vlm_mul(need->rows, need->heads);
     s->split = vlm_place(a, vlm_mul(vlm_mul(heads, vlm_cuda_splits(need)),

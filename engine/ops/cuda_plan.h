@@ -12,6 +12,7 @@
 
 #define VLM_CUDA_ROWS      1024        /* activation rows that go through a product together */
 #define VLM_CUDA_TILE      16          /* weight rows that are packed together */
+#define VLM_CUDA_TURNED    8u          /* rows that are turned together around a norm */
 #define VLM_CUDA_SPLIT     128         /* cached rows that one block of threads attends to */
 
 /* The operations' own memory: activation rows as a product takes them, and partial sums. */
@@ -19,6 +20,8 @@ typedef struct {
     void      *q;                      /* [ROWS][blocks 64] int8 or bf16, as the weights are */
     float     *s;                      /* [blocks][ROWS] scales of int8 */
     float     *qkv;                    /* [ROWS][qkv] before rotation */
+    float     *turn;                   /* [TURNED][2 K] of int8: rows in two states */
+    void      *normed;                 /* act [TURNED][K] */
     float     *split;                  /* [rows][heads][splits][head_dim + 2] of attention */
     uint32_t  *ticket;                 /* [rows][heads] blocks that have finished */
     uint32_t  *head_ticket;            /* the same of the heads of qkv: of 2 tiles at least */

@@ -83,6 +83,7 @@ typedef struct {
     /* patches [begin, end), one head */
     void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                  uint32_t head, float *scratch);
+    /* gain NULL: neither gain nor shift */
     void      (*norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
     /* x [n] += the sum of four rows, each with its weight */
     void      (*add_four)(const float *const row[4], const float weight[4], uint32_t n, float *x);
@@ -106,6 +107,10 @@ void vlm_epilogue_plain(const vlm_linear_t *w, uint32_t n0, uint32_t n, const fl
 void vlm_epilogue_avx2(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc, float *y);
 void vlm_epilogue_avx512(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc,
                          float *y);
+
+/* y [n] = the norm of a turned row, with gain and shift of what was turned; work [n]. */
+void vlm_norm_turned(const vlm_kernels_t *k, const vlm_norm_t *norm, const vlm_turn_t *turn,
+                     const float *x, float *y, float *work);
 
 /* The definitions of attention, for shapes that vectors do not divide; and the place of a patch. */
 void vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,

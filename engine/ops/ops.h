@@ -14,7 +14,8 @@
  * one f32 scale for each block of VLM_BLOCK values, s = max|x| / 127; q = round half to even; y =
  * scale * (sum over blocks, in order, of s * integer dot by fused multiply-adds) + bias.  Below
  * 2^-120 max|x| counts as 0 and q is 0.  If an x is not finite, s is not a number, so that the
- * fault is visible in the result.
+ * fault is visible in the result.  The weights are turned (format/turn.h, model/turn.c), and so is
+ * the residual stream; before some matrices an operation turns the blocks of x.
  *
  * A row's result never depends on the other rows of the call, so that a sequence's answer does not
  * depend on the sequences that share its steps.  Operations return nothing; shapes are checked at
@@ -47,6 +48,14 @@ typedef enum {
     VLM_GELU_TANH                      /* the same by the approximation with tanh */
 } vlm_epilogue_t;
 
+/* The turn of a stream of n values: see format/turn.h. */
+typedef struct {
+    uint32_t         n, two, odd;      /* n = two odd, and two is a power of two */
+    float           *sign;             /* [n] + or - 1 / root of two */
+    float           *small;            /* [odd][odd] */
+    float           *mirror;           /* [n], or NULL */
+} vlm_turn_t;
+
 /* A weight matrix [N][K] in a device's own order. */
 typedef struct {
     vlm_type_t       type;             /* VLM_F32, VLM_BF16, VLM_INT8 */
@@ -55,6 +64,8 @@ typedef struct {
     void            *w;                /* packed_bytes(type, N, K) */
     float           *scale;            /* [N] of quantised rows, else NULL */
     float           *bias;             /* [N] or NULL */
+    int              blocks;           /* 1, of int8: its input's blocks are turned first */
+    vlm_turn_t      *turn;             /* of head(): see there; or NULL */
 } vlm_linear_t;
 
 typedef enum {
@@ -220,9 +231,10 @@ struct vlm_ops_s {
     /* y act [T][n] = norm of x */
     void      (*norm)(vlm_device_t *d, const vlm_norm_t *norm, const float *x, uint32_t T,
                       uint32_t n, void *y);
-    /* x f32 [T][n] = norm of x, in place */
-    void      (*norm_stream)(vlm_device_t *d, const vlm_norm_t *norm, float *x, uint32_t T,
-                             uint32_t n);
+    /* x f32 [T][n] = norm of x, in place.  With a turn that is not NULL, what has been normed is
+       turned back, gets gain and shift, and is turned again. */
+    void      (*norm_stream)(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *turn,
+                             float *x, uint32_t T, uint32_t n);
     /* x: f32 [T][K] with a norm, which comes first; or act [T][K] and norm NULL.  y: see above */
     void      (*linear)(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
                         const void *x, uint32_t T, void *y);
@@ -235,7 +247,7 @@ struct vlm_ops_s {
     /* x f32 [T][D] += features[source], where there is a source */
     void      (*add_features)(vlm_device_t *d, const void *features, const vlm_batch_t *b,
                               uint32_t D, float *x);
-    /* logits f32 [R][V] of the rows asked for */
+    /* logits f32 [R][V] of the rows asked for; w->turn is norm_stream's */
     void      (*head)(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
                       const float *x, const vlm_batch_t *b, float *logits);
     /* token [R] and its log-probability [R] (not a number: the logits were not); marks seen

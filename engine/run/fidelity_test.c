@@ -25,14 +25,15 @@
 /*
  * The families, with the bounds of the forms that round their weights, over all cases: measured
  * (docs/dev/fidelity.md), then kept with some room.  The models are random and far from smooth, a
- * hard case for int8.
+ * hard case for int8; and their weights are uniform, which turned ones are not.  outlier_test.c has
+ * a trained model.
  */
 static const struct {
     const char  *title, *cases;
     double       bf16_top1, bf16_kl, int8_top1, int8_kl;
 } families[] = {
-    { "Qwen2.5-VL", "t/fidelity/cases.txt", 0.985, 0.001, 0.94, 0.01 },
-    { "Qwen3-VL", "t/fidelity/cases-qwen3.txt", 0.985, 0.001, 0.94, 0.01 },
+    { "Qwen2.5-VL", "t/fidelity/cases.txt", 0.985, 0.001, 0.93, 0.012 },
+    { "Qwen3-VL", "t/fidelity/cases-qwen3.txt", 0.985, 0.001, 0.93, 0.012 },
     { "BLOOM", "t/fidelity/cases-bloom.txt", 0.985, 0.0002, 0.95, 0.003 }
 };
 

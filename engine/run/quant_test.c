@@ -502,16 +502,14 @@ every_form_answers_as_the_values_that_it_stands_for(void **state)
             free(want);
         }
 
+        /* int8 of the plain values is turned, int8 of rounded ones is not. */
+
         exact = answer(reference, VLM_F32, NULL, NULL, &n, &V);
         want = answer(reference, VLM_INT8, NULL, NULL, &n, &V);
         got = answer(dir, VLM_INT8, NULL, NULL, &n, &V);
 
         kl = divergence(got, exact, n, V, &worst);
         assert_true(kl < INT8_KL);
-
-        if (i >= N_OWN) {              /* rounded from the same values */
-            assert_memory_equal(got, want, (size_t) n * V * sizeof(float));
-        }
 
         if (table != NULL) {
             fprintf(table, "%-12s int8 KL %.6f, worst logit %.4f;", forms[i], kl, worst);

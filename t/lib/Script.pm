@@ -18,7 +18,9 @@ package Script;
 # The model has one layer.  Queries and keys are zero, so attention is the mean
 # of all values, and only the words have values: the mean shows which words the
 # prompt has.  Each token of an answer has a dimension of its own, from which the
-# head computes the next token.
+# head computes the next token.  Its numbers are of sizes from 1 to 1e30, which int8
+# keeps row by row but not turned: so the width is one that is not turned, twice an
+# odd number above 64.
 
 use strict;
 use warnings;
@@ -243,7 +245,8 @@ sub config {
 
     my %text = (
         hidden_act => 'silu',
-        hidden_size => $heads * $HEAD,
+        hidden_size => $heads * $HEAD + 2,
+        head_dim => $HEAD,
         intermediate_size => $MLP,
         num_hidden_layers => 1,
         num_attention_heads => $heads,
@@ -263,7 +266,7 @@ sub config {
         hidden_size => $VISION,
         intermediate_size => 16,
         num_heads => 1,
-        out_hidden_size => $heads * $HEAD,
+        out_hidden_size => $heads * $HEAD + 2,
         spatial_merge_size => 2,
         temporal_patch_size => 2,
     );
@@ -280,7 +283,7 @@ sub config {
         %top,
         architectures => ['Qwen3VLForConditionalGeneration'],
         text_config => {
-            %text, model_type => 'qwen3_vl_text', head_dim => $HEAD,
+            %text, model_type => 'qwen3_vl_text',
             rope_scaling => { rope_type => 'default', mrope_interleaved => JSON::PP::true,
                               mrope_section => [24, 20, 20] },
         },
@@ -331,12 +334,13 @@ sub tensors {
 
     my $text = $config->{text_config} || $config;
     my $D = $text->{hidden_size};
+    my $Q = $text->{num_attention_heads} * $HEAD;
     my $V = $text->{vocab_size};
     my $qwen3 = $FAMILY eq 'qwen3_vl';
     my $m = $qwen3 ? 'model.language_model' : 'model';
     my $l = "$m.layers.0";
 
-    my @ones = map { [$_, $_, 1] } grep { $_ < $s->{next} } 1 .. $D - 1;
+    my @ones = map { [$_, $_, 1] } grep { $_ < $s->{next} } 1 .. $Q - 1;
     my @mean = map { [$_->[0], $_->[1], 100] } @ones;
 
     return (
@@ -345,11 +349,11 @@ sub tensors {
         ["$m.norm.weight", [$D], 'ones'],
         ["$l.input_layernorm.weight", [$D], 'ones'],
         ["$l.post_attention_layernorm.weight", [$D], 'ones'],
-        (map { ["$l.self_attn.${_}_proj.weight", [$D, $D], []] } 'q', 'k'),
-        ["$l.self_attn.v_proj.weight", [$D, $D], \@ones],
-        ["$l.self_attn.o_proj.weight", [$D, $D], \@mean],
+        (map { ["$l.self_attn.${_}_proj.weight", [$Q, $D], []] } 'q', 'k'),
+        ["$l.self_attn.v_proj.weight", [$Q, $D], \@ones],
+        ["$l.self_attn.o_proj.weight", [$D, $Q], \@mean],
         ($qwen3 ? map { ["$l.self_attn.${_}_norm.weight", [$HEAD], 'ones'] } 'q', 'k'
-                : map { ["$l.self_attn.${_}_proj.bias", [$D], []] } 'q', 'k', 'v'),
+                : map { ["$l.self_attn.${_}_proj.bias", [$Q], []] } 'q', 'k', 'v'),
         ["$l.mlp.gate_proj.weight", [$MLP, $D], []],
         ["$l.mlp.up_proj.weight", [$MLP, $D], []],
         ["$l.mlp.down_proj.weight", [$D, $MLP], []],

@@ -87,6 +87,13 @@ VLM_ISA(vlm_norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y)
     mean = norm->kind == VLM_NORM_LAYER ? mean_of(x, n) : 0;
     r = 1 / sqrtf(squares_of(x, mean, n) / (float) n + norm->eps);
 
+    if (gain == NULL) {
+        for (i = 0; i < n; i++) {
+            y[i] = (x[i] - mean) * r;
+        }
+        return;
+    }
+
     if (norm->kind == VLM_NORM_RMS) {
         for (i = 0; i < n; i++) {
             y[i] = x[i] * r * gain[i];
