@@ -661,9 +661,9 @@ a_choice_is_one_of_its_texts_without_quotes(void **state)
 }
 
 
-/* Threads that a grammar cannot tell apart do not multiply, and the end stays in reach. */
+/* Each level of nesting doubles the ways to read what stands there; the last is the shortest. */
 static void
-ambiguity_without_end_stays_bounded(void **state)
+ambiguity_without_end_stays_bounded_and_its_end_in_reach(void **state)
 {
     char            text[BUDGET * 256], *p, *schema;
     uint32_t        i;
@@ -671,18 +671,18 @@ ambiguity_without_end_stays_bounded(void **state)
 
     (void) state;
 
-    /* Each level of nesting doubles the ways to read what stands there. */
-
     schema = malloc(100000);
+    assert_non_null(schema);
     p = schema + sprintf(schema, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{");
 
     for (i = 0; i < 40; i++) {
-        p += sprintf(p, "\"a%u\":{\"anyOf\":[{\"items\":{\"$ref\":\"#/$defs/a%u\"}},"
+        p += sprintf(p, "\"a%u\":{\"anyOf\":[{\"minItems\":4,\"items\":{\"$ref\":\"#/$defs/a%u\"}},"
                      "{\"minItems\":1,\"items\":{\"$ref\":\"#/$defs/a%u\"}}]},", i, i + 1, i + 1);
     }
 
     (void) sprintf(p, "\"a40\":{\"type\":\"string\"}}}");
     g = must_compile(&demo, schema);
+    assert_int_equal(vlm_grammar_least(g), 82);
 
     for (i = 0; i < 100; i++) {
         (void) walk(&demo, g, vlm_grammar_least(g) + i, text, 0);
@@ -693,6 +693,85 @@ ambiguity_without_end_stays_bounded(void **state)
     assert_int_equal(match.n_threads, VLM_GRAMMAR_CHOICES);
     vlm_grammar_free(g);
     free(schema);
+}
+
+
+static void
+sixty_four_brackets_may_be_open_and_what_is_open_can_be_closed(void **state)
+{
+    uint32_t        i;
+    vlm_grammar_t  *g;
+    const char     *again = "{\"r\":[],\"k\":";
+
+    (void) state;
+
+    g = must_compile(&demo, "{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}");
+    vlm_match_start(&match, g);
+
+    for (i = 0; i < VLM_GRAMMAR_DEPTH; i++) {
+        assert_int_equal(vlm_match_read(&match, walker, "[", 1), 0);
+    }
+
+    assert_int_equal(vlm_match_read(&match, walker, "[", 1), -1);
+    assert_int_equal(vlm_match_left(&match), VLM_GRAMMAR_DEPTH);
+    vlm_grammar_free(g);
+
+    /* The array that each object must have is one bracket more. */
+
+    g = must_compile(&demo, "{\"properties\":{\"r\":{\"type\":\"array\"},\"k\":{\"$ref\":\"#\"}},"
+                     "\"required\":[\"r\"]}");
+    vlm_match_start(&match, g);
+
+    for (i = 1; i < VLM_GRAMMAR_DEPTH - 1; i++) {
+        assert_int_equal(vlm_match_read(&match, walker, again, strlen(again)), 0);
+    }
+
+    assert_int_equal(vlm_match_read(&match, walker, "{\"r\":[]", 7), 0);
+    assert_int_equal(vlm_match_read(&match, walker, ",", 1), -1);
+    assert_int_equal(vlm_match_read(&match, walker, "}}}", 3), 0);
+    vlm_grammar_free(g);
+}
+
+
+/* The same comparison behind texts that a walk seldom reaches, with few tokens to come. */
+static void
+the_mask_is_exact_where_the_end_is_near(void **state)
+{
+    size_t          i;
+    uint32_t        k, left;
+    vlm_grammar_t  *g;
+    static const char  *const cases[][2] = {
+        { "{\"properties\":{\"a\":{\"const\":1},\"ab\":{\"const\":2}},"
+          "\"additionalProperties\":{\"type\":\"string\"}}", "{\"" },
+        { "{\"properties\":{\"a\":{\"const\":1},\"ab\":{\"const\":2}},"
+          "\"additionalProperties\":{\"type\":\"string\"}}", "{\"a\":1,\"ab\":2,\"a" },
+        { "{\"properties\":{\"a\":{\"const\":1},\"ab\":{\"const\":2}},"
+          "\"additionalProperties\":{\"type\":\"string\"}}", "{\"ab\":2,\"" },
+        { "{\"type\":\"string\",\"minLength\":6}", "\"ab" },
+        { "{\"type\":\"string\",\"maxLength\":6}", "\"ab" },
+        { "{\"type\":\"string\",\"minLength\":3,\"maxLength\":6}", "\"\\u00" },
+        { "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":4},{\"const\":\"abcdef\"}]}", "\"abc" },
+        { "{\"type\":\"object\"}", "{\"\xe2\x82" },
+        { "{\"items\":{\"type\":\"number\"},\"minItems\":3}", "[1.5e" },
+        { "{\"prefixItems\":[{\"type\":\"null\"}],\"minItems\":4,\"items\":{\"enum\":[1,12]}}",
+          "[null,1" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        g = must_compile(&demo, cases[i][0]);
+        vlm_match_start(&match, g);
+        assert_int_equal(vlm_match_read(&match, walker, cases[i][1], strlen(cases[i][1])), 0);
+        left = vlm_match_left(&match);
+
+        for (k = 0; k < 12; k++) {
+            vlm_mask(demo.pieces, &match, walker, left < 4 ? k : left - 4 + k, allowed);
+            compare(&demo, left < 4 ? k : left - 4 + k, cases[i][1], strlen(cases[i][1]));
+        }
+
+        vlm_grammar_free(g);
+    }
 }
 
 
@@ -709,7 +788,9 @@ main(void)
         cmocka_unit_test(control_tokens_are_never_allowed_and_ends_only_where_one_may_be),
         cmocka_unit_test(fixed_texts_are_counted_in_tokens_of_the_vocabulary),
         cmocka_unit_test(a_choice_is_one_of_its_texts_without_quotes),
-        cmocka_unit_test(ambiguity_without_end_stays_bounded)
+        cmocka_unit_test(ambiguity_without_end_stays_bounded_and_its_end_in_reach),
+        cmocka_unit_test(sixty_four_brackets_may_be_open_and_what_is_open_can_be_closed),
+        cmocka_unit_test(the_mask_is_exact_where_the_end_is_near)
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);
