@@ -144,7 +144,7 @@ my @rows = map { decode_json($_) } split /\n/, $out;
 my (undef, $raw) = vlm('tokenize', $DIR, 'a b', '--json');
 is_deeply([map { $_->{id} } @rows], decode_json($raw), 'raw logits are of the text alone');
 is(scalar @{$rows[0]{top}}, 3, 'each row has as many logits as asked for');
-cmp_ok($rows[0]{top}[0][1], '>=', $rows[0]{top}[1][1], 'the largest first');
+cmp_ok($rows[0]{top}[0][1], '>=', $rows[0]{top}[1][1], 'the largest logit comes first');
 
 ($rc, $out) = vlm('logits', $DIR, '--prompt', 'a', '--top', '0', '--json');
 @rows = map { decode_json($_) } split /\n/, $out;
@@ -191,7 +191,7 @@ for my $command (sort keys %OPTIONS) {
     is(printed($command, $DIR, '--help'), $out, "$command DIR --help is the same");
 
     ($rc, $out) = vlm($command, $DIR, '--slot', '1');
-    is($rc, 2, "$command refuses an option that it has not");
+    is($rc, 2, "$command refuses an option that it does not have");
     is($out, qq(vlm $command: no such option: "--slot"; see "vlm $command --help"\n), 'the message names it');
 }
 
@@ -213,7 +213,7 @@ like((vlm('tokenize', $DIR))[1], qr/^vlm tokenize: missing: "TEXT"/, 'a missing 
 like((vlm('plan', $DIR, 'x'))[1], qr/^vlm plan: not expected: "x"/, 'a word too many is named');
 
 for my $words (['sing', $DIR], []) {
-    is(printed(@$words), '', 'without a command that there is, nothing goes to standard output');
+    is(printed(@$words), '', 'without a known command nothing goes to standard output');
     is($? >> 8, 2, 'the exit status is 2');
     like(VLM::slurp('build/cli-stderr'), qr/^usage: vlm plan\|tokenize\|chat\|logits DIR .*\n\z/m,
          'standard error has a short usage');

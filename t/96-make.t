@@ -27,7 +27,7 @@ my $next = $port + 1;
 my $said = `PORT=$port MODEL= conf/run.sh 2>&1`;
 
 is($? >> 8, 1, 'make run on a port in use fails');
-is($said, "make run: port $port is in use; \"make run PORT=$next\" takes another\n", 'with one line');
+is($said, "make run: port $port is in use; \"make run PORT=$next\" takes another\n", 'the message is one line');
 
 # Models of two GGUF files.
 my @GGUF = map { "t/fixtures/gguf/$_" } 'q8_0.gguf', 'mmproj-q8_0.gguf';
@@ -63,7 +63,7 @@ for my $set ([$GGUF[0], $GGUF[1]], ["$GGUF[0] mmproj=$GGUF[1]", '']) {
 
     like($health, qr/"model_loaded": *true/, "make run MODEL='$set->[0]' MMPROJ='$set->[1]' loads the files")
         or diag(`cat build/run-$pid.log`);
-    like(`curl -s http://127.0.0.1:$free/api/tags`, qr/"format":"gguf"/, 'which are GGUF');
+    like(`curl -s http://127.0.0.1:$free/api/tags`, qr/"format":"gguf"/, 'the server reports them as GGUF');
     $ended or kill 'QUIT', $pid and waitpid $pid, 0;
     unlink "build/run-$pid.log";
 }

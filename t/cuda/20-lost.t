@@ -53,7 +53,7 @@ for my $case (@classes) {
     my $r = Emulated::ask($s, "What is $code?")->end;
 
     is($r->{code}, 503, "error $code at call $at: the request has a 503");
-    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'with Retry-After');
+    like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the 503 has Retry-After');
     like($r->{json}{error}{message}, $then eq $LOST ? qr/device is lost/ : qr/memory is short/,
          'with the cause');
     ok($s->log_has(qr/cuda:0 .*\(error $code, at /), 'the log has the error and its place');
@@ -162,7 +162,7 @@ for my $round (1, 2) {
 
 $r = Emulated::ask($s, 'the guilty one')->end;
 is($r->{code}, 400, 'a request that was in flight at two losses is not run a third time');
-is(Emulated::ask($s, 'another one')->end->{code}, 200, 'others are');
+is(Emulated::ask($s, 'another one')->end->{code}, 200, 'other requests are run');
 
 # ---- nothing leaks ---------------------------------------------------------------
 

@@ -38,7 +38,7 @@ sub lose {
 
     like($s->health->{device_reason}, qr/the GPU was lost 3 times in 5 minutes/,
          'a GPU that is lost three times when it is opened is not opened again');
-    is(scalar(() = $s->log =~ /exited with code 70/g), 3, 'not before');
+    is(scalar(() = $s->log =~ /exited with code 70/g), 3, 'before that it is opened three times');
     $s->stop;
 }
 
@@ -73,7 +73,7 @@ cmp_ok(Emulated::metric($s, 'vlm_device_away_seconds'), '>', 0, 'a metric has th
 is(ask($s), 200, 'a question is answered');
 is(scalar Emulated::loaders($s), $loaders, 'the worker does not load the library');
 
-ok($s->reload, 'a reload');
+ok($s->reload, 'the server reloads');
 $s->ready;
 like($s->health->{device}, qr/^cpu, /, 'a reload does not change the device');
 
@@ -94,7 +94,7 @@ is($s->health->{device_reason}, 'device auto took cuda:0: the library and a devi
 cmp_ok(Emulated::metric($s, 'vlm_device_away_seconds'), '==', 0, 'the metric is 0');
 is(ask($s), 200, 'the GPU answers');
 
-ok($s->reload, 'a reload');
+ok($s->reload, 'the server reloads');
 $s->ready;
 like($s->health->{device}, qr/^cuda:0/, 'a restart does not count the losses again');
 ok($s->stop, 'the server stops in time');
@@ -116,7 +116,7 @@ $s->check_log;
 
     ok(VLM::wait_for(30, sub { Emulated::metric($s, 'vlm_device_away_seconds') == 0 }),
        'the return is due');
-    ok(!$s->drain($long) && !$long->done, 'while the CPU makes an answer');
+    ok(!$s->drain($long) && !$long->done, 'the CPU is still making an answer then');
 
     # From then on no request is started, though a slot is free.
     my ($short, $polls);
@@ -133,14 +133,14 @@ $s->check_log;
     $s->{main} =~ s/VLM_EMULATOR=[^"]*/$& fail=hang\@4/ or die;
     $s->write_conf;
     $s->signal('HUP');
-    ok($s->log_has(qr/ $old#.*gracefully shutting down/), 'a reload');
-    like($s->health->{device} // 'none', qr/^cpu, /, 'it is still on the CPU');
+    ok($s->log_has(qr/ $old#.*gracefully shutting down/), 'the server reloads');
+    like($s->health->{device} // 'none', qr/^cpu, /, 'the model is still on the CPU');
 
     $short->leave;
     $long->leave;
-    ok(VLM::wait_for(60, sub { !kill 0, $old }), 'it ends with its last request');
-    ok($s->log !~ /$old exited on signal/, 'without a signal');
-    ok($s->log !~ / $old#.*answers until the next worker/, 'it did not say that it answers');
+    ok(VLM::wait_for(60, sub { !kill 0, $old }), 'the old worker ends with its last request');
+    ok($s->log !~ /$old exited on signal/, 'no signal ends the old worker');
+    ok($s->log !~ / $old#.*answers until the next worker/, 'the old worker did not log that it answers');
 
     $s->{main} = $main;
     $s->write_conf;
@@ -167,7 +167,7 @@ like($s->log, qr/\[warn\].*was lost 3 times in 5 minutes: it is loaded again aft
 
 # During the pause the state is "loading", and requests wait in the queue.
 Emulated::tell($s, 'fail=719@10');
-is(ask($s), 503, 'once more');
+is(ask($s), 503, 'the GPU is lost once more');
 ok(VLM::wait_for(5, sub { ($s->health->{state} || '') eq 'loading' }), 'during the pause the state is loading');
 like($s->health->{device_reason}, qr/lost 4 times in 5 minutes: it is loaded again after 4 s/,
      'health says when the load begins');

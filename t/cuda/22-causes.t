@@ -86,8 +86,8 @@ for my $case (@causes) {
 
     VLM::spew("$dir/libvlm_cuda.so", 'not one');
     $s = Emulated::server(name => 'cause-alone')->start;
-    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }), 'a broken library');
-    like($s->health->{reason}, qr{^device cuda:0: \Q$dir\E/libvlm_cuda\.so: }, 'is named');
+    ok(VLM::wait_for(20, sub { ($s->health->{state} || '') eq 'failed' }), 'an engine with a broken library has failed');
+    like($s->health->{reason}, qr{^device cuda:0: \Q$dir\E/libvlm_cuda\.so: }, 'the reason names the library');
     $s->stop;
     unlink "$dir/libvlm_cuda.so";
 }
@@ -139,7 +139,7 @@ isnt($s->designated, $s->pid, 'the master does not load it before the fork');
 
 my $before = $s->designated;
 
-ok($s->reload, 'a reload');
+ok($s->reload, 'the server reloads');
 $s->ready;
 is_deeply([Emulated::loaders($s)], [$before, $s->designated], 'the next worker loads it again');
 ok($s->stop, 'the server stops in time');

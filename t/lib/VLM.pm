@@ -592,7 +592,7 @@ sub connection {
     return $r;
 }
 
-# A connection that takes next to nothing until it is read.
+# Returns a connection whose small receive buffer is full until the test reads.
 sub narrow {
     my ($self) = @_;
 

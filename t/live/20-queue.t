@@ -22,7 +22,7 @@ ok($s->busy(1, 0), 'the first leaves the queue at once');
 
 my @waiting = map { $s->begin_chat($_, 'count', image => $picture) } 'b', 'c';
 
-ok($s->busy(1, 2), 'two wait');
+ok($s->busy(1, 2), 'two requests wait');
 
 for my $i (1 .. 4) {
     my $r = $s->chat('d', 'count', image => $picture);
@@ -61,7 +61,7 @@ ok($s->busy(1, 0), 'the queue is empty again');
 # A client that leaves frees its place at once.
 my @held = map { $s->begin_chat("e$_", 'count', image => $picture) } 1, 2;
 
-ok($s->busy(1, 2), 'full again');
+ok($s->busy(1, 2), 'the queue is full again');
 $held[0]->leave;
 ok($s->busy(1, 1), 'one request leaves the queue');
 

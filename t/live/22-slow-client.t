@@ -62,13 +62,13 @@ sub server {
     my $plain = $s->begin_chat('plain', 'be brief', image => $picture);
 
     cmp_ok(first_byte($next), '>', 1.8, 'no byte comes for two seconds');
-    like($next->{raw}, qr{^HTTP/1\.1 200 .*\ncontent-type: text/event-stream}is, 'a header');
+    like($next->{raw}, qr{^HTTP/1\.1 200 .*\ncontent-type: text/event-stream}is, 'the first bytes have the header of a stream');
     like($next->response->{body}, qr/\A: place 1\n\n\z/, 'the event has the place in the queue');
     first_byte($last);
-    like($last->response->{body}, qr/\A: place 2\n\n\z/, 'each has its own');
+    like($last->response->{body}, qr/\A: place 2\n\n\z/, 'each request has its own place');
 
-    ok($next->more, 'two seconds later');
-    like($next->response->{body}, qr/\A(?:: place 1\n\n){2}\z/, 'again');
+    ok($next->more, 'more comes two seconds later');
+    like($next->response->{body}, qr/\A(?:: place 1\n\n){2}\z/, 'the place is sent again');
 
     # The next client takes the place of one that leaves.
     $next->leave;
@@ -88,7 +88,7 @@ sub server {
 
     # Events before the header are not sent again.
     $runs->leave;
-    ok($s->busy(0, 0), 'all have left');
+    ok($s->busy(0, 0), 'no request is left');
 
     $r = $s->chat('s', 'be brief', image => $picture, stream => JSON::PP::true);
     unlike($r->{body}, qr/^:/m, 'a request that does not wait has no event about its place');
@@ -225,7 +225,7 @@ for my $workers (1, 4) {
     diag(sprintf 'worker: %d kB, with %d slow readers at most %d kB', $before, $n, $most);
 
     my $r = $s->chat('s', 'x', image => $picture, stream => JSON::PP::true);
-    is($r->{code}, 200, 'the next is answered');
+    is($r->{code}, 200, 'the next request is answered');
 
     $_->leave for @dead;
 
@@ -246,7 +246,7 @@ for my $workers (1, 4) {
         my $body = curl($s, $port, $picture, "two$i", 'be brief');
         my @events = events($body);
 
-        is($events[-1][0], 'answer', 'HTTP/2: an answer');
+        is($events[-1][0], 'answer', 'HTTP/2: a stream is answered');
         is(join('', map { $_->[1]{text} } @events[0 .. $#events - 1]), 'short and good', 'HTTP/2: the text comes in pieces');
     }
 

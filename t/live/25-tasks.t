@@ -55,8 +55,8 @@ for my $slots (1, 2) {
     my ($p, $a, $b) = $s->end_all($pipeline, $same, $other);
 
     is($p->{code}, 200, 'the pipeline is answered');
-    is(scalar @{ $p->{json}{steps} }, 3, 'all steps are');
-    is($p->{json}{success}, JSON::PP::true, 'well');
+    is(scalar @{ $p->{json}{steps} }, 3, 'the answer has all steps');
+    is($p->{json}{success}, JSON::PP::true, 'all steps succeed');
     is($b->{json}{answer}, 'short', 'the request that came in between is answered');
     cmp_ok($b->{seconds}, '<', $p->{seconds}, 'it is answered before the pipeline');
 
@@ -112,7 +112,7 @@ for my $slots (1, 2) {
 
     is($p->{code}, 504, 'the deadline holds while it waits');
     is($o->{code}, 504, 'the request that came in between has its deadline');
-    cmp_ok($p->{seconds}, '<', $o->{seconds}, 'later');
+    cmp_ok($p->{seconds}, '<', $o->{seconds}, 'that deadline is later');
     ok($s->busy(0, 0), 'no request is left');
 
     ok($s->stop, 'the server stops in time');

@@ -175,7 +175,7 @@ is($part->{body}, substr($whole->{body}, 10, 20), 'the range has its bytes');
 is($s->get($names[0], undef, { Range => 'bytes=99999999-' })->{code}, 416, 'a range beyond the file is refused');
 
 my $head = $s->begin('HEAD', $names[0])->end;
-is($head->{headers}{'content-length'}, length $whole->{body}, 'its length alone');
+is($head->{headers}{'content-length'}, length $whole->{body}, 'HEAD answers with the length alone');
 is($s->get('/result/../vlm.db')->{code}, 404, 'no other file is served');
 is($s->get('/result/nothing.jpg')->{code}, 404, 'a file that was never made is not found');
 

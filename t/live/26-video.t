@@ -48,7 +48,7 @@ my $tiny = encode_base64(VLM::slurp(VLM::bmp(2, 2)), '');
 
     my $slower = ask($s, list(0.5, @frames[4, 3, 2, 1]))->{json};
 
-    is($slower->{timings}{cache_n}, $before + $pair, 'rows of frames at another time are not');
+    is($slower->{timings}{cache_n}, $before + $pair, 'rows of frames at another time are not used again');
     is($slower->{timings}{image_cache_n}, 2, 'the features of the pairs are cached');
 
     my @refused = (

@@ -70,8 +70,8 @@ my %texts = map { ($_->{json}{answer} // 'none') => 1 } @answers;
 is(scalar keys %texts, 1, 'all answers are the same') or diag(join "\n", keys %texts);
 
 $s->ready;
-is($s->get('/api/history/s1')->{code}, 200, 'sessions are still there');
-is($s->health->{active_sessions} || 0, $n, 'all of them');
+is($s->get('/api/history/s1')->{code}, 200, 'a session is still there');
+is($s->health->{active_sessions} || 0, $n, 'all sessions are still there');
 
 # An invalid configuration changes nothing.
 open my $out, '>>', $s->dir . '/nginx.conf' or die;
@@ -288,15 +288,15 @@ sub stopped_check {
     link $lock, $s->dir . '/second' or die;
     unlink $s->dir . '/store/live.sock' or die;
 
-    ok($s->reload, 'a reload after the socket was removed');
-    ok($s->ready, 'brings the model again');
+    ok($s->reload, 'the server reloads after the socket was removed');
+    ok($s->ready, 'that reload loads the model again');
     my %seen;
     VLM::wait_for(sub {
         my $r = $s->post('/v1/completions', { prompt => 'hi', max_tokens => 1 });
         is($r->{code}, 200, 'the worker answers') unless $seen{$r->{worker}}++;
         return keys %seen == 2;
     });
-    is(scalar keys %seen, 2, 'through every worker');
+    is(scalar keys %seen, 2, 'chats are answered through every worker');
     ok($s->log_has(qr/socket "\S+" was gone and is made again/), 'the log has the reason');
     is((stat $s->dir . '/store/live.sock')[2] & 0777, 0600, 'the mode of the new socket is 0600');
     ok($s->stop, 'the server stops in time');
@@ -354,12 +354,12 @@ for my $how (sort keys %readonly) {
         my ($beside, $lock) = ($s->dir . '/live.sock.lock', "$dir/live.lock");
 
         ok(!unlocked($beside), 'the lock is beside the socket');
-        ok($s->{mend}->($s), "$how: it is repaired");
+        ok($s->{mend}->($s), "$how: the store is repaired");
         ok(VLM::wait_for(sub { -e $lock && !unlocked($lock) }), "the owner locks the store's file, too");
         ok(!unlocked($beside), 'the owner has both locks');
 
         for my $round (1, 2) {
-            ok($s->reload, 'a reload');
+            ok($s->reload, 'the server reloads');
             $s->ready;
             ok(!unlocked($lock), 'the lock is in the store');
             ok(unlocked($beside), 'the lock is not beside the socket');

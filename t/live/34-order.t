@@ -82,7 +82,7 @@ for my $how ('reset', 'delete') {
         or diag($done->{code});
 
     $r->leave;
-    ok($slow->busy(0), 'over');
+    ok($slow->busy(0), 'the slot is free again');
 
     my $history = $slow->get('/api/history/s');
     ok($history->{code} eq '404' || $history->{body} =~ /^\[\]\s*$/,

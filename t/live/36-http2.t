@@ -213,7 +213,7 @@ for my $workers (1, 2) {
     is((grep { !defined $status->{$_} && waitpid($_, POSIX::WNOHANG()) } values %pid), 0,
        'the others have their answer, these none');
     is(scalar(grep { $_ == 0 } values %$status), 11, 'no request ends with an error');
-    is(scalar refused(@many), 11, '429, when to retry, and why');
+    is(scalar refused(@many), 11, 'each refusal has a 429, Retry-After and a message');
 
     my @late = map { "late$_" } 1 .. 14;
     my @pids = map { curl(words($s, $_, body($_, $picture, $BODY))) } @late;
@@ -236,7 +236,7 @@ for my $workers (1, 2) {
     # A client that is killed frees its place, running or waiting.
     my @stay = grep { !-s "$dir/$_.head" } @many;
 
-    is(scalar @stay, 3, 'three are without an answer yet');
+    is(scalar @stay, 3, 'three requests have no answer yet');
 
     for my $left ([1, 1], [1, 0], [0, 0]) {
         leave($pid{shift @stay});

@@ -33,7 +33,7 @@ cmp_ok($m->{vlm_model_load_seconds}, '>=', 0, 'the metrics have the time of the 
 cmp_ok($m->{vlm_loop_heartbeat_age_seconds}, '<', 2, 'the loop has a heartbeat');
 is($m->{vlm_queue_size}, 2, 'the queue has its length');
 
-is($s->chat('a', 'How many cups are there?', image => $picture)->{code}, 200, 'one answer');
+is($s->chat('a', 'How many cups are there?', image => $picture)->{code}, 200, 'a question is answered');
 is($s->post('/v1/chat/completions', { max_tokens => 1, messages => [
     { role => 'user', content => 'hello' }] })->{code}, 200, 'an answer ends at max_tokens');
 is($s->post('/v1/chat/completions', { messages => [] })->{code}, 400, 'an invalid request is refused');
@@ -43,17 +43,17 @@ is($s->chat('b', 'x' x 60000, image => $picture)->{code}, 400, 'a prompt that is
 VLM::wait_for(sub { metrics()->{vlm_requests_rejected_total}{limit} });
 
 $m = metrics();
-is($m->{vlm_requests_answered_total}{stop}, 1, 'an answer that ended');
-is($m->{vlm_requests_answered_total}{length}, 1, 'an answer that was cut');
-is($m->{vlm_requests_rejected_total}{input}, 1, 'a request that is none');
-is($m->{vlm_requests_rejected_total}{limit}, 1, 'a request that does not fit');
+is($m->{vlm_requests_answered_total}{stop}, 1, 'an answer that ended is counted');
+is($m->{vlm_requests_answered_total}{length}, 1, 'an answer that was cut is counted');
+is($m->{vlm_requests_rejected_total}{input}, 1, 'an invalid request is counted');
+is($m->{vlm_requests_rejected_total}{limit}, 1, 'a request that does not fit is counted');
 is($m->{vlm_images_total}, 1, 'a prompt that cannot fit is refused before its picture is encoded');
 cmp_ok($m->{vlm_image_tokens_total}, '>', 10, 'the tokens of pictures are counted');
-cmp_ok($m->{vlm_prompt_tokens_total}, '>', $m->{vlm_image_tokens_total} / 2, 'prompts');
-cmp_ok($m->{vlm_generation_tokens_total}, '>=', 2, 'answers');
+cmp_ok($m->{vlm_prompt_tokens_total}, '>', $m->{vlm_image_tokens_total} / 2, 'the tokens of prompts are counted');
+cmp_ok($m->{vlm_generation_tokens_total}, '>=', 2, 'the tokens of answers are counted');
 is($m->{vlm_request_seconds}{count}, 2, 'two requests have a time');
-is($m->{vlm_time_to_first_token_seconds}{count}, 2, 'two have a first token');
-is($m->{vlm_vision_seconds}{count}, 1, 'one had a picture');
+is($m->{vlm_time_to_first_token_seconds}{count}, 2, 'two requests have a first token');
+is($m->{vlm_vision_seconds}{count}, 1, 'one request had a picture');
 cmp_ok($m->{vlm_prefill_seconds}{sum}, '<', $m->{vlm_request_seconds}{sum} + 0.01,
        'a part is no more than the whole');
 
@@ -90,7 +90,7 @@ is_deeply([sort keys %type], [sort keys %$m], 'both forms have the same');
 
 my @buckets = $r->{body} =~ /^vlm_request_seconds_bucket\{le="[^"]+"\} (\d+)$/mg;
 is_deeply(\@buckets, [sort { $a <=> $b } @buckets], 'buckets grow');
-is($buckets[-1], 2, 'up to the count');
+is($buckets[-1], 2, 'the last bucket is the count');
 
 my %told = map { $_ => 1 } map { s/_(?:bucket|sum|count)$//r }
            map { VLM::slurp($_) =~ /\b(vlm_\w+)/g } glob 'docs/metrics/*';
@@ -117,9 +117,9 @@ is($s->begin('GET', '/metrics', undef, { 'X-Forwarded-For' => '127.0.0.1', %$far
 
 # ---- refusals, and clients that leave ----------------------------------------
 
-ok($s->reload, 'a reload');
+ok($s->reload, 'the server reloads');
 $s->ready;
-is(metrics()->{vlm_requests_answered_total}{stop}, 1, 'loses no count');
+is(metrics()->{vlm_requests_answered_total}{stop}, 1, 'the reload loses no count');
 
 ok($s->stop, 'the server stops in time');
 

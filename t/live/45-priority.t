@@ -79,7 +79,7 @@ for my $workers (1, 3) {
     ok($s->busy(1, 49), '49 requests are in the queue');
 
     my $first = ask($s, 'X-Client' => 'another');
-    ok($s->busy(1, 50), 'when another comes');
+    ok($s->busy(1, 50), 'the request of another client is in the queue, too');
 
     served($s, @many);
     my $next = served($s, $first, @many);
@@ -99,9 +99,9 @@ for my $workers (1, 3) {
     my %several = map { $_->{n} => 1 } @several;
     my $last = max grep { $several{$turns[$_]{n}} } 0 .. $#turns;
 
-    cmp_ok($last, '>=', 14, "$workers: a client with eight");
-    cmp_ok($last, '<=', 16, "$workers: takes turns with one that has many");
-    cmp_ok($place{$alone[1]{n}}, '<=', 4, "$workers: without a client, each is on its own");
+    cmp_ok($last, '>=', 14, "$workers: a client with eight requests is not served before one that has many");
+    cmp_ok($last, '<=', 16, "$workers: nor after it: the two take turns");
+    cmp_ok($place{$alone[1]{n}}, '<=', 4, "$workers: each request without a client counts as a client of its own");
     is(join(' ', map { $_->{n} } grep { $several{$_->{n}} } @all), join(' ', map { $_->{n} } @several),
        "$workers: of one client they come in order") if $workers == 1;
     is((grep { $_->{code} == 200 } @all), 59, "$workers: all are answered");

@@ -103,7 +103,7 @@ my $start = time;
 ok(dies($s), 'the engine crashes again');
 ok(VLM::wait_for(sub { !opened($s) }), 'the pause ends');
 cmp_ok(time - $start, '>', $PAUSE - 0.5, 'the pause does not end before its time');
-is($s->get('/api/health/ready')->{code}, 200, 'ready to be tried');
+is($s->get('/api/health/ready')->{code}, 200, 'the server is ready for a probe');
 
 my $probe = begin($s, 3000);
 ok($s->busy(1, 0), 'one request is the probe');
@@ -122,7 +122,7 @@ is(breaker($s)->{failures}, 3, 'this is the third failure');
 $probe->leave;
 
 ok(VLM::wait_for(sub { !opened($s) }), 'that probe ends, too');
-is(ask($s, 5)->{code}, 200, 'a probe that is answered');
+is(ask($s, 5)->{code}, 200, 'the next probe is answered');
 is(breaker($s)->{state}, 'closed', 'the breaker is closed');
 
 my @many = map { begin($s, 5) } 1 .. 6;

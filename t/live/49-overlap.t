@@ -76,10 +76,10 @@ sub owned_by {
     ok($s->busy(1, 0), 'one runs');
 
     my $new = reload($s);
-    ok($new, 'a new worker');
+    ok($new, 'the reload starts a new worker');
     my $waits = ask($s, 1);
 
-    ok($s->log_has(qr/waits for \S+, which process $old has locked/), 'waits for the old one');
+    ok($s->log_has(qr/waits for \S+, which process $old has locked/), 'the log says that the new worker waits');
     is_deeply([owners($s)], [$old], 'the old worker still owns the model');
     is($s->health->{state}, 'loading', 'the new worker waits for the old one');
     ok(!$waits->done, 'its requests wait');
@@ -104,7 +104,7 @@ sub owned_by {
     ok($s->busy(2, 0), 'two run');
 
     my $new = reload($s);
-    ok($new, 'a new worker');
+    ok($new, 'the reload starts a new worker');
     $s->ready;
     ok(owned_by($s, $old, $new), 'the new worker has the model, too');
     is(ask($s, 1)->end->{code}, 200, 'the new worker answers');
@@ -133,7 +133,7 @@ sub owned_by {
 
     my ($plan) = $s->log =~ /: (\d+)m planned/;
     my ($twice) = $s->log =~ /: (\d+)m while a reload lasts: two workers have the model/;
-    cmp_ok(abs($twice - 2 * $plan), '<=', 1, 'nginx -t has said how much that takes');
+    cmp_ok(abs($twice - 2 * $plan), '<=', 1, 'nginx -t has printed the memory of two models');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;

@@ -51,14 +51,14 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     my $t = $first->{timings};
 
     is($t->{cache_n}, 0, 'the first request finds no cached rows');
-    is($t->{image_n}, 1, 'its picture');
+    is($t->{image_n}, 1, 'the request has one picture');
     is(encoded($first), 1, 'the picture was encoded');
     is($t->{prompt_n}, $first->{usage}{prompt_tokens}, 'all its tokens are read');
     is($t->{predicted_n}, $first->{usage}{completion_tokens}, 'the answer has as many tokens as usage says');
     cmp_ok($t->{image_decode_ms}, '>', 0, 'a decoded picture took its time');
     ok(defined $t->{$_} && $t->{$_} >= 0, "$_ has a value") for @parts;
-    cmp_ok($t->{image_decode_ms} + $t->{image_resize_ms}, '<=', $t->{prepare_ms} + 2, 'parts of prepare');
-    cmp_ok($t->{first_step_ms}, '<=', $t->{prefill_ms}, 'a part of prefill');
+    cmp_ok($t->{image_decode_ms} + $t->{image_resize_ms}, '<=', $t->{prepare_ms} + 2, 'decode and resize are parts of prepare');
+    cmp_ok($t->{first_step_ms}, '<=', $t->{prefill_ms}, 'the first step is a part of prefill');
     is($t->{prompt_ms}, $t->{encode_ms} + $t->{prefill_ms}, 'the time of the prompt is the sum of its parts');
 
     $t = $again->{timings};
@@ -68,8 +68,8 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     cmp_ok($t->{image_decode_ms}, '==', 0, 'the picture is not decoded again');
     is($again->{choices}[0]{message}{content}, $first->{choices}[0]{message}{content}, 'the answer is the same');
 
-    is(metric($s, 'vlm_prompt_tokens_cached_total'), $t->{cache_n}, 'the metrics count it');
-    is(metric($s, 'vlm_prompt_images_total'), 2, 'two pictures of prompts');
+    is(metric($s, 'vlm_prompt_tokens_cached_total'), $t->{cache_n}, 'the metrics count the cached tokens');
+    is(metric($s, 'vlm_prompt_images_total'), 2, 'two pictures of prompts are counted');
     is(metric($s, 'vlm_receive_seconds_count'), 2, 'the times are counted');
     is(metric($s, 'vlm_image_decode_seconds_count'), 1, 'one decode is counted');
     is(metric($s, 'vlm_first_step_seconds_count'), 2, 'the first steps are counted');
@@ -86,7 +86,7 @@ sub metric { $_[0]->get('/metrics')->{body} =~ /^\Q$_[1]\E (\d+)$/m ? $1 : undef
     ok(defined $r->{timings}{$_}, "RoboBrain's answer has $_") for @parts;
 
     ok($s->stop, 'the server stops in time');
-    like(VLM::slurp($s->dir . '/logs/vlm.log'), qr/^c=0 p=\d+\n.*^c=$t->{cache_n} p=\d+\n/ms, 'the log has it');
+    like(VLM::slurp($s->dir . '/logs/vlm.log'), qr/^c=0 p=\d+\n.*^c=$t->{cache_n} p=\d+\n/ms, 'the log has the cached tokens');
     $s->check_log;
 }
 

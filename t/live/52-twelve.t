@@ -65,7 +65,7 @@ my $next = $s->begin('POST', '/api/chat', '', { 'Content-Length' => 5_000_000,
                                                 'Content-Type' => 'application/json' });
 $next->more;
 is($next->response->{code}, 429, '1: the next is refused, and its body not read');
-like($next->response->{headers}{'retry-after'} || '', qr/^\d+$/, '1: with Retry-After');
+like($next->response->{headers}{'retry-after'} || '', qr/^\d+$/, '1: the refusal has Retry-After');
 $next->leave;
 
 $_->leave for $running, @line;
@@ -82,7 +82,7 @@ my $before = status_of($pid, 'VmHWM');
 for (1 .. 10) {
     my $r = $s->begin('POST', '/v1/chat/completions', $png)->end;
     is($r->{code}, 400, '2: 20,000 x 20,000 pixels are refused');
-    like($r->{json}{error}{message}, qr/^PNG of 20000x20000 pixels/, '2: with the numbers');
+    like($r->{json}{error}{message}, qr/^PNG of 20000x20000 pixels/, '2: the message has the numbers');
 }
 
 cmp_ok(status_of($pid, 'VmHWM') - $before, '<', (16 << 20) * VLM::slower(), '2: memory does not grow');
@@ -169,7 +169,7 @@ sub on {
 kill 'STOP', $pid;
 my $ready = VLM::wait_for(sub { my $r = on('/api/health/ready'); $r->{code} eq '503' && $r });
 ok($ready, '7: the worker is stopped: the readiness probe fails');
-like($ready && $ready->{headers}{'retry-after'} || '', qr/^\d+$/, '7: and when to ask again');
+like($ready && $ready->{headers}{'retry-after'} || '', qr/^\d+$/, '7: the probe has Retry-After');
 is(on('/api/health/live')->{code}, 200, '7: the liveness probe succeeds');
 kill 'CONT', $pid;
 ok(VLM::wait_for(sub { on('/api/health/ready')->{code} eq '200' }), '7: the worker resumes');

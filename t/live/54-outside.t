@@ -208,7 +208,7 @@ sub interlaced {
             my $h = $s->health;
             return $h->{filling} && $h->{heartbeat}{pid} != $dead ? $h->{heartbeat}{pid} : 0;
         });
-        ok($pid, 'ready, and memory is still being taken');
+        ok($pid, 'the worker is ready while memory is still being taken');
         kill 'KILL', $dead = $pid;
     }
 

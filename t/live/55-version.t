@@ -17,7 +17,7 @@ my $vlm = dirname($module) . '/vlm';
 like($version, qr/^\d+\.\d+\.\d+$/, 'engine/vlm.h has the version');
 like(VLM::slurp('CHANGELOG.md'), qr/^# Changes\n.*?^## \Q$version\E$/ms, 'CHANGELOG.md has a section for it');
 is((VLM::slurp('CHANGELOG.md') =~ /^## (\S+)$/m)[0], $version, 'the version is the first section of CHANGELOG.md');
-is(`$vlm --version`, "vlm $version\n", 'vlm --version prints it');
+is(`$vlm --version`, "vlm $version\n", 'vlm --version prints the version');
 
 
 my $s = VLM->new(name => 'version', server => 'location = /metrics { vlm_status live; }');
@@ -28,18 +28,18 @@ local $ENV{TEST_NGINX_LOAD_MODULES} = $copy;
 
 $s->start->ready;
 
-ok($s->log_has(qr/\[notice\] .*: nginx-vlm \Q$version\E$/m), 'the log has it at a start');
-is($s->health->{version}, $version, '/api/health has it');
-like($s->get('/metrics')->{body}, qr/^vlm_info\{[^}]*version="\Q$version\E"\} 1$/m, 'vlm_info has it');
+ok($s->log_has(qr/\[notice\] .*: nginx-vlm \Q$version\E$/m), 'the log has the version at a start');
+is($s->health->{version}, $version, '/api/health has the version');
+like($s->get('/metrics')->{body}, qr/^vlm_info\{[^}]*version="\Q$version\E"\} 1$/m, 'vlm_info has the version');
 
-ok($s->reload, 'a reload with the same file');
-unlike($s->log, qr/was replaced/, 'warns of nothing');
+ok($s->reload, 'the server reloads with the same file');
+unlike($s->log, qr/was replaced/, 'that reload logs no warning');
 
 # "install" makes another file with the same name.
 unlink $copy;
 copy($module, $copy) or die "$copy: $!";
 
-ok($s->reload, 'a reload with another file');
+ok($s->reload, 'the server reloads with another file');
 like($s->log, qr/\[warn\] .*"\Q$copy\E" was replaced after nginx had loaded it.*a restart takes the new file/,
      'warns that the old code goes on');
 

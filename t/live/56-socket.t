@@ -104,9 +104,9 @@ SKIP: {
        'the log has the refusal');
     like(asks(0), qr{^HTTP/1\.1 [24]\d\d }, 'the workers go on');
 
-    ok($s->reload, 'a reload');
+    ok($s->reload, 'the server reloads');
     $s->ready;
-    is(sprintf('%o', mode()), '600', 'closes the file again');
+    is(sprintf('%o', mode()), '600', 'the reload closes the file again');
 }
 
 for (1 .. 4) {

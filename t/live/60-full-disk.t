@@ -100,7 +100,7 @@ sub seen {
 
     unlink within($s, $store) . '/other' or die "other: $!";
     ok(VLM::wait_for(sub { hello($s)->{code} == 200 }), 'sessions are answered when there is room again');
-    is(seen($s)->{code}, 200, 'pictures, too');
+    is(seen($s)->{code}, 200, 'pictures are answered, too');
 
     ok($s->stop, 'the server stops in time');
     $s->check_log;

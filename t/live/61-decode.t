@@ -24,14 +24,14 @@ is($r->{code}, 200, 'a video of two such frames is answered') or diag($r->{body}
 
 my $pictures = metrics($s)->{vlm_images_total};
 
-cmp_ok($pictures, '>', 0, 'its picture is counted');
+cmp_ok($pictures, '>', 0, 'the pictures of an answered video are counted');
 
 my $left = ask($s, 512);
 
 ok(decodes($s), 'a video of 512 is decoded');
 $left->leave;
 ok(rests($s), 'its client leaves: the decode gives its memory back');
-is(metrics($s)->{vlm_images_total}, $pictures, 'before its end');
+is(metrics($s)->{vlm_images_total}, $pictures, 'no picture was decoded to its end');
 
 # The system has no more memory for this process: its address space is full.
 SKIP: {
@@ -53,9 +53,9 @@ SKIP: {
 my @left = map { ask($s, 512) } 1 .. 12;
 
 ok(decodes($s), 'twelve are decoded, or wait for it');
-ok(VLM::wait_for(sub { metrics($s)->{vlm_http_memory_waits_total} > 0 }), 'for memory');
+ok(VLM::wait_for(sub { metrics($s)->{vlm_http_memory_waits_total} > 0 }), 'some of them wait for memory');
 is($s->post('/api/session')->{code}, 200, 'a session is made meanwhile, in a pool of two threads');
-ok(!grep({ $_->more(0) } @left), 'before any of them is answered');
+ok(!grep({ $_->more(0) } @left), 'none of them is answered before that');
 $_->leave for @left;
 is(ask($s, 2)->end->{code}, 200, 'their clients leave: another request has a thread and memory');
 is(metrics($s)->{vlm_images_total}, $pictures + 1, 'none of the twelve was decoded to its end');
@@ -72,7 +72,7 @@ $r = ask($s, 512)->end;
 
 is($r->{code}, 503, 'the time of a request in the queue passes during its decode');
 ok(rests($s), 'the decode gives its memory back');
-is(metrics($s)->{vlm_images_total}, 0, 'before its end');
+is(metrics($s)->{vlm_images_total}, 0, 'no picture was decoded to its end');
 
 ok($s->stop, 'the server stops in time');
 $s->check_log;
