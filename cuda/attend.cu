@@ -106,7 +106,7 @@ keys_of(const args_t &a, uint32_t sequence, uint32_t kv_head)
 }
 
 
-/* blockIdx: x of tiles, from a.tile on, y of key-value heads, z of sequences. */
+/* blockIdx.x is a tile, counted from a.tile; y is a key-value head, z a sequence. */
 template <int D>
 __global__ void __launch_bounds__(VLM_ATTEND_THREADS, 2)
 attend_rows(args_t a)
@@ -122,7 +122,7 @@ attend_rows(args_t a)
     t = find_tile(a, blockIdx.z, blockIdx.y, a.tile + blockIdx.x, VLM_GROUPS * MANY);
 
     if (t.first >= t.n_rows * a.group) {
-        return;                        /* the whole block: this sequence is shorter than others */
+        return;                        /* all threads of the block: the sequence has no such tile */
     }
 
     load_queries<D, MANY>(a, t, sh[0], limit);
@@ -150,7 +150,7 @@ attend_rows(args_t a)
 }
 
 
-/* Stores the sums of a run of keys; nothing for vectors beyond the tile. */
+/* Stores the sums of a run of keys, except for vectors beyond the tile. */
 template <int D>
 static __device__ __forceinline__ void
 store_run(const args_t &a, const tile_t &t, uint32_t run, const uint32_t (&limit)[FEW],
@@ -184,8 +184,8 @@ store_run(const args_t &a, const tile_t &t, uint32_t run, const uint32_t (&limit
 
 
 /*
- * Adds the runs of a tile's vectors in the order of vlm_attend_fold(): a thread has one value of
- * each.
+ * Adds the runs of a tile's vectors in the order of vlm_attend_fold().  Each thread adds one value
+ * of each vector.
  */
 static __device__ __forceinline__ void
 merge_runs(const args_t &a, const tile_t &t, uint32_t n)
@@ -236,8 +236,8 @@ merge_runs(const args_t &a, const tile_t &t, uint32_t n)
 
 
 /*
- * One run of keys of sequences with one row each; blockIdx: x of runs and tiles, y as above, z of
- * sequences, from a.sequence on.
+ * One run of keys, for sequences with one row each.  blockIdx.x is a run and a tile, y a key-value
+ * head, z a sequence, counted from a.sequence.
  */
 template <int D>
 __global__ void __launch_bounds__(VLM_ATTEND_THREADS, 4)
@@ -260,7 +260,7 @@ attend_split(args_t a)
     n = (end + VLM_CUDA_SPLIT - 1) / VLM_CUDA_SPLIT;
 
     if (run >= n) {
-        return;                        /* fewer keys than others have */
+        return;                        /* the sequence has no such run of keys */
     }
 
     load_queries<D, FEW>(a, t, sh[0], limit);

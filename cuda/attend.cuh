@@ -4,8 +4,8 @@
  *
  * 128 threads are 8 groups of 16 lanes; a group has Q of the tile's 8 Q query vectors.  Of a tile
  * of 64 keys a lane has keys lane, lane + 16, ...; of a head's values it has lane, lane + 16, ....
- * Heads are padded with zeros to 16 D values.  A query vector's bits depend on its own keys alone,
- * and neither on Q nor on the other vectors of the tile: masked keys change nothing.
+ * Heads are padded with zeros to 16 D values.  A query vector's result depends on its own keys
+ * alone, not on Q nor on the other vectors of the tile, because masked keys change nothing.
  */
 
 #ifndef VLM_ATTEND_CUH
@@ -26,7 +26,7 @@ struct alignas(16) vlm_attend_shared_t {
     vlm_bf16_t  q[VLM_GROUPS * Q][ROW];
     vlm_bf16_t  v[VLM_KEYS][ROW];
 
-    union {                            /* keys, and then, when they are multiplied, weights */
+    union {                            /* keys; after their product, weights */
         vlm_bf16_t  k[VLM_KEYS][ROW];
         float       p[VLM_GROUPS * Q][VLM_KEYS];
     };
@@ -56,7 +56,7 @@ vlm_attend_clear(vlm_attend_state_t<D, Q> &s)
 }
 
 
-/* The factor that brings sums with maximum m to maximum most. */
+/* The factor that rescales sums from maximum m to maximum most. */
 static __device__ __forceinline__ float
 vlm_attend_scale(float m, float most)
 {
@@ -264,7 +264,7 @@ vlm_attend_run(vlm_attend_shared_t<D, Q> &sh, const vlm_attend_keys_t &a, uint32
     for (key = first; key < end; key += VLM_KEYS) {
         n = min(end - key, static_cast<uint32_t>(VLM_KEYS));
 
-        __syncthreads();               /* weights and values of the tile before were used */
+        __syncthreads();               /* the previous tile's values are no longer needed */
 
         vlm_attend_copy(sh.k, VLM_KEYS, a.k + key * a.stride, a.stride, n, a.hd);
         vlm_attend_copy(sh.v, VLM_KEYS, a.v + key * a.stride, a.stride, n, a.hd);
@@ -292,7 +292,7 @@ vlm_attend_run(vlm_attend_shared_t<D, Q> &sh, const vlm_attend_keys_t &a, uint32
 
         vlm_attend_weigh<D, Q>(st, s);
 
-        __syncthreads();               /* keys were used; weights take their place */
+        __syncthreads();               /* keys are no longer needed; weights take their place */
 
 #pragma unroll
         for (int i = 0; i < Q * 4; i++) {

@@ -57,7 +57,7 @@ vlm_from_bf16(vlm_bf16_t b)
 }
 
 
-/* Rounds to nearest, ties to even; a NaN stays a NaN.  The same as in format/bf16.h. */
+/* Rounds to nearest, ties to even, as engine/format/bf16.h does; a NaN remains one. */
 static __device__ __forceinline__ vlm_bf16_t
 vlm_to_bf16(float f)
 {
@@ -143,8 +143,8 @@ vlm_block_sum(float v, float *warps)
 /* ---- between blocks ----------------------------------------------------------------------- */
 
 /*
- * Whether this block is the last of n to come here: it then sees the stores of the others.  ticket
- * is 0 before and after; number is shared.
+ * Returns whether this block is the last of n to call it; the last one sees the stores of the
+ * others.  ticket is 0 before and after; number is shared.
  */
 static __device__ __forceinline__ bool
 vlm_come_last(unsigned *ticket, uint32_t n, unsigned *number)
@@ -214,8 +214,8 @@ vlm_quantize(float4 v, float *scale)
 /* ---- loads -------------------------------------------------------------------------------- */
 
 /*
- * 16 bytes that are read once: the load bypasses the first-level cache, so that weights evict
- * nothing.
+ * Loads 16 bytes that are read once.  The load bypasses the first-level cache, so that weights
+ * evict nothing from it.
  */
 static __device__ __forceinline__ uint4
 vlm_load_once(const void *p)
@@ -233,7 +233,7 @@ vlm_load_once(const void *p)
 }
 
 
-/* A load of data just stored by another block: it bypasses the first-level cache. */
+/* Loads a value that another block has just stored; it bypasses the first-level cache. */
 static __device__ __forceinline__ float
 vlm_load_fresh(const float *p)
 {

@@ -138,7 +138,7 @@ load_kernels(vlm_device_t *d, vlm_err_t *err)
 }
 
 
-/* From here on the driver takes memory of the device. */
+/* From here on the driver uses memory of the device. */
 static int
 take_device(vlm_device_t *d, const vlm_cuda_request_t *r, vlm_err_t *err)
 {
@@ -272,7 +272,7 @@ cuda_sync(vlm_device_t *d, vlm_err_t *err)
     const char  *at;
 
     if (!d->lost) {
-        (void) vlm_device_check(d, d->driver->wait(d->stream), "the work before");
+        (void) vlm_device_check(d, d->driver->wait(d->stream), "earlier work");
         d->spent = 0;
     }
 
@@ -294,8 +294,8 @@ cuda_sync(vlm_device_t *d, vlm_err_t *err)
         d->fault = 0;
     }
 
-    return vlm_fail(err, VLM_EMEMORY, "cuda:%u did not do what it was asked for: %s (error %d, at "
-                    "%s)", d->index, d->driver->text(code), code, at == nullptr ? "?" : at);
+    return vlm_fail(err, VLM_EMEMORY, "cuda:%u: a call failed: %s (error %d, at %s)", d->index,
+                    d->driver->text(code), code, at == nullptr ? "?" : at);
 }
 
 
@@ -317,7 +317,7 @@ vlm_device_spend(vlm_device_t *d, double cost)
     }
 
     if (d->quit != nullptr && d->spent > 0 && d->spent + cost > d->most && vlm_device_ready(d)
-        && vlm_device_check(d, d->driver->wait(d->stream), "the work before") == 0)
+        && vlm_device_check(d, d->driver->wait(d->stream), "earlier work") == 0)
     {
         d->spent = 0;
         d->quitting = d->quit(d->quit_data) != 0;
@@ -371,9 +371,10 @@ cuda_reserve(vlm_device_t *d, uint64_t bytes, vlm_err_t *err)
         code = d->driver->fill(p, 0, bytes, d->stream);
     }
 
-    if (vlm_device_check(d, code, "memory of the plan") != 0) {
+    if (vlm_device_check(d, code, "the allocation of the plan") != 0) {
         (void) cuda_sync(d, err);
-        (void) vlm_fail(err, VLM_EMEMORY, "cuda:%u gave no %" PRIu64 " bytes", d->index, bytes);
+        (void) vlm_fail(err, VLM_EMEMORY, "cuda:%u: cannot allocate %" PRIu64 " bytes", d->index,
+                        bytes);
         return nullptr;
     }
 
@@ -399,7 +400,8 @@ void
 vlm_device_put(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
 {
     if (bytes > 0 && enter(d) == 0) {
-        (void) vlm_device_check(d, d->driver->put(to, from, bytes, d->stream), "a copy to it");
+        (void) vlm_device_check(d, d->driver->put(to, from, bytes, d->stream),
+                                "a copy to the device");
     }
 }
 
@@ -408,7 +410,8 @@ static void
 cuda_get(vlm_device_t *d, void *to, const void *from, uint64_t bytes)
 {
     if (bytes > 0 && enter(d) == 0) {
-        (void) vlm_device_check(d, d->driver->get(to, from, bytes, d->stream), "a copy from it");
+        (void) vlm_device_check(d, d->driver->get(to, from, bytes, d->stream),
+                                "a copy from the device");
         d->spent = 0;                  /* the copy ends when all work before it is done */
     }
 }

@@ -43,7 +43,7 @@ struct vlm_device_s {
     vlm_need_t              need;
     vlm_cuda_scratch_t      scratch;
 
-    vlm_quit_fn             quit;      /* see ask() */
+    vlm_quit_fn             quit;      /* checks for cancellation; set by cuda_ask() */
     void                   *quit_data;
     int                     quitting;
     double                  most;      /* bound of the cost between two waits; see cost.h */
@@ -77,7 +77,7 @@ int vlm_device_ready(vlm_device_t *d);
 
 /* ---- launches ----------------------------------------------------------------------------- */
 
-/* Returns how many of n units of that cost one launch may have, at least one. */
+/* Returns the number of n units of this cost each that one launch may have; at least one. */
 static inline uint32_t
 vlm_fit(const vlm_device_t *d, double cost, uint32_t n)
 {
@@ -85,7 +85,7 @@ vlm_fit(const vlm_device_t *d, double cost, uint32_t n)
 }
 
 
-/* Processors without a block wait for the others: a launch of few blocks counts for all of them. */
+/* A launch with fewer blocks than multiprocessors costs as if each of them had a block. */
 static inline double
 vlm_cost_on(const vlm_device_t *d, dim3 grid, double cost)
 {

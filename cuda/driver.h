@@ -1,6 +1,6 @@
 /*
  * The calls of CUDA's runtime that this library makes, as a table: runtime.cu fills it in with
- * CUDA's own, emu/driver.cpp with an emulated device that can also be told to fail.
+ * CUDA's own, emu/driver.cpp with an emulated device that a test can make fail.
  *
  * Functions return CUDA's error codes; 0 is success.  A stream is a void *.
  */

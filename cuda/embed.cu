@@ -1,6 +1,6 @@
 /*
- * embed: rows of the embedding table, or of picture features, become the residual stream.
- * add_features: further features are added to the rows of pictures, between layers.
+ * embed: copies rows of the embedding table, or of picture features, to the residual stream.
+ * add_features: adds further features to the rows of pictures, between layers.
  */
 
 #include "device.h"
@@ -80,7 +80,7 @@ add_features(const vlm_bf16_t *features, const uint32_t *source, uint32_t D, flo
     from = source[blockIdx.x];
 
     if (from == VLM_NONE) {
-        return;                        /* the whole block: its row is a token's */
+        return;                        /* all threads of the block: the row is a token's */
     }
 
     x += static_cast<size_t>(blockIdx.x) * D;

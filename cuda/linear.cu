@@ -74,7 +74,7 @@ put_few(const vlm_product_t &a, uint32_t tile, const float *parts)
 }
 
 
-/* Tiles one after the other, all activation rows. */
+/* A block computes its tiles one after the other, each with all activation rows. */
 template <bool INT8, int OUT>
 __global__ void __launch_bounds__(VLM_FEW_THREADS, VLM_FEW_BLOCKS)
 few(vlm_product_t a)
@@ -91,7 +91,8 @@ few(vlm_product_t a)
     vlm_begin_few<INT8>(a, tile, room, parts);
 
     /*
-     * A thread at a tile's barrier has finished the tile before, so two buffers in turn are enough.
+     * A thread at a tile's barrier has finished the previous tile, so two alternating buffers are
+     * enough.
      */
 
     for ( /* void */ ; tile < end; tile++) {
@@ -206,7 +207,7 @@ put_tile(const vlm_product_t &a, uint32_t t, uint32_t n, float v0, float v1)
 }
 
 
-/* blockIdx: x of 64 activation rows, y of 64 weight rows. */
+/* blockIdx.x is 64 activation rows, y is 64 weight rows. */
 template <bool INT8, int OUT>
 __global__ void __launch_bounds__(MANY_THREADS, 3)
 many(vlm_product_t a)
@@ -274,7 +275,7 @@ many(vlm_product_t a)
 }
 
 
-/* ---- which of them ------------------------------------------------------------------------ */
+/* ---- the choice of a kernel --------------------------------------------------------------- */
 
 static size_t
 inside_bytes(const vlm_product_t &a)
@@ -342,7 +343,7 @@ vlm_product_cost(const vlm_product_t &a)
 }
 
 
-/* A multiple of the block's rows, if there are as many. */
+/* Rounds down to a multiple of the block's rows, unless there are fewer. */
 uint32_t
 vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w)
 {
@@ -354,7 +355,7 @@ vlm_product_rows(const vlm_device_t *d, const vlm_linear_t *w)
 }
 
 
-/* As many blocks as run together; each has the same number of units, but for the last. */
+/* At most as many blocks as run at once; all but the last have the same number of units. */
 vlm_few_grid_t
 vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t units)
 {

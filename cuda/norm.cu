@@ -1,6 +1,6 @@
 /*
- * norm, norm_stream: a row a block, its mean taken off or not.  Only those of mergers and of an
- * embedding; other norms are fused.
+ * norm, norm_stream: each block normalises one row, with or without subtracting its mean.  Mergers
+ * and an embedding use these kernels; other norms are in turn.cu, or fused into products.
  */
 
 #include "product.h"

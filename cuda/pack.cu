@@ -46,7 +46,7 @@ read_row(const vlm_linear_t *w, const void *from, uint32_t n, uint8_t *row, size
 }
 
 
-/* One row to its places in the tiles: 16 rows of `bytes` bytes each. */
+/* Copies one row to its places in the tiles of 16 rows of `bytes` bytes each. */
 static void
 scatter_row(uint8_t *tiles, const uint8_t *row, uint32_t r, size_t bytes)
 {

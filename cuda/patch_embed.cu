@@ -1,9 +1,9 @@
 /*
- * patch_embed: bytes of pixels times f32 weights, the only product with these.
+ * patch_embed: bytes of pixels times f32 weights; no other product has f32 weights.
  *
  * A block has 64 weight rows by 64 patches, a thread 4 by 4 of them, 16 inputs at a time through
- * shared memory.  Each sum is in the order of k, fused, as its definition has it: the same bits.  A
- * launch has as many patches as cost.h lets it have.
+ * shared memory.  Each sum is in the order of k, with fused multiply-adds, so it has the bits of
+ * the definition.  cost.h bounds the patches of a launch.
  */
 
 #include "device.h"
@@ -38,7 +38,7 @@ load(const args_t &a, uint32_t n0, uint32_t p0, uint32_t k, float (*w)[ROW], flo
 }
 
 
-/* blockIdx: x of patches, y of weight rows. */
+/* blockIdx.x is 64 patches, y is 64 weight rows. */
 __global__ void __launch_bounds__(THREADS)
 patch_embed(args_t a)
 {

@@ -1,8 +1,8 @@
 /*
- * add_places: the place of each patch is added to it, from between four places of a square grid.
+ * add_places: adds to each patch its learned position, interpolated between four of a square grid.
  *
- * A block has a patch.  Two of its threads find the four places and their weights, in the
- * definition's order: the same bits.  A launch has as many patches as cost.h lets it have.
+ * A block has one patch.  Two of its threads find the four positions and their weights in the
+ * definition's order, so the bits are the same.  cost.h bounds the patches of a launch.
  */
 
 #include "device.h"

@@ -2,11 +2,12 @@
  * The device's side of products on tensor cores: weights are the 16 rows and activations the 8
  * columns of a fragment.  See pack.cu and ready.cuh for both orders of bytes.
  *
- * Up to 8 activation rows, a block of 8 warps shares out the K of 16 weight rows, all its loads
- * under way together, and takes one such tile after the other.
+ * With up to 8 activation rows, the 8 warps of a block divide the K of 16 weight rows among them,
+ * with all loads in flight at once; a block computes one such tile after the other.
  *
- * The integer dot of a block of values starts at 1.5 * 2^23 as bits of a float: below 2^22 in
- * size, it is that float plus the dot, so a subtraction converts it.
+ * The integer product of a block of values is added to the bits of the float 1.5 * 2^23.  While the
+ * product is below 2^22 in magnitude, the result has the bits of 1.5 * 2^23 plus the product, so a
+ * subtraction converts it to a float.
  */
 
 #ifndef VLM_PRODUCT_CUH

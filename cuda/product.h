@@ -16,7 +16,7 @@
 #define VLM_GROUP       64             /* bytes of a row, of weights or activations */
 #define VLM_CUDA_PARTS  8
 #define VLM_INSIDE      (56u << 10)    /* dynamic bytes of a block that makes rows ready */
-#define VLM_FEW         8              /* activation rows of a fragment: as many are few */
+#define VLM_FEW         8              /* activation rows of a fragment, and the most of `few` */
 #define VLM_FEW_BLOCKS  3              /* of few rows, on a processor: 256 threads each */
 
 typedef enum { VLM_FORM_F32, VLM_FORM_ACT } vlm_form_t;

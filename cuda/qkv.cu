@@ -5,7 +5,7 @@
  *
  * Up to 8 rows, a block has the two tiles of weight rows that are rotated together, value i of a
  * head and value i + half, and one launch does all: heads without a norm are rotated by that block,
- * heads with a norm go to memory, and the block that finishes a head last norms and rotates it.
+ * heads with a norm go to memory; the block that finishes a head last normalises and rotates it.
  * Otherwise the product goes to memory, and a block of threads has one row, a warp a head.
  */
 
@@ -246,7 +246,7 @@ put_normed(const vlm_product_t &p, const text_t &a, uint32_t head)
 }
 
 
-/* Units one after the other, all rows. */
+/* A block computes its units one after the other, each with all rows. */
 template <bool INT8>
 __global__ void __launch_bounds__(VLM_FEW_THREADS, VLM_FEW_BLOCKS)
 qkv_few(vlm_product_t p, text_t a)
@@ -281,7 +281,7 @@ qkv_few(vlm_product_t p, text_t a)
             put_normed(p, a, head);
         }
 
-        __syncthreads();               /* parts were used */
+        __syncthreads();               /* the parts are no longer needed */
     }
 }
 

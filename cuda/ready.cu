@@ -1,5 +1,5 @@
 /*
- * Makes activation rows ready for a product, by a launch of its own: normed if there is a gain,
+ * Makes activation rows ready for a product, by a launch of its own: normalised if there is a gain,
  * then in int8 with a scale for each block, or in bf16.  See ready.cuh for the order of bytes.
  */
 

@@ -187,7 +187,7 @@ next_digit(shared_t *sh, uint32_t shift)
     __syncwarp();
 
     if (before > other || other >= before + mine) {
-        return;                        /* it is another lane's */
+        return;                        /* another lane has the border */
     }
 
     for (i = DIGITS - 1 - lane * (DIGITS / VLM_WARP); other >= before + sh->histogram[i]; i--) {
@@ -258,8 +258,8 @@ count_equals(shared_t *sh, const ids_t &ids, uint32_t key, uint32_t below)
 
 
 /*
- * Of the keys equal to the border the first `keep` stay: returns the id from which on they are
- * dropped.
+ * Of the tokens whose key equals the border, the first `keep` remain.  Returns the id from which on
+ * the others are dropped.
  */
 static __device__ __forceinline__ uint32_t
 find_last(shared_t *sh, const ids_t &ids, uint32_t key, uint32_t keep, uint32_t V)

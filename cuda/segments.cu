@@ -30,7 +30,7 @@ typedef struct {                       /* a block's share: rows row to row + til
 } share_t;
 
 
-/* blockIdx: x of segments, y of heads, z of tiles of a segment's rows, from a.tile on. */
+/* blockIdx.x is a segment, y a head, z a tile of the segment's rows, counted from a.tile. */
 static __device__ __forceinline__ share_t
 share_of(const args_t &a, uint32_t tile)
 {
@@ -311,7 +311,7 @@ attend_tensor(args_t a)
     for (key = 0; key < s.n; key += VLM_KEYS) {
         n = min(s.n - key, static_cast<uint32_t>(VLM_KEYS));
 
-        __syncthreads();               /* the tile before was used */
+        __syncthreads();               /* the previous tile is no longer needed */
 
         vlm_attend_copy(sh[0].k, VLM_KEYS, a.k + s.at + key * s.stride, s.stride, n, a.hd);
         vlm_attend_copy(sh[0].v, VLM_KEYS, a.v + s.at + key * s.stride, s.stride, n, a.hd);
@@ -329,7 +329,7 @@ attend_tensor(args_t a)
 }
 
 
-/* ---- which of them ------------------------------------------------------------------------ */
+/* ---- the choice of a kernel --------------------------------------------------------------- */
 
 template <int D>
 static void

@@ -1,5 +1,5 @@
 /*
- * Repeated steps: captured when the model loads, and then a few launches each, mostly one.
+ * Steps that repeat are captured when the model loads; each is then a few launches, mostly one.
  *
  * Kernels of a captured step have the addresses and the grids that they had when it was captured;
  * sequences, tokens and numbers of cached rows are read from device memory.  A step whose cost
@@ -16,7 +16,8 @@ static void
 drop(vlm_device_t *d, vlm_kept_t *step)
 {
     for (uint32_t i = 0; i < step->n; i++) {
-        (void) vlm_device_check(d, d->driver->drop(step->graph[i]), "a step to drop");
+        (void) vlm_device_check(d, d->driver->drop(step->graph[i]),
+                                "the release of a captured step");
     }
 
     step->n = 0;
@@ -24,7 +25,8 @@ drop(vlm_device_t *d, vlm_kept_t *step)
 
 
 /*
- * Handles an error of the calls that capture; one from which CUDA does not recover stays a fault.
+ * Handles an error of the calls that capture; an error from which CUDA does not recover remains a
+ * fault.
  */
 static void
 refuse(vlm_device_t *d)
@@ -139,7 +141,8 @@ vlm_cuda_replay(vlm_device_t *d, uint32_t number)
         vlm_device_spend(d, step->cost[i]);
 
         if (vlm_device_ready(d)) {
-            (void) vlm_device_check(d, d->driver->replay(step->graph[i], d->stream), "a kept step");
+            (void) vlm_device_check(d, d->driver->replay(step->graph[i], d->stream),
+                                    "the launch of a captured step");
         }
     }
 

@@ -2,7 +2,7 @@
  * A fibre: a function with a stack of its own, entered and left by explicit calls.
  *
  * One switch is a dozen instructions on x86-64 and a swapcontext() elsewhere.  AddressSanitizer is
- * told of every switch, so that its reports name the right stack.
+ * informed of every switch, so that its reports name the right stack.
  */
 
 #ifndef VLM_FIBRE_H

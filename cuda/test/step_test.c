@@ -11,7 +11,7 @@
 
 #include "library.h"
 
-#define SLOTS     9                    /* one more than there are rows in a kept step */
+#define SLOTS     9                    /* one more than there are rows in a captured step */
 #define PIXELS    16384                /* 80 patches: windows, and two tiles of attention */
 #define SHORT     3                    /* tokens of one answer, and of another one */
 #define LONG      4
@@ -151,7 +151,7 @@ step(vlm_t *v, uint32_t n)
 }
 
 
-/* The cost of a kept step of one row by cost.h, in microseconds. */
+/* The cost of a captured step of one row by cost.h, in microseconds. */
 static double
 us_of_step(const case_t *c)
 {
@@ -198,7 +198,7 @@ a_step_is_5_kernels_a_layer_and_3_and_2_launches_in_all(void **state)
 }
 
 
-/* Rows of a kept step, one and two, and more than are kept. */
+/* Rows of a captured step, one and two, and more than are captured. */
 static void
 answer_all(vlm_t *v, uint32_t n_counts, vlm_answer_t (*a)[SLOTS], int kept)
 {

@@ -56,7 +56,7 @@ for my $case (@classes) {
     like($r->{headers}{'retry-after'} || '', qr/^\d+$/, 'the 503 has Retry-After');
     like($r->{json}{error}{message}, $then eq $LOST ? qr/device is lost/ : qr/memory is short/,
          'with the cause');
-    ok($s->log_has(qr/cuda:0 .*\(error $code, at /), 'the log has the error and its place');
+    ok($s->log_has(qr/cuda:0.*\(error $code, at /), 'the log has the error and its place');
 
     if ($then eq $LOST) {
         ok(replaced($s, $pid), $then);
