@@ -183,7 +183,7 @@ typedef struct {
 } vlm_stop_t;
 
 /*
- * Decodes a picture (JPEG, PNG, GIF, BMP or WebP, told by its first bytes), turns it upright, lays
+ * Decodes a picture (JPEG, PNG, GIF, BMP or WebP, known by its first bytes), turns it upright, lays
  * alpha over white, resizes it as the family's processor does and cuts it into patches.
  *
  *   data, bytes   a whole file; not kept, but its patches are cached: see conf->features
@@ -431,10 +431,10 @@ typedef struct {
     float               frequency_penalty;         /* -2 to 2, 0: off; times a token's count in */
     float               presence_penalty;          /* the answer; -2 to 2, 0: off; once */
     uint32_t            top_k;         /* 0: off */
-    uint32_t            no_repeat_ngram_size;      /* 0: off; no token ends as many tokens which the
-                                          prompt and answer have already; not with a
+    uint32_t            no_repeat_ngram_size;      /* 0: off; a token is not picked if it repeats so
+                                          many tokens of prompt or answer; ignored with a
                                           grammar */
-    uint32_t            min_tokens;    /* the answer does not end by itself before it has so many */
+    uint32_t            min_tokens;    /* the model cannot end an answer of fewer tokens */
     uint32_t            max_tokens;    /* 0: conf->max_tokens */
     uint64_t            seed;          /* 0: a random one */
     const char *const  *stop;          /* [n_stop] copied; text before a match is kept */

@@ -212,7 +212,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 --- error_code eval
 [400, 404]
 --- response_body_like eval
-[qr/"error":"not a picture we read \(.+\): first bytes 74 68 69 73 /, qr/Session not found/]
+[qr/"error":"not a supported picture \(.+\): first bytes 74 68 69 73 /, qr/Session not found/]
 
 
 

@@ -228,7 +228,7 @@ $::Thinking
 --- response_headers_like eval
 [("Content-Type: application/json") x 5]
 --- response_body_like eval
-[qr/^\{"error":"Image not found: dog\.png"\}$/, qr/^\{"error":"not a picture we read/, qr/^\{"error":"Message is required"\}$/, qr/^\{"error":"Missing session ID"\}$/, qr/^\{"error":"The image is not a string"\}$/]
+[qr/^\{"error":"Image not found: dog\.png"\}$/, qr/^\{"error":"not a supported picture/, qr/^\{"error":"Message is required"\}$/, qr/^\{"error":"Missing session ID"\}$/, qr/^\{"error":"The image is not a string"\}$/]
 
 
 

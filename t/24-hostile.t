@@ -110,7 +110,7 @@ symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
 --- error_code eval
 [(400) x 7]
 --- response_body_like eval
-[qr/"error":".+"/, qr/"error":"not a picture we read \(.+\): first bytes 89"/,
+[qr/"error":".+"/, qr/"error":"not a supported picture \(.+\): first bytes 89"/,
  (map { qr/"error":"PNG: the file ends after $_ bytes, inside its header"/ } 8, 20),
  (map { qr/"error":"PNG: the file ends after $_ bytes, inside its chunks"/ } 33, 60, 200)]
 
@@ -129,7 +129,7 @@ symlink('/etc/passwd', main::server_root() . '/logs/vlm/uploads/link.png');
 [qr/"error":"JPEG: no end in 20 bytes: cut off"/, qr/"error":"GIF: block 3b at byte 13, before any frame"/,
  qr/"error":"BMP: header of 4294967295 bytes, 40, 108 and 124 are supported"/,
  qr/"error":"WebP: the file ends after 20 bytes, inside its chunks"/,
- qr/"error":"not a picture we read \(.+\): first bytes 3c 73 76 67 /, qr/"error":"not a picture we read \(.+\): first bytes 38 42 50 53 /]
+ qr/"error":"not a supported picture \(.+\): first bytes 3c 73 76 67 /, qr/"error":"not a supported picture \(.+\): first bytes 38 42 50 53 /]
 
 
 

@@ -92,7 +92,7 @@ vlm_threads_open(uint32_t n, vlm_err_t *err)
         t->worker[i - 1].number = i;
 
         if (pthread_create(&t->worker[i - 1].thread, NULL, worker_main, &t->worker[i - 1]) != 0) {
-            (void) vlm_fail(err, VLM_EMEMORY, "the system gave %u threads of %u", i, n);
+            (void) vlm_fail(err, VLM_EMEMORY, "the system started only %u of %u threads", i, n);
             break;
         }
 

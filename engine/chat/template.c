@@ -268,7 +268,7 @@ write_control(vlm_writer_t *w, uint32_t id)
 }
 
 
-/* The middle of the time of frames, as the family tells it in words. */
+/* Adds the middle of the time of frames, in the family's words. */
 static int
 write_seconds(vlm_writer_t *w, const vlm_picture_t *p)
 {
@@ -318,8 +318,8 @@ write_cells(vlm_writer_t *w, vlm_picture_t *p)
     uint32_t  i, token;
 
     if (w->n_pictures == VLM_MAX_PICTURES) {
-        return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures, as which frames "
-                        "that are encoded together count", VLM_MAX_PICTURES);
+        return vlm_fail(w->err, VLM_ELIMIT, "a prompt has at most %u pictures; frames that are "
+                        "encoded together count as one", VLM_MAX_PICTURES);
     }
 
     token = p->fps > 0 ? w->t->frame_cell : w->t->cell;

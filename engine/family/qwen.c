@@ -43,9 +43,9 @@ const vlm_weight_t  vlm_qwen_text_after[] = {
 /* ---- config.json --------------------------------------------------------- */
 
 /*
- * With what each pair of a head turns: the first of the sections' pairs with time, and so on.  If
- * the sections take turns, pairs 1, 4, ... turn with the row and 2, 5, ... with the column, as many
- * as those sections have, and the others with time.
+ * Sets the axis by which each pair of a head is rotated: the pairs of the first section by time,
+ * those of the second by row, the others by column.  Interleaved, pairs 1, 4, ... are rotated by
+ * row and 2, 5, ... by column, as many as those sections have, and all others by time.
  */
 static void
 set_axes(vlm_text_config_t *t, const uint32_t n[3], int interleaved)
@@ -126,8 +126,9 @@ read_rope(const vlm_reader_t *r, const vlm_qwen_text_t *family, vlm_text_config_
     if (vlm_json_bool(vlm_item(rope.j, path, "mrope_interleaved").j, family->interleaved)
         != family->interleaved)
     {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: %smrope_interleaved is %s, which this family of "
-                        "models is not", r->file, path, family->interleaved ? "false" : "true");
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %smrope_interleaved is %s, this family of models "
+                        "needs %s", r->file, path, family->interleaved ? "false" : "true",
+                        family->interleaved ? "true" : "false");
     }
 
     sections = vlm_item(rope.j, path, "mrope_section");

@@ -28,7 +28,7 @@ typedef struct {
     uint32_t  max_positions;
     uint32_t  head_dim;                /* 0: hidden / heads */
     float     rope_theta, norm_eps;
-    int       interleaved;             /* pairs of time, row and column take turns */
+    int       interleaved;             /* pairs of time, row and column alternate */
 } vlm_qwen_text_t;
 
 /* The text settings of config.json, and the ids of the tokens around pictures. */

@@ -98,7 +98,7 @@ read_head(bmp_t *b, vlm_header_t *h, const uint8_t *data, size_t bytes, vlm_err_
     if (b->bits != 1 && b->bits != 4 && b->bits != 8 && b->bits != 16 && b->bits != 24
         && b->bits != 32)
     {
-        return vlm_fail(err, VLM_EINPUT, "BMP: no %u bits a pixel exist", b->bits);
+        return vlm_fail(err, VLM_EINPUT, "BMP: %u bits a pixel do not exist", b->bits);
     }
 
     if (at < FILE_HEAD + size) {

@@ -111,8 +111,8 @@ not_a_picture(const uint8_t *p, size_t bytes, vlm_err_t *err)
     }
 
     if (bytes >= 12 && memcmp(p + 4, "ftyp", 4) == 0) {
-        return vlm_fail(err, VLM_EINPUT, "not a picture we read: HEIC, AVIF or a film; send JPEG, "
-                        "PNG, WebP, GIF or BMP");
+        return vlm_fail(err, VLM_EINPUT, "not a supported picture: HEIC, AVIF or a video; "
+                        "send JPEG, PNG, WebP, GIF or BMP");
     }
 
     n = bytes < 8 ? bytes : 8;
@@ -125,7 +125,7 @@ not_a_picture(const uint8_t *p, size_t bytes, vlm_err_t *err)
 
     text[3 * n - 1] = '\0';
 
-    return vlm_fail(err, VLM_EINPUT, "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first "
+    return vlm_fail(err, VLM_EINPUT, "not a supported picture (JPEG, PNG, WebP, GIF, BMP): first "
                     "bytes %s", text);
 }
 

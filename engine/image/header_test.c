@@ -103,12 +103,12 @@ bytes_of_no_known_format_are_refused_with_the_first_of_them(void **state)
 
     REFUSE("", VLM_EINPUT, "not a picture: no bytes");
     REFUSE("G", VLM_EINPUT,
-           "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes 47");
+           "not a supported picture (JPEG, PNG, WebP, GIF, BMP): first bytes 47");
     REFUSE("<svg xmlns=", VLM_EINPUT,
-           "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes "
+           "not a supported picture (JPEG, PNG, WebP, GIF, BMP): first bytes "
            "3c 73 76 67 20 78 6d 6c");
     REFUSE("\0\0\0\x18" "ftypavif----", VLM_EINPUT,
-           "not a picture we read: HEIC, AVIF or a film; send JPEG, PNG, WebP, GIF or BMP");
+           "not a supported picture: HEIC, AVIF or a video; send JPEG, PNG, WebP, GIF or BMP");
 }
 
 
@@ -141,11 +141,11 @@ a_png_that_cannot_be_is_refused(void **state)
     (void) state;
 
     REFUSE(PNG("\0\0\0\1", "\0\0\0\1", "\x04", "\x02"), VLM_EINPUT,
-           "PNG: no colour type 2 with 4 bits exists");
+           "PNG: colour type 2 with 4 bits does not exist");
     REFUSE(PNG("\0\0\0\1", "\0\0\0\1", "\x03", "\0"), VLM_EINPUT,
-           "PNG: no colour type 0 with 3 bits exists");
+           "PNG: colour type 0 with 3 bits does not exist");
     REFUSE(PNG("\0\0\0\1", "\0\0\0\1", "\x08", "\x07"), VLM_EINPUT,
-           "PNG: no colour type 7 with 8 bits exists");
+           "PNG: colour type 7 with 8 bits does not exist");
     REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x04" "CgBI\x50\0\x20\x06----\0\0\0\x0dIHDR----", VLM_EINPUT,
            "PNG: the first chunk is not IHDR");
     REFUSE("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", VLM_EINPUT,
@@ -323,7 +323,7 @@ a_bmp_whose_rows_are_not_in_the_file_is_refused(void **state)
     make_bmp(bmp, 53, 3, 1, 24);
     refuse(bmp, 66, VLM_EINPUT, "BMP: pixels at byte 53, the header has 54");
     make_bmp(bmp, 54, 3, 1, 2);
-    refuse(bmp, 66, VLM_EINPUT, "BMP: no 2 bits a pixel exist");
+    refuse(bmp, 66, VLM_EINPUT, "BMP: 2 bits a pixel do not exist");
     put_u32(bmp + 30, 3);
     put_u32(bmp + 26, 1 | 24 << 16);
     refuse(bmp, 66, VLM_EINPUT, "BMP: bit fields with 24 bits a pixel, only 16 and 32 have them");

@@ -212,11 +212,11 @@ vlm_jpeg_decode(const vlm_header_t *h, const void *data, size_t bytes, const vlm
 static void
 on_begin(j_compress_ptr c)
 {
-    (void) c;                          /* the room was made before */
+    (void) c;                          /* the buffer was allocated before */
 }
 
 
-/* The room is full: all of it has been written. */
+/* Doubles the buffer, all of which has been written. */
 static boolean
 on_full(j_compress_ptr c)
 {

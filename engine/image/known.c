@@ -14,7 +14,8 @@ vlm_known_open(vlm_known_t *k, uint32_t n, vlm_err_t *err)
     k->clock = 0;
     k->entry = calloc(n, sizeof(*k->entry));
 
-    return k->entry == NULL ? vlm_fail(err, VLM_EMEMORY, "no memory to know %u pictures", n) : 0;
+    return k->entry == NULL
+           ? vlm_fail(err, VLM_EMEMORY, "no memory for a cache of %u pictures", n) : 0;
 }
 
 

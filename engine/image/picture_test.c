@@ -193,8 +193,8 @@ a_check_says_the_upright_size_without_decoding(void **state)
 
     assert_int_equal(vlm_picture_check("%PDF-1.7", 8, &info, &err), -1);
     assert_int_equal(err.code, VLM_EINPUT);
-    assert_string_equal(err.text, "not a picture we read (JPEG, PNG, WebP, GIF, BMP): first bytes "
-                        "25 50 44 46 2d 31 2e 37");
+    assert_string_equal(err.text, "not a supported picture (JPEG, PNG, WebP, GIF, BMP): first "
+                        "bytes 25 50 44 46 2d 31 2e 37");
 }
 
 

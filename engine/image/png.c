@@ -50,12 +50,13 @@ read_ihdr(vlm_header_t *h, const uint8_t *p, vlm_err_t *err)
     h->height = vlm_u32be(p + 4);
 
     if (p[9] > 6 || (p[8] & (p[8] - 1)) != 0 || (p[8] & depths[p[9]]) == 0) {
-        return vlm_fail(err, VLM_EINPUT, "PNG: no colour type %u with %u bits exists", p[9], p[8]);
+        return vlm_fail(err, VLM_EINPUT, "PNG: colour type %u with %u bits does not exist", p[9],
+                        p[8]);
     }
 
     if (p[10] != 0 || p[11] != 0 || p[12] > 1) {
-        return vlm_fail(err, VLM_EINPUT, "PNG: no compression %u, filter %u, interlace %u exists",
-                        p[10], p[11], p[12]);
+        return vlm_fail(err, VLM_EINPUT, "PNG: compression %u, filter %u, interlace %u does not "
+                        "exist", p[10], p[11], p[12]);
     }
 
     h->alpha = (p[9] & 4) != 0;
@@ -214,7 +215,7 @@ set_form(decoder_t *d)
     png_set_gray_to_rgb(d->png);
 
     if (d->h->alpha) {
-        png_set_add_alpha(d->png, 255, PNG_FILLER_AFTER);      /* where a tRNS is not one */
+        png_set_add_alpha(d->png, 255, PNG_FILLER_AFTER);      /* if no tRNS added it */
     }
 
     (void) png_set_interlace_handling(d->png);

@@ -48,11 +48,11 @@ typedef struct {                       /* language model; letters as in ops/ops.
     uint32_t  vocab;                   /* V, rows of the embedding; ids past the tokenizer's last
                                           are padding and never picked */
     uint32_t  max_positions;
-    uint8_t   axis[VLM_MAX_HEAD_DIM / 2];          /* [head_dim / 2] with what a pair turns: 0 time,
+    uint8_t   axis[VLM_MAX_HEAD_DIM / 2];          /* [head_dim / 2] axis of each rotation: 0 time,
                                                       1 row, 2 column */
     float     rope_theta, norm_eps;
-    int       alibi;                   /* 1: scores fall with the distance of keys, and heads do not
-                                          turn */
+    int       alibi;                   /* 1: scores fall with the distance of keys, and heads are
+                                          not rotated */
     int       tied;                    /* the head is the embedding */
 } vlm_text_config_t;
 
@@ -67,7 +67,7 @@ struct vlm_vision_config_s {           /* vision encoder; all 0: the model has n
     uint32_t  temporal;                /* 2: frames of a video that are encoded together; a still
                                           picture is repeated */
     uint32_t  per_second;              /* positions of time in a second of video; 0: the family
-                                          tells the time in words */
+                                          states the time in words */
     uint32_t  merge;                   /* patches on a side of a merged cell, 2 */
     uint32_t  window;                  /* merged cells on a side of a window, if the family has
                                           windows */

@@ -142,11 +142,11 @@ read_head(vlm_packed_t *p, vlm_err_t *err)
     check_head(&head, p->entry, check);
 
     if (memcmp(check, head.check, sizeof(check)) != 0) {
-        return vlm_fail(err, VLM_EMODEL, "%s is damaged in its head", p->path);
+        return vlm_fail(err, VLM_EMODEL, "%s: its header is damaged", p->path);
     }
 
     if (memcmp(head.id, p->id, sizeof(head.id)) != 0) {
-        return vlm_fail(err, VLM_EMODEL, "%s is of other weights than the model has", p->path);
+        return vlm_fail(err, VLM_EMODEL, "%s was made from other weights", p->path);
     }
 
     for (i = 0; i < head.n; i++) {

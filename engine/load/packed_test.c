@@ -200,7 +200,7 @@ weights_of_another_checkpoint_are_not_taken(void **state)
     make();
     id[31] ^= 1;
     assert_string_equal(read_all(&err), "open");
-    assert_non_null(strstr(err.text, "of other weights"));
+    assert_non_null(strstr(err.text, "from other weights"));
     id[31] ^= 1;
     assert_null(read_all(&err));
 }

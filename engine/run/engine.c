@@ -357,7 +357,7 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
 
     v->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (v->fd == -1) {
-        (void) vlm_fail(err, VLM_EMEMORY, "the system gave no eventfd");
+        (void) vlm_fail(err, VLM_EMEMORY, "eventfd() failed");
         goto failed;
     }
 

@@ -15,7 +15,7 @@
 
 #include "base/size.h"
 
-#define NOBODY    UINT32_MAX           /* before the first node, after the last */
+#define NO_NODE   UINT32_MAX           /* before the first node, after the last */
 #define MIN_ROOM  256
 
 struct vlm_bpe_node_s {
@@ -138,7 +138,7 @@ consider(vlm_bpe_t *w, const vlm_vocab_t *v, uint32_t left)
     const vlm_pair_t  *pair;
 
     right = w->nodes[left].next;
-    if (right == NOBODY) {
+    if (right == NO_NODE) {
         return;
     }
 
@@ -170,7 +170,7 @@ join(vlm_bpe_t *w, const vlm_vocab_t *v, vlm_bpe_merge_t m)
     at = (uint32_t) m.key;
     left = &w->nodes[at];
 
-    if (left->bytes == 0 || left->next == NOBODY) {
+    if (left->bytes == 0 || left->next == NO_NODE) {
         return;
     }
 
@@ -184,11 +184,11 @@ join(vlm_bpe_t *w, const vlm_vocab_t *v, vlm_bpe_merge_t m)
     left->next = right->next;
     right->bytes = 0;
 
-    if (left->next != NOBODY) {
+    if (left->next != NO_NODE) {
         w->nodes[left->next].prev = at;
     }
 
-    if (left->prev != NOBODY) {
+    if (left->prev != NO_NODE) {
         consider(w, v, left->prev);
     }
 
@@ -213,8 +213,8 @@ vlm_bpe_encode(vlm_bpe_t *w, const vlm_vocab_t *v, const uint32_t *byte_id, cons
     for (i = 0; i < n; i++) {
         w->nodes[i].id = byte_id[piece[i]];
         w->nodes[i].bytes = 1;
-        w->nodes[i].prev = i == 0 ? NOBODY : i - 1;
-        w->nodes[i].next = i == n - 1 ? NOBODY : i + 1;
+        w->nodes[i].prev = i == 0 ? NO_NODE : i - 1;
+        w->nodes[i].next = i == n - 1 ? NO_NODE : i + 1;
     }
 
     w->n_heap = 0;
@@ -227,7 +227,7 @@ vlm_bpe_encode(vlm_bpe_t *w, const vlm_vocab_t *v, const uint32_t *byte_id, cons
         join(w, v, pop(w));
     }
 
-    for (i = 0; i != NOBODY; i = w->nodes[i].next) {
+    for (i = 0; i != NO_NODE; i = w->nodes[i].next) {
         if (vlm_ids_add(ids, w->nodes[i].id, err) != 0) {
             return -1;
         }

@@ -11,13 +11,13 @@
 #define NGX_HTTP_VLM_TEXT  256             /* bytes, of an error's sentence */
 
 
-/* of handler, run and dialect a route has one, or a handler that may use the
-   dialect */
+/* a route has a handler, a function for a thread, or a dialect; or a handler
+   that may use the dialect */
 
 typedef struct {
-    ngx_str_t                     path;        /* "*" is the piece; "**" may
-                                                  have slashes */
-    ngx_uint_t                    methods;     /* NGX_HTTP_GET takes HEAD */
+    ngx_str_t                     path;        /* "*": one component;
+                                                  "**": with slashes */
+    ngx_uint_t                    methods;     /* NGX_HTTP_GET includes HEAD */
     ngx_http_vlm_handler_t       *handler;
     ngx_http_vlm_run_t           *run;         /* in a thread: work.c */
     const ngx_http_vlm_dialect_t *dialect;     /* needs the model's worker */
@@ -25,7 +25,7 @@ typedef struct {
 } ngx_http_vlm_route_t;
 
 
-/* by what a route answers; the last of a thread's: does it need eng->store? */
+/* one macro for each kind of route; store: the thread needs eng->store */
 
 #define HANDLER(text, verb, name)                                             \
     { ngx_string(text), NGX_HTTP_##verb, .handler = name }
@@ -40,7 +40,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     HANDLER("/api/health/live", GET, ngx_http_vlm_health_live_handler),
     HANDLER("/api/health/ready", GET, ngx_http_vlm_health_ready_handler),
 
-    /* paths of llama-server, where a location passes them on */
+    /* llama-server's paths, if the location includes them */
 
     HANDLER("/health", GET, ngx_http_vlm_health_ready_handler),
     HANDLER("/health/live", GET, ngx_http_vlm_health_live_handler),
@@ -140,8 +140,9 @@ ngx_http_vlm_not_found(ngx_http_request_t *r)
 
 
 /*
- * In a worker that is not the designated one.  The zone's state spares a hop
- * whose outcome is known; the designated worker checks again.
+ * Passes a request on, in a worker that is not the designated one.  If the
+ * zone's state already decides the outcome, the request is refused here; the
+ * designated worker checks again.
  */
 
 static ngx_int_t
@@ -295,7 +296,7 @@ ngx_http_vlm_match(const ngx_str_t *path, ngx_str_t *uri, ngx_str_t *piece)
 }
 
 
-/* the route, or NULL and the methods that the path has otherwise */
+/* returns the route; or NULL, and in *allow the path's other methods */
 
 static const ngx_http_vlm_route_t *
 ngx_http_vlm_find(ngx_http_request_t *r, ngx_str_t *piece, ngx_uint_t *allow)

@@ -690,8 +690,8 @@ ngx_http_vlm_engine_stalled(ngx_http_vlm_engine_t *eng, ngx_msec_t ms)
     u_char  text[128];
 
     (void) ngx_snprintf(text, sizeof(text) - 1,
-                        "the engine has not ticked for %M ms: its worker is "
-                        "replaced%Z", ms);
+                        "the engine has made no progress for %M ms: its "
+                        "worker is replaced%Z", ms);
 
     ngx_http_vlm_log(NGX_LOG_CRIT, eng->log, 0, eng, "%s", text);
 

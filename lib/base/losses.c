@@ -1,7 +1,7 @@
 
 /*
- * The back-off after losses of a model, and the time that a bad device is left alone.  Decides by
- * numbers alone, and is called by device.c.
+ * The back-off after losses of a model, and the time that a bad device is left alone.  The
+ * functions decide by numbers alone; http/life/device.c calls them.
  */
 
 

@@ -1,5 +1,5 @@
-/* SHA-256 (FIPS 180-4): identifies contents in caches.  Not for secrets: its buffers are not
-   wiped. */
+/* SHA-256 (FIPS 180-4): identifies contents in caches.  Not for secrets, because its buffers
+   are not wiped. */
 
 #ifndef VLM_SHA256_H
 #define VLM_SHA256_H

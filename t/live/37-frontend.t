@@ -125,7 +125,7 @@ is($r->{json}{error}, 'Image not found: never-uploaded.jpg', 'the error names th
 
     $r = ask('POST', '/api/chat', question('general', 'hi', $file));
     is($r->{code}, 400, 'an invalid picture is refused');
-    like($r->{json}{error}, qr/^not a picture we read/, 'the message names the fault');
+    like($r->{json}{error}, qr/^not a supported picture/, 'the message names the fault');
 }
 
 $r = ask('POST', '/api/session');
@@ -186,7 +186,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
                                            message => 'a twofold task',
                                            image => $file });
 
-    is($r->{code}, 200, 'complex mode');
+    is($r->{code}, 200, 'a pipeline is answered');
     is_deeply($r->{json}{pipeline}, \@plan, 'the answer has a plan');
     is(join(' ', map { $_->{success} ? "$_->{step}" : 'no' } @{ $r->{json}{steps} }),
        '1 2', 'the steps were run');
@@ -201,7 +201,7 @@ $session = ask('POST', '/api/session')->{json}{session_id};
     my $r = ask('POST', '/api/decompose', { query => 'a twofold task' },
                 Accept => '*/*');
 
-    is($r->{code}, 200, 'the other complex mode');
+    is($r->{code}, 200, 'a plan without its steps is answered');
     is_deeply($r->{json}, { pipeline => \@plan, success => JSON::PP::true }, 'the answer has a plan alone');
 
     my $image = upload($PICTURE);
@@ -379,7 +379,7 @@ sub check_answer {
 
     if ($auto) {
         $task = $json->{task};
-        like($task, qr/^(?:general|grounding|affordance|trajectory|pointing)$/, 'one of five');
+        like($task, qr/^(?:general|grounding|affordance|trajectory|pointing)$/, 'the task is one of five');
 
     } else {
         is($json->{task}, $task, 'the task is the requested one');

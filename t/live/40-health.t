@@ -68,7 +68,7 @@ ok($s->busy(0, 0), 'its client leaves');
 # ---- a stopped worker --------------------------------------------------------
 
 my $pid = $s->designated;
-is($s->health->{heartbeat}{pid}, $pid, 'health knows the worker');
+is($s->health->{heartbeat}{pid}, $pid, 'health has the pid of the worker');
 
 # The connections of the stopped worker are not used.
 my @others;
@@ -159,7 +159,7 @@ ok($next, 'its worker is replaced');
 $s->ready;
 is($s->health->{heartbeat}{restarts}, 1, 'health has counted the restart');
 is($s->get('/api/history/one')->{code} =~ /^(?:200|404)$/ ? 1 : 0, 1, 'the store answers');
-ok($s->log_has(qr/\[crit\].*has not ticked for \d+ ms: its worker is replaced/),
+ok($s->log_has(qr/\[crit\].*has made no progress for \d+ ms: its worker is replaced/),
    'the log says why');
 
 # ---- a crash -----------------------------------------------------------------

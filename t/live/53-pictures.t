@@ -81,8 +81,8 @@ is_answered($_, $file{$_}) for @good;
 
 is_refused('a JPEG that breaks off', $file{'jpeg-cut.jpg'}, qr/^JPEG: /);
 is_refused('a BMP that breaks off', $file{'bmp-cut.bmp'}, qr/^BMP: /);
-is_refused('a PDF', $file{'other.pdf'}, qr/^not a picture we read/);
-is_refused('a HEIC', $file{'other.heic'}, qr/^not a picture we read/);
+is_refused('a PDF', $file{'other.pdf'}, qr/^not a supported picture/);
+is_refused('a HEIC', $file{'other.heic'}, qr/^not a supported picture/);
 
 # ---- sizes ---------------------------------------------------------------------
 
@@ -122,9 +122,9 @@ is_answered('a PNG with a page in a text chunk', png(40, 30, more => chunk('tEXt
 is_answered('a PNG that is a ZIP at its end', $file{'png-rgb8.png'} . $zip);
 is_answered('a JPEG that is a ZIP at its end', $photo . $zip);
 is_answered('a GIF whose first bytes are a script', $file{'gif-3.gif'} . "/*$script*/");
-is_refused('a PDF that has a JPEG in it', "%PDF-1.4\n1 0 obj\n<<>>\nstream\n$photo", qr/^not a picture we read/);
-is_refused('a ZIP that has a PNG in it', $zip . $file{'png-rgb8.png'}, qr/^not a picture we read/);
-is_refused('a page', "<html>$script</html>", qr/^not a picture we read/);
+is_refused('a PDF that has a JPEG in it', "%PDF-1.4\n1 0 obj\n<<>>\nstream\n$photo", qr/^not a supported picture/);
+is_refused('a ZIP that has a PNG in it', $zip . $file{'png-rgb8.png'}, qr/^not a supported picture/);
+is_refused('a page', "<html>$script</html>", qr/^not a supported picture/);
 is_refused('a PNG whose first bytes are a JPEG\'s', "\xff\xd8\xff\xe0" . substr($file{'png-rgb8.png'}, 4), qr/^JPEG/);
 
 # An upload is returned with its own type, and never as a page.

@@ -1,6 +1,6 @@
 /*
- * BLOOM: the names of its tensors.  Scores of attention fall with the distance of keys (ALiBi), so
- * that heads do not turn; every norm has a mean, and the embedding has one, too.
+ * BLOOM: the names of its tensors.  Attention scores fall with the distance of keys (ALiBi), so
+ * heads are not rotated; every norm subtracts a mean, and the embedding has a norm, too.
  */
 
 #include "family/bloom/family.h"
@@ -50,7 +50,7 @@ static const vlm_weight_t  after[] = {
 };
 
 
-/* A prompt is text alone; attention goes by the distance of rows, and needs no positions. */
+/* A prompt is text alone; attention uses the distance of rows, and needs no positions. */
 static void
 positions(vlm_prompt_t *p, uint32_t merge)
 {

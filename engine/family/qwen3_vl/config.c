@@ -15,8 +15,8 @@ add_deep(const vlm_reader_t *r, const vlm_item_t *list, uint32_t block, vlm_visi
     for (i = 0; i < v->deep && v->deep_block[i] != block; i++) { /* void */ }
 
     if (i < v->deep) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: %s has %u as its numbers %u and %u: each should "
-                        "name another block", r->file, list->path, block, i + 1, v->deep + 1);
+        return vlm_fail(r->err, VLM_EMODEL, "%s: %s names block %u twice, as numbers %u and %u of "
+                        "the list", r->file, list->path, block, i + 1, v->deep + 1);
     }
 
     v->deep_block[v->deep++] = block;
@@ -32,8 +32,8 @@ default_deep(const vlm_reader_t *r, const vlm_item_t *list, vlm_vision_config_t 
     static const uint32_t  published[] = { 8, 16, 24 };
 
     if (v->depth <= published[2]) {
-        return vlm_fail(r->err, VLM_EMODEL, "%s: no %s, and of the blocks 8, 16 and 24 that are "
-                        "taken without it an encoder of %u has not all", r->file, list->path,
+        return vlm_fail(r->err, VLM_EMODEL, "%s: no %s, and its default, blocks 8, 16 and 24, "
+                        "does not fit an encoder of %u blocks", r->file, list->path,
                         v->depth);
     }
 

@@ -1,9 +1,9 @@
 /*
  * Qwen3-VL: the names of its tensors, the order of a picture's patches, and its template.
  *
- * Unlike in Qwen2.5-VL, queries and keys are normed by head; the vision encoder has norms with a
- * mean, learned positions and no windows, and the output of some of its blocks is added to the rows
- * of pictures after the first layers of the language model.
+ * Unlike in Qwen2.5-VL, queries and keys are normalised by head; the vision encoder has norms with
+ * a mean, learned positions and no windows, and the output of some of its blocks is added to the
+ * rows of pictures after the first layers of the language model.
  */
 
 #define _GNU_SOURCE

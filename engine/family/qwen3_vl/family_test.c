@@ -255,13 +255,13 @@ blocks_for_the_first_layers_are_bounded_and_different(void **state)
     (void) state;
 
     refuses("[5,11,17]", "[5,11,24]", "deepstack_visual_indexes[2]");
-    refuses("[5,11,17]", "[5,17,5]", "5 as its numbers 1 and 3: each should name another block");
+    refuses("[5,11,17]", "[5,17,5]", "names block 5 twice, as numbers 1 and 3 of the list");
     refuses("[5,11,17]", "[0,1,2,3,4,5,6,7,8]", "names 9 blocks, at most 8");
     refuses("[5,11,17]", "5", "is no list");
     refuses("[5,11,17]", "[-1]", "deepstack_visual_indexes[0]");
     refuses("\"deepstack_visual_indexes\":[5,11,17],", "", "no vision_config."
-            "deepstack_visual_indexes, and of the blocks 8, 16 and 24 that are taken without it an "
-            "encoder of 24 has not all");
+            "deepstack_visual_indexes, and its default, blocks 8, 16 and 24, does not fit an "
+            "encoder of 24 blocks");
 
     reads(&c, "[5,11,17]", "[17,5]");
     assert_int_equal(c.vision.deep, 2);

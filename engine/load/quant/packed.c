@@ -88,7 +88,7 @@ set_shape(vlm_made_t *m, const char *name, vlm_err_t *err)
         if (shape[0] != m->N || shape[1] > m->K || vlm_made_word(t, 1) != 0
             || vlm_made_word(t, 3) != 0)
         {
-            return vlm_fail(err, VLM_EMODEL, "%s has other words than its weight_shape says", name);
+            return vlm_fail(err, VLM_EMODEL, "%s: the size does not fit weight_shape", name);
         }
 
         m->K = shape[1];
