@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The times that docs/dev/reliability.md promises, at a model's shape: `make bench PARTS=promises`.
+"""Measures the times that docs/dev/reliability.md promises: `make bench PARTS=promises`.
 
     bench/promises.py DIR [--rounds N]
 
-How soon a full queue refuses, how soon a picture of 20,000 x 20,000 pixels is refused, how soon the
-engine is free when a client leaves, and how long health takes at most while the worker with the
-model is killed and replaced.  t/live/52-twelve.t checks the answers.
+The script measures how soon a full queue refuses, how soon a picture of 20,000 x 20,000 pixels is
+refused, how soon the engine is free when a client leaves, and how long health takes at most while
+the worker with the model is killed and replaced.  t/live/52-twelve.t checks the answers.
 """
 
 import argparse
