@@ -19,13 +19,13 @@ CODES = {task: i for i, task in enumerate(TASKS + ("describe", "greeting", "TASK
 # (tasks, questions of each picture, tokens of each): a bucket's questions are padded to one length
 BUCKETS = ((GENERAL, 6, 24), (("grounding",), 3, 48), (("affordance",), 2, 60), (("pointing",), 2, 96),
            (("trajectory",), 1, 130), ("context", 1, 320))
-BUCKETS_25 = ((GENERAL, 6, 24), (("grounding",), 3, 54), (("affordance",), 2, 80), (("pointing",), 2, 104),
+BUCKETS_25 = ((GENERAL, 4, 24), (("grounding",), 2, 54), (("affordance",), 5, 80), (("pointing",), 4, 104),
               (("trajectory",), 1, 190), ("context", 1, 352))
 # (kind of message without a picture, messages of a batch, tokens of each)
 TEXTS = (("TASK", 8, 36), ("TITLE", 16, 44), ("STEPS", 12, 272), ("BLIND", 8, 60))
 TEXTS_FEW = (("TASK", 4, 36), ("TITLE", 4, 44), ("STEPS", 2, 272), ("BLIND", 4, 60))     # for a model that has learnt them
 NUMBERS = 12                            # coordinates of an object: two boxes, two points
-LATE = ("pointing", "affordance", "trajectory", "trajectory")      # the tasks that suffer most from a long history
+LATE = ("pointing", "affordance", "grounding", "trajectory")      # the tasks that suffer most from a long history
 GENERAL_MIX = tuple((t, w) for t, w in MIX if t in GENERAL)
 
 

@@ -139,6 +139,7 @@ class Trainer:
             self.state, self.saved = full["state"], full["optimizers"]
         elif self.args.resume:
             export.from_family(self.model, os.path.join(self.family.folder, "model.safetensors"))
+            self.state["seed"] += 5 * 10 ** 7               # scenes that those weights have not seen
         elif self.former:
             patches, _, _, buckets, _ = next(loader(self.family.former, 3_000_000, 4, True))
             inherit.take_language(self.model, self.former, patches, [b[0] for b in buckets])
