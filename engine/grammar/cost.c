@@ -1,5 +1,5 @@
 /*
- * What the shortest value of each node takes: tokens, and brackets within each other.
+ * Counts the tokens of the shortest value of each node, and its brackets within each other.
  *
  * Both begin at "never" and fall until nothing changes, so that of a recursion only what comes to
  * an end is counted.  Brackets are those of the value with the fewest tokens, since that is the one

@@ -199,7 +199,7 @@ find(const vlm_json_t *root, const char *pointer)
 }
 
 
-/* What is referred to is compiled later, once, so that it may refer to itself. */
+/* The target of a reference is compiled later, once, so that it may refer to itself. */
 static vlm_node_t *
 refer(schema_t *s, const vlm_json_t *target, const char *pointer)
 {

@@ -41,7 +41,7 @@ typedef struct {
 } vlm_tokens_t;
 
 /*
- * Sorts the vocabulary's text tokens, once, in some 50 ms.  The result is read-only.
+ * Sorts the vocabulary's text tokens, once, in some 80 ms.  The result is read-only.
  *
  *   n_ids      ids from here on are never picked
  *   eos        [n_eos] ids that end an answer: never part of one

@@ -1,6 +1,6 @@
 /*
- * What the files share that bind a checkpoint's tensors to the weights of a model: bind.c walks the
- * lists of a family, bind_vector.c has norms and biases, bind_patch.c what pictures' patches need.
+ * Shared by the files that bind a checkpoint's tensors to the weights of a model: bind.c walks the
+ * lists of a family, bind_vector.c has norms and biases, bind_patch.c has the patches of pictures.
  */
 
 #ifndef VLM_BIND_H
@@ -47,7 +47,7 @@ int vlm_bind_bias(vlm_bind_t *b, vlm_linear_t *w, const vlm_turned_t *t, const f
 const vlm_weight_t *vlm_bind_find_norm(const vlm_bind_t *b, size_t at);
 /* 1: the matrices that read the norm have its gain; 0: it keeps it, and a turn is around it. */
 int vlm_bind_folds(const vlm_bind_t *b, const vlm_weight_t *norm);
-/* What a matrix is turned by.  Gain and shift are put into vector[], to be freed. */
+/* Finds the turns of a matrix.  Gain and shift are put into vector[], to be freed. */
 int vlm_bind_turned(vlm_bind_t *b, vlm_turned_t *t, const vlm_weight_t *w, float *vector[2]);
 /* The turn of a stream, or NULL. */
 const vlm_turn_t *vlm_bind_turn(const vlm_bind_t *b, vlm_turn_by_t by);
