@@ -12,7 +12,7 @@
 # make test-cuda   the GPU's kernels on an emulator, which needs no GPU, also under the sanitizers
 # make gpu         on a machine with a GPU: answers, memory and speed; PARTS= some of it
 # make bench       all measurements, on an idle machine: 15 minutes; PARTS= some of them
-# make fidelity    computes the reference again with transformers and compares
+# make fidelity    computes the reference again with transformers and compares; reads what it saves
 # make fuzz        every *_fuzz.c, FUZZ_SECONDS each
 # make test-tsan   tests of programs with threads, under ThreadSanitizer
 # make test-valgrind  twelve requests of every kind, under memcheck
@@ -256,8 +256,9 @@ build/venv-clients/done: t/clients/requirements.txt | deps-test
 	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
 	@cp $< $@
 
-fidelity: test-programs build/venv/reference
+fidelity: test-programs tools build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
+	build/venv/bin/python t/fidelity/reference.py saved $(O)/random-checkpoint $(O)/vlm
 
 build/venv/reference: t/fidelity/requirements.txt | build/venv/done
 	build/venv/bin/pip install -q -r $<

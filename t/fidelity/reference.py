@@ -7,6 +7,7 @@
     reference.py mutations             measure the effect of small mistakes, write mutations.txt
     reference.py weights PROGRAM       compare random-checkpoint's files with numpy's, mutated too
     reference.py load PROGRAM          let transformers read those files, as other users do
+    reference.py saved PROGRAM VLM     let the engine read what save_pretrained writes of them (`make fidelity`, too)
 
 A video's pictures are what is encoded together: its pairs of frames.
 
@@ -644,6 +645,31 @@ def load(program):
     return 0
 
 
+def engine_logits(vlm, directory, pictures):
+    """All logits of a prompt in f32, as `vlm logits` prints them."""
+    images = [x for p in pictures for x in ("--image", p)]
+    return subprocess.run([vlm, "logits", directory, "--weights", "f32", "--top", "0", "--json", "--prompt", "the cup",
+                           *images, *([] if pictures else ["--raw"])], check=True, stdout=subprocess.PIPE).stdout
+
+
+def saved(program, vlm):
+    """The engine computes the same bits from save_pretrained's files as from random-checkpoint's."""
+    for cp in read_cases():
+        shape = read_shape(cp)
+        model, processor = make_model(shape, make_weights(cp, shape)), make_processor(cp, shape)
+        blind = shape["model_type"] == "bloom"
+        pictures = [] if blind else [os.path.join(HERE, "pictures", "118x62.png")]
+        with tempfile.TemporaryDirectory() as directory:
+            made, kept = os.path.join(directory, "made"), os.path.join(directory, "saved")
+            run_program(program, cp, made, ["--tokenizer", os.path.join(HERE, "tokenizer-bloom" if blind else "tokenizer")])
+            model.save_pretrained(kept)
+            (processor.tokenizer if blind else processor).save_pretrained(kept)
+            if engine_logits(vlm, made, pictures) != engine_logits(vlm, kept, pictures):
+                raise SystemExit(f"{cp.name}: the files of save_pretrained have other logits")
+        print(f"{cp.name}: the same bits", flush=True)
+    return 0
+
+
 def check_versions():
     """Checks the versions, because others compute other values: Pillow 13 resizes in another order."""
     with open(os.path.join(HERE, "requirements.txt")) as f:
@@ -669,6 +695,8 @@ def main():
         return compare_program(names[0])
     if command == "load":
         return load(names[0])
+    if command == "saved":
+        return saved(*names)
     if command == "check":
         return check(names)
     print(__doc__)
