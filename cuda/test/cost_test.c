@@ -74,7 +74,8 @@ count_check(void *data)
 static vlm_linear_t
 matrix(vlm_type_t type, vlm_epilogue_t epilogue, uint32_t N, uint32_t K)
 {
-    vlm_linear_t  w = { type, epilogue, N, K, card.base, (float *) card.base, NULL };
+    vlm_linear_t  w = { .type = type, .epilogue = epilogue, .N = N, .K = K, .w = card.base,
+                        .scale = (float *) card.base };
 
     return w;
 }
