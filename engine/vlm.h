@@ -51,6 +51,7 @@ typedef struct {
                                           the checkpoint takes */
     uint32_t     features;             /* pictures whose features are cached; at least one a slot */
     uint32_t     max_tokens;           /* upper bound of an answer's length */
+    uint64_t     grammars;             /* bytes of compiled grammars that are kept */
     uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
     int          ahead;                /* 1: vlm_plan() and vlm_facts() need no weights */
     const char  *cache;                /* directory of the int8 cache file; NULL: no cache */
@@ -370,17 +371,23 @@ uint64_t vlm_tokenize_memory(size_t bytes);
 
 typedef struct vlm_grammar_s  vlm_grammar_t;
 
+typedef enum {
+    VLM_FORM_SCHEMA = 0,               /* a JSON schema: the answer is a value that it describes,
+                                          with the keys of objects in the order of "properties" */
+    VLM_FORM_CHOICE,                   /* a list of texts, of which the answer is one */
+    VLM_FORM_REGEX                     /* a regular expression that the whole answer matches */
+} vlm_form_t;
+
 /*
- * any: compiles a JSON schema, so that an answer is a value that the schema describes.  The keys of
- * an object come in the order of "properties".  Takes milliseconds; at most some tenths of a second
- * and 16 MiB.
+ * any: compiles a form, or finds one that was compiled before.  Takes milliseconds; at most some
+ * tenths of a second and 16 MiB.
  *
- *   form      the schema; with choice a list of texts, of which the answer is one; not kept
+ *   form      not kept; its SHA-256 is
  *   returns   a grammar, freed with vlm_grammar_free(); or NULL: VLM_EINPUT with the place of a
  *             keyword that is not supported, or of a contradiction; VLM_ELIMIT more than 64 KiB,
  *             or another bound, which the sentence names
  */
-vlm_grammar_t *vlm_grammar_make(const vlm_t *v, const vlm_json_t *form, int choice,
+vlm_grammar_t *vlm_grammar_make(const vlm_t *v, const vlm_json_t *form, vlm_form_t kind,
                                 vlm_err_t *err);
 
 /* The answer is any JSON object.  VLM_EINPUT: the vocabulary lacks a byte, as for the others. */

@@ -269,6 +269,10 @@ typedef enum {
 } ngx_http_vlm_step_e;
 
 
+/* of http_memory, this part is of compiled grammars */
+
+#define NGX_HTTP_VLM_GRAMMARS  16
+
 #define NGX_HTTP_VLM_LOCKS  2                  /* workers with a model */
 #define NGX_HTTP_VLM_LOCK_FDS                                                 \
     (2 * NGX_HTTP_VLM_LOCKS)                   /* those, then the store's,
@@ -313,7 +317,8 @@ typedef struct {
     ngx_msec_t                    retry;       /* of device auto */
     ngx_uint_t                    failures;    /* breaker; 0: there is none */
     ngx_msec_t                    pause;       /* of the breaker */
-    uint64_t                      http_memory; /* of requests, in all */
+    uint64_t                      http_memory; /* of requests and of compiled
+                                                  grammars, in all */
     ngx_http_vlm_rank_conf_t      rank;
     ngx_uint_t                    overlap;     /* reload */
 

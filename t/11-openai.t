@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 587;
+plan tests => repeat_each() * 593;
 
 run_tests();
 
@@ -412,14 +412,14 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 === TEST 17: unsupported features are refused, not ignored
 --- request eval
 [map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] },
- { guided_regex => 'a+' }, { guided_grammar => 'root ::= "a"' }, { grammar => 'root ::= "a"' }, { structured_outputs => { regex => 'a+' } }]
+ { guided_grammar => 'root ::= "a"' }, { grammar => 'root ::= "a"' }, { structured_outputs => { grammar => 'root ::= "a"' } }]
 --- error_code eval
-[(400) x 8]
+[(400) x 7]
 --- response_body_filters eval
 \&main::fault
 --- response_body eval
 [map { "invalid_request_error|$_\n" } 'n|unsupported_value', 'n|unsupported_value', 'tools|unsupported_parameter', 'functions|unsupported_parameter',
- map { "$_|unsupported_parameter" } qw(guided_regex guided_grammar grammar structured_outputs.regex)]
+ map { "$_|unsupported_parameter" } qw(guided_grammar grammar structured_outputs.grammar)]
 
 
 
@@ -440,7 +440,7 @@ sub { my $c = main::choice(shift); my $v = eval { JSON::PP->new->decode($c->{mes
 
 === TEST 18.1: a schema that is not obeyed is refused with the place
 --- request eval
-[(map { main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x', schema => $_ } }) } { properties => { a => { pattern => 'x' } } }, { type => 'thing' }, { '$ref' => '#' }, 7),
+[(map { main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x', schema => $_ } }) } { properties => { a => { contains => {} } } }, { type => 'thing' }, { '$ref' => '#' }, 7),
  main::chat_with(response_format => { type => 'json_schema' }), main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x' } }), main::chat_with(guided_json => '{'),
  main::chat_with(guided_json => {}, guided_choice => ['a']), main::chat_with(structured_outputs => 7), main::chat_with(guided_choice => [7])]
 --- error_code eval
@@ -455,9 +455,29 @@ sub { my $c = main::choice(shift); my $v = eval { JSON::PP->new->decode($c->{mes
 
 === TEST 18.2: the sentence names the keyword
 --- request eval
-main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x', schema => { properties => { a => { pattern => 'x' } } } } })
+main::chat_with(response_format => { type => 'json_schema', json_schema => { name => 'x', schema => { properties => { a => { contains => {} } } } } })
 --- error_code: 400
---- response_body_like: "message":"the schema's #/properties/a/pattern is a keyword that is not supported"
+--- response_body_like: "message":"the schema's #/properties/a/contains is a keyword that is not supported"
+
+
+
+=== TEST 18.25: an expression is matched by the whole answer
+--- request eval
+[(map { main::chat_with(%$_, temperature => 1.5, max_tokens => 8) } { guided_regex => 'c[ab]{2}t' }, { structured_outputs => { regex => 'c[ab]{2}t' } }), main::text_of(guided_regex => 'c[ab]{2}t', max_tokens => 8)]
+--- error_code eval
+[(200) x 3]
+--- response_body_filters eval
+sub { my $c = main::choice(shift); ($c->{message}{content} // $c->{text}) =~ /^c[ab]{2}t$/ && $c->{finish_reason} eq 'stop' ? "one\n" : JSON::PP->new->encode($c) }
+--- response_body eval
+[("one\n") x 3]
+
+
+
+=== TEST 18.26: a pattern that is not supported is refused with its byte
+--- request eval
+main::chat_with(guided_regex => 'a(?!b)')
+--- error_code: 400
+--- response_body_like: "the expression looks ahead or behind, or sets a flag, which is not supported, at byte 2","param":"guided_regex"
 
 
 

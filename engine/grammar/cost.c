@@ -6,7 +6,7 @@
  * to which an answer is steered.
  */
 
-#include "grammar/grammar.h"
+#include "grammar/dfa.h"
 
 #define add  vlm_cost_add
 
@@ -88,6 +88,8 @@ tokens_of(vlm_node_t *n)
         return add(2, n->low);
     case VLM_NODE_FIXED:
         return n->trie->tokens;
+    case VLM_NODE_PATTERN:
+        return n->dfa->left[0];        /* a byte is a token */
     case VLM_NODE_OBJECT:
         return object_tokens(n);
     case VLM_NODE_ARRAY:

@@ -33,6 +33,7 @@ typedef enum {
     VLM_NODE_FIXED,                    /* the texts of a trie */
     VLM_NODE_OBJECT,
     VLM_NODE_ARRAY,
+    VLM_NODE_PATTERN,                  /* the texts of an automaton */
     VLM_NODE_ANY                       /* one of several, none of which is such a node */
 } vlm_node_kind_t;
 
@@ -40,6 +41,7 @@ typedef struct vlm_node_s    vlm_node_t;
 typedef struct vlm_branch_s  vlm_branch_t;
 typedef struct vlm_member_s  vlm_member_t;
 typedef struct vlm_text_s    vlm_text_t;
+typedef struct vlm_dfa_s     vlm_dfa_t;
 
 /* A way through an object's keys: the member, and the tokens from here to behind its colon. */
 typedef struct {
@@ -93,6 +95,9 @@ struct vlm_node_s {
     uint32_t         *tail;            /* [n + 1] of an array: tokens from behind that many items */
     uint32_t          n;
     vlm_node_t       *rest;            /* further items or members; NULL: none */
+    const vlm_dfa_t  *dfa;             /* of a pattern: its quotes are part of it */
+    char              first;           /* of it: '"' a string, '0' a number, '\0' a text as it is */
+    double            from, to;        /* of such a number: it lies within these, both included */
 };
 
 typedef struct vlm_block_s  vlm_block_t;
@@ -165,6 +170,9 @@ vlm_grammar_t *vlm_schema_make(const vlm_tokens_t *pieces, const vlm_json_t *sch
 /* Writes a text as JSON, without its quotes; a value.  -1: it would be written as another one. */
 void vlm_fixed_text(vlm_json_out_t *w, const char *text);
 int vlm_fixed_value(vlm_json_out_t *w, const vlm_json_t *j, uint32_t depth);
+
+/* A text that matches a regular expression as a whole. */
+vlm_grammar_t *vlm_regex_make(const vlm_tokens_t *pieces, const char *expression, vlm_err_t *err);
 
 /* One of the strings of a list, as plain text. */
 vlm_grammar_t *vlm_choice_make(const vlm_tokens_t *pieces, const vlm_json_t *list,

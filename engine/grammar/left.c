@@ -1,5 +1,6 @@
 /* How many tokens the shortest way from a thread to the end takes. */
 
+#include "grammar/dfa.h"
 #include "grammar/walk.h"
 
 #define add  vlm_cost_add
@@ -146,6 +147,8 @@ vlm_thread_left(const vlm_thread_t *t)
         return add(t->trie->tokens, vlm_thread_tail(t));
     case IN_KEY:
         return add(t->below, in_key(t));
+    case IN_PATTERN:
+        return add(t->node->dfa->left[t->count], vlm_thread_tail(t));
     }
 
     if (t->at >= MINUS) {

@@ -7,6 +7,8 @@
 
 #include "grammar/mask.h"
 
+#include "grammar/dfa.h"
+
 #include <string.h>
 
 
@@ -82,12 +84,44 @@ by_length(const vlm_trie_t *t, const vlm_string_t *s, uint32_t n_after, uint32_t
 }
 
 
+/* Plain tokens within a pattern: its states alone are followed. */
+static void
+by_pattern(const vlm_trie_t *t, const vlm_pattern_t *p, uint32_t n_after, uint32_t *allowed)
+{
+    uint32_t            i, to, state[VLM_PIECE_BYTES + 1];
+    const vlm_piece_t  *node;
+
+    if (p->tail > n_after) {
+        return;
+    }
+
+    for (state[0] = p->state, i = 0; i < t->n; ) {
+        node = &t->node[i];
+        to = vlm_dfa_next(p->dfa, state[node->depth - 1], node->byte);
+
+        if (to == VLM_DFA_NONE) {
+            i = node->skip;
+            continue;
+        }
+
+        state[node->depth] = to;
+
+        if (node->first < node[1].first && p->dfa->left[to] <= n_after - p->tail) {
+            set(t, node->first, node[1].first, allowed);
+        }
+
+        i++;
+    }
+}
+
+
 static void
 plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
       uint32_t *allowed)
 {
-    uint32_t           i, n;
+    uint32_t           i, n, n_patterns;
     vlm_string_t       string[VLM_GRAMMAR_CHOICES];
+    vlm_pattern_t      pattern[VLM_GRAMMAR_CHOICES];
     const vlm_trie_t  *t = &p->trie[VLM_PLAIN];
 
     if (vlm_walk_roomy(w, 0, n_after)) {
@@ -103,11 +137,17 @@ plain(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_aft
         }
     }
 
+    n_patterns = vlm_walk_patterns(w, pattern);
+
+    for (i = 0; i < n_patterns; i++) {
+        by_pattern(t, &pattern[i], n_after, allowed);
+    }
+
     if (!vlm_walk_hopeless(w, 0, n_after)) {
         walk(t, 1, w, n_after, allowed);
     }
 
-    if (n > 0) {
+    if (n > 0 || n_patterns > 0) {
         vlm_walk_begin(w, m);
     }
 }

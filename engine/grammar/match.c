@@ -1,5 +1,6 @@
 /* An answer so far, and the states behind it that bytes lead to. */
 
+#include "grammar/dfa.h"
 #include "grammar/walk.h"
 
 #include <stdlib.h>
@@ -58,18 +59,31 @@ vlm_match_done(const vlm_match_t *m)
 }
 
 
+static int
+whole(const vlm_thread_t *t)
+{
+    switch (t->at) {
+    case DONE:
+        return 1;
+    case IN_FIXED:
+        return t->trie->ends;
+    case IN_PATTERN:
+        return t->node->dfa->left[t->count] == 0;
+    case VALUE:                        /* only of a pattern: the text of no byte */
+        return t->node->tokens == 0;
+    default:
+        return t->at >= ZERO;
+    }
+}
+
+
 int
 vlm_match_may_end(const vlm_match_t *m)
 {
-    uint32_t             i;
-    const vlm_thread_t  *t;
+    uint32_t  i;
 
     for (i = 0; i < m->n_threads; i++) {
-        t = &m->thread[i];
-
-        if (t->at == DONE
-            || (t->container == NULL && (t->at >= ZERO || (t->at == IN_FIXED && t->trie->ends))))
-        {
+        if (m->thread[i].container == NULL && whole(&m->thread[i])) {
             return 1;
         }
     }
@@ -229,6 +243,31 @@ vlm_walk_strings(vlm_walk_t *w, vlm_string_t *string)
         string[n].most = t->node->high == UINT32_MAX ? UINT32_MAX : t->node->high - t->count;
         string[n].least = t->count < t->node->low ? t->node->low - t->count : 0;
         string[n++].left = vlm_thread_left(t);
+    }
+
+    w->n_threads[0] = others;
+
+    return n;
+}
+
+
+uint32_t
+vlm_walk_patterns(vlm_walk_t *w, vlm_pattern_t *pattern)
+{
+    uint32_t       i, n, others;
+    vlm_thread_t  *t;
+
+    for (n = others = i = 0; i < w->n_threads[0]; i++) {
+        t = &w->thread[i];
+
+        if (t->at != IN_PATTERN || t->node->first == '0') {
+            w->thread[others++] = *t;
+            continue;
+        }
+
+        pattern[n].dfa = t->node->dfa;
+        pattern[n].state = t->count;
+        pattern[n++].tail = vlm_thread_tail(t);
     }
 
     w->n_threads[0] = others;

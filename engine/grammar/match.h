@@ -89,4 +89,12 @@ typedef struct {                       /* a string at hand, of one thread, betwe
  */
 uint32_t vlm_walk_strings(vlm_walk_t *w, vlm_string_t *string);
 
+typedef struct {                       /* a pattern at hand, of one thread */
+    const vlm_dfa_t  *dfa;
+    uint32_t          state, tail;     /* tail: tokens to the end from behind it */
+} vlm_pattern_t;
+
+/* The same of threads that are in a pattern, but for numbers: a plain token does not leave it. */
+uint32_t vlm_walk_patterns(vlm_walk_t *w, vlm_pattern_t *pattern);
+
 #endif

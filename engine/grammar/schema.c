@@ -27,13 +27,15 @@ static const struct {
     { "anyOf", UNION }, { "oneOf", UNION }, { "allOf", UNION },
     { "properties", OBJECT }, { "required", OBJECT }, { "additionalProperties", OBJECT },
     { "items", ARRAY }, { "prefixItems", ARRAY }, { "minItems", ARRAY }, { "maxItems", ARRAY },
-    { "minLength", STRING }, { "maxLength", STRING }
+    { "minLength", STRING }, { "maxLength", STRING }, { "pattern", STRING }, { "format", STRING },
+    { "minimum", NUMBER }, { "maximum", NUMBER }, { "exclusiveMinimum", NUMBER },
+    { "exclusiveMaximum", NUMBER }, { "multipleOf", NUMBER }
 };
 
 static const struct {
     const char  *name;
     unsigned     bit;
-} types[] = {
+} types[] = {                          /* in the order of the bits */
     { "null", T_NULL }, { "boolean", T_BOOLEAN }, { "integer", T_INTEGER },
     { "number", T_NUMBER }, { "string", T_STRING }, { "array", T_ARRAY }, { "object", T_OBJECT }
 };
@@ -103,9 +105,26 @@ groups_of(schema_t *s, const vlm_json_t *j, const at_t *at)
 }
 
 
-/* Bits of "type"; where it is absent those that the other keywords speak of, or all. */
-static unsigned
-types_of(schema_t *s, const vlm_json_t *j, unsigned groups, const at_t *at)
+int
+vlm_schema_is_note(const char *keyword)
+{
+    size_t  i;
+
+    for (i = 0; i < count_of(words) && strcmp(words[i].name, keyword) != 0; i++) { /* void */ }
+
+    return i < count_of(words) && (words[i].group & (NOTE | ROOT)) != 0;
+}
+
+
+const char *
+vlm_schema_type(uint32_t bit)
+{
+    return bit < count_of(types) ? types[bit].name : NULL;
+}
+
+
+unsigned
+vlm_schema_types(schema_t *s, const vlm_json_t *j, const at_t *at)
 {
     size_t             i;
     unsigned           mask;
@@ -115,13 +134,6 @@ types_of(schema_t *s, const vlm_json_t *j, unsigned groups, const at_t *at)
     type = vlm_json_get(j, "type");
     one = vlm_json_is_array(type) ? vlm_json_first(type) : type;
     mask = 0;
-
-    if (type == NULL) {
-        mask = (groups & OBJECT ? T_OBJECT : 0) | (groups & ARRAY ? T_ARRAY : 0)
-               | (groups & STRING ? T_STRING : 0);
-
-        return mask != 0 ? mask : T_ALL;
-    }
 
     for ( /* void */ ; one != NULL; one = one == type ? NULL : vlm_json_next(one)) {
         name = vlm_json_text(one);
@@ -149,9 +161,25 @@ types_of(schema_t *s, const vlm_json_t *j, unsigned groups, const at_t *at)
 }
 
 
-/* The schema at a pointer from the root, "#/a/0", or NULL. */
-static const vlm_json_t *
-find(const vlm_json_t *root, const char *pointer)
+/* Bits of "type"; where it is absent those that the other keywords speak of, or all. */
+static unsigned
+types_of(schema_t *s, const vlm_json_t *j, unsigned groups, const at_t *at)
+{
+    unsigned  mask;
+
+    if (vlm_json_get(j, "type") != NULL) {
+        return vlm_schema_types(s, j, at);
+    }
+
+    mask = (groups & OBJECT ? T_OBJECT : 0) | (groups & ARRAY ? T_ARRAY : 0)
+           | (groups & STRING ? T_STRING : 0) | (groups & NUMBER ? T_NUMBER : 0);
+
+    return mask != 0 ? mask : T_ALL;
+}
+
+
+const vlm_json_t *
+vlm_schema_find(const vlm_json_t *root, const char *pointer)
 {
     char               key[256], *end;
     size_t             n;
@@ -234,7 +262,7 @@ reference(schema_t *s, const vlm_json_t *j, const at_t *at)
     const vlm_json_t  *target;
 
     pointer = vlm_json_text(vlm_json_get(j, "$ref"));
-    target = pointer == NULL ? NULL : find(s->root, pointer);
+    target = pointer == NULL ? NULL : vlm_schema_find(s->root, pointer);
 
     if (target == NULL) {
         return vlm_schema_refuse(s, at, "$ref", "leads to no place in the schema; it has the form "
@@ -273,71 +301,133 @@ vlm_schema_list(schema_t *s, const vlm_json_t *list, const char *key, uint32_t *
 }
 
 
-static vlm_node_t *
-combine(schema_t *s, const vlm_json_t *j, const at_t *at)
+/* "oneOf": whether its parts have values in common is told once they are known. */
+static int
+note_one_of(schema_t *s, vlm_node_t **part, uint32_t n, const at_t *at)
 {
-    char               place[256];
-    uint32_t           n;
-    one_of_t          *one;
+    char       place[256];
+    one_of_t  *one;
+
+    one = vlm_grammar_take(&s->k, sizeof(*one));
+
+    if (one == NULL) {
+        return -1;
+    }
+
+    (void) put_place(&(at_t) { at, "oneOf", 0, 0 }, place, sizeof(place));
+    one->place = vlm_grammar_take(&s->k, strlen(place) + 1);
+
+    if (one->place == NULL) {
+        return -1;
+    }
+
+    memcpy(one->place, place, strlen(place) + 1);
+    one->part = part;
+    one->n = n;
+    one->next = s->one_of;
+    s->one_of = one;
+
+    return 0;
+}
+
+
+/* Each of the alternatives, together with what stands beside them. */
+static vlm_node_t **
+each_with(schema_t *s, const vlm_json_t *j, const char *key, uint32_t *n, const at_t *at)
+{
+    at_t               here;
     vlm_node_t       **part;
-    const char        *key;
+    const vlm_json_t  *list, *one, *both;
 
-    key = vlm_json_get(j, "anyOf") != NULL ? "anyOf"
-          : vlm_json_get(j, "oneOf") != NULL ? "oneOf" : "allOf";
-    part = vlm_schema_list(s, vlm_json_get(j, key), key, &n, at);
+    list = vlm_json_get(j, key);
 
-    if (part == NULL) {
+    if (!vlm_json_is_array(list) || vlm_json_count(list) == 0) {
+        (void) vlm_schema_refuse(s, at, key, "is not an array of schemas");
         return NULL;
     }
 
-    if (key[0] == 'a' && key[1] == 'l' && n > 1) {
-        return vlm_schema_refuse(s, at, key, "has more than one schema, which is not supported");
+    part = vlm_grammar_take(&s->k, vlm_json_count(list) * sizeof(*part));
+    *n = 0;
+
+    for (one = vlm_json_first(list); part != NULL && one != NULL; one = vlm_json_next(one)) {
+        here = (at_t) { &(at_t) { at, key, 0, 0 }, NULL, *n, at->depth + 1 };
+        both = vlm_schema_merge(s, j, one, key, &here);
+        part[*n] = both == NULL ? NULL : vlm_schema_compile(s, both, &here);
+
+        if (part[(*n)++] == NULL) {
+            return NULL;
+        }
     }
 
-    if (key[0] == 'o') {
-        one = vlm_grammar_take(&s->k, sizeof(*one));
+    return part;
+}
 
-        if (one == NULL) {
-            return NULL;
-        }
 
-        (void) put_place(&(at_t) { at, key, 0, 0 }, place, sizeof(place));
-        one->place = vlm_grammar_take(&s->k, strlen(place) + 1);
+/* "anyOf", "oneOf", or "allOf" of one schema. */
+static vlm_node_t *
+combine(schema_t *s, const vlm_json_t *j, int beside, const at_t *at)
+{
+    uint32_t      n;
+    vlm_node_t  **part;
+    const char   *key;
 
-        if (one->place == NULL) {
-            return NULL;
-        }
+    key = vlm_json_get(j, "anyOf") != NULL ? "anyOf"
+          : vlm_json_get(j, "oneOf") != NULL ? "oneOf" : "allOf";
+    part = beside ? each_with(s, j, key, &n, at)
+           : vlm_schema_list(s, vlm_json_get(j, key), key, &n, at);
 
-        memcpy(one->place, place, strlen(place) + 1);
-        one->part = part;
-        one->n = n;
-        one->next = s->one_of;
-        s->one_of = one;
+    if (part == NULL || (key[0] == 'o' && note_one_of(s, part, n, at) != 0)) {
+        return NULL;
     }
 
     return vlm_schema_union(s, part, n);
 }
 
 
-/* Keywords that cannot stand beside each other here; NULL: there are none. */
-static const char *
-beside(const vlm_json_t *j, unsigned groups)
+/* "$ref", "anyOf", "oneOf", "allOf", and what stands beside them. */
+static vlm_node_t *
+combined(schema_t *s, const vlm_json_t *j, unsigned groups, const at_t *at)
 {
-    size_t     i;
-    unsigned   head, others;
+    int                beside;
+    uint32_t           all;
+    at_t               here = *at;
+    const vlm_json_t  *one;
 
-    head = groups & (REF | UNION) ? groups & (REF | UNION) : groups & FIXED;
-    others = head == 0 ? 0 : head & FIXED ? NULLABLE | OBJECT | ARRAY | STRING
-             : TYPE | NULLABLE | OBJECT | ARRAY | STRING | FIXED | (head & REF ? UNION : 0);
+    all = vlm_json_count(vlm_json_get(j, "allOf"));
+    beside = (groups & (TYPE | NULLABLE | OBJECT | ARRAY | STRING | NUMBER | FIXED)) != 0
+             || ((groups & REF) != 0) + (all > 0) + (vlm_json_get(j, "anyOf") != NULL)
+                + (vlm_json_get(j, "oneOf") != NULL) > 1;
+
+    if (groups & REF && !beside) {
+        return reference(s, j, at);
+    }
+
+    if (groups & REF || all > 1 || (all == 1 && beside)) {
+        one = vlm_schema_merge(s, j, NULL, NULL, at);
+        here.depth++;
+
+        return one == NULL ? NULL : vlm_schema_compile(s, one, &here);
+    }
+
+    return combine(s, j, beside, at);
+}
+
+
+/* Keywords that cannot stand beside "enum" or "const"; NULL: there are none. */
+static const char *
+beside_fixed(const vlm_json_t *j)
+{
+    size_t  i;
 
     for (i = 0; i < count_of(words); i++) {
-        if ((words[i].group & others) != 0 && vlm_json_get(j, words[i].name) != NULL) {
+        if ((words[i].group & (NULLABLE | OBJECT | ARRAY | STRING | NUMBER)) != 0
+            && vlm_json_get(j, words[i].name) != NULL)
+        {
             return words[i].name;
         }
     }
 
-    return (vlm_json_get(j, "anyOf") != NULL) + (vlm_json_get(j, "oneOf") != NULL)
-           + (vlm_json_get(j, "allOf") != NULL) > 1 ? "allOf" : NULL;
+    return NULL;
 }
 
 
@@ -366,19 +456,14 @@ vlm_schema_compile(schema_t *s, const vlm_json_t *j, const at_t *at)
         return NULL;
     }
 
-    other = beside(j, groups);
+    if (groups & (REF | UNION)) {
+        return combined(s, j, groups, at);
+    }
+
+    other = groups & FIXED ? beside_fixed(j) : NULL;
 
     if (other != NULL) {
-        return vlm_schema_refuse(s, at, other, "is not supported beside \"$ref\", \"anyOf\", "
-                                 "\"oneOf\", \"allOf\", \"enum\" or \"const\"");
-    }
-
-    if (groups & REF) {
-        return reference(s, j, at);
-    }
-
-    if (groups & UNION) {
-        return combine(s, j, at);
+        return vlm_schema_refuse(s, at, other, "is not supported beside \"enum\" or \"const\"");
     }
 
     mask = types_of(s, j, groups, at);
@@ -460,6 +545,8 @@ vlm_schema_make(const vlm_tokens_t *pieces, const vlm_json_t *schema, vlm_err_t 
         l->node->part[0] = node;
         l->node->n = 1;
     }
+
+    vlm_schema_forget(&s);
 
     if (root == NULL || vlm_grammar_end(&s.k, root) != 0 || check_one_of(&s) != 0) {
         vlm_grammar_free(s.k.g);

@@ -16,6 +16,7 @@
 #define ARRAY     0x080
 #define STRING    0x100
 #define ROOT      0x200                /* a note at the root alone */
+#define NUMBER    0x400
 
 /* Bits of types. */
 enum { T_NULL = 1, T_BOOLEAN = 2, T_INTEGER = 4, T_NUMBER = 8, T_STRING = 16, T_ARRAY = 32,
@@ -47,9 +48,12 @@ struct one_of_s {                      /* to be told apart once all is known */
     uint32_t     n;
 };
 
+typedef struct document_s  document_t;    /* made of parts of the schema */
+
 typedef struct {
     vlm_maker_t        k;
     const vlm_json_t  *root;
+    document_t        *documents;
     later_t           *later, **last;
     one_of_t          *one_of;
     vlm_node_t        *string, *number, *integer, *boolean, *null, *object, *array, *any;
@@ -69,6 +73,26 @@ vlm_node_t *vlm_schema_any(schema_t *s);           /* any value */
 vlm_node_t *vlm_schema_union(schema_t *s, vlm_node_t *const *part, uint32_t n);
 /* The values of "enum" or "const" that are of these types. */
 vlm_node_t *vlm_schema_fixed(schema_t *s, const vlm_json_t *j, unsigned types, const at_t *at);
+/* A string with "pattern" or "format"; lengths: a node that has them. */
+vlm_node_t *vlm_schema_pattern(schema_t *s, const vlm_json_t *j, const vlm_node_t *lengths,
+                               const at_t *at);
+/* A number, or an integer, with the bounds that there are. */
+vlm_node_t *vlm_schema_range(schema_t *s, const vlm_json_t *j, int integer, const at_t *at);
+/*
+ * A schema that holds where a and b (or NULL), what they refer to and their "allOf" hold; "but" is
+ * a keyword of a that is left out, or NULL.  It lives until vlm_schema_forget().
+ */
+const vlm_json_t *vlm_schema_merge(schema_t *s, const vlm_json_t *a, const vlm_json_t *b,
+                                   const char *but, const at_t *at);
+void vlm_schema_forget(schema_t *s);
+
+/* The schema at a pointer from the root, "#/a/0", or NULL. */
+const vlm_json_t *vlm_schema_find(const vlm_json_t *root, const char *pointer);
+/* Bits of "type"; 0: it is refused.  The name of a bit, or NULL behind the last. */
+unsigned vlm_schema_types(schema_t *s, const vlm_json_t *j, const at_t *at);
+const char *vlm_schema_type(uint32_t bit);
+int vlm_schema_is_note(const char *keyword);       /* 1: it says nothing about values */
+
 /* Values of these types, with the bounds of these groups of keywords. */
 vlm_node_t *vlm_schema_typed(schema_t *s, const vlm_json_t *j, unsigned groups, unsigned types,
                              const at_t *at);

@@ -1,6 +1,7 @@
 /*
- * Fuzz target: a schema, a zero, and bytes of an answer, without those that are refused.  What
- * compiles comes to its end within the promised number of tokens, and the answer is JSON.
+ * Fuzz target: a schema or, as a JSON string, an expression, a zero, and bytes of an answer,
+ * without those that are refused.  What compiles comes to its end within the promised number of
+ * tokens, and the answer to a schema is JSON.
  */
 
 #include <stdlib.h>
@@ -73,7 +74,7 @@ shorter(uint32_t left, size_t *bytes)
 
 
 static void
-answer(const uint8_t *data, size_t n_data)
+answer(const uint8_t *data, size_t n_data, int json)
 {
     char         text[ROOM];
     size_t       i, n, bytes;
@@ -107,9 +108,11 @@ answer(const uint8_t *data, size_t n_data)
     check(vlm_match_may_end(&match));
     check(vlm_utf8_whole(text, n) == n);
 
-    j = vlm_json_named(text, n, "answer", &err);
-    check(j != NULL);
-    vlm_json_free(j);
+    if (json) {
+        j = vlm_json_named(text, n, "answer", &err);
+        check(j != NULL);
+        vlm_json_free(j);
+    }
 }
 
 
@@ -138,7 +141,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     if (g != NULL && vlm_grammar_least(g) <= MOST) {
         vlm_match_start(&match, g);
-        answer(data + n + (zero != NULL), bytes - n - (zero != NULL));
+        answer(data + n + (zero != NULL), bytes - n - (zero != NULL), 1);
+    }
+
+    vlm_grammar_free(g);
+    memset(&err, 0, sizeof(err));
+    g = vlm_json_is_string(j) ? vlm_regex_make(pieces, vlm_json_text(j), &err) : NULL;
+    check(!vlm_json_is_string(j) || (g == NULL) == (err.code != VLM_OK));
+
+    if (g != NULL && vlm_grammar_least(g) <= MOST) {
+        vlm_match_start(&match, g);
+        answer(data + n + (zero != NULL), bytes - n - (zero != NULL), 0);
     }
 
     vlm_grammar_free(g);

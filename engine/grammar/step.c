@@ -1,5 +1,6 @@
 /* The automaton: what a byte makes of a thread.  Every place in the grammar has its function. */
 
+#include "grammar/dfa.h"
 #include "grammar/walk.h"
 
 #include <string.h>
@@ -202,6 +203,29 @@ go_branch(vlm_walk_t *w, const vlm_thread_t *from, const vlm_branch_t *b)
 }
 
 
+/* A byte at a state of a pattern; 0: it is none of its texts. */
+static int
+go_pattern(vlm_walk_t *w, const vlm_thread_t *from, uint32_t state, uint8_t c)
+{
+    vlm_thread_t      t = *from;
+    const vlm_dfa_t  *d = t.node->dfa;
+
+    t.count = vlm_dfa_next(d, state, c);
+
+    if (t.count == VLM_DFA_NONE) {
+        return 0;
+    }
+
+    if (d->left[t.count] == 0 && !d->more[t.count]) {
+        ended(w, &t);
+    } else {
+        go(w, &t, IN_PATTERN);
+    }
+
+    return 1;
+}
+
+
 /* The first byte of a value of one node. */
 static void
 begin_one(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *node, uint8_t c)
@@ -238,6 +262,9 @@ begin_one(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *node, uint8
             go_branch(w, &t, b);
         }
 
+        return;
+    case VLM_NODE_PATTERN:
+        (void) go_pattern(w, &t, 0, c);
         return;
     default:
         if (c == '-' || is_digit(c)) {
@@ -416,6 +443,20 @@ in_fixed(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c)
         go_branch(w, t, b);
 
     } else if (t->trie->ends && t->container != NULL) {
+        end = behind(t);
+        in_structure(w, &end, c);
+    }
+}
+
+
+static void
+in_pattern(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c)
+{
+    vlm_thread_t  end;
+
+    if (!go_pattern(w, t, t->count, c) && t->node->dfa->left[t->count] == 0
+        && t->container != NULL)
+    {
         end = behind(t);
         in_structure(w, &end, c);
     }
@@ -660,6 +701,9 @@ vlm_thread_step(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c)
 
     } else if (t->at == IN_KEY) {
         in_a_key(w, t, c);
+
+    } else if (t->at == IN_PATTERN) {
+        in_pattern(w, t, c);
 
     } else if (t->at >= MINUS) {
         in_number(w, t, c);

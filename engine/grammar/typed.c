@@ -224,7 +224,12 @@ string(schema_t *s, const vlm_json_t *j, const at_t *at)
 
     node = vlm_grammar_node(&s->k, VLM_NODE_STRING);
 
-    return node == NULL || read_bounds(s, j, "minLength", "maxLength", node, at) != 0 ? NULL : node;
+    if (node == NULL || read_bounds(s, j, "minLength", "maxLength", node, at) != 0) {
+        return NULL;
+    }
+
+    return vlm_json_get(j, "pattern") == NULL && vlm_json_get(j, "format") == NULL
+           ? node : vlm_schema_pattern(s, j, node, at);
 }
 
 
@@ -397,13 +402,25 @@ array(schema_t *s, const vlm_json_t *j, const at_t *at)
 }
 
 
+/* "format" is of strings where they are among the types. */
+static vlm_node_t *
+number(schema_t *s, const vlm_json_t *j, unsigned groups, int integer, const at_t *at)
+{
+    if (groups & NUMBER || vlm_json_get(j, "format") != NULL) {
+        return vlm_schema_range(s, j, integer, at);
+    }
+
+    return integer ? once(s, &s->integer, VLM_NODE_INTEGER) : once(s, &s->number, VLM_NODE_NUMBER);
+}
+
+
 vlm_node_t *
 vlm_schema_typed(schema_t *s, const vlm_json_t *j, unsigned groups, unsigned mask, const at_t *at)
 {
     uint32_t     i, n;
     vlm_node_t  *part[8];
 
-    if (mask == T_ALL && (groups & (OBJECT | ARRAY | STRING)) == 0) {
+    if (mask == T_ALL && (groups & (OBJECT | ARRAY | STRING | NUMBER)) == 0) {
         return vlm_schema_any(s);
     }
 
@@ -421,11 +438,8 @@ vlm_schema_typed(schema_t *s, const vlm_json_t *j, unsigned groups, unsigned mas
         part[n++] = groups & STRING ? string(s, j, at) : once(s, &s->string, VLM_NODE_STRING);
     }
 
-    if (mask & T_NUMBER) {
-        part[n++] = once(s, &s->number, VLM_NODE_NUMBER);
-
-    } else if (mask & T_INTEGER) {
-        part[n++] = once(s, &s->integer, VLM_NODE_INTEGER);
+    if (mask & (T_NUMBER | T_INTEGER)) {
+        part[n++] = number(s, j, groups, (mask & T_NUMBER) == 0, at);
     }
 
     if (mask & T_BOOLEAN) {

@@ -1,6 +1,6 @@
 /* Unions: what a value may begin with, and whether two kinds of value have one in common. */
 
-#include "grammar/grammar.h"
+#include "grammar/dfa.h"
 
 #include <string.h>
 
@@ -160,6 +160,8 @@ begins(const vlm_node_t *n, char c)
         return '{';
     case VLM_NODE_ARRAY:
         return '[';
+    case VLM_NODE_PATTERN:
+        return (uint8_t) n->first;
     default:
         return c == '-' || (c >= '0' && c <= '9') ? '0' : (uint32_t) c;
     }
@@ -176,6 +178,14 @@ fixed_apart(vlm_maker_t *k, const vlm_node_t *fixed, const vlm_node_t *b)
     for (t = fixed->texts; t != NULL; t = t->next) {
         if (vlm_grammar_step(k, t->bytes) != 0) {
             return 0;
+        }
+
+        if (b->kind == VLM_NODE_PATTERN && b->first == '"') {
+            if (vlm_dfa_has(b->dfa, t->text, t->bytes)) {
+                return 0;
+            }
+
+            continue;
         }
 
         if (b->kind != VLM_NODE_FIXED) {
@@ -227,6 +237,29 @@ objects_apart(vlm_maker_t *k, const vlm_node_t *a, const vlm_node_t *b, uint32_t
 }
 
 
+/* Two kinds of number, or of string. */
+static int
+patterns_apart(vlm_maker_t *k, const vlm_node_t *a, const vlm_node_t *b)
+{
+    int          apart;
+    vlm_err_t    err = { VLM_OK, "" };
+    vlm_dfa_t   *both;
+    vlm_maker_t  own = *k;
+
+    if (a->first == '0') {
+        return a->to < b->from || b->to < a->from;
+    }
+
+    own.err = &err;
+    both = vlm_dfa_both(&own, a->dfa, b->dfa);
+    k->steps = own.steps;
+    apart = both == NULL && err.code == VLM_EINPUT;
+    vlm_dfa_free(both);
+
+    return apart;
+}
+
+
 int
 vlm_union_apart(vlm_maker_t *k, const vlm_node_t *a, const vlm_node_t *b, uint32_t depth)
 {
@@ -255,6 +288,14 @@ vlm_union_apart(vlm_maker_t *k, const vlm_node_t *a, const vlm_node_t *b, uint32
 
     if (begins(a, 0) != begins(b, 0)) {
         return 1;
+    }
+
+    if (a->kind == VLM_NODE_PATTERN && b->kind == VLM_NODE_PATTERN) {
+        return patterns_apart(k, a, b);
+    }
+
+    if (a->kind == VLM_NODE_PATTERN || b->kind == VLM_NODE_PATTERN) {
+        return 0;
     }
 
     if (a->kind == VLM_NODE_OBJECT) {

@@ -20,6 +20,7 @@ enum {                                 /* places */
 
     IN_FIXED,
     IN_KEY,                            /* one of the object's */
+    IN_PATTERN,                        /* count: the state */
 
     TEXT,                              /* in a string */
     ESCAPE,                            /* behind "\" */

@@ -49,6 +49,7 @@ vlm_conf_default(vlm_conf_t *conf)
     conf->max_pixels = 1003520;
     conf->features = 8;
     conf->max_tokens = 768;
+    conf->grammars = 16 << 20;
 }
 
 
@@ -376,7 +377,10 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
 
     v->pieces = vlm_tokens_open(v->tokenizer, vlm_n_ids(v), v->config.generation.eos,
                                 v->config.generation.n_eos, err);
-    if (v->pieces == NULL) {
+    v->forms = vlm_forms_open(conf->grammars);
+
+    if (v->pieces == NULL || v->forms == NULL) {
+        (void) (v->pieces == NULL || vlm_fail(err, VLM_EMEMORY, "no memory for grammars"));
         goto failed;
     }
 
@@ -653,6 +657,7 @@ vlm_close(vlm_t *v)
     close_device(v);
 
     vlm_known_close(&v->known);
+    vlm_forms_close(v->forms);
     vlm_tokens_close(v->pieces);
     vlm_tokenizer_close(v->tokenizer);
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/beside.h"
+#include "grammar/forms.h"
 #include "image/known.h"
 #include "model/model.h"
 #include "run/adjust.h"
@@ -36,6 +37,7 @@ struct vlm_s {
     vlm_tokenizer_t  *tokenizer;
     vlm_template_t    template;
     vlm_tokens_t     *pieces;          /* of the vocabulary, for grammars */
+    vlm_forms_t      *forms;           /* compiled grammars */
     vlm_known_t       known;           /* pictures */
     vlm_plan_t        plan;
     char              reason[128];     /* why device auto chose its device */

@@ -1,14 +1,12 @@
 /* Grammars over the vocabulary of an engine. */
 
-#include "grammar/grammar.h"
-
 #include "run/engine.h"
 
 
 vlm_grammar_t *
-vlm_grammar_make(const vlm_t *v, const vlm_json_t *form, int choice, vlm_err_t *err)
+vlm_grammar_make(const vlm_t *v, const vlm_json_t *form, vlm_form_t kind, vlm_err_t *err)
 {
-    return choice ? vlm_choice_make(v->pieces, form, err) : vlm_schema_make(v->pieces, form, err);
+    return vlm_forms_get(v->forms, v->pieces, form, kind, err);
 }
 
 

@@ -268,7 +268,8 @@ ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
     vlm_constraint_t *c = &f->constraint;
 
     if (rc == 0 && c->form && f->grammar == NULL && ctx->opened) {
-        f->grammar = vlm_grammar_make(ctx->engine->life.vlm, c->form, c->choice,
+        f->grammar = vlm_grammar_make(ctx->engine->life.vlm, c->form,
+                                      (vlm_form_t) c->kind,
                                       &ctx->error.err);
         rc = f->grammar ? 0 : -1;
         c->code = "invalid_json_schema";

@@ -746,6 +746,8 @@ ngx_http_vlm_param_finish(ngx_http_vlm_param_ctx_t *ctx)
                                        eng->conf.vlm.context);
     }
 
+    eng->conf.vlm.grammars = eng->conf.http_memory / NGX_HTTP_VLM_GRAMMARS;
+
     return eng->pool ? NGX_CONF_OK : ngx_http_vlm_param_pool(ctx, &pool);
 }
 

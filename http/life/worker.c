@@ -62,7 +62,10 @@ ngx_http_vlm_init_process(ngx_cycle_t *cycle)
 
     for (i = 0; i < mcf->engines.nelts; i++) {
 
-        if (vlm_budget_init(&eng[i]->budget, eng[i]->conf.http_memory) != 0) {
+        if (vlm_budget_init(&eng[i]->budget, eng[i]->conf.http_memory
+                                             - eng[i]->conf.vlm.grammars)
+            != 0)
+        {
             ngx_http_vlm_log(NGX_LOG_CRIT, cycle->log, 0, eng[i], "no lock for "
                              "http_memory");
 

@@ -4,24 +4,27 @@
 
 #include <string.h>
 
-typedef enum { SCHEMA, CHOICE, ABSENT } kind_t;
+#define SCHEMA  VLM_CONSTRAINT_SCHEMA
+#define CHOICE  VLM_CONSTRAINT_CHOICE
+#define REGEX   VLM_CONSTRAINT_REGEX
+#define ABSENT  -1
 
 typedef struct {
     const char  *outer, *name;         /* the field, in an object of this name or in the request */
     const char  *shown;
-    kind_t       kind;
+    int          kind;                 /* ABSENT: it is not supported */
 } field_t;
 
 static const field_t  fields[] = {
     { NULL, "guided_json", "guided_json", SCHEMA },
     { NULL, "guided_choice", "guided_choice", CHOICE },
-    { NULL, "guided_regex", "guided_regex", ABSENT },
+    { NULL, "guided_regex", "guided_regex", REGEX },
     { NULL, "guided_grammar", "guided_grammar", ABSENT },
     { NULL, "grammar", "grammar", ABSENT },
     { NULL, "json_schema", "json_schema", SCHEMA },
     { "structured_outputs", "json", "structured_outputs.json", SCHEMA },
     { "structured_outputs", "choice", "structured_outputs.choice", CHOICE },
-    { "structured_outputs", "regex", "structured_outputs.regex", ABSENT },
+    { "structured_outputs", "regex", "structured_outputs.regex", REGEX },
     { "structured_outputs", "grammar", "structured_outputs.grammar", ABSENT },
     { "structured_outputs", "structural_tag", "structured_outputs.structural_tag", ABSENT }
 };
@@ -37,8 +40,8 @@ fail(vlm_constraint_t *c, const char *name, const char *what, vlm_err_t *err)
 
 
 int
-vlm_constraint_set(vlm_constraint_t *c, const vlm_json_t *value, const char *name, int choice,
-                   vlm_err_t *err)
+vlm_constraint_set(vlm_constraint_t *c, const vlm_json_t *value, const char *name,
+                   vlm_constraint_e kind, vlm_err_t *err)
 {
     const char  *text;
 
@@ -46,10 +49,10 @@ vlm_constraint_set(vlm_constraint_t *c, const vlm_json_t *value, const char *nam
         return fail(c, name, "is a second form of the answer", err);
     }
 
-    text = value == NULL ? "{\"type\":\"object\"}" : vlm_json_text(value);
+    text = value == NULL ? "{\"type\":\"object\"}" : kind == SCHEMA ? vlm_json_text(value) : NULL;
     c->form = text == NULL ? vlm_json_copy(value) : vlm_json_parse(text, strlen(text), NULL);
     c->name = name;
-    c->choice = choice;
+    c->kind = kind;
 
     return c->form != NULL ? 0 : fail(c, name, "is not JSON", err);
 }
@@ -76,7 +79,7 @@ read_field(vlm_constraint_t *c, const field_t *f, const vlm_json_t *value, vlm_e
         return fail(c, f->shown, "is not supported by this server", err);
     }
 
-    return vlm_constraint_set(c, value, f->shown, f->kind == CHOICE, err);
+    return vlm_constraint_set(c, value, f->shown, (vlm_constraint_e) f->kind, err);
 }
 
 

@@ -43,7 +43,7 @@ each_field_that_has_a_form_is_read(void **state)
     size_t  i;
     static const struct {
         const char  *text, *name;
-        int          choice;
+        vlm_constraint_e  kind;
     } cases[] = {
         { "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":"
           "{\"type\":\"object\"}}}}", "response_format.json_schema.schema", 0 },
@@ -59,7 +59,9 @@ each_field_that_has_a_form_is_read(void **state)
           0 },
         { "{\"structured_outputs\":{\"json_object\":true}}", "structured_outputs.json_object", 0 },
         { "{\"guided_choice\":[\"a\"]}", "guided_choice", 1 },
-        { "{\"structured_outputs\":{\"choice\":[\"a\"]}}", "structured_outputs.choice", 1 }
+        { "{\"structured_outputs\":{\"choice\":[\"a\"]}}", "structured_outputs.choice", 1 },
+        { "{\"guided_regex\":\"a\"}", "guided_regex", 2 },
+        { "{\"structured_outputs\":{\"regex\":\"a\"}}", "structured_outputs.regex", 2 }
     };
 
     (void) state;
@@ -70,10 +72,11 @@ each_field_that_has_a_form_is_read(void **state)
         }
 
         assert_string_equal(c.name, cases[i].name);
-        assert_int_equal(c.choice, cases[i].choice);
+        assert_int_equal(c.kind, cases[i].kind);
 
-        if (c.choice) {
-            assert_string_equal(vlm_json_text(vlm_json_first(c.form)), "a");
+        if (c.kind != VLM_CONSTRAINT_SCHEMA) {
+            assert_string_equal(vlm_json_text(c.kind == VLM_CONSTRAINT_REGEX
+                                              ? c.form : vlm_json_first(c.form)), "a");
         } else {
             assert_string_equal(vlm_json_text(vlm_json_get(c.form, "type")), "object");
         }
@@ -122,7 +125,7 @@ what_is_wrong_or_not_supported_is_refused_by_its_name(void **state)
         { "{\"guided_json\":\"{\"}", "guided_json", NULL },
         { "{\"guided_json\":{},\"guided_choice\":[\"a\"]}", "guided_choice", NULL },
         { "{\"structured_outputs\":7}", "structured_outputs", NULL },
-        { "{\"guided_regex\":\"a\"}", "guided_regex", "unsupported_parameter" },
+        { "{\"guided_grammar\":\"a\"}", "guided_grammar", "unsupported_parameter" },
         { "{\"grammar\":\"a\"}", "grammar", "unsupported_parameter" },
         { "{\"structured_outputs\":{\"structural_tag\":\"a\"}}",
           "structured_outputs.structural_tag", "unsupported_parameter" }

@@ -322,6 +322,44 @@ vlm_json_copy(const vlm_json_t *j)
 
 
 vlm_json_t *
+vlm_json_make(char bracket)
+{
+    return bracket == '{' ? cJSON_CreateObject() : cJSON_CreateArray();
+}
+
+
+vlm_json_t *
+vlm_json_make_text(const char *text)
+{
+    return cJSON_CreateString(text);
+}
+
+
+int
+vlm_json_take(vlm_json_t *j, const char *key, vlm_json_t *child)
+{
+    if (child != NULL && (key == NULL ? cJSON_AddItemToArray(j, child)
+                                      : cJSON_AddItemToObject(j, key, child)))
+    {
+        return 0;
+    }
+
+    cJSON_Delete(child);
+
+    return -1;
+}
+
+
+/* cJSON does not change what is referred to. */
+int
+vlm_json_refer(vlm_json_t *j, const char *key, const vlm_json_t *child)
+{
+    return (key == NULL ? cJSON_AddItemReferenceToArray(j, (cJSON *) child)
+                        : cJSON_AddItemReferenceToObject(j, key, (cJSON *) child)) ? 0 : -1;
+}
+
+
+vlm_json_t *
 vlm_json_named(const void *data, size_t bytes, const char *name, vlm_err_t *err)
 {
     cJSON       *j;

@@ -31,6 +31,13 @@ void vlm_json_free(vlm_json_t *j);       /* takes NULL */
 vlm_json_t *vlm_json_copy(const vlm_json_t *j);    /* of its own; NULL: no memory */
 
 
+/* A document of parts of others: an empty object or array, '{' or '['; a child that it takes
+   over, or refers to and that has to live as long.  key NULL: an array's.  NULL, -1: no memory. */
+vlm_json_t *vlm_json_make(char bracket);
+int vlm_json_take(vlm_json_t *j, const char *key, vlm_json_t *child);
+int vlm_json_refer(vlm_json_t *j, const char *key, const vlm_json_t *child);
+vlm_json_t *vlm_json_make_text(const char *text);
+
 /* All that follow accept NULL for j, which is like null there. */
 
 /* the member of an object (exact case, the last of its name), or NULL */

@@ -6,6 +6,8 @@ import random
 
 WORDS = ['x', 'box', 'label', 'a "b"', 'café', 'n1', 'color', 'colour', 'co', 'the whole', '座標', 'a\\b', '']
 VALUES = ['red', 'green', 'r', '', 'é\n"', 0, 1, -7, 12, 1.5, 1e20 / 3e15, True, False, None, [], [1, 'a'], {'k': [None]}]
+PATTERNS = ['^[a-z]+$', 'b', r'^\d{2,4}-[A-Z]$', '^(left|right)( [0-9]{1,3}){1,3}$', r'^[^\s"]{0,9}$', r'^#[0-9a-fA-F]{6}$', 'x$|^y', r'^\S.*é?$']
+FORMATS = ['date-time', 'date', 'time', 'uuid', 'email', 'ipv4', 'duration']
 NOTES = {'title': 'A title', 'description': 'words', 'default': 7, 'examples': [1], '$comment': 'none'}
 
 
@@ -27,8 +29,26 @@ class Maker:
 
         return bounds
 
+    def bounded(self):
+        """A number with bounds, or a string with a pattern or a format."""
+
+        kind = self.random.randrange(4)
+        low, high = sorted(self.random.choices(range(-50, 2000), k=2))
+
+        if kind == 0:
+            return {'type': 'string', 'pattern': self.random.choice(PATTERNS)}
+        if kind == 1:
+            return {'type': 'string', 'format': self.random.choice(FORMATS)}
+        if kind == 2:
+            return {'type': 'integer', 'minimum': low, self.random.choice(['maximum', 'exclusiveMaximum']): high + 1}
+
+        return {'type': 'number', self.random.choice(['minimum', 'exclusiveMinimum']): low / 8, 'maximum': high / 8 + 1}
+
     def scalar(self):
-        kind = self.random.randrange(7)
+        kind = self.random.randrange(10)
+
+        if kind > 6:
+            return self.bounded()
 
         if kind == 0:
             return {'type': 'string', **self.bounds('minLength', 'maxLength', 12)}
@@ -77,6 +97,10 @@ class Maker:
             {'type': 'object', 'properties': {'kind': {'const': kind}, 'value': self.schema(depth - 1)},
              'required': ['kind', 'value']} for kind in ('a', 'ab', 'b')]}
 
+    def all_of(self, depth):
+        return {'allOf': [{'type': 'object', 'properties': {key: self.schema(depth - 1)}, 'required': [key][:self.random.randint(0, 1)]}
+                          for key in self.random.sample(['first', 'second', 'third'], 2)]}
+
     def schema(self, depth):
         kind = self.random.random()
 
@@ -91,7 +115,7 @@ class Maker:
         elif kind < 0.85:
             schema = self.one_of(depth)
         elif kind < 0.9:
-            schema = {'allOf': [self.schema(depth - 1)]}
+            schema = {'allOf': [self.schema(depth - 1)]} if self.random.random() < 0.5 else self.all_of(depth)
         else:
             schema = {'$ref': '#/$defs/' + self.random.choice(self.names)}
 

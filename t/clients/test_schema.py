@@ -17,6 +17,7 @@ from tap import test
 c = openai.OpenAI(base_url=URL + '/v1', api_key='none', max_retries=0, timeout=120)
 o = ollama.Client(URL)
 
+FORMATS = jsonschema.Draft202012Validator.FORMAT_CHECKER
 ASK = 'Describe the table as JSON.'
 
 
@@ -52,7 +53,7 @@ def check(way, seed):
     text = way(seed, schema)
 
     try:
-        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+        jsonschema.Draft202012Validator(schema, format_checker=FORMATS).validate(json.loads(text))
     except (ValueError, jsonschema.ValidationError) as error:
         raise AssertionError(f'{seed}: {str(error)[:200]}: {text!r} of {json.dumps(schema)[:600]}')
 
@@ -127,6 +128,18 @@ def a_choice_is_one_of_its_texts():
 
 
 @test
+def an_expression_is_the_whole_answer():
+    import re
+
+    for extra in ({'guided_regex': r'\(\d{1,3}, \d{1,3}\)'}, {'structured_outputs': {'regex': r'\(\d{1,3}, \d{1,3}\)'}}):
+        for seed in range(1, 11):
+            r = c.chat.completions.create(model=MODEL, messages=[{'role': 'user', 'content': 'Where?'}], seed=seed,
+                                          temperature=1.5, max_tokens=12, extra_body=extra)
+            assert re.fullmatch(r'\(\d{1,3}, \d{1,3}\)', r.choices[0].message.content), r
+            assert r.choices[0].finish_reason == 'stop', r
+
+
+@test
 def a_schema_by_vllms_names():
     schema = {'type': 'array', 'items': {'type': 'integer'}, 'minItems': 4, 'maxItems': 4}
 
@@ -138,10 +151,10 @@ def a_schema_by_vllms_names():
 
 @test
 def an_unsupported_keyword_is_named_with_its_place():
-    schema = {'type': 'object', 'properties': {'x': {'type': 'string', 'pattern': 'a'}}}
+    schema = {'type': 'object', 'properties': {'x': {'type': 'string', 'contains': 'a'}}}
 
     with raises(openai.BadRequestError, code='invalid_json_schema', param='response_format.json_schema.schema',
-                message='#/properties/x/pattern is a keyword that is not supported'):
+                message='#/properties/x/contains is a keyword that is not supported'):
         whole(1, schema)
 
 

@@ -58,7 +58,8 @@ ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
     c = &ngx_http_vlm_fields(ctx)->constraint;
 
     return ngx_http_vlm_fields_constrain(ctx,
-        vlm_constraint_set(c, text ? NULL : value, name, 0, &ctx->error.err));
+        vlm_constraint_set(c, text ? NULL : value, name,
+                           VLM_CONSTRAINT_SCHEMA, &ctx->error.err));
 }
 
 

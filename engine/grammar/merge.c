@@ -1,0 +1,437 @@
+/*
+ * Schemas that hold together, as one: the parts of "allOf", and what stands beside "$ref", "anyOf"
+ * and "oneOf".
+ *
+ * The one schema is a document of its own that refers to values of the parts.  What both sides say
+ * of a member or an item becomes an "allOf" there, which is merged when its turn comes.
+ */
+
+#include "grammar/schema.h"
+
+#include <string.h>
+
+#define PARTS  64
+
+typedef struct {
+    schema_t          *s;
+    const at_t        *at;
+    const vlm_json_t  *of;             /* the part of which a keyword, "but", is left out */
+    const char        *but;            /* or NULL */
+    const vlm_json_t  *part[PARTS];
+    uint32_t           n;
+    vlm_json_t        *out;
+} merge_t;
+
+struct document_s {
+    document_t  *next;
+    vlm_json_t  *j;
+};
+
+
+static int
+no_memory(const merge_t *m)
+{
+    return vlm_fail(m->s->k.err, VLM_EMEMORY, "no memory for a schema");
+}
+
+
+static int
+refuse(const merge_t *m, const char *key, const char *what)
+{
+    (void) vlm_schema_refuse(m->s, m->at, key, what);
+
+    return -1;
+}
+
+
+/* 1: parts were found by it, or its effect is in "type". */
+static int
+is_done(const char *key)
+{
+    return strcmp(key, "$ref") == 0 || strcmp(key, "allOf") == 0 || strcmp(key, "nullable") == 0;
+}
+
+
+/* What a part has for a keyword, or NULL. */
+static const vlm_json_t *
+get(const merge_t *m, uint32_t i, const char *key)
+{
+    return m->part[i] == m->of && m->but != NULL && strcmp(key, m->but) == 0
+           ? NULL : vlm_json_get(m->part[i], key);
+}
+
+
+/* ---- the parts ----------------------------------------------------------- */
+
+
+/* What a part builds on comes before it, so that an object begins with its base's members. */
+static int
+add_part(merge_t *m, const vlm_json_t *j, uint32_t depth)
+{
+    const char        *pointer;
+    const vlm_json_t  *list, *one, *target;
+
+    if (vlm_json_is_bool(j) && vlm_json_bool(j, 0)) {
+        return 0;
+    }
+
+    if (!vlm_json_is_object(j)) {
+        return refuse(m, NULL, "has a part that is neither an object nor true");
+    }
+
+    if (depth == PARTS || vlm_grammar_step(&m->s->k, 1024) != 0) {
+        return refuse(m, NULL, "has more than 64 schemas that hold together");
+    }
+
+    if (vlm_json_get(j, "$ref") != NULL) {
+        pointer = vlm_json_text(vlm_json_get(j, "$ref"));
+        target = pointer == NULL ? NULL : vlm_schema_find(m->s->root, pointer);
+
+        if (target == NULL) {
+            return refuse(m, "$ref", "leads to no place in the schema; it has the form "
+                          "\"#/$defs/name\"");
+        }
+
+        if (add_part(m, target, depth + 1) != 0) {
+            return -1;
+        }
+    }
+
+    list = vlm_json_get(j, "allOf");
+
+    if (list != NULL && (!vlm_json_is_array(list) || vlm_json_count(list) == 0)) {
+        return refuse(m, "allOf", "is not an array of schemas");
+    }
+
+    for (one = vlm_json_first(list); one != NULL; one = vlm_json_next(one)) {
+        if (add_part(m, one, depth + 1) != 0) {
+            return -1;
+        }
+    }
+
+    if (m->n == PARTS) {
+        return refuse(m, NULL, "has more than 64 schemas that hold together");
+    }
+
+    m->part[m->n++] = j;
+
+    return 0;
+}
+
+
+/* ---- keywords ------------------------------------------------------------ */
+
+
+static int
+same(const vlm_json_t *a, const vlm_json_t *b)
+{
+    int              same;
+    vlm_json_out_t   x, y;
+
+    vlm_json_init(&x, VLM_GRAMMAR_BYTES);
+    vlm_json_init(&y, VLM_GRAMMAR_BYTES);
+    vlm_json_put_value(&x, a);
+    vlm_json_put_value(&y, b);
+    same = vlm_json_done(&x) == 0 && vlm_json_done(&y) == 0 && x.len == y.len
+           && memcmp(x.data, y.data, x.len) == 0;
+    vlm_json_release(&x);
+    vlm_json_release(&y);
+
+    return same;
+}
+
+
+/* Two schemas of one place: { "allOf": [a, b] }, or one of them. */
+static int
+put_both(merge_t *m, vlm_json_t *to, const char *key, const vlm_json_t *const *of, uint32_t n)
+{
+    uint32_t     i;
+    vlm_json_t  *both, *list;
+
+    for (i = 1; i < n && same(of[0], of[i]); i++) { /* void */ }
+
+    if (i == n) {
+        return vlm_json_refer(to, key, of[0]) == 0 ? 0 : no_memory(m);
+    }
+
+    both = vlm_json_make('{');
+    list = vlm_json_make('[');
+
+    for (i = 0; i < n && list != NULL; i++) {
+        if (vlm_json_refer(list, NULL, of[i]) != 0) {
+            vlm_json_free(list);
+            list = NULL;
+        }
+    }
+
+    if (both == NULL || vlm_json_take(both, "allOf", list) != 0) {
+        vlm_json_free(both);
+        both = NULL;
+    }
+
+    return vlm_json_take(to, key, both) == 0 ? 0 : no_memory(m);
+}
+
+
+/* What a part says of a member: *value, or NULL for nothing.  0: the part has no such member. */
+static int
+member_of(const vlm_json_t *part, const char *key, const vlm_json_t **value)
+{
+    const vlm_json_t  *rest;
+
+    *value = vlm_json_get(vlm_json_get(part, "properties"), key);
+
+    if (*value != NULL) {
+        return 1;
+    }
+
+    rest = vlm_json_get(part, "additionalProperties");
+    *value = vlm_json_is_object(rest) ? rest : NULL;
+
+    return !(vlm_json_is_bool(rest) && !vlm_json_bool(rest, 0));
+}
+
+
+static int
+merge_properties(merge_t *m)
+{
+    int                has;
+    uint32_t           i, k, n;
+    vlm_json_t        *out;
+    const vlm_json_t  *p, *value, *all[PARTS];
+
+    out = vlm_json_make('{');
+
+    for (i = 0; out != NULL && i < m->n; i++) {
+        p = vlm_json_first(vlm_json_get(m->part[i], "properties"));
+
+        for ( /* void */ ; p != NULL; p = vlm_json_next(p)) {
+            has = vlm_json_get(out, vlm_json_key(p)) == NULL;
+
+            for (n = 0, k = 0; has && k < m->n; k++) {
+                has = member_of(m->part[k], vlm_json_key(p), &value);
+
+                if (value != NULL) {
+                    all[n++] = value;
+                }
+            }
+
+            if (vlm_grammar_step(&m->s->k, 256 * m->n) != 0
+                || (has && put_both(m, out, vlm_json_key(p), all, n) != 0))
+            {
+                vlm_json_free(out);
+                return -1;
+            }
+        }
+    }
+
+    return vlm_json_take(m->out, "properties", out) == 0 ? 0 : no_memory(m);
+}
+
+
+static int
+merge_required(merge_t *m)
+{
+    uint32_t           i;
+    vlm_json_t        *out;
+    const vlm_json_t  *p, *list;
+
+    out = vlm_json_make('[');
+
+    for (i = 0; out != NULL && i < m->n; i++) {
+        list = vlm_json_get(m->part[i], "required");
+
+        for (p = vlm_json_first(list); p != NULL; p = vlm_json_next(p)) {
+            if (vlm_json_refer(out, NULL, p) != 0) {
+                vlm_json_free(out);
+                return no_memory(m);
+            }
+        }
+    }
+
+    return vlm_json_take(m->out, "required", out) == 0 ? 0 : no_memory(m);
+}
+
+
+/* False in any part is false for all; schemas hold together; true is less than both. */
+static int
+merge_rest(merge_t *m, const char *key)
+{
+    uint32_t           i, n;
+    const vlm_json_t  *rest, *yes, *all[PARTS];
+
+    for (yes = NULL, n = 0, i = 0; i < m->n; i++) {
+        rest = vlm_json_get(m->part[i], key);
+
+        if (vlm_json_is_bool(rest) && !vlm_json_bool(rest, 0)) {
+            return vlm_json_refer(m->out, key, rest) == 0 ? 0 : no_memory(m);
+        }
+
+        if (vlm_json_is_object(rest)) {
+            all[n++] = rest;
+        } else if (rest != NULL) {
+            yes = rest;
+        }
+    }
+
+    return n > 0 ? put_both(m, m->out, key, all, n)
+           : vlm_json_refer(m->out, key, yes) == 0 ? 0 : no_memory(m);
+}
+
+
+/* The types that all parts have: an integer is a number. */
+static int
+merge_type(merge_t *m)
+{
+    uint32_t     i;
+    unsigned     mask, one;
+    vlm_json_t  *out;
+    const char  *name;
+
+    for (mask = T_ALL, i = 0; i < m->n; i++) {
+        if (vlm_json_get(m->part[i], "type") != NULL) {
+            one = vlm_schema_types(m->s, m->part[i], m->at);
+
+            if (one == 0) {
+                return -1;
+            }
+
+            mask &= one & T_NUMBER ? one | T_INTEGER : one;
+        }
+    }
+
+    mask = mask & T_NUMBER ? mask & ~(unsigned) T_INTEGER : mask;
+
+    if (mask == 0) {
+        return refuse(m, "type", "has none that all schemas which hold together allow");
+    }
+
+    out = vlm_json_make('[');
+
+    for (i = 0; out != NULL && (name = vlm_schema_type(i)) != NULL; i++) {
+        if ((mask >> i & 1) != 0 && vlm_json_take(out, NULL, vlm_json_make_text(name)) != 0) {
+            vlm_json_free(out);
+            return no_memory(m);
+        }
+    }
+
+    return vlm_json_take(m->out, "type", out) == 0 ? 0 : no_memory(m);
+}
+
+
+/* 1: of two bounds the greater counts; -1: the smaller; 0: it is no bound. */
+static int
+bound_of(const char *key)
+{
+    static const char  *const low[] = { "minimum", "exclusiveMinimum", "minLength", "minItems" };
+    static const char  *const high[] = { "maximum", "exclusiveMaximum", "maxLength", "maxItems" };
+    size_t  i;
+
+    for (i = 0; i < 4; i++) {
+        if (strcmp(key, low[i]) == 0 || strcmp(key, high[i]) == 0) {
+            return strcmp(key, low[i]) == 0 ? 1 : -1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+merge_other(merge_t *m, const char *key)
+{
+    int                sign;
+    uint32_t           i;
+    const vlm_json_t  *one, *value;
+
+    sign = bound_of(key);
+
+    for (value = NULL, i = 0; i < m->n; i++) {
+        one = get(m, i, key);
+
+        if (strcmp(key, "prefixItems") == 0 && one == NULL && get(m, i, "items") != NULL) {
+            return refuse(m, key, "stands beside \"items\" of another schema that holds with it, "
+                          "which is not supported");
+        }
+
+        if (one == NULL || value == NULL) {
+            value = one == NULL ? value : one;
+
+        } else if (sign != 0 && vlm_json_is_number(one) && vlm_json_is_number(value)) {
+            value = sign * vlm_json_number(one, 0) > sign * vlm_json_number(value, 0) ? one : value;
+
+        } else if (!same(one, value)) {
+            return refuse(m, key, "stands in several schemas that hold together, with different "
+                          "values, which is not supported");
+        }
+    }
+
+    return vlm_json_refer(m->out, key, value) == 0 ? 0 : no_memory(m);
+}
+
+
+static int
+merge_key(merge_t *m, const char *key)
+{
+    return strcmp(key, "properties") == 0 ? merge_properties(m)
+           : strcmp(key, "required") == 0 ? merge_required(m)
+           : strcmp(key, "type") == 0 ? merge_type(m)
+           : strcmp(key, "additionalProperties") == 0 || strcmp(key, "items") == 0
+           ? merge_rest(m, key) : merge_other(m, key);
+}
+
+
+const vlm_json_t *
+vlm_schema_merge(schema_t *s, const vlm_json_t *a, const vlm_json_t *b, const char *but,
+                 const at_t *at)
+{
+    merge_t            m = { .s = s, .at = at, .of = a, .but = but };
+    uint32_t           i;
+    document_t        *d;
+    const char        *key;
+    const vlm_json_t  *one;
+
+    d = vlm_grammar_take(&s->k, sizeof(*d));
+    m.out = vlm_json_make('{');
+
+    if (d == NULL || m.out == NULL) {
+        vlm_json_free(m.out);
+        (void) no_memory(&m);
+        return NULL;
+    }
+
+    d->j = m.out;
+    d->next = s->documents;
+    s->documents = d;
+
+    if (add_part(&m, a, 0) != 0 || (b != NULL && add_part(&m, b, 0) != 0)) {
+        return NULL;
+    }
+
+    for (i = 0; i < m.n; i++) {
+        for (one = vlm_json_first(m.part[i]); one != NULL; one = vlm_json_next(one)) {
+            key = vlm_json_key(one);
+
+            if (is_done(key) || vlm_schema_is_note(key) || vlm_json_get(m.out, key) != NULL
+                || get(&m, i, key) == NULL)
+            {
+                continue;
+            }
+
+            if (vlm_grammar_step(&s->k, 256 * m.n) != 0 || merge_key(&m, key) != 0) {
+                return NULL;
+            }
+        }
+    }
+
+    return m.out;
+}
+
+
+void
+vlm_schema_forget(schema_t *s)
+{
+    for ( /* void */ ; s->documents != NULL; s->documents = s->documents->next) {
+        vlm_json_free(s->documents->j);
+    }
+}
