@@ -168,17 +168,13 @@ vlm_come_last(unsigned *ticket, uint32_t n, unsigned *number)
 #define VLM_QUAD_LANES  (VLM_BLOCK / 4)            /* lanes of a block, 4 values each */
 
 /*
- * Quantises a block of 64 values in 16 neighbouring lanes of a warp, all of which take part: the
- * first lane has values 0 to 3, and so on; values beyond a row's end are 0.  Returns this lane's
- * four in a register, and the block's scale in all 16.
+ * The bits of the largest of four values without their signs, which compare as the values do;
+ * values that are not finite come last.
  */
 static __device__ __forceinline__ unsigned
-vlm_quantize(float4 v, float *scale)
+vlm_largest_bits(float4 v)
 {
-    float     max, inverse;
-    unsigned  top, b, packed;
-
-    /* Floats without their sign compare as their bits do; values that are not finite come last. */
+    unsigned  top, b;
 
     top = __float_as_uint(v.x) & 0x7fffffff;
     b = __float_as_uint(v.y) & 0x7fffffff;
@@ -186,22 +182,52 @@ vlm_quantize(float4 v, float *scale)
     b = __float_as_uint(v.z) & 0x7fffffff;
     top = b > top ? b : top;
     b = __float_as_uint(v.w) & 0x7fffffff;
+
+    return b > top ? b : top;
+}
+
+
+/*
+ * The scale of a piece of VLM_PIECE values, eight in each lane of a warp; those beyond a row's end
+ * are 0.  All lanes take part and get it, and 127 / max in inverse.
+ */
+static __device__ __forceinline__ float
+vlm_piece_scale(float4 v, float4 u, float *inverse)
+{
+    float     max;
+    unsigned  top, b;
+
+    top = vlm_largest_bits(v);
+    b = vlm_largest_bits(u);
     top = b > top ? b : top;
 
 #pragma unroll
-    for (int m = VLM_QUAD_LANES / 2; m > 0; m /= 2) {
+    for (int m = VLM_WARP / 2; m > 0; m /= 2) {
         b = __shfl_xor_sync(VLM_ALL, top, m);
         top = b > top ? b : top;
     }
 
     if (top >= 0x7f800000u) {
-        *scale = __uint_as_float(0x7fc00000u);
-        return 0;
+        *inverse = 0;
+        return __uint_as_float(0x7fc00000u);
     }
 
     max = __uint_as_float(top);
-    inverse = max >= 0x1p-120f ? 127 / max : 0;
-    *scale = max / 127;
+    *inverse = max >= 0x1p-120f ? 127 / max : 0;
+
+    return max / 127;
+}
+
+
+/* Four values in a register; 0 if the piece has a value that is not finite, whose inverse is 0. */
+static __device__ __forceinline__ unsigned
+vlm_round_four(float4 v, float inverse)
+{
+    unsigned  packed;
+
+    if (inverse == 0) {
+        return 0;
+    }
 
     packed = static_cast<unsigned>(__float2int_rn(v.x * inverse)) & 0xff;
     packed |= (static_cast<unsigned>(__float2int_rn(v.y * inverse)) & 0xff) << 8;

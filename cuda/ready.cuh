@@ -16,6 +16,8 @@
 #define VLM_READY_THREADS  256
 #define VLM_READY_WARPS    (VLM_READY_THREADS / VLM_WARP)
 
+static_assert(VLM_PIECE == 8 * VLM_WARP, "a lane has eight values of a piece");
+
 /* The place of word i of a row. */
 static __device__ __forceinline__ uint32_t
 vlm_place_of(uint32_t i)
@@ -217,26 +219,66 @@ vlm_turn_four(float4 v, uint32_t i, uint32_t K)
 }
 
 
-/* All lanes call this, also those beyond the padded row: 16 lanes quantise a block. */
-template <bool INT8>
-static __device__ __forceinline__ void
-vlm_put_four(const vlm_ready_t &a, uint32_t i, float4 v, unsigned *q, float *s)
+/* Values 4 i to 4 i + 3 of a row, normed if there is a norm, and turned. */
+static __device__ __forceinline__ float4
+vlm_ready_four(const vlm_ready_t &a, uint32_t t, uint32_t i, float mean, float r)
 {
-    float     scale;
-    unsigned  four;
+    float4  v;
 
-    if (INT8) {
-        four = vlm_quantize(v, &scale);
+    if (a.norm.gain == nullptr) {
+        v = vlm_load_four(vlm_row_of<vlm_bf16_t>(a, t), i, a.K);
+    } else {
+        v = vlm_norm_four(a, vlm_row_of<float>(a, t), i, mean, r);
+    }
 
-        if (i < a.row_words) {
-            q[vlm_place_of(i)] = four;
+    return a.blocks ? vlm_turn_four(v, i, a.K) : v;
+}
 
-            if (i % VLM_QUAD_LANES == 0) {
-                s[i / VLM_QUAD_LANES * a.s_stride] = scale;
-            }
-        }
 
-    } else if (2 * i < a.row_words) {
+/* Four values of a block of int8, and the block's scale: that of its piece, which is repeated. */
+static __device__ __forceinline__ void
+vlm_put_four(const vlm_ready_t &a, uint32_t i, unsigned four, float scale, unsigned *q, float *s)
+{
+    if (i >= a.row_words) {
+        return;
+    }
+
+    q[vlm_place_of(i)] = four;
+
+    if (i % VLM_QUAD_LANES == 0) {
+        s[i / VLM_QUAD_LANES * a.s_stride] = scale;
+    }
+}
+
+
+/* A warp has a piece: each of its lanes two times four values. */
+static __device__ __forceinline__ void
+vlm_put_int8(const vlm_ready_t &a, uint32_t t, float mean, float r, unsigned *q, float *s)
+{
+    float     scale, inverse;
+    float4    v, u;
+    uint32_t  i;
+
+    i = threadIdx.x / VLM_WARP * (VLM_PIECE / 4) + threadIdx.x % VLM_WARP;
+
+    for ( /* void */ ; i - i % VLM_WARP < a.row_words; i += VLM_READY_WARPS * (VLM_PIECE / 4)) {
+        v = vlm_ready_four(a, t, i, mean, r);
+        u = vlm_ready_four(a, t, i + VLM_WARP, mean, r);
+        scale = vlm_piece_scale(v, u, &inverse);
+        vlm_put_four(a, i, vlm_round_four(v, inverse), scale, q, s);
+        vlm_put_four(a, i + VLM_WARP, vlm_round_four(u, inverse), scale, q, s);
+    }
+}
+
+
+static __device__ __forceinline__ void
+vlm_put_bf16(const vlm_ready_t &a, uint32_t t, float mean, float r, unsigned *q)
+{
+    float4    v;
+    uint32_t  i;
+
+    for (i = threadIdx.x; 2 * i < a.row_words; i += VLM_READY_THREADS) {
+        v = vlm_ready_four(a, t, i, mean, r);
         q[vlm_place_of(2 * i)] = vlm_pack_bf16(v.x, v.y);
         q[vlm_place_of(2 * i + 1)] = vlm_pack_bf16(v.z, v.w);
     }
@@ -249,11 +291,8 @@ static __device__ __forceinline__ void
 vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
 {
     float      mean, r, *squares = sums + n * VLM_READY_WARPS;
-    float4     v;
-    uint32_t   i, t, quads;
+    uint32_t   t;
     unsigned  *q;
-
-    quads = a.row_words / (INT8 ? 1 : 2);
 
     if (a.norm.gain != nullptr) {
         if (a.norm.kind == VLM_NORM_LAYER) {
@@ -273,20 +312,10 @@ vlm_ready_rows(const vlm_ready_t &a, uint32_t first, uint32_t n, float *sums)
 
         q = a.q + static_cast<size_t>(first + t) * a.q_stride;
 
-        /* As many rounds for all threads of a warp. */
-
-        for (i = threadIdx.x; i - i % VLM_WARP < quads; i += VLM_READY_THREADS) {
-            if (a.norm.gain == nullptr) {
-                v = vlm_load_four(vlm_row_of<vlm_bf16_t>(a, first + t), i, a.K);
-            } else {
-                v = vlm_norm_four(a, vlm_row_of<float>(a, first + t), i, mean, r);
-            }
-
-            if (INT8 && a.blocks) {
-                v = vlm_turn_four(v, i, a.K);
-            }
-
-            vlm_put_four<INT8>(a, i, v, q, a.s + first + t);
+        if (INT8) {
+            vlm_put_int8(a, first + t, mean, r, q, a.s + first + t);
+        } else {
+            vlm_put_bf16(a, first + t, mean, r, q);
         }
     }
 }

@@ -31,8 +31,8 @@
 typedef struct {                       /* the operations' own memory */
     float            *normed;          /* [CHUNK][K] */
     int8_t           *q;               /* [CHUNK][blocks 64] */
-    float            *s;               /* [CHUNK][blocks] */
-    int32_t          *sum;             /* [CHUNK][blocks] */
+    float            *s;               /* [CHUNK][pieces] */
+    int32_t          *sum;             /* [CHUNK][pieces] */
     float            *qkv;             /* [CHUNK][qkv] */
     float            *attend;          /* [threads][vlm_attend_floats()] */
     float            *rows;            /* [rows][K], gathered for the head */
@@ -245,14 +245,14 @@ cpu_act_bytes(uint64_t n)
 static void
 place_scratch(vlm_arena_t *a, vlm_scratch_t *s, uint32_t threads, const vlm_need_t *need)
 {
-    uint64_t  blocks;
+    uint64_t  pieces;
 
-    blocks = vlm_mul(CHUNK, vlm_blocks(need->K));
+    pieces = vlm_mul(CHUNK, vlm_pieces(need->K));
 
     s->normed = vlm_place(a, vlm_mul(CHUNK, need->K), sizeof(float));
-    s->q = vlm_place(a, vlm_mul(blocks, VLM_BLOCK), 1);
-    s->s = vlm_place(a, blocks, sizeof(float));
-    s->sum = vlm_place(a, blocks, sizeof(int32_t));
+    s->q = vlm_place(a, vlm_mul(CHUNK, vlm_round(need->K, VLM_BLOCK)), 1);
+    s->s = vlm_place(a, pieces, sizeof(float));
+    s->sum = vlm_place(a, pieces, sizeof(int32_t));
     s->qkv = vlm_place(a, vlm_mul(CHUNK, need->qkv), sizeof(float));
     s->attend = vlm_place(a, vlm_mul(threads, vlm_attend_floats(need->keys, need->head_dim)),
                           sizeof(float));
@@ -312,14 +312,15 @@ turn_scratch(const vlm_device_t *d, uint32_t thread)
 static void
 ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    size_t             blocks;
+    size_t             values, pieces;
     uint32_t           t, K;
     const float       *row;
     vlm_linear_job_t  *j = arg;
     vlm_scratch_t     *s = &j->d->scratch;
 
     K = j->args.w->K;
-    blocks = vlm_blocks(K);
+    values = (size_t) vlm_blocks(K) * VLM_BLOCK;
+    pieces = vlm_pieces(K);
 
     for (t = begin; t < end; t++) {
         row = j->x + (size_t) t * K;
@@ -341,8 +342,7 @@ ready_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
         }
 
         if (j->args.w->type == VLM_INT8) {
-            j->d->k.quantize(row, K, s->q + t * blocks * VLM_BLOCK, s->s + t * blocks,
-                             s->sum + t * blocks);
+            j->d->k.quantize(row, K, s->q + t * values, s->s + t * pieces, s->sum + t * pieces);
         }
     }
 }

@@ -28,6 +28,12 @@ vlm_blocks(uint32_t K)
     return (K + VLM_BLOCK - 1) / VLM_BLOCK;
 }
 
+static inline uint32_t
+vlm_pieces(uint32_t K)
+{
+    return (K + VLM_PIECE - 1) / VLM_PIECE;
+}
+
 /*
  * Floats of a thread's scratch for attention over so many keys: scores of each query, and a block
  * of keys.
@@ -45,8 +51,8 @@ typedef struct {
     uint32_t             T;
     const float         *x;            /* [T][K] for f32 and bf16 weights */
     const int8_t        *q;            /* [T][blocks 64], for int8 weights, padded with zeros */
-    const float         *s;            /* [T][blocks] */
-    const int32_t       *sum;          /* [T][blocks] of each block's q */
+    const float         *s;            /* [T][pieces] */
+    const int32_t       *sum;          /* [T][pieces] of each piece's q */
     float               *y;            /* as the epilogue says */
 } vlm_linear_args_t;
 
@@ -87,7 +93,7 @@ typedef struct {
     void      (*norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
     /* x [n] += the sum of four rows, each with its weight */
     void      (*add_four)(const float *const row[4], const float weight[4], uint32_t n, float *x);
-    /* one row to int8: q [blocks 64], s and sum [blocks] */
+    /* one row to int8: q [blocks 64], s and sum [pieces] */
     void      (*quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
 } vlm_kernels_t;
 

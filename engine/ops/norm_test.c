@@ -62,7 +62,7 @@ a_norm_has_the_same_bits_in_every_set_and_is_what_double_precision_says(void **s
 
 typedef struct {
     int8_t   q[10 * VLM_BLOCK];
-    float    s[10];
+    float    s[10];                    /* of pieces */
     int32_t  sum[10];
 } quantized_t;
 
@@ -72,17 +72,18 @@ check_quantized(const float *x, uint32_t n, const quantized_t *z)
 {
     double    max;
     int32_t   sum;
-    uint32_t  b, k, at;
+    uint32_t  i, at, end;
 
-    for (b = 0; b < vlm_blocks(n); b++) {
-        for (max = 0, k = 0; k < VLM_BLOCK && b * VLM_BLOCK + k < n; k++) {
-            max = fmax(max, fabs((double) x[b * VLM_BLOCK + k]));
+    for (i = 0; i < vlm_pieces(n); i++) {
+        for (max = 0, at = i * VLM_PIECE; at < n && at < (i + 1) * VLM_PIECE; at++) {
+            max = fmax(max, fabs((double) x[at]));
         }
 
-        check_near(z->s[b], max / 127, EPS * max, "scale", b);
+        check_near(z->s[i], max / 127, EPS * max, "scale", i);
+        end = vlm_blocks(n) * VLM_BLOCK;
+        end = end < (i + 1) * VLM_PIECE ? end : (i + 1) * VLM_PIECE;
 
-        for (sum = 0, k = 0; k < VLM_BLOCK; k++) {
-            at = b * VLM_BLOCK + k;
+        for (sum = 0, at = i * VLM_PIECE; at < end; at++) {
             sum += z->q[at];
 
             if (at >= n || max == 0) {
@@ -92,7 +93,7 @@ check_quantized(const float *x, uint32_t n, const quantized_t *z)
             }
         }
 
-        assert_int_equal(sum, z->sum[b]);
+        assert_int_equal(sum, z->sum[i]);
     }
 }
 

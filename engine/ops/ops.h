@@ -11,8 +11,8 @@
  * between operations: f32 on CPUs.  Counts are host values, arrays lie in device memory.
  *
  * int8 is the same everywhere: a weight row has one f32 scale, max|w| / 127; an activation row has
- * one f32 scale for each block of VLM_BLOCK values, s = max|x| / 127; q = round half to even; y =
- * scale * (sum over blocks, in order, of s * integer dot by fused multiply-adds) + bias.  Below
+ * one f32 scale for each piece of VLM_PIECE values, s = max|x| / 127; q = round half to even; y =
+ * scale * (sum over pieces, in order, of s * integer dot by fused multiply-adds) + bias.  Below
  * 2^-120 max|x| counts as 0 and q is 0.  If an x is not finite, s is not a number, so that the
  * fault is visible in the result.  The weights are turned (format/turn.h, model/turn.c), and so is
  * the residual stream; before some matrices an operation turns the blocks of x.
@@ -29,7 +29,8 @@
 
 #include "vlm.h"
 
-#define VLM_BLOCK  64                  /* activation values under one scale */
+#define VLM_BLOCK  64                  /* values that are turned together; rows have whole ones */
+#define VLM_PIECE  256                 /* activation values under one scale: some blocks */
 #define VLM_KEPT   8                   /* number of steps that a device can keep; see below */
 #define VLM_PATCH_TYPE  VLM_F32        /* of patch_embed's weights, whatever the others' */
 #define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token; elsewhere, none */

@@ -138,21 +138,22 @@ static inline void
 vlm_activations_open(vlm_activations_t *a, const vlm_kernels_t *k, const float *x, uint32_t T,
                      uint32_t K)
 {
-    size_t    blocks;
+    size_t    values, pieces;
     uint32_t  t;
 
-    blocks = vlm_blocks(K);
+    values = (size_t) vlm_blocks(K) * VLM_BLOCK;
+    pieces = vlm_pieces(K);
     a->T = T;
     a->K = K;
     a->x = vlm_aligned((size_t) T * K * sizeof(float));
-    a->q = vlm_aligned(T * blocks * VLM_BLOCK);
-    a->s = vlm_aligned(T * blocks * sizeof(float));
-    a->sum = vlm_aligned(T * blocks * sizeof(int32_t));
+    a->q = vlm_aligned(T * values);
+    a->s = vlm_aligned(T * pieces * sizeof(float));
+    a->sum = vlm_aligned(T * pieces * sizeof(int32_t));
     memcpy(a->x, x, (size_t) T * K * sizeof(float));
 
     for (t = 0; t < T; t++) {
-        k->quantize(x + (size_t) t * K, K, a->q + t * blocks * VLM_BLOCK, a->s + t * blocks,
-                    a->sum + t * blocks);
+        k->quantize(x + (size_t) t * K, K, a->q + t * values, a->s + t * pieces,
+                    a->sum + t * pieces);
     }
 }
 
@@ -172,17 +173,17 @@ static inline void
 vlm_product(const vlm_kernels_t *k, const vlm_linear_t *w, const vlm_activations_t *a,
             uint32_t first, uint32_t T, float *y)
 {
-    size_t             blocks;
+    size_t             pieces;
     vlm_linear_args_t  args;
 
-    blocks = (size_t) first * vlm_blocks(w->K);
+    pieces = (size_t) first * vlm_pieces(w->K);
 
     args.w = w;
     args.T = T;
     args.x = a->x + (size_t) first * w->K;
-    args.q = a->q + blocks * VLM_BLOCK;
-    args.s = a->s + blocks;
-    args.sum = a->sum + blocks;
+    args.q = a->q + (size_t) first * vlm_blocks(w->K) * VLM_BLOCK;
+    args.s = a->s + pieces;
+    args.sum = a->sum + pieces;
     args.y = y;
 
     k->linear(&args, 0, (w->N + VLM_PANEL - 1) / VLM_PANEL);

@@ -3,12 +3,11 @@
  *
  * The panels are AVX-512's, u8 = w + 128; 128 is subtracted again from a piece of one, once for all
  * activation rows.  A tile holds 16 rows of 64 values: 16 activation rows and a block of k, or 16
- * weight rows and the same block in the panel's order.  So one instruction sums a whole block, and
- * a block's sums are added to y by one multiply-add, as in the definition.
+ * weight rows and the same block in the panel's order.  The products of a piece's blocks are summed
+ * in one tile, which is added to y by one multiply-add, as in the definition.
  *
- * The sums of a tile go through memory, which takes longer than the products.  So 16 columns of y
- * stay in registers for all blocks of a piece, and each tile is written two products after its own
- * and read two after that, so that no instruction waits for it.
+ * The sums of a tile go through memory.  So there are three such tiles, and each is written while
+ * the next one is summed and read while the one after that is.
  */
 
 #include <immintrin.h>
@@ -18,23 +17,20 @@
 
 #define LEAST    12                    /* from so many activation rows on, tiles are faster */
 #define ROWS     256                   /* that go over a piece of a panel together */
-#define PIECE    4                     /* blocks of a panel that stay in the first cache: 16 KiB */
+#define BLOCKS   4                     /* of a piece, which stays in the first cache: 16 KiB */
 #define STEP     16                    /* rows of a tile, of activations or of weights */
-#define STEPS    (VLM_PANEL / STEP * PIECE)        /* products of a piece and 16 rows */
-#define LATE     2                     /* products between one and the writing of its sums */
+#define GROUPS   (VLM_PANEL / STEP)    /* of a panel's rows */
 
 #define BLOCK_BYTES  (VLM_BLOCK * VLM_PANEL)       /* of a panel */
 
 _Static_assert(VLM_BLOCK == 64, "a block is a row of a tile");
-_Static_assert(VLM_PANEL == 4 * STEP && PIECE == 4, "multiply_rows() has four times four products");
-_Static_assert(LATE < 3 && LATE < PIECE, "there are three tiles of sums");
+_Static_assert(VLM_PIECE == BLOCKS * VLM_BLOCK, "the blocks of a piece are tiles 0 to 3");
 _Static_assert(ROWS % STEP == 0, "y has whole tiles");
 
 typedef struct {                       /* a product's working memory, on the stack */
-    uint8_t  weights[PIECE][BLOCK_BYTES];
+    uint8_t  weights[BLOCKS][BLOCK_BYTES];
     float    y[ROWS][VLM_PANEL];
-    int32_t  dot[2 * PIECE][STEP][16]; /* of the last products, by turns */
-    float    s[PIECE][STEP];
+    int32_t  dot[GROUPS][STEP][16];
 } __attribute__((aligned(64))) work_t;
 
 typedef struct {
@@ -89,48 +85,27 @@ take_offset(const uint8_t *panel, uint32_t n, uint8_t *to)
 }
 
 
-/*
- * Copies activations of n blocks.  The last block is repeated for missing ones, whose scale is 0.
- */
-static inline void
+static inline __attribute__((always_inline)) void
 load_activations(const int8_t *q, size_t row, uint32_t n)
 {
-    uint32_t  last;
-
-    last = n - 1;
-
     _tile_loadd(0, q, row);
-    _tile_loadd(1, q + (last < 1 ? last : 1) * VLM_BLOCK, row);
-    _tile_loadd(2, q + (last < 2 ? last : 2) * VLM_BLOCK, row);
-    _tile_loadd(3, q + (last < 3 ? last : 3) * VLM_BLOCK, row);
-}
 
+    if (n > 1) {
+        _tile_loadd(1, q + VLM_BLOCK, row);
+    }
 
-/*
- * Scales of a piece, those of a block together.  They are 0 for missing rows and for blocks past n:
- * to add 0 changes nothing, because a sum is never -0 (it begins with 0, and no product with an
- * integer is so small that it could be rounded to 0).
- */
-static inline void
-load_scales(const float *s, size_t row, uint32_t rows, uint32_t n, float to[][STEP])
-{
-    uint32_t   i;
-    __m512i    at;
-    __mmask16  mask;
+    if (n > 2) {
+        _tile_loadd(2, q + 2 * VLM_BLOCK, row);
+    }
 
-    mask = (__mmask16) ((1u << rows) - 1);
-    at = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    at = _mm512_mullo_epi32(at, _mm512_set1_epi32((int) row));
-
-    for (i = 0; i < PIECE; i++) {
-        _mm512_store_ps(to[i], _mm512_mask_i32gather_ps(_mm512_setzero_ps(), i < n ? mask : 0, at,
-                                                        s + i, 4));
+    if (n > 3) {
+        _tile_loadd(3, q + 3 * VLM_BLOCK, row);
     }
 }
 
 
 #define PRODUCT(sum, x)                                                                            \
-    case 16 * sum + x: _tile_zero(sum); _tile_dpbssd(sum, x, 7); break
+    case 16 * sum + x: _tile_dpbssd(sum, x, 7); break
 
 /* An instruction names its tiles: with constants for both, one of these remains. */
 static inline __attribute__((always_inline)) void
@@ -146,105 +121,115 @@ multiply(uint32_t sum, uint32_t x, const uint8_t *weights)
 }
 
 
-static inline __attribute__((always_inline)) void
-write_sums(uint32_t sum, int32_t dot[][16])
-{
-    switch (sum) {
-    case 4: _tile_stored(4, dot, 64); break;
-    case 5: _tile_stored(5, dot, 64); break;
-    case 6: _tile_stored(6, dot, 64); break;
-    }
-}
-
-
-/* acc += s dot, of product i. */
-static inline __attribute__((always_inline)) void
-add_block(const work_t *w, uint32_t i, __m512 acc[STEP])
-{
-    __m512    sum;
-    uint32_t  m;
-
-    for (m = 0; m < STEP; m++) {
-        sum = _mm512_cvtepi32_ps(_mm512_load_si512(w->dot[i % (2 * PIECE)][m]));
-        acc[m] = _mm512_fmadd_ps(_mm512_set1_ps(w->s[i % PIECE][m]), sum, acc[m]);
-    }
-}
-
-
-/* The tile of product i's sums, by turns. */
+/* The tile of a group's sums, by turns. */
 static inline uint32_t
-tile_of(uint32_t i)
+tile_of(uint32_t group)
 {
-    return 4 + i % 3;
+    return 4 + group % 3;
 }
 
 
-/*
- * Product i, the writing of an earlier one, and the addition of the sums before: of the 16 columns
- * before.
- */
+/* Sums n blocks for one of the panel's groups. */
 static inline __attribute__((always_inline)) void
-product(work_t *w, uint32_t i, __m512 acc[STEP])
+sum_group(const work_t *w, uint32_t group, uint32_t n)
 {
-    if (i >= LATE && i - LATE < STEPS) {
-        write_sums(tile_of(i - LATE), w->dot[(i - LATE) % (2 * PIECE)]);
+    uint32_t  b;
+
+    switch (tile_of(group)) {
+    case 4: _tile_zero(4); break;
+    case 5: _tile_zero(5); break;
+    case 6: _tile_zero(6); break;
     }
 
-    if (i < STEPS) {
-        multiply(tile_of(i), i % PIECE, w->weights[i % PIECE] + i / PIECE * 4 * STEP);
-    }
-
-    if (i >= PIECE) {
-        add_block(w, i - PIECE, acc);
+    for (b = 0; b < n; b++) {
+        multiply(tile_of(group), b, w->weights[b] + group * 4 * STEP);
     }
 }
 
 
-/*
- * Products from i on, of a piece and 16 columns.  Calls, not a loop, so that acc stays in
- * registers.
- */
 static inline __attribute__((always_inline)) void
-products(work_t *w, uint32_t i, float y[][VLM_PANEL])
+write_sums(work_t *w, uint32_t group)
 {
-    float     *before;                 /* the columns before */
-    __m512     acc[STEP];
+    switch (tile_of(group)) {
+    case 4: _tile_stored(4, w->dot[group], 64); break;
+    case 5: _tile_stored(5, w->dot[group], 64); break;
+    case 6: _tile_stored(6, w->dot[group], 64); break;
+    }
+}
+
+
+/* y += s dot, of `rows` rows whose scales are `pieces` apart. */
+static inline __attribute__((always_inline)) void
+add_sums(const work_t *w, uint32_t group, const float *s, size_t pieces, uint32_t rows,
+         float y[][VLM_PANEL])
+{
+    float     *to;
+    __m512     sum;
     uint32_t   m;
 
-    before = y[0] + (i > 0 ? i / PIECE - 1 : 0) * STEP;
-
-    for (m = 0; i > 0 && m < STEP; m++) {
-        acc[m] = _mm512_load_ps(before + m * VLM_PANEL);
-    }
-
-    product(w, i, acc);
-    product(w, i + 1, acc);
-    product(w, i + 2, acc);
-    product(w, i + 3, acc);
-
-    for (m = 0; i > 0 && m < STEP; m++) {
-        _mm512_store_ps(before + m * VLM_PANEL, acc[m]);
+    for (m = 0; m < rows; m++) {
+        to = y[m] + group * STEP;
+        sum = _mm512_cvtepi32_ps(_mm512_load_si512(w->dot[group][m]));
+        _mm512_store_ps(to, _mm512_fmadd_ps(_mm512_set1_ps(s[m * pieces]), sum,
+                                            _mm512_load_ps(to)));
     }
 }
 
 
-/* Rows t .. t + rows, at most STEP, against a piece of a panel: n blocks from b on. */
-static void
-multiply_rows(const vlm_linear_args_t *a, work_t *w, uint32_t first, uint32_t t, uint32_t rows,
-              uint32_t b, uint32_t n)
+/* Activation rows t .. t + rows, at most STEP, against piece p of a panel, which has n blocks. */
+static inline __attribute__((always_inline)) void
+multiply_rows(const vlm_linear_args_t *a, work_t *w, size_t t, uint32_t rows, uint32_t p,
+              uint32_t n, float y[][VLM_PANEL])
 {
-    size_t  blocks, at;
+    size_t        values, pieces;
+    uint32_t      group;
+    const float  *s;
 
-    blocks = vlm_blocks(a->w->K);
-    at = (first + t) * blocks + b;
-    load_activations(a->q + at * VLM_BLOCK, blocks * VLM_BLOCK, n);
-    load_scales(a->s + at, blocks, rows, n, w->s);
+    values = (size_t) vlm_blocks(a->w->K) * VLM_BLOCK;
+    pieces = vlm_pieces(a->w->K);
+    s = a->s + t * pieces + p;
+    load_activations(a->q + t * values + (size_t) p * VLM_PIECE, values, n);
 
-    products(w, 0, w->y + t);
-    products(w, PIECE, w->y + t);
-    products(w, 2 * PIECE, w->y + t);
-    products(w, 3 * PIECE, w->y + t);
-    products(w, STEPS, w->y + t);
+    for (group = 0; group < GROUPS + 2; group++) {
+        if (group < GROUPS) {
+            sum_group(w, group, n);
+        }
+
+        if (group >= 1 && group - 1 < GROUPS) {
+            write_sums(w, group - 1);
+        }
+
+        if (group >= 2) {
+            barrier();
+            add_sums(w, group - 2, s, pieces, rows, y);
+        }
+    }
+}
+
+
+/* The number of blocks is a constant in each call. */
+static void
+multiply_piece(const vlm_linear_args_t *a, work_t *w, size_t t, uint32_t rows, uint32_t p,
+               uint32_t n, float y[][VLM_PANEL])
+{
+    if (rows == STEP && n == BLOCKS) {
+        multiply_rows(a, w, t, STEP, p, BLOCKS, y);
+        return;
+    }
+
+    switch (n) {
+    case 1:
+        multiply_rows(a, w, t, rows, p, 1, y);
+        break;
+    case 2:
+        multiply_rows(a, w, t, rows, p, 2, y);
+        break;
+    case 3:
+        multiply_rows(a, w, t, rows, p, 3, y);
+        break;
+    default:
+        multiply_rows(a, w, t, rows, p, BLOCKS, y);
+    }
 }
 
 
@@ -253,24 +238,24 @@ static void
 multiply_panel(const vlm_linear_args_t *a, work_t *w, const uint8_t *panel, uint32_t first,
                uint32_t T)
 {
-    uint32_t  t, b, n, blocks;
+    uint32_t  t, p, n, blocks;
 
     blocks = vlm_blocks(a->w->K);
-    memset(w->y, 0, vlm_round(T, STEP) * sizeof(w->y[0]));
+    memset(w->y, 0, T * sizeof(w->y[0]));
 
-    for (b = 0; b < blocks; b += n, panel += n * BLOCK_BYTES) {
-        n = blocks - b < PIECE ? blocks - b : PIECE;
+    for (p = 0; p < vlm_pieces(a->w->K); p++, panel += n * BLOCK_BYTES) {
+        n = blocks - p * BLOCKS < BLOCKS ? blocks - p * BLOCKS : BLOCKS;
         take_offset(panel, n, w->weights[0]);
         barrier();
 
         for (t = 0; t + STEP <= T; t += STEP) {
-            vlm_bring(panel + n * BLOCK_BYTES, PIECE, t, STEP, T);
-            multiply_rows(a, w, first, t, STEP, b, n);
+            vlm_bring(panel + n * BLOCK_BYTES, BLOCKS, t, STEP, T);
+            multiply_piece(a, w, first + t, STEP, p, n, w->y + t);
         }
 
         if (t < T) {
             configure(T - t);
-            multiply_rows(a, w, first, t, T - t, b, n);
+            multiply_piece(a, w, first + t, T - t, p, n, w->y + t);
             configure(STEP);
         }
     }

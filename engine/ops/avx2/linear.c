@@ -144,14 +144,21 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 }
 
 
+/* Activation rows as a product reads them, from one value on. */
+typedef struct {
+    const int8_t  *q;
+    const float   *s;                  /* of the value's piece */
+    size_t         values, pieces;     /* from row to row */
+} rows_t;
+
+
 /*
- * A block of `vecs` times 8 weight rows against `rows` activation rows, whose next are n_blocks
- * away; |w| is computed once for all of them.  Integer sums stay in registers, 8 in all; then one
- * multiply-add in f32 for each, into y.
+ * n values of a piece: `vecs` times 8 weight rows against `rows` activation rows; |w| is computed
+ * once for all of them.  Integer sums stay in registers, 8 in all; then one multiply-add in f32 for
+ * each, into y.
  */
 static inline __attribute__((always_inline)) void
-block_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_blocks, int rows,
-           int vecs, float y[][VLM_PANEL])
+piece_int8(const int8_t *panel, rows_t r, uint32_t n, int rows, int vecs, float y[][VLM_PANEL])
 {
     int       m, j;
     int32_t   four;
@@ -163,9 +170,9 @@ block_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_bloc
         dot[j] = _mm256_setzero_si256();
     }
 
-    for (k = 0; k < VLM_BLOCK; k += 4, panel += 4 * VLM_PANEL) {
+    for (k = 0; k < n; k += 4, panel += 4 * VLM_PANEL) {
         for (m = 0; m < rows; m++) {
-            memcpy(&four, q + (size_t) m * n_blocks * VLM_BLOCK + k, 4);
+            memcpy(&four, r.q + m * r.values + k, 4);
             x[m] = _mm256_set1_epi32(four);
         }
 
@@ -186,7 +193,7 @@ block_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_bloc
     }
 
     for (m = 0; m < rows; m++) {
-        scale = _mm256_set1_ps(s[(size_t) m * n_blocks]);
+        scale = _mm256_set1_ps(r.s[m * r.pieces]);
 
         for (j = 0; j < vecs; j++) {
             acc = _mm256_load_ps(y[m] + 8 * j);
@@ -199,17 +206,18 @@ block_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_bloc
 
 /* A quarter of a panel. */
 static void
-tile_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_blocks,
-          float y[][VLM_PANEL])
+tile_int8(const int8_t *panel, rows_t r, float y[][VLM_PANEL])
 {
-    uint32_t  b;
+    size_t    k;
+    uint32_t  i, n;
 
-    for (b = 0; b < ROWS; b++) {
-        memset(y[b], 0, 16 * sizeof(float));
+    for (i = 0; i < ROWS; i++) {
+        memset(y[i], 0, 16 * sizeof(float));
     }
 
-    for (b = 0; b < n_blocks; b++, panel += VLM_BLOCK * VLM_PANEL) {
-        block_int8(panel, q + b * VLM_BLOCK, s + b, n_blocks, ROWS, 2, y);
+    for (k = 0; k < r.values; k += n, r.q += n, r.s++) {
+        n = r.values - k < VLM_PIECE ? (uint32_t) (r.values - k) : VLM_PIECE;
+        piece_int8(panel + k * VLM_PANEL, r, n, ROWS, 2, y);
     }
 }
 
@@ -219,17 +227,19 @@ tile_int8(const int8_t *panel, const int8_t *q, const float *s, uint32_t n_block
  * follows several streams, and two together come closer to the memory's bandwidth.
  */
 static void
-row_int8(const int8_t *panel, size_t next, const int8_t *q, const float *s, uint32_t n_blocks,
-         int panels, float y[][VLM_PANEL])
+row_int8(const int8_t *panel, size_t next, rows_t r, int panels, float y[][VLM_PANEL])
 {
     int       p;
-    uint32_t  b;
+    size_t    k;
+    uint32_t  n;
 
     memset(y, 0, (size_t) panels * sizeof(y[0]));
 
-    for (b = 0; b < n_blocks; b++, panel += VLM_BLOCK * VLM_PANEL) {
+    for (k = 0; k < r.values; k += n, r.q += n, r.s++) {
+        n = r.values - k < VLM_PIECE ? (uint32_t) (r.values - k) : VLM_PIECE;
+
         for (p = 0; p < panels; p++) {
-            block_int8(panel + p * next, q + b * VLM_BLOCK, s + b, n_blocks, 1, 8, y + p);
+            piece_int8(panel + p * next + k * VLM_PANEL, r, n, 1, 8, y + p);
         }
     }
 }
@@ -242,13 +252,15 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
 {
     int                  quarter, bf16;
     float              (*to)[VLM_PANEL];
-    size_t               at, bytes;
-    uint32_t             n;
+    size_t               bytes;
+    rows_t               r;
     const float         *x;
     const vlm_linear_t  *w = a->w;
 
-    n = vlm_blocks(w->K);
-    at = (size_t) t * n;
+    r.values = (size_t) vlm_blocks(w->K) * VLM_BLOCK;
+    r.pieces = vlm_pieces(w->K);
+    r.q = a->q + t * r.values;
+    r.s = a->s + t * r.pieces;
     x = a->x + (size_t) t * w->K;
     bf16 = w->type == VLM_BF16;
     bytes = w->type == VLM_INT8 ? 4 : vlm_type_bytes(w->type);
@@ -256,7 +268,7 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
     /* The number of rows is a constant in each call, so that sums stay in registers. */
 
     if (w->type == VLM_INT8 && rows == 1) {
-        row_int8((const int8_t *) panel, next, a->q + at * VLM_BLOCK, a->s + at, n, panels, y);
+        row_int8((const int8_t *) panel, next, r, panels, y);
         return;
     }
 
@@ -264,7 +276,7 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
         to = (float (*)[VLM_PANEL]) (y[0] + 16 * quarter);
 
         if (w->type == VLM_INT8) {
-            tile_int8((const int8_t *) panel, a->q + at * VLM_BLOCK, a->s + at, n, to);
+            tile_int8((const int8_t *) panel, r, to);
 
         } else if (rows == ROWS) {
             tile_float(panel, bf16, x, w->K, ROWS, to);

@@ -3,7 +3,7 @@
  *
  * Panels of 64 weight rows, k slowest: f32 and bf16 [N/64][K][64], int8 [N/64][K/4][64][4] stored
  * as u8 = q + 128, because vpdpbusd multiplies unsigned by signed; 128 * sum(x) is subtracted where
- * a block's sum starts.  A step is four aligned loads and one broadcast, no shuffle and no
+ * a piece's sum starts.  A step is four aligned loads and one broadcast, no shuffle and no
  * horizontal sum, and the same bytes serve one row and many.
  *
  * A few rows are bound by memory.  They read two panels side by side: the prefetcher follows
@@ -12,7 +12,7 @@
  *
  * Each output is summed in the order of k whatever T is, so a row's result does not depend on its
  * neighbours, and the bits equal the plain version's: f32 and bf16 by fused multiply-adds in its
- * order, int8 by exact sums whose blocks are added in its order by the same.
+ * order, int8 by exact sums whose pieces are added in its order by the same.
  */
 
 #include <immintrin.h>
@@ -23,7 +23,6 @@
 #define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
 #define FEW    3                       /* that read two panels at once: as many sums */
 #define MANY   256                     /* that go over a piece of a panel together */
-#define PIECE  4                       /* blocks of a panel that stay in the first cache: 16 KiB */
 #define FAR    3072                    /* bytes to prefetch, into the second cache */
 #define NEAR   512                     /* and into the first */
 
@@ -186,36 +185,43 @@ load_ahead(const uint8_t *p)
 }
 
 
+/* Activation rows as a product reads them, from one value on. */
+typedef struct {
+    const int8_t   *q;
+    const float    *s;                 /* of the value's piece */
+    const int32_t  *sum;
+    size_t          values, pieces;    /* from row to row */
+} rows_t;
+
+
 /*
- * n blocks of 64 k, of which a row of activations has `blocks`.  Integer sums of a block stay in
- * registers, 24 for 6 rows and a panel, or 3 and two; then one multiply-add in f32 for each, into
- * y [panels][rows].
+ * n values of k.  Integer sums of a piece stay in registers, 24 for 6 rows and a panel, or 3 and
+ * two; then one multiply-add in f32 for each, into y [panels][rows].
  */
 static inline __attribute__((always_inline)) void
-tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, const int32_t *sum,
-          size_t blocks, uint32_t n, int ahead, int panels, int rows, float y[][VLM_PANEL])
+tile_int8(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int ahead, int panels, int rows,
+          float y[][VLM_PANEL])
 {
     int             i, m, p, j;
     int32_t         four;
     __m512          acc, scale;
     __m512i         dot[ROWS][4], w[4], v;
-    size_t          step;
-    uint32_t        b, k;
-    const int8_t   *x;
+    uint32_t        k, end;
+    const int8_t   *half = r.q + 3 * r.values;
     const uint8_t  *from;
 
-    step = blocks * VLM_BLOCK;
-
-    for (b = 0; b < n; b++, q += VLM_BLOCK) {
+    for (k = 0; k < n; r.s++, r.sum++) {
         for (i = 0; i < panels * rows; i++) {
-            v = _mm512_set1_epi32(-128 * sum[(size_t) (i % rows) * blocks + b]);
+            v = _mm512_set1_epi32(-128 * r.sum[(size_t) (i % rows) * r.pieces]);
 
             for (j = 0; j < 4; j++) {
                 dot[i][j] = v;
             }
         }
 
-        for (x = q, k = 0; k < VLM_BLOCK; k += 4, x += 4, panel += 256) {
+        end = n - k < VLM_PIECE ? n : k + VLM_PIECE;
+
+        for ( /* void */ ; k < end; k += 4, r.q += 4, half += 4, panel += 256) {
             for (p = 0; p < panels; p++) {
                 from = panel + p * next;
 
@@ -224,7 +230,7 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
                 }
 
                 for (m = 0; m < rows; m++) {
-                    memcpy(&four, x + m * step, 4);
+                    memcpy(&four, (m < 3 ? r.q : half) + m % 3 * r.values, 4);
                     v = _mm512_set1_epi32(four);
 
                     for (j = 0; j < 4; j++) {
@@ -235,7 +241,7 @@ tile_int8(const uint8_t *panel, size_t next, const int8_t *q, const float *s, co
         }
 
         for (i = 0; i < panels * rows; i++) {
-            scale = _mm512_set1_ps(s[(size_t) (i % rows) * blocks + b]);
+            scale = _mm512_set1_ps(r.s[(size_t) (i % rows) * r.pieces]);
 
             for (j = 0; j < 4; j++) {
                 acc = _mm512_load_ps(y[i] + 16 * j);
@@ -270,53 +276,53 @@ tile_rows(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows
 
 
 /*
- * n blocks of int8 weights from block b on.  Numbers of panels and rows are constants in each call,
- * so that sums stay in registers; many: the weights are in a near cache already.
+ * n values of int8 weights from value k on, where a piece begins.  Numbers of panels and rows are
+ * constants in each call, so that sums stay in registers; many: the weights are in a near cache
+ * already.
  */
 static void
-tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, uint32_t b,
+tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, uint32_t k,
      uint32_t n, int many, int panels, int rows, float y[][VLM_PANEL])
 {
-    size_t          at, blocks;
-    const float    *s;
-    const int8_t   *q;
-    const int32_t  *sum;
+    size_t  at;
+    rows_t  r;
 
-    blocks = vlm_blocks(a->w->K);
-    at = t * blocks + b;
-    panel += (size_t) b * VLM_BLOCK * VLM_PANEL;
-    q = a->q + at * VLM_BLOCK;
-    s = a->s + at;
-    sum = a->sum + at;
+    r.values = vlm_round(a->w->K, VLM_BLOCK);
+    r.pieces = vlm_pieces(a->w->K);
+    at = t * r.pieces + k / VLM_PIECE;
+    r.q = a->q + t * r.values + k;
+    r.s = a->s + at;
+    r.sum = a->sum + at;
+    panel += (size_t) k * VLM_PANEL;
 
     switch (panels == 2 ? -rows : rows) {
     case -1:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 2, 1, y);
+        tile_int8(panel, next, r, n, 1, 2, 1, y);
         break;
     case -2:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 2, 2, y);
+        tile_int8(panel, next, r, n, 1, 2, 2, y);
         break;
     case -3:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 2, 3, y);
+        tile_int8(panel, next, r, n, 1, 2, 3, y);
         break;
     case 1:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 1, y);
+        tile_int8(panel, next, r, n, 1, 1, 1, y);
         break;
     case 2:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 2, y);
+        tile_int8(panel, next, r, n, 1, 1, 2, y);
         break;
     case 3:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 3, y);
+        tile_int8(panel, next, r, n, 1, 1, 3, y);
         break;
     case 4:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 4, y);
+        tile_int8(panel, next, r, n, 1, 1, 4, y);
         break;
     case 5:
-        tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, 5, y);
+        tile_int8(panel, next, r, n, 1, 1, 5, y);
         break;
     default:
-        many ? tile_int8(panel, next, q, s, sum, blocks, n, 0, 1, ROWS, y)
-             : tile_int8(panel, next, q, s, sum, blocks, n, 1, 1, ROWS, y);
+        many ? tile_int8(panel, next, r, n, 0, 1, ROWS, y)
+             : tile_int8(panel, next, r, n, 1, 1, ROWS, y);
     }
 }
 
@@ -355,8 +361,8 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         panels = a->T <= FEW && end - p >= 2 ? 2 : 1;
 
         memset(y, 0, (size_t) panels * a->T * sizeof(y[0]));
-        tile(a, (const uint8_t *) a->w->w + p * bytes, bytes, 0, 0, vlm_blocks(a->w->K), 0, panels,
-             (int) a->T, y);
+        tile(a, (const uint8_t *) a->w->w + p * bytes, bytes, 0, 0,
+             vlm_blocks(a->w->K) * VLM_BLOCK, 0, panels, (int) a->T, y);
         finish(a, p, 0, panels, (int) a->T, y);
     }
 }
@@ -367,20 +373,20 @@ static void
 multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
 {
     float           y[MANY][VLM_PANEL] __attribute__((aligned(64)));
-    uint32_t        i, b, n, rows, blocks;
+    uint32_t        i, k, n, rows, values;
     const uint8_t  *panel;
 
-    blocks = vlm_blocks(a->w->K);
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
     panel = (const uint8_t *) a->w->w + p * vlm_panel_bytes(a->w->K);
     memset(y, 0, T * sizeof(y[0]));
 
-    for (b = 0; b < blocks; b += n) {
-        n = blocks - b < PIECE ? blocks - b : PIECE;
+    for (k = 0; k < values; k += n) {
+        n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
 
         for (i = 0; i < T; i += rows) {
             rows = T - i < ROWS ? T - i : ROWS;
-            vlm_bring(panel + (size_t) (b + n) * VLM_BLOCK * VLM_PANEL, PIECE, i, ROWS, T);
-            tile(a, panel, 0, t + i, b, n, i > 0, 1, (int) rows, y + i);
+            vlm_bring(panel + (size_t) (k + n) * VLM_PANEL, VLM_PIECE / VLM_BLOCK, i, ROWS, T);
+            tile(a, panel, 0, t + i, k, n, i > 0, 1, (int) rows, y + i);
         }
     }
 

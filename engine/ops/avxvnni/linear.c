@@ -3,7 +3,7 @@
  * rest.
  *
  * The panels are AVX2's, signed.  vpdpbusd multiplies unsigned by signed: 128 is added to a vector
- * of weights once for all activation rows, and 128 * sum(x) is subtracted where a block's sum
+ * of weights once for all activation rows, and 128 * sum(x) is subtracted where a piece's sum
  * starts.
  *
  * Each output is summed in the order of k whatever T is, and the bits equal the plain version's.
@@ -16,6 +16,10 @@
 #define ROWS   6                       /* activation rows of a tile: 12 sums of 16 registers */
 #define AHEAD  3072                    /* bytes to prefetch, into the second cache */
 
+#ifndef VLM_VPDPBUSD
+#define VLM_VPDPBUSD  "%{vex%} vpdpbusd"
+#endif
+
 void vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 
 
@@ -23,16 +27,24 @@ void vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
 static inline __m256i
 dot_step(__m256i sum, __m256i w, __m256i x)
 {
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(w), "x"(x));
+    __asm__(VLM_VPDPBUSD " %2, %1, %0" : "+x"(sum) : "x"(w), "x"(x));
 
     return sum;
 }
 
 
-/* A block of `vecs` times 8 weight rows against `rows` activation rows, `step` blocks apart. */
+/* Activation rows as a product reads them, from one value on. */
+typedef struct {
+    const int8_t   *q;
+    const float    *s;                 /* of the value's piece */
+    const int32_t  *sum;
+    size_t          values, pieces;    /* from row to row */
+} rows_t;
+
+
+/* n values of a piece: `vecs` times 8 weight rows against `rows` activation rows. */
 static inline __attribute__((always_inline)) void
-multiply_block(const int8_t *panel, const int8_t *q, const float *s, const int32_t *sum,
-               size_t step, int rows, int vecs, float y[][VLM_PANEL])
+multiply_piece(const int8_t *panel, rows_t r, uint32_t n, int rows, int vecs, float y[][VLM_PANEL])
 {
     int       m, j;
     int32_t   four;
@@ -42,11 +54,11 @@ multiply_block(const int8_t *panel, const int8_t *q, const float *s, const int32
 
     for (m = 0; m < rows; m++) {
         for (j = 0; j < vecs; j++) {
-            dot[m * vecs + j] = _mm256_set1_epi32(-128 * sum[m * step]);
+            dot[m * vecs + j] = _mm256_set1_epi32(-128 * r.sum[m * r.pieces]);
         }
     }
 
-    for (k = 0; k < VLM_BLOCK; k += 4, panel += 4 * VLM_PANEL) {
+    for (k = 0; k < n; k += 4, panel += 4 * VLM_PANEL) {
         for (j = 0; j < vecs; j++) {
             if (rows == 1 && j % 2 == 0) {
                 _mm_prefetch((const char *) panel + AHEAD + 32 * j, _MM_HINT_T1);
@@ -57,7 +69,7 @@ multiply_block(const int8_t *panel, const int8_t *q, const float *s, const int32
         }
 
         for (m = 0; m < rows; m++) {
-            memcpy(&four, q + m * step * VLM_BLOCK + k, 4);
+            memcpy(&four, r.q + m * r.values + k, 4);
             x = _mm256_set1_epi32(four);
 
             for (j = 0; j < vecs; j++) {
@@ -67,7 +79,7 @@ multiply_block(const int8_t *panel, const int8_t *q, const float *s, const int32
     }
 
     for (m = 0; m < rows; m++) {
-        scale = _mm256_set1_ps(s[m * step]);
+        scale = _mm256_set1_ps(r.s[m * r.pieces]);
 
         for (j = 0; j < vecs; j++) {
             acc = _mm256_load_ps(y[m] + 8 * j);
@@ -91,25 +103,29 @@ multiply(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int row
 {
     int             i, vecs;
     float         (*to)[VLM_PANEL];
-    size_t          at, blocks, bytes;
-    uint32_t        b, row;
+    size_t          k, bytes;
+    rows_t          r;
+    uint32_t        n, row;
     const int8_t   *panel;
 
-    blocks = vlm_blocks(a->w->K);
+    r.values = (size_t) vlm_blocks(a->w->K) * VLM_BLOCK;
+    r.pieces = vlm_pieces(a->w->K);
     bytes = vlm_panel_bytes(a->w->K);
     vecs = rows == 1 ? 8 : 2;
     memset(y, 0, (size_t) (panels * rows) * sizeof(y[0]));
 
     for (row = 0; row < VLM_PANEL; row += 8 * (uint32_t) vecs) {
-        for (b = 0; b < blocks; b++) {
-            at = t * blocks + b;
+        r.q = a->q + t * r.values;
+        r.s = a->s + t * r.pieces;
+        r.sum = a->sum + t * r.pieces;
+
+        for (k = 0; k < r.values; k += n, r.q += n, r.s++, r.sum++) {
+            n = r.values - k < VLM_PIECE ? (uint32_t) (r.values - k) : VLM_PIECE;
 
             for (i = 0; i < panels; i++) {
                 panel = (const int8_t *) a->w->w + (p + (uint32_t) i) * bytes;
                 to = (float (*)[VLM_PANEL]) (y[i] + row);
-                multiply_block(panel + (size_t) b * VLM_BLOCK * VLM_PANEL + 4 * row,
-                               a->q + at * VLM_BLOCK, a->s + at, a->sum + at, blocks, rows, vecs,
-                               to);
+                multiply_piece(panel + k * VLM_PANEL + 4 * row, r, n, rows, vecs, to);
             }
         }
     }

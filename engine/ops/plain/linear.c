@@ -113,23 +113,24 @@ dot_bf16(const uint16_t *w, const float *x, uint32_t K)
 }
 
 
+/* n values: whole blocks */
 static float
-dot_int8(const int8_t *w, const int8_t *q, const float *s, uint32_t n_blocks)
+dot_int8(const int8_t *w, const int8_t *q, const float *s, uint32_t n)
 {
     float     sum;
     int32_t   dot;
-    uint32_t  b, k;
+    uint32_t  k, end;
 
     sum = 0;
 
-    for (b = 0; b < n_blocks; b++) {
-        dot = 0;
+    for (k = 0; k < n; s++) {
+        end = n - k < VLM_PIECE ? n : k + VLM_PIECE;
 
-        for (k = b * VLM_BLOCK; k < (b + 1) * VLM_BLOCK; k++) {
+        for (dot = 0; k < end; k++) {
             dot += (int32_t) w[k] * q[k];
         }
 
-        sum = fmaf(s[b], (float) dot, sum);
+        sum = fmaf(*s, (float) dot, sum);
     }
 
     return sum;
@@ -140,21 +141,20 @@ dot_int8(const int8_t *w, const int8_t *q, const float *s, uint32_t n_blocks)
 static float
 dot_row(const vlm_linear_args_t *a, uint32_t n, uint32_t t)
 {
-    size_t               at;
-    uint32_t             n_blocks;
+    uint32_t             values;
     const float         *x;
     const uint8_t       *row;
     const vlm_linear_t  *w = a->w;
 
-    n_blocks = vlm_blocks(w->K);
-    at = (size_t) t * n_blocks;
     x = a->x + (size_t) t * w->K;
     row = (const uint8_t *) w->w + n * row_bytes(w->type, w->K);
 
     switch (w->type) {
 
     case VLM_INT8:
-        return dot_int8((const int8_t *) row, a->q + at * VLM_BLOCK, a->s + at, n_blocks);
+        values = vlm_blocks(w->K) * VLM_BLOCK;
+        return dot_int8((const int8_t *) row, a->q + (size_t) t * values,
+                        a->s + (size_t) t * vlm_pieces(w->K), values);
 
     case VLM_BF16:
         return dot_bf16((const uint16_t *) row, x, w->K);

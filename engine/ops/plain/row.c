@@ -15,7 +15,7 @@
 
 #define LANES    16
 #define ROUNDER  12582912.0f           /* 1.5 * 2^23: x + ROUNDER - ROUNDER rounds half to even */
-#define TINY     0x1p-120f             /* 127 over less is infinite: such a block is zeros */
+#define TINY     0x1p-120f             /* 127 over less is infinite: such a piece is zeros */
 #define INFINITE 0x7f800000u           /* as bits: the first value that is not finite */
 
 
@@ -120,35 +120,33 @@ VLM_ISA(vlm_add_four)(const float *const row[4], const float weight[4], uint32_t
 }
 
 
-/*
- * Quantises one block of up to 64 values; the rest of the 64 becomes zeros.  Floats without their
- * sign compare as their bits do, and values that are not finite come last.  Such a value must not
- * vanish in int8, so it makes the scale not a number, and with it all products of the block.
- */
-static inline float
-quantize_block(const float *x, uint32_t n, int8_t *q, int32_t *sum)
+/* The bits of the largest of n floats without their signs, which compare as the floats do. */
+static inline uint32_t
+largest_bits(const float *x, uint32_t n)
 {
-    float     v[VLM_BLOCK] = { 0 }, max, inverse;
-    int32_t   total;
     uint32_t  i, bits, top;
 
-    memcpy(v, x, n * sizeof(float));
     top = 0;
 
-    for (i = 0; i < VLM_BLOCK; i++) {
-        memcpy(&bits, &v[i], sizeof(bits));
+    for (i = 0; i < n; i++) {
+        memcpy(&bits, &x[i], sizeof(bits));
         bits &= 0x7fffffff;
         top = bits > top ? bits : top;
     }
 
-    if (top >= INFINITE) {
-        memset(q, 0, VLM_BLOCK);
-        *sum = 0;
-        return NAN;
-    }
+    return top;
+}
 
-    memcpy(&max, &top, sizeof(max));
-    inverse = max >= TINY ? 127 / max : 0;
+
+/* q [64] = x [n] times inverse, rounded; zeros beyond n, at most 64.  Returns the sum of q. */
+static inline int32_t
+round_block(const float *x, uint32_t n, float inverse, int8_t *q)
+{
+    float     v[VLM_BLOCK] = { 0 };
+    int32_t   total;
+    uint32_t  i;
+
+    memcpy(v, x, n * sizeof(float));
     total = 0;
 
     for (i = 0; i < VLM_BLOCK; i++) {
@@ -157,7 +155,39 @@ quantize_block(const float *x, uint32_t n, int8_t *q, int32_t *sum)
         total += (int32_t) v[i];
     }
 
-    *sum = total;
+    return total;
+}
+
+
+/*
+ * Quantises one piece of n values; the rest of its last block becomes zeros.  A value that is not
+ * finite must not vanish in int8, so it makes the scale not a number, and with it all products of
+ * the piece; among the bits such values come last.
+ */
+static inline float
+quantize_piece(const float *x, uint32_t n, int8_t *q, int32_t *sum)
+{
+    float     max, inverse;
+    uint32_t  k, top;
+
+    top = largest_bits(x, n);
+    *sum = 0;
+
+    if (top >= INFINITE) {
+        memset(q, 0, (size_t) vlm_blocks(n) * VLM_BLOCK);
+        return NAN;
+    }
+
+    memcpy(&max, &top, sizeof(max));
+    inverse = max >= TINY ? 127 / max : 0;
+
+    for (k = 0; k + VLM_BLOCK <= n; k += VLM_BLOCK) {
+        *sum += round_block(x + k, VLM_BLOCK, inverse, q + k);
+    }
+
+    if (k < n) {
+        *sum += round_block(x + k, n - k, inverse, q + k);
+    }
 
     return max / 127;
 }
@@ -166,11 +196,11 @@ quantize_block(const float *x, uint32_t n, int8_t *q, int32_t *sum)
 void
 VLM_ISA(vlm_quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum)
 {
-    uint32_t  b, first;
+    uint32_t  i, first;
 
-    for (b = 0; b < vlm_blocks(n); b++) {
-        first = b * VLM_BLOCK;
-        s[b] = quantize_block(x + first, n - first < VLM_BLOCK ? n - first : VLM_BLOCK, q + first,
-                              sum + b);
+    for (i = 0; i < vlm_pieces(n); i++) {
+        first = i * VLM_PIECE;
+        s[i] = quantize_piece(x + first, n - first < VLM_PIECE ? n - first : VLM_PIECE, q + first,
+                              sum + i);
     }
 }
