@@ -268,7 +268,7 @@ open_bench(bench_t *b, vlm_err_t *err)
     void       *scratch;
     uint32_t    m;
     uint64_t    matrix;
-    vlm_need_t  need = { VLM_INT8, 11008, 3840, HEADS, HEAD_DIM, KEYS, 1, 1 };
+    vlm_need_t  need = { VLM_INT8, 11008, 3840, HEADS, HEAD_DIM, KEYS, 1, 1, 0 };
 
     values = (size_t) PATCHES * 3 * HEADS * VISION_DIM;
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);

@@ -53,6 +53,11 @@ typedef struct {
     uint32_t     max_tokens;           /* upper bound of an answer's length */
     uint64_t     grammars;             /* bytes of compiled grammars that are kept */
     uint32_t     threads;              /* 0: the cgroup's quota, else the cores */
+    const char  *lora;                 /* directory, with one for each adapter; NULL: none */
+    uint32_t     lora_max;             /* adapters at a time */
+    uint32_t     lora_rank;            /* the highest of an adapter */
+    int          lora_tower;           /* 1: they may change the vision encoder, too */
+    int          lora_load;            /* 1: they are loaded on demand: there may be more of them */
     int          ahead;                /* 1: vlm_plan() and vlm_facts() need no weights */
     const char  *cache;                /* directory of the int8 cache file; NULL: no cache */
     void       (*log)(void *data, vlm_log_level_t level, const char *text);     /* may be NULL */
@@ -69,6 +74,7 @@ const char *vlm_weights_name(vlm_type_t type);     /* static */
 /* Bytes by purpose, counted by the same code that later places the buffers. */
 typedef struct {
     uint64_t  weights;                 /* every tensor in its resident form */
+    uint64_t  lora;                    /* places of adapters */
     uint64_t  vision;                  /* vision encoder, its workspace, features of pictures */
     uint64_t  kv;                      /* keys and values of all slots */
     uint64_t  workspace;               /* activations of one step, logits, sampling */
@@ -121,6 +127,7 @@ typedef struct vlm_s          vlm_t;
 typedef struct vlm_picture_s  vlm_picture_t;
 typedef struct vlm_prompt_s   vlm_prompt_t;
 typedef struct vlm_job_s      vlm_job_t;
+typedef struct vlm_adapter_s  vlm_adapter_t;
 
 /*
  * Opens host structures, config.json, the tokenizer, and the fd.  Prompts need no more, so that
@@ -345,6 +352,15 @@ const uint32_t *vlm_prompt_ids(const vlm_prompt_t *p);
  */
 void vlm_prompt_salt(vlm_prompt_t *p, const void *salt, size_t bytes);
 
+/*
+ * Sets a prompt's adapter: the version that has this name now, which the prompt keeps until it is
+ * freed.  Rows and features of one adapter are not used for another.
+ *
+ *   scale    0 to 4, times the adapter's own
+ *   returns  0; or -1: VLM_EINPUT no such adapter, or the scale
+ */
+int vlm_prompt_adapter(vlm_t *v, vlm_prompt_t *p, const char *name, double scale, vlm_err_t *err);
+
 /* Frees a prompt that vlm_submit() has not taken, and its pictures.  p may be NULL. */
 void vlm_prompt_free(vlm_prompt_t *p);
 
@@ -365,6 +381,39 @@ uint64_t vlm_tokens_least(const vlm_t *v, size_t bytes);
 
 /* The most bytes of memory that vlm_tokenize() holds for a text of so many bytes. */
 uint64_t vlm_tokenize_memory(size_t bytes);
+
+
+/* ---- adapters ------------------------------------------------------------ */
+
+#define VLM_MAX_ADAPTERS  64
+#define VLM_LORA_SCALE    4.0          /* the largest */
+
+typedef struct {
+    char  name[64], path[1024];        /* of its directory */
+} vlm_adapter_info_t;
+
+/* 1: the name may be that of an adapter: letters, digits, '.', '_' and '-'.  Else 0. */
+int vlm_adapter_named(const char *name);
+
+/*
+ * any: reads the adapter of that name, a directory in conf->lora, which prompts can have from then
+ * on.  Takes a second for 100 MB.
+ *
+ *   idle     set to 1 if the host has to start a vlm_run() for it, as for vlm_submit()
+ *   returns  0; or -1: VLM_EINPUT no such directory, VLM_EMODEL not one that this engine can run,
+ *            VLM_ELIMIT all places are in use, VLM_ECANCELLED the name is loaded already,
+ *            VLM_EDEVICE the model is not loaded
+ */
+int vlm_adapter_load(vlm_t *v, const char *name, int *idle, vlm_err_t *err);
+
+/*
+ * Takes an adapter from the list.  Answers in progress keep it, and its place is free once they
+ * have ended.  0; or -1: VLM_EINPUT there is no such adapter.
+ */
+int vlm_adapter_unload(vlm_t *v, const char *name, vlm_err_t *err);
+
+/* The adapters that prompts can have, by their places; returns their number, at most `room`. */
+uint32_t vlm_adapters(const vlm_t *v, vlm_adapter_info_t *list, uint32_t room);
 
 
 /* ---- grammars ------------------------------------------------------------ */

@@ -18,7 +18,7 @@ typedef struct {                       /* sequences of a batch, and the heads of
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_INT8, 256, 2048, 16, 128, CONTEXT, 256, 4 };
+    vlm_need_t  need = { VLM_INT8, 256, 2048, 16, 128, CONTEXT, 256, 4, 0 };
 
     (void) state;
 

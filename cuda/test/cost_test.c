@@ -40,7 +40,7 @@ static const encoder_t  encoders[] = {
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_INT8, 256, 2048, 16, 128, 800, 256, 4 };
+    vlm_need_t  need = { VLM_INT8, 256, 2048, 16, 128, 800, 256, 4, 0 };
 
     (void) state;
 

@@ -40,7 +40,7 @@ static const char *const  norms[] = { "", ", norm", ", norm with a mean" };
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_BF16, LONG, 256, 4, 64, 256, 256, MAX_T };
+    vlm_need_t  need = { VLM_BF16, LONG, 256, 4, 64, 256, 256, MAX_T, 0 };
 
     (void) state;
 

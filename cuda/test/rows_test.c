@@ -10,7 +10,7 @@ static const vlm_type_t  types[] = { VLM_INT8, VLM_BF16 };
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_INT8, 256, 256, 4, 64, 256, 256, 4 };
+    vlm_need_t  need = { VLM_INT8, 256, 256, 4, 64, 256, 256, 4, 0 };
 
     (void) state;
 

@@ -29,7 +29,7 @@ static case_t  c;
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_INT8, 64, 64, 1, 64, 64, MAX_V, ROWS };
+    vlm_need_t  need = { VLM_INT8, 64, 64, 1, 64, 64, MAX_V, ROWS, 0 };
 
     (void) state;
 

@@ -15,7 +15,7 @@
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_INT8, MAX_K, MAX_K, 4, 64, 256, MAX_K, MAX_T };
+    vlm_need_t  need = { VLM_INT8, MAX_K, MAX_K, 4, 64, 256, MAX_K, MAX_T, 0 };
 
     (void) state;
 

@@ -23,6 +23,11 @@ struct vlm_prompt_s {
     uint32_t       *picture_at;        /* [n_pictures] its first row */
     uint32_t       *time;              /* [n_pictures] positions of time after its video's first */
     uint8_t         salt[32];          /* see vlm_prompt_salt() */
+    struct vlm_adapter_s *adapter;     /* held (run/adapters.h), or NULL */
+    void          (*leave)(struct vlm_adapter_s *a);       /* releases it */
+    float           scale;             /* of the adapter */
+    int             tower;             /* 1: it changes the features of pictures */
+    uint8_t         adapted[32];       /* hash of the adapter and its scale; zeros: none */
 };
 
 /* The parts that a prompt is made with; all are read-only and outlive the prompt. */

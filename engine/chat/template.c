@@ -488,6 +488,10 @@ vlm_prompt_free(vlm_prompt_t *p)
         vlm_picture_free(p->picture[i]);
     }
 
+    if (p->adapter != NULL) {
+        p->leave(p->adapter);
+    }
+
     free(p->token);
     free(p->source);
     free(p->pos);

@@ -23,7 +23,7 @@
 
 typedef struct {
     vlm_conf_t   conf;
-    const char  *prompt, *text, *task;
+    const char  *prompt, *text, *task, *adapter;
     const char  *image[MAX_IMAGES];
     size_t       n_images;
     uint32_t     top;
@@ -110,6 +110,10 @@ static const vlm_option_t  options[] = {
     { PLANS, "--threads", "N", COUNT, AT(conf.threads), "of the CPU; default: all cores allowed" },
     { PLANS | TOKENIZE, "--mmproj", "FILE", TEXT, AT(conf.mmproj), "the vision encoder, if DIR is "
       "a GGUF file" },
+    { PLANS, "--lora", "PATH", TEXT, AT(conf.lora), "directory whose directories are adapters" },
+    { PLANS, "--lora-max", "N", COUNT, AT(conf.lora_max), "adapters that have places" },
+    { PLANS, "--lora-rank", "N", COUNT, AT(conf.lora_rank), "the highest of an adapter" },
+    { RUNS, "--adapter", "NAME", TEXT, AT(adapter), "the adapter of the answer" },
     { RUNS, "--cache", "PATH", TEXT, AT(conf.cache), "directory of the quantised cache" },
     { PLANS | TOKENIZE, "--json", NULL, FLAG, AT(json), "prints JSON" }
 };
@@ -513,6 +517,11 @@ plan(const vlm_args_t *a, vlm_err_t *err)
 
     print_part("weights", p.weights);
     print_part("vision", p.vision);
+
+    if (a->conf.lora != NULL) {
+        print_part("lora", p.lora);
+    }
+
     print_part("kv", p.kv);
     print_part("workspace", p.workspace);
     print_part("device", p.device);
@@ -723,6 +732,13 @@ print_events(vlm_t *v, const vlm_args_t *a, vlm_err_t *err)
 
 
 static int
+adapt(vlm_t *v, vlm_prompt_t *p, const vlm_args_t *a, vlm_err_t *err)
+{
+    return a->adapter == NULL ? 0 : vlm_prompt_adapter(v, p, a->adapter, 1, err);
+}
+
+
+static int
 chat(const vlm_args_t *a, vlm_err_t *err)
 {
     int              rc, idle;
@@ -736,7 +752,7 @@ chat(const vlm_args_t *a, vlm_err_t *err)
     v = vlm_open(&a->conf, err);
     p = v == NULL ? NULL : make_prompt(v, a, err);
 
-    if (p == NULL || vlm_load(v, err) != 0) {
+    if (p == NULL || vlm_load(v, err) != 0 || adapt(v, p, a, err) != 0) {
         goto done;
     }
 
@@ -824,7 +840,9 @@ logits(const vlm_args_t *a, vlm_err_t *err)
     v = vlm_open(&a->conf, err);
     p = v == NULL ? NULL : make_prompt(v, a, err);
 
-    if (p == NULL || vlm_load(v, err) != 0 || vlm_logits(v, p, &all, &V, err) != 0) {
+    if (p == NULL || vlm_load(v, err) != 0 || adapt(v, p, a, err) != 0
+        || vlm_logits(v, p, &all, &V, err) != 0)
+    {
         goto done;
     }
 

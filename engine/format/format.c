@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/bf16.h"
 #include "format/int8.h"
 
 static void read_f32(const uint8_t *data, uint64_t first, uint64_t n, float *out);
@@ -184,5 +185,21 @@ read_f8(const uint8_t *data, uint64_t first, uint64_t n, float *out)
         bits = (data[i] & 0x7F) == 0x7F ? 0x7FC00000 : bits;
         bits |= (uint32_t) (data[i] & 0x80) << 24;
         memcpy(&out[i], &bits, sizeof(bits));
+    }
+}
+
+
+void
+vlm_format_put(vlm_type_t type, void *array, uint64_t at, uint64_t step, const float *from,
+               uint64_t n)
+{
+    uint64_t  i;
+
+    for (i = 0; i < n; i++, at += step) {
+        if (type == VLM_F32) {
+            ((float *) array)[at] = from[i];
+        } else {
+            ((uint16_t *) array)[at] = vlm_f32_bf16(from[i]);
+        }
     }
 }

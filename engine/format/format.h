@@ -48,6 +48,13 @@ typedef struct {
     void       (*unpack)(void *rows, const void *panel, uint32_t n, uint32_t K, uint32_t flip);
 } vlm_format_t;
 
+/*
+ * Puts n values at index `at` of an array, and each `step` elements behind the one before; the form
+ * is that of keys and values: VLM_F32 or VLM_BF16.
+ */
+void vlm_format_put(vlm_type_t type, void *array, uint64_t at, uint64_t step, const float *from,
+                    uint64_t n);
+
 /* The form of a type; never NULL for one of the enumeration. */
 const vlm_format_t *vlm_format_of(vlm_type_t type);
 /* NULL: files with such elements are not read. */

@@ -259,7 +259,7 @@ run_set(const char *set, uint32_t threads, float out[3 * ROWS * N], int *there)
     float             *rows, *x, *gain, *shift;
     uint32_t           i, which[ROWS] = { 4, 3, 2, 1, 0 };
     vlm_err_t          err = { VLM_OK, "" };
-    vlm_need_t         need = { VLM_INT8, N, N, 8, 64, 64, N, ROWS };
+    vlm_need_t         need = { VLM_INT8, N, N, 8, 64, 64, N, ROWS, 0 };
     vlm_norm_t         norm = { VLM_NORM_LAYER, NULL, 1e-6f, NULL };
     vlm_turn_t         t;
     vlm_batch_t        b;

@@ -10,6 +10,7 @@
 
 typedef struct {
     vlm_arena_t  text, vision;         /* weights */
+    vlm_arena_t  lora;                 /* places of adapters */
     vlm_arena_t  kv, work;
     vlm_arena_t  features;             /* of pictures, and the vision encoder's work */
 } vlm_arenas_t;

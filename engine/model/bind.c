@@ -158,6 +158,11 @@ bind_all(vlm_bind_t *b, vlm_arena_t *text, vlm_arena_t *vision)
     const vlm_config_t  *c = &m->config;
 
     set_dims(b->dim, c);
+
+    if (m->lora != NULL) {
+        vlm_lora_clear(m->lora);
+    }
+
     b->n_all = vlm_model_matrices(c);
     b->loader.ops = m->ops;
     b->loader.device = m->device;
@@ -281,6 +286,46 @@ find_parts(vlm_bind_t *b, vlm_source_t *s, const vlm_weight_t *from)
 }
 
 
+static vlm_lora_turn_t
+side_of(const vlm_bind_t *b, const vlm_turn_t *t)
+{
+    return t == NULL ? VLM_LORA_NONE : t == &b->text_turn ? VLM_LORA_TEXT : VLM_LORA_ENCODER;
+}
+
+
+/* Adds a matrix to the list of those that adapters may add to. */
+static int
+list_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from, const vlm_turned_t *t,
+            float *const vector[2])
+{
+    uint32_t           i;
+    vlm_lora_matrix_t  x = { .w = w, .order = from->order };
+
+    if (b->m->lora == NULL) {
+        return 0;
+    }
+
+    for (i = 0; i < n_parts(from); i++) {
+        (void) snprintf(x.name[i], sizeof(x.name[i]), "%s%s", b->layer, from->name[i]);
+        x.rows[i] = b->dim[from->rows[i]];
+    }
+
+    x.table = w == &b->m->embed;
+    x.tower = b->stack != &b->m->config.family->text;
+    x.reads = side_of(b, t->reads);
+    x.writes = side_of(b, t->writes);
+    x.blocks = t->blocks;
+    x.period = t->period;
+
+    if (x.table) {
+        x.writes = x.reads;            /* what is added to a row is in the stream, too */
+        x.reads = VLM_LORA_NONE;
+    }
+
+    return vlm_lora_add(b->m->lora, &x, vector[0], vector[1], b->err);
+}
+
+
 static int
 bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
 {
@@ -302,6 +347,7 @@ bind_matrix(vlm_bind_t *b, vlm_linear_t *w, const vlm_weight_t *from)
 
     rc = find_parts(b, &s, from) != 0 || vlm_bind_turned(b, &s.turned, from, vector) != 0 ? -1 : 0;
     w->blocks = s.turned.blocks;
+    rc = rc == 0 ? list_matrix(b, w, from, &s.turned, vector) : -1;
 
     if (rc == 0 && (b->loader.packed == NULL || !b->loader.packed->stays)) {
         w->w = vlm_place(b->arena, m->ops->basic->packed_bytes(m->device, w->type, w->N, w->K), 1);
@@ -365,6 +411,25 @@ check_tied(vlm_bind_t *b, const vlm_weight_t *w)
 }
 
 
+/* An adapter of a tied head leaves the embedding as it is, and the other way round. */
+static int
+list_tied(vlm_bind_t *b, vlm_linear_t *head, const vlm_weight_t *w)
+{
+    int            rc;
+    float         *vector[2] = { NULL, NULL };
+    vlm_turned_t   turned;
+
+    head->low = NULL;
+
+    rc = vlm_bind_turned(b, &turned, w, vector) != 0
+         || list_matrix(b, head, w, &turned, vector) != 0 ? -1 : 0;
+    free(vector[0]);
+    free(vector[1]);
+
+    return rc;
+}
+
+
 static int
 bind_head(vlm_bind_t *b, vlm_linear_t *head, const vlm_weight_t *w)
 {
@@ -379,6 +444,10 @@ bind_head(vlm_bind_t *b, vlm_linear_t *head, const vlm_weight_t *w)
         }
 
         *head = b->m->embed;
+
+        if (list_tied(b, head, w) != 0) {
+            return -1;
+        }
     }
 
     if (b->m->turned && !vlm_bind_folds(b, vlm_bind_find_norm(b, offsetof(vlm_model_t, norm)))) {

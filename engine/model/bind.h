@@ -6,6 +6,7 @@
 #ifndef VLM_BIND_H
 #define VLM_BIND_H
 
+#include "model/lora.h"
 #include "model/matrix.h"
 #include "model/turn.h"
 

@@ -9,24 +9,6 @@
 #include "format/turn.h"
 
 
-/* Where value j of part i goes, `at` values being before the part. */
-static uint32_t
-place_in_vector(const vlm_bind_t *b, const vlm_weight_t *w, uint32_t parts, uint32_t i, uint32_t at,
-                uint32_t j)
-{
-    uint32_t  hd, which, heads = b->m->config.text.heads;
-
-    if (w->order == VLM_BY_HEAD) {
-        hd = b->m->config.text.head_dim;
-        which = j / hd % 3;
-
-        return (which * heads + j / (3 * hd)) * hd + j % hd;
-    }
-
-    return w->order == VLM_IN_TURN ? j * parts + i : at + j;
-}
-
-
 int
 vlm_bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of, uint32_t parts,
             const vlm_dim_t *sizes)
@@ -35,6 +17,7 @@ vlm_bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of
     uint32_t             i, j, n, at;
     uint64_t             dims[1];
     const vlm_tensor_t  *t;
+    const vlm_text_config_t  *c = &b->m->config.text;
 
     n = 0;
 
@@ -66,7 +49,7 @@ vlm_bind_vector(vlm_bind_t *b, float **to, const vlm_weight_t *w, const char *of
         vlm_tensor_f32(t, 0, dims[0], part);
 
         for (j = 0; j < dims[0]; j++) {
-            (*to)[place_in_vector(b, w, parts, i, at, j)] = part[j];
+            (*to)[vlm_row_place(w->order, parts, i, at, j, c->heads, c->head_dim)] = part[j];
         }
 
         at += (uint32_t) dims[0];

@@ -116,9 +116,8 @@ read_rows(const vlm_source_t *s, uint32_t first, uint32_t n, float *rows)
 }
 
 
-/* Turns the columns of one row, and sets what its bias lacks. */
-static void
-turn_row(const vlm_turned_t *t, uint32_t K, float *row, float *work, float *offset)
+void
+vlm_matrix_turn_row(const vlm_turned_t *t, uint32_t K, float *row, float *work, float *offset)
 {
     double    sum;
     uint32_t  k;
@@ -183,7 +182,8 @@ read_quantised(const vlm_source_t *s, const vlm_format_t *f, uint32_t first, uin
         if (taken[i]) {
             memmove((uint8_t *) rows + i * vlm_format_row(f, K), row, vlm_format_row(f, K));
         } else {
-            turn_row(&s->turned, K, row, (float *) rows + (size_t) VLM_PANEL * K, offset + i);
+            vlm_matrix_turn_row(&s->turned, K, row, (float *) rows + (size_t) VLM_PANEL * K,
+                                offset + i);
             f->quantise(row, K, (uint8_t *) rows + i * vlm_format_row(f, K),
                         scale + vlm_format_scales(f, i));
         }

@@ -53,6 +53,11 @@ int vlm_matrix_load(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 /* Quantises the next matrix of l->packed from the source. */
 int vlm_matrix_keep(vlm_loader_t *l, const vlm_source_t *s, vlm_err_t *err);
 
+/* Turns the columns of one row but not its blocks; work [K].  With a shift *offset is set to what
+   the row's bias lacks. */
+void vlm_matrix_turn_row(const vlm_turned_t *t, uint32_t K, float *row, float *work,
+                         float *offset);
+
 void vlm_loader_free(vlm_loader_t *l);             /* frees the grown buffers */
 
 /*
@@ -63,6 +68,18 @@ static inline uint64_t
 vlm_head_run(uint32_t heads, uint64_t hd, uint32_t i)
 {
     return (3 * (uint64_t) (i % heads) + i / heads) * hd;
+}
+
+/* The row of a matrix that row j of part i becomes, `first` rows being of the parts before. */
+static inline uint32_t
+vlm_row_place(vlm_order_t order, uint32_t parts, uint32_t i, uint32_t first, uint32_t j,
+              uint32_t heads, uint32_t hd)
+{
+    if (order == VLM_BY_HEAD) {
+        return (j / hd % 3 * heads + j / (3 * hd)) * hd + j % hd;
+    }
+
+    return order == VLM_IN_TURN ? j * parts + i : first + j;
 }
 
 #endif

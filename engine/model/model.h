@@ -73,6 +73,7 @@ typedef struct {                       /* the vision encoder's work on one pictu
 
 typedef struct {
     vlm_config_t         config;
+    struct vlm_lora_s   *lora;         /* of adapters (lora.h), or NULL */
     const vlm_ops_t     *ops;
     vlm_device_t        *device;
     vlm_type_t           type;         /* of the linears */

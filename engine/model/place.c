@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 #include "format/format.h"
+#include "model/lora.h"
 #include "model/model.h"
 #include "run/batch.h"
 
@@ -86,6 +87,7 @@ vlm_model_free(vlm_model_t *m)
     free(m->inv_freq);
     free(m->axis);
     free(m->inv_freq_2d);
+    vlm_lora_close(m->lora);
     memset(m, 0, sizeof(*m));
 }
 
@@ -144,6 +146,7 @@ set_need(vlm_model_t *m, uint32_t slots, uint32_t patches)
     m->need.keys = larger(m->kv.context, patches);
     m->need.vocab = t->vocab;
     m->need.rows = slots;
+    m->need.rank = m->lora == NULL ? 0 : m->lora->rank;
 }
 
 

@@ -21,6 +21,8 @@
 #include "base/threads.h"
 #include "format/turn.h"
 #include "ops/kernels.h"
+#include "ops/low.h"
+#include "ops/places.h"
 
 #define PAIR            2              /* panels that are read together */
 #define CHUNK           256            /* activation rows between two readings of the weights */
@@ -37,6 +39,8 @@ typedef struct {                       /* the operations' own memory */
     float            *attend;          /* [threads][vlm_attend_floats()] */
     float            *rows;            /* [rows][K], gathered for the head */
     float            *turn;            /* [threads][K], of int8 */
+    float            *low_inputs;      /* [CHUNK][VLM_LOW_PARTS][rank] of adapters */
+    float            *low;             /* [threads][vlm_low_floats()] */
     vlm_candidate_t  *candidates;      /* [threads][vocab] */
 } vlm_scratch_t;
 
@@ -258,6 +262,9 @@ place_scratch(vlm_arena_t *a, vlm_scratch_t *s, uint32_t threads, const vlm_need
                           sizeof(float));
     s->rows = vlm_place(a, vlm_mul(need->rows, need->K), sizeof(float));
     s->turn = vlm_place(a, need->type == VLM_INT8 ? vlm_mul(threads, need->K) : 0, sizeof(float));
+    s->low_inputs = vlm_place(a, vlm_mul(CHUNK * VLM_LOW_PARTS, need->rank), sizeof(float));
+    s->low = vlm_place(a, need->rank == 0 ? 0 : vlm_mul(threads, vlm_low_floats(CHUNK)),
+                       sizeof(float));
     s->candidates = vlm_place(a, vlm_mul(threads, need->vocab), sizeof(vlm_candidate_t));
 }
 
@@ -359,10 +366,34 @@ multiply_panels(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* At most CHUNK rows. */
+/* The matrix's sums and the adapters' for the rows of a chunk that are ready; 0: no adapter's. */
+static int
+multiply_low(vlm_linear_job_t *j, uint32_t panels, uint32_t first, const uint32_t *row_of)
+{
+    int             made = j->norm != NULL || j->args.w->blocks;
+    vlm_device_t   *d = j->d;
+    vlm_low_job_t   low = { &d->k, j->args, made ? d->scratch.normed : j->x, first, row_of,
+                            d->need.rank, d->scratch.low_inputs, d->scratch.low, CHUNK };
+
+    if (!vlm_low_wanted(&low)) {
+        return 0;
+    }
+
+    vlm_threads_run(d->threads, vlm_low_items(&low), 1, vlm_low_inputs, &low);
+    vlm_threads_run(d->threads, panels, panels < 2 * PAIR * d->n_threads ? 1 : PAIR,
+                    vlm_low_panels, &low);
+
+    return 1;
+}
+
+
+/*
+ * At most CHUNK rows, of which the first is row `first` of the call; with row_of row t is that of
+ * the batch.
+ */
 static void
 linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
-             uint32_t T, float *y)
+             uint32_t T, float *y, uint32_t first, const uint32_t *row_of)
 {
     uint32_t          panels;
     vlm_linear_job_t  j;
@@ -384,8 +415,26 @@ linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, con
 
     panels = (w->N + VLM_PANEL - 1) / VLM_PANEL;
 
+    if (multiply_low(&j, panels, first, row_of)) {
+        return;
+    }
+
     vlm_threads_run(d->threads, panels, panels < 2 * PAIR * d->n_threads ? 1 : PAIR,
                     multiply_panels, &j);
+}
+
+
+static void
+linear_rows(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
+            uint32_t T, float *y, const uint32_t *row_of)
+{
+    uint32_t  t, n;
+
+    for (t = 0; t < T; t += n) {
+        n = T - t < CHUNK ? T - t : CHUNK;
+        linear_chunk(d, w, norm, x + (size_t) t * w->K, n, y + t * vlm_linear_out(w), t,
+                     row_of == NULL ? NULL : row_of + t);
+    }
 }
 
 
@@ -393,13 +442,7 @@ static void
 cpu_linear(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
            uint32_t T, void *y)
 {
-    uint32_t  t, n;
-
-    for (t = 0; t < T; t += n) {
-        n = T - t < CHUNK ? T - t : CHUNK;
-        linear_chunk(d, w, norm, (const float *) x + (size_t) t * w->K, n,
-                     (float *) y + t * vlm_linear_out(w));
-    }
+    linear_rows(d, w, norm, x, T, y, NULL);
 }
 
 
@@ -429,6 +472,8 @@ cpu_embed(vlm_device_t *d, const vlm_linear_t *table, const void *features, cons
                 row[i] *= table->scale[b->token[t]];
             }
         }
+
+        vlm_low_embed(&d->k, table, t, b->token[t], row);
     }
 }
 
@@ -614,7 +659,7 @@ cpu_qkv(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_batch_t *
 
     for (t = 0; t < b->T; t += n) {
         n = b->T - t < CHUNK ? b->T - t : CHUNK;
-        linear_chunk(d, a->w, a->norm, x + (size_t) t * a->w->K, n, d->scratch.qkv);
+        linear_chunk(d, a->w, a->norm, x + (size_t) t * a->w->K, n, d->scratch.qkv, t, NULL);
 
         j.first = t;
         vlm_threads_run(d->threads, n, 4, append_rows, &j);
@@ -682,7 +727,7 @@ cpu_head(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const f
                w->K * sizeof(float));
     }
 
-    cpu_linear(d, w, norm, d->scratch.rows, b->R, logits);
+    linear_rows(d, w, norm, d->scratch.rows, b->R, logits, b->logit_row);
 }
 
 
@@ -746,66 +791,7 @@ cpu_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, u
             d->scratch.normed[i] = pixels[(size_t) p * w->K + i];
         }
 
-        linear_chunk(d, w, NULL, d->scratch.normed, n, x + (size_t) p * w->N);
-    }
-}
-
-
-/*
- * Where patch i of n lies among `side` places: between *low, which is returned with its weight, and
- * the one after it.
- */
-static float
-place_between(uint32_t i, uint32_t n, uint32_t side, uint32_t *low)
-{
-    uint64_t  at;
-
-    if (n < 2) {
-        *low = 0;
-        return 1;
-    }
-
-    at = (uint64_t) i * (side - 1);
-    *low = (uint32_t) (at / (n - 1));
-
-    return 1 - (float) (at % (n - 1)) / (float) (n - 1);
-}
-
-
-typedef struct {
-    vlm_device_t         *d;
-    const vlm_places_t   *places;
-    const vlm_patches_t  *patches;
-    uint32_t              E;
-    float                *x;
-} vlm_places_job_t;
-
-
-static void
-place_patches(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
-{
-    float                 up, left, weight[4];
-    uint32_t              p, i, y, x, row, column, side;
-    const float          *from[4];
-    vlm_places_job_t     *j = arg;
-    const vlm_patches_t  *a = j->patches;
-
-    (void) thread;
-
-    side = j->places->side;
-
-    for (p = begin; p < end; p++) {
-        up = place_between(a->row[p], a->rows, side, &row);
-        left = place_between(a->column[p], a->columns, side, &column);
-
-        for (i = 0; i < 4; i++) {
-            y = row + i / 2 < side ? row + i / 2 : side - 1;
-            x = column + i % 2 < side ? column + i % 2 : side - 1;
-            from[i] = j->places->at + ((size_t) y * side + x) * j->E;
-            weight[i] = (i / 2 == 0 ? up : 1 - up) * (i % 2 == 0 ? left : 1 - left);
-        }
-
-        j->d->k.add_four(from, weight, j->E, j->x + (size_t) p * j->E);
+        linear_chunk(d, w, NULL, d->scratch.normed, n, x + (size_t) p * w->N, p, NULL);
     }
 }
 
@@ -814,9 +800,9 @@ static void
 cpu_add_places(vlm_device_t *d, const vlm_places_t *places, const vlm_patches_t *p, uint32_t E,
                float *x)
 {
-    vlm_places_job_t  j = { d, places, p, E, x };
+    vlm_places_job_t  j = { &d->k, places, p, E, x };
 
-    vlm_threads_run(d->threads, p->P, 8, place_patches, &j);
+    vlm_threads_run(d->threads, p->P, 8, vlm_place_patches, &j);
 }
 
 
@@ -882,7 +868,7 @@ cpu_qkv_2d(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_patche
 
     for (p = 0; p < at->P; p += n) {
         n = at->P - p < CHUNK ? at->P - p : CHUNK;
-        linear_chunk(d, a->w, a->norm, x + p * E, n, d->scratch.qkv);
+        linear_chunk(d, a->w, a->norm, x + p * E, n, d->scratch.qkv, p, NULL);
 
         j.row = at->row + p;
         j.column = at->column + p;

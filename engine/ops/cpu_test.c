@@ -88,7 +88,7 @@ open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
 {
     uint64_t            bytes;
     vlm_err_t           err = { VLM_OK, "" };
-    vlm_need_t          need = { type, 256, 512, HEADS, HD, ROOM, V, SLOTS };
+    vlm_need_t          need = { type, 256, 512, HEADS, HD, ROOM, V, SLOTS, 0 };
     const vlm_basic_t  *basic;
 
     memset(v, 0, sizeof(*v));

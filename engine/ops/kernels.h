@@ -95,6 +95,16 @@ typedef struct {
     void      (*add_four)(const float *const row[4], const float weight[4], uint32_t n, float *x);
     /* one row to int8: q [blocks 64], s and sum [pieces] */
     void      (*quantize)(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
+    /* the end of a linear: see vlm_epilogue_plain() */
+    void      (*epilogue)(const vlm_linear_t *w, uint32_t n0, uint32_t n, const float *acc,
+                          float *y);
+    /* of adapters (vlm_lows_t): y [n] = rows a [n][K] of type times x [K] */
+    void      (*low_down)(vlm_type_t type, const void *a, uint32_t n, uint32_t K, const float *x,
+                          float *y);
+    /* y [n] += the sums over i of b[i][j] z[i], rows of b being `stride` values apart; with two
+       parts value j has z[j % 2 rank + i]; n is at most VLM_PANEL */
+    void      (*low_up)(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
+                        const float *z, uint32_t parts, uint32_t rank, float *y);
 } vlm_kernels_t;
 
 void vlm_kernels_plain(vlm_kernels_t *k);

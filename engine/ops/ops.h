@@ -33,6 +33,8 @@
 #define VLM_PIECE  256                 /* activation values under one scale: some blocks */
 #define VLM_KEPT   8                   /* number of steps that a device can keep; see below */
 #define VLM_PATCH_TYPE  VLM_F32        /* of patch_embed's weights, whatever the others' */
+#define VLM_LOW_PARTS  3               /* matrices that are one here */
+#define VLM_MAX_RANK   256             /* of an adapter */
 #define VLM_NONE   UINT32_MAX          /* in source[]: this row is a token; elsewhere, none */
 
 typedef struct vlm_device_s  vlm_device_t;         /* each device has its own */
@@ -57,6 +59,43 @@ typedef struct {
     float           *mirror;           /* [n], or NULL */
 } vlm_turn_t;
 
+/*
+ * What adapters add to a matrix: low-rank products.  With x as f32, normed and turned as the matrix
+ * reads it but not rounded, row n of part p gets
+ *
+ *   sum over i, in order, of b[i][n] z[p][i], by fused multiply-adds,
+ *   z[p][i] = s (a[p][i] x + c[p][i])
+ *
+ * where s is the part's scale times the row's, and a x is summed as plain/row.c does.  The sum is
+ * added between the matrix's scale and its bias.  A table's rows are picked: a[token][i] is then
+ * instead of a[p][i] x.
+ */
+typedef struct {                       /* one adapter's part of it */
+    uint32_t  r;                       /* 0: the adapter leaves the matrix as it is */
+    void     *a;                       /* [parts][r][K] of vlm_lows_t's type; of a table [N][r] */
+    void     *b;                       /* [r][N], of a table [r][K]; with a shift, one row more */
+    float    *c;                       /* [parts][r] */
+    int       shift;                   /* 1: the last row of b, times s, is added, too */
+    float     scale[VLM_LOW_PARTS];    /* [parts] alpha / r */
+} vlm_low_t;
+
+typedef struct {                       /* the rows of a call, and their adapters: host values */
+    int              any;              /* 0: no row has one */
+    const uint32_t  *place;            /* [T] of each row, or VLM_NONE; NULL: all rows have `all` */
+    const float     *scale;            /* [T] with place */
+    uint32_t         all;
+    float            all_scale;
+} vlm_low_rows_t;
+
+typedef struct {                       /* of all adapters, for one matrix */
+    vlm_type_t             type;       /* VLM_F32 or VLM_BF16 */
+    uint32_t               parts, places;
+    uint32_t               end[VLM_LOW_PARTS];     /* [parts] row after each part's last; */
+    int                    in_turn;    /* 1: row n is of part n % parts instead */
+    const vlm_low_t       *place;      /* [places] */
+    const vlm_low_rows_t  *rows;
+} vlm_lows_t;
+
 /* A weight matrix [N][K] in a device's own order. */
 typedef struct {
     vlm_type_t       type;             /* VLM_F32, VLM_BF16, VLM_INT8 */
@@ -67,6 +106,7 @@ typedef struct {
     float           *bias;             /* [N] or NULL */
     int              blocks;           /* 1, of int8: its input's blocks are turned first */
     vlm_turn_t      *turn;             /* of head(): see there; or NULL */
+    const vlm_lows_t *low;             /* of adapters, or NULL */
 } vlm_linear_t;
 
 typedef enum {
@@ -170,6 +210,7 @@ typedef struct {
     uint32_t  keys;                    /* rows that one attends to: context, patches */
     uint32_t  vocab;
     uint32_t  rows;                    /* that want logits */
+    uint32_t  rank;                    /* of adapters; 0: there are none */
 } vlm_need_t;
 
 struct vlm_basic_s {

@@ -19,7 +19,7 @@ static vlm_device_t *
 open_set(const char *set, uint32_t threads, const vlm_ops_t **ops)
 {
     vlm_err_t           err = { VLM_OK, "" };
-    vlm_need_t          need = { VLM_F32, 256, 512, 8, 64, 64, 64, 4 };
+    vlm_need_t          need = { VLM_F32, 256, 512, 8, 64, 64, 64, 4, 0 };
     vlm_device_t       *d;
     const vlm_basic_t  *basic;
 

@@ -28,8 +28,10 @@ vlm_rows_open(vlm_rows_t *r, uint32_t max_T, uint32_t max_S, vlm_err_t *err)
     r->max_S = max_S;
     r->ids = calloc(vlm_batch_words(max_T, max_S), sizeof(uint32_t));
     r->pick = calloc(max_S, sizeof(vlm_pick_t));
+    r->place = calloc(max_T, sizeof(uint32_t));
+    r->scale = calloc(max_T, sizeof(float));
 
-    if (r->ids == NULL || r->pick == NULL) {
+    if (r->ids == NULL || r->pick == NULL || r->place == NULL || r->scale == NULL) {
         vlm_rows_close(r);
         return vlm_fail(err, VLM_EMEMORY, "no memory for a batch of %u rows", max_T);
     }
@@ -53,6 +55,8 @@ vlm_rows_close(vlm_rows_t *r)
 {
     free(r->ids);
     free(r->pick);
+    free(r->place);
+    free(r->scale);
     memset(r, 0, sizeof(*r));
 }
 
@@ -60,7 +64,7 @@ vlm_rows_close(vlm_rows_t *r)
 void
 vlm_rows_clear(vlm_rows_t *r)
 {
-    r->T = r->S = r->R = r->pictures = 0;
+    r->T = r->S = r->R = r->pictures = r->adapted = 0;
     r->start[0] = 0;
 }
 
@@ -72,6 +76,15 @@ vlm_rows_sequence(vlm_rows_t *r, uint32_t slot, uint32_t n_ctx)
     r->n_ctx[r->S] = n_ctx;
     r->S++;
     r->start[r->S] = r->T;
+    r->last_place = VLM_NONE;
+}
+
+
+void
+vlm_rows_adapter(vlm_rows_t *r, uint32_t place, float scale)
+{
+    r->last_place = place;
+    r->last_scale = scale;
 }
 
 
@@ -84,6 +97,9 @@ vlm_rows_add(vlm_rows_t *r, uint32_t token, uint32_t source, const int32_t pos[3
     r->source[r->T] = source;
     r->seq[r->T] = r->S - 1;
     r->pictures += source != VLM_NONE;
+    r->adapted += r->last_place != VLM_NONE;
+    r->place[r->T] = r->last_place;
+    r->scale[r->T] = r->last_scale;
 
     for (axis = 0; axis < 3; axis++) {
         r->pos[(size_t) axis * r->max_T + r->T] = pos[axis];

@@ -16,6 +16,11 @@ typedef struct {                       /* the host's side of a vlm_batch_t */
     vlm_pick_t *pick;                  /* [max_S] */
     uint32_t    T, S, R;
     uint32_t    pictures;              /* rows with a source */
+    uint32_t    adapted;               /* rows with an adapter */
+    uint32_t   *place;                 /* [max_T] of the adapter, or VLM_NONE */
+    float      *scale;                 /* [max_T] of the adapter */
+    uint32_t    last_place;            /* of the last sequence */
+    float       last_scale;
     uint32_t   *token, *source, *seq;  /* [max_T] each; these lie in ids, one after the other */
     int32_t    *pos;                   /* [3][max_T], packed to [3][T] when it is put */
     uint32_t   *start, *slot, *n_ctx, *logit_row;
@@ -30,6 +35,8 @@ void vlm_rows_close(vlm_rows_t *r);    /* safe on a zeroed structure */
 void vlm_rows_clear(vlm_rows_t *r);
 /* Begins a sequence: its slot, and the number of rows in its cache. */
 void vlm_rows_sequence(vlm_rows_t *r, uint32_t slot, uint32_t n_ctx);
+/* The adapter of the last sequence's rows, which has none without this. */
+void vlm_rows_adapter(vlm_rows_t *r, uint32_t place, float scale);
 /* Adds a row to the last sequence; source is VLM_NONE for a token. */
 void vlm_rows_add(vlm_rows_t *r, uint32_t token, uint32_t source, const int32_t pos[3]);
 /* Asks for logits of the last row, and for a pick (pick may be NULL: logits alone). */

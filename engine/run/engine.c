@@ -17,6 +17,7 @@
 #include "load/files.h"
 #include "model/arenas.h"
 #include "ops/cuda.h"
+#include "run/adapters.h"
 
 #define MAX_CONTEXT   (1u << 20)
 #define MAX_FEATURES  1024             /* cached pictures, searched in turn for each new one */
@@ -50,6 +51,9 @@ vlm_conf_default(vlm_conf_t *conf)
     conf->features = 8;
     conf->max_tokens = 768;
     conf->grammars = 16 << 20;
+    conf->lora_max = 4;
+    conf->lora_rank = 16;
+    conf->lora_tower = 1;
 }
 
 
@@ -99,6 +103,16 @@ check_conf(vlm_conf_t *conf, vlm_err_t *err)
     if (conf->min_pixels > conf->max_pixels) {
         return vlm_fail(err, VLM_EINPUT, "min_pixels is %" PRIu64 ", more than max_pixels %" PRIu64,
                         conf->min_pixels, conf->max_pixels);
+    }
+
+    if (conf->lora != NULL && (conf->lora_max < 1 || conf->lora_max > VLM_MAX_ADAPTERS)) {
+        return vlm_fail(err, VLM_EINPUT, "lora: max is %u, expected 1 to %d", conf->lora_max,
+                        VLM_MAX_ADAPTERS);
+    }
+
+    if (conf->lora != NULL && (conf->lora_rank < 1 || conf->lora_rank > VLM_MAX_RANK)) {
+        return vlm_fail(err, VLM_EINPUT, "lora: rank is %u, expected 1 to %d", conf->lora_rank,
+                        VLM_MAX_RANK);
     }
 
     if (conf->features > MAX_FEATURES) {
@@ -153,6 +167,12 @@ choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uin
                         conf->device);
     }
 
+    if (conf->lora != NULL) {
+        (void) snprintf(reason, bytes, "device auto took the cpu: a GPU has no lora yet");
+        return automatic ? 0 : vlm_fail(err, VLM_EINPUT, "device is \"%s\", and lora needs the cpu:"
+                                        " a GPU has no adapters yet", conf->device);
+    }
+
     if (automatic && !vlm_cuda_is_there()) {
         (void) snprintf(reason, bytes, "device auto took the cpu: there is no " VLM_CUDA_LIBRARY);
         return 0;
@@ -203,6 +223,14 @@ vlm_plan(const vlm_conf_t *conf, vlm_plan_t *plan, vlm_err_t *err)
 }
 
 
+static int
+open_lora(const vlm_conf_t *conf, vlm_model_t *m, vlm_err_t *err)
+{
+    return vlm_lora_open(m, conf->lora == NULL ? 0 : conf->lora_max, conf->lora_rank,
+                         conf->lora_tower, err);
+}
+
+
 /* The plan for the device that conf names, or that device auto would choose. */
 static int
 plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
@@ -244,7 +272,9 @@ plan_one(const vlm_conf_t *given, vlm_plan_t *plan, vlm_err_t *err)
     vlm_model_settle(config, c);
 
     if (vlm_model_init(&m, config, ops, device, conf.weights, err) != 0
-        || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0)
+        || open_lora(&conf, &m, err) != 0
+        || vlm_arenas_place(&arenas, &m, c, &conf, NULL, err) != 0
+        || (!conf.ahead && vlm_adapters_check(&conf, &m, err) != 0))
     {
         goto done;
     }
@@ -322,7 +352,11 @@ name_remedy(const vlm_conf_t *conf, const char *name, uint32_t now, uint32_t lea
 static int
 refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
 {
-    char  remedy[192] = "";
+    char  remedy[192] = "", lora[32] = "";
+
+    if (plan->lora > 0) {
+        (void) snprintf(lora, sizeof(lora), "lora %" PRIu64 "m, ", vlm_mib(plan->lora));
+    }
 
     name_remedy(conf, "context", conf->context, 1024, remedy, sizeof(remedy));
     name_remedy(conf, "slots", conf->slots, 1, remedy, sizeof(remedy));
@@ -330,9 +364,9 @@ refuse_plan(const vlm_conf_t *conf, const vlm_plan_t *plan, vlm_err_t *err)
                 sizeof(remedy));
 
     return vlm_fail(err, VLM_ELIMIT,
-                    "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, kv %" PRIu64
+                    "%" PRIu64 "m needed (weights %" PRIu64 "m, vision %" PRIu64 "m, %skv %" PRIu64
                     "m, workspace %" PRIu64 "m, device %" PRIu64 "m), memory is %" PRIu64 "m%s",
-                    vlm_mib(plan->total), vlm_mib(plan->weights), vlm_mib(plan->vision),
+                    vlm_mib(plan->total), vlm_mib(plan->weights), vlm_mib(plan->vision), lora,
                     vlm_mib(plan->kv), vlm_mib(plan->workspace), vlm_mib(plan->device),
                     vlm_mib(conf->memory), remedy);
 }
@@ -474,7 +508,7 @@ load_model(vlm_t *v, vlm_checkpoint_t *c, vlm_err_t *err)
 
     if (open_device(v, err) != 0
         || vlm_model_init(m, &v->config, v->ops, v->device, v->conf.weights, err) != 0
-        || vlm_weights_open(v, c, &progress, err) != 0
+        || open_lora(&v->conf, m, err) != 0 || vlm_weights_open(v, c, &progress, err) != 0
         || vlm_arenas_place(&arenas, m, c, &v->conf, &progress, err) != 0
         || (v->reserved = vlm_arenas_reserve(&arenas, v->ops, v->device, &v->reserved_bytes, err))
            == NULL
@@ -592,7 +626,9 @@ vlm_load(vlm_t *v, vlm_err_t *err)
 
     vlm_checkpoint_close(c);
 
-    if (rc != 0 || vlm_sched_open(v, &local) != 0 || vlm_sched_record(v, &local) != 0) {
+    if (rc != 0 || vlm_sched_open(v, &local) != 0 || vlm_sched_record(v, &local) != 0
+        || vlm_adapters_open(v, &local) != 0)
+    {
         set_lost(v, v->lost || (v->device != NULL && local.code == VLM_EDEVICE));
         return vlm_fail(err, local.code, "%s", local.text);
     }
@@ -654,6 +690,7 @@ vlm_close(vlm_t *v)
     }
 
     vlm_sched_close(v);
+    vlm_adapters_close(v);
     close_device(v);
 
     vlm_known_close(&v->known);

@@ -53,6 +53,8 @@ struct vlm_s {
     vlm_device_t     *device;
     vlm_sched_t       sched;
 
+    vlm_adapter_t    *adapter[VLM_MAX_ADAPTERS];   /* [conf.lora_max] of each place, or NULL; see
+                                                      adapters.h */
     int               fd;              /* eventfd */
 
     pthread_mutex_t   mutex;           /* held for a few assignments, never across work */

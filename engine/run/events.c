@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "run/engine.h"
+#include "run/adapters.h"
 
 
 /* Under the mutex. */
@@ -104,7 +104,7 @@ vlm_take_submitted(vlm_t *v, int last)
             v->submitted_last = &v->submitted;
         }
 
-    } else if (last) {
+    } else if (last && !vlm_adapters_wait(v)) {
         v->running = 0;
     }
 

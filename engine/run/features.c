@@ -35,6 +35,12 @@ vlm_picture_key(const vlm_prompt_t *p, uint32_t i, vlm_picture_key_t *key)
 
     memcpy(key->sha256, pic->sha256, sizeof(key->sha256));
     memcpy(key->salt, p->salt, sizeof(key->salt));
+    memset(key->adapted, 0, sizeof(key->adapted));
+
+    if (p->tower) {
+        memcpy(key->adapted, p->adapted, sizeof(key->adapted));
+    }
+
     key->grid_h = pic->grid_h;
     key->grid_w = pic->grid_w;
 }

@@ -17,6 +17,7 @@
 typedef struct {                       /* no padding: compared as bytes */
     uint8_t   sha256[32];              /* of the file */
     uint8_t   salt[32];                /* of the prompt */
+    uint8_t   adapted[32];             /* by an adapter that changes the encoder; or zeros */
     uint32_t  grid_h, grid_w;          /* patches */
 } vlm_picture_key_t;
 

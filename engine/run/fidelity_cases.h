@@ -1,6 +1,7 @@
 /*
  * The cases of t/fidelity: prompts from cases*.txt, and transformers' results from .ref files.
- * Only fidelity_test.c includes it.
+ * fidelity_run.h has
+ * what tests do with them.
  */
 
 #ifndef VLM_FIDELITY_CASES_H
@@ -54,7 +55,7 @@ static case_t    cases[MAX_CASES];
 static uint32_t  n_cases;
 
 
-static void
+static inline void
 unescape(char *text)
 {
     char  *to;
@@ -72,7 +73,7 @@ unescape(char *text)
 }
 
 
-static void
+static inline void
 add_part(case_t *c, int picture, vlm_role_t role, int first, const char *words)
 {
     part_t  *p;
@@ -88,7 +89,7 @@ add_part(case_t *c, int picture, vlm_role_t role, int first, const char *words)
 }
 
 
-static void
+static inline void
 read_family(const char *path, uint32_t family)
 {
     int          first;
@@ -121,6 +122,9 @@ read_family(const char *path, uint32_t family)
             assert_int_equal(sscanf(rest, "%63s %127s %191[^\n]", at.checkpoint, at.shape,
                                     at.flags), 3);
 
+        } else if (strcmp(line, "lora") == 0) {
+            continue;                  /* what peft was told: see lora.py */
+
         } else if (strcmp(line, "case") == 0) {
             assert_true(n_cases < MAX_CASES);
             c = &cases[n_cases++];
@@ -151,7 +155,7 @@ read_family(const char *path, uint32_t family)
 }
 
 
-static void
+static inline void
 open_ref(ref_t *r, const char *name)
 {
     char            path[512];

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "run/engine.h"
+#include "run/sched.h"
 
 static void encode(vlm_model_t *m, const vlm_prompt_t *p, uint32_t picture);
 static void run_slice(vlm_t *v, const vlm_prompt_t *p, uint32_t first, uint32_t end, float *logits);
@@ -62,6 +62,7 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
 static void
 encode(vlm_model_t *m, const vlm_prompt_t *p, uint32_t picture)
 {
+    vlm_adapt_vision(m, p);
     vlm_vision_begin(m, p->picture[picture], 0);
     (void) vlm_vision_blocks(m, m->config.vision.depth);
     vlm_vision_end(m);
@@ -81,12 +82,14 @@ run_slice(vlm_t *v, const vlm_prompt_t *p, uint32_t first, uint32_t end, float *
 
     vlm_rows_clear(rows);
     vlm_rows_sequence(rows, 0, first);
+    vlm_adapt_rows(rows, p);
 
     for (i = first; i < end; i++) {
         vlm_rows_add(rows, p->token[i], p->source[i], p->pos + 3 * (size_t) i);
     }
 
     vlm_rows_put(rows, v->ops, v->device, m->work.ids, m->work.pick, &b);
+    vlm_adapt_text(m, rows);
     (void) vlm_text_forward(m, &b, NULL, NULL);
 
     for (i = 0; i < end - first; i += R) {

@@ -3,6 +3,7 @@
 #include "run/sched.h"
 
 #include "base/clock.h"
+#include "run/adapters.h"
 
 
 
@@ -31,6 +32,35 @@ vlm_tick(vlm_t *v)
     v->stat.ticks++;
     v->stat.kv_rows = rows;
     pthread_mutex_unlock(&v->mutex);
+}
+
+
+void
+vlm_adapt_rows(vlm_rows_t *rows, const vlm_prompt_t *p)
+{
+    if (p->adapter != NULL) {
+        vlm_rows_adapter(rows, p->adapter->place, p->scale);
+    }
+}
+
+
+void
+vlm_adapt_text(vlm_model_t *m, const vlm_rows_t *rows)
+{
+    if (m->lora != NULL) {
+        m->lora->rows = (vlm_low_rows_t) { rows->adapted > 0, rows->place, rows->scale, VLM_NONE,
+                                           0 };
+    }
+}
+
+
+void
+vlm_adapt_vision(vlm_model_t *m, const vlm_prompt_t *p)
+{
+    if (m->lora != NULL) {
+        m->lora->rows = (vlm_low_rows_t) { p->tower, NULL, NULL,
+                                           p->tower ? p->adapter->place : VLM_NONE, p->scale };
+    }
 }
 
 
@@ -111,6 +141,7 @@ vlm_pass(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs)
 
     vlm_rows_put(&v->sched.rows, v->ops, v->device, m->work.ids, m->work.pick, &b);
 
+    vlm_adapt_text(m, &v->sched.rows);
     v->ops->basic->ask(v->device, vlm_should_quit, &asker);
     since = 0;
 

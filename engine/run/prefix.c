@@ -84,7 +84,9 @@ vlm_prefix_common(const vlm_prefix_t *x, uint32_t slot, const vlm_prompt_t *p)
     const vlm_kept_t  *k = &x->slot[slot];
     vlm_picture_key_t  key;
 
-    if (memcmp(k->salt, p->salt, sizeof(k->salt)) != 0) {
+    if (memcmp(k->salt, p->salt, sizeof(k->salt)) != 0
+        || memcmp(k->adapted, p->adapted, sizeof(k->adapted)) != 0)
+    {
         return 0;
     }
 
@@ -172,6 +174,7 @@ vlm_prefix_begin(vlm_prefix_t *x, uint32_t slot, const vlm_prompt_t *p)
     k->n_pictures = p->n_pictures;
     memcpy(k->token, p->token, p->n * sizeof(*k->token));
     memcpy(k->salt, p->salt, sizeof(k->salt));
+    memcpy(k->adapted, p->adapted, sizeof(k->adapted));
 
     for (i = 0; i < p->n_pictures; i++) {
         vlm_picture_key(p, i, &k->picture[i]);

@@ -4,10 +4,10 @@
  * read in another slot.
  *
  * A slot keeps its rows when its job ends, until another job takes it.  Two beginnings are equal if
- * their token ids, the content and times of their pictures and their salts are; names given by
- * clients do not count, and positions follow.  A beginning ends before a picture or after it, never
- * within, and leaves at least the prompt's last row to be read, which gives the first logits.  Only
- * the engine thread uses it.
+ * their token ids, the content and times of their pictures, their salts and adapters are; names
+ * given by clients do not count, and positions follow.  A beginning ends before a picture or after
+ * it, never within, and leaves at least the prompt's last row to be read, which gives the first
+ * logits.  Only the engine thread uses it.
  */
 
 #ifndef VLM_PREFIX_H
@@ -25,6 +25,7 @@ typedef struct {
     uint32_t           *time;          /* [n_pictures] as in the prompt */
     uint32_t            n_pictures;
     uint8_t             salt[32];
+    uint8_t             adapted[32];   /* as in the prompt */
     uint64_t            released;      /* when its last job ended, by the clock below */
 } vlm_kept_t;
 

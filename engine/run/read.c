@@ -6,6 +6,8 @@
 
 #include "run/sched.h"
 
+#include "run/adapters.h"
+
 #define LEAST_COPY  32                 /* rows that are worth copying, or waiting for */
 
 
@@ -168,6 +170,10 @@ catch_up(vlm_t *v, vlm_job_t *j)
     uint32_t      n, from;
     vlm_sched_t  *s = &v->sched;
 
+    if (!vlm_adapter_ready(v, j->prompt)) {
+        return 0;
+    }
+
     /* The job whose picture is in the vision encoder goes on: others may wait for the encoder. */
 
     if (j->state != VLM_ENCODING || s->encoder != j->features) {
@@ -215,6 +221,7 @@ encode_slice(vlm_t *v, vlm_job_t *j)
                                           of this one does not end the work */
     }
 
+    vlm_adapt_vision(m, j->prompt);
     v->ops->basic->ask(v->device, vlm_should_quit, &asker);
 
     if (s->encoder == VLM_NONE) {
@@ -260,6 +267,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
 
     vlm_rows_clear(rows);
     vlm_rows_sequence(rows, j->slot, j->n_ctx);
+    vlm_adapt_rows(rows, p);
 
     for (i = j->n_ctx; i < end; i++) {
         source = p->source[i];

@@ -12,6 +12,8 @@
 
 #include "run/sched.h"
 
+#include "run/adapters.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,6 +202,7 @@ step_all(vlm_t *v)
         vlm_set_pick(j, &pick);
 
         vlm_rows_sequence(rows, j->slot, j->n_ctx);
+        vlm_adapt_rows(rows, j->prompt);
         vlm_rows_add(rows, j->token, VLM_NONE, pos);
         vlm_rows_pick(rows, &pick);
         jobs[n++] = j;
@@ -218,6 +221,20 @@ step_all(vlm_t *v)
 }
 
 
+/* 1: this run takes no more jobs.  Else an adapter has to be put. */
+static int
+is_over(vlm_t *v)
+{
+    int  over;
+
+    pthread_mutex_lock(&v->mutex);
+    over = !v->running;
+    pthread_mutex_unlock(&v->mutex);
+
+    return over;
+}
+
+
 int
 vlm_sched_run(vlm_t *v, vlm_err_t *err)
 {
@@ -226,10 +243,15 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
 
     for ( ;; ) {
         drop_cancelled(v);
+        vlm_adapters_put(v);
         admit(v);
 
         if (count_jobs(v) == 0) {
-            return 0;
+            if (is_over(v)) {
+                return 0;
+            }
+
+            continue;
         }
 
         if (vlm_host_stopped(v)) {

@@ -35,6 +35,11 @@ typedef struct {                       /* the jobs that are asked whether to sto
  * undone because of a cancellation, a stop or a refusal by the device, which the loop handles.
  */
 int vlm_pass(vlm_t *v, vlm_job_t *only, vlm_job_t **jobs);
+/* The adapter of the rows of the last sequence. */
+void vlm_adapt_rows(vlm_rows_t *rows, const vlm_prompt_t *p);
+/* Of the calls that follow: that of the rows, or of a prompt's pictures. */
+void vlm_adapt_text(vlm_model_t *m, const vlm_rows_t *rows);
+void vlm_adapt_vision(vlm_model_t *m, const vlm_prompt_t *p);
 void vlm_set_pick(const vlm_job_t *j, vlm_pick_t *pick);
 int vlm_should_quit(void *data);       /* a vlm_quit_fn; data: a vlm_asker_t */
 void vlm_tick(vlm_t *v);               /* counts one more tick of vlm_stat() */

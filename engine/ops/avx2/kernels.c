@@ -14,6 +14,10 @@ void vlm_norm_avx2(const vlm_norm_t *norm, const float *x, uint32_t n, float *y)
 void vlm_add_four_avx2(const float *const row[4], const float weight[4], uint32_t n,
                        float *x);
 void vlm_quantize_avx2(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
+void vlm_low_down_avx2(vlm_type_t type, const void *a, uint32_t n, uint32_t K, const float *x,
+                         float *y);
+void vlm_low_up_avx2(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
+                       const float *z, uint32_t parts, uint32_t rank, float *y);
 
 
 void
@@ -30,4 +34,7 @@ vlm_kernels_avx2(vlm_kernels_t *k)
     k->norm = vlm_norm_avx2;
     k->add_four = vlm_add_four_avx2;
     k->quantize = vlm_quantize_avx2;
+    k->epilogue = vlm_epilogue_avx2;
+    k->low_down = vlm_low_down_avx2;
+    k->low_up = vlm_low_up_avx2;
 }

@@ -16,6 +16,10 @@ void vlm_norm_avx512(const vlm_norm_t *norm, const float *x, uint32_t n, float *
 void vlm_add_four_avx512(const float *const row[4], const float weight[4], uint32_t n,
                        float *x);
 void vlm_quantize_avx512(const float *x, uint32_t n, int8_t *q, float *s, int32_t *sum);
+void vlm_low_down_avx512(vlm_type_t type, const void *a, uint32_t n, uint32_t K, const float *x,
+                         float *y);
+void vlm_low_up_avx512(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
+                       const float *z, uint32_t parts, uint32_t rank, float *y);
 
 
 void
@@ -32,4 +36,7 @@ vlm_kernels_avx512(vlm_kernels_t *k)
     k->norm = vlm_norm_avx512;
     k->add_four = vlm_add_four_avx512;
     k->quantize = vlm_quantize_avx512;
+    k->epilogue = vlm_epilogue_avx512;
+    k->low_down = vlm_low_down_avx512;
+    k->low_up = vlm_low_up_avx512;
 }

@@ -1,0 +1,41 @@
+/*
+ * The adapters of an engine: names, versions and places.
+ *
+ * A version of an adapter has a place in planned memory from the start of its load on.  It is
+ * listed under its name until it is unloaded, prompts keep it until they are freed, and when
+ * nothing keeps it any more its place is free.  All fields are read and written under vlm_s.mutex,
+ * apart from those that no thread changes once the version is listed.
+ */
+
+#ifndef VLM_ADAPTERS_H
+#define VLM_ADAPTERS_H
+
+#include "model/lora.h"
+#include "run/engine.h"
+
+#define VLM_ADAPTER_SLICE  (4u << 20)  /* bytes that are put between two steps */
+
+struct vlm_adapter_s {
+    vlm_t            *v;
+    vlm_adapter_info_t  info;
+    uint32_t          place;
+    uint8_t           identity[32];
+    int               tower;           /* 1: it changes the features of pictures */
+    vlm_lora_data_t  *data;            /* until it is put */
+    uint32_t          users;           /* prompts, the list, and threads at work on it */
+    int               listed, ready;   /* ready: it is put */
+};
+
+/* plan: 0, or -1 and what is wrong with one of the adapters that a load would read. */
+int vlm_adapters_check(const vlm_conf_t *conf, const vlm_model_t *m, vlm_err_t *err);
+/* engine: reads and puts the directory's adapters, at the end of a load. */
+int vlm_adapters_open(vlm_t *v, vlm_err_t *err);
+void vlm_adapters_close(vlm_t *v);
+/* engine: puts a slice of an adapter that was loaded meanwhile. */
+void vlm_adapters_put(vlm_t *v);
+/* Under the mutex: adapters that wait to be put. */
+int vlm_adapters_wait(const vlm_t *v);
+/* 1: the prompt has no adapter, or one that is put. */
+int vlm_adapter_ready(vlm_t *v, const vlm_prompt_t *p);
+
+#endif

@@ -1,0 +1,437 @@
+/*
+ * Adapters in the engine: rows of several adapters in one step, what caches keep apart, and versions
+ * that come and go while answers are made.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "run/fixture.h"
+
+#define FILES  "t/fidelity/lora"
+#define DIR    "build/adapters-test"   /* "tower" changes the vision encoder, "text" does not */
+#define MANY   "build/adapters-test-more"
+
+static int   (*act)(void);             /* called by each question whether to stop */
+static vlm_t  *engine;
+
+
+static int
+ask_stop(void *data)
+{
+    (void) data;
+
+    return act != NULL ? act() : 0;
+}
+
+
+static vlm_t *
+open_engine(uint32_t places, vlm_type_t weights)
+{
+    vlm_conf_t  conf;
+
+    vlm_tiny_conf(&conf);
+    conf.weights = weights;
+    conf.slots = 6;
+    conf.lora = DIR;
+    conf.lora_max = places;
+    conf.lora_rank = 4;
+    conf.lora_load = places < 2;
+    conf.stop = ask_stop;
+    act = NULL;
+
+    return engine = vlm_tiny_open(&conf);
+}
+
+
+static vlm_prompt_t *
+adapted(vlm_t *v, const char *text, uint32_t pictures, const char *name, double scale)
+{
+    vlm_err_t      err = { VLM_OK, "" };
+    vlm_prompt_t  *p = vlm_tiny_prompt(v, text, pictures);
+
+    if (name != NULL && vlm_prompt_adapter(v, p, name, scale, &err) != 0) {
+        fail_msg("%s", err.text);
+    }
+
+    return p;
+}
+
+
+static void
+check_same(const vlm_answer_t *a, const vlm_answer_t *b)
+{
+    size_t  i;
+
+    assert_int_equal(a->n_ends, 1);
+    assert_string_equal(a->text, b->text);
+    assert_int_equal(a->n_tokens, b->n_tokens);
+
+    for (i = 0; i < a->n_tokens; i++) {
+        assert_memory_equal(&a->tokens[i].picked, &b->tokens[i].picked, sizeof(vlm_logprob_t));
+    }
+}
+
+
+/* Six requests in the same steps: each has the logits' bits, by their logarithms, of alone. */
+static void
+rows_of_several_adapters_share_steps(void **state)
+{
+    vlm_t           *v;
+    uint32_t         i, k, form;
+    vlm_answer_t     alone[6], together[6];
+    vlm_sampling_t   s = vlm_tiny_sampling(7);
+    const char      *name[6] = { NULL, NULL, "tower", "text", "tower", "text" };
+    const double     scale[6] = { 1, 1, 1, 1, 0.5, 1 };
+    vlm_type_t       forms[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+
+    (void) state;
+
+    s.logprobs = 1;
+
+    for (form = 0; form < 3; form++) {
+        v = open_engine(2, forms[form]);
+
+        for (i = 0; i < 6; i++) {
+            vlm_tiny_alone(v, adapted(v, "Where is the cup?", i % 2, name[i], scale[i]), &s,
+                           &alone[i]);
+        }
+
+        for (i = 0; i < 6; i++) {
+            (void) vlm_tiny_submit(v, adapted(v, "Where is the cup?", i % 2, name[i], scale[i]), &s,
+                                   &together[i]);
+        }
+
+        vlm_tiny_run(v);
+        vlm_tiny_drain(v, NULL);
+
+        for (i = 0; i < 6; i++) {
+            check_same(&together[i], &alone[i]);
+
+            for (k = 0; k < i; k++) {  /* 1 and 5, 3 and 5 may be of one prompt */
+                assert_true((name[i] == name[k] && scale[i] == scale[k])
+                            || strcmp(alone[i].text, alone[k].text) != 0);
+            }
+        }
+
+        vlm_close(v);
+    }
+}
+
+
+static void
+cached_tokens_never_cross_adapters(void **state)
+{
+    vlm_t           *v = open_engine(2, VLM_F32);
+    uint32_t         i;
+    vlm_answer_t     got;
+    vlm_sampling_t   s = vlm_tiny_sampling(7);
+    const struct {
+        const char  *name;
+        double       scale;
+        int          cached;
+    } turns[] = {
+        { "tower", 1, 0 }, { "text", 1, 0 }, { NULL, 1, 0 }, { "text", 0.5, 0 }, { "tower", 1, 1 },
+        { "text", 1, 1 }, { NULL, 1, 1 }, { "text", 0.5, 1 }, { "tower", 2, 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+        vlm_tiny_alone(v, adapted(v, "Where is the cup?  Is it on the table, beside the box, or in "
+                                  "the hand of the robot?", 0, turns[i].name, turns[i].scale), &s,
+                       &got);
+        assert_int_equal(got.usage.cached_tokens > 32, turns[i].cached);
+    }
+
+    vlm_close(v);
+}
+
+
+static void
+an_adapter_of_the_text_alone_shares_features_of_pictures(void **state)
+{
+    vlm_t           *v = open_engine(2, VLM_F32);
+    uint32_t         i;
+    vlm_answer_t     got;
+    vlm_sampling_t   s = vlm_tiny_sampling(7);
+    const struct {
+        const char  *name;
+        double       scale;
+        uint32_t     cached;
+    } turns[] = {
+        { NULL, 1, 0 }, { "text", 1, 1 }, { "tower", 1, 0 }, { "text", 2, 1 }, { "tower", 2, 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+        vlm_tiny_alone(v, adapted(v, "Where is the cup?", 1, turns[i].name, turns[i].scale), &s,
+                       &got);
+        assert_int_equal(got.usage.cached_pictures, turns[i].cached);
+    }
+
+    vlm_close(v);
+}
+
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int  step;
+
+/* While an answer is made: its adapter leaves the list, and there is no place for another. */
+static int
+unload_once(void)
+{
+    int         idle;
+    vlm_err_t   err = { VLM_OK, "" }, full = { VLM_OK, "" };
+    vlm_stat_t  s;
+
+    vlm_stat(engine, &s);
+
+    if (step == 0 && s.completion_tokens > 3) {
+        step = 1;
+        assert_int_equal(vlm_adapter_unload(engine, "tower", &err), 0);
+        assert_int_equal(vlm_adapter_load(engine, "text", &idle, &full), -1);
+        assert_int_equal(full.code, VLM_ELIMIT);
+        assert_string_equal(full.text, "all 1 places of adapters are in use");
+    }
+
+    return 0;
+}
+
+
+static void
+an_answer_keeps_its_version(void **state)
+{
+    int                  idle;
+    vlm_t               *v = open_engine(1, VLM_F32);
+    vlm_err_t            err = { VLM_OK, "" };
+    vlm_answer_t         want, got;
+    vlm_prompt_t        *p;
+    vlm_sampling_t       s = vlm_tiny_sampling(7);
+    vlm_adapter_info_t   list[4];
+
+    (void) state;
+
+    /* Of two adapters the first by its name has the only place. */
+
+    assert_int_equal(vlm_adapters(v, list, 4), 1);
+    assert_string_equal(list[0].name, "text");
+    assert_int_equal(vlm_adapter_load(v, "text", &idle, &err), -1);
+    assert_int_equal(err.code, VLM_ECANCELLED);
+    assert_int_equal(vlm_adapter_unload(v, "text", NULL), 0);
+    assert_int_equal(vlm_adapters(v, list, 4), 0);
+
+    err.code = VLM_OK;
+    assert_int_equal(vlm_adapter_load(v, "tower", &idle, &err), 0);
+    assert_int_equal(idle, 1);
+
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "tower", 1), &s, &want);
+
+    step = 0;
+    act = unload_once;
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "tower", 1), &s, &got);
+    act = NULL;
+    assert_int_equal(step, 1);
+    assert_string_equal(got.text, want.text);
+
+    /* It is gone, and its place is free. */
+
+    p = vlm_tiny_prompt(v, "How many?", 0);
+    assert_int_equal(vlm_prompt_adapter(v, p, "tower", 1, &err), -1);
+    assert_string_equal(err.text, "there is no adapter \"tower\"");
+    vlm_prompt_free(p);
+
+    assert_int_equal(vlm_adapter_load(v, "text", &idle, NULL), 0);
+    vlm_close(v);
+}
+
+
+/* A run without a job puts an adapter, so that its copy on the host does not stay. */
+static void
+a_loaded_adapter_is_put_by_a_run_of_its_own(void **state)
+{
+    int     idle, i;
+    vlm_t  *v = open_engine(1, VLM_F32);
+
+    (void) state;
+
+    for (i = 0; i < 50; i++) {
+        assert_int_equal(vlm_adapter_unload(v, i % 2 == 0 ? "text" : "tower", NULL), 0);
+        assert_int_equal(vlm_adapter_load(v, i % 2 == 0 ? "tower" : "text", &idle, NULL), 0);
+        assert_int_equal(idle, 1);
+
+        if (i % 3 == 0) {
+            vlm_tiny_run(v);
+        }
+    }
+
+    vlm_close(v);
+}
+
+
+/* ---- refusals ------------------------------------------------------------ */
+
+static void
+check_refused(const char *command, uint32_t places, uint32_t rank, int tower, const char *want)
+{
+    vlm_err_t   err = { VLM_OK, "" };
+    vlm_plan_t  plan;
+    vlm_conf_t  conf;
+
+    assert_int_equal(system("rm -rf " MANY " && mkdir -p " MANY), 0);
+    assert_int_equal(system(command), 0);
+
+    vlm_tiny_conf(&conf);
+    conf.lora = MANY;
+    conf.lora_max = places;
+    conf.lora_rank = rank;
+    conf.lora_tower = tower;
+    assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
+    assert_string_equal(err.text, want);
+}
+
+
+#define COPY  "cp -r " FILES "/lora-a-list " MANY "/x"
+#define EDIT(what)  COPY " && sed -i '" what "' " MANY "/x/adapter_config.json"
+
+static void
+what_is_not_supported_is_refused_by_name(void **state)
+{
+    (void) state;
+
+    check_refused(EDIT("s/\"use_dora\": false/\"use_dora\": true/"), 1, 4, 1,
+                  "adapter \"x\": use_dora is true, which is not supported");
+    check_refused(EDIT("s/\"bias\": \"none\"/\"bias\": \"lora_only\"/"), 1, 4, 1,
+                  "adapter \"x\": bias is lora_only, which is not supported");
+    check_refused(EDIT("s/\"modules_to_save\": null/\"modules_to_save\": [\"norm\"]/"), 1, 4, 1,
+                  "adapter \"x\": modules_to_save is set, which is not supported");
+    check_refused(EDIT("s/\"lora_alpha\": 2/\"lora_alpha\": \"2\"/"), 1, 4, 1,
+                  "adapter \"x\": lora_alpha is not a number from -1e6 to 1e6");
+    check_refused("cp -r " FILES "/lora-a-attention " MANY "/x", 1, 2, 1,
+                  "adapter \"x\": rank 3, lora has rank=2");
+    check_refused(COPY, 1, 4, 0, "adapter \"x\": 12 tensors of no matrix of this model (lora has "
+                  "tower=off), the first is base_model.model.visual.blocks.0.mlp.down_proj.lora_A."
+                  "weight");
+    check_refused("cp -r " FILES "/lora-b-head " MANY "/x", 1, 4, 1,
+                  "adapter \"x\": 5 tensors of no matrix of this model, the first is base_model."
+                  "model.lm_head.base_layer.weight");
+    check_refused("cp -r " FILES "/lora-f-64 " MANY "/x", 1, 64, 1,
+                  "adapter \"x\": model.layers.0.self_attn.o_proj.lora_A.weight is [64, 256], "
+                  "expected [64, 64]");
+    check_refused("mkdir " MANY "/x && touch " MANY "/x/adapter_model.bin", 1, 4, 1,
+                  "adapter \"x\": " MANY "/x has no adapter_model.safetensors, and "
+                  "adapter_model.bin is not read");
+    check_refused(COPY " && " "cp -r " MANY "/x " MANY "/y", 1, 4, 1,
+                  "lora: " MANY " has 2 adapters, max is 1");
+    check_refused("true", 0, 4, 1, "lora: max is 0, expected 1 to 64");
+    check_refused("true", 4, 257, 1, "lora: rank is 257, expected 1 to 256");
+    check_refused("rmdir " MANY, 4, 4, 1, "lora: " MANY " is not a directory that can be read");
+}
+
+
+/* What the values say is known after they were read. */
+static void
+a_number_that_is_not_finite_is_refused(void **state)
+{
+    vlm_t       *v;
+    vlm_err_t    err = { VLM_OK, "" };
+    vlm_conf_t   conf;
+
+    (void) state;
+
+    assert_int_equal(system("rm -rf " MANY " && mkdir -p " MANY " && " COPY " && printf '\\377\\377"
+                            "\\377\\377' | dd of=" MANY "/x/adapter_model.safetensors bs=1 seek="
+                            "$(($(stat -c %s " MANY "/x/adapter_model.safetensors) - 4)) "
+                            "conv=notrunc status=none"), 0);
+
+    vlm_tiny_conf(&conf);
+    conf.lora = MANY;
+    v = vlm_open(&conf, &err);
+    assert_int_equal(vlm_load(v, &err), -1);
+    assert_non_null(strstr(err.text, "holds a number that is not finite"));
+    vlm_close(v);
+}
+
+
+static void
+of_checkpoints_the_largest_number_with_weights_is_read(void **state)
+{
+    vlm_conf_t           conf;
+    vlm_adapter_info_t   list[2];
+    vlm_t               *v;
+
+    (void) state;
+
+    assert_int_equal(system("rm -rf " MANY " && mkdir -p " MANY "/x/checkpoint-90 && cp -r " FILES
+                            "/lora-a-list " MANY "/x/checkpoint-20 && cp -r " FILES
+                            "/lora-b-head " MANY "/x/checkpoint-3"), 0);
+    vlm_tiny_conf(&conf);
+    conf.lora = MANY;
+    v = vlm_tiny_open(&conf);
+    assert_int_equal(vlm_adapters(v, list, 2), 1);
+    vlm_close(v);
+}
+
+
+/* A plan's share is places x the matrices' parts, and a GPU is refused. */
+static void
+a_plan_has_the_places(void **state)
+{
+    vlm_err_t   err = { VLM_OK, "" };
+    vlm_conf_t  conf;
+    vlm_plan_t  one, four, none;
+
+    (void) state;
+
+    vlm_tiny_conf(&conf);
+    assert_int_equal(vlm_plan(&conf, &none, &err), 0);
+    assert_int_equal(none.lora, 0);
+
+    conf.lora = DIR;
+    conf.lora_max = 2;
+    conf.lora_rank = 8;
+    assert_int_equal(vlm_plan(&conf, &one, &err), 0);
+    conf.lora_max = 8;
+    assert_int_equal(vlm_plan(&conf, &four, &err), 0);
+    assert_true(one.lora > 0 && four.lora == 4 * one.lora);
+    assert_true(four.total - one.total == 3 * one.lora);
+
+    conf.device = "cuda";
+    assert_int_equal(vlm_plan(&conf, &one, &err), -1);
+    assert_string_equal(err.text, "device is \"cuda\", and lora needs the cpu: a GPU has no adapters "
+                        "yet");
+}
+
+
+static int
+make_files(void **state)
+{
+    (void) state;
+
+    return system("rm -rf " DIR " && mkdir -p " DIR " && cp -r " FILES "/lora-a-list " DIR
+                  "/tower && cp -r " FILES "/lora-a-attention " DIR "/text");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(rows_of_several_adapters_share_steps),
+        cmocka_unit_test(cached_tokens_never_cross_adapters),
+        cmocka_unit_test(an_adapter_of_the_text_alone_shares_features_of_pictures),
+        cmocka_unit_test(an_answer_keeps_its_version),
+        cmocka_unit_test(a_loaded_adapter_is_put_by_a_run_of_its_own),
+        cmocka_unit_test(what_is_not_supported_is_refused_by_name),
+        cmocka_unit_test(a_number_that_is_not_finite_is_refused),
+        cmocka_unit_test(of_checkpoints_the_largest_number_with_weights_is_read),
+        cmocka_unit_test(a_plan_has_the_places)
+    };
+
+    return cmocka_run_group_tests(tests, make_files, NULL);
+}
