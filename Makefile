@@ -258,6 +258,7 @@ build/venv-clients/done: t/clients/requirements.txt | deps-test
 
 fidelity: test-programs tools build/venv/reference
 	build/venv/bin/python t/fidelity/reference.py check
+	build/venv/bin/python t/fidelity/lora.py check
 	build/venv/bin/python t/fidelity/reference.py saved $(O)/random-checkpoint $(O)/vlm
 
 build/venv/reference: t/fidelity/requirements.txt | build/venv/done

@@ -56,7 +56,7 @@ def old_name(key):
 
 
 def new_name(key):
-    if ".language_model." in key or ".model.visual." in key:
+    if ".language_model." in key or ".model.model.visual." in key:
         return key
     key = re.sub(r"^base_model\.model\.model\.", "base_model.model.model.language_model.", key)
     return key.replace("base_model.model.visual.", "base_model.model.model.visual.")
@@ -111,6 +111,8 @@ def load(model, case):
     out = get_peft_model(model, config)
     own = dict(out.named_parameters())
     for key, value in load_file(os.path.join(path, "adapter_model.safetensors")).items():
+        if ".base_layer." in key:
+            continue
         name = new_name(key).replace(".lora_A.weight", ".lora_A.default.weight")
         name = name.replace(".lora_B.weight", ".lora_B.default.weight")
         own[name].data.copy_(value.float())
@@ -165,9 +167,125 @@ def check(names):
     return 0 if worst <= 1e-4 else 1
 
 
+# ---- mistakes ---------------------------------------------------------------------------------
+
+def modules(model):
+    for name, module in model.named_modules():
+        if hasattr(module, "lora_A") and "default" in module.lora_A:
+            yield name, module, module.lora_A["default"].weight, module.lora_B["default"].weight
+
+
+def change_scale(model, change):
+    n = 0
+    for module in model.modules():
+        if isinstance(getattr(module, "scaling", None), dict) and "default" in module.scaling:
+            rank, s = module.r["default"], module.scaling["default"]
+            module.scaling["default"] = change(s, rank)
+            n += module.scaling["default"] != s
+    return n
+
+
+def exchange(model):
+    """The parts of what is one matrix here: gate and up, k and v."""
+    pairs, n = {}, 0
+    for name, _, a, b in modules(model):
+        for one, other in (("gate_proj", "up_proj"), ("k_proj", "v_proj")):
+            for end in (one, other):
+                if name.endswith(end):
+                    pairs.setdefault((name[:-len(end)], one), []).append((a, b))
+    for pair in pairs.values():
+        if len(pair) == 2 and pair[0][0].shape == pair[1][0].shape:
+            for x, y in zip(*pair):
+                x.data, y.data = y.data.clone(), x.data.clone()
+            n += 1
+    return n
+
+
+def transpose(model):
+    n = 0
+    for _, _, a, _ in modules(model):
+        r, k = a.shape
+        a.data = a.data.reshape(k, r).T.contiguous()
+        n += r > 1
+    return n
+
+
+def leave_order(model):
+    """BLOOM's rows of q, k and v of each head, as if q of all heads came first."""
+    n = 0
+    for name, module, _, b in modules(model):
+        if name.endswith("query_key_value"):
+            heads = model.config.n_head
+            b.data = b.data.reshape(heads, 3, -1, b.shape[1]).transpose(0, 1).reshape(b.shape)
+            n += heads > 1
+    return n
+
+
+def leave_tower(model):
+    n = 0
+    for name, _, _, b in modules(model):
+        if ".visual." in name:
+            b.data.zero_()
+            n += 1
+    return n
+
+
+def after_silu(model):
+    """The gate's product is added behind its function."""
+    n = 0
+    for _, module in model.named_modules():
+        gate = getattr(module, "gate_proj", None)
+        if gate is None or not hasattr(gate, "lora_A") or not hasattr(module, "up_proj"):
+            continue
+
+        def forward(x, m=module, g=gate):
+            base = m.act_fn(g.base_layer(x))
+            low = g.scaling["default"] * g.lora_B["default"](g.lora_A["default"](x))
+            return m.down_proj((base + low) * m.up_proj(x))
+
+        module.forward = forward
+        n += 1
+    return n
+
+
+MISTAKES = {
+    "alpha / root of r": lambda m: change_scale(m, lambda s, r: s * r ** 0.5),
+    "parts exchanged": exchange,
+    "A transposed": transpose,
+    "B in the file's order": leave_order,
+    "without the tower": leave_tower,
+    "behind the SiLU": after_silu,
+    "the scale twice": lambda m: change_scale(m, lambda s, r: s * s),
+}
+
+
+def mutations(names):
+    """A mistake that changes nothing of a case, as the scale twice where it is 1, has no line."""
+    lines = []
+    for case, model, processor in selected(names):
+        inputs = reference.make_inputs(processor, case)
+        want = reference.prompt_logits(load(model, case).base_model.model, inputs)
+        for what, mistake in MISTAKES.items():
+            shape = reference.read_shape(case.checkpoint)
+            base = reference.make_model(shape, reference.make_weights(case.checkpoint, shape))
+            wrong = load(base, case)
+            with torch.no_grad():
+                if mistake(wrong) == 0:
+                    continue
+            got = reference.prompt_logits(wrong.base_model.model, inputs)
+            largest, _ = reference.spread(want, got)
+            if largest > 0:
+                lines.append(f"{case.name:18} {what:22} {largest:9.2e}")
+                print(lines[-1], flush=True)
+    with open(os.path.join(HERE, "lora", "mutations.txt"), "w", encoding="utf-8") as f:
+        f.write("# The largest difference of a logit, over the spread of all: lora.py mutations\n\n")
+        f.write("\n".join(lines) + "\n")
+    return 0 if min(float(line.split()[-1]) for line in lines) >= 1e-2 else 1
+
+
 def main():
     torch.set_num_threads(2)
-    commands = {"write": write, "check": check}
+    commands = {"write": write, "check": check, "mutations": mutations}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         raise SystemExit(__doc__)
     return commands[sys.argv[1]](sys.argv[2:])
