@@ -1,6 +1,6 @@
 /*
- * Adapters in the engine: rows of several adapters in one step, what caches keep apart, and versions
- * that come and go while answers are made.
+ * Adapters in the engine: rows of several adapters in one step, what caches keep apart, and
+ * versions that come and go while answers are made.
  */
 
 #include <setjmp.h>
@@ -403,8 +403,8 @@ a_plan_has_the_places(void **state)
 
     conf.device = "cuda";
     assert_int_equal(vlm_plan(&conf, &one, &err), -1);
-    assert_string_equal(err.text, "device is \"cuda\", and lora needs the cpu: a GPU has no adapters "
-                        "yet");
+    assert_string_equal(err.text, "device is \"cuda\", and lora needs the cpu: a GPU has no "
+                        "adapters yet");
 }
 
 
