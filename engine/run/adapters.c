@@ -280,10 +280,6 @@ int
 vlm_prompt_adapter(vlm_t *v, vlm_prompt_t *p, const char *name, double scale, vlm_err_t *err)
 {
     vlm_adapter_t  *a;
-    struct {
-        uint8_t  identity[32];
-        float    scale;
-    } whole;
 
     if (!(scale >= 0 && scale <= VLM_LORA_SCALE)) {
         return vlm_fail(err, VLM_EINPUT, "the scale of an adapter is %g, expected 0 to %g", scale,
@@ -294,7 +290,7 @@ vlm_prompt_adapter(vlm_t *v, vlm_prompt_t *p, const char *name, double scale, vl
 
     a = find(v, name);
 
-    if (a != NULL && (a->ready || a->data != NULL)) {
+    if (a != NULL && (a->ready || a->data != NULL || a->opening)) {
         a->users++;
     } else {
         a = NULL;
@@ -313,13 +309,30 @@ vlm_prompt_adapter(vlm_t *v, vlm_prompt_t *p, const char *name, double scale, vl
     p->adapter = a;
     p->leave = leave;
     p->scale = (float) scale;
-    p->tower = a->tower;
-
-    memcpy(whole.identity, a->identity, sizeof(whole.identity));
-    whole.scale = p->scale;
-    vlm_sha256(&whole, sizeof(whole), p->adapted);
 
     return 0;
+}
+
+
+void
+vlm_adapter_settle(vlm_t *v, vlm_prompt_t *p)
+{
+    struct {
+        uint8_t  identity[32];
+        float    scale;
+    } whole;
+
+    if (p->adapter == NULL) {
+        return;
+    }
+
+    pthread_mutex_lock(&v->mutex);
+    p->tower = p->adapter->tower;
+    memcpy(whole.identity, p->adapter->identity, sizeof(whole.identity));
+    pthread_mutex_unlock(&v->mutex);
+
+    whole.scale = p->scale;
+    vlm_sha256(&whole, sizeof(whole), p->adapted);
 }
 
 
@@ -335,7 +348,7 @@ vlm_adapters(const vlm_t *v, vlm_adapter_info_t *list, uint32_t room)
     for (n = 0, i = 0; v->conf.lora != NULL && i < v->conf.lora_max && n < room; i++) {
         a = v->adapter[i];
 
-        if (a != NULL && a->listed && (a->ready || a->data != NULL)) {
+        if (a != NULL && a->listed && (a->ready || a->data != NULL || a->opening)) {
             list[n++] = a->info;
         }
     }
@@ -423,33 +436,52 @@ vlm_adapter_ready(vlm_t *v, const vlm_prompt_t *p)
 
 
 static int
-open_one(void *data, const char *name, const char *path, vlm_err_t *err)
+list_one(void *data, const char *name, const char *path, vlm_err_t *err)
 {
-    int             rc;
-    vlm_t          *v = data;
     vlm_adapter_t  *a;
 
-    a = reserve(v, name, path, err);
+    a = reserve(data, name, path, err);
     if (a == NULL) {
         return -1;
     }
 
-    rc = read_files(v, a, err);
-
-    while (rc == 0 && !a->ready) {
-        vlm_adapters_put(v);
-    }
-
+    a->opening = 1;
     leave(a);
 
-    return rc;
+    return 0;
 }
 
 
 int
+vlm_adapters_list(vlm_t *v, vlm_err_t *err)
+{
+    return v->conf.lora == NULL ? 0 : each_adapter(&v->conf, list_one, v, err);
+}
+
+
+/* Until the model is loaded the list does not change. */
+int
 vlm_adapters_open(vlm_t *v, vlm_err_t *err)
 {
-    return v->conf.lora == NULL ? 0 : each_adapter(&v->conf, open_one, v, err);
+    uint32_t  i;
+
+    for (i = 0; v->conf.lora != NULL && i < v->conf.lora_max; i++) {
+        if (v->adapter[i] == NULL || !v->adapter[i]->opening) {
+            continue;
+        }
+
+        if (read_files(v, v->adapter[i], err) != 0) {
+            return -1;
+        }
+
+        while (!v->adapter[i]->ready) {
+            vlm_adapters_put(v);
+        }
+
+        v->adapter[i]->opening = 0;
+    }
+
+    return 0;
 }
 
 

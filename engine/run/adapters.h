@@ -23,12 +23,15 @@ struct vlm_adapter_s {
     int               tower;           /* 1: it changes the features of pictures */
     vlm_lora_data_t  *data;            /* until it is put */
     uint32_t          users;           /* prompts, the list, and threads at work on it */
+    int               opening;         /* of the directory: the model's load will read it */
     int               listed, ready;   /* ready: it is put */
 };
 
 /* plan: 0, or -1 and what is wrong with one of the adapters that a load would read. */
 int vlm_adapters_check(const vlm_conf_t *conf, const vlm_model_t *m, vlm_err_t *err);
-/* engine: reads and puts the directory's adapters, at the end of a load. */
+/* any: lists the directory's adapters, so that prompts can have them before the model is loaded. */
+int vlm_adapters_list(vlm_t *v, vlm_err_t *err);
+/* engine: reads and puts those, at the end of a load. */
 int vlm_adapters_open(vlm_t *v, vlm_err_t *err);
 void vlm_adapters_close(vlm_t *v);
 /* engine: puts a slice of an adapter that was loaded meanwhile. */
@@ -37,5 +40,7 @@ void vlm_adapters_put(vlm_t *v);
 int vlm_adapters_wait(const vlm_t *v);
 /* 1: the prompt has no adapter, or one that is put. */
 int vlm_adapter_ready(vlm_t *v, const vlm_prompt_t *p);
+/* engine, of a loaded model: sets what caches compare of the prompt's adapter. */
+void vlm_adapter_settle(vlm_t *v, vlm_prompt_t *p);
 
 #endif

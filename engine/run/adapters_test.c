@@ -352,6 +352,7 @@ a_number_that_is_not_finite_is_refused(void **state)
     vlm_tiny_conf(&conf);
     conf.lora = MANY;
     v = vlm_open(&conf, &err);
+    assert_non_null(v);
     assert_int_equal(vlm_load(v, &err), -1);
     assert_non_null(strstr(err.text, "holds a number that is not finite"));
     vlm_close(v);

@@ -418,6 +418,10 @@ vlm_open(const vlm_conf_t *conf, vlm_err_t *err)
         goto failed;
     }
 
+    if (vlm_adapters_list(v, err) != 0) {
+        goto failed;
+    }
+
     return v;
 
 failed:

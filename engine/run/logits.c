@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "run/adapters.h"
 #include "run/sched.h"
 
 static void encode(vlm_model_t *m, const vlm_prompt_t *p, uint32_t picture);
@@ -25,6 +26,8 @@ vlm_logits(vlm_t *v, const vlm_prompt_t *p, float **logits, uint32_t *vocab, vlm
 
     vlm_features_forget(&v->sched.features, 0);
     vlm_prefix_forget(&v->sched.prefix, 0);
+
+    vlm_adapter_settle(v, (vlm_prompt_t *) p);     /* what caches compare is not its content */
 
     V = m->config.text.vocab;
     bytes = vlm_mul(vlm_mul(p->n, V), sizeof(float));

@@ -163,6 +163,7 @@ admit(vlm_t *v)
             break;
         }
 
+        vlm_adapter_settle(v, j->prompt);
         j->slot = vlm_prefix_choose(&s->prefix, j->prompt, s->slot);
         j->order = ++s->n_admitted;
         s->slot[j->slot] = j;
