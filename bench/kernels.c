@@ -1,7 +1,7 @@
 /*
  * Measures the operations of the CPU device at the 3B's shapes, each against its limit.
  *
- *   build/bench-kernels [--ops SET] [--threads N] [--rounds N]
+ *   build/bench-kernels [--ops SET] [--threads N] [--rounds N] [--what matrices|attention]
  *
  * With --threads 1 the time is the thread's processor time, so other load hardly affects it.
  *
@@ -41,6 +41,7 @@ typedef struct {
     bench_limits_t   *limits;
     const char       *set;
     uint32_t          rounds;
+    int               matrices, attention;         /* measure these */
     float            *x, *y, *gain;    /* [PATCHES][3 x 1280] and more, for all operations */
     uint32_t         *ids;
     vlm_kv_t          kv;
@@ -298,7 +299,7 @@ open_bench(bench_t *b, vlm_err_t *err)
         b->gain[i] = 1;
     }
 
-    for (m = 0; m < MATRICES; m++) {
+    for (m = 0; m < MATRICES && b->matrices; m++) {
         if (make_matrix(b, &matrices[m], err) != 0) {
             return -1;
         }
@@ -319,6 +320,7 @@ main(int argc, char **argv)
     const char  *set = NULL;
 
     b.rounds = 5;
+    b.matrices = b.attention = 1;
     threads = vlm_processors();
 
     for (i = 1; i + 1 < argc; i += 2) {
@@ -329,11 +331,17 @@ main(int argc, char **argv)
             bench_clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
         } else if (strcmp(argv[i], "--rounds") == 0) {
             b.rounds = (uint32_t) strtoul(argv[i + 1], NULL, 10);
+        } else if (strcmp(argv[i], "--what") == 0) {
+            b.matrices = strcmp(argv[i + 1], "matrices") == 0;
+            b.attention = strcmp(argv[i + 1], "attention") == 0;
         }
     }
 
-    if (argc % 2 == 0 || b.rounds < 1 || b.rounds > BENCH_ROUNDS) {
-        fputs("usage: bench-kernels [--ops SET] [--threads N] [--rounds N]\n", stderr);
+    if (argc % 2 == 0 || b.rounds < 1 || b.rounds > BENCH_ROUNDS
+        || (!b.matrices && !b.attention))
+    {
+        fputs("usage: bench-kernels [--ops SET] [--threads N] [--rounds N]"
+              " [--what matrices|attention]\n", stderr);
         return 2;
     }
 
@@ -357,8 +365,13 @@ main(int argc, char **argv)
         return 1;
     }
 
-    measure_matrices(&b);
-    measure_attention(&b);
+    if (b.matrices) {
+        measure_matrices(&b);
+    }
+
+    if (b.attention) {
+        measure_attention(&b);
+    }
 
     bench_limits_close(b.limits);
     b.ops->basic->close(b.device);

@@ -574,7 +574,7 @@ a_slice_of_the_encoder_is_as_much_work_as_a_slice_of_a_prompt(void **state)
             keys += m->config.vision.full[i] || window > patches ? patches : window;
         }
 
-        work = patches * (patch + 8 * 2 * m->config.vision.hidden * (keys / i));
+        work = patches * (patch + 3 * 2 * m->config.vision.hidden * (keys / i));
 
         assert_in_range(n, 1, m->config.vision.depth);
         assert_true(n == 1 || n * work <= VLM_SLICE * row);

@@ -316,7 +316,7 @@ segments_with(const vlm_kernels_t *k, const float *qkv[3], const uint32_t *borde
 
 static void
 compare_segments(const float *qkv[3], const uint32_t *border, uint32_t n, uint32_t heads,
-                 uint32_t dv, const float *got)
+                 uint32_t dv, const float *got, double bound)
 {
     double    want[128];
     size_t    at, E;
@@ -333,7 +333,7 @@ compare_segments(const float *qkv[3], const uint32_t *border, uint32_t n, uint32
 
                 for (i = 0; i < dv; i++) {
                     at = p * E + (size_t) h * dv + i;
-                    check_near(got[at], want[i], 2e-5, "segments", at);
+                    check_near(got[at], want[i], bound, "segments", at);
                 }
             }
         }
@@ -365,7 +365,8 @@ segments_have_the_same_bits_in_every_set_and_are_what_double_says(void **state)
         k = i % 2 == 0 ? 5 : 1;
         want = segments_with(&plain, qkv, borders[i % 2], k, shapes[i / 2].heads,
                              shapes[i / 2].dv, UINT32_MAX / 2);
-        compare_segments(qkv, borders[i % 2], k, shapes[i / 2].heads, shapes[i / 2].dv, want);
+        compare_segments(qkv, borders[i % 2], k, shapes[i / 2].heads, shapes[i / 2].dv, want,
+                         2e-5);
 
         for (j = 0; j < n_faster; j++) {
             got = segments_with(&faster[j], qkv, borders[i % 2], k, shapes[i / 2].heads,
@@ -383,6 +384,161 @@ segments_have_the_same_bits_in_every_set_and_are_what_double_says(void **state)
 }
 
 
+static float *
+segments16_with(const vlm_kernels_t *k, const float *qkv[3], const uint32_t *border, uint32_t n,
+                uint32_t heads, uint32_t dv, uint32_t piece)
+{
+    void                   *act[3];
+    float                  *o, *scratch, most;
+    size_t                  at;
+    uint32_t                i, h, p, all;
+    vlm_rows16_t            rows[3];
+    const vlm_attend_t      attend = { heads, dv, vlm_head_scale(dv), NULL };
+    const vlm_segments_t    segments = { border, n, border[n], border[n] };
+    vlm_segments16_args_t   args = { .a = &attend, .segments = &segments };
+
+    all = border[n];
+
+    for (i = 0; i < 3; i++) {
+        act[i] = vlm_aligned((size_t) all * heads * dv * sizeof(float));
+        rows[i] = vlm_int16_in(act[i], all, heads, dv);
+        most = i == 0 ? vlm_int16_query(dv) : VLM_INT16_MOST;
+
+        for (p = 0; p < all; p++) {
+            for (h = 0; h < heads; h++) {
+                at = (size_t) h * all + p;
+                rows[i].scale[at] = k->int16_row(qkv[i] + ((size_t) p * heads + h) * dv, dv, most,
+                                                 rows[i].x + at * dv);
+            }
+        }
+    }
+
+    o = vlm_aligned((size_t) all * heads * dv * sizeof(float));
+    scratch = vlm_aligned(vlm_int16_floats(dv) * sizeof(float));
+    args.q = rows[0];
+    args.k = rows[1];
+    args.v = rows[2];
+    args.o = o;
+
+    for (i = 0; i < all; i += piece) {
+        for (h = 0; h < heads; h++) {
+            k->segments_int16(&args, i, all - i < piece ? all : i + piece, h, scratch);
+        }
+    }
+
+    free(scratch);
+
+    for (i = 0; i < 3; i++) {
+        free(act[i]);
+    }
+
+    return o;
+}
+
+
+static void
+int16_has_the_same_bits_in_every_set_and_is_near_what_double_says(void **state)
+{
+    float                 *want, *got;
+    size_t                 n;
+    uint32_t               i, j, k;
+    const float           *qkv[3];
+    static const uint32_t  borders[2][6] = { { 0, 1, 71, 72, 107, 200 }, { 0, 200 } };
+    const struct {
+        uint32_t  heads, dv;
+    } shapes[] = { { 1, 4 }, { 2, 16 }, { 3, 20 }, { 2, 80 }, { 2, 72 }, { 1, 128 }, { 1, 8 } };
+
+    (void) state;
+
+    for (i = 0; i < 2 * COUNT(shapes); i++) {
+        n = (size_t) 200 * shapes[i / 2].heads * shapes[i / 2].dv;
+
+        for (k = 0; k < 3; k++) {
+            qkv[k] = floats(n, VLM_RANDOM, 700 + 3 * i + k);
+        }
+
+        k = i % 2 == 0 ? 5 : 1;
+        want = segments16_with(&plain, qkv, borders[i % 2], k, shapes[i / 2].heads,
+                               shapes[i / 2].dv, UINT32_MAX / 2);
+        compare_segments(qkv, borders[i % 2], k, shapes[i / 2].heads, shapes[i / 2].dv, want,
+                         5e-4);
+
+        for (j = 0; j < 2 * n_faster; j++) {
+            got = segments16_with(&faster[j / 2], qkv, borders[i % 2], k, shapes[i / 2].heads,
+                                  shapes[i / 2].dv, j % 2 == 0 ? 7 : 150);
+            check_bits(got, want, n, faster[j / 2].name);
+            free(got);
+        }
+
+        free(want);
+
+        for (k = 0; k < 3; k++) {
+            free((float *) qkv[k]);
+        }
+    }
+}
+
+
+/* Sums of the largest products stay within 32 bits, and what is not a number is seen. */
+static void
+int16_takes_the_largest_values_and_shows_what_is_not_a_number(void **state)
+{
+    float                *o, *qkv[3];
+    size_t                i, n;
+    uint32_t              set, k, hd;
+    const uint32_t        border[] = { 0, 64, 80 }, bad[] = { 3, 66, 5 };
+    const vlm_kernels_t  *sets[1 + MAX_SETS] = { &plain, &faster[0], &faster[1], &faster[2],
+                                                &faster[3] };
+
+    (void) state;
+
+    for (set = 0; set < 2 * (1 + n_faster); set++) {
+        hd = set % 2 == 0 ? 128 : 512;
+        n = (size_t) 80 * hd;
+
+        for (k = 0; k < 3; k++) {
+            qkv[k] = floats(n, VLM_MAXIMA, k);
+
+            for (i = 0; i < n; i++) {
+                qkv[k][i] = 1;
+            }
+        }
+
+        o = segments16_with(sets[set / 2], (const float **) qkv, border, 2, 1, hd, 80);
+
+        for (i = 0; i < n; i++) {
+            check_near(o[i], 1, 1e-6, "ones", i);
+        }
+
+        free(o);
+
+        for (k = 0; k < 3; k++) {
+            qkv[k][bad[k] * hd + 1] = k == 1 ? NAN : INFINITY;
+        }
+
+        o = segments16_with(sets[set / 2], (const float **) qkv, border, 2, 1, hd, 80);
+
+        for (i = 0; i < n; i++) {
+            assert_true(isnan(o[i]));  /* the segments have a bad value, and a bad key */
+        }
+
+        free(o);
+        qkv[2][bad[2] * hd + 1] = 1;
+        o = segments16_with(sets[set / 2], (const float **) qkv, border, 2, 1, hd, 80);
+
+        for (i = 0; i < 64 * hd; i++) {
+            assert_true(isnan(o[i]) ? i / hd == bad[0] : i / hd != bad[0]);
+        }
+
+        free(o);
+
+        for (k = 0; k < 3; k++) {
+            free(qkv[k]);
+        }
+    }
+}
+
+
 int
 main(void)
 {
@@ -390,7 +546,9 @@ main(void)
         cmocka_unit_test(attention_has_the_same_bits_in_every_set_and_is_what_double_says),
         cmocka_unit_test(alibi_takes_off_the_distance_of_a_key_with_the_same_bits_in_every_set),
         cmocka_unit_test(attention_with_huge_or_zero_scores_stays_finite),
-        cmocka_unit_test(segments_have_the_same_bits_in_every_set_and_are_what_double_says)
+        cmocka_unit_test(segments_have_the_same_bits_in_every_set_and_are_what_double_says),
+        cmocka_unit_test(int16_has_the_same_bits_in_every_set_and_is_near_what_double_says),
+        cmocka_unit_test(int16_takes_the_largest_values_and_shows_what_is_not_a_number)
     };
 
     return cmocka_run_group_tests(tests, find_sets, NULL);

@@ -18,47 +18,12 @@
 
 #include "base/arena.h"
 #include "base/size.h"
-#include "base/threads.h"
 #include "format/turn.h"
-#include "ops/kernels.h"
+#include "ops/cpu.h"
 #include "ops/low.h"
-#include "ops/places.h"
 
 #define PAIR            2              /* panels that are read together */
-#define CHUNK           256            /* activation rows between two readings of the weights */
-#define MAX_HEAD_DIM    512
-#define MAX_BLOCKS      16             /* of memory: an engine has one, tests some */
 #define POPULATE_WRITE  23             /* MADV_POPULATE_WRITE, from Linux 5.14 on */
-
-typedef struct {                       /* the operations' own memory */
-    float            *normed;          /* [CHUNK][K] */
-    int8_t           *q;               /* [CHUNK][blocks 64] */
-    float            *s;               /* [CHUNK][pieces] */
-    int32_t          *sum;             /* [CHUNK][pieces] */
-    float            *qkv;             /* [CHUNK][qkv] */
-    float            *attend;          /* [threads][vlm_attend_floats()] */
-    float            *rows;            /* [rows][K], gathered for the head */
-    float            *turn;            /* [threads][K], of int8 */
-    float            *low_inputs;      /* [CHUNK][VLM_LOW_PARTS][rank] of adapters */
-    float            *low;             /* [threads][vlm_low_floats()] */
-    vlm_candidate_t  *candidates;      /* [threads][vocab] */
-} vlm_scratch_t;
-
-typedef struct {                       /* of memory */
-    uint8_t  *base;
-    uint64_t  bytes;
-} vlm_block_t;
-
-struct vlm_device_s {
-    vlm_kernels_t    k;
-    uint32_t         n_threads;
-    vlm_threads_t   *threads;          /* started by the first reserve() */
-    vlm_scratch_t    scratch;
-    vlm_need_t       need;
-
-    uint32_t         n_blocks;
-    vlm_block_t      block[MAX_BLOCKS];
-};
 
 static int choose_kernels(vlm_kernels_t *k, const char *name, vlm_err_t *err);
 static const vlm_ops_t  cpu_ops;
@@ -258,8 +223,7 @@ place_scratch(vlm_arena_t *a, vlm_scratch_t *s, uint32_t threads, const vlm_need
     s->s = vlm_place(a, pieces, sizeof(float));
     s->sum = vlm_place(a, pieces, sizeof(int32_t));
     s->qkv = vlm_place(a, vlm_mul(CHUNK, need->qkv), sizeof(float));
-    s->attend = vlm_place(a, vlm_mul(threads, vlm_attend_floats(need->keys, need->head_dim)),
-                          sizeof(float));
+    s->attend = vlm_place(a, vlm_mul(threads, vlm_cpu_attend_floats(need)), sizeof(float));
     s->rows = vlm_place(a, vlm_mul(need->rows, need->K), sizeof(float));
     s->turn = vlm_place(a, need->type == VLM_INT8 ? vlm_mul(threads, need->K) : 0, sizeof(float));
     s->low_inputs = vlm_place(a, vlm_mul(CHUNK * VLM_LOW_PARTS, need->rank), sizeof(float));
@@ -387,13 +351,10 @@ multiply_low(vlm_linear_job_t *j, uint32_t panels, uint32_t first, const uint32_
 }
 
 
-/*
- * At most CHUNK rows, of which the first is row `first` of the call; with row_of row t is that of
- * the batch.
- */
-static void
-linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const float *x,
-             uint32_t T, float *y, uint32_t first, const uint32_t *row_of)
+void
+vlm_cpu_linear_chunk(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm,
+                     const float *x, uint32_t T, float *y, uint32_t first,
+                     const uint32_t *row_of)
 {
     uint32_t          panels;
     vlm_linear_job_t  j;
@@ -432,8 +393,8 @@ linear_rows(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, cons
 
     for (t = 0; t < T; t += n) {
         n = T - t < CHUNK ? T - t : CHUNK;
-        linear_chunk(d, w, norm, x + (size_t) t * w->K, n, y + t * vlm_linear_out(w), t,
-                     row_of == NULL ? NULL : row_of + t);
+        vlm_cpu_linear_chunk(d, w, norm, x + (size_t) t * w->K, n, y + t * vlm_linear_out(w), t,
+                             row_of == NULL ? NULL : row_of + t);
     }
 }
 
@@ -659,18 +620,12 @@ cpu_qkv(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_batch_t *
 
     for (t = 0; t < b->T; t += n) {
         n = b->T - t < CHUNK ? b->T - t : CHUNK;
-        linear_chunk(d, a->w, a->norm, x + (size_t) t * a->w->K, n, d->scratch.qkv, t, NULL);
+        vlm_cpu_linear_chunk(d, a->w, a->norm, x + (size_t) t * a->w->K, n, d->scratch.qkv, t,
+                             NULL);
 
         j.first = t;
         vlm_threads_run(d->threads, n, 4, append_rows, &j);
     }
-}
-
-
-static float *
-attend_scratch(vlm_device_t *d, uint32_t thread)
-{
-    return d->scratch.attend + thread * vlm_attend_floats(d->need.keys, d->need.head_dim);
 }
 
 
@@ -697,7 +652,7 @@ attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
     for (i = begin; i < end; i++) {
         first = i % tiles * j->rows;
         j->d->k.attend(&j->args, first, T - first < j->rows ? T : first + j->rows, i / tiles,
-                       attend_scratch(j->d, thread));
+                       vlm_cpu_attend_scratch(j->d, thread));
     }
 }
 
@@ -776,156 +731,6 @@ cpu_sample(vlm_device_t *d, float *logits, uint32_t V, uint32_t n_vocab, const v
 }
 
 
-/* ---- vision -------------------------------------------------------------- */
-
-static void
-cpu_patch_embed(vlm_device_t *d, const vlm_linear_t *w, const uint8_t *pixels, uint32_t P, float *x)
-{
-    size_t    i;
-    uint32_t  p, n;
-
-    for (p = 0; p < P; p += n) {
-        n = P - p < CHUNK ? P - p : CHUNK;
-
-        for (i = 0; i < (size_t) n * w->K; i++) {
-            d->scratch.normed[i] = pixels[(size_t) p * w->K + i];
-        }
-
-        linear_chunk(d, w, NULL, d->scratch.normed, n, x + (size_t) p * w->N, p, NULL);
-    }
-}
-
-
-static void
-cpu_add_places(vlm_device_t *d, const vlm_places_t *places, const vlm_patches_t *p, uint32_t E,
-               float *x)
-{
-    vlm_places_job_t  j = { &d->k, places, p, E, x };
-
-    vlm_threads_run(d->threads, p->P, 8, vlm_place_patches, &j);
-}
-
-
-typedef struct {
-    vlm_device_t    *d;
-    const float     *inv_freq;
-    const uint32_t  *row, *column;     /* [n] of this chunk */
-    uint32_t         heads, head_dim;
-    float           *q, *k, *v;        /* [n][E] of this chunk */
-} vlm_split_job_t;
-
-
-/* Rows of [q k v]: rotates q and k by row and column, and separates the three. */
-static void
-split_rows(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
-{
-    float             cosine[MAX_HEAD_DIM / 2], sine[MAX_HEAD_DIM / 2], angle, *from;
-    size_t            E, at;
-    uint32_t          t, i, h, dv, quarter;
-    vlm_split_job_t  *j = arg;
-
-    (void) thread;
-
-    dv = j->head_dim;
-    quarter = dv / 4;
-    E = (size_t) j->heads * dv;
-
-    for (t = begin; t < end; t++) {
-        for (i = 0; i < 2 * quarter; i++) {
-            angle = i < quarter ? (float) j->row[t] * j->inv_freq[i]
-                                : (float) j->column[t] * j->inv_freq[i - quarter];
-            cosine[i] = cosf(angle);
-            sine[i] = sinf(angle);
-        }
-
-        from = j->d->scratch.qkv + t * 3 * E;
-        at = t * E;
-
-        for (h = 0; h < 2 * j->heads; h++) {
-            vlm_rotate(from + (size_t) h * dv, cosine, sine, 2 * quarter);
-        }
-
-        memcpy(j->q + at, from, E * sizeof(float));
-        memcpy(j->k + at, from + E, E * sizeof(float));
-        memcpy(j->v + at, from + 2 * E, E * sizeof(float));
-    }
-}
-
-
-static void
-cpu_qkv_2d(vlm_device_t *d, const vlm_qkv_t *a, const float *x, const vlm_patches_t *at, void *q,
-           void *k, void *v)
-{
-    size_t           E;
-    uint32_t         p, n;
-    vlm_split_job_t  j;
-
-    E = a->w->N / 3;
-    j.d = d;
-    j.inv_freq = a->rope->inv_freq;
-    j.heads = a->heads;
-    j.head_dim = (uint32_t) E / a->heads;
-
-    for (p = 0; p < at->P; p += n) {
-        n = at->P - p < CHUNK ? at->P - p : CHUNK;
-        linear_chunk(d, a->w, a->norm, x + p * E, n, d->scratch.qkv, p, NULL);
-
-        j.row = at->row + p;
-        j.column = at->column + p;
-        j.q = (float *) q + p * E;
-        j.k = (float *) k + p * E;
-        j.v = (float *) v + p * E;
-        vlm_threads_run(d->threads, n, 8, split_rows, &j);
-    }
-}
-
-
-typedef struct {
-    vlm_device_t         *d;
-    vlm_segments_args_t   args;
-    uint32_t              tiles;       /* of VLM_ATTEND_ROWS patches */
-    int                   windows;     /* segments are as small as tiles */
-} vlm_segments_job_t;
-
-
-/*
- * An item is some patches and one head.  A large segment's keys and values of one head stay in a
- * near cache for all its tiles; of windows, all heads of a tile come together, as they lie in
- * memory.
- */
-static void
-segment_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
-{
-    uint32_t             i, first, P, head, heads;
-    vlm_segments_job_t  *j = arg;
-
-    P = j->args.segments->P;
-    heads = j->args.a->heads;
-
-    for (i = begin; i < end; i++) {
-        first = (j->windows ? i / heads : i % j->tiles) * VLM_ATTEND_ROWS;
-        head = j->windows ? i % heads : i / j->tiles;
-
-        j->d->k.attend_segments(&j->args, first,
-                                P - first < VLM_ATTEND_ROWS ? P : first + VLM_ATTEND_ROWS, head,
-                                attend_scratch(j->d, thread));
-    }
-}
-
-
-static void
-cpu_attend_segments(vlm_device_t *d, const vlm_attend_t *a, const void *q, const void *k,
-                    const void *v, const vlm_segments_t *s, void *o)
-{
-    vlm_segments_job_t  j = { d, { a, q, k, v, s, o }, 0, 0 };
-
-    j.tiles = (s->P + VLM_ATTEND_ROWS - 1) / VLM_ATTEND_ROWS;
-    j.windows = s->longest <= VLM_ATTEND_ROWS;
-
-    vlm_threads_run(d->threads, j.tiles * a->heads, j.windows ? a->heads : 1, segment_items, &j);
-}
-
-
 static uint64_t
 cpu_packed_bytes(vlm_device_t *d, vlm_type_t type, uint32_t N, uint32_t K)
 {
@@ -969,8 +774,8 @@ static const vlm_ops_t  cpu_ops = {
     .add_features = cpu_add_features,
     .head = cpu_head,
     .sample = cpu_sample,
-    .patch_embed = cpu_patch_embed,
-    .add_places = cpu_add_places,
-    .qkv_2d = cpu_qkv_2d,
-    .attend_segments = cpu_attend_segments
+    .patch_embed = vlm_cpu_patch_embed,
+    .add_places = vlm_cpu_add_places,
+    .qkv_2d = vlm_cpu_qkv_2d,
+    .attend_segments = vlm_cpu_attend_segments
 };

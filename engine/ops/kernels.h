@@ -14,6 +14,8 @@
 
 #define VLM_ATTEND_ROWS  64            /* queries that go over the same keys together */
 #define VLM_ATTEND_KEYS  64            /* keys of a block */
+#define VLM_INT16_ROWS   64            /* the same of attention in int16 */
+#define VLM_INT16_WIDE   32            /* its rows are a multiple of this */
 
 /* Bytes of an element. */
 static inline uint32_t
@@ -45,6 +47,13 @@ vlm_attend_floats(uint32_t keys, uint32_t head_dim)
                    vlm_mul(VLM_ATTEND_KEYS, head_dim));
 }
 
+/* The same for attention in int16: what belongs to a block of keys and some rows. */
+static inline uint64_t
+vlm_int16_floats(uint32_t head_dim)
+{
+    return VLM_INT16_ROWS * (2 * vlm_round(head_dim, VLM_INT16_WIDE) + 160);
+}
+
 /* T rows against a range of weight rows. */
 typedef struct {
     const vlm_linear_t  *w;
@@ -72,6 +81,36 @@ typedef struct {
     float                 *o;          /* [P][heads dv] */
 } vlm_segments_args_t;
 
+typedef struct {                       /* heads of rows as int16 */
+    int16_t  *x;                       /* [heads][n][hd] */
+    float    *scale;                   /* [heads][n] */
+} vlm_rows16_t;
+
+#define VLM_INT16_MOST  4095           /* of a key and a value */
+
+/* The sum over a head of a query's products with a key is below 2^31. */
+static inline float
+vlm_int16_query(uint32_t head_dim)
+{
+    return head_dim <= 128 ? VLM_INT16_MOST : 1023;
+}
+
+/* Where they lie in a buffer that has room for as many floats. */
+static inline vlm_rows16_t
+vlm_int16_in(void *act, uint64_t n, uint32_t heads, uint32_t head_dim)
+{
+    vlm_rows16_t  w = { act, (float *) ((int16_t *) act + n * heads * (head_dim + head_dim % 2)) };
+
+    return w;
+}
+
+typedef struct {
+    const vlm_attend_t    *a;
+    vlm_rows16_t            q, k, v;    /* [heads][P][dv] */
+    const vlm_segments_t  *segments;
+    float                 *o;          /* [P][heads dv] */
+} vlm_segments16_args_t;
+
 typedef struct {
     const char  *name;
     uint32_t     order;                /* of int8 weights: see vlm_basic_t */
@@ -89,6 +128,11 @@ typedef struct {
     /* patches [begin, end), one head */
     void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                  uint32_t head, float *scratch);
+    /* x [n] as int16 up to `most`; returns their scale */
+    float     (*int16_row)(const float *x, uint32_t n, float most, int16_t *q);
+    /* attend_segments in int16; scratch: vlm_int16_floats() */
+    void      (*segments_int16)(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
+                                uint32_t head, float *scratch);
     /* gain NULL: neither gain nor shift */
     void      (*norm)(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
     /* x [n] += the sum of four rows, each with its weight */
@@ -133,6 +177,8 @@ void vlm_attend_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, 
                       float *scratch);
 void vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                uint32_t head, float *scratch);
+void vlm_segments_int16_plain(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
+                              uint32_t head, float *scratch);
 uint32_t vlm_segment_of(const uint32_t *border, uint32_t n, uint32_t patch);
 
 /* ALiBi: adds to the score of each of n keys its distance from the last one, which is the row's. */

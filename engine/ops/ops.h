@@ -17,6 +17,14 @@
  * fault is visible in the result.  The weights are turned (format/turn.h, model/turn.c), and so is
  * the residual stream; before some matrices an operation turns the blocks of x.
  *
+ * Attention in int16, which the CPU has among patches when linears are int8 (q, k and v of qkv_2d
+ * are then int16): a head of a query, a key or a value has one f32 scale, max|x| / 4095 (of a query
+ * max|x| / 1023 if a head has more than 128 values).  A score is the integer dot times both scales.
+ * Keys go in blocks of 64; with m the largest score so far, a block's keys have the weights
+ * 2^(score - m), and what was summed before the block is multiplied by 2^(the m before - m).
+ * Weights times their values' scales are rounded to integers under one scale for the block, their
+ * maximum / 8191; an output adds, for each block, that scale times the integer sum over its keys.
+ *
  * A row's result never depends on the other rows of the call, so that a sequence's answer does not
  * depend on the sequences that share its steps.  Operations return nothing; shapes are checked at
  * load.
@@ -203,7 +211,7 @@ typedef struct {
 
 /* The largest of each kind that a model asks for, which size an operation's own memory. */
 typedef struct {
-    vlm_type_t  type;                  /* of the linears */
+    vlm_type_t  type;                  /* of the linears: VLM_INT8 has attention in int16 */
     uint32_t  K;                       /* inputs of a linear */
     uint32_t  qkv;                     /* outputs of qkv and qkv_2d */
     uint32_t  heads, head_dim;         /* of attend */

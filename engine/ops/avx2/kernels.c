@@ -18,6 +18,9 @@ void vlm_low_down_avx2(vlm_type_t type, const void *a, uint32_t n, uint32_t K, c
                          float *y);
 void vlm_low_up_avx2(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
                        const float *z, uint32_t parts, uint32_t rank, float *y);
+float vlm_int16_row_avx2(const float *x, uint32_t n, float most, int16_t *q);
+void vlm_segments_int16_avx2(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
+                                uint32_t head, float *scratch);
 
 
 void
@@ -31,6 +34,8 @@ vlm_kernels_avx2(vlm_kernels_t *k)
     k->linear = vlm_linear_avx2;
     k->attend = vlm_attend_avx2;
     k->attend_segments = vlm_attend_segments_avx2;
+    k->int16_row = vlm_int16_row_avx2;
+    k->segments_int16 = vlm_segments_int16_avx2;
     k->norm = vlm_norm_avx2;
     k->add_four = vlm_add_four_avx2;
     k->quantize = vlm_quantize_avx2;

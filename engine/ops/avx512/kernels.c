@@ -20,6 +20,9 @@ void vlm_low_down_avx512(vlm_type_t type, const void *a, uint32_t n, uint32_t K,
                          float *y);
 void vlm_low_up_avx512(vlm_type_t type, const void *b, uint32_t r, uint32_t stride, uint32_t n,
                        const float *z, uint32_t parts, uint32_t rank, float *y);
+float vlm_int16_row_avx512(const float *x, uint32_t n, float most, int16_t *q);
+void vlm_segments_int16_avx512(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
+                                uint32_t head, float *scratch);
 
 
 void
@@ -33,6 +36,8 @@ vlm_kernels_avx512(vlm_kernels_t *k)
     k->linear = vlm_linear_avx512;
     k->attend = vlm_attend_avx512;
     k->attend_segments = vlm_attend_segments_avx512;
+    k->int16_row = vlm_int16_row_avx512;
+    k->segments_int16 = vlm_segments_int16_avx512;
     k->norm = vlm_norm_avx512;
     k->add_four = vlm_add_four_avx512;
     k->quantize = vlm_quantize_avx512;

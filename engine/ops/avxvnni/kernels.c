@@ -8,6 +8,9 @@
 #define AVXVNNI        (1u << 4)       /* of eax, sub-leaf 1 */
 
 void vlm_linear_avxvnni(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+void vlm_segments_int16_avxvnni(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
+                                uint32_t head, float *scratch);
+
 
 
 int
@@ -25,4 +28,5 @@ vlm_kernels_avxvnni(vlm_kernels_t *k)
 {
     k->name = "avxvnni";
     k->linear = vlm_linear_avxvnni;
+    k->segments_int16 = vlm_segments_int16_avxvnni;
 }

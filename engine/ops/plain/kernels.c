@@ -6,6 +6,7 @@ uint64_t vlm_packed_bytes_plain(vlm_type_t type, uint32_t N, uint32_t K);
 void vlm_pack_plain(vlm_linear_t *w, uint32_t row, uint32_t n, const void *from);
 void vlm_unpack_row_plain(const vlm_linear_t *w, uint32_t row, float *out);
 void vlm_linear_plain(const vlm_linear_args_t *a, uint32_t begin, uint32_t end);
+float vlm_int16_row_plain(const float *x, uint32_t n, float most, int16_t *q);
 void vlm_norm_plain(const vlm_norm_t *norm, const float *x, uint32_t n, float *y);
 void vlm_add_four_plain(const float *const row[4], const float weight[4], uint32_t n,
                        float *x);
@@ -27,6 +28,8 @@ vlm_kernels_plain(vlm_kernels_t *k)
     k->linear = vlm_linear_plain;
     k->attend = vlm_attend_plain;
     k->attend_segments = vlm_attend_segments_plain;
+    k->int16_row = vlm_int16_row_plain;
+    k->segments_int16 = vlm_segments_int16_plain;
     k->norm = vlm_norm_plain;
     k->add_four = vlm_add_four_plain;
     k->quantize = vlm_quantize_plain;
