@@ -49,7 +49,7 @@ read_file(const char *path, size_t *bytes)
 static vlm_prompt_t *
 make_prompt(vlm_t *v, vlm_picture_t *picture, const char *question, int salt, vlm_err_t *err)
 {
-    vlm_part_t     parts[2] = { { picture, NULL, 0 }, { NULL, question, strlen(question) } };
+    vlm_part_t     parts[2] = { { .picture = picture }, { .text = question, .bytes = strlen(question) } };
     vlm_message_t  message = { VLM_USER, parts, 2 };
     vlm_prompt_t  *p;
 

@@ -357,7 +357,7 @@ make_prompt(bench_t *b, vlm_picture_t *picture, const char *text, vlm_err_t *err
 {
     size_t              bytes, n, i;
     uint32_t           *ids;
-    vlm_part_t          parts[2] = { { picture, NULL, 0 }, { NULL, text, 0 } };
+    vlm_part_t          parts[2] = { { .picture = picture }, { .text = text } };
 
     if (vlm_tokenize(b->v, text, strlen(text), &ids, &n, err) != 0) {
         return NULL;

@@ -100,6 +100,8 @@ typedef struct {
     const char  *architecture;         /* config.json's model_type; static, as all texts here */
     const char  *family;               /* its name for people: "Qwen2.5-VL" */
     const char  *turn, *turn_end;      /* control tokens around each turn of the template */
+    const char  *call, *call_end;      /* marks around a call of a tool; NULL: the template has no
+                                          tools */
     uint64_t     parameters;           /* elements of all tensors; a tied head counts once; 0: the
                                           weights are not there yet */
     uint32_t     layers, heads, kv_heads, hidden, mlp, vocab;
@@ -302,13 +304,15 @@ uint8_t *vlm_picture_decode(const void *data, size_t bytes, uint32_t *width, uin
 int vlm_jpeg_encode(const uint8_t *rgb, uint32_t width, uint32_t height, void **jpeg, size_t *bytes,
                     vlm_err_t *err);
 
-typedef enum { VLM_SYSTEM, VLM_USER, VLM_ASSISTANT } vlm_role_t;
+typedef enum { VLM_SYSTEM, VLM_USER, VLM_ASSISTANT, VLM_TOOL } vlm_role_t;    /* tool: a result */
 
 /* A part of a message: a picture, or UTF-8 text, which never becomes control tokens. */
 typedef struct {
     vlm_picture_t  *picture;           /* or a video; NULL: text */
     const char     *text;
     size_t          bytes;
+    int             marked;            /* the host's text, in which the marks of calls (vlm_facts_t)
+                                          become control tokens, if the tokenizer has them */
 } vlm_part_t;
 
 typedef struct {
@@ -332,6 +336,10 @@ typedef struct {
  */
 vlm_prompt_t *vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, size_t n,
                               const char *tail, vlm_err_t *err);
+
+/* any: the same with tools: JSON objects, each behind a newline; NULL: none. */
+vlm_prompt_t *vlm_prompt_tools(const vlm_t *v, const vlm_message_t *messages, size_t n,
+                               const char *tools, const char *tail, vlm_err_t *err);
 
 /*
  * any: vlm_prompt_make() without the template: the text of parts [n] becomes tokens unchanged.  For
@@ -424,7 +432,9 @@ typedef enum {
     VLM_FORM_SCHEMA = 0,               /* a JSON schema: the answer is a value that it describes,
                                           with the keys of objects in the order of "properties" */
     VLM_FORM_CHOICE,                   /* a list of texts, of which the answer is one */
-    VLM_FORM_REGEX                     /* a regular expression that the whole answer matches */
+    VLM_FORM_REGEX,                    /* a regular expression that the whole answer matches */
+    VLM_FORM_TOOLS                     /* a list of tools as OpenAI's clients send them: the answer
+                                          is an object with the name and the arguments of one */
 } vlm_form_t;
 
 /*
@@ -500,6 +510,10 @@ typedef struct {
     int                 logprobs;      /* events carry vlm_token_t's */
     uint32_t            top_logprobs;  /* with logprobs: 0 to VLM_TOP_LOGPROBS */
     vlm_grammar_t      *grammar;       /* of the answer, whole within max_tokens; or NULL */
+    const char         *trigger;       /* constant: the answer is free up to this text, behind which
+                                          the grammar holds if there is room; NULL: none */
+    vlm_grammar_t      *between;       /* a choice of two texts, the longer of which leads to a
+                                          further value of the grammar; NULL: there is one value */
 } vlm_sampling_t;
 
 /*

@@ -269,6 +269,10 @@ typedef enum {
 } ngx_http_vlm_step_e;
 
 
+#define NGX_HTTP_VLM_TOOLS_REFUSE  0
+#define NGX_HTTP_VLM_TOOLS_IGNORE  1
+#define NGX_HTTP_VLM_TOOLS_CALL    2
+
 /* of http_memory, this part is of compiled grammars */
 
 #define NGX_HTTP_VLM_GRAMMARS  16
@@ -298,7 +302,8 @@ typedef struct {
     ngx_uint_t                    any_name;    /* alias * */
     vlm_sampling_t                sampling;    /* -1: the checkpoint's */
     ngx_uint_t                    thinking;    /* the template adds its tail */
-    ngx_uint_t                    tools;       /* ignored, else refused */
+    ngx_uint_t                    tools;       /* called, if the model's
+                                                  template has them */
 
     /* files */
     ngx_str_t                     store_dir;   /* with a zero */

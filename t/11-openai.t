@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 593;
+plan tests => repeat_each() * 629;
 
 run_tests();
 
@@ -289,7 +289,7 @@ sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cache
 === TEST 8: invalid messages are refused
 --- request eval
 [main::post('chat/completions'), map { main::messages($_) } undef, 'hi', {}, [], ['hi'], [{ content => 'hi' }], [{ role => 7, content => 'hi' }], [{ role => 'bot', content => 'hi' }],
- [{ role => 'tool', content => 'hi', tool_call_id => 'x' }], [{ role => 'user' }], [{ role => 'user', content => undef }], [{ role => 'user', content => 7 }], [{ role => 'user', content => { type => 'text', text => 'hi' } }],
+ [{ role => 'tool', tool_call_id => 'x' }], [{ role => 'user' }], [{ role => 'user', content => undef }], [{ role => 'user', content => 7 }], [{ role => 'user', content => { type => 'text', text => 'hi' } }],
  [{ role => 'user', content => 'a' }, { role => 'user', content => [main::text_part('b'), 'c'] }],
  [{ role => 'user', content => [{ type => 'text' }] }], [{ role => 'user', content => [{ type => 'text', text => ['a'] }] }],
  [{ role => 'user', content => [{ type => 'input_audio', input_audio => {} }] }], [{ role => 'user', content => [{ type => 'image_url' }] }], [{ role => 'user', content => [{ type => 'image_url', image_url => { detail => 'low' } }] }]]
@@ -300,7 +300,7 @@ sub { my $text = shift; $text =~ s/"(?:id|created)":[^,]*,//g; $text =~ s/"cache
 --- response_body eval
 my $t = 'invalid_request_error';
 ["$t|messages|missing_required_parameter\n", "$t|messages|missing_required_parameter\n", "$t|messages|-\n", "$t|messages|-\n", "$t|messages|empty_array\n", "$t|messages.0|-\n", "$t|messages.0.role|-\n", "$t|messages.0.role|-\n", "$t|messages.0.role|-\n",
- "$t|messages.0.role|unsupported_value\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n",
+ "$t|messages.0.content|-\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n", "$t|messages.0.content|-\n",
  "$t|messages.1.content.1|-\n", "$t|messages.0.content.0|-\n", "$t|messages.0.content.0|-\n", "$t|messages.0.content.0|unsupported_value\n", "$t|messages.0.content.0|-\n", "$t|messages.0.content.0|-\n"]
 
 
@@ -410,6 +410,8 @@ sub { JSON::PP->new->utf8->decode(shift)->{usage}{completion_tokens} . "\n" }
 
 
 === TEST 17: unsupported features are refused, not ignored
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 48; tools refuse;/; $text
 --- request eval
 [map { main::chat_with(%$_) } { n => 2 }, { n => 0 }, { tools => [{ type => 'function', function => { name => 'f' } }] }, { functions => [{ name => 'f' }] },
  { guided_grammar => 'root ::= "a"' }, { grammar => 'root ::= "a"' }, { structured_outputs => { grammar => 'root ::= "a"' } }]
@@ -799,7 +801,9 @@ Content-Type: application/json
 
 
 
-=== TEST 44: tools are refused with a remedy, unless tool_choice is none
+=== TEST 44: with tools refuse they are refused with a remedy, unless tool_choice is none
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 48; tools refuse;/; $text
 --- request eval
 [main::chat_with(max_tokens => 1, tools => [main::tool('f')]), map { main::chat_with(max_tokens => 1, tools => [main::tool('f')], tool_choice => $_) } 'auto', 'none', 'required']
 --- error_code eval
@@ -821,6 +825,50 @@ Content-Type: application/json
 
 
 
+=== TEST 45.1: a call that is demanded has a tool's name and its arguments
+--- request eval
+@main::tools = ({ type => 'function', function => { name => 'grasp', strict => main::yes(), parameters => { type => 'object', properties => { x => { type => 'integer', minimum => 0, maximum => 9 } }, required => ['x'] } } }, main::tool('stop'));
+$main::named = { type => 'function', function => { name => 'grasp' } };
+[(map { main::chat_with(temperature => 1.5, max_tokens => 48, tools => \@main::tools, parallel_tool_calls => main::no(), tool_choice => $_) } 'required', $main::named), main::chat_with(temperature => 1.5, max_tokens => 48, tools => \@main::tools, parallel_tool_calls => main::no(), tool_choice => $main::named, stream => main::yes())]
+--- response_body_like eval
+[qr/"finish_reason":"tool_calls".*"message":\{"content":null,"refusal":null,"role":"assistant","tool_calls":\[\{"function":\{"arguments":"\{(?:\\"x\\": \d)?\}","name":"(?:grasp|stop)"\},"id":"call_\w{24}","type":"function"\}\]\}/,
+ qr/"function":\{"arguments":"\{\\"x\\": \d\}","name":"grasp"\}/, qr/"delta":\{"tool_calls":\[\{"index":0,"id":"call_\w{24}","type":"function","function":\{"name":"grasp","arguments":"\{\\"x\\": \d\}"\}\}\]\},.*"delta":\{\},"logprobs":null,"finish_reason":"tool_calls"/s]
+
+
+
+=== TEST 45.2: an answer that begins a call goes on as one, and calls follow each other
+--- request eval
+[main::chat_with(max_tokens => 48, tools => \@main::tools, logit_bias => { 760 => 100 }), main::chat_with(max_tokens => 48, tools => \@main::tools), main::chat_with(max_tokens => 600, tools => \@main::tools, tool_choice => 'required', logit_bias => { 198 => 100 })]
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 600;/; $text
+--- response_body_like eval
+[qr/"finish_reason":"tool_calls".*"content":null,.*"tool_calls":\[\{/, qr/"content":".*","refusal":null/, qr/"finish_reason":"tool_calls".*"id":"call_\w{22}00".*"id":"call_\w{22}01"/]
+
+
+
+=== TEST 45.3: calls and results of tools stand in messages
+--- request eval
+[map { main::chat_with(max_tokens => 2, messages => [{ role => 'user', content => 'Look' }, { role => 'assistant', content => $_, tool_calls => [{ id => 'call_1', type => 'function', function => { name => 'grasp', arguments => '{"x": 1}' } }] },
+ { role => 'tool', tool_call_id => 'call_1', content => [main::text_part('done'), main::image('118x62.png')] }]) } undef, '', 'I grasp it.']
+--- response_body_like eval
+[(qr/"prompt_tokens":\d{3}/) x 3]
+
+
+
+=== TEST 45.4: tools that are wrong are refused with their place
+--- request eval
+[map { main::chat_with(%$_) } { tools => {a => 1} }, { tools => [7] }, { tools => [{ type => 'web_search' }] }, { tools => \@main::tools, tool_choice => 'any' }, { tools => \@main::tools, tool_choice => { type => 'function', function => { name => 'g' } } },
+ { tools => \@main::tools, response_format => { type => 'json_object' } }, { tools => [{ type => 'function', function => { name => 'f', strict => main::yes(), parameters => { properties => { a => { not => {} } } } } }] },
+ { messages => [{ role => 'assistant', tool_calls => [{}] }] }, { messages => [{ role => 'assistant', tool_calls => 7 }] }]
+--- error_code eval
+[(400) x 9]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+[map { "invalid_request_error|$_\n" } 'tools|-', 'tools.0|-', 'tools.0|-', 'tool_choice|-', 'tool_choice|-', 'response_format.type|unsupported_parameter', 'tools|invalid_function_parameters', ('messages.0.tool_calls|-') x 2]
+
+
+
 === TEST 46: requests of Open WebUI are answered with tools ignore
 --- http_config eval
 (my $text = $::Http) =~ s/max_tokens 48;/max_tokens 4; tools ignore;/; $text
@@ -833,7 +881,9 @@ Content-Type: application/json
 
 
 
-=== TEST 47: without it they are refused with a remedy
+=== TEST 47: with tools refuse they are refused with a remedy
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens 48;/max_tokens 48; tools refuse;/; $text
 --- request eval
 [main::open_webui('/v1/chat/completions', 'chat'), main::open_webui('/v1/chat/completions', 'title'), main::open_webui('/api/chat', 'ollama')]
 --- error_code eval

@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 351;
+plan tests => repeat_each() * 355;
 
 run_tests();
 
@@ -165,7 +165,7 @@ sub { my $n = JSON::PP->new->utf8->decode(shift)->{prompt_eval_count}; our @coun
 
 === TEST 8: an invalid message is refused
 --- request eval
-[map { main::chat_with('', messages => $_) } 'hi', { role => 'user', content => 'hi' }, ['hi'], [{ content => 'hi' }], [{ role => 'tool', content => 'hi' }], [{ role => 'user', content => ['hi'] }], [{ role => 7, content => 'hi' }]]
+[map { main::chat_with('', messages => $_) } 'hi', { role => 'user', content => 'hi' }, ['hi'], [{ content => 'hi' }], [{ role => 'robot', content => 'hi' }], [{ role => 'user', content => ['hi'] }], [{ role => 7, content => 'hi' }]]
 --- error_code eval
 [(400) x 7]
 --- response_body_like eval
@@ -286,6 +286,8 @@ sub { my $text = shift; $text = $text =~ /"done":false/ ? main::joined($text) : 
 
 
 === TEST 18: a model without thinking, tools and insertion refuses them
+--- http_config eval
+(my $text = $::Http) =~ s/max_tokens (\d+);/max_tokens $1; tools refuse;/; $text
 --- request eval
 [main::chat_with('hi', think => JSON::PP::false), main::chat_with('hi', think => JSON::PP::true), main::chat_with('hi', think => 'high'), main::chat_with('hi', think => 7),
  main::chat_with('hi', tools => [{ type => 'function' }]), main::chat_with('hi', tools => []), main::generate('hi', suffix => 'x'), main::generate('hi', suffix => '')]
@@ -424,6 +426,15 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 ["Content-Type: application/x-ndjson", ("Content-Type: application/json") x 3]
 --- response_body_like eval
 [qr/^\{"status":"pulling manifest"\}\n\{"status":"success"\}\n$/, qr/^\{"status":"success"\}\n$/, qr/is named in its configuration: it cannot be pulled/, qr/model is required/]
+
+
+
+=== TEST 29.1: tools are offered, and calls and results stand in messages
+--- request eval
+our @grasp = (tools => [{ type => 'function', function => { name => 'grasp', parameters => { type => 'object', properties => { x => { type => 'integer', minimum => 0, maximum => 9 } }, required => ['x'] } } }], options => { num_predict => 40 });
+[map { main::chat_with('hi', stream => $_, messages => [{ role => 'user', content => 'Go' }, { role => 'assistant', content => '', tool_calls => [{ function => { name => 'grasp', arguments => { x => 1 } } }] }, { role => 'tool', tool_name => 'grasp', content => 'done' }], @grasp) } JSON::PP::true, JSON::PP::false]
+--- response_body_like eval
+[qr/"done":true/, qr/"done":true/]
 
 
 

@@ -109,7 +109,8 @@ my %code = map { $_ => code($_) } @PRODUCT;
     my $sum = 0;
     $sum += lines($_) for grep { m{^http/} } @PRODUCT;
 
-    cmp_ok($sum, '<=', 21_000, 'http/ has at most 21,000 lines, tests left out');
+    # 21,000, and 2,500 for tools, /v1/responses, embeddings and marks.
+    cmp_ok($sum, '<=', 23_500, 'http/ has at most 23,500 lines, tests left out');
 }
 
 none('lib/ knows neither nginx nor the engine',

@@ -36,6 +36,7 @@ typedef struct {
     const vlm_family_t     *family;
     uint32_t                turn, end, picture, cell, picture_end;         /* control tokens */
     uint32_t                frame_cell;            /* VLM_NONE: the tokenizer has no such token */
+    uint32_t                mark[VLM_MARKS];       /* the same */
     uint32_t                merge;     /* patches on a side of a merged cell */
     uint32_t                per_second;            /* positions of time in a second of video */
     uint32_t                limit;     /* most tokens */
@@ -48,8 +49,9 @@ int vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const
 /* A salt in the form in which salts are compared. */
 void vlm_salt_hash(const void *salt, size_t bytes, uint8_t hash[32]);
 
+/* tools: see vlm_prompt_tools(); or NULL. */
 vlm_prompt_t *vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_t n,
-                                 const char *tail, vlm_err_t *err);
+                                 const char *tools, const char *tail, vlm_err_t *err);
 vlm_prompt_t *vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n,
                                vlm_err_t *err);
 

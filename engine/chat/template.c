@@ -25,10 +25,12 @@ typedef struct {                       /* a prompt being written */
     vlm_err_t             *err;
 } vlm_writer_t;
 
-static int write_message(vlm_writer_t *w, const vlm_message_t *m);
+static int write_message(vlm_writer_t *w, const vlm_message_t *m, const vlm_message_t *before,
+                         const vlm_message_t *behind);
 static int write_parts(vlm_writer_t *w, const vlm_part_t *parts, size_t n);
 static int write_text(vlm_writer_t *w, const char *text, size_t bytes);
 static int write_words(vlm_writer_t *w, const char *text);
+static int write_marked(vlm_writer_t *w, const char *text);
 static int write_control(vlm_writer_t *w, uint32_t id);
 static int write_picture(vlm_writer_t *w, vlm_picture_t *p);
 static int write_cells(vlm_writer_t *w, vlm_picture_t *p);
@@ -56,6 +58,7 @@ int
 vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm_config_t *c,
                   uint32_t limit, vlm_err_t *err)
 {
+    uint32_t            i;
     const vlm_words_t  *words = &c->family->words;
 
     t->tokenizer = tokenizer;
@@ -87,6 +90,14 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
         t->frame_cell = VLM_NONE;
     }
 
+    for (i = 0; i < VLM_MARKS; i++) {
+        if (words->mark[i] == NULL
+            || find_control(tokenizer, words->mark[i], &t->mark[i], NULL) != 0)
+        {
+            t->mark[i] = VLM_NONE;
+        }
+    }
+
     if (t->cell != c->generation.image_token) {
         return vlm_fail(err, VLM_EMODEL,
                         "config.json: image_token_id is %u, the tokenizer's %s is %u",
@@ -97,17 +108,51 @@ vlm_template_open(vlm_template_t *t, const vlm_tokenizer_t *tokenizer, const vlm
 }
 
 
+/* The system message: the first one of the conversation, or the family's; and the tools. */
+static int
+write_system(vlm_writer_t *w, const vlm_message_t *m, const char *tools)
+{
+    const vlm_words_t  *words = &w->t->family->words;
+    const int           own = m->role == VLM_SYSTEM;
+    const vlm_part_t    part = { .text = own ? NULL : words->system,
+                                 .bytes = own || words->system == NULL ? 0
+                                          : strlen(words->system) };
+    const vlm_message_t  system = { VLM_SYSTEM, own ? m->parts : &part, own ? m->n_parts : 1 };
+
+    if (!own && words->system == NULL && tools == NULL) {
+        return 0;
+    }
+
+    if (tools == NULL) {
+        return write_message(w, &system, NULL, NULL);
+    }
+
+    if (words->tools[0] == NULL) {
+        return vlm_fail(w->err, VLM_EINPUT, "the chat template of %s has no tools",
+                        w->t->family->title);
+    }
+
+    if (write_control(w, w->t->turn) != 0 || write_words(w, words->role[VLM_SYSTEM]) != 0
+        || write_parts(w, system.parts, system.n_parts) != 0
+        || ((own || words->system != NULL) && write_words(w, "\n\n") != 0)
+        || write_words(w, words->tools[0]) != 0 || write_words(w, tools) != 0
+        || write_marked(w, words->tools[1]) != 0 || write_control(w, w->t->end) != 0)
+    {
+        return -1;
+    }
+
+    return write_words(w, words->after);
+}
+
+
 vlm_prompt_t *
 vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_t n,
-                   const char *tail, vlm_err_t *err)
+                   const char *tools, const char *tail, vlm_err_t *err)
 {
     int                  rc;
     size_t               i;
     vlm_writer_t         w;
     const vlm_words_t   *words = &t->family->words;
-    const vlm_part_t     part = { NULL, words->system,
-                                  words->system == NULL ? 0 : strlen(words->system) };
-    const vlm_message_t  system = { VLM_SYSTEM, &part, 1 };
 
     if (n == 0) {
         (void) vlm_fail(err, VLM_EINPUT, "a prompt needs one message at least");
@@ -124,10 +169,11 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     w.t = t;
     w.err = err;
 
-    rc = messages[0].role == VLM_SYSTEM || words->system == NULL ? 0 : write_message(&w, &system);
+    rc = write_system(&w, &messages[0], tools);
 
-    for (i = 0; i < n && rc == 0; i++) {
-        rc = write_message(&w, &messages[i]);
+    for (i = messages[0].role == VLM_SYSTEM; i < n && rc == 0; i++) {
+        rc = write_message(&w, &messages[i], i == 0 ? NULL : &messages[i - 1],
+                           i + 1 == n ? NULL : &messages[i + 1]);
     }
 
     if (rc == 0) {
@@ -139,7 +185,7 @@ vlm_template_apply(const vlm_template_t *t, const vlm_message_t *messages, size_
     }
 
     if (rc == 0 && tail != NULL) {
-        rc = write_words(&w, tail);
+        rc = tools == NULL ? write_words(&w, tail) : write_marked(&w, tail);
     }
 
     if (rc == 0) {
@@ -173,13 +219,43 @@ vlm_template_raw(const vlm_template_t *t, const vlm_part_t *parts, size_t n, vlm
 }
 
 
+/* A result of a tool; with those before and behind it, it is a turn of the user. */
 static int
-write_message(vlm_writer_t *w, const vlm_message_t *m)
+write_result(vlm_writer_t *w, const vlm_message_t *m, int first, int last)
 {
     const vlm_words_t  *words = &w->t->family->words;
 
-    if ((unsigned) m->role > VLM_ASSISTANT) {
+    if (words->mark[VLM_MARK_RESULT] == NULL) {
+        return vlm_fail(w->err, VLM_EINPUT, "the chat template of %s has no results of tools",
+                        w->t->family->title);
+    }
+
+    if ((first ? write_control(w, w->t->turn) != 0 || write_words(w, words->role[VLM_TOOL]) != 0
+               : write_words(w, "\n") != 0)
+        || write_marked(w, words->mark[VLM_MARK_RESULT]) != 0 || write_words(w, "\n") != 0
+        || write_parts(w, m->parts, m->n_parts) != 0 || write_words(w, "\n") != 0
+        || write_marked(w, words->mark[VLM_MARK_RESULT_END]) != 0)
+    {
+        return -1;
+    }
+
+    return !last ? 0 : write_control(w, w->t->end) != 0 ? -1 : write_words(w, words->after);
+}
+
+
+static int
+write_message(vlm_writer_t *w, const vlm_message_t *m, const vlm_message_t *before,
+              const vlm_message_t *behind)
+{
+    const vlm_words_t  *words = &w->t->family->words;
+
+    if ((unsigned) m->role > VLM_TOOL) {
         return vlm_fail(w->err, VLM_EINPUT, "a message has no such role as %d", (int) m->role);
+    }
+
+    if (m->role == VLM_TOOL) {
+        return write_result(w, m, before == NULL || before->role != VLM_TOOL,
+                            behind == NULL || behind->role != VLM_TOOL);
     }
 
     if (write_control(w, w->t->turn) != 0
@@ -202,7 +278,8 @@ write_parts(vlm_writer_t *w, const vlm_part_t *parts, size_t n)
 
     for (i = 0; i < n; i++) {
         rc = parts[i].picture != NULL ? write_picture(w, parts[i].picture)
-                                      : write_text(w, parts[i].text, parts[i].bytes);
+             : parts[i].marked ? write_marked(w, parts[i].text)
+             : write_text(w, parts[i].text, parts[i].bytes);
         if (rc != 0) {
             return -1;
         }
@@ -246,6 +323,41 @@ static int
 write_words(vlm_writer_t *w, const char *text)
 {
     return write_text(w, text, strlen(text));
+}
+
+
+/* Text of the template itself, in which marks become control tokens. */
+static int
+write_marked(vlm_writer_t *w, const char *text)
+{
+    size_t              n;
+    uint32_t            i;
+    const char         *p;
+    const vlm_words_t  *words = &w->t->family->words;
+
+    for (p = text; *p != '\0'; ) {
+        for (i = 0; i < VLM_MARKS; i++) {
+            n = words->mark[i] == NULL || w->t->mark[i] == VLM_NONE ? 0 : strlen(words->mark[i]);
+
+            if (n > 0 && strncmp(p, words->mark[i], n) == 0) {
+                break;
+            }
+        }
+
+        if (i == VLM_MARKS) {
+            p++;
+            continue;
+        }
+
+        if (write_text(w, text, (size_t) (p - text)) != 0 || write_control(w, w->t->mark[i]) != 0) {
+            return -1;
+        }
+
+        p += n;
+        text = p;
+    }
+
+    return write_text(w, text, (size_t) (p - text));
 }
 
 

@@ -81,7 +81,7 @@ picture(uint32_t h, uint32_t w)
 static vlm_part_t
 text(const char *words)
 {
-    vlm_part_t  part = { NULL, words, strlen(words) };
+    vlm_part_t  part = { .text = words, .bytes = strlen(words) };
 
     return part;
 }
@@ -90,7 +90,7 @@ text(const char *words)
 static vlm_part_t
 part_of(vlm_picture_t *p)
 {
-    vlm_part_t  part = { p, NULL, 0 };
+    vlm_part_t  part = { .picture = p };
 
     return part;
 }
@@ -102,7 +102,7 @@ apply(const vlm_message_t *messages, size_t n, const char *tail)
     vlm_err_t      err = { VLM_OK, "" };
     vlm_prompt_t  *p;
 
-    p = vlm_template_apply(&template, messages, n, tail, &err);
+    p = vlm_template_apply(&template, messages, n, NULL, tail, &err);
     if (p == NULL) {
         fail_msg("%s", err.text);
     }
@@ -143,6 +143,71 @@ count_id(const vlm_prompt_t *p, uint32_t id)
     }
 
     return n;
+}
+
+
+#define TOOLS                                                                                      \
+    "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"             \
+    "You are provided with function signatures within <tools></tools> XML tags:\n<tools>"          \
+    "\n{\"a\": 1}\n{\"b\": 2}"                                                                     \
+    "\n</tools>\n\nFor each function call, return a json object with function name and "           \
+    "arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": "                 \
+    "<function-name>, \"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n"
+
+
+static void
+tools_stand_in_the_system_message(void **state)
+{
+    int            own;
+    vlm_err_t      err = { VLM_OK, "" };
+    vlm_part_t     parts[2] = { text("Be brief."), text("<tool_call> is text here") };
+    vlm_prompt_t  *p;
+    const int64_t  mark = vlm_special(tokenizer, "<tool_call>");
+    vlm_message_t  m[2] = { { VLM_SYSTEM, &parts[0], 1 }, { VLM_USER, &parts[1], 1 } };
+
+    (void) state;
+
+    for (own = 0; own < 2; own++) {
+        p = vlm_template_apply(&template, m + 1 - own, 1 + (size_t) own, "\n{\"a\": 1}\n{\"b\": 2}",
+                               "<tool_call>\n", &err);
+        assert_non_null(p);
+        check_words(p, own ? "<|im_start|>system\nBe brief.\n\n" TOOLS "<|im_start|>user\n"
+                             "<tool_call> is text here<|im_end|>\n<|im_start|>assistant\n"
+                             "<tool_call>\n"
+                           : "<|im_start|>system\nYou are a helpful assistant.\n\n" TOOLS
+                             "<|im_start|>user\n<tool_call> is text here<|im_end|>\n"
+                             "<|im_start|>assistant\n<tool_call>\n");
+
+        /* Twice in the template's words and in the tail, but not in what a client sent. */
+
+        assert_true(mark < 0 || count_id(p, (uint32_t) mark) == 3);
+        vlm_prompt_free(p);
+    }
+}
+
+
+static void
+results_of_tools_are_a_turn_of_the_user(void **state)
+{
+    vlm_part_t     parts[5] = { text("Look"), { .text = "<tool_call>", .marked = 1 },
+                                text("\n{}\n"), { .text = "</tool_call>", .marked = 1 },
+                                text("12") };
+    vlm_prompt_t  *p;
+    vlm_message_t  m[5] = {
+        { VLM_USER, &parts[0], 1 }, { VLM_ASSISTANT, &parts[1], 3 }, { VLM_TOOL, &parts[4], 1 },
+        { VLM_TOOL, &parts[0], 1 }, { VLM_USER, &parts[4], 1 }
+    };
+
+    (void) state;
+
+    p = apply(m, 5, NULL);
+    check_words(p, "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+                   "<|im_start|>user\nLook<|im_end|>\n"
+                   "<|im_start|>assistant\n<tool_call>\n{}\n</tool_call><|im_end|>\n"
+                   "<|im_start|>user\n<tool_response>\n12\n</tool_response>\n<tool_response>\n"
+                   "Look\n</tool_response><|im_end|>\n"
+                   "<|im_start|>user\n12<|im_end|>\n<|im_start|>assistant\n");
+    vlm_prompt_free(p);
 }
 
 
@@ -203,7 +268,7 @@ several_turns_keep_their_order_and_the_tail_begins_the_answer(void **state)
 static void
 a_message_may_have_no_parts_or_empty_ones(void **state)
 {
-    vlm_part_t     parts[2] = { text(""), { NULL, NULL, 0 } };
+    vlm_part_t     parts[2] = { text(""), { .text = NULL } };
     vlm_prompt_t  *p;
     vlm_message_t  m[2] = { { VLM_SYSTEM, NULL, 0 }, { VLM_USER, parts, 2 } };
 
@@ -247,7 +312,7 @@ positions_are_those_of_the_merged_grid(void **state)
 {
     int32_t        at, k;
     uint32_t       i, first, second;
-    vlm_part_t     parts[3];
+    vlm_part_t     parts[3] = { 0 };
     vlm_prompt_t  *p;
     vlm_message_t  m = { VLM_USER, parts, 3 };
 
@@ -327,7 +392,7 @@ static void
 pairs_of_frames_follow_each_other_in_time(void **state)
 {
     uint32_t       i, k, first;
-    vlm_part_t     parts[2];
+    vlm_part_t     parts[2] = { 0 };
     vlm_prompt_t  *p;
     vlm_message_t  m = { VLM_USER, parts, 2 };
 
@@ -383,7 +448,7 @@ pairs_of_frames_follow_each_other_in_time(void **state)
 static void
 a_family_may_tell_the_time_of_frames_in_words(void **state)
 {
-    vlm_part_t           parts[2];
+    vlm_part_t           parts[2] = { 0 };
     vlm_prompt_t        *p;
     vlm_message_t        m = { VLM_USER, parts, 2 };
     const vlm_family_t  *was = template.family;
@@ -442,7 +507,7 @@ refuse(vlm_message_t *m, size_t n, vlm_code_t code, const char *words, const cha
 {
     vlm_err_t  err = { VLM_OK, "" };
 
-    assert_null(vlm_template_apply(&template, m, n, NULL, &err));
+    assert_null(vlm_template_apply(&template, m, n, NULL, NULL, &err));
     assert_int_equal(err.code, code);
 
     if (strstr(err.text, words) == NULL || strstr(err.text, more) == NULL) {
@@ -455,7 +520,7 @@ static void
 a_prompt_that_is_too_long_is_refused_with_both_numbers(void **state)
 {
     char            digits[LIMIT + 1], number[16];
-    vlm_part_t      part = { NULL, digits, 0 };
+    vlm_part_t      part = { .text = digits, .bytes = 0 };
     vlm_prompt_t   *p;
     vlm_message_t   m = { VLM_USER, &part, 1 };
     uint32_t        rest;
@@ -483,9 +548,9 @@ static void
 pictures_stay_with_the_caller_when_it_fails(void **state)
 {
     size_t           i;
-    vlm_part_t       parts[3];
+    vlm_part_t       parts[3] = { 0 };
     vlm_picture_t   *small, *large, *many[257];
-    vlm_part_t       all[257];
+    vlm_part_t       all[257] = { 0 };
     vlm_message_t    m[2] = { { VLM_USER, parts, 2 }, { (vlm_role_t) 7, NULL, 0 } };
 
     (void) state;
@@ -526,7 +591,7 @@ pictures_stay_with_the_caller_when_it_fails(void **state)
 static void
 a_picture_stands_in_a_prompt_once(void **state)
 {
-    vlm_part_t      parts[2];
+    vlm_part_t      parts[2] = { 0 };
     vlm_picture_t  *twice;
     vlm_message_t   m = { VLM_USER, parts, 2 };
 
@@ -567,6 +632,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_default_system_message_stands_before_those_that_bring_none),
+        cmocka_unit_test(tools_stand_in_the_system_message),
+        cmocka_unit_test(results_of_tools_are_a_turn_of_the_user),
         cmocka_unit_test(a_system_message_replaces_the_default),
         cmocka_unit_test(several_turns_keep_their_order_and_the_tail_begins_the_answer),
         cmocka_unit_test(a_message_may_have_no_parts_or_empty_ones),

@@ -605,7 +605,7 @@ make_prompt(const vlm_t *v, const vlm_args_t *a, vlm_err_t *err)
     int             task;
     char           *text;
     size_t          i, n;
-    vlm_part_t      parts[MAX_IMAGES + 1];
+    vlm_part_t      parts[MAX_IMAGES + 1] = { 0 };
     vlm_facts_t     facts;
     vlm_prompt_t   *p;
     vlm_message_t   message;

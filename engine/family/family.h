@@ -132,6 +132,8 @@ typedef struct {
 
 /* ---- the template of a conversation -------------------------------------- */
 
+enum { VLM_MARK_CALL, VLM_MARK_CALL_END, VLM_MARK_RESULT, VLM_MARK_RESULT_END, VLM_MARKS };
+
 typedef struct {
     const char  *turn, *end;           /* control tokens around a turn; NULL: the family has no
                                           template, and takes raw prompts alone */
@@ -140,10 +142,15 @@ typedef struct {
     const char  *seconds[2];           /* text around the time of frames, which stands before them;
                                           each time's frames are then between tokens of their own.
                                           NULL: one pair of tokens around all */
-    const char  *role[3];              /* text after the turn's token, by vlm_role_t */
+    const char  *role[4];              /* text after the turn's token, by vlm_role_t: results of
+                                          tools that follow each other are one turn */
     const char  *after;                /* text after the end's token */
     const char  *system;               /* the system message of a conversation without one, or
                                           NULL */
+    const char  *tools[2];             /* text around the tools in the system message; NULL: the
+                                          template has none */
+    const char  *mark[VLM_MARKS];      /* around a call, and around a result: control tokens of
+                                          some tokenizers */
 } vlm_words_t;
 
 

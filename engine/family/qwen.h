@@ -45,6 +45,16 @@ typedef struct {
 int vlm_qwen_read_vision(const vlm_reader_t *r, const vlm_qwen_vision_t *family,
                          vlm_vision_config_t *v, const vlm_text_config_t *t);
 
+/* Tools, of a vlm_words_t. */
+#define VLM_QWEN_TOOLS                                                                             \
+    .tools = { "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"  \
+               "You are provided with function signatures within <tools></tools> XML "             \
+               "tags:\n<tools>",                                                                   \
+               "\n</tools>\n\nFor each function call, return a json object with function name "    \
+               "and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": "  \
+               "<function-name>, \"arguments\": <args-json-object>}\n</tool_call>" },              \
+    .mark = { "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>" }
+
 /* M-RoPE. */
 void vlm_qwen_positions(struct vlm_prompt_s *p, uint32_t merge);
 

@@ -216,6 +216,10 @@ make(const vlm_tokens_t *pieces, const vlm_json_t *form, vlm_form_t kind, vlm_er
         return vlm_schema_make(pieces, form, err);
     }
 
+    if (kind == VLM_FORM_TOOLS) {
+        return vlm_tools_make(pieces, form, err);
+    }
+
     text = vlm_json_text(form);
 
     if (text == NULL) {

@@ -105,7 +105,7 @@ typedef struct vlm_block_s  vlm_block_t;
 struct vlm_grammar_s {
     atomic_int     users;
     vlm_node_t    *root;
-    int            blanks;             /* JSON: blanks may stand between its parts */
+    int            blanks;             /* JSON: blanks may stand between its parts; 2: and before */
     vlm_block_t   *blocks;             /* of memory */
     uint64_t       bytes;              /* of them */
 };
@@ -177,6 +177,13 @@ vlm_grammar_t *vlm_regex_make(const vlm_tokens_t *pieces, const char *expression
 /* One of the strings of a list, as plain text. */
 vlm_grammar_t *vlm_choice_make(const vlm_tokens_t *pieces, const vlm_json_t *list,
                                vlm_err_t *err);
+
+/*
+ * A call of one of these tools, which stand in OpenAI's form: {"name": "...", "arguments": {...}}.
+ * Where a tool is not "strict" and its schema cannot be compiled, its arguments are any object.
+ */
+vlm_grammar_t *vlm_tools_make(const vlm_tokens_t *pieces, const vlm_json_t *tools,
+                              vlm_err_t *err);
 
 /* Any JSON object. */
 vlm_grammar_t *vlm_object_make(const vlm_tokens_t *pieces, vlm_err_t *err);

@@ -175,3 +175,20 @@ vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_
         allowed[p->eos[i] / 32] |= 1u << (p->eos[i] % 32);
     }
 }
+
+
+int
+vlm_mask_one(const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after, const char *bytes, size_t n)
+{
+    size_t  i;
+
+    vlm_walk_begin(w, m);
+
+    for (i = 0; i < n && i < VLM_PIECE_BYTES; i++) {
+        if (!vlm_walk_byte(w, (uint32_t) i, (uint8_t) bytes[i])) {
+            return 0;
+        }
+    }
+
+    return i == n && vlm_walk_fits(w, (uint32_t) n, n_after);
+}

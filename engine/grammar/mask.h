@@ -13,4 +13,8 @@
 void vlm_mask(const vlm_tokens_t *p, const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after,
               uint32_t *allowed);
 
+/* 1: the text of one token may come so. */
+int vlm_mask_one(const vlm_match_t *m, vlm_walk_t *w, uint32_t n_after, const char *bytes,
+                 size_t n);
+
 #endif

@@ -331,6 +331,87 @@ an_expression_is_the_whole_answer(void **state)
 }
 
 
+static vlm_grammar_t *
+tools(const char *text, vlm_err_t *err)
+{
+    vlm_json_t     *j;
+    vlm_grammar_t  *g;
+
+    memset(err, 0, sizeof(*err));
+    j = vlm_json_parse(text, strlen(text), err);
+    assert_non_null(j);
+    g = vlm_tools_make(demo.pieces, j, err);
+    vlm_json_free(j);
+
+    return g;
+}
+
+
+static void
+a_call_has_a_tools_name_and_its_arguments(void **state)
+{
+    size_t          i;
+    vlm_err_t       err;
+    vlm_grammar_t  *g;
+    static const char  *const yes[] = {
+        "{\"name\": \"f\", \"arguments\": {\"n\": 3}}", "{\"name\":\"now\",\"arguments\":{}}",
+        "\n {\"name\":\"any\",\"arguments\":{\"x\":[1]}}",
+        "{\"name\":\"odd\",\"arguments\":{\"y\":1}}",
+        "{\"name\":\"f\",\"arguments\":{\"n\":3,\"p\":{\"p\":{}}}}"
+    };
+    static const char  *const no[] = {
+        "{\"name\":\"f\",\"arguments\":{}}", "{\"name\":\"now\",\"arguments\":{\"n\":3}}",
+        "{\"name\":\"g\",\"arguments\":{}}", "{\"name\":\"f\"}", "{\"arguments\":{}}",
+        "{\"name\":\"any\",\"arguments\":[]}"
+    };
+    static const char  *const wrong[][2] = {
+        { "[]", "not an array of tools" },
+        { "[{}]", "tools.0 has no function with a name" },
+        { "[{\"function\":{\"name\":\"\"}}]", "tools.0 has no function" },
+        { "[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\",\"strict\":true,"
+          "\"parameters\":{\"properties\":{\"a\":{\"not\":{}}}}}}]",
+          "tools.1.function.parameters/properties/a/not is a keyword that is not supported" }
+    };
+
+    (void) state;
+
+    g = tools("[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":true,"
+              "\"parameters\":{\"type\":\"object\",\"properties\":{\"n\":{\"$ref\":"
+              "\"#/$defs/n\"},\"p\":{\"$ref\":\"#/$defs/p\"}},\"required\":[\"n\"],"
+              "\"$defs\":{\"n\":{\"type\":\"integer\"},\"p\":{"
+              "\"properties\":{\"p\":{\"$ref\":\"#/$defs/p\"}}}}}}},"
+              "{\"function\":{\"name\":\"now\"}},"
+              "{\"function\":{\"name\":\"any\",\"parameters\":{}}},"
+              "{\"function\":{\"name\":\"odd\",\"parameters\":{\"not\":{}}}}]", &err);
+
+    if (g == NULL) {
+        fail_msg("%s", err.text);
+    }
+
+    for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
+        if (!accepts(g, yes[i])) {
+            fail_msg("refused: %s", yes[i]);
+        }
+    }
+
+    for (i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
+        if (accepts(g, no[i])) {
+            fail_msg("accepted: %s", no[i]);
+        }
+    }
+
+    vlm_grammar_free(g);
+
+    for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_null(tools(wrong[i][0], &err));
+
+        if (strstr(err.text, wrong[i][1]) == NULL) {
+            fail_msg("%s", err.text);
+        }
+    }
+}
+
+
 static const char  *const schemas[] = {
     "{\"pattern\":\"b+\"}",
     "{\"properties\":{\"d\":{\"format\":\"date-time\"},\"u\":{\"format\":\"uuid\"},"
@@ -429,6 +510,7 @@ main(void)
         cmocka_unit_test(schemas_that_hold_together_are_one),
         cmocka_unit_test(what_cannot_be_read_is_refused_with_its_place),
         cmocka_unit_test(an_expression_is_the_whole_answer),
+        cmocka_unit_test(a_call_has_a_tools_name_and_its_arguments),
         cmocka_unit_test(walks_end_and_masks_are_exact),
         cmocka_unit_test(large_patterns_are_made_or_refused_in_bounded_time)
     };

@@ -227,9 +227,9 @@ vlm_schema_find(const vlm_json_t *root, const char *pointer)
 }
 
 
-/* The target of a reference is compiled later, once, so that it may refer to itself. */
-static vlm_node_t *
-refer(schema_t *s, const vlm_json_t *target, const char *pointer)
+/* So a schema may refer to itself. */
+vlm_node_t *
+vlm_schema_later(schema_t *s, const vlm_json_t *target, const char *pointer)
 {
     later_t  *l;
 
@@ -246,6 +246,7 @@ refer(schema_t *s, const vlm_json_t *target, const char *pointer)
     }
 
     l->schema = target;
+    l->root = s->root;
     l->pointer = pointer;
     l->node = vlm_grammar_node(&s->k, VLM_NODE_ANY);
     *s->last = l;
@@ -269,7 +270,7 @@ reference(schema_t *s, const vlm_json_t *j, const at_t *at)
                       "\"#/$defs/name\"");
     }
 
-    return vlm_grammar_step(&s->k, 64) != 0 ? NULL : refer(s, target, pointer);
+    return vlm_grammar_step(&s->k, 64) != 0 ? NULL : vlm_schema_later(s, target, pointer);
 }
 
 
@@ -502,8 +503,8 @@ check_one_of(schema_t *s)
 }
 
 
-static int
-check_size(const vlm_json_t *schema, vlm_err_t *err)
+int
+vlm_schema_size(const vlm_json_t *schema, vlm_err_t *err)
 {
     int              rc;
     vlm_json_out_t   w;
@@ -519,23 +520,15 @@ check_size(const vlm_json_t *schema, vlm_err_t *err)
 
 
 vlm_grammar_t *
-vlm_schema_make(const vlm_tokens_t *pieces, const vlm_json_t *schema, vlm_err_t *err)
+vlm_schema_finish(schema_t *s, vlm_node_t *root)
 {
     later_t     *l;
-    schema_t     s = { .root = schema };
-    vlm_node_t  *root, *node;
+    vlm_node_t  *node;
 
-    if (check_size(schema, err) != 0 || vlm_grammar_begin(&s.k, pieces, err) == NULL) {
-        return NULL;
-    }
-
-    s.k.g->blanks = 1;
-    s.last = &s.later;
-    root = refer(&s, schema, "#");
-
-    for (l = s.later; root != NULL && l != NULL; l = l->next) {
-        node = vlm_schema_compile(&s, l->schema, &(at_t) { NULL, l->pointer, 0, 0 });
-        l->node->part = node == NULL ? NULL : vlm_grammar_take(&s.k, sizeof(node));
+    for (l = s->later; root != NULL && l != NULL; l = l->next) {
+        s->root = l->root;
+        node = vlm_schema_compile(s, l->schema, &(at_t) { NULL, l->pointer, 0, 0 });
+        l->node->part = node == NULL ? NULL : vlm_grammar_take(&s->k, sizeof(node));
 
         if (l->node->part == NULL) {
             root = NULL;
@@ -546,14 +539,44 @@ vlm_schema_make(const vlm_tokens_t *pieces, const vlm_json_t *schema, vlm_err_t 
         l->node->n = 1;
     }
 
-    vlm_schema_forget(&s);
+    vlm_schema_forget(s);
 
-    if (root == NULL || vlm_grammar_end(&s.k, root) != 0 || check_one_of(&s) != 0) {
-        vlm_grammar_free(s.k.g);
+    if (root == NULL || vlm_grammar_end(&s->k, root) != 0 || check_one_of(s) != 0) {
+        vlm_grammar_free(s->k.g);
         return NULL;
     }
 
-    return s.k.g;
+    return s->k.g;
+}
+
+
+vlm_grammar_t *
+vlm_schema_within(const vlm_tokens_t *pieces, const vlm_json_t *schema, uint32_t *steps,
+                  vlm_err_t *err)
+{
+    schema_t        s = { .root = schema };
+    vlm_grammar_t  *g;
+
+    if (vlm_schema_size(schema, err) != 0 || vlm_grammar_begin(&s.k, pieces, err) == NULL) {
+        return NULL;
+    }
+
+    s.k.g->blanks = 1;
+    s.k.steps = *steps;
+    s.last = &s.later;
+    g = vlm_schema_finish(&s, vlm_schema_later(&s, schema, "#"));
+    *steps = s.k.steps;
+
+    return g;
+}
+
+
+vlm_grammar_t *
+vlm_schema_make(const vlm_tokens_t *pieces, const vlm_json_t *schema, vlm_err_t *err)
+{
+    uint32_t  steps = 0;
+
+    return vlm_schema_within(pieces, schema, &steps, err);
 }
 
 

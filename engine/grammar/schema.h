@@ -35,6 +35,7 @@ typedef struct later_s  later_t;
 struct later_s {                       /* a schema that was referred to */
     later_t            *next;
     const vlm_json_t   *schema;
+    const vlm_json_t   *root;          /* of its own pointers */
     const char         *pointer;
     vlm_node_t         *node;
 };
@@ -59,7 +60,18 @@ typedef struct {
     vlm_node_t        *string, *number, *integer, *boolean, *null, *object, *array, *any;
 } schema_t;
 
+int vlm_schema_size(const vlm_json_t *schema, vlm_err_t *err);         /* -1: it is too large */
+
+/* vlm_schema_make() with the steps of work that were done before, which it counts on. */
+vlm_grammar_t *vlm_schema_within(const vlm_tokens_t *pieces, const vlm_json_t *schema,
+                                 uint32_t *steps, vlm_err_t *err);
+
 /* All return NULL with an error that was set. */
+
+/* The node of a schema that is compiled later, once; pointer: its place, for messages. */
+vlm_node_t *vlm_schema_later(schema_t *s, const vlm_json_t *target, const char *pointer);
+/* Compiles what is left for later, and makes a whole of the nodes.  NULL frees the grammar. */
+vlm_grammar_t *vlm_schema_finish(schema_t *s, vlm_node_t *root);
 
 /* Fails: "the schema's PLACE/key what".  key NULL: the place itself. */
 vlm_node_t *vlm_schema_refuse(schema_t *s, const at_t *at, const char *key, const char *what);

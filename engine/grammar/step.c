@@ -390,7 +390,9 @@ in_structure(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c)
 {
     vlm_thread_t  blank;
 
-    if (is_blank(c) && w->blanks && t->container != NULL) {
+    if (is_blank(c) && w->blanks
+        && (t->container != NULL || (w->blanks == 2 && t->at == VALUE)))
+    {
         if (t->run < VLM_MATCH_BLANKS) {
             blank = *t;
             blank.run++;

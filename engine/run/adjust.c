@@ -3,7 +3,7 @@
  * order that vlm_sampling_t documents.
  */
 
-#include "run/adjust.h"
+#include "run/hold.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ vlm_adjust(const vlm_adjust_t *a, vlm_job_t *j)
     forbid_repeated(a->row, a->n_ids, j);
     forbid_end(a, j);
 
-    if (j->match != NULL) {
+    if (vlm_held(j)) {
         hold_to_grammar(a, j);
     }
 
@@ -201,7 +201,7 @@ add_bias(float *row, const vlm_job_t *j)
 
     for (i = 0; i < j->sampling.n_bias; i++) {
         b = &j->sampling.bias[i];
-        row[b->id] = b->bias <= BANNED && j->match == NULL ? -INFINITY : row[b->id] + b->bias;
+        row[b->id] = b->bias <= BANNED && !vlm_held(j) ? -INFINITY : row[b->id] + b->bias;
     }
 }
 
@@ -221,7 +221,7 @@ forbid_repeated(float *row, uint32_t n_ids, const vlm_job_t *j)
     uint32_t        i, k, id, all;
     const uint32_t  n = j->sampling.no_repeat_ngram_size;
 
-    if (n == 0 || j->match != NULL) {
+    if (n == 0 || vlm_held(j)) {
         return;
     }
 
@@ -244,7 +244,7 @@ forbid_end(const vlm_adjust_t *a, const vlm_job_t *j)
 {
     uint32_t  i;
 
-    if (j->match != NULL) {
+    if (vlm_held(j)) {
         return;                        /* the grammar says where an end may be */
     }
 
@@ -261,8 +261,7 @@ hold_to_grammar(const vlm_adjust_t *a, const vlm_job_t *j)
 {
     uint32_t  i, bits;
 
-    vlm_mask(a->pieces, j->match, a->walk,
-             j->sampling.max_tokens - j->usage.completion_tokens - 1, a->allowed);
+    vlm_hold_mask(a, j);
 
     for (i = 0, bits = 0; i < a->n_ids; i++, bits >>= 1) {
         if (i % 32 == 0) {
@@ -296,9 +295,6 @@ count(vlm_job_t *j, uint32_t id)
 int
 vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
 {
-    size_t       bytes;
-    const char  *p;
-
     if (j->counts != NULL) {
         count(j, id);
     }
@@ -307,15 +303,5 @@ vlm_adjust_picked(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t,
         j->picked[j->n_picked++] = id;
     }
 
-    if (j->match == NULL) {
-        return 0;
-    }
-
-    if (vlm_tokens_ends(a->pieces, id)) {
-        return vlm_match_may_end(j->match) ? 0 : -1;
-    }
-
-    p = vlm_token_bytes(t, id, &bytes);
-
-    return p == NULL ? -1 : vlm_match_read(j->match, a->walk, p, bytes);
+    return vlm_hold_read(a, j, t, id);
 }

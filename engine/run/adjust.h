@@ -19,6 +19,8 @@ typedef struct {                       /* the engine thread's, for one row at a 
     vlm_walk_t               *walk;
     const uint32_t           *eos;     /* [n_eos] ids that end an answer; set after open */
     uint32_t                  n_eos;
+    const vlm_tokenizer_t    *tokenizer;           /* the same, and marks of calls: [n_marks] */
+    uint32_t                  mark[2], n_marks;
 } vlm_adjust_t;
 
 typedef enum {

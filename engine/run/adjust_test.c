@@ -98,6 +98,7 @@ hold_to_object(vlm_job_t *j)
 {
     j->sampling.grammar = object;
     j->match = &match;
+    j->hold = VLM_HOLD_VALUE;
     vlm_match_start(&match, object);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "chat/stop.h"
+#include "run/hold.h"
 #include "run/logprobs.h"
 
 
@@ -58,7 +59,7 @@ append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
         vlm_logprobs_place(j, j->detok.n_held, bytes);
     }
 
-    if (j->match != NULL && vlm_match_done(j->match)) {
+    if (vlm_held(j) && vlm_match_done(j->match)) {
         return VLM_FINISH_STOP;        /* no other token may follow: the end need not be picked */
     }
 
@@ -68,7 +69,7 @@ append_token(vlm_t *v, vlm_job_t *j, uint32_t token)
         return VLM_FINISH_NONE;
     }
 
-    return j->match != NULL && vlm_match_may_end(j->match) ? VLM_FINISH_STOP : VLM_FINISH_LENGTH;
+    return vlm_held(j) && vlm_match_may_end(j->match) ? VLM_FINISH_STOP : VLM_FINISH_LENGTH;
 }
 
 

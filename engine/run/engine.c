@@ -858,7 +858,15 @@ vlm_prompt_t *
 vlm_prompt_make(const vlm_t *v, const vlm_message_t *messages, size_t n, const char *tail,
                 vlm_err_t *err)
 {
-    return vlm_template_apply(&v->template, messages, n, tail, err);
+    return vlm_template_apply(&v->template, messages, n, NULL, tail, err);
+}
+
+
+vlm_prompt_t *
+vlm_prompt_tools(const vlm_t *v, const vlm_message_t *messages, size_t n, const char *tools,
+                 const char *tail, vlm_err_t *err)
+{
+    return vlm_template_apply(&v->template, messages, n, tools, tail, err);
 }
 
 

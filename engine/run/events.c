@@ -187,7 +187,8 @@ vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *
         sampling.n_bias = 0;
     }
 
-    if (sampling.grammar != NULL && check_grammar(&sampling, err) != 0) {
+    if (sampling.grammar != NULL && sampling.trigger == NULL
+        && check_grammar(&sampling, err) != 0) {
         return NULL;
     }
 

@@ -65,6 +65,8 @@ copy_config(const vlm_config_t *c, vlm_facts_t *f)
     f->tasks = c->family->tasks;
     f->turn = c->family->words.turn;
     f->turn_end = c->family->words.end;
+    f->call = c->family->words.mark[0];
+    f->call_end = c->family->words.mark[1];
     f->layers = c->text.layers;
     f->heads = c->text.heads;
     f->kv_heads = c->text.kv_heads;

@@ -224,7 +224,7 @@ ask(const char *path, uint32_t n)
     char             words[32];
     vlm_err_t        err = { VLM_OK, "" };
     vlm_file_t       f;
-    vlm_part_t       parts[2] = { { NULL, words, 0 }, { NULL, NULL, 0 } };
+    vlm_part_t       parts[2] = { { .text = words }, { .text = NULL } };
     vlm_prompt_t    *p;
     vlm_message_t    message = { VLM_USER, parts, 2 };
 

@@ -113,7 +113,7 @@ make_prompt(const vlm_t *v, const case_t *c)
 {
     uint32_t        i, n;
     vlm_err_t       err = { VLM_OK, "" };
-    vlm_part_t      parts[MAX_PARTS];
+    vlm_part_t      parts[MAX_PARTS] = { 0 };
     vlm_prompt_t   *p;
     vlm_message_t   messages[MAX_PARTS];
 

@@ -1,6 +1,7 @@
 /* The state of one request: made and freed by the loop, worked on by the engine. */
 
 #include "run/job.h"
+#include "run/hold.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, uint3
 
     j->sampling = *s;
     j->sampling.stop = NULL;
-    j->sampling.grammar = NULL;
+    j->sampling.grammar = j->sampling.between = NULL;
     j->user = user;
     j->room = (size_t) room;
     j->text = malloc(j->room);         /* pages that are never written take no memory */
@@ -171,15 +172,9 @@ static int
 make_rare(vlm_job_t *j, const vlm_sampling_t *s, uint32_t n_ids)
 {
     j->sampling.bias = NULL;
-    j->sampling.grammar = vlm_grammar_share(s->grammar);
 
-    if (s->grammar != NULL) {
-        j->match = malloc(sizeof(*j->match));
-        if (j->match == NULL) {
-            return -1;
-        }
-
-        vlm_match_start(j->match, s->grammar);
+    if (vlm_hold_open(j, s) != 0) {
+        return -1;
     }
 
     if (s->n_bias > 0) {
@@ -235,8 +230,7 @@ vlm_job_free(vlm_job_t *j)
 
     vlm_prompt_free(j->prompt);
     free(j->stop);
-    vlm_grammar_free(j->sampling.grammar);
-    free(j->match);
+    vlm_hold_close(j);
     free(j->bias);
     free(j->counts);
     free(j->picked);

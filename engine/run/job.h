@@ -22,6 +22,8 @@ typedef struct {
 
 typedef enum { VLM_WAITING, VLM_ENCODING, VLM_PREFILLING, VLM_DECODING } vlm_job_state_t;
 
+typedef enum { VLM_HOLD_FREE, VLM_HOLD_VALUE, VLM_HOLD_BETWEEN } vlm_hold_t;
+
 struct vlm_job_s {
     vlm_prompt_t     *prompt;
     vlm_sampling_t    sampling;
@@ -46,6 +48,8 @@ struct vlm_job_s {
     size_t            clear;           /* bytes of it in which no stop string can begin */
 
     vlm_match_t      *match;           /* the answer so far, by its grammar; or NULL */
+    vlm_hold_t        hold;            /* of it, see hold.h */
+    uint32_t          n_trigger;       /* bytes of the trigger at the answer's end */
     int               no_choice;       /* every id is forbidden */
     vlm_count_t      *counts;          /* [n_counts] ids of the answer, with a penalty; or NULL */
     uint32_t          n_counts;

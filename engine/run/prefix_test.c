@@ -94,9 +94,7 @@ say(vlm_part_t *part, vlm_role_t role, const char *text, size_t bytes)
 {
     vlm_message_t  m = { role, part, 1 };
 
-    part->picture = NULL;
-    part->text = text;
-    part->bytes = bytes;
+    *part = (vlm_part_t) { .text = text, .bytes = bytes };
 
     return m;
 }

@@ -187,6 +187,113 @@ json_wants_room_for_two_tokens(void **state)
 }
 
 
+static vlm_grammar_t *
+choice(const char *list)
+{
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_json_t     *j;
+    vlm_grammar_t  *g;
+
+    j = vlm_json_parse(list, strlen(list), &err);
+    assert_non_null(j);
+    g = vlm_grammar_make(v, j, VLM_FORM_CHOICE, &err);
+    assert_non_null(g);
+    vlm_json_free(j);
+
+    return g;
+}
+
+
+static void
+an_answer_is_free_up_to_its_trigger_and_held_from_there(void **state)
+{
+    char            text[4096];
+    uint32_t        i, found;
+    const char     *p;
+    vlm_grammar_t  *g;
+    vlm_sampling_t  s;
+
+    (void) state;
+    g = choice("[\"xyz\"]");
+
+    for (i = 1, found = 0; i <= 40; i++) {
+        s = vlm_tiny_sampling(i);
+        s.temperature = 1.5f;
+        s.max_tokens = 60;
+        s.grammar = g;
+        s.trigger = "e";
+        ask(&s, &got[0]);
+        assert_int_equal(got[0].err.code, VLM_OK);
+        assert_true(got[0].bytes < sizeof(text));
+        memcpy(text, got[0].text, got[0].bytes);
+        text[got[0].bytes] = '\0';
+        p = strchr(text, 'e');
+
+        /* A token may go on behind the trigger in its own way; then another e counts. */
+
+        if (got[0].usage.completion_tokens < 50 && p != NULL && strstr(text, "exyz") != NULL) {
+            assert_string_equal(strstr(text, "exyz") + 4, "");
+            assert_int_equal(got[0].finish, VLM_FINISH_STOP);
+            found++;
+        }
+    }
+
+    assert_true(found > 5);
+
+    /* Without room for the value, the answer stays free. */
+
+    s.max_tokens = 2;
+    ask(&s, &got[0]);
+    assert_int_equal(got[0].err.code, VLM_OK);
+    vlm_grammar_free(g);
+}
+
+
+static void
+values_follow_each_other_with_a_text_between_them(void **state)
+{
+    char            text[4096];
+    size_t          n_ids;
+    uint32_t        i, n, most, *ids;
+    vlm_bias_t      bias = { 0, 100 };
+    vlm_err_t       err = { VLM_OK, "" };
+    vlm_grammar_t  *g, *between;
+    vlm_sampling_t  s;
+
+    (void) state;
+    g = choice("[\"ab\"]");
+    between = choice("[\"-\",\"-+\"]");
+    assert_int_equal(vlm_tokenize(v, "+", 1, &ids, &n_ids, &err), 0);
+    bias.id = ids[0];
+    free(ids);
+
+    for (i = 1, most = 0; i <= 40; i++) {
+        s = vlm_tiny_sampling(i);
+        s.temperature = 1.5f;
+        s.max_tokens = i % 2 == 0 ? 200 : 3;
+        s.grammar = g;
+        s.between = between;
+        s.bias = &bias;                /* a further value is likelier than the end */
+        s.n_bias = 1;
+        ask(&s, &got[0]);
+        assert_int_equal(got[0].finish, VLM_FINISH_STOP);
+        memcpy(text, got[0].text, got[0].bytes);
+        text[got[0].bytes] = '\0';
+
+        for (n = 0; strncmp(text + 4 * n, "ab-+", 4) == 0; n++) { /* void */ }
+
+        assert_int_equal(strncmp(text + 4 * n, "ab", 2), 0);
+        assert_true(text[4 * n + 2] == '\0' || strcmp(text + 4 * n + 2, "-") == 0);
+        assert_true(i % 2 == 0 || n == 0);
+        most = n > most ? n : most;
+    }
+
+    assert_true(most > 1);
+    vlm_grammar_free(g);
+    vlm_grammar_free(between);
+}
+
+
 static void
 a_bias_against_every_id_cannot_keep_json_from_its_end(void **state)
 {
@@ -610,6 +717,8 @@ main(void)
         cmocka_unit_test(json_answers_at_temperature_1_5_parse),
         cmocka_unit_test(a_greedy_json_answer_parses_whatever_its_budget),
         cmocka_unit_test(json_wants_room_for_two_tokens),
+        cmocka_unit_test(an_answer_is_free_up_to_its_trigger_and_held_from_there),
+        cmocka_unit_test(values_follow_each_other_with_a_text_between_them),
         cmocka_unit_test(a_bias_against_every_id_cannot_keep_json_from_its_end),
         cmocka_unit_test(a_stop_string_cuts_json_too),
         cmocka_unit_test(a_bias_of_100_is_the_answer_and_one_of_minus_100_never_in_it),

@@ -46,6 +46,10 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
 
     s->adjust.eos = v->config.generation.eos;
     s->adjust.n_eos = v->config.generation.n_eos;
+    s->adjust.tokenizer = v->tokenizer;
+    s->adjust.mark[0] = v->template.mark[VLM_MARK_CALL];
+    s->adjust.mark[1] = v->template.mark[VLM_MARK_CALL_END];
+    s->adjust.n_marks = v->config.family->words.mark[VLM_MARK_CALL] == NULL ? 0 : 2;
 
     return vlm_rows_open(&s->rows, VLM_SLICE, v->conf.slots, err);
 }

@@ -135,7 +135,7 @@ a_prompt_may_fill_the_context_but_for_one_token(void **state)
     char            text[2048];
     uint32_t        n;
     vlm_err_t       err;
-    vlm_part_t      part = { NULL, text, 0 };
+    vlm_part_t      part = { .text = text, .bytes = 0 };
     vlm_prompt_t   *p;
     vlm_sampling_t  s = vlm_tiny_sampling(3);
 

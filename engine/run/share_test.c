@@ -290,7 +290,7 @@ the_longest_prompts_in_all_slots_need_no_more_than_was_planned(void **state)
     char             text[2048];
     uint32_t         i;
     vlm_err_t        err = { VLM_OK, "" };
-    vlm_part_t       part = { NULL, text, 0 };
+    vlm_part_t       part = { .text = text, .bytes = 0 };
     vlm_answer_t     a[6];
     vlm_prompt_t    *p;
 

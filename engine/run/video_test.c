@@ -234,7 +234,7 @@ static void
 a_model_without_the_token_for_frames_takes_no_video(void **state)
 {
     vlm_err_t       err = { VLM_OK, "" };
-    vlm_part_t      part = { NULL, NULL, 0 };
+    vlm_part_t      part = { .text = NULL };
     vlm_message_t   m = { VLM_USER, &part, 1 };
 
     (void) state;

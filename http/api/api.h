@@ -10,6 +10,7 @@
 
 
 #include "../status/status.h"
+#include "base/calls.h"
 
 
 /*
@@ -92,6 +93,28 @@ void ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 #define ngx_http_vlm_thinking_tail(ctx)                                       \
     ((ctx)->out.plain || !(ctx)->engine->conf.thinking ? NULL                 \
      : (ctx)->out.thinks ? "<think>" : NGX_HTTP_VLM_NO_THINKING)
+
+
+/* tools.c: the next piece of the answer so far; are calls looked for in it? */
+
+vlm_calls_e ngx_http_vlm_tools_next(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last,
+    vlm_calls_piece_t *piece);
+ngx_uint_t ngx_http_vlm_tools_active(ngx_http_vlm_ctx_t *ctx);
+
+/* "arguments" of a call: an object, or its text */
+
+void ngx_http_vlm_tools_arguments(vlm_json_out_t *w,
+    const vlm_calls_piece_t *piece, ngx_uint_t text);
+
+/* splits a whole answer: the content is added to one writer, and calls by "put"
+   to w, as an array; the number of them */
+
+typedef void  ngx_http_vlm_tools_put_t(ngx_http_vlm_ctx_t *ctx,
+    vlm_json_out_t *w, const vlm_calls_piece_t *piece, ngx_uint_t i);
+
+ngx_uint_t ngx_http_vlm_tools_whole(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_http_vlm_tools_put_t *put);
+void ngx_http_vlm_tools_content(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *text);
 
 
 #define ngx_http_vlm_finish_reason(ctx)                                       \

@@ -67,6 +67,7 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_messages_free(in->messages);
     vlm_constraint_free(&in->f.constraint);
     vlm_grammar_free(in->f.grammar);
+    ngx_http_vlm_tools_free(&in->tools);
     free(in->f.bias);
     free(in->model);
     free(in);
@@ -296,51 +297,6 @@ ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name)
 }
 
 
-/*
- * Where the client leaves the choice to the model, an answer without a call is
- * valid, so tools may be ignored; a call that is demanded is refused in any
- * case.
- */
-
-ngx_int_t
-ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
-    const vlm_json_t *json, const char *name, const char *choice)
-{
-    const char                 *text;
-    const vlm_json_t           *field;
-
-    if (!vlm_json_is_true(vlm_json_get(json, name))) {
-        return NGX_OK;
-    }
-
-    field = choice ? vlm_json_get(json, choice) : NULL;
-    text = vlm_json_text(field);
-
-    if (text && ngx_strcmp(text, "none") == 0) {
-        return NGX_OK;
-    }
-
-    if (!vlm_json_is_null(field)
-        && (text == NULL || ngx_strcmp(text, "auto") != 0))
-    {
-        name = choice;
-
-    } else if (ctx->engine->conf.tools) {
-        return NGX_OK;
-    }
-
-    ngx_http_vlm_fail_param(ctx, "%s", name);
-
-    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
-                                  "unsupported_parameter", name == choice
-                                  ? "%V does not support tools: %s can be "
-                                    "\"none\" or \"auto\""
-                                  : "%V does not support tools: leave %s out, "
-                                    "or have \"tools ignore\" in vlm_engine",
-                                  &ctx->engine->name, name);
-}
-
-
 static void
 ngx_http_vlm_fields_set(float *value, double x)
 {
@@ -418,5 +374,5 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_ctx_t *ctx)
 
     s->grammar = f->grammar;
 
-    return NGX_OK;
+    return ngx_http_vlm_tools_sampling(ctx);
 }

@@ -10,6 +10,7 @@
 #define _NGX_HTTP_VLM_FIELDS_H_INCLUDED_
 
 
+#include "base/calls.h"
 #include "messages.h"
 #include "model.h"
 
@@ -87,12 +88,27 @@ typedef struct {
 } ngx_http_vlm_fields_t;
 
 
+/* tools.c */
+
+typedef struct {
+    vlm_json_t                   *list;        /* that may be called; or NULL */
+    vlm_grammar_t                *grammar;     /* of a call */
+    vlm_grammar_t                *between;     /* of the text between two */
+    char                          tail[64];    /* a call is demanded: its mark,
+                                                  at the prompt's end */
+    unsigned                      demanded:1;
+    unsigned                      single:1;    /* one call at most */
+    vlm_calls_t                   calls;       /* of the answer so far */
+} ngx_http_vlm_tools_t;
+
+
 /* at the beginning of the data of OpenAI's and of Ollama's requests */
 
 typedef struct {
     char                         *model;       /* as its client named it */
     ngx_http_vlm_messages_t      *messages;
     ngx_http_vlm_fields_t         f;
+    ngx_http_vlm_tools_t          tools;
 } ngx_http_vlm_asked_t;
 
 
@@ -140,8 +156,25 @@ const char *ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name);
 
 /* "tools", and the field of a choice among them, or NULL */
 
-ngx_int_t ngx_http_vlm_fields_tools(ngx_http_vlm_ctx_t *ctx,
+ngx_int_t ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json, const char *name, const char *choice);
+
+/* has the answer follow them; compiles them, if that was not done */
+
+ngx_int_t ngx_http_vlm_tools_sampling(ngx_http_vlm_ctx_t *ctx);
+
+void ngx_http_vlm_tools_free(ngx_http_vlm_tools_t *t);
+
+/* the calls of an assistant's message, in a client's form */
+
+ngx_int_t ngx_http_vlm_tools_calls(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *list, const char *place);
+
+/* what the prompt ends with, or NULL */
+
+#define ngx_http_vlm_tools_tail(ctx)                                          \
+    (((ngx_http_vlm_asked_t *) (ctx)->data)->tools.demanded                   \
+     ? ((ngx_http_vlm_asked_t *) (ctx)->data)->tools.tail : NULL)
 
 /* overrides the engine's defaults in ctx->sampling, which then refers to
    ctx->data */

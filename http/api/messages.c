@@ -11,6 +11,7 @@
 
 #include "messages.h"
 #include "base/base64.h"
+#include "base/calls.h"
 
 
 typedef struct {
@@ -20,6 +21,7 @@ typedef struct {
     uint32_t                      tokens;      /* of it, if that is known */
     uint32_t                      n;           /* 1; or frames of the video that
                                                   begins here; 0: a later one */
+    unsigned                      marked:1;    /* text is the template's own */
     double                        fps;         /* of a video, else 0 */
     vlm_pixels_t                  pixels;      /* bounds of it */
     vlm_picture_t                *picture;     /* once it was read */
@@ -46,6 +48,7 @@ struct ngx_http_vlm_messages_s {
                                                   or -1 */
     off_t                         size;        /* its bytes */
     vlm_file_t                    map;         /* while they are decoded */
+    char                         *tools;       /* or NULL */
 };
 
 
@@ -76,7 +79,8 @@ ngx_http_vlm_messages_role(const char *text, vlm_role_t *role)
     static const char *const  names[] = {
         [VLM_SYSTEM] = "system",
         [VLM_USER] = "user",
-        [VLM_ASSISTANT] = "assistant"
+        [VLM_ASSISTANT] = "assistant",
+        [VLM_TOOL] = "tool"
     };
 
     for (i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
@@ -194,12 +198,72 @@ ngx_http_vlm_messages_text(ngx_http_vlm_messages_t *m, const char *text)
         return ngx_http_vlm_fail_memory(m->ctx, "the messages");
     }
 
-    ngx_memcpy(part->text, text, len);
+    ngx_memcpy(part->text, text, len + 1);
     part->len = len;
 
     m->text += len;
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_messages_marked(ngx_http_vlm_messages_t *m, const char *text)
+{
+    if (ngx_http_vlm_messages_text(m, text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    m->parts[m->n_parts - 1].marked = 1;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_vlm_messages_call(ngx_http_vlm_messages_t *m, const char *name,
+    const vlm_json_t *arguments)
+{
+    ngx_int_t                     rc;
+    vlm_facts_t                  *facts;
+    vlm_json_out_t                w;
+    ngx_http_vlm_messages_one_t  *one;
+
+    facts = &m->ctx->engine->conf.facts;
+    one = &m->messages[m->n_messages - 1];
+
+    vlm_json_init(&w, NGX_HTTP_VLM_MESSAGES_TEXT);
+    vlm_json_put_raw(&w, "\n{\"name\": ", sizeof("\n{\"name\": ") - 1);
+    vlm_calls_string(&w, name);
+    vlm_json_put_raw(&w, ", \"arguments\": ", sizeof(", \"arguments\": ") - 1);
+    vlm_calls_arguments(&w, arguments);
+    vlm_json_put_raw(&w, "}", 1);
+
+    if (vlm_json_done(&w) != 0) {
+        vlm_json_release(&w);
+        return ngx_http_vlm_fail_memory(m->ctx, "the messages");
+    }
+
+    vlm_json_put_raw(&w, "", 1);
+
+    rc = (one->n && ngx_http_vlm_messages_text(m, "\n") != NGX_OK)
+         || ngx_http_vlm_messages_marked(m, facts->call) != NGX_OK
+         || w.failed
+         || ngx_http_vlm_messages_text(m, w.data) != NGX_OK
+         || ngx_http_vlm_messages_marked(m, facts->call_end) != NGX_OK
+         ? NGX_ERROR : NGX_OK;
+
+    vlm_json_release(&w);
+
+    return rc;
+}
+
+
+void
+ngx_http_vlm_messages_tools(ngx_http_vlm_messages_t *m, char *tools)
+{
+    free(m->tools);
+    m->tools = tools;
 }
 
 
@@ -490,7 +554,7 @@ ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
     ngx_http_vlm_messages_one_t   *one;
     ngx_http_vlm_messages_part_t  *part;
 
-    parts = calloc(m->n_parts + 1, sizeof(ngx_http_vlm_fit_t));
+    parts = calloc(m->n_parts + 2, sizeof(ngx_http_vlm_fit_t));
 
     if (parts == NULL) {
         return ngx_http_vlm_fail_memory(m->ctx, "the messages");
@@ -512,6 +576,11 @@ ngx_http_vlm_messages_fit(ngx_http_vlm_messages_t *m, ngx_uint_t whole)
             parts[n].len = part->len;
             parts[n++].tokens = part->tokens;
         }
+    }
+
+    if (m->tools) {
+        parts[n].text = m->tools;
+        parts[n++].len = ngx_strlen(m->tools);
     }
 
     rc = ngx_http_vlm_fit(m->ctx, parts, n);
@@ -669,6 +738,7 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
         parts[i].picture = m->parts[i].picture;
         parts[i].text = m->parts[i].text;
         parts[i].bytes = m->parts[i].text ? m->parts[i].len : 0;
+        parts[i].marked = m->parts[i].marked && parts[i].bytes;
     }
 
     for (i = 0; i < m->n_messages; i++) {
@@ -680,8 +750,9 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
     ctx = m->ctx;
     ctx->prompt = raw ? vlm_prompt_raw(ctx->engine->life.vlm, parts, m->n_parts,
                                        &ctx->error.err)
-                      : vlm_prompt_make(ctx->engine->life.vlm, messages,
-                                        m->n_messages, tail, &ctx->error.err);
+                      : vlm_prompt_tools(ctx->engine->life.vlm, messages,
+                                         m->n_messages, m->tools, tail,
+                                         &ctx->error.err);
     free(messages);
     free(parts);
 
@@ -780,6 +851,7 @@ ngx_http_vlm_messages_free(ngx_http_vlm_messages_t *m)
 
     ngx_http_vlm_messages_empty(m);
 
+    free(m->tools);
     free(m->messages);
     free(m->parts);
     free(m);

@@ -39,6 +39,16 @@ ngx_int_t ngx_http_vlm_messages_role(const char *text, vlm_role_t *role);
 ngx_int_t ngx_http_vlm_messages_begin(ngx_http_vlm_messages_t *m,
     vlm_role_t role);
 
+/* a call that an assistant made earlier, behind its content, with the name and
+   the arguments of a client's object */
+
+ngx_int_t ngx_http_vlm_messages_call(ngx_http_vlm_messages_t *m,
+    const char *name, const vlm_json_t *arguments);
+
+/* the tools that the template lists, as text that m takes over */
+
+void ngx_http_vlm_messages_tools(ngx_http_vlm_messages_t *m, char *tools);
+
 /* text is UTF-8, and copied; a picture is base64 or a data URL, and its header
    is checked; fields, or NULL, may have bounds on its pixels */
 

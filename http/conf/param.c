@@ -419,8 +419,9 @@ static ngx_conf_enum_t  ngx_http_vlm_thinking[] = {
 
 
 static ngx_conf_enum_t  ngx_http_vlm_tools[] = {
-    { ngx_string("ignore"), 1 },
-    { ngx_string("refuse"), 0 },
+    { ngx_string("call"), NGX_HTTP_VLM_TOOLS_CALL },
+    { ngx_string("ignore"), NGX_HTTP_VLM_TOOLS_IGNORE },
+    { ngx_string("refuse"), NGX_HTTP_VLM_TOOLS_REFUSE },
     { ngx_null_string, 0 }
 };
 
@@ -517,7 +518,7 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
 
     { ngx_string("tools"), 1, .set = ngx_http_vlm_param_word,
       ngx_http_vlm_at(tools), .post = ngx_http_vlm_tools,
-      .error = "tools \"%V\" is not ignore or refuse" },
+      .error = "tools \"%V\" is not call, ignore or refuse" },
 
     ngx_http_vlm_number("threads", vlm.threads, 1, 256),
 
@@ -780,6 +781,7 @@ ngx_http_vlm_param_block(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     eng->conf.http_memory = 512 * 1024 * 1024;
     eng->conf.store_max = (off_t) 10 * 1024 * 1024 * 1024;
     eng->conf.thinking = NGX_CONF_UNSET_UINT;
+    eng->conf.tools = NGX_HTTP_VLM_TOOLS_CALL;
 
     eng->conf.sampling.temperature = NGX_CONF_UNSET;
     eng->conf.sampling.top_k = (uint32_t) NGX_CONF_UNSET;

@@ -8,7 +8,7 @@ import json
 
 import ollama
 import openai
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_ollama import ChatOllama, OllamaEmbeddings, OllamaLLM
@@ -129,15 +129,19 @@ def a_schema_is_followed():
 
 
 @test
-def tools_are_refused():
+def tools_are_called():
     def add(a: int, b: int) -> int:
         """Adds."""
         return a + b
 
-    with raises(openai.BadRequestError, code='unsupported_parameter', param='tools'):
-        by_openai().bind_tools([add]).invoke(ASK)
-    with raises(ollama.ResponseError, status_code=400, error='does not support tools'):
-        by_ollama().bind_tools([add]).invoke(ASK)
+    answer = by_openai(temperature=1.5, max_tokens=200).bind_tools([add], tool_choice='required').invoke(ASK)
+    for call in answer.tool_calls:
+        assert call['name'] == 'add' and {type(x) for x in call['args'].values()} == {int}, answer
+    assert answer.tool_calls and not answer.invalid_tool_calls, answer
+
+    history = [('user', 'Add 1 and 2.'), answer, *[ToolMessage('3', tool_call_id=call['id']) for call in answer.tool_calls]]
+    assert by_openai().bind_tools([add]).invoke(history).content
+    assert by_ollama().bind_tools([add]).invoke(history).content
 
 
 @test

@@ -173,12 +173,16 @@ def the_name_with_its_tag():
 
 
 @test
-def no_tools_and_no_thinking():
+def tools_and_no_thinking():
     def add(a: int, b: int) -> int:
         """Adds."""
         return a + b
 
-    fails(400, 'does not support tools', lambda: c.chat(MODEL, ASK, tools=[add]))
+    r = c.chat(MODEL, ASK, tools=[add], options=SAME)
+    assert r.message.content and not r.message.tool_calls, r
+    messages = ASK + [{'role': 'assistant', 'tool_calls': [{'function': {'name': 'add', 'arguments': {'a': 1, 'b': 2}}}]},
+                      {'role': 'tool', 'tool_name': 'add', 'content': '3'}]
+    assert c.chat(MODEL, messages, tools=[add], options=SAME).message.content
     fails(400, 'does not support thinking', lambda: c.chat(MODEL, ASK, think=True))
     assert c.chat(MODEL, ASK, think=False, options=SAME).message.thinking is None
 

@@ -232,13 +232,33 @@ def json_mode():
 
 
 @test
-def tools_are_refused():
-    tool = {'type': 'function', 'function': {'name': 'add', 'parameters': {'type': 'object', 'properties': {}}}}
-    with raises(openai.BadRequestError, code='unsupported_parameter', param='tools'):
-        chat(tools=[tool])
-    with raises(openai.BadRequestError, code='unsupported_value', param='messages.1.role'):
-        chat(ASK + [{'role': 'tool', 'tool_call_id': 'x', 'content': '4'}])
+def tools_are_called():
+    add = {'type': 'function', 'function': {'name': 'add', 'strict': True, 'parameters': {
+        'type': 'object', 'properties': {'a': {'type': 'integer', 'minimum': -9, 'maximum': 9}, 'b': {'enum': ['x', 'y']}},
+        'required': ['a', 'b'], 'additionalProperties': False}}}
+    stop = {'type': 'function', 'function': {'name': 'stop'}}
+
+    for seed in range(1, 9):
+        for choice in ('required', {'type': 'function', 'function': {'name': 'add'}}):
+            for parallel in (True, False):
+                r = chat(tools=[add, stop], tool_choice=choice, parallel_tool_calls=parallel, temperature=1.5, seed=seed, max_tokens=100)
+                calls = r.choices[0].message.tool_calls
+                assert r.choices[0].finish_reason == 'tool_calls' and (parallel or len(calls) == 1), r
+                for call in calls:
+                    arguments = json.loads(call.function.arguments)
+                    assert call.id and call.type == 'function', r
+                    if call.function.name == 'add':
+                        assert -9 <= arguments['a'] <= 9 and arguments['b'] in ('x', 'y') and len(arguments) == 2, r
+                    else:
+                        assert call.function.name == 'stop' and arguments == {} and choice == 'required', r
+
+    with c.chat.completions.stream(model=MODEL, messages=ASK, tools=[add], tool_choice='required', max_tokens=100, seed=1) as stream:
+        call = stream.get_final_completion().choices[0].message.tool_calls[0]
+    assert call.function.name == 'add' and set(call.function.parsed_arguments) == {'a', 'b'}, call
+
+    assert said(tools=[add])
     assert said(tools=[], tool_choice='none')
+    assert said(ASK + [{'role': 'assistant', 'content': None, 'tool_calls': [call.model_dump()]}, {'role': 'tool', 'tool_call_id': call.id, 'content': '4'}], tools=[add])
 
 
 @test

@@ -132,7 +132,8 @@ const vlm_family_t  vlm_qwen2_5_vl = {
         .cell = "<|image_pad|>",
         .picture_end = "<|vision_end|>",
         .frame_cell = "<|video_pad|>",
-        .role = { "system\n", "user\n", "assistant\n" },
+        .role = { "system\n", "user\n", "assistant\n", "user\n" },
+        VLM_QWEN_TOOLS,
         .after = "\n",
         .system = "You are a helpful assistant."
     },

@@ -139,7 +139,8 @@ const vlm_family_t  vlm_qwen3_vl = {
         .picture_end = "<|vision_end|>",
         .frame_cell = "<|video_pad|>",
         .seconds = { "<", " seconds>" },
-        .role = { "system\n", "user\n", "assistant\n" },
+        .role = { "system\n", "user\n", "assistant\n", "user\n" },
+        VLM_QWEN_TOOLS,
         .after = "\n",
         .system = NULL
     },

@@ -52,11 +52,42 @@ ngx_http_vlm_ollama_put_end(ngx_http_vlm_ctx_t *ctx,
 }
 
 
+static void
+ngx_http_vlm_ollama_call(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    const vlm_calls_piece_t *piece, ngx_uint_t i)
+{
+    vlm_json_open(w, '{');
+    vlm_json_add_open(w, "function", '{');
+    vlm_json_add_string(w, "name", piece->name);
+    ngx_http_vlm_tools_arguments(w, piece, 0);
+    vlm_json_shut(w, '}');
+    vlm_json_shut(w, '}');
+}
+
+
+/* the calls of a whole answer, or that of a piece */
+
+static void
+ngx_http_vlm_ollama_calls(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    const vlm_calls_piece_t *call)
+{
+    if (!ctx->streaming && ngx_http_vlm_tools_active(ctx)) {
+        (void) ngx_http_vlm_tools_whole(ctx, w, ngx_http_vlm_ollama_call);
+
+    } else if (call) {
+        vlm_json_add_open(w, "tool_calls", '[');
+        ngx_http_vlm_ollama_call(ctx, w, call, 0);
+        vlm_json_shut(w, ']');
+    }
+}
+
+
 /* without a reason it is not the last object */
 
 static void
 ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    ngx_str_t *thinking, ngx_str_t *text, size_t n_tokens, const char *reason)
+    ngx_str_t *thinking, ngx_str_t *text, size_t n_tokens,
+    const vlm_calls_piece_t *call, const char *reason)
 {
     ngx_http_vlm_ollama_t *o = ctx->data;
 
@@ -82,6 +113,7 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     }
 
     if (!o->generate) {
+        ngx_http_vlm_ollama_calls(ctx, w, call);
         vlm_json_shut(w, '}');
     }
 
@@ -110,7 +142,9 @@ ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     ngx_http_vlm_ollama_t *o = ctx->data;
 
-    const char  *reason;
+    ngx_str_t        answer;
+    const char      *reason;
+    vlm_json_out_t   text;
 
     reason = ngx_http_vlm_finish_reason(ctx);
 
@@ -119,8 +153,53 @@ ngx_http_vlm_ollama_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
         ngx_str_null(&ctx->out.answer);
     }
 
-    ngx_http_vlm_ollama_put(ctx, w, &ctx->out.thinking, &ctx->out.answer,
-                            ngx_http_vlm_unsent_tokens(ctx), reason);
+    answer = ctx->out.answer;
+
+    vlm_json_init(&text, VLM_STORE_TEXT);
+
+    if (ngx_http_vlm_tools_active(ctx)) {
+        ngx_http_vlm_tools_content(ctx, &text);
+
+        answer.data = (u_char *) text.data;
+        answer.len = text.len;
+        w->failed |= text.failed;
+    }
+
+    ngx_http_vlm_ollama_put(ctx, w, &ctx->out.thinking, &answer,
+                            ngx_http_vlm_unsent_tokens(ctx), NULL, reason);
+
+    vlm_json_release(&text);
+}
+
+
+/* the pieces of an answer in which tools may be called */
+
+static void
+ngx_http_vlm_ollama_pieces(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last, ngx_http_vlm_unsent_t *u)
+{
+    ngx_str_t           text;
+    vlm_calls_e         kind;
+    vlm_calls_piece_t   piece;
+
+    do {
+        kind = ngx_http_vlm_tools_next(ctx, last, &piece);
+
+        text.data = (u_char *) piece.text;
+        text.len = piece.bytes;
+
+        if (kind != VLM_CALLS_NONE || u->thinking.len || u->n_tokens) {
+            ngx_http_vlm_ollama_put(ctx, w, &u->thinking, &text, u->n_tokens,
+                                    kind == VLM_CALLS_CALL ? &piece : NULL,
+                                    NULL);
+        }
+
+        u->thinking.len = 0;
+        u->n_tokens = 0;
+
+        vlm_json_free(piece.call);
+
+    } while (kind != VLM_CALLS_NONE);
 }
 
 
@@ -133,14 +212,17 @@ ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     ngx_http_vlm_unsent(ctx, w, last, &u);
 
-    if (u.thinking.len || u.answer.len || u.n_tokens) {
+    if (ngx_http_vlm_tools_active(ctx)) {
+        ngx_http_vlm_ollama_pieces(ctx, w, last, &u);
+
+    } else if (u.thinking.len || u.answer.len || u.n_tokens) {
         ngx_http_vlm_ollama_put(ctx, w, &u.thinking, &u.answer, u.n_tokens,
-                                NULL);
+                                NULL, NULL);
     }
 
     if (last) {
         ngx_str_null(&none);
-        ngx_http_vlm_ollama_put(ctx, w, &none, &none, 0,
+        ngx_http_vlm_ollama_put(ctx, w, &none, &none, 0, NULL,
                                 ngx_http_vlm_finish_reason(ctx));
     }
 }

@@ -69,6 +69,7 @@ static ngx_int_t
 ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *message, ngx_uint_t n)
 {
+    char                    place[48];
     vlm_role_t              role;
     const char             *text;
     const vlm_json_t       *content;
@@ -80,9 +81,12 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
 
     text = vlm_json_text(vlm_json_get(message, "role"));
 
-    if (ngx_http_vlm_messages_role(text, &role) != NGX_OK) {
+    if (ngx_http_vlm_messages_role(text, &role) != NGX_OK
+        || (role == VLM_TOOL && ctx->engine->conf.facts.call == NULL))
+    {
         return ngx_http_vlm_fail_input(ctx, "messages[%ui].role is not "
-                                       "\"system\", \"user\" or \"assistant\"",
+                                       "\"system\", \"user\", \"assistant\" "
+                                       "or, of a model with tools, \"tool\"",
                                        n);
     }
 
@@ -99,9 +103,19 @@ ngx_http_vlm_ollama_message(ngx_http_vlm_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    return ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx),
-                                      ngx_http_vlm_fields_text(message,
-                                                               "content"));
+    text = ngx_http_vlm_fields_text(message, "content");
+
+    if ((*text || role != VLM_ASSISTANT)
+        && ngx_http_vlm_messages_text(ngx_http_vlm_asked(ctx), text) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    (void) snprintf(place, sizeof(place), "messages[%u]", (unsigned) n);
+
+    return role != VLM_ASSISTANT ? NGX_OK
+           : ngx_http_vlm_tools_calls(ctx, vlm_json_get(message, "tool_calls"),
+                                      place);
 }
 
 
@@ -168,7 +182,7 @@ ngx_http_vlm_ollama_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     if (ngx_http_vlm_ollama_fields(ctx, json, ngx_http_vlm_ollama_of_chat)
         != NGX_OK
-        || ngx_http_vlm_fields_tools(ctx, json, "tools", NULL) != NGX_OK)
+        || ngx_http_vlm_tools_read(ctx, json, "tools", NULL) != NGX_OK)
     {
         return;
     }

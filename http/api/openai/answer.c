@@ -64,11 +64,70 @@ ngx_http_vlm_openai_tail(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
+static void
+ngx_http_vlm_openai_call(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    const vlm_calls_piece_t *piece, ngx_uint_t i)
+{
+    ngx_http_vlm_openai_t *o = ctx->data;
+
+    vlm_json_open(w, '{');
+
+    if (ctx->streaming) {
+        vlm_json_add_int(w, "index", i);
+    }
+
+    /* the id of the answer, behind "chatcmpl-", and the number of the call */
+
+    vlm_json_add_format(w, "id", "call_%.22s%02u", o->id + 9, (unsigned) i);
+    vlm_json_add_string(w, "type", "function");
+    vlm_json_add_open(w, "function", '{');
+    vlm_json_add_string(w, "name", piece->name);
+    ngx_http_vlm_tools_arguments(w, piece, 1);
+    vlm_json_shut(w, '}');
+    vlm_json_shut(w, '}');
+}
+
+
+/* of a whole answer, in which tools may be called */
+
+static void
+ngx_http_vlm_openai_called(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    vlm_json_out_t          text;
+    ngx_http_vlm_openai_t  *o;
+
+    o = ctx->data;
+
+    vlm_json_init(&text, VLM_STORE_TEXT);
+    ngx_http_vlm_tools_content(ctx, &text);
+
+    if (text.failed) {
+        w->failed = 1;
+    }
+
+    vlm_json_add_text(w, "content", text.len ? text.data : NULL, text.len);
+    vlm_json_release(&text);
+
+    o->n_calls = ngx_http_vlm_tools_whole(ctx, w, ngx_http_vlm_openai_call);
+}
+
+
+static const char *
+ngx_http_vlm_openai_finish(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_openai_t *o = ctx->data;
+
+    return o->n_calls && ctx->finish != VLM_FINISH_LENGTH
+           ? "tool_calls" : ngx_http_vlm_finish_reason(ctx);
+}
+
+
 /* an event of a stream, or a whole answer */
 
 static void
 ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
-    const char *role, ngx_str_t *text, size_t n_tokens, const char *finish)
+    const char *role, ngx_str_t *text, size_t n_tokens,
+    const vlm_calls_piece_t *call, ngx_uint_t finish)
 {
     ngx_http_vlm_openai_t *o = ctx->data;
 
@@ -83,8 +142,17 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
             vlm_json_add_string(w, "role", role);
         }
 
-        if (text) {
+        if (!ctx->streaming && ngx_http_vlm_tools_active(ctx)) {
+            ngx_http_vlm_openai_called(ctx, w);
+
+        } else if (text) {
             vlm_json_add_text(w, "content", (char *) text->data, text->len);
+        }
+
+        if (call) {
+            vlm_json_add_open(w, "tool_calls", '[');
+            ngx_http_vlm_openai_call(ctx, w, call, o->n_calls++);
+            vlm_json_shut(w, ']');
         }
 
         if (!ctx->streaming) {
@@ -104,7 +172,8 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         ngx_http_vlm_openai_logprobs(ctx, w, n_tokens);
     }
 
-    vlm_json_add_string(w, "finish_reason", finish);
+    vlm_json_add_string(w, "finish_reason",
+                        finish ? ngx_http_vlm_openai_finish(ctx) : NULL);
 
     vlm_json_shut(w, '}');
     vlm_json_shut(w, ']');
@@ -124,8 +193,39 @@ void
 ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 {
     ngx_http_vlm_openai_event(ctx, w, "assistant", &ctx->out.answer,
-                              ngx_http_vlm_unsent_tokens(ctx),
-                              ngx_http_vlm_finish_reason(ctx));
+                              ngx_http_vlm_unsent_tokens(ctx), NULL, 1);
+}
+
+
+/* the pieces of an answer in which tools may be called */
+
+static void
+ngx_http_vlm_openai_pieces(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t last, size_t n_tokens)
+{
+    ngx_str_t           text;
+    vlm_calls_e         kind;
+    vlm_calls_piece_t   piece;
+
+    while ((kind = ngx_http_vlm_tools_next(ctx, last, &piece))
+           != VLM_CALLS_NONE)
+    {
+        text.data = (u_char *) piece.text;
+        text.len = piece.bytes;
+
+        ngx_http_vlm_openai_event(ctx, w, NULL,
+                                  kind == VLM_CALLS_TEXT ? &text : NULL,
+                                  n_tokens,
+                                  kind == VLM_CALLS_CALL ? &piece : NULL, 0);
+        n_tokens = 0;
+
+        vlm_json_free(piece.call);
+    }
+
+    if (n_tokens) {
+        ngx_str_set(&text, "");
+        ngx_http_vlm_openai_event(ctx, w, NULL, &text, n_tokens, NULL, 0);
+    }
 }
 
 
@@ -143,21 +243,23 @@ ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_http_vlm_unsent(ctx, w, last, &u);
 
     if (o->chat && !o->begun) {
-        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL);
+        ngx_http_vlm_openai_event(ctx, w, "assistant", &none, 0, NULL, 0);
     }
 
     o->begun = 1;
 
-    if (u.answer.len || u.n_tokens) {
-        ngx_http_vlm_openai_event(ctx, w, NULL, &u.answer, u.n_tokens, NULL);
+    if (ngx_http_vlm_tools_active(ctx)) {
+        ngx_http_vlm_openai_pieces(ctx, w, last, u.n_tokens);
+
+    } else if (u.answer.len || u.n_tokens) {
+        ngx_http_vlm_openai_event(ctx, w, NULL, &u.answer, u.n_tokens, NULL, 0);
     }
 
     if (!last) {
         return;
     }
 
-    ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none, 0,
-                              ngx_http_vlm_finish_reason(ctx));
+    ngx_http_vlm_openai_event(ctx, w, NULL, o->chat ? NULL : &none, 0, NULL, 1);
 
     if (o->include_usage) {
         ngx_http_vlm_openai_head(ctx, w);

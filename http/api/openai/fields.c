@@ -233,11 +233,11 @@ ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
                                        "\"logprobs\": true");
     }
 
-    if (ngx_http_vlm_fields_tools(ctx, json, "tools", "tool_choice")
+    if (ngx_http_vlm_tools_read(ctx, json, "tools", "tool_choice")
         != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    return ngx_http_vlm_fields_tools(ctx, json, "functions", "function_call");
+    return ngx_http_vlm_tools_read(ctx, json, "functions", "function_call");
 }

@@ -30,7 +30,9 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
         return ngx_http_vlm_fail_input(ctx, "messages.%ui has no role", i);
     }
 
-    if (ngx_http_vlm_messages_role(text, role) == NGX_OK) {
+    if (ngx_http_vlm_messages_role(text, role) == NGX_OK
+        && (*role != VLM_TOOL || ctx->engine->conf.facts.call))
+    {
         return NGX_OK;
     }
 
@@ -42,12 +44,13 @@ ngx_http_vlm_openai_role(ngx_http_vlm_ctx_t *ctx,
     if (ngx_strcmp(text, "tool") == 0 || ngx_strcmp(text, "function") == 0) {
         return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
                                       "unsupported_value", "messages.%ui is of "
-                                      "a tool: this server does not have tools",
+                                      "a tool: this model does not have tools",
                                       i);
     }
 
     return ngx_http_vlm_fail_input(ctx, "messages.%ui has a role that is not "
-                                   "system, developer, user or assistant", i);
+                                   "system, developer, user, assistant or "
+                                   "tool", i);
 }
 
 
@@ -290,7 +293,8 @@ static ngx_int_t
 ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     ngx_uint_t i)
 {
-    vlm_role_t                  role;
+    char               place[48];
+    vlm_role_t         role;
     const vlm_json_t  *content;
 
     role = VLM_USER;
@@ -309,13 +313,25 @@ ngx_http_vlm_openai_message(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
     content = vlm_json_get(json, "content");
 
-    /* clients send an earlier answer back, which may have had no content */
+    /* clients send an earlier answer back, which may have had no content; a
+       call is behind the content, and none is behind an empty one */
 
-    if (role == VLM_ASSISTANT && vlm_json_is_null(content)) {
-        return NGX_OK;
+    if (role != VLM_ASSISTANT) {
+        return ngx_http_vlm_openai_content(ctx, content, i);
     }
 
-    return ngx_http_vlm_openai_content(ctx, content, i);
+    if (vlm_json_is_true(content)
+        && ngx_http_vlm_openai_content(ctx, content, i) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    (void) snprintf(place, sizeof(place), "messages.%u", (unsigned) i);
+
+    ngx_http_vlm_fail_param(ctx, "%s.tool_calls", place);
+
+    return ngx_http_vlm_tools_calls(ctx, vlm_json_get(json, "tool_calls"),
+                                    place);
 }
 
 

@@ -22,6 +22,7 @@ typedef struct {
     /* of the answer */
     ngx_uint_t                    begun;       /* the role was sent */
     size_t                        offset;      /* characters of tokens sent */
+    ngx_uint_t                    n_calls;
 } ngx_http_vlm_openai_t;
 
 

@@ -1,0 +1,181 @@
+/* Answers that are held to a grammar, in part or as a whole. */
+
+#include "run/hold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+/* The most tokens that a text of a choice takes: a byte is one. */
+static uint32_t
+longest(const vlm_grammar_t *choice)
+{
+    uint32_t           n;
+    const vlm_text_t  *t;
+
+    for (n = 0, t = choice->root->texts; t != NULL; t = t->next) {
+        n = t->bytes > n ? t->bytes : n;
+    }
+
+    return n;
+}
+
+
+int
+vlm_hold_open(vlm_job_t *j, const vlm_sampling_t *s)
+{
+    j->sampling.grammar = vlm_grammar_share(s->grammar);
+    j->sampling.between = s->grammar == NULL ? NULL : vlm_grammar_share(s->between);
+
+    if (s->grammar == NULL) {
+        return 0;
+    }
+
+    j->match = malloc(sizeof(*j->match));
+
+    if (j->match == NULL) {
+        return -1;
+    }
+
+    j->hold = s->trigger == NULL ? VLM_HOLD_VALUE : VLM_HOLD_FREE;
+    vlm_match_start(j->match, s->grammar);
+
+    return 0;
+}
+
+
+void
+vlm_hold_close(vlm_job_t *j)
+{
+    vlm_grammar_free(j->sampling.grammar);
+    vlm_grammar_free(j->sampling.between);
+    free(j->match);
+}
+
+
+/* Tokens that may still come, behind the one at hand, which may not be counted yet. */
+static uint32_t
+room(const vlm_job_t *j)
+{
+    const uint32_t  used = j->usage.completion_tokens + 1;
+
+    return j->sampling.max_tokens > used ? j->sampling.max_tokens - used : 0;
+}
+
+
+/* Between two values, the tokenizer may have the marks that stand there as tokens of their own. */
+static void
+allow_marks(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t n_after)
+{
+    size_t       bytes;
+    uint32_t     i, id;
+    const char  *p;
+
+    for (i = 0; i < a->n_marks; i++) {
+        id = a->mark[i];
+        p = id < a->n_ids ? vlm_token_bytes(a->tokenizer, id, &bytes) : NULL;
+
+        if (p != NULL && vlm_mask_one(j->match, a->walk, n_after, p, bytes)) {
+            a->allowed[id / 32] |= 1u << (id % 32);
+        }
+    }
+}
+
+
+void
+vlm_hold_mask(const vlm_adjust_t *a, const vlm_job_t *j)
+{
+    const uint32_t  n_after = j->sampling.max_tokens - j->usage.completion_tokens - 1;
+
+    vlm_mask(a->pieces, j->match, a->walk, n_after, a->allowed);
+
+    if (j->hold == VLM_HOLD_BETWEEN) {
+        allow_marks(a, j, n_after);
+    }
+}
+
+
+/* A value is whole, or the text between two of them. */
+static void
+go_on(vlm_job_t *j)
+{
+    if (!vlm_match_done(j->match)) {
+        return;
+    }
+
+    if (j->hold == VLM_HOLD_BETWEEN) {
+        j->hold = VLM_HOLD_VALUE;
+        vlm_match_start(j->match, j->sampling.grammar);
+
+    } else if (j->sampling.between != NULL
+               && room(j) > longest(j->sampling.between)
+                            + vlm_grammar_least(j->sampling.grammar))
+    {
+        j->hold = VLM_HOLD_BETWEEN;
+        vlm_match_start(j->match, j->sampling.between);
+    }
+}
+
+
+/* Looks for the trigger, whose first byte stands in it once. */
+static void
+find_trigger(const vlm_adjust_t *a, vlm_job_t *j, const char *p, size_t bytes)
+{
+    size_t       i;
+    const char  *trigger = j->sampling.trigger;
+
+    for (i = 0; i < bytes && trigger[j->n_trigger] != '\0'; i++) {
+        j->n_trigger = p[i] == trigger[j->n_trigger] ? j->n_trigger + 1 : p[i] == trigger[0];
+    }
+
+    if (trigger[j->n_trigger] != '\0') {
+        return;
+    }
+
+    j->n_trigger = 0;
+
+    /* Where the value does not fit, or the token goes on in another way, the answer stays free. */
+
+    if (room(j) < vlm_grammar_least(j->sampling.grammar)
+        || (i < bytes && vlm_match_read(j->match, a->walk, p + i, bytes - i) != 0))
+    {
+        return;
+    }
+
+    j->hold = VLM_HOLD_VALUE;
+}
+
+
+int
+vlm_hold_read(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uint32_t id)
+{
+    size_t       bytes;
+    const char  *p;
+
+    if (j->match == NULL) {
+        return 0;
+    }
+
+    if (vlm_tokens_ends(a->pieces, id)) {
+        return !vlm_held(j) || vlm_match_may_end(j->match) ? 0 : -1;
+    }
+
+    p = vlm_token_bytes(t, id, &bytes);
+
+    if (p == NULL) {
+        return -1;
+    }
+
+    if (!vlm_held(j)) {
+        find_trigger(a, j, p, bytes);
+        return 0;
+    }
+
+    if (vlm_match_read(j->match, a->walk, p, bytes) != 0) {
+        return -1;
+    }
+
+    go_on(j);
+
+    return 0;
+}

@@ -1,0 +1,476 @@
+
+/*
+ * Tools: what a request offers, the choice among them, and the grammar that
+ * holds an answer's calls to their schemas.
+ *
+ * The model's template lists the tools, and an answer is free until it begins
+ * a call.  A call that is demanded is begun by the prompt's end.
+ */
+
+
+#include "fields.h"
+
+
+static ngx_int_t
+ngx_http_vlm_tools_refuse(ngx_http_vlm_ctx_t *ctx, const char *name,
+    ngx_uint_t chosen)
+{
+    ngx_http_vlm_fail_param(ctx, "%s", name);
+
+    return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                  "unsupported_parameter", chosen
+                                  ? "%V does not support tools: %s can be "
+                                    "\"none\" or \"auto\""
+                                  : "%V does not support tools: leave %s out, "
+                                    "or have \"tools ignore\" in vlm_engine",
+                                  &ctx->engine->name, name);
+}
+
+
+/*
+ * Where the client leaves the choice to the model, an answer without a call is
+ * valid, so tools may be ignored; a call that is demanded is refused in any
+ * case.
+ */
+
+static ngx_int_t
+ngx_http_vlm_tools_without(ngx_http_vlm_ctx_t *ctx, const char *name,
+    const char *choice, const vlm_json_t *field)
+{
+    const char  *text;
+
+    text = vlm_json_text(field);
+
+    if (!vlm_json_is_null(field)
+        && (text == NULL || ngx_strcmp(text, "auto") != 0))
+    {
+        return ngx_http_vlm_tools_refuse(ctx, choice, 1);
+    }
+
+    return ctx->engine->conf.tools == NGX_HTTP_VLM_TOOLS_IGNORE
+           ? NGX_OK : ngx_http_vlm_tools_refuse(ctx, name, 0);
+}
+
+
+/* as the template has them: each behind a newline */
+
+static ngx_int_t
+ngx_http_vlm_tools_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list)
+{
+    vlm_json_out_t     w;
+    const vlm_json_t  *tool;
+
+    vlm_json_init(&w, NGX_HTTP_VLM_MESSAGES_TEXT);
+
+    for (tool = vlm_json_first(list); tool; tool = vlm_json_next(tool)) {
+        vlm_json_put_raw(&w, "\n", 1);
+        vlm_calls_put(&w, tool);
+    }
+
+    vlm_json_put_raw(&w, "", 1);
+
+    if (w.failed) {
+        vlm_json_release(&w);
+        return ngx_http_vlm_fail_memory(ctx, "the tools");
+    }
+
+    ngx_http_vlm_messages_tools(ngx_http_vlm_asked(ctx), w.data);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_tools_check(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list,
+    const char *only)
+{
+    ngx_uint_t             i;
+    const char            *name, *type;
+    vlm_json_t            *copy;
+    const vlm_json_t      *tool;
+    ngx_http_vlm_tools_t  *t;
+
+    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
+    t->list = vlm_json_make('[');
+    i = 0;
+
+    for (tool = vlm_json_first(list); tool; tool = vlm_json_next(tool)) {
+        ngx_http_vlm_fail_param(ctx, "tools.%ui", i);
+
+        type = vlm_json_text(vlm_json_get(tool, "type"));
+        name = vlm_json_text(vlm_json_get(vlm_json_get(tool, "function"),
+                                          "name"));
+
+        if (name == NULL || *name == '\0'
+            || (type && ngx_strcmp(type, "function") != 0))
+        {
+            return ngx_http_vlm_fail_input(ctx, "tools.%ui is not of the type "
+                                           "\"function\" with a name", i);
+        }
+
+        i++;
+
+        if (only && ngx_strcmp(name, only) != 0) {
+            continue;
+        }
+
+        copy = vlm_json_copy(tool);
+
+        if (t->list == NULL || vlm_json_take(t->list, NULL, copy) != 0) {
+            return ngx_http_vlm_fail_memory(ctx, "the tools");
+        }
+    }
+
+    if (vlm_json_count(t->list)) {
+        return NGX_OK;
+    }
+
+    ngx_http_vlm_fail_param(ctx, "tool_choice");
+
+    return ngx_http_vlm_fail_input(ctx, "tool_choice has a name that no tool "
+                                   "has");
+}
+
+
+/* "auto", "required", or {"type": "function", "function": {"name": ...}} */
+
+static ngx_int_t
+ngx_http_vlm_tools_choice(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field,
+    const char **only)
+{
+    const char            *text;
+    vlm_facts_t           *facts;
+    ngx_http_vlm_tools_t  *t;
+
+    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
+    facts = &ctx->engine->conf.facts;
+    text = vlm_json_text(field);
+
+    *only = vlm_json_text(vlm_json_get(vlm_json_get(field, "function"),
+                                       "name"));
+    if (*only == NULL) {
+        *only = vlm_json_text(vlm_json_get(field, "name"));
+    }
+
+    if (vlm_json_is_null(field) || (text && ngx_strcmp(text, "auto") == 0)) {
+        return NGX_OK;
+    }
+
+    if (*only == NULL && (text == NULL || ngx_strcmp(text, "required") != 0)) {
+        ngx_http_vlm_fail_param(ctx, "tool_choice");
+
+        return ngx_http_vlm_fail_input(ctx, "tool_choice is neither \"none\", "
+                                       "\"auto\", \"required\" nor a "
+                                       "function with a name");
+    }
+
+    t->demanded = 1;
+
+    (void) snprintf(t->tail, sizeof(t->tail), "%s", facts->call);
+
+    return NGX_OK;
+}
+
+
+/* in the first moments of a load there is no vocabulary yet */
+
+static ngx_int_t
+ngx_http_vlm_tools_compile(ngx_http_vlm_ctx_t *ctx)
+{
+    int                    rc;
+    char                   text[2][128];
+    vlm_err_t             *err;
+    vlm_json_t            *list;
+    vlm_facts_t           *facts;
+    ngx_http_vlm_tools_t  *t;
+
+    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
+
+    if (t->list == NULL || t->grammar || !ctx->opened) {
+        return NGX_OK;
+    }
+
+    facts = &ctx->engine->conf.facts;
+    err = &ctx->error.err;
+
+    ngx_memzero(err, sizeof(vlm_err_t));
+
+    t->grammar = vlm_grammar_make(ctx->engine->life.vlm, t->list,
+                                  VLM_FORM_TOOLS, err);
+
+    if (t->grammar && !t->single) {
+
+        (void) snprintf(text[0], sizeof(text[0]), "\n%s", facts->call_end);
+        (void) snprintf(text[1], sizeof(text[1]), "\n%s\n%s", facts->call_end,
+                        facts->call);
+
+        list = vlm_json_make('[');
+
+        rc = list == NULL
+             || vlm_json_take(list, NULL, vlm_json_make_text(text[0])) != 0
+             || vlm_json_take(list, NULL, vlm_json_make_text(text[1])) != 0;
+
+        t->between = rc ? NULL : vlm_grammar_make(ctx->engine->life.vlm, list,
+                                                  VLM_FORM_CHOICE, err);
+        vlm_json_free(list);
+
+        if (rc) {
+            return ngx_http_vlm_fail_memory(ctx, "the tools");
+        }
+    }
+
+    if (t->grammar && (t->single || t->between)) {
+        return NGX_OK;
+    }
+
+    ngx_http_vlm_fail_param(ctx, "tools");
+
+    return ngx_http_vlm_fail_engine(ctx, "invalid_function_parameters",
+                                    "invalid_function_parameters");
+}
+
+
+ngx_int_t
+ngx_http_vlm_tools_read(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    const char *name, const char *choice)
+{
+    const char            *text, *only;
+    const vlm_json_t      *list, *field;
+    ngx_http_vlm_asked_t  *in;
+
+    list = vlm_json_get(json, name);
+    field = choice ? vlm_json_get(json, choice) : NULL;
+    text = vlm_json_text(field);
+
+    if (!vlm_json_is_true(list) || (text && ngx_strcmp(text, "none") == 0)) {
+        return NGX_OK;
+    }
+
+    if (ctx->engine->conf.tools != NGX_HTTP_VLM_TOOLS_CALL
+        || ctx->engine->conf.facts.call == NULL
+        || ngx_strcmp(name, "tools") != 0)
+    {
+        return ngx_http_vlm_tools_without(ctx, name, choice, field);
+    }
+
+    in = ctx->data;
+
+    ngx_http_vlm_fail_param(ctx, "%s", name);
+
+    if (!vlm_json_is_array(list)) {
+        return ngx_http_vlm_fail_input(ctx, "tools are not an array");
+    }
+
+    if (ngx_http_vlm_tools_choice(ctx, field, &only) != NGX_OK
+        || ngx_http_vlm_tools_check(ctx, list, only) != NGX_OK
+        || ngx_http_vlm_tools_text(ctx, list) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (in->f.constraint.form) {
+        ngx_http_vlm_fail_param(ctx, "%s", in->f.constraint.name);
+
+        return ngx_http_vlm_fail_code(ctx, NGX_HTTP_BAD_REQUEST,
+                                      "unsupported_parameter", "%s beside "
+                                      "tools is not supported, unless "
+                                      "tool_choice is \"none\"",
+                                      in->f.constraint.name);
+    }
+
+    field = vlm_json_get(json, "parallel_tool_calls");
+    in->tools.single = vlm_json_is_bool(field) && !vlm_json_is_true(field);
+
+    vlm_calls_start(&in->tools.calls, ctx->engine->conf.facts.call,
+                    ctx->engine->conf.facts.call_end, in->tools.demanded);
+
+    return ngx_http_vlm_tools_compile(ctx);
+}
+
+
+ngx_int_t
+ngx_http_vlm_tools_sampling(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_tools_t  *t;
+
+    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
+
+    if (ngx_http_vlm_tools_compile(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (t->grammar) {
+        ctx->sampling.grammar = t->grammar;
+        ctx->sampling.between = t->between;
+        ctx->sampling.trigger = t->demanded ? NULL
+                                            : ctx->engine->conf.facts.call;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_vlm_tools_free(ngx_http_vlm_tools_t *t)
+{
+    vlm_json_free(t->list);
+    vlm_grammar_free(t->grammar);
+    vlm_grammar_free(t->between);
+}
+
+
+ngx_int_t
+ngx_http_vlm_tools_calls(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *list,
+    const char *place)
+{
+    const char        *name;
+    const vlm_json_t  *call, *function;
+
+    if (vlm_json_is_null(list)) {
+        return NGX_OK;
+    }
+
+    if (!vlm_json_is_array(list)) {
+        return ngx_http_vlm_fail_input(ctx, "%s.tool_calls is not an array",
+                                       place);
+    }
+
+    if (vlm_json_count(list) && ctx->engine->conf.facts.call == NULL) {
+        return ngx_http_vlm_fail_input(ctx, "%s has calls of tools: this model "
+                                       "does not have tools", place);
+    }
+
+    for (call = vlm_json_first(list); call; call = vlm_json_next(call)) {
+
+        function = vlm_json_get(call, "function");
+        name = vlm_json_text(vlm_json_get(function, "name"));
+
+        if (name == NULL) {
+            return ngx_http_vlm_fail_input(ctx, "%s.tool_calls has a call "
+                                           "without a function's name", place);
+        }
+
+        if (ngx_http_vlm_messages_call(ngx_http_vlm_asked(ctx), name,
+                                       vlm_json_get(function, "arguments"))
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* ---- the answer ---------------------------------------------------------- */
+
+
+ngx_uint_t
+ngx_http_vlm_tools_active(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_asked_t *in = ctx->data;
+
+    return in->tools.list != NULL;
+}
+
+
+vlm_calls_e
+ngx_http_vlm_tools_next(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last,
+    vlm_calls_piece_t *piece)
+{
+    ngx_http_vlm_asked_t *in = ctx->data;
+
+    return vlm_calls_next(&in->tools.calls, (char *) ctx->out.answer.data,
+                          ctx->out.answer.len, last, piece);
+}
+
+
+void
+ngx_http_vlm_tools_arguments(vlm_json_out_t *w, const vlm_calls_piece_t *piece,
+    ngx_uint_t text)
+{
+    vlm_json_out_t  a;
+
+    vlm_json_init(&a, NGX_HTTP_VLM_MESSAGES_TEXT);
+    vlm_calls_arguments(&a, piece->arguments);
+
+    if (a.failed) {
+        w->failed = 1;
+
+    } else if (text) {
+        vlm_json_add_text(w, "arguments", a.data, a.len);
+
+    } else {
+        vlm_json_put_key(w, "arguments");
+        vlm_json_put_raw(w, a.data, a.len);
+        w->comma = 1;
+    }
+
+    vlm_json_release(&a);
+}
+
+
+/* the calls of a whole answer are looked for from its beginning */
+
+static void
+ngx_http_vlm_tools_again(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_http_vlm_tools_t  *t;
+
+    t = &((ngx_http_vlm_asked_t *) ctx->data)->tools;
+
+    vlm_calls_start(&t->calls, t->calls.open, t->calls.end, t->demanded);
+}
+
+
+void
+ngx_http_vlm_tools_content(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *text)
+{
+    vlm_calls_e         kind;
+    vlm_calls_piece_t   piece;
+
+    ngx_http_vlm_tools_again(ctx);
+
+    while ((kind = ngx_http_vlm_tools_next(ctx, 1, &piece)) != VLM_CALLS_NONE) {
+
+        if (kind == VLM_CALLS_TEXT) {
+            vlm_json_put_raw(text, piece.text, piece.bytes);
+        }
+
+        vlm_json_free(piece.call);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_vlm_tools_whole(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_http_vlm_tools_put_t *put)
+{
+    ngx_uint_t          n;
+    vlm_calls_e         kind;
+    vlm_calls_piece_t   piece;
+
+    ngx_http_vlm_tools_again(ctx);
+
+    for (n = 0;
+         (kind = ngx_http_vlm_tools_next(ctx, 1, &piece)) != VLM_CALLS_NONE;
+         /* void */)
+    {
+        if (kind == VLM_CALLS_CALL) {
+
+            if (n == 0) {
+                vlm_json_add_open(w, "tool_calls", '[');
+            }
+
+            put(ctx, w, &piece, n++);
+        }
+
+        vlm_json_free(piece.call);
+    }
+
+    if (n) {
+        vlm_json_shut(w, ']');
+    }
+
+    return n;
+}
