@@ -8,7 +8,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 176;
+plan tests => repeat_each() * 204;
 
 run_tests();
 
@@ -174,7 +174,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 --- error_code eval
 [(200) x 5]
 --- response_body_like eval
-[map { my $image = $_ eq 'general' ? 'null' : qr{"/result/[0-9a-f-]{36}_[^"/]*with_${_}_annotated\.jpg","shapes":\[\{"at":.*"kind":"(?:box|point|path)"\}\]}; qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],"output_image":$image,"task":"$_","thinking":"","timings":\{[^{}]*\},"turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
+[map { my $image = $_ eq 'general' ? 'null' : qr{"/result/[0-9a-f-]{36}_[^"/]*with_${_}_annotated\.jpg","shapes":\[\{"at":.*"kind":"(?:box|point|path)"\}\]}; qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],(?:"marks":\[\{"label":null,"type":"(?:box|point|path)","xy":.*\}\],)?"output_image":$image,"task":"$_","thinking":"","timings":\{[^{}]*\},"turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
 
 
 
@@ -312,3 +312,26 @@ GET /api/tasks
 --- request eval
 main::chat(image => 'small.png')
 --- response_body_like: "image_resized":\[\d+,\d+\]
+
+
+
+=== TEST 26: an answer follows the fields of its sampling, and its format
+--- user_files eval
+[["../logs/vlm/uploads/cup.png", main::picture("118x62.png")]]
+--- request eval
+[(map { main::chat(session_id => "s$_->[1]", image => 'cup.png', temperature => 1.5, seed => $_->[0], max_tokens => 6) } [1, 1], [2, 2], [1, 3]), main::chat(session_id => 'f', image => 'cup.png', temperature => 1.5, max_tokens => 40, format => { type => 'array', items => { type => 'integer', minimum => 10, maximum => 99 }, minItems => 2, maxItems => 2 }),
+ main::chat(session_id => 'g', image => 'cup.png', stop => ['a', 'e', 'i', 'o', 'u', ' ']), main::chat(session_id => 'h', image => 'cup.png', format => 'json', temperature => 1.5, max_tokens => 20)]
+--- response_body_filters eval
+sub { my ($answer) = shift =~ /^\{"answer":"((?:[^"\\]|\\.)*)"/; our @answers; push @answers, $answer; @answers == 3 ? ($answers[0] eq $answers[2] && $answers[0] ne $answers[1] ? "seeds\n" : "@answers\n") : @answers < 3 ? "\n" : "$answer\n" }
+--- response_body_like eval
+[qr/^$/, qr/^$/, qr/^seeds$/, qr/^\[\s*(?:\\[nrt])*\s*[1-9]\d\D+[1-9]\d\D*\]$/, qr/^[^aeiou ]*$/, qr/^\{.*\}$/]
+
+
+
+=== TEST 27: fields of the sampling that are wrong are refused by their names
+--- request eval
+[map { main::chat(%$_) } { temperature => 3 }, { temperature => 'hot' }, { top_p => -1 }, { max_tokens => 0 }, { seed => 1.5 }, { stop => 7 }, { format => 'xml' }, { format => { not => {} } }]
+--- error_code eval
+[(400) x 8]
+--- response_body_like eval
+[(qr/"error":"temperature is not a number from 0 to 2"/) x 2, qr/top_p is not/, qr/max_tokens is not a whole number/, qr/seed is not/, qr/stop is neither/, qr/invalid format/, qr/#\/not is a keyword that is not supported/]

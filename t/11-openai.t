@@ -9,7 +9,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 629;
+plan tests => repeat_each() * 637;
 
 run_tests();
 
@@ -866,6 +866,16 @@ $main::named = { type => 'function', function => { name => 'grasp' } };
 \&main::fault
 --- response_body eval
 [map { "invalid_request_error|$_\n" } 'tools|-', 'tools.0|-', 'tools.0|-', 'tool_choice|-', 'tool_choice|-', 'response_format.type|unsupported_parameter', 'tools|invalid_function_parameters', ('messages.0.tool_calls|-') x 2]
+
+
+
+=== TEST 45.5: an answer to a visual task has marks in pixels of the picture, whole and streamed
+--- request eval
+[(map { main::chat_with(task => 'grounding', stream => $_, messages => [{ role => 'user', content => [main::image('118x62.png'), main::text_part('the red cup')] }]) } main::no(), main::yes()), main::chat_with(task => 'grounding', max_tokens => 2), main::chat_with(task => 'none')]
+--- error_code eval
+[200, 200, 200, 400]
+--- response_body_like eval
+[qr/"marks":\[\{"label":null,"type":"box","xy":\[(?:[\d.]+,){3}[\d.]+\]\}/, qr/"delta":\{"marks":\[\{"type":"box","xy":\[(?:[\d.]+,){3}[\d.]+\],"label":null\}/, qr/^(?!.*"marks")/, qr/task is neither general, grounding/]
 
 
 

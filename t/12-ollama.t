@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 355;
+plan tests => repeat_each() * 359;
 
 run_tests();
 
@@ -435,6 +435,14 @@ our @grasp = (tools => [{ type => 'function', function => { name => 'grasp', par
 [map { main::chat_with('hi', stream => $_, messages => [{ role => 'user', content => 'Go' }, { role => 'assistant', content => '', tool_calls => [{ function => { name => 'grasp', arguments => { x => 1 } } }] }, { role => 'tool', tool_name => 'grasp', content => 'done' }], @grasp) } JSON::PP::true, JSON::PP::false]
 --- response_body_like eval
 [qr/"done":true/, qr/"done":true/]
+
+
+
+=== TEST 29.2: an answer to a visual task has marks in pixels of the picture
+--- request eval
+[map { main::chat_with('hi', task => 'pointing', messages => [{ role => 'user', content => 'the red cup', images => [main::image('118x62.png')] }], %$_) } {}, { stream => JSON::PP::true }]
+--- response_body_like eval
+[qr/"marks":\[\{"label":null,"type":"point","xy":\[[\d.]+,[\d.]+\]\}/, qr/"message":\{"role":"assistant","content":"","marks":\[\{"type":"point","xy":\[[\d.]+,[\d.]+\],"label":null\}[^\n]*"done":true/]
 
 
 

@@ -6,15 +6,40 @@
 
 
 #include "fields.h"
+#include "robobrain/shapes_json.h"
+#include "robobrain/task.h"
 #include <inttypes.h>
 #include <math.h>
+
+
+void
+ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_VLM_NUMBERS; i++) {
+        f->number[i] = NAN;
+    }
+}
+
+
+void
+ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f)
+{
+    while (f->n_stop) {
+        free(f->stop[--f->n_stop]);
+    }
+
+    vlm_constraint_free(&f->constraint);
+    vlm_grammar_free(f->grammar);
+    free(f->bias);
+}
 
 
 void *
 ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     size_t size, const char *missing)
 {
-    ngx_uint_t             i;
     ngx_http_vlm_asked_t  *in;
 
     if (!vlm_json_is_object(json)) {
@@ -33,9 +58,7 @@ ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
     ctx->data = in;
 
-    for (i = 0; i < NGX_HTTP_VLM_NUMBERS; i++) {
-        in->f.number[i] = NAN;
-    }
+    ngx_http_vlm_fields_init(&in->f);
 
     in->messages = ngx_http_vlm_messages_create(ctx);
 
@@ -60,15 +83,9 @@ ngx_http_vlm_asked_free(ngx_http_vlm_ctx_t *ctx)
         return;
     }
 
-    while (in->f.n_stop) {
-        free(in->f.stop[--in->f.n_stop]);
-    }
-
     ngx_http_vlm_messages_free(in->messages);
-    vlm_constraint_free(&in->f.constraint);
-    vlm_grammar_free(in->f.grammar);
+    ngx_http_vlm_fields_free(&in->f);
     ngx_http_vlm_tools_free(&in->tools);
-    free(in->f.bias);
     free(in->model);
     free(in);
 }
@@ -286,6 +303,92 @@ ngx_http_vlm_fields_constrain(ngx_http_vlm_ctx_t *ctx, int rc)
 }
 
 
+ngx_int_t
+ngx_http_vlm_fields_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    const char        *text;
+    vlm_constraint_t  *c;
+
+    text = vlm_json_text(value);
+
+    if (text && text[0] == '\0') {
+        return NGX_OK;
+    }
+
+    if (!vlm_json_is_object(value)
+        && (text == NULL || ngx_strcmp(text, "json") != 0))
+    {
+        return ngx_http_vlm_fail_input(ctx, "invalid format, expected "
+                                       "\"json\" or a JSON schema");
+    }
+
+    c = &ngx_http_vlm_fields(ctx)->constraint;
+
+    return ngx_http_vlm_fields_constrain(ctx,
+        vlm_constraint_set(c, text ? NULL : value, name,
+                           VLM_CONSTRAINT_SCHEMA, &ctx->error.err));
+}
+
+
+ngx_int_t
+ngx_http_vlm_fields_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
+    const char *name)
+{
+    const char            *text;
+    ngx_http_vlm_asked_t  *in;
+
+    in = ctx->data;
+    text = vlm_json_text(value);
+    in->task = text ? vlm_task_find(text, ngx_strlen(text)) : -1;
+
+    if (in->task >= 0) {
+        ngx_http_vlm_messages_task(in->messages, in->task);
+        return NGX_OK;
+    }
+
+    return ngx_http_vlm_fail_input(ctx, "%s is neither general, grounding, "
+                                   "affordance, trajectory nor pointing", name);
+}
+
+
+/* a thinking model may state its coordinates in its thinking alone */
+
+void
+ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, int task,
+    const vlm_picture_info_t *picture)
+{
+    ngx_str_t   *text;
+    vlm_view_t   view;
+
+    if (task <= VLM_GENERAL || picture == NULL || picture->width == 0) {
+        return;
+    }
+
+    view = (vlm_view_t) {
+        .width = picture->width,
+        .height = picture->height,
+        .seen_width = picture->resized_width,
+        .seen_height = picture->resized_height,
+        .shares = ctx->engine->conf.facts.coordinates
+    };
+
+    text = ctx->out.answer.len ? &ctx->out.answer : &ctx->out.thinking;
+
+    vlm_shapes_add_marks(w, &view, task, (char *) text->data, text->len);
+}
+
+
+void
+ngx_http_vlm_fields_put_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    ngx_http_vlm_asked_t *in = ctx->data;
+
+    ngx_http_vlm_fields_marks(ctx, w, in->task,
+                              ngx_http_vlm_messages_seen(in->messages));
+}
+
+
 const char *
 ngx_http_vlm_fields_text(const vlm_json_t *json, const char *name)
 {
@@ -322,6 +425,14 @@ ngx_http_vlm_fields_sampling(ngx_http_vlm_ctx_t *ctx)
     double  *n, x;
 
     n = f->number;
+
+    /* coordinates are not drawn by lot, unless someone wants that */
+
+    if (((ngx_http_vlm_asked_t *) ctx->data)->task > VLM_GENERAL
+        && ctx->engine->conf.sampling.temperature < 0)
+    {
+        s->temperature = 0;
+    }
 
     ngx_http_vlm_fields_set(&s->temperature, n[NGX_HTTP_VLM_TEMPERATURE]);
     ngx_http_vlm_fields_set(&s->frequency_penalty, n[NGX_HTTP_VLM_FREQUENCY]);

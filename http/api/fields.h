@@ -10,7 +10,6 @@
 #define _NGX_HTTP_VLM_FIELDS_H_INCLUDED_
 
 
-#include "base/calls.h"
 #include "messages.h"
 #include "model.h"
 
@@ -109,6 +108,8 @@ typedef struct {
     ngx_http_vlm_messages_t      *messages;
     ngx_http_vlm_fields_t         f;
     ngx_http_vlm_tools_t          tools;
+    int                           task;        /* vlm_task_t: a visual one is
+                                                  greedy, and has marks */
 } ngx_http_vlm_asked_t;
 
 
@@ -119,6 +120,20 @@ typedef struct {
 #define ngx_http_vlm_fields(ctx)                                              \
     (&((ngx_http_vlm_asked_t *) (ctx)->data)->f)
 
+
+/* no field was given yet; frees what they have */
+
+void ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f);
+void ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f);
+
+/* "marks" of an answer to a visual task about this picture */
+
+void ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    int task, const vlm_picture_info_t *picture);
+
+/* the same, where messages have a picture and "task" a visual one */
+
+void ngx_http_vlm_fields_put_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
 
 /* thread: makes ctx->data, of this size, for the object json, or fails with the
    sentence "missing"; NULL: the request has failed */
@@ -141,6 +156,11 @@ ngx_int_t ngx_http_vlm_fields_read(ngx_http_vlm_ctx_t *ctx,
 /* "read" of "stop": a string, or an array of them */
 
 ngx_http_vlm_reader_t  ngx_http_vlm_fields_stops;
+
+/* "read" of "format": "json", or a schema; of "task" */
+
+ngx_http_vlm_reader_t  ngx_http_vlm_fields_format;
+ngx_http_vlm_reader_t  ngx_http_vlm_fields_task;
 
 /* "read" of "seed", any whole number of 64 bits */
 

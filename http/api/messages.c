@@ -12,6 +12,7 @@
 #include "messages.h"
 #include "base/base64.h"
 #include "base/calls.h"
+#include "robobrain/task.h"
 
 
 typedef struct {
@@ -49,6 +50,8 @@ struct ngx_http_vlm_messages_s {
     off_t                         size;        /* its bytes */
     vlm_file_t                    map;         /* while they are decoded */
     char                         *tools;       /* or NULL */
+    int                           task;
+    vlm_picture_info_t            seen;        /* of the last picture */
 };
 
 
@@ -264,6 +267,20 @@ ngx_http_vlm_messages_tools(ngx_http_vlm_messages_t *m, char *tools)
 {
     free(m->tools);
     m->tools = tools;
+}
+
+
+void
+ngx_http_vlm_messages_task(ngx_http_vlm_messages_t *m, int task)
+{
+    m->task = task;
+}
+
+
+const vlm_picture_info_t *
+ngx_http_vlm_messages_seen(ngx_http_vlm_messages_t *m)
+{
+    return m->seen.width ? &m->seen : NULL;
 }
 
 
@@ -681,6 +698,7 @@ ngx_http_vlm_messages_decode(ngx_http_vlm_messages_t *m)
 
         vlm_picture_info(part->picture, &info);
         n_tokens += info.tokens;
+        m->seen = info;
     }
 
     return NGX_OK;
@@ -712,11 +730,48 @@ ngx_http_vlm_messages_read(ngx_http_vlm_messages_t *m)
 }
 
 
+/* the last text of the last message in the words of a visual task, malloc()ed;
+   NULL: there is none, or no memory, which err has */
+
+static char *
+ngx_http_vlm_messages_worded(ngx_http_vlm_messages_t *m, size_t *at)
+{
+    size_t                        i;
+    char                         *text;
+    ngx_http_vlm_messages_one_t  *one;
+
+    if (m->task <= VLM_GENERAL || m->n_messages == 0) {
+        return NULL;
+    }
+
+    one = &m->messages[m->n_messages - 1];
+
+    for (i = one->first + one->n; i > one->first; i--) {
+
+        if (m->parts[i - 1].text == NULL) {
+            continue;
+        }
+
+        *at = i - 1;
+        text = vlm_task_prompt(m->ctx->engine->conf.facts.tasks, m->task,
+                               m->parts[i - 1].text, m->parts[i - 1].len);
+        if (text == NULL) {
+            (void) ngx_http_vlm_fail_memory(m->ctx, "the prompt");
+        }
+
+        return text;
+    }
+
+    return NULL;
+}
+
+
 ngx_int_t
 ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
     const char *tail)
 {
-    size_t               i;
+    char                *worded;
+    size_t               i, at;
     vlm_part_t          *parts;
     vlm_message_t       *messages;
     ngx_http_vlm_ctx_t  *ctx;
@@ -748,6 +803,13 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
     }
 
     ctx = m->ctx;
+    worded = raw ? NULL : ngx_http_vlm_messages_worded(m, &at);
+
+    if (worded) {
+        parts[at].text = worded;
+        parts[at].bytes = ngx_strlen(worded);
+    }
+
     ctx->prompt = raw ? vlm_prompt_raw(ctx->engine->life.vlm, parts, m->n_parts,
                                        &ctx->error.err)
                       : vlm_prompt_tools(ctx->engine->life.vlm, messages,
@@ -755,6 +817,7 @@ ngx_http_vlm_messages_prompt(ngx_http_vlm_messages_t *m, ngx_uint_t raw,
                                          &ctx->error.err);
     free(messages);
     free(parts);
+    free(worded);
 
     if (ctx->prompt == NULL) {
         return ngx_http_vlm_fail_engine(ctx, NULL, "context_length_exceeded");

@@ -49,6 +49,13 @@ ngx_int_t ngx_http_vlm_messages_call(ngx_http_vlm_messages_t *m,
 
 void ngx_http_vlm_messages_tools(ngx_http_vlm_messages_t *m, char *tools);
 
+/* the last message is worded as this visual task; the picture that was decoded
+   last, or NULL */
+
+void ngx_http_vlm_messages_task(ngx_http_vlm_messages_t *m, int task);
+const vlm_picture_info_t *ngx_http_vlm_messages_seen(
+    ngx_http_vlm_messages_t *m);
+
 /* text is UTF-8, and copied; a picture is base64 or a data URL, and its header
    is checked; fields, or NULL, may have bounds on its pixels */
 

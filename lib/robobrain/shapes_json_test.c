@@ -92,6 +92,42 @@ an_answer_without_shapes_has_none(void **state)
 }
 
 
+static void
+check_marks(const vlm_view_t *view, vlm_task_t task, const char *text, const char *want)
+{
+    vlm_json_out_t  w;
+
+    vlm_json_init(&w, 65536);
+    vlm_json_open(&w, '{');
+    vlm_shapes_add_marks(&w, view, task, text, strlen(text));
+    vlm_json_shut(&w, '}');
+    assert_int_equal(vlm_json_done(&w), 0);
+    w.data[w.len - 1] = '\0';
+    assert_string_equal(w.data, want);
+    vlm_json_release(&w);
+}
+
+
+static void
+marks_have_a_type_and_pixels_of_the_picture(void **state)
+{
+    (void) state;
+
+    check_marks(&pixels, VLM_GROUNDING, "[{\"bbox_2d\": [61, 200, 30, 20], \"label\": \"mug\"}]",
+                "{\"marks\":[{\"type\":\"box\",\"xy\":[60.0,30.0,122.0,300.0],"
+                "\"label\":\"mug\"}]}");
+    check_marks(&shares, VLM_POINTING, "[(500, 500), (250, 100)]",
+                "{\"marks\":[{\"type\":\"point\",\"xy\":[600.0,150.0],\"label\":null},"
+                "{\"type\":\"point\",\"xy\":[300.0,30.0],\"label\":null}]}");
+    check_marks(&shares, VLM_TRAJECTORY, "[(500, 100, 1.5), (250, 1000, 0.5)]",
+                "{\"marks\":[{\"type\":\"path\",\"xy\":[600.0,30.0,300.0,300.0],\"label\":null,"
+                "\"depth\":[1.5,0.5]}]}");
+    check_marks(&shares, VLM_TRAJECTORY, "[(500, 100), (250, 1000)]",
+                "{\"marks\":[{\"type\":\"path\",\"xy\":[600.0,30.0,300.0,300.0],\"label\":null}]}");
+    check_marks(&shares, VLM_GENERAL, "(1, 2)", "{\"marks\":[]}");
+}
+
+
 int
 main(void)
 {
@@ -99,6 +135,7 @@ main(void)
         cmocka_unit_test(a_box_has_its_label_and_two_corners),
         cmocka_unit_test(points_are_in_their_order_to_a_hundredth_of_a_pixel),
         cmocka_unit_test(a_path_keeps_the_depths_that_the_model_wrote),
+        cmocka_unit_test(marks_have_a_type_and_pixels_of_the_picture),
         cmocka_unit_test(an_answer_without_shapes_has_none)
     };
 

@@ -114,7 +114,15 @@ ngx_http_vlm_ollama_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 
     if (!o->generate) {
         ngx_http_vlm_ollama_calls(ctx, w, call);
+
+        if (reason) {
+            ngx_http_vlm_fields_put_marks(ctx, w);
+        }
+
         vlm_json_shut(w, '}');
+
+    } else if (reason) {
+        ngx_http_vlm_fields_put_marks(ctx, w);
     }
 
     if (n_tokens) {

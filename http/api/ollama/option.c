@@ -33,36 +33,6 @@ ngx_http_vlm_ollama_option(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
 }
 
 
-/* "json", or a schema */
-
-static ngx_int_t
-ngx_http_vlm_ollama_format(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
-    const char *name)
-{
-    const char        *text;
-    vlm_constraint_t  *c;
-
-    text = vlm_json_text(value);
-
-    if (text && text[0] == '\0') {
-        return NGX_OK;
-    }
-
-    if (!vlm_json_is_object(value)
-        && (text == NULL || ngx_strcmp(text, "json") != 0))
-    {
-        return ngx_http_vlm_fail_input(ctx, "invalid format, expected "
-                                       "\"json\" or a JSON schema");
-    }
-
-    c = &ngx_http_vlm_fields(ctx)->constraint;
-
-    return ngx_http_vlm_fields_constrain(ctx,
-        vlm_constraint_set(c, text ? NULL : value, name,
-                           VLM_CONSTRAINT_SCHEMA, &ctx->error.err));
-}
-
-
 /* a boolean or a level */
 
 static ngx_int_t
@@ -118,8 +88,9 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_ollama_both[] = {
     { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
     ngx_http_vlm_whole("top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS,
                        0, VLM_TOP_LOGPROBS),
-    { "format", .read = ngx_http_vlm_ollama_format },
+    { "format", .read = ngx_http_vlm_fields_format },
     { "think", .read = ngx_http_vlm_ollama_think },
+    { "task", .read = ngx_http_vlm_fields_task },
     { "keep_alive", .read = ngx_http_vlm_ollama_keep },
     { .name = NULL }
 };

@@ -159,6 +159,10 @@ ngx_http_vlm_openai_event(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
             vlm_json_add_string(w, "refusal", NULL);
         }
 
+        if (finish) {
+            ngx_http_vlm_fields_put_marks(ctx, w);
+        }
+
         vlm_json_shut(w, '}');
 
     } else {

@@ -137,6 +137,10 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 
     ngx_http_vlm_answer_put_resized(ctx, w);
 
+    ngx_http_vlm_fields_marks(ctx, w, vlm_task_find(chat->task_name,
+                                             ngx_strlen(chat->task_name)),
+                              &chat->picture);
+
     ngx_http_vlm_answer_put_result(w, "output_image", chat->result);
 
     ngx_http_vlm_answer_put_shapes(ctx, w);

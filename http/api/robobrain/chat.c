@@ -136,6 +136,20 @@ ngx_http_vlm_chat_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 }
 
 
+/* additions to the server that this one replaces */
+
+static const ngx_http_vlm_field_t  ngx_http_vlm_chat_rows[] = {
+    ngx_http_vlm_real("temperature", NGX_HTTP_VLM_TEMPERATURE, 0, 2),
+    ngx_http_vlm_real("top_p", NGX_HTTP_VLM_TOP_P, 0, 1),
+    { "max_tokens", NGX_HTTP_VLM_ENDLESS,
+      NGX_HTTP_VLM_MAX_TOKENS, 1, 2147483647, NULL },
+    { "seed", .read = ngx_http_vlm_fields_seed },
+    { "stop", .read = ngx_http_vlm_fields_stops },
+    { "format", .read = ngx_http_vlm_fields_format },
+    { .name = NULL }
+};
+
+
 static void
 ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
@@ -152,7 +166,9 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
         || ngx_http_vlm_chat_message(ctx, vlm_json_get(json, "message"),
                                      "Message is required")
            != NGX_OK
-        || ngx_http_vlm_chat_task(ctx, json) != NGX_OK)
+        || ngx_http_vlm_chat_task(ctx, json) != NGX_OK
+        || ngx_http_vlm_fields_read(ctx, json, ngx_http_vlm_chat_rows)
+           != NGX_OK)
     {
         return;
     }
@@ -161,6 +177,11 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
     ctx->out.thinks = vlm_json_is_null(field) || vlm_json_is_true(field);
 
     ctx->streaming = ngx_http_vlm_chat_streams(ctx, json);
+
+    if (ngx_http_vlm_fields(ctx)->constraint.form) {
+        ctx->out.plain = 1;
+        ctx->out.thinks = 0;
+    }
 
     if (ngx_http_vlm_chat_key(ctx) == NGX_OK
         && ngx_http_vlm_chat_image(ctx, json) == NGX_OK
@@ -186,6 +207,9 @@ ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
     if (ctx->data == NULL) {
         (void) ngx_http_vlm_fail_memory(ctx, "the request");
+
+    } else {
+        ngx_http_vlm_fields_init(ngx_http_vlm_fields(ctx));
     }
 
     return ctx->data;
@@ -381,7 +405,11 @@ ngx_http_vlm_chat_prompt(ngx_http_vlm_ctx_t *ctx)
         ngx_memzero(&ctx->error.err, sizeof(vlm_err_t));
     }
 
-    ngx_http_vlm_turn_prompt(ctx);
+    chat->in.task = chat->task;
+
+    if (ngx_http_vlm_fields_sampling(ctx) == NGX_OK) {
+        ngx_http_vlm_turn_prompt(ctx);
+    }
 }
 
 
@@ -449,6 +477,7 @@ ngx_http_vlm_chat_free(ngx_http_vlm_ctx_t *ctx)
     free((char *) ctx->place.session.data);
     ctx->place.session.data = NULL;
 
+    ngx_http_vlm_fields_free(&chat->in.f);
     free((char *) chat->message.data);
     free(chat->image);
     free(chat->key);

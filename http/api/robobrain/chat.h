@@ -8,7 +8,7 @@
 #define _NGX_HTTP_VLM_ROBOBRAIN_H_INCLUDED_
 
 
-#include "../api.h"
+#include "../fields.h"
 #include "robobrain/history.h"
 #include "robobrain/shapes_json.h"
 #include "robobrain/task.h"
@@ -24,6 +24,7 @@
 #define NGX_HTTP_VLM_TASK  64                  /* bytes, of its name */
 
 typedef struct {
+    ngx_http_vlm_asked_t          in;          /* its sampling fields alone */
     vlm_store_text_t              message;
     char                          task_name[NGX_HTTP_VLM_TASK + 1];
                                                /* as given, or as found */
