@@ -745,6 +745,13 @@ cpu_order(const vlm_device_t *d)
 }
 
 
+static uint32_t
+cpu_together(const vlm_device_t *d, vlm_type_t type)
+{
+    return type == VLM_INT8 ? d->k.together : 1;
+}
+
+
 static const vlm_basic_t  cpu_basic = {
     .describe = cpu_describe,
     .close = cpu_close,
@@ -755,6 +762,7 @@ static const vlm_basic_t  cpu_basic = {
     .sync = cpu_sync,
     .ask = cpu_ask,
     .act_bytes = cpu_act_bytes,
+    .together = cpu_together,
     .scratch_bytes = cpu_scratch_bytes,
     .set_scratch = cpu_set_scratch,
     .order = cpu_order,

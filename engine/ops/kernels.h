@@ -114,6 +114,7 @@ typedef struct {
 typedef struct {
     const char  *name;
     uint32_t     order;                /* of int8 weights: see vlm_basic_t */
+    uint32_t     together;             /* the same, of int8 weights */
 
     uint64_t  (*packed_bytes)(vlm_type_t type, uint32_t N, uint32_t K);
     /* rows [row, row + n), row a multiple of VLM_PANEL */

@@ -246,6 +246,8 @@ struct vlm_basic_s {
        known.  NULL: it takes none. */
     uint64_t  (*taken)(vlm_device_t *d);
     uint64_t  (*act_bytes)(uint64_t n);
+    /* Rows that a pass of these weights reads in about the time of one; NULL: one. */
+    uint32_t  (*together)(const vlm_device_t *d, vlm_type_t type);
     /* Sizes of the operations' own memory, before anything was reserved; and its place */
     uint64_t  (*scratch_bytes)(vlm_device_t *d, const vlm_need_t *need);
     void      (*set_scratch)(vlm_device_t *d, const vlm_need_t *need, void *scratch);

@@ -21,7 +21,8 @@ typedef struct {                       /* the engine thread's */
     vlm_job_t     **slot;              /* [slots] NULL: free */
     uint32_t       *token;             /* [slots] picked in this step, on the host */
     float          *logprob;           /* [slots] */
-    uint32_t       *seen;              /* [seen_words] of a prompt being admitted */
+    uint32_t       *seen;              /* [seen_words] of a prompt being admitted, or of a job
+                                          before a step with guessed tokens */
     vlm_adjust_t    adjust;
     uint32_t        turn;              /* slot whose turn it is to be encoded or prefilled */
     vlm_features_t  features;
@@ -95,6 +96,8 @@ int vlm_sched_run(vlm_t *v, vlm_err_t *err);
 void vlm_tell_started(vlm_t *v, vlm_job_t *j);
 void vlm_tell_text(vlm_t *v, vlm_job_t *j, size_t visible, uint32_t visible_tokens);
 void vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err);
+/* Adds a step's guesses to the counters: n tokens, and of them those that were picked. */
+void vlm_count_guesses(vlm_t *v, uint32_t n, uint32_t right);
 
 /* The next submitted job, or NULL.  last: NULL also means that this run is over. */
 vlm_job_t *vlm_take_submitted(vlm_t *v, int last);

@@ -87,6 +87,16 @@ vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *err)
 }
 
 
+void
+vlm_count_guesses(vlm_t *v, uint32_t n, uint32_t right)
+{
+    pthread_mutex_lock(&v->mutex);
+    v->stat.guessed_tokens += n;
+    v->stat.taken_tokens += right;
+    pthread_mutex_unlock(&v->mutex);
+}
+
+
 vlm_job_t *
 vlm_take_submitted(vlm_t *v, int last)
 {

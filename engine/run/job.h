@@ -14,6 +14,7 @@
 
 #include "chat/prompt.h"
 #include "grammar/match.h"
+#include "run/guess.h"
 #include "vlm.h"
 
 typedef struct {
@@ -41,6 +42,7 @@ struct vlm_job_s {
     int               hit;             /* 1: features encoded for another job */
     uint32_t          token;           /* picked last, not yet in the cache */
     int32_t           pos;             /* of that token */
+    vlm_guess_t       guess;
     vlm_detok_t       detok;
 
     char             *text;            /* [room] the answer so far */

@@ -184,48 +184,6 @@ admit(vlm_t *v)
 }
 
 
-/* Steps all decoding jobs: one token each. */
-static void
-step_all(vlm_t *v)
-{
-    int32_t      pos[3];
-    uint32_t     i, n;
-    vlm_job_t   *j, *jobs[VLM_SLICE];
-    vlm_pick_t   pick;
-    vlm_rows_t  *rows = &v->sched.rows;
-
-    vlm_rows_clear(rows);
-
-    for (n = 0, i = 0; i < v->conf.slots; i++) {
-        j = v->sched.slot[i];
-
-        if (j == NULL || j->state != VLM_DECODING) {
-            continue;
-        }
-
-        pos[0] = pos[1] = pos[2] = j->pos;
-        vlm_set_pick(j, &pick);
-
-        vlm_rows_sequence(rows, j->slot, j->n_ctx);
-        vlm_adapt_rows(rows, j->prompt);
-        vlm_rows_add(rows, j->token, VLM_NONE, pos);
-        vlm_rows_pick(rows, &pick);
-        jobs[n++] = j;
-    }
-
-    if (n == 0 || vlm_pass(v, NULL, jobs) != 0) {
-        return;
-    }
-
-    for (i = 0; i < n; i++) {
-        vlm_prefix_add(&v->sched.prefix, jobs[i]->slot, jobs[i]->token);
-        jobs[i]->n_ctx++;
-        jobs[i]->pos++;
-        vlm_take_token(v, jobs[i], v->sched.token[i], v->sched.logprob[i]);
-    }
-}
-
-
 /* 1: this run takes no more jobs.  Else an adapter has to be put. */
 static int
 is_over(vlm_t *v)
@@ -264,7 +222,7 @@ vlm_sched_run(vlm_t *v, vlm_err_t *err)
         }
 
         vlm_sched_read(v);
-        step_all(v);
+        vlm_sched_step(v);
 
         if (v->ops->basic->sync(v->device, err) != 0) {
             if (err->code != VLM_EMEMORY) {

@@ -1,6 +1,7 @@
 /*
  * The interface between the parts of the state machine, for the engine thread alone.  sched.c has
- * the loop, read.c a prompt's prefill, pass.c rows through the layers, answer.c the picked tokens.
+ * the loop, read.c a prompt's prefill, step.c a step of the answers, pass.c rows through the
+ * layers, answer.c the picked tokens.
  */
 
 #ifndef VLM_SCHED_H
@@ -20,6 +21,11 @@ void vlm_sched_read(vlm_t *v);
 void vlm_skip_rows(vlm_job_t *j, uint32_t n);
 /* Releases the job's picture, if any; the vision encoder is free if no other job waits for it. */
 void vlm_release_picture(vlm_t *v, vlm_job_t *j);
+
+/* ---- step.c -------------------------------------------------------------- */
+
+/* Steps all decoding jobs: one token each, and more where tokens were guessed. */
+void vlm_sched_step(vlm_t *v);
 
 /* ---- pass.c -------------------------------------------------------------- */
 

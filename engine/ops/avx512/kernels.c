@@ -30,6 +30,7 @@ vlm_kernels_avx512(vlm_kernels_t *k)
 {
     k->name = "avx512";
     k->order = VLM_FLIP;
+    k->together = 3;                   /* they are bound by memory: see linear.c */
     k->packed_bytes = vlm_packed_bytes_avx512;
     k->pack = vlm_pack_avx512;
     k->unpack_row = vlm_unpack_row_avx512;

@@ -22,6 +22,7 @@ vlm_kernels_plain(vlm_kernels_t *k)
 {
     k->name = "plain";
     k->order = VLM_NONE;
+    k->together = 1;
     k->packed_bytes = vlm_packed_bytes_plain;
     k->pack = vlm_pack_plain;
     k->unpack_row = vlm_unpack_row_plain;
