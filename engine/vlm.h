@@ -404,21 +404,25 @@ typedef struct {
 int vlm_adapter_named(const char *name);
 
 /*
- * any: reads the adapter of that name, a directory in conf->lora, which prompts can have from then
- * on.  Takes a second for 100 MB.
+ * any: reads an adapter, which prompts can have under its name from then on.  Takes a second for
+ * 100 MB.
  *
+ *   dir      of conf->lora, by its own name
  *   idle     set to 1 if the host has to start a vlm_run() for it, as for vlm_submit()
- *   returns  0; or -1: VLM_EINPUT no such directory, VLM_EMODEL not one that this engine can run,
+ *   returns  0; or -1: VLM_EINPUT not a name, or no such directory, VLM_EMODEL not one that this engine can run,
  *            VLM_ELIMIT all places are in use, VLM_ECANCELLED the name is loaded already,
  *            VLM_EDEVICE the model is not loaded
  */
-int vlm_adapter_load(vlm_t *v, const char *name, int *idle, vlm_err_t *err);
+int vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int *idle, vlm_err_t *err);
 
 /*
  * Takes an adapter from the list.  Answers in progress keep it, and its place is free once they
  * have ended.  0; or -1: VLM_EINPUT there is no such adapter.
  */
 int vlm_adapter_unload(vlm_t *v, const char *name, vlm_err_t *err);
+
+/* any: the adapters that an engine has once it is open; their number, at most `room`. */
+uint32_t vlm_adapters_planned(const vlm_conf_t *conf, vlm_adapter_info_t *list, uint32_t room);
 
 /* The adapters that prompts can have, by their places; returns their number, at most `room`. */
 uint32_t vlm_adapters(const vlm_t *v, vlm_adapter_info_t *list, uint32_t room);

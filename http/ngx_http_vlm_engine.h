@@ -198,6 +198,19 @@ typedef struct {
 } ngx_http_vlm_rank_t;
 
 
+/* ---- adapters ------------------------------------------------------------ */
+
+/* those that requests can name, in the zone: life/adapter.c */
+
+#define NGX_HTTP_VLM_ADAPTER  64               /* bytes of a name, and a zero */
+
+typedef struct {
+    char                          name[NGX_HTTP_VLM_ADAPTER];
+    ngx_uint_t                    listed;
+    ngx_uint_t                    requests;    /* since it was first listed */
+} ngx_http_vlm_adapter_t;
+
+
 /* ---- the shared zone: an engine as every worker can read it -------------- */
 
 typedef enum {
@@ -252,6 +265,7 @@ typedef struct {
     char                          reason[480]; /* of a failed load */
     char                          store_reason[256];   /* its last error */
     char                          reload_reason[480];  /* of a failed reload */
+    ngx_http_vlm_adapter_t        adapters[VLM_MAX_ADAPTERS];
 
     ngx_http_vlm_hops_t          *hops;
 } ngx_http_vlm_shm_t;
@@ -300,6 +314,8 @@ typedef struct {
     ngx_str_t                     directory;   /* its directory's name */
     ngx_array_t                  *aliases;     /* ngx_str_t; or NULL */
     ngx_uint_t                    any_name;    /* alias * */
+    ngx_uint_t                    lora_tower;  /* of vlm.lora, as words */
+    ngx_uint_t                    lora_load;
     vlm_sampling_t                sampling;    /* -1: the checkpoint's */
     ngx_uint_t                    thinking;    /* the template adds its tail */
     ngx_uint_t                    tools;       /* called, if the model's

@@ -154,6 +154,7 @@ typedef struct {
     size_t                        sent_thinking;   /* bytes of the thinking */
     size_t                        sent_tokens; /* tokens of both */
 
+    unsigned                      text_type:1; /* a text, not JSON */
     unsigned                      begun:1;     /* the header was sent */
     unsigned                      answered:1;  /* with a result */
 } ngx_http_vlm_out_t;
@@ -221,6 +222,9 @@ struct ngx_http_vlm_ctx_s {
     ngx_uint_t                    heavy;       /* pictures, or the store */
     ngx_atomic_t                  abandoned;   /* its thread may stop */
     uint64_t                      hash;        /* of the body */
+    char                          adapter[NGX_HTTP_VLM_ADAPTER];
+                                               /* its name, or empty */
+    double                        adapter_scale;
     vlm_prompt_t                 *prompt;      /* until submitted */
     vlm_sampling_t                sampling;
     vlm_store_err_t               stored;

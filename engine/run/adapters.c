@@ -94,6 +94,42 @@ vlm_adapters_check(const vlm_conf_t *conf, const vlm_model_t *m, vlm_err_t *err)
 }
 
 
+typedef struct {
+    vlm_adapter_info_t  *list;
+    uint32_t             n, room;
+} collected_t;
+
+static int
+collect_one(void *data, const char *name, const char *path, vlm_err_t *err)
+{
+    collected_t         *c = data;
+    vlm_adapter_info_t  *to = &c->list[c->n];
+
+    (void) err;
+
+    if (c->n < c->room) {
+        (void) snprintf(to->name, sizeof(to->name), "%s", name);
+        (void) snprintf(to->path, sizeof(to->path), "%s", path);
+        c->n++;
+    }
+
+    return 0;
+}
+
+
+uint32_t
+vlm_adapters_planned(const vlm_conf_t *conf, vlm_adapter_info_t *list, uint32_t room)
+{
+    collected_t  c = { list, 0, room };
+
+    if (conf->lora != NULL) {
+        (void) each_adapter(conf, collect_one, &c, NULL);
+    }
+
+    return c.n;
+}
+
+
 /* ---- versions ------------------------------------------------------------ */
 
 /* Under the mutex. */
@@ -213,7 +249,7 @@ read_files(vlm_t *v, vlm_adapter_t *a, vlm_err_t *err)
 
 
 int
-vlm_adapter_load(vlm_t *v, const char *name, int *idle, vlm_err_t *err)
+vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int *idle, vlm_err_t *err)
 {
     int             rc;
     char            path[sizeof(((vlm_adapter_info_t *) NULL)->path)];
@@ -222,10 +258,10 @@ vlm_adapter_load(vlm_t *v, const char *name, int *idle, vlm_err_t *err)
 
     *idle = 0;
 
-    if (v->conf.lora == NULL || !vlm_adapter_is_name(name)
-        || !find_path(&v->conf, name, path, sizeof(path)))
+    if (!vlm_adapter_is_name(name) || v->conf.lora == NULL || !vlm_adapter_is_name(dir)
+        || !find_path(&v->conf, dir, path, sizeof(path)))
     {
-        return vlm_fail(err, VLM_EINPUT, "there is no adapter \"%s\"", vlm_printable(name));
+        return vlm_fail(err, VLM_EINPUT, "there is no adapter \"%s\"", vlm_printable(dir));
     }
 
     vlm_stat(v, &s);

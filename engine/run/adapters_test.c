@@ -195,7 +195,7 @@ unload_once(void)
     if (step == 0 && s.completion_tokens > 3) {
         step = 1;
         assert_int_equal(vlm_adapter_unload(engine, "tower", &err), 0);
-        assert_int_equal(vlm_adapter_load(engine, "text", &idle, &full), -1);
+        assert_int_equal(vlm_adapter_load(engine, "text", "text", &idle, &full), -1);
         assert_int_equal(full.code, VLM_ELIMIT);
         assert_string_equal(full.text, "all 1 places of adapters are in use");
     }
@@ -221,13 +221,13 @@ an_answer_keeps_its_version(void **state)
 
     assert_int_equal(vlm_adapters(v, list, 4), 1);
     assert_string_equal(list[0].name, "text");
-    assert_int_equal(vlm_adapter_load(v, "text", &idle, &err), -1);
+    assert_int_equal(vlm_adapter_load(v, "text", "text", &idle, &err), -1);
     assert_int_equal(err.code, VLM_ECANCELLED);
     assert_int_equal(vlm_adapter_unload(v, "text", NULL), 0);
     assert_int_equal(vlm_adapters(v, list, 4), 0);
 
     err.code = VLM_OK;
-    assert_int_equal(vlm_adapter_load(v, "tower", &idle, &err), 0);
+    assert_int_equal(vlm_adapter_load(v, "tower", "tower", &idle, &err), 0);
     assert_int_equal(idle, 1);
 
     vlm_tiny_alone(v, adapted(v, "How many?", 1, "tower", 1), &s, &want);
@@ -246,7 +246,7 @@ an_answer_keeps_its_version(void **state)
     assert_string_equal(err.text, "there is no adapter \"tower\"");
     vlm_prompt_free(p);
 
-    assert_int_equal(vlm_adapter_load(v, "text", &idle, NULL), 0);
+    assert_int_equal(vlm_adapter_load(v, "text", "text", &idle, NULL), 0);
     vlm_close(v);
 }
 
@@ -262,7 +262,8 @@ a_loaded_adapter_is_put_by_a_run_of_its_own(void **state)
 
     for (i = 0; i < 50; i++) {
         assert_int_equal(vlm_adapter_unload(v, i % 2 == 0 ? "text" : "tower", NULL), 0);
-        assert_int_equal(vlm_adapter_load(v, i % 2 == 0 ? "tower" : "text", &idle, NULL), 0);
+        assert_int_equal(vlm_adapter_load(v, i % 2 == 0 ? "tower" : "text", i % 2 == 0
+                                          ? "tower" : "text", &idle, NULL), 0);
         assert_int_equal(idle, 1);
 
         if (i % 3 == 0) {

@@ -159,6 +159,23 @@ ngx_http_vlm_handler_t  ngx_http_vlm_ollama_embed_handler;
 ngx_http_vlm_run_t  ngx_http_vlm_ollama_show;
 ngx_http_vlm_run_t  ngx_http_vlm_ollama_pull;
 
+/* adapter.c: "adapter", a name, and "lora", as llama-server has it, of a
+   request; the lists; vLLM's endpoints */
+
+ngx_int_t ngx_http_vlm_adapter_field(ngx_http_vlm_ctx_t *ctx,
+    const vlm_json_t *json);
+
+ngx_http_vlm_handler_t  ngx_http_vlm_adapter_lora_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_adapter_list_handler;
+
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_adapter_load;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_adapter_unload;
+
+/* what lists show of its directory: the last names of its path */
+
+void ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
+    ngx_http_vlm_engine_t *eng, const char *name);
+
 /* openai/models.c */
 
 ngx_http_vlm_handler_t  ngx_http_vlm_models_handler;

@@ -68,7 +68,8 @@ ngx_http_vlm_asked_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
     in->model = ngx_http_vlm_model_take(ctx, vlm_json_get(json, "model"));
 
-    return in->model ? in : NULL;
+    return in->model && ngx_http_vlm_adapter_field(ctx, json) == NGX_OK
+           ? in : NULL;
 }
 
 

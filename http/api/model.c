@@ -60,13 +60,15 @@ ngx_http_vlm_model_same(ngx_str_t *one, ngx_str_t *other)
 }
 
 
-ngx_int_t
-ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
+/* by one of its own names */
+
+static ngx_int_t
+ngx_http_vlm_model_named(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
 {
     ngx_str_t   *known;
     ngx_uint_t   i;
 
-    if (name->len == 0 || eng->conf.any_name
+    if (name->len == 0
         || ngx_http_vlm_model_same(&eng->conf.directory, name))
     {
         return NGX_OK;
@@ -79,6 +81,50 @@ ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
     }
 
     return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name)
+{
+    return eng->conf.any_name ? NGX_OK : ngx_http_vlm_model_named(eng, name);
+}
+
+
+/* Ollama's clients add a tag */
+
+ngx_int_t
+ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
+{
+    char                    copy[NGX_HTTP_VLM_ADAPTER];
+    size_t                  len, tag;
+    ngx_http_vlm_engine_t  *eng;
+
+    eng = ctx->engine;
+    len = name->len;
+    tag = sizeof(":latest") - 1;
+
+    if (len > tag
+        && ngx_strncmp(name->data + len - tag, ":latest", tag) == 0)
+    {
+        len -= tag;
+    }
+
+    if (eng->conf.vlm.lora == NULL || len >= sizeof(copy)) {
+        return NGX_DECLINED;
+    }
+
+    ngx_memcpy(copy, name->data, len);
+    copy[len] = '\0';
+
+    if (!vlm_adapter_named(copy) || !ngx_http_vlm_adapter_listed(eng, copy)) {
+        return NGX_DECLINED;
+    }
+
+    ngx_memcpy(ctx->adapter, copy, len + 1);
+    ctx->adapter_scale = 1;
+
+    return NGX_OK;
 }
 
 
@@ -103,7 +149,10 @@ ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field)
     name.data = (u_char *) text;
     name.len = ngx_strlen(text);
 
-    if (ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK) {
+    if (ngx_http_vlm_model_named(ctx->engine, &name) != NGX_OK
+        && ngx_http_vlm_model_adapter(ctx, &name) != NGX_OK
+        && !ctx->engine->conf.any_name)
+    {
         (void) ngx_http_vlm_model_missing(ctx, &name);
         return NULL;
     }

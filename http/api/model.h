@@ -29,7 +29,13 @@ ngx_int_t ngx_http_vlm_model_is(ngx_http_vlm_engine_t *eng, ngx_str_t *name);
 
 #define NGX_HTTP_VLM_MODEL  256                /* bytes, of a model's name */
 
+/* an adapter's name is taken as well, into ctx->adapter */
+
 char *ngx_http_vlm_model_take(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *field);
+
+/* thread: NGX_OK: the name is an adapter's, and ctx->adapter is set */
+
+ngx_int_t ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name);
 
 /* ctx->error: there is no model of this name; NGX_ERROR */
 

@@ -86,16 +86,22 @@ ngx_http_vlm_check_show(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng,
 static void
 ngx_http_vlm_check_log(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
 {
+    u_char       lora[NGX_INT64_LEN + sizeof("lora m, ")];
     vlm_plan_t  *plan;
 
     plan = &eng->conf.plan;
+    lora[0] = '\0';
+
+    if (plan->lora) {
+        *ngx_sprintf(lora, "lora %uLm, ", vlm_mib(plan->lora)) = '\0';
+    }
 
     ngx_http_vlm_check_show(cf, eng, "%uLm planned (weights %uLm, vision %uLm, "
-                            "kv %uLm, workspace %uLm, device %uLm)%s, "
+                            "%skv %uLm, workspace %uLm, device %uLm)%s, "
                             "thinking %s%s", vlm_mib(plan->total),
                             vlm_mib(plan->weights), vlm_mib(plan->vision),
-                            vlm_mib(plan->kv), vlm_mib(plan->workspace),
-                            vlm_mib(plan->device),
+                            lora, vlm_mib(plan->kv),
+                            vlm_mib(plan->workspace), vlm_mib(plan->device),
                             eng->conf.vlm.memory ? ""
                                                  : ", memory is not bounded",
                             eng->conf.thinking ? "on" : "off",

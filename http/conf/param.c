@@ -410,6 +410,13 @@ static ngx_conf_enum_t  ngx_http_vlm_ops[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_vlm_on_off[] = {
+    { ngx_string("on"), 1 },
+    { ngx_string("off"), 0 },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_conf_enum_t  ngx_http_vlm_thinking[] = {
     { ngx_string("on"), 1 },
     { ngx_string("off"), 0 },
@@ -494,6 +501,24 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
     ngx_http_vlm_number("min_pixels", vlm.min_pixels, 0, 67108864),
     ngx_http_vlm_number("features", vlm.features, 1, 1024),
     ngx_http_vlm_number("max_tokens", vlm.max_tokens, 1, 1048575),
+
+    { ngx_string("lora"), 5, .set = ngx_http_vlm_param_path,
+      ngx_http_vlm_at(vlm.lora) },
+    { ngx_string("max="), 0, ngx_http_vlm_param_num, 1, 64,
+      ngx_http_vlm_at(vlm.lora_max),
+      .error = "lora max=%V is not a number from 1 to 64" },
+    { ngx_string("rank="), 0, ngx_http_vlm_param_num, 1, 256,
+      ngx_http_vlm_at(vlm.lora_rank),
+      .error = "lora rank=%V is not a number from 1 to 256" },
+    { ngx_string("tower="), 0, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(lora_tower), .post = ngx_http_vlm_on_off,
+      .error = "lora tower=%V is not on or off" },
+    { ngx_string("load="), 0, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(lora_load), .post = ngx_http_vlm_on_off,
+      .error = "lora load=%V is not on or off" },
+    { ngx_null_string, 0, .set = ngx_http_vlm_param_refuse,
+      .error = "unknown value \"%V\" in lora, which takes a directory, max=, "
+               "rank=, tower= and load=" },
 
     { ngx_string("sampling"), 4, .set = NULL },
     { ngx_string("temperature="), 0, ngx_http_vlm_param_float, 0, 5000000,
@@ -734,6 +759,9 @@ ngx_http_vlm_param_finish(ngx_http_vlm_param_ctx_t *ctx)
 
     eng = ctx->engine;
 
+    eng->conf.vlm.lora_tower = (int) eng->conf.lora_tower;
+    eng->conf.vlm.lora_load = (int) eng->conf.lora_load;
+
     if (eng->conf.vlm.model == NULL) {
         return ngx_http_vlm_conf_error(ctx->cf, "no \"model\" in vlm_engine "
                                        "\"%V\"", &eng->name);
@@ -771,6 +799,7 @@ ngx_http_vlm_param_block(ngx_conf_t *cf, ngx_http_vlm_engine_t *eng)
     vlm_conf_default(&eng->conf.vlm);
 
     eng->conf.vlm.device = "auto";
+    eng->conf.lora_tower = 1;
     eng->conf.retry = 600000;
     eng->conf.queue_size = 64;
     eng->conf.queue_timeout = 60000;

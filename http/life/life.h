@@ -126,6 +126,20 @@ int ngx_http_vlm_zone_sessions(ngx_http_vlm_engine_t *eng,
 ngx_uint_t ngx_http_vlm_zone_length(ngx_http_vlm_engine_t *eng);
 
 
+/* ---- adapter.c: the adapters in the zone --------------------------------- */
+
+/* loop of the designated worker: after the engine's list has changed */
+
+void ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng);
+
+/* any thread of any process: the number of adapters of that name, 0 or 1; and
+   one more request for it */
+
+ngx_uint_t ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng,
+    const char *name);
+void ngx_http_vlm_adapter_count(ngx_http_vlm_engine_t *eng, const char *name);
+
+
 /* ---- watch.c: the watchdog of the event loop ----------------------------- */
 
 void ngx_http_vlm_watch_start(ngx_http_vlm_engine_t *eng);

@@ -230,6 +230,8 @@ ngx_http_vlm_zone_state(ngx_http_vlm_engine_t *eng,
     shm->state = state;
 
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
+
+    ngx_http_vlm_adapter_share(eng);
 }
 
 

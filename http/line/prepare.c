@@ -316,6 +316,35 @@ ngx_http_vlm_prepare_sampling(ngx_http_vlm_engine_t *eng, vlm_sampling_t *s)
 }
 
 
+/* the prompts of an aside are the base's */
+
+static void
+ngx_http_vlm_prepare_adapt(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_err_t  err;
+
+    if (ctx->prompt == NULL || ctx->adapter[0] == '\0' || ctx->asking) {
+        return;
+    }
+
+    ngx_memzero(&err, sizeof(vlm_err_t));
+
+    if (vlm_prompt_adapter(ctx->engine->life.vlm, ctx->prompt, ctx->adapter,
+                           ctx->adapter_scale, &err)
+        == 0)
+    {
+        ngx_http_vlm_adapter_count(ctx->engine, ctx->adapter);
+        return;
+    }
+
+    vlm_prompt_free(ctx->prompt);
+    ctx->prompt = NULL;
+
+    (void) ngx_http_vlm_fail_code(ctx, NGX_HTTP_NOT_FOUND, "model_not_found",
+                                  "%s", err.text);
+}
+
+
 static void
 ngx_http_vlm_prepare_run_prompt(void *data)
 {
@@ -335,6 +364,8 @@ ngx_http_vlm_prepare_run_prompt(void *data)
         vlm_prompt_salt(ctx->prompt, ctx->place.rank.salt,
                         sizeof(ctx->place.rank.salt));
     }
+
+    ngx_http_vlm_prepare_adapt(ctx);
 
     ctx->times.prepare_ms = (vlm_now_us() - from) / 1000;
     ctx->times.prepared_ms += ctx->times.prepare_ms;

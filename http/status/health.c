@@ -113,12 +113,40 @@ ngx_http_vlm_health_breaker(vlm_json_out_t *w,
 
 /* bytes */
 
+/* their names, if there is a directory for them */
+
+static void
+ngx_http_vlm_health_adapters(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_http_vlm_shm_t *shm)
+{
+    ngx_uint_t               i;
+    ngx_http_vlm_adapter_t  *a;
+
+    if (eng->conf.vlm.lora == NULL) {
+        return;
+    }
+
+    vlm_json_add_open(w, "adapters", '[');
+
+    for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
+        a = &shm->adapters[i];
+
+        if (a->listed) {
+            vlm_json_put_text(w, a->name, ngx_strlen(a->name));
+        }
+    }
+
+    vlm_json_shut(w, ']');
+}
+
+
 static void
 ngx_http_vlm_health_plan(vlm_json_out_t *w, vlm_plan_t *plan)
 {
     vlm_json_add_open(w, "plan", '{');
     vlm_json_add_int(w, "device", plan->device);
     vlm_json_add_int(w, "kv", plan->kv);
+    vlm_json_add_int(w, "lora", plan->lora);
     vlm_json_add_int(w, "total", plan->total);
     vlm_json_add_int(w, "vision", plan->vision);
     vlm_json_add_int(w, "weights", plan->weights);
@@ -145,6 +173,8 @@ ngx_http_vlm_health_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     vlm_json_open(&w, '{');
 
     vlm_json_add_int(&w, "active_sessions", shm.sessions);
+
+    ngx_http_vlm_health_adapters(&w, eng, &shm);
 
     ngx_http_vlm_health_breaker(&w, eng);
     vlm_json_add_bool(&w, "chat", eng->conf.facts.turn != NULL);

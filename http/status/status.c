@@ -373,6 +373,7 @@ ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
           "Planned memory by purpose; limit 0: no limit" },
         { "weights", NULL, plan->weights, NULL },
         { "vision", NULL, plan->vision, NULL },
+        { "lora", NULL, plan->lora, NULL },
         { "kv", NULL, plan->kv, NULL },
         { "workspace", NULL, plan->workspace, NULL },
         { "device", NULL, plan->device, NULL },
@@ -390,6 +391,29 @@ ngx_http_vlm_status_tokens(ngx_http_vlm_status_t *st)
     };
 
     ngx_http_vlm_status_put(st, metrics, sizeof(metrics) / sizeof(metrics[0]));
+}
+
+
+static void
+ngx_http_vlm_status_adapters(ngx_http_vlm_status_t *st)
+{
+    ngx_uint_t               i;
+    ngx_http_vlm_adapter_t  *a;
+
+    if (st->engine->conf.vlm.lora == NULL) {
+        return;
+    }
+
+    ngx_http_vlm_status_begin(st, "vlm_adapter_requests_total", "counter",
+                              "Prompts with this adapter", "adapter");
+
+    for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
+        a = &st->shm.adapters[i];
+
+        if (a->name[0]) {
+            ngx_http_vlm_status_value(st, a->name, a->requests);
+        }
+    }
 }
 
 
@@ -523,6 +547,7 @@ ngx_http_vlm_status_handler(ngx_http_request_t *r)
     ngx_http_vlm_status_state(&st);
     ngx_http_vlm_status_refused(&st);
     ngx_http_vlm_status_tokens(&st);
+    ngx_http_vlm_status_adapters(&st);
     ngx_http_vlm_status_times(&st);
 
     if (st.json) {

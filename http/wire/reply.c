@@ -43,14 +43,20 @@ static ngx_int_t
 ngx_http_vlm_send_now(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *json)
 {
-    ngx_http_complex_value_t  cv;
+    ngx_http_vlm_ctx_t        *ctx;
+    ngx_http_complex_value_t   cv;
 
-    static ngx_str_t  type = ngx_string("application/json");
+    static ngx_str_t  json_type = ngx_string("application/json");
+    static ngx_str_t  text_type = ngx_string("text/plain; charset=utf-8");
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_vlm_module);
 
     ngx_memzero(&cv, sizeof(ngx_http_complex_value_t));
     cv.value = *json;
 
-    return ngx_http_send_response(r, status, &type, &cv);
+    return ngx_http_send_response(r, status,
+                                  ctx && ctx->out.text_type ? &text_type
+                                                            : &json_type, &cv);
 }
 
 

@@ -8,9 +8,11 @@
 #include "../model.h"
 
 
+/* adapter: NULL, or its name */
+
 static void
 ngx_http_vlm_models_put(vlm_json_out_t *w,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *name)
+    ngx_http_vlm_engine_t *eng, ngx_str_t *name, const char *adapter)
 {
     vlm_json_open(w, '{');
 
@@ -19,6 +21,12 @@ ngx_http_vlm_models_put(vlm_json_out_t *w,
     vlm_json_add_int(w, "created", eng->conf.created);
     vlm_json_add_string(w, "owned_by", "vlm");
     vlm_json_add_int(w, "max_model_len", eng->conf.vlm.context);
+
+    if (adapter) {
+        vlm_json_add_text(w, "parent", (char *) eng->name.data,
+                          eng->name.len);
+        ngx_http_vlm_adapter_put_path(w, "root", eng, adapter);
+    }
 
     vlm_json_shut(w, '}');
 }
@@ -31,19 +39,22 @@ ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     vlm_json_out_t       w;
     ngx_http_vlm_ctx_t  *ctx;
 
-    if (ngx_http_vlm_model_is(eng, name) == NGX_OK) {
-        vlm_json_init(&w, 64 * 1024);
-        ngx_http_vlm_models_put(&w, eng, name);
-
-        return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
-    }
-
     ctx = ngx_http_vlm_ctx(r);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ctx->engine = eng;
+
+    if (ngx_http_vlm_model_is(eng, name) == NGX_OK
+        || ngx_http_vlm_model_adapter(ctx, name) == NGX_OK)
+    {
+        vlm_json_init(&w, 64 * 1024);
+        ngx_http_vlm_models_put(&w, eng, name,
+                                ctx->adapter[0] ? ctx->adapter : NULL);
+
+        return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
+    }
 
     ngx_http_vlm_fail_param(ctx, "model");
     (void) ngx_http_vlm_model_missing(ctx, name);
@@ -56,9 +67,10 @@ ngx_int_t
 ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *piece)
 {
-    ngx_str_t       *name;
-    ngx_uint_t       i;
-    vlm_json_out_t   w;
+    ngx_str_t           *name, adapter;
+    ngx_uint_t           i;
+    vlm_json_out_t       w;
+    ngx_http_vlm_shm_t   shm;
 
     if (eng->zone->state == NGX_HTTP_VLM_FAILED) {
         return ngx_http_vlm_send_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
@@ -77,7 +89,18 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     vlm_json_add_open(&w, "data", '[');
 
     for (i = 0; (name = ngx_http_vlm_model_name(eng, i)) != NULL; i++) {
-        ngx_http_vlm_models_put(&w, eng, name);
+        ngx_http_vlm_models_put(&w, eng, name, NULL);
+    }
+
+    ngx_http_vlm_zone_texts(eng, &shm);
+
+    for (i = 0; eng->conf.vlm.lora && i < VLM_MAX_ADAPTERS; i++) {
+
+        if (shm.adapters[i].listed) {
+            adapter.data = (u_char *) shm.adapters[i].name;
+            adapter.len = ngx_strlen(adapter.data);
+            ngx_http_vlm_models_put(&w, eng, &adapter, shm.adapters[i].name);
+        }
     }
 
     vlm_json_shut(&w, ']');

@@ -167,6 +167,7 @@ ngx_http_vlm_chat_fields(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
                                      "Message is required")
            != NGX_OK
         || ngx_http_vlm_chat_task(ctx, json) != NGX_OK
+        || ngx_http_vlm_adapter_field(ctx, json) != NGX_OK
         || ngx_http_vlm_fields_read(ctx, json, ngx_http_vlm_chat_rows)
            != NGX_OK)
     {
