@@ -1907,3 +1907,139 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log eval
 [qr{not a GGUF file, and mmproj is for one in .*:\d+}]
+
+
+
+=== TEST 108: lora takes at most 64 places
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora $TEST_NGINX_MODEL max=65;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{lora max=65 is not a number from 1 to 64 in .*:\d+}]
+
+
+
+=== TEST 109: the highest rank has a bound
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora $TEST_NGINX_MODEL rank=0;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{lora rank=0 is not a number from 1 to 256 in .*:\d+}]
+
+
+
+=== TEST 110: tower is on or off
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora $TEST_NGINX_MODEL tower=yes;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{lora tower=yes is not on or off in .*:\d+}]
+
+
+
+=== TEST 111: load is on or off
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora $TEST_NGINX_MODEL load=1;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{lora load=1 is not on or off in .*:\d+}]
+
+
+
+=== TEST 112: lora off has no other value
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora off max=3;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{lora off takes no other value in .*:\d+}]
+
+
+
+=== TEST 113: an unknown value of lora is refused
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora $TEST_NGINX_MODEL alpha=3;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{unknown value "alpha=3" in lora, which takes a directory, max=, rank=, tower= and load= in .*:\d+}]
+
+
+
+=== TEST 114: the directory of adapters must be there
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora /nowhere;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{lora: /nowhere is not a directory that can be read in .*:\d+}]
+
+
+
+=== TEST 115: a GPU has no adapters
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        lora $TEST_NGINX_MODEL; device cuda;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{device is "cuda", and lora needs the cpu: a GPU has no adapters yet in .*:\d+}]

@@ -26,6 +26,8 @@ my %number = (
     'max_pixels'          => ['max_pixels %s', 1],
     'min_pixels'          => ['max_pixels 67108864; min_pixels %s', 1],
     'features'            => ['features %s', 1],
+    'lora max'            => ["lora $root/conf max=%s", 1],
+    'lora rank'           => ["lora $root/conf rank=%s", 1],
     'max_tokens'          => ['context 1m; max_tokens %s', 1],
     'memory'              => ['memory %s', 1024],
     'threads'             => ['device cpu ops=plain; threads %s', 1],
@@ -138,7 +140,7 @@ my @names = grep { $_ ne 'prepare' }                # removed: its use is an err
             $code =~ /^    (?:\{ ngx_string|ngx_http_vlm_number)\("(\w+)"(?:\), \d+)?, /mg;
 
 cmp_ok(scalar @names, '>', 15, 'the code has a table of parameters');
-cmp_ok(scalar @names, '<=', 28, 'the table has at most 28 parameters');
+cmp_ok(scalar @names, '<=', 29, 'the table has at most 29 parameters');
 is(join(' ', sort keys %section), join(' ', sort @names),
    'each parameter has a section, and each section a parameter');
 

@@ -173,12 +173,14 @@ for my $help ('--help', '-h', 'help') {
 }
 
 my %OPTIONS = (
-    plan     => [qw(--device --ops --weights --context --slots --max-pixels --features --memory --threads --mmproj --json)],
+    plan     => [qw(--device --ops --weights --context --slots --max-pixels --features --memory --threads --mmproj
+                    --lora --lora-max --lora-rank --json)],
     tokenize => [qw(--mmproj --json)],
     chat     => [qw(--prompt --image --task --raw --max-tokens --temperature --seed --json-mode --device --ops
-                    --weights --context --max-pixels --memory --threads --mmproj --cache --json)],
+                    --weights --context --max-pixels --memory --threads --mmproj --lora --lora-max --lora-rank --adapter
+                    --cache --json)],
     logits   => [qw(--prompt --image --task --raw --top --device --ops --weights --context --max-pixels --memory
-                    --threads --mmproj --cache --json)],
+                    --threads --mmproj --lora --lora-max --lora-rank --adapter --cache --json)],
 );
 is_deeply([sort $out =~ /^  (\w+) /mg], [sort keys %OPTIONS], 'help names every command');
 

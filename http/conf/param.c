@@ -359,6 +359,19 @@ ngx_http_vlm_param_cache(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 
 
 static char *
+ngx_http_vlm_param_lora(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
+{
+    if (ngx_strcmp(value->data, "off") != 0) {
+        return ngx_http_vlm_param_path(ctx, value);
+    }
+
+    return ctx->cf->args->nelts > 2
+           ? ngx_http_vlm_conf_error(ctx->cf, "lora off takes no other value")
+           : NGX_CONF_OK;
+}
+
+
+static char *
 ngx_http_vlm_param_store(ngx_http_vlm_param_ctx_t *ctx, ngx_str_t *value)
 {
     ctx->engine->conf.store_dir = *value;
@@ -502,7 +515,7 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
     ngx_http_vlm_number("features", vlm.features, 1, 1024),
     ngx_http_vlm_number("max_tokens", vlm.max_tokens, 1, 1048575),
 
-    { ngx_string("lora"), 5, .set = ngx_http_vlm_param_path,
+    { ngx_string("lora"), 5, .set = ngx_http_vlm_param_lora,
       ngx_http_vlm_at(vlm.lora) },
     { ngx_string("max="), 0, ngx_http_vlm_param_num, 1, 64,
       ngx_http_vlm_at(vlm.lora_max),

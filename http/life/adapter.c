@@ -72,7 +72,9 @@ ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng)
     uint32_t             i, n;
     vlm_adapter_info_t   list[VLM_MAX_ADAPTERS];
 
-    if (eng->conf.vlm.lora == NULL || !ngx_http_vlm_zone_owned(eng)) {
+    if (eng->conf.vlm.lora == NULL
+        || eng->zone->pid != (ngx_atomic_uint_t) ngx_pid)
+    {
         return;
     }
 
