@@ -772,7 +772,7 @@ Content-Type: application/json
 --- error_code eval
 [404, 404]
 --- response_body_like eval
-[qr!"message":"Not found: there are /v1/chat/completions, /v1/completions, /v1/models, /v1/models/NAME"!, qr/404/]
+[qr!"message":"Not found: there are /v1/chat/completions, /v1/completions, /v1/models, /v1/models/NAME, /v1/load_lora_adapter, /v1/unload_lora_adapter"!, qr/404/]
 
 
 
