@@ -400,10 +400,6 @@ ngx_http_vlm_status_adapters(ngx_http_vlm_status_t *st)
     ngx_uint_t               i;
     ngx_http_vlm_adapter_t  *a;
 
-    if (st->engine->conf.vlm.lora == NULL) {
-        return;
-    }
-
     ngx_http_vlm_status_begin(st, "vlm_adapter_requests_total", "counter",
                               "Prompts with this adapter", "adapter");
 

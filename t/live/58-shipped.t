@@ -133,7 +133,8 @@ sub key {
         local $s->{headers} = $wrong ? ["Authorization: $wrong"] : [];
 
         for my $route (grep { !m{^/health} } @ROUTES) {
-            for my $path ($route, "${route}x", "/$route") {
+            # "/lora-adaptersx" is a page's path, if there is one, and not the module's.
+            for my $path ($route, $route =~ m{^/.*/} ? "${route}x" : (), "/$route") {
                 for my $method (qw(GET POST DELETE)) {
                     my $r = ask($s, $path, '-X', $method);
                     push @open, "$method $path: $r->{code}" if $r->{code} ne '401';
