@@ -36,7 +36,8 @@ static const ngx_http_vlm_dialect_t  *dialects[] = {
     &ngx_http_vlm_openai_completion,
     &ngx_http_vlm_pipeline_dialect,
     &ngx_http_vlm_decompose_dialect,
-    &ngx_http_vlm_title_dialect
+    &ngx_http_vlm_title_dialect,
+    &ngx_http_vlm_openai_responses
 };
 
 
@@ -211,7 +212,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     chat = ctx->data;
 
-    if (ctx->dialect->free != ngx_http_vlm_asked_free && chat && chat->image) {
+    if (ctx->dialect->free != ngx_http_vlm_asked_free
+        && ctx->dialect != &ngx_http_vlm_openai_responses
+        && chat && chat->image)
+    {
         (void) unlink(chat->image);
     }
 

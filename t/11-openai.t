@@ -768,11 +768,11 @@ Content-Type: application/json
 
 === TEST 41: the refusal of an unknown path lists the known ones
 --- request eval
-["POST /v1/responses\n{}", "GET /v1"]
+["POST /v1/files\n{}", "GET /v1"]
 --- error_code eval
 [404, 404]
 --- response_body_like eval
-[qr!"message":"Not found: there are /v1/chat/completions, /v1/completions, /v1/models, /v1/models/NAME, /v1/load_lora_adapter, /v1/unload_lora_adapter"!, qr/404/]
+[qr!"message":"Not found: there are /v1/chat/completions, /v1/completions, /v1/responses, /v1/models, /v1/models/NAME, /v1/load_lora_adapter, /v1/unload_lora_adapter"!, qr/404/]
 
 
 

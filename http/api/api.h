@@ -36,6 +36,7 @@ extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_chat;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_chat;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_responses;
 
 
 /* ---- route.c: method and path to a handler ------------------------------- */
@@ -100,6 +101,10 @@ void ngx_http_vlm_unsent(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 vlm_calls_e ngx_http_vlm_tools_next(ngx_http_vlm_ctx_t *ctx, ngx_uint_t last,
     vlm_calls_piece_t *piece);
 ngx_uint_t ngx_http_vlm_tools_active(ngx_http_vlm_ctx_t *ctx);
+
+/* the pieces of the answer come from its beginning again */
+
+void ngx_http_vlm_tools_again(ngx_http_vlm_ctx_t *ctx);
 
 /* "arguments" of a call: an object, or its text */
 

@@ -85,6 +85,7 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
 
     DIALECT("/v1/chat/completions", POST, &ngx_http_vlm_openai_chat),
     DIALECT("/v1/completions", POST, &ngx_http_vlm_openai_completion),
+    DIALECT("/v1/responses", POST, &ngx_http_vlm_openai_responses),
     HANDLER("/v1/models", GET, ngx_http_vlm_models_handler),
     HANDLER("/v1/models/**", GET, ngx_http_vlm_models_handler),
     DIALECT("/v1/load_lora_adapter", POST, &ngx_http_vlm_adapter_load),

@@ -412,7 +412,7 @@ ngx_http_vlm_tools_arguments(vlm_json_out_t *w, const vlm_calls_piece_t *piece,
 
 /* the calls of a whole answer are looked for from its beginning */
 
-static void
+void
 ngx_http_vlm_tools_again(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_tools_t  *t;

@@ -76,9 +76,9 @@ ngx_http_vlm_openai_call(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
         vlm_json_add_int(w, "index", i);
     }
 
-    /* the id of the answer, behind "chatcmpl-", and the number of the call */
+    /* the id of the answer, without its kind, and the number of the call */
 
-    vlm_json_add_format(w, "id", "call_%.22s%02u", o->id + 9, (unsigned) i);
+    vlm_json_add_format(w, "id", "call_%.22s%02u", o->core, (unsigned) i);
     vlm_json_add_string(w, "type", "function");
     vlm_json_add_open(w, "function", '{');
     vlm_json_add_string(w, "name", piece->name);

@@ -12,7 +12,8 @@
 /* equal seeds give equal answers while the fingerprint is equal */
 
 static ngx_int_t
-ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o)
+ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
+    const char *kind)
 {
     size_t                  i;
     u_char                 *p, bytes[24];
@@ -27,7 +28,8 @@ ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o)
                                  "The system has no random numbers");
     }
 
-    p = ngx_sprintf((u_char *) o->id, o->chat ? "chatcmpl-" : "cmpl-");
+    p = ngx_sprintf((u_char *) o->id, "%s", kind);
+    o->core = (char *) p;
 
     for (i = 0; i < sizeof(bytes); i++) {
         *p++ = digits[bytes[i] % (sizeof(digits) - 1)];
@@ -50,10 +52,34 @@ ngx_http_vlm_openai_id(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o)
 }
 
 
+ngx_int_t
+ngx_http_vlm_openai_take(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_openai_t *o,
+    const vlm_json_t *json, const char *kind)
+{
+    ngx_int_t  rc;
+
+    if (ngx_http_vlm_openai_id(ctx, o, kind) != NGX_OK
+        || ngx_http_vlm_openai_fields(ctx, o, json) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    rc = o->chat ? ngx_http_vlm_openai_messages(ctx, json)
+                 : ngx_http_vlm_openai_text(ctx, json);
+
+    if (rc != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
+
+    return ngx_http_vlm_messages_fit(o->in.messages, 1);
+}
+
+
 static void
 ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 {
-    ngx_int_t               rc;
     ngx_uint_t              chat;
     ngx_http_vlm_openai_t  *o;
 
@@ -71,23 +97,11 @@ ngx_http_vlm_openai_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     o->chat = chat;
 
-    if (ngx_http_vlm_openai_id(ctx, o) != NGX_OK
-        || ngx_http_vlm_openai_fields(ctx, o, json) != NGX_OK)
-    {
-        return;
-    }
-
-    rc = o->chat ? ngx_http_vlm_openai_messages(ctx, json)
-                 : ngx_http_vlm_openai_text(ctx, json);
-
-    if (rc == NGX_OK) {
-        ngx_http_vlm_fail_param(ctx, o->chat ? "messages" : "prompt");
-        (void) ngx_http_vlm_messages_fit(o->in.messages, 1);
-    }
+    (void) ngx_http_vlm_openai_take(ctx, o, json, chat ? "chatcmpl-" : "cmpl-");
 }
 
 
-static void
+void
 ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 {
     ngx_http_vlm_openai_t *o = ctx->data;
@@ -106,7 +120,7 @@ ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx)
 /* [DONE] does not follow, so a client that expects it knows that the answer is
    incomplete */
 
-static void
+void
 ngx_http_vlm_openai_error(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t status, const char *text)
 {

@@ -16,6 +16,7 @@ typedef struct {
     ngx_http_vlm_asked_t          in;
     ngx_uint_t                    chat;        /* else /v1/completions */
     char                          id[40];
+    const char                   *core;        /* of it, without its kind */
     char                          fingerprint[sizeof("vlm-01234567")];
     ngx_uint_t                    include_usage;
 
@@ -23,6 +24,13 @@ typedef struct {
     ngx_uint_t                    begun;       /* the role was sent */
     size_t                        offset;      /* characters of tokens sent */
     ngx_uint_t                    n_calls;
+
+    /* of /v1/responses: responses.c */
+    ngx_uint_t                    seq;         /* of events */
+    ngx_uint_t                    n_items;     /* of the output */
+    ngx_uint_t                    in_text;     /* the last one is a message */
+    vlm_json_out_t                said;        /* its text */
+    vlm_json_t                   *asked;       /* fields that are sent back */
 } ngx_http_vlm_openai_t;
 
 
@@ -40,9 +48,18 @@ ngx_int_t ngx_http_vlm_openai_fields(ngx_http_vlm_ctx_t *ctx,
     ngx_http_vlm_openai_t *o, const vlm_json_t *json);
 
 
+/* ---- openai.c: thread: a request of a chat, or of a text ----------------- */
+
+void ngx_http_vlm_openai_prompt(ngx_http_vlm_ctx_t *ctx);
+ngx_int_t ngx_http_vlm_openai_take(ngx_http_vlm_ctx_t *ctx,
+    ngx_http_vlm_openai_t *o, const vlm_json_t *json, const char *kind);
+
+
 /* ---- answer.c: of a dialect ---------------------------------------------- */
 
 void ngx_http_vlm_openai_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w);
+void ngx_http_vlm_openai_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
+    ngx_uint_t status, const char *text);
 void ngx_http_vlm_openai_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t last);
 
