@@ -21,6 +21,11 @@
 #define LANES  16
 #define ROWS   4                       /* of a that go over the same values together */
 
+/* Vectors of any processor: the compiler makes them of what it has. */
+typedef float     lanes_t __attribute__((vector_size(LANES * 4)));
+typedef uint32_t  words_t __attribute__((vector_size(LANES * 4)));
+typedef uint16_t  half_t __attribute__((vector_size(LANES * 2)));
+
 
 static inline float
 sum_lanes(float sum[LANES])
@@ -45,30 +50,54 @@ value(const void *row, size_t k, int bf16)
 }
 
 
+/* The next LANES values of a row. */
+static inline __attribute__((always_inline)) void
+load(const void *row, size_t k, int bf16, lanes_t *to)
+{
+    half_t    half;
+    words_t   words;
+
+    if (bf16) {
+        memcpy(&half, (const uint16_t *) row + k, sizeof(half));
+        words = __builtin_convertvector(half, words_t) << 16;
+        memcpy(to, &words, sizeof(words));
+    } else {
+        memcpy(to, (const float *) row + k, sizeof(*to));
+    }
+}
+
+
+/* No lane is -0, so that adding 0 behind the last value changes no bit. */
 static inline __attribute__((always_inline)) void
 down(const uint8_t *a, uint32_t n, uint32_t K, const float *x, float *y, int bf16)
 {
-    float          sum[ROWS][LANES] = { 0 };
+    float          rest[LANES] = { 0 }, last[LANES];
     size_t         bytes;
+    lanes_t        sum[ROWS], w, v;
     uint32_t       i, j, k;
     const uint8_t *row;
 
+    memset(sum, 0, sizeof(sum));
     bytes = (size_t) K * (bf16 ? 2 : 4);
 
     for (k = 0; k + LANES <= K; k += LANES) {
+        memcpy(&v, x + k, sizeof(v));
+
         for (i = 0, row = a; i < n; i++, row += bytes) {
-            for (j = 0; j < LANES; j++) {
-                sum[i][j] += value(row, k + j, bf16) * x[k + j];
-            }
+            load(row, k, bf16, &w);
+            sum[i] += w * v;
         }
     }
 
     for (i = 0, row = a; i < n; i++, row += bytes) {
         for (j = 0; k + j < K; j++) {
-            sum[i][j] += value(row, k + j, bf16) * x[k + j];
+            rest[j] = value(row, k + j, bf16) * x[k + j];
         }
 
-        y[i] = sum_lanes(sum[i]);
+        memcpy(&v, rest, sizeof(v));
+        sum[i] += v;
+        memcpy(last, &sum[i], sizeof(last));
+        y[i] = sum_lanes(last);
     }
 }
 
@@ -106,7 +135,7 @@ static inline __attribute__((always_inline)) void
 up(const uint8_t *b, uint32_t r, uint32_t stride, uint32_t n, const float *z, uint32_t parts,
    uint32_t rank, float *y, int bf16)
 {
-    float     low[VLM_PANEL] = { 0 };
+    float     low[VLM_PANEL] = { 0 }, each[VLM_PANEL];
     uint32_t  i, j;
 
     for (i = 0; i < r; i++, b += (size_t) stride * (bf16 ? 2 : 4)) {
@@ -114,10 +143,17 @@ up(const uint8_t *b, uint32_t r, uint32_t stride, uint32_t n, const float *z, ui
             for (j = 0; j < n; j++) {
                 low[j] = fmaf(value(b, j, bf16), z[i], low[j]);
             }
-        } else {
-            for (j = 0; j < n; j++) {
-                low[j] = fmaf(value(b, j, bf16), z[j % 2 * rank + i], low[j]);
-            }
+
+            continue;
+        }
+
+        for (j = 0; j < VLM_PANEL; j += 2) {
+            each[j] = z[i];
+            each[j + 1] = z[rank + i];
+        }
+
+        for (j = 0; j < n; j++) {
+            low[j] = fmaf(value(b, j, bf16), each[j], low[j]);
         }
     }
 
