@@ -4,12 +4,19 @@
 
 #define PAIR   2                       /* panels that are read together */
 #define GROUP  8                       /* rows of a that are an item */
+#define MANY   8                       /* rows for which b is made f32 once */
+
+typedef struct {                       /* rows of b of some panels as f32, for all rows of a call */
+    const vlm_low_t  *low;             /* whose they are; NULL: nobody's */
+    const float      *b;               /* [r and a shift][width] */
+    uint32_t          width;
+} wide_t;
 
 
 uint64_t
 vlm_low_floats(uint32_t rows)
 {
-    return vlm_mul(rows, PAIR * VLM_PANEL);
+    return vlm_mul(vlm_add(rows, VLM_MAX_RANK + 1), PAIR * VLM_PANEL);
 }
 
 
@@ -106,10 +113,42 @@ vlm_low_inputs(void *job, uint32_t begin, uint32_t end, uint32_t thread)
 }
 
 
-/* Adds to sums [n] of rows n0, n0 + 1, ... of the matrix; of a shift, z is its factor. */
+/* Makes b of the first adapter's f32, if there are many rows: they are of one prompt. */
+static wide_t
+widen(const vlm_low_job_t *j, uint32_t n0, uint32_t width, float *to)
+{
+    float              s;
+    uint32_t           i, k, t, N = j->args.w->N;
+    wide_t             w = { NULL, to, width };
+    const uint16_t    *from;
+    const vlm_lows_t  *lows = j->args.w->low;
+
+    for (t = 0; t < j->args.T && w.low == NULL; t++) {
+        w.low = low_of(j, t, &s);
+    }
+
+    if (j->args.T < MANY || lows->type != VLM_BF16 || w.low == NULL) {
+        w.low = NULL;
+        return w;
+    }
+
+    for (i = 0; i < w.low->r + (uint32_t) w.low->shift; i++, to += width) {
+        from = (const uint16_t *) w.low->b + (size_t) i * N + n0;
+
+        for (k = 0; k < width; k++) {
+            to[k] = vlm_bf16_f32(from[k]);
+        }
+    }
+
+    return w;
+}
+
+
+/* Adds to sums [n] of rows n0, n0 + 1, ... of the matrix, of which wide has those from `first` on;
+   of a shift, z is its factor. */
 static void
 add_rows(const vlm_low_job_t *j, const vlm_low_t *low, float s, uint32_t row, uint32_t r,
-         const float *z, uint32_t n0, uint32_t n, float *sums)
+         const float *z, uint32_t n0, uint32_t n, float *sums, const wide_t *wide, uint32_t first)
 {
     float              one[VLM_LOW_PARTS];
     uint32_t           p, begin, last, rank, N = j->args.w->N;
@@ -130,6 +169,14 @@ add_rows(const vlm_low_job_t *j, const vlm_low_t *low, float s, uint32_t row, ui
         }
 
         last = lows->in_turn || lows->end[p] > n0 + n ? n0 + n : lows->end[p];
+
+        if (wide->low == low) {
+            j->k->low_up(VLM_F32, wide->b + (size_t) row * wide->width + (begin - first), r,
+                         wide->width, last - begin, z + p * rank, lows->in_turn ? 2 : 1, rank,
+                         sums + (begin - n0));
+            continue;
+        }
+
         b = (const uint8_t *) low->b + ((size_t) row * N + begin) * vlm_type_bytes(lows->type);
 
         j->k->low_up(lows->type, b, r, N, last - begin, z + p * rank, lows->in_turn ? 2 : 1, rank,
@@ -140,7 +187,7 @@ add_rows(const vlm_low_job_t *j, const vlm_low_t *low, float s, uint32_t row, ui
 
 /* The end of rows [0, T) of a few panels, of which sums has those of `width` outputs a row. */
 static void
-finish(const vlm_low_job_t *j, uint32_t n0, uint32_t width, float *sums)
+finish(const vlm_low_job_t *j, uint32_t n0, uint32_t width, float *sums, const wide_t *wide)
 {
     float             *y, s;
     size_t             out;
@@ -160,11 +207,11 @@ finish(const vlm_low_job_t *j, uint32_t n0, uint32_t width, float *sums)
 
             if (low != NULL) {
                 add_rows(j, low, s, 0, low->r, j->z + (size_t) t * VLM_LOW_PARTS * j->rank,
-                         n0 + at, n, sums + at);
+                         n0 + at, n, sums + at, wide, n0);
             }
 
             if (low != NULL && low->shift) {
-                add_rows(j, low, s, low->r, 1, NULL, n0 + at, n, sums + at);
+                add_rows(j, low, s, low->r, 1, NULL, n0 + at, n, sums + at, wide, n0);
             }
 
             j->k->epilogue(&bare, n0 + at, n, sums + at, y);
@@ -177,6 +224,7 @@ void
 vlm_low_panels(void *job, uint32_t begin, uint32_t end, uint32_t thread)
 {
     float              *sums;
+    wide_t              wide;
     uint32_t            p, n0;
     vlm_linear_t        part;
     vlm_low_job_t      *j = job;
@@ -199,7 +247,8 @@ vlm_low_panels(void *job, uint32_t begin, uint32_t end, uint32_t thread)
         part.low = NULL;
 
         j->k->linear(&args, 0, (part.N + VLM_PANEL - 1) / VLM_PANEL);
-        finish(j, n0, part.N, sums);
+        wide = widen(j, n0, part.N, sums + (size_t) j->chunk * PAIR * VLM_PANEL);
+        finish(j, n0, part.N, sums, &wide);
     }
 }
 

@@ -12,7 +12,7 @@
 #include "ops/fixture.h"
 #include "ops/low.h"
 
-#define T       7
+#define T       9                      /* so many that b is made f32 */
 #define PLACES  3
 #define RANK    20
 
@@ -28,8 +28,8 @@ typedef struct {
     vlm_low_rows_t  which;
 } case_t;
 
-static const uint32_t  place[T] = { VLM_NONE, 0, 1, 2, 0, VLM_NONE, 1 };
-static const float     scale[T] = { 9, 1, 1, 1, 0.5f, 9, 4 };
+static const uint32_t  place[T] = { VLM_NONE, 1, 0, 2, 0, VLM_NONE, 1, 0, 1 };
+static const float     scale[T] = { 9, 1, 1, 1, 0.5f, 9, 4, 2, 1 };
 static const uint32_t  rank[PLACES] = { 3, RANK, 0 };
 
 

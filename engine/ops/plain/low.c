@@ -171,6 +171,8 @@ VLM_ISA(vlm_low_up)(vlm_type_t type, const void *b, uint32_t r, uint32_t stride,
         up(b, r, stride, VLM_PANEL, z, parts, rank, y, 1);
     } else if (type == VLM_BF16) {
         up(b, r, stride, n, z, parts, rank, y, 1);
+    } else if (n == VLM_PANEL) {
+        up(b, r, stride, VLM_PANEL, z, parts, rank, y, 0);
     } else {
         up(b, r, stride, n, z, parts, rank, y, 0);
     }
