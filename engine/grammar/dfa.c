@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define SLOTS  (2 * VLM_DFA_STATES)
+#define MANY   2048                    /* states of which those that allow all are not looked for */
 #define KEYS   (8u << 20)              /* bytes of all keys */
 
 typedef struct {
@@ -164,7 +165,7 @@ make(uint32_t n_states, uint32_t n_classes, vlm_maker_t *k)
 
     /* One block: the structure, then next, left and more. */
 
-    bytes += sizeof(*d) + n_states * (sizeof(uint16_t) + 1);
+    bytes += sizeof(*d) + n_states * (sizeof(uint16_t) + 2);
     d = k == NULL ? calloc(1, bytes) : vlm_grammar_take(k, bytes);
 
     if (d != NULL) {
@@ -173,6 +174,7 @@ make(uint32_t n_states, uint32_t n_classes, vlm_maker_t *k)
         d->next = (uint16_t *) (d + 1);
         d->left = d->next + (size_t) n_states * n_classes;
         d->more = (uint8_t *) (d->left + n_states);
+        d->all = d->more + n_states;
     }
 
     return d;
@@ -347,6 +349,104 @@ vlm_dfa_both(vlm_maker_t *k, const vlm_dfa_t *a, const vlm_dfa_t *b)
 }
 
 
+/* ---- states that allow all characters ------------------------------------- */
+
+
+/* 1: so many continuation bytes, the first from low to high, lead to such a state. */
+static int
+characters(const vlm_dfa_t *d, uint32_t state, uint32_t n, uint32_t low, uint32_t high, int odd)
+{
+    uint32_t  c, to;
+
+    for (c = low; state != VLM_DFA_NONE && c <= high; c++) {
+        if (c > low && d->class_of[c] == d->class_of[c - 1] && !odd) {
+            continue;
+        }
+
+        /* Behind e2 stand U+2028 and U+2029 as 80 a8 and 80 a9. */
+
+        if (odd && n == 1 && (c == 0xa8 || c == 0xa9)) {
+            continue;
+        }
+
+        to = vlm_dfa_next(d, state, (uint8_t) c);
+
+        if (to == VLM_DFA_NONE
+            || (n == 1 ? !d->all[to] : !characters(d, to, n - 1, 0x80, 0xbf, odd && c == 0x80)))
+        {
+            return 0;
+        }
+    }
+
+    return state != VLM_DFA_NONE;
+}
+
+
+static int
+allows_all(const vlm_dfa_t *d, uint32_t state)
+{
+    uint32_t  c, to;
+
+    for (c = 0x20; c <= 0xf4; c++) {
+        if (c == '"' || c == '\\' || (c >= 0x80 && c < 0xc2)) {
+            continue;
+        }
+
+        to = vlm_dfa_next(d, state, (uint8_t) c);
+
+        if (to == VLM_DFA_NONE
+            || (c < 0x80 ? !d->all[to]
+                : c < 0xe0 ? !characters(d, to, 1, 0x80, 0xbf, 0)
+                : c < 0xf0 ? !characters(d, to, 2, c == 0xe0 ? 0xa0 : 0x80, c == 0xed ? 0x9f : 0xbf,
+                                         c == 0xe2)
+                : !characters(d, to, 3, c == 0xf0 ? 0x90 : 0x80, c == 0xf4 ? 0x8f : 0xbf, 0)))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* A state stays among them as long as all characters lead to others that do. */
+static int
+find_all(vlm_maker_t *k, vlm_dfa_t *d)
+{
+    int       changed;
+    uint32_t  i;
+
+    if (d->n_states > MANY) {
+        return 0;
+    }
+
+    for (i = 0; i < d->n_states; i++) {
+        d->all[i] = d->left[i] != VLM_DFA_NONE;
+    }
+
+    do {
+        changed = 0;
+
+        for (i = d->n_states; i-- > 0; ) {
+            if (d->all[i] && !allows_all(d, i)) {
+                d->all[i] = 0;
+                changed = 1;
+            }
+        }
+
+        if (vlm_grammar_step(k, 8 * d->n_states) != 0) {
+            return -1;
+        }
+    } while (changed);
+
+    for (i = 0; i < d->n_states; i++) {
+        d->far = d->all[i] && d->left[i] > d->far ? d->left[i] : d->far;
+    }
+
+    return 0;
+}
+
+
 /* ---- the form that lasts ------------------------------------------------- */
 
 
@@ -399,7 +499,9 @@ vlm_dfa_keep(vlm_maker_t *k, const vlm_dfa_t *d, int quoted)
     vlm_dfa_t  *copy;
 
     if (quoted) {
-        return quote(k, d);
+        copy = quote(k, d);
+
+        return copy == NULL || find_all(k, copy) != 0 ? NULL : copy;
     }
 
     copy = make(d->n_states, d->n_classes, k);
@@ -411,7 +513,7 @@ vlm_dfa_keep(vlm_maker_t *k, const vlm_dfa_t *d, int quoted)
         memcpy(copy->more, d->more, d->n_states);
     }
 
-    return copy;
+    return copy == NULL || find_all(k, copy) != 0 ? NULL : copy;
 }
 
 

@@ -20,6 +20,9 @@ struct vlm_dfa_s {                     /* state 0 is the first */
     uint16_t  *next;                   /* [n_states][n_classes] a state, or VLM_DFA_NONE */
     uint16_t  *left;                   /* [n_states] bytes of the shortest end; 0: one is here */
     uint8_t   *more;                   /* [n_states] 1: a byte may follow */
+    uint8_t   *all;                    /* [n_states] 1: any plain characters may follow, as many as
+                                          one likes, but perhaps not U+2028 and U+2029 */
+    uint32_t   far;                    /* the most bytes that are left in such a state */
     uint8_t    class_of[256];          /* bytes that lead to the same states */
 };
 

@@ -104,6 +104,12 @@ by_pattern(const vlm_trie_t *t, const vlm_pattern_t *p, uint32_t n_after, uint32
             continue;
         }
 
+        if (p->dfa->all[to] && !node->odd && p->dfa->far <= n_after - p->tail) {
+            set(t, node->first, t->node[node->skip].first, allowed);
+            i = node->skip;
+            continue;
+        }
+
         state[node->depth] = to;
 
         if (node->first < node[1].first && p->dfa->left[to] <= n_after - p->tail) {

@@ -419,7 +419,8 @@ static const char  *const schemas[] = {
     "{\"type\":\"array\",\"items\":{\"minimum\":0,\"maximum\":1},\"minItems\":4,\"maxItems\":4}",
     "{\"anyOf\":[{\"pattern\":\"^[a-z]{2,9}$\"},{\"type\":\"string\",\"maxLength\":3},"
         "{\"type\":\"integer\",\"minimum\":7},{\"enum\":[\"abc\",12]}]}",
-    "{\"items\":{\"pattern\":\"^.{0,5}$\"},\"minItems\":1}"
+    "{\"items\":{\"pattern\":\"^.{0,5}$\"},\"minItems\":1}",
+    "{\"pattern\":\"^\\\\S.*\u00e9?$|^[^b]*$\"}"
 };
 
 

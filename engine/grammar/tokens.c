@@ -246,6 +246,21 @@ count_shared(const entry_t *last, const entry_t *e)
 }
 
 
+static int
+is_odd(const entry_t *e)
+{
+    uint32_t  i;
+
+    for (i = 0; i + 2 < e->n; i++) {
+        if (e->bytes[i] == 0xe2 && e->bytes[i + 1] == 0x80 && (e->bytes[i + 2] & 0xfe) == 0xa8) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* Counts the nodes and ids of a kind; with memory in t it makes them. */
 static void
 fill_trie(vlm_trie_t *t, const entry_t *entries, uint32_t n_entries, uint8_t kind)
@@ -276,6 +291,10 @@ fill_trie(vlm_trie_t *t, const entry_t *entries, uint32_t n_entries, uint8_t kin
                 t->node[n].depth = (uint8_t) (d + 1);
                 open[d] = n;
             }
+        }
+
+        for (d = 0; t->node != NULL && d < e->n && is_odd(e); d++) {
+            t->node[open[d]].odd = 1;
         }
 
         if (t->node != NULL) {

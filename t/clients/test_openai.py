@@ -325,7 +325,6 @@ def models():
 @test
 def endpoints_that_this_server_does_not_have():
     for call in (lambda: c.embeddings.create(model=MODEL, input='hi'),
-                 lambda: c.responses.create(model=MODEL, input='hi'),
                  lambda: c.images.generate(model=MODEL, prompt='hi'),
                  lambda: c.files.list()):
         with raises(openai.NotFoundError, type='invalid_request_error'):
