@@ -393,11 +393,11 @@ launch(vlm_device_t *d, vlm_product_t a)
 
 template <bool INT8>
 static void
-launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_form_t store, const vlm_product_t &a)
+launch_type(vlm_device_t *d, const vlm_linear_t *w, vlm_out_t store, const vlm_product_t &a)
 {
     switch (w->epilogue) {
     case VLM_STORE:
-        if (store == VLM_FORM_F32) {
+        if (store == VLM_OUT_F32) {
             launch<INT8, STORE_F32>(d, a);
         } else {
             launch<INT8, STORE_ACT>(d, a);
@@ -451,7 +451,7 @@ vlm_load_linear(vlm_device_t *d)
 
 void
 vlm_product(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
-            const uint32_t *rows, uint32_t T, vlm_form_t store, void *y)
+            const uint32_t *rows, uint32_t T, vlm_out_t store, void *y)
 {
     vlm_product_t  a;
 
@@ -479,7 +479,7 @@ vlm_cuda_linear(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, 
 
     for (t = 0; t < T; t += n) {
         n = min(T - t, vlm_product_rows(d, w));
-        vlm_product(d, w, norm, static_cast<const uint8_t *>(x) + t * in, nullptr, n, VLM_FORM_ACT,
+        vlm_product(d, w, norm, static_cast<const uint8_t *>(x) + t * in, nullptr, n, VLM_OUT_ACT,
                     static_cast<uint8_t *>(y) + t * out);
     }
 }
@@ -498,11 +498,11 @@ vlm_cuda_head(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, co
         to = logits + static_cast<size_t>(r) * w->N;
 
         if (w->turn == nullptr) {
-            vlm_product(d, w, norm, x, b->logit_row + r, n, VLM_FORM_F32, to);
+            vlm_product(d, w, norm, x, b->logit_row + r, n, VLM_OUT_F32, to);
         } else {
-            vlm_norm_turned(d, norm, w->turn, x, b->logit_row + r, n, VLM_FORM_ACT,
+            vlm_norm_turned(d, norm, w->turn, x, b->logit_row + r, n, VLM_OUT_ACT,
                             d->scratch.normed);
-            vlm_product(d, w, nullptr, d->scratch.normed, nullptr, n, VLM_FORM_F32, to);
+            vlm_product(d, w, nullptr, d->scratch.normed, nullptr, n, VLM_OUT_F32, to);
         }
     }
 }

@@ -103,7 +103,7 @@ vlm_cuda_norm_stream(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *
 
     for (t = 0; t < T; t += rows) {
         rows = min(T - t, VLM_CUDA_TURNED);
-        vlm_norm_turned(d, norm, turn, x + static_cast<size_t>(t) * n, nullptr, rows, VLM_FORM_F32,
+        vlm_norm_turned(d, norm, turn, x + static_cast<size_t>(t) * n, nullptr, rows, VLM_OUT_F32,
                         x + static_cast<size_t>(t) * n);
     }
 }

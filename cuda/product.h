@@ -19,7 +19,7 @@
 #define VLM_FEW         8              /* activation rows of a fragment, and the most of `few` */
 #define VLM_FEW_BLOCKS  3              /* of few rows, on a processor: 256 threads each */
 
-typedef enum { VLM_FORM_F32, VLM_FORM_ACT } vlm_form_t;
+typedef enum { VLM_OUT_F32, VLM_OUT_ACT } vlm_out_t;
 
 /* Activation rows, and what they become: see ready.cuh. */
 typedef struct {
@@ -54,7 +54,7 @@ void vlm_make_ready(vlm_device_t *d, vlm_type_t weights, const vlm_ready_t &a, u
  * above, T at most VLM_CUDA_TURNED.  y is f32, and then may be x, or act.
  */
 void vlm_norm_turned(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *turn,
-                     const float *x, const uint32_t *rows, uint32_t T, vlm_form_t form, void *y);
+                     const float *x, const uint32_t *rows, uint32_t T, vlm_out_t form, void *y);
 
 /*
  * linear.cu: prepares a kernel's arguments for a product of at most VLM_CUDA_ROWS rows; x is f32
@@ -81,6 +81,6 @@ vlm_few_grid_t vlm_few_grid(const vlm_device_t *d, vlm_product_t *a, uint32_t un
  * is at most vlm_product_rows().
  */
 void vlm_product(vlm_device_t *d, const vlm_linear_t *w, const vlm_norm_t *norm, const void *x,
-                 const uint32_t *rows, uint32_t T, vlm_form_t store, void *y);
+                 const uint32_t *rows, uint32_t T, vlm_out_t store, void *y);
 
 #endif

@@ -413,7 +413,7 @@ vlm_cuda_qkv(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm_ba
     for ( /* void */ ; a.first < b->T; a.first += n) {
         n = min(b->T - a.first, vlm_product_rows(d, w));
         vlm_product(d, w, how->norm, x + static_cast<size_t>(a.first) * w->K, nullptr, n,
-                    VLM_FORM_F32, d->scratch.qkv);
+                    VLM_OUT_F32, d->scratch.qkv);
         VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), append, n, THREADS, 0, a);
     }
 }
@@ -442,7 +442,7 @@ vlm_cuda_qkv_2d(vlm_device_t *d, const vlm_qkv_t *how, const float *x, const vlm
         a.k = static_cast<vlm_bf16_t *>(k) + p * E;
         a.v = static_cast<vlm_bf16_t *>(v) + p * E;
 
-        vlm_product(d, w, how->norm, x + static_cast<size_t>(p) * w->K, nullptr, n, VLM_FORM_F32,
+        vlm_product(d, w, how->norm, x + static_cast<size_t>(p) * w->K, nullptr, n, VLM_OUT_F32,
                     d->scratch.qkv);
         VLM_LAUNCH(d, vlm_cost(6.0 * n * w->N, 0), part, n, THREADS, 0, a);
     }

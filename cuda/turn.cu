@@ -189,12 +189,12 @@ vlm_load_turn(vlm_device_t *d)
 
 void
 vlm_norm_turned(vlm_device_t *d, const vlm_norm_t *norm, const vlm_turn_t *turn, const float *x,
-                const uint32_t *rows, uint32_t T, vlm_form_t form, void *y)
+                const uint32_t *rows, uint32_t T, vlm_out_t form, void *y)
 {
     turned_t  a = { *norm, *turn, x, rows, d->scratch.turn };
     double    cost = vlm_cost(200.0 * turn->n, (40.0 + 4.0 * turn->odd) * turn->n);
 
-    if (form == VLM_FORM_F32) {
+    if (form == VLM_OUT_F32) {
         VLM_LAUNCH(d, cost * T, norm_turned<float>, T, THREADS, 0, a, static_cast<float *>(y));
     } else {
         VLM_LAUNCH(d, cost * T, norm_turned<vlm_bf16_t>, T, THREADS, 0, a,
