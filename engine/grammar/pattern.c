@@ -254,7 +254,7 @@ read_bound(schema_t *s, const vlm_json_t *j, int sign, int integer, double *x, v
            const at_t *at)
 {
     int          with, without;
-    double       y;
+    double       y = 0;
     const char  *key = sign > 0 ? "minimum" : "maximum";
     const char  *other = sign > 0 ? "exclusiveMinimum" : "exclusiveMaximum";
 
