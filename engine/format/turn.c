@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Wider registers change no bit: sums keep their order.  The program chooses when it starts. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
+/* Wider registers change no bit: sums keep their order.  The program chooses when it starts, which
+   is before TSan has begun. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) \
+    && !defined(__SANITIZE_THREAD__)
 #define WIDE  __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
 #else
 #define WIDE
