@@ -408,12 +408,15 @@ int vlm_adapter_named(const char *name);
  * 100 MB.
  *
  *   dir      of conf->lora, by its own name
+ *   replace  1: a loaded adapter of this name is replaced once the new one has been read; both have
+ *            places until then, and longer if prompts have the old one
  *   idle     set to 1 if the host has to start a vlm_run() for it, as for vlm_submit()
  *   returns  0; or -1: VLM_EINPUT not a name, or no such directory, VLM_EMODEL not one that this
  *            engine can run, VLM_ELIMIT all places are in use, VLM_ECANCELLED the name is loaded,
  *            VLM_EDEVICE the model is not loaded
  */
-int vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int *idle, vlm_err_t *err);
+int vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int replace, int *idle,
+                     vlm_err_t *err);
 
 /*
  * Takes an adapter from the list.  Answers in progress keep it, and its place is free once they

@@ -206,6 +206,7 @@ typedef struct {
 
 typedef struct {
     char                          name[NGX_HTTP_VLM_ADAPTER];
+    char                          dir[NGX_HTTP_VLM_ADAPTER];   /* in "lora" */
     ngx_uint_t                    listed;
     ngx_uint_t                    requests;    /* since it was first listed */
 } ngx_http_vlm_adapter_t;

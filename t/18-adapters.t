@@ -55,7 +55,7 @@ sub ask {
     return qq(POST /v1/chat/completions\n{ "messages": [ { "role": "user", "content": "Where is the cup?" } ], "max_tokens": 12$fields });
 }
 
-plan tests => repeat_each() * 96;
+plan tests => repeat_each() * 118;
 
 run_tests();
 
@@ -162,3 +162,28 @@ main::same_as((undef) x 7, 'x', undef)
 [400, 400, 400, 400]
 --- response_body_like eval
 ["not a JSON object", "lora_name is not a text", "letters, digits", "lora_name is not a text"]
+=== TEST 12: with load_inplace an adapter takes the name of another, which needs a free place
+--- http_config eval: $main::Open
+--- request eval
+[main::ask(''), "POST /v1/load_lora_adapter\n{ \"lora_name\": \"text\", \"lora_path\": \"tower\", \"load_inplace\": true }",
+ "POST /v1/unload_lora_adapter\n{ \"lora_name\": \"tower\" }",
+ "POST /v1/load_lora_adapter\n{ \"lora_name\": \"text\", \"lora_path\": \"tower\", \"load_inplace\": false }",
+ "POST /v1/load_lora_adapter\n{ \"lora_name\": \"text\", \"lora_path\": \"tower\", \"load_inplace\": 1 }",
+ "POST /v1/load_lora_adapter\n{ \"lora_name\": \"text\", \"lora_path\": \"tower\", \"load_inplace\": true }",
+ main::ask(', "model": "text"'),
+ "GET /adapter/list"]
+--- error_code eval
+[200, 409, 200, 400, 400, 200, 200, 200]
+--- response_body_filters eval
+main::same_as((undef) x 6, 'replaced', undef)
+--- response_body_like eval
+["choices", "all 2 places of adapters are in use", "removed", "is loaded already", "load_inplace is neither true nor false",
+ "^Success: LoRA adapter 'text' added successfully.\n\$", "like again id ollama tower x", qr{^\{"adapters":\[\{"name":"text","path":"adapters/tower"\}\]\}$}]
+=== TEST 13: Ollama's lists have the adapters, too
+--- request eval
+["GET /api/tags", "POST /api/show\n{ \"model\": \"tower:latest\" }", "POST /api/show\n{ \"model\": \"towel\" }"]
+--- error_code eval
+[200, 200, 404]
+--- response_body_like eval
+["\"parent_model\":\"\".*\"name\":\"demo:latest\".*\"parent_model\":\"demo\".*\"name\":\"text:latest\".*\"parent_model\":\"demo\".*\"name\":\"tower:latest\"",
+ "\"parent_model\":\"demo\"", "not found"]

@@ -175,9 +175,12 @@ leave(vlm_adapter_t *a)
 }
 
 
-/* A version with a place, listed from now on so that no other takes its name; or NULL. */
+/*
+ * A version with a place, or NULL.  It is listed from now on, so that no other takes its name; one
+ * that replaces another is listed in its stead once it has been read.
+ */
 static vlm_adapter_t *
-reserve(vlm_t *v, const char *name, const char *path, vlm_err_t *err)
+reserve(vlm_t *v, const char *name, const char *path, int replace, vlm_err_t *err)
 {
     uint32_t        i;
     vlm_adapter_t  *a;
@@ -189,7 +192,7 @@ reserve(vlm_t *v, const char *name, const char *path, vlm_err_t *err)
     }
 
     a->v = v;
-    a->users = 2;                      /* the list, and the caller */
+    a->users = 1;                      /* the caller */
     (void) snprintf(a->info.name, sizeof(a->info.name), "%s", name);
     (void) snprintf(a->info.path, sizeof(a->info.path), "%s", path);
 
@@ -197,7 +200,7 @@ reserve(vlm_t *v, const char *name, const char *path, vlm_err_t *err)
 
     for (i = 0; i < v->conf.lora_max && v->adapter[i] != NULL; i++) { /* void */ }
 
-    if (find(v, name) != NULL) {
+    if (!replace && find(v, name) != NULL) {
         (void) vlm_fail(err, VLM_ECANCELLED, "adapter \"%s\" is loaded already", name);
         i = UINT32_MAX;
 
@@ -207,7 +210,8 @@ reserve(vlm_t *v, const char *name, const char *path, vlm_err_t *err)
 
     } else {
         a->place = i;
-        a->listed = 1;
+        a->listed = !replace;
+        a->users += !replace;          /* the list */
         v->adapter[i] = a;
     }
 
@@ -222,9 +226,25 @@ reserve(vlm_t *v, const char *name, const char *path, vlm_err_t *err)
 }
 
 
+/* Under the mutex: it is listed, and an earlier one of its name is not any more. */
+static void
+list_version(vlm_adapter_t *a)
+{
+    vlm_adapter_t  *earlier = find(a->v, a->info.name);
+
+    if (earlier != NULL) {
+        earlier->listed = 0;
+        release(earlier);
+    }
+
+    a->listed = 1;
+    a->users++;
+}
+
+
 /* Reads the files into a reserved version.  On failure it is listed no more. */
 static int
-read_files(vlm_t *v, vlm_adapter_t *a, vlm_err_t *err)
+read_files(vlm_t *v, vlm_adapter_t *a, int replace, vlm_err_t *err)
 {
     vlm_lora_data_t  *d;
 
@@ -236,6 +256,10 @@ read_files(vlm_t *v, vlm_adapter_t *a, vlm_err_t *err)
         a->tower = d->tower;
         memcpy(a->identity, d->identity, sizeof(a->identity));
         a->data = d;
+
+        if (replace) {
+            list_version(a);
+        }
 
     } else if (a->listed) {
         a->listed = 0;
@@ -249,7 +273,8 @@ read_files(vlm_t *v, vlm_adapter_t *a, vlm_err_t *err)
 
 
 int
-vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int *idle, vlm_err_t *err)
+vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int replace, int *idle,
+                 vlm_err_t *err)
 {
     int             rc;
     char            path[sizeof(((vlm_adapter_info_t *) NULL)->path)];
@@ -270,12 +295,12 @@ vlm_adapter_load(vlm_t *v, const char *name, const char *dir, int *idle, vlm_err
         return vlm_fail(err, VLM_EDEVICE, "the model is not loaded");
     }
 
-    a = reserve(v, name, path, err);
+    a = reserve(v, name, path, replace, err);
     if (a == NULL) {
         return -1;
     }
 
-    rc = read_files(v, a, err);
+    rc = read_files(v, a, replace, err);
 
     pthread_mutex_lock(&v->mutex);
     *idle = rc == 0 && !v->running;
@@ -476,7 +501,7 @@ list_one(void *data, const char *name, const char *path, vlm_err_t *err)
 {
     vlm_adapter_t  *a;
 
-    a = reserve(data, name, path, err);
+    a = reserve(data, name, path, 0, err);
     if (a == NULL) {
         return -1;
     }
@@ -506,7 +531,7 @@ vlm_adapters_open(vlm_t *v, vlm_err_t *err)
             continue;
         }
 
-        if (read_files(v, v->adapter[i], err) != 0) {
+        if (read_files(v, v->adapter[i], 0, err) != 0) {
             return -1;
         }
 

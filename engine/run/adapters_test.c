@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "run/fixture.h"
 
 #define FILES  "t/fidelity/lora"
@@ -39,7 +42,7 @@ open_engine(uint32_t places, vlm_type_t weights)
     conf.lora = DIR;
     conf.lora_max = places;
     conf.lora_rank = 4;
-    conf.lora_load = places < 2;
+    conf.lora_load = 1;
     conf.stop = ask_stop;
     act = NULL;
 
@@ -76,13 +79,37 @@ check_same(const vlm_answer_t *a, const vlm_answer_t *b)
 }
 
 
-/* Six requests in the same steps: each has the logits' bits, by their logarithms, of alone. */
+/* Answers of an engine without places for adapters: to a prompt, and to it with a picture. */
+static void
+ask_without_lora(vlm_type_t weights, const vlm_sampling_t *s, vlm_answer_t answer[2])
+{
+    vlm_t       *v;
+    uint32_t     i;
+    vlm_conf_t   conf;
+
+    vlm_tiny_conf(&conf);
+    conf.weights = weights;
+    conf.slots = 6;
+    v = vlm_tiny_open(&conf);
+
+    for (i = 0; i < 2; i++) {
+        vlm_tiny_alone(v, vlm_tiny_prompt(v, "Where is the cup?", i), s, &answer[i]);
+    }
+
+    vlm_close(v);
+}
+
+
+/*
+ * Six requests in the same steps: each has the logits' bits, by their logarithms, of alone, and one
+ * without an adapter has those of an engine without places.
+ */
 static void
 rows_of_several_adapters_share_steps(void **state)
 {
     vlm_t           *v;
     uint32_t         i, k, form;
-    vlm_answer_t     alone[6], together[6];
+    vlm_answer_t     alone[6], together[6], without[2];
     vlm_sampling_t   s = vlm_tiny_sampling(7);
     const char      *name[6] = { NULL, NULL, "tower", "text", "tower", "text" };
     const double     scale[6] = { 1, 1, 1, 1, 0.5, 1 };
@@ -93,6 +120,7 @@ rows_of_several_adapters_share_steps(void **state)
     s.logprobs = 1;
 
     for (form = 0; form < 3; form++) {
+        ask_without_lora(forms[form], &s, without);
         v = open_engine(2, forms[form]);
 
         for (i = 0; i < 6; i++) {
@@ -110,6 +138,10 @@ rows_of_several_adapters_share_steps(void **state)
 
         for (i = 0; i < 6; i++) {
             check_same(&together[i], &alone[i]);
+
+            if (name[i] == NULL) {
+                check_same(&together[i], &without[i]);
+            }
 
             for (k = 0; k < i; k++) {  /* 1 and 5, 3 and 5 may be of one prompt */
                 assert_true((name[i] == name[k] && scale[i] == scale[k])
@@ -182,20 +214,33 @@ an_adapter_of_the_text_alone_shares_features_of_pictures(void **state)
 
 static int  step;
 
+
+/* Tokens of the one answer that is made. */
+static uint32_t
+tokens_made(void)
+{
+    uint32_t            i, n;
+    const vlm_sched_t  *c = &engine->sched;
+
+    for (n = 0, i = 0; i < engine->conf.slots; i++) {
+        n += c->slot[i] != NULL ? c->slot[i]->usage.completion_tokens : 0;
+    }
+
+    return n;
+}
+
+
 /* While an answer is made: its adapter leaves the list, and there is no place for another. */
 static int
 unload_once(void)
 {
-    int         idle;
-    vlm_err_t   err = { VLM_OK, "" }, full = { VLM_OK, "" };
-    vlm_stat_t  s;
+    int        idle;
+    vlm_err_t  err = { VLM_OK, "" }, full = { VLM_OK, "" };
 
-    vlm_stat(engine, &s);
-
-    if (step == 0 && s.completion_tokens > 3) {
+    if (step == 0 && tokens_made() > 3) {
         step = 1;
         assert_int_equal(vlm_adapter_unload(engine, "tower", &err), 0);
-        assert_int_equal(vlm_adapter_load(engine, "text", "text", &idle, &full), -1);
+        assert_int_equal(vlm_adapter_load(engine, "text", "text", 0, &idle, &full), -1);
         assert_int_equal(full.code, VLM_ELIMIT);
         assert_string_equal(full.text, "all 1 places of adapters are in use");
     }
@@ -221,13 +266,13 @@ an_answer_keeps_its_version(void **state)
 
     assert_int_equal(vlm_adapters(v, list, 4), 1);
     assert_string_equal(list[0].name, "text");
-    assert_int_equal(vlm_adapter_load(v, "text", "text", &idle, &err), -1);
+    assert_int_equal(vlm_adapter_load(v, "text", "text", 0, &idle, &err), -1);
     assert_int_equal(err.code, VLM_ECANCELLED);
     assert_int_equal(vlm_adapter_unload(v, "text", NULL), 0);
     assert_int_equal(vlm_adapters(v, list, 4), 0);
 
     err.code = VLM_OK;
-    assert_int_equal(vlm_adapter_load(v, "tower", "tower", &idle, &err), 0);
+    assert_int_equal(vlm_adapter_load(v, "tower", "tower", 0, &idle, &err), 0);
     assert_int_equal(idle, 1);
 
     vlm_tiny_alone(v, adapted(v, "How many?", 1, "tower", 1), &s, &want);
@@ -246,7 +291,7 @@ an_answer_keeps_its_version(void **state)
     assert_string_equal(err.text, "there is no adapter \"tower\"");
     vlm_prompt_free(p);
 
-    assert_int_equal(vlm_adapter_load(v, "text", "text", &idle, NULL), 0);
+    assert_int_equal(vlm_adapter_load(v, "text", "text", 0, &idle, NULL), 0);
     vlm_close(v);
 }
 
@@ -263,7 +308,7 @@ a_loaded_adapter_is_put_by_a_run_of_its_own(void **state)
     for (i = 0; i < 50; i++) {
         assert_int_equal(vlm_adapter_unload(v, i % 2 == 0 ? "text" : "tower", NULL), 0);
         assert_int_equal(vlm_adapter_load(v, i % 2 == 0 ? "tower" : "text", i % 2 == 0
-                                          ? "tower" : "text", &idle, NULL), 0);
+                                          ? "tower" : "text", 0, &idle, NULL), 0);
         assert_int_equal(idle, 1);
 
         if (i % 3 == 0) {
@@ -271,6 +316,169 @@ a_loaded_adapter_is_put_by_a_run_of_its_own(void **state)
         }
     }
 
+    vlm_close(v);
+}
+
+
+/* While an answer is made: another adapter takes the name of its own. */
+static int
+replace_once(void)
+{
+    int        idle;
+    vlm_err_t  err = { VLM_OK, "" };
+
+    if (step == 0 && tokens_made() > 3) {
+        step = 1;
+        assert_int_equal(vlm_adapter_load(engine, "x", "text", 1, &idle, &err), 0);
+    }
+
+    return 0;
+}
+
+
+static void
+an_answer_keeps_an_adapter_that_is_replaced(void **state)
+{
+    int                  idle;
+    vlm_t               *v = open_engine(4, VLM_F32);
+    vlm_err_t            err = { VLM_OK, "" };
+    vlm_answer_t         text, tower, got;
+    vlm_sampling_t       s = vlm_tiny_sampling(7);
+    vlm_adapter_info_t   list[4];
+
+    (void) state;
+
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "text", 1), &s, &text);
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "tower", 1), &s, &tower);
+    assert_int_equal(vlm_adapter_load(v, "x", "tower", 1, &idle, &err), 0);
+    vlm_tiny_run(v);
+
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "x", 1), &s, &got);
+    assert_string_equal(got.text, tower.text);
+
+    step = 0;
+    act = replace_once;
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "x", 1), &s, &got);
+    act = NULL;
+    assert_int_equal(step, 1);
+    assert_string_equal(got.text, tower.text);
+
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "x", 1), &s, &got);
+    assert_string_equal(got.text, text.text);
+    assert_int_equal(vlm_adapters(v, list, 4), 3);
+
+    /* The old version's place is free, and a replacement needs one. */
+
+    assert_int_equal(vlm_adapter_load(v, "y", "text", 0, &idle, &err), 0);
+    assert_int_equal(vlm_adapter_load(v, "y", "tower", 1, &idle, &err), -1);
+    assert_int_equal(err.code, VLM_ELIMIT);
+
+    /* One that cannot be read leaves the old one. */
+
+    assert_int_equal(vlm_adapter_unload(v, "text", NULL), 0);
+    assert_int_equal(vlm_adapter_load(v, "x", "broken", 1, &idle, NULL), -1);
+    vlm_tiny_alone(v, adapted(v, "How many?", 1, "x", 1), &s, &got);
+    assert_string_equal(got.text, text.text);
+
+    vlm_close(v);
+}
+
+
+/* ---- loads beside answers ------------------------------------------------ */
+
+#define ROUNDS  24                     /* replacements of "x" */
+
+typedef struct {
+    vlm_t       *v;
+    atomic_int   done;
+} churn_t;
+
+
+/* A load waits for a place that an answer still has. */
+static void
+load(vlm_t *v, const char *name, const char *dir, int replace)
+{
+    int        idle;
+    vlm_err_t  err;
+
+    for ( ;; ) {
+        err.code = VLM_OK;
+
+        if (vlm_adapter_load(v, name, dir, replace, &idle, &err) == 0) {
+            return;
+        }
+
+        assert_int_equal(err.code, VLM_ELIMIT);
+        (void) usleep(500);
+    }
+}
+
+
+static void *
+churn_thread(void *data)
+{
+    int                  i;
+    churn_t             *c = data;
+    vlm_adapter_info_t   list[8];
+
+    for (i = 0; i < ROUNDS; i++) {
+        load(c->v, "x", i % 2 == 0 ? "text" : "tower", 1);
+        load(c->v, "y", "text", 0);
+        assert_int_equal(vlm_adapters(c->v, list, 8), 4);
+        assert_int_equal(vlm_adapter_unload(c->v, "y", NULL), 0);
+    }
+
+    atomic_store(&c->done, 1);
+
+    return NULL;
+}
+
+
+static void
+each_answer_is_of_one_version_while_adapters_come_and_go(void **state)
+{
+    int                 rounds;
+    vlm_t              *v = open_engine(6, VLM_F32);
+    churn_t             c = { v, 0 };
+    uint32_t            i;
+    pthread_t           thread;
+    vlm_answer_t        alone[3], got[6];
+    const char         *name[] = { NULL, "text", "tower", "x", "x", "x" };
+    vlm_sampling_t      s = vlm_tiny_sampling(7);
+
+    (void) state;
+
+    load(v, "x", "tower", 0);
+
+    for (i = 0; i < 3; i++) {
+        vlm_tiny_alone(v, adapted(v, "How many?", 0, name[i], 1), &s, &alone[i]);
+    }
+
+    assert_int_equal(pthread_create(&thread, NULL, churn_thread, &c), 0);
+
+    for (rounds = 0; rounds == 0 || !atomic_load(&c.done); rounds++) {
+        for (i = 0; i < 6; i++) {
+            (void) vlm_tiny_submit(v, adapted(v, "How many?", 0, name[i], 1), &s, &got[i]);
+        }
+
+        vlm_tiny_run(v);
+        vlm_tiny_drain(v, NULL);
+
+        for (i = 0; i < 6; i++) {
+            assert_int_equal(got[i].n_ends, 1);
+            assert_int_equal(got[i].err.code, VLM_OK);
+            assert_true(i < 3 ? strcmp(got[i].text, alone[i].text) == 0
+                              : strcmp(got[i].text, alone[1].text) == 0
+                                || strcmp(got[i].text, alone[2].text) == 0);
+        }
+    }
+
+    assert_int_equal(pthread_join(thread, NULL), 0);
+
+    /* The last replacement is by "tower". */
+
+    vlm_tiny_alone(v, adapted(v, "How many?", 0, "x", 1), &s, &got[0]);
+    assert_string_equal(got[0].text, alone[2].text);
     vlm_close(v);
 }
 
@@ -429,6 +637,8 @@ main(void)
         cmocka_unit_test(an_adapter_of_the_text_alone_shares_features_of_pictures),
         cmocka_unit_test(an_answer_keeps_its_version),
         cmocka_unit_test(a_loaded_adapter_is_put_by_a_run_of_its_own),
+        cmocka_unit_test(an_answer_keeps_an_adapter_that_is_replaced),
+        cmocka_unit_test(each_answer_is_of_one_version_while_adapters_come_and_go),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name),
         cmocka_unit_test(a_number_that_is_not_finite_is_refused),
         cmocka_unit_test(of_checkpoints_the_largest_number_with_weights_is_read),

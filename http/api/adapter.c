@@ -129,7 +129,7 @@ ngx_http_vlm_adapter_field(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
 void
 ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
-    ngx_http_vlm_engine_t *eng, const char *name)
+    ngx_http_vlm_engine_t *eng, const char *dir)
 {
     size_t       len;
     const char  *p, *last;
@@ -148,7 +148,7 @@ ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
         p = last + 1;
     }
 
-    vlm_json_add_format(w, key, "%.*s/%s", (int) ngx_min(len, 512), p, name);
+    vlm_json_add_format(w, key, "%.*s/%s", (int) ngx_min(len, 512), p, dir);
 }
 
 
@@ -187,7 +187,7 @@ ngx_http_vlm_adapter_show(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
             vlm_json_add_string(&w, "name", shm.adapters[i].name);
         }
 
-        ngx_http_vlm_adapter_put_path(&w, "path", eng, shm.adapters[i].name);
+        ngx_http_vlm_adapter_put_path(&w, "path", eng, shm.adapters[i].dir);
 
         if (ids) {
             vlm_json_add_double(&w, "scale", 0);
@@ -243,6 +243,28 @@ ngx_http_vlm_adapter_text(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
     }
 
     return text;
+}
+
+
+/* as vLLM has it; a running answer keeps its version here */
+
+static ngx_int_t
+ngx_http_vlm_adapter_replaces(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
+    int *replace)
+{
+    const vlm_json_t  *field;
+
+    field = vlm_json_get(json, "load_inplace");
+    *replace = vlm_json_is_true(field);
+
+    if (vlm_json_is_null(field) || vlm_json_is_bool(field)) {
+        return NGX_OK;
+    }
+
+    ngx_http_vlm_fail_param(ctx, "load_inplace");
+
+    return ngx_http_vlm_fail_input(ctx, "load_inplace is neither true nor "
+                                   "false");
 }
 
 
@@ -305,13 +327,14 @@ static void
 ngx_http_vlm_adapter_load_fields(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json)
 {
-    int          idle;
+    int          idle, replace;
     vlm_err_t    err;
     const char  *name, *path, *dir;
 
     if (ngx_http_vlm_adapter_allowed(ctx, json) != NGX_OK
         || (name = ngx_http_vlm_adapter_text(ctx, json, "lora_name")) == NULL
-        || (path = ngx_http_vlm_adapter_text(ctx, json, "lora_path")) == NULL)
+        || (path = ngx_http_vlm_adapter_text(ctx, json, "lora_path")) == NULL
+        || ngx_http_vlm_adapter_replaces(ctx, json, &replace) != NGX_OK)
     {
         return;
     }
@@ -336,7 +359,8 @@ ngx_http_vlm_adapter_load_fields(ngx_http_vlm_ctx_t *ctx,
         (void) ngx_http_vlm_fail(ctx, NGX_HTTP_SERVICE_UNAVAILABLE,
                                  "The model is not loaded");
 
-    } else if (vlm_adapter_load(ctx->engine->life.vlm, name, dir, &idle, &err)
+    } else if (vlm_adapter_load(ctx->engine->life.vlm, name, dir, replace,
+                                &idle, &err)
                != 0)
     {
         ngx_http_vlm_adapter_refused(ctx, &err);

@@ -176,10 +176,10 @@ ngx_http_vlm_handler_t  ngx_http_vlm_adapter_list_handler;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_adapter_load;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_adapter_unload;
 
-/* what lists show of its directory: the last names of its path */
+/* what lists show of a directory in "lora": the last names of its path */
 
 void ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
-    ngx_http_vlm_engine_t *eng, const char *name);
+    ngx_http_vlm_engine_t *eng, const char *dir);
 
 /* openai/models.c */
 

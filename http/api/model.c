@@ -117,7 +117,9 @@ ngx_http_vlm_model_adapter(ngx_http_vlm_ctx_t *ctx, ngx_str_t *name)
     ngx_memcpy(copy, name->data, len);
     copy[len] = '\0';
 
-    if (!vlm_adapter_named(copy) || !ngx_http_vlm_adapter_listed(eng, copy)) {
+    if (!vlm_adapter_named(copy)
+        || !ngx_http_vlm_adapter_listed(eng, copy, NULL))
+    {
         return NGX_DECLINED;
     }
 

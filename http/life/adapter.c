@@ -32,10 +32,14 @@ ngx_http_vlm_adapter_find(ngx_http_vlm_engine_t *eng, const char *name)
 /* an entry that is listed no more keeps its count until another needs it */
 
 static void
-ngx_http_vlm_adapter_add(ngx_http_vlm_engine_t *eng, const char *name)
+ngx_http_vlm_adapter_add(ngx_http_vlm_engine_t *eng, vlm_adapter_info_t *info)
 {
+    char                    *dir, *name;
     ngx_uint_t               i;
     ngx_http_vlm_adapter_t  *a;
+
+    name = info->name;
+    dir = strrchr(info->path, '/') + 1;        /* "lora", a slash, and it */
 
     a = ngx_http_vlm_adapter_find(eng, name);
 
@@ -62,6 +66,7 @@ ngx_http_vlm_adapter_add(ngx_http_vlm_engine_t *eng, const char *name)
         a->requests = 0;
     }
 
+    ngx_cpystrn((u_char *) a->dir, (u_char *) dir, sizeof(a->dir));
     a->listed = 1;
 }
 
@@ -89,7 +94,7 @@ ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng)
     }
 
     for (i = 0; i < n; i++) {
-        ngx_http_vlm_adapter_add(eng, list[i].name);
+        ngx_http_vlm_adapter_add(eng, &list[i]);
     }
 
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
@@ -97,7 +102,8 @@ ngx_http_vlm_adapter_share(ngx_http_vlm_engine_t *eng)
 
 
 ngx_uint_t
-ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng, const char *name)
+ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng, const char *name,
+    char *dir)
 {
     ngx_uint_t               listed;
     ngx_http_vlm_adapter_t  *a;
@@ -106,6 +112,10 @@ ngx_http_vlm_adapter_listed(ngx_http_vlm_engine_t *eng, const char *name)
 
     a = name[0] ? ngx_http_vlm_adapter_find(eng, name) : NULL;
     listed = a && a->listed;
+
+    if (listed && dir) {
+        ngx_memcpy(dir, a->dir, sizeof(a->dir));
+    }
 
     ngx_shmtx_unlock(ngx_http_vlm_zone_mutex(eng));
 

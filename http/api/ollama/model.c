@@ -21,6 +21,9 @@
     "pulled, pushed, created, copied or deleted"
 
 
+static ngx_str_t  ngx_http_vlm_ollama_none = ngx_string("");
+
+
 /* ---- lists --------------------------------------------------------------- */
 
 
@@ -37,11 +40,12 @@ ngx_http_vlm_ollama_version_handler(ngx_http_request_t *r,
 
 /*
  * 64 digits that look like SHA-256 but are no digest: the same while the
- * checkpoint and the format of its weights are.
+ * checkpoint, the format of its weights, and the adapter's directory are.
  */
 
 static void
-ngx_http_vlm_ollama_put_digest(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_ollama_put_digest(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    const char *adapter)
 {
     u_char      *p, i, sum[20], digits[64];
     uint64_t     facts[3];
@@ -59,6 +63,7 @@ ngx_http_vlm_ollama_put_digest(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
         ngx_sha1_update(&sha1, eng->conf.directory.data,
                         eng->conf.directory.len);
         ngx_sha1_update(&sha1, facts, sizeof(facts));
+        ngx_sha1_update(&sha1, adapter, ngx_strlen(adapter));
         ngx_sha1_final(sum, &sha1);
 
         p = ngx_hex_dump(p, sum, 16);
@@ -103,8 +108,11 @@ ngx_http_vlm_ollama_family(ngx_http_vlm_engine_t *eng, u_char family[32])
 }
 
 
+/* parent: of an adapter, or empty */
+
 static void
-ngx_http_vlm_ollama_put_details(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
+ngx_http_vlm_ollama_put_details(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *parent)
 {
     size_t       i;
     u_char       family[32], form[32];
@@ -118,7 +126,7 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
 
     vlm_json_add_open(w, "details", '{');
 
-    vlm_json_add_string(w, "parent_model", "");
+    vlm_json_add_text(w, "parent_model", (char *) parent->data, parent->len);
     vlm_json_add_string(w, "format",
                         eng->conf.vlm.mmproj ? "gguf" : "safetensors");
     vlm_json_add_string(w, "family", (char *) family);
@@ -146,13 +154,35 @@ ngx_http_vlm_ollama_put_details(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng)
 }
 
 
+/* an entry of /api/tags; adapter: its directory, or empty */
+
+static void
+ngx_http_vlm_ollama_put_model(vlm_json_out_t *w, ngx_http_vlm_engine_t *eng,
+    ngx_str_t *name, const char *adapter)
+{
+    vlm_json_open(w, '{');
+    ngx_http_vlm_ollama_put_names(w, name);
+
+    ngx_http_vlm_ollama_put_time(w, "modified_at", eng->conf.created, 0);
+
+    vlm_json_add_int(w, "size", eng->conf.plan.weights);
+
+    ngx_http_vlm_ollama_put_digest(w, eng, adapter);
+    ngx_http_vlm_ollama_put_details(w, eng,
+                                    *adapter ? &eng->name
+                                             : &ngx_http_vlm_ollama_none);
+    vlm_json_shut(w, '}');
+}
+
+
 ngx_int_t
 ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
     ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
 {
-    ngx_str_t       *name;
-    ngx_uint_t       i;
-    vlm_json_out_t   w;
+    ngx_str_t           *name, adapter;
+    ngx_uint_t           i;
+    vlm_json_out_t       w;
+    ngx_http_vlm_shm_t   shm;
 
     vlm_json_init(&w, NGX_HTTP_VLM_OLLAMA_INFO);
 
@@ -160,16 +190,19 @@ ngx_http_vlm_ollama_tags_handler(ngx_http_request_t *r,
     vlm_json_add_open(&w, "models", '[');
 
     for (i = 0; (name = ngx_http_vlm_model_name(eng, i)) != NULL; i++) {
-        vlm_json_open(&w, '{');
-        ngx_http_vlm_ollama_put_names(&w, name);
+        ngx_http_vlm_ollama_put_model(&w, eng, name, "");
+    }
 
-        ngx_http_vlm_ollama_put_time(&w, "modified_at", eng->conf.created, 0);
+    ngx_http_vlm_zone_texts(eng, &shm);
 
-        vlm_json_add_int(&w, "size", eng->conf.plan.weights);
+    for (i = 0; eng->conf.vlm.lora && i < VLM_MAX_ADAPTERS; i++) {
 
-        ngx_http_vlm_ollama_put_digest(&w, eng);
-        ngx_http_vlm_ollama_put_details(&w, eng);
-        vlm_json_shut(&w, '}');
+        if (shm.adapters[i].listed) {
+            adapter.data = (u_char *) shm.adapters[i].name;
+            adapter.len = ngx_strlen(adapter.data);
+            ngx_http_vlm_ollama_put_model(&w, eng, &adapter,
+                                          shm.adapters[i].dir);
+        }
     }
 
     vlm_json_shut(&w, ']');
@@ -205,8 +238,8 @@ ngx_http_vlm_ollama_ps_handler(ngx_http_request_t *r,
         vlm_json_add_int(&w, "size", shm.plan.total);
         vlm_json_add_int(&w, "size_vram", cpu ? 0 : shm.plan.total);
 
-        ngx_http_vlm_ollama_put_digest(&w, eng);
-        ngx_http_vlm_ollama_put_details(&w, eng);
+        ngx_http_vlm_ollama_put_digest(&w, eng, "");
+        ngx_http_vlm_ollama_put_details(&w, eng, &ngx_http_vlm_ollama_none);
 
         ngx_http_vlm_ollama_put_time(&w, "expires_at", ngx_time()
                                          + NGX_HTTP_VLM_OLLAMA_LATER, 0);
@@ -250,7 +283,9 @@ ngx_http_vlm_ollama_find_model(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     ctx->streaming = vlm_json_bool(vlm_json_get(json, "stream"), 1);
 
-    if (ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK) {
+    if (ngx_http_vlm_model_adapter(ctx, &name) != NGX_OK
+        && ngx_http_vlm_model_is(ctx->engine, &name) != NGX_OK)
+    {
         (void) ngx_http_vlm_model_missing(ctx, &name);
     }
 }
@@ -371,7 +406,9 @@ ngx_http_vlm_ollama_show(ngx_http_vlm_ctx_t *ctx)
                             eng->conf.facts.turn);
     }
 
-    ngx_http_vlm_ollama_put_details(w, eng);
+    ngx_http_vlm_ollama_put_details(w, eng,
+                                    ctx->adapter[0]
+                                    ? &eng->name : &ngx_http_vlm_ollama_none);
     ngx_http_vlm_ollama_put_info(w, eng);
 
     vlm_json_add_open(w, "capabilities", '[');

@@ -8,11 +8,11 @@
 #include "../model.h"
 
 
-/* adapter: NULL, or its name */
+/* dir: an adapter's, or NULL */
 
 static void
 ngx_http_vlm_models_put(vlm_json_out_t *w,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *name, const char *adapter)
+    ngx_http_vlm_engine_t *eng, ngx_str_t *name, const char *dir)
 {
     vlm_json_open(w, '{');
 
@@ -22,10 +22,10 @@ ngx_http_vlm_models_put(vlm_json_out_t *w,
     vlm_json_add_string(w, "owned_by", "vlm");
     vlm_json_add_int(w, "max_model_len", eng->conf.vlm.context);
 
-    if (adapter) {
+    if (dir) {
         vlm_json_add_text(w, "parent", (char *) eng->name.data,
                           eng->name.len);
-        ngx_http_vlm_adapter_put_path(w, "root", eng, adapter);
+        ngx_http_vlm_adapter_put_path(w, "root", eng, dir);
     }
 
     vlm_json_shut(w, '}');
@@ -36,6 +36,8 @@ static ngx_int_t
 ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
     ngx_str_t *name)
 {
+    char                 dir[NGX_HTTP_VLM_ADAPTER];
+    ngx_uint_t           adapted;
     vlm_json_out_t       w;
     ngx_http_vlm_ctx_t  *ctx;
 
@@ -46,12 +48,12 @@ ngx_http_vlm_models_one(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
 
     ctx->engine = eng;
 
-    if (ngx_http_vlm_model_is(eng, name) == NGX_OK
-        || ngx_http_vlm_model_adapter(ctx, name) == NGX_OK)
-    {
+    adapted = ngx_http_vlm_model_adapter(ctx, name) == NGX_OK
+              && ngx_http_vlm_adapter_listed(eng, ctx->adapter, dir);
+
+    if (adapted || ngx_http_vlm_model_is(eng, name) == NGX_OK) {
         vlm_json_init(&w, 64 * 1024);
-        ngx_http_vlm_models_put(&w, eng, name,
-                                ctx->adapter[0] ? ctx->adapter : NULL);
+        ngx_http_vlm_models_put(&w, eng, name, adapted ? dir : NULL);
 
         return ngx_http_vlm_send_json(r, NGX_HTTP_OK, &w);
     }
@@ -99,7 +101,7 @@ ngx_http_vlm_models_handler(ngx_http_request_t *r, ngx_http_vlm_engine_t *eng,
         if (shm.adapters[i].listed) {
             adapter.data = (u_char *) shm.adapters[i].name;
             adapter.len = ngx_strlen(adapter.data);
-            ngx_http_vlm_models_put(&w, eng, &adapter, shm.adapters[i].name);
+            ngx_http_vlm_models_put(&w, eng, &adapter, shm.adapters[i].dir);
         }
     }
 

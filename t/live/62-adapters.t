@@ -1,0 +1,136 @@
+# Tests adapters that come and go under load: eight clients ask all the time, of the base and of adapters,
+# while others load and unload them and replace one under its name.  No request fails, and each
+# answer is the whole answer of one version that was loaded while it was made.
+#
+# VLM_ROUNDS=1000 makes it long; from 200 rounds on the worker's memory must stay the same, too.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use Cwd ();
+use List::Util qw(max);
+use Test::More;
+use VLM;
+
+my $ROUNDS = $ENV{VLM_ROUNDS} || 24;
+my $CLIENTS = 8;
+my $ROOT = Cwd::getcwd();
+my $DIR = "$VLM::LIVE/adapters-dir";
+
+system("rm -rf $DIR && mkdir -p $DIR && cp -r t/fidelity/lora/lora-a-list $DIR/one"
+       . " && cp -r t/fidelity/lora/lora-a-attention $DIR/two") == 0 or die "no adapters in $DIR";
+
+# A client has one version; "name" has one after the other, and the last one may still be in use.
+my $s = VLM->new(name => 'adapters', model => "$ROOT/build/fidelity/tiny-a", workers => 2,
+                 engine => "weights f32; context 1k; slots 3; queue 64 timeout=1h; timeout 1h; max_tokens 16;"
+                           . " sampling temperature=0; lora $DIR rank=4 max=12 load=on;");
+$s->start->ready;
+
+sub question {
+    my ($adapter) = @_;
+
+    return ('POST', '/v1/chat/completions',
+            { messages => [{ role => 'user', content => 'Where is the cup?' }],
+              $adapter ? (model => $adapter) : () });
+}
+
+sub text { $_[0]{json} && $_[0]{json}{choices} && $_[0]{json}{choices}[0]{message}{content} }
+
+sub memory {
+    return VLM::slurp('/proc/' . $s->designated . '/status') =~ /^RssAnon:\s+(\d+) kB/m ? $1 : 0;
+}
+
+my %answer = map { $_ => text($s->begin(question($_ eq 'base' ? '' : $_))->end) } qw(base one two);
+is(scalar(keys %{{ reverse %answer }}), 3, 'the base and each adapter have an answer of their own');
+
+is($s->post('/v1/load_lora_adapter', { lora_name => 'name', lora_path => 'one' })->{code}, 200,
+   'an adapter is loaded under another name');
+
+my @names = ('base', 'one', 'two', ('name') x 5);
+my (@open, @failed, @odd, %done, $before);
+my %may = (base => ['base'], one => ['one'], two => ['two'], name => ['one']);
+
+# Takes answers, and asks again for each: the versions that it may be of grow with those that are loaded.
+sub turn {
+    my ($op) = @_;
+
+    $s->drain(map({ $_->{request} } @open), $op || ());
+
+    for my $client (grep { $_->{request}->done } @open) {
+        my $r = $client->{request}->response;
+
+        if ($r->{code} ne '200') {
+            push @failed, "$client->{name}: $r->{code} $r->{body}";
+
+        } elsif (!grep { text($r) eq $answer{$_} } keys %{ $client->{may} }) {
+            push @odd, "$client->{name}: not the answer of " . join ' or ', sort keys %{ $client->{may} };
+        }
+
+        $done{$client->{name}}++;
+    }
+
+    @open = grep { !$_->{request}->done } @open;
+
+    while (@open < $CLIENTS) {
+        my $name = $names[int rand @names];
+
+        push @open, { name => $name, may => { map { $_ => 1 } @{ $may{$name} } },
+                      request => $s->begin(question($name eq 'base' ? '' : $name)) };
+    }
+}
+
+# Does something with an adapter beside the clients' requests, and says what its status is.
+sub beside {
+    my ($path, $body) = @_;
+
+    my $op = $s->begin('POST', $path, $body);
+    my $ok = VLM::wait_for(sub { turn($op); $op->done });
+
+    return $ok ? $op->response->{code} : 0;
+}
+
+my %codes;
+
+for my $round (1 .. $ROUNDS) {
+    my $next = $round % 2 ? 'two' : 'one';
+
+    # Until the answer, both versions may be the current one.
+    push @{ $may{name} }, $next;
+    $_->{may}{$next} = 1 for grep { $_->{name} eq 'name' } @open;
+    $codes{beside('/v1/load_lora_adapter', { lora_name => 'name', lora_path => $next,
+                                             load_inplace => JSON::PP::true })}++;
+    $may{name} = [$next];
+
+    $codes{beside('/v1/load_lora_adapter', { lora_name => 'other', lora_path => $next })}++;
+    $codes{beside('/v1/unload_lora_adapter', { lora_name => 'other' })}++;
+
+    $before = memory() if $round == int($ROUNDS / 5);
+}
+
+my $after = memory();
+
+VLM::wait_for(sub { $s->drain(map { $_->{request} } @open); !grep { !$_->{request}->done } @open });
+
+is_deeply([sort keys %codes], ['200'], "$ROUNDS replacements, loads and unloads succeed");
+is_deeply(\@failed, [], 'no request fails');
+is_deeply(\@odd, [], 'each answer is the whole answer of one version');
+ok(!(grep { !$done{$_} } qw(base one two name)), 'the base and each adapter were asked meanwhile');
+diag(join ', ', map { "$_: $done{$_}" } sort keys %done) if $ENV{VLM_ROUNDS};
+
+my @listed = sort map { $_->{id} } @{ $s->get('/v1/models')->{json}{data} };
+is_deeply(\@listed, [sort 'live', 'name', 'one', 'two'], 'the list is as it was before');
+
+# Each version has left its place: all of the others can be taken.
+is(scalar(grep { $s->post('/v1/load_lora_adapter', { lora_name => "free$_", lora_path => 'one' })->{code} eq '200' }
+          1 .. 9), 9, 'all other places are free');
+is($s->post('/v1/load_lora_adapter', { lora_name => 'full', lora_path => 'one' })->{code}, 409, 'and no more');
+
+if ($ROUNDS >= 200) {
+    cmp_ok($after, '<', $before * 1.02, "memory is flat: $before kB after a fifth of the rounds, $after kB at the end");
+}
+
+ok($s->stop, 'the server stops in time');
+$s->check_log;
+
+done_testing();
