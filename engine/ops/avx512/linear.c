@@ -22,6 +22,7 @@
 
 #define ROWS   6                       /* activation rows of a tile: 24 sums, 4 weights, 1 value */
 #define FEW    3                       /* that read two panels at once: as many sums */
+#define ALONE  4                       /* that go as one tile */
 #define MANY   256                     /* that go over a piece of a panel together */
 #define FAR    3072                    /* bytes to prefetch, into the second cache */
 #define NEAR   512                     /* and into the first */
@@ -185,6 +186,13 @@ load_ahead(const uint8_t *p)
 }
 
 
+/* Where the weights of a tile are, and what the tile prefetches. */
+typedef enum {
+    CACHED,                            /* in a near cache: nothing */
+    STREAM,                            /* in memory: a later step of the same weights */
+    HALF                               /* in the second cache: half of the next piece */
+} from_t;
+
 /* Activation rows as a product reads them, from one value on. */
 typedef struct {
     const int8_t   *q;
@@ -199,8 +207,8 @@ typedef struct {
  * two; then one multiply-add in f32 for each, into y [panels][rows].
  */
 static inline __attribute__((always_inline)) void
-tile_int8(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int ahead, int panels, int rows,
-          float y[][VLM_PANEL])
+tile_int8(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, int panels,
+          int rows, float y[][VLM_PANEL])
 {
     int             i, m, p, j;
     int32_t         four;
@@ -208,7 +216,7 @@ tile_int8(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int ahead, in
     __m512i         dot[ROWS][4], w[4], v;
     uint32_t        k, end;
     const int8_t   *half = r.q + 3 * r.values;
-    const uint8_t  *from;
+    const uint8_t  *at, *bring = panel + next;
 
     for (k = 0; k < n; r.s++, r.sum++) {
         for (i = 0; i < panels * rows; i++) {
@@ -222,11 +230,18 @@ tile_int8(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int ahead, in
         end = n - k < VLM_PIECE ? n : k + VLM_PIECE;
 
         for ( /* void */ ; k < end; k += 4, r.q += 4, half += 4, panel += 256) {
+            if (from == HALF) {
+                _mm_prefetch((const char *) bring, _MM_HINT_T1);
+                _mm_prefetch((const char *) bring + 64, _MM_HINT_T1);
+                bring += 128;
+            }
+
             for (p = 0; p < panels; p++) {
-                from = panel + p * next;
+                at = panel + p * next;
 
                 for (j = 0; j < 4; j++) {
-                    w[j] = ahead ? load_ahead(from + 64 * j) : _mm512_load_si512(from + 64 * j);
+                    w[j] = from == STREAM ? load_ahead(at + 64 * j)
+                                          : _mm512_load_si512(at + 64 * j);
                 }
 
                 for (m = 0; m < rows; m++) {
@@ -275,14 +290,58 @@ tile_rows(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, int rows
 }
 
 
+/* The number of rows is a constant in each call, so that sums stay in registers. */
+static inline __attribute__((always_inline)) void
+tile_of(const uint8_t *panel, size_t next, rows_t r, uint32_t n, from_t from, int rows,
+        float y[][VLM_PANEL])
+{
+    switch (rows) {
+    case 1:
+        tile_int8(panel, next, r, n, from, 1, 1, y);
+        break;
+    case 2:
+        tile_int8(panel, next, r, n, from, 1, 2, y);
+        break;
+    case 3:
+        tile_int8(panel, next, r, n, from, 1, 3, y);
+        break;
+    case 4:
+        tile_int8(panel, next, r, n, from, 1, 4, y);
+        break;
+    case 5:
+        tile_int8(panel, next, r, n, from, 1, 5, y);
+        break;
+    default:
+        tile_int8(panel, next, r, n, from, 1, ROWS, y);
+    }
+}
+
+
+/* The same for two panels, which only a few rows read. */
+static inline __attribute__((always_inline)) void
+tile_of_two(const uint8_t *panel, size_t next, rows_t r, uint32_t n, int rows,
+            float y[][VLM_PANEL])
+{
+    switch (rows) {
+    case 1:
+        tile_int8(panel, next, r, n, STREAM, 2, 1, y);
+        break;
+    case 2:
+        tile_int8(panel, next, r, n, STREAM, 2, 2, y);
+        break;
+    default:
+        tile_int8(panel, next, r, n, STREAM, 2, FEW, y);
+    }
+}
+
+
 /*
- * n values of int8 weights from value k on, where a piece begins.  Numbers of panels and rows are
- * constants in each call, so that sums stay in registers; many: the weights are in a near cache
- * already.
+ * n values of int8 weights from value k on, where a piece begins.  next: bytes from a panel to the
+ * second one; or to what a tile brings (HALF).
  */
 static void
 tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, uint32_t k,
-     uint32_t n, int many, int panels, int rows, float y[][VLM_PANEL])
+     uint32_t n, from_t from, int panels, int rows, float y[][VLM_PANEL])
 {
     size_t  at;
     rows_t  r;
@@ -295,34 +354,17 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
     r.sum = a->sum + at;
     panel += (size_t) k * VLM_PANEL;
 
-    switch (panels == 2 ? -rows : rows) {
-    case -1:
-        tile_int8(panel, next, r, n, 1, 2, 1, y);
-        break;
-    case -2:
-        tile_int8(panel, next, r, n, 1, 2, 2, y);
-        break;
-    case -3:
-        tile_int8(panel, next, r, n, 1, 2, 3, y);
-        break;
-    case 1:
-        tile_int8(panel, next, r, n, 1, 1, 1, y);
-        break;
-    case 2:
-        tile_int8(panel, next, r, n, 1, 1, 2, y);
-        break;
-    case 3:
-        tile_int8(panel, next, r, n, 1, 1, 3, y);
-        break;
-    case 4:
-        tile_int8(panel, next, r, n, 1, 1, 4, y);
-        break;
-    case 5:
-        tile_int8(panel, next, r, n, 1, 1, 5, y);
-        break;
-    default:
-        many ? tile_int8(panel, next, r, n, 0, 1, ROWS, y)
-             : tile_int8(panel, next, r, n, 1, 1, ROWS, y);
+    if (panels == 2) {
+        tile_of_two(panel, next, r, n, rows, y);
+
+    } else if (from == STREAM) {
+        tile_of(panel, next, r, n, STREAM, rows, y);
+
+    } else if (from == HALF) {
+        tile_of(panel, next, r, n, HALF, rows, y);
+
+    } else {
+        tile_of(panel, next, r, n, CACHED, rows, y);
     }
 }
 
@@ -346,7 +388,7 @@ finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, int panels, int rows,
 }
 
 
-/* Up to ROWS activation rows, which are bound by memory. */
+/* Up to ALONE activation rows, which are bound by memory. */
 static void
 multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
@@ -362,31 +404,37 @@ multiply_few(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 
         memset(y, 0, (size_t) panels * a->T * sizeof(y[0]));
         tile(a, (const uint8_t *) a->w->w + p * bytes, bytes, 0, 0,
-             vlm_blocks(a->w->K) * VLM_BLOCK, 0, panels, (int) a->T, y);
+             vlm_blocks(a->w->K) * VLM_BLOCK, STREAM, panels, (int) a->T, y);
         finish(a, p, 0, panels, (int) a->T, y);
     }
 }
 
 
-/* Rows t .. t + T, at most MANY, against a panel: a piece of it is read once for all rows. */
+/*
+ * Rows t .. t + T, at most MANY, against a panel: a piece of it is read once for all rows, in tiles
+ * of about the same size.  The first two bring the next piece, some lines with each step.
+ */
 static void
 multiply_panel(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t T)
 {
     float           y[MANY][VLM_PANEL] __attribute__((aligned(64)));
-    uint32_t        i, k, n, rows, values;
+    size_t          bytes;
+    uint32_t        i, k, n, rows, part, tiles, values;
     const uint8_t  *panel;
 
     values = vlm_blocks(a->w->K) * VLM_BLOCK;
     panel = (const uint8_t *) a->w->w + p * vlm_panel_bytes(a->w->K);
+    tiles = T <= ROWS ? 2 : (T + ROWS - 1) / ROWS;     /* two bring the next piece */
     memset(y, 0, T * sizeof(y[0]));
 
     for (k = 0; k < values; k += n) {
         n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
+        bytes = (size_t) n * VLM_PANEL;
 
-        for (i = 0; i < T; i += rows) {
-            rows = T - i < ROWS ? T - i : ROWS;
-            vlm_bring(panel + (size_t) (k + n) * VLM_PANEL, VLM_PIECE / VLM_BLOCK, i, ROWS, T);
-            tile(a, panel, 0, t + i, k, n, i > 0, 1, (int) rows, y + i);
+        for (i = 0, part = 0; i < T; i += rows, part++) {
+            rows = (T - i + tiles - part - 1) / (tiles - part);
+            tile(a, panel, bytes + part * bytes / 2, t + i, k, n, part < 2 ? HALF : CACHED, 1,
+                 (int) rows, y + i);
         }
     }
 
@@ -426,7 +474,7 @@ vlm_linear_avx512(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
         return;
     }
 
-    if (a->T <= ROWS) {
+    if (a->T <= ALONE) {
         multiply_few(a, begin, end);
         return;
     }
