@@ -521,6 +521,10 @@ typedef struct {
                                           the grammar holds if there is room; NULL: none */
     vlm_grammar_t      *between;       /* a choice of two texts, the longer of which leads to a
                                           further value of the grammar; NULL: there is one value */
+    uint32_t            vector;        /* 1: nothing is picked, and all of the above is ignored; the
+                                          text of the job's one VLM_TEXT is f32 [hidden]: what the
+                                          head would read for the prompt's last token, behind the
+                                          last norm, divided by its length */
 } vlm_sampling_t;
 
 /*

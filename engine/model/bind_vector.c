@@ -101,6 +101,29 @@ vlm_bind_folds(const vlm_bind_t *b, const vlm_weight_t *w)
 }
 
 
+/* The model's last norm as the file has it, which vectors of prompts need. */
+static int
+keep_last(vlm_bind_t *b, const vlm_weight_t *w)
+{
+    float       *all;
+    uint32_t     i, n;
+    const char  *of[] = { "weight", "bias" };
+
+    n = b->dim[w->columns];
+
+    for (i = 0; i < (w->kind == VLM_WEIGHT_LAYER ? 2 : 1); i++) {
+        if (vlm_bind_vector(b, &all, w, of[i], 1, &w->columns) != 0) {
+            return -1;
+        }
+
+        memcpy(b->m->last + (size_t) i * n, all, n * sizeof(float));
+        free(all);
+    }
+
+    return 0;
+}
+
+
 int
 vlm_bind_norm(vlm_bind_t *b, vlm_norm_t *to, const vlm_weight_t *w)
 {
@@ -111,6 +134,10 @@ vlm_bind_norm(vlm_bind_t *b, vlm_norm_t *to, const vlm_weight_t *w)
     to->kind = w->kind == VLM_WEIGHT_LAYER ? VLM_NORM_LAYER : VLM_NORM_RMS;
     to->eps = b->eps;
     to->shift = NULL;
+
+    if (to == &b->m->norm && b->what == VLM_BIND_LOAD && keep_last(b, w) != 0) {
+        return -1;
+    }
 
     if (bind_vector(b, &to->gain, w, "weight", folds ? &one : NULL) != 0) {
         return -1;

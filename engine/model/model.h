@@ -83,6 +83,8 @@ typedef struct {
 
     vlm_linear_t         embed, head;  /* [V][D]; the same if tied */
     vlm_norm_t           norm;         /* [D] */
+    float               *last;         /* [2][D] on the host: gain and shift of norm as the file has
+                                          them, which norm itself may not have */
     vlm_norm_t           embed_norm;   /* [D] of the embedding; without a gain: none */
     vlm_turn_t           turn;         /* of the stream, around norms that keep their gain */
     vlm_layer_t         *layer;        /* [L] */

@@ -36,9 +36,10 @@ vlm_model_init(vlm_model_t *m, const vlm_config_t *config, const vlm_ops_t *ops,
     m->inv_freq = calloc(t->head_dim / 2, sizeof(float));
     m->axis = calloc(t->head_dim / 2, 1);
     m->inv_freq_2d = calloc(v->head_dim / 4 + 1, sizeof(float));
+    m->last = calloc(2 * (size_t) t->hidden, sizeof(float));
 
     if (m->layer == NULL || m->block == NULL || m->inv_freq == NULL || m->axis == NULL
-        || m->inv_freq_2d == NULL)
+        || m->inv_freq_2d == NULL || m->last == NULL)
     {
         vlm_model_free(m);
         return vlm_fail(err, VLM_EMEMORY, "no memory for the model's tables");
@@ -87,6 +88,7 @@ vlm_model_free(vlm_model_t *m)
     free(m->inv_freq);
     free(m->axis);
     free(m->inv_freq_2d);
+    free(m->last);
     vlm_lora_close(m->lora);
     memset(m, 0, sizeof(*m));
 }

@@ -28,6 +28,8 @@ typedef struct {                       /* the engine thread's */
     vlm_features_t  features;
     uint32_t        encoder;           /* entry of features that it works on, or VLM_NONE */
     vlm_prefix_t    prefix;
+    vlm_turn_t      stream;            /* the language model's turn, if it is turned */
+    float          *work;              /* [hidden] of turning a vector back */
     void           *room;              /* [vlm_kv_room()] for rows on their way between slots */
     uint64_t        n_admitted;
 } vlm_sched_t;

@@ -181,6 +181,11 @@ vlm_submit(vlm_t *v, vlm_prompt_t *p, const vlm_sampling_t *s, void *user, int *
     sampling = *s;
     room = v->conf.context - p->n;
 
+    if (s->vector != 0) {
+        sampling = (vlm_sampling_t) { .top_p = 1, .repetition_penalty = 1, .max_tokens = 1,
+                                      .vector = v->config.text.hidden };
+    }
+
     if (sampling.stop == NULL) {
         sampling.n_stop = 0;
     }

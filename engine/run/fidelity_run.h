@@ -145,7 +145,7 @@ make_prompt(const vlm_t *v, const case_t *c)
 
 
 /* The prompt followed by the reference's answer, so that one pass gives every step's logits. */
-static void
+static inline void
 append_answer(vlm_prompt_t *p, const section_t *answer)
 {
     uint32_t  i, n;
@@ -165,7 +165,7 @@ append_answer(vlm_prompt_t *p, const section_t *answer)
 
 /* ---- comparing ----------------------------------------------------------- */
 
-static double
+static inline double
 off(float got, float want)
 {
     return fabs((double) got - want) / (1 + fabs((double) want));
@@ -173,7 +173,7 @@ off(float got, float want)
 
 
 /* The largest difference of the reference's top logits: of the prompt, then of each step. */
-static double
+static inline double
 compare_top(const ref_t *r, const float *logits, uint32_t V)
 {
     double        worst, d;
@@ -233,7 +233,7 @@ all_logits(vlm_t *v, const case_t *c, const ref_t *r, uint32_t *n, uint32_t *V)
 }
 
 
-static void
+static inline void
 expected_answer(const vlm_t *v, const ref_t *r, char *text)
 {
     size_t       n;
@@ -249,7 +249,7 @@ expected_answer(const vlm_t *v, const ref_t *r, char *text)
 }
 
 
-static int
+static inline int
 processor_runs(const char *ops)
 {
     vlm_err_t         err = { VLM_OK, "" };

@@ -41,6 +41,7 @@ vlm_job_make(vlm_prompt_t *p, const vlm_sampling_t *s, size_t token_bytes, uint3
     /* A byte that is no character becomes U+FFFD, three bytes. */
 
     room = vlm_add(vlm_mul(s->max_tokens, vlm_mul(3, token_bytes)), 2 * VLM_DETOK_ROOM);
+    room = vlm_add(room, vlm_mul(s->vector, sizeof(float)));
 
     j->sampling = *s;
     j->sampling.stop = NULL;

@@ -248,7 +248,7 @@ encode_slice(vlm_t *v, vlm_job_t *j)
 }
 
 
-/* PREFILLING -> DECODING with the prompt's last rows. */
+/* PREFILLING -> DECODING with the prompt's last rows, or the end if a vector is wanted. */
 static void
 prefill_slice(vlm_t *v, vlm_job_t *j)
 {
@@ -279,7 +279,7 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
         vlm_rows_add(rows, p->token[i], source, p->pos + 3 * (size_t) i);
     }
 
-    if (end == p->n) {
+    if (end == p->n && j->sampling.vector == 0) {
         vlm_set_pick(j, &pick);
         vlm_rows_pick(rows, &pick);
     }
@@ -297,7 +297,11 @@ prefill_slice(vlm_t *v, vlm_job_t *j)
         vlm_enter(j, VLM_DECODING);
         j->first_us = j->state_us;
 
-        vlm_take_token(v, j, v->sched.token[0], v->sched.logprob[0]);
+        if (j->sampling.vector != 0) {
+            vlm_take_vector(v, j, rows->T - 1);
+        } else {
+            vlm_take_token(v, j, v->sched.token[0], v->sched.logprob[0]);
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "run/sched.h"
 
+#include "model/turn.h"
 #include "run/adapters.h"
 
 #include <stdlib.h>
@@ -28,14 +29,22 @@ vlm_sched_open(vlm_t *v, vlm_err_t *err)
     s->logprob = calloc(v->conf.slots, sizeof(*s->logprob));
     s->seen = calloc(s->model.seen_words, sizeof(*s->seen));
     s->room = malloc(vlm_kv_room(&s->model.kv));
+    s->work = calloc(s->model.config.text.hidden, sizeof(*s->work));
 
     if (s->slot == NULL || s->token == NULL || s->logprob == NULL || s->seen == NULL
-        || s->room == NULL)
+        || s->room == NULL || s->work == NULL)
     {
         return vlm_fail(err, VLM_EMEMORY, "no memory for %u slots", v->conf.slots);
     }
 
     s->encoder = VLM_NONE;
+
+    if (s->model.turned
+        && vlm_turn_open(&s->stream, s->model.config.text.hidden,
+                         vlm_turn_has_means(&s->model.config.family->text), err) != 0)
+    {
+        return -1;
+    }
 
     if (vlm_features_open(&s->features, v->conf.features, err) != 0
         || vlm_prefix_open(&s->prefix, v->conf.slots, v->conf.context, err) != 0
@@ -65,12 +74,15 @@ vlm_sched_close(vlm_t *v)
     free(s->logprob);
     free(s->seen);
     free(s->room);
+    free(s->work);
+    vlm_turn_close(&s->stream);
     vlm_features_close(&s->features);
     vlm_prefix_close(&s->prefix);
     vlm_adjust_close(&s->adjust);
     vlm_rows_close(&s->rows);
     s->slot = NULL;
     s->room = NULL;
+    s->work = NULL;
     s->token = s->seen = NULL;
     s->logprob = NULL;
 }

@@ -54,6 +54,8 @@ void vlm_tick(vlm_t *v);               /* counts one more tick of vlm_stat() */
 
 /* Handles the job's next token: it may be the last, after which the loop owns the job. */
 void vlm_take_token(vlm_t *v, vlm_job_t *j, uint32_t token, float logprob);
+/* vector.c: ends a job that wants a vector, of this row of the pass before. */
+void vlm_take_vector(vlm_t *v, vlm_job_t *j, uint32_t row);
 /*
  * Frees the job's slot.  From then on the loop owns the job, and the engine must not touch it.
  * err: NULL on success.
