@@ -1,6 +1,7 @@
 # Tests OpenAI's API: the requests of its clients, and the answers that they read.
 
 use JSON::PP ();
+use MIME::Base64 ();
 use Test::Nginx::Socket;
 
 require './t/lib/vlm.pl';
@@ -9,7 +10,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 637;
+plan tests => repeat_each() * 679;
 
 run_tests();
 
@@ -22,6 +23,30 @@ sub post {
     my ($path, %fields) = @_;
 
     return "POST /v1/$path\n" . JSON::PP->new->utf8->canonical->encode(\%fields);
+}
+
+# Of an answer with vectors: the model, both counts of tokens, and of each vector its index,
+# its size, its length, and whether it is the same as the first that a test of this file has got.
+{
+    my $first;
+
+    sub vectors {
+        my $answer = JSON::PP::decode_json($_[0]);
+        my $text = "$answer->{model} $answer->{usage}{prompt_tokens} $answer->{usage}{total_tokens}:";
+
+        for my $one (@{$answer->{data}}) {
+            my $x = $one->{embedding};
+            my @x = ref $x ? @$x : unpack('f<*', MIME::Base64::decode_base64($x));
+            my $sum = 0;
+            $sum += $_ * $_ for @x;
+            my $near = CORE::join ' ', map { sprintf '%.6f', $_ } @x;
+
+            $first //= $near;
+            $text .= sprintf(' %s %d %.6f %s', $one->{index}, scalar @x, sqrt $sum, $near eq $first ? 'same' : 'other');
+        }
+
+        return "$text\n";
+    }
 }
 
 sub chat_with {
@@ -677,7 +702,7 @@ my @models = map { $model->($_) } 'demo', 'gpt-4o', 'Qwen\/Qwen2\.5-VL';
 
 === TEST 34: unknown paths and methods are refused
 --- request eval
-["GET /v1/", "POST /v1/embeddings\n{}", "GET /v1/chat/completions", "POST /v1/models\n{}", "DELETE /v1/models/demo"]
+["GET /v1/", "POST /v1/audio/speech\n{}", "GET /v1/chat/completions", "POST /v1/models\n{}", "DELETE /v1/models/demo"]
 --- error_code eval
 [404, 404, 405, 405, 405]
 --- response_body_filters eval
@@ -772,7 +797,7 @@ Content-Type: application/json
 --- error_code eval
 [404, 404]
 --- response_body_like eval
-[qr!"message":"Not found: there are /v1/chat/completions, /v1/completions, /v1/responses, /v1/models, /v1/models/NAME, /v1/load_lora_adapter, /v1/unload_lora_adapter"!, qr/404/]
+[qr!"message":"Not found: there are /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings, /v1/models, /v1/models/NAME, /v1/load_lora_adapter, /v1/unload_lora_adapter"!, qr/404/]
 
 
 
@@ -900,3 +925,46 @@ $main::named = { type => 'function', function => { name => 'grasp' } };
 [400, 200, 400]
 --- response_body_like eval
 [qr/demo does not support tools: leave tools out, or have \\"tools ignore\\" in vlm_engine/, qr/"choices"/, qr/^\{"error":"demo does not support tools/]
+
+
+
+=== TEST 48: embeddings are vectors of length one, equal for equal texts
+--- request eval
+[main::post('embeddings', input => 'a red cup'), main::post('embeddings', input => ['a red cup', 'two blocks', 'a red cup'], encoding_format => 'float', dimensions => 256, user => 'u'), main::post('embeddings', input => ['a red cup'], encoding_format => 'base64')]
+--- response_body_filters eval
+\&main::vectors
+--- response_body eval
+["demo 3 3: 0 256 1.000000 same\n", "demo 10 10: 0 256 1.000000 same 1 256 1.000000 other 2 256 1.000000 same\n", "demo 3 3: 0 256 1.000000 same\n"]
+
+
+
+=== TEST 49: an embedding of messages has pictures and the chat template
+--- request eval
+[main::post('embeddings', messages => [{ role => 'user', content => [main::image('118x62.png'), main::text_part('a red cup')] }]), main::post('embeddings', messages => [{ role => 'user', content => 'a red cup' }])]
+--- response_body_filters eval
+\&main::vectors
+--- response_body_like eval
+[qr/^demo 101 101: 0 256 1\.000000 other$/, qr/^demo \d\d+ \d\d+: 0 256 1\.000000 other$/]
+
+
+
+=== TEST 50: embeddings that cannot be made are refused
+--- request eval
+[map { main::post('embeddings', %$_) } {}, { input => [] }, { input => '' }, { input => ['a', ''] }, { input => [1, 2] }, { input => [[1, 2]] }, { input => { a => 1 } }, { input => [('a') x 257] }, { input => 'a', messages => [] },
+ { messages => [] }, { input => 'a', dimensions => 128 }, { input => 'a', encoding_format => 'int8' }, { input => 'a', model => 'other' }, { input => 'word ' x 5000 }, { input => ['a', 'word ' x 5000] }]
+--- error_code eval
+[(400) x 12, 404, 400, 400]
+--- response_body_filters eval
+\&main::fault
+--- response_body eval
+[map { "invalid_request_error|$_\n" } 'input|missing_required_parameter', 'input|empty_array', ('input|-') x 7, 'messages|empty_array', 'dimensions|unsupported_value', 'encoding_format|-', 'model|model_not_found', ('input|context_length_exceeded') x 2]
+
+
+
+=== TEST 51: as many texts as there may be have as many vectors
+--- request eval
+main::post('embeddings', input => [('a') x 256])
+--- response_body_filters eval
+\&main::vectors
+--- response_body_like eval
+qr/^demo 256 256: (?:\d+ 256 1\.000000 \w+ ?){256}$/

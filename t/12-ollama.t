@@ -18,7 +18,7 @@ add_block_preprocessor(\&defaults);
 log_level('info');
 no_shuffle();
 
-plan tests => repeat_each() * 359;
+plan tests => repeat_each() * 383;
 
 run_tests();
 
@@ -399,11 +399,11 @@ my @history = map { { role => $_ % 2 ? 'assistant' : 'user', content => "turn nu
 
 === TEST 27: operations on several models are refused
 --- request eval
-[(map { main::ask($_, model => 'demo') } qw(push create copy embed embeddings blobs/sha256:abc)), "DELETE /api/delete\n{\"model\":\"demo\"}"]
+[(map { main::ask($_, model => 'demo') } qw(push create copy blobs/sha256:abc)), "DELETE /api/delete\n{\"model\":\"demo\"}"]
 --- error_code eval
-[(403) x 3, (501) x 2, 403, 403]
+[(403) x 5]
 --- response_body_like eval
-[(qr/^\{"error":"The model of this server is named in its configuration/) x 3, (qr/makes no embeddings/) x 2, (qr/is named in its configuration/) x 2]
+[(qr/^\{"error":"The model of this server is named in its configuration/) x 3, (qr/is named in its configuration/) x 2]
 
 
 
@@ -452,3 +452,23 @@ our @grasp = (tools => [{ type => 'function', function => { name => 'grasp', par
 --- request eval
 main::chat_with('hi', tools => [{ type => 'function', function => { name => 'f' } }])
 --- response_body_like: "done":true
+
+
+
+=== TEST 60: /api/embed and /api/embeddings answer with vectors
+--- request eval
+[main::ask('embed', model => 'demo', input => 'a red cup', truncate => JSON::PP::true, keep_alive => '5m', options => { num_ctx => 4096 }), main::ask('embed', model => 'demo', input => ['a red cup', 'two blocks']), main::ask('embeddings', model => 'demo', prompt => 'a red cup'), main::ask('embed', model => 'demo'), main::ask('embed', model => 'demo', input => []), main::ask('embeddings', model => 'demo', prompt => '')]
+--- response_body_like eval
+my $n = qr/-?[\d.]+(?:e-?\d+)?/;
+my $v = qr/\[$n(?:,$n){255}\]/;
+[qr/^\{"embeddings":\[$v\],"load_duration":\d+,"model":"demo","prompt_eval_count":3,"total_duration":\d+\}\n$/, qr/^\{"embeddings":\[$v,$v\],.*"prompt_eval_count":7,/, qr/^\{"embedding":$v\}\n$/, (qr/^\{"embeddings":\[\],"model":"demo"\}\n$/) x 2, qr/^\{"embedding":\[\]\}\n$/]
+
+
+
+=== TEST 61: embeddings that cannot be made are refused
+--- request eval
+[(map { main::ask('embed', model => 'demo', %$_) } { input => 7 }, { input => ['a', 7] }, { input => 'a', dimensions => 3 }, { input => 'a', options => 7 }, { input => 'word ' x 5000 }), main::ask('embeddings', model => 'demo', prompt => ['a']), main::ask('embed', model => 'other', input => 'a'), "POST /api/embed"]
+--- error_code eval
+[(400) x 6, 404, 400]
+--- response_body_like eval
+[qr/input 0 is not a string/, qr/input 1 is not a string/, qr/dimensions can only be 256/, qr/options is not an object/, qr/tokens/, qr/prompt is not a string/, qr/not found/, qr/missing request body/]

@@ -37,6 +37,9 @@ extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_generate;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_chat;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_completion;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_responses;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_embeddings;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embed;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embeddings;
 
 
 /* ---- route.c: method and path to a handler ------------------------------- */
@@ -160,7 +163,6 @@ ngx_http_vlm_handler_t  ngx_http_vlm_ollama_tags_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_ollama_ps_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_ollama_version_handler;
 ngx_http_vlm_handler_t  ngx_http_vlm_ollama_fixed_handler;
-ngx_http_vlm_handler_t  ngx_http_vlm_ollama_embed_handler;
 ngx_http_vlm_run_t  ngx_http_vlm_ollama_show;
 ngx_http_vlm_run_t  ngx_http_vlm_ollama_pull;
 

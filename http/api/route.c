@@ -78,14 +78,15 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     HANDLER("/api/delete", DELETE, ngx_http_vlm_ollama_fixed_handler),
     { ngx_string("/api/blobs/*"), NGX_HTTP_HEAD|NGX_HTTP_POST,
       .handler = ngx_http_vlm_ollama_fixed_handler },
-    HANDLER("/api/embed", POST, ngx_http_vlm_ollama_embed_handler),
-    HANDLER("/api/embeddings", POST, ngx_http_vlm_ollama_embed_handler),
+    DIALECT("/api/embed", POST, &ngx_http_vlm_ollama_embed),
+    DIALECT("/api/embeddings", POST, &ngx_http_vlm_ollama_embeddings),
 
     /* OpenAI's */
 
     DIALECT("/v1/chat/completions", POST, &ngx_http_vlm_openai_chat),
     DIALECT("/v1/completions", POST, &ngx_http_vlm_openai_completion),
     DIALECT("/v1/responses", POST, &ngx_http_vlm_openai_responses),
+    DIALECT("/v1/embeddings", POST, &ngx_http_vlm_openai_embeddings),
     HANDLER("/v1/models", GET, ngx_http_vlm_models_handler),
     HANDLER("/v1/models/**", GET, ngx_http_vlm_models_handler),
     DIALECT("/v1/load_lora_adapter", POST, &ngx_http_vlm_adapter_load),

@@ -210,8 +210,15 @@ def operations_that_this_server_refuses():
     fails(403, 'configuration', lambda: c.create_blob(SMALL))
     fails(403, 'configuration', lambda: c.copy(MODEL, 'other'))
     fails(403, 'configuration', lambda: c.delete(MODEL))
-    fails(501, 'embeddings', lambda: c.embed(MODEL, 'hi'))
-    fails(501, 'embeddings', lambda: c.embeddings(MODEL, 'hi'))
+
+
+@test
+def embeddings():
+    r = c.embed(MODEL, ['a red cup', 'two blocks'])
+    assert r.model == MODEL and len(r.embeddings) == 2 and r.prompt_eval_count > 2 and r.total_duration > 0
+    assert abs(sum(x * x for x in r.embeddings[1]) - 1) < 1e-5
+    assert list(c.embeddings(MODEL, 'a red cup').embedding) == list(c.embed(MODEL, 'a red cup').embeddings[0]) == list(r.embeddings[0])
+    fails(400, 'tokens', lambda: c.embed(MODEL, 'word ' * 50000))
 
 
 @test

@@ -323,9 +323,21 @@ def models():
 
 
 @test
+def embeddings_as_numbers_and_in_base64():
+    texts = ['a red cup', 'two blocks']
+    r = c.embeddings.create(model=MODEL, input=texts)              # the package asks for base64
+    plain = c.embeddings.create(model=MODEL, input=texts, encoding_format='float')
+    assert r.object == 'list' and r.model == MODEL and [d.index for d in r.data] == [0, 1]
+    assert r.usage.prompt_tokens == r.usage.total_tokens > 2
+    for a, b in zip(r.data, plain.data):
+        assert abs(sum(x * x for x in a.embedding) - 1) < 1e-5 and max(abs(x - y) for x, y in zip(a.embedding, b.embedding)) < 1e-7
+    with raises(openai.BadRequestError, code='unsupported_value', param='dimensions'):
+        c.embeddings.create(model=MODEL, input='hi', dimensions=7)
+
+
+@test
 def endpoints_that_this_server_does_not_have():
-    for call in (lambda: c.embeddings.create(model=MODEL, input='hi'),
-                 lambda: c.images.generate(model=MODEL, prompt='hi'),
+    for call in (lambda: c.images.generate(model=MODEL, prompt='hi'),
                  lambda: c.files.list()):
         with raises(openai.NotFoundError, type='invalid_request_error'):
             call()

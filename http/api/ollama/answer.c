@@ -11,7 +11,7 @@
 #include "ollama.h"
 
 
-static void
+void
 ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key, uint64_t ms)
 {
     vlm_json_add_int(w, key, (int64_t) ngx_max(ms, 1) * 1000000);

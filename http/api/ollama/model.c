@@ -477,13 +477,3 @@ ngx_http_vlm_ollama_fixed_handler(ngx_http_request_t *r,
     return ngx_http_vlm_send_error(r, NGX_HTTP_FORBIDDEN,
                                    NGX_HTTP_VLM_OLLAMA_FIXED);
 }
-
-
-ngx_int_t
-ngx_http_vlm_ollama_embed_handler(ngx_http_request_t *r,
-    ngx_http_vlm_engine_t *eng, ngx_str_t *piece)
-{
-    return ngx_http_vlm_send_error(r, NGX_HTTP_NOT_IMPLEMENTED,
-                                   "The model of this server makes no "
-                                   "embeddings");
-}

@@ -66,6 +66,11 @@ void ngx_http_vlm_ollama_chunk(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
 void ngx_http_vlm_ollama_error(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w,
     ngx_uint_t status, const char *text);
 
+/* a duration, at least one millisecond */
+
+void ngx_http_vlm_ollama_put_ms(vlm_json_out_t *w, const char *key,
+    uint64_t ms);
+
 /* 2025-11-27T22:45:20.161Z */
 
 void ngx_http_vlm_ollama_put_time(vlm_json_out_t *w, const char *key,
