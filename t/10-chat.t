@@ -174,7 +174,7 @@ sub { my $text = main::canonical(shift); $text =~ s/,"(?:usage|timings)":\{[^{}]
 --- error_code eval
 [(200) x 5]
 --- response_body_like eval
-[map { my $image = $_ eq 'general' ? 'null' : qr{"/result/[0-9a-f-]{36}_[^"/]*with_${_}_annotated\.jpg","shapes":\[\{"at":.*"kind":"(?:box|point|path)"\}\]}; qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],(?:"marks":\[\{"label":null,"type":"(?:box|point|path)","xy":.*\}\],)?"output_image":$image,"task":"$_","thinking":"","timings":\{[^{}]*\},"turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
+[map { my $image = $_ eq 'general' ? 'null' : qr{"/result/[0-9a-f-]{36}_[^"/]*with_${_}_annotated\.jpg"}; qr/^\{"answer":"[^"]*","context_used":false,"image_resized":\[308,196\],(?:"marks":\[\{"label":null,"type":"(?:box|point|path)","xy":.*\}\],)?"output_image":$image,"task":"$_","thinking":"","timings":\{[^{}]*\},"turn_number":2,"usage":\{[^{}]*\}\}\n$/ } qw(general grounding affordance trajectory pointing)]
 
 
 

@@ -82,7 +82,7 @@ __DATA__
 --- request eval
 main::chat(image => 'cup.png', message => 'Where is the red cup?', task => 'auto')
 --- response_body_like eval
-qr/^\{"answer":"\[\[5, 6\], \[70, 40\]\]","context_used":false,"marks":\[\{"label":null,"type":"path","xy":\[5\.27,6\.64,73\.75,44\.29\]\}\],"output_image":"[^"]+","shapes":\[\{"at":\[5\.27,6\.64\],"kind":"path"\},\{"at":\[73\.75,44\.29\],"kind":"path"\}\],"task":"trajectory","task_source":"auto","thinking":"","timings":\{[^{}]*\},"turn_number":2,/
+qr/^\{"answer":"\[\[5, 6\], \[70, 40\]\]","context_used":false,"marks":\[\{"label":null,"type":"path","xy":\[5\.27,6\.64,73\.75,44\.29\]\}\],"output_image":"[^"]+","task":"trajectory","task_source":"auto","thinking":"","timings":\{[^{}]*\},"turn_number":2,/
 
 
 

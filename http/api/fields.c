@@ -6,7 +6,6 @@
 
 
 #include "fields.h"
-#include "robobrain/shapes_json.h"
 #include "robobrain/task.h"
 #include <inttypes.h>
 #include <math.h>
@@ -353,6 +352,19 @@ ngx_http_vlm_fields_task(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *value,
 }
 
 
+vlm_view_t
+ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx, const vlm_picture_info_t *picture)
+{
+    return (vlm_view_t) {
+        .width = picture->width,
+        .height = picture->height,
+        .seen_width = picture->resized_width,
+        .seen_height = picture->resized_height,
+        .shares = ctx->engine->conf.facts.coordinates
+    };
+}
+
+
 /* a thinking model may state its coordinates in its thinking alone */
 
 void
@@ -366,14 +378,7 @@ ngx_http_vlm_fields_marks(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, int task,
         return;
     }
 
-    view = (vlm_view_t) {
-        .width = picture->width,
-        .height = picture->height,
-        .seen_width = picture->resized_width,
-        .seen_height = picture->resized_height,
-        .shares = ctx->engine->conf.facts.coordinates
-    };
-
+    view = ngx_http_vlm_view(ctx, picture);
     text = ctx->out.answer.len ? &ctx->out.answer : &ctx->out.thinking;
 
     vlm_shapes_add_marks(w, &view, task, (char *) text->data, text->len);

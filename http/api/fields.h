@@ -12,6 +12,7 @@
 
 #include "messages.h"
 #include "model.h"
+#include "robobrain/shapes_json.h"
 
 
 #define NGX_HTTP_VLM_STOPS      16
@@ -125,6 +126,11 @@ typedef struct {
 
 void ngx_http_vlm_fields_init(ngx_http_vlm_fields_t *f);
 void ngx_http_vlm_fields_free(ngx_http_vlm_fields_t *f);
+
+/* the picture that the coordinates of an answer are of */
+
+vlm_view_t ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx,
+    const vlm_picture_info_t *picture);
 
 /* "marks" of an answer to a visual task about this picture */
 

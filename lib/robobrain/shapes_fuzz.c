@@ -85,7 +85,7 @@ check_view(size_t v, vlm_task_t task, const char *text, size_t bytes, vlm_shape_
     vlm_json_init(&w, SIZE_MAX);
     vlm_json_open(&w, '{');
 
-    vlm_shapes_add(&w, &views[v], task, text, bytes);
+    vlm_shapes_add_marks(&w, &views[v], task, text, bytes);
     vlm_shapes_add_coordinates(&w, &views[v], task, text, bytes);
     vlm_json_shut(&w, '}');
     check(vlm_json_done(&w) == 0);

@@ -37,41 +37,6 @@ place(const vlm_view_t *view, vlm_shape_t *shapes, size_t n)
 
 
 void
-vlm_shapes_add(vlm_json_out_t *w, const vlm_view_t *view, vlm_task_t task, const char *text,
-               size_t bytes)
-{
-    size_t                    i, n;
-    vlm_shape_t               shapes[VLM_MAX_SHAPES];
-    static const char *const  kinds[] = { "point", "box", "path" };
-
-    n = vlm_shapes(task, text, bytes, shapes, VLM_MAX_SHAPES);
-    place(view, shapes, n);
-    vlm_json_add_open(w, "shapes", '[');
-
-    for (i = 0; i < n; i++) {
-        vlm_json_open(w, '{');
-        vlm_json_add_open(w, "at", '[');
-        put_numbers(w, &shapes[i]);
-        vlm_json_shut(w, ']');
-
-        if (!isnan(shapes[i].depth)) {
-            vlm_json_add_double(w, "depth", shapes[i].depth);
-        }
-
-        vlm_json_add_string(w, "kind", kinds[shapes[i].kind]);
-
-        if (shapes[i].label[0] != '\0') {
-            vlm_json_add_string(w, "label", shapes[i].label);
-        }
-
-        vlm_json_shut(w, '}');
-    }
-
-    vlm_json_shut(w, ']');
-}
-
-
-void
 vlm_shapes_add_coordinates(vlm_json_out_t *w, const vlm_view_t *view, vlm_task_t task,
                            const char *text, size_t bytes)
 {

@@ -7,17 +7,10 @@
 #include "robobrain/shapes.h"
 
 /*
- * Adds "shapes": [{"at": [...], "kind": ..., "label": ...}, ...] of an answer, in pixels of the
- * picture as sent, to a hundredth.  A path's point with a depth has "depth".  Any thread;
- * microseconds.
- */
-void vlm_shapes_add(vlm_json_out_t *w, const vlm_view_t *view, vlm_task_t task, const char *text,
-                    size_t bytes);
-
-/*
- * Adds "marks": [{"type": "box" | "point" | "path", "xy": [...], "label": ...}, ...], in the same
- * pixels: a box has its upper left and its lower right corner, a path all its points in one mark,
- * and the depths of these, if it has any, as "depth".  Any thread; microseconds.
+ * Adds "marks": [{"type": "box" | "point" | "path", "xy": [...], "label": ...}, ...] of an
+ * answer, in pixels of the picture as sent, to a hundredth: a box has its upper left and its lower
+ * right corner, a path all its points in one mark, and the depths of these, if it has any, as
+ * "depth".  A shape without a label has null.  Any thread; microseconds.
  */
 void vlm_shapes_add_marks(vlm_json_out_t *w, const vlm_view_t *view, vlm_task_t task,
                           const char *text, size_t bytes);

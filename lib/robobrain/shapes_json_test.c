@@ -15,7 +15,7 @@ static const vlm_view_t  shares = { 1200, 300, 600, 200, 1000 };
 
 
 static void
-check(const vlm_view_t *view, vlm_task_t task, const char *text, const char *want_shapes,
+check(const vlm_view_t *view, vlm_task_t task, const char *text, const char *want_marks,
       const char *want_coordinates)
 {
     int             i;
@@ -24,11 +24,12 @@ check(const vlm_view_t *view, vlm_task_t task, const char *text, const char *wan
     for (i = 0; i < 2; i++) {
         vlm_json_init(&w, SIZE_MAX);
         vlm_json_open(&w, '{');
-        (i == 0 ? vlm_shapes_add : vlm_shapes_add_coordinates)(&w, view, task, text, strlen(text));
+        (i == 0 ? vlm_shapes_add_marks : vlm_shapes_add_coordinates)(&w, view, task, text,
+                                                                     strlen(text));
         vlm_json_shut(&w, '}');
         vlm_json_put_raw(&w, "", 1);
         assert_int_equal(vlm_json_done(&w), 0);
-        assert_string_equal(w.data, i == 0 ? want_shapes : want_coordinates);
+        assert_string_equal(w.data, i == 0 ? want_marks : want_coordinates);
         vlm_json_release(&w);
     }
 }
@@ -40,11 +41,11 @@ a_box_has_its_label_and_two_corners(void **state)
     (void) state;
 
     check(&pixels, VLM_GROUNDING, "[{\"bbox_2d\": [30, 20, 61, 200], \"label\": \"mug\"}]",
-          "{\"shapes\":[{\"at\":[60.0,30.0,122.0,300.0],\"kind\":\"box\",\"label\":\"mug\"}]}",
+          "{\"marks\":[{\"type\":\"box\",\"xy\":[60.0,30.0,122.0,300.0],\"label\":\"mug\"}]}",
           "{\"coordinates\":[[30.0,20.0,61.0,200.0]]}");
 
     check(&shares, VLM_GROUNDING, "[250, 500, 1000, 1000]",
-          "{\"shapes\":[{\"at\":[300.0,150.0,1200.0,300.0],\"kind\":\"box\"}]}",
+          "{\"marks\":[{\"type\":\"box\",\"xy\":[300.0,150.0,1200.0,300.0],\"label\":null}]}",
           "{\"coordinates\":[[300.0,150.0,1200.0,300.0]]}");
 }
 
@@ -55,12 +56,12 @@ points_are_in_their_order_to_a_hundredth_of_a_pixel(void **state)
     (void) state;
 
     check(&shares, VLM_POINTING, "[(333, 333), (1, 7.77)]",
-          "{\"shapes\":[{\"at\":[399.6,99.9],\"kind\":\"point\"},"
-          "{\"at\":[1.2,2.33],\"kind\":\"point\"}]}",
+          "{\"marks\":[{\"type\":\"point\",\"xy\":[399.6,99.9],\"label\":null},"
+          "{\"type\":\"point\",\"xy\":[1.2,2.33],\"label\":null}]}",
           "{\"coordinates\":[[399.6,99.9],[1.2,2.33]]}");
 
     check(&pixels, VLM_POINTING, "(0.781, 0.305)",
-          "{\"shapes\":[{\"at\":[937.2,91.5],\"kind\":\"point\"}]}",
+          "{\"marks\":[{\"type\":\"point\",\"xy\":[937.2,91.5],\"label\":null}]}",
           "{\"coordinates\":[[0.781,0.305]]}");
 }
 
@@ -71,13 +72,12 @@ a_path_keeps_the_depths_that_the_model_wrote(void **state)
     (void) state;
 
     check(&shares, VLM_TRAJECTORY, "[(500, 100, 1.234), (250, 1000, 0.5)]",
-          "{\"shapes\":[{\"at\":[600.0,30.0],\"depth\":1.234,\"kind\":\"path\"},"
-          "{\"at\":[300.0,300.0],\"depth\":0.5,\"kind\":\"path\"}]}",
+          "{\"marks\":[{\"type\":\"path\",\"xy\":[600.0,30.0,300.0,300.0],\"label\":null,"
+          "\"depth\":[1.234,0.5]}]}",
           "{\"coordinates\":[[600.0,30.0,1.234],[300.0,300.0,0.5]]}");
 
     check(&pixels, VLM_TRAJECTORY, "[[5, 6], [70, 40]]",
-          "{\"shapes\":[{\"at\":[10.0,9.0],\"kind\":\"path\"},"
-          "{\"at\":[140.0,60.0],\"kind\":\"path\"}]}",
+          "{\"marks\":[{\"type\":\"path\",\"xy\":[10.0,9.0,140.0,60.0],\"label\":null}]}",
           "{\"coordinates\":[[5.0,6.0],[70.0,40.0]]}");
 }
 
@@ -87,8 +87,8 @@ an_answer_without_shapes_has_none(void **state)
 {
     (void) state;
 
-    check(&shares, VLM_GROUNDING, "nothing", "{\"shapes\":[]}", "{\"coordinates\":null}");
-    check(&pixels, VLM_GENERAL, "(1, 2)", "{\"shapes\":[]}", "{\"coordinates\":null}");
+    check(&shares, VLM_GROUNDING, "nothing", "{\"marks\":[]}", "{\"coordinates\":null}");
+    check(&pixels, VLM_GENERAL, "(1, 2)", "{\"marks\":[]}", "{\"coordinates\":null}");
 }
 
 

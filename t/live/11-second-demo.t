@@ -1,6 +1,6 @@
 # Tests the second demo model, of Qwen3-VL's shape, with the questions of
 # demo/pictures/expected.json.  It writes coordinates as shares of the picture's sides;
-# the shapes of an answer are in pixels.
+# the marks of an answer are in pixels.
 
 use strict;
 use warnings;
@@ -53,7 +53,7 @@ done_testing();
 
 sub is_right {
     my ($q, $answer) = @_;
-    my @shapes = map { $_->{at} } @{ $answer->{shapes} || [] };
+    my @shapes = map { places($_) } @{ $answer->{marks} || [] };
 
     return $answer->{answer} eq $q->{answer} if defined $q->{answer};
 
@@ -68,6 +68,16 @@ sub is_right {
     }
 
     return @shapes == @boxes && !grep { my $box = $_; !grep { inside($_, $box) } @shapes } @boxes;
+}
+
+
+# The corners of a box, or each point of a path.
+sub places {
+    my ($mark) = @_;
+    my @xy = @{ $mark->{xy} };
+
+    return [@xy] if $mark->{type} ne 'path';
+    return map { [@xy[2 * $_, 2 * $_ + 1]] } 0 .. $#xy / 2;
 }
 
 

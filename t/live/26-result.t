@@ -103,12 +103,12 @@ for my $task (qw(grounding pointing)) {
         ok(bright($p{trajectory}, $w / 2, $h / 2), 'a path goes through the middle');
         ok(dark($p{trajectory}, 0.25 * $w, 0.25 * $h), 'the path leaves the rest of the picture as it was');
 
-        is_deeply($p{grounding}{shapes}, [{ kind => 'box', at => [$w / 4, $h / 2, $w * 3 / 4, $h] }],
+        is_deeply($p{grounding}{marks}, [{ type => 'box', xy => [$w / 4, $h / 2, $w * 3 / 4, $h], label => undef }],
                   'the box in pixels of the picture that was sent');
-        is_deeply($p{pointing}{shapes}, [{ kind => 'point', at => [$w / 2, $h / 4] }], 'the point');
-        is_deeply($p{trajectory}{shapes},
-                  [{ kind => 'path', at => [$w / 10, $h * 4 / 5], depth => 1.25 },
-                   { kind => 'path', at => [$w * 9 / 10, $h / 5], depth => 0.5 }],
+        is_deeply($p{pointing}{marks}, [{ type => 'point', xy => [$w / 2, $h / 4], label => undef }], 'the point');
+        is_deeply($p{trajectory}{marks},
+                  [{ type => 'path', xy => [$w / 10, $h * 4 / 5, $w * 9 / 10, $h / 5], label => undef,
+                     depth => [1.25, 0.5] }],
                   'the path with its depths');
         is($p{affordance}{task}, 'pointing', 'affordance is done by pointing, and the answer has this task');
 
@@ -192,7 +192,7 @@ sub drawn {
     my $p = pixels($server->get($r->{json}{output_image})->{body});
 
     $p->{resized} = $r->{json}{image_resized};
-    @$p{qw(shapes task)} = @{ $r->{json} }{qw(shapes task)};
+    @$p{qw(marks task)} = @{ $r->{json} }{qw(marks task)};
 
     return $p;
 }

@@ -67,45 +67,6 @@ ngx_http_vlm_answer_put_failed(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 }
 
 
-vlm_view_t
-ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx)
-{
-    ngx_http_vlm_chat_t *chat = ctx->data;
-
-    return (vlm_view_t) {
-        .width = chat->picture.width,
-        .height = chat->picture.height,
-        .seen_width = chat->picture.resized_width,
-        .seen_height = chat->picture.resized_height,
-        .shares = ctx->engine->conf.facts.coordinates
-    };
-}
-
-
-/* a thinking model may state its coordinates in its thinking alone */
-
-static void
-ngx_http_vlm_answer_put_shapes(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
-{
-    ngx_http_vlm_chat_t *chat = ctx->data;
-
-    int         task;
-    ngx_str_t  *text;
-    vlm_view_t  view;
-
-    task = vlm_task_find(chat->task_name, ngx_strlen(chat->task_name));
-
-    if (task == VLM_GENERAL || chat->picture.width == 0) {
-        return;
-    }
-
-    text = ctx->out.answer.len ? &ctx->out.answer : &ctx->out.thinking;
-    view = ngx_http_vlm_view(ctx);
-
-    vlm_shapes_add(w, &view, task, (char *) text->data, text->len);
-}
-
-
 /* keys in the order of the server that this one replaces */
 
 void
@@ -142,8 +103,6 @@ ngx_http_vlm_answer_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
                               &chat->picture);
 
     ngx_http_vlm_answer_put_result(w, "output_image", chat->result);
-
-    ngx_http_vlm_answer_put_shapes(ctx, w);
 
     ngx_http_vlm_answer_put_task(ctx, w);
 

@@ -10,7 +10,6 @@
 
 #include "../fields.h"
 #include "robobrain/history.h"
-#include "robobrain/shapes_json.h"
 #include "robobrain/task.h"
 #include "robobrain/words.h"
 
@@ -96,10 +95,6 @@ void ngx_http_vlm_answer_chunk(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t last);
 void ngx_http_vlm_answer_error(ngx_http_vlm_ctx_t *ctx,
     vlm_json_out_t *w, ngx_uint_t status, const char *text);
-
-/* the picture that the coordinates of an answer are of */
-
-vlm_view_t ngx_http_vlm_view(ngx_http_vlm_ctx_t *ctx);
 
 /* "image_resized", if the picture was shrunk or enlarged, and coordinates in an
    answer refer to that size */

@@ -37,7 +37,7 @@ ngx_http_vlm_draw_jpeg(ngx_http_vlm_ctx_t *ctx, const vlm_file_t *image,
         n = vlm_shapes(chat->task, (char *) text->data, text->len, shapes,
                        VLM_MAX_SHAPES);
 
-        view = ngx_http_vlm_view(ctx);
+        view = ngx_http_vlm_view(ctx, &chat->picture);
 
         vlm_shapes_place(&view, shapes, n);
         vlm_draw_shapes(&c, shapes, n);

@@ -265,7 +265,7 @@ ngx_http_vlm_steps_put(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w, ngx_uint_t n)
     vlm_json_open(w, '{');
 
     if (step->answer) {
-        view = ngx_http_vlm_view(ctx);
+        view = ngx_http_vlm_view(ctx, &p->chat.picture);
 
         vlm_json_add_text(w, "answer", step->answer, step->answer_len);
         vlm_shapes_add_coordinates(w, &view, step->task, step->answer,
