@@ -273,7 +273,7 @@ open_bench(bench_t *b, vlm_err_t *err)
 
     values = (size_t) PATCHES * 3 * HEADS * VISION_DIM;
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
-    b->kv = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL };
+    b->kv = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL, NULL, NULL };
 
     b->x = b->ops->basic->reserve(b->device, values * sizeof(float), err);
     b->y = b->ops->basic->reserve(b->device, values * sizeof(float), err);

@@ -43,6 +43,8 @@ typedef struct {
     const char  *ops;                  /* kernels of the CPU: "plain", "avx2", "avxvnni", "avx512"
                                           or "amx"; NULL: the best that it runs */
     vlm_type_t   weights;              /* of vlm_weights_find() */
+    int          kv_int8;              /* 1: keys and values are int8, on the CPU; 0: bf16, or f32
+                                          as the weights are */
     uint64_t     memory;               /* bytes that the plan may take; 0: no bound */
     uint32_t     context;              /* tokens of one sequence, prompt and answer */
     uint32_t     slots;                /* sequences that step together */

@@ -317,6 +317,7 @@ typedef struct {
     ngx_uint_t                    any_name;    /* alias * */
     ngx_uint_t                    lora_tower;  /* of vlm.lora, as words */
     ngx_uint_t                    lora_load;
+    ngx_uint_t                    kv_int8;     /* the same of vlm.kv_int8 */
     vlm_sampling_t                sampling;    /* -1: the checkpoint's */
     ngx_uint_t                    thinking;    /* the template adds its tail */
     ngx_uint_t                    tools;       /* called, if the model's

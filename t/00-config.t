@@ -2043,3 +2043,37 @@ thread_pool vlm threads=1;
 --- must_die
 --- error_log eval
 [qr{device is "cuda", and lora needs the cpu: a GPU has no adapters yet in .*:\d+}]
+
+
+
+=== TEST 116: kv is auto or int8
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        kv int4;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{kv "int4" is not auto or int8 in .*:\d+}]
+
+
+
+=== TEST 117: a GPU has no kv int8
+--- main_config
+thread_pool vlm threads=1;
+--- http_config
+    vlm_engine demo {
+        model $TEST_NGINX_MODEL;
+        store logs/vlm;
+        kv int8; device cuda;
+    }
+--- config
+    location /api/ { vlm_pass demo; }
+--- must_die
+--- error_log eval
+[qr{device is "cuda", and kv int8 needs the cpu: a GPU has keys and values in bf16 in .*:\d+}]

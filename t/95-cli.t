@@ -173,13 +173,13 @@ for my $help ('--help', '-h', 'help') {
 }
 
 my %OPTIONS = (
-    plan     => [qw(--device --ops --weights --context --slots --max-pixels --features --memory --threads --mmproj
+    plan     => [qw(--device --ops --weights --kv --context --slots --max-pixels --features --memory --threads --mmproj
                     --lora --lora-max --lora-rank --json)],
     tokenize => [qw(--mmproj --json)],
     chat     => [qw(--prompt --image --task --raw --max-tokens --temperature --seed --json-mode --device --ops
-                    --weights --context --max-pixels --memory --threads --mmproj --lora --lora-max --lora-rank --adapter
-                    --cache --json)],
-    logits   => [qw(--prompt --image --task --raw --top --device --ops --weights --context --max-pixels --memory
+                    --weights --kv --context --max-pixels --memory --threads --mmproj --lora --lora-max --lora-rank
+                    --adapter --cache --json)],
+    logits   => [qw(--prompt --image --task --raw --top --device --ops --weights --kv --context --max-pixels --memory
                     --threads --mmproj --lora --lora-max --lora-rank --adapter --cache --json)],
 );
 is_deeply([sort $out =~ /^  (\w+) /mg], [sort keys %OPTIONS], 'help names every command');
@@ -200,7 +200,8 @@ for my $command (sort keys %OPTIONS) {
 like(printed('plan', '--help'), qr/^  --slots N .*default: 4$/m, "the default slots of plan are a server's");
 
 for my $bad (['--memory', '6GB', 'a number such as 600, 600m or 6g'], ['--context', '-1', 'a number such as 600 or 8k'],
-             ['--slots', '4g', 'a number such as 600 or 8k'], ['--weights', 'int4', 'int8, bf16 or f32'])
+             ['--slots', '4g', 'a number such as 600 or 8k'], ['--weights', 'int4', 'int8, bf16 or f32'],
+             ['--kv', 'int4', 'auto or int8'])
 {
     ($rc, $out) = vlm('plan', $DIR, @$bad[0, 1]);
     is($rc, 2, "$bad->[0] $bad->[1] is refused");
@@ -242,8 +243,8 @@ sub cli_plan {
 
 is(keys %{cli_plan()}, 6, 'vlm plan prints six sizes');
 is_deeply(cli_plan(), nginx_plan(''), 'vlm plan prints the MiB of nginx -t for a default configuration');
-is_deeply(cli_plan(qw(--slots 3 --context 3k --max-pixels 200704 --features 11 --weights bf16)),
-          nginx_plan('slots 3; context 3k; max_pixels 200704; features 11; weights bf16;'),
+is_deeply(cli_plan(qw(--slots 3 --context 3k --max-pixels 200704 --features 11 --weights bf16 --kv int8)),
+          nginx_plan('slots 3; context 3k; max_pixels 200704; features 11; weights bf16; kv int8;'),
           'the MiB are those of nginx -t with settings, too');
 
 done_testing();

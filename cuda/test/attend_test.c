@@ -68,7 +68,8 @@ put_cache(side_t *s, const case_t *c, int filled)
     float     *x;
     size_t     i, n;
     uint16_t  *b;
-    vlm_kv_t   kv = { VLM_BF16, LAYERS, SLOTS, c->kv_heads, CONTEXT, c->hd, NULL, NULL };
+    vlm_kv_t   kv = { VLM_BF16, LAYERS, SLOTS, c->kv_heads, CONTEXT, c->hd, NULL, NULL, NULL,
+                      NULL };
 
     n = (size_t) LAYERS * SLOTS * c->kv_heads * CONTEXT * c->hd;
     b = malloc(2 * n * sizeof(uint16_t));

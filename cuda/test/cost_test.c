@@ -129,7 +129,8 @@ text(const shape_t *m, vlm_type_t type, uint32_t layers, uint32_t S, uint32_t ro
     uint32_t     *ids = (uint32_t *) card.base;
     vlm_batch_t   b = { S * rows, S, S, rows, context, ids, ids, (int32_t *) ids, ids, ids, ids,
                         ids, ids, NULL, 0 };
-    vlm_kv_t      kv = { VLM_BF16, layers, S, m->kv_heads, context, m->hd, x, x };
+    vlm_kv_t      kv = { VLM_BF16, layers, S, m->kv_heads, context, m->hd, x, x, NULL,
+                           NULL };
     vlm_rope_t    rope = { x, card.base };
     vlm_norm_t    norm = { VLM_NORM_RMS, x, 0, NULL };
     vlm_linear_t  w = matrix(type, VLM_STORE, (m->heads + 2 * m->kv_heads) * m->hd, m->D);

@@ -44,7 +44,7 @@ typedef struct {
     const char      *summary, *about, *example;
 } vlm_command_t;
 
-typedef enum { FLAG, COUNT, SIZE, REAL, TEXT, WEIGHTS, IMAGE } vlm_kind_t;
+typedef enum { FLAG, COUNT, SIZE, REAL, TEXT, WEIGHTS, KV, IMAGE } vlm_kind_t;
 
 typedef struct {
     unsigned      commands;
@@ -101,6 +101,8 @@ static const vlm_option_t  options[] = {
     { PLANS, "--ops", "NAME", TEXT, AT(conf.ops), "plain, avx2, avxvnni, avx512 or amx; "
       "default: the best" },
     { PLANS, "--weights", "TYPE", WEIGHTS, AT(conf.weights), "int8, bf16 or f32; default: int8" },
+    { PLANS, "--kv", "TYPE", KV, AT(conf.kv_int8), "of keys and values: int8 or auto; "
+      "default: auto" },
     { PLANS, "--context", "TOKENS", COUNT, AT(conf.context), "of a prompt and its answer" },
     { PLAN, "--slots", "N", COUNT, AT(conf.slots), "requests that are answered together" },
     { PLANS, "--max-pixels", "PIXELS", SIZE, AT(conf.max_pixels), "of a picture after its resize" },
@@ -122,6 +124,7 @@ static const vlm_option_t  options[] = {
 static const char *const  expected[] = {
     [COUNT] = "a number such as 600 or 8k", [SIZE] = "a number such as 600, 600m or 6g",
     [REAL] = "a number from 0 on", [WEIGHTS] = "int8, bf16 or f32",
+    [KV] = "auto or int8",
     [IMAGE] = "64 pictures at most"
 };
 
@@ -290,6 +293,10 @@ set(const vlm_option_t *o, const char *value, vlm_args_t *a)
 
     case WEIGHTS:
         return vlm_weights_find(value, &a->conf.weights, NULL);
+
+    case KV:
+        a->conf.kv_int8 = strcmp(value, "int8") == 0;
+        return a->conf.kv_int8 || strcmp(value, "auto") == 0 ? 0 : -1;
 
     default:
         if (a->n_images == MAX_IMAGES) {

@@ -55,6 +55,13 @@ typedef struct {
 void vlm_format_put(vlm_type_t type, void *array, uint64_t at, uint64_t step, const float *from,
                     uint64_t n);
 
+/* The form of keys and values beside weights of a form; int8: of vlm_conf_t. */
+static inline vlm_type_t
+vlm_format_kv(const vlm_format_t *f, int int8)
+{
+    return int8 ? VLM_INT8 : f->kv;
+}
+
 /* The form of a type; never NULL for one of the enumeration. */
 const vlm_format_t *vlm_format_of(vlm_type_t type);
 /* NULL: files with such elements are not read. */

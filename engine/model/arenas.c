@@ -18,7 +18,7 @@ vlm_arenas_place(vlm_arenas_t *a, vlm_model_t *m, vlm_checkpoint_t *c, const vlm
         vlm_lora_place(m->lora, &a->lora);
     }
 
-    vlm_model_place_kv(m, &a->kv, conf->slots, conf->context);
+    vlm_model_place_kv(m, &a->kv, conf);
     vlm_model_place_work(m, &a->work, &a->features, conf->slots, conf->max_pixels,
                          conf->features);
 

@@ -14,12 +14,13 @@ typedef void (*move_fn)(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t 
 uint64_t
 vlm_kv_room(const vlm_kv_t *kv)
 {
-    uint64_t  rows;
+    uint64_t             rows;
+    const vlm_format_t  *f = vlm_format_of(kv->type);
 
     rows = kv->context < VLM_SLICE ? kv->context : VLM_SLICE;
 
     return vlm_mul(vlm_mul(2 * rows, kv->heads),
-                   vlm_format_row(vlm_format_of(kv->type), kv->head_dim));
+                   vlm_format_row(f, kv->head_dim) + vlm_format_scales(f, 1) * sizeof(float));
 }
 
 
@@ -37,23 +38,32 @@ in(vlm_model_t *m, uint8_t *cache, uint8_t *room, uint64_t bytes)
 }
 
 
-/* Keys and values of rows [first, first + n) in one layer of a slot. */
+/* Keys and values of rows [first, first + n) in one layer of a slot, and their scales. */
 static void
 move_rows(vlm_model_t *m, uint32_t layer, uint32_t slot, uint32_t first, uint32_t n, uint8_t *room,
           move_fn move)
 {
-    uint32_t         h;
-    uint64_t         row, bytes, at;
+    uint32_t         h, i;
+    uint64_t         at;
     const vlm_kv_t  *kv = &m->kv;
-
-    row = vlm_format_row(vlm_format_of(kv->type), kv->head_dim);
-    bytes = n * row;
+    const uint64_t   row = vlm_format_row(vlm_format_of(kv->type), kv->head_dim);
+    const struct {
+        void      *cache;
+        uint64_t   bytes;              /* of a row */
+    } parts[] = { { kv->k, row }, { kv->v, row }, { kv->k_scale, sizeof(float) },
+                  { kv->v_scale, sizeof(float) } };
 
     for (h = 0; h < kv->heads; h++) {
-        at = ((((uint64_t) layer * kv->slots + slot) * kv->heads + h) * kv->context + first) * row;
+        at = (((uint64_t) layer * kv->slots + slot) * kv->heads + h) * kv->context + first;
 
-        move(m, (uint8_t *) kv->k + at, room + 2 * h * bytes, bytes);
-        move(m, (uint8_t *) kv->v + at, room + (2 * h + 1) * bytes, bytes);
+        for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+            if (parts[i].cache == NULL) {
+                continue;
+            }
+
+            move(m, (uint8_t *) parts[i].cache + at * parts[i].bytes, room, n * parts[i].bytes);
+            room += n * parts[i].bytes;
+        }
     }
 }
 

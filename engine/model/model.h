@@ -142,7 +142,7 @@ int vlm_model_keep(vlm_model_t *m, vlm_checkpoint_t *c, const vlm_progress_t *pr
                    vlm_err_t *err);
 
 /* Places KV and the memory of a step. */
-void vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t context);
+void vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, const vlm_conf_t *conf);
 void vlm_model_place_work(vlm_model_t *m, vlm_arena_t *text, vlm_arena_t *vision, uint32_t slots,
                           uint64_t max_pixels, uint32_t places);
 /* Sets constants and the operations' scratch, after both functions above, with bases. */

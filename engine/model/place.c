@@ -95,22 +95,28 @@ vlm_model_free(vlm_model_t *m)
 
 
 void
-vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, uint32_t slots, uint32_t context)
+vlm_model_place_kv(vlm_model_t *m, vlm_arena_t *a, const vlm_conf_t *conf)
 {
-    uint64_t   n;
-    vlm_kv_t  *kv = &m->kv;
+    uint64_t             rows, bytes, scales;
+    vlm_kv_t            *kv = &m->kv;
+    const vlm_format_t  *f;
 
-    kv->type = vlm_format_of(m->type)->kv;
+    kv->type = vlm_format_kv(vlm_format_of(m->type), conf->kv_int8);
     kv->layers = m->config.text.layers;
-    kv->slots = slots;
+    kv->slots = conf->slots;
     kv->heads = m->config.text.kv_heads;
-    kv->context = context;
+    kv->context = conf->context;
     kv->head_dim = m->config.text.head_dim;
 
-    n = vlm_mul(vlm_mul(kv->layers, slots), vlm_mul(kv->heads, vlm_mul(context, kv->head_dim)));
+    f = vlm_format_of(kv->type);
+    rows = vlm_mul(vlm_mul(kv->layers, kv->slots), vlm_mul(kv->heads, kv->context));
+    bytes = vlm_format_row(f, kv->head_dim);
+    scales = vlm_format_scales(f, rows);
 
-    kv->k = vlm_place(a, n, vlm_format_row(vlm_format_of(kv->type), 1));
-    kv->v = vlm_place(a, n, vlm_format_row(vlm_format_of(kv->type), 1));
+    kv->k = vlm_place(a, rows, bytes);
+    kv->v = vlm_place(a, rows, bytes);
+    kv->k_scale = scales == 0 ? NULL : vlm_place(a, scales, sizeof(float));
+    kv->v_scale = scales == 0 ? NULL : vlm_place(a, scales, sizeof(float));
 }
 
 

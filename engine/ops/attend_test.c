@@ -20,31 +20,60 @@ typedef struct {
     const float *slope;                /* [heads] of ALiBi, or NULL */
     float       *q, *k, *v;            /* k, v: [elements] as f32, rounded as the cache has them */
     size_t       elements;
-} attend_t;
+} attend_t;                            /* of int8 kv has the scales, and k, v what they stand for */
 
 #define CONTEXT  96
 #define LAYERS   2
 #define SLOTS    5
 
 
-static void *
-cache_of(const float *x, size_t n, vlm_type_t type)
+/* One row in the form of a cache; x becomes what the form stands for. */
+static void
+keep_row(float *x, uint32_t hd, vlm_type_t type, void *cache, size_t row, float *scale)
 {
-    void    *p;
-    size_t   i;
+    size_t    at = row * hd;
+    int16_t   q[128];
+    uint32_t  i;
 
-    p = vlm_aligned(n * sizeof(float));
-
-    if (type == VLM_F32) {
-        memcpy(p, x, n * sizeof(float));
-        return p;
+    if (type == VLM_INT8) {
+        scale[row] = plain.int16_row(x, hd, VLM_INT8_MOST, q);
     }
 
-    for (i = 0; i < n; i++) {
-        ((uint16_t *) p)[i] = vlm_f32_bf16(x[i]);
-    }
+    for (i = 0; i < hd; i++) {
+        switch (type) {
 
-    return p;
+        case VLM_F32:
+            ((float *) cache)[at + i] = x[i];
+            break;
+
+        case VLM_INT8:
+            ((int8_t *) cache)[at + i] = (int8_t) q[i];
+            x[i] = q[i] * scale[row];
+            break;
+
+        default:
+            ((uint16_t *) cache)[at + i] = vlm_f32_bf16(x[i]);
+            x[i] = vlm_bf16_f32(vlm_f32_bf16(x[i]));
+        }
+    }
+}
+
+
+static void
+open_cache(attend_t *a)
+{
+    size_t     i, row = a->hd * vlm_type_bytes(a->type);
+    size_t     rows = (size_t) LAYERS * SLOTS * a->kv_heads * CONTEXT;
+    vlm_kv_t  *kv = &a->kv;
+
+    *kv = (vlm_kv_t) { a->type, LAYERS, SLOTS, a->kv_heads, CONTEXT, a->hd,
+                       malloc(rows * row), malloc(rows * row), malloc(rows * sizeof(float)),
+                       malloc(rows * sizeof(float)) };
+
+    for (i = 0; i < rows; i++) {
+        keep_row(a->k + i * a->hd, a->hd, a->type, kv->k, i, kv->k_scale);
+        keep_row(a->v + i * a->hd, a->hd, a->type, kv->v, i, kv->v_scale);
+    }
 }
 
 
@@ -52,7 +81,6 @@ static void
 open_attend(attend_t *a, uint32_t heads, uint32_t kv_heads, uint32_t hd, vlm_type_t type,
             vlm_kind_t kind)
 {
-    size_t                 i;
     uint32_t               s, t;
     static const uint32_t  rows[] = { 1, 17, 1, 3 }, n_ctx[] = { 0, 0, 70, 93 };
     static const uint32_t  slots[] = { 4, 0, 2, 1 };
@@ -81,13 +109,8 @@ open_attend(attend_t *a, uint32_t heads, uint32_t kv_heads, uint32_t hd, vlm_typ
     a->k = floats(a->elements, VLM_RANDOM, hd + 1);
     a->v = floats(a->elements, VLM_RANDOM, hd + 2);
 
-    for (i = 0; i < a->elements && type == VLM_BF16; i++) {
-        a->k[i] = vlm_bf16_f32(vlm_f32_bf16(a->k[i]));
-        a->v[i] = vlm_bf16_f32(vlm_f32_bf16(a->v[i]));
-    }
+    open_cache(a);
 
-    a->kv = (vlm_kv_t) { type, LAYERS, SLOTS, kv_heads, CONTEXT, hd,
-                         cache_of(a->k, a->elements, type), cache_of(a->v, a->elements, type) };
     a->b.T = a->T;
     a->b.S = a->S;
     a->b.seq = a->seq;
@@ -105,6 +128,8 @@ close_attend(attend_t *a)
     free(a->v);
     free(a->kv.k);
     free(a->kv.v);
+    free(a->kv.k_scale);
+    free(a->kv.v_scale);
 }
 
 
@@ -117,12 +142,14 @@ attend_with(const attend_t *a, const vlm_kernels_t *k, uint32_t piece)
     vlm_attend_args_t   args = { &attend, a->q, &a->b, &a->kv, 1, NULL };
 
     o = vlm_aligned((size_t) a->T * a->heads * a->hd * sizeof(float));
-    scratch = vlm_aligned(vlm_attend_floats(CONTEXT, a->hd) * sizeof(float));
+    scratch = vlm_aligned((vlm_attend_floats(CONTEXT, a->hd) + vlm_int16_floats(a->hd))
+                          * sizeof(float));
     args.o = o;
 
     for (i = 0; i < a->T; i += piece) {
         for (h = 0; h < a->kv_heads; h++) {
-            k->attend(&args, i, a->T - i < piece ? a->T : i + piece, h, scratch);
+            (a->type == VLM_INT8 ? k->attend_int8 : k->attend)(&args, i, a->T - i < piece
+                                                               ? a->T : i + piece, h, scratch);
         }
     }
 
@@ -185,7 +212,7 @@ compare_attend(const attend_t *a, const float *got)
 
             for (i = 0; i < a->hd; i++) {
                 at = ((size_t) t * a->heads + h) * a->hd + i;
-                check_near(got[at], want[i], 2e-5, "attend", at);
+                check_near(got[at], want[i], a->type == VLM_INT8 ? 5e-4 : 2e-5, "attend", at);
             }
         }
     }
@@ -196,15 +223,16 @@ compare_attend(const attend_t *a, const float *got)
 static void
 compare_sets(const attend_t *a)
 {
-    float     *want, *got;
-    uint32_t   j;
+    float                 *want, *got;
+    uint32_t               j;
+    static const uint32_t  pieces[] = { 5, 1, 22 };
 
     want = attend_with(a, &plain, UINT32_MAX / 2);
     compare_attend(a, want);
 
-    for (j = 0; j < n_faster; j++) {
-        got = attend_with(a, &faster[j], 5);
-        check_bits(got, want, (size_t) a->T * a->heads * a->hd, faster[j].name);
+    for (j = 0; j < COUNT(pieces) * n_faster; j++) {
+        got = attend_with(a, &faster[j / COUNT(pieces)], pieces[j % COUNT(pieces)]);
+        check_bits(got, want, (size_t) a->T * a->heads * a->hd, faster[j / COUNT(pieces)].name);
         free(got);
     }
 
@@ -215,8 +243,9 @@ compare_sets(const attend_t *a)
 static void
 attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
 {
-    attend_t  a;
-    uint32_t  i;
+    attend_t          a;
+    uint32_t          i;
+    const vlm_type_t  types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
     const struct {
         uint32_t  heads, kv_heads, hd;
     } shapes[] = { { 1, 1, 2 }, { 4, 2, 16 }, { 6, 2, 18 }, { 8, 1, 64 }, { 4, 4, 80 },
@@ -224,9 +253,9 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
 
     (void) state;
 
-    for (i = 0; i < 2 * COUNT(shapes); i++) {
-        open_attend(&a, shapes[i / 2].heads, shapes[i / 2].kv_heads, shapes[i / 2].hd,
-                    i % 2 == 0 ? VLM_F32 : VLM_BF16, VLM_RANDOM);
+    for (i = 0; i < 3 * COUNT(shapes); i++) {
+        open_attend(&a, shapes[i / 3].heads, shapes[i / 3].kv_heads, shapes[i / 3].hd,
+                    types[i % 3], VLM_RANDOM);
 
         compare_sets(&a);
         close_attend(&a);
@@ -240,14 +269,14 @@ alibi_takes_off_the_distance_of_a_key_with_the_same_bits_in_every_set(void **sta
 {
     attend_t               a;
     uint32_t               i;
+    const vlm_type_t       types[] = { VLM_F32, VLM_BF16, VLM_INT8 };
     static const float     slope[] = { 1, 0.5f, 0x1p-4f, 0x1p-8f, 0.7071067f, 0 };
     static const uint32_t  hd[] = { 8, 10, 64, 72 };
 
     (void) state;
 
-    for (i = 0; i < 2 * COUNT(hd); i++) {
-        open_attend(&a, COUNT(slope), COUNT(slope), hd[i / 2], i % 2 == 0 ? VLM_F32 : VLM_BF16,
-                    VLM_RANDOM);
+    for (i = 0; i < 3 * COUNT(hd); i++) {
+        open_attend(&a, COUNT(slope), COUNT(slope), hd[i / 3], types[i % 3], VLM_RANDOM);
         a.slope = slope;
 
         compare_sets(&a);
@@ -269,8 +298,8 @@ attention_with_huge_or_zero_scores_stays_finite(void **state)
 
     (void) state;
 
-    for (i = 0; i < 3; i++) {
-        open_attend(&a, 4, 2, 16, VLM_F32, kinds[i]);
+    for (i = 0; i < 6; i++) {
+        open_attend(&a, 4, 2, 16, i % 2 == 0 ? VLM_F32 : VLM_INT8, kinds[i / 2]);
 
         for (j = 0; j < 1 + n_faster; j++) {
             o = attend_with(&a, sets[j], 3);

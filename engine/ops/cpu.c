@@ -520,18 +520,34 @@ typedef struct {
 } vlm_append_job_t;
 
 
+/* One row of the cache, of one head, among the rows of all. */
 static void
-store_kv(const vlm_kv_t *kv, void *base, size_t at, const float *from)
+store_kv(const vlm_append_job_t *j, void *base, float *scale, size_t row, const float *from)
 {
-    uint32_t  i;
+    size_t           at = row * j->kv->head_dim;
+    int16_t          q[MAX_HEAD_DIM];
+    uint32_t         i;
+    const vlm_kv_t  *kv = j->kv;
 
-    if (kv->type == VLM_F32) {
+    switch (kv->type) {
+
+    case VLM_F32:
         memcpy((float *) base + at, from, kv->head_dim * sizeof(float));
         return;
-    }
 
-    for (i = 0; i < kv->head_dim; i++) {
-        ((uint16_t *) base)[at + i] = vlm_f32_bf16(from[i]);
+    case VLM_INT8:
+        scale[row] = j->d->k.int16_row(from, kv->head_dim, VLM_INT8_MOST, q);
+
+        for (i = 0; i < kv->head_dim; i++) {
+            ((int8_t *) base)[at + i] = (int8_t) q[i];
+        }
+
+        return;
+
+    default:
+        for (i = 0; i < kv->head_dim; i++) {
+            ((uint16_t *) base)[at + i] = vlm_f32_bf16(from[i]);
+        }
     }
 }
 
@@ -572,7 +588,7 @@ turn_row(const vlm_append_job_t *j, uint32_t t, float *row)
 static void
 append_row(const vlm_append_job_t *j, uint32_t t, float *row)
 {
-    size_t              at;
+    size_t              to;
     uint32_t            h, s, hd;
     const vlm_kv_t     *kv = j->kv;
     const vlm_batch_t  *b = j->batch;
@@ -585,11 +601,11 @@ append_row(const vlm_append_job_t *j, uint32_t t, float *row)
     s = b->seq[t];
 
     for (h = 0; h < kv->heads; h++) {
-        at = ((((size_t) j->layer * kv->slots + b->slot[s]) * kv->heads + h) * kv->context
-              + b->n_ctx[s] + (t - b->start[s])) * hd;
+        to = (((size_t) j->layer * kv->slots + b->slot[s]) * kv->heads + h) * kv->context
+             + b->n_ctx[s] + (t - b->start[s]);
 
-        store_kv(kv, kv->k, at, row + (size_t) (j->heads + h) * hd);
-        store_kv(kv, kv->v, at, row + (size_t) (j->heads + kv->heads + h) * hd);
+        store_kv(j, kv->k, kv->k_scale, to, row + (size_t) (j->heads + h) * hd);
+        store_kv(j, kv->v, kv->v_scale, to, row + (size_t) (j->heads + kv->heads + h) * hd);
     }
 }
 
@@ -643,16 +659,23 @@ typedef struct {
 static void
 attend_items(void *arg, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    uint32_t           i, first, T, tiles;
+    float             *scratch;
+    uint32_t           i, first, last, T, tiles;
     vlm_attend_job_t  *j = arg;
 
     T = j->args.batch->T;
     tiles = (T + j->rows - 1) / j->rows;
+    scratch = vlm_cpu_attend_scratch(j->d, thread);
 
     for (i = begin; i < end; i++) {
         first = i % tiles * j->rows;
-        j->d->k.attend(&j->args, first, T - first < j->rows ? T : first + j->rows, i / tiles,
-                       vlm_cpu_attend_scratch(j->d, thread));
+        last = T - first < j->rows ? T : first + j->rows;
+
+        if (j->args.kv->type == VLM_INT8) {
+            j->d->k.attend_int8(&j->args, first, last, i / tiles, scratch);
+        } else {
+            j->d->k.attend(&j->args, first, last, i / tiles, scratch);
+        }
     }
 }
 

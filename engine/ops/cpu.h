@@ -48,7 +48,7 @@ vlm_cpu_attend_floats(const vlm_need_t *need)
     uint64_t  n, n16;
 
     n = vlm_attend_floats(need->keys, need->head_dim);
-    n16 = need->type == VLM_INT8 ? vlm_int16_floats(need->head_dim) : 0;
+    n16 = vlm_int16_floats(need->head_dim);
 
     return n > n16 ? n : n16;
 }

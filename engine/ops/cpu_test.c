@@ -112,7 +112,8 @@ open_device(device_t *v, const char *ops, uint32_t threads, vlm_type_t type)
     basic = v->ops->basic;
     basic->set_scratch(v->d, &need, basic->reserve(v->d, basic->scratch_bytes(v->d, &need), &err));
 
-    v->kv = (vlm_kv_t) { type == VLM_F32 ? VLM_F32 : VLM_BF16, 1, SLOTS, KV, ROOM, HD, NULL, NULL };
+    v->kv = (vlm_kv_t) { type == VLM_F32 ? VLM_F32 : VLM_BF16, 1, SLOTS, KV, ROOM, HD, NULL, NULL,
+                         NULL, NULL };
     bytes = (uint64_t) SLOTS * KV * ROOM * HD * vlm_type_bytes(v->kv.type);
     v->kv.k = basic->reserve(v->d, bytes, &err);
     v->kv.v = basic->reserve(v->d, bytes, &err);

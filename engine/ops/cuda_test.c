@@ -149,6 +149,13 @@ a_plan_that_does_not_fit_says_what_the_device_takes_for_itself(void **state)
     assert_non_null(strstr(err.text, "device 400m), memory is 4500m: "));
 
     conf.memory = 0;
+    conf.kv_int8 = 1;
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(vlm_plan(&conf, &plan, &err), -1);
+    assert_int_equal(err.code, VLM_EINPUT);
+    assert_non_null(strstr(err.text, "kv int8 needs the cpu"));
+
+    conf.kv_int8 = 0;
     conf.weights = VLM_F32;
     memset(&err, 0, sizeof(err));
     assert_int_equal(vlm_plan(&conf, &plan, &err), -1);

@@ -25,12 +25,15 @@ typedef struct {                       /* rows that attend to the first keys of 
     float          *o[ROWS];
     uint32_t        keys[ROWS];        /* the row's own */
     uint32_t        most, least;       /* of all */
-    const int16_t  *k, *v;             /* key 0 */
+    const int16_t  *k, *v;             /* key 0; or NULL: */
+    const int8_t   *k8, *v8;           /* the same in int8 */
     const float    *ks, *vs;           /* their scales */
     size_t          step;              /* elements from key to key */
     uint32_t        hd, wide;          /* a multiple of HALF; of VLM_INT16_WIDE */
     float           scale, slope;      /* of scores in powers of two; slope 0: no ALiBi */
 
+    int16_t        *block;             /* [KEYS][hd] keys or values that came in int8 */
+    int16_t        *queries;           /* [ROWS][hd] that came in f32 */
     int32_t        *tile;              /* [wide / 2][ROWS] pairs of queries */
     float          *scores;            /* [KEYS][ROWS], then weights */
     int32_t        *parts;             /* [KEYS / 2][ROWS] pairs of weights */
@@ -216,9 +219,29 @@ score_tile(const vlm_int16_job_t *j, const pair_t *const k[TILE], uint32_t first
 }
 
 
+/* A block's n keys or values, as int16: int8 is widened to it. */
+static const int16_t *
+block_of(const vlm_int16_job_t *j, const int16_t *x, const int8_t *x8, uint32_t first, uint32_t n)
+{
+    size_t  i;
+
+    if (x != NULL) {
+        return x + first * j->step;
+    }
+
+    x8 += first * j->step;             /* a cache's rows lie without gaps */
+
+    for (i = 0; i < (size_t) n * j->hd; i++) {
+        j->block[i] = x8[i];
+    }
+
+    return j->block;
+}
+
+
 /* Scores of a block's n keys.  Beyond the last key of all, they are that key's again. */
 static void
-score_block(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
+score_block(const vlm_int16_job_t *j, const int16_t *keys, uint32_t first, uint32_t n)
 {
     uint32_t        i, r, at, key;
     const pair_t   *k[TILE];
@@ -229,8 +252,8 @@ score_block(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
 
     for (key = 0; key < n; key += TILE) {
         for (i = 0; i < TILE; i++) {
-            at = first + key + i < j->most ? first + key + i : j->most - 1;
-            k[i] = (const pair_t *) (j->k + at * j->step);
+            at = key + i < n ? key + i : n - 1;
+            k[i] = (const pair_t *) (keys + at * j->step);
         }
 
         for (r = 0; j->n > r + (COLUMN - 1) * WIDTH; r += COLUMN * WIDTH) {
@@ -348,7 +371,7 @@ weigh_block(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
 
 /* Values of n keys as pairs of two keys; a single one at the end has a zero beside it. */
 static void
-pair_values(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
+pair_values(const vlm_int16_job_t *j, const int16_t *values, uint32_t n)
 {
     uint32_t        key, d;
     int32_t        *to;
@@ -356,7 +379,7 @@ pair_values(const vlm_int16_job_t *j, uint32_t first, uint32_t n)
 
     for (key = 0; key < n; key += 2) {
         to = j->values + (size_t) key / 2 * j->wide;
-        low = j->v + (first + key) * j->step;
+        low = values + key * j->step;
         high = key + 1 < n ? low + j->step : low;  /* whose weight is zero */
 
         d = 0;
@@ -469,9 +492,9 @@ attend_rows(vlm_int16_job_t *j)
 
     for (first = 0; first < j->most; first += KEYS) {
         n = j->most - first < KEYS ? j->most - first : KEYS;
-        score_block(j, first, n);
+        score_block(j, block_of(j, j->k, j->k8, first, n), first, n);
         weigh_block(j, first, n);
-        pair_values(j, first, n);
+        pair_values(j, block_of(j, j->v, j->v8, first, n), n);
         sum_block(j, first, n);
     }
 
@@ -519,6 +542,8 @@ place_job(vlm_int16_job_t *j, uint32_t head_dim, float *at)
     j->top = at += ROWS;
     j->old = at += ROWS;
     j->part_scale = at += ROWS;
+    j->block = (int16_t *) (at += ROWS);
+    j->queries = (int16_t *) (at += j->wide * KEYS / 2);
 }
 
 
@@ -562,6 +587,55 @@ VLM_ISA(vlm_segments_int16)(const vlm_segments16_args_t *a, uint32_t begin, uint
         j.vs = a->v.scale + at;
         add_row(&j, a->q.x + (first + p) * j.hd, a->q.scale[first + p],
                 a->o + ((size_t) p * a->a->heads + head) * j.hd, border[s + 1] - border[s]);
+    }
+
+    attend_rows(&j);
+}
+
+
+void
+VLM_ISA(vlm_attend_int8)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+                         uint32_t kv_head, float *scratch)
+{
+    size_t           at;
+    float            scale;
+    int16_t         *q;
+    uint32_t         t, h, group;
+    const vlm_kv_t  *kv = a->kv;
+    vlm_int16_job_t  j;
+
+    if (kv->head_dim % HALF != 0) {
+        vlm_attend_int8_plain(a, begin, end, kv_head, scratch);
+        return;
+    }
+
+    place_job(&j, kv->head_dim, scratch);
+    j.step = j.hd;
+    j.scale = a->a->scale * VLM_LOG2E;
+    j.slope = a->a->slope == NULL ? 0 : a->a->slope[kv_head] * VLM_LOG2E;
+    group = a->a->heads / kv->heads;
+
+    for (t = begin; t < end; t++) {
+        if (t > begin && a->batch->seq[t - 1] != a->batch->seq[t]) {
+            attend_rows(&j);
+        }
+
+        at = vlm_kv_row(a, t, kv_head);
+        j.k8 = (const int8_t *) kv->k + at * j.hd;
+        j.v8 = (const int8_t *) kv->v + at * j.hd;
+        j.ks = kv->k_scale + at;
+        j.vs = kv->v_scale + at;
+
+        for (h = kv_head * group; h < (kv_head + 1) * group; h++) {
+            if (j.n == ROWS) {
+                attend_rows(&j);       /* the queries' room is free */
+            }
+
+            at = ((size_t) t * a->a->heads + h) * j.hd;
+            q = j.queries + j.n * j.hd;
+            scale = vlm_int16_of(a->q + at, j.hd, VLM_INT16_MOST, q);
+            add_row(&j, q, scale, a->o + at, vlm_kv_seen(a->batch, t));
+        }
     }
 
     attend_rows(&j);

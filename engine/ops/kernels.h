@@ -51,7 +51,7 @@ vlm_attend_floats(uint32_t keys, uint32_t head_dim)
 static inline uint64_t
 vlm_int16_floats(uint32_t head_dim)
 {
-    return VLM_INT16_ROWS * (2 * vlm_round(head_dim, VLM_INT16_WIDE) + 160);
+    return VLM_INT16_ROWS * (3 * vlm_round(head_dim, VLM_INT16_WIDE) + 160);
 }
 
 /* T rows against a range of weight rows. */
@@ -87,6 +87,7 @@ typedef struct {                       /* heads of rows as int16 */
 } vlm_rows16_t;
 
 #define VLM_INT16_MOST  4095           /* of a key and a value */
+#define VLM_INT8_MOST   127            /* the same of those in the cache in int8 */
 
 /* The sum over a head of a query's products with a key is below 2^31. */
 static inline float
@@ -126,6 +127,9 @@ typedef struct {
     /* rows [begin, end), the query heads that share one KV head; scratch: vlm_attend_floats() */
     void      (*attend)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
                         float *scratch);
+    /* the same with keys and values in int8; scratch: vlm_int16_floats() */
+    void      (*attend_int8)(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+                             uint32_t kv_head, float *scratch);
     /* patches [begin, end), one head */
     void      (*attend_segments)(const vlm_segments_args_t *a, uint32_t begin, uint32_t end,
                                  uint32_t head, float *scratch);
@@ -180,7 +184,26 @@ void vlm_attend_segments_plain(const vlm_segments_args_t *a, uint32_t begin, uin
                                uint32_t head, float *scratch);
 void vlm_segments_int16_plain(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
                               uint32_t head, float *scratch);
+void vlm_attend_int8_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+                           uint32_t kv_head, float *scratch);
 uint32_t vlm_segment_of(const uint32_t *border, uint32_t n, uint32_t patch);
+
+/* Row 0 of a sequence's cache, of one layer and head, among the rows of all; row t is of it. */
+static inline size_t
+vlm_kv_row(const vlm_attend_args_t *a, uint32_t t, uint32_t kv_head)
+{
+    const vlm_kv_t  *kv = a->kv;
+
+    return (((size_t) a->layer * kv->slots + a->batch->slot[a->batch->seq[t]]) * kv->heads
+            + kv_head) * kv->context;
+}
+
+/* Keys that row t sees: those before it in its sequence, and its own. */
+static inline uint32_t
+vlm_kv_seen(const vlm_batch_t *b, uint32_t t)
+{
+    return b->n_ctx[b->seq[t]] + (t - b->start[b->seq[t]]) + 1;
+}
 
 /* ALiBi: adds to the score of each of n keys its distance from the last one, which is the row's. */
 static inline void

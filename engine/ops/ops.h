@@ -25,6 +25,11 @@
  * Weights times their values' scales are rounded to integers under one scale for the block, their
  * maximum / 8191; an output adds, for each block, that scale times the integer sum over its keys.
  *
+ * Keys and values in int8, which the CPU can have: a key after its rotation, and a value, has one
+ * f32 scale a row and head, s = max|x| / 127, and q = round half to even, as activations have.
+ * Attention to them is that in int16, with ALiBi in powers of two added to a score: q stands for
+ * the integers of keys and values, and a query is rounded by max|x| / 4095 for every head size.
+ *
  * A row's result never depends on the other rows of the call, so that a sequence's answer does not
  * depend on the sequences that share its steps.  Operations return nothing; shapes are checked at
  * load.
@@ -156,9 +161,10 @@ typedef struct {
 
 /* Keys and values of all slots. */
 typedef struct {
-    vlm_type_t  type;                  /* VLM_F32 or VLM_BF16 */
+    vlm_type_t  type;                  /* VLM_F32, VLM_BF16 or VLM_INT8 */
     uint32_t    layers, slots, heads, context, head_dim;
     void       *k, *v;                 /* [L][slots][Hkv][C][hd] */
+    float      *k_scale, *v_scale;     /* [L][slots][Hkv][C] of VLM_INT8, else NULL */
 } vlm_kv_t;
 
 /* How the heads of queries and keys turn with a row's place. */

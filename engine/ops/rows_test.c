@@ -194,7 +194,7 @@ run_qkv(vlm_device_t *d, const vlm_ops_t *ops, size_t *n)
     uint8_t         axis[HD / 2];
     int32_t         pos[3 * T];
     uint32_t        i, seq[T] = { 0 }, start[2] = { 0, T }, slot = 0, n_ctx = 3;
-    vlm_kv_t        kv = { VLM_F32, 1, 1, KV, ROOM, HD, NULL, NULL };
+    vlm_kv_t        kv = { VLM_F32, 1, 1, KV, ROOM, HD, NULL, NULL, NULL, NULL };
     vlm_rope_t      rope = { inv_freq, axis };
     vlm_norm_t      norm = { VLM_NORM_RMS, gain, 1e-6f, NULL };
     vlm_norm_t      q_norm = { VLM_NORM_RMS, q_gain, 1e-6f, NULL };

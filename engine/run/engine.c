@@ -173,6 +173,12 @@ choose_device(const vlm_conf_t *conf, const vlm_config_t *config, int *cuda, uin
                                         " a GPU has no adapters yet", conf->device);
     }
 
+    if (conf->kv_int8) {
+        (void) snprintf(reason, bytes, "device auto took the cpu: a GPU has no kv int8 yet");
+        return automatic ? 0 : vlm_fail(err, VLM_EINPUT, "device is \"%s\", and kv int8 needs the "
+                                        "cpu: a GPU has keys and values in bf16", conf->device);
+    }
+
     if (automatic && !vlm_cuda_is_there()) {
         (void) snprintf(reason, bytes, "device auto took the cpu: there is no " VLM_CUDA_LIBRARY);
         return 0;

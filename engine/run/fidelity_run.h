@@ -18,14 +18,10 @@
 
 /* ---- an engine and a case's prompt --------------------------------------- */
 
-/* lora: of vlm_conf_t, or NULL. */
-static inline vlm_t *
-open_adapted(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots, const char *lora,
-             uint32_t places, uint32_t rank)
+static inline vlm_conf_t
+conf_of(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots)
 {
-    vlm_t       *v;
-    vlm_err_t    err = { VLM_OK, "" };
-    vlm_conf_t   conf;
+    vlm_conf_t  conf;
 
     vlm_conf_default(&conf);
     conf.model = dir;
@@ -35,23 +31,59 @@ open_adapted(const char *dir, vlm_type_t weights, const char *ops, uint32_t slot
     conf.context = 1024;
     conf.slots = slots;
     conf.threads = slots > 1 ? 2 : 1;
-    conf.lora = lora;
-    conf.lora_max = places;
-    conf.lora_rank = rank;
 
-    v = vlm_open(&conf, &err);
+    return conf;
+}
+
+
+static inline vlm_t *
+open_conf(const vlm_conf_t *conf)
+{
+    vlm_t      *v;
+    vlm_err_t   err = { VLM_OK, "" };
+
+    v = vlm_open(conf, &err);
     if (v == NULL || vlm_load(v, &err) != 0) {
-        fail_msg("%s: %s", dir, err.text);
+        fail_msg("%s: %s", conf->model, err.text);
     }
 
     return v;
 }
 
 
+/* lora: of vlm_conf_t. */
+static inline vlm_t *
+open_adapted(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots, const char *lora,
+             uint32_t places, uint32_t rank)
+{
+    vlm_conf_t  conf = conf_of(dir, weights, ops, slots);
+
+    conf.lora = lora;
+    conf.lora_max = places;
+    conf.lora_rank = rank;
+
+    return open_conf(&conf);
+}
+
+
 static inline vlm_t *
 open_engine(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots)
 {
-    return open_adapted(dir, weights, ops, slots, NULL, 1, 1);
+    vlm_conf_t  conf = conf_of(dir, weights, ops, slots);
+
+    return open_conf(&conf);
+}
+
+
+/* With keys and values in int8. */
+static inline vlm_t *
+open_kv_int8(const char *dir, vlm_type_t weights, const char *ops, uint32_t slots)
+{
+    vlm_conf_t  conf = conf_of(dir, weights, ops, slots);
+
+    conf.kv_int8 = 1;
+
+    return open_conf(&conf);
 }
 
 

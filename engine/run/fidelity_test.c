@@ -362,19 +362,23 @@ together_each_gives_the_text_that_it_gives_alone(void **state)
 }
 
 
-/* int8 sums are exact and blocks are added in one order: no set of operations may differ. */
+/*
+ * int8 sums are exact and blocks are added in one order: no set of operations may differ.  Every
+ * other checkpoint has keys and values in int8.
+ */
 static void
 int8_gives_the_same_text_with_every_set_of_operations(void **state)
 {
-    char         text[5][MAX_CASES][4096];
+    char         dir[256], text[5][MAX_CASES][4096];
     vlm_t       *v;
-    uint32_t     i, j, n, k, first;
+    uint32_t     i, j, n, k, first, checkpoint;
     const char  *ops[] = { "avx2", "avx512", "avxvnni", "amx", "plain" };
 
     (void) state;
 
-    for (i = 0; i < n_cases; i += n) {
+    for (checkpoint = i = 0; i < n_cases; i += n, checkpoint++) {
         n = cases_of_checkpoint(i);
+        (void) snprintf(dir, sizeof(dir), CHECKPOINTS "/%s", cases[i].checkpoint);
 
         for (first = k = 0; k < 5; k++) {
             if (!processor_runs(ops[k])) {
@@ -382,7 +386,7 @@ int8_gives_the_same_text_with_every_set_of_operations(void **state)
                 continue;
             }
 
-            v = open_case(&cases[i], VLM_INT8, ops[k], 4);
+            v = (checkpoint % 2 == 0 ? open_engine : open_kv_int8)(dir, VLM_INT8, ops[k], 4);
             answers(v, &cases[i], enough(ops[k], n), text[k]);
             vlm_close(v);
 
@@ -433,10 +437,14 @@ divergence(const float *want, const float *got, uint32_t V)
 }
 
 
-/* A form of the weights against f32, which equals the reference: see the tests above. */
+/*
+ * A form of the weights, and of keys and values, against f32, which equals the reference: see the
+ * tests above.
+ */
 static void
-score_form(uint32_t family, vlm_type_t weights, score_t *s)
+score_form(uint32_t family, vlm_type_t weights, int kv_int8, score_t *s)
 {
+    char       dir[256];
     float     *want, *got;
     double     kl, d;
     ref_t      r;
@@ -452,7 +460,8 @@ score_form(uint32_t family, vlm_type_t weights, score_t *s)
         }
 
         exact = open_case(&cases[i], VLM_F32, NULL, 1);
-        v = open_case(&cases[i], weights, NULL, 1);
+        (void) snprintf(dir, sizeof(dir), CHECKPOINTS "/%s", cases[i].checkpoint);
+        v = (kv_int8 ? open_kv_int8 : open_engine)(dir, weights, NULL, 1);
 
         for (j = i; j < i + n; j++) {
             open_ref(&r, cases[j].name);
@@ -483,11 +492,11 @@ score_form(uint32_t family, vlm_type_t weights, score_t *s)
 
 
 static void
-check_form(uint32_t family, vlm_type_t weights, double top1, double kl)
+check_form(uint32_t family, vlm_type_t weights, int kv_int8, double top1, double kl)
 {
     score_t  s;
 
-    score_form(family, weights, &s);
+    score_form(family, weights, kv_int8, &s);
 
     if ((double) s.agreed / (double) s.positions < top1 || s.kl > kl) {
         fail_msg("%s: top-1 agreement %.4f (bound %.3f), KL %.5f (bound %.3f)",
@@ -504,7 +513,7 @@ bf16_stays_within_its_bounds(void **state)
     (void) state;
 
     for (i = 0; i < N_FAMILIES; i++) {
-        check_form(i, VLM_BF16, families[i].bf16_top1, families[i].bf16_kl);
+        check_form(i, VLM_BF16, 0, families[i].bf16_top1, families[i].bf16_kl);
     }
 }
 
@@ -517,7 +526,29 @@ int8_stays_within_its_bounds(void **state)
     (void) state;
 
     for (i = 0; i < N_FAMILIES; i++) {
-        check_form(i, VLM_INT8, families[i].int8_top1, families[i].int8_kl);
+        check_form(i, VLM_INT8, 0, families[i].int8_top1, families[i].int8_kl);
+    }
+}
+
+
+/* Keys and values in int8, beside int8 weights: less than a tenth more. */
+static void
+kv_int8_stays_within_its_bounds(void **state)
+{
+    score_t   without, s;
+    uint32_t  i;
+
+    (void) state;
+
+    for (i = 0; i < N_FAMILIES; i++) {
+        score_form(i, VLM_INT8, 0, &without);
+        score_form(i, VLM_INT8, 1, &s);
+
+        if (!(s.kl < 1.1 * without.kl) || s.agreed + s.positions / 100 < without.agreed) {
+            fail_msg("%s: KL %.5f, without %.5f; top-1 of %llu positions: %llu, without %llu",
+                     families[i].title, s.kl, without.kl, (unsigned long long) s.positions,
+                     (unsigned long long) s.agreed, (unsigned long long) without.agreed);
+        }
     }
 }
 
@@ -609,16 +640,16 @@ print_table(void)
 {
     score_t     s;
     uint32_t    i, k;
-    const char  *names[] = { "f32", "bf16", "int8" };
-    vlm_type_t   forms[] = { VLM_F32, VLM_BF16, VLM_INT8 };
+    const char  *names[] = { "f32", "bf16", "int8", "int8, kv int8" };
+    vlm_type_t   forms[] = { VLM_F32, VLM_BF16, VLM_INT8, VLM_INT8 };
 
     printf("| family | weights | positions | top-1 agreement | mean KL | worst KL "
            "| largest difference |\n");
     printf("|---|---|---:|---:|---:|---:|---:|\n");
 
     for (k = 0; k < N_FAMILIES; k++) {
-        for (i = 0; i < 3; i++) {
-            score_form(k, forms[i], &s);
+        for (i = 0; i < 4; i++) {
+            score_form(k, forms[i], i == 3, &s);
             printf("| %s | %s | %llu | %.4f | %.2e | %.2e | %.2e |\n", families[k].title, names[i],
                    (unsigned long long) s.positions, (double) s.agreed / (double) s.positions,
                    s.kl, s.worst_kl, s.worst);
@@ -675,6 +706,7 @@ main(int argc, char **argv)
         cmocka_unit_test(int8_gives_the_same_text_with_every_set_of_operations),
         cmocka_unit_test(bf16_stays_within_its_bounds),
         cmocka_unit_test(int8_stays_within_its_bounds),
+        cmocka_unit_test(kv_int8_stays_within_its_bounds),
         cmocka_unit_test(a_permuted_head_a_dropped_bias_a_swapped_section_fail),
         cmocka_unit_test(a_gain_of_heads_a_shift_a_list_of_another_block_fail),
         cmocka_unit_test(heads_of_another_order_a_norm_or_a_bias_of_bloom_fail)

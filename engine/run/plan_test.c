@@ -65,6 +65,7 @@ the_reserved_bytes_are_the_planned_ones(void **state)
         vlm_tiny_conf(&conf);
         conf.model = i < 6 ? CHECKPOINT : DEEP;
         conf.weights = forms[i % 3];
+        conf.kv_int8 = i % 2;
         conf.slots = 1 + i;
         conf.context = 512 << i / 3;
         conf.threads = 1 + i / 3 % 2;
@@ -109,6 +110,14 @@ each_purpose_grows_with_what_it_is_for(void **state)
     /* 2 slots, 2 layers, 2 heads of 16, k and v, bf16, 1024 rows */
 
     assert_int_equal(a.kv, 2 * 2 * 2 * 16 * 2 * 2 * 1024);
+
+    /* the same in int8, with an f32 scale for each 16 */
+
+    conf.slots = 2;
+    conf.kv_int8 = 1;
+    assert_int_equal(vlm_plan(&conf, &b, &err), 0);
+    assert_int_equal(b.kv, 2 * 2 * 2 * (16 + 4) * 2 * 1024);
+    assert_int_equal(b.total, a.total - a.kv + b.kv);
 
     vlm_tiny_conf(&conf);
     conf.max_pixels *= 2;
@@ -403,6 +412,7 @@ the_defaults_are_the_documented_ones(void **state)
     assert_null(conf.model);
     assert_string_equal(conf.device, "auto");
     assert_int_equal(conf.weights, VLM_INT8);
+    assert_int_equal(conf.kv_int8, 0);
     assert_int_equal(conf.context, 4096);
     assert_int_equal(conf.slots, 4);
     assert_int_equal(conf.max_pixels, 1003520);

@@ -44,6 +44,7 @@ static const char *const  systems[] = {
 };
 
 static const char      *model = CHECKPOINT;
+static int              kv_int8;
 static uint64_t         random_state;
 static vlm_t           *v;
 static vlm_answer_t     got[BATCH], want[BATCH], orphan;
@@ -66,6 +67,7 @@ open_engine(vlm_type_t form, uint32_t slots)
     vlm_tiny_conf(&conf);
     conf.model = model;
     conf.weights = form;
+    conf.kv_int8 = kv_int8;
     conf.slots = slots;
     conf.features = 2;
 
@@ -356,6 +358,7 @@ answers_have_the_same_bits_whatever_was_reused(vlm_type_t form, uint32_t slots, 
     vlm_tiny_conf(&conf);
     conf.model = model;
     conf.weights = form;
+    conf.kv_int8 = kv_int8;
     conf.slots = slots;
     conf.stop = cancel_later;
     v = vlm_tiny_open(&conf);
@@ -423,11 +426,21 @@ answers_of_a_model_whose_layers_add_features_have_the_same_bits(void **state)
 }
 
 
+static void
+answers_of_keys_and_values_in_int8_have_the_same_bits_with_three_slots(void **state)
+{
+    (void) state;
+    kv_int8 = 1;
+    answers_have_the_same_bits_whatever_was_reused(VLM_INT8, 3, 30);
+}
+
+
 static int
 take_first_model(void **state)
 {
     (void) state;
     model = CHECKPOINT;
+    kv_int8 = 0;
 
     return 0;
 }
@@ -847,6 +860,9 @@ main(void)
         cmocka_unit_test(f32_answers_have_the_same_bits_with_three_slots),
         cmocka_unit_test_teardown(answers_of_a_model_whose_layers_add_features_have_the_same_bits,
                                   take_first_model),
+        cmocka_unit_test_teardown(
+            answers_of_keys_and_values_in_int8_have_the_same_bits_with_three_slots,
+            take_first_model),
         cmocka_unit_test(a_prompt_that_was_read_is_read_again_for_its_last_token_alone),
         cmocka_unit_test(a_sessions_next_turn_reads_only_what_is_new),
         cmocka_unit_test(another_picture_of_the_same_size_is_another_beginning),

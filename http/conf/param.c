@@ -430,6 +430,13 @@ static ngx_conf_enum_t  ngx_http_vlm_on_off[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_vlm_kv[] = {
+    { ngx_string("auto"), 0 },
+    { ngx_string("int8"), 1 },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_conf_enum_t  ngx_http_vlm_thinking[] = {
     { ngx_string("on"), 1 },
     { ngx_string("off"), 0 },
@@ -499,6 +506,10 @@ static const ngx_http_vlm_param_t  ngx_http_vlm_params[] = {
                "ops=amx" },
 
     { ngx_string("weights"), 1, .set = ngx_http_vlm_param_weights },
+
+    { ngx_string("kv"), 1, .set = ngx_http_vlm_param_word,
+      ngx_http_vlm_at(kv_int8), .post = ngx_http_vlm_kv,
+      .error = "kv \"%V\" is not auto or int8" },
 
     { ngx_string("memory"), 1, ngx_http_vlm_param_size, 1024 * 1024,
       NGX_HTTP_VLM_ANY, ngx_http_vlm_at(vlm.memory),
@@ -774,6 +785,7 @@ ngx_http_vlm_param_finish(ngx_http_vlm_param_ctx_t *ctx)
 
     eng->conf.vlm.lora_tower = (int) eng->conf.lora_tower;
     eng->conf.vlm.lora_load = (int) eng->conf.lora_load;
+    eng->conf.vlm.kv_int8 = (int) eng->conf.kv_int8;
 
     if (eng->conf.vlm.model == NULL) {
         return ngx_http_vlm_conf_error(ctx->cf, "no \"model\" in vlm_engine "

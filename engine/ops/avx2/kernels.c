@@ -21,6 +21,8 @@ void vlm_low_up_avx2(vlm_type_t type, const void *b, uint32_t r, uint32_t stride
 float vlm_int16_row_avx2(const float *x, uint32_t n, float most, int16_t *q);
 void vlm_segments_int16_avx2(const vlm_segments16_args_t *a, uint32_t begin, uint32_t end,
                                 uint32_t head, float *scratch);
+void vlm_attend_int8_avx2(const vlm_attend_args_t *a, uint32_t begin, uint32_t end,
+                          uint32_t kv_head, float *scratch);
 
 
 void
@@ -36,6 +38,7 @@ vlm_kernels_avx2(vlm_kernels_t *k)
     k->attend_segments = vlm_attend_segments_avx2;
     k->int16_row = vlm_int16_row_avx2;
     k->segments_int16 = vlm_segments_int16_avx2;
+    k->attend_int8 = vlm_attend_int8_avx2;
     k->norm = vlm_norm_avx2;
     k->add_four = vlm_add_four_avx2;
     k->quantize = vlm_quantize_avx2;

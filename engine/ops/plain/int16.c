@@ -4,7 +4,8 @@
 #include "ops/plain/int16.h"
 
 typedef struct {                       /* what one query sees */
-    const int16_t  *k, *v;             /* [n] rows that lie `step` elements apart */
+    const int16_t  *k, *v;             /* [n] rows that lie `step` elements apart; or NULL: */
+    const int8_t   *k8, *v8;           /* the same in int8 */
     const float    *ks, *vs;           /* [n] their scales */
     size_t          step;
     uint32_t        n, hd;
@@ -37,23 +38,30 @@ exp2_of(float x)
 }
 
 
+static inline int32_t
+value_of(const int16_t *x, const int8_t *x8, size_t at)
+{
+    return x == NULL ? x8[at] : x[at];
+}
+
+
 /* Scores of n keys from `first` on; returns the largest. */
 VLM_FUSED static float
 score_block(const seen_t *w, const int16_t *q, float scale, uint32_t first, uint32_t n,
             float *scores)
 {
-    float           max;
-    int32_t         dot;
-    uint32_t        i, j;
-    const int16_t  *k;
+    float     max;
+    size_t    k;
+    int32_t   dot;
+    uint32_t  i, j;
 
     max = -INFINITY;
 
     for (j = 0; j < n; j++) {
-        k = w->k + (first + j) * w->step;
+        k = (first + j) * w->step;
 
         for (dot = 0, i = 0; i < w->hd; i++) {
-            dot += q[i] * k[i];
+            dot += q[i] * value_of(w->k, w->k8, k + i);
         }
 
         scores[j] = (float) dot * scale * w->ks[first + j];
@@ -130,7 +138,7 @@ attend_row(const seen_t *w, const int16_t *q, float scale, float *o)
 
         for (i = 0; i < w->hd; i++) {
             for (total = 0, j = 0; j < n; j++) {
-                total += part[j] * w->v[(first + j) * w->step + i];
+                total += part[j] * value_of(w->v, w->v8, (first + j) * w->step + i);
             }
 
             o[i] = fmaf((float) total, part_scale, o[i] * old);
@@ -161,10 +169,10 @@ vlm_segments_int16_plain(const vlm_segments16_args_t *a, uint32_t begin, uint32_
 
     (void) scratch;
 
+    memset(&w, 0, sizeof(w));
     hd = a->a->head_dim;
     w.step = w.hd = hd;
     w.scale = a->a->scale * VLM_LOG2E;
-    w.slope = 0;
 
     for (p = begin; p < end; p++) {
         s = vlm_segment_of(border, a->segments->n, p);
@@ -178,5 +186,40 @@ vlm_segments_int16_plain(const vlm_segments16_args_t *a, uint32_t begin, uint32_
         at = (size_t) head * a->segments->P + p;
         attend_row(&w, a->q.x + at * hd, a->q.scale[at],
                    a->o + ((size_t) p * a->a->heads + head) * hd);
+    }
+}
+
+
+void
+vlm_attend_int8_plain(const vlm_attend_args_t *a, uint32_t begin, uint32_t end, uint32_t kv_head,
+                      float *scratch)
+{
+    size_t           at;
+    seen_t           w;
+    float            scale;
+    int16_t         *q = (int16_t *) scratch;
+    uint32_t         t, h, group, hd;
+    const vlm_kv_t  *kv = a->kv;
+
+    memset(&w, 0, sizeof(w));
+    group = a->a->heads / kv->heads;
+    hd = kv->head_dim;
+    w.step = w.hd = hd;
+    w.scale = a->a->scale * VLM_LOG2E;
+
+    for (t = begin; t < end; t++) {
+        at = vlm_kv_row(a, t, kv_head);
+        w.k8 = (const int8_t *) kv->k + at * hd;
+        w.v8 = (const int8_t *) kv->v + at * hd;
+        w.ks = kv->k_scale + at;
+        w.vs = kv->v_scale + at;
+        w.n = vlm_kv_seen(a->batch, t);
+
+        for (h = kv_head * group; h < (kv_head + 1) * group; h++) {
+            at = ((size_t) t * a->a->heads + h) * hd;
+            w.slope = a->a->slope == NULL ? 0 : a->a->slope[h] * VLM_LOG2E;
+            scale = vlm_int16_of(a->q + at, hd, VLM_INT16_MOST, q);
+            attend_row(&w, q, scale, a->o + at);
+        }
     }
 }
