@@ -16,12 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <utf8proc.h>
+#include "base/unicode.h"
+#include "base/utf8.h"
 
 
 #define MAX_PATH   4096
 #define CHUNK      65536
-#define DECOMPOSED 32                      /* the longest is 18 */
 
 
 typedef struct {
@@ -42,31 +42,26 @@ vlm_disk_secure(char dst[VLM_DISK_SECURE + 1],
 {
     char                    buf[VLM_DISK_SECURE * 2];
     char                   *p;
-    size_t                  i;
+    size_t                  i, k, n, used;
     secure_t                s;
-    utf8proc_ssize_t        n, k, used;
-    utf8proc_int32_t        c, out[DECOMPOSED];
-    const utf8proc_uint8_t *src;
+    uint32_t                c, out[VLM_UNICODE_DECOMPOSED];
 
-    src = (const utf8proc_uint8_t *) name;
     s.dst = buf;
     s.len = 0;
     s.space = 0;
 
-    for (i = 0; i < len; i += (size_t) used) {
+    for (i = 0; i < len; i += used) {
 
-        used = utf8proc_iterate(src + i, (utf8proc_ssize_t) (len - i), &c);
+        used = vlm_utf8((const unsigned char *) name + i, len - i, &c);
 
-        if (used <= 0) {                   /* invalid UTF-8: dropped */
+        if (used == 0) {                   /* invalid UTF-8: dropped */
             used = 1;
             continue;
         }
 
-        n = utf8proc_decompose_char(c, out, DECOMPOSED,
-                                    UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
-                                    NULL);
+        n = vlm_unicode_decompose(c, out);
 
-        for (k = 0; k < n && k < DECOMPOSED; k++) {
+        for (k = 0; k < n; k++) {
             put(&s, (int) out[k]);
         }
     }

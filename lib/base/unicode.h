@@ -1,0 +1,17 @@
+/* Properties of characters, of the Unicode that the system's utf8proc has. */
+
+#ifndef VLM_UNICODE_H
+#define VLM_UNICODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VLM_UNICODE_DECOMPOSED  32     /* the longest decomposition has 18 */
+
+/* As Python's str.isprintable(): not of the categories "other" and "separator", or the space. */
+int vlm_unicode_printable(uint32_t code);
+
+/* The compatibility decomposition of a character; returns the number of its codes. */
+size_t vlm_unicode_decompose(uint32_t code, uint32_t out[VLM_UNICODE_DECOMPOSED]);
+
+#endif
