@@ -319,6 +319,17 @@ ngx_http_vlm_chat_data_url(ngx_http_vlm_ctx_t *ctx, const char *url,
 }
 
 
+ngx_int_t
+ngx_http_vlm_chat_sees(ngx_http_vlm_ctx_t *ctx)
+{
+    return ctx->engine->conf.facts.vision_layers > 0
+           ? NGX_OK
+           : ngx_http_vlm_fail_input(ctx, "%s has no vision encoder: this "
+                                     "model takes text alone",
+                                     ctx->engine->conf.facts.family);
+}
+
+
 /* an uploaded file, by name or path, or a picture within the request */
 
 ngx_int_t
@@ -340,6 +351,10 @@ ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     if (!vlm_json_is_true(image)) {
         return NGX_OK;
+    }
+
+    if (ngx_http_vlm_chat_sees(ctx) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     text = vlm_json_text(image);

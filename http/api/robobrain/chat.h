@@ -59,6 +59,7 @@ void *ngx_http_vlm_chat_create(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json,
 
 ngx_int_t ngx_http_vlm_chat_session(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
+ngx_int_t ngx_http_vlm_chat_sees(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_chat_image(ngx_http_vlm_ctx_t *ctx,
     const vlm_json_t *json);
 

@@ -8,7 +8,7 @@
  */
 
 
-#include "../api.h"
+#include "chat.h"
 #include "base/multipart.h"
 
 
@@ -61,14 +61,9 @@ ngx_http_vlm_upload(ngx_http_vlm_ctx_t *ctx)
     vlm_multipart_t       mp;
     vlm_multipart_part_t  part, file;
 
-    if (ctx->engine->conf.facts.vision_layers == 0) {
-        (void) ngx_http_vlm_fail_input(ctx, "%s has no vision encoder: this "
-                                       "model takes text alone",
-                                       ctx->engine->conf.facts.family);
-        return;
-    }
-
-    if (ngx_http_vlm_body_get(ctx) != NGX_OK) {
+    if (ngx_http_vlm_chat_sees(ctx) != NGX_OK
+        || ngx_http_vlm_body_get(ctx) != NGX_OK)
+    {
         return;
     }
 
