@@ -1,5 +1,5 @@
 # make             the module, build/vlm, build/random-checkpoint
-# make run         nginx with the demo model on 127.0.0.1:5001; PORT=, MODEL=, MMPROJ= change that
+# make run         nginx with the demo model on 127.0.0.1:5001; PORT=, MODEL=, MMPROJ=, LORA= change that
 # make test        all tests, in at most five minutes on two cores
 # make test-asan   the same under AddressSanitizer and UBSan
 # make test-page   the web page, in Debian's Chromium
@@ -33,6 +33,7 @@ endif
 PORT          ?= 5001
 MODEL         ?=
 MMPROJ        ?=
+LORA          ?=
 FUZZ_SECONDS  ?= 30
 SECONDS       ?= 600
 DESTDIR       ?=
@@ -113,7 +114,7 @@ $(O)/random-checkpoint: $(RANDOM_SRCS) t/tools/random.h $(E)/libvlm.a $(O)/built
 # ---- run ----------------------------------------------------------------------------------------
 
 run: module
-	@PORT="$(PORT)" MODEL="$(MODEL)" MMPROJ="$(MMPROJ)" conf/run.sh
+	@PORT="$(PORT)" MODEL="$(MODEL)" MMPROJ="$(MMPROJ)" LORA="$(LORA)" conf/run.sh
 
 demo-eval: module build/venv/pillow
 	@t/demo-eval

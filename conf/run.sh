@@ -4,7 +4,8 @@
 # the module of this build, and writes all files below run/.  PORT, MODEL and
 # MMPROJ come from the environment; the default model is the demo's.  A model of
 # two GGUF files is MODEL=FILE.gguf MMPROJ=FILE.gguf, or both in MODEL as the
-# directive has them: MODEL="FILE.gguf mmproj=FILE.gguf".  Ctrl-C stops the server.
+# directive has them: MODEL="FILE.gguf mmproj=FILE.gguf".  LORA is a directory of
+# adapters; demo/model-bloom has the demo's.  Ctrl-C stops the server.
 
 set -eu
 
@@ -14,6 +15,8 @@ root=$PWD
 port=${PORT:-5001}
 model=${MODEL:-}
 mmproj=${MMPROJ:-}
+lora=${LORA:-}
+alias=
 thinking=auto
 user=
 url=http://127.0.0.1:$port
@@ -58,6 +61,14 @@ curl -s -m 2 -o /dev/null "$url/" || rc=$?
 case $model in /*) ;; *) model=$root/$model ;; esac
 case $mmproj in /*|'') ;; *) mmproj=$root/$mmproj ;; esac
 
+# The name of the model whose adapters were first served by these requests.
+if [ "${model%/}" = "$root/demo/model-bloom" ]; then
+    lora=${lora:-demo/adapters}
+    alias="alias bigscience/bloomz-560m;"
+fi
+
+case $lora in '') lora=off ;; /*) ;; *) lora=$root/$lora ;; esac
+
 # If root starts nginx, its workers run by default as a user that may be unable
 # to read this checkout.  This configuration runs them as the checkout's owner.
 if [ "$(id -u)" -eq 0 ]; then
@@ -68,7 +79,7 @@ mkdir -p run/store run/tmp
 [ -z "$user" ] || chown "$(stat -c '%U:%G' .)" run run/store run/tmp
 
 sed -e "s|@ROOT@|$root|" -e "s|@PORT@|$port|" -e "s|@MODEL@|$model${mmproj:+ mmproj=$mmproj}|" \
-    -e "s|@THINKING@|$thinking|" -e "s|@USER@|$user|" \
+    -e "s|@THINKING@|$thinking|" -e "s|@LORA@|$lora|" -e "s|@ALIAS@|$alias|" -e "s|@USER@|$user|" \
     conf/run.conf.in > run/nginx.conf
 
 nginx=$(command -v nginx || echo /usr/sbin/nginx)
@@ -91,6 +102,16 @@ hint() {
 
     echo
     echo "Ready: $url (Ctrl-C stops it)."
+
+    case $health in *'"vision":false'*)
+        echo "Paste this line to have its text go on:"
+        echo
+        echo "    curl -s $url/generate-lite -H 'Content-Type: application/json' -d" \
+             "'{\"prompt\":\"Translate to Hindi: Hello friend, how are you?\",\"max_new_tokens\":25," \
+             "\"adapter_path\":\"$([ -z "$alias" ] || echo adapters/gurukul_lite)\"}'"
+        echo
+        return
+    esac
 
     for picture in demo/pictures/*.png; do break; done
 
