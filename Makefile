@@ -183,8 +183,9 @@ STUBS          = awk '$$2 ~ /^ngx_/ && !s[$$2]++ { print ".weak " $$2 "\n" $$2 "
 
 HTTP           = $(shell find http -name '*.[ch]')
 FLOORS         = $(sort $(notdir $(patsubst %/,%,$(dir $(HTTP)))))
-HTTP_OBJS      = $(shell cd $(O)/nginx/objs/addon && ls -d $(FLOORS:%=%/*.o) \
-                   */ngx_http_vlm_module.o 2>/dev/null | sed 's|^|$(O)/nginx/objs/addon/|')
+# sorted, and each once: a checkout's directory may have a floor's name
+HTTP_OBJS      = $(sort $(shell cd $(O)/nginx/objs/addon && ls -d $(FLOORS:%=%/*.o) \
+                   */ngx_http_vlm_module.o 2>/dev/null | sed 's|^|$(O)/nginx/objs/addon/|'))
 
 request-fuzz: $(O)/http/request_fuzz
 

@@ -68,8 +68,8 @@ struct ngx_http_vlm_dialect_s {
                                           vlm_json_out_t *w);
 
     /* loop, before ctx->error is sent as an error: may change its status;
-       with NGX_OK, or the status 200, "answer" writes it; NULL is
-       NGX_DECLINED */
+       with NGX_OK, or the status 200, "answer" writes it, if ctx->out.json is
+       empty, for ctx->out.status; NULL is NGX_DECLINED */
 
     ngx_int_t                   (*failed)(ngx_http_vlm_ctx_t *ctx);
 
@@ -146,6 +146,7 @@ typedef struct {
     size_t                        clean_size;
     vlm_json_out_t                json;        /* all, or a stream's rest, by
                                                   a thread */
+    ngx_uint_t                    status;      /* of a whole one; 0: 200 */
 
     /* of a stream: wire/stream.c */
     ngx_event_t                   position;    /* sends that of the queue */

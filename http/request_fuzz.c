@@ -37,7 +37,8 @@ static const ngx_http_vlm_dialect_t  *dialects[] = {
     &ngx_http_vlm_pipeline_dialect,
     &ngx_http_vlm_decompose_dialect,
     &ngx_http_vlm_title_dialect,
-    &ngx_http_vlm_openai_responses
+    &ngx_http_vlm_openai_responses,
+    &ngx_http_vlm_lite_dialect
 };
 
 
@@ -214,6 +215,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     if (ctx->dialect->free != ngx_http_vlm_asked_free
         && ctx->dialect != &ngx_http_vlm_openai_responses
+        && ctx->dialect != &ngx_http_vlm_lite_dialect
         && chat && chat->image)
     {
         (void) unlink(chat->image);

@@ -282,10 +282,7 @@ ngx_http_vlm_adapter_allowed(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 }
 
 
-/* the directory that a path means: one in "lora", by its name, behind the
-   name of "lora", or behind its whole path; NULL: none */
-
-static const char *
+const char *
 ngx_http_vlm_adapter_dir(ngx_http_vlm_engine_t *eng, const char *path)
 {
     size_t       n;

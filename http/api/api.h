@@ -1,7 +1,7 @@
 
 /*
  * The APIs: a table of routes, and the requests and answers of RoboBrain's,
- * OpenAI's and Ollama's clients.
+ * OpenAI's and Ollama's clients, and of a LoRA service's.
  */
 
 
@@ -40,6 +40,7 @@ extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_responses;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_openai_embeddings;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embed;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_ollama_embeddings;
+extern const ngx_http_vlm_dialect_t  ngx_http_vlm_lite_dialect;
 
 
 /* ---- route.c: method and path to a handler ------------------------------- */
@@ -178,10 +179,22 @@ ngx_http_vlm_handler_t  ngx_http_vlm_adapter_list_handler;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_adapter_load;
 extern const ngx_http_vlm_dialect_t  ngx_http_vlm_adapter_unload;
 
+/* the directory that a path means: one in "lora", by its name, behind the name
+   of "lora", or behind its whole path; NULL: none */
+
+const char *ngx_http_vlm_adapter_dir(ngx_http_vlm_engine_t *eng,
+    const char *path);
+
 /* what lists show of a directory in "lora": the last names of its path */
 
 void ngx_http_vlm_adapter_put_path(vlm_json_out_t *w, const char *key,
     ngx_http_vlm_engine_t *eng, const char *dir);
+
+/* lite/service.c: the service's health, memory, and what trains */
+
+ngx_http_vlm_handler_t  ngx_http_vlm_lite_health_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_lite_cleanup_handler;
+ngx_http_vlm_handler_t  ngx_http_vlm_lite_trains_handler;
 
 /* openai/models.c */
 

@@ -40,9 +40,10 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
     HANDLER("/api/health/live", GET, ngx_http_vlm_health_live_handler),
     HANDLER("/api/health/ready", GET, ngx_http_vlm_health_ready_handler),
 
-    /* llama-server's paths, if the location includes them */
+    /* llama-server's paths, if the location includes them; the first is also
+       that of the LoRA service */
 
-    HANDLER("/health", GET, ngx_http_vlm_health_ready_handler),
+    HANDLER("/health", GET, ngx_http_vlm_lite_health_handler),
     HANDLER("/health/live", GET, ngx_http_vlm_health_live_handler),
     HANDLER("/health/ready", GET, ngx_http_vlm_health_ready_handler),
 
@@ -96,6 +97,16 @@ static const ngx_http_vlm_route_t  ngx_http_vlm_routes[] = {
 
     HANDLER("/lora-adapters", GET, ngx_http_vlm_adapter_lora_handler),
     HANDLER("/adapter/list", GET, ngx_http_vlm_adapter_list_handler),
+
+    /* the LoRA service's */
+
+    DIALECT("/generate-lite", POST, &ngx_http_vlm_lite_dialect),
+    HANDLER("/cleanup-memory", POST, ngx_http_vlm_lite_cleanup_handler),
+    HANDLER("/adapter/train-lite", POST, ngx_http_vlm_lite_trains_handler),
+    HANDLER("/adapter/status/*", GET, ngx_http_vlm_lite_trains_handler),
+    HANDLER("/adapter/logs/*", GET, ngx_http_vlm_lite_trains_handler),
+    HANDLER("/adapter/logs/*/tail", GET, ngx_http_vlm_lite_trains_handler),
+    HANDLER("/rl/collect", POST, ngx_http_vlm_lite_trains_handler),
     { .methods = 0 }
 };
 

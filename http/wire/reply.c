@@ -180,7 +180,10 @@ ngx_http_vlm_send_answer(ngx_http_vlm_ctx_t *ctx)
     }
 
     return ctx->streaming ? ngx_http_vlm_stream_last(ctx)
-                          : ngx_http_vlm_send_json(ctx->request, NGX_HTTP_OK,
+                          : ngx_http_vlm_send_json(ctx->request,
+                                                   ctx->out.status
+                                                   ? ctx->out.status
+                                                   : NGX_HTTP_OK,
                                                    &ctx->out.json);
 }
 
@@ -206,6 +209,30 @@ ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
+/* the paths of the LoRA service, which was written with FastAPI */
+
+static const char *
+ngx_http_vlm_error_key(const ngx_str_t *uri)
+{
+    ngx_uint_t  i;
+
+    static const ngx_str_t  paths[] = {
+        ngx_string("/generate-lite"), ngx_string("/cleanup-memory"),
+        ngx_string("/adapter/"), ngx_string("/rl/")
+    };
+
+    for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (uri->len >= paths[i].len
+            && ngx_strncmp(uri->data, paths[i].data, paths[i].len) == 0)
+        {
+            return "detail";
+        }
+    }
+
+    return "error";
+}
+
+
 ngx_int_t
 ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
     const char *text, ngx_str_t *body)
@@ -221,7 +248,7 @@ ngx_http_vlm_error_body(ngx_http_request_t *r, ngx_uint_t status,
 
     } else {
         vlm_json_open(&w, '{');
-        vlm_json_add_string(&w, "error", text);
+        vlm_json_add_string(&w, ngx_http_vlm_error_key(&r->uri), text);
         vlm_json_shut(&w, '}');
     }
 

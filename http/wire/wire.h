@@ -82,8 +82,8 @@ ngx_int_t ngx_http_vlm_keep_json(ngx_http_request_t *r, vlm_json_out_t *w,
 void ngx_http_vlm_write_answer(ngx_http_vlm_ctx_t *ctx);
 ngx_int_t ngx_http_vlm_send_answer(ngx_http_vlm_ctx_t *ctx);
 
-/* {"error": text}, or what OpenAI's clients read, below /v1/; text is escaped
-   and needs not live on */
+/* {"error": text}, "detail" on the LoRA service's paths, or what OpenAI's
+   clients read, below /v1/; text is escaped and needs not live on */
 
 ngx_int_t ngx_http_vlm_send_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *text);

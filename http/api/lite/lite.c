@@ -1,0 +1,316 @@
+
+/*
+ * POST /generate-lite, the endpoint of a LoRA service: a prompt as it stands
+ * goes on, with an adapter or without, and the answer's text is made fit to be
+ * shown, or to be a translation (lib/base/lite.c).
+ *
+ * There an error of the generation is a 500 whatever its cause, and so it is
+ * here for an adapter or a model that does not exist, with the same text.
+ */
+
+
+#include "lite.h"
+#include "base/lite.h"
+
+
+#define NGX_HTTP_VLM_LITE_NGRAM   2            /* tokens that stand once */
+#define NGX_HTTP_VLM_LITE_LEAST   8            /* of others than BLOOM */
+
+
+/* ---- the request --------------------------------------------------------- */
+
+
+/* "gpt2", the service's default, means the model that there is */
+
+static ngx_int_t
+ngx_http_vlm_lite_model(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_lite_t *lite)
+{
+    ngx_str_t  name;
+
+    name.data = (u_char *) lite->text[NGX_HTTP_VLM_LITE_BASE_MODEL];
+    name.len = ngx_strlen(name.data);
+
+    if (ngx_strcmp(name.data, "gpt2") == 0
+        || ngx_http_vlm_model_is(ctx->engine, &name) == NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    lite->raised = 1;
+
+    return ngx_http_vlm_model_missing(ctx, &name);
+}
+
+
+/* the adapter of a directory, which may have another name */
+
+static ngx_int_t
+ngx_http_vlm_lite_in(ngx_http_vlm_ctx_t *ctx, const char *dir)
+{
+    ngx_uint_t           i;
+    ngx_http_vlm_shm_t   shm;
+
+    ngx_http_vlm_zone_texts(ctx->engine, &shm);
+
+    for (i = 0; i < VLM_MAX_ADAPTERS; i++) {
+
+        if (shm.adapters[i].listed
+            && ngx_strcmp(shm.adapters[i].dir, dir) == 0)
+        {
+            ngx_memcpy(ctx->adapter, shm.adapters[i].name,
+                       sizeof(ctx->adapter));
+            ctx->adapter_scale = 1;
+
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_vlm_lite_adapter(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_lite_t *lite)
+{
+    const char  *path, *dir;
+
+    path = lite->text[NGX_HTTP_VLM_LITE_ADAPTER_PATH];
+
+    if (path == NULL || path[0] == '\0'
+        || strcasecmp(path, "none") == 0)
+    {
+        return NGX_OK;
+    }
+
+    dir = ctx->engine->conf.vlm.lora
+          ? ngx_http_vlm_adapter_dir(ctx->engine, path) : NULL;
+
+    if (dir && ngx_http_vlm_lite_in(ctx, dir) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    lite->raised = 1;
+
+    return ngx_http_vlm_fail(ctx, NGX_HTTP_NOT_FOUND, "404: Adapter not found "
+                             "at %*s. Set adapter_path='none' to skip.",
+                             vlm_utf8_whole(path, ngx_min(ngx_strlen(path),
+                                                          256)),
+                             path);
+}
+
+
+static void
+ngx_http_vlm_lite_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
+{
+    ngx_http_vlm_lite_t  *lite;
+
+    ctx->out.plain = 1;
+
+    lite = calloc(1, sizeof(ngx_http_vlm_lite_t));
+
+    if (lite == NULL) {
+        (void) ngx_http_vlm_fail_memory(ctx, "the request");
+        return;
+    }
+
+    ctx->data = lite;
+
+    if (ngx_http_vlm_lite_fields(ctx, lite, json) != NGX_OK
+        || ngx_http_vlm_lite_model(ctx, lite) != NGX_OK
+        || ngx_http_vlm_lite_adapter(ctx, lite) != NGX_OK)
+    {
+        return;
+    }
+
+    lite->messages = ngx_http_vlm_messages_create(ctx);
+
+    if (lite->messages
+        && ngx_http_vlm_messages_begin(lite->messages, VLM_USER) == NGX_OK
+        && ngx_http_vlm_messages_text(lite->messages,
+                                      lite->text[NGX_HTTP_VLM_LITE_PROMPT])
+           == NGX_OK)
+    {
+        (void) ngx_http_vlm_messages_fit(lite->messages, 1);
+    }
+}
+
+
+/* BLOOM's answers have as many tokens as they may have, and are never drawn by
+   lot; so it was there, by the model's name */
+
+static void
+ngx_http_vlm_lite_prompt(ngx_http_vlm_ctx_t *ctx)
+{
+    vlm_sampling_t       *s = &ctx->sampling;
+    ngx_http_vlm_lite_t  *lite = ctx->data;
+
+    double      *n;
+    ngx_uint_t   bloom;
+
+    n = lite->number;
+    bloom = ngx_strcmp(ctx->engine->conf.facts.architecture, "bloom") == 0;
+
+    s->temperature = n[NGX_HTTP_VLM_LITE_DO_SAMPLE] == 0 || bloom
+                     ? 0 : (float) n[NGX_HTTP_VLM_LITE_TEMPERATURE];
+    s->top_p = (float) ngx_max(n[NGX_HTTP_VLM_LITE_TOP_P], 1e-6);
+    s->top_k = (uint32_t) ngx_min(n[NGX_HTTP_VLM_LITE_TOP_K], UINT32_MAX);
+    s->repetition_penalty = (float) n[NGX_HTTP_VLM_LITE_PENALTY];
+    s->no_repeat_ngram_size = NGX_HTTP_VLM_LITE_NGRAM;
+    s->max_tokens = (uint32_t) n[NGX_HTTP_VLM_LITE_MAX_NEW_TOKENS];
+    s->min_tokens = bloom ? s->max_tokens
+                          : ngx_min(s->max_tokens, NGX_HTTP_VLM_LITE_LEAST);
+
+    (void) ngx_http_vlm_messages_prompt(lite->messages, 1, NULL);
+}
+
+
+/* ---- the answer ---------------------------------------------------------- */
+
+
+/* an answer without text is the prompt, as the service decodes both then */
+
+static void
+ngx_http_vlm_lite_put_text(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    char                 *text, *prompt;
+    size_t                len;
+    ngx_http_vlm_lite_t  *lite;
+
+    lite = ctx->data;
+    prompt = lite->text[NGX_HTTP_VLM_LITE_PROMPT];
+
+    text = vlm_lite_text((char *) ctx->out.answer.data, ctx->out.answer.len,
+                         prompt, &len);
+
+    if (text && len == 0) {
+        free(text);
+        text = vlm_lite_text(prompt, ngx_strlen(prompt), prompt, &len);
+    }
+
+    if (text == NULL) {
+        w->failed = 1;
+        return;
+    }
+
+    vlm_json_add_text(w, "generated_text", text, len);
+    free(text);
+}
+
+
+static void
+ngx_http_vlm_lite_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
+{
+    ngx_http_vlm_lite_t *lite = ctx->data;
+
+    vlm_json_open(w, '{');
+
+    if (ctx->out.status) {
+        vlm_json_add_format(w, "detail", "Generation failed: %s",
+                            ctx->error.err.text);
+        vlm_json_shut(w, '}');
+        return;
+    }
+
+    vlm_json_add_string(w, "prompt", lite->text[NGX_HTTP_VLM_LITE_PROMPT]);
+    ngx_http_vlm_lite_put_text(ctx, w);
+    vlm_json_add_string(w, "adapter_path",
+                        lite->text[NGX_HTTP_VLM_LITE_ADAPTER_PATH]);
+
+    vlm_json_add_open(w, "parameters", '{');
+    vlm_json_add_int(w, "max_new_tokens",
+                     (int64_t) lite->number[NGX_HTTP_VLM_LITE_MAX_NEW_TOKENS]);
+    vlm_json_add_double(w, "temperature",
+                        lite->number[NGX_HTTP_VLM_LITE_TEMPERATURE]);
+    vlm_json_add_string(w, "base_model",
+                        lite->text[NGX_HTTP_VLM_LITE_BASE_MODEL]);
+    vlm_json_shut(w, '}');
+    vlm_json_shut(w, '}');
+}
+
+
+/* a body that is not JSON has failed before its fields were read, without a
+   code, unlike one that is refused for what was or is to be done with it */
+
+static ngx_int_t
+ngx_http_vlm_lite_failed(ngx_http_vlm_ctx_t *ctx)
+{
+    u_char                      text[sizeof(ctx->error.err.text)];
+    vlm_json_out_t             *w;
+    ngx_http_vlm_lite_t        *lite;
+    ngx_http_vlm_lite_error_t   e;
+
+    w = &ctx->out.json;
+    lite = ctx->data;
+
+    if (lite == NULL && ctx->error.status == NGX_HTTP_BAD_REQUEST
+        && ctx->error.code == NULL && ctx->error.err.code == VLM_OK)
+    {
+        ngx_memzero(&e, sizeof(ngx_http_vlm_lite_error_t));
+
+        e.type = "json_invalid";
+        e.message = "JSON decode error";
+        e.key = "error";
+        e.text = (char *) text;
+
+        ngx_cpystrn(text, (u_char *) ctx->error.err.text, sizeof(text));
+
+        ngx_http_vlm_lite_wrong(ctx, NULL, NULL, &e);
+    }
+
+    if (ctx->error.status == NGX_HTTP_VLM_LITE_WRONG) {
+        vlm_json_shut(w, ']');
+        vlm_json_shut(w, '}');
+
+        if (w->failed) {
+
+            /* the values are too long to be sent back */
+
+            vlm_json_release(w);
+            return NGX_DECLINED;
+        }
+
+        ctx->out.status = NGX_HTTP_VLM_LITE_WRONG;
+
+        return NGX_OK;
+    }
+
+    if (lite && lite->raised) {
+        ctx->out.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+        return NGX_OK;
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_vlm_lite_free(ngx_http_vlm_ctx_t *ctx)
+{
+    ngx_uint_t            i;
+    ngx_http_vlm_lite_t  *lite;
+
+    lite = ctx->data;
+    ctx->data = NULL;
+
+    if (lite == NULL) {
+        return;
+    }
+
+    for (i = 0; i < NGX_HTTP_VLM_LITE_FIELDS; i++) {
+        free(lite->text[i]);
+    }
+
+    ngx_http_vlm_messages_free(lite->messages);
+    free(lite);
+}
+
+
+const ngx_http_vlm_dialect_t  ngx_http_vlm_lite_dialect = {
+    .fields = ngx_http_vlm_lite_parse,
+    .prompt = ngx_http_vlm_lite_prompt,
+    .ended = ngx_http_vlm_thinking_ended,
+    .answer = ngx_http_vlm_lite_answer,
+    .failed = ngx_http_vlm_lite_failed,
+    .free = ngx_http_vlm_lite_free
+};
