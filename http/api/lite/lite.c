@@ -9,12 +9,23 @@
  */
 
 
-#include "lite.h"
+#include "../messages.h"
+#include "../model.h"
 #include "base/lite.h"
 
 
+#define NGX_HTTP_VLM_LITE_WRONG   422          /* status: fields are wrong */
 #define NGX_HTTP_VLM_LITE_NGRAM   2            /* tokens that stand once */
 #define NGX_HTTP_VLM_LITE_LEAST   8            /* of others than BLOOM */
+
+
+typedef struct {
+    vlm_lite_t                    in;
+    ngx_http_vlm_messages_t      *messages;
+    ngx_uint_t                    raised;      /* its error is one that the
+                                                  service's generation raised:
+                                                  a 500 */
+} ngx_http_vlm_lite_t;
 
 
 /* ---- the request --------------------------------------------------------- */
@@ -27,7 +38,7 @@ ngx_http_vlm_lite_model(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_lite_t *lite)
 {
     ngx_str_t  name;
 
-    name.data = (u_char *) lite->text[NGX_HTTP_VLM_LITE_BASE_MODEL];
+    name.data = (u_char *) lite->in.text[VLM_LITE_BASE_MODEL];
     name.len = ngx_strlen(name.data);
 
     if (ngx_strcmp(name.data, "gpt2") == 0
@@ -74,7 +85,7 @@ ngx_http_vlm_lite_adapter(ngx_http_vlm_ctx_t *ctx, ngx_http_vlm_lite_t *lite)
 {
     const char  *path, *dir;
 
-    path = lite->text[NGX_HTTP_VLM_LITE_ADAPTER_PATH];
+    path = lite->in.text[VLM_LITE_ADAPTER_PATH];
 
     if (path == NULL || path[0] == '\0'
         || strcasecmp(path, "none") == 0)
@@ -115,8 +126,14 @@ ngx_http_vlm_lite_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 
     ctx->data = lite;
 
-    if (ngx_http_vlm_lite_fields(ctx, lite, json) != NGX_OK
-        || ngx_http_vlm_lite_model(ctx, lite) != NGX_OK
+    if (vlm_lite_read(json, &lite->in, &ctx->out.json, &ctx->error.err) != 0) {
+        ctx->error.status = ctx->error.err.code == VLM_EINPUT
+                            ? NGX_HTTP_VLM_LITE_WRONG
+                            : NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return;
+    }
+
+    if (ngx_http_vlm_lite_model(ctx, lite) != NGX_OK
         || ngx_http_vlm_lite_adapter(ctx, lite) != NGX_OK)
     {
         return;
@@ -127,7 +144,7 @@ ngx_http_vlm_lite_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
     if (lite->messages
         && ngx_http_vlm_messages_begin(lite->messages, VLM_USER) == NGX_OK
         && ngx_http_vlm_messages_text(lite->messages,
-                                      lite->text[NGX_HTTP_VLM_LITE_PROMPT])
+                                      lite->in.text[VLM_LITE_PROMPT])
            == NGX_OK)
     {
         (void) ngx_http_vlm_messages_fit(lite->messages, 1);
@@ -147,16 +164,16 @@ ngx_http_vlm_lite_prompt(ngx_http_vlm_ctx_t *ctx)
     double      *n;
     ngx_uint_t   bloom;
 
-    n = lite->number;
+    n = lite->in.number;
     bloom = ngx_strcmp(ctx->engine->conf.facts.architecture, "bloom") == 0;
 
-    s->temperature = n[NGX_HTTP_VLM_LITE_DO_SAMPLE] == 0 || bloom
-                     ? 0 : (float) n[NGX_HTTP_VLM_LITE_TEMPERATURE];
-    s->top_p = (float) ngx_max(n[NGX_HTTP_VLM_LITE_TOP_P], 1e-6);
-    s->top_k = (uint32_t) ngx_min(n[NGX_HTTP_VLM_LITE_TOP_K], UINT32_MAX);
-    s->repetition_penalty = (float) n[NGX_HTTP_VLM_LITE_PENALTY];
+    s->temperature = n[VLM_LITE_DO_SAMPLE] == 0 || bloom
+                     ? 0 : (float) n[VLM_LITE_TEMPERATURE];
+    s->top_p = (float) ngx_max(n[VLM_LITE_TOP_P], 1e-6);
+    s->top_k = (uint32_t) ngx_min(n[VLM_LITE_TOP_K], UINT32_MAX);
+    s->repetition_penalty = (float) n[VLM_LITE_PENALTY];
     s->no_repeat_ngram_size = NGX_HTTP_VLM_LITE_NGRAM;
-    s->max_tokens = (uint32_t) n[NGX_HTTP_VLM_LITE_MAX_NEW_TOKENS];
+    s->max_tokens = (uint32_t) n[VLM_LITE_MAX_NEW_TOKENS];
     s->min_tokens = bloom ? s->max_tokens
                           : ngx_min(s->max_tokens, NGX_HTTP_VLM_LITE_LEAST);
 
@@ -177,7 +194,7 @@ ngx_http_vlm_lite_put_text(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
     ngx_http_vlm_lite_t  *lite;
 
     lite = ctx->data;
-    prompt = lite->text[NGX_HTTP_VLM_LITE_PROMPT];
+    prompt = lite->in.text[VLM_LITE_PROMPT];
 
     text = vlm_lite_text((char *) ctx->out.answer.data, ctx->out.answer.len,
                          prompt, &len);
@@ -211,18 +228,18 @@ ngx_http_vlm_lite_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
         return;
     }
 
-    vlm_json_add_string(w, "prompt", lite->text[NGX_HTTP_VLM_LITE_PROMPT]);
+    vlm_json_add_string(w, "prompt", lite->in.text[VLM_LITE_PROMPT]);
     ngx_http_vlm_lite_put_text(ctx, w);
     vlm_json_add_string(w, "adapter_path",
-                        lite->text[NGX_HTTP_VLM_LITE_ADAPTER_PATH]);
+                        lite->in.text[VLM_LITE_ADAPTER_PATH]);
 
     vlm_json_add_open(w, "parameters", '{');
     vlm_json_add_int(w, "max_new_tokens",
-                     (int64_t) lite->number[NGX_HTTP_VLM_LITE_MAX_NEW_TOKENS]);
+                     (int64_t) lite->in.number[VLM_LITE_MAX_NEW_TOKENS]);
     vlm_json_add_double(w, "temperature",
-                        lite->number[NGX_HTTP_VLM_LITE_TEMPERATURE]);
+                        lite->in.number[VLM_LITE_TEMPERATURE]);
     vlm_json_add_string(w, "base_model",
-                        lite->text[NGX_HTTP_VLM_LITE_BASE_MODEL]);
+                        lite->in.text[VLM_LITE_BASE_MODEL]);
     vlm_json_shut(w, '}');
     vlm_json_shut(w, '}');
 }
@@ -234,75 +251,50 @@ ngx_http_vlm_lite_answer(ngx_http_vlm_ctx_t *ctx, vlm_json_out_t *w)
 static ngx_int_t
 ngx_http_vlm_lite_failed(ngx_http_vlm_ctx_t *ctx)
 {
-    u_char                      text[sizeof(ctx->error.err.text)];
-    vlm_json_out_t             *w;
-    ngx_http_vlm_lite_t        *lite;
-    ngx_http_vlm_lite_error_t   e;
-
-    w = &ctx->out.json;
-    lite = ctx->data;
+    ngx_http_vlm_lite_t *lite = ctx->data;
 
     if (lite == NULL && ctx->error.status == NGX_HTTP_BAD_REQUEST
         && ctx->error.code == NULL && ctx->error.err.code == VLM_OK)
     {
-        ngx_memzero(&e, sizeof(ngx_http_vlm_lite_error_t));
-
-        e.type = "json_invalid";
-        e.message = "JSON decode error";
-        e.key = "error";
-        e.text = (char *) text;
-
-        ngx_cpystrn(text, (u_char *) ctx->error.err.text, sizeof(text));
-
-        ngx_http_vlm_lite_wrong(ctx, NULL, NULL, &e);
-    }
-
-    if (ctx->error.status == NGX_HTTP_VLM_LITE_WRONG) {
-        vlm_json_shut(w, ']');
-        vlm_json_shut(w, '}');
-
-        if (w->failed) {
-
-            /* the values are too long to be sent back */
-
-            vlm_json_release(w);
-            return NGX_DECLINED;
-        }
-
-        ctx->out.status = NGX_HTTP_VLM_LITE_WRONG;
-
-        return NGX_OK;
+        vlm_lite_not_json(&ctx->out.json, ctx->error.err.text);
+        ctx->error.status = NGX_HTTP_VLM_LITE_WRONG;
     }
 
     if (lite && lite->raised) {
         ctx->out.status = NGX_HTTP_INTERNAL_SERVER_ERROR;
-
         return NGX_OK;
     }
 
-    return NGX_DECLINED;
+    if (ctx->error.status != NGX_HTTP_VLM_LITE_WRONG) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx->out.json.failed) {
+
+        /* the values are too long to be sent back */
+
+        vlm_json_release(&ctx->out.json);
+        return NGX_DECLINED;
+    }
+
+    ctx->out.status = NGX_HTTP_VLM_LITE_WRONG;
+
+    return NGX_OK;
 }
 
 
 static void
 ngx_http_vlm_lite_free(ngx_http_vlm_ctx_t *ctx)
 {
-    ngx_uint_t            i;
-    ngx_http_vlm_lite_t  *lite;
+    ngx_http_vlm_lite_t *lite = ctx->data;
 
-    lite = ctx->data;
     ctx->data = NULL;
 
-    if (lite == NULL) {
-        return;
+    if (lite) {
+        vlm_lite_free(&lite->in);
+        ngx_http_vlm_messages_free(lite->messages);
+        free(lite);
     }
-
-    for (i = 0; i < NGX_HTTP_VLM_LITE_FIELDS; i++) {
-        free(lite->text[i]);
-    }
-
-    ngx_http_vlm_messages_free(lite->messages);
-    free(lite);
 }
 
 

@@ -5,7 +5,7 @@
  */
 
 
-#include "lite.h"
+#include "../api.h"
 
 
 #define NGX_HTTP_VLM_LITE_STATE  1024          /* bytes of JSON */
