@@ -44,7 +44,7 @@ typedef struct {
     int               matrices, attention;         /* measure these */
     float            *x, *y, *gain;    /* [PATCHES][3 x 1280] and more, for all operations */
     uint32_t         *ids;
-    vlm_kv_t          kv;
+    vlm_kv_t          kv[2];             /* in bf16, and in int8 */
 } bench_t;
 
 static matrix_t  matrices[] = {
@@ -168,7 +168,7 @@ measure_matrices(bench_t *b)
 
 /* One sequence with n_ctx rows reads T more. */
 static double
-time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
+time_attend(bench_t *b, const vlm_kv_t *kv, uint32_t n_ctx, uint32_t T)
 {
     double        start;
     uint32_t      t, *seq, *few;
@@ -198,7 +198,7 @@ time_attend(bench_t *b, uint32_t n_ctx, uint32_t T)
     batch.n_ctx = few + 3;
 
     start = bench_now();
-    b->ops->attend(b->device, &attend, b->x, &batch, &b->kv, 0, b->y);
+    b->ops->attend(b->device, &attend, b->x, &batch, kv, 0, b->y);
 
     return bench_now() - start;
 }
@@ -234,19 +234,24 @@ measure_attention(bench_t *b)
 {
     double          ops;
     uint32_t        r;
-    bench_rounds_t  one, slice, windows, whole;
+    uint32_t        i;
+    bench_rounds_t  one[2], slice[2], windows, whole;
 
-    memset(&one, 0, sizeof(one));
-    memset(&slice, 0, sizeof(slice));
+    memset(one, 0, sizeof(one));
+    memset(slice, 0, sizeof(slice));
     memset(&windows, 0, sizeof(windows));
     memset(&whole, 0, sizeof(whole));
 
     for (r = 0; r < b->rounds; r++) {
-        ops = 4.0 * HEADS * HEAD_DIM * KEYS;
-        bench_add(&one, ops / time_attend(b, KEYS - 1, 1) / 1e9, bench_f32_rate(b->limits) / 1e9);
+        for (i = 0; i < 2; i++) {
+            ops = 4.0 * HEADS * HEAD_DIM * KEYS;
+            bench_add(&one[i], ops / time_attend(b, &b->kv[i], KEYS - 1, 1) / 1e9,
+                      bench_f32_rate(b->limits) / 1e9);
 
-        ops = 4.0 * HEADS * HEAD_DIM * ROWS * (ROWS + 0.5 * ROWS);
-        bench_add(&slice, ops / time_attend(b, ROWS, ROWS) / 1e9, bench_f32_rate(b->limits) / 1e9);
+            ops = 4.0 * HEADS * HEAD_DIM * ROWS * (ROWS + 0.5 * ROWS);
+            bench_add(&slice[i], ops / time_attend(b, &b->kv[i], ROWS, ROWS) / 1e9,
+                      bench_f32_rate(b->limits) / 1e9);
+        }
 
         ops = 4.0 * HEADS * VISION_DIM * PATCHES;
         bench_add(&windows, ops * WINDOW / time_segments(b, WINDOW) / 1e9,
@@ -255,8 +260,10 @@ measure_attention(bench_t *b)
                   bench_f32_rate(b->limits) / 1e9);
     }
 
-    print(b, "kernel_attend_1_of_4096", "Gop/s", &one);
-    print(b, "kernel_attend_256_of_512", "Gop/s", &slice);
+    print(b, "kernel_attend_1_of_4096", "Gop/s", &one[0]);
+    print(b, "kernel_attend_256_of_512", "Gop/s", &slice[0]);
+    print(b, "kernel_attend_int8_1_of_4096", "Gop/s", &one[1]);
+    print(b, "kernel_attend_int8_256_of_512", "Gop/s", &slice[1]);
     print(b, "kernel_attend_windows", "Gop/s", &windows);
     print(b, "kernel_attend_picture", "Gop/s", &whole);
 }
@@ -273,22 +280,25 @@ open_bench(bench_t *b, vlm_err_t *err)
 
     values = (size_t) PATCHES * 3 * HEADS * VISION_DIM;
     matrix = vlm_mul((uint64_t) KEYS * KV_HEADS, HEAD_DIM);
-    b->kv = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL, NULL, NULL };
+    b->kv[0] = (vlm_kv_t) { VLM_BF16, 1, 1, KV_HEADS, KEYS, HEAD_DIM, NULL, NULL, NULL, NULL };
 
     b->x = b->ops->basic->reserve(b->device, values * sizeof(float), err);
     b->y = b->ops->basic->reserve(b->device, values * sizeof(float), err);
     b->gain = b->ops->basic->reserve(b->device, 32768 * sizeof(float), err);
     b->ids = b->ops->basic->reserve(b->device, 16384 * sizeof(uint32_t), err);
-    b->kv.k = b->ops->basic->reserve(b->device, 4 * matrix, err);
+    b->kv[0].k = b->ops->basic->reserve(b->device, 4 * matrix, err);
     scratch = b->ops->basic->reserve(b->device, b->ops->basic->scratch_bytes(b->device, &need), err);
 
-    if (b->x == NULL || b->y == NULL || b->gain == NULL || b->ids == NULL || b->kv.k == NULL
+    if (b->x == NULL || b->y == NULL || b->gain == NULL || b->ids == NULL || b->kv[0].k == NULL
         || scratch == NULL)
     {
         return -1;
     }
 
-    b->kv.v = (uint16_t *) b->kv.k + matrix;
+    b->kv[0].v = (uint16_t *) b->kv[0].k + matrix;
+    b->kv[1] = b->kv[0];
+    b->kv[1].type = VLM_INT8;
+    b->kv[1].k_scale = b->kv[1].v_scale = b->gain;
     b->ops->basic->set_scratch(b->device, &need, scratch);
 
     for (i = 0; i < values; i++) {

@@ -1,7 +1,7 @@
 /*
  * Times a whole model: reading a prompt, one more token, a picture, the first token of an answer.
  *
- *   build/bench-model DIR [--ops SET] [--threads N] [--rounds N] [--label TEXT]
+ *   build/bench-model DIR [--ops SET] [--kv int8] [--threads N] [--rounds N] [--label TEXT]
  *                     [--what PART,PART...]
  *
  * The parts are decode, together, prefill, encode and first.  Every round measures the limits of
@@ -120,9 +120,13 @@ time_prefill(bench_t *b, uint32_t tokens)
 static double
 kv_bytes(const bench_t *b, uint32_t n_ctx)
 {
+    double           row;
     const vlm_kv_t  *kv = &b->v->sched.model.kv;
 
-    return 2.0 * kv->layers * kv->heads * kv->head_dim * (kv->type == VLM_F32 ? 4 : 2) * n_ctx;
+    row = kv->type == VLM_INT8 ? kv->head_dim + 4.0        /* and a scale */
+          : kv->head_dim * (kv->type == VLM_F32 ? 4.0 : 2.0);
+
+    return 2 * row * kv->layers * kv->heads * n_ctx;
 }
 
 
@@ -563,6 +567,8 @@ read_options(bench_t *b, vlm_conf_t *conf, int argc, char **argv)
     for (i = 2; i < argc; i += 2) {
         if (strcmp(argv[i], "--ops") == 0) {
             conf->ops = argv[i + 1];
+        } else if (strcmp(argv[i], "--kv") == 0) {
+            conf->kv_int8 = strcmp(argv[i + 1], "int8") == 0;
         } else if (strcmp(argv[i], "--threads") == 0) {
             conf->threads = (uint32_t) strtoul(argv[i + 1], NULL, 10);
             bench_clock = conf->threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
@@ -592,7 +598,7 @@ main(int argc, char **argv)
     vlm_stat_t   stat;
 
     if (read_options(&b, &conf, argc, argv) != 0) {
-        fputs("usage: bench-model DIR [--ops SET] [--threads N] [--rounds N] [--label TEXT] "
+        fputs("usage: bench-model DIR [--ops SET] [--kv int8] [--threads N] [--rounds N] [--label TEXT] "
               "[--what decode,together,prefill,encode,first]\n", stderr);
         return 2;
     }

@@ -249,7 +249,7 @@ attention_has_the_same_bits_in_every_set_and_is_what_double_says(void **state)
     const struct {
         uint32_t  heads, kv_heads, hd;
     } shapes[] = { { 1, 1, 2 }, { 4, 2, 16 }, { 6, 2, 18 }, { 8, 1, 64 }, { 4, 4, 80 },
-                   { 7, 1, 128 }, { 3, 3, 31 * 2 }, { 2, 2, 72 }, { 2, 1, 8 } };
+                   { 7, 1, 128 }, { 3, 3, 31 * 2 }, { 2, 2, 72 }, { 2, 1, 8 }, { 3, 3, 96 } };
 
     (void) state;
 

@@ -17,6 +17,7 @@
 #define LANES  VLM_INT16_LANES
 #define TILE   4                       /* keys of a tile of scores, values of a tile of outputs */
 #define HALF   8
+#define FEW    8                       /* rows that come one after the other: few16.h */
 #define LINE   16                      /* floats of a cache line */
 
 typedef struct {                       /* rows that attend to the first keys of one cache */
@@ -472,15 +473,14 @@ finish_rows(const vlm_int16_job_t *j)
 }
 
 
-/* Does what has been added, and begins again. */
+#include "ops/few16.h"
+
+
+/* All blocks of keys. */
 static void
-attend_rows(vlm_int16_job_t *j)
+attend_many(vlm_int16_job_t *j)
 {
     uint32_t  r, n, first;
-
-    if (j->n == 0) {
-        return;
-    }
 
     turn_queries(j);
 
@@ -499,6 +499,23 @@ attend_rows(vlm_int16_job_t *j)
     }
 
     finish_rows(j);
+}
+
+
+/* Does what has been added, and begins again. */
+static void
+attend_rows(vlm_int16_job_t *j)
+{
+    if (j->n == 0) {
+        return;
+    }
+
+    if (few_rows(j)) {
+        attend_few(j);
+    } else {
+        attend_many(j);
+    }
+
     j->n = 0;
     j->most = 0;
     j->least = UINT32_MAX;

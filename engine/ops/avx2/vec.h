@@ -101,6 +101,20 @@ vec_turn(vec_t r[8])
 }
 
 
+/* The sum of the elements of each vector: pairs, fours, then halves. */
+static inline __attribute__((always_inline)) int_t
+int_sums(const int_t r[8])
+{
+    __m256i  low, high;
+
+    low = _mm256_hadd_epi32(_mm256_hadd_epi32(r[0], r[1]), _mm256_hadd_epi32(r[2], r[3]));
+    high = _mm256_hadd_epi32(_mm256_hadd_epi32(r[4], r[5]), _mm256_hadd_epi32(r[6], r[7]));
+
+    return int_add(_mm256_permute2x128_si256(low, high, 0x20),
+                   _mm256_permute2x128_si256(low, high, 0x31));
+}
+
+
 /* Pairs of two rows' 16-bit numbers, eight of them. */
 static inline void
 pair_eight(const int16_t *low, const int16_t *high, int32_t *to)

@@ -5,6 +5,7 @@
 
 #define VLM_ISA(name)  name##_avx512
 #define COLUMN         4
+#define FEW_STRIP      8
 
 
 /* sum and the products of a's and b's pairs: a builtin makes gcc copy registers. */

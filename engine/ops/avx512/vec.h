@@ -114,6 +114,33 @@ vec_turn(vec_t r[16])
 }
 
 
+/* The sum of the elements of each vector: pairs, fours, then lanes of four. */
+static inline __attribute__((always_inline)) int_t
+int_sums(const int_t r[16])
+{
+    int      i;
+    __m512i  t[8], u[4], v[2];
+
+    for (i = 0; i < 8; i++) {
+        t[i] = int_add(_mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]),
+                       _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]));
+    }
+
+    for (i = 0; i < 4; i++) {
+        u[i] = int_add(_mm512_unpacklo_epi64(t[2 * i], t[2 * i + 1]),
+                       _mm512_unpackhi_epi64(t[2 * i], t[2 * i + 1]));
+    }
+
+    for (i = 0; i < 2; i++) {
+        v[i] = int_add(_mm512_shuffle_i32x4(u[2 * i], u[2 * i + 1], 0x88),
+                       _mm512_shuffle_i32x4(u[2 * i], u[2 * i + 1], 0xdd));
+    }
+
+    return int_add(_mm512_shuffle_i32x4(v[0], v[1], 0x88),
+                   _mm512_shuffle_i32x4(v[0], v[1], 0xdd));
+}
+
+
 /* Pairs of two rows' 16-bit numbers, eight of them. */
 static inline void
 pair_eight(const int16_t *low, const int16_t *high, int32_t *to)

@@ -4,6 +4,7 @@
 
 #define VLM_ISA(name)  name##_avxvnni
 #define COLUMN         2
+#define FEW_STRIP      4
 
 
 /* sum and the products of a's and b's pairs: a builtin makes gcc copy registers. */
