@@ -18,11 +18,14 @@ typedef struct {                       /* sequences of a batch, and the heads of
 static int
 open_pair(void **state)
 {
-    vlm_need_t  need = { VLM_INT8, 256, 2048, 16, 128, CONTEXT, 256, 4, 0 };
+    vlm_need_t  need, card_need = { VLM_INT8, 256, 2048, 16, 128, CONTEXT, 256, 4, 0 };
 
     (void) state;
 
-    return pair_open(VLM_INT8, &need);
+    need = card_need;
+    need.type = VLM_BF16;              /* patches attend in f32, as the card's do */
+
+    return pair_open(VLM_INT8, &need, &card_need);
 }
 
 

@@ -44,7 +44,7 @@ open_pair(void **state)
 
     (void) state;
 
-    return pair_open(OPENED_FOR, &need);
+    return pair_open(OPENED_FOR, &need, &need);
 }
 
 

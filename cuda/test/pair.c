@@ -50,7 +50,7 @@ open_memory(side_t *s, const vlm_need_t *need)
 
 
 int
-pair_open(vlm_type_t weights, const vlm_need_t *need)
+pair_open(vlm_type_t weights, const vlm_need_t *host_need, const vlm_need_t *card_need)
 {
     vlm_err_t           err = { VLM_OK, "" };
     vlm_cuda_request_t  r = { VLM_CUDA_ABI, 0, weights, ROOM, 0 };
@@ -66,8 +66,8 @@ pair_open(vlm_type_t weights, const vlm_need_t *need)
         fail_msg("%s", err.text);
     }
 
-    open_memory(&host, need);
-    open_memory(&card, need);
+    open_memory(&host, host_need);
+    open_memory(&card, card_need);
 
     return 0;
 }

@@ -38,7 +38,7 @@ typedef struct {
 extern side_t  host, card;
 
 /* Called in the group's set-up: opens both sides for a model of these weights. */
-int pair_open(vlm_type_t weights, const vlm_need_t *need);
+int pair_open(vlm_type_t weights, const vlm_need_t *host_need, const vlm_need_t *card_need);
 int pair_close(void **state);
 /* Frees all allocated ranges, except the operations' own memory. */
 void pair_reset(void);

@@ -33,7 +33,7 @@ open_pair(void **state)
 
     (void) state;
 
-    return pair_open(VLM_INT8, &need);
+    return pair_open(VLM_INT8, &need, &need);
 }
 
 

@@ -147,7 +147,7 @@ $s->check_log;
     $s->signal('HUP');
     kill 'KILL', grep { $_ != $old } $s->workers;
     $s->ready;
-    is(ask($s), 200, 'a worker that opens the GPU answers');
+    ok(VLM::wait_for(60, sub { ask($s) == 200 }), 'a worker that opens the GPU answers');
     ok($s->stop, 'the server stops in time');
     $s->check_log(undef, qr/exited on signal 9/);
 }
