@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #define ERRORS  65536                  /* bytes of JSON */
+#define SPACE   " \t\n\v\f\r"
 
 
 typedef enum {
@@ -174,7 +175,7 @@ read_text(reader_t *r, const row_t *row, const vlm_json_t *value)
     } else if (!row->optional && text[0] == '\0') {
         wrong(r, row->name, value, &no_character);
 
-    } else if (row->required && text[strspn(text, " \t\n\v\f\r")] == '\0') {
+    } else if (row->required && text[strspn(text, SPACE)] == '\0') {
         wrong(r, row->name, value, &blank);
 
     } else {
@@ -185,10 +186,11 @@ read_text(reader_t *r, const row_t *row, const vlm_json_t *value)
 
 /* NAN: it is no number.  A text may be one, and a truth value is 0 or 1. */
 static double
-number_of(const vlm_json_t *value)
+number_of(const vlm_json_t *value, kind_e kind)
 {
     char        *end;
     double       x;
+    size_t       n;
     const char  *text;
 
     text = vlm_json_text(value);
@@ -197,9 +199,11 @@ number_of(const vlm_json_t *value)
         return vlm_json_is_bool(value) ? vlm_json_is_true(value) : vlm_json_number(value, NAN);
     }
 
+    text += strspn(text, SPACE);
+    n = strspn(text, kind == INT ? "+-.0123456789" : "+-.0123456789eE");
     x = strtod(text, &end);
 
-    return end == text || *end != '\0' || isinf(x) ? NAN : x;
+    return end == text || end != text + n || end[strspn(end, SPACE)] != '\0' || isinf(x) ? NAN : x;
 }
 
 
@@ -210,7 +214,7 @@ read_number(reader_t *r, const row_t *row, const vlm_json_t *value)
     double   x;
     wrong_t  e;
 
-    x = number_of(value);
+    x = number_of(value, row->kind);
     r->lite->number[row - rows] = x;
 
     if (vlm_json_is_string(value) && (isnan(x) || (row->kind == INT && x != floor(x)))) {
@@ -244,11 +248,11 @@ read_bool(reader_t *r, const row_t *row, const vlm_json_t *value)
     const char  *text;
 
     static const char *const  words[] = {
-        "false", "true", "f", "t", "no", "yes", "n", "y", "off", "on"
+        "0", "1", "false", "true", "f", "t", "no", "yes", "n", "y", "off", "on"
     };
 
-    x = number_of(value);
     text = vlm_json_text(value);
+    x = text != NULL ? NAN : number_of(value, BOOL);
 
     for (i = 0; text != NULL && i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcasecmp(text, words[i]) == 0) {
@@ -257,8 +261,7 @@ read_bool(reader_t *r, const row_t *row, const vlm_json_t *value)
     }
 
     if (x != 0 && x != 1) {
-        wrong(r, row->name, value,
-              text != NULL || vlm_json_is_number(value) ? &bool_text : &no_bool);
+        wrong(r, row->name, value, text != NULL || x == floor(x) ? &bool_text : &no_bool);
     }
 
     r->lite->number[row - rows] = x == 1;

@@ -116,6 +116,10 @@ wrong({ prompt => 'x', max_new_tokens => undef, do_sample => undef, top_k => '1.
       'int_type | body.max_new_tokens | Input should be a valid integer | null',
       'bool_type | body.do_sample | Input should be a valid boolean | null',
       'int_parsing | body.top_k | Input should be a valid integer, unable to parse string as an integer | "1.5"');
+wrong({ prompt => 'x', max_new_tokens => '0x10', do_sample => 2.5, top_k => '1e2' },
+      'int_parsing | body.max_new_tokens | Input should be a valid integer, unable to parse string as an integer | "0x10"',
+      'bool_type | body.do_sample | Input should be a valid boolean | 2.5',
+      'int_parsing | body.top_k | Input should be a valid integer, unable to parse string as an integer | "1e2"');
 wrong({ prompt => 'x', max_new_tokens => 0, more => 'y' x 100_000 },
       'greater_than_equal | body.max_new_tokens | Input should be greater than or equal to 1 | 0 | {"ge":1}');
 
@@ -123,7 +127,7 @@ $r = $s->post('/generate-lite', { prompt => ['y' x 100_000] });
 is("$r->{code} $r->{body}", qq(422 {"detail":"prompt: Input should be a valid string"}\n),
    'a value that is too long to be sent back is left out');
 
-$r = generate(prompt => 'Hello', max_new_tokens => '16', do_sample => 'no', temperature => 0, top_p => 0, top_k => 0);
+$r = generate(prompt => 'Hello', max_new_tokens => ' 16 ', do_sample => 'no', temperature => 0, top_p => 0, top_k => 0);
 is($r->{code}, 200, 'texts are numbers and truth values where they are so') or diag($r->{body});
 
 for my $path ('adapters/nothing', '../../etc', "$ROOT/demo", 'elsewhere/gurukul_lite') {
