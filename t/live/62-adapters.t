@@ -21,10 +21,11 @@ my $DIR = "$VLM::LIVE/adapters-dir";
 system("rm -rf $DIR && mkdir -p $DIR && cp -r t/fidelity/lora/lora-a-list $DIR/one"
        . " && cp -r t/fidelity/lora/lora-a-attention $DIR/two") == 0 or die "no adapters in $DIR";
 
-# A client has one version; "name" has one after the other, and the last one may still be in use.
+# There are places for the versions of "name" that answers still use.
 my $s = VLM->new(name => 'adapters', model => "$ROOT/build/fidelity/tiny-a", workers => 2,
                  engine => "weights f32; context 1k; slots 3; queue 64 timeout=1h; timeout 1h; max_tokens 16;"
-                           . " sampling temperature=0; lora $DIR rank=4 max=12 load=on;");
+                           . " sampling temperature=0; lora $DIR rank=4 max=12 load=on;",
+                 server => 'location = /metrics { vlm_status live; }');
 $s->start->ready;
 
 sub question {
@@ -51,8 +52,8 @@ my @names = ('base', 'one', 'two', ('name') x 5);
 my (@open, @failed, @odd, %done, $before);
 my %may = (base => ['base'], one => ['one'], two => ['two'], name => ['one']);
 
-# Takes answers, and asks again for each: the versions that it may be of grow with those that are loaded.
-sub turn {
+# Takes the answers that are there.
+sub take {
     my ($op) = @_;
 
     $s->drain(map({ $_->{request} } @open), $op || ());
@@ -71,6 +72,11 @@ sub turn {
     }
 
     @open = grep { !$_->{request}->done } @open;
+}
+
+# Takes answers, and asks again for each.
+sub turn {
+    take(@_);
 
     while (@open < $CLIENTS) {
         my $name = $names[int rand @names];
@@ -110,13 +116,17 @@ for my $round (1 .. $ROUNDS) {
 
 my $after = memory();
 
-VLM::wait_for(sub { $s->drain(map { $_->{request} } @open); !grep { !$_->{request}->done } @open });
+VLM::wait_for(sub { take(); !@open });
 
 is_deeply([sort keys %codes], ['200'], "$ROUNDS replacements, loads and unloads succeed");
 is_deeply(\@failed, [], 'no request fails');
 is_deeply(\@odd, [], 'each answer is the whole answer of one version');
 ok(!(grep { !$done{$_} } qw(base one two name)), 'the base and each adapter were asked meanwhile');
 diag(join ', ', map { "$_: $done{$_}" } sort keys %done) if $ENV{VLM_ROUNDS};
+
+my $m = $s->get('/metrics?format=json')->{json};
+is($m->{vlm_adapter_requests_total}{two}, $done{two} + 1, 'the metrics have the requests of an adapter');
+cmp_ok($m->{vlm_memory_bytes}{lora}, '>', 0, 'and the memory of all places');
 
 my @listed = sort map { $_->{id} } @{ $s->get('/v1/models')->{json}{data} };
 is_deeply(\@listed, [sort 'live', 'name', 'one', 'two'], 'the list is as it was before');
