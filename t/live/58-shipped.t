@@ -14,12 +14,15 @@ use VLM;
 my %TYPES = (css => qr{^text/css}, js => qr{^(?:application|text)/javascript}, svg => qr{^image/svg},
              html => qr{^text/html});
 my @ROUTES = VLM::slurp('http/api/route.c') =~ /(?:HANDLER|DIALECT|THREAD|ngx_string)\("(\/[^"]*)"/g;
+my @ASKS = grep { !m{_lora_adapter$} }
+           VLM::slurp('http/api/route.c') =~ /(?:DIALECT\(|\{ ngx_string\()"(\/[^"*]+)"\)?, \w*POST,[^}]*?&ngx_http/g;
 my $KEY = 'Bearer a-long-secret';
 
 my %all = Shipped::all();
 
 is(join(' ', sort keys %all), 'README.md full.conf minimal.conf public.conf', 'the list of shipped configurations');
 cmp_ok(scalar @ROUTES, '>', 30, 'the table of routes is read');
+cmp_ok(scalar @ASKS, '>', 10, 'the table of routes names those that ask the model');
 
 
 # Asks with curl, because one configuration has TLS; returns status, type and body.
@@ -179,7 +182,7 @@ for my $name ('full.conf', 'public.conf') {
     my $s = started($name, $all{$name}, "Authorization: $KEY");
     my $head = $s->dir . '/head';
 
-    for my $path ('/v1/chat/completions', '/api/chat') {
+    for my $path (@ASKS) {
         ask($s, "$path?[1-60]", '-d', '{}', '-D', $head, '-o', '/dev/null');
 
         my @answers = split /\r\n\r\n/, VLM::slurp($head);
