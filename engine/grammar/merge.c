@@ -1,9 +1,9 @@
 /*
- * Schemas that hold together, as one: the parts of "allOf", and what stands beside "$ref", "anyOf"
- * and "oneOf".
+ * Merges schemas that hold together into one: the parts of "allOf", and keywords beside "$ref",
+ * "anyOf" and "oneOf".
  *
- * The one schema is a document of its own that refers to values of the parts.  What both sides say
- * of a member or an item becomes an "allOf" there, which is merged when its turn comes.
+ * The one schema is a document of its own that refers to values of the parts.  The schemas that
+ * several parts have for a member or an item become an "allOf" there, which is merged in its turn.
  */
 
 #include "grammar/schema.h"
@@ -52,7 +52,7 @@ is_done(const char *key)
 }
 
 
-/* What a part has for a keyword, or NULL. */
+/* Returns the value of a part's keyword, or NULL. */
 static const vlm_json_t *
 get(const merge_t *m, uint32_t i, const char *key)
 {
@@ -64,7 +64,7 @@ get(const merge_t *m, uint32_t i, const char *key)
 /* ---- the parts ----------------------------------------------------------- */
 
 
-/* What a part builds on comes before it, so that an object begins with its base's members. */
+/* The base of a part is added before it, so that an object begins with its base's members. */
 static int
 add_part(merge_t *m, const vlm_json_t *j, uint32_t depth)
 {
@@ -173,7 +173,7 @@ put_both(merge_t *m, vlm_json_t *to, const char *key, const vlm_json_t *const *o
 }
 
 
-/* What a part says of a member: *value, or NULL for nothing.  0: the part has no such member. */
+/* Finds a part's schema for a member: *value, NULL if any fits.  0: it has no such member. */
 static int
 member_of(const vlm_json_t *part, const char *key, const vlm_json_t **value)
 {

@@ -314,7 +314,7 @@ add_escaped(vlm_nfa_t *f, vlm_strand_t *out, uint64_t of)
 }
 
 
-/* What of a range JSON escapes is collected; the rest is added. */
+/* Characters of a range that JSON escapes are collected; the others are added. */
 static int
 add_json(vlm_nfa_t *f, vlm_strand_t *out, uint32_t low, uint32_t high, uint64_t *escaped)
 {

@@ -78,7 +78,7 @@ compile(schema_t *s, const char *expression, int whole, const char *key, const a
 }
 
 
-/* What both have in common instead of the first; either may be NULL after an error. */
+/* Returns the intersection, and frees both, which may be NULL after an error. */
 static vlm_dfa_t *
 narrow(schema_t *s, vlm_dfa_t *a, vlm_dfa_t *b, const at_t *at)
 {

@@ -302,7 +302,7 @@ vlm_schema_list(schema_t *s, const vlm_json_t *list, const char *key, uint32_t *
 }
 
 
-/* "oneOf": whether its parts have values in common is told once they are known. */
+/* "oneOf": its parts are checked for common values once all of them are known. */
 static int
 note_one_of(schema_t *s, vlm_node_t **part, uint32_t n, const at_t *at)
 {

@@ -42,7 +42,7 @@ struct later_s {                       /* a schema that was referred to */
 
 typedef struct one_of_s  one_of_t;
 
-struct one_of_s {                      /* to be told apart once all is known */
+struct one_of_s {                      /* checked once all parts are known */
     one_of_t    *next;
     char        *place;
     vlm_node_t **part;                 /* [n] */

@@ -1,6 +1,6 @@
 /*
  * Fuzz target: a schema or, as a JSON string, an expression, a zero, and bytes of an answer,
- * without those that are refused.  What compiles comes to its end within the promised number of
+ * without those that are refused.  A compiled one comes to its end within the promised number of
  * tokens, and the answer to a schema is JSON.
  */
 

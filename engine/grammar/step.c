@@ -87,7 +87,7 @@ go_value(vlm_walk_t *w, const vlm_thread_t *from, const vlm_node_t *node, uint32
 }
 
 
-/* Behind a value; the end, if nothing is open.  What it was is forgotten: threads become equal. */
+/* Behind a value; the end, if nothing is open.  The value is forgotten: threads become equal. */
 static vlm_thread_t
 behind(const vlm_thread_t *from)
 {

@@ -1,7 +1,7 @@
 /*
  * Sorts the vocabulary, and finds in it.
  *
- * A token's kind is told by a string's rules alone, from between two characters: so a mask can
+ * A token's kind follows from a string's rules alone, from between two characters, so a mask can
  * take all tokens of a kind at once where the grammar asks for nothing more than a string.
  */
 

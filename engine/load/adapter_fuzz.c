@@ -1,5 +1,5 @@
 /*
- * Fuzz target: adapter_config.json, then behind a byte 0xff the name of a tensor.  What is accepted
+ * Fuzz target: adapter_config.json, then behind a byte 0xff the name of a tensor.  Accepted ones
  * must keep the promises of adapter.h.
  */
 

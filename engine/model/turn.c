@@ -21,9 +21,9 @@
 /*
  * The stream of each stack is turned.  So W becomes W diag(gain) R^T if it reads the stream after a
  * norm, whose own gain is then 1, and R W if it writes to it; a shift of the norm becomes W shift
- * in the bias.  Rows of the embedding and of learned positions are parts of the stream.  What a
- * matrix reads from attention or from the function of an MLP is turned in blocks by the operation,
- * and W becomes W B^T.
+ * in the bias.  Rows of the embedding and of learned positions are parts of the stream.  Rows that
+ * come from attention or from the function of an MLP are turned in blocks by the operation, and the
+ * matrix W that reads them becomes W B^T.
  *
  * A low-rank addition to W, s B A x, has the same sides: A is turned as W's columns, B as its rows.
  *

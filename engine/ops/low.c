@@ -7,7 +7,7 @@
 #define MANY   8                       /* rows for which b is made f32 once */
 
 typedef struct {                       /* rows of b of some panels as f32, for all rows of a call */
-    const vlm_low_t  *low;             /* whose they are; NULL: nobody's */
+    const vlm_low_t  *low;             /* the adapter of these rows, or NULL */
     const float      *b;               /* [r and a shift][width] */
     uint32_t          width;
 } wide_t;

@@ -1,5 +1,5 @@
 /*
- * What adapters add to the linears of the CPU device: see vlm_lows_t.
+ * Adds the products of adapters to the linears of the CPU device: see vlm_lows_t.
  *
  * A linear whose rows have adapters goes in two steps of its own after its rows are ready: threads
  * share the products with a, then panels of the matrix, whose sums stay in a thread's scratch until

@@ -1,5 +1,5 @@
 /*
- * What adapters add to products: every set against the definition, and the definition against sums
+ * Compares the products of adapters in every set with the definition, and the definition with sums
  * that are written here a second time.  Rows without an adapter keep their bits.
  */
 
@@ -158,7 +158,7 @@ dot(const case_t *c, const void *a, size_t row, const float *x)
 }
 
 
-/* What row n of the matrix gets for activation row t. */
+/* Returns the sum `to` of row n and activation row t with the adapter's products. */
 static float
 added(const case_t *c, uint32_t t, uint32_t n, float to)
 {

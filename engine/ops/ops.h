@@ -73,7 +73,7 @@ typedef struct {
 } vlm_turn_t;
 
 /*
- * What adapters add to a matrix: low-rank products.  With x as f32, normed and turned as the matrix
+ * Adapters add low-rank products to a matrix.  With x as f32, normed and turned as the matrix
  * reads it but not rounded, row n of part p gets
  *
  *   sum over i, in order, of b[i][n] z[p][i], by fused multiply-adds,

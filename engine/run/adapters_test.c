@@ -543,7 +543,7 @@ what_is_not_supported_is_refused_by_name(void **state)
 }
 
 
-/* What the values say is known after they were read. */
+/* Such a number is found only when the values are read. */
 static void
 a_number_that_is_not_finite_is_refused(void **state)
 {

@@ -123,7 +123,7 @@ read_family(const char *path, uint32_t family)
                                     at.flags), 3);
 
         } else if (strcmp(line, "lora") == 0) {
-            continue;                  /* what peft was told: see lora.py */
+            continue;                  /* options given to peft: see lora.py */
 
         } else if (strcmp(line, "case") == 0) {
             assert_true(n_cases < MAX_CASES);

@@ -1,5 +1,5 @@
 /*
- * What tests with the cases of t/fidelity share beside fidelity_cases.h: engines, prompts, and the
+ * Tests with the cases of t/fidelity share this beside fidelity_cases.h: engines, prompts, and the
  * comparison with a reference's logits and answer.
  */
 

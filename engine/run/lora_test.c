@@ -235,7 +235,7 @@ divergence(const float *a, const float *b, uint32_t n, uint32_t V)
 }
 
 
-/* What int8 loses with an adapter is what it loses without one, and all sets give the same bits. */
+/* int8 loses as much with an adapter as without one, and all sets give the same bits. */
 static void
 int8_loses_with_an_adapter_what_it_loses_without(void **state)
 {

@@ -13,7 +13,7 @@
 #define LONG_PART  10                  /* characters: a part of a text is longer */
 
 
-/* What follows writes to text itself; each returns its new length. */
+/* The functions below change text in place; each returns its new length. */
 
 /* Of white space only the space is printable. */
 static size_t

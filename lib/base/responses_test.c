@@ -37,7 +37,7 @@ check(const char *text, const char *want)
     vlm_json_release(&w);
     vlm_json_free(chat);
 
-    /* What it referred to is whole. */
+    /* The request that the chat referred to is whole. */
 
     vlm_json_init(&w, 65536);
     vlm_json_put_value(&w, request);

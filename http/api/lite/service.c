@@ -1,7 +1,7 @@
 
 /*
- * What the LoRA service has beside its answers: its health, which llama-server
- * has at the same path, its memory, and endpoints that train.
+ * The LoRA service's endpoints beside its answers: its health, which
+ * llama-server has at the same path, its memory, and those that train.
  */
 
 
