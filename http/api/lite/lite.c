@@ -16,7 +16,7 @@
 
 #define NGX_HTTP_VLM_LITE_WRONG   422          /* status: fields are wrong */
 #define NGX_HTTP_VLM_LITE_NGRAM   2            /* tokens that stand once */
-#define NGX_HTTP_VLM_LITE_LEAST   8            /* of others than BLOOM */
+#define NGX_HTTP_VLM_LITE_LEAST   8            /* with a template */
 
 
 typedef struct {
@@ -152,8 +152,8 @@ ngx_http_vlm_lite_parse(ngx_http_vlm_ctx_t *ctx, const vlm_json_t *json)
 }
 
 
-/* BLOOM's answers have as many tokens as they may have, and are never drawn by
-   lot; so it was there, by the model's name */
+/* a model without a template, as BLOOM, always writes as many tokens as it may,
+   greedily; the service does so for models with "bloom" in their names */
 
 static void
 ngx_http_vlm_lite_prompt(ngx_http_vlm_ctx_t *ctx)
@@ -162,20 +162,20 @@ ngx_http_vlm_lite_prompt(ngx_http_vlm_ctx_t *ctx)
     ngx_http_vlm_lite_t  *lite = ctx->data;
 
     double      *n;
-    ngx_uint_t   bloom;
+    ngx_uint_t   raw;
 
     n = lite->in.number;
-    bloom = ngx_strcmp(ctx->engine->conf.facts.architecture, "bloom") == 0;
+    raw = ctx->engine->conf.facts.turn == NULL;
 
-    s->temperature = n[VLM_LITE_DO_SAMPLE] == 0 || bloom
+    s->temperature = n[VLM_LITE_DO_SAMPLE] == 0 || raw
                      ? 0 : (float) n[VLM_LITE_TEMPERATURE];
     s->top_p = (float) ngx_max(n[VLM_LITE_TOP_P], 1e-6);
     s->top_k = (uint32_t) ngx_min(n[VLM_LITE_TOP_K], UINT32_MAX);
     s->repetition_penalty = (float) n[VLM_LITE_PENALTY];
     s->no_repeat_ngram_size = NGX_HTTP_VLM_LITE_NGRAM;
     s->max_tokens = (uint32_t) n[VLM_LITE_MAX_NEW_TOKENS];
-    s->min_tokens = bloom ? s->max_tokens
-                          : ngx_min(s->max_tokens, NGX_HTTP_VLM_LITE_LEAST);
+    s->min_tokens = raw ? s->max_tokens
+                        : ngx_min(s->max_tokens, NGX_HTTP_VLM_LITE_LEAST);
 
     (void) ngx_http_vlm_messages_prompt(lite->messages, 1, NULL);
 }
