@@ -1,10 +1,12 @@
 /*
  * linear for AVX2 with FMA.
  *
- * The same panels of 64 weight rows as AVX-512's, walked in quarters of 16 rows; int8 stays signed.
- * vpmaddubsw needs unsigned times signed and saturates at 16 bits: |w| times x with w's sign stays
- * within 2 * 128 * 127: activations are at most 127, and so are weights, but for the -128 that a
- * quantised checkpoint may have.
+ * The same panels of 64 weight rows as AVX-512's; int8 stays signed.  Several activation rows are
+ * multiplied in 16 bits: weights are widened once for a tile of rows, and the tile's rows once for
+ * a piece of a panel.  One row is bound by memory, and needs fewer instructions with vpmaddubsw,
+ * which multiplies unsigned by signed and saturates at 16 bits: |w| times x with w's sign stays
+ * within 2 * 128 * 127, because activations are at most 127, and so are weights, but for the -128
+ * that a quantised checkpoint may have.
  *
  * Each output is summed in the order of k whatever T is, and the bits equal the plain version's.
  */
@@ -14,7 +16,9 @@
 #include "base/size.h"
 #include "ops/kernels.h"
 
-#define ROWS   4                       /* activation rows of a tile: 8 sums of 16 registers */
+#define ROWS   4                       /* activation rows of a tile of f32: 8 sums */
+#define TILE   6                       /* of int8: 12 sums of 16 registers */
+#define MANY   256                     /* that go over a piece of a panel together */
 #define AHEAD  3072                    /* bytes to prefetch, into the second cache */
 
 
@@ -144,145 +148,251 @@ tile_float(const uint8_t *panel, int bf16, const float *x, uint32_t K, int rows,
 }
 
 
-/* Activation rows as a product reads them, from one value on. */
-typedef struct {
-    const int8_t  *q;
-    const float   *s;                  /* of the value's piece */
-    size_t         values, pieces;     /* from row to row */
-} rows_t;
-
-
 /*
- * n values of a piece: `vecs` times 8 weight rows against `rows` activation rows; |w| is computed
- * once for all of them.  Integer sums stay in registers, 8 in all; then one multiply-add in f32 for
- * each, into y.
+ * n values of a piece of a panel, for one activation row.  Sums stay in registers; then one
+ * multiply-add in f32 for each, into y.
  */
 static inline __attribute__((always_inline)) void
-piece_int8(const int8_t *panel, rows_t r, uint32_t n, int rows, int vecs, float y[][VLM_PANEL])
+row_int8(const int8_t *panel, const int8_t *q, float scale, uint32_t n, float y[VLM_PANEL])
 {
-    int       m, j;
+    int       j;
     int32_t   four;
-    __m256    acc, scale;
-    __m256i   dot[8], x[ROWS], w, size, pairs;
+    __m256    acc;
+    __m256i   dot[8], x, w, pairs;
     uint32_t  k;
 
-    for (j = 0; j < rows * vecs; j++) {
+    for (j = 0; j < 8; j++) {
         dot[j] = _mm256_setzero_si256();
     }
 
     for (k = 0; k < n; k += 4, panel += 4 * VLM_PANEL) {
-        for (m = 0; m < rows; m++) {
-            memcpy(&four, r.q + m * r.values + k, 4);
-            x[m] = _mm256_set1_epi32(four);
-        }
+        memcpy(&four, q + k, 4);
+        x = _mm256_set1_epi32(four);
 
-        for (j = 0; j < vecs; j++) {
+        for (j = 0; j < 8; j++) {
             if (j % 2 == 0) {
                 _mm_prefetch((const char *) panel + AHEAD + 32 * j, _MM_HINT_T1);
             }
 
             w = _mm256_load_si256((const __m256i *) panel + j);
-            size = _mm256_abs_epi8(w);
-
-            for (m = 0; m < rows; m++) {
-                pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(x[m], w));
-                pairs = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-                dot[m * vecs + j] = _mm256_add_epi32(dot[m * vecs + j], pairs);
-            }
+            pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+            pairs = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+            dot[j] = _mm256_add_epi32(dot[j], pairs);
         }
     }
 
-    for (m = 0; m < rows; m++) {
-        scale = _mm256_set1_ps(r.s[m * r.pieces]);
-
-        for (j = 0; j < vecs; j++) {
-            acc = _mm256_load_ps(y[m] + 8 * j);
-            acc = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot[m * vecs + j]), acc);
-            _mm256_store_ps(y[m] + 8 * j, acc);
-        }
-    }
-}
-
-
-/* A quarter of a panel. */
-static void
-tile_int8(const int8_t *panel, rows_t r, float y[][VLM_PANEL])
-{
-    size_t    k;
-    uint32_t  i, n;
-
-    for (i = 0; i < ROWS; i++) {
-        memset(y[i], 0, 16 * sizeof(float));
-    }
-
-    for (k = 0; k < r.values; k += n, r.q += n, r.s++) {
-        n = r.values - k < VLM_PIECE ? (uint32_t) (r.values - k) : VLM_PIECE;
-        piece_int8(panel + k * VLM_PANEL, r, n, ROWS, 2, y);
+    for (j = 0; j < 8; j++) {
+        acc = _mm256_load_ps(y + 8 * j);
+        acc = _mm256_fmadd_ps(_mm256_set1_ps(scale), _mm256_cvtepi32_ps(dot[j]), acc);
+        _mm256_store_ps(y + 8 * j, acc);
     }
 }
 
 
 /*
- * One activation row is bound by memory: it reads two panels side by side, because the prefetcher
- * follows several streams, and two together come closer to the memory's bandwidth.
+ * One activation row against one panel, or two side by side: the prefetcher follows several
+ * streams, and two together come closer to the memory's bandwidth.
  */
 static void
-row_int8(const int8_t *panel, size_t next, rows_t r, int panels, float y[][VLM_PANEL])
+multiply_one(const vlm_linear_args_t *a, const int8_t *panel, int panels, float y[][VLM_PANEL])
 {
     int       p;
-    size_t    k;
-    uint32_t  n;
+    size_t    bytes;
+    uint32_t  k, n, values;
 
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
+    bytes = vlm_panel_bytes(a->w->K);
     memset(y, 0, (size_t) panels * sizeof(y[0]));
 
-    for (k = 0; k < r.values; k += n, r.q += n, r.s++) {
-        n = r.values - k < VLM_PIECE ? (uint32_t) (r.values - k) : VLM_PIECE;
+    for (k = 0; k < values; k += n) {
+        n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
 
         for (p = 0; p < panels; p++) {
-            piece_int8(panel + p * next + k * VLM_PANEL, r, n, 1, 8, y + p);
+            row_int8(panel + p * bytes + (size_t) k * VLM_PANEL, a->q + k, a->s[k / VLM_PIECE], n,
+                     y[p]);
         }
     }
 }
 
 
-/* Panels for one activation row; or one panel for ROWS, a quarter at a time. */
-static void
-tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, int panels,
-     int rows, float y[][VLM_PANEL])
+/* As instructions, because compilers move sums to memory for want of a register. */
+static inline __m256i
+dot_step(__m256i sum, __m256i w, __m256i x)
 {
-    int                  quarter, bf16;
-    float              (*to)[VLM_PANEL];
-    size_t               bytes;
-    rows_t               r;
-    const float         *x;
-    const vlm_linear_t  *w = a->w;
+    __m256i  pairs;
 
-    r.values = (size_t) vlm_blocks(w->K) * VLM_BLOCK;
-    r.pieces = vlm_pieces(w->K);
-    r.q = a->q + t * r.values;
-    r.s = a->s + t * r.pieces;
-    x = a->x + (size_t) t * w->K;
-    bf16 = w->type == VLM_BF16;
-    bytes = w->type == VLM_INT8 ? 4 : vlm_type_bytes(w->type);
+    __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+            : "+x"(sum), "=&x"(pairs) : "x"(w), "x"(x));
 
-    /* The number of rows is a constant in each call, so that sums stay in registers. */
+    return sum;
+}
 
-    if (w->type == VLM_INT8 && rows == 1) {
-        row_int8((const int8_t *) panel, next, r, panels, y);
-        return;
+
+/*
+ * n values of a piece: 8 weight rows against `rows` activation rows x in 16 bits, whose scales are
+ * `pieces` apart.  A weight row has two sums, of even and odd pairs of values, which are added at
+ * the end.  bring: lines to prefetch, one with each step, or NULL.
+ */
+static inline __attribute__((always_inline)) void
+tile_int8(const int8_t *panel, int16_t x[][VLM_PIECE], const float *s, size_t pieces, uint32_t n,
+          const uint8_t *bring, int rows, float y[][VLM_PANEL])
+{
+    int       m, j;
+    int64_t   four;
+    __m256    acc;
+    __m256i   dot[TILE][2], w[2], v;
+    uint32_t  k;
+
+    for (m = 0; m < rows; m++) {
+        dot[m][0] = dot[m][1] = _mm256_setzero_si256();
     }
 
-    for (quarter = 0; quarter < 4; quarter++, panel += 16 * bytes) {
-        to = (float (*)[VLM_PANEL]) (y[0] + 16 * quarter);
+    for (k = 0; k < n; k += 4, panel += 4 * VLM_PANEL) {
+        if (bring != NULL) {
+            _mm_prefetch((const char *) bring + 16 * k, _MM_HINT_T1);
+        }
 
-        if (w->type == VLM_INT8) {
-            tile_int8((const int8_t *) panel, r, to);
+        for (j = 0; j < 2; j++) {
+            w[j] = _mm256_cvtepi8_epi16(_mm_load_si128((const __m128i *) panel + j));
+        }
 
-        } else if (rows == ROWS) {
-            tile_float(panel, bf16, x, w->K, ROWS, to);
+        for (m = 0; m < rows; m++) {
+            memcpy(&four, x[m] + k, 8);
+            v = _mm256_set1_epi64x(four);
 
+            for (j = 0; j < 2; j++) {
+                dot[m][j] = dot_step(dot[m][j], w[j], v);
+            }
+        }
+    }
+
+    for (m = 0; m < rows; m++) {
+        v = _mm256_permute4x64_epi64(_mm256_hadd_epi32(dot[m][0], dot[m][1]), 0xd8);
+        acc = _mm256_fmadd_ps(_mm256_set1_ps(s[m * pieces]), _mm256_cvtepi32_ps(v),
+                              _mm256_load_ps(y[m]));
+        _mm256_store_ps(y[m], acc);
+    }
+}
+
+
+/* The number of rows is a constant in each call, so that sums stay in registers. */
+static void
+tile(const int8_t *panel, int16_t x[][VLM_PIECE], const float *s, size_t pieces, uint32_t n,
+     const uint8_t *bring, int rows, float y[][VLM_PANEL])
+{
+    switch (rows) {
+    case 1:
+        tile_int8(panel, x, s, pieces, n, bring, 1, y);
+        break;
+    case 2:
+        tile_int8(panel, x, s, pieces, n, bring, 2, y);
+        break;
+    case 3:
+        tile_int8(panel, x, s, pieces, n, bring, 3, y);
+        break;
+    case 4:
+        tile_int8(panel, x, s, pieces, n, bring, 4, y);
+        break;
+    case 5:
+        tile_int8(panel, x, s, pieces, n, bring, 5, y);
+        break;
+    default:
+        tile_int8(panel, x, s, pieces, n, bring, TILE, y);
+    }
+}
+
+
+/* n values of a piece, n a multiple of 16, of rows that are `values` apart. */
+static void
+widen(const int8_t *q, size_t values, uint32_t n, uint32_t rows, int16_t x[][VLM_PIECE])
+{
+    __m128i   v;
+    uint32_t  m, k;
+
+    for (m = 0; m < rows; m++, q += values) {
+        for (k = 0; k < n; k += 16) {
+            v = _mm_loadu_si128((const __m128i *) (q + k));
+            _mm256_store_si256((__m256i *) (x[m] + k), _mm256_cvtepi8_epi16(v));
+        }
+    }
+}
+
+
+/*
+ * Rows t .. t + T, at most MANY, against a panel: a piece of it is read once for all rows, in tiles
+ * of about the same size.  The first tile, 8 weight rows at a time, brings the next piece.
+ */
+static void
+multiply_panel(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_t T,
+               float y[][VLM_PANEL])
+{
+    size_t          pieces;
+    int16_t         x[TILE][VLM_PIECE] __attribute__((aligned(32)));
+    uint32_t        i, k, n, row, rows, tiles, values;
+    const uint8_t  *piece, *bring;
+
+    values = vlm_blocks(a->w->K) * VLM_BLOCK;
+    pieces = vlm_pieces(a->w->K);
+    memset(y, 0, T * sizeof(y[0]));
+
+    for (k = 0; k < values; k += n) {
+        n = values - k < VLM_PIECE ? values - k : VLM_PIECE;
+        piece = panel + (size_t) k * VLM_PANEL;
+        tiles = (T + TILE - 1) / TILE;
+
+        for (i = 0; i < T; i += rows, tiles--) {
+            rows = (T - i + tiles - 1) / tiles;
+            widen(a->q + (t + i) * (size_t) values + k, values, n, rows, x);
+
+            for (row = 0; row < VLM_PANEL; row += 8) {
+                bring = i > 0 || row % 16 != 0 ? NULL
+                        : piece + (size_t) n * VLM_PANEL + (size_t) row * n;
+                tile((const int8_t *) piece + 4 * row, x, a->s + (t + i) * pieces + k / VLM_PIECE,
+                     pieces, n, bring, (int) rows, (float (*)[VLM_PANEL]) (y[i] + row));
+            }
+        }
+    }
+}
+
+
+/* Outputs of activation rows t .. t + rows from their sums [panels][rows]. */
+static void
+finish(const vlm_linear_args_t *a, uint32_t p, uint32_t t, uint32_t panels, uint32_t rows,
+       float y[][VLM_PANEL])
+{
+    size_t    out;
+    uint32_t  i, n0, n;
+
+    out = vlm_linear_out(a->w);
+
+    for (i = 0; i < panels * rows; i++) {
+        n0 = (p + i / rows) * VLM_PANEL;
+        n = a->w->N - n0 < VLM_PANEL ? a->w->N - n0 : VLM_PANEL;
+        vlm_epilogue_avx2(a->w, n0, n, y[i], a->y + (t + i % rows) * out);
+    }
+}
+
+
+/* A panel of f32 or bf16, a quarter at a time. */
+static void
+multiply_float(const vlm_linear_args_t *a, const uint8_t *panel, uint32_t t, uint32_t rows,
+               float y[][VLM_PANEL])
+{
+    int           bf16;
+    float       (*to)[VLM_PANEL];
+    uint32_t      row;
+    const float  *x;
+
+    x = a->x + (size_t) t * a->w->K;
+    bf16 = a->w->type == VLM_BF16;
+
+    for (row = 0; row < VLM_PANEL; row += 16, panel += 16 * vlm_type_bytes(a->w->type)) {
+        to = (float (*)[VLM_PANEL]) (y[0] + row);
+
+        if (rows == ROWS) {
+            tile_float(panel, bf16, x, a->w->K, ROWS, to);
         } else {
-            tile_float(panel, bf16, x, w->K, 1, to);
+            tile_float(panel, bf16, x, a->w->K, 1, to);
         }
     }
 }
@@ -291,30 +401,32 @@ tile(const vlm_linear_args_t *a, const uint8_t *panel, size_t next, uint32_t t, 
 void
 vlm_linear_avx2(const vlm_linear_args_t *a, uint32_t begin, uint32_t end)
 {
-    int                  i, rows, panels;
-    float                y[ROWS][VLM_PANEL] __attribute__((aligned(32)));
-    size_t               out;
-    uint64_t             panel_bytes;
-    uint32_t             p, t, n0, n;
-    const uint8_t       *panel;
-    const vlm_linear_t  *w = a->w;
+    float           y[MANY][VLM_PANEL] __attribute__((aligned(32)));
+    uint64_t        bytes;
+    uint32_t        p, t, rows, panels;
+    const uint8_t  *panel;
 
-    out = vlm_linear_out(w);
-    panel_bytes = vlm_packed_bytes_avx2(w->type, VLM_PANEL, w->K);
+    bytes = vlm_packed_bytes_avx2(a->w->type, VLM_PANEL, a->w->K);
 
-    for (p = begin; p < end; p += (uint32_t) panels) {
-        panel = (const uint8_t *) w->w + p * panel_bytes;
-        panels = w->type == VLM_INT8 && a->T == 1 && end - p >= 2 ? 2 : 1;
+    for (p = begin; p < end; p += panels) {
+        panel = (const uint8_t *) a->w->w + p * bytes;
+        panels = a->w->type == VLM_INT8 && a->T == 1 && end - p >= 2 ? 2 : 1;
 
-        for (t = 0; t < a->T; t += (uint32_t) rows) {
-            rows = a->T - t >= ROWS ? ROWS : 1;
-            tile(a, panel, panel_bytes, t, panels, rows, y);
+        for (t = 0; t < a->T; t += rows) {
+            if (a->w->type != VLM_INT8) {
+                rows = a->T - t >= ROWS ? ROWS : 1;
+                multiply_float(a, panel, t, rows, y);
 
-            for (i = 0; i < panels * rows; i++) {
-                n0 = (p + (uint32_t) (i / rows)) * VLM_PANEL;
-                n = w->N - n0 < VLM_PANEL ? w->N - n0 : VLM_PANEL;
-                vlm_epilogue_avx2(w, n0, n, y[i], a->y + (t + (uint32_t) (i % rows)) * out);
+            } else if (a->T == 1) {
+                rows = 1;
+                multiply_one(a, (const int8_t *) panel, (int) panels, y);
+
+            } else {
+                rows = a->T - t < MANY ? a->T - t : MANY;
+                multiply_panel(a, panel, t, rows, y);
             }
+
+            finish(a, p, t, panels, rows, y);
         }
     }
 }
