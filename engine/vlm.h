@@ -621,6 +621,8 @@ typedef struct {
                                           of jobs, and kept after them */
     uint64_t     prompt_tokens, completion_tokens; /* since the start */
     uint64_t     guessed_tokens, taken_tokens;     /* read as guesses, and of them picked */
+    uint64_t     forced_tokens;        /* of completion_tokens: a grammar left no choice, and they
+                                          were not picked */
     uint64_t     cached_tokens, pictures, cached_pictures;     /* as in vlm_usage_t */
     char         device[64];           /* "cpu, avx512, 2 threads" */
     char         reason[128];          /* why device auto chose it; "" if configured */

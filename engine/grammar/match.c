@@ -77,18 +77,21 @@ whole(const vlm_thread_t *t)
 }
 
 
-int
-vlm_match_may_end(const vlm_match_t *m)
+static int
+one_is_whole(const vlm_thread_t *t, uint32_t n)
 {
     uint32_t  i;
 
-    for (i = 0; i < m->n_threads; i++) {
-        if (m->thread[i].container == NULL && whole(&m->thread[i])) {
-            return 1;
-        }
-    }
+    for (i = 0; i < n && !(t[i].container == NULL && whole(&t[i])); i++) { /* void */ }
 
-    return 0;
+    return i < n;
+}
+
+
+int
+vlm_match_may_end(const vlm_match_t *m)
+{
+    return one_is_whole(m->thread, m->n_threads);
 }
 
 
@@ -145,6 +148,13 @@ vlm_walk_byte(vlm_walk_t *w, uint32_t d, uint8_t byte)
     w->n_cells[d + 1] = w->cells;
 
     return w->n > 0;
+}
+
+
+int
+vlm_walk_may_end(const vlm_walk_t *w, uint32_t d)
+{
+    return one_is_whole(state(w, d), w->n_threads[d]);
 }
 
 

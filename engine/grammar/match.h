@@ -13,7 +13,7 @@
 
 #include "grammar/grammar.h"
 
-#define VLM_MATCH_BLANKS  32           /* in a row */
+#define VLM_MATCH_BLANKS  32           /* in a row: a line break and an indentation */
 #define VLM_MATCH_NUMBER  32           /* bytes of a number */
 #define VLM_MATCH_CELLS   (VLM_GRAMMAR_CHOICES * VLM_GRAMMAR_DEPTH)
 
@@ -68,6 +68,7 @@ int vlm_match_may_end(const vlm_match_t *m);       /* 1: it is whole, but someth
 void vlm_walk_begin(vlm_walk_t *w, const vlm_match_t *m);
 /* Makes state d + 1 of state d, d below VLM_PIECE_BYTES.  0: the byte cannot come. */
 int vlm_walk_byte(vlm_walk_t *w, uint32_t d, uint8_t byte);
+int vlm_walk_may_end(const vlm_walk_t *w, uint32_t d);         /* 1: state d is whole */
 /* 1: from state d so many tokens can lead to an end. */
 int vlm_walk_fits(const vlm_walk_t *w, uint32_t d, uint32_t tokens);
 /* 1: in state d any plain token may come, and then so many tokens can lead to an end. */

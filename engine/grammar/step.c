@@ -384,21 +384,29 @@ first_item(vlm_walk_t *w, const vlm_thread_t *from, uint8_t c)
 }
 
 
+/* Blanks are one space, or a line break and an indentation. */
+static void
+go_blank(vlm_walk_t *w, const vlm_thread_t *from, uint8_t c)
+{
+    vlm_thread_t  t = *from;
+
+    if (t.run == 0 ? c == ' ' || c == '\n'
+                   : t.run > 1 && t.run < VLM_MATCH_BLANKS && (c == ' ' || c == '\t'))
+    {
+        t.run += c == '\n' ? 2 : 1;
+        (void) put(w, &t);
+    }
+}
+
+
 /* Between values: brackets, commas, colons, and the first bytes of values. */
 static void
 in_structure(vlm_walk_t *w, const vlm_thread_t *t, uint8_t c)
 {
-    vlm_thread_t  blank;
-
     if (is_blank(c) && w->blanks
         && (t->container != NULL || (w->blanks == 2 && t->at == VALUE)))
     {
-        if (t->run < VLM_MATCH_BLANKS) {
-            blank = *t;
-            blank.run++;
-            (void) put(w, &blank);
-        }
-
+        go_blank(w, t, c);
         return;
     }
 

@@ -72,7 +72,9 @@ vlm_text_record(vlm_model_t *m, const vlm_batch_t *b)
 int
 vlm_text_step(vlm_model_t *m, const vlm_batch_t *b, vlm_quit_fn quit, void *data)
 {
-    if (m->ops->basic->replay != NULL) {
+    /* Steps that were kept have a row of each sequence. */
+
+    if (m->ops->basic->replay != NULL && b->T == b->S) {
         if (quit != NULL && quit(data)) {
             return -1;
         }

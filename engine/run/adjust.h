@@ -21,6 +21,7 @@ typedef struct {                       /* the engine thread's, for one row at a 
     uint32_t                  n_eos;
     const vlm_tokenizer_t    *tokenizer;           /* the same, and marks of calls: [n_marks] */
     uint32_t                  mark[2], n_marks;
+    int                       unforced;            /* 1: tokens are never fed, for tests */
 } vlm_adjust_t;
 
 typedef enum {

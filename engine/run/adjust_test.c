@@ -46,7 +46,10 @@ open_all(void **state)
     object = vlm_object_make(pieces, &err);
     assert_non_null(object);
 
-    return vlm_adjust_open(&a, N_IDS, pieces, &err);
+    assert_int_equal(vlm_adjust_open(&a, N_IDS, pieces, &err), 0);
+    a.tokenizer = tokenizer;
+
+    return 0;
 }
 
 

@@ -101,6 +101,8 @@ void vlm_tell_end(vlm_t *v, vlm_job_t *j, vlm_finish_t finish, const vlm_err_t *
 /* Adds a step's guesses to the counters: n tokens, and of them those that were picked. */
 void vlm_count_guesses(vlm_t *v, uint32_t n, uint32_t right);
 
+void vlm_count_forced(vlm_t *v, uint32_t n);
+
 /* The next submitted job, or NULL.  last: NULL also means that this run is over. */
 vlm_job_t *vlm_take_submitted(vlm_t *v, int last);
 /* A submitted job that was cancelled before it had a slot, or NULL. */

@@ -97,6 +97,15 @@ vlm_count_guesses(vlm_t *v, uint32_t n, uint32_t right)
 }
 
 
+void
+vlm_count_forced(vlm_t *v, uint32_t n)
+{
+    pthread_mutex_lock(&v->mutex);
+    v->stat.forced_tokens += n;
+    pthread_mutex_unlock(&v->mutex);
+}
+
+
 vlm_job_t *
 vlm_take_submitted(vlm_t *v, int last)
 {

@@ -2,6 +2,8 @@
 
 #include "run/hold.h"
 
+#include "run/feed.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,10 +84,32 @@ allow_marks(const vlm_adjust_t *a, const vlm_job_t *j, uint32_t n_after)
 }
 
 
+/* 1: one id alone, which the text that has to come begins with. */
+static int
+mask_forced(const vlm_adjust_t *a, const vlm_job_t *j)
+{
+    int       whole;
+    uint32_t  id[VLM_FED];
+
+    if (vlm_feed(a, j, 1, id, &whole) == 0) {
+        return 0;
+    }
+
+    memset(a->allowed, 0, ((size_t) a->n_ids + 31) / 32 * sizeof(uint32_t));
+    a->allowed[id[0] / 32] |= 1u << (id[0] % 32);
+
+    return 1;
+}
+
+
 void
 vlm_hold_mask(const vlm_adjust_t *a, const vlm_job_t *j)
 {
     const uint32_t  n_after = j->sampling.max_tokens - j->usage.completion_tokens - 1;
+
+    if (mask_forced(a, j)) {
+        return;
+    }
 
     vlm_mask(a->pieces, j->match, a->walk, n_after, a->allowed);
 
@@ -106,6 +130,7 @@ go_on(vlm_job_t *j)
     if (j->hold == VLM_HOLD_BETWEEN) {
         j->hold = VLM_HOLD_VALUE;
         vlm_match_start(j->match, j->sampling.grammar);
+        vlm_feed_start(j);
 
     } else if (j->sampling.between != NULL
                && room(j) > longest(j->sampling.between)
@@ -143,6 +168,7 @@ find_trigger(const vlm_adjust_t *a, vlm_job_t *j, const char *p, size_t bytes)
     }
 
     j->hold = VLM_HOLD_VALUE;
+    vlm_blanks_read(&j->blanks, p + i, bytes - i);
 }
 
 
@@ -173,6 +199,10 @@ vlm_hold_read(const vlm_adjust_t *a, vlm_job_t *j, const vlm_tokenizer_t *t, uin
 
     if (vlm_match_read(j->match, a->walk, p, bytes) != 0) {
         return -1;
+    }
+
+    if (j->hold == VLM_HOLD_VALUE) {
+        vlm_feed_read(j, id, p, bytes);
     }
 
     go_on(j);

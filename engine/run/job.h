@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "chat/prompt.h"
-#include "grammar/match.h"
+#include "grammar/forced.h"
 #include "run/guess.h"
 #include "vlm.h"
 
@@ -22,6 +22,8 @@ typedef struct {
 } vlm_count_t;
 
 typedef enum { VLM_WAITING, VLM_ENCODING, VLM_PREFILLING, VLM_DECODING } vlm_job_state_t;
+
+#define VLM_LAST  4u                   /* tokens before a forced text that it is tokenised behind */
 
 typedef enum { VLM_HOLD_FREE, VLM_HOLD_VALUE, VLM_HOLD_BETWEEN } vlm_hold_t;
 
@@ -51,6 +53,9 @@ struct vlm_job_s {
 
     vlm_match_t      *match;           /* the answer so far, by its grammar; or NULL */
     vlm_hold_t        hold;            /* of it, see hold.h */
+    vlm_blanks_t      blanks;          /* of its value */
+    uint32_t          last[VLM_LAST];  /* [n_last] tokens of its value, the newest last */
+    uint32_t          n_last;
     uint32_t          n_trigger;       /* bytes of the trigger at the answer's end */
     int               no_choice;       /* every id is forbidden */
     vlm_count_t      *counts;          /* [n_counts] ids of the answer, with a penalty; or NULL */

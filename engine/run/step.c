@@ -1,12 +1,19 @@
-/* A step of the decoding jobs: one token each, and more where tokens were guessed (guess.h). */
+/*
+ * A step of the decoding jobs: one token each, and more where a grammar leaves no choice about
+ * them (feed.h) or where they were guessed (guess.h).
+ */
 
 #include "run/sched.h"
+
+#include "run/feed.h"
 
 
 typedef struct {                       /* a decoding job's part of a step */
     vlm_job_t  *job;
     uint32_t    slot;                  /* the job's, which may end in the step */
-    uint32_t    n;                     /* guessed tokens that follow its own */
+    uint32_t    n_fed;                 /* tokens that become rows: the last one, and forced ones */
+    uint32_t    fed[1 + VLM_FED];
+    uint32_t    n;                     /* guessed tokens that follow them */
     uint32_t    guess[VLM_GUESSES];
 } vlm_step_t;
 
@@ -50,12 +57,12 @@ guess_tokens(vlm_t *v, vlm_step_t *t, uint32_t most)
 }
 
 
-/* The job's token and its guesses, each with a pick. */
+/* The job's tokens and its guesses, with a pick for the last token and each guess. */
 static void
 add_rows(vlm_t *v, const vlm_step_t *t)
 {
     int32_t      pos[3];
-    uint32_t     i;
+    uint32_t     i, token;
     vlm_job_t   *j = t->job;
     vlm_pick_t   pick;
     vlm_rows_t  *rows = &v->sched.rows;
@@ -64,10 +71,15 @@ add_rows(vlm_t *v, const vlm_step_t *t)
     vlm_rows_sequence(rows, j->slot, j->n_ctx);
     vlm_adapt_rows(rows, j->prompt);
 
-    for (i = 0; i <= t->n; i++, pick.step++) {
+    for (i = 0; i < t->n_fed + t->n; i++) {
         pos[0] = pos[1] = pos[2] = j->pos + (int32_t) i;
-        vlm_rows_add(rows, i == 0 ? j->token : t->guess[i - 1], VLM_NONE, pos);
-        vlm_rows_pick(rows, &pick);
+        token = i < t->n_fed ? t->fed[i] : t->guess[i - t->n_fed];
+        vlm_rows_add(rows, token, VLM_NONE, pos);
+
+        if (i + 1 >= t->n_fed) {
+            vlm_rows_pick(rows, &pick);
+            pick.step++;
+        }
     }
 }
 
@@ -107,6 +119,79 @@ mark_again(vlm_t *v, const vlm_step_t *t, uint32_t r, uint32_t right)
 }
 
 
+/* Forced tokens count for the repetition penalty, as picked ones do.  -1: the device failed. */
+static int
+mark_fed(vlm_t *v, const vlm_step_t *t)
+{
+    uint32_t      i;
+    vlm_sched_t  *s = &v->sched;
+
+    if (t->n_fed == 1 || t->job->sampling.repetition_penalty == 1) {
+        return 0;
+    }
+
+    copy_seen(v, t->slot, 0);
+
+    if (v->ops->basic->sync(v->device, NULL) != 0) {
+        return -1;
+    }
+
+    for (i = 1; i < t->n_fed; i++) {
+        s->seen[t->fed[i] / 32] |= 1u << (t->fed[i] % 32);
+    }
+
+    copy_seen(v, t->slot, 1);
+
+    return 0;
+}
+
+
+/*
+ * Takes the tokens that have to come, most of them at most, as if they had been picked.  0: the
+ * answer has ended, or the device failed.
+ */
+static int
+feed_tokens(vlm_t *v, vlm_step_t *t, uint32_t most)
+{
+    int         whole;
+    uint32_t    i, n;
+    vlm_job_t  *j = t->job;
+
+    t->fed[0] = j->token;
+    t->n_fed = 1;
+
+    if (j->sampling.logprobs) {
+        return 1;                      /* each has a row of logits to tell of */
+    }
+
+    n = vlm_feed(&v->sched.adjust, j, most, t->fed + 1, &whole);
+
+    for (i = 0; i < n && v->sched.slot[t->slot] == j; i++) {
+        vlm_take_token(v, j, t->fed[1 + i], 0);
+    }
+
+    t->n_fed = 1 + i;
+    vlm_count_forced(v, i);
+
+    return v->sched.slot[t->slot] == j && mark_fed(v, t) == 0;
+}
+
+
+/* The job's tokens are in the cache. */
+static void
+count_rows(vlm_t *v, const vlm_step_t *t, uint32_t first, uint32_t end)
+{
+    uint32_t  i;
+
+    for (i = first; i < end; i++) {
+        vlm_prefix_add(&v->sched.prefix, t->slot, i < t->n_fed ? t->fed[i]
+                                                               : t->guess[i - t->n_fed]);
+        t->job->n_ctx++;
+        t->job->pos++;
+    }
+}
+
+
 /* Takes the tokens of the job's rows, from pick r on, until one is not the next row's guess. */
 static void
 take_tokens(vlm_t *v, const vlm_step_t *t, uint32_t r)
@@ -124,11 +209,38 @@ take_tokens(vlm_t *v, const vlm_step_t *t, uint32_t r)
     }
 
     for (i = 0; i <= right && s->slot[t->slot] == j; i++) {
-        vlm_prefix_add(&s->prefix, t->slot, j->token);
-        j->n_ctx++;
-        j->pos++;
+        count_rows(v, t, i == 0 ? 0 : t->n_fed + i - 1, t->n_fed + i);
         vlm_take_token(v, j, s->token[r + i], s->logprob[r + i]);
     }
+}
+
+
+/* The decoding jobs, with what has to come in their answers; some may have ended with it. */
+static uint32_t
+list_jobs(vlm_t *v, vlm_step_t *step)
+{
+    uint32_t    i, n, rows;
+    vlm_job_t  *j;
+
+    rows = v->conf.slots + VLM_GUESSES;
+    rows = rows < VLM_SLICE ? VLM_SLICE - rows : 0;
+
+    for (n = 0, i = 0; i < v->conf.slots; i++) {
+        j = v->sched.slot[i];
+
+        if (j == NULL || j->state != VLM_DECODING) {
+            continue;
+        }
+
+        step[n].job = j;
+        step[n].slot = i;
+
+        if (feed_tokens(v, &step[n], rows)) {
+            rows -= step[n++].n_fed - 1;
+        }
+    }
+
+    return n;
 }
 
 
@@ -136,19 +248,11 @@ void
 vlm_sched_step(vlm_t *v)
 {
     uint32_t     i, k, n, r, room;
-    vlm_job_t   *j, *jobs[VLM_SLICE];
+    vlm_job_t   *jobs[VLM_SLICE];
     vlm_step_t   step[VLM_SLICE];
     vlm_rows_t  *rows = &v->sched.rows;
 
-    for (n = 0, i = 0; i < v->conf.slots; i++) {
-        j = v->sched.slot[i];
-
-        if (j != NULL && j->state == VLM_DECODING) {
-            step[n].job = j;
-            step[n++].slot = i;
-        }
-    }
-
+    n = list_jobs(v, step);
     vlm_rows_clear(rows);
     room = free_rows(v, n);
 

@@ -211,6 +211,37 @@ vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *
 }
 
 
+int
+vlm_piece_start(const vlm_tokenizer_t *t, const char *text, size_t bytes, size_t at,
+                size_t *start, vlm_err_t *err)
+{
+    int           rc;
+    size_t        n;
+    const char   *piece;
+    vlm_pieces_t  pieces;
+
+    if (vlm_utf8_whole(text, bytes) != bytes) {
+        return vlm_fail(err, VLM_EINPUT, "not UTF-8");
+    }
+
+    if (vlm_pieces_open(&pieces, t->split, text, bytes, err) != 0) {
+        return -1;
+    }
+
+    while ((rc = vlm_pieces_next(&pieces, &piece, &n, err)) == 1) {
+        *start = (size_t) (piece - text);
+
+        if (at < *start + n) {
+            break;
+        }
+    }
+
+    vlm_pieces_close(&pieces);
+
+    return rc < 0 ? -1 : 0;
+}
+
+
 int64_t
 vlm_special(const vlm_tokenizer_t *t, const char *name)
 {

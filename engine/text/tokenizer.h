@@ -47,6 +47,13 @@ int vlm_ids_add(vlm_ids_t *ids, uint32_t id, vlm_err_t *err);      /* VLM_EMEMOR
 int vlm_encode(const vlm_tokenizer_t *t, const char *text, size_t bytes, vlm_ids_t *ids,
                vlm_err_t *err);
 
+/*
+ * The start of the piece that byte `at` of a text is in: no token goes over it, whatever follows.
+ * Errors as above.
+ */
+int vlm_piece_start(const vlm_tokenizer_t *t, const char *text, size_t bytes, size_t at,
+                    size_t *start, vlm_err_t *err);
+
 /* The id of an added token ("<|endoftext|>"); -1 if there is none of that name. */
 int64_t vlm_special(const vlm_tokenizer_t *t, const char *name);
 
