@@ -252,10 +252,12 @@ test-compilers: module | deps-fuzz
 test-outside: module tools build/venv-clients/done | deps-page deps-fuzz
 	@$(TEST_ENV) VLM_TEST_LIMIT=900 t/suite -o $(O)/results-outside -n outside compilers clients page
 
+# instructor asks for an older jiter than openai has, and works with that one.
 build/venv-clients/done: t/clients/requirements.txt | deps-test
 	rm -rf $(@D)
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	$(@D)/bin/pip install -q --disable-pip-version-check --no-deps instructor==1.17.0
 	@cp $< $@
 
 fidelity: test-programs tools build/venv/reference
