@@ -199,9 +199,13 @@ add_item(reader_t *r, const vlm_json_t *item)
                       "function_call_output or reasoning");
     }
 
-    return vlm_json_is_object(item)
-           ? add_message(r, NULL, vlm_json_get(item, "role"), vlm_json_get(item, "content"))
-           : refuse(r, "input", "has an item that is not an object");
+    if (!vlm_json_is_object(item)) {
+        return refuse(r, "input", "has an item that is not an object");
+    }
+
+    return vlm_json_is_null(vlm_json_get(item, "role"))
+           ? refuse(r, "input", "has a message without a role")
+           : add_message(r, NULL, vlm_json_get(item, "role"), vlm_json_get(item, "content"));
 }
 
 

@@ -109,7 +109,7 @@ what_a_chat_does_not_have_is_refused(void **state)
     vlm_json_t  *request;
     static const char  *const cases[][2] = {
         { "{}", "input" }, { "{\"input\":[]}", "input" }, { "{\"input\":7}", "input" },
-        { "{\"input\":[7]}", "input" },
+        { "{\"input\":[7]}", "input" }, { "{\"input\":[{\"content\":\"a\"}]}", "input" },
         { "{\"input\":[{\"type\":\"item_reference\"}]}", "input" },
         { "{\"input\":\"a\",\"previous_response_id\":\"resp_1\"}", "previous_response_id" },
         { "{\"input\":\"a\",\"background\":true}", "background" }

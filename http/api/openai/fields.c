@@ -178,6 +178,7 @@ static const ngx_http_vlm_field_t  ngx_http_vlm_openai_of_chat[] = {
     ngx_http_vlm_whole("top_logprobs", NGX_HTTP_VLM_TOP_LOGPROBS,
                        0, VLM_TOP_LOGPROBS),
     { "logprobs", NGX_HTTP_VLM_FLAG, .which = NGX_HTTP_VLM_LOGPROBS },
+    { "parallel_tool_calls", .type = NGX_HTTP_VLM_FLAG },
     { "task", .read = ngx_http_vlm_fields_task },
     { .name = NULL }
 };
