@@ -8,6 +8,7 @@ use warnings;
 
 use File::Basename qw(dirname);
 use File::Find ();
+use JSON::PP ();
 use Test::More;
 
 my @C = sources(qr/\.(?:c|h|cu|cuh|cpp)$/, grep { -d } qw(engine cuda lib http));
@@ -112,6 +113,32 @@ my %code = map { $_ => code($_) } @PRODUCT;
     # 21,000; 2,500 for tools, /v1/responses, embeddings and marks; and 1,000 for adapters: their
     # lists, /v1/load_lora_adapter and /v1/unload_lora_adapter; and 500 for /generate-lite.
     cmp_ok($sum, '<=', 25_000, 'http/ has at most 25,000 lines, tests left out');
+}
+
+# ---- html/openapi.json has the paths and methods of route.c -------------------
+
+{
+    my $source = join '', slurp_lines('http/api/route.c');
+    my $file = JSON::PP::decode_json(join '', slurp_lines('html/openapi.json'));
+    my %routes;
+
+    while ($source =~ /(?:HANDLER|DIALECT|THREAD)\("([^"]+)",\s*(\w+)|ngx_string\("([^"]+)"\),\s*(NGX_HTTP_[\w|]+)/g) {
+        my ($path, $methods) = defined $1 ? ($1, $2) : ($3, $4);
+        $path =~ s/\*+/*/;
+        $routes{lc($_) . " $path"} = 1 for map { s/^NGX_HTTP_//r } split /\|/, $methods;
+    }
+
+    my %told;
+
+    for my $path (keys %{$file->{paths}}) {
+        $told{"$_ " . $path =~ s/\{\w+\}/*/r} = 1 for keys %{$file->{paths}{$path}};
+    }
+
+    cmp_ok(scalar keys %routes, '>', 40, 'route.c has routes');
+    is(join("\n", sort keys %told), join("\n", sort keys %routes), 'html/openapi.json has the routes of route.c');
+
+    my ($version) = join('', slurp_lines('engine/vlm.h')) =~ /VLM_VERSION "([^"]+)"/;
+    is($file->{info}{version}, $version, 'html/openapi.json has the version of the engine');
 }
 
 none('lib/ knows neither nginx nor the engine',

@@ -73,7 +73,8 @@ def page_sum():
     total = hashlib.sha256()
 
     # The page, and the model and pictures in its screenshots.
-    for path in sorted(glob.glob(os.path.join(ROOT, 'html', '*')) +
+    for path in sorted(glob.glob(os.path.join(ROOT, 'html', '*.[!j]*')) +
+                       glob.glob(os.path.join(ROOT, 'html', '*.js')) +
                        glob.glob(os.path.join(ROOT, 'demo', 'model', '*.safetensors')) +
                        glob.glob(os.path.join(ROOT, 'demo', 'pictures', '*'))):
         with open(path, 'rb') as file:
