@@ -33,7 +33,7 @@ PARTS = {
     "again": ["build/again demo/model demo/pictures/table-01.png 11"],
     "deliver": ["bench/deliver.py"],
     "serve": ["bench/serve.py"],
-    "concurrent": ["bench/concurrent.py {model}"],
+    "concurrent": ["bench/at_once.py {model}"],
     "promises": ["bench/promises.py {model}"],
     "memory": ["bench/resident.py {model} --requests 3"],
     "core": ["build/bench-model {model} --threads 1 --label 3b_core --rounds 1"

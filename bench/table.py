@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the tables of docs/speed.md from build/bench.json and build/compare.json.
+"""Makes the tables of bench/README.md and docs/speed.md from build/bench.json and compare.json.
 
     bench/table.py [--json FILE] [--write]
 
 The script prints the table of one file, or writes both tables and the description of the machine
-between the marks in docs/speed.md.
+between the marks in bench/README.md, and the ratios of compare.json in docs/speed.md.
 """
 
 import argparse
@@ -15,10 +15,19 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PAGE = ROOT + "/docs/speed.md"
+PAGE = ROOT + "/bench/README.md"
+SHORT_PAGE = ROOT + "/docs/speed.md"
 TABLES = {"bench.json": "<!-- bench/table.py --write -->\n",
           "compare.json": "<!-- bench/table.py --write, of bench/compare -->\n"}
+RATIOS = "<!-- bench/table.py --write, ratios of bench/compare -->\n"
 END = "<!-- end -->"
+
+ROWS = {"decode": "tokens/s", "prefill512": "prompt of 512 tokens",
+        "ttft448": "first token, 448x448", "ttft896x672": "first token, 896x672",
+        "again448": "second question about a picture", "four": "four requests at once"}
+ENGINES = {"llama": "llama.cpp", "ik": "ik_llama.cpp", "openvino": "OpenVINO",
+           "llama_q4": "llama.cpp Q4_K_M", "ik_q4": "ik_llama.cpp Q4_K_M",
+           "openvino_default": "OpenVINO, defaults"}
 
 
 def machine():
@@ -61,14 +70,42 @@ def markdown(figures):
     return "\n".join(rows) + "\n"
 
 
-def write(page, begin, text):
-    """Returns the page with this text between the begin and end marks."""
+def ratios(figures):
+    """Has a row for each measurement, and a column for each engine and set of our operations."""
+    found = {}
+
+    for f in figures:
+        name, _, rest = f["name"].partition("_over_")
+        engine = max((e for e in ENGINES if (rest + "_").startswith(e + "_")), key=len,
+                     default=None)
+
+        if name in ROWS and engine:
+            column = (rest[len(engine) + 1:], list(ENGINES).index(engine))
+            found.setdefault(column, {})[name] = f["value"]
+
+    columns = sorted(found)
+    titles = [list(ENGINES.values())[i] + (f", `{ops}`" if ops else "") for ops, i in columns]
+    rows = ["| times as fast as | " + " | ".join(titles) + " |",
+            "|---" + "|---:" * len(columns) + "|"]
+
+    for name in (n for n in ROWS if any(n in found[c] for c in columns)):
+        cells = [f"{found[c][name]:.2f}" if name in found[c] else "" for c in columns]
+        rows.append(f"| {ROWS[name]} | " + " | ".join(cells) + " |")
+
+    return "\n".join(rows) + "\n"
+
+
+def write(path, begin, text):
+    """Writes this text between the begin and end marks of the page."""
+    page = open(path).read()
+
     if begin not in page or END not in page.split(begin)[1]:
-        sys.exit(f"{PAGE} has no place for the table: {begin.strip()} ... {END}")
+        sys.exit(f"{path} has no place for the table: {begin.strip()} ... {END}")
 
     before, rest = page.split(begin)
 
-    return before + begin + "\n" + text + "\n" + END + rest.split(END, 1)[1]
+    with open(path, "w") as f:
+        f.write(before + begin + "\n" + text + "\n" + END + rest.split(END, 1)[1])
 
 
 def main():
@@ -81,15 +118,15 @@ def main():
         print(f"{machine()}.\n\n{markdown(json.load(open(a.json)))}", end="")
         return
 
-    page = open(PAGE).read()
-
     for name, begin in TABLES.items():
         path = f"{ROOT}/build/{name}"
 
         if os.path.exists(path):
-            page = write(page, begin, f"{machine()}.\n\n{markdown(json.load(open(path)))}")
+            figures = json.load(open(path))
+            write(PAGE, begin, f"{machine()}.\n\n{markdown(figures)}")
 
-    open(PAGE, "w").write(page)
+            if name == "compare.json":
+                write(SHORT_PAGE, RATIOS, f"{machine()}.\n\n{ratios(figures)}")
 
 
 if __name__ == "__main__":

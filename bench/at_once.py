@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures several requests at once through nginx, at the 3B's shape, against one alone.
 
-    bench/concurrent.py DIR [--rounds N]
+    bench/at_once.py DIR [--rounds N]
 
 The cases are four requests of 128 tokens in and 32 out, five about one picture, and five about five
 pictures.  The limit of a case is the target multiple of the time of one request in the same round.
